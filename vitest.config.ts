@@ -1,0 +1,34 @@
+import { defineConfig } from 'vitest/config'
+
+export default defineConfig({
+  test: {
+    projects: [
+      {
+        test: {
+          name: 'unit',
+          include: ['{src,crds,playground,images,bench,init-waker,test/unit}/**/*.test.ts'],
+        },
+      },
+      {
+        test: {
+          name: 'apiserver',
+          include: ['test/apiserver/**/*.test.ts'],
+          globalSetup: ['test/apiserver/setup.ts'],
+          testTimeout: 60_000,
+          hookTimeout: 120_000,
+        },
+      },
+      {
+        test: {
+          name: 'e2e',
+          include: ['test/e2e/**/*.test.ts'],
+          globalSetup: ['test/e2e/setup.ts'],
+          // Real kubelets on a small machine: files share one cluster and run one after the other.
+          fileParallelism: false,
+          testTimeout: 180_000,
+          hookTimeout: 300_000,
+        },
+      },
+    ],
+  },
+})
