@@ -1,0 +1,12 @@
+/** What this kit needs of a logger; pino's fits as it is. */
+type Write = (fields: Readonly<Record<string, unknown>>, message: string) => void
+
+export interface Log {
+  readonly debug: Write
+  readonly info: Write
+  readonly warn: Write
+  readonly error: Write
+}
+
+/** Drops everything. */
+export const silentLog: Log = Object.freeze({ debug() {}, info() {}, warn() {}, error() {} })

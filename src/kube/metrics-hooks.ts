@@ -1,0 +1,49 @@
+/** Measuring points of the kit, as plain callbacks: what they feed (Prometheus or a test's array) is not its business. */
+
+/** One HTTP request, each try counted by itself. */
+export interface RequestObservation {
+  /** What the API server calls the verb: `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, or `raw`. */
+  readonly verb: string
+  /** HTTP method. */
+  readonly method: string
+  /** host:port of the server. */
+  readonly host: string
+  /** `plural.group`, or the path of a raw request. */
+  readonly resource: string
+  /** HTTP status as a string, or `<error>` when there was no answer. */
+  readonly code: string
+  /** Seconds from the sending to the complete body; for a watch to its headers. */
+  readonly seconds: number
+}
+
+export interface ApiMetrics {
+  /** rest_client_requests_total, rest_client_request_duration_seconds */
+  request?(observation: RequestObservation): void
+  /** rest_client_request_retries_total: the request will be repeated. */
+  retry?(observation: { readonly verb: string; readonly resource: string; readonly code: string }): void
+}
+
+/** Values that are read when somebody scrapes. */
+export interface ReflectorGauges {
+  /** Seconds since the last byte of knowledge (event, bookmark or complete list); Infinity before the first. */
+  readonly lastEventAgeSeconds: number
+  readonly objects: number
+  readonly resourceVersion: bigint
+  readonly synced: boolean
+}
+
+/** `resource` is `plural.group`, with the `name` given to the reflector where there is one. */
+export interface ReflectorMetrics {
+  /** reflector_lists_total: snapshots taken, by LIST or by WatchList. */
+  list?(resource: string): void
+  /** reflector_watches_total: watches started. */
+  watch?(resource: string): void
+  /** reflector_watch_events_total by type: ADDED, MODIFIED, DELETED, BOOKMARK. */
+  event?(resource: string, type: string): void
+  /** reflector_errors_total by KubeError code. */
+  error?(resource: string, code: string): void
+  /** reflector_subscriber_errors_total: a subscriber of the store threw. */
+  subscriberError?(resource: string): void
+  /** Called once when the reflector starts; `read` may be called at any time after. */
+  gauges?(resource: string, read: () => ReflectorGauges): void
+}
