@@ -1,0 +1,39 @@
+import { Command } from 'commander'
+import { ensureImages, type ImageName, imageNames } from './build.ts'
+
+const program = new Command('npm run image --')
+  .description('Builds container images as OCI archives, without a docker daemon, and prints where they are.')
+  .argument('[name...]', `images to build: ${imageNames.join(', ')} (default: all)`)
+  .option('--json', 'print the result as JSON')
+  .action(async (names: string[], { json }: { json?: boolean }) => {
+    const unknown = names.filter(name => !(imageNames as readonly string[]).includes(name))
+    if (unknown.length > 0)
+      program.error(`unknown image: ${unknown.join(', ')}; there are ${imageNames.join(', ')}`)
+    const aborted = new AbortController()
+    for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+      process.once(signal, () => aborted.abort(new Error(`stopped by ${signal}`)))
+    }
+    const started = performance.now()
+    const built = await ensureImages(names.length > 0 ? (names as ImageName[]) : imageNames, {
+      signal: aborted.signal,
+      progress: message => {
+        const seconds = ((performance.now() - started) / 1000).toFixed(1)
+        process.stderr.write(`${seconds.padStart(6)} s  ${message}\n`)
+      },
+    })
+    if (json) {
+      console.log(JSON.stringify(built, undefined, 2))
+      return
+    }
+    for (const image of Object.values(built)) {
+      const megabytes = (image.size / 1e6).toFixed(2)
+      console.log(`${image.ref}\n  ${image.digest}\n  ${image.path} (${megabytes} MB)`)
+    }
+  })
+
+try {
+  await program.parseAsync()
+} catch (error) {
+  console.error(`image: ${error instanceof Error ? error.message : String(error)}`)
+  process.exitCode = 1
+}

@@ -1,0 +1,103 @@
+import { readdir, readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+
+/** A Debian archive as this machine reaches it. */
+export interface DebianArchive {
+  readonly uri: string
+  readonly signedBy: string
+}
+
+export interface DebianArchives {
+  readonly main: DebianArchive
+  readonly security?: DebianArchive
+}
+
+const KEYRING = '/usr/share/keyrings/debian-archive-keyring.gpg'
+
+/**
+ * The Debian archives that this machine's own apt uses, so that a mirror or proxy of the site is used here too.
+ * Throws when the machine has no Debian sources.
+ */
+export async function debianArchives(etc = '/etc'): Promise<DebianArchives> {
+  const release = await readFile(join(etc, 'os-release'), 'utf8')
+  const codename = /^VERSION_CODENAME="?([a-z]+)"?$/m.exec(release)?.[1]
+  const archives = (await sourceFiles(join(etc, 'apt'))).flatMap(({ path, text }) =>
+    path.endsWith('.sources') ? parseDeb822(text) : parseOneLine(text),
+  )
+  const find = (suite: string): DebianArchive | undefined => {
+    const source = archives.find(it => it.suites.includes(suite) && it.components.includes('main'))
+    return source && { uri: source.uri, signedBy: source.signedBy ?? KEYRING }
+  }
+  const main = codename === undefined ? undefined : find(codename)
+  if (main === undefined) {
+    throw new Error(
+      `no Debian archive in ${etc}/apt: images are made from Debian packages, so build them on Debian ` +
+        `(12 or later) or in a Debian container; on other systems use the Dockerfiles in deploy/docker`,
+    )
+  }
+  const security = find(`${codename}-security`)
+  return { main, ...(security && { security }) }
+}
+
+interface Source {
+  readonly uri: string
+  readonly suites: readonly string[]
+  readonly components: readonly string[]
+  readonly signedBy?: string
+}
+
+async function sourceFiles(apt: string): Promise<{ path: string; text: string }[]> {
+  const parts = join(apt, 'sources.list.d')
+  const names = await readdir(parts).catch(ignoreMissing<string[]>([]))
+  const paths = [
+    join(apt, 'sources.list'),
+    ...names
+      .filter(name => /\.(list|sources)$/.test(name))
+      .sort()
+      .map(name => join(parts, name)),
+  ]
+  return Promise.all(
+    paths.map(async path => ({ path, text: await readFile(path, 'utf8').catch(ignoreMissing('')) })),
+  )
+}
+
+function ignoreMissing<T>(fallback: T): (error: NodeJS.ErrnoException) => T {
+  return error => {
+    if (error.code === 'ENOENT') return fallback
+    throw error
+  }
+}
+
+/** Deb822 style: stanzas of `Field: value`, continued by indented lines. */
+export function parseDeb822(text: string): Source[] {
+  return text
+    .split('\n')
+    .filter(line => !line.startsWith('#'))
+    .join('\n')
+    .split(/\n\s*\n/)
+    .flatMap(stanza => {
+      const field = (name: string): string[] =>
+        (new RegExp(`^${name}:((?:.*)(?:\\n[ \\t].*)*)`, 'im').exec(stanza)?.[1] ?? '')
+          .split(/\s+/)
+          .filter(word => word !== '')
+      if (!field('Types').includes('deb') || field('Enabled')[0] === 'no') return []
+      const signedBy = field('Signed-By')[0]
+      return field('URIs').map(uri => ({
+        uri,
+        suites: field('Suites'),
+        components: field('Components'),
+        ...(signedBy?.startsWith('/') && { signedBy }),
+      }))
+    })
+}
+
+/** One-line style: `deb [options] uri suite component...`. */
+export function parseOneLine(text: string): Source[] {
+  return text.split('\n').flatMap(line => {
+    const match = /^deb\s+(?:\[([^\]]*)\]\s+)?(\S+)\s+(\S+)\s+(.+)$/.exec(line.trim())
+    if (match === null) return []
+    const [, options = '', uri = '', suite = '', components = ''] = match
+    const signedBy = /signed-by=(\/\S+)/.exec(options)?.[1]
+    return [{ uri, suites: [suite], components: components.split(/\s+/), ...(signedBy && { signedBy }) }]
+  })
+}
