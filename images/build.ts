@@ -3,13 +3,14 @@ import { join } from 'node:path'
 import { imageArchitecture, type PackedImage, packImage } from './archive.ts'
 import { cachedDirectory, cacheRoot, keyOf } from './cache.ts'
 import { layerKey } from './layer.ts'
+import { counter } from './recipes/counter.ts'
 import { pause } from './recipes/pause.ts'
 import type { Recipe } from './recipes/recipe.ts'
 
 export { type ImageConfig, type ImageSource, type PackedImage, packImage } from './archive.ts'
 export type { Entry } from './entry.ts'
 
-const recipes = { pause } satisfies Record<string, Recipe>
+const recipes = { pause, counter } satisfies Record<string, Recipe>
 
 export type ImageName = keyof typeof recipes
 

@@ -1,0 +1,28 @@
+import { fileURLToPath } from 'node:url'
+import { compileStatic } from '../compile.ts'
+import { labels, type Recipe } from './recipe.ts'
+
+export const counterSource = fileURLToPath(new URL('../counter/counter.c', import.meta.url))
+
+/** An HTTP server with its count in memory: what the samples, benches and traffic tests run. */
+export const counter: Recipe = async options => ({
+  ref: `understudy/counter:${options.version}`,
+  layers: [
+    {
+      files: [
+        {
+          type: 'file',
+          path: '/counter',
+          mode: 0o755,
+          content: { source: await compileStatic(counterSource, options) },
+        },
+      ],
+    },
+  ],
+  config: {
+    entrypoint: ['/counter'],
+    user: '65532:65532',
+    exposedPorts: ['8080/tcp'],
+    labels: labels('HTTP counter with its state in memory'),
+  },
+})
