@@ -1,0 +1,301 @@
+/**
+ * The work queue of a controller: a set of keys, each with a priority and perhaps a delay.
+ *
+ * - A key is in it at most once. Adding it again keeps the higher priority and the shorter delay.
+ * - A key that is being worked on is never handed out a second time. Added meanwhile, it runs again after `done`:
+ *   what the pass has read may be older than the event that added it.
+ * - Higher priorities first; first come, first served inside one.
+ *
+ * A ready key is handed to a waiting worker in the same turn of the event loop: no timer, no polling.
+ */
+import { type BackoffPolicy, backoffMs } from './backoff.ts'
+import type { Clock } from './clock.ts'
+import { createHeap, type HeapItem } from './heap.ts'
+import type { Random } from './random.ts'
+
+/** For keys that nobody waits for: the initial list, resyncs. */
+export const lowPriority = -100
+
+/** 5 ms, 10 ms, 20 ms ... 1000 s for each failure of a key in a row; no jitter, as keys fail independently. */
+export const defaultQueueBackoff: BackoffPolicy = Object.freeze({
+  initialMs: 5,
+  maxMs: 1_000_000,
+  jitter: 0,
+})
+
+export interface AddOptions {
+  /** Higher first. Default 0. */
+  readonly priority?: number | undefined
+  /** Milliseconds until the key may be taken. Default 0. */
+  readonly afterMs?: number | undefined
+}
+
+export interface QueueItem {
+  readonly key: string
+  readonly priority: number
+}
+
+/** What is read when somebody scrapes or asks for health. */
+export interface QueueGauges {
+  /** Keys that could be worked on (also those whose last pass still runs), by priority. */
+  readonly depth: ReadonlyMap<number, number>
+  /** For each key in work: seconds since it was taken. */
+  readonly runningSeconds: readonly number[]
+}
+
+export interface QueueMetrics {
+  /** workqueue_adds_total: a key became ready that was not. */
+  added?(queue: string): void
+  /** workqueue_queue_duration_seconds: from ready to taken. */
+  taken?(queue: string, waitedSeconds: number): void
+  /** workqueue_work_duration_seconds: from taken to done. */
+  done?(queue: string, workedSeconds: number): void
+  /** workqueue_retries_total: a key was added with a delay. */
+  retried?(queue: string): void
+  /** Called once at creation; `read` may be called at any time after. */
+  gauges?(queue: string, read: () => QueueGauges): void
+}
+
+export interface QueueOptions {
+  readonly clock: Clock
+  /** Names the queue in metrics: by custom the controller's name. */
+  readonly name: string
+  readonly metrics?: QueueMetrics | undefined
+  /** Default `defaultQueueBackoff`. */
+  readonly backoff?: BackoffPolicy | undefined
+  /** Needed when the backoff has jitter. */
+  readonly random?: Random | undefined
+}
+
+export interface Queue {
+  /** Ignored after `shutdown`. */
+  add(key: string, options?: AddOptions): void
+  /**
+   * Adds the key with the delay that its failures in a row call for, and counts one more.
+   * `atLeastMs` lengthens that delay (a server's Retry-After).
+   * @returns the delay in milliseconds.
+   */
+  addRateLimited(
+    key: string,
+    options?: { readonly priority?: number | undefined; readonly atLeastMs?: number | undefined },
+  ): number
+  /** Forgets the failures of a key: its next delay is the shortest again. */
+  forget(key: string): void
+  /** Failures of the key in a row. */
+  failures(key: string): number
+  /**
+   * Waits for a key and takes it: the caller must call `done`.
+   * @returns undefined when the signal fires or the queue is shut down; the keys in it stay.
+   */
+  take(signal?: AbortSignal): Promise<QueueItem | undefined>
+  /** Ends the work on a taken key. @throws Error when the key was not taken. */
+  done(key: string): void
+  /** How many keys could be worked on now, counting those whose last pass still runs. */
+  depth(): number
+  gauges(): QueueGauges
+  /** Accepts and hands out nothing more. */
+  shutdown(): void
+  /** Shuts down and waits for the keys in work. @returns false when the signal fired before they were done. */
+  drain(signal?: AbortSignal): Promise<boolean>
+}
+
+interface Entry extends HeapItem {
+  readonly key: string
+  priority: number
+  /** `waiting` for its time; `ready`; `blocked`: ready, but its last pass still runs. */
+  state: 'waiting' | 'ready' | 'blocked'
+  /** Monotonic milliseconds: of waiting entries when they become ready, of the others since when they are. */
+  at: number
+  /** Order of arrival. */
+  order: number
+}
+
+export function createQueue({
+  clock,
+  name,
+  metrics,
+  backoff = defaultQueueBackoff,
+  random,
+}: QueueOptions): Queue {
+  const entries = new Map<string, Entry>()
+  const ready = createHeap<Entry>((a, b) =>
+    a.priority === b.priority ? a.order < b.order : a.priority > b.priority,
+  )
+  const waiting = createHeap<Entry>((a, b) => (a.at === b.at ? a.order < b.order : a.at < b.at))
+  /** Keys in work, with the monotonic time at which they were taken. */
+  const working = new Map<string, number>()
+  const failed = new Map<string, number>()
+  let takers: ((item: QueueItem | undefined) => void)[] = []
+  let idle: (() => void)[] = []
+  let arrivals = 0
+  let closed = false
+  let alarm: { readonly at: number; readonly cancel: AbortController } | undefined
+
+  const handOut = (entry: Entry): QueueItem => {
+    const now = clock.monotonic()
+    entries.delete(entry.key)
+    working.set(entry.key, now)
+    metrics?.taken?.(name, (now - entry.at) / 1000)
+    return { key: entry.key, priority: entry.priority }
+  }
+
+  const serve = () => {
+    while (takers.length > 0) {
+      const entry = ready.pop()
+      if (!entry) return
+      takers.shift()?.(handOut(entry))
+    }
+  }
+
+  const makeReady = (entry: Entry, now: number) => {
+    entry.at = now
+    entry.order = arrivals++
+    metrics?.added?.(name)
+    if (working.has(entry.key)) {
+      entry.state = 'blocked'
+    } else {
+      entry.state = 'ready'
+      ready.push(entry)
+    }
+  }
+
+  const ring = () => {
+    alarm = undefined
+    const now = clock.monotonic()
+    for (let next = waiting.peek(); next && next.at <= now; next = waiting.peek()) {
+      waiting.pop()
+      makeReady(next, now)
+    }
+    // Only when all that are due are in: priority decides between them, not who was due first.
+    serve()
+    setAlarm(now)
+  }
+
+  /** One sleep at a time, for the entry that is due first. */
+  const setAlarm = (now: number) => {
+    const next = waiting.peek()
+    if (!next || (alarm && alarm.at <= next.at)) return
+    alarm?.cancel.abort()
+    const cancel = new AbortController()
+    alarm = { at: next.at, cancel }
+    clock.sleep(next.at - now, cancel.signal).then(ring, () => {
+      // Cancelled for an earlier alarm or by the shutdown: nothing is due for this one.
+    })
+  }
+
+  const add = (key: string, { priority = 0, afterMs = 0 }: AddOptions = {}) => {
+    if (closed) return
+    if (afterMs > 0) metrics?.retried?.(name)
+    const now = clock.monotonic()
+    const at = now + Math.max(afterMs, 0)
+    const known = entries.get(key)
+    if (!known) {
+      const entry: Entry = { key, priority, state: 'waiting', at, order: arrivals++, place: -1 }
+      entries.set(key, entry)
+      if (afterMs > 0) {
+        waiting.push(entry)
+        setAlarm(now)
+      } else {
+        makeReady(entry, now)
+        serve()
+      }
+      return
+    }
+    if (priority > known.priority) {
+      known.priority = priority
+      if (known.state === 'ready') ready.moved(known)
+    }
+    if (known.state !== 'waiting') return
+    if (afterMs <= 0) {
+      waiting.remove(known)
+      makeReady(known, now)
+      serve()
+    } else if (at < known.at) {
+      known.at = at
+      waiting.moved(known)
+      setAlarm(now)
+    }
+  }
+
+  const gauges = (): QueueGauges => {
+    const depth = new Map<number, number>()
+    for (const { state, priority } of entries.values())
+      if (state !== 'waiting') depth.set(priority, (depth.get(priority) ?? 0) + 1)
+    const now = clock.monotonic()
+    return { depth, runningSeconds: [...working.values()].map(since => (now - since) / 1000) }
+  }
+
+  const shutdown = () => {
+    closed = true
+    alarm?.cancel.abort()
+    alarm = undefined
+    for (const taker of takers) taker(undefined)
+    takers = []
+  }
+
+  metrics?.gauges?.(name, gauges)
+
+  return {
+    add,
+    addRateLimited(key, { priority, atLeastMs = 0 } = {}) {
+      const failures = failed.get(key) ?? 0
+      failed.set(key, failures + 1)
+      const afterMs = Math.max(backoffMs(failures, backoff, random), atLeastMs)
+      add(key, { priority, afterMs })
+      return afterMs
+    },
+    forget(key) {
+      failed.delete(key)
+    },
+    failures: key => failed.get(key) ?? 0,
+    take(signal) {
+      if (closed || signal?.aborted) return Promise.resolve(undefined)
+      const entry = ready.pop()
+      if (entry) return Promise.resolve(handOut(entry))
+      return new Promise(resolve => {
+        const onAbort = () => {
+          takers = takers.filter(other => other !== taker)
+          resolve(undefined)
+        }
+        const taker = (item: QueueItem | undefined) => {
+          signal?.removeEventListener('abort', onAbort)
+          resolve(item)
+        }
+        signal?.addEventListener('abort', onAbort, { once: true })
+        takers.push(taker)
+      })
+    },
+    done(key) {
+      const since = working.get(key)
+      if (since === undefined) throw new Error(`queue ${name}: ${key} is not in work`)
+      working.delete(key)
+      metrics?.done?.(name, (clock.monotonic() - since) / 1000)
+      const again = entries.get(key)
+      if (again?.state === 'blocked') {
+        again.state = 'ready'
+        ready.push(again)
+        serve()
+      }
+      if (working.size === 0) {
+        for (const resolve of idle) resolve()
+        idle = []
+      }
+    },
+    depth: () => entries.size - waiting.size,
+    gauges,
+    shutdown,
+    drain(signal) {
+      shutdown()
+      if (working.size === 0) return Promise.resolve(true)
+      if (signal?.aborted) return Promise.resolve(false)
+      return new Promise(resolve => {
+        const onAbort = () => resolve(false)
+        signal?.addEventListener('abort', onAbort, { once: true })
+        idle.push(() => {
+          signal?.removeEventListener('abort', onAbort)
+          resolve(true)
+        })
+      })
+    },
+  }
+}
