@@ -1,165 +1,281 @@
 /**
  * The API server as typed calls. Every method throws `KubeError` (errors.ts) and nothing else.
  */
+import type { Api, ApiOptions, CallOptions, Patch } from './api-types.ts'
+import { openCall } from './call.ts'
+import { systemClock } from './clock.ts'
+import { isKubeError, KubeError } from './errors.ts'
+import { silentLog } from './log.ts'
+import type { KubeObject, List } from './object.ts'
+import { systemRandom } from './random.ts'
+import { pathOf, type Resource, resourceName } from './resources.ts'
+import { checkedStream, checkedText, createPool, type HttpRequest } from './transport.ts'
+import { measured, reauthorising, repeating } from './transport-layers.ts'
+import { watchEvents } from './watch-stream.ts'
 
-import type { Clock } from './clock.ts'
-import type { Connection } from './connection.ts'
-import type { Log } from './log.ts'
-import type { ApiMetrics } from './metrics-hooks.ts'
-import type { KubeObject, List, ObjectRef } from './object.ts'
-import type { Random } from './random.ts'
-import type { Resource } from './resources.ts'
+export type * from './api-types.ts'
 
-export interface CallOptions {
-  /** Ends the call with code Aborted. */
-  readonly signal?: AbortSignal | undefined
-  /** Milliseconds for the whole call including repetitions. Default 30 s; for a watch: until its headers. */
-  readonly timeoutMs?: number | undefined
-}
+const defaultTimeoutMs = 30_000
+const defaultIdleTimeoutMs = 90_000
 
-/** Options of calls that change something. */
-export interface WriteOptions extends CallOptions {
-  /** Owner of the written fields. Default: the user agent's part before the slash. */
-  readonly fieldManager?: string | undefined
-  /** Validate and admit, but do not store. */
-  readonly dryRun?: boolean | undefined
-}
+const patchTypes = {
+  merge: 'application/merge-patch+json',
+  strategic: 'application/strategic-merge-patch+json',
+  json: 'application/json-patch+json',
+  // JSON is YAML, and the server takes it for every kind.
+  apply: 'application/apply-patch+yaml',
+} as const satisfies Record<Patch['type'], string>
 
-export interface ListQuery {
-  /** Absent: all namespaces. */
-  readonly namespace?: string | undefined
-  readonly labelSelector?: string | undefined
-  readonly fieldSelector?: string | undefined
-  readonly limit?: number | undefined
-  readonly continue?: string | undefined
-  readonly resourceVersion?: string | undefined
-  readonly resourceVersionMatch?: 'Exact' | 'NotOlderThan' | undefined
-}
+type Query = Readonly<Record<string, string | number | boolean | undefined>>
+type Unsigned = Omit<HttpRequest, 'signal'>
 
-export interface WatchQuery {
-  readonly namespace?: string | undefined
-  readonly labelSelector?: string | undefined
-  readonly fieldSelector?: string | undefined
-  /** Events after this version. Absent or '0' mean something else; see the API concepts page. */
-  readonly resourceVersion?: string | undefined
-  /** WatchList: the current objects first, then a bookmark with `initialEventsEnd`, then events. */
-  readonly sendInitialEvents?: boolean | undefined
-  /** The server ends the watch after so many seconds. */
-  readonly timeoutSeconds?: number | undefined
-}
+export function createApi(options: ApiOptions): Api {
+  const { connection, metrics, connections = 24 } = options
+  const { clock = systemClock, random = systemRandom, log = silentLog, userAgent = 'kube-kit/0' } = options
+  const defaultManager = userAgent.split('/', 1)[0]
+  const closed = new AbortController()
 
-export type WatchEvent<T> =
-  | { readonly type: 'ADDED' | 'MODIFIED' | 'DELETED'; readonly object: T }
-  | {
-      readonly type: 'BOOKMARK'
-      readonly resourceVersion: string
-      /** True on the bookmark that ends the initial events of a WatchList. */
-      readonly initialEventsEnd: boolean
+  const pool = createPool({ connection, userAgent, connections })
+  const measure = { clock, host: pool.host, metrics }
+  const unary = repeating(reauthorising(checkedText(measured(pool.unary, measure)), connection.invalidate), {
+    clock,
+    random,
+    log,
+    metrics,
+  })
+  // The reflector decides how to go on after a failed watch, so nothing is repeated here.
+  const stream = (idleTimeoutMs: number) =>
+    reauthorising(checkedStream(measured(pool.stream(idleTimeoutMs), measure)), connection.invalidate)
+
+  const send = async (request: Unsigned, { signal, timeoutMs = defaultTimeoutMs }: CallOptions = {}) => {
+    const call = openCall(clock, timeoutMs, [signal, closed.signal])
+    try {
+      return await unary({ ...request, signal: call.signal }, call.deadline)
+    } catch (error) {
+      throw asKubeError(error, request, call.signal)
+    } finally {
+      call.end()
     }
+  }
 
-export type Patch =
-  | { readonly type: 'merge'; readonly body: unknown }
-  | { readonly type: 'strategic'; readonly body: unknown }
-  /** RFC 6902: an array of operations. */
-  | { readonly type: 'json'; readonly body: readonly unknown[] }
-  /** Server-side apply: the full set of fields that we own. */
-  | { readonly type: 'apply'; readonly body: unknown }
+  const sendForObject = async <T>(request: Unsigned, callOptions?: CallOptions): Promise<T> => {
+    const { text } = await send(request, callOptions)
+    try {
+      return JSON.parse(text) as T
+    } catch (cause) {
+      throw new KubeError('Unknown', `${request.verb} ${request.subject}: the answer is not JSON`, { cause })
+    }
+  }
 
-export interface DeleteQuery {
-  /** Preconditions: another uid or version under this name is a Conflict. */
-  readonly uid?: string | undefined
-  readonly resourceVersion?: string | undefined
-  /** Absent: the object's own grace period. */
-  readonly gracePeriodSeconds?: number | undefined
-  readonly propagationPolicy?: 'Orphan' | 'Background' | 'Foreground' | undefined
-  readonly dryRun?: boolean | undefined
-}
+  return {
+    get: (resource, ref, callOptions) =>
+      sendForObject({ ...about(resource, ref), verb: 'get', method: 'GET', repeat: 'always' }, callOptions),
 
-export interface Api {
-  get<T extends KubeObject>(resource: Resource<T>, ref: ObjectRef, options?: CallOptions): Promise<T>
-
-  /** One page; follow `metadata.continue`, or use `listAll`. */
-  list<T extends KubeObject>(resource: Resource<T>, query: ListQuery, options?: CallOptions): Promise<List<T>>
-
-  /**
-   * Creates `body`. The namespace is taken from the options, else from the body.
-   * Never repeated after it may have reached the server: then KubeError Unavailable or Timeout with `ambiguous`.
-   */
-  create<T extends KubeObject>(
-    resource: Resource<T>,
-    body: unknown,
-    options?: WriteOptions & { readonly namespace?: string | undefined },
-  ): Promise<T>
-
-  patch<T extends KubeObject>(
-    resource: Resource<T>,
-    ref: ObjectRef,
-    patch: Patch,
-    options?: WriteOptions & {
-      readonly subresource?: 'status' | 'scale' | undefined
-      /** Only for apply: take over fields of other managers instead of a Conflict. */
-      readonly force?: boolean | undefined
+    async list<T extends KubeObject>(
+      resource: Resource<T>,
+      query: Query & { namespace?: string | undefined },
+      callOptions?: CallOptions,
+    ) {
+      const { namespace, ...rest } = query
+      const request = {
+        ...about(resource, { namespace }, rest),
+        verb: 'list',
+        method: 'GET',
+        repeat: 'always',
+      } as const
+      const page = await sendForObject<List<T>>(request, callOptions)
+      // An empty list of some servers is `null`.
+      return page.items ? page : { ...page, items: [] }
     },
-  ): Promise<T>
 
-  /** PUT. With a resourceVersion in the body a concurrent write is a Conflict. */
-  replace<T extends KubeObject>(
-    resource: Resource<T>,
-    ref: ObjectRef,
-    body: unknown,
-    options?: WriteOptions & { readonly subresource?: 'status' | 'scale' | undefined },
-  ): Promise<T>
-
-  /** Resolves when the deletion is accepted; a graceful one goes on afterwards. */
-  delete<T extends KubeObject>(
-    resource: Resource<T>,
-    ref: ObjectRef,
-    query?: DeleteQuery,
-    options?: CallOptions,
-  ): Promise<void>
-
-  /**
-   * Events in order until the server ends the watch (the iteration returns), something fails (it throws; an expired
-   * version is Gone) or the consumer leaves the loop (the connection is closed). Bookmarks are always asked for.
-   * A connection without a byte for `idleTimeoutMs` (default 90 s; bookmarks come about every minute) is taken for
-   * dead: Unavailable.
-   */
-  watch<T extends KubeObject>(
-    resource: Resource<T>,
-    query: WatchQuery,
-    options?: CallOptions & { readonly idleTimeoutMs?: number | undefined },
-  ): AsyncIterable<WatchEvent<T>>
-
-  /**
-   * Any other request (`/version`, `/readyz`, pods' eviction). The body is parsed when the answer is JSON, else a string.
-   * Any HTTP status of 400 and above throws.
-   */
-  request(
-    method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE',
-    path: string,
-    options?: CallOptions & {
-      readonly body?: unknown
-      readonly contentType?: string | undefined
-      readonly query?: Readonly<Record<string, string>> | undefined
+    create(
+      resource,
+      body,
+      { namespace = metadataOf(body)?.namespace, fieldManager = defaultManager, dryRun, ...callOptions } = {},
+    ) {
+      const query = { fieldManager, dryRun: dryRun ? 'All' : undefined }
+      return sendForObject(
+        {
+          ...about(resource, { namespace }, query),
+          subject: subjectOf(resource, { namespace, name: metadataOf(body)?.name }),
+          verb: 'create',
+          method: 'POST',
+          body: JSON.stringify(body),
+          repeat: dryRun ? 'always' : 'refused',
+        },
+        callOptions,
+      )
     },
-  ): Promise<{ readonly status: number; readonly body: unknown }>
 
-  /** Ends all calls and watches and closes every connection. */
-  close(): Promise<void>
+    patch(
+      resource,
+      ref,
+      patch,
+      { subresource, fieldManager = defaultManager, force, dryRun, ...callOptions } = {},
+    ) {
+      const query = {
+        fieldManager,
+        force: patch.type === 'apply' && force ? true : undefined,
+        dryRun: dryRun ? 'All' : undefined,
+      }
+      // Applying twice is applying once, unless a version is pinned: the first application has changed it.
+      const idempotent = patch.type === 'apply' && metadataOf(patch.body)?.resourceVersion === undefined
+      return sendForObject(
+        {
+          ...about(resource, { ...ref, subresource }, query),
+          verb: 'patch',
+          method: 'PATCH',
+          body: JSON.stringify(patch.body),
+          contentType: patchTypes[patch.type],
+          repeat: idempotent || dryRun ? 'always' : 'refused',
+        },
+        callOptions,
+      )
+    },
+
+    replace(
+      resource,
+      ref,
+      body,
+      { subresource, fieldManager = defaultManager, dryRun, ...callOptions } = {},
+    ) {
+      const query = { fieldManager, dryRun: dryRun ? 'All' : undefined }
+      return sendForObject(
+        {
+          ...about(resource, { ...ref, subresource }, query),
+          verb: 'update',
+          method: 'PUT',
+          body: JSON.stringify(body),
+          repeat: dryRun ? 'always' : 'refused',
+        },
+        callOptions,
+      )
+    },
+
+    async delete(
+      resource,
+      ref,
+      { uid, resourceVersion, gracePeriodSeconds, propagationPolicy, dryRun } = {},
+      callOptions = {},
+    ) {
+      const body = {
+        apiVersion: 'v1',
+        kind: 'DeleteOptions',
+        ...(uid !== undefined || resourceVersion !== undefined
+          ? { preconditions: { uid, resourceVersion } }
+          : {}),
+        gracePeriodSeconds,
+        propagationPolicy,
+        ...(dryRun ? { dryRun: ['All'] } : {}),
+      }
+      const request = {
+        ...about(resource, ref),
+        verb: 'delete',
+        method: 'DELETE',
+        body: JSON.stringify(body),
+        // A uid never comes back, so a second delete cannot hit a successor of the same name.
+        repeat: uid !== undefined || dryRun ? 'always' : 'refused',
+      } as const
+      await send(request, callOptions)
+    },
+
+    async *watch(
+      resource,
+      query,
+      { signal, timeoutMs = defaultTimeoutMs, idleTimeoutMs = defaultIdleTimeoutMs } = {},
+    ) {
+      const { namespace, sendInitialEvents, ...rest } = query
+      const params = {
+        ...rest,
+        watch: true,
+        allowWatchBookmarks: true,
+        ...(sendInitialEvents ? { sendInitialEvents, resourceVersionMatch: 'NotOlderThan' } : {}),
+      }
+      const request = {
+        ...about(resource, { namespace }, params),
+        verb: 'watch',
+        method: 'GET',
+        repeat: 'never',
+      } as const
+      const call = openCall(clock, timeoutMs, [signal, closed.signal])
+      try {
+        const answer = await stream(idleTimeoutMs)({ ...request, signal: call.signal })
+        call.met()
+        // Leaving the loop early ends the body and with it the connection.
+        yield* watchEvents(answer.body, request.subject)
+      } catch (error) {
+        throw asKubeError(error, request, call.signal)
+      } finally {
+        call.end()
+      }
+    },
+
+    async request(method, path, { body, contentType, query, ...callOptions } = {}) {
+      const params = new URLSearchParams(query).toString()
+      const request = {
+        verb: 'raw',
+        method,
+        resource: path,
+        subject: path,
+        path: params === '' ? path : `${path}?${params}`,
+        body: body === undefined || typeof body === 'string' ? body : JSON.stringify(body),
+        contentType,
+        // Of a request that we know nothing about nothing is safe to say, not even what its 429 means (an eviction's is a verdict).
+        repeat: method === 'GET' ? 'always' : 'never',
+      } as const
+      const answer = await send(request, callOptions)
+      const json = String(answer.headers['content-type']).includes('json')
+      return { status: answer.status, body: json ? JSON.parse(answer.text) : answer.text }
+    },
+
+    async close() {
+      closed.abort(new KubeError('Aborted', 'the API client is closed'))
+      await pool.destroy()
+    },
+  }
 }
 
-export interface ApiOptions {
-  readonly connection: Connection
-  readonly metrics?: ApiMetrics | undefined
-  /** `name/version`; the name is also the default field manager. */
-  readonly userAgent?: string | undefined
-  readonly log?: Log | undefined
-  readonly clock?: Clock | undefined
-  readonly random?: Random | undefined
-  /** Connections for requests. Default 24. Watches have a pool of their own, one connection each. */
-  readonly connections?: number | undefined
+/** The parts of a request that follow from what it is about. */
+function about(
+  resource: Resource<KubeObject>,
+  target: { namespace?: string | undefined; name?: string | undefined; subresource?: string | undefined },
+  query: Query = {},
+): Pick<HttpRequest, 'resource' | 'subject' | 'path'> {
+  const params = new URLSearchParams()
+  for (const [name, value] of Object.entries(query)) if (value !== undefined) params.set(name, String(value))
+  const search = params.size === 0 ? '' : `?${params}`
+  return {
+    resource: resourceName(resource),
+    subject: subjectOf(resource, target),
+    path: pathOf(resource, target) + search,
+  }
 }
 
-export function createApi(_options: ApiOptions): Api {
-  throw new Error('not implemented yet')
+function subjectOf(
+  resource: Resource<KubeObject>,
+  { namespace, name }: { namespace?: string | undefined; name?: string | undefined },
+): string {
+  return [resourceName(resource), [namespace, name].filter(part => part).join('/')]
+    .filter(part => part)
+    .join(' ')
+}
+
+function metadataOf(
+  body: unknown,
+): Partial<Record<'name' | 'namespace' | 'resourceVersion', string>> | undefined {
+  return (
+    body as
+      | { metadata?: Partial<Record<'name' | 'namespace' | 'resourceVersion', string>> }
+      | null
+      | undefined
+  )?.metadata
+}
+
+/** What is not a KubeError yet comes from a wait that was cut short by the call's signal. */
+function asKubeError(error: unknown, request: Unsigned, signal: AbortSignal): KubeError {
+  if (isKubeError(error) && error !== signal.reason) return error
+  const what = `${request.verb} ${request.subject}`
+  const text = error instanceof Error ? error.message : String(error)
+  if (!signal.aborted) return new KubeError('Unknown', `${what}: ${text}`, { cause: error })
+  return new KubeError(isKubeError(error) ? error.code : 'Aborted', `${what}: ${text}`, { cause: error })
 }

@@ -1,4 +1,15 @@
-/** How to reach the API server and who we are there. */
+/**
+ * How to reach the API server and who we are there: the service account of a pod, or a kubeconfig.
+ *
+ * client-node parses kubeconfigs and speaks to credential plugins. Its `KubeConfig` class drags in every generated
+ * model (0.3 s and 85 MB for a few hundred lines of use) and makes a new connection pool per request, so only its small
+ * parts are used, and loaded only when there is a kubeconfig to read.
+ */
+import { readFile } from 'node:fs/promises'
+import { isIPv6 } from 'node:net'
+import { homedir } from 'node:os'
+import { delimiter, join } from 'node:path'
+import { type Clock, systemClock } from './clock.ts'
 
 /** TLS settings as node:tls takes them. */
 export interface TlsMaterial {
@@ -12,6 +23,7 @@ export interface TlsMaterial {
 /** What one request needs at the moment it is sent. */
 export interface Credentials {
   readonly headers: Readonly<Record<string, string>>
+  /** The same object as long as the contents are the same: whoever holds connections compares by reference. */
   readonly tls: TlsMaterial
 }
 
@@ -22,7 +34,7 @@ export interface Connection {
   readonly namespace: string | undefined
   /** URL of an HTTP proxy to go through. */
   readonly proxyUrl: string | undefined
-  /** Current credentials; cheap, they are cached and renewed inside. */
+  /** Current credentials; cheap, they are cached and renewed inside. Rejects when they cannot be had. */
   credentials(): Promise<Credentials>
   /** Forgets cached credentials: the server has refused them. */
   invalidate(): void
@@ -33,4 +45,117 @@ export interface ConnectionOptions {
   readonly kubeconfig?: string | undefined
   /** Context in it. Default: its current-context. */
   readonly context?: string | undefined
+  readonly env?: Readonly<Record<string, string | undefined>>
+  readonly clock?: Clock
+  /** Where a pod finds its service account. */
+  readonly serviceAccountDir?: string
+}
+
+/** How long files and plugin answers are believed. Projected tokens are replaced long before they expire. */
+const believeMs = 60_000
+
+/**
+ * @throws Error that names the file and what is wrong with it. Nothing is sent to the server yet.
+ */
+export async function loadConnection(options: ConnectionOptions = {}): Promise<Connection> {
+  const env = options.env ?? process.env
+  const clock = options.clock ?? systemClock
+  if (options.kubeconfig !== undefined) return fromKubeconfig([options.kubeconfig], options.context, clock)
+  const host = env['KUBERNETES_SERVICE_HOST']
+  // An explicit context is a wish for a kubeconfig, even inside a pod.
+  if (host && options.context === undefined) {
+    const dir = options.serviceAccountDir ?? '/var/run/secrets/kubernetes.io/serviceaccount'
+    return inCluster(host, env['KUBERNETES_SERVICE_PORT'] ?? '443', dir, clock)
+  }
+  const listed = (env['KUBECONFIG'] ?? '').split(delimiter).filter(path => path !== '')
+  const paths = listed.length > 0 ? listed : [join(env['HOME'] ?? homedir(), '.kube', 'config')]
+  return fromKubeconfig(paths, options.context, clock)
+}
+
+async function inCluster(host: string, port: string, dir: string, clock: Clock): Promise<Connection> {
+  const namespace = await readFile(join(dir, 'namespace'), 'utf8').then(
+    text => text.trim(),
+    () => undefined,
+  )
+  return {
+    server: `https://${isIPv6(host) ? `[${host}]` : host}:${port}`,
+    namespace,
+    proxyUrl: undefined,
+    ...cached(clock, async () => {
+      const [token, ca] = await Promise.all([
+        readFile(join(dir, 'token'), 'utf8'),
+        readFile(join(dir, 'ca.crt')),
+      ])
+      return { headers: { authorization: `Bearer ${token.trim()}` }, tls: { ca } }
+    }),
+  }
+}
+
+async function fromKubeconfig(
+  paths: readonly string[],
+  contextName: string | undefined,
+  clock: Clock,
+): Promise<Connection> {
+  const { createAuthenticator, readKubeconfig } = await import('./kubeconfig.ts')
+  const { cluster, context } = await readKubeconfig(paths, contextName)
+  const { server, proxyUrl } = cluster
+  if (proxyUrl?.startsWith('socks')) {
+    throw new Error(`kubeconfig ${paths.join(', ')}: SOCKS proxies are not supported (${proxyUrl})`)
+  }
+  // The file is read anew with the credentials: `kubectl config`, `aws eks update-kubeconfig` and the like replace them.
+  let authenticate = createAuthenticator()
+  const cache = cached(clock, async () => authenticate(await readKubeconfig(paths, contextName)))
+  return {
+    server,
+    namespace: context.namespace,
+    proxyUrl: proxyUrl ?? undefined,
+    credentials: cache.credentials,
+    invalidate() {
+      authenticate = createAuthenticator()
+      cache.invalidate()
+    },
+  }
+}
+
+/** Asks `load` at most once a minute and at most once at a time, and keeps the TLS object while it says the same. */
+function cached(
+  clock: Clock,
+  load: () => Promise<Credentials>,
+): Pick<Connection, 'credentials' | 'invalidate'> {
+  let pending: Promise<Credentials> | undefined
+  let loadedAt = 0
+  let tls: TlsMaterial | undefined
+
+  const renew = async () => {
+    const next = await load()
+    if (!tls || !sameTls(tls, next.tls)) tls = next.tls
+    return { headers: next.headers, tls }
+  }
+  return {
+    credentials() {
+      if (pending && clock.monotonic() - loadedAt < believeMs) return pending
+      loadedAt = clock.monotonic()
+      const attempt = renew()
+      pending = attempt
+      attempt.catch(() => {
+        // A failure is reported to those who waited for it and is not remembered.
+        if (pending === attempt) pending = undefined
+      })
+      return attempt
+    },
+    invalidate() {
+      pending = undefined
+    },
+  }
+}
+
+function sameTls(a: TlsMaterial, b: TlsMaterial): boolean {
+  const text = (value: string | Buffer | undefined) => value?.toString('latin1')
+  return (
+    text(a.ca) === text(b.ca) &&
+    text(a.cert) === text(b.cert) &&
+    text(a.key) === text(b.key) &&
+    a.servername === b.servername &&
+    a.rejectUnauthorized === b.rejectUnauthorized
+  )
 }

@@ -1,0 +1,111 @@
+/** Layers around the connections: measuring, renewing credentials, repeating. */
+import { backoffMs } from './backoff.ts'
+import type { Clock } from './clock.ts'
+import { isKubeError, type KubeError } from './errors.ts'
+import type { Log } from './log.ts'
+import type { ApiMetrics } from './metrics-hooks.ts'
+import type { Random } from './random.ts'
+import type { Exchange, HttpAnswer, HttpRequest } from './transport.ts'
+
+/** Layer: reports each try. */
+export function measured<A extends HttpAnswer>(
+  exchange: Exchange<A>,
+  {
+    clock,
+    host,
+    metrics,
+  }: { readonly clock: Clock; readonly host: string; readonly metrics: ApiMetrics | undefined },
+): Exchange<A> {
+  const report = metrics?.request?.bind(metrics)
+  if (!report) return exchange
+  return async request => {
+    const { verb, method, resource } = request
+    const started = clock.monotonic()
+    const observe = (code: string) =>
+      report({ verb, method, host, resource, code, seconds: (clock.monotonic() - started) / 1000 })
+    try {
+      const answer = await exchange(request)
+      observe(String(answer.status))
+      return answer
+    } catch (error) {
+      observe('<error>')
+      throw error
+    }
+  }
+}
+
+/** Layer: a 401 may only mean that a token or certificate has been replaced; read it anew and ask once more. */
+export function reauthorising<A extends HttpAnswer>(
+  exchange: Exchange<A>,
+  invalidate: () => void,
+): Exchange<A> {
+  return async request => {
+    try {
+      return await exchange(request)
+    } catch (error) {
+      if (!isKubeError(error, 'Unauthorized') || error.status !== 401) throw error
+      invalidate()
+      return exchange(request)
+    }
+  }
+}
+
+const maxTries = 5
+const pauses = { initialMs: 100, maxMs: 2_000 }
+/** Without a Retry-After. */
+const throttledMs = 1_000
+
+/**
+ * Layer: repeats what may be repeated, a few times, waiting as long as the server asks. The caller's deadline covers
+ * all tries; a pause that would not fit ends the call at once, since the caller can do better than to wait for nothing.
+ */
+export function repeating<A extends HttpAnswer>(
+  exchange: Exchange<A>,
+  {
+    clock,
+    random,
+    log,
+    metrics,
+  }: {
+    readonly clock: Clock
+    readonly random: Random
+    readonly log: Log
+    readonly metrics: ApiMetrics | undefined
+  },
+): (request: HttpRequest, deadline: number) => Promise<A> {
+  return async (request, deadline) => {
+    for (let attempt = 0; ; attempt++) {
+      try {
+        return await exchange(request)
+      } catch (error) {
+        if (!isKubeError(error) || attempt + 1 >= maxTries || !mayRepeat(request, error)) throw error
+        const pause = pauseBefore(attempt, error, random)
+        if (clock.monotonic() + pause >= deadline) throw error
+        metrics?.retry?.({ verb: request.verb, resource: request.resource, code: error.code })
+        log.debug({ err: error, attempt, pauseMs: pause }, 'request will be repeated')
+        await clock.sleep(pause, request.signal)
+      }
+    }
+  }
+}
+
+/** Is it certain that sending `request` again does no harm after this failure? */
+export function mayRepeat(request: Pick<HttpRequest, 'repeat'>, error: KubeError): boolean {
+  switch (error.code) {
+    case 'Throttled':
+      return request.repeat !== 'never'
+    case 'Unavailable':
+      return request.repeat === 'always' || (request.repeat === 'refused' && !error.ambiguous)
+    case 'Timeout':
+      // A 504 of the server; our own deadline has no time left for another try anyway.
+      return request.repeat === 'always' && error.status !== undefined
+    default:
+      return false
+  }
+}
+
+function pauseBefore(attempt: number, error: KubeError, random: Random): number {
+  const asked = error.retryAfterMs ?? (error.code === 'Throttled' ? throttledMs : undefined)
+  // Up to a tenth more than asked: those who were sent away together should not come back together.
+  return asked === undefined ? backoffMs(attempt, pauses, random) : asked * (1 + random.next() * 0.1)
+}

@@ -1,0 +1,286 @@
+/**
+ * HTTP to one API server: pooled connections, and around them small layers that each do one thing.
+ *
+ *   repeating( reauthorising( checked( measured( pool ) ) ) )
+ *
+ * A layer is a function from an exchange to an exchange, so each can be tested and left out by itself.
+ */
+import { Agent, type Dispatcher, ProxyAgent, errors as undiciErrors } from 'undici'
+import { unlessAborted } from './call.ts'
+import type { Connection, TlsMaterial } from './connection.ts'
+import { codeOf, errorFromStatus, KubeError, type Status } from './errors.ts'
+
+export interface HttpRequest {
+  /** The API server's verb, for metrics and messages: get, list, watch, create, update, patch, delete, raw. */
+  readonly verb: string
+  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+  /** What it is about, for metrics: `plural.group` or a path. */
+  readonly resource: string
+  /** What it is about, for people: `pods default/web`. */
+  readonly subject: string
+  /** Path and query. */
+  readonly path: string
+  readonly body?: string | undefined
+  readonly contentType?: string | undefined
+  /**
+   * When it may be sent again: `always` (reads and idempotent writes), `refused` (only if the server certainly has not
+   * executed it), `never`.
+   */
+  readonly repeat: 'always' | 'refused' | 'never'
+  readonly signal: AbortSignal
+}
+
+export interface HttpAnswer {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>
+}
+/** An answer with its whole body. */
+export interface TextAnswer extends HttpAnswer {
+  readonly text: string
+}
+/** An answer whose body is still arriving. */
+export interface StreamAnswer extends HttpAnswer {
+  readonly body: AsyncIterable<Buffer> & { destroy(): void }
+}
+
+export type Exchange<A extends HttpAnswer> = (request: HttpRequest) => Promise<A>
+
+export interface Pool {
+  readonly unary: Exchange<TextAnswer>
+  /** Throws when the answer is silent for `idleTimeoutMs`, as any other failure of the connection. */
+  readonly stream: (idleTimeoutMs: number) => Exchange<StreamAnswer>
+  readonly host: string
+  destroy(): Promise<void>
+}
+
+export interface PoolOptions {
+  readonly connection: Connection
+  readonly userAgent: string
+  /** Connections for requests. */
+  readonly connections: number
+}
+
+/** Larger answers are refused: a paged list never comes near it. */
+const maxAnswerBytes = 256 * 1024 * 1024
+/** A status body is a few hundred bytes; of a broken proxy's error page so much is read and no more. */
+const maxErrorBytes = 1024 * 1024
+const connectTimeoutMs = 10_000
+/** Below the API server's own 90 s, so that it is us who close idle connections and no request runs into the closing. */
+const keepAliveMs = 30_000
+
+interface Agents {
+  readonly tls: TlsMaterial
+  readonly requests: Dispatcher
+  readonly watches: Dispatcher
+}
+
+/** The connections. A watch gets one of its own: it must neither wait for requests nor make them wait. */
+export function createPool({ connection, userAgent, connections }: PoolOptions): Pool {
+  const url = new URL(connection.server)
+  const prefix = url.pathname.replace(/\/$/, '')
+  let current: Agents | undefined
+
+  const agentsFor = (tls: TlsMaterial): Agents => {
+    if (current?.tls === tls) return current
+    const old = current
+    current = {
+      tls,
+      requests: agent(connection.proxyUrl, tls, { connections, maxResponseSize: maxAnswerBytes }),
+      watches: agent(connection.proxyUrl, tls, { maxResponseSize: -1 }),
+    }
+    // A renewed certificate: what runs may finish on the old connections. close() waits for it and cannot fail otherwise.
+    if (old) for (const agent of [old.requests, old.watches]) void agent.close().catch(() => {})
+    return current
+  }
+
+  /** Everything before the first byte is sent: failures in here leave no doubt that nothing was executed. */
+  const prepare = async (request: HttpRequest, which: 'requests' | 'watches', idleTimeoutMs: number) => {
+    const { headers, tls } = await credentialsOf(connection, request)
+    const agent = agentsFor(tls)[which]
+    return () =>
+      agent.request({
+        origin: url.origin,
+        path: prefix + request.path,
+        method: request.method,
+        headers: {
+          accept: 'application/json',
+          'user-agent': userAgent,
+          ...(request.body === undefined
+            ? {}
+            : { 'content-type': request.contentType ?? 'application/json' }),
+          ...headers,
+        },
+        body: request.body ?? null,
+        signal: request.signal,
+        // The call's signal is the only deadline: one clock for connecting, sending, waiting and reading.
+        headersTimeout: 0,
+        bodyTimeout: idleTimeoutMs,
+      })
+  }
+
+  return {
+    host: url.host,
+    async unary(request) {
+      const send = await prepare(request, 'requests', 0)
+      try {
+        const answer = await send()
+        return { status: answer.statusCode, headers: answer.headers, text: await answer.body.text() }
+      } catch (error) {
+        throw fromNetwork(error, request)
+      }
+    },
+    stream: idleTimeoutMs => async request => {
+      const send = await prepare(request, 'watches', idleTimeoutMs)
+      try {
+        const answer = await send()
+        return { status: answer.statusCode, headers: answer.headers, body: streamOf(answer.body, request) }
+      } catch (error) {
+        throw fromNetwork(error, request)
+      }
+    },
+    async destroy() {
+      const agents = current
+      current = undefined
+      await Promise.all([agents?.requests.destroy(), agents?.watches.destroy()])
+    },
+  }
+}
+
+function agent(proxyUrl: string | undefined, tls: TlsMaterial, options: Agent.Options): Dispatcher {
+  const connect = { ...tls, timeout: connectTimeoutMs, keepAlive: true, keepAliveInitialDelay: 15_000 }
+  const common: Agent.Options = {
+    ...options,
+    allowH2: false,
+    pipelining: 1,
+    keepAliveTimeout: keepAliveMs,
+    keepAliveMaxTimeout: keepAliveMs,
+  }
+  return proxyUrl === undefined
+    ? new Agent({ ...common, connect })
+    : new ProxyAgent({ ...common, uri: proxyUrl, requestTls: connect })
+}
+
+async function credentialsOf(connection: Connection, request: HttpRequest) {
+  try {
+    return await unlessAborted(connection.credentials(), request.signal)
+  } catch (cause) {
+    // An aborted wait is not a verdict about credentials; whoever aborted says what it is.
+    if (request.signal.aborted) throw cause
+    const message = cause instanceof Error ? cause.message : String(cause)
+    throw new KubeError('Unauthorized', `${request.verb} ${request.subject}: no credentials: ${message}`, {
+      cause,
+    })
+  }
+}
+
+function streamOf(body: Dispatcher.ResponseData['body'], request: HttpRequest): StreamAnswer['body'] {
+  // Leaving the body unread for long must not end in an unhandled 'error' event; readers get the error by iterating.
+  body.on('error', () => {})
+  return {
+    async *[Symbol.asyncIterator]() {
+      try {
+        for await (const chunk of body) yield chunk as Buffer
+      } catch (error) {
+        throw fromNetwork(error, request)
+      }
+    },
+    destroy: () => {
+      body.destroy()
+    },
+  }
+}
+
+/** Failures before a byte of the request has left: the server has not executed it. */
+const neverSent = new Set([
+  'ECONNREFUSED',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'UND_ERR_CONNECT_TIMEOUT',
+  'DEPTH_ZERO_SELF_SIGNED_CERT',
+  'SELF_SIGNED_CERT_IN_CHAIN',
+  'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
+  'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
+  'CERT_HAS_EXPIRED',
+  'ERR_TLS_CERT_ALTNAME_INVALID',
+])
+
+/** Whatever a connection can throw, as a KubeError. */
+function fromNetwork(error: unknown, request: HttpRequest): KubeError {
+  if (error instanceof KubeError) return error
+  const what = `${request.verb} ${request.subject}`
+  if (request.signal.aborted) {
+    // Our own deadline aborts with a KubeError as the reason, the caller with anything.
+    const { reason } = request.signal
+    const code = reason instanceof KubeError ? reason.code : 'Aborted'
+    const text = reason instanceof Error ? reason.message : String(reason)
+    return new KubeError(code, `${what}: ${text}`, { cause: reason, ambiguous: isWrite(request) })
+  }
+  const { code, message } =
+    error instanceof Error ? (error as NodeJS.ErrnoException) : { code: '', message: String(error) }
+  if (error instanceof undiciErrors.BodyTimeoutError) {
+    return new KubeError('Unavailable', `${what}: the connection has fallen silent`, { cause: error })
+  }
+  return new KubeError('Unavailable', `${what}: ${message || code || 'connection failed'}`, {
+    cause: error,
+    ambiguous: isWrite(request) && !neverSent.has(code ?? ''),
+  })
+}
+
+const isWrite = (request: HttpRequest) => request.method !== 'GET'
+
+/** Layer: an answer of 400 and above becomes the KubeError that its Status body describes. */
+export function checkedText(exchange: Exchange<TextAnswer>): Exchange<TextAnswer> {
+  return async request => {
+    const answer = await exchange(request)
+    if (answer.status >= 400) throw fromAnswer(answer, answer.text, request)
+    return answer
+  }
+}
+
+/** As `checkedText`, for an answer whose body is still arriving. */
+export function checkedStream(exchange: Exchange<StreamAnswer>): Exchange<StreamAnswer> {
+  return async request => {
+    const answer = await exchange(request)
+    if (answer.status < 400) return answer
+    const chunks: Buffer[] = []
+    let bytes = 0
+    for await (const chunk of answer.body) {
+      chunks.push(chunk)
+      bytes += chunk.length
+      if (bytes > maxErrorBytes) break
+    }
+    answer.body.destroy()
+    throw fromAnswer(answer, Buffer.concat(chunks).toString('utf8'), request)
+  }
+}
+
+function fromAnswer(answer: HttpAnswer, text: string, request: HttpRequest): KubeError {
+  const status = statusOf(text)
+  const code = codeOf(answer.status, status.reason)
+  return errorFromStatus(answer.status, status, {
+    what: `${request.verb} ${request.subject}`,
+    retryAfterMs: retryAfterOf(answer.headers['retry-after']),
+    // A server error on a write may have come after the commit (etcd lost its leader, a proxy lost its upstream).
+    ambiguous: isWrite(request) && (code === 'Unavailable' || code === 'Timeout'),
+  })
+}
+
+function statusOf(text: string): Status {
+  try {
+    const parsed: unknown = JSON.parse(text)
+    if (typeof parsed === 'object' && parsed !== null && (parsed as Status).kind === 'Status')
+      return parsed as Status
+  } catch {
+    // Proxies and load balancers answer with pages of their own.
+  }
+  const line = text.trim().split('\n', 1)[0] ?? ''
+  return line === '' ? {} : { message: line.slice(0, 200) }
+}
+
+/** Retry-After in milliseconds. The API server sends seconds only; a date of a proxy is not worth a clock here. */
+function retryAfterOf(header: string | string[] | undefined): number | undefined {
+  const seconds = Number(Array.isArray(header) ? header[0] : header)
+  return Number.isFinite(seconds) && seconds >= 0 ? seconds * 1000 : undefined
+}
