@@ -179,10 +179,7 @@ describe('queue', () => {
     await clock.advance(500)
     queue.add('b')
     expect(read?.()).toEqual({
-      depth: new Map([
-        [0, 1],
-        [0, 2],
-      ]),
+      depth: new Map([[0, 2]]),
       runningSeconds: [0.5],
     })
     queue.done('b')

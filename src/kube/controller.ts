@@ -1,0 +1,326 @@
+/**
+ * The loop of a controller: workers that take keys from a queue and bring what each key names to its desired state.
+ *
+ * A pass never harms another key: whatever it throws is caught, counted and backed off for its own key; a pass that
+ * ignores its end is left behind (its key stays in work, so it can never run twice at once) and the worker goes on.
+ *
+ * A controller may be run again after it stopped (leadership lost and won): the keys are in the queue, which is not its
+ * own, and one that was stopped in the middle of its pass is put back there.
+ */
+import type { Clock } from './clock.ts'
+import { isKubeError } from './errors.ts'
+import type { Log } from './log.ts'
+import { refOfKey } from './object.ts'
+import type { Queue, QueueItem } from './queue.ts'
+import type { Random } from './random.ts'
+import { mustStopNow } from './stop.ts'
+
+export interface Result {
+  /** Look again after so many milliseconds, if nothing happens before. 0: at once. */
+  readonly requeueAfterMs?: number | undefined
+}
+
+/** Thrown: repeating cannot help (a bad spec). The key rests until something about it changes. */
+export class TerminalError extends Error {
+  override readonly name = 'TerminalError'
+}
+
+/** Thrown: not an error, but nothing more can be done now (CloudNativePG's ErrNextLoop). */
+export class RetryLater extends Error {
+  override readonly name = 'RetryLater'
+  /** Milliseconds. */
+  readonly afterMs: number
+
+  constructor(afterMs: number, reason: string) {
+    super(reason)
+    this.afterMs = afterMs
+  }
+}
+
+export interface ReconcileContext {
+  /** Random, one for each pass; in every line of its log as `reconcileID`. */
+  readonly reconcileId: string
+  readonly log: Log
+  /** Fires when this pass has to end: its timeout, the end of the drain, leadership lost. */
+  readonly signal: AbortSignal
+  /** The priority under which the key was queued. */
+  readonly priority: number
+}
+
+export type Reconcile = (
+  key: string,
+  context: ReconcileContext,
+) => Promise<Result | undefined> | Promise<void>
+
+/** The label `result` of controller_runtime_reconcile_total. */
+export const reconcileResults = ['success', 'requeue_after', 'error'] as const
+export type ReconcileResult = (typeof reconcileResults)[number]
+
+export interface ControllerMetrics {
+  /** Called once at creation, to show every series as 0 and controller_runtime_max_concurrent_reconciles. */
+  controller?(controller: string, workers: number): void
+  /** controller_runtime_reconcile_total, controller_runtime_reconcile_time_seconds */
+  reconciled?(controller: string, result: ReconcileResult, seconds: number): void
+  /** controller_runtime_{reconcile_errors,terminal_reconcile_errors,reconcile_panics,reconcile_timeouts}_total */
+  failed?(controller: string, kind: 'error' | 'terminal' | 'panic' | 'timeout'): void
+  /** controller_runtime_active_workers */
+  active?(controller: string, delta: 1 | -1): void
+}
+
+export interface ControllerOptions {
+  readonly name: string
+  readonly queue: Queue
+  readonly reconcile: Reconcile
+  /** Passes at the same time, each of another key. Default 1. */
+  readonly workers?: number | undefined
+  /** pino's logger, or anything like it; `child` is used when it is there. */
+  readonly log: Log & { child?(fields: Record<string, unknown>): Log }
+  readonly clock: Clock
+  readonly random: Random
+  readonly metrics?: ControllerMetrics | undefined
+  /** Milliseconds after which a pass' signal fires. Default: none. */
+  readonly timeoutMs?: number | undefined
+  /** Milliseconds that running passes get to finish when the controller is told to stop. Default 10 s. */
+  readonly drainMs?: number | undefined
+  /** Milliseconds between the firing of a pass' signal and leaving it behind. Default 5 s. */
+  readonly graceMs?: number | undefined
+}
+
+export interface Controller {
+  /**
+   * Works until `stop` fires, then lets running passes finish for `drainMs`. `abort` cuts that short, as does a `stop`
+   * whose reason is a `StopNow`. Resolves when no pass runs any more, or was left behind. Never rejects.
+   */
+  run(stop: AbortSignal, abort?: AbortSignal): Promise<void>
+}
+
+/** Fired by the controller itself: the pass took longer than `timeoutMs`. */
+class PassTimeout extends Error {
+  override readonly name = 'PassTimeout'
+}
+
+type Outcome =
+  | { readonly type: 'success' }
+  | { readonly type: 'later'; readonly afterMs: number; readonly reason?: string }
+  | { readonly type: 'stopped' }
+  | { readonly type: 'terminal'; readonly error: TerminalError }
+  | { readonly type: 'error' | 'timeout' | 'panic'; readonly error: unknown }
+
+export function createController(options: ControllerOptions): Controller {
+  const { name, queue, reconcile, workers = 1, clock, random, metrics } = options
+  const { timeoutMs, drainMs = 10_000, graceMs = 5_000 } = options
+  metrics?.controller?.(name, workers)
+
+  /** Does what the outcome asks for; the key is still in work. */
+  const conclude = (item: QueueItem, outcome: Outcome, seconds: number, log: Log) => {
+    const { key, priority } = item
+    const retry = () =>
+      queue.addRateLimited(key, {
+        priority,
+        atLeastMs: 'error' in outcome ? retryAfterMs(outcome.error) : 0,
+      })
+    switch (outcome.type) {
+      case 'success':
+        queue.forget(key)
+        metrics?.reconciled?.(name, 'success', seconds)
+        log.debug({ seconds }, 'reconciled')
+        return
+      case 'later':
+        queue.forget(key)
+        queue.add(key, { priority, afterMs: outcome.afterMs })
+        metrics?.reconciled?.(name, 'requeue_after', seconds)
+        log.debug({ seconds, requeueAfterMs: outcome.afterMs, reason: outcome.reason }, 'reconciled for now')
+        return
+      case 'stopped':
+        // Nothing is known about what it did: whoever leads next starts from what is there.
+        queue.add(key, { priority })
+        log.info({ seconds }, 'stopped in the middle of a pass')
+        return
+      case 'terminal':
+        queue.forget(key)
+        metrics?.failed?.(name, 'terminal')
+        break
+      case 'timeout':
+      case 'panic':
+        metrics?.failed?.(name, outcome.type)
+        break
+      case 'error':
+        break
+    }
+    metrics?.failed?.(name, 'error')
+    metrics?.reconciled?.(name, 'error', seconds)
+    const { error } = outcome
+    if (outcome.type === 'terminal') {
+      log.error({ seconds, err: error }, 'failed, and repeating cannot help')
+      return
+    }
+    const fields = { seconds, err: error, failures: queue.failures(key) + 1, retryInMs: retry() }
+    if (outcome.type === 'panic') log.error(fields, 'failed by a bug')
+    // Somebody else wrote first: normal life, the event of that write is on its way.
+    else if (isKubeError(error, 'Conflict')) log.debug(fields, 'conflict')
+    else log.warn(fields, outcome.type === 'timeout' ? 'took too long' : 'failed')
+  }
+
+  /** One pass. Resolves when it has ended, or when its worker should not wait for it any longer. */
+  const pass = async (item: QueueItem, cancels: Set<AbortController>): Promise<void> => {
+    const cancel = new AbortController()
+    const over = new AbortController()
+    const reconcileId = uuid(random)
+    const ref = refOfKey(item.key)
+    const log = withFields(options.log, { controller: name, ...ref, reconcileID: reconcileId })
+    const started = clock.monotonic()
+    cancels.add(cancel)
+    metrics?.active?.(name, 1)
+
+    const ended = attempt(() =>
+      reconcile(item.key, { reconcileId, log, signal: cancel.signal, priority: item.priority }),
+    ).then(result => {
+      cancels.delete(cancel)
+      metrics?.active?.(name, -1)
+      const reason: unknown = cancel.signal.aborted ? cancel.signal.reason : undefined
+      conclude(item, outcomeOf(result, reason), (clock.monotonic() - started) / 1000, log)
+      queue.done(item.key)
+      over.abort()
+    })
+
+    if (timeoutMs !== undefined)
+      void elapses(clock, timeoutMs, over.signal).then(
+        late => late && cancel.abort(new PassTimeout(`longer than ${timeoutMs} ms`)),
+      )
+    const leftBehind = fired(cancel.signal, over.signal)
+      .then(() => elapses(clock, graceMs, over.signal))
+      .then(late => {
+        if (late) log.error({ graceMs }, 'a pass goes on after its end; it is left behind')
+      })
+    await Promise.race([ended, leftBehind])
+  }
+
+  return {
+    async run(stop, abort) {
+      const cancels = new Set<AbortController>()
+      const finished = new AbortController()
+      const cancelAll = (reason: unknown) => {
+        for (const cancel of cancels) cancel.abort(reason)
+      }
+
+      const worker = async () => {
+        let breath = clock.monotonic()
+        for (;;) {
+          const item = await queue.take(stop)
+          if (!item) return
+          if (stop.aborted) {
+            // Handed over in the very turn in which the end came.
+            queue.add(item.key, { priority: item.priority })
+            queue.done(item.key)
+            return
+          }
+          await pass(item, cancels)
+          // Passes that find nothing to do never wait; without this a long queue of them would hold up all I/O.
+          if (clock.monotonic() - breath > 10) {
+            await new Promise(resolve => setImmediate(resolve))
+            breath = clock.monotonic()
+          }
+        }
+      }
+
+      const drain = async () => {
+        await fired(stop, finished.signal)
+        if (finished.signal.aborted) return
+        if (mustStopNow(stop.reason) || abort?.aborted) return cancelAll(stop.reason)
+        if (cancels.size > 0) options.log.info({ controller: name, passes: cancels.size }, 'draining')
+        if (await elapses(clock, drainMs, finished.signal)) cancelAll(stop.reason)
+      }
+      const onAbort = () => cancelAll(abort?.reason)
+      abort?.addEventListener('abort', onAbort, { once: true })
+
+      const draining = drain()
+      await Promise.all(Array.from({ length: workers }, worker))
+      finished.abort()
+      abort?.removeEventListener('abort', onAbort)
+      await draining
+    },
+  }
+}
+
+type Attempt =
+  | { readonly ok: true; readonly afterMs: number | undefined }
+  | { readonly ok: false; readonly error: unknown }
+
+/** Runs it and never rejects, even if it throws before its first await. */
+async function attempt(run: () => ReturnType<Reconcile>): Promise<Attempt> {
+  try {
+    return { ok: true, afterMs: (await run())?.requeueAfterMs }
+  } catch (error) {
+    return { ok: false, error }
+  }
+}
+
+/** @param ended why the pass' signal fired, if it did. */
+function outcomeOf(attempt: Attempt, ended: unknown): Outcome {
+  if (attempt.ok) {
+    const { afterMs } = attempt
+    return afterMs === undefined ? { type: 'success' } : { type: 'later', afterMs }
+  }
+  const { error } = attempt
+  if (error instanceof RetryLater) return { type: 'later', afterMs: error.afterMs, reason: error.message }
+  if (error instanceof TerminalError) return { type: 'terminal', error }
+  if (ended instanceof PassTimeout) return { type: 'timeout', error }
+  if (ended !== undefined) return { type: 'stopped' }
+  return { type: isBug(error) ? 'panic' : 'error', error }
+}
+
+/** The kit's own errors say what went wrong in the world; anything else means that the code did not expect it. */
+function isBug(error: unknown): boolean {
+  if (error instanceof AggregateError) return error.errors.length === 0 || error.errors.some(isBug)
+  return !isKubeError(error)
+}
+
+/** The longest wait that a server asked for, in milliseconds. */
+function retryAfterMs(error: unknown): number {
+  const errors: unknown[] = error instanceof AggregateError ? error.errors : [error]
+  return Math.max(0, ...errors.map(each => (isKubeError(each) ? (each.retryAfterMs ?? 0) : 0)))
+}
+
+/** Resolves when `signal` has fired, or `end` has. */
+function fired(signal: AbortSignal, end: AbortSignal): Promise<void> {
+  if (signal.aborted || end.aborted) return Promise.resolve()
+  return new Promise(resolve => {
+    const onAbort = () => {
+      signal.removeEventListener('abort', onAbort)
+      end.removeEventListener('abort', onAbort)
+      resolve()
+    }
+    signal.addEventListener('abort', onAbort)
+    end.addEventListener('abort', onAbort)
+  })
+}
+
+/** True after `ms` milliseconds, false as soon as `end` fires. */
+async function elapses(clock: Clock, ms: number, end: AbortSignal): Promise<boolean> {
+  try {
+    await clock.sleep(ms, end)
+    return true
+  } catch (error) {
+    if (end.aborted) return false
+    throw error
+  }
+}
+
+function withFields(log: ControllerOptions['log'], fields: Readonly<Record<string, unknown>>): Log {
+  if (log.child) return log.child(fields)
+  return {
+    debug: (more, message) => log.debug({ ...fields, ...more }, message),
+    info: (more, message) => log.info({ ...fields, ...more }, message),
+    warn: (more, message) => log.warn({ ...fields, ...more }, message),
+    error: (more, message) => log.error({ ...fields, ...more }, message),
+  }
+}
+
+/** A version 4 UUID. */
+function uuid(random: Random): string {
+  const bytes = random.bytes(16)
+  bytes[6] = ((bytes[6] ?? 0) & 0x0f) | 0x40
+  bytes[8] = ((bytes[8] ?? 0) & 0x3f) | 0x80
+  const hex = Buffer.from(bytes).toString('hex')
+  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`
+}
