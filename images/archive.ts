@@ -168,7 +168,10 @@ async function writeArchive(path: string, parts: ArchiveParts, signal?: AbortSig
     },
   ]
 
+  signal?.throwIfAborted()
   const tar = pack()
+  // As in layers: the pipeline reports errors.
+  tar.on('error', () => {})
   const file = createWriteStream(path)
   const written = pipeline(tar, file, { ...(signal && { signal }) })
   const fill = async (): Promise<void> => {

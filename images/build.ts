@@ -4,13 +4,16 @@ import { imageArchitecture, type PackedImage, packImage } from './archive.ts'
 import { cachedDirectory, cacheRoot, keyOf } from './cache.ts'
 import { layerKey } from './layer.ts'
 import { counter } from './recipes/counter.ts'
+import { nginx } from './recipes/nginx.ts'
+import { operator } from './recipes/operator.ts'
 import { pause } from './recipes/pause.ts'
 import type { Recipe } from './recipes/recipe.ts'
+import { redis } from './recipes/redis.ts'
 
 export { type ImageConfig, type ImageSource, type PackedImage, packImage } from './archive.ts'
 export type { Entry } from './entry.ts'
 
-const recipes = { pause, counter } satisfies Record<string, Recipe>
+const recipes = { pause, counter, nginx, redis, operator } satisfies Record<string, Recipe>
 
 export type ImageName = keyof typeof recipes
 

@@ -12,7 +12,7 @@ import { run } from './run.ts'
 export async function compileStatic(source: string, options: DebianOptions = {}): Promise<string> {
   const { signal } = options
   const compiler = await findCompiler(options)
-  const musl = await debianPackages(['musl-dev'], options)
+  const musl = await debianPackages(['musl', 'musl-dev'], { ...options, dependencies: false })
   const key = keyOf({
     code: await readFile(source, 'utf8'),
     compiler: await run(compiler, ['-v', '--version'], { ...(signal && { signal }) }),

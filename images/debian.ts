@@ -1,4 +1,4 @@
-import { mkdir, readdir, rename, symlink, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { imageArchitecture } from './archive.ts'
 import { cachedDirectory, cacheRoot, keyOf } from './cache.ts'
@@ -22,30 +22,39 @@ export interface DebianOptions {
 }
 
 /**
- * The files of the given Debian packages and of all they depend on, unpacked. apt verifies signatures and hashes;
- * it works in a directory of its own, so the machine's packages are neither looked at nor changed, and no root is
- * needed. Maintainer scripts do not run.
+ * The files of the given Debian packages and of all they depend on (or of them alone), unpacked. apt verifies
+ * signatures and hashes; it works in a directory of its own, so the machine's packages are neither looked at nor
+ * changed, and no root is needed. Maintainer scripts do not run.
  *
- * Cached by package names, so a warm build needs no network; `UNDERSTUDY_CACHE/debian` can be deleted to get newer
- * versions.
+ * Cached by package names, so a warm build needs no network; delete `debian/` in the cache to get newer versions.
  */
 export async function debianPackages(
   names: readonly string[],
-  options: DebianOptions = {},
+  options: DebianOptions & { readonly dependencies?: boolean } = {},
 ): Promise<PackageTree> {
+  const { dependencies = true, signal, progress, cacheDir = cacheRoot() } = options
   const wanted = [...new Set(names)].sort()
-  const key = keyOf({ suite: SUITE, wanted, architecture: imageArchitecture(), recipe: 1 })
-  const target = join(options.cacheDir ?? cacheRoot(), 'debian', `${wanted[0]}-${key}`)
+  const key = keyOf({ suite: SUITE, wanted, dependencies, architecture: imageArchitecture(), recipe: 2 })
+  const target = join(cacheDir, 'debian', `${wanted.at(-1)}-${key}`)
   await cachedDirectory(target, async scratch => {
-    options.progress?.(`Debian packages: ${wanted.join(' ')}`)
-    await fetchPackages(scratch, wanted, options.signal)
-    await unpackPackages(scratch, options.signal)
+    progress?.(`Debian packages: ${wanted.join(' ')}`)
+    const work = join(scratch, 'apt')
+    await fetchPackages(work, wanted, dependencies, signal)
+    const packages = await unpackPackages(join(work, 'archives'), join(scratch, 'root'), signal)
+    await rm(work, { recursive: true })
+    await writeFile(join(scratch, 'packages.json'), JSON.stringify(packages))
   })
-  const archives = (await readdir(join(target, 'archives'))).filter(name => name.endsWith('.deb')).sort()
-  return { root: join(target, 'root'), packages: archives.map(name => name.replace(/\.deb$/, '')) }
+  const packages = JSON.parse(await readFile(join(target, 'packages.json'), 'utf8')) as string[]
+  return { root: join(target, 'root'), packages }
 }
 
-async function fetchPackages(scratch: string, names: readonly string[], signal?: AbortSignal): Promise<void> {
+/** apt's other configuration stays as it is: the machine may reach its mirror through a proxy that is set there. */
+async function fetchPackages(
+  scratch: string,
+  names: readonly string[],
+  dependencies: boolean,
+  signal?: AbortSignal,
+): Promise<void> {
   const directories = ['etc', 'state/lists/partial', 'cache', 'archives/partial', 'log']
   for (const directory of directories) await mkdir(join(scratch, directory), { recursive: true })
   await writeFile(join(scratch, 'etc/sources.list'), sourcesList(await debianArchives()))
@@ -69,28 +78,27 @@ async function fetchPackages(scratch: string, names: readonly string[], signal?:
     ...setting('Acquire::Retries', '3'),
     // The download directory belongs to the caller; apt's own user could not write there.
     ...setting('APT::Sandbox::User', 'root'),
-    // The machine's hooks (container base images have some) would delete what we download.
-    ...setting('#clear', 'APT::Update::Post-Invoke'),
   ]
   const options = signal === undefined ? {} : { signal }
   await run('apt-get', [...apt, 'update'], options)
-  await run('apt-get', [...apt, '--no-install-recommends', '--download-only', 'install', ...names], options)
+  if (dependencies) {
+    await run('apt-get', [...apt, '--no-install-recommends', '--download-only', 'install', ...names], options)
+  } else {
+    await run('apt-get', [...apt, 'download', ...names], { ...options, cwd: join(scratch, 'archives') })
+  }
 }
 
-async function unpackPackages(scratch: string, signal?: AbortSignal): Promise<void> {
-  const root = join(scratch, 'root')
+async function unpackPackages(archives: string, root: string, signal?: AbortSignal): Promise<string[]> {
   for (const name of ['bin', 'sbin', 'lib', 'lib64']) {
     await mkdir(join(root, 'usr', name), { recursive: true })
     await symlink(`usr/${name}`, join(root, name))
   }
-  const archives = join(scratch, 'archives')
-  for (const name of (await readdir(archives)).sort()) {
-    if (!name.endsWith('.deb')) continue
-    await run('dpkg-deb', ['--extract', join(archives, name), root], signal === undefined ? {} : { signal })
-    // apt writes an epoch's colon as %3a.
-    const readable = decodeURIComponent(name)
-    if (readable !== name) await rename(join(archives, name), join(archives, readable))
+  const files = (await readdir(archives)).filter(name => name.endsWith('.deb')).sort()
+  for (const file of files) {
+    await run('dpkg-deb', ['--extract', join(archives, file), root], signal === undefined ? {} : { signal })
   }
+  // apt writes an epoch's colon as %3a.
+  return files.map(file => decodeURIComponent(file).replace(/\.deb$/, ''))
 }
 
 function sourcesList({ main, security }: DebianArchives): string {

@@ -32,7 +32,10 @@ export async function writeLayer(
   entries: readonly Entry[],
   signal?: AbortSignal,
 ): Promise<Layer> {
+  signal?.throwIfAborted()
   const tar = pack()
+  // The pipeline reports what goes wrong; a stream that it has let go of must not end the process on top.
+  tar.on('error', () => {})
   const uncompressed = hasher()
   const compressed = hasher()
   const written = pipeline(

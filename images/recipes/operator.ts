@@ -1,0 +1,45 @@
+import { fileURLToPath } from 'node:url'
+import type { ImageSource } from '../archive.ts'
+import { bundle } from '../bundle.ts'
+import { type DebianOptions, debianPackages } from '../debian.ts'
+import { textFile } from '../entry.ts'
+import { strippedNode } from '../node-binary.ts'
+import { mergedUsr, users, withLibraries } from '../tree.ts'
+import { labels, type Recipe } from './recipe.ts'
+
+const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
+
+/** The operator: Node, the C and C++ libraries it is linked to, and our program in one file. */
+export const operator: Recipe = options => operatorFrom(MAIN, options)
+
+/** As `operator`, with another program in it. */
+export async function operatorFrom(
+  entryPoint: string,
+  options: DebianOptions & { readonly version: string },
+): Promise<ImageSource> {
+  const { version } = options
+  const tree = await debianPackages(['libc6', 'libgcc-s1', 'libstdc++6'], options)
+  const node = { path: '/usr/bin/node', source: await strippedNode(options) }
+  return {
+    ref: `understudy/operator:${version}`,
+    layers: [
+      { files: [...mergedUsr, ...(await withLibraries(tree, [node])), ...users('nonroot', 65532)] },
+      {
+        files: [
+          ...(await bundle(entryPoint)),
+          // Beside /app as beside src/, so that the program finds its version in the same way in both.
+          textFile('/package.json', `${JSON.stringify({ name: 'understudy', version, type: 'module' })}\n`),
+        ],
+      },
+    ],
+    config: {
+      entrypoint: ['/usr/bin/node', '/app/understudy.mjs'],
+      cmd: ['operator'],
+      env: ['PATH=/usr/bin', 'NODE_ENV=production'],
+      user: '65532:65532',
+      workingDir: '/',
+      exposedPorts: ['8080/tcp', '8081/tcp'],
+      labels: labels('Understudy operator', { 'org.opencontainers.image.version': version }),
+    },
+  }
+}

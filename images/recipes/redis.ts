@@ -1,0 +1,37 @@
+import { debianPackages } from '../debian.ts'
+import { mergedUsr, users, withLibraries } from '../tree.ts'
+import { versionOf } from './nginx.ts'
+import { labels, type Recipe } from './recipe.ts'
+import { shell } from './shell.ts'
+
+/** Debian's redis-server with nothing on disk: what is in it is in its memory only. */
+export const redis: Recipe = async options => {
+  const tree = await debianPackages(['busybox-static', 'redis-server', 'redis-tools'], options)
+  const version = versionOf(tree.packages, 'redis-server')
+  const minor = /^(?:\d+:)?(\d+\.\d+)/.exec(version)?.[1]
+  return {
+    ref: `understudy/redis:${minor}`,
+    layers: [
+      {
+        files: [
+          ...mergedUsr,
+          // redis-server is a link to redis-check-rdb in the package; the image has it under its own name.
+          ...(await withLibraries(tree, [{ path: '/usr/bin/redis-server' }, { path: '/usr/bin/redis-cli' }])),
+          ...(await shell(tree)),
+          ...users('redis', 999),
+          { type: 'directory', path: '/data', mode: 0o755, uid: 999, gid: 999 },
+        ],
+      },
+    ],
+    config: {
+      entrypoint: ['/usr/bin/redis-server'],
+      cmd: ['--save', '', '--appendonly', 'no', '--protected-mode', 'no'],
+      user: '999:999',
+      workingDir: '/data',
+      exposedPorts: ['6379/tcp'],
+      labels: labels(`Redis ${version} from Debian, without persistence`, {
+        'org.opencontainers.image.version': version,
+      }),
+    },
+  }
+}

@@ -1,0 +1,29 @@
+import type { PackageTree } from '../debian.ts'
+import type { Entry } from '../entry.ts'
+import { withLibraries } from '../tree.ts'
+
+// What people type into `kubectl exec`; every further name works as `busybox NAME`.
+const APPLETS = [
+  'cat',
+  'env',
+  'grep',
+  'head',
+  'hostname',
+  'id',
+  'kill',
+  'ls',
+  'ps',
+  'sh',
+  'sleep',
+  'tail',
+  'wget',
+]
+
+/** A shell and the commands of `kubectl exec`, from the package `busybox-static`, for the sample images. */
+export async function shell(tree: PackageTree): Promise<Entry[]> {
+  return [
+    ...(await withLibraries(tree, [{ path: '/usr/bin/busybox' }])),
+    ...APPLETS.map((name): Entry => ({ type: 'symlink', path: `/usr/bin/${name}`, target: 'busybox' })),
+    { type: 'directory', path: '/tmp', mode: 0o1777 },
+  ]
+}

@@ -1,0 +1,62 @@
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { debianArchives } from './sources.ts'
+
+let etc = ''
+beforeEach(async () => {
+  etc = await mkdtemp(join(tmpdir(), 'understudy-etc-'))
+  await mkdir(join(etc, 'apt/sources.list.d'), { recursive: true })
+  await writeFile(join(etc, 'os-release'), 'ID=debian\nVERSION_CODENAME=bookworm\n')
+})
+afterEach(() => rm(etc, { recursive: true, force: true }))
+
+const KEYRING = '/usr/share/keyrings/debian-archive-keyring.gpg'
+
+test('deb822 sources, with the security archive', async () => {
+  await writeFile(
+    join(etc, 'apt/sources.list.d/debian.sources'),
+    `Types: deb
+# a comment
+URIs: http://mirror.example/debian
+Suites: bookworm bookworm-updates
+Components: main contrib
+Signed-By: /keys/debian.gpg
+
+Types: deb
+URIs: http://mirror.example/security
+Suites: bookworm-security
+Components:
+ main
+`,
+  )
+  expect(await debianArchives(etc)).toEqual({
+    main: { uri: 'http://mirror.example/debian', signedBy: '/keys/debian.gpg' },
+    security: { uri: 'http://mirror.example/security', signedBy: KEYRING },
+  })
+})
+
+test('one-line sources, with and without options; other repositories are passed over', async () => {
+  await writeFile(
+    join(etc, 'apt/sources.list'),
+    `# deb http://commented.example bookworm main
+deb [arch=amd64 signed-by=/keys/a.gpg] https://mirror.example/debian bookworm main contrib
+deb-src https://mirror.example/source bookworm-security main
+`,
+  )
+  await writeFile(join(etc, 'apt/sources.list.d/other.list'), 'deb https://other.example stable main\n')
+  expect(await debianArchives(etc)).toEqual({
+    main: { uri: 'https://mirror.example/debian', signedBy: '/keys/a.gpg' },
+  })
+})
+
+test('a disabled stanza does not count, and without an archive the message says what to do', async () => {
+  await writeFile(
+    join(etc, 'apt/sources.list.d/debian.sources'),
+    'Enabled: no\nTypes: deb\nURIs: http://x.example\nSuites: bookworm\nComponents: main\n',
+  )
+  await expect(debianArchives(etc)).rejects.toThrow(
+    /build them on Debian .* or use|Dockerfiles in deploy\/docker/,
+  )
+})
