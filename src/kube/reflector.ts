@@ -98,11 +98,13 @@ export function createReflector<T extends KubeObject>(options: ReflectorOptions<
     synced.resolve()
   }
 
-  const seen = (version: string, at: Progress) => {
+  /** Takes the news of `version`: `apply` first, since a version is seen only when its object is in the store. */
+  const take = (version: string, at: Progress, apply?: () => void) => {
     const next = parseResourceVersion(version)
     if (at.version !== undefined && next < parseResourceVersion(at.version)) {
       throw new KubeError('Gone', `watch ${name}: the server went back from ${at.version} to ${version}`)
     }
+    if (apply) notifying(apply)
     at.version = version
     store.advance(next)
     news()
@@ -132,7 +134,7 @@ export function createReflector<T extends KubeObject>(options: ReflectorOptions<
           collecting = undefined
         }
         if (collecting) continue
-        seen(event.resourceVersion, at)
+        take(event.resourceVersion, at)
         continue
       }
       const object = transform(event.object)
@@ -142,12 +144,11 @@ export function createReflector<T extends KubeObject>(options: ReflectorOptions<
         else collecting.set(key, object)
         continue
       }
-      notifying(() => (event.type === 'DELETED' ? store.remove(key, object) : store.upsert(object)))
-      // Only now: a version is seen when its object is in the store.
-      seen(object.metadata.resourceVersion, at)
+      take(object.metadata.resourceVersion, at, () =>
+        event.type === 'DELETED' ? store.remove(key, object) : store.upsert(object),
+      )
     }
-    // A server that does not know WatchList sends the objects and never says that they are all.
-    if (collecting) throw new KubeError('Invalid', `watch ${name}: the initial events were not completed`)
+    if (collecting) throw new KubeError('Unavailable', `watch ${name}: ended before the initial events did`)
   }
 
   const snapshotByList = async (signal: AbortSignal): Promise<string> => {

@@ -208,7 +208,6 @@ const neverSent = new Set([
 
 /** Whatever a connection can throw, as a KubeError. */
 function fromNetwork(error: unknown, request: HttpRequest): KubeError {
-  if (error instanceof KubeError) return error
   const what = `${request.verb} ${request.subject}`
   if (request.signal.aborted) {
     // Our own deadline aborts with a KubeError as the reason, the caller with anything.

@@ -1,0 +1,18 @@
+/** A self-signed certificate for 127.0.0.1 and its key, for tests in one process. Worth nothing anywhere else. */
+export const testCertificate = `-----BEGIN CERTIFICATE-----
+MIIBnDCCAUGgAwIBAgIUGYaI/hg59pO7j4jTiQKSAToNQ/wwCgYIKoZIzj0EAwIw
+FDESMBAGA1UEAwwJdGVzdCBvbmx5MCAXDTI2MTEyMTEwNDEwMFoYDzIxMjYxMDI4
+MTA0MTAwWjAUMRIwEAYDVQQDDAl0ZXN0IG9ubHkwWTATBgcqhkjOPQIBBggqhkjO
+PQMBBwNCAATaIYQNiMJGsA/mWVdICnLfK4Dy6Pye77NVFujWoe8HjIWRgHmm7mgM
+3YoethtexPNBhuWGP/sWGh0ICor2g0cwo28wbTAdBgNVHQ4EFgQUFBJc+pNivg5E
+WV3+dzP67dQDtbEwHwYDVR0jBBgwFoAUFBJc+pNivg5EWV3+dzP67dQDtbEwDwYD
+VR0TAQH/BAUwAwEB/zAaBgNVHREEEzARhwR/AAABgglsb2NhbGhvc3QwCgYIKoZI
+zj0EAwIDSQAwRgIhAKXNxcx5RrxLoqvpcpIlnV/BTPtvh0zwDoIT0owfPyDyAiEA
+6WaIRvFCtr4BDNHFGVGottFyPOUoU+Hitt4HognGRFE=
+-----END CERTIFICATE-----`
+
+export const testKey = `-----BEGIN PRIVATE KEY-----
+MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQg9yIxGeIqKAloc5IC
++cHPHaIw7hIvbjDpqcrcQxgFRTehRANCAATaIYQNiMJGsA/mWVdICnLfK4Dy6Pye
+77NVFujWoe8HjIWRgHmm7mgM3YoethtexPNBhuWGP/sWGh0ICor2g0cw
+-----END PRIVATE KEY-----`
