@@ -45,7 +45,7 @@ export async function compileStatic(source: string, options: DebianOptions = {})
   return join(target, name)
 }
 
-async function findCompiler({ signal, progress }: DebianOptions): Promise<string> {
+export async function findCompiler({ signal, progress }: DebianOptions): Promise<string> {
   const works = (): Promise<boolean> =>
     run('gcc', ['--version']).then(
       () => true,

@@ -1,0 +1,259 @@
+/*
+ * PID 1 of an understudy. Without an order it only waits, using no processor time; an order makes it the parent of
+ * the app, run by it or restored below it by somebody else, and from then on it is invisible: signals go to the app,
+ * the app's end is its end. Orders live in a connection, never in a file: when the container starts again nothing is
+ * left that could run the app a second time. See docs/adr/0021-hold-and-its-orders.md.
+ */
+#include "hold.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "app.h"
+#include "clock.h"
+#include "listen.h"
+#include "log.h"
+#include "number.h"
+#include "order_protocol.h"
+#include "pid1.h"
+#include "server.h"
+#include "usage.h"
+
+enum { PLACES = 4 };
+
+struct hold {
+	struct server server;
+	const char *directory; /* NULL: no orders */
+	int stop_signal; /* 0: none besides the usual */
+	char **command; /* ends with NULL, may be empty */
+	size_t command_count;
+	sigset_t mask; /* of whoever started us, for the app */
+	pid_t app; /* 0: none */
+	struct exits exits;
+	int exit_code;
+	char path[sizeof ((struct sockaddr_un *)0)->sun_path];
+	/* One more than the longest order: a byte behind it is seen. */
+	char buffers[PLACES * (ORDER_REQUEST_MAX + 1)];
+};
+
+static void end(struct hold *hold, int code)
+{
+	hold->exit_code = code;
+	hold->server.stopping = true;
+}
+
+static void note_end(void *context, pid_t pid, int status)
+{
+	struct hold *hold = context;
+
+	exits_remember(&hold->exits, pid, exit_code_of(status));
+	if (pid == hold->app)
+		end(hold, exit_code_of(status));
+}
+
+static void take_signal(void *context, const struct signalfd_siginfo *info)
+{
+	struct hold *hold = context;
+	int number = (int)info->ssi_signo;
+
+	if (number == SIGCHLD)
+		reap_children(hold, note_end);
+	else if (hold->app > 0)
+		/* To the app alone, not to its group: that is whom a runtime signals when there is no hold. */
+		kill(hold->app, number);
+	else if (number == SIGTERM || number == SIGINT || number == SIGQUIT || number == hold->stop_signal)
+		/* Whatever else an app might do on a signal, e.g. reload on SIGHUP, is nothing when there is none. */
+		end(hold, 128 + number);
+}
+
+/*
+ * Orders come from outside the container: a peer in another pid namespace than ours (or its ancestor's) has no pid
+ * here. So the app cannot be made to give orders to its own PID 1. Without a namespace of our own: from our own user.
+ */
+static bool may_order(int fd)
+{
+	struct ucred peer = { .pid = -1, .uid = (uid_t)-1 };
+	socklen_t length = sizeof peer;
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0)
+		return false;
+	return getpid() == 1 ? peer.pid == 0 : peer.uid == geteuid() || peer.uid == 0;
+}
+
+struct outcome {
+	enum order_word word;
+	long number;
+};
+
+static struct outcome start(struct hold *hold, const struct order *order)
+{
+	size_t count = order->count + hold->command_count, at = 0;
+	const char *argument = order->arguments;
+	char **argv;
+	pid_t pid;
+	int error;
+
+	if (hold->app > 0)
+		return (struct outcome){ WORD_BUSY, hold->app };
+	if (count == 0)
+		return (struct outcome){ WORD_FAILED, EINVAL };
+	argv = calloc(count + 1, sizeof *argv);
+	if (!argv)
+		return (struct outcome){ WORD_FAILED, ENOMEM };
+	for (; at < order->count; argument += strlen(argument) + 1)
+		argv[at++] = (char *)argument;
+	memcpy(argv + at, hold->command, hold->command_count * sizeof *argv);
+	pid = spawn(argv, &hold->mask);
+	error = errno;
+	free(argv);
+	if (pid < 0)
+		return (struct outcome){ WORD_FAILED, error };
+	hold->app = pid;
+	return (struct outcome){ WORD_STARTED, pid };
+}
+
+static struct outcome adopt(struct hold *hold, pid_t pid)
+{
+	int code = 0;
+
+	if (hold->app > 0 && hold->app != pid)
+		return (struct outcome){ WORD_BUSY, hold->app };
+	switch (child_state(&hold->exits, pid, &code)) {
+	case CHILD_ALIVE:
+		hold->app = pid;
+		return (struct outcome){ WORD_ADOPTED, pid };
+	case CHILD_DEAD:
+		/* Not our end: whoever restored it may have an older generation to try. */
+		return (struct outcome){ WORD_DIED, code };
+	case CHILD_UNKNOWN:
+		break;
+	}
+	return (struct outcome){ WORD_UNKNOWN, pid };
+}
+
+static struct outcome obey(struct hold *hold, const struct order *order)
+{
+	pid_t former = hold->app;
+
+	switch (order->verb) {
+	case ORDER_STATE:
+		return (struct outcome){ former > 0 ? WORD_RUNNING : WORD_HOLDING, former };
+	case ORDER_START:
+		return start(hold, order);
+	case ORDER_ADOPT:
+		return adopt(hold, (pid_t)order->number);
+	case ORDER_RELEASE:
+		hold->app = 0;
+		return (struct outcome){ WORD_RELEASED, former };
+	case ORDER_END:
+		end(hold, (int)order->number);
+		return (struct outcome){ WORD_ENDING, order->number };
+	}
+	return (struct outcome){ WORD_MALFORMED, 0 };
+}
+
+static bool answer(void *context, int fd, const char *bytes, size_t length, enum arrival arrival, struct reply *reply)
+{
+	struct hold *hold = context;
+	struct outcome outcome = { WORD_DENIED, 0 };
+	struct order order;
+
+	if (may_order(fd)) {
+		enum order_parse parsed = order_parse(bytes, length, &order);
+
+		if (parsed == ORDER_INCOMPLETE && arrival == ARRIVAL_BYTES)
+			return false;
+		/* Half an order is none, and neither is one whose giver has gone before it was whole. */
+		outcome = parsed == ORDER_COMPLETE ? obey(hold, &order) : (struct outcome){ WORD_MALFORMED, 0 };
+	}
+	reply->length = order_format_reply(reply->text, sizeof reply->text, outcome.word, outcome.number, unix_ns());
+	return true;
+}
+
+static int parse_options(int argc, char **argv, struct hold *hold)
+{
+	static const struct option known[] = {
+		{ "dir", required_argument, NULL, 'd' },
+		{ "stop-signal", required_argument, NULL, 's' },
+		{ NULL, 0, NULL, 0 },
+	};
+	long number;
+	int option;
+
+	/* '+': the options end where the app's command begins. */
+	while ((option = getopt_long(argc, argv, "+", known, NULL)) != -1) {
+		switch (option) {
+		case 'd':
+			hold->directory = optarg;
+			break;
+		case 's':
+			if (!parse_number(optarg, strlen(optarg), SIGRTMAX, &number) || number == 0)
+				return usage(stderr, EXIT_USAGE);
+			hold->stop_signal = (int)number;
+			break;
+		default:
+			return usage(stderr, EXIT_USAGE);
+		}
+	}
+	hold->command = argv + optind;
+	hold->command_count = (size_t)(argc - optind);
+	return 0;
+}
+
+static int open_orders(struct hold *hold)
+{
+	int length;
+
+	hold->server.listener = -1;
+	if (!hold->directory)
+		return 0;
+	length = snprintf(hold->path, sizeof hold->path, "%s/hold.sock", hold->directory);
+	if (length < 0 || (size_t)length >= sizeof hold->path) {
+		errno = ENAMETOOLONG;
+		return -1;
+	}
+	if (mkdir(hold->directory, 0700) != 0 && errno != EEXIST)
+		return -1;
+	hold->server.listener = listen_unix(hold->path);
+	return hold->server.listener < 0 ? -1 : 0;
+}
+
+int hold_main(int argc, char **argv)
+{
+	/* Zero at first, so that it adds nothing to the file, and no page of it to memory before it is used. */
+	static struct hold hold;
+	int failed = parse_options(argc, argv, &hold);
+
+	if (failed)
+		return failed;
+	hold.server.signals = signals_open(&hold.mask);
+	if (hold.server.signals < 0) {
+		log_failure("cannot take signals", errno);
+		return EXIT_FAILED;
+	}
+	if (open_orders(&hold) != 0) {
+		log_failure("cannot listen for orders", errno);
+		return EXIT_FAILED;
+	}
+	hold.server.slots = PLACES;
+	hold.server.capacity = ORDER_REQUEST_MAX + 1;
+	hold.server.buffers = hold.buffers;
+	hold.server.context = &hold;
+	hold.server.request = answer;
+	hold.server.signal = take_signal;
+	if (server_run(&hold.server) != 0) {
+		log_failure("cannot poll", errno);
+		return EXIT_FAILED;
+	}
+	if (hold.directory)
+		unlink(hold.path);
+	return hold.exit_code;
+}

@@ -1,0 +1,61 @@
+#ifndef ORDER_PROTOCOL_H
+#define ORDER_PROTOCOL_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/*
+ * Orders to `hold`. A request is one line of at most 128 bytes:
+ *
+ *	understudy/1 state                 what is held
+ *	understudy/1 start [BYTES]         run the command as a child; BYTES of NUL-terminated strings follow the line
+ *	                                   and go in front of it (the image's entrypoint, which the pod cannot know)
+ *	understudy/1 adopt PID             the child PID is the app from now on: gets the signals, its end is the end
+ *	understudy/1 release               the app is going to be replaced: its end is not the end
+ *	understudy/1 end CODE              exit with CODE
+ *
+ * A reply is one line, `understudy/1 WORD NUMBER UNIX_NS`; the words are in order_word.
+ */
+
+enum {
+	ORDER_LINE_MAX = 128,
+	ORDER_ARGUMENT_BYTES_MAX = 32768,
+	ORDER_ARGUMENTS_MAX = 256,
+	ORDER_REQUEST_MAX = ORDER_LINE_MAX + ORDER_ARGUMENT_BYTES_MAX,
+	ORDER_PID_MAX = 4194304,
+};
+
+enum order_verb { ORDER_STATE, ORDER_START, ORDER_ADOPT, ORDER_RELEASE, ORDER_END };
+
+enum order_parse { ORDER_INCOMPLETE, ORDER_MALFORMED, ORDER_COMPLETE };
+
+struct order {
+	enum order_verb verb;
+	long number; /* the pid, the code, or how many bytes of arguments */
+	const char *arguments; /* start: NUL-terminated strings, `count` of them, inside the bytes parsed */
+	size_t count;
+};
+
+enum order_word {
+	WORD_HOLDING, /* no app; number 0 */
+	WORD_RUNNING, /* number: pid of the app */
+	WORD_STARTED, /* number: its pid; the exec has succeeded */
+	WORD_ADOPTED, /* number: its pid */
+	WORD_RELEASED, /* number: pid of the former app, 0 if there was none */
+	WORD_ENDING, /* number: the code */
+	WORD_BUSY, /* refused: there is an app; number: its pid */
+	WORD_DIED, /* refused: the pid to adopt has ended; number: its exit code, or 128 + signal */
+	WORD_UNKNOWN, /* refused: the pid to adopt is no child of hold; number: that pid */
+	WORD_FAILED, /* the command could not be run; number: errno */
+	WORD_DENIED, /* the peer may not give orders; number 0 */
+	WORD_MALFORMED, /* number 0 */
+};
+
+/* Reads one order from the bytes received so far. Pure; reads nothing beyond `length`. */
+enum order_parse order_parse(const char *bytes, size_t length, struct order *order);
+
+/* Writes a reply and returns its length, 0 if it does not fit. */
+size_t order_format_reply(char *out, size_t size, enum order_word word, long number, int64_t unix_ns);
+
+#endif

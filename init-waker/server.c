@@ -1,0 +1,226 @@
+#include "server.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "clock.h"
+
+enum {
+	REQUEST_MS = 5000,
+	/* After its answer a peer has this long, and this many bytes, to close: a close() with bytes unread would
+	 * send a reset, which may overtake the answer. */
+	DISCARD_MS = 1000,
+	DISCARD_BYTES = 16384,
+	ACCEPT_RETRY_MS = 100,
+};
+
+static void release(struct connection *connection)
+{
+	close(connection->fd);
+	connection->fd = -1;
+}
+
+static void discard(struct connection *connection)
+{
+	char waste[4096];
+	ssize_t n = recv(connection->fd, waste, sizeof waste, MSG_DONTWAIT);
+
+	if (n > 0)
+		connection->discarded += (size_t)n;
+	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR) || connection->discarded > DISCARD_BYTES)
+		release(connection);
+}
+
+static void send_reply(struct connection *connection, const struct reply *reply)
+{
+	/* A reply is far smaller than an empty send buffer: it goes as a whole or the peer is gone. */
+	if (reply->length > 0 && send(connection->fd, reply->text, reply->length, MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
+		release(connection);
+		return;
+	}
+	shutdown(connection->fd, SHUT_WR);
+	connection->answered = true;
+	connection->deadline = monotonic_ms() + DISCARD_MS;
+	discard(connection);
+}
+
+static char *buffer_of(struct server *server, const struct connection *connection)
+{
+	return server->buffers + (size_t)(connection - server->connections) * server->capacity;
+}
+
+static void ask(struct server *server, struct connection *connection, enum arrival arrival)
+{
+	struct reply reply = { .length = 0 };
+
+	if (server->request(server->context, connection->fd, buffer_of(server, connection), connection->length,
+			    arrival, &reply))
+		send_reply(connection, &reply);
+}
+
+static void receive(struct server *server, struct connection *connection)
+{
+	ssize_t n;
+
+	if (connection->answered) {
+		discard(connection);
+		return;
+	}
+	n = recv(connection->fd, buffer_of(server, connection) + connection->length,
+		 server->capacity - connection->length, MSG_DONTWAIT);
+	if (n > 0) {
+		connection->length += (size_t)n;
+		ask(server, connection, ARRIVAL_BYTES);
+	} else if (n == 0) {
+		ask(server, connection, ARRIVAL_END);
+	} else if (errno != EAGAIN && errno != EINTR) {
+		release(connection);
+	}
+}
+
+static void give_up(struct server *server, struct connection *connection)
+{
+	if (!connection->answered)
+		ask(server, connection, ARRIVAL_LATE);
+	if (connection->fd >= 0)
+		release(connection);
+}
+
+/* A free place; if there is none, that of whoever has been here longest, those already answered first. */
+static struct connection *make_room(struct server *server)
+{
+	struct connection *oldest = server->connections;
+
+	for (size_t i = 0; i < server->slots; i++) {
+		struct connection *connection = &server->connections[i];
+
+		if (connection->fd < 0)
+			return connection;
+		if (connection->answered != oldest->answered ? connection->answered
+							     : connection->deadline < oldest->deadline)
+			oldest = connection;
+	}
+	give_up(server, oldest);
+	return oldest;
+}
+
+static void accept_some(struct server *server)
+{
+	/* Bounded, so that a flood of connections cannot keep signals and deadlines waiting. */
+	for (size_t i = 0; i < server->slots && !server->stopping; i++) {
+		int fd = accept4(server->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+		struct connection *connection;
+
+		if (fd < 0) {
+			/* Out of descriptors or memory: the connection stays pending, polling would spin. */
+			if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
+				server->accept_again = monotonic_ms() + ACCEPT_RETRY_MS;
+			else if (errno != EAGAIN)
+				continue;
+			return;
+		}
+		connection = make_room(server);
+		*connection = (struct connection){ .fd = fd, .deadline = monotonic_ms() + REQUEST_MS };
+		/* The request is often here already: served now, it cannot lose its place to a later one. */
+		receive(server, connection);
+	}
+}
+
+static void read_signals(struct server *server)
+{
+	struct signalfd_siginfo info;
+
+	while (!server->stopping && read(server->signals, &info, sizeof info) == (ssize_t)sizeof info)
+		server->signal(server->context, &info);
+}
+
+static int wait_ms(int64_t now, int64_t next)
+{
+	if (next == INT64_MAX)
+		return -1;
+	return next <= now ? 0 : next - now > 60000 ? 60000 : (int)(next - now);
+}
+
+int server_run(struct server *server)
+{
+	struct pollfd polled[2 + SERVER_CONNECTIONS];
+
+	for (size_t i = 0; i < server->slots; i++)
+		server->connections[i].fd = -1;
+	while (!server->stopping) {
+		int64_t now = monotonic_ms(), next = INT64_MAX;
+
+		if (server->timer)
+			next = server->timer(server->context, now);
+		for (size_t i = 0; i < server->slots && !server->stopping; i++) {
+			struct connection *connection = &server->connections[i];
+
+			if (connection->fd >= 0 && connection->deadline <= now)
+				give_up(server, connection);
+			if (connection->fd >= 0 && connection->deadline < next)
+				next = connection->deadline;
+			polled[2 + i] = (struct pollfd){ .fd = connection->fd, .events = POLLIN };
+		}
+		if (server->stopping)
+			break;
+		if (server->accept_again > now && server->accept_again < next)
+			next = server->accept_again;
+		polled[0] = (struct pollfd){ .fd = server->signals, .events = POLLIN };
+		/* poll() passes over a negative descriptor. */
+		polled[1] = (struct pollfd){
+			.fd = server->accept_again > now ? -1 : server->listener,
+			.events = POLLIN,
+		};
+		if (poll(polled, 2 + server->slots, wait_ms(now, next)) < 0) {
+			if (errno == EINTR || errno == EAGAIN)
+				continue;
+			return -1;
+		}
+		if (polled[0].revents)
+			read_signals(server);
+		/* Before accepting: a place that accept_some() gives to a newcomer must not be read on behalf of the old. */
+		for (size_t i = 0; i < server->slots && !server->stopping; i++)
+			if (polled[2 + i].revents)
+				receive(server, &server->connections[i]);
+		if (polled[1].revents && !server->stopping)
+			accept_some(server);
+	}
+	return 0;
+}
+
+static void dismiss(int fd, const struct reply *farewell)
+{
+	char waste[4096];
+
+	while (recv(fd, waste, sizeof waste, MSG_DONTWAIT) == (ssize_t)sizeof waste)
+		;
+	send(fd, farewell->text, farewell->length, MSG_NOSIGNAL | MSG_DONTWAIT);
+	close(fd);
+}
+
+void server_dismiss(struct server *server, const struct reply *farewell)
+{
+	for (size_t i = 0; i < server->slots; i++) {
+		struct connection *connection = &server->connections[i];
+
+		if (connection->fd < 0)
+			continue;
+		if (!connection->answered)
+			dismiss(connection->fd, farewell);
+		else
+			close(connection->fd);
+		connection->fd = -1;
+	}
+	for (int i = 0; i < 4 * SERVER_CONNECTIONS; i++) {
+		int fd = accept4(server->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+		if (fd >= 0)
+			dismiss(fd, farewell);
+		else if (errno != ECONNABORTED && errno != EINTR)
+			break;
+	}
+	close(server->listener);
+	server->listener = -1;
+}

@@ -1,0 +1,14 @@
+#include "usage.h"
+
+int usage(FILE *out, int code)
+{
+	fputs("usage: waker wait --port PORT --token-sha256 HEX [--bind ADDRESS] [--install DIR] [--quiet]\n"
+	      "           listen, and exit 0 when the peer sends the token with that SHA-256 (port 0: any free one)\n"
+	      "       waker hold [--dir DIR] [--stop-signal NUMBER] [--] [COMMAND [ARGUMENT...]]\n"
+	      "           do nothing until an order comes through DIR/hold.sock, then be the parent of the app\n"
+	      "       waker install DIR\n"
+	      "           copy this program to DIR/waker\n"
+	      "       waker version\n",
+	      out);
+	return code;
+}

@@ -1,0 +1,242 @@
+/*
+ * The cold gate: an init container that ends, and so lets the pod start, when somebody who knows the token says so.
+ * See docs/adr/0020-gate-and-wake-protocol.md.
+ */
+#include "wait.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "clock.h"
+#include "install.h"
+#include "listen.h"
+#include "log.h"
+#include "number.h"
+#include "pid1.h"
+#include "server.h"
+#include "usage.h"
+#include "wake_protocol.h"
+
+enum { PLACES = SERVER_CONNECTIONS, REFUSAL_LOG_MS = 1000 };
+
+struct options {
+	const char *bind;
+	const char *install;
+	uint16_t port;
+	bool quiet;
+	uint8_t digest[SHA256_SIZE];
+};
+
+/* Peers we turned away, told of at most once a second: a flood must not become a flood of log lines. */
+struct refusals {
+	unsigned denied, malformed; /* since the last line */
+	unsigned long total;
+	int64_t quiet_until; /* monotonic ms */
+	char peer[INET6_ADDRSTRLEN]; /* of the last one */
+};
+
+struct gate {
+	struct server server;
+	struct options options;
+	struct refusals refusals;
+	enum wake_kind kind;
+	int64_t woken_ns; /* 0: not yet */
+	int exit_code;
+	/* One more than the longest line: a byte behind the newline is seen. */
+	char buffers[PLACES * (WAKE_LINE_MAX + 1)];
+};
+
+static void name_peer(int fd, char name[INET6_ADDRSTRLEN])
+{
+	struct sockaddr_storage peer = { 0 };
+	socklen_t length = sizeof peer;
+	const struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)&peer;
+	const void *address = &((struct sockaddr_in *)&peer)->sin_addr;
+	int family;
+
+	name[0] = '\0';
+	if (getpeername(fd, (struct sockaddr *)&peer, &length) != 0)
+		return;
+	family = peer.ss_family;
+	if (family == AF_INET6) {
+		/* IPv4 peers of a dual-stack socket are shown as what they are. */
+		family = IN6_IS_ADDR_V4MAPPED(&v6->sin6_addr) ? AF_INET : AF_INET6;
+		address = &v6->sin6_addr.s6_addr[family == AF_INET ? 12 : 0];
+	}
+	inet_ntop(family, address, name, INET6_ADDRSTRLEN);
+}
+
+static void refuse(struct gate *gate, int fd, enum wake_verdict verdict)
+{
+	if (verdict == VERDICT_DENIED)
+		gate->refusals.denied++;
+	else
+		gate->refusals.malformed++;
+	gate->refusals.total++;
+	name_peer(fd, gate->refusals.peer);
+}
+
+static int64_t log_refusals(void *context, int64_t now)
+{
+	struct gate *gate = context;
+	struct refusals *refusals = &gate->refusals;
+
+	if (refusals->denied + refusals->malformed == 0)
+		return INT64_MAX;
+	if (now < refusals->quiet_until)
+		return refusals->quiet_until;
+	if (!gate->options.quiet)
+		log_line("warn", "refused", ",\"denied\":%u,\"malformed\":%u,\"total\":%lu,\"peer\":\"%s\"",
+			 refusals->denied, refusals->malformed, refusals->total, refusals->peer);
+	refusals->denied = refusals->malformed = 0;
+	refusals->quiet_until = now + REFUSAL_LOG_MS;
+	return INT64_MAX;
+}
+
+static bool answer(void *context, int fd, const char *bytes, size_t length, enum arrival arrival, struct reply *reply)
+{
+	struct gate *gate = context;
+	struct wake_request request;
+	enum wake_parse parsed = wake_parse(bytes, length, &request);
+	enum wake_verdict verdict = VERDICT_MALFORMED;
+	int64_t now = unix_ns();
+
+	if (parsed == WAKE_INCOMPLETE && arrival == ARRIVAL_BYTES)
+		return false;
+	/* Connected and closed without a word: a port check, nothing to answer or to tell of. */
+	if (length == 0 && arrival == ARRIVAL_END)
+		return true;
+	if (parsed == WAKE_REQUEST)
+		verdict = wake_token_matches(request.token, gate->options.digest) ? VERDICT_WOKEN : VERDICT_DENIED;
+	if (verdict == VERDICT_WOKEN) {
+		gate->kind = request.kind;
+		gate->woken_ns = now;
+		gate->server.stopping = true;
+	} else {
+		refuse(gate, fd, verdict);
+	}
+	reply->length = wake_format_reply(reply->text, sizeof reply->text, verdict, now);
+	return true;
+}
+
+static void take_signal(void *context, const struct signalfd_siginfo *info)
+{
+	struct gate *gate = context;
+
+	switch (info->ssi_signo) {
+	case SIGCHLD:
+		reap_children(NULL, NULL);
+		break;
+	case SIGTERM:
+	case SIGINT:
+	case SIGQUIT:
+	case SIGHUP:
+		gate->exit_code = 128 + (int)info->ssi_signo;
+		gate->server.stopping = true;
+		break;
+	default:
+		break;
+	}
+}
+
+static int parse_options(int argc, char **argv, struct options *options)
+{
+	static const struct option known[] = {
+		{ "port", required_argument, NULL, 'p' },    { "token-sha256", required_argument, NULL, 't' },
+		{ "bind", required_argument, NULL, 'b' },    { "install", required_argument, NULL, 'i' },
+		{ "quiet", no_argument, NULL, 'q' },	     { NULL, 0, NULL, 0 },
+	};
+	bool port = false, digest = false;
+	long number;
+	int option;
+
+	while ((option = getopt_long(argc, argv, "", known, NULL)) != -1) {
+		switch (option) {
+		case 'p':
+			if (!parse_number(optarg, strlen(optarg), UINT16_MAX, &number))
+				return usage(stderr, EXIT_USAGE);
+			options->port = (uint16_t)number;
+			port = true;
+			break;
+		case 't':
+			if (!wake_parse_digest(optarg, options->digest))
+				return usage(stderr, EXIT_USAGE);
+			digest = true;
+			break;
+		case 'b':
+			options->bind = optarg;
+			break;
+		case 'i':
+			options->install = optarg;
+			break;
+		case 'q':
+			options->quiet = true;
+			break;
+		default:
+			return usage(stderr, EXIT_USAGE);
+		}
+	}
+	return port && digest && optind == argc ? 0 : usage(stderr, EXIT_USAGE);
+}
+
+static int open_gate(struct gate *gate)
+{
+	struct options *options = &gate->options;
+	sigset_t previous;
+
+	gate->server.signals = signals_open(&previous);
+	if (gate->server.signals < 0) {
+		log_failure("cannot take signals", errno);
+		return EXIT_FAILED;
+	}
+	if (options->install && install_self(options->install, INSTALLED_NAME) != 0) {
+		log_failure("cannot install", errno);
+		return EXIT_FAILED;
+	}
+	gate->server.listener = listen_tcp(options->bind, &options->port);
+	if (gate->server.listener < 0) {
+		log_failure("cannot listen", errno);
+		return EXIT_FAILED;
+	}
+	if (!options->quiet)
+		log_line("info", "waiting", ",\"port\":%u", (unsigned)options->port);
+	return 0;
+}
+
+int wait_main(int argc, char **argv)
+{
+	/* Zero at first, so that it adds nothing to the file, and no page of it to memory before it is used. */
+	static struct gate gate;
+	struct reply farewell;
+	int failed = parse_options(argc, argv, &gate.options);
+
+	if (failed || (failed = open_gate(&gate)))
+		return failed;
+	gate.server.slots = PLACES;
+	gate.server.capacity = WAKE_LINE_MAX + 1;
+	gate.server.buffers = gate.buffers;
+	gate.server.context = &gate;
+	gate.server.request = answer;
+	gate.server.signal = take_signal;
+	gate.server.timer = log_refusals;
+	if (server_run(&gate.server) != 0) {
+		log_failure("cannot poll", errno);
+		return EXIT_FAILED;
+	}
+	if (gate.woken_ns == 0)
+		return gate.exit_code;
+	/* The time of the waking, not of the farewell: a client whose first reply was lost learns when it was. */
+	farewell.length =
+		wake_format_reply(farewell.text, sizeof farewell.text, VERDICT_ALREADY, gate.woken_ns);
+	server_dismiss(&gate.server, &farewell);
+	if (!gate.options.quiet)
+		log_line("info", "woken", ",\"kind\":\"%s\",\"at\":\"%lld\",\"refused\":%lu",
+			 wake_kind_name(gate.kind), (long long)gate.woken_ns, gate.refusals.total);
+	return 0;
+}
