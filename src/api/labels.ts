@@ -1,0 +1,30 @@
+/** Labels and annotations of our pods, and the kinds that the label `type` names. One table. */
+
+export const podKinds = ['primary', 'hotbackup', 'coldbackup'] as const
+export type PodKind = (typeof podKinds)[number]
+
+export const isPodKind = (value: string | undefined): value is PodKind =>
+  podKinds.some(kind => kind === value)
+
+/** Everything under this prefix is ours; templates may not use it. */
+export const prefix = 'backup.example.com/'
+
+export const labels = {
+  /** The kind of pod. Services select it, so it keeps the short name of the paper. */
+  type: 'type',
+  /** Name of the set. */
+  set: 'backup.example.com/backuppodset',
+  /** Number of the slot that a primary holds. */
+  slot: 'backup.example.com/slot',
+  /** The strategy under which the pod was created, for schedulers that want to know. */
+  strategy: 'backup.example.com/strategy',
+  /** Which template the pod was made from. */
+  templateHash: 'backup.example.com/template-hash',
+} as const
+
+export const annotations = {
+  /** Grows with each promotion of the slot. */
+  epoch: 'backup.example.com/epoch',
+  /** Container ID of the gate that was woken, so that a later life of the gate is recognised. */
+  openedGate: 'backup.example.com/opened-gate',
+} as const

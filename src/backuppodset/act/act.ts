@@ -1,0 +1,62 @@
+import { labels } from '../../api/labels.ts'
+import type { Action, Plan } from '../plan.ts'
+import { adopt, release } from './claim.ts'
+import type { ActContext } from './context.ts'
+import { convert, rewake } from './convert.ts'
+import { create } from './create.ts'
+import type { Outcome } from './outcome.ts'
+import { slowStart } from './slow-start.ts'
+import { deletePod } from './write-pod.ts'
+
+/**
+ * Performs a plan, tier after tier. A tier whose actions did not all succeed ends the pass: the tiers below it wait for
+ * the next one, which sees what really became of this.
+ * @returns the outcomes of everything that was tried.
+ */
+export async function act(context: ActContext, plan: Plan): Promise<Outcome[]> {
+  const outcomes: Outcome[] = []
+  for (const { actions } of plan.stages) {
+    context.signal.throwIfAborted()
+    const stage = await slowStart(actions, action => perform(context, action), isDone)
+    outcomes.push(...stage)
+    if (!stage.every(isDone) || stage.length < actions.length) break
+  }
+  return outcomes
+}
+
+const isDone = (outcome: Outcome): boolean => outcome.type === 'done'
+
+async function perform(context: ActContext, action: Action): Promise<Outcome> {
+  try {
+    const outcome = await execute(context, action)
+    if (outcome.type === 'done' && outcome.pod !== undefined) context.wrote(outcome.pod)
+    return outcome
+  } catch (error) {
+    return { type: 'failed', action, error }
+  }
+}
+
+async function execute(context: ActContext, action: Action): Promise<Outcome> {
+  switch (action.type) {
+    case 'create':
+      return { type: 'done', action, pod: await create(context, action) }
+    case 'convert':
+      return convert(context, action)
+    case 'rewake':
+      return rewake(context, action)
+    case 'delete': {
+      const kind = context.podOf(action.pod.uid)?.metadata.labels?.[labels.type]
+      await deletePod(context, action.pod, current => current.metadata.labels?.[labels.type] === kind)
+      return { type: 'done', action, pod: undefined }
+    }
+    case 'adopt':
+    case 'release': {
+      const known = context.podOf(action.pod.uid)
+      if (known === undefined) return { type: 'done', action, pod: undefined }
+      const claim = action.type === 'adopt' ? adopt : release
+      return { type: 'done', action, pod: await claim(context, action.pod, known) }
+    }
+    default:
+      return action satisfies never
+  }
+}

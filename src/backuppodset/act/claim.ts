@@ -1,0 +1,30 @@
+import { backupPodSets } from '../../api/backuppodset.ts'
+import type { Pod } from '../../kube/resources.ts'
+import { controllerOf } from '../observe.ts'
+import { ownerOf } from '../pod/render.ts'
+import type { PodRef } from '../snapshot.ts'
+import type { ActContext } from './context.ts'
+import { PodChangedError, patchPod } from './write-pod.ts'
+
+/**
+ * Takes an orphan that carries the set's labels. The set is read from the API server first: a cache that does not know
+ * of its deletion yet would adopt pods that garbage collection has just orphaned.
+ */
+export async function adopt(context: ActContext, pod: PodRef, known: Pod): Promise<Pod> {
+  const { api, set, signal } = context
+  const fresh = await api.get(backupPodSets, { namespace: set.namespace, name: set.name }, { signal })
+  if (fresh.metadata.uid !== set.uid || fresh.metadata.deletionTimestamp !== undefined)
+    throw new PodChangedError(`set ${set.name} is going and adopts no pod`, false)
+  const isOrphan = (current: Pod) => controllerOf(current) === undefined
+  return patchPod(context, pod, isOrphan, {
+    ownerReferences: [...(known.metadata.ownerReferences ?? []), ownerOf(set)],
+  })
+}
+
+/** Lets a pod go whose labels somebody has changed, as one does to look into it in peace. */
+export function release(context: ActContext, pod: PodRef, known: Pod): Promise<Pod> {
+  const { uid } = context.set
+  return patchPod(context, pod, current => controllerOf(current)?.uid === uid, {
+    ownerReferences: (known.metadata.ownerReferences ?? []).filter(owner => owner.uid !== uid),
+  })
+}

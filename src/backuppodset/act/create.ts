@@ -1,0 +1,32 @@
+import { isKubeError } from '../../kube/errors.ts'
+import { type Pod, pods } from '../../kube/resources.ts'
+import { controllerOf } from '../observe.ts'
+import type { Action } from '../plan.ts'
+import { renderPod } from '../pod/render.ts'
+import type { ActContext } from './context.ts'
+
+const attempts = 3
+
+/**
+ * Creates a pod exactly once: an answer that never came is settled by reading the same name, and by sending the same
+ * name again when nothing is there, never by a second name.
+ */
+export async function create(context: ActContext, action: Extract<Action, { type: 'create' }>): Promise<Pod> {
+  const { api, set, settings, signal } = context
+  const ref = { namespace: set.namespace, name: action.name }
+  const body = renderPod(set, action, settings)
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return await api.create(pods, body, { namespace: set.namespace, signal })
+    } catch (error) {
+      const ambiguous = isKubeError(error) && error.ambiguous
+      if (!ambiguous && !isKubeError(error, 'AlreadyExists')) throw error
+      const existing = await api.get(pods, ref, { signal }).catch((reason: unknown) => {
+        if (isKubeError(reason, 'NotFound')) return undefined
+        throw reason
+      })
+      if (existing !== undefined && controllerOf(existing)?.uid === set.uid) return existing
+      if (existing !== undefined || attempt === attempts) throw error
+    }
+  }
+}

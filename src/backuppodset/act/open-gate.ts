@@ -1,0 +1,91 @@
+import { isPodKind, labels } from '../../api/labels.ts'
+import type { Clock } from '../../kube/clock.ts'
+import { keyOfRef } from '../../kube/object.ts'
+import type { Pod } from '../../kube/resources.ts'
+import type { Store } from '../../kube/store.ts'
+import { gatePort } from '../pod/gate-container.ts'
+import { gateIdOf, viewOf } from '../pod/view.ts'
+import { deriveToken } from '../wake/token.ts'
+import type { wake } from '../wake/wake.ts'
+
+export type GateResult =
+  /** `openedGate` is the container ID of the gate that let go; undefined where it had opened before. */
+  | { readonly type: 'opened'; readonly openedGate: string | undefined }
+  | { readonly type: 'failed'; readonly why: string }
+
+export interface GateRequest {
+  readonly setUid: string
+  readonly pod: { readonly namespace: string; readonly name: string; readonly uid: string }
+  readonly to: 'primary' | 'hotbackup'
+  readonly timeoutMs: number
+  readonly signal: AbortSignal
+}
+
+export interface GateDeps {
+  readonly pods: Store<Pod>
+  readonly clock: Clock
+  readonly wakeKey: Uint8Array
+  readonly wake: typeof wake
+}
+
+/** A gate that refuses a connection is not listening yet, or has just opened: both show in the pod's status soon. */
+const retryMs = 100
+
+/**
+ * Opens the gate of a pod within one deadline that covers everything: waiting for the gate to start, connecting and
+ * the answer. Never throws for what the pod or the network does. @throws the signal's reason.
+ */
+export async function openGate(request: GateRequest, deps: GateDeps): Promise<GateResult> {
+  const { pod, to, setUid, signal } = request
+  const { clock, pods } = deps
+  const key = keyOfRef(pod)
+  const deadline = clock.monotonic() + request.timeoutMs
+  let last = 'its gate did not start'
+  while (clock.monotonic() < deadline) {
+    const current = pods.get(key)
+    if (current?.metadata.uid !== pod.uid || current.metadata.deletionTimestamp !== undefined)
+      return { type: 'failed', why: 'the pod is gone' }
+    const kind = current.metadata.labels?.[labels.type]
+    const gate = isPodKind(kind) ? viewOf(current, undefined)?.gate : 'none'
+    if (gate === 'open' || gate === 'none') return { type: 'opened', openedGate: undefined }
+    const host = current.status?.podIP
+    if (gate === 'waiting' && host !== undefined) {
+      const reply = await deps.wake({
+        host,
+        port: gatePort,
+        token: deriveToken(deps.wakeKey, setUid, pod.name),
+        kind: to,
+        timeoutMs: Math.max(1, deadline - clock.monotonic()),
+        signal,
+      })
+      signal.throwIfAborted()
+      if (reply.type === 'woken' || reply.type === 'already')
+        return { type: 'opened', openedGate: gateIdOf(current) }
+      last = `${reply.type}: ${reply.detail}`
+      if (reply.type === 'denied' || reply.type === 'malformed') break
+    }
+    await nextChange(pods, key, clock, Math.min(retryMs, deadline - clock.monotonic()), signal)
+  }
+  return { type: 'failed', why: last }
+}
+
+/** Resolves when the pod changes in the cache, at the latest after `ms`. */
+async function nextChange(
+  pods: Store<Pod>,
+  key: string,
+  clock: Clock,
+  ms: number,
+  signal: AbortSignal,
+): Promise<void> {
+  const changed = new AbortController()
+  const unsubscribe = pods.subscribe(({ object }) => {
+    if (keyOfRef(object.metadata) === key) changed.abort()
+  })
+  try {
+    await clock.sleep(Math.max(0, ms), AbortSignal.any([signal, changed.signal]))
+  } catch (error) {
+    if (!changed.signal.aborted || signal.aborted) throw error
+  } finally {
+    unsubscribe()
+  }
+}

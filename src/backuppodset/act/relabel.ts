@@ -1,0 +1,28 @@
+import { annotations, labels, type PodKind } from '../../api/labels.ts'
+import type { Pod } from '../../kube/resources.ts'
+import type { Role } from '../plan.ts'
+import type { PodRef } from '../snapshot.ts'
+import type { ActContext } from './context.ts'
+import { patchPod } from './write-pod.ts'
+
+/**
+ * Moves a pod to another kind, in place. Label, slot and epoch move in one PATCH: a Service must never select a pod
+ * whose epoch is old.
+ * @param openedGate container ID of the gate that was woken for this, so that the next pass knows it to be open.
+ */
+export function relabel(
+  context: ActContext,
+  pod: PodRef,
+  from: PodKind,
+  to: PodKind,
+  role: Role | undefined,
+  openedGate?: string,
+): Promise<Pod> {
+  return patchPod(context, pod, current => current.metadata.labels?.[labels.type] === from, {
+    labels: { [labels.type]: to, ...(role ? { [labels.slot]: String(role.slot) } : {}) },
+    annotations: {
+      ...(role ? { [annotations.epoch]: String(role.epoch) } : {}),
+      ...(openedGate === undefined ? {} : { [annotations.openedGate]: openedGate }),
+    },
+  })
+}

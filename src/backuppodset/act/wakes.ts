@@ -1,0 +1,52 @@
+import type { Role } from '../plan.ts'
+import type { Wakening } from '../pod/view.ts'
+import type { PodView } from '../snapshot.ts'
+import type { Outcome } from './outcome.ts'
+
+/**
+ * The wake-ups under way in this process. A healthy gate answers within milliseconds and its pass waits for that; a
+ * silent one goes on here for up to `wakeupTimeout`, so that it costs that pod and never the loop.
+ */
+export interface Wakes {
+  of(uid: string): Wakening | undefined
+  /**
+   * Runs `conversion` for the pod; `finished` is called afterwards, when `of` no longer knows the pod.
+   * @returns its outcome, or undefined if `patienceMs` passed first.
+   */
+  start(
+    pod: PodView,
+    to: 'primary' | 'hotbackup',
+    role: Role | undefined,
+    conversion: () => Promise<Outcome>,
+    finished: (outcome: Outcome) => void,
+  ): Promise<Outcome | undefined>
+  /** Resolves when none is under way. */
+  settled(): Promise<void>
+}
+
+export function createWakes(patience: () => Promise<void>): Wakes {
+  const underWay = new Map<string, { wakening: Wakening; done: Promise<Outcome> }>()
+  return {
+    of: uid => underWay.get(uid)?.wakening,
+    async start(pod, to, role, conversion, finished) {
+      const done = conversion()
+      underWay.set(pod.uid, { wakening: { to, slot: role?.slot, epoch: role?.epoch ?? pod.epoch }, done })
+      let waited = true
+      const ended = done.then(outcome => {
+        underWay.delete(pod.uid)
+        if (!waited) finished(outcome)
+        return outcome
+      })
+      return Promise.race([
+        ended,
+        patience().then(() => {
+          waited = false
+          return undefined
+        }),
+      ])
+    },
+    settled: async () => {
+      await Promise.allSettled([...underWay.values()].map(({ done }) => done))
+    },
+  }
+}

@@ -1,0 +1,94 @@
+import { isKubeError } from '../../kube/errors.ts'
+import { type Pod, pods } from '../../kube/resources.ts'
+import { isFinished } from '../losses.ts'
+import type { PodRef } from '../snapshot.ts'
+import type { ActContext } from './context.ts'
+
+/** The pod is not any more what the plan was made for; the next pass sees what it is. */
+export class PodChangedError extends Error {
+  override readonly name = 'PodChangedError'
+  /** This very pod (by uid) does not exist any more. */
+  readonly gone: boolean
+
+  constructor(message: string, gone: boolean, cause?: unknown) {
+    super(message, cause === undefined ? undefined : { cause })
+    this.gone = gone
+  }
+}
+
+type Guard = (pod: Pod) => boolean
+type Context = Pick<ActContext, 'urgentApi' | 'set' | 'signal' | 'tombstones'>
+
+/**
+ * Merges `metadata` into a live pod.
+ * @param stillMeant must hold for the pod as it is when a conflict made us read it again.
+ * @returns the pod as written. @throws PodChangedError, KubeError.
+ */
+export function patchPod(context: Context, pod: PodRef, stillMeant: Guard, metadata: object): Promise<Pod> {
+  const ref = { namespace: context.set.namespace, name: pod.name }
+  return withPreconditions(
+    context,
+    pod,
+    current => isLive(current) && stillMeant(current),
+    preconditions =>
+      context.urgentApi.patch(
+        pods,
+        ref,
+        { type: 'merge', body: { metadata: { ...metadata, ...preconditions } } },
+        { signal: context.signal },
+      ),
+  )
+}
+
+/** Deletes a pod gracefully, with the grace and the hooks of its own spec. A pod that is gone is a success. */
+export async function deletePod(context: Context, pod: PodRef, stillMeant: Guard): Promise<void> {
+  const ref = { namespace: context.set.namespace, name: pod.name }
+  context.tombstones.add(pod.uid)
+  try {
+    await withPreconditions(context, pod, stillMeant, preconditions =>
+      context.urgentApi.delete(pods, ref, preconditions, { signal: context.signal }),
+    )
+  } catch (error) {
+    if (error instanceof PodChangedError && error.gone) return
+    context.tombstones.remove(pod.uid)
+    throw error
+  }
+}
+
+const isLive: Guard = pod => pod.metadata.deletionTimestamp === undefined && !isFinished(pod)
+
+const attempts = 4
+
+/**
+ * Writes under preconditions on uid and resourceVersion. The kubelet writes status all the time, so a conflict is
+ * normal: the pod is read again, and if it is still meant the write is repeated with the new version.
+ */
+async function withPreconditions<T>(
+  context: Context,
+  { name, uid, resourceVersion }: PodRef,
+  stillMeant: Guard,
+  write: (preconditions: { uid: string; resourceVersion: string }) => Promise<T>,
+): Promise<T> {
+  let version = resourceVersion
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return await write({ uid, resourceVersion: version })
+    } catch (error) {
+      if (isKubeError(error, 'NotFound')) throw new PodChangedError(`pod ${name} is gone`, true, error)
+      if (!isKubeError(error, 'Conflict') || attempt === attempts) throw error
+    }
+    const current = await read(context, name)
+    if (current.metadata.uid !== uid) throw new PodChangedError(`pod ${name} was made anew`, true)
+    if (!stillMeant(current)) throw new PodChangedError(`pod ${name} has changed since it was chosen`, false)
+    version = current.metadata.resourceVersion
+  }
+}
+
+async function read({ urgentApi, set, signal }: Context, name: string): Promise<Pod> {
+  try {
+    return await urgentApi.get(pods, { namespace: set.namespace, name }, { signal })
+  } catch (error) {
+    if (isKubeError(error, 'NotFound')) throw new PodChangedError(`pod ${name} is gone`, true, error)
+    throw error
+  }
+}

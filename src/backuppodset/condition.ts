@@ -1,0 +1,18 @@
+import type { Condition } from '../api/backuppodset.ts'
+
+/**
+ * Puts a condition into a list, kept in the list's order. `lastTransitionTime` (whole seconds, so that two passes within
+ * one second do not differ by it) moves only when the status does.
+ */
+export function setCondition(
+  conditions: readonly Condition[],
+  { now, ...next }: Omit<Condition, 'lastTransitionTime'> & { readonly now: number },
+): readonly Condition[] {
+  const old = conditions.find(({ type }) => type === next.type)
+  const lastTransitionTime =
+    old?.status === next.status ? old.lastTransitionTime : new Date(now).toISOString().replace(/\.\d+Z$/, 'Z')
+  const condition: Condition = { ...next, lastTransitionTime }
+  return old === undefined
+    ? [...conditions, condition]
+    : conditions.map(other => (other === old ? condition : other))
+}

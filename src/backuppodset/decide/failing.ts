@@ -1,0 +1,54 @@
+import type { LossReason, PodView, Snapshot } from '../snapshot.ts'
+
+export interface Failing {
+  readonly pod: PodView
+  readonly reason: LossReason
+}
+
+/** Why this primary counts as failed although it exists, or undefined while it does not. */
+export function failureOf(s: Snapshot, pod: PodView): LossReason | undefined {
+  const { crashLoop, unreadySeconds } = s.set.failover
+  if (crashLoop === 'Replace' && pod.crashLooping) return 'CrashLoop'
+  if (
+    unreadySeconds > 0 &&
+    pod.unreadySince !== undefined &&
+    s.now - pod.unreadySince >= unreadySeconds * 1000
+  )
+    return 'Unready'
+  return undefined
+}
+
+/**
+ * The failing primaries that are worth replacing now, worst first, at most as many as there are better pods:
+ * ready hot backups, and for crash loops gated cold ones. A template that cannot become ready has no ready hot
+ * backup either, so it never starts a chain of replacements.
+ */
+export function replaceable(
+  s: Snapshot,
+  primaries: readonly PodView[],
+  backups: { readonly readyHot: number; readonly gatedCold: number },
+): Failing[] {
+  const failing = primaries.flatMap(pod => {
+    const reason = failureOf(s, pod)
+    return reason === undefined ? [] : [{ pod, reason }]
+  })
+  const since = ({ pod }: Failing) => pod.unreadySince ?? s.now
+  failing.sort((a, b) => since(a) - since(b) || (a.pod.name < b.pod.name ? -1 : 1))
+  let { readyHot, gatedCold } = backups
+  return failing.filter(({ reason }) => {
+    if (readyHot > 0) return readyHot-- > 0
+    if (reason === 'CrashLoop') return gatedCold-- > 0
+    return false
+  })
+}
+
+/** Ms until the next primary that is unready now would count as failed; undefined if none is on that way. */
+export function untilNextFailure(s: Snapshot): number | undefined {
+  const limit = s.set.failover.unreadySeconds * 1000
+  if (limit === 0) return undefined
+  const left = s.pods
+    .filter(pod => pod.kind === 'primary' && pod.unreadySince !== undefined)
+    .map(pod => (pod.unreadySince ?? 0) + limit - s.now)
+    .filter(ms => ms > 0)
+  return left.length === 0 ? undefined : Math.min(...left)
+}

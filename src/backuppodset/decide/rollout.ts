@@ -1,0 +1,66 @@
+import type { Random } from '../../kube/random.ts'
+import type { Action } from '../plan.ts'
+import type { LostPrimary, PodView, Snapshot } from '../snapshot.ts'
+import { isGated, remove } from './converge.ts'
+import { podNamer } from './name.ts'
+import { type Policies, type Purpose, readinessForConversion, readinessForDeletion, take } from './select.ts'
+import { castOf, roleIn } from './slots.ts'
+
+/**
+ * The next step from an old template to the new one, for a set whose numbers are exact: cold backups, then hot ones,
+ * then primaries by promotion, one ready pod at a time. Old pods that do not serve go at once, so that a template
+ * that never becomes ready can be taken back.
+ */
+export function rollout(s: Snapshot, random: Random, policies: Policies): Action[] {
+  if (s.set.updateStrategy !== 'RollingUpdate') return []
+  const isOld = (pod: PodView) => pod.templateHash !== s.templateHash
+  const ofKind = (kind: PodView['kind']) => s.pods.filter(pod => pod.kind === kind)
+  const next = (pods: readonly PodView[], policy: keyof typeof s.set.strategy, purpose: Purpose = 'delete') =>
+    take(
+      pods,
+      1,
+      purpose === 'delete' ? readinessForDeletion : readinessForConversion,
+      policies[s.set.strategy[policy]],
+      { purpose, peers: s.pods, random },
+    )
+
+  for (const [pods, serves, policy] of [
+    [ofKind('coldbackup'), (pod: PodView) => pod.gate === 'waiting', 'coldbackupToUnallocated'],
+    [ofKind('hotbackup'), (pod: PodView) => pod.ready, 'hotbackupToUnallocated'],
+  ] as const) {
+    const old = pods.filter(isOld)
+    const idle = old.filter(pod => !serves(pod))
+    if (idle.length > 0) return idle.map(pod => remove(pod, 'Outdated'))
+    if (!pods.every(serves)) return []
+    if (old.length > 0) return next(old, policy).map(pod => remove(pod, 'Outdated'))
+  }
+
+  const { primaries, superseded } = castOf(ofKind('primary'))
+  if (superseded.length > 0 || !primaries.every(pod => pod.ready || isOld(pod))) return []
+  const [loser] = next(primaries.filter(isOld), 'replicasToUnallocated')
+  if (loser?.slot === undefined) return []
+  const replaces: LostPrimary = {
+    name: loser.name,
+    slot: loser.slot,
+    epoch: loser.epoch,
+    reason: 'Replaced',
+    seenAt: s.monotonicNow,
+  }
+  const role = roleIn(s, loser.slot, replaces)
+  const [successor] = [
+    ...next(ofKind('hotbackup'), 'hotbackupToReplicas', 'convert'),
+    ...next(ofKind('coldbackup'), 'coldbackupToReplicas', 'convert'),
+  ]
+  // The loser goes in a later pass, when its successor serves: `castOf` knows it by its older epoch.
+  return successor === undefined
+    ? [
+        {
+          type: 'create',
+          kind: 'primary',
+          name: podNamer(s, random)(),
+          strategy: s.set.strategy.unallocatedToReplicas,
+          role,
+        },
+      ]
+    : [{ type: 'convert', pod: successor, to: 'primary', role, wake: isGated(successor) }]
+}

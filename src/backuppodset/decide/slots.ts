@@ -1,0 +1,58 @@
+import type { Role } from '../plan.ts'
+import type { LostPrimary, PodView, Snapshot } from '../snapshot.ts'
+
+/** Primaries sorted into those that count and those whose time is over. */
+export interface Cast {
+  /** One primary a slot, plus those that still need a slot. */
+  readonly primaries: readonly PodView[]
+  /** Primaries without a slot of their own: none given, or one that another of the same epoch holds. */
+  readonly slotless: readonly PodView[]
+  /** A later epoch of their slot is there: never readmitted, deleted once the successor serves. */
+  readonly superseded: readonly PodView[]
+}
+
+/** Splits primaries by slot: the highest epoch of a slot is its primary. */
+export function castOf(primaries: readonly PodView[]): Cast {
+  const bySlot = Map.groupBy(
+    primaries.filter(pod => pod.slot !== undefined),
+    pod => pod.slot,
+  )
+  const slotless = primaries.filter(pod => pod.slot === undefined)
+  const superseded: PodView[] = []
+  const holders: PodView[] = []
+  for (const pods of bySlot.values()) {
+    const [holder, ...others] = pods.sort(
+      (a, b) =>
+        b.epoch - a.epoch ||
+        Number(b.ready) - Number(a.ready) ||
+        a.createdAt - b.createdAt ||
+        (a.name < b.name ? -1 : 1),
+    )
+    if (holder === undefined) continue
+    holders.push(holder)
+    for (const other of others) (other.epoch < holder.epoch ? superseded : slotless).push(other)
+  }
+  return { primaries: [...holders, ...slotless], slotless, superseded }
+}
+
+/**
+ * Hands out roles: the lowest slot not in `taken` first (gaps are allowed, a number is an identity),
+ * each with an epoch above every one that its slot has seen.
+ */
+export function roleGiver(s: Snapshot, taken: Iterable<number>, failing: readonly LostPrimary[]): () => Role {
+  const used = new Set(taken)
+  const failed = new Map(failing.map(lost => [lost.slot, lost]))
+  let slot = -1
+  return () => {
+    do slot += 1
+    while (used.has(slot))
+    return roleIn(s, slot, failed.get(slot) ?? s.lost.get(slot))
+  }
+}
+
+/** The next epoch of one slot. */
+export const roleIn = (s: Snapshot, slot: number, replaces: LostPrimary | undefined): Role => ({
+  slot,
+  epoch: (s.epochs.get(slot) ?? 0) + 1,
+  replaces,
+})

@@ -1,0 +1,61 @@
+import { labels } from '../api/labels.ts'
+import type { Clock } from '../kube/clock.ts'
+import type { Pod } from '../kube/resources.ts'
+import type { Change } from '../kube/store.ts'
+import { epochOf, slotOf } from './pod/view.ts'
+import type { LossReason, LostPrimary } from './snapshot.ts'
+
+/**
+ * Remembers which primary a slot lost and when this process first saw it, so that its successor can be reported as a
+ * failover with a duration. For display only: a new leader that knows less decides the same.
+ */
+export interface Losses {
+  /** To be called with every change of a pod, before the pass that repairs it. */
+  note(change: Change<Pod>): void
+  of(setKey: string): ReadonlyMap<number, LostPrimary>
+  /** The slot has a primary again. */
+  repaired(setKey: string, slot: number): void
+  /** The set has all its primaries, or is gone: what is left were releases, not losses. */
+  forget(setKey: string): void
+}
+
+/** @param isOurs true for the uid of a pod that we delete ourselves: a release, not a loss. */
+export function createLosses(clock: Clock, isOurs: (uid: string) => boolean): Losses {
+  const bySet = new Map<string, Map<number, LostPrimary>>()
+  return {
+    note(change) {
+      const reason = lossIn(change)
+      const pod = change.type === 'updated' ? change.old : change.object
+      const set = pod.metadata.labels?.[labels.set]
+      const slot = slotOf(pod)
+      if (reason === undefined || set === undefined || slot === undefined || isOurs(pod.metadata.uid)) return
+      const key = `${pod.metadata.namespace}/${set}`
+      const slots = bySet.get(key) ?? new Map<number, LostPrimary>()
+      bySet.set(key, slots)
+      slots.set(slot, {
+        name: pod.metadata.name,
+        slot,
+        epoch: epochOf(pod),
+        reason,
+        seenAt: clock.monotonic(),
+      })
+    },
+    of: setKey => bySet.get(setKey) ?? new Map(),
+    repaired: (setKey, slot) => bySet.get(setKey)?.delete(slot),
+    forget: setKey => bySet.delete(setKey),
+  }
+}
+
+function lossIn(change: Change<Pod>): LossReason | undefined {
+  if (change.type === 'added') return undefined
+  const before = change.old
+  if (before.metadata.labels?.[labels.type] !== 'primary' || isGoing(before)) return undefined
+  if (change.type === 'deleted' || change.object.metadata.deletionTimestamp !== undefined) return 'PodDeleted'
+  return isFinished(change.object) ? 'PodFinished' : undefined
+}
+
+const isGoing = (pod: Pod): boolean => pod.metadata.deletionTimestamp !== undefined || isFinished(pod)
+
+/** The pod has ended and will not start again. */
+export const isFinished = (pod: Pod): boolean =>
+  pod.status?.phase === 'Failed' || pod.status?.phase === 'Succeeded'

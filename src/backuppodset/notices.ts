@@ -1,0 +1,102 @@
+import { eventReasons } from '../api/reasons.ts'
+import type { Outcome } from './act/outcome.ts'
+import { PodChangedError } from './act/write-pod.ts'
+
+/** An event to be sent about a set once its status is written. */
+export interface Notice {
+  readonly type: 'Normal' | 'Warning'
+  readonly reason: string
+  readonly action: string
+  readonly note: string
+}
+
+const listed = 5
+
+/** What a pass has done, told in one event for each kind of action: a thousand creations are one event. */
+export function noticesOf(outcomes: readonly Outcome[], monotonicNow: number): Notice[] {
+  const groups = new Map<string, { notice: Omit<Notice, 'note'>; text: string; pods: string[] }>()
+  const single: Notice[] = []
+  const tell = (type: Notice['type'], reason: string, action: string, text: string, pod: string) => {
+    const key = `${reason} ${text}`
+    const group = groups.get(key) ?? { notice: { type, reason, action }, text, pods: [] }
+    group.pods.push(pod)
+    groups.set(key, group)
+  }
+  for (const outcome of outcomes) {
+    const { action } = outcome
+    if (outcome.type === 'spent') {
+      const { name } = 'pod' in action ? action.pod : action
+      const note = `Cold backup ${name} could not be woken and was deleted: ${outcome.why}`
+      single.push({ type: 'Warning', reason: eventReasons.wakeFailed, action: 'Wake', note })
+    }
+    if (outcome.type !== 'done') continue
+    switch (action.type) {
+      case 'create':
+        tell('Normal', eventReasons.created, 'Create', `Created ${action.kind}`, action.name)
+        break
+      case 'convert': {
+        const { pod, to, role } = action
+        if (role?.replaces) {
+          const { name, reason, seenAt } = role.replaces
+          const seconds = ((monotonicNow - seenAt) / 1000).toFixed(3)
+          const note = `${pod.name} took over slot ${role.slot} from ${name} (${reason}) in ${seconds} s`
+          const event = reason === 'Replaced' ? eventReasons.replaced : eventReasons.failedOver
+          single.push({ type: 'Normal', reason: event, action: 'Promote', note })
+        } else if (pod.kind === 'primary')
+          tell('Normal', eventReasons.slotGiven, 'Promote', 'Gave a slot to', pod.name)
+        else tell('Normal', eventReasons.converted, 'Convert', `Converted ${pod.kind} to ${to}:`, pod.name)
+        break
+      }
+      case 'rewake':
+        tell(
+          'Normal',
+          eventReasons.rewoken,
+          'Wake',
+          'Woke again after its sandbox was made anew:',
+          action.pod.name,
+        )
+        break
+      case 'delete':
+        tell(
+          'Normal',
+          eventReasons.deleted,
+          'Delete',
+          `Deleted ${action.pod.kind} (${action.reason})`,
+          action.pod.name,
+        )
+        break
+      case 'adopt':
+        tell('Normal', eventReasons.adopted, 'Adopt', 'Adopted', action.pod.name)
+        break
+      case 'release':
+        tell('Normal', eventReasons.released, 'Release', 'Released', action.pod.name)
+        break
+      default:
+        action satisfies never
+    }
+  }
+  const grouped = [...groups.values()].map(({ notice, text, pods }): Notice => {
+    const more = pods.length > listed ? ` and ${pods.length - listed} more` : ''
+    return { ...notice, note: `${text} ${pods.slice(0, listed).join(', ')}${more}` }
+  })
+  const failure = failureOf(outcomes)
+  return failure === undefined
+    ? [...single, ...grouped]
+    : [
+        ...single,
+        ...grouped,
+        { type: 'Warning', reason: eventReasons.actionFailed, action: 'Reconcile', note: failure },
+      ]
+}
+
+/** The first thing that went wrong in a pass, for people. A pod that changed under our hands is normal life. */
+export function failureOf(outcomes: readonly Outcome[]): string | undefined {
+  const failures = outcomes.flatMap(outcome =>
+    outcome.type === 'failed' && !(outcome.error instanceof PodChangedError) ? [outcome] : [],
+  )
+  const [first] = failures
+  if (first === undefined) return undefined
+  const message = first.error instanceof Error ? first.error.message : String(first.error)
+  const others = failures.length > 1 ? ` (and ${failures.length - 1} more)` : ''
+  return `${first.action.type} failed${others}: ${message}`
+}

@@ -1,0 +1,111 @@
+import type { BackupPodSet } from '../api/backuppodset.ts'
+import { isPodKind, labels } from '../api/labels.ts'
+import type { ParsedSet } from '../api/parse.ts'
+import type { Clock } from '../kube/clock.ts'
+import type { Pod } from '../kube/resources.ts'
+import type { Store } from '../kube/store.ts'
+import { isFinished, type Losses } from './losses.ts'
+import { templateHash } from './pod/template-hash.ts'
+import { epochOf, slotOf, viewOf, type Wakening } from './pod/view.ts'
+import type { PodRef, PodView, Snapshot } from './snapshot.ts'
+
+/** Pods by the set that their label names, `namespace/set`. */
+export const bySetLabel = 'set'
+/** Pods by the uid of their controller. */
+export const byController = 'controller'
+
+/** The indexes that the store of pods needs. */
+export const podIndexes: Readonly<Record<string, (pod: Pod) => readonly string[]>> = {
+  [bySetLabel]: pod => {
+    const set = pod.metadata.labels?.[labels.set]
+    return set === undefined ? [] : [`${pod.metadata.namespace}/${set}`]
+  },
+  [byController]: pod => {
+    const uid = controllerOf(pod)?.uid
+    return uid === undefined ? [] : [uid]
+  },
+}
+
+export const controllerOf = (pod: Pod) =>
+  pod.metadata.ownerReferences?.find(owner => owner.controller === true)
+
+export interface Observed {
+  readonly snapshot: Snapshot
+  /** The pods behind the snapshot's views, by uid; they become the status. */
+  readonly pods: ReadonlyMap<string, Pod>
+}
+
+export interface ObserveDeps {
+  readonly pods: Store<Pod>
+  readonly clock: Clock
+  readonly losses: Losses
+  /** Pods whose deletion the API server has accepted from us, but which the cache may still show alive. */
+  readonly isDeleted: (uid: string) => boolean
+  readonly wakening: (uid: string) => Wakening | undefined
+}
+
+/** What is to be done about one pod's ownership. */
+export type Claim = 'ours' | 'adopt' | 'release' | 'ignore'
+
+/** Whose pod is it? Labels say which set it should belong to, the controller reference which one it does. */
+export function claimOf(set: Pick<ParsedSet, 'name' | 'uid'>, pod: Pod): Claim {
+  const matches =
+    pod.metadata.labels?.[labels.set] === set.name && isPodKind(pod.metadata.labels?.[labels.type])
+  const controller = controllerOf(pod)
+  if (controller === undefined)
+    return matches && pod.metadata.deletionTimestamp === undefined && !isFinished(pod) ? 'adopt' : 'ignore'
+  if (controller.uid !== set.uid) return 'ignore'
+  if (matches) return 'ours'
+  return pod.metadata.deletionTimestamp === undefined ? 'release' : 'ignore'
+}
+
+/** All reads of a pass, from the caches only. */
+export function observe(set: ParsedSet, status: BackupPodSet['status'], deps: ObserveDeps): Observed {
+  const key = `${set.namespace}/${set.name}`
+  const candidates = new Map(
+    [...deps.pods.by(bySetLabel, key), ...deps.pods.by(byController, set.uid)]
+      .filter(pod => pod.metadata.namespace === set.namespace)
+      .map(pod => [pod.metadata.uid, pod]),
+  )
+  const live: PodView[] = []
+  const orphans: PodView[] = []
+  const strays: PodRef[] = []
+  const finished: PodView[] = []
+  const epochs = new Map<number, number>()
+  for (const pod of candidates.values()) {
+    const claim = claimOf(set, pod)
+    if (claim === 'ignore') continue
+    if (claim === 'release') {
+      const { name, uid, resourceVersion } = pod.metadata
+      strays.push({ name, uid, resourceVersion })
+      continue
+    }
+    const slot = slotOf(pod)
+    if (slot !== undefined) epochs.set(slot, Math.max(epochs.get(slot) ?? 0, epochOf(pod)))
+    if (pod.metadata.deletionTimestamp !== undefined || deps.isDeleted(pod.metadata.uid)) continue
+    const wakening = deps.wakening(pod.metadata.uid)
+    const view = viewOf(pod, wakening)
+    if (view === undefined) continue
+    if (wakening?.slot !== undefined)
+      epochs.set(wakening.slot, Math.max(epochs.get(wakening.slot) ?? 0, wakening.epoch))
+    if (isFinished(pod)) finished.push(view)
+    else live.push(view)
+    if (claim === 'adopt') orphans.push(view)
+  }
+  const lost = deps.losses.of(key)
+  for (const { slot, epoch } of lost.values()) epochs.set(slot, Math.max(epochs.get(slot) ?? 0, epoch))
+  const snapshot: Snapshot = {
+    set,
+    templateHash: templateHash(set.template),
+    pods: live,
+    orphans,
+    strays,
+    finished,
+    epochs,
+    lost,
+    isNew: status?.observedGeneration === undefined,
+    now: deps.clock.now(),
+    monotonicNow: deps.clock.monotonic(),
+  }
+  return { snapshot: Object.freeze(snapshot), pods: candidates }
+}

@@ -1,0 +1,174 @@
+import type { BackupPodSet, LastFailover, LastTransition } from '../api/backuppodset.ts'
+import { parseSet } from '../api/parse.ts'
+import type { Clock } from '../kube/clock.ts'
+import { type ReconcileContext, type Result, RetryLater } from '../kube/controller.ts'
+import { isKubeError } from '../kube/errors.ts'
+import { keyOf } from '../kube/object.ts'
+import type { Random } from '../kube/random.ts'
+import type { Pod } from '../kube/resources.ts'
+import type { Store } from '../kube/store.ts'
+import { act } from './act/act.ts'
+import type { ActContext } from './act/context.ts'
+import type { Outcome } from './act/outcome.ts'
+import { PodChangedError } from './act/write-pod.ts'
+import { decide } from './decide/decide.ts'
+import { isFinished } from './losses.ts'
+import type { SetMetrics } from './metrics.ts'
+import { failureOf, type Notice, noticesOf } from './notices.ts'
+import { type ObserveDeps, type Observed, observe } from './observe.ts'
+import { viewOf } from './pod/view.ts'
+import type { Reporter } from './report.ts'
+import { refusedStatus, statusOf } from './status.ts'
+
+export interface ReconcileDeps extends ObserveDeps {
+  readonly sets: Store<BackupPodSet>
+  readonly pods: Store<Pod>
+  readonly clock: Clock
+  readonly random: Random
+  readonly reporter: Reporter
+  readonly metrics: SetMetrics
+  /** Waits until the caches show what this process wrote for the set. False: they do not yet. */
+  readonly caughtUp: (setKey: string, signal: AbortSignal) => Promise<boolean>
+  readonly wroteSet: (setKey: string, set: BackupPodSet) => void
+  readonly forgetSet: (setKey: string) => void
+  readonly actContext: (set: ActContext['set'], observed: Observed, context: ReconcileContext) => ActContext
+  readonly notify: (set: BackupPodSet, notices: readonly Notice[]) => void
+}
+
+/** A pass that nothing calls for is made so often, ms; watches tell everything, this is the net below them. */
+const resyncMs = 30_000
+
+/** One pass over one set: observe, decide, act, report. */
+export async function reconcile(
+  deps: ReconcileDeps,
+  key: string,
+  context: ReconcileContext,
+): Promise<Result> {
+  const { sets, clock, metrics } = deps
+  const { log, signal } = context
+  if (!(await deps.caughtUp(key, signal))) throw new RetryLater(50, 'the cache is behind our own writes')
+  const current = sets.get(key)
+  if (current === undefined || current.metadata.deletionTimestamp !== undefined) {
+    // Its pods go by their owner references; nothing is created meanwhile.
+    if (current === undefined) deps.forgetSet(key)
+    return {}
+  }
+  const parsed = parseSet(current)
+  if (!parsed.ok) return refuse(deps, current, parsed, context)
+  const { set } = parsed
+  log.debug({ generation: set.generation }, 'reconciling')
+
+  const observed = observe(set, current.status, deps)
+  const plan = decide(observed.snapshot, deps.random)
+  const outcomes = await act(deps.actContext(set, observed, context), plan)
+
+  const now = clock.monotonic()
+  for (const { slot } of rolesIn(outcomes)) deps.losses.repaired(key, slot)
+  if (plan.stages.length === 0) deps.losses.forget(key)
+  metrics.acted(outcomes, now)
+  if (outcomes.length > 0) log.info({ actions: tally(outcomes) }, 'acted')
+
+  const pods = after(observed, outcomes).flatMap(pod => viewOf(pod, deps.wakening(pod.metadata.uid)) ?? [])
+  const status = statusOf(set, current.status, {
+    pods,
+    templateHash: observed.snapshot.templateHash,
+    failure: failureOf(outcomes),
+    lastTransition: lastTransition(outcomes, clock),
+    lastFailover: lastFailover(outcomes, clock),
+    now: clock.now(),
+  })
+  metrics.counted(set, status)
+  const { written, againAfterMs } = await deps.reporter.report(current, status, signal)
+  if (written !== undefined) deps.wroteSet(key, written)
+  deps.notify(current, noticesOf(outcomes, now))
+
+  raise(outcomes)
+  return { requeueAfterMs: Math.min(resyncMs, plan.requeueAfterMs ?? resyncMs, againAfterMs ?? resyncMs) }
+}
+
+/** A set that slipped past the schema (an older CRD): told what to change, and otherwise left alone. */
+async function refuse(
+  deps: ReconcileDeps,
+  current: BackupPodSet,
+  refusal: { readonly code: string; readonly message: string },
+  { log, signal }: ReconcileContext,
+): Promise<Result> {
+  log.warn({ code: refusal.code }, refusal.message)
+  const status = refusedStatus(current.metadata.generation ?? 0, current.status, refusal, deps.clock.now())
+  const { written } = await deps.reporter.report(current, status, signal)
+  if (written === undefined) return {}
+  deps.wroteSet(keyOf(current), written)
+  deps.notify(current, [{ type: 'Warning', reason: refusal.code, action: 'Validate', note: refusal.message }])
+  return {}
+}
+
+/** The set's live pods with what this pass wrote laid over what it read. */
+function after(observed: Observed, outcomes: readonly Outcome[]): Pod[] {
+  const { snapshot, pods } = observed
+  const live = new Map<string, Pod>()
+  for (const { uid } of snapshot.pods) {
+    const pod = pods.get(uid)
+    if (pod !== undefined) live.set(uid, pod)
+  }
+  for (const outcome of outcomes) {
+    const { action } = outcome
+    if (outcome.type === 'done' && outcome.pod !== undefined && action.type !== 'release')
+      live.set(outcome.pod.metadata.uid, outcome.pod)
+    const isGone = (outcome.type === 'done' && action.type === 'delete') || outcome.type === 'spent'
+    if (isGone && 'pod' in action) live.delete(action.pod.uid)
+  }
+  return [...live.values()].filter(pod => pod.metadata.deletionTimestamp === undefined && !isFinished(pod))
+}
+
+const rolesIn = (outcomes: readonly Outcome[]) =>
+  outcomes.flatMap(({ type, action }) =>
+    type === 'done' && 'role' in action && action.role !== undefined ? [action.role] : [],
+  )
+
+function lastTransition(outcomes: readonly Outcome[], clock: Clock): LastTransition | undefined {
+  const conversions = outcomes.flatMap(({ type, action }) =>
+    type === 'done' && action.type === 'convert' && action.pod.kind !== action.to ? [action] : [],
+  )
+  const last = conversions.at(-1)
+  if (last === undefined) return undefined
+  return { pod: last.pod.name, from: last.pod.kind, to: last.to, at: new Date(clock.now()).toISOString() }
+}
+
+function lastFailover(outcomes: readonly Outcome[], clock: Clock): LastFailover | undefined {
+  for (const { type, action } of outcomes.toReversed()) {
+    if (type !== 'done' || !('role' in action) || action.role?.replaces === undefined) continue
+    const { slot, replaces } = action.role
+    if (replaces.reason === 'Replaced') continue
+    return {
+      slot,
+      from: replaces.name,
+      to: action.type === 'create' ? action.name : action.pod.name,
+      reason: replaces.reason,
+      seconds: Math.round(clock.monotonic() - replaces.seenAt) / 1000,
+      at: new Date(clock.now()).toISOString(),
+    }
+  }
+  return undefined
+}
+
+/** After everything has been reported, failures become the pass' result: the key is backed off and tried again. */
+function raise(outcomes: readonly Outcome[]): void {
+  const errors = outcomes.flatMap(outcome => (outcome.type === 'failed' ? [outcome.error] : []))
+  if (errors.length === 0) return
+  const unexpected = errors.filter(
+    error => !(error instanceof PodChangedError) && !isKubeError(error, 'Conflict'),
+  )
+  if (unexpected.length === 0) throw new RetryLater(5, 'pods changed while the pass ran')
+  throw unexpected.length === 1
+    ? unexpected[0]
+    : new AggregateError(unexpected, `${unexpected.length} actions failed`)
+}
+
+function tally(outcomes: readonly Outcome[]): Record<string, number> {
+  const counts: Record<string, number> = {}
+  for (const { type, action } of outcomes) {
+    const key = type === 'done' ? action.type : `${action.type} ${type}`
+    counts[key] = (counts[key] ?? 0) + 1
+  }
+  return counts
+}

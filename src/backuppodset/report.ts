@@ -1,0 +1,71 @@
+import { isDeepStrictEqual } from 'node:util'
+import { produce } from 'immer'
+import { type BackupPodSet, type BackupPodSetStatus, backupPodSets } from '../api/backuppodset.ts'
+import type { Api } from '../kube/api.ts'
+import type { Clock } from '../kube/clock.ts'
+
+/** How long a change that only counts pods may wait for the next one. */
+const softIntervalMs = 3_000
+
+export interface Report {
+  /** The set as written, or undefined when nothing had to be written now. */
+  readonly written: BackupPodSet | undefined
+  /** Come back after so many ms to write what was held back. */
+  readonly againAfterMs: number | undefined
+}
+
+export interface Reporter {
+  report(current: BackupPodSet, next: BackupPodSetStatus, signal: AbortSignal): Promise<Report>
+  forget(uid: string): void
+}
+
+/**
+ * Writes a set's status, once a pass and only when it says something new. Which pods exist, their kinds and conditions
+ * are written at once; progress of pods on their way to Ready is collected, or the start of 300 pods would be 300 writes.
+ */
+export function createReporter(api: Api, clock: Clock): Reporter {
+  const lastWrite = new Map<string, number>()
+  return {
+    async report(current, next, signal) {
+      const { uid, name, namespace = '' } = current.metadata
+      const status = produce(current.status ?? {}, draft => {
+        // Fields that did not change keep their reference; if none did, so does the status.
+        for (const key of new Set([...Object.keys(draft), ...Object.keys(next)]) as Set<
+          keyof BackupPodSetStatus
+        >)
+          if (!isDeepStrictEqual(draft[key], next[key])) {
+            if (next[key] === undefined) delete draft[key]
+            else Object.assign(draft, { [key]: next[key] })
+          }
+      })
+      if (status === current.status) return { written: undefined, againAfterMs: undefined }
+      const sinceLast = clock.monotonic() - (lastWrite.get(uid) ?? Number.NEGATIVE_INFINITY)
+      if (sinceLast < softIntervalMs && isDeepStrictEqual(hard(current.status ?? {}), hard(status)))
+        return { written: undefined, againAfterMs: softIntervalMs - sinceLast }
+      // PUT with the version we decided from: a status that somebody has written since is looked at before it goes.
+      const written = await api.replace(
+        backupPodSets,
+        { namespace, name },
+        { ...current, apiVersion: 'backup.example.com/v1alpha1', kind: backupPodSets.kind, status },
+        { subresource: 'status', signal },
+      )
+      lastWrite.set(uid, clock.monotonic())
+      return { written, againAfterMs: undefined }
+    },
+    forget: uid => lastWrite.delete(uid),
+  }
+}
+
+/** The part of a status that must not wait. */
+const hard = ({
+  readyReplicas: _r,
+  readyHotbackups: _h,
+  gatedColdbackups: _g,
+  slots,
+  conditions,
+  ...rest
+}: BackupPodSetStatus) => ({
+  ...rest,
+  slots: slots?.map(({ ready: _, node: __, ...slot }) => slot),
+  conditions: conditions?.map(({ message: _, reason: __, ...condition }) => condition),
+})

@@ -1,0 +1,72 @@
+import type { PodKind } from '../api/labels.ts'
+import type { ParsedSet } from '../api/parse.ts'
+
+/**
+ * Where a cold pod's gate stands.
+ * `none`: the pod has no gate. `starting`: not listening yet. `waiting`: listens for its wake message.
+ * `open`: it has let the pod go on, which cannot be taken back.
+ */
+export type GateState = 'none' | 'starting' | 'waiting' | 'open'
+
+/** Which pod, at which version: enough to write to it with preconditions. */
+export interface PodRef {
+  readonly name: string
+  readonly uid: string
+  readonly resourceVersion: string
+}
+
+/** One pod of a set as the rules see it; made from a Pod by `viewOf`, never changed. Times are in ms since the epoch. */
+export interface PodView extends PodRef {
+  /** The kind that counts. For a pod whose wake-up is under way this is the kind it is woken as. */
+  readonly kind: PodKind
+  readonly slot: number | undefined
+  /** Grows with each promotion of a slot; 0 where the pod carries none. */
+  readonly epoch: number
+  readonly node: string | undefined
+  readonly createdAt: number
+  readonly ready: boolean
+  /** Since when the pod's Ready condition is not True; undefined while it is. */
+  readonly unreadySince: number | undefined
+  /** The kubelet holds back the restart of one of its containers (CrashLoopBackOff). */
+  readonly crashLooping: boolean
+  readonly gate: GateState
+  /** A wake-up that this process began has not ended yet. */
+  readonly waking: boolean
+  readonly templateHash: string | undefined
+}
+
+/** A primary that is gone or going: what its successor inherits and what the status will say of it. */
+export interface LostPrimary {
+  readonly name: string
+  readonly slot: number
+  readonly epoch: number
+  readonly reason: LossReason
+  /** Monotonic ms at which this process first saw the loss. */
+  readonly seenAt: number
+}
+
+export type LossReason = 'PodDeleted' | 'PodFinished' | 'Unready' | 'CrashLoop' | 'Replaced'
+
+/** Everything one pass decides from; frozen, and complete: the rules read nothing else. */
+export interface Snapshot {
+  readonly set: ParsedSet
+  readonly templateHash: string
+  /** Live pods of the set: owned (or about to be adopted), not being deleted, not finished. */
+  readonly pods: readonly PodView[]
+  /** Live pods without owner that carry this set's labels; they are in `pods` too. */
+  readonly orphans: readonly PodView[]
+  /** Pods that this set owns and whose labels say that it should not. */
+  readonly strays: readonly PodRef[]
+  /** Owned pods that ended (phase Failed or Succeeded) and only take up a name. */
+  readonly finished: readonly PodView[]
+  /** Highest epoch ever seen for a slot, over all pods that still exist, also those being deleted. */
+  readonly epochs: ReadonlyMap<number, number>
+  /** Losses not yet repaired, by slot. */
+  readonly lost: ReadonlyMap<number, LostPrimary>
+  /** No pass of this set was ever reported: every pod is made with `strategy.init`. */
+  readonly isNew: boolean
+  /** Wall clock, ms; compared with times that the API server wrote. */
+  readonly now: number
+  /** Monotonic clock, ms; for durations. */
+  readonly monotonicNow: number
+}

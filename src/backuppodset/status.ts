@@ -1,0 +1,186 @@
+import type {
+  BackupPodSetStatus,
+  Condition,
+  LastFailover,
+  LastTransition,
+  SlotStatus,
+} from '../api/backuppodset.ts'
+import { labels, type PodKind } from '../api/labels.ts'
+import type { ParsedSet } from '../api/parse.ts'
+import { conditionTypes, reasons } from '../api/reasons.ts'
+import { setCondition } from './condition.ts'
+import type { PodView } from './snapshot.ts'
+
+/** Lists in the status are cut here; the counts go on. etcd and every watcher pay for each entry. */
+export const maxListed = 200
+
+/** What a pass knows when it is over. */
+export interface PassFacts {
+  /** Live pods as they are after the pass' writes. */
+  readonly pods: readonly PodView[]
+  readonly templateHash: string
+  /** Why an action failed, for people; undefined when none did. */
+  readonly failure: string | undefined
+  readonly lastTransition: LastTransition | undefined
+  readonly lastFailover: LastFailover | undefined
+  /** Wall clock, ms. */
+  readonly now: number
+}
+
+/** The status that a set should show. Pure; equal facts give an equal status whatever the order of the pods. */
+export function statusOf(
+  set: ParsedSet,
+  previous: BackupPodSetStatus | undefined,
+  facts: PassFacts,
+): BackupPodSetStatus {
+  const ofKind = (kind: PodKind) =>
+    facts.pods.filter(pod => pod.kind === kind).sort((a, b) => (a.name < b.name ? -1 : 1))
+  const primaries = ofKind('primary')
+  const hot = ofKind('hotbackup')
+  const cold = ofKind('coldbackup')
+  const counts = {
+    readyReplicas: primaries.filter(pod => pod.ready).length,
+    readyHotbackups: hot.filter(pod => pod.ready).length,
+    gatedColdbackups: cold.filter(pod => pod.gate === 'waiting').length,
+  }
+  const status: BackupPodSetStatus = {
+    observedGeneration: set.generation,
+    replicas: primaries.length,
+    hotbackups: hot.length,
+    coldbackups: cold.length,
+    ...counts,
+    updatedPods: facts.pods.filter(pod => pod.templateHash === facts.templateHash).length,
+    primaryPodNames: names(primaries),
+    hotbackupPodNames: names(hot),
+    coldbackupPodNames: names(cold),
+    summary: {
+      replicas: `${primaries.length}/${set.replicas}`,
+      hotbackups: `${hot.length}/${set.hotBackups}`,
+      coldbackups: `${cold.length}/${set.coldBackups}`,
+    },
+    selector: `${labels.set}=${set.name},${labels.type}=primary`,
+    slots: slotsOf(primaries),
+    ...optional('lastTransition', facts.lastTransition ?? previous?.lastTransition),
+    ...optional('lastFailover', facts.lastFailover ?? previous?.lastFailover),
+    conditions: [],
+  }
+  return { ...status, conditions: conditionsOf(set, previous?.conditions ?? [], status, facts) }
+}
+
+/** The status of a set that cannot be acted on: what is there stays there and is not looked at. */
+export function refusedStatus(
+  generation: number,
+  previous: BackupPodSetStatus | undefined,
+  refusal: { readonly code: string; readonly message: string },
+  now: number,
+): BackupPodSetStatus {
+  const conditions = [
+    [conditionTypes.ready, 'False'],
+    [conditionTypes.degraded, 'True'],
+  ] as const
+  return {
+    ...previous,
+    observedGeneration: generation,
+    conditions: conditions.reduce<readonly Condition[]>(
+      (all, [type, status]) =>
+        setCondition(all, {
+          type,
+          status,
+          reason: refusal.code,
+          message: refusal.message,
+          observedGeneration: generation,
+          now,
+        }),
+      previous?.conditions ?? [],
+    ),
+  }
+}
+
+function conditionsOf(
+  set: ParsedSet,
+  previous: readonly Condition[],
+  status: BackupPodSetStatus,
+  facts: PassFacts,
+): readonly Condition[] {
+  const { readyReplicas = 0, readyHotbackups = 0, gatedColdbackups = 0 } = status
+  const outdated = facts.pods.length - (status.updatedPods ?? 0)
+  const rolling = outdated > 0 && set.updateStrategy === 'RollingUpdate'
+  const inPlace =
+    status.replicas === set.replicas &&
+    status.hotbackups === set.hotBackups &&
+    status.coldbackups === set.coldBackups &&
+    readyReplicas === set.replicas &&
+    readyHotbackups === set.hotBackups &&
+    gatedColdbackups === set.coldBackups
+  const isReady = inPlace && !rolling
+  const numbers =
+    `${readyReplicas} of ${set.replicas} primaries and ${readyHotbackups} of ${set.hotBackups} hot backups are ready, ` +
+    `${gatedColdbackups} of ${set.coldBackups} cold backups wait at their gate`
+  const rollingMessage = `${outdated} pods still have an older template`
+  const crashing = facts.pods.filter(pod => pod.crashLooping)
+  const degraded =
+    facts.failure !== undefined
+      ? { reason: reasons.actionFailed, message: facts.failure }
+      : crashing.length > 0
+        ? {
+            reason: reasons.podsCrashLooping,
+            message: `containers keep failing in ${names(crashing).slice(0, 5).join(', ')}`,
+          }
+        : undefined
+  const wanted: readonly Pick<Condition, 'type' | 'status' | 'reason' | 'message'>[] = [
+    isReady
+      ? { type: conditionTypes.ready, status: 'True', reason: reasons.allInPlace, message: numbers }
+      : {
+          type: conditionTypes.ready,
+          status: 'False',
+          reason: inPlace ? reasons.rollingOut : reasons.podsMissing,
+          message: inPlace ? rollingMessage : numbers,
+        },
+    set.paused || isReady
+      ? {
+          type: conditionTypes.progressing,
+          status: 'False',
+          reason: set.paused ? reasons.paused : reasons.settled,
+          message: set.paused ? 'paused by spec.paused' : 'nothing left to do',
+        }
+      : {
+          type: conditionTypes.progressing,
+          status: 'True',
+          reason: rolling && inPlace ? reasons.rollingOut : reasons.converging,
+          message: rolling && inPlace ? rollingMessage : numbers,
+        },
+    {
+      type: conditionTypes.degraded,
+      status: degraded ? 'True' : 'False',
+      reason: degraded?.reason ?? reasons.asExpected,
+      message: degraded?.message ?? '',
+    },
+    {
+      type: conditionTypes.paused,
+      status: set.paused ? 'True' : 'False',
+      reason: set.paused ? reasons.paused : reasons.running,
+      message: set.paused ? 'spec.paused is true: nothing is created, converted or deleted' : '',
+    },
+  ]
+  return wanted.reduce<readonly Condition[]>(
+    (all, condition) =>
+      setCondition(all, { ...condition, observedGeneration: set.generation, now: facts.now }),
+    previous.filter(({ type }) => wanted.some(condition => condition.type === type)),
+  )
+}
+
+const names = (pods: readonly PodView[]): readonly string[] => pods.slice(0, maxListed).map(pod => pod.name)
+
+const slotsOf = (primaries: readonly PodView[]): readonly SlotStatus[] =>
+  primaries
+    .flatMap(({ slot, name, node, ready, epoch }) =>
+      slot === undefined ? [] : [{ slot, pod: name, ...optional('node', node), epoch, ready }],
+    )
+    .sort((a, b) => a.slot - b.slot || b.epoch - a.epoch)
+    .filter(({ slot }, index, all) => all[index - 1]?.slot !== slot)
+    .slice(0, maxListed)
+
+const optional = <Key extends string, Value>(
+  key: Key,
+  value: Value | undefined,
+): { readonly [_ in Key]?: Value } => (value === undefined ? {} : { [key]: value }) as { [_ in Key]?: Value }
