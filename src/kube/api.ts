@@ -10,7 +10,7 @@ import type { KubeObject, List } from './object.ts'
 import { systemRandom } from './random.ts'
 import { pathOf, type Resource, resourceName } from './resources.ts'
 import { checkedStream, checkedText, createPool, type HttpRequest } from './transport.ts'
-import { measured, reauthorising, repeating } from './transport-layers.ts'
+import { authorised, measured, repeating } from './transport-layers.ts'
 import { watchEvents } from './watch-stream.ts'
 
 export type * from './api-types.ts'
@@ -37,7 +37,7 @@ export function createApi(options: ApiOptions): Api {
 
   const pool = createPool({ connection, userAgent, connections })
   const measure = { clock, host: pool.host, metrics }
-  const unary = repeating(reauthorising(checkedText(measured(pool.unary, measure)), connection.invalidate), {
+  const unary = repeating(authorised(checkedText(measured(pool.unary, measure)), connection), {
     clock,
     random,
     log,
@@ -45,7 +45,7 @@ export function createApi(options: ApiOptions): Api {
   })
   // The reflector decides how to go on after a failed watch, so nothing is repeated here.
   const stream = (idleTimeoutMs: number) =>
-    reauthorising(checkedStream(measured(pool.stream(idleTimeoutMs), measure)), connection.invalidate)
+    authorised(checkedStream(measured(pool.stream(idleTimeoutMs), measure)), connection)
 
   const send = async (request: Unsigned, { signal, timeoutMs = defaultTimeoutMs }: CallOptions = {}) => {
     const call = openCall(clock, timeoutMs, [signal, closed.signal])

@@ -36,8 +36,8 @@ export interface Connection {
   readonly proxyUrl: string | undefined
   /** Current credentials; cheap, they are cached and renewed inside. Rejects when they cannot be had. */
   credentials(): Promise<Credentials>
-  /** Forgets cached credentials: the server has refused them. */
-  invalidate(): void
+  /** The server has refused these: the next ones are loaded anew, unless that has happened already. */
+  invalidate(refused: Credentials): void
 }
 
 export interface ConnectionOptions {
@@ -110,9 +110,9 @@ async function fromKubeconfig(
     namespace: context.namespace,
     proxyUrl: proxyUrl ?? undefined,
     credentials: cache.credentials,
-    invalidate() {
-      authenticate = createAuthenticator()
-      cache.invalidate()
+    invalidate(refused) {
+      // A plugin's own cache goes too, or it would give the refused answer again.
+      if (cache.invalidate(refused)) authenticate = createAuthenticator()
     },
   }
 }
@@ -121,15 +121,19 @@ async function fromKubeconfig(
 function cached(
   clock: Clock,
   load: () => Promise<Credentials>,
-): Pick<Connection, 'credentials' | 'invalidate'> {
+): {
+  credentials(): Promise<Credentials>
+  /** Were these the current ones, so that they are forgotten now? */
+  invalidate(refused: Credentials): boolean
+} {
+  let current: Credentials | undefined
   let pending: Promise<Credentials> | undefined
   let loadedAt = 0
-  let tls: TlsMaterial | undefined
 
   const renew = async () => {
-    const next = await load()
-    if (!tls || !sameTls(tls, next.tls)) tls = next.tls
-    return { headers: next.headers, tls }
+    const { headers, tls } = await load()
+    current = { headers, tls: current && sameTls(current.tls, tls) ? current.tls : tls }
+    return current
   }
   return {
     credentials() {
@@ -143,8 +147,11 @@ function cached(
       })
       return attempt
     },
-    invalidate() {
+    invalidate(refused) {
+      // Of many requests that are refused together only the first one finds its credentials still in use.
+      if (refused !== current || pending === undefined) return false
       pending = undefined
+      return true
     },
   }
 }

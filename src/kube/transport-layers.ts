@@ -1,7 +1,9 @@
 /** Layers around the connections: measuring, renewing credentials, repeating. */
 import { backoffMs } from './backoff.ts'
+import { unlessAborted } from './call.ts'
 import type { Clock } from './clock.ts'
-import { isKubeError, type KubeError } from './errors.ts'
+import type { Connection, Credentials } from './connection.ts'
+import { isKubeError, KubeError } from './errors.ts'
 import type { Log } from './log.ts'
 import type { ApiMetrics } from './metrics-hooks.ts'
 import type { Random } from './random.ts'
@@ -34,19 +36,39 @@ export function measured<A extends HttpAnswer>(
   }
 }
 
-/** Layer: a 401 may only mean that a token or certificate has been replaced; read it anew and ask once more. */
-export function reauthorising<A extends HttpAnswer>(
+/**
+ * Layer: adds who we are. A 401 may only mean that a token or certificate has been replaced: it is read anew and the
+ * request, which was not executed, sent once more.
+ */
+export function authorised<A extends HttpAnswer>(
   exchange: Exchange<A>,
-  invalidate: () => void,
-): Exchange<A> {
+  connection: Pick<Connection, 'credentials' | 'invalidate'>,
+): Exchange<A, HttpRequest> {
   return async request => {
+    const credentials = await credentialsFor(request, connection)
     try {
-      return await exchange(request)
+      return await exchange({ ...request, credentials })
     } catch (error) {
-      if (!isKubeError(error, 'Unauthorized') || error.status !== 401) throw error
-      invalidate()
-      return exchange(request)
+      if (!isKubeError(error, 'Unauthorized')) throw error
+      connection.invalidate(credentials)
+      return exchange({ ...request, credentials: await credentialsFor(request, connection) })
     }
+  }
+}
+
+async function credentialsFor(
+  request: HttpRequest,
+  connection: Pick<Connection, 'credentials'>,
+): Promise<Credentials> {
+  try {
+    return await unlessAborted(connection.credentials(), request.signal)
+  } catch (cause) {
+    // An aborted wait is not a verdict about credentials; whoever aborted says what it is.
+    if (request.signal.aborted) throw cause
+    const message = cause instanceof Error ? cause.message : String(cause)
+    throw new KubeError('Unauthorized', `${request.verb} ${request.subject}: no credentials: ${message}`, {
+      cause,
+    })
   }
 }
 
@@ -60,7 +82,7 @@ const throttledMs = 1_000
  * all tries; a pause that would not fit ends the call at once, since the caller can do better than to wait for nothing.
  */
 export function repeating<A extends HttpAnswer>(
-  exchange: Exchange<A>,
+  exchange: Exchange<A, HttpRequest>,
   {
     clock,
     random,

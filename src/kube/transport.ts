@@ -1,13 +1,12 @@
 /**
  * HTTP to one API server: pooled connections, and around them small layers that each do one thing.
  *
- *   repeating( reauthorising( checked( measured( pool ) ) ) )
+ *   repeating( authorised( checked( measured( pool ) ) ) )
  *
  * A layer is a function from an exchange to an exchange, so each can be tested and left out by itself.
  */
 import { Agent, type Dispatcher, ProxyAgent, errors as undiciErrors } from 'undici'
-import { unlessAborted } from './call.ts'
-import type { Connection, TlsMaterial } from './connection.ts'
+import type { Connection, Credentials, TlsMaterial } from './connection.ts'
 import { codeOf, errorFromStatus, KubeError, type Status } from './errors.ts'
 
 export interface HttpRequest {
@@ -30,6 +29,11 @@ export interface HttpRequest {
   readonly signal: AbortSignal
 }
 
+/** A request on its way out, with who we are at that moment. */
+export interface AuthorisedRequest extends HttpRequest {
+  readonly credentials: Credentials
+}
+
 export interface HttpAnswer {
   readonly status: number
   readonly headers: Readonly<Record<string, string | string[] | undefined>>
@@ -43,7 +47,9 @@ export interface StreamAnswer extends HttpAnswer {
   readonly body: AsyncIterable<Buffer> & { destroy(): void }
 }
 
-export type Exchange<A extends HttpAnswer> = (request: HttpRequest) => Promise<A>
+export type Exchange<A extends HttpAnswer, R extends HttpRequest = AuthorisedRequest> = (
+  request: R,
+) => Promise<A>
 
 export interface Pool {
   readonly unary: Exchange<TextAnswer>
@@ -54,7 +60,7 @@ export interface Pool {
 }
 
 export interface PoolOptions {
-  readonly connection: Connection
+  readonly connection: Pick<Connection, 'server' | 'proxyUrl'>
   readonly userAgent: string
   /** Connections for requests. */
   readonly connections: number
@@ -93,46 +99,37 @@ export function createPool({ connection, userAgent, connections }: PoolOptions):
     return current
   }
 
-  /** Everything before the first byte is sent: failures in here leave no doubt that nothing was executed. */
-  const prepare = async (request: HttpRequest, which: 'requests' | 'watches', idleTimeoutMs: number) => {
-    const { headers, tls } = await credentialsOf(connection, request)
-    const agent = agentsFor(tls)[which]
-    return () =>
-      agent.request({
-        origin: url.origin,
-        path: prefix + request.path,
-        method: request.method,
-        headers: {
-          accept: 'application/json',
-          'user-agent': userAgent,
-          ...(request.body === undefined
-            ? {}
-            : { 'content-type': request.contentType ?? 'application/json' }),
-          ...headers,
-        },
-        body: request.body ?? null,
-        signal: request.signal,
-        // The call's signal is the only deadline: one clock for connecting, sending, waiting and reading.
-        headersTimeout: 0,
-        bodyTimeout: idleTimeoutMs,
-      })
-  }
+  const send = (request: AuthorisedRequest, which: 'requests' | 'watches', idleTimeoutMs: number) =>
+    agentsFor(request.credentials.tls)[which].request({
+      origin: url.origin,
+      path: prefix + request.path,
+      method: request.method,
+      headers: {
+        accept: 'application/json',
+        'user-agent': userAgent,
+        ...(request.body === undefined ? {} : { 'content-type': request.contentType ?? 'application/json' }),
+        ...request.credentials.headers,
+      },
+      body: request.body ?? null,
+      signal: request.signal,
+      // The call's signal is the only deadline: one clock for connecting, sending, waiting and reading.
+      headersTimeout: 0,
+      bodyTimeout: idleTimeoutMs,
+    })
 
   return {
     host: url.host,
     async unary(request) {
-      const send = await prepare(request, 'requests', 0)
       try {
-        const answer = await send()
+        const answer = await send(request, 'requests', 0)
         return { status: answer.statusCode, headers: answer.headers, text: await answer.body.text() }
       } catch (error) {
         throw fromNetwork(error, request)
       }
     },
     stream: idleTimeoutMs => async request => {
-      const send = await prepare(request, 'watches', idleTimeoutMs)
       try {
-        const answer = await send()
+        const answer = await send(request, 'watches', idleTimeoutMs)
         return { status: answer.statusCode, headers: answer.headers, body: streamOf(answer.body, request) }
       } catch (error) {
         throw fromNetwork(error, request)
@@ -158,19 +155,6 @@ function agent(proxyUrl: string | undefined, tls: TlsMaterial, options: Agent.Op
   return proxyUrl === undefined
     ? new Agent({ ...common, connect })
     : new ProxyAgent({ ...common, uri: proxyUrl, requestTls: connect })
-}
-
-async function credentialsOf(connection: Connection, request: HttpRequest) {
-  try {
-    return await unlessAborted(connection.credentials(), request.signal)
-  } catch (cause) {
-    // An aborted wait is not a verdict about credentials; whoever aborted says what it is.
-    if (request.signal.aborted) throw cause
-    const message = cause instanceof Error ? cause.message : String(cause)
-    throw new KubeError('Unauthorized', `${request.verb} ${request.subject}: no credentials: ${message}`, {
-      cause,
-    })
-  }
 }
 
 function streamOf(body: Dispatcher.ResponseData['body'], request: HttpRequest): StreamAnswer['body'] {
