@@ -1,0 +1,133 @@
+/** Snapshots for tests of the rules: a set of given wishes and pods of given kinds. */
+import { strategyKeys } from '../../api/backuppodset.ts'
+import type { PodKind } from '../../api/labels.ts'
+import type { ParsedSet } from '../../api/parse.ts'
+import type { Action, Plan } from '../plan.ts'
+import type { PodView, Snapshot } from '../snapshot.ts'
+
+export function makeSet(over: Partial<ParsedSet> = {}): ParsedSet {
+  return {
+    name: 'bps',
+    namespace: 'default',
+    uid: 'set-uid',
+    generation: 1,
+    replicas: 1,
+    hotBackups: 1,
+    coldBackups: 1,
+    strategy: Object.fromEntries(strategyKeys.map(key => [key, 'random'])) as ParsedSet['strategy'],
+    schedulerName: 'default-scheduler',
+    wakeupTimeout: 5,
+    gatePosition: 'First',
+    paused: false,
+    antiAffinity: 'Preferred',
+    updateStrategy: 'RollingUpdate',
+    failover: { unreadySeconds: 30, crashLoop: 'Replace' },
+    template: { spec: { containers: [{ name: 'app', image: 'app' }] } },
+    ...over,
+  }
+}
+
+/** A pod that does what its kind is for. */
+export function makePod(name: string, kind: PodKind, over: Partial<PodView> = {}): PodView {
+  return {
+    name,
+    uid: `uid-${name}`,
+    resourceVersion: '1',
+    kind,
+    slot: undefined,
+    epoch: 0,
+    node: 'n1',
+    createdAt: 0,
+    ready: kind !== 'coldbackup',
+    unreadySince: kind === 'coldbackup' ? 0 : undefined,
+    crashLooping: false,
+    gate: kind === 'coldbackup' ? 'waiting' : 'none',
+    waking: false,
+    templateHash: 'now',
+    ...over,
+  }
+}
+
+/** P primaries in slots 0.., H hot and C cold backups, all as they should be. */
+export const makePods = (p: number, h: number, c: number): PodView[] => [
+  ...Array.from({ length: p }, (_, i) => makePod(`p${i}`, 'primary', { slot: i, epoch: 1 })),
+  ...Array.from({ length: h }, (_, i) => makePod(`h${i}`, 'hotbackup')),
+  ...Array.from({ length: c }, (_, i) => makePod(`c${i}`, 'coldbackup')),
+]
+
+export function makeSnapshot(
+  set: Partial<ParsedSet>,
+  pods: readonly PodView[],
+  over: Partial<Snapshot> = {},
+): Snapshot {
+  const epochs = new Map<number, number>()
+  for (const { slot, epoch } of pods)
+    if (slot !== undefined) epochs.set(slot, Math.max(epochs.get(slot) ?? 0, epoch))
+  return Object.freeze({
+    set: makeSet(set),
+    templateHash: 'now',
+    pods,
+    orphans: [],
+    strays: [],
+    finished: [],
+    epochs,
+    lost: new Map(),
+    isNew: false,
+    now: 1_000_000,
+    monotonicNow: 1_000,
+    ...over,
+  })
+}
+
+export const actionsOf = (plan: Plan): readonly Action[] => plan.stages.flatMap(stage => stage.actions)
+
+/** What the cluster holds once everything in the plan has been done and every pod has become what it should be. */
+export function applied(s: Snapshot, plan: Plan): Snapshot {
+  const pods = new Map(s.pods.map(pod => [pod.uid, pod]))
+  for (const action of actionsOf(plan)) {
+    switch (action.type) {
+      case 'create':
+        pods.set(
+          `uid-${action.name}`,
+          makePod(action.name, action.kind, {
+            slot: action.role?.slot,
+            epoch: action.role?.epoch ?? 0,
+            templateHash: s.templateHash,
+          }),
+        )
+        break
+      case 'convert':
+        pods.set(action.pod.uid, {
+          ...action.pod,
+          kind: action.to,
+          slot: action.role?.slot,
+          epoch: action.role?.epoch ?? action.pod.epoch,
+          ready: true,
+          unreadySince: undefined,
+          gate: action.pod.gate === 'none' ? 'none' : 'open',
+        })
+        break
+      case 'rewake':
+        pods.set(action.pod.uid, { ...action.pod, gate: 'open', ready: true, unreadySince: undefined })
+        break
+      case 'delete':
+        pods.delete(action.pod.uid)
+        break
+      case 'adopt':
+      case 'release':
+        break
+      default:
+        action satisfies never
+    }
+  }
+  return makeSnapshot(s.set, [...pods.values()], {
+    templateHash: s.templateHash,
+    epochs: new Map(
+      [...pods.values()].reduce(
+        (epochs, { slot, epoch }) =>
+          slot === undefined ? epochs : epochs.set(slot, Math.max(epochs.get(slot) ?? 0, epoch)),
+        new Map(s.epochs),
+      ),
+    ),
+  })
+}
