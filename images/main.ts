@@ -1,14 +1,20 @@
 import { Command } from 'commander'
 import { ensureImages, type ImageName, imageNames } from './build.ts'
+import { unpackImage } from './unpack.ts'
 
 const program = new Command('npm run image --')
   .description('Builds container images as OCI archives, without a docker daemon, and prints where they are.')
   .argument('[name...]', `images to build: ${imageNames.join(', ')} (default: all)`)
   .option('--json', 'print the result as JSON')
-  .action(async (names: string[], { json }: { json?: boolean }) => {
+  .option(
+    '--rootfs <directory>',
+    'also put the files of the one image named into a directory, as the Dockerfiles do',
+  )
+  .action(async (names: string[], { json, rootfs }: { json?: boolean; rootfs?: string }) => {
     const unknown = names.filter(name => !(imageNames as readonly string[]).includes(name))
     if (unknown.length > 0)
       program.error(`unknown image: ${unknown.join(', ')}; there are ${imageNames.join(', ')}`)
+    if (rootfs !== undefined && names.length !== 1) program.error('--rootfs wants exactly one image')
     const aborted = new AbortController()
     for (const signal of ['SIGINT', 'SIGTERM'] as const) {
       process.once(signal, () => aborted.abort(new Error(`stopped by ${signal}`)))
@@ -21,6 +27,9 @@ const program = new Command('npm run image --')
         process.stderr.write(`${seconds.padStart(6)} s  ${message}\n`)
       },
     })
+    if (rootfs !== undefined) {
+      for (const image of Object.values(built)) await unpackImage(image.path, rootfs)
+    }
     if (json) {
       console.log(JSON.stringify(built, undefined, 2))
       return

@@ -1,5 +1,5 @@
 import { fileURLToPath } from 'node:url'
-import type { ImageSource } from '../archive.ts'
+import type { ImageConfig, ImageSource } from '../archive.ts'
 import { bundle } from '../bundle.ts'
 import { type DebianOptions, debianPackages } from '../debian.ts'
 import { textFile } from '../entry.ts'
@@ -32,14 +32,19 @@ export async function operatorFrom(
         ],
       },
     ],
-    config: {
-      entrypoint: ['/usr/bin/node', '/app/understudy.mjs'],
-      cmd: ['operator'],
-      env: ['PATH=/usr/bin', 'NODE_ENV=production'],
-      user: '65532:65532',
-      workingDir: '/',
-      exposedPorts: ['8080/tcp', '8081/tcp'],
-      labels: labels('Understudy operator', { 'org.opencontainers.image.version': version }),
-    },
+    config: operatorConfig(version),
+  }
+}
+
+/** What the runtime is told; deploy/docker/operator.Dockerfile says the same. */
+export function operatorConfig(version: string): ImageConfig {
+  return {
+    entrypoint: ['/usr/bin/node', '/app/understudy.mjs'],
+    cmd: ['operator'],
+    env: ['PATH=/usr/bin', 'NODE_ENV=production'],
+    user: '65532:65532',
+    workingDir: '/',
+    exposedPorts: ['8080/tcp', '8081/tcp'],
+    labels: labels('Understudy operator', { 'org.opencontainers.image.version': version }),
   }
 }

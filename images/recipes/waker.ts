@@ -1,5 +1,5 @@
 import { buildWaker } from '../../init-waker/build.ts'
-import { users } from '../tree.ts'
+import type { ImageConfig } from '../archive.ts'
 import { labels, type Recipe } from './recipe.ts'
 
 /** The gate of cold backups: one static binary and nothing else to run. */
@@ -7,17 +7,20 @@ export const waker: Recipe = async options => ({
   ref: `understudy/waker:${options.version}`,
   layers: [
     {
-      files: [
-        { type: 'file', path: '/waker', mode: 0o755, content: { source: await buildWaker(options) } },
-        ...users('nonroot', 65532),
-      ],
+      files: [{ type: 'file', path: '/waker', mode: 0o755, content: { source: await buildWaker(options) } }],
     },
   ],
-  config: {
+  config: wakerConfig(options.version),
+})
+
+/** What the runtime is told; deploy/docker/waker.Dockerfile says the same. */
+export function wakerConfig(version: string): ImageConfig {
+  return {
     entrypoint: ['/waker'],
     env: ['PATH=/'],
     user: '65532:65532',
+    workingDir: '/',
     exposedPorts: ['20000/tcp'],
-    labels: labels('Understudy waker', { 'org.opencontainers.image.version': options.version }),
-  },
-})
+    labels: labels('Understudy waker', { 'org.opencontainers.image.version': version }),
+  }
+}

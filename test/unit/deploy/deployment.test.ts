@@ -1,0 +1,59 @@
+import { expect, test } from 'vitest'
+import { gatePort } from '../../../src/backuppodset/pod/gate-container.ts'
+import { manifest, packageVersion, text } from './manifests.ts'
+
+interface Container {
+  readonly name: string
+  readonly image: string
+  readonly args: readonly string[]
+  readonly ports: readonly { readonly name: string; readonly containerPort: number }[]
+}
+
+const { spec } = await manifest<{
+  spec: {
+    selector: { matchLabels: Record<string, string> }
+    template: { metadata: { labels: Record<string, string> }; spec: { containers: Container[] } }
+  }
+}>('deploy/deployment.yaml')
+
+test('both images have the version of the project', async () => {
+  const version = await packageVersion()
+  const [container] = spec.template.spec.containers
+  expect(container?.image).toBe(`understudy/operator:${version}`)
+  expect(container?.args).toContain(`--waker-image=understudy/waker:${version}`)
+})
+
+test('Deployment, budget, Service and policy select the same pods', async () => {
+  const labels = spec.template.metadata.labels
+  const budget = await manifest<{ spec: { selector: unknown } }>('deploy/pod-disruption-budget.yaml')
+  const service = await manifest<{ spec: { selector: unknown } }>('deploy/service.yaml')
+  const policy = await manifest<{ spec: { podSelector: unknown } }>('deploy/network-policy.yaml')
+  expect(spec.selector.matchLabels).toEqual(labels)
+  expect(budget.spec.selector).toEqual({ matchLabels: labels })
+  expect(service.spec.selector).toEqual(labels)
+  expect(policy.spec.podSelector).toEqual({ matchLabels: labels })
+})
+
+test('every flag that the Deployment gives is one that the operator has', async () => {
+  const flags = (spec.template.spec.containers[0]?.args ?? []).flatMap(
+    arg => /^(--[\w-]+)/.exec(arg)?.[1] ?? [],
+  )
+  const main = await text('src/main.ts')
+  expect(flags.filter(flag => !main.includes(flag))).toEqual([])
+})
+
+test('the policy of the gate lets in the pods that the Deployment makes, on the port of the gate', async () => {
+  const { spec: policy } = await manifest<{
+    spec: {
+      ingress: { from: { podSelector: { matchLabels: Record<string, string> } }[]; ports: unknown[] }[]
+    }
+  }>('deploy/network-policy/gate.yaml')
+  const { labels } = await manifest<{
+    labels: { pairs: Record<string, string>; includeTemplates: boolean }[]
+  }>('deploy/kustomization.yaml')
+  const podLabels = { ...spec.template.metadata.labels, ...labels[0]?.pairs }
+  expect(labels[0]?.includeTemplates).toBe(true)
+  expect(policy.ingress).toHaveLength(1)
+  expect(podLabels).toMatchObject(policy.ingress[0]?.from[0]?.podSelector.matchLabels ?? { missing: '' })
+  expect(policy.ingress[0]?.ports).toEqual([{ port: gatePort, protocol: 'TCP' }])
+})
