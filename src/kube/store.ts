@@ -31,6 +31,12 @@ export interface Store<T extends KubeObject> {
    * @returns the function that ends the subscription.
    */
   subscribe(subscriber: (change: Change<T>) => void): () => void
+  /**
+   * Calls `listener`, which must not throw, whenever `resourceVersion()` has moved: also for a bookmark, that is,
+   * without any change.
+   * @returns the function that ends this.
+   */
+  onAdvance(listener: () => void): () => void
 }
 
 /**
@@ -60,8 +66,14 @@ export function createStore<T extends KubeObject>(options: StoreOptions<T> = {})
   const indexers = Object.entries(options.indexes ?? {})
   const indexes = new Map(indexers.map(([name]) => [name, new Map<string, Map<string, T>>()]))
   const subscribers = new Set<(change: Change<T>) => void>()
+  const listeners = new Set<() => void>()
   let version = 0n
   let filled = false
+
+  const reach = (next: bigint) => {
+    version = next
+    for (const listener of [...listeners]) listener()
+  }
 
   const unindex = (key: string, object: T) => {
     for (const [name, valuesOf] of indexers) {
@@ -158,6 +170,13 @@ export function createStore<T extends KubeObject>(options: StoreOptions<T> = {})
         subscribers.delete(own)
       }
     },
+    onAdvance(listener) {
+      const own = () => listener()
+      listeners.add(own)
+      return () => {
+        listeners.delete(own)
+      }
+    },
     upsert: object => reporting(errors => put(object, false, errors)),
     remove: (key, last) => reporting(errors => drop(key, last, errors)),
     replace: (list, resourceVersion) =>
@@ -168,10 +187,10 @@ export function createStore<T extends KubeObject>(options: StoreOptions<T> = {})
         for (const object of list) next.set(keyOf(object), object)
         for (const key of [...objects.keys()]) if (!next.has(key)) drop(key, undefined, errors)
         for (const object of next.values()) put(object, initial, errors)
-        version = resourceVersion
+        reach(resourceVersion)
       }),
     advance(resourceVersion) {
-      if (resourceVersion > version) version = resourceVersion
+      if (resourceVersion > version) reach(resourceVersion)
     },
   }
 }
