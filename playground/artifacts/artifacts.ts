@@ -1,0 +1,71 @@
+import { readdir, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { cachedDirectory, cacheRoot, exists, keyOf } from '../../images/cache.ts'
+import { withLock } from '../lock.ts'
+import { type Progress, silent } from '../progress.ts'
+import { type ArtifactName, recipes } from './recipes.ts'
+
+export type { ArtifactName } from './recipes.ts'
+export const artifactNames = Object.keys(recipes) as readonly ArtifactName[]
+
+export interface ArtifactOptions {
+  readonly progress?: Progress | undefined
+  readonly signal?: AbortSignal | undefined
+  readonly cacheDir?: string
+}
+
+/**
+ * The directories of the given artifacts, built where the cache has none for the present inputs. Two processes that
+ * want the same one build it once. Compilers use all processors by themselves, so only two builds run at a time:
+ * one downloads while the other compiles.
+ */
+export async function ensureArtifacts<N extends ArtifactName>(
+  names: readonly N[],
+  options: ArtifactOptions = {},
+): Promise<Record<N, string>> {
+  const wanted = [...new Set(names)]
+  const paths = new Map<N, string>()
+  const waiting = [...wanted]
+  const worker = async (): Promise<void> => {
+    for (let name = waiting.shift(); name !== undefined; name = waiting.shift()) {
+      paths.set(name, await ensureArtifact(name, options))
+    }
+  }
+  await Promise.all([worker(), worker()])
+  return Object.fromEntries(paths) as Record<N, string>
+}
+
+async function ensureArtifact(name: ArtifactName, options: ArtifactOptions): Promise<string> {
+  const recipe = recipes[name]
+  const root = join(options.cacheDir ?? cacheRoot(), 'artifacts')
+  const key = keyOf({ architecture: process.arch, inputs: await recipe.inputs() })
+  const target = join(root, `${name}-${key}`)
+  if (await exists(target)) return target
+  const logFile = `${target}.log`
+  return (options.progress ?? silent).step(recipe.title, step =>
+    withLock(
+      `${target}.lock`,
+      async () => {
+        if (await exists(target)) return target
+        await sweep(root, `${name}-${key}.work-`)
+        await writeFile(logFile, '')
+        await cachedDirectory(target, scratch =>
+          recipe.build(scratch, { signal: options.signal, logFile, detail: step.detail }),
+        )
+        step.detail('')
+        return target
+      },
+      {
+        signal: options.signal,
+        onWait: pid => step.detail(`waiting for process ${pid}, which builds the same`),
+      },
+    ),
+  )
+}
+
+/** Scratch directories of builds that were killed; the lock says that nobody works in them. */
+async function sweep(root: string, prefix: string): Promise<void> {
+  for (const name of await readdir(root)) {
+    if (name.startsWith(prefix)) await rm(join(root, name), { recursive: true, force: true })
+  }
+}

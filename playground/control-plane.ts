@@ -1,0 +1,238 @@
+import { spawn } from 'node:child_process'
+import { closeSync, openSync, readFileSync } from 'node:fs'
+import { access, constants, mkdir, mkdtemp, readFile, rm } from 'node:fs/promises'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { prepareApiserver, waitReady } from './apiserver.ts'
+import { ensureArtifacts } from './artifacts/artifacts.ts'
+import { lastLines } from './exec.ts'
+import { writeKubeconfig } from './kubeconfig.ts'
+import { openAuthority } from './pki.ts'
+import type { Progress } from './progress.ts'
+
+export interface ControlPlaneOptions {
+  /** Directory for everything, made if missing and removed by stop(). Default: a new one in memory. */
+  readonly dir?: string
+  /** Further flags of kube-apiserver; they win over ours. */
+  readonly apiserverArgs?: readonly string[]
+  /**
+   * Let the API server insist on a pod's service account. Off by default: no controller is there that would make
+   * the `default` account of a namespace.
+   */
+  readonly serviceAccountAdmission?: boolean
+  /** Longest wait for the API server to be ready, ms. Default 60,000. */
+  readonly timeoutMs?: number
+  readonly progress?: Progress
+  readonly signal?: AbortSignal
+}
+
+/** etcd and kube-apiserver on this machine's loopback. */
+export interface ControlPlane {
+  readonly dir: string
+  /** https://127.0.0.1:PORT */
+  readonly server: string
+  /** Administrator's (system:masters). */
+  readonly kubeconfigPath: string
+  readonly caPath: string
+  /** One JSON object a line, level Metadata, for every request. */
+  readonly auditLogPath: string
+  readonly logPaths: { readonly etcd: string; readonly apiserver: string }
+  /** Path of kubectl. */
+  readonly kubectl: string
+  /** Path of a new kubeconfig for a user, authenticated by certificate; rights are RBAC's business. */
+  kubeconfigFor(user: string, groups?: readonly string[]): Promise<string>
+  /** Ends kube-apiserver (SIGTERM drains, SIGKILL does not) and leaves etcd running. */
+  stopApiserver(signal?: 'SIGTERM' | 'SIGKILL'): Promise<void>
+  /** Starts kube-apiserver again on the same port and waits until it is ready. */
+  startApiserver(): Promise<void>
+  /** Ends both and removes the directory. */
+  stop(): Promise<void>
+}
+
+/**
+ * Starts etcd and kube-apiserver as plain processes, for tests that need the real API and no nodes. Nothing is
+ * durable (memory, no fsync). Needs no root. Both die with the calling process, however that dies.
+ */
+export async function startControlPlane(options: ControlPlaneOptions = {}): Promise<ControlPlane> {
+  const { progress, signal } = options
+  const { kube, etcd } = await ensureArtifacts(['kube', 'etcd'], { progress, signal })
+  const dir = options.dir ?? (await mkdtemp(join(await memoryDirectory(), 'understudy-api-')))
+  const pkiDir = join(dir, 'pki')
+  await mkdir(pkiDir, { recursive: true, mode: 0o700 })
+  const logPaths = { etcd: join(dir, 'etcd.log'), apiserver: join(dir, 'kube-apiserver.log') }
+  const auditLogPath = join(dir, 'audit.log')
+  const running: Child[] = []
+  let apiserver: Child | undefined
+  try {
+    const authority = await openAuthority(pkiDir, signal)
+    const socket = (name: string): string => `unix://${join(dir, name)}`
+    const port = await freePort()
+    const files = await prepareApiserver({
+      pkiDir,
+      authority,
+      address: '127.0.0.1',
+      port,
+      etcd: socket('client'),
+      serviceCidr: '10.0.0.0/24',
+      serviceAddress: '10.0.0.1',
+      auditLogPath,
+      disabledAdmissionPlugins: options.serviceAccountAdmission === true ? [] : ['ServiceAccount'],
+      // Endpoints on loopback are refused by validation; nobody looks for the `kubernetes` Service here.
+      extraArgs: ['--endpoint-reconciler-type=none', ...(options.apiserverArgs ?? [])],
+    })
+    const etcdArgs = [
+      '--name=playground',
+      `--data-dir=${join(dir, 'etcd')}`,
+      `--listen-client-urls=${socket('client')}`,
+      `--listen-peer-urls=${socket('peer')}`,
+      // Nobody asks a single member for its addresses; they must look like addresses all the same.
+      '--advertise-client-urls=http://127.0.0.1:2379',
+      '--initial-advertise-peer-urls=http://127.0.0.1:2380',
+      '--initial-cluster=playground=http://127.0.0.1:2380',
+      '--unsafe-no-fsync',
+      '--log-level=warn',
+    ]
+    running.push(startChild(join(etcd, 'etcd'), etcdArgs, logPaths.etcd, dir))
+    const tls = {
+      ca: await readFile(authority.caPath),
+      cert: await readFile(files.admin.certPath),
+      key: await readFile(files.admin.keyPath),
+    }
+    const server = `https://127.0.0.1:${port}`
+    const startApiserver = async (): Promise<void> => {
+      const child = startChild(join(kube, 'kube-apiserver'), files.args, logPaths.apiserver, dir)
+      apiserver = child
+      running.push(child)
+      const timeout = AbortSignal.timeout(options.timeoutMs ?? 60_000)
+      const either = signal === undefined ? timeout : AbortSignal.any([signal, timeout])
+      try {
+        await waitReady(
+          { address: '127.0.0.1', port },
+          tls,
+          () => running.map(it => it.failure()).find(Boolean),
+          either,
+        )
+      } catch (error) {
+        if (!timeout.aborted || signal?.aborted === true) throw error
+        const tail = lastLines(await readFile(logPaths.apiserver, 'utf8'), 12)
+        throw new Error(`kube-apiserver is not ready in time; ${logPaths.apiserver} ends with\n${tail}`, {
+          cause: error,
+        })
+      }
+    }
+    await startApiserver()
+    const kubeconfig = async (name: string, user: string, groups: readonly string[]): Promise<string> =>
+      writeKubeconfig({
+        path: join(dir, `${name}.kubeconfig`),
+        name: 'control-plane',
+        server,
+        user,
+        caPath: authority.caPath,
+        certificate: await authority.issue({
+          name,
+          commonName: user,
+          organizations: groups,
+          usage: 'client',
+        }),
+      })
+    let users = 0
+    return {
+      dir,
+      server,
+      kubeconfigPath: await kubeconfig('admin', 'kubernetes-admin', ['system:masters']),
+      caPath: authority.caPath,
+      auditLogPath,
+      logPaths,
+      kubectl: join(kube, 'kubectl'),
+      kubeconfigFor: (user, groups = []) => kubeconfig(`user-${users++}`, user, groups),
+      async stopApiserver(how = 'SIGTERM') {
+        if (apiserver === undefined) return
+        running.splice(running.indexOf(apiserver), 1)
+        await apiserver.stop(how)
+        apiserver = undefined
+      },
+      startApiserver,
+      stop: () => stopAll(running, dir),
+    }
+  } catch (error) {
+    await stopAll(running, dir, options.dir !== undefined)
+    throw error
+  }
+}
+
+interface Child {
+  /** Why the process ended, if it did without having been asked to. */
+  failure(): Error | undefined
+  stop(signal: 'SIGTERM' | 'SIGKILL'): Promise<void>
+}
+
+function startChild(program: string, args: readonly string[], logPath: string, cwd: string): Child {
+  const log = openSync(logPath, 'a')
+  // setpriv's death signal: a test run that is killed leaves no servers behind. Own process group: Ctrl-C in the
+  // terminal ends the test run, and its teardown ends the servers, in that order.
+  const child = spawn('setpriv', ['--pdeathsig', 'KILL', '--', program, ...args], {
+    stdio: ['ignore', log, log],
+    detached: true,
+    cwd,
+  })
+  closeSync(log)
+  let failure: Error | undefined
+  let asked = false
+  const ended = new Promise<void>(resolve => {
+    child.on('error', error => {
+      failure = error
+      resolve()
+    })
+    child.on('exit', (code, signal) => {
+      if (!asked) {
+        // The directory may be gone when somebody reads this, so the log's end comes along.
+        const tail = lastLines(readFileSync(logPath, 'utf8'), 12)
+        failure = new Error(
+          `${program} ended (${signal ?? `exit code ${code}`}); ${logPath} ends with\n${tail}`,
+        )
+      }
+      resolve()
+    })
+  })
+  return {
+    failure: () => failure,
+    async stop(signal) {
+      asked = true
+      child.kill(signal)
+      // Drains of long watches may take their time; nothing here is worth waiting for.
+      const hurry = setTimeout(() => child.kill('SIGKILL'), 10_000)
+      await ended
+      clearTimeout(hurry)
+    },
+  }
+}
+
+/** On the way out nothing is worth keeping, so no drain: SIGKILL. Logs of a failed start stay in the caller's dir. */
+async function stopAll(running: Child[], dir: string, keep = false): Promise<void> {
+  await Promise.all(running.splice(0).map(child => child.stop('SIGKILL')))
+  if (!keep) await rm(dir, { recursive: true, force: true })
+}
+
+async function memoryDirectory(): Promise<string> {
+  try {
+    await access('/dev/shm', constants.W_OK)
+    return '/dev/shm'
+  } catch {
+    return tmpdir()
+  }
+}
+
+function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const server = createServer()
+    server.on('error', reject)
+    server.listen(0, '127.0.0.1', () => {
+      const address = server.address()
+      server.close(() => {
+        if (address === null || typeof address === 'string') reject(new Error('no TCP address'))
+        else resolve(address.port)
+      })
+    })
+  })
+}

@@ -1,0 +1,72 @@
+import { readFile } from 'node:fs/promises'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+/**
+ * A process that cannot be mistaken for another one: a pid is reused, a pid with its start time (clock ticks since
+ * boot) and boot is not. Everything that outlives this program is recorded like this, so that a stale record never
+ * leads to somebody else's process being killed.
+ */
+export interface ProcessIdentity {
+  readonly pid: number
+  readonly startTime: string
+  readonly bootId: string
+}
+
+/** Field 22 of /proc/PID/stat. The command in field 2 may contain spaces and parentheses. */
+export function startTimeOf(stat: string): string {
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+  const startTime = fields[19]
+  if (startTime === undefined) throw new Error(`not a /proc/PID/stat: ${stat.slice(0, 80)}`)
+  return startTime
+}
+
+/** State letter of /proc/PID/stat; `Z` has ended and only waits to be reaped. */
+export function stateOf(stat: string): string {
+  return stat.slice(stat.lastIndexOf(')') + 2, stat.lastIndexOf(')') + 3)
+}
+
+/** The identity of a running process, or undefined if there is none (or only a zombie) with that pid. */
+export async function identify(pid: number): Promise<ProcessIdentity | undefined> {
+  try {
+    const stat = await readFile(`/proc/${pid}/stat`, 'utf8')
+    if (stateOf(stat) === 'Z' || stateOf(stat) === 'X') return undefined
+    return { pid, startTime: startTimeOf(stat), bootId: await bootId() }
+  } catch (error) {
+    if (isGone(error)) return undefined
+    throw error
+  }
+}
+
+export async function isAlive(identity: ProcessIdentity): Promise<boolean> {
+  const now = await identify(identity.pid)
+  return now !== undefined && now.startTime === identity.startTime && now.bootId === identity.bootId
+}
+
+/** Sends a signal if the process is still the one that was recorded. */
+export async function signalProcess(identity: ProcessIdentity, signal: NodeJS.Signals): Promise<void> {
+  if (!(await isAlive(identity))) return
+  try {
+    process.kill(identity.pid, signal)
+  } catch (error) {
+    if (!isGone(error)) throw error
+  }
+}
+
+/** Waits until the process has ended; false when it is still there after `timeoutMs`. */
+export async function waitGone(identity: ProcessIdentity, timeoutMs: number): Promise<boolean> {
+  for (const end = performance.now() + timeoutMs; ; ) {
+    if (!(await isAlive(identity))) return true
+    if (performance.now() > end) return false
+    await sleep(20)
+  }
+}
+
+async function bootId(): Promise<string> {
+  return (await readFile('/proc/sys/kernel/random/boot_id', 'utf8')).trim()
+}
+
+/** A process may end between listing and reading: /proc then answers ENOENT or ESRCH. */
+export function isGone(error: unknown): boolean {
+  const code = (error as NodeJS.ErrnoException).code
+  return code === 'ENOENT' || code === 'ESRCH'
+}
