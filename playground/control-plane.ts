@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 import { closeSync, openSync, readFileSync } from 'node:fs'
-import { access, constants, mkdir, mkdtemp, readFile, rm } from 'node:fs/promises'
+import { access, constants, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -9,6 +9,7 @@ import { ensureArtifacts } from './artifacts/artifacts.ts'
 import { lastLines } from './exec.ts'
 import { writeKubeconfig } from './kubeconfig.ts'
 import { openAuthority } from './pki.ts'
+import { identify, isAlive, type ProcessIdentity } from './process.ts'
 import type { Progress } from './progress.ts'
 
 export interface ControlPlaneOptions {
@@ -57,7 +58,7 @@ export interface ControlPlane {
 export async function startControlPlane(options: ControlPlaneOptions = {}): Promise<ControlPlane> {
   const { progress, signal } = options
   const { kube, etcd } = await ensureArtifacts(['kube', 'etcd'], { progress, signal })
-  const dir = options.dir ?? (await mkdtemp(join(await memoryDirectory(), 'understudy-api-')))
+  const dir = options.dir ?? (await temporaryDirectory())
   const pkiDir = join(dir, 'pki')
   await mkdir(pkiDir, { recursive: true, mode: 0o700 })
   const logPaths = { etcd: join(dir, 'etcd.log'), apiserver: join(dir, 'kube-apiserver.log') }
@@ -213,6 +214,24 @@ async function stopAll(running: Child[], dir: string, keep = false): Promise<voi
   await Promise.all(running.splice(0).map(child => child.stop('SIGKILL')))
   if (!keep) await rm(dir, { recursive: true, force: true })
 }
+
+const PREFIX = 'understudy-api-'
+
+/** A new directory in memory. What killed test runs have left there is removed first: it would stay until a reboot. */
+async function temporaryDirectory(): Promise<string> {
+  const parent = await memoryDirectory()
+  for (const name of await readdir(parent)) {
+    if (!name.startsWith(PREFIX)) continue
+    const owner = await readFile(join(parent, name, OWNER), 'utf8').catch(() => undefined)
+    if (owner === undefined || (await isAlive(JSON.parse(owner) as ProcessIdentity))) continue
+    await rm(join(parent, name), { recursive: true, force: true })
+  }
+  const dir = await mkdtemp(join(parent, PREFIX))
+  await writeFile(join(dir, OWNER), JSON.stringify(await identify(process.pid)))
+  return dir
+}
+
+const OWNER = 'owner.json'
 
 async function memoryDirectory(): Promise<string> {
   try {
