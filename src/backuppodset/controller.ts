@@ -1,0 +1,172 @@
+import { type BackupPodSet, backupPodSets } from '../api/backuppodset.ts'
+import { labels } from '../api/labels.ts'
+import type { Api } from '../kube/api.ts'
+import type { Clock } from '../kube/clock.ts'
+import type { ConsistencyStore } from '../kube/consistency.ts'
+import { type Controller, type ControllerMetrics, createController } from '../kube/controller.ts'
+import type { Log } from '../kube/log.ts'
+import { keyOf } from '../kube/object.ts'
+import type { Queue } from '../kube/queue.ts'
+import type { Random } from '../kube/random.ts'
+import type { Recorder } from '../kube/recorder.ts'
+import { apiVersionOf, type Pod, pods as podResource, resourceName } from '../kube/resources.ts'
+import type { Change, Store } from '../kube/store.ts'
+import { openGate } from './act/open-gate.ts'
+import { createWakes } from './act/wakes.ts'
+import { createLosses } from './losses.ts'
+import type { SetMetrics } from './metrics.ts'
+import { noticesOf } from './notices.ts'
+import { controllerOf } from './observe.ts'
+import type { PodSettings } from './pod/render.ts'
+import { type ReconcileDeps, reconcile } from './reconcile.ts'
+import { createReporter } from './report.ts'
+import { createTombstones } from './tombstones.ts'
+import { wake } from './wake/wake.ts'
+
+export interface SetControllerOptions {
+  readonly api: Api
+  /** The same server through other connections; see `ActContext`. */
+  readonly urgentApi: Api
+  readonly sets: Store<BackupPodSet>
+  readonly pods: Store<Pod>
+  readonly consistency: ConsistencyStore
+  readonly queue: Queue
+  readonly recorder: Recorder
+  readonly settings: PodSettings
+  readonly metrics: SetMetrics
+  readonly controllerMetrics?: ControllerMetrics | undefined
+  readonly workers: number
+  readonly clock: Clock
+  readonly random: Random
+  readonly log: Log & { child?(fields: Record<string, unknown>): Log }
+}
+
+/** How long a pass waits for a gate that does not answer; it goes on in the background. A healthy one needs 5 ms. */
+const wakePatienceMs = 200
+const caughtUpMs = 2_000
+/** Priority of sets that lost a primary over those that only have something to look at. */
+const urgent = 10
+
+/** The controller of BackupPodSets. Watches from the start, works while `run` runs. */
+export function createSetController(options: SetControllerOptions): Controller {
+  const { api, urgentApi, sets, pods, consistency, queue, recorder, settings, clock, random, log } = options
+  const tombstones = createTombstones()
+  const losses = createLosses(clock, tombstones.has)
+  const wakes = createWakes(() => clock.sleep(wakePatienceMs))
+  const reporter = createReporter(api, clock)
+  const podsName = resourceName(podResource)
+  const setsName = resourceName(backupPodSets)
+  const uids = new Map<string, string>()
+  // Ends wake-ups that outlive their pass when this process stops leading.
+  let term = new AbortController()
+
+  sets.subscribe(({ object }) => queue.add(keyOf(object)))
+  pods.subscribe(change => {
+    losses.note(change)
+    tombstones.note(change)
+    for (const key of setsOf(change)) queue.add(key, { priority: isLoss(change) ? urgent : 0 })
+  })
+
+  const deps: ReconcileDeps = {
+    sets,
+    pods,
+    clock,
+    random,
+    losses,
+    reporter,
+    metrics: options.metrics,
+    isDeleted: tombstones.has,
+    wakening: wakes.of,
+    caughtUp: (key, signal) => consistency.waitReady(key, signal, caughtUpMs),
+    wroteSet: (key, set) => {
+      uids.set(key, set.metadata.uid)
+      consistency.wrote(key, setsName, set.metadata.resourceVersion)
+    },
+    forgetSet: key => {
+      const slash = key.indexOf('/')
+      options.metrics.forget({ namespace: key.slice(0, slash), name: key.slice(slash + 1) })
+      consistency.clear(key)
+      losses.forget(key)
+      const uid = uids.get(key)
+      if (uid !== undefined) reporter.forget(uid)
+      uids.delete(key)
+    },
+    notify: (set, notices) => {
+      const regarding = {
+        apiVersion: apiVersionOf(backupPodSets),
+        kind: backupPodSets.kind,
+        namespace: set.metadata.namespace,
+        name: set.metadata.name,
+        uid: set.metadata.uid,
+      }
+      for (const notice of notices) recorder.record({ regarding, ...notice })
+    },
+    actContext: (set, observed, context) => {
+      const key = `${set.namespace}/${set.name}`
+      return {
+        set,
+        api,
+        urgentApi,
+        settings,
+        tombstones,
+        wakes,
+        signal: AbortSignal.any([context.signal, term.signal]),
+        podOf: uid => observed.pods.get(uid),
+        wrote: pod => consistency.wrote(key, podsName, pod.metadata.resourceVersion),
+        openGate: async request => {
+          const started = clock.monotonic()
+          const result = await openGate(request, { pods, clock, wakeKey: settings.wakeKey, wake })
+          options.metrics.woke(result.type, (clock.monotonic() - started) / 1000)
+          return result
+        },
+        finishedLate: outcome => {
+          options.metrics.acted([outcome], clock.monotonic())
+          const current = sets.get(key)
+          if (current !== undefined) deps.notify(current, noticesOf([outcome], clock.monotonic()))
+          if (outcome.type === 'failed') log.warn({ set: key, err: outcome.error }, 'a wake-up failed')
+          queue.add(key)
+        },
+      }
+    },
+  }
+  const controller = createController({
+    name: 'backuppodset',
+    queue,
+    reconcile: (key, context) => reconcile(deps, key, context),
+    workers: options.workers,
+    log,
+    clock,
+    random,
+    metrics: options.controllerMetrics,
+  })
+  return {
+    async run(stop, abort) {
+      term = new AbortController()
+      for (const set of sets.list()) queue.add(keyOf(set), { priority: -1 })
+      try {
+        await controller.run(stop, abort)
+      } finally {
+        term.abort(new Error('this process stopped leading'))
+        await wakes.settled()
+      }
+    },
+  }
+}
+
+/** The sets that a change of a pod may concern: the one its label names and the one that controls it, now or before. */
+function setsOf(change: Change<Pod>): Set<string> {
+  const keys = new Set<string>()
+  for (const pod of change.old ? [change.object, change.old] : [change.object]) {
+    const { namespace } = pod.metadata
+    const controller = controllerOf(pod)
+    const labelled = pod.metadata.labels?.[labels.set]
+    if (labelled !== undefined) keys.add(`${namespace}/${labelled}`)
+    if (controller?.kind === backupPodSets.kind && controller.apiVersion.startsWith(`${backupPodSets.group}/`))
+      keys.add(`${namespace}/${controller.name}`)
+  }
+  return keys
+}
+
+const isLoss = (change: Change<Pod>): boolean =>
+  change.old?.metadata.labels?.[labels.type] === 'primary' &&
+  (change.type === 'deleted' || change.object.metadata.deletionTimestamp !== undefined)
