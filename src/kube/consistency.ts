@@ -1,0 +1,212 @@
+/**
+ * Read your own writes: is the cache as new as what we wrote ourselves? A pass that decides on an older one repeats
+ * its last deeds: it creates a second pod, promotes a second backup. See docs/adr/0031-read-your-own-writes.md.
+ *
+ * After each write for an owner, its resourceVersion is noted here; before the next pass over that owner, `ready` says
+ * whether the caches have come that far. Versions are compared within one resource only, where they are one sequence.
+ *
+ * Deletions are told by their effect, since the answer to a DELETE need not carry a version: once the cache has come at
+ * least to the version of the object that was deleted, and then shows under its name nothing, another uid, or the object
+ * with a deletionTimestamp, the deletion has been seen. That covers both a graceful one (first MODIFIED with
+ * the timestamp, DELETED when the kubelet is done) and an immediate one (DELETED), and a 404 because somebody else was
+ * faster. It says that the object is going, not that it is gone.
+ */
+import type { Clock } from './clock.ts'
+import type { Log } from './log.ts'
+import { type KubeObject, keyOf, parseResourceVersion } from './object.ts'
+import type { Store } from './store.ts'
+
+/** What the caches have seen. `resource` is a `resourceName`: `pods`, `leases.coordination.k8s.io`. */
+export interface CacheView {
+  /** Everything up to this version. @throws TypeError when there is no cache of this resource. */
+  seen(resource: string): bigint
+  get(resource: string, key: string): KubeObject | undefined
+  /** @returns the function that ends the subscription. */
+  onAdvance(listener: () => void): () => void
+}
+
+/** The view of some stores, given by the `resourceName` of what they hold. */
+export function cacheView(stores: Readonly<Record<string, Store<KubeObject>>>): CacheView {
+  const of = (resource: string) => {
+    const store = stores[resource]
+    // Would never become ready: better to hear of it at the first write.
+    if (!store) throw new TypeError(`no cache of ${resource}`)
+    return store
+  }
+  return {
+    seen: resource => of(resource).resourceVersion(),
+    get: (resource, key) => of(resource).get(key),
+    onAdvance(listener) {
+      const ends = Object.values(stores).map(store => store.onAdvance(listener))
+      return () => {
+        for (const end of ends) end()
+      }
+    },
+  }
+}
+
+export interface ConsistencyMetrics {
+  /** consistency_expired_total: a write was never seen; the cache is broken or does not cover it. */
+  expired?(resource: string): void
+}
+
+export interface ConsistencyOptions {
+  readonly cache: CacheView
+  readonly clock: Clock
+  readonly log: Log
+  readonly metrics?: ConsistencyMetrics | undefined
+  /**
+   * Milliseconds after which a write that was not seen is forgotten, so that an etcd restored from a backup, whose
+   * versions begin anew lower down, does not stop an owner for ever. Default 5 min.
+   */
+  readonly expireMs?: number | undefined
+}
+
+export interface ConsistencyStore {
+  /**
+   * Notes a write for `owner`: any key; call `clear` when the owner is gone, so that its successor starts clean.
+   * @param resource its `resourceName`.
+   * @param resourceVersion of the API server's answer.
+   */
+  wrote(owner: string, resource: string, resourceVersion: string | bigint): void
+  /**
+   * Notes an accepted deletion, or one that found nothing (NotFound).
+   * @param object as it was known when it was deleted.
+   */
+  deleted(owner: string, resource: string, object: KubeObject): void
+  /** Have the caches seen all that was noted for this owner? */
+  ready(owner: string): boolean
+  /**
+   * Resolves true as soon as they have, or false after `timeoutMs` (default: never).
+   * @throws the signal's reason.
+   */
+  waitReady(owner: string, signal?: AbortSignal, timeoutMs?: number): Promise<boolean>
+  /** Forgets an owner, e.g. when it is gone; whoever waits for it goes on. */
+  clear(owner: string): void
+  /** How many owners have unseen writes. */
+  readonly size: number
+}
+
+interface Deletion {
+  readonly resource: string
+  readonly key: string
+  readonly uid: string
+  readonly version: bigint
+}
+
+interface Notes {
+  /** The highest version written, by resource. */
+  readonly writes: Map<string, bigint>
+  /** By uid. */
+  readonly deletions: Map<string, Deletion>
+  /** Monotonic milliseconds of the last note. */
+  at: number
+}
+
+export function createConsistencyStore(options: ConsistencyOptions): ConsistencyStore {
+  const { cache, clock, log, metrics, expireMs = 300_000 } = options
+  const owners = new Map<string, Notes>()
+  const waiters = new Set<{ readonly owner: string; readonly resolve: () => void }>()
+  let unsubscribe: (() => void) | undefined
+
+  const notesOf = (owner: string): Notes => {
+    const known = owners.get(owner)
+    const notes = known ?? { writes: new Map(), deletions: new Map(), at: 0 }
+    if (!known) owners.set(owner, notes)
+    notes.at = clock.monotonic()
+    return notes
+  }
+
+  const deletionSeen = ({ resource, key, uid, version }: Deletion): boolean => {
+    // Before that the object may be absent because its creation has not arrived.
+    if (cache.seen(resource) < version) return false
+    const object = cache.get(resource, key)
+    return !object || object.metadata.uid !== uid || object.metadata.deletionTimestamp !== undefined
+  }
+
+  const ready = (owner: string): boolean => {
+    const notes = owners.get(owner)
+    if (!notes) return true
+    for (const [resource, version] of notes.writes)
+      if (cache.seen(resource) >= version) notes.writes.delete(resource)
+    for (const [uid, deletion] of notes.deletions) if (deletionSeen(deletion)) notes.deletions.delete(uid)
+    const unseen = [...notes.writes.keys(), ...[...notes.deletions.values()].map(({ resource }) => resource)]
+    if (unseen.length > 0 && clock.monotonic() - notes.at < expireMs) return false
+    if (unseen.length > 0) {
+      log.error({ owner, resources: unseen, expireMs }, 'own writes were never seen; going on without')
+      for (const resource of unseen) metrics?.expired?.(resource)
+    }
+    owners.delete(owner)
+    return true
+  }
+
+  const check = () => {
+    for (const waiter of waiters) if (ready(waiter.owner)) waiter.resolve()
+  }
+
+  return {
+    wrote(owner, resource, resourceVersion) {
+      const version =
+        typeof resourceVersion === 'bigint' ? resourceVersion : parseResourceVersion(resourceVersion)
+      // Many events overtake the answer of their own write: nothing to note then.
+      if (cache.seen(resource) >= version) return
+      const { writes } = notesOf(owner)
+      if (version > (writes.get(resource) ?? 0n)) writes.set(resource, version)
+    },
+    deleted(owner, resource, object) {
+      const { uid, resourceVersion } = object.metadata
+      const version = parseResourceVersion(resourceVersion)
+      const deletion = { resource, key: keyOf(object), uid, version }
+      if (!deletionSeen(deletion)) notesOf(owner).deletions.set(uid, deletion)
+    },
+    ready,
+    async waitReady(owner, signal, timeoutMs) {
+      signal?.throwIfAborted()
+      if (ready(owner)) return true
+      const over = new AbortController()
+      const cases: Promise<boolean>[] = []
+      const waiter = { owner, resolve: () => {} }
+      cases.push(
+        new Promise(resolve => {
+          waiter.resolve = () => resolve(true)
+        }),
+      )
+      // Also without news from the caches the notes expire.
+      cases.push(sleeps(clock, expireMs, over.signal).then(() => ready(owner)))
+      if (timeoutMs !== undefined) cases.push(sleeps(clock, timeoutMs, over.signal).then(() => false))
+      const onAbort = Promise.withResolvers<boolean>()
+      const abort = () => onAbort.reject(signal?.reason)
+      signal?.addEventListener('abort', abort, { once: true })
+      cases.push(onAbort.promise)
+      waiters.add(waiter)
+      unsubscribe ??= cache.onAdvance(check)
+      try {
+        return await Promise.race(cases)
+      } finally {
+        over.abort()
+        signal?.removeEventListener('abort', abort)
+        waiters.delete(waiter)
+        if (waiters.size === 0) {
+          unsubscribe?.()
+          unsubscribe = undefined
+        }
+      }
+    },
+    clear(owner) {
+      owners.delete(owner)
+      check()
+    },
+    get size() {
+      return owners.size
+    },
+  }
+}
+
+/** Ends after so many milliseconds, or when `over` fires: then nobody looks at it any more. */
+async function sleeps(clock: Clock, ms: number, over: AbortSignal): Promise<void> {
+  try {
+    await clock.sleep(ms, over)
+  } catch (error) {
+    if (!over.aborted) throw error
+  }
+}

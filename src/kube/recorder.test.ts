@@ -1,0 +1,279 @@
+import { describe, expect, test } from 'vitest'
+import { createFakeClock } from './clock.ts'
+import { KubeError, type KubeErrorCode } from './errors.ts'
+import type { Log } from './log.ts'
+import { seededRandom } from './random.ts'
+import { createRecorder, type EventRecord, type RecorderOptions, referenceTo } from './recorder.ts'
+import { pods } from './resources.ts'
+
+const settle = () => new Promise<void>(resolve => setImmediate(resolve))
+
+interface Stored {
+  metadata: { name: string; namespace: string }
+  note: string
+  reason: string
+  eventTime: string
+  series?: { count: number; lastObservedTime: string }
+}
+
+const setup = (options: Partial<RecorderOptions> = {}) => {
+  const clock = createFakeClock()
+  /** The events on the server, and how many requests it took. */
+  const server = new Map<string, Stored>()
+  const state = { requests: 0, fail: undefined as KubeErrorCode | undefined, loseAnswer: false, hang: false }
+  const results: Record<string, number> = {}
+  const warnings: string[] = []
+  let gauge = () => ({ pending: -1 })
+  const request = async (act: () => void) => {
+    state.requests++
+    if (state.hang) await new Promise(() => {})
+    if (state.fail)
+      throw new KubeError(state.fail, 'fault', {
+        retryAfterMs: state.fail === 'Throttled' ? 7000 : undefined,
+      })
+    act()
+    if (state.loseAnswer) {
+      state.loseAnswer = false
+      throw new KubeError('Unavailable', 'reset', { ambiguous: true })
+    }
+  }
+  const api: RecorderOptions['api'] = {
+    create: async (_, body) => {
+      const event = body as Stored
+      await request(() => {
+        if (server.has(event.metadata.name)) throw new KubeError('AlreadyExists', 'exists')
+        server.set(event.metadata.name, structuredClone(event))
+      })
+      return event as never
+    },
+    patch: async (_, ref, { body }) => {
+      await request(() => {
+        const event = server.get(ref.name)
+        if (!event) throw new KubeError('NotFound', 'not found')
+        Object.assign(event, structuredClone(body))
+      })
+      return {} as never
+    },
+  }
+  const log: Log = { debug() {}, info() {}, error() {}, warn: (_, message) => void warnings.push(message) }
+  const recorder = createRecorder({
+    api,
+    component: 'test-operator',
+    instance: 'test-operator-1',
+    clock,
+    log,
+    random: seededRandom(1),
+    metrics: {
+      event: result => {
+        results[result] = (results[result] ?? 0) + 1
+      },
+      gauges: read => {
+        gauge = read
+      },
+    },
+    ...options,
+  })
+  return {
+    clock,
+    recorder,
+    server,
+    state,
+    results,
+    warnings,
+    pending: () => gauge().pending,
+    stored: () => [...server.values()],
+  }
+}
+
+const event = (change: Partial<EventRecord> = {}): EventRecord => ({
+  regarding: { apiVersion: 'v1', kind: 'Pod', namespace: 'ns', name: 'web-0', uid: 'u1' },
+  type: 'Normal',
+  reason: 'Promoted',
+  action: 'Promote',
+  note: 'hot backup web-1 is primary now',
+  ...change,
+})
+
+describe('recorder', () => {
+  test('writes an event with everything the API server asks for', async () => {
+    const { recorder, stored, results } = setup()
+    recorder.record(event())
+    expect(await recorder.flush()).toBe(0)
+    expect(stored()).toEqual([
+      {
+        apiVersion: 'events.k8s.io/v1',
+        kind: 'Event',
+        metadata: { namespace: 'ns', name: expect.stringMatching(/^web-0\.[0-9a-f]{16}$/) },
+        eventTime: '2030-01-01T00:00:00.000000Z',
+        reportingController: 'test-operator',
+        reportingInstance: 'test-operator-1',
+        type: 'Normal',
+        reason: 'Promoted',
+        action: 'Promote',
+        note: 'hot backup web-1 is primary now',
+        regarding: event().regarding,
+      },
+    ])
+    expect(results).toEqual({ created: 1 })
+  })
+
+  test('equal events become one with a count, written at most once an interval', async () => {
+    const { recorder, stored, state, clock, results } = setup()
+    for (let n = 0; n < 100; n++) {
+      recorder.record(event())
+      await clock.advance(100)
+    }
+    await recorder.flush()
+    expect(stored()).toHaveLength(1)
+    expect(stored()[0]?.series).toEqual({ count: 100, lastObservedTime: '2030-01-01T00:00:09.900000Z' })
+    expect(stored()[0]?.eventTime).toBe('2030-01-01T00:00:00.000000Z')
+    expect(state.requests).toBeLessThanOrEqual(4)
+    expect(results).toEqual({ created: 1, repeated: 99 })
+  })
+
+  test('the count reaches the server without a flush', async () => {
+    const { recorder, stored, clock } = setup()
+    recorder.record(event())
+    await settle()
+    recorder.record(event())
+    recorder.record(event())
+    await clock.advance(5000)
+    expect(stored()[0]?.series?.count).toBe(3)
+  })
+
+  test('another note, object or reason is another event, and so is the same one after the window', async () => {
+    const { recorder, stored, clock } = setup()
+    recorder.record(event())
+    recorder.record(event({ note: 'other' }))
+    recorder.record(event({ reason: 'Woken' }))
+    recorder.record(event({ regarding: { ...event().regarding, uid: 'u2' } }))
+    await clock.advance(360_001)
+    recorder.record(event())
+    await recorder.flush()
+    expect(stored()).toHaveLength(5)
+    expect(stored().every(({ series }) => series === undefined)).toBe(true)
+  })
+
+  test('a series whose event the server has expired goes on in a new one', async () => {
+    const { recorder, server, stored } = setup()
+    recorder.record(event())
+    await recorder.flush()
+    server.clear()
+    recorder.record(event())
+    await recorder.flush()
+    expect(stored()).toHaveLength(1)
+    expect(stored()[0]?.series?.count).toBe(2)
+  })
+
+  test('recording never waits: not for a server that hangs, and not without bound', async () => {
+    const { recorder, state, results, pending } = setup({ bufferSize: 50, burst: 1000 })
+    state.hang = true
+    for (let n = 0; n < 80; n++) recorder.record(event({ note: `note ${n}` }))
+    await settle()
+    expect(pending()).toBe(50)
+    expect(results).toEqual({ dropped_full: 30 })
+  })
+
+  test('one chatty object is limited, the others are not', async () => {
+    const { recorder, stored, results, clock } = setup({ burst: 5, refillMs: 10_000 })
+    for (let n = 0; n < 8; n++) recorder.record(event({ note: `note ${n}` }))
+    recorder.record(event({ regarding: { ...event().regarding, uid: 'u2' } }))
+    await clock.advance(20_000)
+    for (let n = 8; n < 12; n++) recorder.record(event({ note: `note ${n}` }))
+    await recorder.flush()
+    expect(stored()).toHaveLength(5 + 1 + 2)
+    expect(results['dropped_rate']).toBe(5)
+  })
+
+  test('an outage delays events and loses none', async () => {
+    const { recorder, state, stored, clock, warnings } = setup()
+    state.fail = 'Unavailable'
+    for (let n = 0; n < 5; n++) recorder.record(event({ note: `note ${n}` }))
+    await clock.advance(60_000)
+    expect(stored()).toHaveLength(0)
+    state.fail = undefined
+    await clock.advance(60_000)
+    expect(stored()).toHaveLength(5)
+    expect(warnings).toEqual([])
+  })
+
+  test('Retry-After is respected', async () => {
+    const { recorder, state, clock } = setup()
+    state.fail = 'Throttled'
+    recorder.record(event())
+    await clock.advance(6999)
+    expect(state.requests).toBe(1)
+    await clock.advance(1)
+    expect(state.requests).toBe(2)
+  })
+
+  test('an outage without end is given up, once, and counted', async () => {
+    const { recorder, state, clock, results, warnings, pending } = setup()
+    state.fail = 'Unavailable'
+    recorder.record(event())
+    await clock.advance(3_600_000)
+    expect(results).toEqual({ dropped_failed: 1 })
+    expect(warnings).toHaveLength(1)
+    expect(pending()).toBe(0)
+    expect(clock.sleepers()).toBe(0)
+  })
+
+  test('what the server refuses is dropped at once', async () => {
+    const { recorder, state, results } = setup()
+    state.fail = 'Forbidden'
+    recorder.record(event())
+    expect(await recorder.flush()).toBe(0)
+    expect(state.requests).toBe(1)
+    expect(results).toEqual({ dropped_failed: 1 })
+  })
+
+  test('an event whose answer was lost is not written twice', async () => {
+    const { recorder, state, stored, clock, pending } = setup()
+    state.loseAnswer = true
+    recorder.record(event())
+    await clock.advance(1000)
+    expect(stored()).toHaveLength(1)
+    expect(pending()).toBe(0)
+  })
+
+  test('a flush ends with its signal and says what is left', async () => {
+    const { recorder, state } = setup()
+    state.hang = true
+    recorder.record(event())
+    const impatient = new AbortController()
+    const flushed = recorder.flush(impatient.signal)
+    impatient.abort()
+    expect(await flushed).toBe(1)
+  })
+
+  test('lengths stay within what the server takes', async () => {
+    const { recorder, stored } = setup()
+    recorder.record(
+      event({
+        reason: 'R'.repeat(200),
+        action: 'A'.repeat(200),
+        note: '\u{1F3AD}'.repeat(300),
+        regarding: { apiVersion: 'v1', kind: 'Pod', namespace: 'ns', name: `${'a'.repeat(235)}.b`, uid: 'u' },
+      }),
+    )
+    recorder.record(event({ regarding: { apiVersion: 'v1', kind: 'ClusterRole', name: 'system:x' } }))
+    await recorder.flush()
+    const [long, clusterScoped] = stored() as (Stored & { action: string })[]
+    expect(long?.reason).toHaveLength(128)
+    expect(long?.action).toHaveLength(128)
+    expect(Buffer.byteLength(long?.note ?? '')).toBeLessThanOrEqual(1024)
+    expect(long?.note).toMatch(/^(\u{1F3AD})+\.\.\.$/u)
+    expect(long?.metadata.name.length).toBeLessThanOrEqual(253)
+    expect(long?.metadata.name).toMatch(/^a+\.[0-9a-f]{16}$/)
+    expect(clusterScoped?.metadata).toEqual({
+      namespace: 'default',
+      name: expect.stringMatching(/^event\.[0-9a-f]{16}$/),
+    })
+  })
+
+  test('a reference carries the kind that items of a list lack', () => {
+    expect(
+      referenceTo(pods, { metadata: { name: 'a', namespace: 'ns', uid: 'u', resourceVersion: '7' } }),
+    ).toEqual({ apiVersion: 'v1', kind: 'Pod', name: 'a', namespace: 'ns', uid: 'u', resourceVersion: '7' })
+  })
+})

@@ -1,0 +1,336 @@
+/**
+ * Events (events.k8s.io/v1) that tell people what happened to an object. They are a courtesy: recording never waits,
+ * never throws, and loses rather than piles up; whatever is lost is counted.
+ *
+ * The same event again (same object, type, reason, action and note) within `windowMs` does not make a new object: its
+ * series' count grows, by at most one PATCH in `seriesIntervalMs`.
+ */
+import type { Api } from './api-types.ts'
+import type { Clock } from './clock.ts'
+import { hasCause, isKubeError } from './errors.ts'
+import type { Log } from './log.ts'
+import { microTime } from './micro-time.ts'
+import type { KubeObject } from './object.ts'
+import { createQueue } from './queue.ts'
+import { type Random, systemRandom } from './random.ts'
+import { apiVersionOf, type Resource, events as resource } from './resources.ts'
+
+/** Which object an event is about. Make it with `referenceTo`. */
+export interface ObjectReference {
+  readonly apiVersion: string
+  readonly kind: string
+  readonly name: string
+  /** Absent for cluster-scoped objects; their events go to the namespace `default`. */
+  readonly namespace?: string | undefined
+  readonly uid?: string | undefined
+  readonly resourceVersion?: string | undefined
+  readonly fieldPath?: string | undefined
+}
+
+export interface EventRecord {
+  readonly regarding: ObjectReference
+  /** A second object that has to do with it: the pod that was created. */
+  readonly related?: ObjectReference | undefined
+  readonly type: 'Normal' | 'Warning'
+  /** Why, in CamelCase, from a fixed list. Cut at 128 bytes. */
+  readonly reason: string
+  /** What was done about it, in CamelCase. Cut at 128 bytes. */
+  readonly action: string
+  /** For people. Cut at 1024 bytes. */
+  readonly note: string
+}
+
+export type RecorderResult = 'created' | 'repeated' | 'dropped_full' | 'dropped_rate' | 'dropped_failed'
+
+export interface RecorderGauges {
+  /** Events whose latest state is not written yet. */
+  readonly pending: number
+}
+
+export interface RecorderMetrics {
+  /** event_recorder_events_total */
+  event?(result: RecorderResult): void
+  /** Called once at creation; `read` may be called at any time after. */
+  gauges?(read: () => RecorderGauges): void
+}
+
+export interface RecorderOptions {
+  readonly api: Pick<Api, 'create' | 'patch'>
+  /** `reportingController`: a name, with a domain prefix or without. */
+  readonly component: string
+  /** `reportingInstance`: this process, e.g. its pod's name. */
+  readonly instance: string
+  readonly clock: Clock
+  readonly log: Log
+  readonly random?: Random | undefined
+  readonly metrics?: RecorderMetrics | undefined
+  /** Unwritten events that are kept; more are dropped. Default 1000. */
+  readonly bufferSize?: number | undefined
+  /** Milliseconds after the last one in which an equal event belongs to the series. Default 6 min. */
+  readonly windowMs?: number | undefined
+  /** Milliseconds between two writes of one series. Default 5 s. */
+  readonly seriesIntervalMs?: number | undefined
+  /** New events for one object: so many at once, then one in `refillMs`. Default 25 and 10 s. */
+  readonly burst?: number | undefined
+  readonly refillMs?: number | undefined
+}
+
+export interface Recorder {
+  /** Takes note and returns. */
+  record(event: EventRecord): void
+  /**
+   * Writes what is pending without further delay; resolves when all of it is written or dropped, or the signal fires.
+   * @returns how many are still pending.
+   */
+  flush(signal?: AbortSignal): Promise<number>
+}
+
+/** One event object, made or to be made. */
+interface Series {
+  readonly event: EventRecord
+  readonly firstSeen: string
+  name: string
+  readonly namespace: string
+  /** How often it happened, and how much of that the server knows (0: the object has not been made). */
+  count: number
+  written: number
+  lastSeen: string
+  /** Monotonic milliseconds. */
+  seenAt: number
+  triedAt: number
+}
+
+const requestTimeoutMs = 10_000
+/** With the backoff below: gives up after about four minutes. */
+const maxTries = 13
+const backoff = { initialMs: 100, maxMs: 30_000, jitter: 0.5 }
+const workers = 2
+
+export function createRecorder(options: RecorderOptions): Recorder {
+  const { api, component, instance, clock, log, metrics, random = systemRandom } = options
+  const { bufferSize = 1000, windowMs = 360_000, seriesIntervalMs = 5_000 } = options
+  const allow = createAllowance(clock, options.burst ?? 25, options.refillMs ?? 10_000)
+
+  /** In order of `seenAt`, so that the ones past their window are in front. */
+  const known = new Map<string, Series>()
+  const queue = createQueue({ clock, name: 'events', backoff, random })
+  let pending = 0
+  let flushers: (() => void)[] = []
+
+  const settled = () => {
+    pending--
+    if (pending > 0) return
+    for (const resolve of flushers) resolve()
+    flushers = []
+  }
+
+  const drop = (key: string) => {
+    known.delete(key)
+    queue.forget(key)
+    settled()
+  }
+
+  const expire = (now: number) => {
+    for (const [key, { seenAt, count, written }] of known) {
+      if (now - seenAt <= windowMs) return
+      if (count === written) known.delete(key)
+    }
+  }
+
+  const send = async (series: Series) => {
+    const { event, count, lastSeen, firstSeen, namespace } = series
+    const report = count > 1 ? { series: { count, lastObservedTime: lastSeen } } : {}
+    if (series.written > 0) {
+      await api.patch(
+        resource,
+        { namespace, name: series.name },
+        { type: 'merge', body: report },
+        { timeoutMs: requestTimeoutMs },
+      )
+    } else {
+      const body = {
+        apiVersion: apiVersionOf(resource),
+        kind: resource.kind,
+        metadata: { namespace, name: series.name },
+        eventTime: firstSeen,
+        reportingController: component,
+        reportingInstance: cut(instance, 128),
+        type: event.type,
+        reason: cut(event.reason, 128),
+        action: cut(event.action, 128),
+        note: cut(event.note, 1024),
+        regarding: event.regarding,
+        ...(event.related && { related: event.related }),
+        ...report,
+      }
+      await api.create(resource, body, { namespace, timeoutMs: requestTimeoutMs })
+    }
+    series.written = count
+  }
+
+  const write = async (key: string) => {
+    const series = known.get(key)
+    if (!series || series.count === series.written) return
+    const isNew = series.written === 0
+    series.triedAt = clock.monotonic()
+    try {
+      await send(series)
+    } catch (error) {
+      if (isNew && isKubeError(error, 'AlreadyExists')) {
+        // An earlier try was executed after all; names are random, so it is ours. What it counted is unknown.
+        series.written = 1
+      } else if (!isNew && isKubeError(error, 'NotFound')) {
+        // The server has expired it meanwhile (by default after an hour): the series goes on in a new object.
+        series.name = eventName(series.event.regarding.name, random)
+        series.written = 0
+        queue.add(key)
+        return
+      } else if (isTransient(error) && queue.failures(key) < maxTries) {
+        const retryInMs = queue.addRateLimited(key, {
+          atLeastMs: isKubeError(error) ? (error.retryAfterMs ?? 0) : 0,
+        })
+        log.debug({ err: error, retryInMs, reason: series.event.reason }, 'event not written yet')
+        return
+      } else {
+        metrics?.event?.('dropped_failed')
+        // Nothing can be made in a namespace that is going away: no news.
+        const write = hasCause(error, 'NamespaceTerminating') ? log.debug : log.warn
+        write.call(log, { err: error, event: series.event }, 'event dropped')
+        drop(key)
+        return
+      }
+    }
+    queue.forget(key)
+    if (isNew) metrics?.event?.('created')
+    // It may have happened again while the request was on its way.
+    if (series.count === series.written) settled()
+    else queue.add(key, { afterMs: flushers.length > 0 ? 0 : seriesIntervalMs })
+  }
+
+  const work = async () => {
+    for (let item = await queue.take(); item; item = await queue.take()) {
+      await write(item.key)
+      queue.done(item.key)
+    }
+  }
+  for (let n = 0; n < workers; n++) void work()
+
+  metrics?.gauges?.(() => ({ pending }))
+
+  return {
+    record(event) {
+      const now = clock.monotonic()
+      expire(now)
+      const key = keyOfEvent(event)
+      const series = known.get(key)
+      const stamp = microTime(clock.now())
+      if (series && (series.count > series.written || now - series.seenAt <= windowMs)) {
+        if (series.count === series.written) pending++
+        series.count++
+        series.lastSeen = stamp
+        series.seenAt = now
+        known.delete(key)
+        known.set(key, series)
+        metrics?.event?.('repeated')
+        queue.add(key, { afterMs: series.written === 0 ? 0 : series.triedAt + seriesIntervalMs - now })
+        return
+      }
+      const { regarding } = event
+      if (!allow(regarding.uid ?? `${regarding.kind}/${regarding.namespace}/${regarding.name}`)) {
+        metrics?.event?.('dropped_rate')
+        return
+      }
+      if (pending >= bufferSize) {
+        metrics?.event?.('dropped_full')
+        return
+      }
+      pending++
+      known.delete(key)
+      known.set(key, {
+        event,
+        firstSeen: stamp,
+        name: eventName(regarding.name, random),
+        namespace: regarding.namespace ?? 'default',
+        count: 1,
+        written: 0,
+        lastSeen: stamp,
+        seenAt: now,
+        triedAt: now,
+      })
+      queue.add(key)
+    },
+
+    async flush(signal) {
+      for (const [key, { count, written }] of known) if (count > written) queue.add(key)
+      if (pending === 0 || signal?.aborted) return pending
+      await new Promise<void>(resolve => {
+        const end = () => {
+          signal?.removeEventListener('abort', end)
+          resolve()
+        }
+        signal?.addEventListener('abort', end, { once: true })
+        flushers.push(end)
+      })
+      return pending
+    },
+  }
+}
+
+/** The reference to an object of this resource. Items of a list do not say themselves of what kind they are. */
+export function referenceTo<T extends KubeObject>(of: Resource<T>, object: T): ObjectReference {
+  const { name, namespace, uid, resourceVersion } = object.metadata
+  return {
+    apiVersion: apiVersionOf(of),
+    kind: of.kind,
+    name,
+    ...(namespace && { namespace }),
+    uid,
+    resourceVersion,
+  }
+}
+
+function keyOfEvent({ regarding, related, type, reason, action, note }: EventRecord): string {
+  const about = (ref: ObjectReference | undefined) =>
+    ref && [ref.apiVersion, ref.kind, ref.namespace, ref.name, ref.uid, ref.fieldPath]
+  return JSON.stringify([about(regarding), about(related), type, reason, action, note])
+}
+
+/** The object's name and a random part, as a DNS subdomain of at most 253 characters. */
+function eventName(object: string, random: Random): string {
+  const suffix = Buffer.from(random.bytes(8)).toString('hex')
+  const start = object.slice(0, 236).replace(/[-.]+$/, '')
+  // Some kinds (RBAC) allow names that no event could have.
+  return `${/^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/.test(start) ? start : 'event'}.${suffix}`
+}
+
+/** Cuts at so many bytes of UTF-8, as the server counts, and never inside a character. */
+function cut(text: string, bytes: number): string {
+  const encoded = Buffer.from(text)
+  if (encoded.length <= bytes) return text
+  let end = bytes - 3
+  while (((encoded[end] ?? 0) & 0xc0) === 0x80) end--
+  return `${encoded.subarray(0, end).toString()}...`
+}
+
+function isTransient(error: unknown): boolean {
+  return isKubeError(error, 'Throttled', 'Unavailable', 'Timeout', 'Conflict', 'Unauthorized', 'Unknown')
+}
+
+/** A token bucket for each key. @returns whether one more is allowed now. */
+function createAllowance(clock: Clock, burst: number, refillMs: number): (key: string) => boolean {
+  /** When the bucket will be full again, in monotonic milliseconds; in order of last use. */
+  const fullAt = new Map<string, number>()
+  return key => {
+    const now = clock.monotonic()
+    for (const [other, at] of fullAt) {
+      if (at > now) break
+      fullAt.delete(other)
+    }
+    const at = Math.max(fullAt.get(key) ?? now, now)
+    const spent = (at - now) / refillMs
+    if (spent > burst - 1) return false
+    fullAt.delete(key)
+    fullAt.set(key, at + refillMs)
+    return true
+  }
+}
