@@ -68,10 +68,10 @@ function structural(node: Schema, definitions: Readonly<Record<string, Schema>>)
 
 /** Every key of a list that is a map must be required or have a default: `protocol` of a port is TCP if absent. */
 function withMapKeyDefaults(schema: Record<string, unknown>): Schema {
-  const keys = schema['x-kubernetes-list-map-keys'] as string[] | undefined
-  if (!keys?.includes('protocol')) return schema
-  const items = schema['items'] as { properties: Record<string, Schema> }
-  items.properties['protocol'] = { ...items.properties['protocol'], default: 'TCP' }
+  const items = schema['items'] as { required?: string[]; properties: Record<string, Schema> } | undefined
+  for (const key of (schema['x-kubernetes-list-map-keys'] as string[] | undefined) ?? [])
+    if (items && !items.required?.includes(key))
+      items.properties[key] = { ...items.properties[key], default: key === 'protocol' ? 'TCP' : '' }
   return schema
 }
 

@@ -1,0 +1,32 @@
+/** One etcd and one kube-apiserver for all tests of this project, with our CRD in it. */
+import { execFile } from 'node:child_process'
+import { promisify } from 'node:util'
+import type { TestProject } from 'vitest/node'
+import { startControlPlane } from '../../playground/control-plane.ts'
+
+declare module 'vitest' {
+  export interface ProvidedContext {
+    /** Path of the administrator's kubeconfig. */
+    kubeconfig: string
+    /** Path of kubectl. */
+    kubectl: string
+  }
+}
+
+const run = promisify(execFile)
+
+export async function setup(project: TestProject): Promise<() => Promise<void>> {
+  const plane = await startControlPlane()
+  try {
+    const kubectl = (...args: string[]) => run(plane.kubectl, ['--kubeconfig', plane.kubeconfigPath, ...args])
+    const crd = new URL('../../crds/backup.example.com_backuppodsets.yaml', import.meta.url).pathname
+    await kubectl('apply', '-f', crd)
+    await kubectl('wait', '--for=condition=Established', '--timeout=60s', '-f', crd)
+  } catch (error) {
+    await plane.stop()
+    throw error
+  }
+  project.provide('kubeconfig', plane.kubeconfigPath)
+  project.provide('kubectl', plane.kubectl)
+  return () => plane.stop()
+}
