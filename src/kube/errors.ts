@@ -150,11 +150,17 @@ export function errorFromStatus(
   },
 ): KubeError {
   const fromBody = body.details?.retryAfterSeconds
-  return new KubeError(codeOf(status, body.reason), `${context.what}: ${body.message ?? `HTTP ${status}`}`, {
-    status,
-    reason: body.reason,
-    details: body.details,
-    retryAfterMs: context.retryAfterMs ?? (fromBody === undefined ? undefined : fromBody * 1000),
-    ambiguous: context.ambiguous,
-  })
+  // A PATCH that names another uid fails its precondition, but the server words it as an attempt to change the uid.
+  const otherUid = status === 422 && body.details?.causes?.some(cause => cause.field === 'metadata.uid')
+  return new KubeError(
+    otherUid ? 'Conflict' : codeOf(status, body.reason),
+    `${context.what}: ${body.message ?? `HTTP ${status}`}`,
+    {
+      status,
+      reason: body.reason,
+      details: body.details,
+      retryAfterMs: context.retryAfterMs ?? (fromBody === undefined ? undefined : fromBody * 1000),
+      ambiguous: context.ambiguous,
+    },
+  )
 }
