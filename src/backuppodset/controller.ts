@@ -8,8 +8,8 @@ import type { Log } from '../kube/log.ts'
 import { keyOf } from '../kube/object.ts'
 import type { Queue } from '../kube/queue.ts'
 import type { Random } from '../kube/random.ts'
-import type { Recorder } from '../kube/recorder.ts'
-import { apiVersionOf, type Pod, pods as podResource, resourceName } from '../kube/resources.ts'
+import { type Recorder, referenceTo } from '../kube/recorder.ts'
+import { type Pod, pods as podResource, resourceName } from '../kube/resources.ts'
 import type { Change, Store } from '../kube/store.ts'
 import { openGate } from './act/open-gate.ts'
 import { createWakes } from './act/wakes.ts'
@@ -92,13 +92,7 @@ export function createSetController(options: SetControllerOptions): Controller {
       uids.delete(key)
     },
     notify: (set, notices) => {
-      const regarding = {
-        apiVersion: apiVersionOf(backupPodSets),
-        kind: backupPodSets.kind,
-        namespace: set.metadata.namespace,
-        name: set.metadata.name,
-        uid: set.metadata.uid,
-      }
+      const regarding = referenceTo(backupPodSets, set)
       for (const notice of notices) recorder.record({ regarding, ...notice })
     },
     actContext: (set, observed, context) => {
@@ -161,7 +155,10 @@ function setsOf(change: Change<Pod>): Set<string> {
     const controller = controllerOf(pod)
     const labelled = pod.metadata.labels?.[labels.set]
     if (labelled !== undefined) keys.add(`${namespace}/${labelled}`)
-    if (controller?.kind === backupPodSets.kind && controller.apiVersion.startsWith(`${backupPodSets.group}/`))
+    if (
+      controller?.kind === backupPodSets.kind &&
+      controller.apiVersion.startsWith(`${backupPodSets.group}/`)
+    )
       keys.add(`${namespace}/${controller.name}`)
   }
   return keys

@@ -59,8 +59,7 @@ export async function openGate(request: GateRequest, deps: GateDeps): Promise<Ga
         signal,
       })
       signal.throwIfAborted()
-      if (reply.type === 'woken' || reply.type === 'already')
-        return { type: 'opened', openedGate: gateIdOf(current) }
+      if ('atNs' in reply) return { type: 'opened', openedGate: gateIdOf(current) }
       last = `${reply.type}: ${reply.detail}`
       if (reply.type === 'denied' || reply.type === 'malformed') break
     }

@@ -1,0 +1,167 @@
+import { hostname } from 'node:os'
+import type { Logger } from 'pino'
+import { type BackupPodSet, backupPodSets } from '../api/backuppodset.ts'
+import { labels } from '../api/labels.ts'
+import { createSetController } from '../backuppodset/controller.ts'
+import { createSetMetrics } from '../backuppodset/metrics.ts'
+import { podIndexes } from '../backuppodset/observe.ts'
+import { loadWakeKey } from '../backuppodset/wake-key.ts'
+import { createApi } from '../kube/api.ts'
+import { systemClock as clock } from '../kube/clock.ts'
+import { loadConnection } from '../kube/connection.ts'
+import { cacheView, createConsistencyStore } from '../kube/consistency.ts'
+import { createElector } from '../kube/election.ts'
+import {
+  createHealthServer,
+  createMetricsServer,
+  eventLoopCheck,
+  queueCheck,
+  syncedCheck,
+} from '../kube/health.ts'
+import { createMetrics } from '../kube/metrics.ts'
+import { createQueue } from '../kube/queue.ts'
+import { systemRandom as random } from '../kube/random.ts'
+import { createRecorder } from '../kube/recorder.ts'
+import { createReflector } from '../kube/reflector.ts'
+import { type Pod, pods as podResource, resourceName } from '../kube/resources.ts'
+import { createStore } from '../kube/store.ts'
+import type { OperatorOptions } from './options.ts'
+
+const leaseName = 'understudy-operator'
+/** A live process answers within this; longer means that it hangs and is to be restarted. */
+const eventLoopLimitMs = 10_000
+/** Longer than any pass: wakeupTimeout is waited for outside of passes, requests have deadlines of their own. */
+const passLimitMs = 300_000
+const flushMs = 2_000
+
+/**
+ * Runs the operator until the signal fires. Caches are filled whether it leads or not, so that a standby can take over
+ * at once.
+ * @throws Error when the cluster cannot be reached as configured, or a port is taken.
+ */
+export async function runOperator(
+  options: OperatorOptions,
+  log: Logger,
+  version: string,
+  signal: AbortSignal,
+): Promise<void> {
+  const metrics = createMetrics()
+  const connection = await loadConnection({ kubeconfig: options.kubeconfig })
+  const shared = { connection, metrics: metrics.api, userAgent: `understudy-operator/${version}`, log }
+  const api = createApi({ ...shared, connections: options.connections })
+  const urgentApi = createApi({ ...shared, connections: 8 })
+  const electionApi = createApi({ ...shared, connections: 1 })
+  const settings = {
+    wakerImage: options.wakerImage,
+    wakeKey: await loadWakeKey(api, options.namespace, random, signal),
+  }
+
+  const sets = createStore<BackupPodSet>()
+  const pods = createStore<Pod>({ indexes: podIndexes })
+  const reflectors = {
+    sets: createReflector({
+      api,
+      resource: backupPodSets,
+      store: sets,
+      clock,
+      random,
+      log,
+      metrics: metrics.reflector,
+    }),
+    // Only pods that carry our label: the memory of the operator must not grow with the cluster.
+    pods: createReflector({
+      api,
+      resource: podResource,
+      query: { labelSelector: labels.set },
+      store: pods,
+      clock,
+      random,
+      log,
+      metrics: metrics.reflector,
+      transform: withoutBallast,
+    }),
+  }
+  const consistency = createConsistencyStore({
+    cache: cacheView({ [resourceName(backupPodSets)]: sets, [resourceName(podResource)]: pods }),
+    clock,
+    log,
+  })
+  const queue = createQueue({ clock, name: 'backuppodset', metrics: metrics.queue, random })
+  const recorder = createRecorder({
+    api,
+    component: 'understudy-operator',
+    instance: hostname(),
+    clock,
+    log,
+    metrics: metrics.recorder,
+  })
+  const controller = createSetController({
+    api,
+    urgentApi,
+    sets,
+    pods,
+    consistency,
+    queue,
+    recorder,
+    settings,
+    metrics: createSetMetrics(metrics.registry),
+    controllerMetrics: metrics.controller,
+    workers: options.workers,
+    clock,
+    random,
+    log,
+  })
+  const elector = createElector({
+    api: electionApi,
+    namespace: options.namespace,
+    name: leaseName,
+    identity: options.identity,
+    clock,
+    random,
+    log,
+    metrics: metrics.election,
+  })
+
+  using eventLoop = eventLoopCheck(eventLoopLimitMs)
+  const servers = await Promise.all([
+    createHealthServer({
+      port: options.healthPort,
+      live: { eventloop: eventLoop, queue: queueCheck(queue, passLimitMs) },
+      ready: { caches: syncedCheck(reflectors) },
+      clock,
+      log,
+    }),
+    createMetricsServer({ port: options.metricsPort, registry: metrics.registry, log }),
+  ])
+  // Caches outlive the work that reads them: passes may finish after the signal has fired.
+  const caches = new AbortController()
+  const mirroring = Promise.all(Object.values(reflectors).map(reflector => reflector.run(caches.signal)))
+  try {
+    const work = async (stop: AbortSignal, lost?: AbortSignal) => {
+      await Promise.all(Object.values(reflectors).map(reflector => reflector.synced(stop)))
+      log.info({ sets: sets.size, pods: pods.size }, 'leading')
+      await controller.run(stop, lost)
+    }
+    if (options.leaderElect) await elector.run({ onStarted: work, signal })
+    else await work(signal)
+  } catch (error) {
+    if (!signal.aborted) throw error
+  } finally {
+    await recorder.flush(AbortSignal.timeout(flushMs))
+    caches.abort()
+    await mirroring
+    await Promise.all([...servers, api, urgentApi, electionApi].map(part => part.close()))
+  }
+}
+
+/** Drops what no rule reads and what makes up most of a pod in memory. */
+function withoutBallast(pod: Pod): Pod {
+  const { managedFields: _, ...metadata } = pod.metadata
+  const { nodeName, initContainers } = pod.spec ?? { containers: [] }
+  const spec = {
+    containers: [],
+    ...(nodeName === undefined ? {} : { nodeName }),
+    ...(initContainers ? { initContainers: initContainers.map(({ name }) => ({ name })) } : {}),
+  }
+  return { ...pod, metadata, spec }
+}

@@ -1,0 +1,26 @@
+/** The operator's configuration: one type, each with a default, all of it in `--help`. */
+export interface OperatorOptions {
+  /** The operator's own namespace: its Lease and its Secret live there. */
+  readonly namespace: string
+  /** Image of the gate of cold backups. */
+  readonly wakerImage: string
+  /** This process among the replicas. */
+  readonly identity: string
+  readonly kubeconfig: string | undefined
+  /** Passes over different sets at the same time. */
+  readonly workers: number
+  /** Connections for bulk requests; urgent ones have others. */
+  readonly connections: number
+  readonly leaderElect: boolean
+  readonly healthPort: number
+  readonly metricsPort: number
+  readonly logLevel: 'debug' | 'info' | 'warn' | 'error'
+}
+
+export const defaults = {
+  workers: 8,
+  connections: 24,
+  healthPort: 8081,
+  metricsPort: 8080,
+  logLevel: 'info',
+} as const
