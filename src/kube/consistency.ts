@@ -7,9 +7,9 @@
  *
  * Deletions are told by their effect, since the answer to a DELETE need not carry a version: once the cache has come at
  * least to the version of the object that was deleted, and then shows under its name nothing, another uid, or the object
- * with a deletionTimestamp, the deletion has been seen. That covers both a graceful one (first MODIFIED with
- * the timestamp, DELETED when the kubelet is done) and an immediate one (DELETED), and a 404 because somebody else was
- * faster. It says that the object is going, not that it is gone.
+ * with a deletionTimestamp, the deletion has been seen. That covers a graceful one (MODIFIED with the timestamp,
+ * DELETED when kubelet or finalizers are done), an immediate one (DELETED; for a pod MODIFIED and DELETED at once), and
+ * a 404 because somebody else was faster. It says that the object is going, not that it is gone.
  */
 import type { Clock } from './clock.ts'
 import type { Log } from './log.ts'
