@@ -1,3 +1,5 @@
+import { createServer } from 'node:http'
+import { type AddressInfo, connect } from 'node:net'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { type Api, type ApiOptions, createApi } from './api.ts'
 import { createFakeClock } from './clock.ts'
@@ -119,6 +121,31 @@ describe('requests', () => {
     await Promise.all(Array.from({ length: 300 }, () => api.get(pods, web)))
     expect(server.accepted()).toBeLessThanOrEqual(17)
     expect(server.received).toHaveLength(500)
+  })
+
+  test('an HTTP proxy is gone through, for requests and watches', async () => {
+    const tunnels: string[] = []
+    const proxy = createServer().on('connect', (request, socket) => {
+      tunnels.push(request.url ?? '')
+      const [host, port] = (request.url ?? '').split(':')
+      const beyond = connect(Number(port), host, () => {
+        socket.write('HTTP/1.1 200 Connection Established\r\n\r\n')
+        socket.pipe(beyond).pipe(socket)
+      })
+      for (const end of [socket, beyond]) end.on('error', () => {})
+    })
+    await new Promise<void>(resolve => proxy.listen(0, '127.0.0.1', resolve))
+    cleanups.push(() => new Promise(resolve => proxy.close(() => resolve())))
+    const { server } = await setUp(
+      request => (request.url.searchParams.has('watch') ? request.response.end() : request.json(200, pod)),
+      { tls: true },
+    )
+    const proxyUrl = `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`
+    const api = createApi({ connection: { ...server.connection, proxyUrl } })
+    cleanups.push(() => api.close())
+    expect(await api.get(pods, web)).toEqual(pod)
+    expect(await collect(api.watch(pods, {}))).toEqual([])
+    expect(tunnels).toEqual([1, 2].map(() => new URL(server.connection.server).host))
   })
 
   test('a watch neither waits for requests nor makes them wait', async () => {
