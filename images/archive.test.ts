@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type ImageSource, packImage } from './archive.ts'
 import { textFile } from './entry.ts'
+import { run } from './run.ts'
 import { unpackImage } from './unpack.ts'
 
 let scratch = ''
@@ -90,6 +91,18 @@ describe('packImage', () => {
     expect((await lstat(join(root, 'data'))).mode & 0o777).toBe(0o700)
     expect((await lstat(join(root, 'long/'.repeat(40), 'name'))).size).toBe(1)
     expect((await lstat(packed.path)).size).toBe(packed.size)
+  })
+
+  test('what `docker load` reads names the same blobs', async () => {
+    const packed = await packImage(join(scratch, 'docker.tar'), await sample('six'), {
+      cacheDir: join(scratch, 'cache'),
+    })
+    const files = (await run('tar', ['-tf', packed.path])).trim().split('\n')
+    const json = await run('tar', ['-xOf', packed.path, 'manifest.json'])
+    const [image] = JSON.parse(json) as { Config: string; RepoTags: string[]; Layers: string[] }[]
+    expect(image?.RepoTags).toEqual(['docker.io/understudy/sample:1'])
+    expect(image?.Layers).toHaveLength(2)
+    expect(files).toEqual(expect.arrayContaining([image?.Config, ...(image?.Layers ?? [])]))
   })
 
   test('a source that cannot be read fails and leaves nothing behind', async () => {

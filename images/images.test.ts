@@ -1,10 +1,12 @@
 import { spawn } from 'node:child_process'
+import { createHash } from 'node:crypto'
 import { once } from 'node:events'
-import { mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { ensureImages, packImage } from './build.ts'
+import { ensureImages, imageNames, packImage, projectVersion } from './build.ts'
+import { cacheRoot } from './cache.ts'
 import { operatorFrom } from './recipes/operator.ts'
 import { run } from './run.ts'
 import { unpackImage } from './unpack.ts'
@@ -92,6 +94,17 @@ describe.skipIf(!root)('the images run (needs root: chroot and namespaces)', () 
     expect(JSON.parse(answer)).toEqual({ version: '9.9.9', writable: false, uid: 65532, args: ['operator'] })
   }, 600_000)
 
+  test('the operator in the image is this one', async () => {
+    const { operator } = await ensureImages(['operator'])
+    const rootfs = join(scratch, 'real-operator')
+    const { ref } = await unpackImage(operator.path, rootfs)
+    const version = (
+      await inside(rootfs, 'chroot --userspec=65532:65532 $ROOT /usr/bin/node /app/understudy.mjs version')
+    ).trim()
+    expect(version).toBe(await projectVersion())
+    expect(ref).toBe(`docker.io/understudy/operator:${version}`)
+  }, 600_000)
+
   test('pause ends on SIGTERM as PID 1, and reaps what is orphaned on it', async () => {
     const { pause } = await ensureImages(['pause'])
     const rootfs = join(scratch, 'pause')
@@ -120,3 +133,32 @@ test('images are cached: asking again builds nothing and gives the same archive'
   expect(second).toEqual(first)
   expect((await stat(first.pause.path)).size).toBe(first.pause.size)
 }, 300_000)
+
+test('our own images come out the same when everything but the Debian packages is made anew', async () => {
+  const names = imageNames.filter(name => name !== 'nginx' && name !== 'redis')
+  const known = await ensureImages(names)
+  const cacheDir = join(scratch, 'empty-cache')
+  await mkdir(cacheDir)
+  // Downloads are inputs; what is compiled, bundled, compressed and packed from them is what must not vary.
+  await symlink(join(cacheRoot(), 'debian'), join(cacheDir, 'debian'))
+  const again = await ensureImages(names, { cacheDir })
+  for (const name of names) {
+    expect(again[name].path).not.toBe(known[name].path)
+    expect(again[name].digest, name).toBe(known[name].digest)
+    expect(await fileDigest(again[name].path), name).toBe(await fileDigest(known[name].path))
+  }
+}, 600_000)
+
+test('the waker image holds one file of at most 100 KB', async () => {
+  const { waker } = await ensureImages(['waker'])
+  const rootfs = join(scratch, 'waker')
+  await unpackImage(waker.path, rootfs)
+  expect(await readdir(rootfs)).toEqual(['waker'])
+  expect((await stat(join(rootfs, 'waker'))).size).toBeLessThanOrEqual(100_000)
+}, 300_000)
+
+async function fileDigest(path: string): Promise<string> {
+  return createHash('sha256')
+    .update(await readFile(path))
+    .digest('hex')
+}
