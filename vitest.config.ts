@@ -6,7 +6,10 @@ export default defineConfig({
       {
         test: {
           name: 'unit',
-          include: ['{src,crds,playground,images,bench,init-waker,test/unit}/**/*.test.ts'],
+          include: [
+            '{src,crds,playground,images,bench,demo,init-waker}/**/*.test.ts',
+            'test/{unit,reporter,checklist}/**/*.test.ts',
+          ],
         },
       },
       {

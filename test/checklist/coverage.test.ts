@@ -1,0 +1,58 @@
+import { expect, test } from 'vitest'
+import type { ProjectName, TestResult, TestRun } from '../reporter/results.ts'
+import { coverageOf, idsIn } from './coverage.ts'
+import { type Feature, groups } from './features.ts'
+
+test.each([
+  ['F15 the first pass makes all three kinds', ['F15']],
+  ['scaling > F25 F26 up and down', ['F25', 'F26']],
+  ['F17, F18: cold backups first', ['F17', 'F18']],
+  ['F01-F03 one object', ['F01', 'F02', 'F03']],
+  ['F09 F09 twice', ['F09']],
+  ['UTF16, 0xF15, F1 and F15x name nothing', []],
+  ['no id', []],
+])('%s', (title, ids) => {
+  expect(idsIn(title)).toEqual(ids)
+})
+
+const run = (...tests: [ProjectName, string, TestResult['state']][]): TestRun => ({
+  startedAt: '2030-01-01T00:00:00Z',
+  projects: (['unit', 'apiserver', 'e2e'] as const).map(name => ({
+    name,
+    durationMs: 0,
+    tests: tests
+      .filter(([project]) => project === name)
+      .map(([, title, state]) => ({ file: 'a.test.ts', name: title, state, durationMs: 0 })),
+  })),
+})
+const features: Feature[] = [{ id: 'F01', title: 'anything', provenBy: 'apiserver' }]
+const verdict = (of: TestRun) => coverageOf(features, of)[0]?.verdict.type
+
+test('a feature is proven by a passed test of its kind or of a larger one', () => {
+  expect(verdict(run(['apiserver', 'F01 works', 'passed']))).toBe('proven')
+  expect(verdict(run(['e2e', 'F01 works', 'passed']))).toBe('proven')
+})
+
+test('a smaller test alone does not prove it', () => {
+  expect(verdict(run(['unit', 'F01 works', 'passed']))).toBe('missing')
+})
+
+test('no test names it', () => {
+  expect(verdict(run(['e2e', 'F02 works', 'passed']))).toBe('missing')
+})
+
+test('one failed test is enough, whatever else passed', () => {
+  expect(verdict(run(['e2e', 'F01 works', 'passed'], ['unit', 'F01 too', 'failed']))).toBe('failed')
+})
+
+test('skipped tests prove nothing', () => {
+  expect(verdict(run(['e2e', 'F01 works', 'skipped']))).toBe('skipped')
+})
+
+test('ids are unique, and the first group has F01 to F38', () => {
+  const ids = groups.flatMap(group => group.features.map(({ id }) => id))
+  expect(new Set(ids).size).toBe(ids.length)
+  expect(groups[0]?.features.map(({ id }) => id)).toEqual(
+    Array.from({ length: 38 }, (_, i) => `F${String(i + 1).padStart(2, '0')}`),
+  )
+})

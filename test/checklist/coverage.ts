@@ -1,0 +1,60 @@
+import type { ProjectName, TestResult, TestRun } from '../reporter/results.ts'
+import type { Feature } from './features.ts'
+
+export interface NamedTest extends TestResult {
+  readonly project: ProjectName
+}
+
+export type Verdict =
+  | { readonly type: 'proven' }
+  /** No test names it, or none of the kind that could prove it. */
+  | { readonly type: 'missing'; readonly why: string }
+  | { readonly type: 'failed' }
+  /** Its tests were skipped: nothing is known. */
+  | { readonly type: 'skipped' }
+
+export interface Coverage {
+  readonly feature: Feature
+  readonly tests: readonly NamedTest[]
+  readonly verdict: Verdict
+}
+
+/** The ids that a title names, in order and once each. `F15-F17` names all three. */
+export function idsIn(title: string): string[] {
+  const ids: string[] = []
+  for (const [, letters = '', from = '', upTo] of title.matchAll(
+    /(?<![A-Za-z0-9])([A-Z]{1,3})(\d{2,3})(?:\s*[-–]\s*\1(\d{2,3}))?(?![A-Za-z0-9])/g,
+  )) {
+    const last = Number(upTo ?? from)
+    for (let number = Number(from); number <= last; number += 1)
+      ids.push(`${letters}${String(number).padStart(from.length, '0')}`)
+  }
+  return [...new Set(ids)]
+}
+
+/** What the run says about each feature. */
+export function coverageOf(features: readonly Feature[], run: TestRun): Coverage[] {
+  const byId = new Map<string, NamedTest[]>()
+  for (const { name: project, tests } of run.projects)
+    for (const test of tests)
+      for (const id of idsIn(test.name)) {
+        const named = byId.get(id) ?? []
+        byId.set(id, named)
+        named.push({ ...test, project })
+      }
+  return features.map(feature => {
+    const tests = byId.get(feature.id) ?? []
+    return { feature, tests, verdict: verdictOn(feature, tests) }
+  })
+}
+
+function verdictOn({ provenBy }: Feature, tests: readonly NamedTest[]): Verdict {
+  if (tests.some(({ state }) => state === 'failed')) return { type: 'failed' }
+  if (tests.length === 0) return { type: 'missing', why: 'no test names it' }
+  // An end-to-end test proves everything that a smaller one could.
+  const proofs = tests.filter(({ project }) => reach(project) >= reach(provenBy))
+  if (proofs.length === 0) return { type: 'missing', why: `no test of project ${provenBy} names it` }
+  return proofs.some(({ state }) => state === 'passed') ? { type: 'proven' } : { type: 'skipped' }
+}
+
+const reach = (project: ProjectName): number => ({ unit: 0, apiserver: 1, e2e: 2 })[project]

@@ -1,0 +1,50 @@
+import type { SerializedError } from 'vitest'
+import type { Reporter, TestModule, Vitest } from 'vitest/node'
+import { problem, type TestResult } from './results.ts'
+
+export interface Collector extends Reporter {
+  /** Everything that has ended, and what ended badly outside of tests. */
+  results(): readonly TestResult[]
+}
+
+/** A vitest reporter that keeps results and prints nothing. */
+export function createCollector(onInit: (vitest: Vitest) => void): Collector {
+  let results: TestResult[] = []
+  return {
+    onInit,
+    onTestRunEnd(modules, unhandled) {
+      results = [...modules.flatMap(resultsOf), ...unhandled.map(unhandledError)]
+    },
+    results: () => results,
+  }
+}
+
+function resultsOf(module: TestModule): TestResult[] {
+  const file = module.relativeModuleId
+  const results = [...module.children.allTests()].map((test): TestResult => {
+    const result = test.result()
+    const durationMs = Math.round(test.diagnostic()?.duration ?? 0)
+    const base = { file, name: test.fullName, durationMs }
+    switch (result.state) {
+      case 'passed':
+        return { ...base, state: 'passed' }
+      case 'skipped':
+        return { ...base, state: 'skipped', reason: result.note }
+      case 'failed':
+        return { ...base, state: 'failed', reason: result.errors[0]?.message }
+      case 'pending':
+        return { ...base, state: 'failed', reason: 'did not end' }
+      default:
+        return result satisfies never
+    }
+  })
+  // A hook that fails leaves its tests skipped: without an entry of its own it would not be seen.
+  const suites = [...module.children.allSuites()].flatMap(suite =>
+    suite.errors().map(error => problem(file, `(hook) ${suite.fullName}`, error.message)),
+  )
+  const load = module.errors().map(error => problem(file, '(file)', error.message))
+  return [...results, ...suites, ...load]
+}
+
+const unhandledError = (error: SerializedError): TestResult =>
+  problem('', '(unhandled error)', String(error['message'] ?? error))

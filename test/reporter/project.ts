@@ -1,0 +1,127 @@
+/**
+ * Runs one vitest project in this process: `node test/reporter/project.ts JOB`, where JOB is a `Job` as JSON.
+ * SIGINT, SIGTERM and the death of the parent end the run in an orderly way: the project's teardown always runs.
+ */
+import { readdir, readFile } from 'node:fs/promises'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { createVitest, type Vitest } from 'vitest/node'
+import { type Collector, createCollector } from './collect.ts'
+import { type ProjectName, type ProjectResult, problem, type TestResult, writeJson } from './results.ts'
+
+export interface Job {
+  /** Directory of vitest.config.ts. */
+  readonly root: string
+  readonly project: ProjectName
+  readonly filters: readonly string[]
+  /** Only tests whose full name matches. */
+  readonly pattern: string | undefined
+  /** Nothing is run; the tests found in the files are listed as skipped for this reason. */
+  readonly skip: string | undefined
+  /** Where the ProjectResult goes. */
+  readonly output: string
+}
+
+/** How long a test that is under way may go on after an interrupt. */
+const patienceMs = 5_000
+
+async function main(job: Job): Promise<void> {
+  const started = performance.now()
+  let running: Vitest | undefined
+  let interrupted = false
+  const collector = createCollector(vitest => {
+    running = vitest
+  })
+  const interrupt = () => {
+    if (interrupted) return
+    interrupted = true
+    if (running !== undefined) void stop(running)
+  }
+  const vitest = await createVitest({
+    root: job.root,
+    project: [job.project],
+    watch: false,
+    // Tests on a cluster take long: each one is told as it ends.
+    reporters: [job.project === 'e2e' ? 'verbose' : 'default', collector],
+    ...(job.pattern !== undefined && { testNamePattern: job.pattern }),
+  })
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+    // Vitest's own listeners leave the process at once, without the teardown.
+    process.removeAllListeners(signal)
+    process.on(signal, interrupt)
+  }
+  process.on('disconnect', interrupt)
+
+  let tests: readonly TestResult[] = []
+  try {
+    tests = await testsOf(vitest, job, collector)
+  } catch (error) {
+    tests = [...collector.results(), problem('', '(project)', messageOf(error))]
+    vitest.logger.printError(error, { type: `the project ${job.project} did not start` })
+  }
+  // The exit code says from here on whether the teardown went well.
+  process.exitCode = 0
+  await vitest.close()
+  if (process.exitCode !== 0) tests = [...tests, problem('', '(teardown)', 'the teardown failed, see above')]
+  if (interrupted) tests = [...tests, problem('', '(run)', 'interrupted')]
+  const result: ProjectResult = {
+    name: job.project,
+    durationMs: Math.round(performance.now() - started),
+    tests,
+  }
+  await writeJson(job.output, result)
+  process.exitCode = tests.some(test => test.state === 'failed') ? 1 : 0
+  process.disconnect?.()
+}
+
+async function testsOf(vitest: Vitest, job: Job, collector: Collector): Promise<readonly TestResult[]> {
+  const files = await vitest.getRelevantTestSpecifications([...job.filters])
+  // Words that match files of one project only are no mistake in the others; the sum over all tells if none matched.
+  if (files.length === 0 && job.filters.length > 0) return []
+  if (job.skip !== undefined) return listed(vitest, job.filters, job.skip)
+  await vitest.start([...job.filters])
+  return collector.results()
+}
+
+async function listed(vitest: Vitest, filters: readonly string[], reason: string): Promise<TestResult[]> {
+  const { testModules } = await vitest.collect([...filters], { staticParse: true })
+  return testModules.flatMap(module =>
+    [...module.children.allTests()].map(test => ({
+      file: module.relativeModuleId,
+      name: test.fullName,
+      state: 'skipped' as const,
+      durationMs: 0,
+      reason,
+    })),
+  )
+}
+
+async function stop(vitest: Vitest): Promise<void> {
+  const cancelled = vitest.cancelCurrentRun('keyboard-input').catch(() => {
+    // The run itself throws the same to `main`.
+  })
+  const patience = new AbortController()
+  const ended = await Promise.race([
+    cancelled.then(() => true),
+    sleep(patienceMs, false, { signal: patience.signal }).catch(() => true),
+  ])
+  patience.abort()
+  // A test that does not end would keep its cluster up: its worker goes, the teardown still runs.
+  if (!ended) for (const pid of await workers()) process.kill(pid, 'SIGKILL')
+}
+
+/** Vitest's worker processes of this process. */
+async function workers(): Promise<number[]> {
+  const self = `/proc/${process.pid}/task`
+  const children = await Promise.all(
+    (await readdir(self)).map(thread => readFile(`${self}/${thread}/children`, 'utf8')),
+  )
+  const pids = children.join(' ').split(/\s+/).filter(Boolean).map(Number)
+  const lines = await Promise.all(pids.map(pid => readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')))
+  return pids.filter((_, i) => lines[i]?.includes('vitest/dist/workers'))
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}
+
+await main(JSON.parse(process.argv[2] ?? '') as Job)

@@ -1,0 +1,190 @@
+/** `npm test`: the vitest projects one after the other, one sum at the end. */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { parseArgs, styleText } from 'node:util'
+import { whyNotHere } from './reporter/eligible.ts'
+import type { Job } from './reporter/project.ts'
+import {
+  type ProjectName,
+  type ProjectResult,
+  problem,
+  projectNames,
+  resultsFile,
+  summaryLine,
+  totalsOf,
+  writeJson,
+} from './reporter/results.ts'
+
+const usage = `npm test -- [options] [words of file names]
+
+  --project NAME          unit, apiserver or e2e; may be given several times; default all
+  -t, --test PATTERN      only tests whose full name matches the regular expression
+  --use-current-cluster   end-to-end tests on the cluster of your kubeconfig instead of one of their own
+  -h, --help
+
+Results as JSON: out/test-results.json. What they cover: npm run checklist.`
+
+const root = new URL('..', import.meta.url).pathname
+
+interface Options {
+  readonly projects: readonly ProjectName[]
+  readonly filters: readonly string[]
+  readonly pattern: string | undefined
+  readonly usesCurrentCluster: boolean
+}
+
+function parse(args: readonly string[]): Options | 'help' {
+  const { values, positionals } = parseArgs({
+    args: [...args],
+    allowPositionals: true,
+    options: {
+      project: { type: 'string', multiple: true },
+      test: { type: 'string', short: 't' },
+      'use-current-cluster': { type: 'boolean', default: false },
+      help: { type: 'boolean', short: 'h', default: false },
+    },
+  })
+  if (values.help) return 'help'
+  const wanted = values.project ?? projectNames
+  const unknown = wanted.find(name => !projectNames.some(known => known === name))
+  if (unknown !== undefined)
+    throw new Error(`no project "${unknown}": there are ${projectNames.join(', ')}\n\n${usage}`)
+  return {
+    projects: projectNames.filter(name => wanted.includes(name)),
+    filters: positionals,
+    pattern: values.test,
+    usesCurrentCluster: values['use-current-cluster'],
+  }
+}
+
+async function main(options: Options): Promise<number> {
+  const startedAt = new Date().toISOString()
+  const scratch = await mkdtemp(join(tmpdir(), 'understudy-test-'))
+  const machine = {
+    platform: process.platform,
+    uid: process.geteuid?.() ?? -1,
+    env: process.env,
+    usesCurrentCluster: options.usesCurrentCluster,
+  }
+  let child: ChildProcess | undefined
+  let interrupts = 0
+  const interrupt = () => {
+    interrupts += 1
+    if (child?.pid === undefined) return
+    if (interrupts === 1) {
+      say('yellow', 'Ending: tests are stopped and what they started is taken down.')
+      child.kill('SIGINT')
+    } else if (interrupts === 3) {
+      say(
+        'red',
+        'Killed. A cluster may be left: npm run playground -- status --name e2e, npm run playground -- down --name e2e',
+      )
+      process.kill(-child.pid, 'SIGKILL')
+    } else say('yellow', 'Still taking down; Ctrl-C once more leaves everything as it is.')
+  }
+  process.on('SIGINT', interrupt)
+  process.on('SIGTERM', interrupt)
+
+  const projects: ProjectResult[] = []
+  try {
+    for (const project of options.projects) {
+      if (interrupts > 0) break
+      const skip = whyNotHere(project, machine)
+      const output = join(scratch, `${project}.json`)
+      const { filters, pattern, usesCurrentCluster } = options
+      const job: Job = { root, project, filters, pattern, skip, output }
+      say('bold', `\n${project}`)
+      const started = performance.now()
+      child = start(job, usesCurrentCluster)
+      const end = await ended(child)
+      const result = await readResult(output, project, end, performance.now() - started)
+      projects.push(result)
+      if (skip !== undefined) say('yellow', `${result.tests.length} tests skipped: ${skip}`)
+    }
+  } finally {
+    await rm(scratch, { recursive: true, force: true })
+  }
+  const isEmpty = projects.every(project => project.tests.length === 0)
+  if (isEmpty && interrupts === 0)
+    projects.push({
+      name: options.projects[0] ?? 'unit',
+      durationMs: 0,
+      tests: [
+        problem('', '(run)', `no test matches ${[...options.filters, options.pattern ?? ''].join(' ')}`),
+      ],
+    })
+  await writeJson(resultsFile, { startedAt, projects })
+  report(projects)
+  const totals = totalsOf(projects)
+  console.log(summaryLine(totals))
+  return totals.failed > 0 || interrupts > 0 ? 1 : 0
+}
+
+/** A process group of its own: Ctrl-C reaches this process alone, and the project ends in its own order. */
+function start(job: Job, usesCurrentCluster: boolean): ChildProcess {
+  const runner = new URL('reporter/project.ts', import.meta.url).pathname
+  return spawn(process.execPath, [runner, JSON.stringify(job)], {
+    detached: true,
+    stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+    env: {
+      ...process.env,
+      ...(usesCurrentCluster && { UNDERSTUDY_USE_CURRENT_CLUSTER: '1' }),
+    },
+  })
+}
+
+async function ended(child: ChildProcess): Promise<string> {
+  const end = await new Promise<string>((resolve, reject) => {
+    child.on('error', reject)
+    child.on('exit', (code, signal) => resolve(signal ?? `exit code ${code}`))
+  })
+  try {
+    // What a test started and forgot. The group is the project's own.
+    if (child.pid !== undefined) process.kill(-child.pid, 'SIGKILL')
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
+  }
+  return end
+}
+
+async function readResult(
+  path: string,
+  name: ProjectName,
+  end: string,
+  durationMs: number,
+): Promise<ProjectResult> {
+  try {
+    return JSON.parse(await readFile(path, 'utf8')) as ProjectResult
+  } catch (error) {
+    const why = `the project ended with ${end} and left no result: ${error instanceof Error ? error.message : error}`
+    return { name, durationMs: Math.round(durationMs), tests: [problem('', '(project)', why)] }
+  }
+}
+
+function report(projects: readonly ProjectResult[]): void {
+  console.log()
+  for (const project of projects) {
+    for (const { file, name, state, reason } of project.tests)
+      if (state === 'failed')
+        say('red', `FAILED ${project.name} ${file} ${name}\n  ${firstLine(reason ?? '')}`)
+    const seconds = (project.durationMs / 1000).toFixed(1)
+    console.log(`${project.name.padEnd(10)} ${summaryLine(totalsOf([project]))}  (${seconds} s)`)
+  }
+}
+
+const firstLine = (text: string): string => text.trim().split('\n')[0] ?? ''
+
+function say(style: 'bold' | 'red' | 'yellow', text: string): void {
+  console.log(styleText(style, text))
+}
+
+try {
+  const options = parse(process.argv.slice(2))
+  if (options === 'help') console.log(usage)
+  else process.exitCode = await main(options)
+} catch (error) {
+  console.error(error instanceof Error ? error.message : error)
+  process.exitCode = 2
+}
