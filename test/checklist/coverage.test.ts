@@ -3,16 +3,18 @@ import type { ProjectName, TestResult, TestRun } from '../reporter/results.ts'
 import { coverageOf, idsIn } from './coverage.ts'
 import { type Feature, groups } from './features.ts'
 
-test.each([
+// The titles of these tests name no id themselves: the checklist reads them too.
+const cases: readonly [title: string, ids: readonly string[]][] = [
   ['F15 the first pass makes all three kinds', ['F15']],
   ['scaling > F25 F26 up and down', ['F25', 'F26']],
   ['F17, F18: cold backups first', ['F17', 'F18']],
   ['F01-F03 one object', ['F01', 'F02', 'F03']],
   ['F09 F09 twice', ['F09']],
-  ['UTF16, 0xF15, F1 and F15x name nothing', []],
+  ['0xF15, F1 and F15x name nothing', []],
   ['no id', []],
-])('%s', (title, ids) => {
-  expect(idsIn(title)).toEqual(ids)
+]
+test('ids are read from titles', () => {
+  for (const [title, ids] of cases) expect(idsIn(title), title).toEqual(ids)
 })
 
 const run = (...tests: [ProjectName, string, TestResult['state']][]): TestRun => ({
@@ -49,7 +51,7 @@ test('skipped tests prove nothing', () => {
   expect(verdict(run(['e2e', 'F01 works', 'skipped']))).toBe('skipped')
 })
 
-test('ids are unique, and the first group has F01 to F38', () => {
+test('ids are unique, and the first group has all of the paper', () => {
   const ids = groups.flatMap(group => group.features.map(({ id }) => id))
   expect(new Set(ids).size).toBe(ids.length)
   expect(groups[0]?.features.map(({ id }) => id)).toEqual(
