@@ -1,8 +1,10 @@
 /* What the first process of a pid namespace owes to the others. */
 #include "pid1.h"
 
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,9 +15,15 @@ int signals_open(sigset_t *previous)
 	/* Not PID 1 (started by hand, or the pod shares one pid namespace): orphans come to us all the same. */
 	if (getpid() != 1)
 		prctl(PR_SET_CHILD_SUBREAPER, 1);
-	/* Faults of our own still kill: the kernel forces a blocked SIGSEGV. */
-	sigfillset(&all);
-	sigprocmask(SIG_SETMASK, &all, previous);
+	/*
+	 * The system call, not sigfillset() and sigprocmask(): those spare the signals that a C library uses for its
+	 * threads, of which there are none here; one of them is SIGRTMIN as other libraries count. Faults of our own
+	 * still kill: the kernel forces them.
+	 */
+	memset(&all, 0xff, sizeof all);
+	sigemptyset(previous);
+	if (syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, previous, _NSIG / 8) != 0)
+		return -1;
 	return signalfd(-1, &all, SFD_NONBLOCK | SFD_CLOEXEC);
 }
 

@@ -1,0 +1,95 @@
+import { spawnSync } from 'node:child_process'
+import {
+  copyFileSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { beforeAll, describe, expect, test, vi } from 'vitest'
+import { cacheRoot } from '../images/cache.ts'
+import { buildWaker } from './build.ts'
+import { startGate } from './testing/gate.ts'
+import { startHold } from './testing/hold.ts'
+import { connect } from './testing/peer.ts'
+import { memoryOf, type Started, statusField } from './testing/process.ts'
+
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 180_000 })
+
+const isRoot = process.getuid?.() === 0
+
+describe('what a gated or held pod costs', () => {
+  let waker: string
+  beforeAll(async () => {
+    waker = await buildWaker()
+  })
+
+  test('the file is at most 100 kB', () => {
+    expect(statSync(waker).size).toBeLessThanOrEqual(100_000)
+  })
+
+  test.skipIf(!isRoot)(
+    `it runs where there is nothing else${isRoot ? '' : ' (needs root for chroot)'}`,
+    () => {
+      const root = mkdtempSync(join(tmpdir(), 'root-'))
+      try {
+        copyFileSync(waker, join(root, 'waker'))
+        const { status, stdout } = spawnSync('chroot', [root, '/waker', 'version'], { encoding: 'utf8' })
+        expect([status, stdout]).toEqual([0, expect.stringMatching(/^waker /)])
+      } finally {
+        rmSync(root, { recursive: true })
+      }
+    },
+  )
+
+  test('a gate stays below 1 MB resident, also with all its places taken', async () => {
+    await using gate = await startGate(waker)
+    expect(memoryOf(gate.pid, 'Rss')).toBeLessThan(1_000_000)
+    const peers = await Promise.all(Array.from({ length: 128 }, () => connect(gate.port)))
+    await Promise.all(peers.map(peer => peer.send('understudy/1 wake ')))
+    await vi.waitFor(() => expect(connections(gate)).toBe(128))
+    expect(memoryOf(gate.pid, 'Rss')).toBeLessThan(1_000_000)
+    for (const peer of peers) peer.socket.destroy()
+  })
+
+  test('a hold stays below 1 MB resident', async () => {
+    await using hold = await startHold(waker, ['true'])
+    await hold.order('state')
+    expect(memoryOf(hold.pid, 'Rss')).toBeLessThan(1_000_000)
+  })
+
+  test('neither of them wakes up by itself', async () => {
+    await using gate = await startGate(waker)
+    await using hold = await startHold(waker, ['true'])
+    await hold.order('state')
+    // Settled: the last connection is closed, so no deadline is left to wait for.
+    await vi.waitFor(() => expect([connections(gate), connections(hold)]).toEqual([0, 0]))
+    const counted = () => [gate, hold].map(({ pid }) => statusField(pid, 'voluntary_ctxt_switches'))
+    const before = counted()
+    await new Promise(resolve => setTimeout(resolve, 2000))
+    expect(counted()).toEqual(before)
+  })
+
+  test('the same sources give the same bytes', async () => {
+    const cacheDir = mkdtempSync(join(tmpdir(), 'cache-'))
+    try {
+      mkdirSync(join(cacheDir, 'native'))
+      symlinkSync(join(cacheRoot(), 'debian'), join(cacheDir, 'debian'))
+      const again = await buildWaker({ cacheDir })
+      expect(again).not.toBe(waker)
+      expect(readFileSync(again).equals(readFileSync(waker))).toBe(true)
+    } finally {
+      rmSync(cacheDir, { recursive: true })
+    }
+  })
+})
+
+/** Open connections: 0 to 2 are the standard ones, 3 the signals, 4 the listener; far higher ones are inherited. */
+function connections({ pid }: Started): number {
+  return readdirSync(`/proc/${pid}/fd`).filter(name => Number(name) >= 5 && Number(name) < 5 + 128).length
+}

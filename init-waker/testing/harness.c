@@ -1,0 +1,289 @@
+/*
+ * Runs the pure parts of the waker under gcc's sanitizers.
+ *
+ *	harness sha256                       the hex digest of standard input
+ *	harness fuzz CORPUS INPUTS SEED      parse mutations of the corpus; same arguments, same inputs
+ *
+ * Every input is parsed from a heap block of exactly its size, so that the address sanitizer sees any byte read
+ * beyond it, and checked against what must hold for any input (see check_wake and check_order).
+ */
+#include <dirent.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "order_protocol.h"
+#include "sha256.h"
+#include "wake_protocol.h"
+
+enum { SEEDS_MAX = 64, INPUT_MAX = ORDER_REQUEST_MAX + 64 };
+
+struct input {
+	char *bytes;
+	size_t length;
+};
+
+static struct input corpus[SEEDS_MAX];
+static size_t corpus_size;
+static uint64_t state;
+static unsigned long wake_seen[3], order_seen[3];
+
+static uint64_t next_random(void)
+{
+	/* xorshift64*: short, and the same everywhere. */
+	state ^= state >> 12;
+	state ^= state << 25;
+	state ^= state >> 27;
+	return state * 0x2545f4914f6cdd1dULL;
+}
+
+static size_t below(size_t limit)
+{
+	return limit == 0 ? 0 : (size_t)(next_random() % limit);
+}
+
+static void __attribute__((noreturn)) violated(const char *what, const struct input *input)
+{
+	fprintf(stderr, "violated: %s; input of %zu bytes:\n", what, input->length);
+	fwrite(input->bytes, 1, input->length, stderr);
+	exit(1);
+}
+
+static struct input read_all(FILE *in)
+{
+	struct input input = { 0 };
+	size_t room = 0, n;
+
+	do {
+		room += 65536;
+		input.bytes = realloc(input.bytes, room);
+		if (!input.bytes)
+			exit(1);
+		n = fread(input.bytes + input.length, 1, room - input.length, in);
+		input.length += n;
+	} while (n > 0);
+	return input;
+}
+
+static int by_name(const struct dirent **a, const struct dirent **b)
+{
+	return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+static void load_corpus(const char *directory)
+{
+	struct dirent **names;
+	int count = scandir(directory, &names, NULL, by_name);
+
+	for (int i = 0; i < count; i++) {
+		char path[4096];
+		FILE *file;
+
+		snprintf(path, sizeof path, "%s/%s", directory, names[i]->d_name);
+		if (names[i]->d_name[0] != '.' && corpus_size < SEEDS_MAX && (file = fopen(path, "rb"))) {
+			corpus[corpus_size] = read_all(file);
+			corpus[corpus_size].length %= INPUT_MAX;
+			corpus_size++;
+			fclose(file);
+		}
+		free(names[i]);
+	}
+	if (count > 0)
+		free(names);
+	if (corpus_size == 0) {
+		fprintf(stderr, "no seeds in %s\n", directory);
+		exit(2);
+	}
+}
+
+static void mutate_once(struct input *input)
+{
+	static const char interesting[] = "\n \r\0/09afAFzg-+\x7f\x80\xff";
+	size_t at = below(input->length + 1), run;
+	const struct input *other;
+
+	switch (below(7)) {
+	case 0: /* a bit */
+		if (at < input->length)
+			input->bytes[at] = (char)(input->bytes[at] ^ (1 << below(8)));
+		break;
+	case 1: /* a byte that means something to some parser */
+		if (at < input->length)
+			input->bytes[at] = interesting[below(sizeof interesting - 1)];
+		break;
+	case 2: /* insert */
+		if (input->length < INPUT_MAX) {
+			memmove(input->bytes + at + 1, input->bytes + at, input->length - at);
+			input->bytes[at] = interesting[below(sizeof interesting - 1)];
+			input->length++;
+		}
+		break;
+	case 3: /* delete */
+		run = below(input->length - at + 1);
+		run = run > 8 ? 8 : run;
+		memmove(input->bytes + at, input->bytes + at + run, input->length - at - run);
+		input->length -= run;
+		break;
+	case 4: /* cut */
+		input->length = at;
+		break;
+	case 5: /* repeat */
+		run = below(input->length - at + 1);
+		if (input->length + run <= INPUT_MAX) {
+			memmove(input->bytes + at + run, input->bytes + at, input->length - at);
+			input->length += run;
+		}
+		break;
+	default: /* append another seed: coalesced requests */
+		other = &corpus[below(corpus_size)];
+		if (input->length + other->length <= INPUT_MAX) {
+			memcpy(input->bytes + input->length, other->bytes, other->length);
+			input->length += other->length;
+		}
+	}
+}
+
+static enum wake_parse parse_wake_exactly(const char *bytes, size_t length, struct wake_request *request)
+{
+	char *block = malloc(length ? length : 1);
+	enum wake_parse parsed;
+
+	if (length)
+		memcpy(block, bytes, length);
+	parsed = wake_parse(block, length, request);
+	free(block);
+	return parsed;
+}
+
+static void check_wake(const struct input *input)
+{
+	struct wake_request request, ignored;
+	enum wake_parse parsed = parse_wake_exactly(input->bytes, input->length, &request);
+	char line[WAKE_LINE_MAX + 1];
+	int length;
+
+	wake_seen[parsed]++;
+	if (parsed == WAKE_INCOMPLETE) {
+		if (input->length >= WAKE_LINE_MAX || (input->length && memchr(input->bytes, '\n', input->length)))
+			violated("incomplete only without a newline and below the bound", input);
+		return;
+	}
+	if (parsed != WAKE_REQUEST)
+		return;
+	length = snprintf(line, sizeof line, "understudy/1 wake %.64s %s\n", request.token, wake_kind_name(request.kind));
+	if ((size_t)length != input->length || memcmp(line, input->bytes, input->length) != 0)
+		violated("a request is exactly what its meaning is written as", input);
+	for (size_t cut = 0; cut < input->length; cut++)
+		if (parse_wake_exactly(input->bytes, cut, &ignored) != WAKE_INCOMPLETE)
+			violated("every beginning of a request is incomplete", input);
+}
+
+static enum order_parse parse_order_exactly(const char *bytes, size_t length, struct order *order)
+{
+	char *block = malloc(length ? length : 1);
+	enum order_parse parsed;
+	size_t counted = 0;
+
+	if (length)
+		memcpy(block, bytes, length);
+	parsed = order_parse(block, length, order);
+	/* What hold does with the strings: the last one must end inside the block. */
+	if (parsed == ORDER_COMPLETE && order->count > 0)
+		for (const char *at = order->arguments; counted < order->count; at += strlen(at) + 1)
+			counted++;
+	free(block);
+	return parsed;
+}
+
+static void check_order(const struct input *input)
+{
+	struct order order, ignored;
+	enum order_parse parsed = parse_order_exactly(input->bytes, input->length, &order);
+
+	order_seen[parsed]++;
+	if (parsed == ORDER_INCOMPLETE && input->length > ORDER_REQUEST_MAX)
+		violated("incomplete only within the bound", input);
+	if (parsed != ORDER_COMPLETE)
+		return;
+	if (order.count > ORDER_ARGUMENTS_MAX || order.number < 0 || order.number > ORDER_PID_MAX)
+		violated("numbers within their bounds", input);
+	for (size_t cut = 0; cut < input->length && cut < 256; cut++)
+		if (parse_order_exactly(input->bytes, cut, &ignored) != ORDER_INCOMPLETE)
+			violated("every beginning of an order is incomplete", input);
+}
+
+static void check_digest(const struct input *input)
+{
+	char *text = malloc(input->length + 1);
+	uint8_t digest[SHA256_SIZE];
+	char hex[2 * SHA256_SIZE + 1];
+
+	memcpy(text, input->bytes, input->length);
+	text[input->length] = '\0';
+	if (wake_parse_digest(text, digest)) {
+		for (int i = 0; i < SHA256_SIZE; i++)
+			snprintf(hex + 2 * i, 3, "%02x", digest[i]);
+		if (strcmp(hex, text) != 0)
+			violated("a digest is exactly what it is written as", input);
+	}
+	free(text);
+}
+
+static void check(const struct input *input)
+{
+	check_wake(input);
+	check_order(input);
+	check_digest(input);
+}
+
+static int fuzz(const char *directory, unsigned long inputs, uint64_t seed)
+{
+	static char bytes[INPUT_MAX];
+	struct input input = { .bytes = bytes };
+
+	state = seed * 2 + 1;
+	load_corpus(directory);
+	for (size_t i = 0; i < corpus_size; i++)
+		check(&corpus[i]);
+	for (unsigned long i = 0; i < inputs; i++) {
+		const struct input *from = &corpus[below(corpus_size)];
+
+		memcpy(bytes, from->bytes, from->length);
+		input.length = from->length;
+		for (size_t n = 1 + below(4); n > 0; n--)
+			mutate_once(&input);
+		check(&input);
+	}
+	printf("{\"inputs\":%lu,\"wake\":[%lu,%lu,%lu],\"order\":[%lu,%lu,%lu]}\n", inputs + corpus_size, wake_seen[0],
+	       wake_seen[1], wake_seen[2], order_seen[0], order_seen[1], order_seen[2]);
+	for (size_t i = 0; i < corpus_size; i++)
+		free(corpus[i].bytes);
+	return 0;
+}
+
+static int hash(void)
+{
+	struct input input = read_all(stdin);
+	uint8_t digest[SHA256_SIZE];
+	char *block = malloc(input.length ? input.length : 1);
+
+	memcpy(block, input.bytes, input.length);
+	sha256(block, input.length, digest);
+	free(block);
+	free(input.bytes);
+	for (int i = 0; i < SHA256_SIZE; i++)
+		printf("%02x", digest[i]);
+	putchar('\n');
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	if (argc == 2 && strcmp(argv[1], "sha256") == 0)
+		return hash();
+	if (argc == 5 && strcmp(argv[1], "fuzz") == 0)
+		return fuzz(argv[2], strtoul(argv[3], NULL, 10), strtoull(argv[4], NULL, 10));
+	fputs("usage: harness sha256 | harness fuzz CORPUS INPUTS SEED\n", stderr);
+	return 2;
+}

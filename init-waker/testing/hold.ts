@@ -1,0 +1,52 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, vi } from 'vitest'
+import { connect, exchange } from './peer.ts'
+import { type Started, type StartOptions, start, statusField } from './process.ts'
+
+export interface Hold extends Started {
+  readonly socket: string
+  /** Gives an order and resolves with the word and the number of the reply. */
+  order(text: string, payload?: string): Promise<string>
+}
+
+export interface HoldOptions extends StartOptions {
+  /** Where the orders come in; a new directory if not given. */
+  readonly directory?: string
+  /** Options in front of the command. */
+  readonly options?: readonly string[]
+}
+
+/** A `hold` that takes orders. */
+export async function startHold(
+  waker: string,
+  command: readonly string[],
+  options: HoldOptions = {},
+): Promise<Hold> {
+  const directory = options.directory ?? mkdtempSync(join(tmpdir(), 'hold-'))
+  const socket = join(directory, 'hold.sock')
+  const args = ['hold', '--dir', directory, ...(options.options ?? []), '--', ...command]
+  const started = await start(waker, args, options)
+  const order = async (text: string, payload = '') => {
+    const reply = await exchange({ path: socket }, `understudy/1 ${text}\n${payload}`)
+    expect(reply).toMatch(/^understudy\/1 [a-z]+ \d+ \d{19}\n$/)
+    return reply.split(' ').slice(1, 3).join(' ')
+  }
+  const hold: Hold = {
+    ...started,
+    socket,
+    order,
+    async [Symbol.asyncDispose]() {
+      await started[Symbol.asyncDispose]()
+      if (options.directory === undefined) rmSync(directory, { recursive: true, force: true })
+    },
+  }
+  await vi.waitFor(async () => (await connect({ path: socket })).socket.destroy(), 10_000)
+  return hold
+}
+
+/** Resolves when `hold` has taken over its signals; without orders there is nothing else to see of it. */
+export async function untilHolding(hold: Started): Promise<void> {
+  await vi.waitFor(() => expect(statusField(hold.pid, 'SigBlk')).toMatch(/^f{6}/), 10_000)
+}

@@ -1,0 +1,173 @@
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import { readdirSync, readFileSync } from 'node:fs'
+import { constants } from 'node:os'
+import { buildApp } from './build.ts'
+
+/** A process started for a test, and what it has written so far. */
+export interface Started {
+  /** Its process ID here; for one in a pid namespace of its own that is the ID of its PID 1 here. */
+  readonly pid: number
+  stdout(): string
+  stderr(): string
+  /** Exit code, or 128 + signal when a signal killed it. */
+  readonly exit: Promise<number>
+  /** Kills it, and with it its whole pid namespace if it has one. Resolves when it is gone. */
+  [Symbol.asyncDispose](): Promise<void>
+}
+
+export interface StartOptions {
+  /** Run as PID 1 of a pid namespace of its own. Needs root; see `cannotUnshare`. */
+  readonly pidNamespace?: boolean
+  /** A descriptor to write standard error to instead of collecting it. */
+  readonly stderr?: number
+}
+
+/** Why pid namespaces cannot be had here, or undefined if they can. */
+export const cannotUnshare: string | undefined =
+  process.getuid?.() !== 0
+    ? 'needs root for unshare --pid'
+    : spawnSync('unshare', ['--pid', '--fork', 'true']).status !== 0
+      ? 'needs unshare --pid, which fails here'
+      : undefined
+
+const sanitizers = { ASAN_OPTIONS: 'exitcode=99:detect_leaks=1', UBSAN_OPTIONS: 'print_stacktrace=1' }
+
+export async function start(
+  program: string,
+  args: readonly string[],
+  options: StartOptions = {},
+): Promise<Started> {
+  const [command, rest] = options.pidNamespace
+    ? [await buildApp(), ['namespace', program, ...args]]
+    : [program, args]
+  const child = spawn(command, rest, {
+    stdio: ['ignore', 'pipe', options.stderr ?? 'pipe'],
+    env: { ...process.env, ...sanitizers },
+  })
+  let out = ''
+  let errors = ''
+  child.stdout?.on('data', (chunk: Buffer) => {
+    out += chunk.toString()
+  })
+  child.stderr?.on('data', (chunk: Buffer) => {
+    errors += chunk.toString()
+  })
+  const exit = exitOf(child)
+  const outer = child.pid
+  if (outer === undefined) throw new Error(`${command} did not start`)
+  const pid = options.pidNamespace ? await firstChild(outer, exit) : outer
+  return {
+    pid,
+    stdout: () => out,
+    stderr: () => errors,
+    exit,
+    async [Symbol.asyncDispose]() {
+      // A PID 1 takes its namespace along. Without one, what it has started must go too: it holds our pipes.
+      const left = options.pidNamespace ? [] : childrenOf(outer)
+      if (child.exitCode === null && child.signalCode === null) [pid, ...left].forEach(killIfThere)
+      await exit
+    },
+  }
+}
+
+function killIfThere(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL')
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
+  }
+}
+
+function exitOf(child: ChildProcess): Promise<number> {
+  return new Promise((resolve, reject) => {
+    child.on('error', reject)
+    child.on('close', (code, signal) => {
+      resolve(signal === null ? (code ?? -1) : 128 + constants.signals[signal])
+    })
+  })
+}
+
+async function firstChild(parent: number, ended: Promise<number>): Promise<number> {
+  let over = false
+  void ended.then(() => {
+    over = true
+  })
+  while (!over) {
+    const [pid] = childrenOf(parent)
+    if (pid !== undefined) return pid
+    await new Promise(resolve => setTimeout(resolve, 2))
+  }
+  return parent
+}
+
+/** Children of a process, zombies included; empty when it is gone. */
+export function childrenOf(pid: number): readonly number[] {
+  return processes().flatMap(process => (process.parent === pid ? [process.pid] : []))
+}
+
+/** State letter of a process (R, S, T, Z, ...), or undefined when it is gone and reaped. */
+export function stateOf(pid: number): string | undefined {
+  return processes().find(process => process.pid === pid)?.state
+}
+
+function processes(): readonly { readonly pid: number; readonly state: string; readonly parent: number }[] {
+  return readdirSync('/proc').flatMap(name => {
+    const stat = /^\d+$/.test(name) ? readProc(`/proc/${name}/stat`) : undefined
+    // The name is in parentheses and may hold anything, spaces and parentheses too.
+    const fields = stat?.slice(stat.lastIndexOf(')') + 2).split(' ')
+    return fields?.[0] === undefined
+      ? []
+      : [{ pid: Number(name), state: fields[0], parent: Number(fields[1]) }]
+  })
+}
+
+/** One field of /proc/PID/status, e.g. `SigBlk`, or undefined when the process is gone. */
+export function statusField(pid: number, field: string): string | undefined {
+  return readProc(`/proc/${pid}/status`)?.match(new RegExp(`^${field}:\\s*(.*)$`, 'm'))?.[1]
+}
+
+/** One figure of /proc/PID/smaps_rollup in bytes, e.g. `Rss`. */
+export function memoryOf(pid: number, field: string): number {
+  const kilobytes = readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8').match(
+    new RegExp(`^${field}:\\s*(\\d+) kB$`, 'm'),
+  )?.[1]
+  if (kilobytes === undefined) throw new Error(`no ${field} of process ${pid}`)
+  return Number(kilobytes) * 1024
+}
+
+function readProc(path: string): string | undefined {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch (error) {
+    // ESRCH: the process ended between open and read.
+    if (['ENOENT', 'ESRCH'].includes((error as NodeJS.ErrnoException).code ?? '')) return undefined
+    throw error
+  }
+}
+
+/**
+ * Runs a program in the pid namespace of a process, as an agent on the node does. Resolves with its standard output
+ * when it has ended and written a line; an orphan that it leaves may keep the other end open.
+ */
+export function inNamespaceOf(pid: number, command: readonly string[]): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const child = spawn('nsenter', ['--target', String(pid), '--pid', '--', ...command], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    })
+    let out = ''
+    child.stdout.on('data', (chunk: Buffer) => {
+      out += chunk.toString()
+      if (child.exitCode !== null && out.endsWith('\n')) resolve(out)
+    })
+    child.on('exit', () => {
+      if (out.endsWith('\n')) resolve(out)
+    })
+    child.on('error', reject)
+    child.on('close', () => resolve(out))
+  })
+}
+
+/** Every signal that a process can take: all but SIGKILL and SIGSTOP. */
+export const catchableSignals: readonly number[] = Array.from({ length: 64 }, (_, index) => index + 1).filter(
+  number => number !== 9 && number !== 19,
+)

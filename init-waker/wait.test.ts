@@ -1,0 +1,291 @@
+import { createServer } from 'node:net'
+import { beforeAll, describe, expect, test, vi } from 'vitest'
+import { buildWaker } from './build.ts'
+import { buildSanitized } from './testing/build.ts'
+import { digest, type Gate, otherToken, startGate, token, wakeAs } from './testing/gate.ts'
+import { connect, exchange } from './testing/peer.ts'
+import { fillPipe } from './testing/pipe.ts'
+import { start } from './testing/process.ts'
+
+vi.setConfig({ testTimeout: 30_000, hookTimeout: 180_000 })
+
+const replyOf = (word: string) => new RegExp(`^understudy/1 ${word} \\d{19}\\n$`)
+
+describe.each([
+  ['release build', () => buildWaker()],
+  ['sanitized build', () => buildSanitized('waker')],
+])('wake protocol, %s', (_, build) => {
+  let waker: string
+  beforeAll(async () => {
+    waker = await build()
+  })
+
+  /** Shows that the gate is alive and shut, and then that it still opens. */
+  async function stillOpens(gate: Gate): Promise<void> {
+    expect(await exchange(gate.port, wakeAs('primary', otherToken))).toMatch(replyOf('denied'))
+    expect(await exchange(gate.port, wakeAs('primary'))).toMatch(replyOf('woken'))
+    expect(await gate.exit).toBe(0)
+  }
+
+  test.each(['primary', 'hotbackup'])('the token wakes as %s, once, and the gate exits 0', async kind => {
+    await using gate = await startGate(waker)
+    const before = BigInt(Date.now()) * 1_000_000n
+    const reply = await exchange(gate.port, wakeAs(kind))
+    const after = BigInt(Date.now() + 1) * 1_000_000n
+    expect(reply).toMatch(replyOf('woken'))
+    const at = BigInt(reply.trim().split(' ')[2] ?? '')
+    expect(at >= before && at <= after).toBe(true)
+    expect(await gate.exit).toBe(0)
+    expect(gate.log().at(-1)).toMatchObject({ level: 'info', msg: 'woken', kind, at: String(at), refused: 0 })
+    await expect(exchange(gate.port, wakeAs(kind))).rejects.toMatchObject({ code: 'ECONNREFUSED' })
+  })
+
+  test('whatever is not the request is answered and leaves the gate shut', async () => {
+    await using gate = await startGate(waker)
+    const request = wakeAs('primary')
+    const table: readonly (readonly [string, string | Uint8Array, string])[] = [
+      ['another token', wakeAs('primary', otherToken), 'denied'],
+      ['the digest instead of the token', wakeAs('primary', digest), 'denied'],
+      ['the token, last digit changed', wakeAs('primary', `${token.slice(0, 63)}e`), 'denied'],
+      ['an empty line', '\n', 'malformed'],
+      ['upper-case token', wakeAs('primary', token.toUpperCase()), 'malformed'],
+      ['token of 63 digits', wakeAs('primary', token.slice(1)), 'malformed'],
+      ['token of 65 digits', wakeAs('primary', `${token}0`), 'malformed'],
+      ['token not hexadecimal', wakeAs('primary', `g${token.slice(1)}`), 'malformed'],
+      ['unknown kind', wakeAs('coldbackup'), 'malformed'],
+      ['kind in upper case', wakeAs('PRIMARY'), 'malformed'],
+      ['beginning of a kind', wakeAs('prim'), 'malformed'],
+      ['kind with something behind', wakeAs('primary2'), 'malformed'],
+      ['no kind', `understudy/1 wake ${token}\n`, 'malformed'],
+      ['two spaces', `understudy/1  wake ${token} primary\n`, 'malformed'],
+      ['space at the end', `understudy/1 wake ${token} primary \n`, 'malformed'],
+      ['carriage return', `understudy/1 wake ${token} primary\r\n`, 'malformed'],
+      ['another version', `understudy/2 wake ${token} primary\n`, 'malformed'],
+      ['another verb', `understudy/1 kill ${token} primary\n`, 'malformed'],
+      ['a NUL inside', `understudy/1 wake ${token} prim\0ry\n`, 'malformed'],
+      ['a NUL in front', `\0${request}`, 'malformed'],
+      ['bytes that are not text', Uint8Array.from([0xff, 0xfe, 0x00, 0x80, 0x0a]), 'malformed'],
+      ['two requests at once', request + request, 'malformed'],
+      ['one byte behind the request', `${request}x`, 'malformed'],
+      ['127 bytes and a newline', `${'a'.repeat(127)}\n`, 'malformed'],
+      ['128 bytes without a newline', 'a'.repeat(128), 'malformed'],
+      ['the request behind 128 bytes', `${'a'.repeat(128)}\n${request}`, 'malformed'],
+      ['an HTTP request', 'GET / HTTP/1.1\r\nHost: gate\r\n\r\n', 'malformed'],
+      ['ten thousand bytes', 'a'.repeat(10_000), 'malformed'],
+    ]
+    for (const [name, bytes, word] of table) {
+      expect(await exchange(gate.port, bytes), name).toMatch(replyOf(word))
+    }
+    await stillOpens(gate)
+    expect(gate.log().at(-1)).toMatchObject({ msg: 'woken', refused: table.length + 1 })
+  })
+
+  test('a request in single bytes is the same request', async () => {
+    await using gate = await startGate(waker)
+    const peer = await connect(gate.port)
+    for (const byte of wakeAs('hotbackup')) await peer.send(byte)
+    expect(await peer.reply).toMatch(replyOf('woken'))
+    expect(await gate.exit).toBe(0)
+  })
+
+  test('half a request and then the end is malformed', async () => {
+    await using gate = await startGate(waker)
+    const peer = await connect(gate.port)
+    peer.socket.end(wakeAs('primary').slice(0, -1))
+    expect(await peer.reply).toMatch(replyOf('malformed'))
+    await stillOpens(gate)
+  })
+
+  test('a request followed by the end of the connection counts', async () => {
+    await using gate = await startGate(waker)
+    const peer = await connect(gate.port)
+    peer.socket.end(wakeAs('primary'))
+    expect(await peer.reply).toMatch(replyOf('woken'))
+    expect(await gate.exit).toBe(0)
+  })
+
+  test('connecting and closing without a word is no refusal', async () => {
+    await using gate = await startGate(waker)
+    const peer = await connect(gate.port)
+    peer.socket.end()
+    expect(await peer.reply).toBe('')
+    expect(await exchange(gate.port, wakeAs('primary'))).toMatch(replyOf('woken'))
+    await gate.exit
+    expect(gate.log().at(-1)).toMatchObject({ msg: 'woken', refused: 0 })
+  })
+
+  test('a peer that resets the connection takes nothing along', async () => {
+    await using gate = await startGate(waker)
+    for (const bytes of ['', 'understudy/1 wa', wakeAs('primary', otherToken)]) {
+      const peer = await connect(gate.port)
+      await peer.send(bytes)
+      peer.socket.resetAndDestroy()
+      await peer.reply
+    }
+    await stillOpens(gate)
+  })
+
+  test('a peer that never stops sending is cut off', async () => {
+    await using gate = await startGate(waker)
+    const peer = await connect(gate.port)
+    peer.socket.write('a'.repeat(10_000_000))
+    await peer.reply
+    await stillOpens(gate)
+  })
+
+  test('who is connected when the gate opens is told when it did', async () => {
+    await using gate = await startGate(waker)
+    const silent = await Promise.all(Array.from({ length: 20 }, () => connect(gate.port)))
+    await silent[3]?.send('understudy/1 wake 01')
+    const woken = await exchange(gate.port, wakeAs('primary'))
+    expect(woken).toMatch(replyOf('woken'))
+    for (const peer of silent) expect(await peer.reply).toBe(woken.replace('woken', 'already'))
+    expect(await gate.exit).toBe(0)
+  })
+
+  test('of 100 that know the token at the same time one wakes, the others are told so', async () => {
+    await using gate = await startGate(waker)
+    const peers = await Promise.all(Array.from({ length: 100 }, () => connect(gate.port)))
+    await Promise.all(peers.map(peer => peer.send(wakeAs('primary'))))
+    const replies = await Promise.all(peers.map(peer => peer.reply))
+    const woken = replies.filter(reply => replyOf('woken').test(reply))
+    expect(woken).toHaveLength(1)
+    expect(replies.filter(reply => reply === woken[0]?.replace('woken', 'already'))).toHaveLength(99)
+    expect(await gate.exit).toBe(0)
+  })
+
+  test('100 wrong tokens at the same time are all denied', async () => {
+    await using gate = await startGate(waker)
+    const peers = await Promise.all(Array.from({ length: 100 }, () => connect(gate.port)))
+    await Promise.all(peers.map(peer => peer.send(wakeAs('primary', otherToken))))
+    for (const peer of peers) expect(await peer.reply).toMatch(replyOf('denied'))
+    await stillOpens(gate)
+  })
+
+  test('400 silent peers keep nobody out', async () => {
+    await using gate = await startGate(waker)
+    const silent = await Promise.all(Array.from({ length: 400 }, () => connect(gate.port)))
+    for (const peer of silent) peer.socket.write('understudy/1 wake ')
+    await stillOpens(gate)
+    const replies = await Promise.all(silent.map(peer => peer.reply))
+    for (const reply of replies) expect(reply).toMatch(replyOf('(malformed|already)'))
+  })
+
+  test('a peer that sends byte after byte has one deadline for all of them', async () => {
+    await using gate = await startGate(waker)
+    const silent = await connect(gate.port)
+    const slow = await connect(gate.port)
+    const drip = setInterval(() => slow.socket.write('u'), 200)
+    expect(await slow.reply).toMatch(replyOf('malformed'))
+    expect(await silent.reply).toMatch(replyOf('malformed'))
+    clearInterval(drip)
+    await stillOpens(gate)
+  })
+
+  test('refusals are counted and told of at most once a second', async () => {
+    await using gate = await startGate(waker)
+    for (let i = 0; i < 50; i++) {
+      await exchange(gate.port, i % 5 === 0 ? 'nonsense\n' : wakeAs('primary', otherToken))
+    }
+    const lines = await vi.waitFor(() => {
+      const told = gate.log().filter(({ msg }) => msg === 'refused')
+      expect(told.at(-1)).toMatchObject({ total: 50, peer: '127.0.0.1' })
+      return told
+    }, 10_000)
+    const sum = (name: string) => lines.reduce((total, line) => total + Number(line[name]), 0)
+    expect([sum('denied'), sum('malformed')]).toEqual([40, 10])
+    const times = lines.map(line => Number(line['time']))
+    for (const [i, time] of times.entries()) {
+      if (i > 0) expect(time - Number(times[i - 1])).toBeGreaterThanOrEqual(990)
+    }
+  })
+
+  test('a log that nobody reads does not hold up the gate', async () => {
+    const port = await freePort()
+    using pipe = fillPipe()
+    await using gate = await start(waker, ['wait', '--port', String(port), '--token-sha256', digest], {
+      stderr: pipe.writeEnd,
+    })
+    expect(await vi.waitFor(() => exchange(port, wakeAs('primary', otherToken)), 5000)).toMatch(
+      replyOf('denied'),
+    )
+    expect(await exchange(port, wakeAs('primary'))).toMatch(replyOf('woken'))
+    expect(await gate.exit).toBe(0)
+  })
+
+  test('IPv4 and IPv6 peers reach the same gate', async ({ skip }) => {
+    await using gate = await startGate(waker)
+    const v6 = await connect({ host: '::1', port: gate.port }).catch((error: NodeJS.ErrnoException) => error)
+    if (v6 instanceof Error) {
+      skip(`no IPv6 on this machine: ${v6.message}`)
+      return
+    }
+    await v6.send(wakeAs('primary', otherToken))
+    expect(await v6.reply).toMatch(replyOf('denied'))
+    await stillOpens(gate)
+  })
+
+  test('--bind listens on that address only', async () => {
+    await using gate = await startGate(waker, ['--bind', '127.0.0.2'])
+    await expect(connect(gate.port)).rejects.toMatchObject({ code: 'ECONNREFUSED' })
+    expect(await exchange({ host: '127.0.0.2', port: gate.port }, wakeAs('primary'))).toMatch(
+      replyOf('woken'),
+    )
+  })
+
+  test('--quiet writes nothing', async () => {
+    const port = await freePort()
+    await using gate = await start(waker, [
+      ...['wait', '--quiet', '--port', String(port), '--token-sha256', digest],
+    ])
+    expect(await vi.waitFor(() => exchange(port, wakeAs('primary', otherToken)), 5000)).toMatch(
+      replyOf('denied'),
+    )
+    expect(await exchange(port, wakeAs('primary'))).toMatch(replyOf('woken'))
+    expect(await gate.exit).toBe(0)
+    expect(gate.stderr() + gate.stdout()).toBe('')
+  })
+
+  test('a port that is taken ends it with the reason', async () => {
+    await using gate = await startGate(waker)
+    await using second = await start(waker, ['wait', '--port', String(gate.port), '--token-sha256', digest])
+    expect(await second.exit).toBe(1)
+    expect(JSON.parse(second.stderr())).toMatchObject({ level: 'error', msg: 'cannot listen' })
+  })
+
+  test.each([
+    [[]],
+    [['--port', '20000']],
+    [['--token-sha256', digest]],
+    [['--port', '65536', '--token-sha256', digest]],
+    [['--port', '-1', '--token-sha256', digest]],
+    [['--port', '020', '--token-sha256', digest]],
+    [['--port', '', '--token-sha256', digest]],
+    [['--port', '1', '--token-sha256', digest.toUpperCase()]],
+    [['--port', '1', '--token-sha256', digest.slice(1)]],
+    [['--port', '1', '--token-sha256', `${digest}0`]],
+    [['--port', '1', '--token-sha256', digest, 'more']],
+    [['--port', '1', '--token-sha256', digest, '--nonsense']],
+  ])('usage error: wait %j', async args => {
+    await using waiting = await start(waker, ['wait', ...args])
+    expect(await waiting.exit).toBe(2)
+    expect(waiting.stderr()).toContain('usage: waker wait')
+  })
+
+  test('an address that is none is told of', async () => {
+    await using waiting = await start(waker, [
+      ...['wait', '--port', '0', '--token-sha256', digest, '--bind', 'localhost'],
+    ])
+    expect(await waiting.exit).toBe(1)
+    expect(waiting.stderr()).toContain('Invalid argument')
+  })
+})
+
+function freePort(): Promise<number> {
+  return new Promise(resolve => {
+    const server = createServer().listen(0, '127.0.0.1', () => {
+      const { port } = server.address() as { port: number }
+      server.close(() => resolve(port))
+    })
+  })
+}
