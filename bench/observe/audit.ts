@@ -1,0 +1,80 @@
+import { open, stat } from 'node:fs/promises'
+
+/** A request that the API server has answered, as its audit log has it. */
+export interface AuditEvent {
+  /** Unix ms, with µs in its fraction. */
+  readonly received: number
+  /** When the answer was complete. */
+  readonly answered: number
+  readonly user: string
+  readonly verb: string
+  /** `resource` or `resource/subresource`. */
+  readonly resource: string
+  readonly namespace: string | undefined
+  readonly name: string | undefined
+  readonly code: number
+}
+
+/** A line of the audit log (`audit.k8s.io/v1`, stage ResponseComplete), or undefined for another stage. */
+export function parseAuditLine(line: string): AuditEvent | undefined {
+  const event = JSON.parse(line) as {
+    stage: string
+    verb: string
+    user?: { username?: string }
+    objectRef?: { resource?: string; subresource?: string; namespace?: string; name?: string }
+    responseStatus?: { code?: number }
+    requestReceivedTimestamp: string
+    stageTimestamp: string
+  }
+  if (event.stage !== 'ResponseComplete') return undefined
+  const { resource = '', subresource, namespace, name } = event.objectRef ?? {}
+  return {
+    received: unixMs(event.requestReceivedTimestamp),
+    answered: unixMs(event.stageTimestamp),
+    user: event.user?.username ?? '',
+    verb: event.verb,
+    resource: subresource === undefined ? resource : `${resource}/${subresource}`,
+    namespace,
+    name,
+    code: event.responseStatus?.code ?? 0,
+  }
+}
+
+/** RFC 3339 with up to nine digits of a second; `Date.parse` would drop the µs. */
+export function unixMs(time: string): number {
+  const match = /^(.+?)(\.\d+)?Z$/.exec(time)
+  const whole = Date.parse(`${match?.[1]}Z`)
+  if (match === null || Number.isNaN(whole)) throw new Error(`not a time: ${time}`)
+  return whole + Number(`0${match[2] ?? '.0'}`) * 1000
+}
+
+export interface AuditLog {
+  /** Forgets what has been written so far. */
+  skip(): Promise<void>
+  /** What has been written since the last `skip`. The server writes a line when it has answered. */
+  read(): Promise<AuditEvent[]>
+}
+
+/** Follows an audit log on this machine. Rotation is not followed: the playground's log is one file. */
+export function openAuditLog(path: string): AuditLog {
+  let offset = 0
+  return {
+    async skip() {
+      offset = (await stat(path)).size
+    },
+    async read() {
+      const file = await open(path)
+      try {
+        const { size } = await file.stat()
+        if (size < offset) throw new Error(`${path} was rotated during a trial`)
+        const bytes = Buffer.alloc(size - offset)
+        await file.read(bytes, 0, bytes.length, offset)
+        const text = bytes.toString()
+        const complete = text.slice(0, text.lastIndexOf('\n') + 1)
+        return complete.split('\n').flatMap(line => (line === '' ? [] : (parseAuditLine(line) ?? [])))
+      } finally {
+        await file.close()
+      }
+    },
+  }
+}

@@ -1,0 +1,42 @@
+import { describe, expect, it } from 'vitest'
+import { actingPasses, passesOver, readLog } from './operator-log.ts'
+
+const set = { namespace: 'bench', name: 'web' }
+const log = [
+  '{"level":20,"time":1000,"namespace":"bench","name":"web","reconcileID":"a","generation":1,"msg":"reconciling"}',
+  '{"level":30,"time":1010,"namespace":"bench","name":"web","reconcileID":"a","actions":{"create":2},"msg":"acted"}',
+  '{"level":20,"time":1020,"namespace":"bench","name":"other","reconcileID":"b","msg":"reconciling"}',
+  'Error: not a line of the log',
+  '{"level":20,"time":1030,"namespace":"bench","name":"web","reconcileID":"c","msg":"reconciling"}',
+  '{"level":20,"time":1040,"namespace":"bench"',
+].join('\n')
+
+describe('the operator log', () => {
+  it('tells when passes over one set began and which of them acted', () => {
+    expect(passesOver(log, set)).toEqual([
+      { at: 1000, reconcileId: 'a' },
+      { at: 1030, reconcileId: 'c' },
+    ])
+    expect(actingPasses(log, set)).toEqual(['a'])
+  })
+
+  it('asks the API for whole seconds, rounded down', async () => {
+    const asked: unknown[] = []
+    const api = {
+      request: async (method: string, path: string, options: unknown) => {
+        asked.push([method, path, options])
+        return { status: 200, body: 'x\n' }
+      },
+    }
+    expect(
+      await readLog(api as never, { namespace: 'n', name: 'p', container: 'c' }, 1_700_000_000_987),
+    ).toBe('x\n')
+    expect(asked).toEqual([
+      [
+        'GET',
+        '/api/v1/namespaces/n/pods/p/log',
+        { query: { sinceTime: '2023-11-14T22:13:20.000Z', container: 'c' } },
+      ],
+    ])
+  })
+})

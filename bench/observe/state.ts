@@ -1,0 +1,61 @@
+import { labels, type PodKind } from '../../src/api/labels.ts'
+import { gateContainerName } from '../../src/backuppodset/pod/gate-container.ts'
+import type { Pod } from '../../src/kube/resources.ts'
+
+export interface Counts {
+  readonly primary: number
+  readonly hotbackup: number
+  readonly coldbackup: number
+}
+
+export const isReady = (pod: Pod): boolean =>
+  pod.status?.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True') ?? false
+
+export const isLeaving = (pod: Pod): boolean => pod.metadata.deletionTimestamp !== undefined
+
+export const kindOf = (pod: Pod): string | undefined => pod.metadata.labels?.[labels.type]
+
+export const isGateRunning = (pod: Pod): boolean =>
+  pod.status?.initContainerStatuses?.some(
+    ({ name, state }) => name === gateContainerName && state?.running !== undefined,
+  ) ?? false
+
+export const gateEnded = (pod: Pod): boolean =>
+  pod.status?.initContainerStatuses?.some(
+    ({ name, state }) => name === gateContainerName && state?.terminated !== undefined,
+  ) ?? false
+
+/**
+ * Whether a set's pods are as wanted: the three numbers are exact, primaries and hot backups Ready, cold backups at
+ * their gate (`Init:0/1`). Pods that are being deleted do not count.
+ */
+export function isInPlace(pods: Iterable<Pod>, wanted: Counts): boolean {
+  const found: Record<PodKind, number> = { primary: 0, hotbackup: 0, coldbackup: 0 }
+  for (const pod of pods) {
+    if (isLeaving(pod)) continue
+    const kind = kindOf(pod)
+    switch (kind) {
+      case 'primary':
+      case 'hotbackup':
+        if (!isReady(pod)) return false
+        break
+      case 'coldbackup':
+        if (!isGateRunning(pod)) return false
+        break
+      default:
+        return false
+    }
+    found[kind] += 1
+  }
+  return (
+    found.primary === wanted.primary &&
+    found.hotbackup === wanted.hotbackup &&
+    found.coldbackup === wanted.coldbackup
+  )
+}
+
+/** Whether exactly `count` pods are there, all Ready, those being deleted not counted. */
+export function allReady(pods: Iterable<Pod>, count: number): boolean {
+  const live = [...pods].filter(pod => !isLeaving(pod))
+  return live.length === count && live.every(isReady)
+}

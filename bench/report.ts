@@ -1,0 +1,120 @@
+import { type Summary, summarise } from './statistics.ts'
+
+/** `s` and `bytes` are shown in whatever is easy to read; in JSON they stay seconds and bytes. */
+export type Unit = 's' | 'bytes' | 'writes' | 'passes' | 'pods/s' | 'changes' | 'requests'
+
+export interface Case extends Summary {
+  readonly case: string
+  readonly unit: Unit
+  /** Medians of what the case is held against. Smaller is better unless the unit is a rate. */
+  readonly baselines: Readonly<Record<string, number>>
+}
+
+export interface Report {
+  readonly name: string
+  readonly cases: readonly Case[]
+}
+
+export interface Sampler {
+  /** Notes one measurement. @throws RangeError when it is not a finite number. */
+  add(name: string, unit: Unit, value: number): void
+  /** All values noted for a case. */
+  values(name: string): readonly number[]
+}
+
+export interface Samples extends Sampler {
+  /**
+   * The cases in the order in which they were first noted.
+   * @param baselines by case: fixed figures, or the name of a case of the same run whose median is the baseline
+   */
+  report(name: string, baselines?: Baselines): Report
+}
+
+export type Baselines = Readonly<Record<string, Readonly<Record<string, number | { readonly case: string }>>>>
+
+export function createSamples(): Samples {
+  const noted = new Map<string, { unit: Unit; values: number[] }>()
+  return {
+    add(name, unit, value) {
+      if (!Number.isFinite(value)) throw new RangeError(`${name}: not a measured value: ${value}`)
+      const entry = noted.get(name) ?? { unit, values: [] }
+      if (entry.unit !== unit) throw new Error(`${name} was measured in ${entry.unit}, not ${unit}`)
+      entry.values.push(value)
+      noted.set(name, entry)
+    },
+    values: name => noted.get(name)?.values ?? [],
+    report(name, baselines = {}) {
+      const summaries = new Map([...noted].map(([key, { values }]) => [key, summarise(values)]))
+      const unknown = Object.keys(baselines).filter(key => !noted.has(key))
+      if (unknown.length > 0) throw new Error(`never measured: ${unknown.join(', ')}`)
+      return {
+        name,
+        cases: [...noted].map(([key, { unit, values }]) => ({
+          case: key,
+          ...summarise(values),
+          unit,
+          baselines: Object.fromEntries(
+            Object.entries(baselines[key] ?? {}).map(([label, baseline]) => {
+              if (typeof baseline === 'number') return [label, baseline]
+              const measured = summaries.get(baseline.case)
+              if (measured === undefined) throw new Error(`never measured: ${baseline.case}`)
+              return [label, measured.median]
+            }),
+          ),
+        })),
+      }
+    },
+  }
+}
+
+/** A text table, a line a case; further baselines of a case follow on lines of their own. */
+export function renderReport(report: Report): string {
+  const header = ['case', 'n', 'median', 'p95', 'p99', 'max', 'unit', 'baseline', '', 'ratio']
+  const rows = report.cases.flatMap(rowsOf)
+  const widths = header.map((title, column) =>
+    Math.max(title.length, ...rows.map(row => (row[column] ?? '').length)),
+  )
+  const line = (row: readonly string[]) =>
+    row
+      .map((cell, column) => {
+        const width = widths[column] ?? 0
+        return leftAligned.has(column) ? cell.padEnd(width) : cell.padStart(width)
+      })
+      .join('  ')
+      .trimEnd()
+  return [line(header), line(widths.map(width => '-'.repeat(width))), ...rows.map(line)].join('\n')
+}
+
+const leftAligned = new Set([0, 6, 7])
+
+function rowsOf(it: Case): string[][] {
+  const { unit, scale, digits } = scaleOf(it)
+  const show = (value: number) => (value / scale).toFixed(digits)
+  const own = [it.case, String(it.n), show(it.median), show(it.p95), show(it.p99), show(it.max), unit]
+  const baselines = Object.entries(it.baselines).map(([label, value]) => [
+    label,
+    show(value),
+    value === 0 ? '' : (it.median / value).toFixed(2),
+  ])
+  if (baselines.length === 0) return [[...own, '', '', '']]
+  return baselines.map((baseline, index) => [...(index === 0 ? own : own.map(() => '')), ...baseline])
+}
+
+function scaleOf(it: Case): { unit: string; scale: number; digits: number } {
+  switch (it.unit) {
+    case 's':
+      // One unit down a whole table is easier to compare than the unit that suits each line best.
+      return { unit: 's', scale: 1, digits: 4 }
+    case 'bytes':
+      return { unit: 'KiB', scale: 1024, digits: 0 }
+    case 'writes':
+    case 'passes':
+    case 'changes':
+    case 'requests':
+      return { unit: it.unit, scale: 1, digits: Number.isInteger(it.median) ? 0 : 1 }
+    case 'pods/s':
+      return { unit: it.unit, scale: 1, digits: 1 }
+    default:
+      return it.unit satisfies never
+  }
+}
