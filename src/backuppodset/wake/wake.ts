@@ -1,74 +1,109 @@
-import { connect, type Socket } from 'node:net'
+import { createConnection, type Socket } from 'node:net'
+import { type Clock, systemClock } from '../../kube/clock.ts'
+import { parseReply, replyBytesMax } from './reply.ts'
 
 export interface WakeRequest {
+  /** Address of the pod. */
   readonly host: string
   readonly port: number
-  /** 64 hex digits, see `deriveToken`. */
   readonly token: string
+  /** What the pod is woken as. */
   readonly kind: 'primary' | 'hotbackup'
-  /** For everything: connecting, sending, the answer. */
+  /** One deadline for the connect and the reply together, in milliseconds. */
   readonly timeoutMs: number
-  readonly signal: AbortSignal
+  readonly signal?: AbortSignal
+  readonly clock?: Clock
+  readonly connect?: (target: { readonly host: string; readonly port: number }) => Socket
 }
 
+/**
+ * What came of it. Only `woken` and `already` mean that the pod's containers start.
+ *
+ * - `denied`, `malformed`: the gate's own refusal.
+ * - `refused`: nobody listens there; a gate that has been open for a while looks like this, and one not yet started.
+ * - `unreachable`: no connection for any other reason.
+ * - `timeout`: no whole reply within the deadline. The gate may or may not have opened.
+ * - `garbled`: connected, but what came was no reply, or nothing. The gate may or may not have opened.
+ */
 export type WakeReply =
-  /** `atNs`: the gate's wall clock, ns. */
   | { readonly type: 'woken' | 'already'; readonly atNs: bigint }
   | {
       readonly type: 'denied' | 'malformed' | 'refused' | 'unreachable' | 'timeout' | 'garbled'
       readonly detail: string
     }
 
-const longestReply = 128
-const reply = /^understudy\/1 (woken|already|denied|malformed) (\d{1,20})$/
+/**
+ * Sends one wake message and resolves with what came of it; asking again is safe. No outcome of the network throws.
+ *
+ * @throws the signal's reason when it fires first.
+ */
+export async function wake(request: WakeRequest): Promise<WakeReply> {
+  const { signal, timeoutMs, clock = systemClock } = request
+  signal?.throwIfAborted()
+  const over = new AbortController()
+  // One signal for whatever ends the wait first, so that neither the timer nor the socket outlives the call.
+  const ended = signal === undefined ? over.signal : AbortSignal.any([signal, over.signal])
+  const deadline = clock
+    .sleep(timeoutMs, ended)
+    .then((): WakeReply => ({ type: 'timeout', detail: `no reply within ${timeoutMs} ms` }))
+  try {
+    return await Promise.race([converse(request, ended), deadline])
+  } finally {
+    over.abort()
+  }
+}
 
-/** Sends the wake message to a gate. Resolves for everything that a gate or the network can do; never throws. */
-export function wake({ host, port, token, kind, timeoutMs, signal }: WakeRequest): Promise<WakeReply> {
-  return new Promise(resolve => {
-    let heard = ''
-    const socket: Socket = connect({ host, port, noDelay: true })
-    const end = (outcome: WakeReply) => {
-      clearTimeout(timer)
-      signal.removeEventListener('abort', onAbort)
+function converse(request: WakeRequest, ended: AbortSignal): Promise<WakeReply> {
+  const { host, port, token, kind, connect = createConnection } = request
+  return new Promise((resolve, reject) => {
+    const socket = connect({ host, port })
+    let connected = false
+    let received = ''
+    const settle = (reply: WakeReply) => {
+      ended.removeEventListener('abort', onEnded)
       socket.destroy()
-      resolve(outcome)
+      resolve(reply)
     }
-    const onAbort = () => end({ type: 'timeout', detail: 'given up' })
-    const timer = setTimeout(
-      () => end({ type: 'timeout', detail: `no answer within ${timeoutMs} ms` }),
-      timeoutMs,
-    )
-    if (signal.aborted) return onAbort()
-    signal.addEventListener('abort', onAbort, { once: true })
-    socket.setEncoding('latin1')
-    socket.on('connect', () => socket.write(`understudy/1 wake ${token} ${kind}\n`))
-    socket.on('data', (text: string) => {
-      heard += text
-      const line = heard.indexOf('\n')
-      if (line >= 0) end(parse(heard.slice(0, line)))
-      else if (heard.length > longestReply) end({ type: 'garbled', detail: 'the answer is too long' })
+    const onEnded = () => {
+      socket.destroy()
+      reject(ended.reason)
+    }
+    ended.addEventListener('abort', onEnded, { once: true })
+    socket.on('error', error => settle(failureOf(error, connected)))
+    socket.on('connect', () => {
+      connected = true
+      socket.setNoDelay(true)
+      socket.write(`understudy/1 wake ${token} ${kind}\n`)
     })
-    socket.on('error', (error: NodeJS.ErrnoException) =>
-      end(
-        error.code === 'ECONNREFUSED'
-          ? { type: 'refused', detail: 'nothing listens at the gate' }
-          : { type: 'unreachable', detail: error.message },
-      ),
-    )
-    socket.on('close', () => end({ type: 'garbled', detail: 'closed without a complete answer' }))
+    socket.on('data', chunk => {
+      // One byte, one character: a reply with anything beyond ASCII matches no pattern.
+      received += chunk.toString('latin1')
+      if (received.includes('\n') || received.length >= replyBytesMax) settle(outcomeOf(received))
+    })
+    socket.on('close', () => settle(garbled(received, 'closed before the end of a reply')))
   })
 }
 
-function parse(line: string): WakeReply {
-  const [, type, at = '0'] = reply.exec(line) ?? []
-  switch (type) {
+function outcomeOf(received: string): WakeReply {
+  const reply = parseReply(received)
+  switch (reply?.verdict) {
+    case undefined:
+      return garbled(received, 'not a reply')
     case 'woken':
     case 'already':
-      return { type, atNs: BigInt(at) }
+      return { type: reply.verdict, atNs: reply.atNs }
     case 'denied':
+      return { type: 'denied', detail: 'the gate holds the digest of another token' }
     case 'malformed':
-      return { type, detail: `the gate answered ${type}` }
-    default:
-      return { type: 'garbled', detail: 'not an answer of a gate' }
+      return { type: 'malformed', detail: 'the gate could not read the request, or had no place for it' }
   }
+}
+
+function garbled(received: string, problem: string): WakeReply {
+  return { type: 'garbled', detail: `${problem}: ${JSON.stringify(received.slice(0, replyBytesMax))}` }
+}
+
+function failureOf(error: NodeJS.ErrnoException, connected: boolean): WakeReply {
+  if (connected) return { type: 'garbled', detail: `connection lost before a reply: ${error.message}` }
+  return { type: error.code === 'ECONNREFUSED' ? 'refused' : 'unreachable', detail: error.message }
 }
