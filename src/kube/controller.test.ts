@@ -1,3 +1,4 @@
+import { pino } from 'pino'
 import { describe, expect, test } from 'vitest'
 import { createFakeClock } from './clock.ts'
 import {
@@ -181,6 +182,25 @@ describe('controller', () => {
       await clock.advance(1)
       expect(await queue.take()).toEqual({ key: 'ns/name', priority: 3 })
     }
+  })
+
+  test("with pino, every line of a pass carries its key and its reconcileID, also the pass' own", async () => {
+    const lines: Record<string, unknown>[] = []
+    const log = pino({ level: 'debug' }, { write: line => lines.push(JSON.parse(line)) })
+    const { queue, controller, stop } = setup(async (_, { log }) => log.info({ pods: 3 }, 'looked'), { log })
+    const done = controller.run(stop.signal)
+    queue.add('ns/a')
+    queue.add('node-1')
+    await settle()
+    stop.abort()
+    await done
+    expect(lines.map(({ msg, namespace, name }) => [msg, namespace, name])).toEqual([
+      ['looked', 'ns', 'a'],
+      ['reconciled', 'ns', 'a'],
+      ['looked', undefined, 'node-1'],
+      ['reconciled', undefined, 'node-1'],
+    ])
+    expect(new Set(lines.map(line => line['reconcileID'])).size).toBe(2)
   })
 
   test('a key that always fails does not disturb the others, and its backoff ends with its success', async () => {
