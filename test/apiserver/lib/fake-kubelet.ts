@@ -1,0 +1,165 @@
+/**
+ * Stands in for scheduler, kubelet and containers where a test needs the real API server but no nodes: binds pods, makes
+ * them Ready, ends them when they are deleted, and opens real gates on addresses of the loopback network.
+ */
+import { createServer, type Server } from 'node:net'
+import { gateContainerName, gatePort } from '../../../src/backuppodset/pod/gate-container.ts'
+import { tokenDigest } from '../../../src/backuppodset/wake/token.ts'
+import type { Api } from '../../../src/kube/api.ts'
+import { systemClock as clock } from '../../../src/kube/clock.ts'
+import { isKubeError } from '../../../src/kube/errors.ts'
+import { silentLog } from '../../../src/kube/log.ts'
+import { systemRandom as random } from '../../../src/kube/random.ts'
+import { createReflector } from '../../../src/kube/reflector.ts'
+import { type Pod, pods } from '../../../src/kube/resources.ts'
+import { createStore } from '../../../src/kube/store.ts'
+
+export interface FakeKubelet extends AsyncDisposable {
+  /** Gates of these pods accept connections and never answer. */
+  readonly silent: Set<string>
+  /** These pods never become Ready. */
+  readonly unready: Set<string>
+}
+
+interface Life {
+  readonly address: string
+  gate: 'none' | 'waiting' | 'open'
+  server: Server | undefined
+  told: string
+}
+
+let lastAddress = 0
+
+export function startFakeKubelet(api: Api, namespace: string): FakeKubelet {
+  const stop = new AbortController()
+  const lives = new Map<string, Life>()
+  const silent = new Set<string>()
+  const unready = new Set<string>()
+  const store = createStore<Pod>()
+  const work = new Set<Promise<void>>()
+
+  const settle = (pod: Pod) => {
+    const running = handle(pod)
+      .catch((error: unknown) => {
+        if (stop.signal.aborted || isKubeError(error, 'NotFound', 'Conflict')) return
+        console.error('fake kubelet', error)
+      })
+      .finally(() => work.delete(running))
+    work.add(running)
+  }
+
+  const handle = async (pod: Pod): Promise<void> => {
+    const { uid, name } = pod.metadata
+    const ref = { namespace, name }
+    if (pod.metadata.deletionTimestamp !== undefined) {
+      lives.get(uid)?.server?.close()
+      lives.delete(uid)
+      await api.delete(pods, ref, { uid, gracePeriodSeconds: 0 })
+      return
+    }
+    if (pod.spec?.nodeName === undefined) {
+      const path = `/api/v1/namespaces/${namespace}/pods/${name}/binding`
+      const target = {
+        apiVersion: 'v1',
+        kind: 'Node',
+        name: `fake-${Number.parseInt(uid.slice(-1), 16) % 3}`,
+      }
+      await api.request('POST', path, {
+        body: { apiVersion: 'v1', kind: 'Binding', metadata: { name }, target },
+      })
+      return
+    }
+    const life = lives.get(uid) ?? bear(pod)
+    const gated = life.gate === 'waiting'
+    const isReady = !gated && !unready.has(name)
+    const status = {
+      phase: gated ? 'Pending' : 'Running',
+      podIP: life.address,
+      podIPs: [{ ip: life.address }],
+      conditions: [
+        {
+          type: 'Ready',
+          status: isReady ? 'True' : 'False',
+          lastTransitionTime: new Date(pod.metadata.creationTimestamp ?? 0).toISOString(),
+        },
+      ],
+      ...(life.gate === 'none'
+        ? {}
+        : {
+            initContainerStatuses: [
+              {
+                name: gateContainerName,
+                image: '',
+                imageID: '',
+                ready: !gated,
+                restartCount: 0,
+                containerID: `fake://${uid}`,
+                state: gated
+                  ? { running: { startedAt: null } }
+                  : { terminated: { exitCode: 0, reason: 'Completed' } },
+              },
+            ],
+          }),
+    }
+    const told = JSON.stringify(status)
+    if (life.told === told) return
+    life.told = told
+    await api.patch(
+      pods,
+      ref,
+      { type: 'strategic', body: { metadata: { uid }, status } },
+      { subresource: 'status' },
+    )
+  }
+
+  const bear = (pod: Pod): Life => {
+    lastAddress += 1
+    const address = `127.20.${lastAddress >> 8}.${lastAddress & 255}`
+    const gate = pod.spec?.initContainers?.find(({ name }) => name === gateContainerName)
+    const life: Life = { address, gate: gate ? 'waiting' : 'none', server: undefined, told: '' }
+    lives.set(pod.metadata.uid, life)
+    if (gate) {
+      const digest = gate.command?.at(-1)
+      life.server = createServer(socket => {
+        socket.setEncoding('latin1').on('error', () => socket.destroy())
+        socket.once('data', (line: string) => {
+          if (silent.has(pod.metadata.name)) return
+          const [, , token = ''] = line.trimEnd().split(' ')
+          const verdict = tokenDigest(token) === digest ? 'woken' : 'denied'
+          socket.end(`understudy/1 ${verdict} ${BigInt(Date.now()) * 1_000_000n}\n`)
+          if (verdict === 'denied') return
+          life.gate = 'open'
+          life.server?.close()
+          const latest = store.get(`${namespace}/${pod.metadata.name}`)
+          if (latest) settle(latest)
+        })
+      }).listen(gatePort, address)
+    }
+    return life
+  }
+
+  store.subscribe(change => {
+    if (change.type !== 'deleted') settle(change.object)
+    else lives.get(change.object.metadata.uid)?.server?.close()
+  })
+  const reflector = createReflector({
+    api,
+    resource: pods,
+    query: { namespace },
+    store,
+    clock,
+    random,
+    log: silentLog,
+  })
+  const running = reflector.run(stop.signal)
+  return {
+    silent,
+    unready,
+    async [Symbol.asyncDispose]() {
+      stop.abort()
+      await running
+      await Promise.all(work)
+      for (const { server } of lives.values()) server?.close()
+    },
+  }
+}

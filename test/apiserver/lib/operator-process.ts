@@ -1,0 +1,50 @@
+/** The operator as a process of its own, so that a test can kill it the way the world does. */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { createInterface } from 'node:readline'
+
+export interface OperatorProcess extends AsyncDisposable {
+  /** Resolves when it says that it leads. */
+  leading(): Promise<void>
+  /** SIGKILL, at once. */
+  kill(): void
+  exited(): Promise<void>
+  /** Its log so far, one JSON object a line. */
+  readonly log: readonly string[]
+}
+
+export function startOperator(kubeconfig: string, namespace: string, ...flags: string[]): OperatorProcess {
+  const main = new URL('../../../src/main.ts', import.meta.url).pathname
+  const ports = ['--health-port', '0', '--metrics-port', '0']
+  const args = ['operator', '--kubeconfig', kubeconfig, '--namespace', namespace, ...ports, ...flags]
+  const child: ChildProcess = spawn(process.execPath, [main, ...args], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  const log: string[] = []
+  const exit = once(child, 'exit')
+  let announce: () => void = () => {}
+  const leads = new Promise<void>((resolve, reject) => {
+    announce = resolve
+    void exit.then(() => reject(new Error(`the operator ended:\n${log.slice(-5).join('\n')}`)))
+  })
+  leads.catch(() => {})
+  if (child.stdout)
+    createInterface(child.stdout).on('line', line => {
+      log.push(line)
+      if (line.includes('"msg":"leading"') && line.includes('"sets"')) announce()
+    })
+  return {
+    log,
+    leading: () => leads,
+    kill: () => {
+      child.kill('SIGKILL')
+    },
+    exited: async () => {
+      await exit
+    },
+    async [Symbol.asyncDispose]() {
+      if (child.exitCode === null && child.signalCode === null) child.kill('SIGKILL')
+      await exit
+    },
+  }
+}
