@@ -1,5 +1,5 @@
 import { readdir, rm, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { cachedDirectory, cacheRoot, exists, keyOf } from '../../images/cache.ts'
 import { withLock } from '../lock.ts'
 import { type Progress, silent } from '../progress.ts'
@@ -37,9 +37,7 @@ export async function ensureArtifacts<N extends ArtifactName>(
 
 async function ensureArtifact(name: ArtifactName, options: ArtifactOptions): Promise<string> {
   const recipe = recipes[name]
-  const root = join(options.cacheDir ?? cacheRoot(), 'artifacts')
-  const key = keyOf({ architecture: process.arch, inputs: await recipe.inputs() })
-  const target = join(root, `${name}-${key}`)
+  const { root, target } = await locate(name, options.cacheDir)
   if (await exists(target)) return target
   const logFile = `${target}.log`
   return (options.progress ?? silent).step(recipe.title, step =>
@@ -47,7 +45,7 @@ async function ensureArtifact(name: ArtifactName, options: ArtifactOptions): Pro
       `${target}.lock`,
       async () => {
         if (await exists(target)) return target
-        await sweep(root, `${name}-${key}.work-`)
+        await sweep(root, `${basename(target)}.work-`)
         await writeFile(logFile, '')
         await cachedDirectory(target, scratch =>
           recipe.build(scratch, { signal: options.signal, logFile, detail: step.detail }),
@@ -63,9 +61,22 @@ async function ensureArtifact(name: ArtifactName, options: ArtifactOptions): Pro
   )
 }
 
+async function locate(name: ArtifactName, cacheDir?: string): Promise<{ root: string; target: string }> {
+  const root = join(cacheDir ?? cacheRoot(), 'artifacts')
+  const key = keyOf({ architecture: process.arch, inputs: await recipes[name].inputs() })
+  return { root, target: join(root, `${name}-${key}`) }
+}
+
 /** Scratch directories of builds that were killed; the lock says that nobody works in them. */
 async function sweep(root: string, prefix: string): Promise<void> {
   for (const name of await readdir(root)) {
     if (name.startsWith(prefix)) await rm(join(root, name), { recursive: true, force: true })
   }
+}
+
+/** Those of the given artifacts that would have to be built. */
+export async function missingArtifacts<N extends ArtifactName>(names: readonly N[]): Promise<N[]> {
+  const missing: N[] = []
+  for (const name of names) if (!(await exists((await locate(name)).target))) missing.push(name)
+  return missing
 }

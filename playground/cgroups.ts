@@ -1,0 +1,143 @@
+import { mkdir, readdir, readFile, rmdir, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { isGone } from './process.ts'
+
+/**
+ * Every machine is a cgroup of its own, below which its daemons (`system`) and its pods (made by the kubelet) live:
+ * what it uses can be seen, and whatever belongs to it can be found even when nobody has recorded its pid.
+ */
+
+export const CGROUP_ROOT = '/sys/fs/cgroup'
+
+/** `v1` counts hybrid mode, where the controllers are in v1 hierarchies; there each hierarchy is a directory. */
+export interface Cgroups {
+  readonly version: 1 | 2
+  readonly hierarchies: readonly string[]
+}
+
+export async function detectCgroups(root = CGROUP_ROOT): Promise<Cgroups> {
+  const names = await readdir(root, { withFileTypes: true })
+  if (names.some(it => it.name === 'cgroup.controllers')) return { version: 2, hierarchies: [root] }
+  const hierarchies: string[] = []
+  for (const entry of names) {
+    // `cpu` may be a link to `cpu,cpuacct`; the directory alone counts.
+    if (!entry.isDirectory()) continue
+    const path = join(root, entry.name)
+    if ((await readdir(path)).includes('cgroup.procs')) hierarchies.push(path)
+  }
+  return { version: 1, hierarchies }
+}
+
+/**
+ * Weight of a machine against the processes of this machine that are in no group, of which each alone weighs as much
+ * as a group by default: a node must not starve because a compiler runs.
+ */
+const CPU_SHARES = '8192'
+
+/** Makes a machine's cgroups. Returns the paths into which its first process must put itself. */
+export async function createMachineCgroups(cgroups: Cgroups, label: string): Promise<string[]> {
+  const joined: string[] = []
+  for (const hierarchy of cgroups.hierarchies) {
+    const parent = join(hierarchy, label)
+    const system = join(parent, 'system')
+    await makeDirectory(parent)
+    if (cgroups.version === 2) {
+      const available = (await readFile(join(parent, 'cgroup.controllers'), 'utf8')).trim().split(/\s+/)
+      const wanted = available.filter(name => ['cpu', 'cpuset', 'io', 'memory', 'pids'].includes(name))
+      await writeFile(join(parent, 'cgroup.subtree_control'), wanted.map(name => `+${name}`).join(' '))
+    }
+    await inherit(hierarchy, parent)
+    await makeDirectory(system)
+    await inherit(parent, system)
+    joined.push(system)
+  }
+  return joined
+}
+
+/** A v1 cpuset takes no process until it has processors and memory nodes. */
+async function inherit(parent: string, child: string): Promise<void> {
+  const files = await readdir(child)
+  for (const name of ['cpuset.cpus', 'cpuset.mems']) {
+    if (!files.includes(name) || !files.includes('cgroup.clone_children')) continue
+    await writeFile(join(child, name), await readFile(join(parent, name), 'utf8'))
+  }
+  if (files.includes('cpu.shares')) await writeFile(join(child, 'cpu.shares'), CPU_SHARES)
+}
+
+async function makeDirectory(path: string): Promise<void> {
+  await mkdir(path).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EEXIST') throw error
+  })
+}
+
+/** All cgroup directories (top level, every hierarchy) whose name begins with `prefix`. */
+export async function cgroupsOf(cgroups: Cgroups, prefix: string): Promise<string[]> {
+  const found: string[] = []
+  for (const hierarchy of cgroups.hierarchies) {
+    for (const name of await readdir(hierarchy))
+      if (name.startsWith(prefix)) found.push(join(hierarchy, name))
+  }
+  return found
+}
+
+/** The directory itself and all below it, deepest first. */
+export async function cgroupTree(path: string): Promise<string[]> {
+  const below: string[] = []
+  try {
+    for (const entry of await readdir(path, { withFileTypes: true })) {
+      if (entry.isDirectory()) below.push(...(await cgroupTree(join(path, entry.name))))
+    }
+  } catch (error) {
+    if (isGone(error)) return below
+    throw error
+  }
+  return [...below, path]
+}
+
+/** Pids of all processes in the given cgroups and below. */
+export async function processesIn(paths: readonly string[]): Promise<Set<number>> {
+  const pids = new Set<number>()
+  for (const path of paths) {
+    for (const directory of await cgroupTree(path)) {
+      const text = await readFile(join(directory, 'cgroup.procs'), 'utf8').catch((error: unknown) => {
+        if (isGone(error)) return ''
+        throw error
+      })
+      // 0 stands for a process of another pid namespace; ours sees all.
+      for (const line of text.split('\n')) if (line !== '' && line !== '0') pids.add(Number(line))
+    }
+  }
+  return pids
+}
+
+/** A frozen process does not die of SIGKILL; so before killing, everything is thawed. */
+export async function thaw(paths: readonly string[]): Promise<void> {
+  for (const path of paths) {
+    for (const directory of (await cgroupTree(path)).reverse()) {
+      await writeIfThere(join(directory, 'freezer.state'), 'THAWED')
+      await writeIfThere(join(directory, 'cgroup.freeze'), '0')
+    }
+  }
+}
+
+/** `r+` does not create: a missing file means another version or hierarchy. */
+async function writeIfThere(path: string, text: string): Promise<void> {
+  try {
+    await writeFile(path, text, { flag: 'r+' })
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    // EACCES: the root of a hierarchy has no such file and lets nobody create one.
+    if (!isGone(error) && code !== 'EACCES' && code !== 'EPERM' && code !== 'ENODEV') throw error
+  }
+}
+
+/** Removes cgroups without processes. Throws EBUSY while one still has some. */
+export async function removeCgroups(paths: readonly string[]): Promise<void> {
+  for (const path of paths) {
+    for (const directory of await cgroupTree(path)) {
+      await rmdir(directory).catch((error: unknown) => {
+        if (!isGone(error)) throw error
+      })
+    }
+  }
+}

@@ -1,0 +1,69 @@
+import { join, resolve } from 'node:path'
+
+/** Directory with one directory for each cluster. */
+export function stateRoot(env: NodeJS.ProcessEnv = process.env): string {
+  const root = resolve(env['UNDERSTUDY_STATE'] ?? '/var/lib/understudy')
+  // They would need escaping in overlay mount options, which not all kernels do alike.
+  if (/[:,\\\s]/.test(root))
+    throw new Error(`the state directory ${root} must not contain ":", ",", "\\" or spaces`)
+  return root
+}
+
+export interface ClusterPaths {
+  readonly root: string
+  /** Record of what runs (state.ts). */
+  readonly state: string
+  readonly lock: string
+  /** For kubectl on this machine: administrator. */
+  readonly kubeconfig: string
+  /** Keys and certificates of the control plane; bound into it. */
+  readonly pki: string
+  readonly bin: string
+  readonly logs: string
+  readonly auditLog: string
+  machine(name: string): MachinePaths
+}
+
+export interface MachinePaths {
+  readonly root: string
+  /** /opt/understudy/machine inside. */
+  readonly files: string
+  readonly logs: string
+  readonly init: string
+  readonly pidFile: string
+  readonly upper: string
+  readonly work: string
+  readonly merged: string
+  /** Directories on the real disk, for what an overlay cannot hold. */
+  readonly disk: (name: string) => string
+}
+
+export function clusterPaths(name: string, root = stateRoot()): ClusterPaths {
+  const cluster = join(root, name)
+  const logs = join(cluster, 'logs')
+  return {
+    root: cluster,
+    state: join(cluster, 'state.json'),
+    // Beside the directory, which comes and goes.
+    lock: join(root, `.${name}.lock`),
+    kubeconfig: join(cluster, 'kubeconfig'),
+    pki: join(cluster, 'pki'),
+    bin: join(cluster, 'bin'),
+    logs,
+    auditLog: join(logs, 'cp', 'audit.log'),
+    machine(machineName) {
+      const machine = join(cluster, 'machines', machineName)
+      return {
+        root: machine,
+        files: join(machine, 'files'),
+        logs: join(logs, machineName),
+        init: join(machine, 'init.sh'),
+        pidFile: join(machine, 'init.pid'),
+        upper: join(machine, 'upper'),
+        work: join(machine, 'work'),
+        merged: join(machine, 'merged'),
+        disk: disk => join(machine, 'disk', disk),
+      }
+    },
+  }
+}

@@ -1,0 +1,177 @@
+import { mkdir, readFile, statfs } from 'node:fs/promises'
+import { release } from 'node:os'
+import { dirname } from 'node:path'
+import { cacheRoot, exists } from '../images/cache.ts'
+import { goEnvironment } from './artifacts/go.ts'
+import { CommandError, run, runToEnd } from './exec.ts'
+import { PlaygroundError } from './failure.ts'
+import type { Step } from './progress.ts'
+
+/** Programs that the playground calls, with the Debian packages that have them. */
+const programs: Readonly<Record<string, readonly string[]>> = {
+  bash: ['bash'],
+  'dpkg-deb': ['dpkg'],
+  gcc: ['gcc', 'libc6-dev'],
+  ip: ['iproute2'],
+  mount: ['mount'],
+  nsenter: ['util-linux'],
+  openssl: ['openssl'],
+  setpriv: ['util-linux'],
+  unshare: ['util-linux'],
+}
+
+/** Free space, bytes: a cold start fills Go's caches, a warm one only unpacks images on the nodes. */
+const NEED_COLD = 10e9
+const NEED_WARM = 3e9
+
+/**
+ * Checks that this machine can carry a cluster, and installs missing programs where apt is. Throws PlaygroundError,
+ * which says what is missing and what to do, for all missing things at once.
+ *
+ * @param cold whether anything has to be compiled
+ */
+export async function checkPrerequisites(
+  options: { readonly cold: boolean; readonly stateRoot: string },
+  step: Step,
+  signal: AbortSignal | undefined,
+): Promise<void> {
+  if (process.platform !== 'linux') {
+    throw new PlaygroundError(`the playground needs Linux, this is ${process.platform}`, {
+      advice: 'run it in a Linux virtual machine, or use a cluster of your own with --use-current-cluster',
+    })
+  }
+  if (process.getuid?.() !== 0) {
+    throw new PlaygroundError('the playground makes namespaces, mounts and cgroups, which only root may do', {
+      advice: 'run the same command with sudo, or use a cluster of your own with --use-current-cluster',
+    })
+  }
+  await installPrograms(step, signal)
+  const problems = [
+    ...(await kernelProblems(signal)),
+    ...(await diskProblems(options)),
+    ...(options.cold ? await goProblems(signal) : []),
+  ]
+  if (problems.length === 0) return
+  throw new PlaygroundError(
+    `this machine cannot carry a cluster yet:\n${problems.map(it => `- ${it}`).join('\n')}`,
+  )
+}
+
+async function installPrograms(step: Step, signal: AbortSignal | undefined): Promise<void> {
+  const missing: string[] = []
+  for (const name of Object.keys(programs)) if (!(await findProgram(name))) missing.push(name)
+  if (missing.length === 0) return
+  const packages = [...new Set(missing.flatMap(name => programs[name] ?? []))]
+  if (!(await findProgram('apt-get'))) {
+    throw new PlaygroundError(`these programs are missing: ${missing.join(', ')}`, {
+      advice: `install them with your package manager (Debian calls the packages ${packages.join(', ')})`,
+    })
+  }
+  step.detail(`installing ${packages.join(' ')}`)
+  const env = { DEBIAN_FRONTEND: 'noninteractive' }
+  try {
+    await run(['apt-get', '-qq', 'update'], { env, signal })
+    await run(['apt-get', '-qq', '--yes', '--no-install-recommends', 'install', ...packages], { env, signal })
+  } catch (error) {
+    if (!(error instanceof CommandError)) throw error
+    throw new PlaygroundError(`apt cannot install ${packages.join(' ')}`, {
+      cause: error,
+      advice: `install them by hand: apt-get install ${packages.join(' ')}`,
+    })
+  }
+  step.detail(`installed ${packages.join(' ')}`)
+}
+
+async function findProgram(name: string): Promise<boolean> {
+  const directories = `${process.env['PATH'] ?? ''}:/usr/local/sbin:/usr/sbin:/sbin`.split(':')
+  for (const directory of directories)
+    if (directory !== '' && (await exists(`${directory}/${name}`))) return true
+  return false
+}
+
+/** Each feature is tried, in a network namespace that is gone a moment later: a kernel's configuration may lie. */
+async function kernelProblems(signal: AbortSignal | undefined): Promise<string[]> {
+  const problems: string[] = []
+  const load = (module: string): Promise<unknown> => runToEnd(['sh', '-c', `modprobe ${module}`], { signal })
+  if (!/\boverlay$/m.test(await readFile('/proc/filesystems', 'utf8'))) {
+    await load('overlay')
+    if (!/\boverlay$/m.test(await readFile('/proc/filesystems', 'utf8'))) {
+      problems.push(`kernel ${release()} has no overlay file system (CONFIG_OVERLAY_FS)`)
+    }
+  }
+  if (!(await exists('/proc/sys/net/bridge'))) await load('br_netfilter')
+  await load('nf_tables')
+  const probe = [
+    'ip link add us-p0 type veth peer name us-p1 || echo "no veth devices (CONFIG_VETH)"',
+    'ip link add us-b0 type bridge || echo "no bridges (CONFIG_BRIDGE)"',
+    '[ -e /proc/sys/net/bridge ] || echo "no netfilter for bridges (CONFIG_BRIDGE_NETFILTER)"',
+  ]
+  const end = await runToEnd(['unshare', '--net', '--mount', 'sh', '-c', probe.join('\n')], { signal })
+  if (end.code !== 0) problems.push(`no namespaces can be made: ${end.stderr.trim()}`)
+  for (const line of end.stdout.split('\n').filter(Boolean)) problems.push(`kernel ${release()} has ${line}`)
+  if (
+    !(await exists('/sys/fs/cgroup/cgroup.controllers')) &&
+    !(await exists('/sys/fs/cgroup/memory/cgroup.procs'))
+  ) {
+    problems.push('no cgroup controllers are mounted below /sys/fs/cgroup')
+  }
+  return problems
+}
+
+/** nft comes with the nodes' root file system, so this probe comes after that is built. */
+export async function checkNftables(rootfs: string, signal: AbortSignal | undefined): Promise<void> {
+  const script =
+    'add table ip probe; add chain ip probe c { type nat hook prerouting priority 0; }; add rule ip probe c fib daddr type local dnat to 127.0.0.1'
+  const end = await runToEnd(['unshare', '--net', 'chroot', rootfs, 'nft', script], { signal })
+  if (end.code === 0) return
+  throw new PlaygroundError(`kernel ${release()} does not take the nftables rules that kube-proxy needs`, {
+    cause: new Error(end.stderr.trim()),
+    advice: 'use a kernel with CONFIG_NF_TABLES, CONFIG_NFT_NAT and CONFIG_NFT_FIB_IPV4',
+  })
+}
+
+async function diskProblems(options: {
+  readonly cold: boolean
+  readonly stateRoot: string
+}): Promise<string[]> {
+  const problems: string[] = []
+  const places: [string, number][] = [
+    [cacheRoot(), options.cold ? NEED_COLD : 0],
+    [options.stateRoot, NEED_WARM],
+  ]
+  for (const [path, need] of places) {
+    await mkdir(path, { recursive: true })
+    const { bavail, bsize, type } = await statfs(path)
+    const free = bavail * bsize
+    if (free < need) {
+      problems.push(
+        `${path} has ${(free / 1e9).toFixed(1)} GB free, ${(need / 1e9).toFixed(0)} GB are needed`,
+      )
+    }
+    if (path === options.stateRoot && type === OVERLAYFS_MAGIC) {
+      problems.push(
+        `${path} is on an overlay file system, on which nodes cannot lie: set UNDERSTUDY_STATE to a directory on a disk`,
+      )
+    }
+  }
+  return problems
+}
+
+const OVERLAYFS_MAGIC = 0x794c7630
+
+async function goProblems(signal: AbortSignal | undefined): Promise<string[]> {
+  const advice = 'install Go 1.21 or newer (from go.dev/dl; it fetches the exact version it needs by itself)'
+  try {
+    const { code, stdout } = await runToEnd(['go', 'env', 'GOVERSION'], {
+      env: goEnvironment(),
+      cwd: dirname('/'),
+      signal,
+    })
+    const version = /^go1\.(\d+)/.exec(stdout)?.[1]
+    if (code === 0 && version !== undefined && Number(version) >= 21) return []
+    return [`Go is too old (${stdout.trim()}): ${advice}`]
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
+    return [`Go is missing: ${advice}`]
+  }
+}

@@ -1,0 +1,106 @@
+import { commandLine, quote } from './shell.ts'
+
+/** A program that a machine runs for as long as it lives, begun again a second after it ends. */
+export interface Service {
+  /** Its log is /var/log/understudy/NAME.log. */
+  readonly name: string
+  readonly argv: readonly string[]
+  /** Shell conditions that must hold before the first start, tried every 0.1 s. */
+  readonly after?: readonly string[]
+}
+
+export interface InitInputs {
+  readonly hostname: string
+  readonly cgroups: readonly string[]
+  /** File that gets the pid of the machine's first process as this machine sees it. */
+  readonly pidFile: string
+  readonly overlay: {
+    readonly lower: string
+    readonly upper: string
+    readonly work: string
+    readonly merged: string
+  }
+  /** Directories of this machine that appear inside, by their path there. */
+  readonly binds: Readonly<Record<string, string>>
+  readonly hosts: Readonly<Record<string, string>>
+  readonly machineId: string
+  /** Files below /proc/sys and what they are set to. */
+  readonly sysctls: Readonly<Record<string, string>>
+  /** Directories searched for programs before the system's. */
+  readonly path: readonly string[]
+  readonly services: readonly Service[]
+}
+
+/**
+ * Script of a machine's first process, up to the moment when it stands in its own root file system. It begins in this
+ * machine's file system but in the new mount, pid and uts namespaces.
+ */
+export function renderInit(inputs: InitInputs): string {
+  const { overlay } = inputs
+  const root = overlay.merged
+  const inside = (path: string): string => quote(`${root}${path}`)
+  return `set -e
+# "0" is whoever writes it.
+${inputs.cgroups.map(path => `echo 0 > ${quote(`${path}/cgroup.procs`)}`).join('\n')}
+# /proc is still this machine's, so this is the pid that others can use.
+read -r pid _ < /proc/self/stat
+echo "$pid" > ${quote(`${inputs.pidFile}.new`)}
+mv ${quote(`${inputs.pidFile}.new`)} ${quote(inputs.pidFile)}
+mount --make-rprivate /
+mount -t overlay overlay -o ${quote(`lowerdir=${overlay.lower},upperdir=${overlay.upper},workdir=${overlay.work}`)} ${quote(root)}
+mount -t proc proc ${inside('/proc')}
+mount --rbind /sys ${inside('/sys')}
+mount --rbind /dev ${inside('/dev')}
+mount -t tmpfs tmpfs ${inside('/run')}
+mount -t tmpfs tmpfs ${inside('/tmp')}
+${Object.entries(inputs.binds)
+  .map(([path, source]) => `mkdir -p ${inside(path)}\nmount --bind ${quote(source)} ${inside(path)}`)
+  .join('\n')}
+printf '%s\\n' ${Object.entries(inputs.hosts)
+    .map(([name, address]) => quote(`${address} ${name}`))
+    .join(' ')} > ${inside('/etc/hosts')}
+echo ${quote(inputs.machineId)} > ${inside('/etc/machine-id')}
+cd ${quote(root)}
+# chroot would not do: runc and checkpointing want a root that is a mount point.
+pivot_root . .old
+cd /
+umount -l /.old
+mount --make-rshared /
+hostname ${quote(inputs.hostname)}
+exec /bin/bash /opt/understudy/machine/services.sh
+`
+}
+
+/** Script that the first process becomes inside: sysctls, then the services, each with its log. */
+export function renderServices(inputs: InitInputs): string {
+  return `export PATH=${quote([...inputs.path, '/usr/sbin', '/usr/bin', '/sbin', '/bin'].join(':'))} HOME=/root
+${Object.entries(inputs.sysctls)
+  .map(([name, value]) => `[ ! -e /proc/sys/${name} ] || echo ${quote(value)} > /proc/sys/${name}`)
+  .join('\n')}
+service() {
+  local log=/var/log/understudy/$1.log; shift
+  while :; do
+    "$@" >> "$log" 2>&1
+    echo "$(date -u +%FT%TZ) machine: ended with $?, starting it again" >> "$log"
+    sleep 1
+  done
+}
+${inputs.services.map(renderService).join('\n')}
+# Process 1 also reaps what the container shims leave behind.
+while :; do wait; sleep 1; done
+`
+}
+
+function renderService({ name, argv, after = [] }: Service): string {
+  const waits = after.map(condition => `until ${condition} 2> /dev/null; do sleep 0.1; done; `).join('')
+  return `{ ${waits}service ${quote(name)} ${commandLine(argv)}; } &`
+}
+
+/** True once something accepts connections there. The connection is made in a child, which closes it by ending. */
+export function tcpIsOpen(address: string, port: number): string {
+  return `(: < /dev/tcp/${address}/${port})`
+}
+
+export function socketExists(path: string): string {
+  return `[ -S ${quote(path)} ]`
+}

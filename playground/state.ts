@@ -1,0 +1,81 @@
+import { readdir, readFile, rename, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { ArtifactName } from './artifacts/artifacts.ts'
+import { clusterPaths } from './paths.ts'
+import { type ClusterPlan, planCluster } from './plan.ts'
+import type { ProcessIdentity } from './process.ts'
+
+/** The processes that a machine stands and falls with, as this machine's pids. */
+export interface MachineProcesses {
+  /** unshare(1), which takes `init` with it when it dies. */
+  readonly outer: ProcessIdentity
+  /** Process 1 of the machine's pid namespace: everything on the machine dies with it. */
+  readonly init: ProcessIdentity
+}
+
+/** What has been started for one cluster. Written before anything of it exists, and after every change. */
+export interface ClusterState {
+  readonly version: 1
+  readonly name: string
+  readonly index: number
+  readonly nodes: number
+  readonly artifacts: Readonly<Partial<Record<ArtifactName, string>>>
+  readonly pauseImage: string
+  /** Machines that have power, by name. */
+  readonly machines: Readonly<Record<string, MachineProcesses>>
+  /** Archives that a node has been given (archiveKey of each), by node. They outlive a power cut. */
+  readonly images: Readonly<Record<string, readonly string[]>>
+  /** `up` has come to its end. */
+  readonly ready: boolean
+}
+
+export async function readState(name: string, root?: string): Promise<ClusterState | undefined> {
+  try {
+    const state = JSON.parse(await readFile(clusterPaths(name, root).state, 'utf8')) as ClusterState
+    return state.version === 1 ? state : undefined
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
+    throw error
+  }
+}
+
+export async function writeState(state: ClusterState, root?: string): Promise<void> {
+  const path = clusterPaths(state.name, root).state
+  const scratch = `${path}.${process.pid}`
+  await writeFile(scratch, JSON.stringify(state, undefined, 2))
+  await rename(scratch, path)
+}
+
+export function planOf(state: ClusterState): ClusterPlan {
+  return planCluster(state.name, state.index, state.nodes)
+}
+
+/** States of all clusters on this machine. */
+export async function allStates(root: string): Promise<ClusterState[]> {
+  const states: ClusterState[] = []
+  for (const entry of await readdir(root, { withFileTypes: true }).catch(missingIsEmpty)) {
+    if (!entry.isDirectory()) continue
+    const state = await readState(entry.name, root)
+    if (state !== undefined) states.push(state)
+  }
+  return states
+}
+
+function missingIsEmpty(error: NodeJS.ErrnoException): [] {
+  if (error.code === 'ENOENT') return []
+  throw error
+}
+
+/** Names of all clusters that have a directory, including remains of failed ones. */
+export async function clusterNames(root: string): Promise<string[]> {
+  const entries = await readdir(root, { withFileTypes: true }).catch(missingIsEmpty)
+  return entries
+    .filter(it => it.isDirectory())
+    .map(it => it.name)
+    .sort()
+}
+
+/** Name of an archive that changes when its content does. */
+export function archiveKey(path: string, stat: { size: number; mtimeMs: number }): string {
+  return `${join(path)}:${stat.size}:${stat.mtimeMs}`
+}
