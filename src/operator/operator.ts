@@ -85,6 +85,7 @@ export async function runOperator(
     cache: cacheView({ [resourceName(backupPodSets)]: sets, [resourceName(podResource)]: pods }),
     clock,
     log,
+    metrics: metrics.consistency,
   })
   const queue = createQueue({ clock, name: 'backuppodset', metrics: metrics.queue, random })
   const recorder = createRecorder({
@@ -137,8 +138,9 @@ export async function runOperator(
   const caches = new AbortController()
   const mirroring = Promise.all(Object.values(reflectors).map(reflector => reflector.run(caches.signal)))
   try {
+    // A candidate with empty caches would keep a warm one from leading.
+    await Promise.all(Object.values(reflectors).map(reflector => reflector.synced(signal)))
     const work = async (stop: AbortSignal, lost?: AbortSignal) => {
-      await Promise.all(Object.values(reflectors).map(reflector => reflector.synced(stop)))
       log.info({ sets: sets.size, pods: pods.size }, 'leading')
       await controller.run(stop, lost)
     }
