@@ -1,0 +1,38 @@
+import type { Cluster } from '../playground/cluster.ts'
+import type { Api } from '../src/kube/api.ts'
+import type { UnixClock } from './clock.ts'
+import type { Operator } from './operator.ts'
+import type { Report } from './report.ts'
+
+export interface BenchContext {
+  readonly api: Api
+  /** Undefined on the reader's own cluster, whose nodes are not at hand. */
+  readonly playground: Cluster | undefined
+  /** Undefined for benches that run without it. */
+  readonly operator: Operator | undefined
+  /** Trials of each case. */
+  readonly n: number
+  readonly clock: UnixClock
+  readonly signal: AbortSignal
+  /** References of images that the nodes have. */
+  readonly images: { readonly counter: string; readonly waker: string }
+  /** A line of progress. */
+  say(text: string): void
+}
+
+export interface Bench {
+  readonly name: string
+  /** One line for the list. */
+  readonly title: string
+  /** Trials when the command line does not say. */
+  readonly trials: number
+  /** What it cannot do without. */
+  readonly needs: readonly ('operator' | 'playground')[]
+  run(context: BenchContext): Promise<Report>
+}
+
+/** For benches that declare the need. @throws Error when it was not declared, or not met. */
+export function demand<T>(value: T | undefined, what: string): T {
+  if (value === undefined) throw new Error(`this bench needs ${what}`)
+  return value
+}

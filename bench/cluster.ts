@@ -1,0 +1,71 @@
+import { ensureImages } from '../images/build.ts'
+import { type Cluster, clusterName, openCluster, up } from '../playground/cluster.ts'
+import type { Progress } from '../playground/progress.ts'
+import { type Api, createApi } from '../src/kube/api.ts'
+import { loadConnection } from '../src/kube/connection.ts'
+
+export type Target =
+  /** A playground of that name; brought up if it is not, and then taken down again unless it is to be kept. */
+  | { readonly type: 'playground'; readonly name: string; readonly keep: boolean }
+  /** The reader's own kubeconfig. */
+  | { readonly type: 'current' }
+
+export interface BenchCluster {
+  readonly api: Api
+  readonly playground: Cluster | undefined
+  readonly kubectl: string
+  readonly kubeconfig: string | undefined
+  readonly images: { readonly counter: string; readonly waker: string }
+  close(): Promise<void>
+}
+
+export interface OpenOptions {
+  readonly progress: Progress
+  readonly signal: AbortSignal
+}
+
+export async function openTarget(target: Target, { progress, signal }: OpenOptions): Promise<BenchCluster> {
+  if (target.type === 'current') {
+    const { version } = await projectImages(signal, progress)
+    const api = createApi({ connection: await loadConnection(), userAgent })
+    return {
+      api,
+      playground: undefined,
+      kubectl: 'kubectl',
+      kubeconfig: undefined,
+      images: version,
+      close: () => api.close(),
+    }
+  }
+  const name = clusterName(target.name)
+  const wasUp = (await openCluster(name)) !== undefined
+  const { archives, version } = await projectImages(signal, progress)
+  const cluster = await up({ name, images: archives, progress, signal })
+  const api = createApi({
+    connection: await loadConnection({ kubeconfig: cluster.kubeconfigPath }),
+    userAgent,
+  })
+  return {
+    api,
+    playground: cluster,
+    kubectl: cluster.kubectl,
+    kubeconfig: cluster.kubeconfigPath,
+    images: version,
+    async close() {
+      await api.close()
+      if (!wasUp && !target.keep) await progress.step(`take down ${name}`, () => cluster.down())
+    },
+  }
+}
+
+const userAgent = 'understudy-bench/1'
+
+async function projectImages(signal: AbortSignal, progress: Progress) {
+  const built = await progress.step('images', step =>
+    ensureImages(['operator', 'waker', 'counter'], { signal, progress: text => step.detail(text) }),
+  )
+  return {
+    archives: Object.values(built).map(({ path }) => path),
+    version: { counter: built.counter.ref, waker: built.waker.ref },
+  }
+}

@@ -1,0 +1,105 @@
+import { writeFile } from 'node:fs/promises'
+import { Command, InvalidArgumentError } from 'commander'
+import { createProgress } from '../playground/progress.ts'
+import type { Bench } from './bench.ts'
+import { benches } from './benches.ts'
+import { createUnixClock } from './clock.ts'
+import { openTarget, type Target } from './cluster.ts'
+import { machineLine } from './machine.ts'
+import { applyOperator, startOperator } from './operator.ts'
+import { type Report, renderReport } from './report.ts'
+
+interface Options {
+  readonly json?: string
+  readonly n?: number
+  readonly name: string
+  readonly keep?: boolean
+  readonly useCurrentCluster?: boolean
+}
+
+const positive = (text: string) => {
+  const value = Number(text)
+  if (!Number.isSafeInteger(value) || value < 1)
+    throw new InvalidArgumentError('needs a whole number of at least 1')
+  return value
+}
+
+const program: Command = new Command('npm run bench --')
+  .description('Measures the operator on a real cluster, beside stock Kubernetes in the same run.')
+  .argument('[bench]', 'what to measure; left out: the list')
+  .option('--json <file>', 'write the result there as well; seconds and bytes')
+  .option('--n <trials>', 'trials of each case', positive)
+  .option('--name <cluster>', 'playground to run on; started when it is not up, and then taken down', 'bench')
+  .option('--keep', 'leave a cluster up that was started for this')
+  .option(
+    '--use-current-cluster',
+    'the cluster of $KUBECONFIG, with the operator installed and its images at hand',
+  )
+  .action(async (name: string | undefined, options: Options) => {
+    if (name === undefined) {
+      console.log(list())
+      return
+    }
+    const bench = benches.find(it => it.name === name)
+    if (bench === undefined) program.error(`no bench is called ${name}\n\n${list()}`)
+    const stop = new AbortController()
+    for (const signal of ['SIGINT', 'SIGTERM'] as const)
+      process.once(signal, () => stop.abort(new Error(`stopped by ${signal}`)))
+    const report = await measure(bench, options, stop.signal)
+    console.log(`\n${bench.title}\n${machineLine()}\n\n${renderReport(report)}`)
+    if (options.json !== undefined) {
+      await writeFile(options.json, `${JSON.stringify(report, undefined, 2)}\n`)
+      console.log(`\n${options.json}`)
+    }
+  })
+
+function list(): string {
+  const width = Math.max(...benches.map(({ name }) => name.length))
+  return benches.map(({ name, title }) => `${name.padEnd(width)}  ${title}`).join('\n')
+}
+
+async function measure(bench: Bench, options: Options, signal: AbortSignal): Promise<Report> {
+  const target: Target = options.useCurrentCluster
+    ? { type: 'current' }
+    : { type: 'playground', name: options.name, keep: options.keep === true }
+  if (target.type === 'current' && bench.needs.includes('playground'))
+    throw new Error(
+      `${bench.name} looks into the nodes; that needs a playground (leave out --use-current-cluster)`,
+    )
+  const progress = createProgress(process.stderr)
+  const cluster = await openTarget(target, { progress, signal })
+  try {
+    const started = bench.needs.includes('operator')
+      ? await progress.step('operator', async () => {
+          if (target.type === 'playground') await applyOperator(cluster.kubectl, cluster.kubeconfig, signal)
+          return startOperator(cluster.api, signal)
+        })
+      : undefined
+    const begun = performance.now()
+    try {
+      return await bench.run({
+        api: cluster.api,
+        playground: cluster.playground,
+        operator: started?.operator,
+        n: options.n ?? bench.trials,
+        clock: createUnixClock(),
+        signal,
+        images: cluster.images,
+        say: text =>
+          process.stderr.write(`${((performance.now() - begun) / 1000).toFixed(1).padStart(7)} s  ${text}\n`),
+      })
+    } finally {
+      await started?.restore(AbortSignal.timeout(120_000))
+    }
+  } finally {
+    await cluster.close()
+  }
+}
+
+try {
+  await program.parseAsync()
+} catch (error) {
+  // With its causes: a bench that fails has measured nothing, and why is all that there is to tell.
+  console.error('bench failed, nothing was measured:', error)
+  process.exitCode = 1
+}

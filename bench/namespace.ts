@@ -1,0 +1,60 @@
+import type { Api } from '../src/kube/api.ts'
+import { systemClock } from '../src/kube/clock.ts'
+import { isKubeError } from '../src/kube/errors.ts'
+import { namespaces, serviceAccounts } from '../src/kube/resources.ts'
+
+/**
+ * Runs `work` in a namespace of its own, which is empty at the start and gone at the end, whatever happened in it.
+ * @throws what `work` threw.
+ */
+export async function inNamespace<T>(
+  api: Api,
+  namespace: string,
+  signal: AbortSignal,
+  work: (namespace: string) => Promise<T>,
+): Promise<T> {
+  await remove(api, namespace, signal)
+  await api.create(
+    namespaces,
+    { apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace, labels } },
+    { signal },
+  )
+  try {
+    await hasServiceAccount(api, namespace, signal)
+    return await work(namespace)
+  } finally {
+    // Also after Ctrl-C: the signal has fired then, so the end has a time limit of its own.
+    await remove(api, namespace, AbortSignal.timeout(60_000))
+  }
+}
+
+const labels = { 'app.kubernetes.io/managed-by': 'understudy-bench' }
+
+/** Pods are refused until the namespace has its default service account. */
+async function hasServiceAccount(api: Api, namespace: string, signal: AbortSignal): Promise<void> {
+  for (;;) {
+    try {
+      await api.get(serviceAccounts, { namespace, name: 'default' }, { signal })
+      return
+    } catch (error) {
+      if (!isKubeError(error, 'NotFound')) throw error
+    }
+    await systemClock.sleep(100, signal)
+  }
+}
+
+async function remove(api: Api, name: string, signal: AbortSignal): Promise<void> {
+  for (;;) {
+    try {
+      const found = await api.get(namespaces, { name }, { signal })
+      if (found.metadata.labels?.['app.kubernetes.io/managed-by'] !== 'understudy-bench')
+        throw new Error(`namespace ${name} exists and is not ours: choose another cluster or remove it`)
+      if (found.metadata.deletionTimestamp === undefined)
+        await api.delete(namespaces, { name }, {}, { signal })
+    } catch (error) {
+      if (isKubeError(error, 'NotFound')) return
+      throw error
+    }
+    await systemClock.sleep(250, signal)
+  }
+}

@@ -1,0 +1,76 @@
+import { readdir, readFile } from 'node:fs/promises'
+
+/**
+ * The process of a container as this machine sees it: the playground's nodes have pid namespaces of their own, but
+ * all their processes are ours too.
+ * @param program name of the executable, at most 15 characters
+ */
+export async function pidInPod(podUid: string, program: string): Promise<number | undefined> {
+  for (const entry of await readdir('/proc')) {
+    if (!/^\d+$/.test(entry)) continue
+    if ((await readOrNothing(`/proc/${entry}/comm`)).trim() !== program) continue
+    const cgroups = await readOrNothing(`/proc/${entry}/cgroup`)
+    // The systemd driver writes the uid with underscores.
+    if (cgroups.includes(podUid) || cgroups.includes(podUid.replaceAll('-', '_'))) return Number(entry)
+  }
+  return undefined
+}
+
+export interface ProcessMemory {
+  /** Bytes in memory, shared pages counted in full. */
+  readonly rss: number
+  /** Bytes in memory, shared pages divided by the number of their users. */
+  readonly pss: number
+  /** Bytes that are this process' alone. */
+  readonly private: number
+}
+
+export async function memoryOf(pid: number): Promise<ProcessMemory> {
+  const text = await readFile(`/proc/${pid}/smaps_rollup`, 'utf8')
+  return {
+    rss: field(text, 'Rss'),
+    pss: field(text, 'Pss'),
+    private: field(text, 'Private_Clean') + field(text, 'Private_Dirty'),
+  }
+}
+
+/** A field of smaps_rollup, bytes. @throws Error when it is not there. */
+export function field(text: string, name: string): number {
+  const match = new RegExp(`^${name}:\\s+(\\d+) kB$`, 'm').exec(text)
+  if (match === null) throw new Error(`no ${name} in smaps_rollup`)
+  return Number(match[1]) * 1024
+}
+
+/** What the memory controller counts for a process' own cgroup (page cache and kernel memory included), bytes. */
+export async function cgroupMemoryOf(pid: number): Promise<number> {
+  const groups = (await readFile(`/proc/${pid}/cgroup`, 'utf8')).trim().split('\n')
+  for (const line of groups) {
+    const [, controllers = '', path = ''] = /^\d+:([^:]*):(.*)$/.exec(line) ?? []
+    if (controllers.split(',').includes('memory'))
+      return Number(await readFile(`/sys/fs/cgroup/memory${path}/memory.usage_in_bytes`, 'utf8'))
+    if (controllers === '' && groups.length === 1)
+      return Number(await readFile(`/sys/fs/cgroup${path}/memory.current`, 'utf8'))
+  }
+  throw new Error(`process ${pid} is in no memory cgroup`)
+}
+
+/** Waits for the end of a process that is not our child. A zombie has ended. */
+export async function processEnded(pid: number, withinMs: number): Promise<void> {
+  for (const end = performance.now() + withinMs; performance.now() < end; ) {
+    const stat = await readOrNothing(`/proc/${pid}/stat`)
+    const state = stat.slice(stat.lastIndexOf(')') + 2, stat.lastIndexOf(')') + 3)
+    if (stat === '' || state === 'Z' || state === 'X') return
+    await new Promise(resolve => setImmediate(resolve))
+  }
+  throw new Error(`process ${pid} has not ended within ${withinMs} ms`)
+}
+
+async function readOrNothing(path: string): Promise<string> {
+  try {
+    return await readFile(path, 'utf8')
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    if (code === 'ENOENT' || code === 'ESRCH') return ''
+    throw error
+  }
+}

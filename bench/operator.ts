@@ -1,0 +1,151 @@
+import { fileURLToPath } from 'node:url'
+import { run } from '../playground/exec.ts'
+import type { Api } from '../src/kube/api.ts'
+import { systemClock } from '../src/kube/clock.ts'
+import { type Deployment, deployments, leases, type Pod, pods } from '../src/kube/resources.ts'
+import { isLeaving, isReady } from './observe/state.ts'
+
+export const operatorNamespace = 'understudy-system'
+export const operatorUser = 'system:serviceaccount:understudy-system:understudy-operator'
+export const operatorName = 'understudy-operator'
+const ref = { namespace: operatorNamespace, name: operatorName }
+const selector = 'app.kubernetes.io/component=operator'
+
+/** The operator under test, two replicas of which one leads. */
+export interface Operator {
+  /** The pod of the process that holds the Lease. @throws Error when there is none. */
+  leader(): Promise<Pod>
+  /** All its pods that are not on their way out. */
+  pods(): Promise<readonly Pod[]>
+  /** Waits until all replicas are Ready and one of them leads. */
+  settled(): Promise<Pod>
+}
+
+/** `kubectl apply -k deploy/`: what a user does. */
+export async function applyOperator(
+  kubectl: string,
+  kubeconfig: string | undefined,
+  signal: AbortSignal,
+): Promise<void> {
+  const directory = fileURLToPath(new URL('../deploy', import.meta.url))
+  await run([kubectl, 'apply', '--server-side', '--force-conflicts', '-k', directory], {
+    signal,
+    env: kubeconfig === undefined ? {} : { KUBECONFIG: kubeconfig },
+  })
+}
+
+/**
+ * Starts fresh replicas that log each pass (`--log-level=debug`), which controller time is read from.
+ * @returns the operator, and what puts its arguments back.
+ */
+export async function startOperator(
+  api: Api,
+  signal: AbortSignal,
+): Promise<{ operator: Operator; restore: (signal: AbortSignal) => Promise<void> }> {
+  const before = await api.get(deployments, ref, { signal })
+  const args = argsOf(before)
+  const flag = '--log-level=debug'
+  const restart = (to: readonly string[], within: AbortSignal) =>
+    api.patch(
+      deployments,
+      ref,
+      {
+        type: 'strategic',
+        body: {
+          spec: {
+            template: {
+              metadata: { annotations: { 'understudy-bench/started': new Date().toISOString() } },
+              spec: { containers: [{ name: 'operator', args: to }] },
+            },
+          },
+        },
+      },
+      { signal: within },
+    )
+  await restart([...args.filter(arg => !arg.startsWith('--log-level')), flag], signal)
+  const operator = operatorOf(api, signal)
+  await rolledOut(api, signal)
+  await operator.settled()
+  return {
+    operator,
+    restore: async within => {
+      await restart(args, within)
+      await rolledOut(api, within)
+    },
+  }
+}
+
+function argsOf(deployment: Deployment): readonly string[] {
+  const container = deployment.spec?.template.spec?.containers.find(({ name }) => name === 'operator')
+  if (container?.args === undefined)
+    throw new Error(`Deployment ${operatorName} has no container "operator" with args`)
+  return container.args
+}
+
+const patienceMs = 120_000
+
+async function rolledOut(api: Api, signal: AbortSignal): Promise<void> {
+  await eventually(`Deployment ${operatorName} is rolled out`, signal, async () => {
+    const { metadata, spec, status } = await api.get(deployments, ref, { signal })
+    const wanted = spec?.replicas ?? 1
+    const done =
+      (status?.observedGeneration ?? 0) >= (metadata.generation ?? 0) &&
+      status?.updatedReplicas === wanted &&
+      status.replicas === wanted &&
+      status.availableReplicas === wanted
+    return done ? true : undefined
+  })
+}
+
+function operatorOf(api: Api, signal: AbortSignal): Operator {
+  const all = async () => {
+    const { items } = await api.list(
+      pods,
+      { namespace: operatorNamespace, labelSelector: selector },
+      { signal },
+    )
+    return items.filter(pod => !isLeaving(pod))
+  }
+  const leader = async () => {
+    const lease = await api.get(leases, ref, { signal })
+    const holder = holderPod(lease.spec?.holderIdentity)
+    const pod = (await all()).find(({ metadata }) => metadata.name === holder)
+    if (pod === undefined)
+      throw new Error(`nobody leads; the Lease names ${lease.spec?.holderIdentity || 'nobody'}`)
+    return pod
+  }
+  return {
+    leader,
+    pods: all,
+    settled: () =>
+      eventually('two operators are Ready and one leads', signal, async () => {
+        const found = await all()
+        if (found.length < 2 || !found.every(isReady)) return undefined
+        try {
+          return await leader()
+        } catch {
+          // Between two terms; asked again until the time is over.
+          return undefined
+        }
+      }),
+  }
+}
+
+/** Identities are `<pod>_<random>`. */
+export function holderPod(identity: string | undefined): string | undefined {
+  return identity?.split('_')[0]
+}
+
+/** Asks twice a second until there is an answer. @throws Error after two minutes. */
+export async function eventually<T>(
+  what: string,
+  signal: AbortSignal,
+  ask: () => Promise<T | undefined>,
+): Promise<T> {
+  for (const end = systemClock.monotonic() + patienceMs; ; ) {
+    const answer = await ask()
+    if (answer !== undefined) return answer
+    if (systemClock.monotonic() > end) throw new Error(`not within ${patienceMs / 1000} s: ${what}`)
+    await systemClock.sleep(500, signal)
+  }
+}

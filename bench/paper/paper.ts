@@ -1,0 +1,120 @@
+import { gateContainerName } from '../../src/backuppodset/pod/gate-container.ts'
+import type { Bench, BenchContext } from '../bench.ts'
+import { inNamespace } from '../namespace.ts'
+import { type KubeletLogs, kubeletLogs } from '../node/kubelet-logs.ts'
+import { wokenAt } from '../observe/gate-log.ts'
+import { readLog } from '../observe/operator-log.ts'
+import { isGateRunning, kindOf } from '../observe/state.ts'
+import { wakeningOf } from '../observe/wakening.ts'
+import { type Baselines, createSamples, type Sampler } from '../report.ts'
+import { createDeploymentRig } from './deployment.ts'
+import { type Operation, operations, paperFigures, peerFigures } from './operations.ts'
+import { createSetRig, type SetTrial } from './set.ts'
+
+export const paper: Bench = {
+  name: 'paper',
+  title:
+    "the paper's operations E1-E4, beside its figures, its controller's on a cluster like this, and a Deployment",
+  trials: 30,
+  needs: ['operator'],
+  run: async context => {
+    const samples = createSamples()
+    await inNamespace(context.api, 'bench-paper', context.signal, namespace =>
+      measure(context, namespace, samples),
+    )
+    return samples.report('paper', baselines())
+  },
+}
+
+async function measure(context: BenchContext, namespace: string, samples: Sampler): Promise<void> {
+  const set = await createSetRig(context, namespace)
+  const deployment = await createDeploymentRig(context, namespace)
+  const kubelets = context.playground && kubeletLogs(context.playground)
+  for (let round = 1; round <= context.n; round++) {
+    const line: string[] = []
+    for (const operation of operations) {
+      await kubelets?.skip()
+      const trial = await set.perform(operation)
+      noteTrial(operation, trial, samples)
+      await noteWakenings(context, namespace, operation, trial, kubelets, samples)
+      line.push(`${operation.name} ${seconds(trial.inPlace - trial.requested)}`)
+    }
+    await set.clear()
+    for (const operation of operations) {
+      const ms = await deployment.perform(operation)
+      samples.add(`${operation.name} Deployment`, 's', ms / 1000)
+    }
+    await deployment.clear()
+    context.say(`${round}/${context.n}: ${line.join(', ')}`)
+  }
+}
+
+function noteTrial({ name, action }: Operation, trial: SetTrial, samples: Sampler): void {
+  const note = (what: string, from: number, to: number) =>
+    samples.add(`${name} ${what}`, 's', (to - from) / 1000)
+  note('controller', trial.passBegan, trial.lastWrite)
+  note('total', trial.requested, trial.inPlace)
+  if (trial.lastAnswer !== undefined) note('controller, by the audit log', trial.passBegan, trial.lastAnswer)
+  samples.add(`${name} status writes`, 'writes', trial.statusWrites)
+  samples.add(`${name} pod writes`, 'writes', trial.podWrites)
+  note('split: request to first pass', trial.requested, trial.passBegan)
+  note('split: last pod write to in place', trial.lastWrite, Math.max(trial.inPlace, trial.lastWrite))
+  if (action !== 'delete') return
+  note('split: request to deletion accepted', trial.requested, trial.accepted)
+  const promoted = trial.writes.find(({ type, pod }) => type === 'relabelled' && kindOf(pod) === 'primary')
+  if (promoted === undefined) throw new Error(`${name}: no pod became a primary`)
+  note('split: deletion accepted to label moved', trial.accepted, promoted.at)
+  const created = trial.writes.find(({ type }) => type === 'created')
+  const gated = trial.events.find(
+    ({ object }) => object.metadata.uid === created?.pod.metadata.uid && isGateRunning(object),
+  )
+  if (created === undefined || gated === undefined) throw new Error(`${name}: no cold backup was made`)
+  note('split: cold backup created to its gate running', created.at, gated.at)
+}
+
+/** For each cold backup that was woken: what the rest of the total consists of. */
+async function noteWakenings(
+  { api, clock }: BenchContext,
+  namespace: string,
+  { name }: Operation,
+  { writes, events }: SetTrial,
+  kubelets: KubeletLogs | undefined,
+  samples: Sampler,
+): Promise<void> {
+  const converted = writes.flatMap(write =>
+    write.type === 'relabelled' && write.from === 'coldbackup' ? [write] : [],
+  )
+  for (const { at, pod } of converted) {
+    const { uid, name: podName } = pod.metadata
+    const log = await readLog(api, { namespace, name: podName, container: gateContainerName }, 0)
+    const woken = wokenAt(log)
+    const wakening = wakeningOf(uid, woken, events, await kubelets?.of(pod.spec?.nodeName, clock.now()))
+    const note = (what: string, from: number, to: number) =>
+      samples.add(`${name} split: ${what}`, 's', (to - from) / 1000)
+    note('gate woken to label moved', wakening.woken, Math.max(at, wakening.woken))
+    note('gate woken to kubelet noticed', wakening.woken, wakening.noticed)
+    note('kubelet noticed to Ready', wakening.noticed, wakening.ready)
+  }
+}
+
+function baselines(): Baselines {
+  return Object.fromEntries(
+    operations.flatMap(({ name }) => [
+      [
+        `${name} controller`,
+        { paper: paperFigures[name].controller, 'peer controller': peerFigures[name].controller },
+      ],
+      [
+        `${name} total`,
+        {
+          paper: paperFigures[name].total,
+          'peer controller': peerFigures[name].total,
+          Deployment: { case: `${name} Deployment` },
+        },
+      ],
+      [`${name} status writes`, { 'peer controller': peerFigures[name].writes }],
+    ]),
+  )
+}
+
+const seconds = (ms: number): string => `${(ms / 1000).toFixed(2)} s`

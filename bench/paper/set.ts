@@ -1,0 +1,153 @@
+import { type BackupPodSet, backupPodSets } from '../../src/api/backuppodset.ts'
+import { labels } from '../../src/api/labels.ts'
+import { systemClock } from '../../src/kube/clock.ts'
+import { type Pod, pods as podResource } from '../../src/kube/resources.ts'
+import { type BenchContext, demand } from '../bench.ts'
+import { counterTemplate, setOf, sizesOf } from '../objects.ts'
+import { type AuditLog, openAuditLog } from '../observe/audit.ts'
+import { passesOver, readLog } from '../observe/operator-log.ts'
+import { type Recording, record, type Stamped } from '../observe/recording.ts'
+import { isInPlace, isLeaving, kindOf } from '../observe/state.ts'
+import { type PodWrite, podWrites, statusWrites } from '../observe/writes.ts'
+import { operatorUser } from '../operator.ts'
+import type { Operation } from './operations.ts'
+import { type Timing, timingOf } from './timing.ts'
+
+export const setName = 'web'
+
+/** Everything known about one operation on the set. Times are Unix ms. */
+export interface SetTrial extends Timing {
+  readonly requested: number
+  readonly accepted: number
+  readonly inPlace: number
+  readonly statusWrites: number
+  readonly writes: readonly PodWrite[]
+  readonly events: readonly Stamped<Pod>[]
+}
+
+export interface SetRig {
+  perform(operation: Operation): Promise<SetTrial>
+  /** Deletes the set and waits until its pods are gone. */
+  clear(): Promise<void>
+}
+
+const timeoutMs = 60_000
+/** Pause between operations, as in the peer's measurement. */
+const pauseMs = 2_000
+/** The operator holds back mere counts for three seconds; the next operation must not get them on its bill. */
+const quietMs = 3_300
+
+export async function createSetRig(context: BenchContext, namespace: string): Promise<SetRig> {
+  const { api, clock, signal, images } = context
+  const operator = demand(context.operator, 'the operator')
+  const options = { namespace, now: clock.now, signal }
+  const [pods, sets] = await Promise.all([
+    record(api, podResource, { ...options, labelSelector: `${labels.set}=${setName}` }),
+    record(api, backupPodSets, options),
+  ])
+  const audit = context.playground && openAuditLog(context.playground.auditLogPath)
+  const ref = { namespace, name: setName }
+
+  const request = async (operation: Operation, victim: Pod | undefined): Promise<void> => {
+    switch (operation.action) {
+      case 'create':
+        await api.create(
+          backupPodSets,
+          setOf(setName, operation.to, counterTemplate(images.counter, setName)),
+          {
+            namespace,
+            signal,
+          },
+        )
+        return
+      case 'resize':
+        await api.patch(
+          backupPodSets,
+          ref,
+          { type: 'merge', body: { spec: sizesOf(operation.to) } },
+          { signal },
+        )
+        return
+      case 'delete':
+        await api.delete(
+          podResource,
+          { namespace, name: demand(victim, 'a primary').metadata.name },
+          {},
+          { signal },
+        )
+        return
+      default:
+        return operation satisfies never
+    }
+  }
+
+  return {
+    async perform(operation) {
+      const leader = await operator.leader()
+      const known = new Map(pods.live)
+      const knownSets = new Map(sets.live)
+      const victim =
+        operation.action === 'delete' ? [...known.values()].find(pod => kindOf(pod) === 'primary') : undefined
+      pods.forget()
+      sets.forget()
+      await audit?.skip()
+      clock.anchor()
+      const reached = pods.next({
+        what: `${operation.name} in place`,
+        timeoutMs,
+        holds: live => isGoing(live, victim) && isInPlace(live.values(), operation.to),
+      })
+      const requested = clock.now()
+      await request(operation, victim)
+      const accepted = clock.now()
+      const { at: inPlace } = await reached
+      await systemClock.sleep(pauseMs, signal)
+      await Promise.all([sets.quiet(quietMs), pods.quiet(pauseMs)])
+
+      const writes = podWrites(known, pods.events).filter(
+        ({ type, pod }) => !(type === 'deleted' && pod.metadata.uid === victim?.metadata.uid),
+      )
+      const log = await readLog(
+        api,
+        { namespace: 'understudy-system', name: leader.metadata.name },
+        requested,
+      )
+      const timing = timingOf({
+        requested,
+        passes: passesOver(log, ref),
+        writes,
+        audit: await ownRequests(audit, namespace),
+      })
+      return {
+        ...timing,
+        requested,
+        accepted,
+        inPlace,
+        statusWrites: statusWrites<BackupPodSet>(knownSets, sets.events),
+        writes,
+        events: pods.events,
+      }
+    },
+
+    async clear() {
+      if (sets.live.size > 0) await api.delete(backupPodSets, ref, {}, { signal })
+      await emptied(pods, timeoutMs)
+    },
+  }
+}
+
+/** At 1/1/1 everything is in place before the deletion has begun. */
+const isGoing = (live: ReadonlyMap<string, Pod>, victim: Pod | undefined): boolean => {
+  const current = victim && live.get(victim.metadata.uid)
+  return current === undefined || isLeaving(current)
+}
+
+async function ownRequests(audit: AuditLog | undefined, namespace: string) {
+  if (audit === undefined) return undefined
+  return (await audit.read()).filter(event => event.user === operatorUser && event.namespace === namespace)
+}
+
+export async function emptied(pods: Recording<Pod>, withinMs: number): Promise<void> {
+  if (pods.live.size === 0) return
+  await pods.next({ what: 'all pods are gone', timeoutMs: withinMs, holds: live => live.size === 0 })
+}

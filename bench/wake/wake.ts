@@ -1,0 +1,137 @@
+import { randomBytes } from 'node:crypto'
+import { gateContainer, gatePort } from '../../src/backuppodset/pod/gate-container.ts'
+import { tokenDigest } from '../../src/backuppodset/wake/token.ts'
+import { wake as sendWake } from '../../src/backuppodset/wake/wake.ts'
+import { systemClock } from '../../src/kube/clock.ts'
+import { type Pod, pods as podResource } from '../../src/kube/resources.ts'
+import { type Bench, type BenchContext, demand } from '../bench.ts'
+import { inNamespace } from '../namespace.ts'
+import { kubeletLogs } from '../node/kubelet-logs.ts'
+import { cgroupMemoryOf, memoryOf, pidInPod, processEnded } from '../node/process.ts'
+import { counterPort, counterTemplate } from '../objects.ts'
+import { type Recording, record } from '../observe/recording.ts'
+import { isGateRunning, isReady } from '../observe/state.ts'
+import { wakeningOf } from '../observe/wakening.ts'
+import { createSamples, type Sampler } from '../report.ts'
+
+export const wake: Bench = {
+  name: 'wake',
+  title: 'a cold pod from the wake message to Ready, by who waits for whom; memory of a gated pod',
+  trials: 30,
+  needs: ['playground'],
+  run: async context => {
+    const samples = createSamples()
+    await inNamespace(context.api, 'bench-wake', context.signal, async namespace => {
+      const pods = await record(context.api, podResource, {
+        namespace,
+        now: context.clock.now,
+        signal: context.signal,
+      })
+      for (let trial = 1; trial <= context.n; trial++) {
+        const total = await wakeOne(context, namespace, pods, `gated-${trial}`, samples)
+        context.say(`${trial}/${context.n}: ${(total / 1000).toFixed(3)} s`)
+      }
+    })
+    return samples.report('wake', {
+      'gated pod: waker Rss': { 'hot backup (counter)': { case: 'hot pod: counter Rss' } },
+      'gated pod: waker Pss': { 'hot backup (counter)': { case: 'hot pod: counter Pss' } },
+    })
+  },
+}
+
+const timeoutMs = 30_000
+
+/** One gated pod that no set owns, so that only gate, kubelet and runtime are measured. @returns ms in all. */
+async function wakeOne(
+  context: BenchContext,
+  namespace: string,
+  pods: Recording<Pod>,
+  name: string,
+  samples: Sampler,
+): Promise<number> {
+  const { api, clock, signal, images } = context
+  const kubelets = kubeletLogs(demand(context.playground, 'a playground'))
+  const token = randomBytes(32).toString('hex')
+  const gated = pods.next({
+    what: `gate of ${name} runs`,
+    timeoutMs,
+    holds: (_, { object }) => object.metadata.name === name && isGateRunning(object),
+  })
+  const template = counterTemplate(images.counter, name)
+  const containers = template.spec?.containers ?? []
+  await api.create(
+    podResource,
+    {
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata: { name },
+      spec: {
+        ...template.spec,
+        initContainers: [gateContainer(images.waker, tokenDigest(token), containers)],
+      },
+    },
+    { namespace, signal },
+  )
+  const pod = (await gated).object
+  const { uid } = pod.metadata
+  const host = demand(pod.status?.podIP, 'an address of the pod')
+  const gate = demand(await pidInPod(uid, 'waker'), 'the process of the gate')
+  await noteMemory('gated pod: waker', gate, samples)
+  samples.add("gated pod: gate's memory cgroup", 'bytes', await cgroupMemoryOf(gate))
+
+  // The kubelet relists once a second: trials must not all begin in the same moment of that second.
+  await systemClock.sleep(500 + Math.random() * 1000, signal)
+  pods.forget()
+  await kubelets.skip()
+  clock.anchor()
+  const ready = pods.next({
+    what: `${name} is Ready`,
+    timeoutMs,
+    holds: (_, { object }) => object.metadata.uid === uid && isReady(object),
+  })
+  const exited = processEnded(gate, timeoutMs).then(() => clock.now())
+  exited.catch(() => {})
+  const sent = clock.now()
+  const reply = await sendWake({ host, port: gatePort, token, kind: 'hotbackup', timeoutMs, signal })
+  const replied = clock.now()
+  if (reply.type !== 'woken') throw new Error(`the gate of ${name} answered ${reply.type}`)
+  const ended = await exited
+  const readyAt = (await ready).at
+  const started = await startedAt(host, signal)
+  const wakening = wakeningOf(
+    uid,
+    Number(reply.atNs / 1000n) / 1000,
+    pods.events,
+    await kubelets.of(pod.spec?.nodeName, clock.now()),
+  )
+  const note = (what: string, from: number, to: number) => samples.add(what, 's', (to - from) / 1000)
+  note('message to Ready', sent, readyAt)
+  note('message to app started', sent, started)
+  note('split: message to answer', sent, replied)
+  note('split: answer to gate exited', replied, Math.max(replied, ended))
+  note('split: gate exited to kubelet noticed (relist, once a second)', ended, wakening.noticed)
+  note('split: kubelet noticed to app started (runtime)', wakening.noticed, started)
+  note('split: app started to Ready (first probe, status write)', started, readyAt)
+
+  await noteMemory(
+    'hot pod: counter',
+    demand(await pidInPod(uid, 'counter'), 'the process of the app'),
+    samples,
+  )
+  await api.delete(podResource, { namespace, name }, {}, { signal })
+  return readyAt - sent
+}
+
+async function noteMemory(what: string, pid: number, samples: Sampler): Promise<void> {
+  const { rss, pss, private: own } = await memoryOf(pid)
+  samples.add(`${what} Rss`, 'bytes', rss)
+  samples.add(`${what} Pss`, 'bytes', pss)
+  samples.add(`${what} private`, 'bytes', own)
+}
+
+/** The counter tells when its process began, Unix ms. */
+async function startedAt(host: string, signal: AbortSignal): Promise<number> {
+  const response = await fetch(`http://${host}:${counterPort}/peek`, { signal })
+  const { startedAt } = (await response.json()) as { startedAt: number }
+  return startedAt
+}
