@@ -83,7 +83,7 @@ export async function writeConfiguration(
     ...['kube-controller-manager', 'kube-scheduler', 'coredns'].map(name =>
       kubeconfig(join(cp, `${name}.kubeconfig`), name, `system:${name}`),
     ),
-    writeFiles(cp, { Corefile: renderCorefile(plan) }),
+    writeFiles(cp, { Corefile: renderCorefile() }),
     ...plan.nodes.map(node => writeNodeConfiguration(site, node, authority, kubeconfig)),
   ])
   return apiserver.args

@@ -4,6 +4,7 @@ import { closeSync, openSync } from 'node:fs'
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { exists } from '../images/cache.ts'
 import {
   CGROUP_ROOT,
   type Cgroups,
@@ -70,7 +71,7 @@ export async function startMachine(inputs: MachineInputs, signal?: AbortSignal):
   }
   await writeFile(paths.init, renderInit(init))
   await writeFile(join(paths.files, 'services.sh'), renderServices(init))
-  await rm(paths.pidFile, { force: true })
+  for (const path of [paths.pidFile, paths.booted]) await rm(path, { force: true })
   signal?.throwIfAborted()
   return launch(inputs)
 }
@@ -98,14 +99,14 @@ async function launch({ plan, paths }: MachineInputs): Promise<MachineProcesses>
     new PlaygroundError(`machine ${plan.name} does not start`, { logPath, cause })
   if (outer === undefined) throw failed()
   for (let tries = 0; tries < 500; tries++) {
+    if (!(await isAlive(outer))) throw failed()
     const pid = await readFile(paths.pidFile, 'utf8').catch(ignoreMissing)
     const init = pid === undefined ? undefined : await identify(Number(pid))
-    if (init !== undefined) return { outer, init }
-    if (!(await isAlive(outer))) throw failed()
+    if (init !== undefined && (await exists(paths.booted))) return { outer, init }
     await sleep(20)
   }
   await signalProcess(outer, 'SIGKILL')
-  throw failed(new Error('its first process has not reported itself within 10 s'))
+  throw failed(new Error('its first process has not set it up within 10 s'))
 }
 
 function ignoreMissing(error: NodeJS.ErrnoException): undefined {

@@ -36,6 +36,7 @@ const program = new Command('playground')
     'A real Kubernetes cluster on one Linux machine: control plane and worker nodes in namespaces.',
   )
   .option('--name <name>', `cluster's name (or $UNDERSTUDY_PLAYGROUND; default ${DEFAULT_NAME})`)
+  .enablePositionalOptions()
   .exitOverride()
 
 program
@@ -122,7 +123,6 @@ program
       options.inside === true ? cluster.argvOnNode(name, argv) : cluster.argvInNetwork(name, argv),
     )
   })
-program.enablePositionalOptions()
 
 program
   .command('logs')

@@ -30,7 +30,10 @@ export interface MachinePaths {
   readonly files: string
   readonly logs: string
   readonly init: string
+  /** Holds the pid of its first process, as this machine sees it. */
   readonly pidFile: string
+  /** Appears when the machine stands in its own root file system. */
+  readonly booted: string
   readonly upper: string
   readonly work: string
   readonly merged: string
@@ -59,6 +62,7 @@ export function clusterPaths(name: string, root = stateRoot()): ClusterPaths {
         logs: join(logs, machineName),
         init: join(machine, 'init.sh'),
         pidFile: join(machine, 'init.pid'),
+        booted: join(machine, 'files', 'booted'),
         upper: join(machine, 'upper'),
         work: join(machine, 'work'),
         merged: join(machine, 'merged'),

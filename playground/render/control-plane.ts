@@ -63,11 +63,10 @@ export function controlPlaneServices(
   ]
 }
 
-export function renderCorefile(plan: ClusterPlan): string {
+export function renderCorefile(): string {
   return `.:53 {
-    bind ${plan.controlPlane.address}
     errors
-    ready ${plan.controlPlane.address}:8181
+    ready :8181
     kubernetes cluster.local in-addr.arpa {
         kubeconfig ${MACHINE_DIR}/coredns.kubeconfig
         ttl 5

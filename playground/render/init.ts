@@ -66,7 +66,8 @@ pivot_root . .old
 cd /
 umount -l /.old
 mount --make-rshared /
-hostname ${quote(inputs.hostname)}
+echo ${quote(inputs.hostname)} > /proc/sys/kernel/hostname
+touch /opt/understudy/machine/booted
 exec /bin/bash /opt/understudy/machine/services.sh
 `
 }
