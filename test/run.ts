@@ -79,7 +79,7 @@ async function main(options: Options): Promise<number> {
     } else if (interrupts === 3) {
       say(
         'red',
-        'Killed. A cluster may be left: npm run playground -- status --name e2e, npm run playground -- down --name e2e',
+        'Killed. A cluster may be left: npm run playground -- status --all, npm run playground -- --name e2e down',
       )
       process.kill(-child.pid, 'SIGKILL')
     } else say('yellow', 'Still taking down; Ctrl-C once more leaves everything as it is.')
@@ -130,7 +130,7 @@ function start(job: Job, usesCurrentCluster: boolean): ChildProcess {
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
     env: {
       ...process.env,
-      ...(usesCurrentCluster && { UNDERSTUDY_USE_CURRENT_CLUSTER: '1' }),
+      ...(usesCurrentCluster && { UNDERSTUDY_CLUSTER: 'current' }),
     },
   })
 }

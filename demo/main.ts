@@ -1,0 +1,88 @@
+/** `npm run demo`: the paper's story, live, on a real cluster. */
+import { parseArgs } from 'node:util'
+import { explain } from '../playground/failure.ts'
+import { createProgress } from '../playground/progress.ts'
+import { createScreen, type Screen, styled } from './screen.ts'
+import { currentStage, playgroundStage } from './stage.ts'
+import { tell } from './tell.ts'
+
+const usage = `npm run demo -- [options]
+
+  --yes                   no questions; exit code 1 if anything is not as the story says
+  --name NAME             the playground to use or to bring up; default playground
+  --no-keep               take the playground down at the end
+  --use-current-cluster   the cluster of your kubeconfig, with the operator installed; namespace understudy-demo
+  -h, --help`
+
+interface Options {
+  readonly yes: boolean
+  readonly name: string | undefined
+  readonly keep: boolean
+  readonly usesCurrentCluster: boolean
+}
+
+function parseOptions(args: readonly string[]): Options | 'help' {
+  const { values } = parseArgs({
+    args: [...args],
+    allowNegative: true,
+    options: {
+      yes: { type: 'boolean', short: 'y', default: false },
+      name: { type: 'string' },
+      keep: { type: 'boolean', default: true },
+      'use-current-cluster': { type: 'boolean', default: false },
+      help: { type: 'boolean', short: 'h', default: false },
+    },
+  })
+  if (values.help) return 'help'
+  return {
+    // Without a keyboard nobody could answer.
+    yes: values.yes || process.stdin.isTTY !== true,
+    name: values.name,
+    keep: values.keep,
+    usesCurrentCluster: values['use-current-cluster'],
+  }
+}
+
+/** @returns what was not as the story says. */
+async function main(options: Options, screen: Screen, signal: AbortSignal): Promise<readonly string[]> {
+  screen.lines(
+    styled.title('Understudy: primaries, hot backups and cold backups of one pod'),
+    styled.dim('The story of the BackupPodSet paper, on real kubelets.'),
+    '',
+  )
+  const progress = createProgress(process.stdout)
+  if (options.usesCurrentCluster) {
+    await using stage = await currentStage(signal)
+    return await tell(stage, { yes: options.yes, stays: true }, screen, signal)
+  }
+  const stage = await playgroundStage(options.name, progress, signal)
+  try {
+    return await tell(stage, { yes: options.yes, stays: options.keep }, screen, signal)
+  } finally {
+    await stage[Symbol.asyncDispose]()
+    if (!options.keep) await progress.step('take down', () => stage.cluster.down())
+  }
+}
+
+class Interrupted extends Error {}
+
+const stop = new AbortController()
+for (const name of ['SIGINT', 'SIGTERM'] as const)
+  process.on(name, () => stop.abort(new Interrupted(`interrupted by ${name}`)))
+try {
+  const options = parseOptions(process.argv.slice(2))
+  if (options === 'help') console.log(usage)
+  else {
+    const wrong = await main(options, createScreen(process.stdout), stop.signal)
+    for (const line of wrong) console.error(styled.bad(`NOT AS TOLD: ${line}`))
+    process.exitCode = wrong.length === 0 ? 0 : 1
+  }
+} catch (error) {
+  if (stop.signal.aborted) {
+    console.error('\ninterrupted; npm run playground -- status --all says what is still up')
+    process.exitCode = 130
+  } else {
+    console.error(`\n${await explain(error)}`)
+    process.exitCode = 1
+  }
+}

@@ -1,0 +1,112 @@
+/** Where the story is told: a live region on a terminal, plain lines anywhere else. Knows nothing of pods' logic. */
+import { stripVTControlCharacters, styleText } from 'node:util'
+import type { PodRow } from './picture.ts'
+
+export interface Output {
+  readonly isTTY?: boolean | undefined
+  readonly columns?: number | undefined
+  write(text: string): unknown
+}
+
+/** Lines that change below the ones that stay. */
+export interface Live extends Disposable {
+  /** A line that stays, above the changing ones. */
+  log(line: string): void
+}
+
+export interface Screen {
+  lines(...lines: readonly string[]): void
+  /** Shows `frame()` again and again until disposed; what it shows last stays. On no terminal only that is shown. */
+  live(frame: () => readonly string[]): Live
+}
+
+const frameMs = 100
+
+export function createScreen(output: Output): Screen {
+  const width = () => (output.isTTY === true ? (output.columns ?? 80) : Number.POSITIVE_INFINITY)
+  const write = (lines: readonly string[]) =>
+    output.write(lines.map(line => `${cut(line, width())}\n`).join(''))
+  return {
+    lines: (...lines) => write(lines),
+    live(frame) {
+      if (output.isTTY !== true) return { log: line => write([line]), [Symbol.dispose]: () => write(frame()) }
+      let shown = 0
+      const draw = (above: readonly string[] = []) => {
+        const lines = frame()
+        // One write, so that the terminal never shows half a frame.
+        const up = shown > 0 ? `\u001b[${shown}A` : ''
+        output.write(`${up}\r\u001b[J`)
+        write([...above, ...lines])
+        shown = lines.length
+      }
+      const timer = setInterval(draw, frameMs)
+      draw()
+      return {
+        log: line => draw([line]),
+        [Symbol.dispose]: () => {
+          clearInterval(timer)
+          draw()
+        },
+      }
+    },
+  }
+}
+
+const kindStyle = { primary: 'green', hotbackup: 'yellow', coldbackup: 'blue' } as const
+
+export const styled = {
+  title: (text: string) => styleText('bold', text),
+  command: (text: string) => styleText('cyan', `$ ${text}`),
+  dim: (text: string) => styleText('dim', text),
+  good: (text: string) => styleText('green', text),
+  bad: (text: string) => styleText(['bold', 'red'], text),
+  kind: (kind: PodRow['kind'], text: string = kind) => styleText(kindStyle[kind], text),
+}
+
+const columns = [
+  ['NAME', (row: PodRow) => row.name],
+  ['TYPE', (row: PodRow) => row.kind],
+  ['SLOT', (row: PodRow) => row.slot],
+  ['NODE', (row: PodRow) => row.node],
+  ['READY', (row: PodRow) => row.ready],
+  ['STATUS', (row: PodRow) => row.status],
+  ['RESTARTS', (row: PodRow) => String(row.restarts)],
+] as const
+
+/** The pods as a table, colours by kind; pods on their way out are dim. */
+export function table(rows: readonly PodRow[]): string[] {
+  const widths = columns.map(([title, cell]) => Math.max(title.length, ...rows.map(row => cell(row).length)))
+  const line = (cells: readonly string[]) =>
+    cells
+      .map((cell, i) => cell.padEnd(widths[i] ?? 0))
+      .join('  ')
+      .trimEnd()
+  return [
+    styled.dim(`  ${line(columns.map(([title]) => title))}`),
+    ...rows.map(row => {
+      const text = `  ${line(columns.map(([, cell]) => cell(row)))}`
+      return row.leaving ? styled.dim(text) : styled.kind(row.kind, text)
+    }),
+  ]
+}
+
+/** `1.234 s`. */
+export const seconds = (ms: number): string => `${(ms / 1000).toFixed(3)} s`
+
+const escape = '\u001b'
+const colour = new RegExp(`(${escape}\\[[0-9;]*m)`)
+
+/** Cuts a line to the width of the terminal without cutting an escape sequence in two. */
+export function cut(line: string, width: number): string {
+  if (stripVTControlCharacters(line).length < width) return line
+  let room = width - 1
+  let result = ''
+  for (const part of line.split(colour)) {
+    if (part.startsWith(escape)) result += part
+    else {
+      result += part.slice(0, room)
+      room -= Math.min(room, part.length)
+    }
+  }
+  return result
+}
