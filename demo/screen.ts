@@ -93,8 +93,8 @@ export function table(rows: readonly PodRow[]): string[] {
 /** `1.234 s`. */
 export const seconds = (ms: number): string => `${(ms / 1000).toFixed(3)} s`
 
-const escape = '\u001b'
-const colour = new RegExp(`(${escape}\\[[0-9;]*m)`)
+const escapeCharacter = '\u001b'
+const colour = new RegExp(`(${escapeCharacter}\\[[0-9;]*m)`)
 
 /** Cuts a line to the width of the terminal without cutting an escape sequence in two. */
 export function cut(line: string, width: number): string {
@@ -102,7 +102,7 @@ export function cut(line: string, width: number): string {
   let room = width - 1
   let result = ''
   for (const part of line.split(colour)) {
-    if (part.startsWith(escape)) result += part
+    if (part.startsWith(escapeCharacter)) result += part
     else {
       result += part.slice(0, room)
       room -= Math.min(room, part.length)
