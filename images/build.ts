@@ -1,6 +1,6 @@
-import { readFile, writeFile } from 'node:fs/promises'
+import { readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { imageArchitecture, type PackedImage, packImage } from './archive.ts'
+import { type ImageSource, imageArchitecture, type PackedImage, packImage } from './archive.ts'
 import { cachedDirectory, cacheRoot, keyOf } from './cache.ts'
 import { layerKey } from './layer.ts'
 import { counter } from './recipes/counter.ts'
@@ -43,6 +43,18 @@ export async function ensureImages<N extends ImageName>(
 async function ensureImage(name: ImageName, options: BuildOptions): Promise<PackedImage> {
   const cacheDir = options.cacheDir ?? cacheRoot()
   const source = await recipes[name]({ ...options, cacheDir, version: await projectVersion() })
+  return cachedImage(name, source, options)
+}
+
+/**
+ * As `packImage`, into the cache: packed if the cache has no archive of the same source. `name` is the file's name.
+ */
+export async function cachedImage(
+  name: string,
+  source: ImageSource,
+  options: BuildOptions = {},
+): Promise<PackedImage> {
+  const { progress, cacheDir = cacheRoot() } = options
   const key = keyOf({
     architecture: imageArchitecture(),
     code: await readFile(new URL('./archive.ts', import.meta.url), 'utf8'),
@@ -53,12 +65,32 @@ async function ensureImage(name: ImageName, options: BuildOptions): Promise<Pack
   const target = join(cacheDir, 'images', `${name}-${key}`)
   const archive = `${name}.tar`
   await cachedDirectory(target, async scratch => {
-    options.progress?.(`pack ${source.ref}`)
+    progress?.(`pack ${source.ref}`)
     const { ref, digest, size } = await packImage(join(scratch, archive), source, { ...options, cacheDir })
     await writeFile(join(scratch, 'image.json'), JSON.stringify({ ref, digest, size }))
+    await forgetOldest(join(cacheDir, 'images'), name)
   })
   const known = JSON.parse(await readFile(join(target, 'image.json'), 'utf8')) as Omit<PackedImage, 'path'>
   return { ...known, path: join(target, archive) }
+}
+
+// Each change of a source makes a new archive of up to 45 MB; some are kept for other branches and checkouts.
+const KEPT = 8
+
+async function forgetOldest(directory: string, name: string): Promise<void> {
+  const all = (await readdir(directory)).filter(it => new RegExp(`^${name}-[0-9a-f]{24}$`).test(it))
+  const dated = await Promise.all(
+    all.map(async it => {
+      // Another build may have removed it meanwhile.
+      const known = await stat(join(directory, it)).catch((error: NodeJS.ErrnoException) => {
+        if (error.code !== 'ENOENT') throw error
+      })
+      return { it, built: known?.mtimeMs ?? 0 }
+    }),
+  )
+  for (const { it } of dated.sort((a, b) => b.built - a.built).slice(KEPT)) {
+    await rm(join(directory, it), { recursive: true, force: true })
+  }
 }
 
 /** Version in package.json, which is the tag of our own images. */

@@ -2,6 +2,7 @@ import { stat } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { cachedDirectory, cacheRoot, keyOf } from './cache.ts'
+import { findCompiler } from './compile.ts'
 import type { DebianOptions } from './debian.ts'
 import { run } from './run.ts'
 
@@ -16,6 +17,8 @@ export async function strippedNode(options: DebianOptions = {}): Promise<string>
   const { version } = require(manifest) as { version: string }
   const binary = join(dirname(manifest), 'bin/node')
   const { size } = await stat(binary)
+  // strip comes with the compiler.
+  await findCompiler(options)
   const strip = await run('strip', ['--version'])
   const target = join(cacheDir, 'native', `node-${keyOf({ version, size, strip, recipe: 1 })}`)
   await cachedDirectory(target, async scratch => {

@@ -1,7 +1,9 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { run } from '../../images/run.ts'
 import { type ControlPlane, startControlPlane } from '../../playground/control-plane.ts'
 import { manifest, project } from '../unit/deploy/manifests.ts'
@@ -13,6 +15,8 @@ beforeAll(async () => {
   scratch = await mkdtemp(join(tmpdir(), 'understudy-deploy-'))
   cluster = await startControlPlane()
   await kubectl('apply', '-k', join(project, 'deploy'))
+  // A new kind is served a moment after it is accepted.
+  await vi.waitFor(() => kubectl('get', 'bps', '-A'), { timeout: 30_000, interval: 100 })
 })
 afterAll(async () => {
   await cluster?.stop()
@@ -51,16 +55,6 @@ describe('kubectl apply -k deploy/', () => {
     await kubectl('apply', '-k', join(project, 'deploy'))
     expect(before.trim().split('\n').length).toBeGreaterThan(12)
     expect(await versions()).toBe(before)
-  })
-
-  test('the kind is served', async () => {
-    await kubectl(
-      'wait',
-      '--for=condition=Established',
-      '--timeout=60s',
-      'crd/backuppodsets.backup.example.com',
-    )
-    expect(await kubectl('get', 'bps', '-A', '-o', 'name')).toBe('')
   })
 
   test('the policy of the gate is accepted in a namespace of a user', async () => {
@@ -163,4 +157,91 @@ describe('rights', () => {
     )
     expect(labelled.trim()).toBe('clusterrole.rbac.authorization.k8s.io/understudy-edit')
   })
+})
+
+describe('the operator with these rights', () => {
+  interface AuditEvent {
+    readonly stage: string
+    readonly verb: string
+    readonly user: { readonly username: string }
+    readonly objectRef?: {
+      readonly apiGroup?: string
+      readonly resource: string
+      readonly subresource?: string
+    }
+    readonly responseStatus?: { readonly code: number }
+    readonly requestURI: string
+  }
+
+  /** The user's finished requests so far. */
+  async function requestsOf(user: string): Promise<AuditEvent[]> {
+    const lines = (await readFile(cluster.auditLogPath, 'utf8')).trim().split('\n')
+    return lines
+      .map(line => JSON.parse(line) as AuditEvent)
+      .filter(event => event.user.username === user && event.stage === 'ResponseComplete')
+  }
+
+  const right = ({ verb, objectRef }: AuditEvent): string =>
+    [verb, objectRef?.resource, objectRef?.subresource].filter(Boolean).join(' ')
+
+  test('makes and removes the pods of a set, and is never refused', async () => {
+    const user = 'system:serviceaccount:understudy-system:understudy-operator'
+    const kubeconfig = await cluster.kubeconfigFor(user, ['system:serviceaccounts'])
+    const child = spawn(
+      process.execPath,
+      [
+        ...[join(project, 'src/main.ts'), 'operator', '--kubeconfig', kubeconfig, '--log-level', 'warn'],
+        ...['--health-port', '0', '--metrics-port', '0'],
+      ],
+      { stdio: ['ignore', 'pipe', 'pipe'] },
+    )
+    const exited = once(child, 'exit')
+    let log = ''
+    child.stdout.on('data', (chunk: Buffer) => {
+      log += chunk.toString()
+    })
+    child.stderr.on('data', (chunk: Buffer) => {
+      log += chunk.toString()
+    })
+    try {
+      const file = join(scratch, 'set.json')
+      const set = {
+        apiVersion: 'backup.example.com/v1alpha1',
+        kind: 'BackupPodSet',
+        metadata: { name: 'web', namespace: 'default' },
+        spec: {
+          replicas: 2,
+          hotBackups: 1,
+          coldBackups: 1,
+          template: { spec: { containers: [{ name: 'web', image: 'nginx:1.14.2' }] } },
+        },
+      }
+      await writeFile(file, JSON.stringify(set))
+      await kubectl('apply', '-f', file)
+      const pods = async (): Promise<string[]> =>
+        (await kubectl('get', 'pods', '-l', 'backup.example.com/backuppodset=web', '-o', 'name'))
+          .split('\n')
+          .filter(Boolean)
+      const until = { timeout: 30_000, interval: 200 }
+      await vi.waitFor(async () => expect(await pods(), log).toHaveLength(4), until)
+      await kubectl('patch', 'bps', 'web', '--type=merge', '-p', '{"spec":{"replicas":1,"coldBackups":0}}')
+      await vi.waitFor(async () => expect(await pods(), log).toHaveLength(2), until)
+      await vi.waitFor(
+        async () => expect((await requestsOf(user)).map(right)).toContain('create events'),
+        until,
+      )
+    } finally {
+      child.kill('SIGTERM')
+      await exited
+    }
+    const requests = await requestsOf(user)
+    expect(requests.filter(({ responseStatus }) => responseStatus?.code === 403)).toEqual([])
+    expect([...new Set(requests.map(right))]).toEqual(
+      expect.arrayContaining([
+        ...['watch backuppodsets', 'update backuppodsets status'],
+        ...['watch pods', 'create pods', 'delete pods', 'create events'],
+        ...['get leases', 'create leases', 'update leases', 'get secrets', 'create secrets'],
+      ]),
+    )
+  }, 120_000)
 })

@@ -1,54 +1,12 @@
 import { describe, expect, test } from 'vitest'
 import { type Manifest, manifestsBelow, text } from './manifests.ts'
+import { rights } from './rights.ts'
 
 interface Rule {
   readonly apiGroups: readonly string[]
   readonly resources: readonly string[]
   readonly resourceNames?: readonly string[]
   readonly verbs: readonly string[]
-}
-
-/**
- * Every right of the operator and the code that needs it: `group/resource verb` -> file and what to find there.
- * A right without a line here, or a line without its code, fails.
- */
-const callers: Record<string, Record<string, { file: string; code: RegExp }>> = {
-  'ClusterRole understudy-operator': {
-    'backup.example.com/backuppodsets get': {
-      file: 'src/backuppodset/act/claim.ts',
-      code: /api\.get\(backupPodSets/,
-    },
-    'backup.example.com/backuppodsets list': { file: 'src/kube/list-all.ts', code: /api\.list\(/ },
-    'backup.example.com/backuppodsets watch': { file: 'src/kube/reflector.ts', code: /api\.watch\(/ },
-    'backup.example.com/backuppodsets/status update': {
-      file: 'src/backuppodset/report.ts',
-      code: /api\.replace\(\s*backupPodSets[^;]*subresource: 'status'/,
-    },
-    '/pods get': { file: 'src/backuppodset/act/create.ts', code: /api\.get\(pods/ },
-    '/pods list': { file: 'src/kube/list-all.ts', code: /api\.list\(/ },
-    '/pods watch': { file: 'src/kube/reflector.ts', code: /api\.watch\(/ },
-    '/pods create': { file: 'src/backuppodset/act/create.ts', code: /api\.create\(pods/ },
-    '/pods patch': { file: 'src/backuppodset/act/write-pod.ts', code: /[aA]pi\.patch\(\s*pods/ },
-    '/pods delete': { file: 'src/backuppodset/act/write-pod.ts', code: /[aA]pi\.delete\(\s*pods/ },
-    'events.k8s.io/events create': { file: 'src/kube/recorder.ts', code: /api\.create\(\s*resource/ },
-    'events.k8s.io/events patch': { file: 'src/kube/recorder.ts', code: /api\.patch\(\s*resource/ },
-  },
-  'Role understudy-operator': {
-    'coordination.k8s.io/leases create': { file: 'src/kube/election.ts', code: /api\.create\(leases/ },
-    'coordination.k8s.io/leases/understudy-operator get': {
-      file: 'src/kube/election.ts',
-      code: /api\.get\(leases/,
-    },
-    'coordination.k8s.io/leases/understudy-operator update': {
-      file: 'src/kube/election.ts',
-      code: /api\.replace\(leases/,
-    },
-    '/secrets create': { file: 'src/backuppodset/wake-key.ts', code: /api\.create\(\s*secrets/ },
-    '/secrets/understudy-wake-key get': {
-      file: 'src/backuppodset/wake-key.ts',
-      code: /api\.get\(\s*secrets/,
-    },
-  },
 }
 
 const roles = (await manifestsBelow('deploy/rbac')).filter(({ kind }) => kind.endsWith('Role'))
@@ -73,12 +31,12 @@ describe('rights of the operator', () => {
   test('each role is in the table and each line of the table is a right', () => {
     const granted = Object.fromEntries(ours.map(role => [titleOf(role), rightsOf(role).toSorted()]))
     const needed = Object.fromEntries(
-      Object.entries(callers).map(([title, rights]) => [title, Object.keys(rights).toSorted()]),
+      Object.entries(rights).map(([title, role]) => [title, Object.keys(role).toSorted()]),
     )
     expect(granted).toEqual(needed)
   })
 
-  test.each(Object.values(callers).flatMap(rights => Object.entries(rights)))(
+  test.each(Object.values(rights).flatMap(role => Object.entries(role)))(
     '%s has its caller in the code',
     async (_, { file, code }) => {
       expect(code.test(await text(file)), `${code} in ${file}`).toBe(true)

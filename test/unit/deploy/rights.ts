@@ -1,0 +1,68 @@
+/** Why the operator has a right. */
+export interface Caller {
+  readonly file: string
+  /** To be found in that file. */
+  readonly code: RegExp
+  /** Set when an ordinary run never gets there: what has to happen first. */
+  readonly only?: string
+}
+
+/**
+ * Every right of the operator and the code that needs it, by role: `group/resource[/name] verb`. The unit tests hold it
+ * against the roles in deploy/rbac and against the code; tests with an audit log can hold it against what was used.
+ */
+export const rights: Readonly<Record<string, Readonly<Record<string, Caller>>>> = {
+  'ClusterRole understudy-operator': {
+    'backup.example.com/backuppodsets get': {
+      file: 'src/backuppodset/act/claim.ts',
+      code: /api\.get\(backupPodSets/,
+      only: 'an orphaned pod is adopted',
+    },
+    'backup.example.com/backuppodsets list': {
+      file: 'src/kube/list-all.ts',
+      code: /api\.list\(/,
+      only: 'the server cannot stream the initial list',
+    },
+    'backup.example.com/backuppodsets watch': { file: 'src/kube/reflector.ts', code: /api\.watch\(/ },
+    'backup.example.com/backuppodsets/status update': {
+      file: 'src/backuppodset/report.ts',
+      code: /api\.replace\(\s*backupPodSets[^;]*subresource: 'status'/,
+    },
+    '/pods get': {
+      file: 'src/backuppodset/act/create.ts',
+      code: /api\.get\(pods/,
+      only: 'the answer to a create is lost or says that the name exists',
+    },
+    '/pods list': {
+      file: 'src/kube/list-all.ts',
+      code: /api\.list\(/,
+      only: 'the server cannot stream the initial list',
+    },
+    '/pods watch': { file: 'src/kube/reflector.ts', code: /api\.watch\(/ },
+    '/pods create': { file: 'src/backuppodset/act/create.ts', code: /api\.create\(pods/ },
+    '/pods patch': { file: 'src/backuppodset/act/write-pod.ts', code: /[aA]pi\.patch\(\s*pods/ },
+    '/pods delete': { file: 'src/backuppodset/act/write-pod.ts', code: /[aA]pi\.delete\(\s*pods/ },
+    'events.k8s.io/events create': { file: 'src/kube/recorder.ts', code: /api\.create\(\s*resource/ },
+    'events.k8s.io/events patch': {
+      file: 'src/kube/recorder.ts',
+      code: /api\.patch\(\s*resource/,
+      only: 'the same event happens again',
+    },
+  },
+  'Role understudy-operator': {
+    'coordination.k8s.io/leases create': { file: 'src/kube/election.ts', code: /api\.create\(leases/ },
+    'coordination.k8s.io/leases/understudy-operator get': {
+      file: 'src/kube/election.ts',
+      code: /api\.get\(leases/,
+    },
+    'coordination.k8s.io/leases/understudy-operator update': {
+      file: 'src/kube/election.ts',
+      code: /api\.replace\(leases/,
+    },
+    '/secrets create': { file: 'src/backuppodset/wake-key.ts', code: /api\.create\(\s*secrets/ },
+    '/secrets/understudy-wake-key get': {
+      file: 'src/backuppodset/wake-key.ts',
+      code: /api\.get\(\s*secrets/,
+    },
+  },
+}
