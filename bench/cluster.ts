@@ -13,8 +13,6 @@ export type Target =
 export interface BenchCluster {
   readonly api: Api
   readonly playground: Cluster | undefined
-  readonly kubectl: string
-  readonly kubeconfig: string | undefined
   readonly images: { readonly counter: string; readonly waker: string }
   close(): Promise<void>
 }
@@ -31,8 +29,6 @@ export async function openTarget(target: Target, { progress, signal }: OpenOptio
     return {
       api,
       playground: undefined,
-      kubectl: 'kubectl',
-      kubeconfig: undefined,
       images: version,
       close: () => api.close(),
     }
@@ -48,8 +44,6 @@ export async function openTarget(target: Target, { progress, signal }: OpenOptio
   return {
     api,
     playground: cluster,
-    kubectl: cluster.kubectl,
-    kubeconfig: cluster.kubeconfigPath,
     images: version,
     async close() {
       await api.close()

@@ -1,12 +1,13 @@
 import { writeFile } from 'node:fs/promises'
 import { Command, InvalidArgumentError } from 'commander'
-import { createProgress } from '../playground/progress.ts'
+import { deployOperator } from '../playground/deploy.ts'
+import { createProgress, type Progress } from '../playground/progress.ts'
 import type { Bench } from './bench.ts'
 import { benches } from './benches.ts'
 import { createUnixClock } from './clock.ts'
-import { openTarget, type Target } from './cluster.ts'
+import { type BenchCluster, openTarget, type Target } from './cluster.ts'
 import { machineLine } from './machine.ts'
-import { applyOperator, startOperator } from './operator.ts'
+import { startOperator } from './operator.ts'
 import { type Report, renderReport } from './report.ts'
 
 interface Options {
@@ -69,12 +70,7 @@ async function measure(bench: Bench, options: Options, signal: AbortSignal): Pro
   const progress = createProgress(process.stderr)
   const cluster = await openTarget(target, { progress, signal })
   try {
-    const started = bench.needs.includes('operator')
-      ? await progress.step('operator', async () => {
-          if (target.type === 'playground') await applyOperator(cluster.kubectl, cluster.kubeconfig, signal)
-          return startOperator(cluster.api, signal)
-        })
-      : undefined
+    const started = bench.needs.includes('operator') ? await install(cluster, progress, signal) : undefined
     const begun = performance.now()
     try {
       return await bench.run({
@@ -94,6 +90,12 @@ async function measure(bench: Bench, options: Options, signal: AbortSignal): Pro
   } finally {
     await cluster.close()
   }
+}
+
+/** A checkout's own manifests and images on a playground; on the reader's cluster what is installed there. */
+async function install({ api, playground }: BenchCluster, progress: Progress, signal: AbortSignal) {
+  if (playground !== undefined) await deployOperator(playground, { progress, signal })
+  return progress.step('operator that logs its passes', () => startOperator(api, signal))
 }
 
 try {

@@ -1,5 +1,3 @@
-import { fileURLToPath } from 'node:url'
-import { run } from '../playground/exec.ts'
 import type { Api } from '../src/kube/api.ts'
 import { systemClock } from '../src/kube/clock.ts'
 import { type Deployment, deployments, leases, type Pod, pods } from '../src/kube/resources.ts'
@@ -19,19 +17,6 @@ export interface Operator {
   pods(): Promise<readonly Pod[]>
   /** Waits until all replicas are Ready and one of them leads. */
   settled(): Promise<Pod>
-}
-
-/** `kubectl apply -k deploy/`: what a user does. */
-export async function applyOperator(
-  kubectl: string,
-  kubeconfig: string | undefined,
-  signal: AbortSignal,
-): Promise<void> {
-  const directory = fileURLToPath(new URL('../deploy', import.meta.url))
-  await run([kubectl, 'apply', '--server-side', '--force-conflicts', '-k', directory], {
-    signal,
-    env: kubeconfig === undefined ? {} : { KUBECONFIG: kubeconfig },
-  })
 }
 
 /**

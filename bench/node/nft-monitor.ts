@@ -1,0 +1,38 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { createInterface } from 'node:readline'
+import type { Cluster } from '../../playground/cluster.ts'
+
+/** What changes in a node's packet filter, as it changes: kube-proxy's work seen from the kernel. */
+export interface NftMonitor {
+  readonly lines: readonly { readonly at: number; readonly text: string }[]
+  forget(): void
+  stop(): Promise<void>
+}
+
+/** @param now Unix ms */
+export function startNftMonitor(playground: Cluster, node: string, now: () => number): NftMonitor {
+  const [command = '', ...args] = playground.argvOnNode(node, ['nft', 'monitor'])
+  const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'inherit'] })
+  let lines: { at: number; text: string }[] = []
+  const ended = once(child, 'exit')
+  createInterface({ input: child.stdout }).on('line', text => lines.push({ at: now(), text }))
+  return {
+    get lines() {
+      return lines
+    },
+    forget() {
+      lines = []
+    },
+    async stop() {
+      child.kill('SIGTERM')
+      await ended
+    },
+  }
+}
+
+/** Unix ms of the first change that names an address; undefined: there was none. */
+export function programmedAt(lines: NftMonitor['lines'], address: string): number | undefined {
+  const name = new RegExp(`(?<![\\d.])${address.replaceAll('.', '\\.')}(?![\\d.])`)
+  return lines.find(({ text }) => name.test(text))?.at
+}

@@ -1,0 +1,76 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import type { Cluster } from '../../playground/cluster.ts'
+
+/** One request of a client. Unix ms. */
+export interface Probe {
+  /** When it began. */
+  readonly at: number
+  readonly ms: number
+  /** Host name (pod) that answered; undefined when nobody did. */
+  readonly host: string | undefined
+  readonly error: string | undefined
+}
+
+export interface Prober {
+  /** Probes that are over, in the order in which they ended. */
+  readonly probes: readonly Probe[]
+  forget(): void
+  /** Resolves when the last `count` probes were all answered, the oldest of them begun at `since` or later. */
+  steady(count: number, since: number, withinMs: number): Promise<void>
+  stop(): Promise<void>
+}
+
+export const probeIntervalMs = 10
+/** A probe without an answer is given up after this. */
+export const probeLimitMs = 1_000
+
+const program = fileURLToPath(new URL('./prober.ts', import.meta.url))
+
+/** A client on a node: one fresh connection every 10 ms to `address`, from the node's own network namespace. */
+export function startProber(playground: Cluster, node: string, address: string, port: number): Prober {
+  const [command = '', ...args] = playground.argvInNetwork(node, [
+    process.execPath,
+    program,
+    address,
+    String(port),
+    String(probeIntervalMs),
+    String(probeLimitMs),
+  ])
+  const child = spawn(command, args, { stdio: ['pipe', 'pipe', 'inherit'] })
+  let probes: Probe[] = []
+  let failure: Error | undefined
+  const ended = once(child, 'exit')
+  child.on('error', error => {
+    failure = error
+  })
+  child.on('exit', (code, signal) => {
+    failure ??= new Error(`the prober ended (${signal ?? code})`)
+  })
+  createInterface({ input: child.stdout }).on('line', line => probes.push(JSON.parse(line) as Probe))
+
+  return {
+    get probes() {
+      return probes
+    },
+    forget() {
+      probes = []
+    },
+    async steady(count, since, withinMs) {
+      for (const end = performance.now() + withinMs; ; ) {
+        if (failure !== undefined) throw failure
+        const last = probes.slice(-count)
+        if (last.length === count && last.every(({ at, host }) => host !== undefined && at >= since)) return
+        if (performance.now() > end)
+          throw new Error(`no ${count} good answers in a row within ${withinMs} ms`)
+        await new Promise(resolve => setTimeout(resolve, 50))
+      }
+    },
+    async stop() {
+      child.stdin.end()
+      await ended
+    },
+  }
+}

@@ -1,0 +1,39 @@
+/**
+ * Runs in a node's network namespace: `prober.ts <address> <port> <interval ms> <limit ms>`. Every interval one fresh
+ * TCP connection and one GET, on schedule whether or not the last one came back. One line of JSON for each, when it is
+ * over. Ends with its standard input, so that it never outlives the bench.
+ */
+import { connect } from 'node:net'
+
+const [address = '', port = '', interval = '', limit = ''] = process.argv.slice(2)
+
+function probe(): void {
+  const began = performance.timeOrigin + performance.now()
+  let answer = ''
+  let isOver = false
+  const socket = connect({ host: address, port: Number(port), noDelay: true })
+  const over = (result: { host: string } | { error: string }): void => {
+    if (isOver) return
+    isOver = true
+    clearTimeout(timer)
+    socket.destroy()
+    const ms = performance.timeOrigin + performance.now() - began
+    process.stdout.write(`${JSON.stringify({ at: began, ms, ...result })}\n`)
+  }
+  const timer = setTimeout(() => over({ error: 'timeout' }), Number(limit))
+  socket.setEncoding('latin1')
+  socket.on('connect', () => socket.write('GET / HTTP/1.0\r\n\r\n'))
+  socket.on('data', (text: string) => {
+    answer += text
+  })
+  socket.on('error', (error: NodeJS.ErrnoException) => over({ error: error.code ?? error.message }))
+  socket.on('close', () => {
+    const host = /"host":"([^"]*)"/.exec(answer)?.[1]
+    over(answer.startsWith('HTTP/1.1 200') && host !== undefined ? { host } : { error: 'no answer' })
+  })
+}
+
+process.stdin.on('end', () => process.exit(0))
+process.stdin.on('error', () => process.exit(0))
+process.stdin.resume()
+setInterval(probe, Number(interval))

@@ -1,0 +1,14 @@
+import type { EndpointSlice } from '../../src/kube/resources.ts'
+import type { Stamped } from '../observe/recording.ts'
+
+/** Unix ms of the first change after which an address stands in a Service's slices as ready. */
+export function readyInSliceAt(
+  events: readonly Stamped<EndpointSlice>[],
+  address: string,
+): number | undefined {
+  return events.find(({ object }) =>
+    object.endpoints?.some(
+      ({ addresses, conditions }) => addresses.includes(address) && conditions?.ready !== false,
+    ),
+  )?.at
+}

@@ -1,0 +1,113 @@
+import { backupPodSets } from '../../src/api/backuppodset.ts'
+import { labels } from '../../src/api/labels.ts'
+import { pods as podResource, services } from '../../src/kube/resources.ts'
+import { type BenchContext, demand } from '../bench.ts'
+import { programmedAt } from '../node/nft-monitor.ts'
+import { answersFromBackups, firstAnswerOf, outageOf } from '../node/outage.ts'
+import { counterTemplate, primariesOf, serviceOf, setOf } from '../objects.ts'
+import { isInPlace, isLeaving, kindOf } from '../observe/state.ts'
+import { podWrites } from '../observe/writes.ts'
+import type { Sampler } from '../report.ts'
+import { readyInSliceAt } from './endpoints.ts'
+import { openScene, proxyRestMs, timeoutMs } from './scene.ts'
+
+/** A primary of a set with so many is deleted, again and again. */
+export async function ofSet(
+  context: BenchContext,
+  namespace: string,
+  primaries: number,
+  samples: Sampler,
+): Promise<void> {
+  const { api, clock, signal, images } = context
+  const name = `web-${primaries}`
+  const wanted = { primary: primaries, hotbackup: 1, coldbackup: 1 }
+  await api.create(services, serviceOf(name, primariesOf(name)), { namespace, signal })
+  await api.create(backupPodSets, setOf(name, wanted, counterTemplate(images.counter, name)), {
+    namespace,
+    signal,
+  })
+  const { pods, slices, prober, nft, end } = await openScene(
+    context,
+    namespace,
+    name,
+    `${labels.set}=${name}`,
+  )
+  const note = (what: string, from: number, to: number) =>
+    samples.add(`${primaries}P ${what}`, 's', (to - from) / 1000)
+  try {
+    if (!isInPlace(pods.live.values(), wanted))
+      await pods.next({
+        what: `${name} in place`,
+        timeoutMs,
+        holds: live => isInPlace(live.values(), wanted),
+      })
+    /** Since when each pod has been a primary, by name. */
+    const primarySince = new Map<string, number>()
+    for (let trial = 1; trial <= context.n; trial++) {
+      await prober.steady(50, 0, timeoutMs)
+      await slices.quiet(proxyRestMs)
+      await pods.quiet(proxyRestMs)
+      const known = new Map(pods.live)
+      for (const pod of known.values()) if (kindOf(pod) === 'primary') primarySince.set(pod.metadata.name, 0)
+      const victims = [...known.values()].filter(pod => kindOf(pod) === 'primary')
+      const victim = demand(victims[Math.floor(Math.random() * victims.length)], 'a primary')
+      for (const each of [pods, slices, prober, nft]) each.forget()
+      clock.anchor()
+      const moved = pods.next({
+        what: 'the label moves',
+        timeoutMs,
+        holds: (_, { object }) =>
+          kindOf(object) === 'primary' && kindOf(known.get(object.metadata.uid) ?? object) === 'hotbackup',
+      })
+      const restored = pods.next({
+        what: `${name} in place again`,
+        timeoutMs,
+        holds: live => {
+          const old = live.get(victim.metadata.uid)
+          return (old === undefined || isLeaving(old)) && isInPlace(live.values(), wanted)
+        },
+      })
+      const requested = clock.now()
+      await api.delete(podResource, { namespace, name: victim.metadata.name }, {}, { signal })
+      const accepted = clock.now()
+      const { at: movedAt, object: heir } = await moved
+      // The watch hears of it after it has happened: an answer before that is no proof of a mistake.
+      primarySince.set(heir.metadata.name, requested)
+      const address = demand(heir.status?.podIP, 'an address of the new primary')
+      const { at: restoredAt } = await restored
+      await prober.steady(20, movedAt, timeoutMs)
+      await slices.quiet(proxyRestMs)
+
+      const written = demand(readyInSliceAt(slices.events, address), 'the new primary in the EndpointSlice')
+      const programmed = demand(programmedAt(nft.lines, address), 'the new primary in the packet filter')
+      const answered = demand(
+        firstAnswerOf(prober.probes, new Set([heir.metadata.name])),
+        'an answer of the new primary',
+      )
+      const outage = outageOf(prober.probes, requested)
+      note('deletion accepted to label moved', accepted, Math.max(movedAt, accepted))
+      note('split: label moved to EndpointSlice written', movedAt, Math.max(written, movedAt))
+      note('split: EndpointSlice written to kube-proxy done', written, programmed)
+      note(
+        'split: kube-proxy done to first answer of the new primary',
+        programmed,
+        Math.max(answered, programmed),
+      )
+      note('deletion accepted to first answer of the new primary', accepted, answered)
+      note('deletion accepted to set in place again', accepted, restoredAt)
+      samples.add(`${primaries}P outage for a client of the Service`, 's', outage.ms / 1000)
+      samples.add(`${primaries}P failed requests`, 'requests', outage.failed)
+      samples.add(`${primaries}P EndpointSlice changes`, 'changes', slices.events.length)
+      const astray = answersFromBackups(prober.probes, primarySince)
+      samples.add(`${primaries}P requests that reached backups`, 'requests', astray.length)
+      const created = podWrites(known, pods.events).filter(({ type }) => type === 'created').length
+      if (created !== 1) throw new Error(`${created} pods were created where one was missing`)
+      context.say(
+        `${primaries}P ${trial}/${context.n}: label ${(movedAt - accepted).toFixed(0)} ms, outage ${outage.ms.toFixed(0)} ms`,
+      )
+    }
+  } finally {
+    await end()
+    await api.delete(backupPodSets, { namespace, name })
+  }
+}
