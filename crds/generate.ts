@@ -2,9 +2,9 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { stringify } from 'yaml'
 import { backupPodSets } from '../src/api/backuppodset.ts'
-import { backupPodSetSchema } from './schema.ts'
+import { backupPodSetSchema } from './schema/backuppodset.ts'
 
-const target = new URL('backup.example.com_backuppodsets.yaml', import.meta.url)
+export const crdFile = new URL('backup.example.com_backuppodsets.yaml', import.meta.url)
 
 export function backupPodSetCrd() {
   const { group, version, plural, kind } = backupPodSets
@@ -58,12 +58,15 @@ export function backupPodSetCrd() {
   }
 }
 
-const header = '# Made by `npm run generate` from crds/schema.ts and crds/pod-template.schema.json.\n'
+const header = '# Made by `npm run generate` from crds/schema/ and crds/pod-template.schema.json.\n'
+
+/** The text of the committed file. */
+export const crdYaml = (): string =>
+  header + stringify(backupPodSetCrd(), { lineWidth: 0, aliasDuplicateObjects: false })
 
 if (import.meta.main) {
-  const yaml = header + stringify(backupPodSetCrd(), { lineWidth: 0, aliasDuplicateObjects: false })
-  if (!process.argv.includes('--check')) writeFileSync(target, yaml)
-  else if (readFileSync(target, 'utf8') !== yaml) {
+  if (!process.argv.includes('--check')) writeFileSync(crdFile, crdYaml())
+  else if (readFileSync(crdFile, 'utf8') !== crdYaml()) {
     console.error(
       'crds/backup.example.com_backuppodsets.yaml is stale: run `npm run generate` and commit the result',
     )

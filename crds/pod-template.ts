@@ -10,7 +10,8 @@ export type Schema = { readonly [key: string]: unknown }
 const kubernetes = 'k8s.io/kubernetes@v1.36.3'
 const committed = new URL('pod-template.schema.json', import.meta.url)
 
-export const readPodTemplateSchema = (): Schema => JSON.parse(readFileSync(committed, 'utf8')) as Schema
+/** The schema of a PodSpec. */
+export const readPodSchema = (): Schema => JSON.parse(readFileSync(committed, 'utf8')) as Schema
 
 /** What apply needs to merge lists and maps; everything else that starts with x-kubernetes- is not for CRDs. */
 const kept = [
@@ -25,20 +26,45 @@ const kept = [
   'minimum',
 ]
 const intOrString = { anyOf: [{ type: 'integer' }, { type: 'string' }], 'x-kubernetes-int-or-string': true }
+const stringMap = (description: string): Schema => ({
+  description,
+  type: 'object',
+  additionalProperties: { type: 'string' },
+})
 const special: Readonly<Record<string, Schema>> = {
-  'io.k8s.apimachinery.pkg.api.resource.Quantity': intOrString,
+  'io.k8s.apimachinery.pkg.api.resource.Quantity': {
+    ...intOrString,
+    pattern: String.raw`^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+))?$`,
+  },
   'io.k8s.apimachinery.pkg.util.intstr.IntOrString': intOrString,
   'io.k8s.apimachinery.pkg.apis.meta.v1.Time': { type: 'string', format: 'date-time' },
-  // A volume claim template inside a pod (ephemeral volumes) has object metadata of its own.
-  'io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta': { type: 'object' },
+  // A volume claim template inside a pod (ephemeral volumes) has metadata of its own. What is not declared is dropped,
+  // and Kubernetes allows these two there and nothing else.
+  'io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta': {
+    type: 'object',
+    properties: {
+      labels: stringMap('Labels of the claim.'),
+      annotations: stringMap('Annotations of the claim.'),
+    },
+  },
 }
 
-/** The first sentence: the whole text of all fields would not fit into what `kubectl apply` can remember. */
+const maxDescription = 300
+
+/**
+ * What a field is, without how it came to be: the whole text of all fields would not fit into what `kubectl apply` can
+ * remember. The first sentence, and the next one where the first says only that the field is required or deprecated.
+ */
 export function firstSentence(text: string): string {
-  const line = text.replaceAll(/\s+/g, ' ').trim()
-  const end = /[.:](?= [A-Z"`])|\.$/.exec(line)
+  const line = text
+    .replaceAll(/\s+/g, ' ')
+    .trim()
+    .replace(/^(Optional|Required)[.:,] /i, '')
+  const end = /(?<!^Deprecated)[.](?= [A-Z"`])|\.$/.exec(line)
   const sentence = end ? line.slice(0, end.index) : line
-  return sentence.length <= 120 ? sentence : `${sentence.slice(0, 117).trimEnd()}...`
+  return sentence.length <= maxDescription
+    ? sentence
+    : `${sentence.slice(0, maxDescription).replace(/\s+\S*$/, '')} ...`
 }
 
 function structural(node: Schema, definitions: Readonly<Record<string, Schema>>): Schema {
@@ -78,7 +104,7 @@ function withMapKeyDefaults(schema: Record<string, unknown>): Schema {
 const without = (schema: Schema, key: string): Schema =>
   Object.fromEntries(Object.entries(schema).filter(([name]) => name !== key))
 
-function podTemplate(openapi: { components: { schemas: Record<string, Schema> } }): Schema {
+function podSpec(openapi: { components: { schemas: Record<string, Schema> } }): Schema {
   const definitions = openapi.components.schemas
   return structural(definitions['io.k8s.api.core.v1.PodSpec'] ?? {}, definitions)
 }
@@ -88,8 +114,5 @@ if (import.meta.main) {
     execFileSync('go', ['mod', 'download', '-json', kubernetes], { encoding: 'utf8' }),
   ) as { Dir: string }
   const file = `${module.Dir}/api/openapi-spec/v3/api__v1_openapi.json`
-  writeFileSync(
-    committed,
-    `${JSON.stringify(podTemplate(JSON.parse(readFileSync(file, 'utf8'))), null, 1)}\n`,
-  )
+  writeFileSync(committed, `${JSON.stringify(podSpec(JSON.parse(readFileSync(file, 'utf8'))), null, 1)}\n`)
 }

@@ -1,17 +1,29 @@
-/** BackupPodSet as it is on the wire. `test/apiserver` compares it with the CRD. */
+/**
+ * BackupPodSet as it is on the wire. The schema in crds/schema is typed by what is declared here and takes its values
+ * and defaults from here, so that the two cannot differ.
+ */
 import type { V1PodTemplateSpec } from '@kubernetes/client-node'
 import type { KubeObject, Wire } from '../kube/object.ts'
 import type { Resource } from '../kube/resources.ts'
 import type { PodKind } from './labels.ts'
 
+/** How a pod is chosen among those that are there. */
 export const strategies = ['random', 'oldest', 'newest', 'spread'] as const
 export type Strategy = (typeof strategies)[number]
 
-export const strategyKeys = [
+/** How a new pod is placed: there is no age to go by. */
+export const placements = ['random', 'spread'] as const
+export type Placement = (typeof placements)[number]
+
+export const placementKeys = [
   'init',
   'unallocatedToColdbackup',
   'unallocatedToHotbackup',
   'unallocatedToReplicas',
+] as const
+export type PlacementKey = (typeof placementKeys)[number]
+
+export const choiceKeys = [
   'coldbackupToHotbackup',
   'coldbackupToReplicas',
   'hotbackupToReplicas',
@@ -19,25 +31,85 @@ export const strategyKeys = [
   'hotbackupToUnallocated',
   'coldbackupToUnallocated',
 ] as const
+export type ChoiceKey = (typeof choiceKeys)[number]
+
+export const strategyKeys = [...placementKeys, ...choiceKeys] as const
 export type StrategyKey = (typeof strategyKeys)[number]
 
+export const gatePositions = ['First', 'Last'] as const
+export type GatePosition = (typeof gatePositions)[number]
+
+export const antiAffinities = ['Preferred', 'Required', 'None'] as const
+export type AntiAffinity = (typeof antiAffinities)[number]
+
+export const updateStrategies = ['RollingUpdate', 'OnDelete'] as const
+export type UpdateStrategy = (typeof updateStrategies)[number]
+
+export const crashLoopPolicies = ['Replace', 'Ignore'] as const
+export type CrashLoopPolicy = (typeof crashLoopPolicies)[number]
+
 export type PodTemplate = Wire<V1PodTemplateSpec>
+
+export interface StrategySpec
+  extends Readonly<Partial<Record<PlacementKey, Placement> & Record<ChoiceKey, Strategy>>> {}
+
+export interface UpdateStrategySpec {
+  readonly type?: UpdateStrategy
+}
+
+export interface FailoverSpec {
+  /** 0: never. */
+  readonly unreadySeconds?: number
+  readonly crashLoop?: CrashLoopPolicy
+}
 
 export interface BackupPodSetSpec {
   readonly replicas?: number
   readonly hotBackups?: number
   readonly coldBackups?: number
-  readonly strategy?: Readonly<Partial<Record<StrategyKey, Strategy>>>
+  readonly strategy?: StrategySpec
   readonly schedulerName?: string
   /** Seconds for the whole wake-up of one cold backup. */
   readonly wakeupTimeout?: number
-  readonly gatePosition?: 'First' | 'Last'
+  readonly gatePosition?: GatePosition
   readonly paused?: boolean
-  readonly antiAffinity?: 'Preferred' | 'Required' | 'None'
-  readonly updateStrategy?: { readonly type?: 'RollingUpdate' | 'OnDelete' }
-  readonly failover?: { readonly unreadySeconds?: number; readonly crashLoop?: 'Replace' | 'Ignore' }
+  readonly antiAffinity?: AntiAffinity
+  readonly updateStrategy?: UpdateStrategySpec
+  readonly failover?: FailoverSpec
   readonly template: PodTemplate
 }
+
+/** What the API server fills in, and what a set means that was stored without it. */
+export const defaults = Object.freeze({
+  replicas: 1,
+  hotBackups: 0,
+  coldBackups: 0,
+  strategy: 'random',
+  schedulerName: 'default-scheduler',
+  wakeupTimeout: 5,
+  gatePosition: 'First',
+  paused: false,
+  antiAffinity: 'Preferred',
+  updateStrategy: 'RollingUpdate',
+  unreadySeconds: 30,
+  crashLoop: 'Replace',
+} as const)
+
+/** Bounds, inclusive. */
+export const limits = Object.freeze({
+  /** Characters: pod names append `-` and 12 hex digits, and as labels may have 63. */
+  name: 50,
+  /** Pods of one kind. */
+  count: { min: 0, max: 10_000 },
+  /** Seconds. */
+  wakeupTimeout: { min: 1, max: 300 },
+  /** Seconds. */
+  unreadySeconds: { min: 0, max: 86_400 },
+  /** Characters. */
+  schedulerName: { min: 1, max: 253 },
+  /** Entries of a list in the status: etcd and every watcher pay for each. The counts go on. */
+  listed: 200,
+} as const)
 
 export interface Condition {
   readonly type: string
@@ -75,6 +147,13 @@ export interface LastFailover {
   readonly at: string
 }
 
+/** current/desired of each kind, as printed by `kubectl get bps`. */
+export interface Summary {
+  readonly replicas: string
+  readonly hotbackups: string
+  readonly coldbackups: string
+}
+
 export interface BackupPodSetStatus {
   readonly observedGeneration?: number
   readonly replicas?: number
@@ -87,8 +166,7 @@ export interface BackupPodSetStatus {
   readonly primaryPodNames?: readonly string[]
   readonly hotbackupPodNames?: readonly string[]
   readonly coldbackupPodNames?: readonly string[]
-  /** current/desired, as printed by `kubectl get bps`. */
-  readonly summary?: { readonly replicas: string; readonly hotbackups: string; readonly coldbackups: string }
+  readonly summary?: Summary
   readonly selector?: string
   readonly slots?: readonly SlotStatus[]
   readonly lastTransition?: LastTransition

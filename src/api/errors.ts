@@ -1,35 +1,105 @@
-/** Refusals of a set: stable codes, and messages that say what to change. One table. */
+/**
+ * Refusals of a set: stable codes, and messages that say what to change. One table; the rules of the CRD take their
+ * messages from it, and `parseSet` refuses with the same words what was stored without those rules.
+ */
+import { limits } from './backuppodset.ts'
+import { gateContainerName, gatePort } from './gate.ts'
+import { labels, podKinds, prefix } from './labels.ts'
+
+const refuse = (field: string, message: string) => ({ field, message })
+
+const noSuchMetadata = (field: string, why: string) =>
+  refuse(`spec.template.metadata.${field}`, `remove template.metadata.${field}: ${why}`)
+const noSuchField = (field: string, why: string) =>
+  refuse(`spec.template.spec.${field}`, `remove template.spec.${field}: ${why}`)
+
+export const refusals = Object.freeze({
+  NameTooLong: refuse(
+    'metadata.name',
+    `choose a name of at most ${limits.name} characters: pod names append 13 to it and may have 63`,
+  ),
+  TemplateMissing: refuse('spec.template.spec', 'describe the pod in spec.template.spec: there is none'),
+  ContainersMissing: refuse(
+    'spec.template.spec.containers',
+    'name at least one container in template.spec.containers',
+  ),
+  ContainerName: refuse(
+    'spec.template.spec.containers',
+    'name the container with at most 63 lower-case letters, digits and -, a letter or digit at both ends',
+  ),
+  ContainerNameOfGate: refuse(
+    'spec.template.spec.containers',
+    `rename the container ${gateContainerName}: the gate of cold backups has that name`,
+  ),
+  ImageMissing: refuse(
+    'spec.template.spec.containers',
+    'name the image of the container: nobody fills it in later',
+  ),
+  RestartPolicy: refuse(
+    'spec.template.spec.restartPolicy',
+    'set template.spec.restartPolicy to Always or leave it out: backups have to stay up until they are needed',
+  ),
+  LabelType: refuse(
+    'spec.template.metadata.labels',
+    `remove the label ${labels.type} from template.metadata.labels: the operator writes ${podKinds.join(', ')} there`,
+  ),
+  LabelOfOurs: refuse(
+    'spec.template.metadata.labels',
+    `remove what begins with ${prefix} from template.metadata.labels: that prefix belongs to the operator`,
+  ),
+  AnnotationOfOurs: refuse(
+    'spec.template.metadata.annotations',
+    `remove what begins with ${prefix} from template.metadata.annotations: that prefix belongs to the operator`,
+  ),
+  LabelForm: refuse(
+    'spec.template.metadata.labels',
+    'write values of labels with at most 63 letters, digits, -, _ and ., a letter or digit at both ends',
+  ),
+  GenerateName: noSuchMetadata('generateName', 'pods are named <set>-<12 hex digits>'),
+  Namespace: noSuchMetadata('namespace', 'pods are made in the namespace of their set'),
+  Finalizers: noSuchMetadata('finalizers', 'lost pods would stay for ever and failovers wait for them'),
+  OwnerReferences: noSuchMetadata('ownerReferences', 'the set owns its pods'),
+  NodeName: noSuchField(
+    'nodeName',
+    'the scheduler places the pods; use nodeSelector or affinity to limit the nodes',
+  ),
+  EphemeralContainers: noSuchField(
+    'ephemeralContainers',
+    'they can only be added to a running pod, with kubectl debug',
+  ),
+  ActiveDeadline: noSuchField('activeDeadlineSeconds', 'it would end primaries and backups after that time'),
+  OperatingSystem: refuse(
+    'spec.template.spec.os.name',
+    'set template.spec.os.name to linux or leave it out: there is no gate for other systems',
+  ),
+  GateOnHostNetwork: refuse(
+    'spec.template.spec.hostNetwork',
+    `set coldBackups to 0 or remove template.spec.hostNetwork: on the network of the node every gate would want the same port ${gatePort}`,
+  ),
+  PortOfGate: refuse(
+    'spec.template.spec.initContainers',
+    `give the sidecar another port than ${gatePort}, or set gatePosition to First: with Last it runs beside the gate, which listens there`,
+  ),
+  TwoSchedulers: refuse(
+    'spec.template.spec.schedulerName',
+    'name the scheduler in spec.schedulerName and remove template.spec.schedulerName: they differ',
+  ),
+})
+
+/** `InvalidValue` covers what types, bounds and lists of values say; its message is made from them. */
+export type RefusalCode = keyof typeof refusals | 'InvalidValue'
 
 export interface Refusal {
-  readonly code: string
-  readonly message: string
+  readonly code: RefusalCode
   readonly field: string
+  readonly message: string
 }
 
-export const refusals = {
-  nameTooLong: (name: string): Refusal => ({
-    code: 'NameTooLong',
-    field: 'metadata.name',
-    message: `metadata.name has ${name.length} characters: use at most 50, so that pod names of the form <name>-<12 hex digits> fit in 63`,
-  }),
-  templateEmpty: (): Refusal => ({
-    code: 'TemplateEmpty',
-    field: 'spec.template.spec.containers',
-    message: 'spec.template.spec.containers is empty: name at least one container',
-  }),
-  restartPolicy: (value: string): Refusal => ({
-    code: 'RestartPolicyNotAlways',
-    field: 'spec.template.spec.restartPolicy',
-    message: `spec.template.spec.restartPolicy is ${value}: leave it out or set it to Always, backups have to stay up`,
-  }),
-  reservedLabel: (label: string): Refusal => ({
-    code: 'ReservedLabel',
-    field: 'spec.template.metadata.labels',
-    message: `spec.template.metadata.labels has ${label}: remove it, this label is written by the operator`,
-  }),
-  unknownStrategy: (key: string, value: string): Refusal => ({
-    code: 'UnknownStrategy',
-    field: `spec.strategy.${key}`,
-    message: `spec.strategy.${key} is ${value}: use one of random, oldest, newest, spread`,
-  }),
-} as const
+/** The refusal of a value that is not what its field takes: `expected` goes on after "set it to". */
+export const invalidValue = (field: string, value: unknown, expected: string): Refusal => ({
+  code: 'InvalidValue',
+  field,
+  message: `${field} is ${JSON.stringify(value)}: set it to ${expected}`,
+})
+
+export const refusalOf = (code: keyof typeof refusals): Refusal => ({ code, ...refusals[code] })

@@ -139,12 +139,44 @@ const rejected: readonly [string, object, RegExp][] = [
   [
     'a container that is called as the gate',
     set({ pod: { containers: [{ ...container, name: 'understudy-gate' }] } }),
-    /rename the container understudy-gate in template\.spec\.containers/,
+    /containers\[0\]\.name: .*rename the container understudy-gate/,
   ],
   [
     'an init container that is called as the gate',
     set({ pod: { initContainers: [{ ...container, name: 'understudy-gate' }] } }),
-    /rename the container understudy-gate in template\.spec\.initContainers/,
+    /initContainers\[0\]\.name: .*rename the container understudy-gate/,
+  ],
+  [
+    'a container name in capitals',
+    set({ pod: { containers: [{ ...container, name: 'App' }] } }),
+    /containers\[0\]\.name: .*at most 63 lower-case letters, digits and -/,
+  ],
+  [
+    'a container name of 64 characters',
+    set({ pod: { containers: [container, { ...container, name: 'x'.repeat(64) }] } }),
+    /containers\[1\]\.name: .*at most 63/,
+  ],
+  [
+    'a container without image',
+    set({ pod: { containers: [{ name: 'app' }] } }),
+    /containers\[0\]\.image: .*name the image of the container/,
+  ],
+  [
+    'an init container with an empty image',
+    set({ pod: { initContainers: [{ name: 'init', image: '' }] } }),
+    /initContainers\[0\]\.image: .*name the image of the container/,
+  ],
+  [
+    'a sidecar on the port of the gate beside it',
+    set({
+      pod: {
+        initContainers: [
+          { ...container, name: 'proxy', restartPolicy: 'Always', ports: [{ containerPort: 20_000 }] },
+        ],
+      },
+      spec: { gatePosition: 'Last', coldBackups: 1 },
+    }),
+    /give the sidecar another port than 20000, or set gatePosition to First/,
   ],
   [
     'the label type',
@@ -160,6 +192,36 @@ const rejected: readonly [string, object, RegExp][] = [
     'an annotation of ours',
     set({ metadata: { annotations: { 'backup.example.com/epoch': '1' } } }),
     /remove what begins with backup\.example\.com\/ from template\.metadata\.annotations/,
+  ],
+  [
+    'a label with a space',
+    set({ metadata: { labels: { app: 'my app' } } }),
+    /template\.metadata\.labels\[app\]: .*at most 63 letters, digits/,
+  ],
+  [
+    'a label of 64 characters',
+    set({ metadata: { labels: { app: 'x'.repeat(64) } } }),
+    /template\.metadata\.labels\[app\]: .*at most 63 letters, digits/,
+  ],
+  [
+    'a name to be generated',
+    set({ metadata: { generateName: 'web-' } }),
+    /remove template\.metadata\.generateName: pods are named <set>-<12 hex digits>/,
+  ],
+  [
+    'another namespace',
+    set({ metadata: { namespace: 'other' } }),
+    /remove template\.metadata\.namespace: pods are made in the namespace of their set/,
+  ],
+  [
+    'finalizers',
+    set({ metadata: { finalizers: ['example.com/wait'] } }),
+    /remove template\.metadata\.finalizers: lost pods would stay/,
+  ],
+  [
+    'another owner',
+    set({ metadata: { ownerReferences: [{ apiVersion: 'v1', kind: 'Node', name: 'n', uid: 'u' }] } }),
+    /remove template\.metadata\.ownerReferences: the set owns its pods/,
   ],
   [
     'a label that is a number',
@@ -206,10 +268,34 @@ const rejected: readonly [string, object, RegExp][] = [
     set({ pod: { schedulerName: 'other' } }),
     /name the scheduler in spec\.schedulerName and remove template\.spec\.schedulerName/,
   ],
+]
+
+/** What only Kubernetes' own schema of the pod knows: nothing of it is the operator's business. */
+const rejectedInsideThePod: readonly [string, object, RegExp][] = [
   [
     'a port that is text',
     set({ pod: { containers: [{ ...container, ports: [{ containerPort: 'http' }] }] } }),
-    /containerPort.*must be of type integer/,
+    /containers\[0\]\.ports\[0\]\.containerPort.*must be of type integer/,
+  ],
+  [
+    'memory with a space',
+    set({ pod: { containers: [{ ...container, resources: { limits: { memory: '64 MB' } } }] } }),
+    /containers\[0\]\.resources\.limits\.memory: Invalid value: "64 MB"/,
+  ],
+  [
+    'two containers of one name',
+    set({ pod: { containers: [container, container] } }),
+    /containers\[1\]: Duplicate value/,
+  ],
+  [
+    'a negative grace period',
+    set({ pod: { terminationGracePeriodSeconds: -1 } }),
+    /terminationGracePeriodSeconds.*greater than or equal to 0/,
+  ],
+  [
+    'a toleration that is text',
+    set({ pod: { tolerations: ['all'] } }),
+    /tolerations\[0\].*must be of type object/,
   ],
 ]
 
@@ -217,15 +303,59 @@ describe('F02: bad input is refused with a message that says what to change', ()
   it('there are at least 25 cases', () => expect(rejected.length).toBeGreaterThanOrEqual(25))
   it.each(rejected)('%s', async (_, body, message) => {
     expect(await refusal(body)).toMatch(message)
+    // What is stored without this rule is refused by the operator, too.
+    expect(parseSet(body as BackupPodSet)).toMatchObject({ ok: false })
+  })
+  it.each(rejectedInsideThePod)('%s', async (_, body, message) => {
+    expect(await refusal(body)).toMatch(message)
   })
 
-  it('unknown fields are named when the client asks for it, as kubectl does', async () => {
+  it('the rules hold for changes as for new objects', async () => {
+    const { metadata } = await api.create(backupPodSets, set({ name: 'change' }), { namespace: 'default' })
+    const ref = { namespace: 'default', name: metadata.name }
+    const change = (spec: object) => api.patch(backupPodSets, ref, { type: 'merge', body: { spec } })
+    try {
+      await expect(change({ replicas: -1 })).rejects.toThrow(/greater than or equal to 0/)
+      await expect(change({ template: { spec: { nodeName: 'n' } } })).rejects.toThrow(/remove .*nodeName/)
+      const scale = { type: 'merge', body: { spec: { replicas: -1 } } } as const
+      await expect(api.patch(backupPodSets, ref, scale, { subresource: 'scale' })).rejects.toThrow(
+        /spec\.replicas.*greater than or equal to 0/,
+      )
+      expect((await api.get(backupPodSets, ref)).metadata.generation).toBe(1)
+    } finally {
+      await api.delete(backupPodSets, ref)
+    }
+  })
+
+  it('a generated name counts as a whole', async () => {
+    const body = { ...set(), metadata: { generateName: 'x'.repeat(46) } }
+    expect(await refusal(body)).toMatch(/choose a name of at most 50 characters/)
+  })
+
+  it.each([
+    ['spec.hotbackups', set({ spec: { hotbackups: 2 } })],
+    ['spec.strategy.hotBackupToReplicas', set({ spec: { strategy: { hotBackupToReplicas: 'random' } } })],
+    [
+      'spec.template.spec.containers[0].imagePullPolicyy',
+      set({ pod: { containers: [{ ...container, imagePullPolicyy: 'Always' }] } }),
+    ],
+    [
+      'spec.template.spec.containers[0].livenessProbe.httpGet.prot',
+      set({ pod: { containers: [{ ...container, livenessProbe: { httpGet: { port: 80, prot: 1 } } }] } }),
+    ],
+  ])('the unknown field %s is named when the client asks for it, as kubectl does', async (field, body) => {
     const path = '/apis/backup.example.com/v1alpha1/namespaces/default/backuppodsets'
-    const body = set({ spec: { hotbackups: 2 } })
     const query = { dryRun: 'All', fieldValidation: 'Strict' }
-    await expect(api.request('POST', path, { body, query })).rejects.toThrow(
-      /unknown field "spec\.hotbackups"/,
-    )
+    await expect(api.request('POST', path, { body, query })).rejects.toThrow(`unknown field "${field}"`)
+    // Server-side apply never takes what it cannot own.
+    await expect(
+      api.patch(
+        backupPodSets,
+        { namespace: 'default', name: 'set' },
+        { type: 'apply', body },
+        { dryRun: true, fieldManager: 'test' },
+      ),
+    ).rejects.toThrow(/field not declared in schema/)
   })
 })
 
@@ -241,6 +371,20 @@ describe('odd input that is meant', () => {
       'a port without protocol',
       set({ pod: { containers: [{ ...container, ports: [{ containerPort: 80 }] }] } }),
     ],
+    [
+      'what kubectl create --dry-run writes into templates',
+      set({ metadata: { creationTimestamp: null, labels: { app: 'web' } } }),
+    ],
+    ['an empty label', set({ metadata: { labels: { app: '' } } })],
+    [
+      'a port of 20000 that is opened after the gate has gone',
+      set({
+        pod: { containers: [{ ...container, ports: [{ containerPort: 20_000 }] }] },
+        spec: { coldBackups: 1 },
+      }),
+    ],
+    ['nothing where a default is', set({ spec: { strategy: null, replicas: null, failover: null } })],
+    ['no grace', set({ pod: { terminationGracePeriodSeconds: 0 } })],
     ['host network without cold backups', set({ pod: { hostNetwork: true } })],
     ['the same scheduler twice', set({ pod: { schedulerName: 'mine' }, spec: { schedulerName: 'mine' } })],
     [

@@ -1,8 +1,8 @@
 import type { V1Container } from '@kubernetes/client-node'
+import { gateContainerName, gatePort } from '../../api/gate.ts'
 import type { Wire } from '../../kube/object.ts'
 
-export const gateContainerName = 'understudy-gate'
-export const gatePort = 20_000
+export { gateContainerName, gatePort }
 
 type Container = Wire<V1Container>
 

@@ -1,0 +1,140 @@
+import { readFileSync } from 'node:fs'
+import * as clientNode from '@kubernetes/client-node'
+import { describe, expect, it } from 'vitest'
+import { parse } from 'yaml'
+import { refusals } from '../src/api/errors.ts'
+import { crdFile, crdYaml } from './generate.ts'
+import { firstSentence, readPodSchema } from './pod-template.ts'
+import { choice, integer, object, type Schema, type SchemaOf, text } from './schema/build.ts'
+
+const committed = readFileSync(crdFile, 'utf8')
+const schema: Schema = parse(committed).spec.versions[0].schema.openAPIV3Schema
+
+/** Every schema below this one with its path. */
+function* nodes(node: Schema, path = ''): Generator<readonly [string, Schema]> {
+  yield [path, node]
+  for (const [name, property] of Object.entries((node['properties'] ?? {}) as Record<string, Schema>))
+    yield* nodes(property, `${path}.${name}`)
+  for (const of of ['items', 'additionalProperties'])
+    if (node[of] !== undefined) yield* nodes(node[of] as Schema, `${path}[]`)
+}
+
+describe('the CRD', () => {
+  it('is what npm run generate writes', () => expect(crdYaml()).toBe(committed))
+
+  it('fits into the annotation in which kubectl apply remembers it, with a margin for what users add', () => {
+    expect(Buffer.byteLength(JSON.stringify(parse(committed)))).toBeLessThan(224 * 1024)
+  })
+
+  it('describes every field in words', () => {
+    const bare = [...nodes(schema)].filter(
+      ([path, { description }]) =>
+        path !== '' &&
+        path !== '.metadata' &&
+        !path.endsWith('[]') &&
+        (typeof description !== 'string' || description.length < 10 || !description.includes(' ')),
+    )
+    expect(bare.map(([path, { description }]) => `${path}: ${description}`)).toEqual([])
+  })
+
+  it('says in its rules what parsing says', () => {
+    const { TemplateMissing: _, ...inRules } = refusals
+    const messages = [...nodes(schema)].flatMap(([, node]) =>
+      ((node['x-kubernetes-validations'] ?? []) as { message: string }[]).map(({ message }) => message),
+    )
+    expect([...new Set(messages)].sort()).toEqual(
+      Object.values(inRules)
+        .map(({ message }) => message)
+        .sort(),
+    )
+  })
+
+  it('has no default inside the template but those of keys: another one would change hashes and roll every set', () => {
+    const defaulted = [...nodes(schema)]
+      .filter(([path, node]) => path.startsWith('.spec.template') && node['default'] !== undefined)
+      .map(([path]) => path.replace(/^\.spec\.template\.spec\./, ''))
+    expect(defaulted.sort()).toEqual([
+      'containers[].ports[].protocol',
+      'imagePullSecrets[].name',
+      'initContainers[].ports[].protocol',
+    ])
+  })
+})
+
+describe('the types', () => {
+  it('of the pod template have the fields of the schema, all the way down', () => {
+    const differences: string[] = []
+    compareWithModel('V1PodSpec', readPodSchema(), 'spec', differences)
+    expect(differences).toEqual([])
+  })
+
+  it('of everything else do not compile when they differ from the schema', () => {
+    type Sample = { readonly size?: number; readonly mode: 'A' | 'B' }
+    const size = integer('Size.', { min: 0, max: 1 }, 0)
+    object<Sample>({ size, mode: choice('Mode.', ['A', 'B']) }, { mode: true })
+    // @ts-expect-error A field is missing.
+    object<Sample>({ size }, { mode: true })
+    // @ts-expect-error There is a field too many.
+    object<Sample>({ size, mode: choice('Mode.', ['A', 'B']), more: size }, { mode: true })
+    // @ts-expect-error Another type.
+    object<Sample>({ size: text('Size.'), mode: choice('Mode.', ['A', 'B']) }, { mode: true })
+    // @ts-expect-error A value is missing.
+    object<Sample>({ size, mode: choice('Mode.', ['A']) }, { mode: true })
+    // @ts-expect-error A value too many.
+    object<Sample>({ size, mode: choice('Mode.', ['A', 'B', 'C']) }, { mode: true })
+    // @ts-expect-error mode is always there.
+    object<Sample>({ size, mode: choice('Mode.', ['A', 'B']) }, {})
+    // @ts-expect-error size is not.
+    object<Sample>({ size, mode: choice('Mode.', ['A', 'B']) }, { mode: true, size: true })
+    const wide: SchemaOf<string> = text('Text.')
+    expect(wide).toEqual({ type: 'string', description: 'Text.' })
+  })
+})
+
+interface Model {
+  getAttributeTypeMap(): { baseName: string; type: string; format: string }[]
+}
+
+/** Notes each field that only the model class of client-node has, or only the schema. */
+function compareWithModel(type: string, node: Schema, path: string, differences: string[]): void {
+  const item = /^(?:Array<|\{ \[key: string\]: )(.+?)(?:>|; \})$/.exec(type)
+  if (item?.[1] !== undefined) {
+    const inner = (node['items'] ?? node['additionalProperties']) as Schema | undefined
+    if (inner === undefined) differences.push(`${path}: ${type} is not a list or map in the schema`)
+    else compareWithModel(item[1], inner, `${path}[]`, differences)
+    return
+  }
+  const model = (clientNode as unknown as Record<string, Model | undefined>)[type]
+  if (type === 'IntOrString' || type === 'V1ObjectMeta' || typeof model?.getAttributeTypeMap !== 'function') {
+    const expected = { number: ['integer', 'number'], boolean: ['boolean'], string: ['string', undefined] }[
+      type
+    ]
+    if (expected !== undefined && !expected.includes(node['type'] as string))
+      differences.push(`${path}: ${type} in the types, ${node['type']} in the schema`)
+    return
+  }
+  const properties = node['properties'] as Record<string, Schema>
+  const fields = new Map(model.getAttributeTypeMap().map(field => [field.baseName, field.type]))
+  for (const name of new Set([...fields.keys(), ...Object.keys(properties)])) {
+    const [fieldType, property] = [fields.get(name), properties[name]]
+    if (fieldType === undefined) differences.push(`${path}.${name}: not in the types`)
+    else if (property === undefined) differences.push(`${path}.${name}: not in the schema`)
+    else compareWithModel(fieldType, property, `${path}.${name}`, differences)
+  }
+}
+
+describe('firstSentence', () => {
+  it.each([
+    ['Name of the pod. Must be unique. Cannot be updated.', 'Name of the pod'],
+    ['Optional: Duration in seconds, e.g. 3.5 of them.', 'Duration in seconds, e.g. 3.5 of them'],
+    ['Required. A list of terms. The terms are ORed.', 'A list of terms'],
+    ['Deprecated. Use serviceAccountName instead. More.', 'Deprecated. Use serviceAccountName instead'],
+    ['no full stop', 'no full stop'],
+  ])('%s', (text, short) => expect(firstSentence(text)).toBe(short))
+
+  it('is cut at a word when it is too long', () => {
+    const short = firstSentence('abcd '.repeat(100))
+    expect(short.length).toBeLessThanOrEqual(304)
+    expect(short).toMatch(/abcd \.\.\.$/)
+  })
+})

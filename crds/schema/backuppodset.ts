@@ -1,0 +1,24 @@
+import { limits } from '../../src/api/backuppodset.ts'
+import { refusals } from '../../src/api/errors.ts'
+import { rule, type Schema, text } from './build.ts'
+import { specSchema } from './spec.ts'
+import { statusSchema } from './status.ts'
+
+/** openAPIV3Schema of v1alpha1. */
+export const backupPodSetSchema = (): Schema => ({
+  description:
+    'BackupPodSet keeps primaries, hot backups and cold backups of one pod template, and converts the cheapest backup left when a primary is lost.',
+  type: 'object',
+  required: ['spec'],
+  properties: {
+    apiVersion: text('Version of this kind: backup.example.com/v1alpha1.'),
+    kind: text('The kind itself: BackupPodSet.'),
+    metadata: { type: 'object' },
+    spec: specSchema(),
+    status: statusSchema(),
+  },
+  'x-kubernetes-validations': [
+    // The API server takes no fieldPath into metadata; the message names the field.
+    rule(`self.metadata.name.size() <= ${limits.name}`, refusals.NameTooLong.message),
+  ],
+})

@@ -1,0 +1,123 @@
+import {
+  type BackupPodSetStatus,
+  type Condition,
+  type LastFailover,
+  type LastTransition,
+  limits,
+  type SlotStatus,
+  type Summary,
+} from '../../src/api/backuppodset.ts'
+import { podKinds } from '../../src/api/labels.ts'
+import { choice, count, flag, list, mapList, object, type SchemaOf, text, time } from './build.ts'
+
+const int64 = { format: 'int64' }
+
+const names = (of: string) =>
+  list(
+    `Names of the ${of}, in order; at most ${limits.listed}, the counts go on.`,
+    { type: 'string' } as SchemaOf<string>,
+    limits.listed,
+  )
+
+const slot = object<SlotStatus>(
+  {
+    slot: count('Number of the slot.'),
+    pod: text('Name of its primary.'),
+    node: text('Node of its primary.'),
+    epoch: count('Grows with each promotion of the slot.', int64),
+    ready: flag('Whether its primary is Ready.'),
+  },
+  { slot: true, pod: true, epoch: true, ready: true },
+)
+
+const condition = object<Condition>(
+  {
+    type: text('Ready, Progressing, Degraded or Paused.', { maxLength: 316 }),
+    status: choice('True, False or Unknown.', ['True', 'False', 'Unknown']),
+    reason: text('Why, in one word for programs.', { maxLength: 1024 }),
+    message: text('Why, for people.', { maxLength: 32_768 }),
+    lastTransitionTime: time('When status last changed, RFC 3339.'),
+    observedGeneration: count('The metadata.generation that this condition speaks of.', {
+      ...int64,
+      minimum: 0,
+    }),
+  },
+  {
+    type: true,
+    status: true,
+    reason: true,
+    message: true,
+    lastTransitionTime: true,
+    observedGeneration: true,
+  },
+)
+
+export const statusSchema = (): SchemaOf<BackupPodSetStatus> =>
+  object<BackupPodSetStatus>(
+    {
+      observedGeneration: count('The metadata.generation that this status speaks of.', int64),
+      replicas: count('Primaries that exist and are not being deleted.'),
+      hotbackups: count('Hot backups that exist and are not being deleted.'),
+      coldbackups: count('Cold backups that exist and are not being deleted.'),
+      readyReplicas: count('Primaries that are Ready.'),
+      readyHotbackups: count('Hot backups that are Ready.'),
+      gatedColdbackups: count('Cold backups whose gate waits for its wake message.'),
+      updatedPods: count('Pods made from the current template.'),
+      primaryPodNames: names('primaries'),
+      hotbackupPodNames: names('hot backups'),
+      coldbackupPodNames: names('cold backups'),
+      summary: object<Summary>(
+        {
+          replicas: text('Primaries, as 2/3.'),
+          hotbackups: text('Hot backups, as 2/3.'),
+          coldbackups: text('Cold backups, as 2/3.'),
+        },
+        { replicas: true, hotbackups: true, coldbackups: true },
+        {
+          description:
+            'Current and desired number of each kind as current/desired, as kubectl get prints it.',
+        },
+      ),
+      selector: text('Label selector of the primaries of this set, for the scale subresource.'),
+      slots: mapList(
+        `Who holds which slot. A slot is the place of one primary and keeps its number through failovers; gaps are normal. At most ${limits.listed}.`,
+        'slot',
+        slot,
+        limits.listed,
+      ),
+      lastTransition: object<LastTransition>(
+        {
+          pod: text('Name of the pod.'),
+          from: choice('The kind it was.', podKinds),
+          to: choice('The kind it became.', podKinds),
+          at: time('When, RFC 3339.'),
+        },
+        { pod: true, from: true, to: true, at: true },
+        { description: 'The last conversion of a pod.' },
+      ),
+      lastFailover: object<LastFailover>(
+        {
+          slot: count('Number of the slot that lost its primary.'),
+          from: text('Name of the lost primary.'),
+          to: text('Name of its successor.'),
+          reason: text('PodDeleted, PodFinished, Unready or CrashLoop.'),
+          seconds: {
+            description:
+              "Seconds from the operator's first sight of the loss to the accepted write that put the successor on stage.",
+            type: 'number',
+          },
+          at: time('When, RFC 3339.'),
+        },
+        { slot: true, from: true, to: true, reason: true, seconds: true, at: true },
+        { description: 'The last time a backup or a new pod took over from a lost primary.' },
+      ),
+      conditions: mapList(
+        'Ready: all numbers are met and every pod does what its kind is for. Progressing: there is something left to do. Degraded: an action fails, or containers keep failing. Paused: spec.paused.',
+        'type',
+        condition,
+        16,
+      ),
+    },
+    {},
+    { description: 'What is observed.' },
+  )

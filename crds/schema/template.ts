@@ -1,0 +1,176 @@
+/** The schema of spec.template: Kubernetes' own, plus the rules about what cannot work in a set. */
+import type { PodTemplate } from '../../src/api/backuppodset.ts'
+import { refusals } from '../../src/api/errors.ts'
+import { gateContainerName } from '../../src/api/gate.ts'
+import { labels, prefix } from '../../src/api/labels.ts'
+import { readPodSchema } from '../pod-template.ts'
+import { rule, type Schema, type SchemaOf, text } from './build.ts'
+
+interface PodSchema extends Schema {
+  readonly properties: Readonly<Record<string, Schema>>
+}
+
+/** Bounds that keep the cost of the rules estimable; Kubernetes itself has none. */
+const maxContainers = 64
+const maxLabels = 128
+const maxPorts = 128
+
+/** What is declared only to be refused: undeclared it would be dropped without a word for most clients. */
+const refusedObjects = (description: string): Schema => ({
+  description: `Refused: ${description}`,
+  type: 'array',
+  items: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true },
+})
+
+const labelValue = '^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$'
+const containerName = '^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$'
+
+const ruleFor = (code: keyof typeof refusals, condition: string, more: Schema = {}): Schema => {
+  const { field, message } = refusals[code]
+  return rule(condition, message, { fieldPath: field.replace(/^spec\.template/, ''), ...more })
+}
+
+const absent = (code: keyof typeof refusals): Schema => {
+  const path = refusals[code].field.replace(/^spec\.template\./, '')
+  return ruleFor(
+    code,
+    path.startsWith('metadata.') ? `!has(self.metadata) || !has(self.${path})` : `!has(self.${path})`,
+  )
+}
+
+const noneOfOurs = (code: 'LabelOfOurs' | 'AnnotationOfOurs', field: 'labels' | 'annotations'): Schema =>
+  ruleFor(
+    code,
+    `!has(self.metadata) || !has(self.metadata.${field}) || self.metadata.${field}.all(key, !key.startsWith('${prefix}'))`,
+  )
+
+const metadata: Schema = {
+  description: 'Labels and annotations of every pod of the set.',
+  type: 'object',
+  properties: {
+    name: text('Accepted and not used: pods are named <set>-<12 hex digits>.'),
+    labels: {
+      description:
+        'Labels of every pod. The label type and those under backup.example.com/ are written by the operator and refused here.',
+      type: 'object',
+      maxProperties: maxLabels,
+      additionalProperties: {
+        type: 'string',
+        maxLength: 253,
+        'x-kubernetes-validations': [rule(`self.matches('${labelValue}')`, refusals.LabelForm.message)],
+      },
+    },
+    annotations: {
+      description:
+        'Annotations of every pod. Those under backup.example.com/ are written by the operator and refused here.',
+      type: 'object',
+      maxProperties: 1024,
+      additionalProperties: { type: 'string' },
+    },
+    // kubectl's own generators write `creationTimestamp: null` into templates.
+    creationTimestamp: {
+      ...text('Accepted and not used.', { format: 'date-time' }),
+      nullable: true,
+    },
+    generateName: text('Refused: pods are named <set>-<12 hex digits>.'),
+    namespace: text('Refused: pods are made in the namespace of their set.'),
+    finalizers: {
+      description: 'Refused: lost pods would stay, and failovers wait for them.',
+      type: 'array',
+      items: { type: 'string' },
+    },
+    ownerReferences: refusedObjects('the set owns its pods.'),
+  },
+}
+
+function podSchema(): Schema {
+  const pod = readPodSchema() as PodSchema
+  const containers = (field: 'containers' | 'initContainers'): Schema => {
+    const of = pod.properties[field] as Schema & { items: PodSchema }
+    const { name, image, ports } = of.items.properties
+    return {
+      ...of,
+      maxItems: maxContainers,
+      items: {
+        ...of.items,
+        properties: {
+          ...of.items.properties,
+          name: { ...name, maxLength: 253 },
+          ports: { ...ports, maxItems: maxPorts },
+          image: { ...image, description: 'Image of the container. Required.' },
+        },
+        'x-kubernetes-validations': [
+          ruleFor('ContainerNameOfGate', `self.name != '${gateContainerName}'`, { fieldPath: '.name' }),
+          ruleFor('ContainerName', `self.name.matches('${containerName}')`, { fieldPath: '.name' }),
+          ruleFor('ImageMissing', "has(self.image) && self.image != ''", {
+            fieldPath: '.image',
+            reason: 'FieldValueRequired',
+          }),
+        ],
+      },
+    }
+  }
+  const described = (field: string, description: string, more: Schema = {}): Schema => ({
+    ...pod.properties[field],
+    description,
+    ...more,
+  })
+  return {
+    ...pod,
+    description:
+      'What runs in every pod of the set. restartPolicy must be Always; nodeName, ephemeralContainers and activeDeadlineSeconds are refused.',
+    properties: {
+      ...pod.properties,
+      containers: containers('containers'),
+      initContainers: containers('initContainers'),
+      nodeName: described(
+        'nodeName',
+        'Refused: the scheduler places the pods; use nodeSelector or affinity.',
+      ),
+      activeDeadlineSeconds: described(
+        'activeDeadlineSeconds',
+        'Refused: it would end primaries and backups after that time.',
+      ),
+      ephemeralContainers: refusedObjects('they can only be added to a running pod, with kubectl debug.'),
+      restartPolicy: described(
+        'restartPolicy',
+        'Always, which is also the default. Everything else is refused.',
+      ),
+      schedulerName: described(
+        'schedulerName',
+        'Name it in spec.schedulerName instead; both may be given if they are equal.',
+      ),
+      terminationGracePeriodSeconds: described(
+        'terminationGracePeriodSeconds',
+        'Seconds from the signal to end to the kill of a pod that is deleted. The operator never shortens it. Default 30.',
+        { minimum: 0 },
+      ),
+    },
+  }
+}
+
+export const templateSchema = (): SchemaOf<PodTemplate> => ({
+  description:
+    'The pod that all three kinds are made from. A cold backup gets one init container more, which holds it back until it is woken. A change rolls the set, see updateStrategy.',
+  type: 'object',
+  required: ['spec'],
+  properties: { metadata, spec: podSchema() },
+  'x-kubernetes-validations': [
+    ruleFor(
+      'LabelType',
+      `!has(self.metadata) || !has(self.metadata.labels) || !('${labels.type}' in self.metadata.labels)`,
+    ),
+    noneOfOurs('LabelOfOurs', 'labels'),
+    noneOfOurs('AnnotationOfOurs', 'annotations'),
+    absent('GenerateName'),
+    absent('Namespace'),
+    absent('Finalizers'),
+    absent('OwnerReferences'),
+    ruleFor('RestartPolicy', "!has(self.spec.restartPolicy) || self.spec.restartPolicy == 'Always'"),
+    ruleFor('ContainersMissing', 'size(self.spec.containers) > 0', { reason: 'FieldValueRequired' }),
+    absent('NodeName'),
+    absent('EphemeralContainers'),
+    absent('ActiveDeadline'),
+    ruleFor('OperatingSystem', "!has(self.spec.os) || self.spec.os.name == 'linux'"),
+  ],
+})

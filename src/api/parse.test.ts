@@ -1,0 +1,171 @@
+import { readFileSync } from 'node:fs'
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { parse as parseYaml } from 'yaml'
+import type { BackupPodSet } from './backuppodset.ts'
+import { refusals } from './errors.ts'
+import { parseSet } from './parse.ts'
+
+const container = { name: 'app', image: 'app' }
+const template = { spec: { containers: [container] } }
+const metadata = { name: 'set', namespace: 'shop', uid: 'u', resourceVersion: '1', generation: 3 }
+const parse = (spec: unknown, name = 'set') =>
+  parseSet({ metadata: { ...metadata, name }, spec } as unknown as BackupPodSet)
+const withPod = (pod: object) => parse({ template: { spec: { containers: [container], ...pod } } })
+
+describe('parseSet', () => {
+  it('a set with a template alone has every field', () => {
+    expect(parse({ template })).toEqual({
+      ok: true,
+      set: {
+        name: 'set',
+        namespace: 'shop',
+        uid: 'u',
+        generation: 3,
+        replicas: 1,
+        hotBackups: 0,
+        coldBackups: 0,
+        strategy: {
+          init: 'random',
+          unallocatedToColdbackup: 'random',
+          unallocatedToHotbackup: 'random',
+          unallocatedToReplicas: 'random',
+          coldbackupToHotbackup: 'random',
+          coldbackupToReplicas: 'random',
+          hotbackupToReplicas: 'random',
+          replicasToUnallocated: 'random',
+          hotbackupToUnallocated: 'random',
+          coldbackupToUnallocated: 'random',
+        },
+        schedulerName: 'default-scheduler',
+        wakeupTimeout: 5,
+        gatePosition: 'First',
+        paused: false,
+        antiAffinity: 'Preferred',
+        updateStrategy: 'RollingUpdate',
+        failover: { unreadySeconds: 30, crashLoop: 'Replace' },
+        template,
+      },
+    })
+  })
+
+  it('F02: the object of the paper keeps its meaning', () => {
+    const paper = parseYaml(readFileSync(new URL('../../samples/paper.yaml', import.meta.url), 'utf8'))
+    const parsed = parse(paper.spec)
+    expect(parsed).toMatchObject({
+      ok: true,
+      set: { replicas: 2, hotBackups: 2, coldBackups: 2, wakeupTimeout: 5, template: paper.spec.template },
+    })
+  })
+
+  it('what it returns cannot be changed', () => {
+    const parsed = parse({ template })
+    if (!parsed.ok) throw new Error(parsed.message)
+    expect([parsed.set, parsed.set.strategy, parsed.set.failover].every(Object.isFrozen)).toBe(true)
+  })
+
+  it('absent and null are the same', () => {
+    const nulls = Object.fromEntries(
+      ['replicas', 'strategy', 'schedulerName', 'paused', 'failover', 'updateStrategy'].map(key => [
+        key,
+        null,
+      ]),
+    )
+    expect(parse({ ...nulls, template })).toEqual(parse({ template }))
+  })
+
+  it.each([
+    ['spec.replicas', { replicas: -1 }, 'spec.replicas is -1: set it to a whole number from 0 to 10000'],
+    ['spec.hotBackups', { hotBackups: 0.5 }, 'a whole number from 0 to 10000'],
+    ['spec.coldBackups', { coldBackups: '2' }, 'spec.coldBackups is "2": set it to a whole number'],
+    ['spec.wakeupTimeout', { wakeupTimeout: 0 }, 'a whole number from 1 to 300'],
+    ['spec.schedulerName', { schedulerName: '' }, 'a text of 1 to 253 characters'],
+    ['spec.paused', { paused: 'yes' }, 'true or false'],
+    ['spec.strategy', { strategy: 'random' }, 'an object'],
+    ['spec.strategy.init', { strategy: { init: 'oldest' } }, 'one of random, spread'],
+    [
+      'spec.strategy.hotbackupToReplicas',
+      { strategy: { hotbackupToReplicas: 'best' } },
+      'one of random, oldest',
+    ],
+    ['spec.gatePosition', { gatePosition: 'Middle' }, 'one of First, Last'],
+    ['spec.antiAffinity', { antiAffinity: 'Hard' }, 'one of Preferred, Required, None'],
+    ['spec.updateStrategy.type', { updateStrategy: { type: 'Recreate' } }, 'one of RollingUpdate, OnDelete'],
+    ['spec.failover.unreadySeconds', { failover: { unreadySeconds: -1 } }, 'from 0 to 86400'],
+    ['spec.failover.crashLoop', { failover: { crashLoop: 'Delete' } }, 'one of Replace, Ignore'],
+  ])('names %s and what it takes', (field, spec, message) => {
+    const parsed = parse({ ...spec, template })
+    expect(parsed).toMatchObject({ ok: false, code: 'InvalidValue', field })
+    expect(parsed.ok ? '' : parsed.message).toContain(message)
+  })
+
+  const broken: Record<keyof typeof refusals, ReturnType<typeof parse>> = {
+    NameTooLong: parse({ template }, 'x'.repeat(51)),
+    TemplateMissing: parse({}),
+    ContainersMissing: withPod({ containers: [] }),
+    ContainerName: withPod({ containers: [{ ...container, name: 'App_1' }] }),
+    ContainerNameOfGate: withPod({ initContainers: [{ ...container, name: 'understudy-gate' }] }),
+    ImageMissing: withPod({ containers: [{ name: 'app' }] }),
+    RestartPolicy: withPod({ restartPolicy: 'Never' }),
+    LabelType: parse({ template: { ...template, metadata: { labels: { type: 'web' } } } }),
+    LabelOfOurs: parse({
+      template: { ...template, metadata: { labels: { 'backup.example.com/slot': '1' } } },
+    }),
+    LabelForm: parse({ template: { ...template, metadata: { labels: { app: 'my app' } } } }),
+    AnnotationOfOurs: parse({
+      template: { ...template, metadata: { annotations: { 'backup.example.com/epoch': '1' } } },
+    }),
+    GenerateName: parse({ template: { ...template, metadata: { generateName: 'x-' } } }),
+    Namespace: parse({ template: { ...template, metadata: { namespace: 'other' } } }),
+    Finalizers: parse({ template: { ...template, metadata: { finalizers: ['a/b'] } } }),
+    OwnerReferences: parse({ template: { ...template, metadata: { ownerReferences: [] } } }),
+    NodeName: withPod({ nodeName: 'n' }),
+    EphemeralContainers: withPod({ ephemeralContainers: [container] }),
+    ActiveDeadline: withPod({ activeDeadlineSeconds: 60 }),
+    OperatingSystem: withPod({ os: { name: 'windows' } }),
+    GateOnHostNetwork: parse({
+      coldBackups: 1,
+      template: { spec: { containers: [container], hostNetwork: true } },
+    }),
+    PortOfGate: parse({
+      coldBackups: 1,
+      gatePosition: 'Last',
+      template: {
+        spec: {
+          containers: [container],
+          initContainers: [{ ...container, name: 'proxy', ports: [{ containerPort: 20_000 }] }],
+        },
+      },
+    }),
+    TwoSchedulers: withPod({ schedulerName: 'other' }),
+  }
+  it.each(Object.entries(broken))('refuses with code %s', (code, parsed) => {
+    const { field, message } = refusals[code as keyof typeof refusals]
+    expect(parsed).toEqual({ ok: false, code, field, message })
+  })
+
+  it('never throws, whatever is stored', () => {
+    const pod = fc.record(
+      {
+        containers: fc.anything(),
+        initContainers: fc.anything(),
+        os: fc.anything(),
+        restartPolicy: fc.anything(),
+      },
+      { requiredKeys: [] },
+    )
+    const odd = fc.record(
+      {
+        replicas: fc.anything(),
+        strategy: fc.anything(),
+        failover: fc.anything(),
+        template: fc.oneof(
+          fc.anything(),
+          fc.record({ metadata: fc.anything(), spec: fc.oneof(fc.anything(), pod) }),
+        ),
+      },
+      { requiredKeys: [] },
+    )
+    fc.assert(fc.property(fc.oneof(fc.anything(), odd), spec => typeof parse(spec).ok === 'boolean'))
+  })
+})

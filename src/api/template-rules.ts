@@ -1,0 +1,77 @@
+import type { GatePosition } from './backuppodset.ts'
+import type { refusals } from './errors.ts'
+import { gateContainerName, gatePort } from './gate.ts'
+import { labels, prefix } from './labels.ts'
+
+/** What the rules look at: the template, of whatever shape, and the fields that it has to agree with. */
+export interface RuledSpec {
+  readonly template: unknown
+  readonly coldBackups: number
+  readonly gatePosition: GatePosition
+  readonly schedulerName: string
+}
+
+type Code = keyof typeof refusals
+type Anything = Readonly<Record<string, unknown>>
+
+const containerName = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/
+const labelValue = /^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$/
+
+/** The first rule that the template breaks. The same rules stand in the CRD as CEL, see crds/schema/template.ts. */
+export function brokenRule({
+  template,
+  coldBackups,
+  gatePosition,
+  schedulerName,
+}: RuledSpec): Code | undefined {
+  const { metadata: givenMetadata, spec } = objectOr<Anything>(template, {})
+  const pod = objectOr(spec, undefined)
+  if (pod === undefined) return 'TemplateMissing'
+  const containers = objectsIn(pod['containers'])
+  const initContainers = objectsIn(pod['initContainers'])
+  const all = [...containers, ...initContainers]
+  const metadata = objectOr<Anything>(givenMetadata, {})
+  const templateLabels = Object.entries(objectOr(metadata['labels'], {}))
+  const rules: readonly (readonly [Code, boolean])[] = [
+    ['ContainersMissing', containers.length === 0],
+    ['ContainerNameOfGate', all.some(it => it['name'] === gateContainerName)],
+    ['ContainerName', all.some(it => !isText(it['name'], containerName))],
+    ['ImageMissing', all.some(it => (it['image'] ?? '') === '')],
+    ['RestartPolicy', (pod['restartPolicy'] ?? 'Always') !== 'Always'],
+    ['LabelType', templateLabels.some(([key]) => key === labels.type)],
+    ['LabelOfOurs', templateLabels.some(([key]) => key.startsWith(prefix))],
+    ['LabelForm', templateLabels.some(([, value]) => !isText(value, labelValue))],
+    [
+      'AnnotationOfOurs',
+      Object.keys(objectOr(metadata['annotations'], {})).some(key => key.startsWith(prefix)),
+    ],
+    ['GenerateName', isSet(metadata['generateName'])],
+    ['Namespace', isSet(metadata['namespace'])],
+    ['Finalizers', isSet(metadata['finalizers'])],
+    ['OwnerReferences', isSet(metadata['ownerReferences'])],
+    ['NodeName', isSet(pod['nodeName'])],
+    ['EphemeralContainers', isSet(pod['ephemeralContainers'])],
+    ['ActiveDeadline', isSet(pod['activeDeadlineSeconds'])],
+    ['OperatingSystem', isSet(pod['os']) && objectOr<Anything>(pod['os'], {})['name'] !== 'linux'],
+    ['GateOnHostNetwork', pod['hostNetwork'] === true && coldBackups > 0],
+    [
+      'PortOfGate',
+      gatePosition === 'Last' &&
+        coldBackups > 0 &&
+        initContainers.some(it => objectsIn(it['ports']).some(port => port['containerPort'] === gatePort)),
+    ],
+    ['TwoSchedulers', isSet(pod['schedulerName']) && pod['schedulerName'] !== schedulerName],
+  ]
+  return rules.find(([, isBroken]) => isBroken)?.[0]
+}
+
+const isText = (value: unknown, form: RegExp): boolean => typeof value === 'string' && form.test(value)
+
+/** Kubernetes takes null for absent. */
+const isSet = (value: unknown): boolean => value !== undefined && value !== null
+
+const objectOr = <Otherwise>(value: unknown, otherwise: Otherwise): Anything | Otherwise =>
+  typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Anything) : otherwise
+
+const objectsIn = (value: unknown): readonly Anything[] =>
+  Array.isArray(value) ? value.filter(it => typeof it === 'object' && it !== null) : []
