@@ -67,13 +67,11 @@ pid_t spawn(char **argv, const sigset_t *mask)
 	error = errno;
 	close(report[1]);
 	if (pid > 0) {
-		/* The exec closes the pipe; only a failed one writes. */
+		/* The exec closes the pipe; only a failed one writes. Its child ends by itself and is reaped like any other. */
 		while ((n = read(report[0], &error, sizeof error)) < 0 && errno == EINTR)
 			;
-		if (n == (ssize_t)sizeof error) {
-			waitpid(pid, NULL, 0);
+		if (n == (ssize_t)sizeof error)
 			pid = -1;
-		}
 	}
 	close(report[0]);
 	errno = error;

@@ -92,6 +92,17 @@ describe.skipIf(cannotUnshare !== undefined).each([
       expect(await hold.order('state')).toBe('holding 0')
       expect(hold.stdout() + hold.stderr()).toBe('')
     })
+
+    test('one SIGCHLD may stand for several deaths', async () => {
+      await using hold = await startHold(waker, [], asPid1)
+      const orphans = [await readyOrphanIn(hold, 'stubborn'), await readyOrphanIn(hold, 'stubborn')]
+      process.kill(hold.pid, 'SIGSTOP')
+      await vi.waitFor(() => expect(stateOf(hold.pid)).toBe('T'))
+      for (const { outside } of orphans) process.kill(outside, 'SIGKILL')
+      await vi.waitFor(() => expect(orphans.map(({ outside }) => stateOf(outside))).toEqual(['Z', 'Z']))
+      process.kill(hold.pid, 'SIGCONT')
+      await vi.waitFor(() => expect(childrenOf(hold.pid)).toEqual([]))
+    })
   })
 
   describe('start', () => {
@@ -125,7 +136,7 @@ describe.skipIf(cannotUnshare !== undefined).each([
       expect(await hold.order('start')).toBe('failed 2')
       expect(await hold.order('start 5', '/etc\0')).toBe('failed 13')
       expect(await hold.order('state')).toBe('holding 0')
-      expect(childrenOf(hold.pid)).toEqual([])
+      await vi.waitFor(() => expect(childrenOf(hold.pid)).toEqual([]))
     })
 
     test('nothing to run is told of', async () => {

@@ -41,6 +41,15 @@ describe('pure parts, under the address and undefined behaviour sanitizers', () 
     }
   })
 
+  test('a digest that differs in one bit is another digest', () => {
+    expect(spawnSync(harness, ['match'], { encoding: 'utf8' }).stdout).toBe('1 0\n')
+  })
+
+  test('an ended child is known before and after it is reaped, as long as 64 others have not ended', () => {
+    const { stdout } = spawnSync(harness, ['children'], { encoding: 'utf8' })
+    expect(stdout.split('\n')).toEqual(['alive -1', 'dead 137', 'unknown -1', 'dead 137', 'unknown -1', ''])
+  })
+
   test('200 000 mutated requests and orders keep every rule', () => {
     const { status, stdout, stderr } = spawnSync(harness, ['fuzz', corpus, '200000', '1'], {
       encoding: 'utf8',

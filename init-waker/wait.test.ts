@@ -125,6 +125,21 @@ describe.each([
     await stillOpens(gate)
   })
 
+  test('what comes behind a refused line is not answered with a reset', async () => {
+    await using gate = await startGate(waker)
+    const peer = await connect({ host: '127.0.0.1', port: gate.port, allowHalfOpen: true })
+    let lost: Error | undefined
+    peer.socket.on('error', error => {
+      lost = error
+    })
+    await peer.send('a'.repeat(128))
+    await new Promise(resolve => peer.socket.once('end', resolve))
+    for (let i = 0; i < 10; i++) await peer.send('a'.repeat(100))
+    peer.socket.end()
+    expect(await peer.reply).toMatch(replyOf('malformed'))
+    expect(lost).toBeUndefined()
+  })
+
   test('a peer that never stops sending is cut off', async () => {
     await using gate = await startGate(waker)
     const peer = await connect(gate.port)

@@ -2,6 +2,8 @@
  * Runs the pure parts of the waker under gcc's sanitizers.
  *
  *	harness sha256                       the hex digest of standard input
+ *	harness match                        how many single-bit changes of a token's digest still match the token
+ *	harness children                     what is known of a child: alive, ended but not reaped, forgotten, remembered
  *	harness fuzz CORPUS INPUTS SEED      parse mutations of the corpus; same arguments, same inputs
  *
  * Every input is parsed from a heap block of exactly its size, so that the address sanitizer sees any byte read
@@ -12,7 +14,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include "app.h"
 #include "order_protocol.h"
 #include "sha256.h"
 #include "wake_protocol.h"
@@ -278,12 +283,65 @@ static int hash(void)
 	return 0;
 }
 
+static int match(void)
+{
+	char token[WAKE_TOKEN_LENGTH];
+	uint8_t digest[SHA256_SIZE];
+	int matching = 0;
+
+	memset(token, '7', sizeof token);
+	sha256(token, sizeof token, digest);
+	printf("%d", wake_token_matches(token, digest));
+	for (int bit = 0; bit < 8 * SHA256_SIZE; bit++) {
+		digest[bit / 8] = (uint8_t)(digest[bit / 8] ^ (1 << bit % 8));
+		matching += wake_token_matches(token, digest);
+		digest[bit / 8] = (uint8_t)(digest[bit / 8] ^ (1 << bit % 8));
+	}
+	printf(" %d\n", matching);
+	return 0;
+}
+
+static void tell_child(const struct exits *exits, pid_t pid)
+{
+	int code = -1;
+	enum child_state known = child_state(exits, pid, &code);
+
+	printf("%s %d\n", known == CHILD_ALIVE ? "alive" : known == CHILD_DEAD ? "dead" : "unknown", code);
+}
+
+static int children(void)
+{
+	static struct exits exits;
+	siginfo_t info;
+	pid_t pid = fork();
+
+	if (pid == 0)
+		for (;;)
+			pause();
+	tell_child(&exits, pid);
+	kill(pid, SIGKILL);
+	waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT);
+	tell_child(&exits, pid);
+	waitpid(pid, NULL, 0);
+	tell_child(&exits, pid);
+	exits_remember(&exits, pid, 137);
+	tell_child(&exits, pid);
+	for (int i = 0; i < EXITS_REMEMBERED; i++)
+		exits_remember(&exits, 1, 0);
+	tell_child(&exits, pid);
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
+	if (argc == 2 && strcmp(argv[1], "match") == 0)
+		return match();
+	if (argc == 2 && strcmp(argv[1], "children") == 0)
+		return children();
 	if (argc == 2 && strcmp(argv[1], "sha256") == 0)
 		return hash();
 	if (argc == 5 && strcmp(argv[1], "fuzz") == 0)
 		return fuzz(argv[2], strtoul(argv[3], NULL, 10), strtoull(argv[4], NULL, 10));
-	fputs("usage: harness sha256 | harness fuzz CORPUS INPUTS SEED\n", stderr);
+	fputs("usage: harness sha256 | match | children | fuzz CORPUS INPUTS SEED\n", stderr);
 	return 2;
 }
