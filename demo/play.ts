@@ -75,8 +75,18 @@ async function listing({ stage, set, signal }: Theatre, wish: Numbers): Promise<
   }
 }
 
-/** What a client saw of an operation, in one line. */
-export function clientLine(traffic: Traffic, from: number, to: number): string {
+/** What a client saw of an operation, and why if it was not all good. */
+export function clientLines(traffic: Traffic, from: number, to: number): string[] {
   const { answered, failed, gapMs } = seenBetween(traffic.probes, from, to)
-  return `A client of the Service saw ${answered} answers and ${failed} failures meanwhile, and waited at most ${seconds(gapMs)} for the next answer.`
+  const seen = `A client of the Service saw ${answered} answers and ${failed} failures meanwhile, and waited at most ${seconds(gapMs)} for the next answer.`
+  if (failed === 0) return [seen]
+  return [
+    seen,
+    styled.dim(
+      "Nodes go on sending to a pod that ends until kube-proxy has written its rules, once a second at most; the paper's",
+    ),
+    styled.dim(
+      'nginx does not wait for that. A preStop sleep in the template does: lifecycle: {preStop: {sleep: {seconds: 2}}}',
+    ),
+  ]
 }

@@ -8,7 +8,7 @@ import { isKubeError } from '../src/kube/errors.ts'
 import { type Service, services } from '../src/kube/resources.ts'
 import { type Cast, watchCast } from './cast.ts'
 import { serviceDeviations, strayRequests } from './exposure.ts'
-import { clientLine, type Played, play } from './play.ts'
+import { clientLines, type Played, play } from './play.ts'
 import { type Screen, seconds, styled } from './screen.ts'
 import type { Stage } from './stage.ts'
 import { type Operation, operations } from './story.ts'
@@ -47,7 +47,7 @@ export async function tell(
     played.push(await play(operation, { ...theatre, traffic }))
     wrong.push(...(await serviceDeviations(stage, name, cast, signal)))
     wrong.push(...(await strayRequests(stage, cast, signal)))
-    screen.lines(clientLine(traffic, from, performance.now()))
+    screen.lines(...clientLines(traffic, from, performance.now()))
     if (operation === operations.failure) screen.lines(...(await failoverLine(stage, name, signal)))
   }
   wrong.push(...played.flatMap(({ title, deviations }) => deviations.map(it => `${title}: ${it}`)))
