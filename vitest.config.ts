@@ -17,6 +17,8 @@ export default defineConfig({
           name: 'apiserver',
           include: ['test/apiserver/**/*.test.ts'],
           globalSetup: ['test/apiserver/setup.ts'],
+          // One server for all, and an operator sees all namespaces: two at a time would fight over each other's sets.
+          fileParallelism: false,
           testTimeout: 60_000,
           hookTimeout: 120_000,
         },

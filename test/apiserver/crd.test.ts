@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
 import { parse, parseAllDocuments } from 'yaml'
-import { type BackupPodSet, backupPodSets } from '../../src/api/backuppodset.ts'
+import { type BackupPodSet, type BackupPodSetStatus, backupPodSets } from '../../src/api/backuppodset.ts'
 import { type Api, createApi } from '../../src/kube/api.ts'
 import { loadConnection } from '../../src/kube/connection.ts'
 
@@ -18,6 +18,14 @@ beforeAll(async () => {
   api = createApi({ connection: await loadConnection({ kubeconfig: inject('kubeconfig') }) })
 })
 afterAll(() => api.close())
+
+const status = (name: string, body: BackupPodSetStatus) =>
+  api.patch(
+    backupPodSets,
+    { namespace: 'default', name },
+    { type: 'merge', body: { status: body } },
+    { subresource: 'status' },
+  )
 
 describe('the kind', () => {
   it('F01 F06: kubectl get bps prints the columns of the paper', async () => {
@@ -89,24 +97,55 @@ describe('the kind', () => {
     const recursive = await kubectl('explain', 'backuppodset.spec', '--recursive')
     expect(recursive).toMatch(/wakeupTimeout\s+<integer>/)
     expect(recursive).toMatch(/readinessProbe\s+<Object>/)
-    const crd = parse(readFileSync(new URL('crds/backup.example.com_backuppodsets.yaml', root), 'utf8'))
-    const bare: string[] = []
-    const visit = (schema: Record<string, unknown>, path: string) => {
-      for (const [name, property] of Object.entries(
-        (schema['properties'] ?? {}) as Record<string, Record<string, unknown>>,
-      )) {
-        if (!property['description'] && path !== '') bare.push(`${path}.${name}`)
-        visit(property, `${path}.${name}`)
-      }
-      if (schema['items']) visit(schema['items'] as Record<string, unknown>, `${path}[]`)
-    }
-    visit(crd.spec.versions[0].schema.openAPIV3Schema, '')
-    expect(bare).toEqual([])
+    const nested = await kubectl('explain', 'backuppodset.spec.template.spec.containers.readinessProbe')
+    expect(nested).toMatch(/periodSeconds\s+<integer>\n\s+How often/)
+    expect(recursive + nested).not.toContain('<no description>')
   })
 
-  it('is small enough for client-side kubectl apply, which keeps a copy in an annotation of at most 256 KiB', () => {
-    const text = readFileSync(new URL('crds/backup.example.com_backuppodsets.yaml', root), 'utf8')
-    expect(JSON.stringify(parse(text)).length).toBeLessThan(224 * 1024)
+  it('kubectl get -o wide says whether a set is Ready, and why', async () => {
+    await kubectl('apply', '-f', sample('paper.yaml'))
+    try {
+      const condition = {
+        type: 'Ready',
+        status: 'False' as const,
+        reason: 'PodsMissing',
+        message: 'x',
+        lastTransitionTime: '2026-01-01T00:00:00Z',
+        observedGeneration: 1,
+      }
+      await status('bps-sample', { conditions: [condition] })
+      const [header, row] = (await kubectl('get', 'bps', '-o', 'wide')).trimEnd().split('\n')
+      expect(header?.split(/\s+/).slice(-3)).toEqual(['AGE', 'READY', 'REASON'])
+      expect(row?.split(/\s+/).slice(-2)).toEqual(['False', 'PodsMissing'])
+    } finally {
+      await kubectl('delete', 'bps', 'bps-sample')
+    }
+  })
+
+  it('scale shows the primaries and how to find them, for autoscalers', async () => {
+    await kubectl('apply', '-f', sample('paper.yaml'))
+    try {
+      const selector = 'backup.example.com/backuppodset=bps-sample,type=primary'
+      await status('bps-sample', { replicas: 1, selector })
+      const path = '/apis/backup.example.com/v1alpha1/namespaces/default/backuppodsets/bps-sample/scale'
+      const { body } = await api.request('GET', path)
+      expect(body).toMatchObject({ spec: { replicas: 2 }, status: { replicas: 1, selector } })
+    } finally {
+      await kubectl('delete', 'bps', 'bps-sample')
+    }
+  })
+
+  it('the status is bounded', async () => {
+    await kubectl('apply', '-f', sample('paper.yaml'))
+    try {
+      const names = (count: number) => Array.from({ length: count }, (_, n) => `bps-sample-${n}`)
+      await status('bps-sample', { primaryPodNames: names(200) })
+      await expect(status('bps-sample', { primaryPodNames: names(201) })).rejects.toThrow(/at most 200 items/)
+      const slot = { slot: 1, pod: 'p', epoch: 1, ready: true }
+      await expect(status('bps-sample', { slots: [slot, slot] })).rejects.toThrow(/Duplicate value/)
+    } finally {
+      await kubectl('delete', 'bps', 'bps-sample')
+    }
   })
 })
 
