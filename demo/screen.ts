@@ -23,20 +23,22 @@ export interface Screen {
 const frameMs = 100
 
 export function createScreen(output: Output): Screen {
-  const width = () => (output.isTTY === true ? (output.columns ?? 80) : Number.POSITIVE_INFINITY)
-  const write = (lines: readonly string[]) =>
-    output.write(lines.map(line => `${cut(line, width())}\n`).join(''))
+  const join = (lines: readonly string[]) => lines.map(line => `${line}\n`).join('')
   return {
-    lines: (...lines) => write(lines),
+    lines: (...lines) => output.write(join(lines)),
     live(frame) {
-      if (output.isTTY !== true) return { log: line => write([line]), [Symbol.dispose]: () => write(frame()) }
+      if (output.isTTY !== true)
+        return {
+          log: line => output.write(join([line])),
+          [Symbol.dispose]: () => output.write(join(frame())),
+        }
       let shown = 0
       const draw = (above: readonly string[] = []) => {
-        const lines = frame()
-        // One write, so that the terminal never shows half a frame.
+        // A line that wraps would be two, and the next frame would begin in the wrong row.
+        const lines = frame().map(line => cut(line, output.columns ?? 80))
         const up = shown > 0 ? `\u001b[${shown}A` : ''
-        output.write(`${up}\r\u001b[J`)
-        write([...above, ...lines])
+        // One write, so that the terminal never shows half a frame.
+        output.write(`${up}\r\u001b[J${join([...above, ...lines])}`)
         shown = lines.length
       }
       const timer = setInterval(draw, frameMs)

@@ -166,6 +166,8 @@ async function ask(question: string, signal: AbortSignal): Promise<void> {
   terminal.on('SIGINT', () => process.kill(process.pid, 'SIGINT'))
   try {
     await terminal.question(styled.dim(question), { signal })
+    // The question has been answered: its line goes.
+    process.stdout.write('\u001b[1A\u001b[2K')
   } finally {
     terminal.close()
   }
