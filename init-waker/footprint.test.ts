@@ -14,6 +14,7 @@ import { join } from 'node:path'
 import { beforeAll, describe, expect, test, vi } from 'vitest'
 import { cacheRoot } from '../images/cache.ts'
 import { buildWaker } from './build.ts'
+import { eventually } from './testing/eventually.ts'
 import { startGate } from './testing/gate.ts'
 import { startHold } from './testing/hold.ts'
 import { connect } from './testing/peer.ts'
@@ -52,7 +53,7 @@ describe('what a gated or held pod costs', () => {
     expect(memoryOf(gate.pid, 'Rss')).toBeLessThan(1_000_000)
     const peers = await Promise.all(Array.from({ length: 128 }, () => connect(gate.port)))
     await Promise.all(peers.map(peer => peer.send('understudy/1 wake ')))
-    await vi.waitFor(() => expect(connections(gate)).toBe(128))
+    await eventually(() => expect(connections(gate)).toBe(128))
     expect(memoryOf(gate.pid, 'Rss')).toBeLessThan(1_000_000)
     for (const peer of peers) peer.socket.destroy()
   })
@@ -68,7 +69,7 @@ describe('what a gated or held pod costs', () => {
     await using hold = await startHold(waker, ['true'])
     await hold.order('state')
     // Settled: the last connection is closed, so no deadline is left to wait for.
-    await vi.waitFor(() => expect([connections(gate), connections(hold)]).toEqual([0, 0]))
+    await eventually(() => expect([connections(gate), connections(hold)]).toEqual([0, 0]))
     const counted = () => [gate, hold].map(({ pid }) => statusField(pid, 'voluntary_ctxt_switches'))
     const before = counted()
     await new Promise(resolve => setTimeout(resolve, 2000))

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { beforeAll, describe, expect, test, vi } from 'vitest'
 import { buildWaker } from './build.ts'
 import { buildApp, buildSanitized } from './testing/build.ts'
+import { eventually } from './testing/eventually.ts'
 import { type Hold, startHold, untilHolding } from './testing/hold.ts'
 import { connect, exchange } from './testing/peer.ts'
 import {
@@ -41,7 +42,7 @@ describe.skipIf(cannotUnshare !== undefined).each([
 
   /** The pid here of the child with that pid in the namespace, once it has become a child of hold. */
   function childOf(hold: Hold, inside: number): Promise<number> {
-    return vi.waitFor(() => {
+    return eventually(() => {
       const found = childrenOf(hold.pid).find(
         pid => statusField(pid, 'NSpid')?.split('\t').at(-1) === String(inside),
       )
@@ -54,7 +55,7 @@ describe.skipIf(cannotUnshare !== undefined).each([
   async function readyOrphanIn(hold: Hold, mode: 'signals' | 'stubborn') {
     const inside = await orphanIn(hold, mode)
     const outside = await childOf(hold, inside)
-    await vi.waitFor(() => expect(statusField(outside, 'SigBlk')).toMatch(/^f{6}/))
+    await eventually(() => expect(statusField(outside, 'SigBlk')).toMatch(/^f{6}/))
     return { inside, outside }
   }
 
@@ -88,7 +89,7 @@ describe.skipIf(cannotUnshare !== undefined).each([
     test('it runs nothing and reaps what is orphaned', async () => {
       await using hold = await startHold(waker, [app, 'signals'], asPid1)
       expect(await orphanIn(hold, 'exit', '3')).toBeGreaterThan(1)
-      await vi.waitFor(() => expect(childrenOf(hold.pid)).toEqual([]))
+      await eventually(() => expect(childrenOf(hold.pid)).toEqual([]))
       expect(await hold.order('state')).toBe('holding 0')
       expect(hold.stdout() + hold.stderr()).toBe('')
     })
@@ -97,11 +98,11 @@ describe.skipIf(cannotUnshare !== undefined).each([
       await using hold = await startHold(waker, [], asPid1)
       const orphans = [await readyOrphanIn(hold, 'stubborn'), await readyOrphanIn(hold, 'stubborn')]
       process.kill(hold.pid, 'SIGSTOP')
-      await vi.waitFor(() => expect(stateOf(hold.pid)).toBe('T'))
+      await eventually(() => expect(stateOf(hold.pid)).toBe('T'))
       for (const { outside } of orphans) process.kill(outside, 'SIGKILL')
-      await vi.waitFor(() => expect(orphans.map(({ outside }) => stateOf(outside))).toEqual(['Z', 'Z']))
+      await eventually(() => expect(orphans.map(({ outside }) => stateOf(outside))).toEqual(['Z', 'Z']))
       process.kill(hold.pid, 'SIGCONT')
-      await vi.waitFor(() => expect(childrenOf(hold.pid)).toEqual([]))
+      await eventually(() => expect(childrenOf(hold.pid)).toEqual([]))
     })
   })
 
@@ -136,7 +137,7 @@ describe.skipIf(cannotUnshare !== undefined).each([
       expect(await hold.order('start')).toBe('failed 2')
       expect(await hold.order('start 5', '/etc\0')).toBe('failed 13')
       expect(await hold.order('state')).toBe('holding 0')
-      await vi.waitFor(() => expect(childrenOf(hold.pid)).toEqual([]))
+      await eventually(() => expect(childrenOf(hold.pid)).toEqual([]))
     })
 
     test('nothing to run is told of', async () => {
@@ -171,11 +172,11 @@ describe.skipIf(cannotUnshare !== undefined).each([
     test('every signal that can be taken reaches the app', async () => {
       await using hold = await startHold(waker, [app, 'stubborn'], asPid1)
       await hold.order('start')
-      await vi.waitFor(() => expect(hold.stdout()).toBe('ready\n'))
+      await eventually(() => expect(hold.stdout()).toBe('ready\n'))
       const forwarded = catchableSignals.filter(number => number !== SIGCHLD)
       for (const number of forwarded) {
         process.kill(hold.pid, number)
-        await vi.waitFor(() => expect(hold.stdout().split('\n')).toContain(`signal ${number}`))
+        await eventually(() => expect(hold.stdout().split('\n')).toContain(`signal ${number}`))
       }
       expect(hold.stdout()).toBe(`ready\n${forwarded.map(number => `signal ${number}\n`).join('')}`)
       expect(await hold.order('state')).toMatch(/^running/)
@@ -184,7 +185,7 @@ describe.skipIf(cannotUnshare !== undefined).each([
     test('the app decides what SIGTERM means', async () => {
       await using hold = await startHold(waker, [app, 'signals'], asPid1)
       await hold.order('start')
-      await vi.waitFor(() => expect(hold.stdout()).toBe('ready\n'))
+      await eventually(() => expect(hold.stdout()).toBe('ready\n'))
       process.kill(hold.pid, 'SIGTERM')
       expect(await hold.exit).toBe(42)
       expect(hold.stdout()).toBe('ready\nsignal 15\n')
@@ -202,7 +203,7 @@ describe.skipIf(cannotUnshare !== undefined).each([
     test('orphans of the app are reaped, and their end is not the end', async () => {
       await using hold = await startHold(waker, [app, 'parent', 'signals'], asPid1)
       await hold.order('start')
-      const children = await vi.waitFor(() => {
+      const children = await eventually(() => {
         const both = childrenOf(hold.pid)
         expect(both).toHaveLength(2)
         return both
@@ -212,7 +213,7 @@ describe.skipIf(cannotUnshare !== undefined).each([
       const orphan = children.find(child => child !== started)
       if (orphan === undefined) throw new Error('no orphan')
       process.kill(orphan, 'SIGKILL')
-      await vi.waitFor(() => expect(stateOf(orphan)).toBeUndefined())
+      await eventually(() => expect(stateOf(orphan)).toBeUndefined())
       expect(await hold.order('state')).toBe(`running ${pid}`)
     })
 
@@ -256,10 +257,10 @@ describe.skipIf(cannotUnshare !== undefined).each([
     test('who has died before is reported and not taken for the end', async () => {
       await using hold = await startHold(waker, [], asPid1)
       const inside = await orphanIn(hold, 'exit', '9')
-      await vi.waitFor(() => expect(childrenOf(hold.pid)).toEqual([]))
+      await eventually(() => expect(childrenOf(hold.pid)).toEqual([]))
       expect(await hold.order(`adopt ${inside}`)).toBe('died 9')
       const killed = await orphanIn(hold, 'kill', '6')
-      await vi.waitFor(() => expect(childrenOf(hold.pid)).toEqual([]))
+      await eventually(() => expect(childrenOf(hold.pid)).toEqual([]))
       expect(await hold.order(`adopt ${killed}`)).toBe('died 134')
       expect(await hold.order('state')).toBe('holding 0')
     })
@@ -270,7 +271,7 @@ describe.skipIf(cannotUnshare !== undefined).each([
       // Stopped, hold finds the order and the SIGCHLD together when it goes on.
       process.kill(hold.pid, 'SIGSTOP')
       process.kill(outside, 'SIGKILL')
-      await vi.waitFor(() => expect(stateOf(outside)).toBe('Z'))
+      await eventually(() => expect(stateOf(outside)).toBe('Z'))
       const reply = hold.order(`adopt ${inside}`)
       process.kill(hold.pid, 'SIGCONT')
       expect(await reply).toBe('died 137')
@@ -284,7 +285,7 @@ describe.skipIf(cannotUnshare !== undefined).each([
         expect(await inNamespaceOf(hold.pid, ['sh', '-c', script])).toBe('500\n')
       }
       await restoreAs500('exit 9')
-      await vi.waitFor(() => expect(childrenOf(hold.pid)).toEqual([]))
+      await eventually(() => expect(childrenOf(hold.pid)).toEqual([]))
       expect(await hold.order('adopt 500')).toBe('died 9')
       await restoreAs500('signals')
       expect(await hold.order('adopt 500')).toBe('adopted 500')
@@ -305,7 +306,7 @@ describe.skipIf(cannotUnshare !== undefined).each([
         expect(await hold.order(`adopt ${clone.inside}`)).toBe(`adopted ${clone.inside}`)
         expect(await hold.order('release')).toBe(`released ${clone.inside}`)
         process.kill(clone.outside, 'SIGKILL')
-        await vi.waitFor(() => expect(childrenOf(hold.pid)).toEqual([]))
+        await eventually(() => expect(childrenOf(hold.pid)).toEqual([]))
       }
       const last = await readyOrphanIn(hold, 'signals')
       expect(await hold.order(`adopt ${last.inside}`)).toBe(`adopted ${last.inside}`)
@@ -317,7 +318,7 @@ describe.skipIf(cannotUnshare !== undefined).each([
       await using hold = await startHold(waker, [], asPid1)
       const { outside } = await readyOrphanIn(hold, 'stubborn')
       process.kill(outside, 'SIGSTOP')
-      await vi.waitFor(() => expect(stateOf(outside)).toBe('T'))
+      await eventually(() => expect(stateOf(outside)).toBe('T'))
       process.kill(hold.pid, 'SIGTERM')
       expect(await hold.exit).toBe(143)
       expect(stateOf(outside)).toBeUndefined()
@@ -439,7 +440,7 @@ describe('hold as an ordinary process', () => {
   test('it takes orders of its own user and forwards signals', async () => {
     await using hold = await startHold(waker, [app, 'signals'])
     expect(await hold.order('start')).toMatch(/^started/)
-    await vi.waitFor(() => expect(hold.stdout()).toBe('ready\n'))
+    await eventually(() => expect(hold.stdout()).toBe('ready\n'))
     process.kill(hold.pid, 'SIGUSR1')
     process.kill(hold.pid, 'SIGTERM')
     expect(await hold.exit).toBe(42)
@@ -449,7 +450,7 @@ describe('hold as an ordinary process', () => {
   test('orphans come to it', async () => {
     await using hold = await startHold(waker, [app, 'parent', 'stubborn'])
     await hold.order('start')
-    await vi.waitFor(() => expect(childrenOf(hold.pid)).toHaveLength(2))
+    await eventually(() => expect(childrenOf(hold.pid)).toHaveLength(2))
   })
 
   test('it makes its directory', async () => {

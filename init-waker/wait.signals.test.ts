@@ -1,6 +1,7 @@
 import { beforeAll, describe, expect, test, vi } from 'vitest'
 import { buildWaker } from './build.ts'
 import { buildApp } from './testing/build.ts'
+import { eventually } from './testing/eventually.ts'
 import { otherToken, startGate, wakeAs } from './testing/gate.ts'
 import { connect, exchange } from './testing/peer.ts'
 import { cannotUnshare, catchableSignals, childrenOf, inNamespaceOf, stateOf } from './testing/process.ts'
@@ -57,14 +58,14 @@ describe.skipIf(cannotUnshare !== undefined)(`wait as PID 1 ${cannotUnshare ?? '
     const [waker, app] = await Promise.all([buildWaker(), buildApp()])
     await using gate = await startGate(waker, [], { pidNamespace: true })
     await inNamespaceOf(gate.pid, [app, 'orphan', 'stubborn'])
-    const [orphan] = await vi.waitFor(() => {
+    const [orphan] = await eventually(() => {
       const children = childrenOf(gate.pid)
       expect(children).toHaveLength(1)
       return children
     })
     if (orphan === undefined) throw new Error('no orphan')
     process.kill(orphan, 'SIGKILL')
-    await vi.waitFor(() => expect(stateOf(orphan)).toBeUndefined())
+    await eventually(() => expect(stateOf(orphan)).toBeUndefined())
     expect(await exchange(gate.port, wakeAs('primary'))).toContain('woken')
   })
 })

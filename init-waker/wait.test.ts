@@ -2,6 +2,7 @@ import { createServer } from 'node:net'
 import { beforeAll, describe, expect, test, vi } from 'vitest'
 import { buildWaker } from './build.ts'
 import { buildSanitized } from './testing/build.ts'
+import { eventually } from './testing/eventually.ts'
 import { digest, type Gate, otherToken, startGate, token, wakeAs } from './testing/gate.ts'
 import { connect, exchange } from './testing/peer.ts'
 import { fillPipe } from './testing/pipe.ts'
@@ -202,11 +203,11 @@ describe.each([
     for (let i = 0; i < 50; i++) {
       await exchange(gate.port, i % 5 === 0 ? 'nonsense\n' : wakeAs('primary', otherToken))
     }
-    const lines = await vi.waitFor(() => {
+    const lines = await eventually(() => {
       const told = gate.log().filter(({ msg }) => msg === 'refused')
       expect(told.at(-1)).toMatchObject({ total: 50, peer: '127.0.0.1' })
       return told
-    }, 10_000)
+    })
     const sum = (name: string) => lines.reduce((total, line) => total + Number(line[name]), 0)
     expect([sum('denied'), sum('malformed')]).toEqual([40, 10])
     const times = lines.map(line => Number(line['time']))
@@ -221,9 +222,7 @@ describe.each([
     await using gate = await start(waker, ['wait', '--port', String(port), '--token-sha256', digest], {
       stderr: pipe.writeEnd,
     })
-    expect(await vi.waitFor(() => exchange(port, wakeAs('primary', otherToken)), 5000)).toMatch(
-      replyOf('denied'),
-    )
+    expect(await eventually(() => exchange(port, wakeAs('primary', otherToken)))).toMatch(replyOf('denied'))
     expect(await exchange(port, wakeAs('primary'))).toMatch(replyOf('woken'))
     expect(await gate.exit).toBe(0)
   })
@@ -253,9 +252,7 @@ describe.each([
     await using gate = await start(waker, [
       ...['wait', '--quiet', '--port', String(port), '--token-sha256', digest],
     ])
-    expect(await vi.waitFor(() => exchange(port, wakeAs('primary', otherToken)), 5000)).toMatch(
-      replyOf('denied'),
-    )
+    expect(await eventually(() => exchange(port, wakeAs('primary', otherToken)))).toMatch(replyOf('denied'))
     expect(await exchange(port, wakeAs('primary'))).toMatch(replyOf('woken'))
     expect(await gate.exit).toBe(0)
     expect(gate.stderr() + gate.stdout()).toBe('')

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { vi } from 'vitest'
+import { eventually } from './eventually.ts'
 import { type Started, type StartOptions, start } from './process.ts'
 
 export const token = '0123456789abcdef'.repeat(4)
@@ -28,10 +28,10 @@ export async function startGate(
       .split('\n')
       .slice(0, -1)
       .map(line => JSON.parse(line) as Record<string, unknown>)
-  const port = await vi.waitFor(() => {
+  const port = await eventually(() => {
     const line = log().find(({ msg }) => msg === 'waiting')
     if (line === undefined) throw new Error(`not listening yet: ${started.stderr()}`)
     return Number(line['port'])
-  }, 10_000)
+  })
   return { ...started, port, log }
 }

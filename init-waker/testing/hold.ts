@@ -1,7 +1,8 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { expect, vi } from 'vitest'
+import { expect } from 'vitest'
+import { eventually } from './eventually.ts'
 import { connect, exchange } from './peer.ts'
 import { type Started, type StartOptions, start, statusField } from './process.ts'
 
@@ -42,11 +43,11 @@ export async function startHold(
       if (options.directory === undefined) rmSync(directory, { recursive: true, force: true })
     },
   }
-  await vi.waitFor(async () => (await connect({ path: socket })).socket.destroy(), 10_000)
+  await eventually(async () => (await connect({ path: socket })).socket.destroy())
   return hold
 }
 
 /** Resolves when `hold` has taken over its signals; without orders there is nothing else to see of it. */
 export async function untilHolding(hold: Started): Promise<void> {
-  await vi.waitFor(() => expect(statusField(hold.pid, 'SigBlk')).toMatch(/^f{6}/), 10_000)
+  await eventually(() => expect(statusField(hold.pid, 'SigBlk')).toMatch(/^f{6}/))
 }
