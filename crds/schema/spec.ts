@@ -142,12 +142,12 @@ export const specSchema = (): SchemaOf<BackupPodSetSpec> =>
           '!has(self.template.spec.hostNetwork) || !self.template.spec.hostNetwork || self.coldBackups == 0',
         ),
         ruleFor(
-          'PortOfGate',
+          'GatePortTaken',
           "self.gatePosition != 'Last' || self.coldBackups == 0 || !has(self.template.spec.initContainers) || " +
             `self.template.spec.initContainers.all(container, !has(container.ports) || container.ports.all(port, port.containerPort != ${gatePort}))`,
         ),
         ruleFor(
-          'TwoSchedulers',
+          'SchedulersDiffer',
           '!has(self.template.spec.schedulerName) || self.template.spec.schedulerName == self.schedulerName',
         ),
       ],

@@ -38,7 +38,7 @@ const absent = (code: keyof typeof refusals): Schema => {
   )
 }
 
-const noneOfOurs = (code: 'LabelOfOurs' | 'AnnotationOfOurs', field: 'labels' | 'annotations'): Schema =>
+const noneOfOurs = (code: 'LabelReserved' | 'AnnotationReserved', field: 'labels' | 'annotations'): Schema =>
   ruleFor(
     code,
     `!has(self.metadata) || !has(self.metadata.${field}) || self.metadata.${field}.all(key, !key.startsWith('${prefix}'))`,
@@ -57,7 +57,9 @@ const metadata: Schema = {
       additionalProperties: {
         type: 'string',
         maxLength: 253,
-        'x-kubernetes-validations': [rule(`self.matches('${labelValue}')`, refusals.LabelForm.message)],
+        'x-kubernetes-validations': [
+          rule(`self.matches('${labelValue}')`, refusals.LabelValueInvalid.message),
+        ],
       },
     },
     annotations: {
@@ -100,8 +102,8 @@ function podSchema(): Schema {
           image: { ...image, description: 'Image of the container. Required.' },
         },
         'x-kubernetes-validations': [
-          ruleFor('ContainerNameOfGate', `self.name != '${gateContainerName}'`, { fieldPath: '.name' }),
-          ruleFor('ContainerName', `self.name.matches('${containerName}')`, { fieldPath: '.name' }),
+          ruleFor('ContainerNameReserved', `self.name != '${gateContainerName}'`, { fieldPath: '.name' }),
+          ruleFor('ContainerNameInvalid', `self.name.matches('${containerName}')`, { fieldPath: '.name' }),
           ruleFor('ImageMissing', "has(self.image) && self.image != ''", {
             fieldPath: '.image',
             reason: 'FieldValueRequired',
@@ -157,20 +159,20 @@ export const templateSchema = (): SchemaOf<PodTemplate> => ({
   properties: { metadata, spec: podSchema() },
   'x-kubernetes-validations': [
     ruleFor(
-      'LabelType',
+      'LabelTypeReserved',
       `!has(self.metadata) || !has(self.metadata.labels) || !('${labels.type}' in self.metadata.labels)`,
     ),
-    noneOfOurs('LabelOfOurs', 'labels'),
-    noneOfOurs('AnnotationOfOurs', 'annotations'),
-    absent('GenerateName'),
-    absent('Namespace'),
-    absent('Finalizers'),
-    absent('OwnerReferences'),
-    ruleFor('RestartPolicy', "!has(self.spec.restartPolicy) || self.spec.restartPolicy == 'Always'"),
+    noneOfOurs('LabelReserved', 'labels'),
+    noneOfOurs('AnnotationReserved', 'annotations'),
+    absent('GenerateNameRefused'),
+    absent('NamespaceRefused'),
+    absent('FinalizersRefused'),
+    absent('OwnerReferencesRefused'),
+    ruleFor('RestartPolicyNotAlways', "!has(self.spec.restartPolicy) || self.spec.restartPolicy == 'Always'"),
     ruleFor('ContainersMissing', 'size(self.spec.containers) > 0', { reason: 'FieldValueRequired' }),
-    absent('NodeName'),
-    absent('EphemeralContainers'),
-    absent('ActiveDeadline'),
-    ruleFor('OperatingSystem', "!has(self.spec.os) || self.spec.os.name == 'linux'"),
+    absent('NodeNameRefused'),
+    absent('EphemeralContainersRefused'),
+    absent('ActiveDeadlineRefused'),
+    ruleFor('OperatingSystemUnsupported', "!has(self.spec.os) || self.spec.os.name == 'linux'"),
   ],
 })

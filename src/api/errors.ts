@@ -23,11 +23,11 @@ export const refusals = Object.freeze({
     'spec.template.spec.containers',
     'name at least one container in template.spec.containers',
   ),
-  ContainerName: refuse(
+  ContainerNameInvalid: refuse(
     'spec.template.spec.containers',
     'name the container with at most 63 lower-case letters, digits and -, a letter or digit at both ends',
   ),
-  ContainerNameOfGate: refuse(
+  ContainerNameReserved: refuse(
     'spec.template.spec.containers',
     `rename the container ${gateContainerName}: the gate of cold backups has that name`,
   ),
@@ -35,40 +35,46 @@ export const refusals = Object.freeze({
     'spec.template.spec.containers',
     'name the image of the container: nobody fills it in later',
   ),
-  RestartPolicy: refuse(
+  RestartPolicyNotAlways: refuse(
     'spec.template.spec.restartPolicy',
     'set template.spec.restartPolicy to Always or leave it out: backups have to stay up until they are needed',
   ),
-  LabelType: refuse(
+  LabelTypeReserved: refuse(
     'spec.template.metadata.labels',
     `remove the label ${labels.type} from template.metadata.labels: the operator writes ${podKinds.join(', ')} there`,
   ),
-  LabelOfOurs: refuse(
+  LabelReserved: refuse(
     'spec.template.metadata.labels',
     `remove what begins with ${prefix} from template.metadata.labels: that prefix belongs to the operator`,
   ),
-  AnnotationOfOurs: refuse(
+  AnnotationReserved: refuse(
     'spec.template.metadata.annotations',
     `remove what begins with ${prefix} from template.metadata.annotations: that prefix belongs to the operator`,
   ),
-  LabelForm: refuse(
+  LabelValueInvalid: refuse(
     'spec.template.metadata.labels',
     'write values of labels with at most 63 letters, digits, -, _ and ., a letter or digit at both ends',
   ),
-  GenerateName: noSuchMetadata('generateName', 'pods are named <set>-<12 hex digits>'),
-  Namespace: noSuchMetadata('namespace', 'pods are made in the namespace of their set'),
-  Finalizers: noSuchMetadata('finalizers', 'lost pods would stay for ever and failovers wait for them'),
-  OwnerReferences: noSuchMetadata('ownerReferences', 'the set owns its pods'),
-  NodeName: noSuchField(
+  GenerateNameRefused: noSuchMetadata('generateName', 'pods are named <set>-<12 hex digits>'),
+  NamespaceRefused: noSuchMetadata('namespace', 'pods are made in the namespace of their set'),
+  FinalizersRefused: noSuchMetadata(
+    'finalizers',
+    'lost pods would stay for ever and failovers wait for them',
+  ),
+  OwnerReferencesRefused: noSuchMetadata('ownerReferences', 'the set owns its pods'),
+  NodeNameRefused: noSuchField(
     'nodeName',
     'the scheduler places the pods; use nodeSelector or affinity to limit the nodes',
   ),
-  EphemeralContainers: noSuchField(
+  EphemeralContainersRefused: noSuchField(
     'ephemeralContainers',
     'they can only be added to a running pod, with kubectl debug',
   ),
-  ActiveDeadline: noSuchField('activeDeadlineSeconds', 'it would end primaries and backups after that time'),
-  OperatingSystem: refuse(
+  ActiveDeadlineRefused: noSuchField(
+    'activeDeadlineSeconds',
+    'it would end primaries and backups after that time',
+  ),
+  OperatingSystemUnsupported: refuse(
     'spec.template.spec.os.name',
     'set template.spec.os.name to linux or leave it out: there is no gate for other systems',
   ),
@@ -76,11 +82,11 @@ export const refusals = Object.freeze({
     'spec.template.spec.hostNetwork',
     `set coldBackups to 0 or remove template.spec.hostNetwork: on the network of the node every gate would want the same port ${gatePort}`,
   ),
-  PortOfGate: refuse(
+  GatePortTaken: refuse(
     'spec.template.spec.initContainers',
     `give the sidecar another port than ${gatePort}, or set gatePosition to First: with Last it runs beside the gate, which listens there`,
   ),
-  TwoSchedulers: refuse(
+  SchedulersDiffer: refuse(
     'spec.template.spec.schedulerName',
     'name the scheduler in spec.schedulerName and remove template.spec.schedulerName: they differ',
   ),

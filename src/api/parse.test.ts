@@ -103,31 +103,31 @@ describe('parseSet', () => {
     NameTooLong: parse({ template }, 'x'.repeat(51)),
     TemplateMissing: parse({}),
     ContainersMissing: withPod({ containers: [] }),
-    ContainerName: withPod({ containers: [{ ...container, name: 'App_1' }] }),
-    ContainerNameOfGate: withPod({ initContainers: [{ ...container, name: 'understudy-gate' }] }),
+    ContainerNameInvalid: withPod({ containers: [{ ...container, name: 'App_1' }] }),
+    ContainerNameReserved: withPod({ initContainers: [{ ...container, name: 'understudy-gate' }] }),
     ImageMissing: withPod({ containers: [{ name: 'app' }] }),
-    RestartPolicy: withPod({ restartPolicy: 'Never' }),
-    LabelType: parse({ template: { ...template, metadata: { labels: { type: 'web' } } } }),
-    LabelOfOurs: parse({
+    RestartPolicyNotAlways: withPod({ restartPolicy: 'Never' }),
+    LabelTypeReserved: parse({ template: { ...template, metadata: { labels: { type: 'web' } } } }),
+    LabelReserved: parse({
       template: { ...template, metadata: { labels: { 'backup.example.com/slot': '1' } } },
     }),
-    LabelForm: parse({ template: { ...template, metadata: { labels: { app: 'my app' } } } }),
-    AnnotationOfOurs: parse({
+    LabelValueInvalid: parse({ template: { ...template, metadata: { labels: { app: 'my app' } } } }),
+    AnnotationReserved: parse({
       template: { ...template, metadata: { annotations: { 'backup.example.com/epoch': '1' } } },
     }),
-    GenerateName: parse({ template: { ...template, metadata: { generateName: 'x-' } } }),
-    Namespace: parse({ template: { ...template, metadata: { namespace: 'other' } } }),
-    Finalizers: parse({ template: { ...template, metadata: { finalizers: ['a/b'] } } }),
-    OwnerReferences: parse({ template: { ...template, metadata: { ownerReferences: [] } } }),
-    NodeName: withPod({ nodeName: 'n' }),
-    EphemeralContainers: withPod({ ephemeralContainers: [container] }),
-    ActiveDeadline: withPod({ activeDeadlineSeconds: 60 }),
-    OperatingSystem: withPod({ os: { name: 'windows' } }),
+    GenerateNameRefused: parse({ template: { ...template, metadata: { generateName: 'x-' } } }),
+    NamespaceRefused: parse({ template: { ...template, metadata: { namespace: 'other' } } }),
+    FinalizersRefused: parse({ template: { ...template, metadata: { finalizers: ['a/b'] } } }),
+    OwnerReferencesRefused: parse({ template: { ...template, metadata: { ownerReferences: [] } } }),
+    NodeNameRefused: withPod({ nodeName: 'n' }),
+    EphemeralContainersRefused: withPod({ ephemeralContainers: [container] }),
+    ActiveDeadlineRefused: withPod({ activeDeadlineSeconds: 60 }),
+    OperatingSystemUnsupported: withPod({ os: { name: 'windows' } }),
     GateOnHostNetwork: parse({
       coldBackups: 1,
       template: { spec: { containers: [container], hostNetwork: true } },
     }),
-    PortOfGate: parse({
+    GatePortTaken: parse({
       coldBackups: 1,
       gatePosition: 'Last',
       template: {
@@ -137,7 +137,7 @@ describe('parseSet', () => {
         },
       },
     }),
-    TwoSchedulers: withPod({ schedulerName: 'other' }),
+    SchedulersDiffer: withPod({ schedulerName: 'other' }),
   }
   it.each(Object.entries(broken))('refuses with code %s', (code, parsed) => {
     const { field, message } = refusals[code as keyof typeof refusals]

@@ -34,33 +34,33 @@ export function brokenRule({
   const templateLabels = Object.entries(objectOr(metadata['labels'], {}))
   const rules: readonly (readonly [Code, boolean])[] = [
     ['ContainersMissing', containers.length === 0],
-    ['ContainerNameOfGate', all.some(it => it['name'] === gateContainerName)],
-    ['ContainerName', all.some(it => !isText(it['name'], containerName))],
+    ['ContainerNameReserved', all.some(it => it['name'] === gateContainerName)],
+    ['ContainerNameInvalid', all.some(it => !isText(it['name'], containerName))],
     ['ImageMissing', all.some(it => (it['image'] ?? '') === '')],
-    ['RestartPolicy', (pod['restartPolicy'] ?? 'Always') !== 'Always'],
-    ['LabelType', templateLabels.some(([key]) => key === labels.type)],
-    ['LabelOfOurs', templateLabels.some(([key]) => key.startsWith(prefix))],
-    ['LabelForm', templateLabels.some(([, value]) => !isText(value, labelValue))],
+    ['RestartPolicyNotAlways', (pod['restartPolicy'] ?? 'Always') !== 'Always'],
+    ['LabelTypeReserved', templateLabels.some(([key]) => key === labels.type)],
+    ['LabelReserved', templateLabels.some(([key]) => key.startsWith(prefix))],
+    ['LabelValueInvalid', templateLabels.some(([, value]) => !isText(value, labelValue))],
     [
-      'AnnotationOfOurs',
+      'AnnotationReserved',
       Object.keys(objectOr(metadata['annotations'], {})).some(key => key.startsWith(prefix)),
     ],
-    ['GenerateName', isSet(metadata['generateName'])],
-    ['Namespace', isSet(metadata['namespace'])],
-    ['Finalizers', isSet(metadata['finalizers'])],
-    ['OwnerReferences', isSet(metadata['ownerReferences'])],
-    ['NodeName', isSet(pod['nodeName'])],
-    ['EphemeralContainers', isSet(pod['ephemeralContainers'])],
-    ['ActiveDeadline', isSet(pod['activeDeadlineSeconds'])],
-    ['OperatingSystem', isSet(pod['os']) && objectOr<Anything>(pod['os'], {})['name'] !== 'linux'],
+    ['GenerateNameRefused', isSet(metadata['generateName'])],
+    ['NamespaceRefused', isSet(metadata['namespace'])],
+    ['FinalizersRefused', isSet(metadata['finalizers'])],
+    ['OwnerReferencesRefused', isSet(metadata['ownerReferences'])],
+    ['NodeNameRefused', isSet(pod['nodeName'])],
+    ['EphemeralContainersRefused', isSet(pod['ephemeralContainers'])],
+    ['ActiveDeadlineRefused', isSet(pod['activeDeadlineSeconds'])],
+    ['OperatingSystemUnsupported', isSet(pod['os']) && objectOr<Anything>(pod['os'], {})['name'] !== 'linux'],
     ['GateOnHostNetwork', pod['hostNetwork'] === true && coldBackups > 0],
     [
-      'PortOfGate',
+      'GatePortTaken',
       gatePosition === 'Last' &&
         coldBackups > 0 &&
         initContainers.some(it => objectsIn(it['ports']).some(port => port['containerPort'] === gatePort)),
     ],
-    ['TwoSchedulers', isSet(pod['schedulerName']) && pod['schedulerName'] !== schedulerName],
+    ['SchedulersDiffer', isSet(pod['schedulerName']) && pod['schedulerName'] !== schedulerName],
   ]
   return rules.find(([, isBroken]) => isBroken)?.[0]
 }

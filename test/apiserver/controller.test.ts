@@ -418,7 +418,7 @@ it('one bad set, stored under an older CRD, is told what to change and harms no 
     )
     await eventually(async () => {
       const ready = (await get(ref)).status?.conditions?.find(({ type }) => type === 'Ready')
-      expect(ready).toMatchObject({ status: 'False', reason: 'RestartPolicy' })
+      expect(ready).toMatchObject({ status: 'False', reason: 'RestartPolicyNotAlways' })
     })
     await settled(await create('good', { replicas: 1 }), 1, 0, 0)
     await api.delete(backupPodSets, ref)
