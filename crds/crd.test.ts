@@ -61,6 +61,19 @@ describe('the CRD', () => {
   })
 })
 
+it('samples/all-fields.yaml has all fields', () => {
+  const sample = parse(readFileSync(new URL('../samples/all-fields.yaml', import.meta.url), 'utf8'))
+  const spec = (schema['properties'] as Record<string, Schema>)['spec'] as Schema
+  for (const [path, node] of nodes(spec))
+    if (node['properties'] !== undefined && !path.startsWith('.template')) {
+      const value = path
+        .split('.')
+        .filter(key => key !== '')
+        .reduce<Schema | undefined>((at, key) => at?.[key] as Schema | undefined, sample.spec)
+      expect(Object.keys(value ?? {}).sort(), `spec${path}`).toEqual(Object.keys(node['properties']).sort())
+    }
+})
+
 describe('the types', () => {
   it('of the pod template have the fields of the schema, all the way down', () => {
     const differences: string[] = []
