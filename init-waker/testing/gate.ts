@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { eventually } from './eventually.ts'
-import { type Started, type StartOptions, start } from './process.ts'
+import { orDispose, type Started, type StartOptions, start } from './process.ts'
 
 export const token = '0123456789abcdef'.repeat(4)
 export const otherToken = 'fedcba9876543210'.repeat(4)
@@ -28,10 +28,13 @@ export async function startGate(
       .split('\n')
       .slice(0, -1)
       .map(line => JSON.parse(line) as Record<string, unknown>)
-  const port = await eventually(() => {
-    const line = log().find(({ msg }) => msg === 'waiting')
-    if (line === undefined) throw new Error(`not listening yet: ${started.stderr()}`)
-    return Number(line['port'])
-  })
+  const port = await orDispose(
+    started,
+    eventually(() => {
+      const line = log().find(({ msg }) => msg === 'waiting')
+      if (line === undefined) throw new Error(`not listening yet: ${started.stderr()}`)
+      return Number(line['port'])
+    }),
+  )
   return { ...started, port, log }
 }

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { expect } from 'vitest'
 import { eventually } from './eventually.ts'
 import { connect, exchange } from './peer.ts'
-import { type Started, type StartOptions, start, statusField } from './process.ts'
+import { orDispose, type Started, type StartOptions, start, statusField } from './process.ts'
 
 export interface Hold extends Started {
   readonly socket: string
@@ -43,7 +43,10 @@ export async function startHold(
       if (options.directory === undefined) rmSync(directory, { recursive: true, force: true })
     },
   }
-  await eventually(async () => (await connect({ path: socket })).socket.destroy())
+  await orDispose(
+    hold,
+    eventually(async () => (await connect({ path: socket })).socket.destroy()),
+  )
   return hold
 }
 

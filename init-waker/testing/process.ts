@@ -70,6 +70,16 @@ export async function start(
   }
 }
 
+/** What is awaited, or its error after `owned` is gone: the caller has nothing yet to dispose of. */
+export async function orDispose<T>(owned: AsyncDisposable, awaited: Promise<T>): Promise<T> {
+  try {
+    return await awaited
+  } catch (error) {
+    await owned[Symbol.asyncDispose]()
+    throw error
+  }
+}
+
 function killIfThere(pid: number): void {
   try {
     process.kill(pid, 'SIGKILL')
