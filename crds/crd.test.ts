@@ -70,7 +70,9 @@ it('samples/all-fields.yaml has all fields', () => {
         .split('.')
         .filter(key => key !== '')
         .reduce<Schema | undefined>((at, key) => at?.[key] as Schema | undefined, sample.spec)
-      expect(Object.keys(value ?? {}).sort(), `spec${path}`).toEqual(Object.keys(node['properties']).sort())
+      expect(Object.keys(value ?? {}).sort(), `spec${path}`).toEqual(
+        Object.keys(node['properties'] as Schema).sort(),
+      )
     }
 })
 
