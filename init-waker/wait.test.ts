@@ -1,4 +1,4 @@
-import { createServer } from 'node:net'
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { beforeAll, describe, expect, test, vi } from 'vitest'
 import { buildWaker } from './build.ts'
 import { buildSanitized } from './testing/build.ts'
@@ -217,13 +217,17 @@ describe.each([
   })
 
   test('a log that nobody reads does not hold up the gate', async () => {
-    const port = await freePort()
+    const own = ownAddress(1)
     using pipe = fillPipe()
-    await using gate = await start(waker, ['wait', '--port', String(port), '--token-sha256', digest], {
-      stderr: pipe.writeEnd,
-    })
-    expect(await eventually(() => exchange(port, wakeAs('primary', otherToken)))).toMatch(replyOf('denied'))
-    expect(await exchange(port, wakeAs('primary'))).toMatch(replyOf('woken'))
+    await using gate = await start(
+      waker,
+      ['wait', '--bind', own.host, '--port', String(own.port), '--token-sha256', digest],
+      {
+        stderr: pipe.writeEnd,
+      },
+    )
+    expect(await eventually(() => exchange(own, wakeAs('primary', otherToken)))).toMatch(replyOf('denied'))
+    expect(await exchange(own, wakeAs('primary'))).toMatch(replyOf('woken'))
     expect(await gate.exit).toBe(0)
   })
 
@@ -241,19 +245,20 @@ describe.each([
 
   test('--bind listens on that address only', async () => {
     await using gate = await startGate(waker, ['--bind', '127.0.0.2'])
-    await expect(connect(gate.port)).rejects.toMatchObject({ code: 'ECONNREFUSED' })
+    // Read from the kernel: on another address the same port may be anybody's.
+    expect(listeningAddresses(gate.pid)).toEqual(['0200007F'])
     expect(await exchange({ host: '127.0.0.2', port: gate.port }, wakeAs('primary'))).toMatch(
       replyOf('woken'),
     )
   })
 
   test('--quiet writes nothing', async () => {
-    const port = await freePort()
+    const own = ownAddress(2)
     await using gate = await start(waker, [
-      ...['wait', '--quiet', '--port', String(port), '--token-sha256', digest],
+      ...['wait', '--quiet', '--bind', own.host, '--port', String(own.port), '--token-sha256', digest],
     ])
-    expect(await eventually(() => exchange(port, wakeAs('primary', otherToken)))).toMatch(replyOf('denied'))
-    expect(await exchange(port, wakeAs('primary'))).toMatch(replyOf('woken'))
+    expect(await eventually(() => exchange(own, wakeAs('primary', otherToken)))).toMatch(replyOf('denied'))
+    expect(await exchange(own, wakeAs('primary'))).toMatch(replyOf('woken'))
     expect(await gate.exit).toBe(0)
     expect(gate.stderr() + gate.stdout()).toBe('')
   })
@@ -293,11 +298,17 @@ describe.each([
   })
 })
 
-function freePort(): Promise<number> {
-  return new Promise(resolve => {
-    const server = createServer().listen(0, '127.0.0.1', () => {
-      const { port } = server.address() as { port: number }
-      server.close(() => resolve(port))
-    })
-  })
+/** A fixed port must be on an address of its own: free ports are given out to others at any time. */
+function ownAddress(last: number): { readonly host: string; readonly port: number } {
+  return { host: `127.77.0.${last}`, port: 20077 }
+}
+
+/** IPv4 addresses, as the kernel writes them, on which a process listens. */
+function listeningAddresses(pid: number): readonly string[] {
+  const inodes = readdirSync(`/proc/${pid}/fd`).map(name => readlinkSync(`/proc/${pid}/fd/${name}`))
+  return readFileSync(`/proc/${pid}/net/tcp`, 'utf8')
+    .split('\n')
+    .map(line => line.trim().split(/\s+/))
+    .filter(fields => fields[3] === '0A' && inodes.includes(`socket:[${fields[9]}]`))
+    .map(fields => String(fields[1]?.split(':')[0]))
 }
