@@ -19,6 +19,7 @@ import type { ClusterPlan, NodePlan } from './plan.ts'
 import {
   controlPlanePath,
   controlPlaneServices,
+  DNS_ALLOWED,
   dnsManifests,
   etcdEndpoint,
   renderCorefile,
@@ -228,6 +229,7 @@ export async function connect(paths: ClusterPaths): Promise<Api> {
 export async function startDns(site: Site, api: Api, signal: AbortSignal | undefined): Promise<void> {
   const { plan, paths } = site
   await applyManifests(api, dnsManifests(plan), signal)
+  await writeFile(join(paths.machine('cp').files, DNS_ALLOWED), '')
   const logPath = join(paths.logs, 'cp', 'coredns.log')
   await within('CoreDNS is ready', 30_000, logPath, signal, async limited => {
     while (!(await answers(`http://${plan.controlPlane.address}:8181/ready`, limited))) {

@@ -25,11 +25,9 @@ for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
     interrupts += 1
     if (interrupts === 1) process.stderr.write('\ninterrupted: cleaning up\n')
     if (interrupts === 3) process.exit(130)
-    stop.abort(new Interrupted(`interrupted by ${name}`))
+    stop.abort(new Error(`interrupted by ${name}`))
   })
 }
-
-class Interrupted extends Error {}
 
 const program = new Command('playground')
   .description(
@@ -221,7 +219,8 @@ try {
 } catch (error) {
   // Commander has printed its own.
   if (error instanceof CommanderError) process.exitCode = error.exitCode
-  else if (error instanceof Interrupted) process.exitCode = 130
+  // Whatever the error: it comes from having been told to stop.
+  else if (signal.aborted) process.exitCode = 130
   else {
     console.error(`\n${await explain(error)}`)
     process.exitCode = 1

@@ -1,4 +1,4 @@
-import { mkdir, readFile, statfs } from 'node:fs/promises'
+import { mkdir, readFile, statfs, writeFile } from 'node:fs/promises'
 import { release } from 'node:os'
 import { dirname } from 'node:path'
 import { cacheRoot, exists } from '../images/cache.ts'
@@ -48,6 +48,7 @@ export async function checkPrerequisites(
   await installPrograms(step, signal)
   const problems = [
     ...(await kernelProblems(signal)),
+    ...(await limitProblems(step)),
     ...(await diskProblems(options)),
     ...(options.cold ? await goProblems(signal) : []),
   ]
@@ -114,6 +115,29 @@ async function kernelProblems(signal: AbortSignal | undefined): Promise<string[]
     !(await exists('/sys/fs/cgroup/memory/cgroup.procs'))
   ) {
     problems.push('no cgroup controllers are mounted below /sys/fs/cgroup')
+  }
+  return problems
+}
+
+/** What the machines of several clusters together need of limits that hold for root as a whole. */
+const LIMITS: Readonly<Record<string, number>> = {
+  // A kubelet, containerd or kube-proxy that gets none ends with "too many open files". The usual 128 is two clusters.
+  'fs/inotify/max_user_instances': 4096,
+  'fs/inotify/max_user_watches': 131_072,
+}
+
+/** Raises limits that are too low. They stay raised: something else may rely on them by the time of `down`. */
+async function limitProblems(step: Step): Promise<string[]> {
+  const problems: string[] = []
+  for (const [name, need] of Object.entries(LIMITS)) {
+    const path = `/proc/sys/${name}`
+    if (Number(await readFile(path, 'utf8')) >= need) continue
+    try {
+      await writeFile(path, String(need))
+      step.detail(`raised ${name.replaceAll('/', '.')} to ${need}`)
+    } catch (error) {
+      problems.push(`${name.replaceAll('/', '.')} is below ${need} and cannot be raised: ${String(error)}`)
+    }
   }
   return problems
 }

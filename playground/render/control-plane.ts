@@ -1,5 +1,5 @@
 import type { ClusterPlan } from '../plan.ts'
-import { type Service, socketExists, tcpIsOpen } from './init.ts'
+import { apiIsReady, type Service, socketExists } from './init.ts'
 import { MACHINE_DIR } from './node.ts'
 
 export const controlPlanePath = ['/opt/understudy/kube', '/opt/understudy/etcd', '/opt/understudy/coredns']
@@ -12,7 +12,7 @@ export function controlPlaneServices(
   pki: string,
   apiserverArgs: readonly string[],
 ): Service[] {
-  const api = [tcpIsOpen(plan.controlPlane.address, plan.apiPort)]
+  const api = [apiIsReady(plan.controlPlane.address, plan.apiPort, `${pki}/ca.crt`)]
   return [
     {
       name: 'etcd',
@@ -59,9 +59,17 @@ export function controlPlaneServices(
       ],
       after: api,
     },
-    { name: 'coredns', argv: ['coredns', '-conf', `${MACHINE_DIR}/Corefile`], after: api },
+    {
+      name: 'coredns',
+      argv: ['coredns', '-conf', `${MACHINE_DIR}/Corefile`],
+      // Not before its role exists: once refused it backs off, and names come seconds later.
+      after: [`[ -e ${MACHINE_DIR}/${DNS_ALLOWED} ]`],
+    },
   ]
 }
+
+/** Appears in MACHINE_DIR when the objects of dnsManifests are there. */
+export const DNS_ALLOWED = 'dns-allowed'
 
 export function renderCorefile(): string {
   return `.:53 {

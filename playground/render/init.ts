@@ -5,7 +5,7 @@ export interface Service {
   /** Its log is /var/log/understudy/NAME.log. */
   readonly name: string
   readonly argv: readonly string[]
-  /** Shell conditions that must hold before the first start, tried every 0.1 s. */
+  /** Shell conditions that must hold before the first start, tried every 0.2 s. */
   readonly after?: readonly string[]
 }
 
@@ -81,8 +81,9 @@ ${Object.entries(inputs.sysctls)
 service() {
   local log=/var/log/understudy/$1.log; shift
   while :; do
-    "$@" >> "$log" 2>&1
-    echo "$(date -u +%FT%TZ) machine: ended with $?, starting it again" >> "$log"
+    local code=0
+    "$@" >> "$log" 2>&1 || code=$?
+    echo "$(date -u +%FT%TZ) machine: ended with $code, starting it again" >> "$log"
     sleep 1
   done
 }
@@ -93,13 +94,17 @@ while :; do wait; sleep 1; done
 }
 
 function renderService({ name, argv, after = [] }: Service): string {
-  const waits = after.map(condition => `until ${condition} 2> /dev/null; do sleep 0.1; done; `).join('')
+  const waits = after.map(condition => `until ${condition} 2> /dev/null; do sleep 0.2; done; `).join('')
   return `{ ${waits}service ${quote(name)} ${commandLine(argv)}; } &`
 }
 
-/** True once something accepts connections there. The connection is made in a child, which closes it by ending. */
-export function tcpIsOpen(address: string, port: number): string {
-  return `(: < /dev/tcp/${address}/${port})`
+/**
+ * True once the API server is ready: before that its authorizer does not know the system's own roles yet, and whoever
+ * asks is refused and backs off. The port is tried first because that costs nothing.
+ */
+export function apiIsReady(address: string, port: number, caPath: string): string {
+  const readyz = `curl --silent --fail --max-time 2 --output /dev/null --cacert ${quote(caPath)}`
+  return `{ (: < /dev/tcp/${address}/${port}) && ${readyz} https://${address}:${port}/readyz; }`
 }
 
 export function socketExists(path: string): string {

@@ -1,6 +1,6 @@
 import { stringify } from 'yaml'
 import type { ClusterPlan, NodePlan } from '../plan.ts'
-import { type Service, socketExists, tcpIsOpen } from './init.ts'
+import { apiIsReady, type Service, socketExists } from './init.ts'
 
 /** Where a machine finds what it has been given. */
 export const MACHINE_DIR = '/opt/understudy/machine'
@@ -104,7 +104,7 @@ disabled_plugins = ['io.containerd.snapshotter.v1.blockfile', 'io.containerd.sna
 }
 
 export function nodeServices(plan: ClusterPlan, node: NodePlan): Service[] {
-  const api = tcpIsOpen(plan.controlPlane.address, plan.apiPort)
+  const api = apiIsReady(plan.controlPlane.address, plan.apiPort, `${MACHINE_DIR}/ca.crt`)
   return [
     { name: 'containerd', argv: ['containerd', '--config', `${MACHINE_DIR}/containerd.toml`] },
     {
