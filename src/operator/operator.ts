@@ -149,6 +149,7 @@ export async function runOperator(
   } catch (error) {
     if (!signal.aborted) throw error
   } finally {
+    queue.shutdown()
     await recorder.flush(AbortSignal.timeout(flushMs))
     caches.abort()
     await mirroring

@@ -1,0 +1,44 @@
+/** The playground under test, for what needs nodes: their networks, their processes, power cuts. */
+import { execFile } from 'node:child_process'
+import { readdir, readFile } from 'node:fs/promises'
+import { promisify } from 'node:util'
+import { inject } from 'vitest'
+import { type Cluster, openCluster } from '../../../playground/cluster.ts'
+
+/** Why tests that reach into nodes are skipped, or undefined on a playground. */
+export const needsNodes = (): string | undefined =>
+  inject('cluster').playground === undefined
+    ? 'reaches into nodes, which only the playground allows'
+    : undefined
+
+export async function playground(): Promise<Cluster> {
+  const { playground: name } = inject('cluster')
+  const cluster = name === undefined ? undefined : await openCluster(name)
+  if (cluster === undefined) throw new Error('this test needs a playground')
+  return cluster
+}
+
+const run = promisify(execFile)
+
+/** kubectl with all rights, as a user types it. */
+export async function kubectl(...args: string[]): Promise<string> {
+  const { kubeconfig, playground: name } = inject('cluster')
+  const program = name === undefined ? 'kubectl' : (await playground()).kubectl
+  return (await run(program, ['--kubeconfig', kubeconfig, ...args])).stdout
+}
+
+/** Ids, as this machine sees them, of the processes of a pod on whatever node; `name` is the program's (comm). */
+export async function pidsOf(podUid: string, name: string): Promise<number[]> {
+  const pids: number[] = []
+  for (const entry of await readdir('/proc')) {
+    if (!/^\d+$/.test(entry)) continue
+    try {
+      const comm = (await readFile(`/proc/${entry}/comm`, 'utf8')).trim()
+      if (comm === name && (await readFile(`/proc/${entry}/cgroup`, 'utf8')).includes(podUid))
+        pids.push(Number(entry))
+    } catch {
+      // The process has ended since the directory was read.
+    }
+  }
+  return pids
+}

@@ -1,0 +1,13 @@
+import { endpointSlices } from '../../../src/kube/resources.ts'
+import type { World } from './world.ts'
+
+/** Names of the pods that a Service would send traffic to, in order. */
+export async function discovery({ api, namespace }: World, service: string): Promise<string[]> {
+  const labelSelector = `kubernetes.io/service-name=${service}`
+  const { items } = await api.list(endpointSlices, { namespace, labelSelector })
+  return items
+    .flatMap(slice => slice.endpoints ?? [])
+    .filter(endpoint => endpoint.conditions?.ready)
+    .map(endpoint => endpoint.targetRef?.name ?? '')
+    .sort()
+}

@@ -1,0 +1,59 @@
+/**
+ * One real cluster for all end-to-end tests: the playground named `e2e`, brought up here and taken down at the end, or
+ * with UNDERSTUDY_USE_CURRENT_CLUSTER=1 the reader's own, on which the operator is installed already.
+ */
+import type { TestProject } from 'vitest/node'
+import { ensureImages, imageNames } from '../../images/build.ts'
+import { up } from '../../playground/cluster.ts'
+import { deployOperator } from '../../playground/deploy.ts'
+import { createProgress } from '../../playground/progress.ts'
+
+/** What test files know of the cluster; handles cannot be passed to them. */
+export interface ClusterFacts {
+  /** Path of a kubeconfig with all rights. */
+  readonly kubeconfig: string
+  /** Name of the playground, or undefined when it is the reader's own cluster. */
+  readonly playground: string | undefined
+}
+
+declare module 'vitest' {
+  export interface ProvidedContext {
+    cluster: ClusterFacts
+  }
+}
+
+const name = 'e2e'
+
+export async function setup(project: TestProject): Promise<() => Promise<void>> {
+  if (process.env['UNDERSTUDY_USE_CURRENT_CLUSTER'] === '1') {
+    const kubeconfig = process.env['KUBECONFIG'] ?? `${process.env['HOME']}/.kube/config`
+    project.provide('cluster', { kubeconfig, playground: undefined })
+    return async () => {}
+  }
+  const stop = new AbortController()
+  const interrupt = () => stop.abort(new Error('interrupted'))
+  process.once('SIGINT', interrupt).once('SIGTERM', interrupt)
+  const progress = createProgress(process.stderr)
+  const { signal } = stop
+  const cluster = await up({
+    name,
+    images: async () =>
+      Object.values(
+        await progress.step('images', step => ensureImages(imageNames, { progress: step.detail, signal })),
+      ).map(({ path }) => path),
+    progress,
+    signal,
+  })
+  const down = async () => {
+    process.off('SIGINT', interrupt).off('SIGTERM', interrupt)
+    if (process.env['UNDERSTUDY_KEEP'] === undefined) await cluster.down()
+  }
+  try {
+    await deployOperator(cluster, { progress, signal })
+  } catch (error) {
+    await down()
+    throw error
+  }
+  project.provide('cluster', { kubeconfig: cluster.kubeconfigPath, playground: name })
+  return down
+}

@@ -1,0 +1,52 @@
+import { describe, expect, it } from 'vitest'
+import { needsNodes } from './lib/cluster.ts'
+import { discovery } from './lib/endpoints.ts'
+import { startTraffic } from './lib/traffic.ts'
+import { createWorld, eventually } from './lib/world.ts'
+
+const why = needsNodes()
+
+describe.skipIf(why)(`traffic${why ? ` (${why})` : ''}`, () => {
+  it('F10 F11 F16: a Service reaches primaries only, through a failover and a change of the numbers', async () => {
+    await using world = await createWorld()
+    const set = await world.createSet('web', { replicas: 2, hotBackups: 2, coldBackups: 1 })
+    const first = await set.settled(2, 2, 1)
+    const service = await world.createService('web', { app: 'counter', type: 'primary' })
+    await using traffic = await startTraffic(`http://${service.spec?.clusterIP}/`)
+    const names = (all: readonly { metadata: { name: string } }[]) => all.map(pod => pod.metadata.name)
+
+    // Both primaries answer, each counts for itself.
+    await eventually(() =>
+      expect(new Set(traffic.answers.flatMap(one => one.host ?? []))).toEqual(new Set(names(first.primary))),
+    )
+
+    // One is deleted: its successor, and nobody else, joins; the promoted pod keeps uid, address and its count of restarts.
+    const [lost] = first.primary
+    if (!lost) throw new Error('no primary')
+    await set.deletePod(lost)
+    const second = await eventually(async () => {
+      const now = await set.settled(2, 2, 1)
+      if (names(now.primary).includes(lost.metadata.name)) throw new Error('not deleted yet')
+      return now
+    })
+    const heir = second.primary.find(pod => names(first.hotbackup).includes(pod.metadata.name))
+    const before = first.hotbackup.find(pod => pod.metadata.uid === heir?.metadata.uid)
+    expect(heir?.status?.podIP).toBe(before?.status?.podIP)
+    expect(heir?.status?.containerStatuses?.[0]?.containerID).toBe(
+      before?.status?.containerStatuses?.[0]?.containerID,
+    )
+    await eventually(() =>
+      expect(traffic.answers.slice(-100).map(one => one.host)).toContain(heir?.metadata.name),
+    )
+    expect(await discovery(world, 'web')).toEqual(names(second.primary))
+    await eventually(() => expect(traffic.answers.length).toBeGreaterThan(300))
+
+    const allowed = new Set([...names(first.primary), ...names(second.primary)])
+    const answers = await traffic.stop()
+    // Zero requests ever reached a hot or a cold backup.
+    expect(answers.filter(one => one.host !== undefined && !allowed.has(one.host))).toEqual([])
+    // Not even before it was promoted: its first answer counts 1.
+    const heirs = answers.filter(one => one.host === heir?.metadata.name).map(one => one.count ?? 0)
+    expect(Math.min(...heirs)).toBe(1)
+  })
+})
