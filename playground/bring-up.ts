@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Api, createApi } from '../src/kube/api.ts'
 import { loadConnection } from '../src/kube/connection.ts'
-import { nodes as nodeResource } from '../src/kube/resources.ts'
+import { leases, nodes as nodeResource } from '../src/kube/resources.ts'
 import { prepareApiserver, type Tls, waitReady } from './apiserver.ts'
 import { applyManifests } from './apply.ts'
 import { type ArtifactName, ensureArtifacts } from './artifacts/artifacts.ts'
@@ -248,27 +248,29 @@ async function answers(url: string, signal: AbortSignal): Promise<boolean> {
   }
 }
 
-/** Waits until a node's Ready condition is True and was set after `since` (ms), so not by its former life. */
+/**
+ * Waits until a node is Ready and its kubelet has renewed the node's lease after `since` (ms): a Ready condition alone
+ * may be the word of the node's former life, and heartbeats in it have only whole seconds and come rarely.
+ */
 export async function waitForNode(
   site: Site,
   api: Api,
-  node: NodePlan,
+  { name }: NodePlan,
   since: number,
   signal: AbortSignal | undefined,
 ): Promise<void> {
-  const logPath = join(site.paths.machine(node.name).logs, 'kubelet.log')
-  await within(`node ${node.name} is Ready`, 90_000, logPath, signal, async limited => {
-    for (;;) {
-      const { items } = await api.list(
-        nodeResource,
-        { fieldSelector: `metadata.name=${node.name}` },
-        { signal: limited },
-      )
-      const ready = items[0]?.status?.conditions?.find(it => it.type === 'Ready')
-      // Heartbeats have whole seconds.
-      if (ready?.status === 'True' && Date.parse(ready.lastHeartbeatTime ?? '') >= since - 1000) return
-      await sleep(250, undefined, { signal: limited })
+  const logPath = join(site.paths.machine(name).logs, 'kubelet.log')
+  await within(`node ${name} is Ready`, 90_000, logPath, signal, async limited => {
+    const byName = { fieldSelector: `metadata.name=${name}` }
+    const lives = async (): Promise<boolean> => {
+      const [lease] = (
+        await api.list(leases, { namespace: 'kube-node-lease', ...byName }, { signal: limited })
+      ).items
+      if (!(Date.parse(lease?.spec?.renewTime ?? '') >= since)) return false
+      const [node] = (await api.list(nodeResource, byName, { signal: limited })).items
+      return node?.status?.conditions?.find(it => it.type === 'Ready')?.status === 'True'
     }
+    while (!(await lives())) await sleep(250, undefined, { signal: limited })
   })
 }
 

@@ -85,7 +85,9 @@ async function upLocked(
       try {
         return await create(name, root, { ...options, progress, nodes: options.nodes ?? 3, images })
       } catch (error) {
-        await progress.step('taking down what was started', () => destroy(name, { root, keepLogs: true }))
+        await progress.step('taking down what was started', () =>
+          destroy(name, { root, keepLogs: signal?.aborted !== true }),
+        )
         throw error
       }
     },
