@@ -120,8 +120,11 @@ async function workers(): Promise<number[]> {
   return pids.filter((_, i) => lines[i]?.includes('vitest/dist/workers'))
 }
 
+/** The message, and what to do about it where the error knows. */
 function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
+  if (!(error instanceof Error)) return String(error)
+  const { advice } = error as { advice?: unknown }
+  return typeof advice === 'string' ? `${error.message}; what to do: ${advice}` : error.message
 }
 
 await main(JSON.parse(process.argv[2] ?? '') as Job)
