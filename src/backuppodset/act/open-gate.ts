@@ -61,7 +61,8 @@ export async function openGate(request: GateRequest, deps: GateDeps): Promise<Ga
       signal.throwIfAborted()
       if ('atNs' in reply) return { type: 'opened', openedGate: gateIdOf(current) }
       last = `${reply.type}: ${reply.detail}`
-      if (reply.type === 'denied' || reply.type === 'malformed') break
+      // Anything else may pass: a gate that is full drops its oldest caller as malformed.
+      if (reply.type === 'denied') break
     }
     await nextChange(pods, key, clock, Math.min(retryMs, deadline - clock.monotonic()), signal)
   }

@@ -1,6 +1,7 @@
 /** The playground under test, for what needs nodes: their networks, their processes, power cuts. */
 import { execFile } from 'node:child_process'
-import { readdir, readFile } from 'node:fs/promises'
+import { readdir, readFile, readlink } from 'node:fs/promises'
+import { basename } from 'node:path'
 import { promisify } from 'node:util'
 import { inject } from 'vitest'
 import { type Cluster, openCluster } from '../../../playground/cluster.ts'
@@ -27,14 +28,15 @@ export async function kubectl(...args: string[]): Promise<string> {
   return (await run(program, ['--kubeconfig', kubeconfig, ...args])).stdout
 }
 
-/** Ids, as this machine sees them, of the processes of a pod on whatever node; `name` is the program's (comm). */
-export async function pidsOf(podUid: string, name: string): Promise<number[]> {
+/** Ids, as this machine sees them, of the processes of a pod on whatever node; `program` is its file's name. */
+export async function pidsOf(podUid: string, program: string): Promise<number[]> {
   const pids: number[] = []
   for (const entry of await readdir('/proc')) {
     if (!/^\d+$/.test(entry)) continue
     try {
-      const comm = (await readFile(`/proc/${entry}/comm`, 'utf8')).trim()
-      if (comm === name && (await readFile(`/proc/${entry}/cgroup`, 'utf8')).includes(podUid))
+      // Not its comm: Node renames its threads.
+      const file = basename(await readlink(`/proc/${entry}/exe`))
+      if (file === program && (await readFile(`/proc/${entry}/cgroup`, 'utf8')).includes(podUid))
         pids.push(Number(entry))
     } catch {
       // The process has ended since the directory was read.
