@@ -1,18 +1,16 @@
-import type {
-  BackupPodSetStatus,
-  Condition,
-  LastFailover,
-  LastTransition,
-  SlotStatus,
+import {
+  type BackupPodSetStatus,
+  type Condition,
+  type LastFailover,
+  type LastTransition,
+  limits,
+  type SlotStatus,
 } from '../api/backuppodset.ts'
 import { labels, type PodKind } from '../api/labels.ts'
 import type { ParsedSet } from '../api/parse.ts'
 import { conditionTypes, reasons } from '../api/reasons.ts'
 import { setCondition } from './condition.ts'
 import type { PodView } from './snapshot.ts'
-
-/** Lists in the status are cut here; the counts go on. etcd and every watcher pay for each entry. */
-export const maxListed = 200
 
 /** What a pass knows when it is over. */
 export interface PassFacts {
@@ -169,7 +167,8 @@ function conditionsOf(
   )
 }
 
-const names = (pods: readonly PodView[]): readonly string[] => pods.slice(0, maxListed).map(pod => pod.name)
+const names = (pods: readonly PodView[]): readonly string[] =>
+  pods.slice(0, limits.listed).map(pod => pod.name)
 
 const slotsOf = (primaries: readonly PodView[]): readonly SlotStatus[] =>
   primaries
@@ -178,7 +177,7 @@ const slotsOf = (primaries: readonly PodView[]): readonly SlotStatus[] =>
     )
     .sort((a, b) => a.slot - b.slot || b.epoch - a.epoch)
     .filter(({ slot }, index, all) => all[index - 1]?.slot !== slot)
-    .slice(0, maxListed)
+    .slice(0, limits.listed)
 
 const optional = <Key extends string, Value>(
   key: Key,
