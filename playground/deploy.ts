@@ -1,6 +1,7 @@
 import { fileURLToPath } from 'node:url'
-import { parseAllDocuments } from 'yaml'
+import { parseAllDocuments, stringify } from 'yaml'
 import { exists } from '../images/cache.ts'
+import { normaliseReference } from '../images/reference.ts'
 import type { Cluster } from './cluster.ts'
 import { CommandError, run } from './exec.ts'
 import { PlaygroundError } from './failure.ts'
@@ -13,7 +14,10 @@ const AVAILABLE_WITHIN = '120s'
 
 /**
  * Installs what deploy/ describes, as its users do (`kubectl apply -k`), and waits until each Deployment of it is
- * Available. Does nothing in a checkout that has no deploy/kustomization.yaml.
+ * rolled out. Does nothing in a checkout that has no deploy/kustomization.yaml.
+ *
+ * One thing differs from the users' way: images here change under the same tag, as the source does, so each pod
+ * template carries the digests of its images, and a new image is a new rollout.
  */
 export async function deployOperator(
   cluster: Cluster,
@@ -32,19 +36,27 @@ export async function deployOperator(
       ...(input !== undefined && { input }),
     })
   await options.progress.step('operator', async step => {
-    const manifests = await kubectl(['kustomize', directory])
+    const [manifests, images] = await Promise.all([
+      kubectl(['kustomize', directory]),
+      cluster.nodeImages(cluster.nodes[0] ?? 'n1'),
+    ])
+    const digests = new Map(images.map(({ name, digest }) => [name, digest]))
+    const { text, deployments } = withImageDigests(manifests, digests)
     step.detail('apply')
-    await kubectl(['apply', '--server-side', '--force-conflicts', '-f', '-'], manifests)
+    await kubectl(['apply', '--server-side', '--force-conflicts', '-f', '-'], text)
     step.detail('waiting until it is Available')
-    for (const { namespace, name } of deploymentsIn(manifests)) {
-      const deployment = ['--namespace', namespace, `deployment/${name}`]
+    for (const { namespace, name } of deployments) {
       try {
-        await kubectl(['wait', '--for=condition=Available', `--timeout=${AVAILABLE_WITHIN}`, ...deployment])
+        await kubectl([
+          ...['rollout', 'status', `deployment/${name}`],
+          ...['--namespace', namespace, `--timeout=${AVAILABLE_WITHIN}`],
+        ])
       } catch (error) {
         if (!(error instanceof CommandError)) throw error
-        throw new PlaygroundError(`the operator does not become Available`, {
+        const get = `${cluster.kubectl} --kubeconfig ${cluster.kubeconfigPath} --namespace ${namespace}`
+        throw new PlaygroundError(`Deployment ${namespace}/${name} does not become Available`, {
           cause: error,
-          advice: `kubectl --kubeconfig ${cluster.kubeconfigPath} -n ${namespace} describe pods; kubectl logs deployment/${name}`,
+          advice: `${get} describe pods; ${get} logs deployment/${name}`,
         })
       }
     }
@@ -52,10 +64,37 @@ export async function deployOperator(
   })
 }
 
-function deploymentsIn(manifests: string): { namespace: string; name: string }[] {
-  return parseAllDocuments(manifests).flatMap(document => {
-    const { kind, metadata } = (document.toJS() ?? {}) as { kind?: string; metadata?: Record<string, string> }
-    if (kind !== 'Deployment') return []
-    return [{ namespace: metadata?.['namespace'] ?? 'default', name: metadata?.['name'] ?? '' }]
-  })
+interface Manifest {
+  readonly kind?: string
+  readonly metadata?: { readonly name?: string; readonly namespace?: string }
+  readonly spec?: {
+    readonly template?: {
+      metadata?: { annotations?: Record<string, string> }
+      readonly spec?: { readonly containers?: readonly { readonly image?: string }[] }
+    }
+  }
 }
+
+/** The same manifests with the digests of known images in each Deployment's pod template, and the Deployments' names. */
+export function withImageDigests(
+  manifests: string,
+  digests: ReadonlyMap<string, string>,
+): { text: string; deployments: { namespace: string; name: string }[] } {
+  const deployments: { namespace: string; name: string }[] = []
+  const documents = parseAllDocuments(manifests).map(document => {
+    const manifest = document.toJS() as Manifest | null
+    const template = manifest?.spec?.template
+    if (manifest?.kind !== 'Deployment' || template === undefined) return manifest
+    const { name = '', namespace = 'default' } = manifest.metadata ?? {}
+    deployments.push({ namespace, name })
+    const images = template.spec?.containers?.map(it => digests.get(normaliseReference(it.image ?? ''))) ?? []
+    const known = images.filter(digest => digest !== undefined)
+    if (known.length === 0) return manifest
+    template.metadata ??= {}
+    template.metadata.annotations = { ...template.metadata.annotations, [DIGESTS]: known.join(' ') }
+    return manifest
+  })
+  return { text: documents.map(it => stringify(it)).join('---\n'), deployments }
+}
+
+const DIGESTS = 'playground.example.com/image-digests'
