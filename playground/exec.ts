@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { createReadStream, createWriteStream } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import type { Writable } from 'node:stream'
+import { Readable, type Writable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 
 export interface RunOptions {
@@ -125,12 +125,16 @@ export async function runToEnd(argv: readonly string[], options: RunOptions = {}
 
 async function feed(stdin: Writable | null, options: RunOptions): Promise<void> {
   if (stdin === null) return
+  const source =
+    options.inputFile === undefined
+      ? Readable.from([options.input ?? ''])
+      : createReadStream(options.inputFile)
   try {
-    if (options.inputFile !== undefined) await pipeline(createReadStream(options.inputFile), stdin)
-    else stdin.end(options.input)
+    await pipeline(source, stdin)
   } catch (error) {
-    // The program ended without reading all of it; its exit code tells the story.
-    if ((error as NodeJS.ErrnoException).code !== 'EPIPE') throw error
+    // The program ended, or closed its input, without reading all of it; its exit code tells the story.
+    const { code } = error as NodeJS.ErrnoException
+    if (code !== 'EPIPE' && code !== 'ERR_STREAM_PREMATURE_CLOSE') throw error
   }
 }
 

@@ -75,8 +75,11 @@ async function sweep(root: string, prefix: string): Promise<void> {
 }
 
 /** Those of the given artifacts that would have to be built. */
-export async function missingArtifacts<N extends ArtifactName>(names: readonly N[]): Promise<N[]> {
+export async function missingArtifacts<N extends ArtifactName>(
+  names: readonly N[],
+  cacheDir?: string,
+): Promise<N[]> {
   const missing: N[] = []
-  for (const name of names) if (!(await exists((await locate(name)).target))) missing.push(name)
+  for (const name of names) if (!(await exists((await locate(name, cacheDir)).target))) missing.push(name)
   return missing
 }

@@ -1,0 +1,51 @@
+import { describe, expect, test } from 'vitest'
+import { createProgress, elapsed } from './progress.ts'
+
+function output(isTTY: boolean) {
+  const chunks: string[] = []
+  return { isTTY, columns: 100, write: (text: string) => chunks.push(text), text: () => chunks.join('') }
+}
+
+describe('without a terminal', () => {
+  test('one plain line a step, with its time and last detail', async () => {
+    const out = output(false)
+    let now = 0
+    const progress = createProgress(out, () => now)
+    const result = await progress.step('build etcd', async step => {
+      step.detail('compiling')
+      step.detail('cached')
+      now = 2_500
+      return 7
+    })
+    expect(result).toBe(7)
+    expect(out.text()).toMatch(/^ok {2}build etcd +2\.5 s {2}cached\n$/)
+  })
+
+  test('a failed step says so and passes the error on', async () => {
+    const out = output(false)
+    const failing = createProgress(out).step('x', () => Promise.reject(new Error('broken')))
+    await expect(failing).rejects.toThrow('broken')
+    expect(out.text()).toMatch(/^NO {2}x .*\n$/)
+  })
+})
+
+test('on a terminal running steps stay below finished ones', async () => {
+  const out = output(true)
+  const progress = createProgress(out, () => 0)
+  const inner = Promise.withResolvers<void>()
+  const slow = progress.step('slow', () => inner.promise)
+  await progress.step('fast', async () => {})
+  const shown = out.text()
+  expect(shown.indexOf('fast')).toBeLessThan(shown.lastIndexOf('slow'))
+  inner.resolve()
+  await slow
+  expect(out.text().match(/✔/g)).toHaveLength(2)
+})
+
+test.each([
+  [400, '0.4 s'],
+  [12_000, '12.0 s'],
+  [265_000, '4 m 25 s'],
+])('%d ms is %s', (ms, text) => {
+  expect(elapsed(ms).trim()).toBe(text)
+})
