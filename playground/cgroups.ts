@@ -33,6 +33,8 @@ export async function detectCgroups(root = CGROUP_ROOT): Promise<Cgroups> {
  * as a group by default: a node must not starve because a compiler runs.
  */
 const CPU_SHARES = '8192'
+/** The same on v2, where 100 is the default. */
+const CPU_WEIGHT = '800'
 
 /** Makes a machine's cgroups. Returns the paths into which its first process must put itself. */
 export async function createMachineCgroups(cgroups: Cgroups, label: string): Promise<string[]> {
@@ -42,9 +44,8 @@ export async function createMachineCgroups(cgroups: Cgroups, label: string): Pro
     const system = join(parent, 'system')
     await makeDirectory(parent)
     if (cgroups.version === 2) {
-      const available = (await readFile(join(parent, 'cgroup.controllers'), 'utf8')).trim().split(/\s+/)
-      const wanted = available.filter(name => ['cpu', 'cpuset', 'io', 'memory', 'pids'].includes(name))
-      await writeFile(join(parent, 'cgroup.subtree_control'), wanted.map(name => `+${name}`).join(' '))
+      await passOnControllers(hierarchy)
+      await passOnControllers(parent)
     }
     await inherit(hierarchy, parent)
     await makeDirectory(system)
@@ -52,6 +53,13 @@ export async function createMachineCgroups(cgroups: Cgroups, label: string): Pro
     joined.push(system)
   }
   return joined
+}
+
+/** On v2 a group's children have the controllers that it passes on to them. The kubelet insists on these. */
+async function passOnControllers(group: string): Promise<void> {
+  const available = (await readFile(join(group, 'cgroup.controllers'), 'utf8')).trim().split(/\s+/)
+  const wanted = available.filter(name => ['cpu', 'cpuset', 'io', 'memory', 'pids', 'hugetlb'].includes(name))
+  await writeFile(join(group, 'cgroup.subtree_control'), wanted.map(name => `+${name}`).join(' '))
 }
 
 /** A v1 cpuset takes no process until it has processors and memory nodes. */
@@ -62,6 +70,7 @@ async function inherit(parent: string, child: string): Promise<void> {
     await writeFile(join(child, name), await readFile(join(parent, name), 'utf8'))
   }
   if (files.includes('cpu.shares')) await writeFile(join(child, 'cpu.shares'), CPU_SHARES)
+  if (files.includes('cpu.weight')) await writeFile(join(child, 'cpu.weight'), CPU_WEIGHT)
 }
 
 async function makeDirectory(path: string): Promise<void> {

@@ -5,12 +5,13 @@ import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { prepareApiserver, waitReady } from './apiserver.ts'
-import { ensureArtifacts } from './artifacts/artifacts.ts'
+import { ensureArtifacts, missingArtifacts } from './artifacts/artifacts.ts'
 import { lastLines } from './exec.ts'
 import { writeKubeconfig } from './kubeconfig.ts'
 import { openAuthority } from './pki.ts'
+import { checkControlPlanePrerequisites } from './prerequisites.ts'
 import { identify, isAlive, type ProcessIdentity } from './process.ts'
-import type { Progress } from './progress.ts'
+import { type Progress, silent } from './progress.ts'
 
 export interface ControlPlaneOptions {
   /** Directory for everything, made if missing and removed by stop(). Default: a new one in memory. */
@@ -57,6 +58,10 @@ export interface ControlPlane {
  */
 export async function startControlPlane(options: ControlPlaneOptions = {}): Promise<ControlPlane> {
   const { progress, signal } = options
+  const cold = (await missingArtifacts(['kube', 'etcd'])).length > 0
+  await (progress ?? silent).step('prerequisites', step =>
+    checkControlPlanePrerequisites({ cold }, step, signal),
+  )
   const { kube, etcd } = await ensureArtifacts(['kube', 'etcd'], { progress, signal })
   const dir = options.dir ?? (await temporaryDirectory())
   const pkiDir = join(dir, 'pki')

@@ -45,7 +45,7 @@ export async function checkPrerequisites(
       advice: 'run the same command with sudo, or use a cluster of your own with --use-current-cluster',
     })
   }
-  await installPrograms(step, signal)
+  await ensurePrograms(Object.keys(programs), step, signal)
   const problems = [
     ...(await kernelProblems(signal)),
     ...(await limitProblems(step)),
@@ -58,12 +58,17 @@ export async function checkPrerequisites(
   )
 }
 
-async function installPrograms(step: Step, signal: AbortSignal | undefined): Promise<void> {
+/** Installs what is missing of the given programs (keys of `programs`), or says who else can. */
+async function ensurePrograms(
+  names: readonly string[],
+  step: Step,
+  signal: AbortSignal | undefined,
+): Promise<void> {
   const missing: string[] = []
-  for (const name of Object.keys(programs)) if (!(await findProgram(name))) missing.push(name)
+  for (const name of names) if (!(await findProgram(name))) missing.push(name)
   if (missing.length === 0) return
   const packages = [...new Set(missing.flatMap(name => programs[name] ?? []))]
-  if (!(await findProgram('apt-get'))) {
+  if (process.getuid?.() !== 0 || !(await findProgram('apt-get'))) {
     throw new PlaygroundError(`these programs are missing: ${missing.join(', ')}`, {
       advice: `install them with your package manager (Debian calls the packages ${packages.join(', ')})`,
     })
@@ -81,6 +86,20 @@ async function installPrograms(step: Step, signal: AbortSignal | undefined): Pro
     })
   }
   step.detail(`installed ${packages.join(' ')}`)
+}
+
+/** What etcd and the API server alone need: no root, no kernel features. */
+export async function checkControlPlanePrerequisites(
+  options: { readonly cold: boolean },
+  step: Step,
+  signal: AbortSignal | undefined,
+): Promise<void> {
+  if (process.platform !== 'linux') {
+    throw new PlaygroundError(`the control plane for tests is built for Linux, this is ${process.platform}`)
+  }
+  await ensurePrograms(['openssl', 'setpriv'], step, signal)
+  const problems = options.cold ? await goProblems(signal) : []
+  if (problems.length > 0) throw new PlaygroundError(problems.join('\n'))
 }
 
 async function findProgram(name: string): Promise<boolean> {

@@ -1,0 +1,78 @@
+/**
+ * The playground itself: a power cut is one, and nothing is left of a cluster that was taken down or never finished.
+ * On a small cluster of its own, so that no other test sees it.
+ */
+import { connect } from 'node:net'
+import { afterEach, describe, expect, it } from 'vitest'
+import { type Cluster, down, up } from '../../playground/cluster.ts'
+import { holdingsOf } from '../../playground/leftovers.ts'
+import { identify } from '../../playground/process.ts'
+import type { Progress } from '../../playground/progress.ts'
+import { statusOf } from '../../playground/status.ts'
+
+const name = 'e2e-own'
+const nothing = { processes: 0, mounts: 0, namespaces: 0, links: 0, cgroups: 0 }
+
+const connects = (host: string, port: number): Promise<boolean> =>
+  new Promise(resolve => {
+    const socket = connect({ host, port, timeout: 2_000 })
+    socket.on('connect', () => resolve(true)).on('error', () => resolve(false))
+    socket.on('timeout', () => resolve(false)).on('close', () => socket.destroy())
+  })
+
+describe.skipIf(process.env['UNDERSTUDY_USE_CURRENT_CLUSTER'] === '1')('the playground', () => {
+  afterEach(() => down(name))
+
+  it('comes up, loses a node and gets it back, and leaves nothing when it is taken down', async () => {
+    const cluster: Cluster = await up({ name, nodes: 2 })
+    expect(await statusOf(name)).toMatchObject({
+      state: 'up',
+      machines: [{}, { ready: true }, { ready: true }],
+    })
+    const again = await up({ name })
+    expect(again.nodes).toEqual(['n1', 'n2'])
+
+    const [, node] = cluster.plan.nodes
+    if (node === undefined) throw new Error('no second node')
+    const kubeletPort = 10_250
+    expect(await connects(node.address, kubeletPort)).toBe(true)
+    const before = await holdingsOf(name)
+    await cluster.killNode('n2')
+    expect(await connects(node.address, kubeletPort)).toBe(false)
+    expect(await cluster.hasPower('n2')).toBe(false)
+    const after = await holdingsOf(name)
+    expect(after.namespaces).not.toContain(node.label)
+    expect(after.cgroups.some(path => path.endsWith(`/${node.label}`))).toBe(false)
+    const gone = before.processes.filter(pid => !after.processes.includes(pid))
+    expect(await Promise.all(gone.map(identify))).toEqual(gone.map(() => undefined))
+
+    await cluster.startNode('n2')
+    expect(await connects(node.address, kubeletPort)).toBe(true)
+    expect(await statusOf(name)).toMatchObject({ state: 'up' })
+
+    await down(name)
+    expect(await statusOf(name)).toMatchObject({ state: 'down', counts: nothing })
+  })
+
+  it.each(['certificates, configuration, machines', 'API server'])(
+    'leaves nothing when it is interrupted at "%s"',
+    async title => {
+      const stop = new AbortController()
+      const interrupting: Progress = {
+        async step(step, work) {
+          const result = work({ detail: () => {} })
+          // At once, so that it strikes in the middle of the step.
+          if (step === title) stop.abort(new Error('Ctrl-C'))
+          return result
+        },
+      }
+      await expect(up({ name, nodes: 1, progress: interrupting, signal: stop.signal })).rejects.toThrow()
+      expect(await statusOf(name)).toMatchObject({ state: 'down', counts: nothing })
+    },
+  )
+
+  it('says what to do when a node is asked for that is not there', async () => {
+    const cluster = await up({ name, nodes: 1 })
+    await expect(cluster.killNode('n7')).rejects.toThrow(/no node n7, only n1/)
+  })
+})
