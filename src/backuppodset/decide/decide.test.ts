@@ -210,6 +210,27 @@ describe('rollout', () => {
     )
   })
 
+  it('without backups, too: a successor of a template taken back gets one itself, and nothing old is readmitted', () => {
+    const serving = makePod('serving', 'primary', { slot: 0, epoch: 1 })
+    const broken = makePod('broken', 'primary', {
+      ...unready,
+      unreadySince: 999_999,
+      slot: 0,
+      epoch: 2,
+      templateHash: 'bad',
+    })
+    const wish = { replicas: 1, hotBackups: 0, coldBackups: 0 }
+    const s = makeSnapshot(wish, [serving, broken])
+    expect(actionsOf(plan(s))).toMatchObject([
+      { type: 'create', kind: 'primary', role: { slot: 0, epoch: 3 } },
+    ])
+    const then = actionsOf(plan(applied(s, plan(s))))
+    expect(then.map(action => action.type === 'delete' && action.pod.name).sort()).toEqual([
+      'broken',
+      'serving',
+    ])
+  })
+
   it('changes nothing under OnDelete', () => {
     const s = makeSnapshot({ ...oneOfEach, updateStrategy: 'OnDelete' }, old(makePods(1, 1, 1)))
     expect(plan(s).stages).toEqual([])

@@ -36,7 +36,10 @@ export function rollout(s: Snapshot, random: Random, policies: Policies): Action
   }
 
   const { primaries, superseded } = castOf(ofKind('primary'))
-  if (superseded.length > 0 || !primaries.every(pod => pod.ready || isOld(pod))) return []
+  const failed = (pod: PodView) => isOld(pod) && !pod.ready
+  // A successor is on its way: wait for it, unless it is itself of a template that has been taken back.
+  const awaited = superseded.some(({ slot }) => !primaries.some(pod => pod.slot === slot && failed(pod)))
+  if (awaited || !primaries.every(pod => pod.ready || failed(pod))) return []
   const [loser] = next(primaries.filter(isOld), 'replicasToUnallocated')
   if (loser?.slot === undefined) return []
   const replaces: LostPrimary = {
