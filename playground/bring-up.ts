@@ -249,24 +249,26 @@ async function answers(url: string, signal: AbortSignal): Promise<boolean> {
 }
 
 /**
- * Waits until a node is Ready and its kubelet has renewed the node's lease after `since` (ms): a Ready condition alone
- * may be the word of the node's former life, and heartbeats in it have only whole seconds and come rarely.
+ * Waits until a node is Ready. For a node that was there before, its kubelet must have renewed the node's lease after
+ * `since` (ms) too: the Ready condition may be the word of its former life, and heartbeats in it have whole seconds and
+ * come rarely. A new node has no former life, and no lease in its first ten seconds.
  */
 export async function waitForNode(
   site: Site,
   api: Api,
   { name }: NodePlan,
-  since: number,
+  since: number | undefined,
   signal: AbortSignal | undefined,
 ): Promise<void> {
   const logPath = join(site.paths.machine(name).logs, 'kubelet.log')
   await within(`node ${name} is Ready`, 90_000, logPath, signal, async limited => {
     const byName = { fieldSelector: `metadata.name=${name}` }
     const lives = async (): Promise<boolean> => {
-      const [lease] = (
-        await api.list(leases, { namespace: 'kube-node-lease', ...byName }, { signal: limited })
-      ).items
-      if (!(Date.parse(lease?.spec?.renewTime ?? '') >= since)) return false
+      if (since !== undefined) {
+        const inLeases = { namespace: 'kube-node-lease', ...byName }
+        const [lease] = (await api.list(leases, inLeases, { signal: limited })).items
+        if (!(Date.parse(lease?.spec?.renewTime ?? '') >= since)) return false
+      }
       const [node] = (await api.list(nodeResource, byName, { signal: limited })).items
       return node?.status?.conditions?.find(it => it.type === 'Ready')?.status === 'True'
     }

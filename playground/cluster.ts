@@ -167,7 +167,7 @@ async function startApi(
       [
         ...plan.nodes.map(
           node => (inner: AbortSignal) =>
-            progress.step(`node ${node.name}`, () => waitForNode(site, api, node, 0, inner)),
+            progress.step(`node ${node.name}`, () => waitForNode(site, api, node, undefined, inner)),
         ),
         inner => progress.step('cluster DNS', () => startDns(site, api, inner)),
       ],
