@@ -2,7 +2,7 @@ import { appendFile, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
-import { openAuditLog, parseAuditLine, unixMs } from './audit.ts'
+import { type AuditEvent, betweenAnswers, openAuditLog, parseAuditLine, unixMs } from './audit.ts'
 
 const line = (verb: string, stage = 'ResponseComplete') =>
   JSON.stringify({
@@ -35,6 +35,23 @@ describe('the audit log', () => {
       code: 200,
     })
     expect(parseAuditLine(line('watch', 'ResponseStarted'))).toBeUndefined()
+  })
+
+  it('tells the time between two answered requests', () => {
+    const event = (verb: string, at: number, code = 200): AuditEvent => ({
+      received: at - 1,
+      answered: at,
+      user: 'u',
+      verb,
+      resource: 'pods',
+      namespace: 'bench',
+      name: 'p',
+      code,
+    })
+    const events = [event('patch', 5), event('delete', 10), event('patch', 12, 409), event('patch', 15)]
+    const is = (verb: string) => (it: AuditEvent) => it.verb === verb
+    expect(betweenAnswers(events, is('delete'), is('patch'))).toBe(5)
+    expect(() => betweenAnswers(events, is('delete'), is('create'))).toThrow('does not show')
   })
 
   it('reads what came after the last skip, complete lines only', async () => {

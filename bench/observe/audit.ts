@@ -48,6 +48,21 @@ export function unixMs(time: string): number {
   return whole + Number(`0${match[2] ?? '.0'}`) * 1000
 }
 
+/** Time between two answered requests, ms: the first that matches `from` and the first after it that matches `to`. */
+export function betweenAnswers(
+  events: readonly AuditEvent[],
+  from: (event: AuditEvent) => boolean,
+  to: (event: AuditEvent) => boolean,
+): number {
+  const first = events.find(event => event.code < 300 && from(event))
+  // A line is written when its request has been answered, which need not be in the order in which they took effect.
+  const second = events.find(
+    event => event.code < 300 && to(event) && event.answered > (first?.received ?? 0),
+  )
+  if (first === undefined || second === undefined) throw new Error('the audit log does not show the requests')
+  return second.answered - first.answered
+}
+
 export interface AuditLog {
   /** Forgets what has been written so far. */
   skip(): Promise<void>

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { Pod } from '../../src/kube/resources.ts'
 import { heard, podOf } from './testing/pods.ts'
-import { podWrites, statusWrites } from './writes.ts'
+import { deletionAccepted, podWrites, statusWrites } from './writes.ts'
 
 const known = (...pods: Pod[]) => new Map(pods.map(pod => [pod.metadata.uid, pod]))
 
@@ -32,6 +32,16 @@ describe('podWrites', () => {
         ({ type }) => type,
       ),
     ).toEqual(['deleted', 'relabelled'])
+  })
+})
+
+describe('deletionAccepted', () => {
+  it('is the earlier of the answer and the event', () => {
+    const leaving = heard(5, 'MODIFIED', podOf('a', 'primary', {}, { leaving: true }))
+    const alive = heard(1, 'MODIFIED', podOf('a', 'primary', {}))
+    expect(deletionAccepted(7, 'uid-a', [alive, leaving])).toBe(5)
+    expect(deletionAccepted(3, 'uid-a', [alive, leaving])).toBe(3)
+    expect(deletionAccepted(3, 'uid-b', [alive, leaving])).toBe(3)
   })
 })
 

@@ -37,6 +37,17 @@ export function podWrites(known: ReadonlyMap<string, Pod>, events: readonly Stam
   return writes
 }
 
+/**
+ * Unix ms of the first sign that a deletion was accepted: the answer to it, or its event in the watch. On a busy machine
+ * either may reach this process first.
+ */
+export function deletionAccepted(answered: number, uid: string, events: readonly Stamped<Pod>[]): number {
+  const event = events.find(
+    ({ type, object }) => object.metadata.uid === uid && (type === 'DELETED' || isLeaving(object)),
+  )
+  return event === undefined ? answered : Math.min(answered, event.at)
+}
+
 const ownLabels = [labels.type, labels.slot] as const
 
 /** How many of these events are a write of the status: the version changed and the generation did not. */

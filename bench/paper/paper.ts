@@ -63,7 +63,7 @@ function noteTrial({ name, action }: Operation, trial: SetTrial, samples: Sample
   note('split: request to deletion accepted', trial.requested, trial.accepted)
   const promoted = trial.writes.find(({ type, pod }) => type === 'relabelled' && kindOf(pod) === 'primary')
   if (promoted === undefined) throw new Error(`${name}: no pod became a primary`)
-  note('split: deletion accepted to label moved', trial.accepted, promoted.at)
+  note('split: deletion accepted to label moved', trial.accepted, Math.max(promoted.at, trial.accepted))
   const created = trial.writes.find(({ type }) => type === 'created')
   const gated = trial.events.find(
     ({ object }) => object.metadata.uid === created?.pod.metadata.uid && isGateRunning(object),

@@ -8,7 +8,7 @@ import { type AuditLog, openAuditLog } from '../observe/audit.ts'
 import { passesOver, readLog } from '../observe/operator-log.ts'
 import { type Recording, record, type Stamped } from '../observe/recording.ts'
 import { isInPlace, isLeaving, kindOf } from '../observe/state.ts'
-import { type PodWrite, podWrites, statusWrites } from '../observe/writes.ts'
+import { deletionAccepted, type PodWrite, podWrites, statusWrites } from '../observe/writes.ts'
 import { operatorUser } from '../operator.ts'
 import type { Operation } from './operations.ts'
 import { type Timing, timingOf } from './timing.ts'
@@ -99,7 +99,7 @@ export async function createSetRig(context: BenchContext, namespace: string): Pr
       })
       const requested = clock.now()
       await request(operation, victim)
-      const accepted = clock.now()
+      const answered = clock.now()
       const { at: inPlace } = await reached
       await systemClock.sleep(pauseMs, signal)
       await Promise.all([sets.quiet(quietMs), pods.quiet(pauseMs)])
@@ -121,7 +121,8 @@ export async function createSetRig(context: BenchContext, namespace: string): Pr
       return {
         ...timing,
         requested,
-        accepted,
+        accepted:
+          victim === undefined ? answered : deletionAccepted(answered, victim.metadata.uid, pods.events),
         inPlace,
         statusWrites: statusWrites<BackupPodSet>(knownSets, sets.events),
         writes,

@@ -3,6 +3,7 @@ import { type BenchContext, demand } from '../bench.ts'
 import { firstAnswerOf, outageOf } from '../node/outage.ts'
 import { counterTemplate, deploymentOf, serviceOf } from '../objects.ts'
 import { allReady, isLeaving, isReady } from '../observe/state.ts'
+import { deletionAccepted } from '../observe/writes.ts'
 import type { Sampler } from '../report.ts'
 import { openScene, proxyRestMs, timeoutMs } from './scene.ts'
 
@@ -48,11 +49,12 @@ export async function ofDeployment(
       })
       const requested = clock.now()
       await api.delete(podResource, { namespace, name: victim.metadata.name }, {}, { signal })
-      const accepted = clock.now()
+      const response = clock.now()
       const { at: readyAt, object: heir } = await ready
       await prober.steady(20, readyAt, timeoutMs)
       await slices.quiet(proxyRestMs)
       await prober.steady(20, readyAt, timeoutMs)
+      const accepted = deletionAccepted(response, victim.metadata.uid, pods.events)
       const answered = demand(
         firstAnswerOf(prober.probes, new Set([heir.metadata.name])),
         'an answer of the new pod',

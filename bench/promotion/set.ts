@@ -5,8 +5,10 @@ import { type BenchContext, demand } from '../bench.ts'
 import { programmedAt } from '../node/nft-monitor.ts'
 import { answersFromBackups, firstAnswerOf, outageOf } from '../node/outage.ts'
 import { counterTemplate, primariesOf, serviceOf, setOf } from '../objects.ts'
+import { betweenAnswers, openAuditLog } from '../observe/audit.ts'
 import { isInPlace, isLeaving, kindOf } from '../observe/state.ts'
-import { podWrites } from '../observe/writes.ts'
+import { deletionAccepted, podWrites } from '../observe/writes.ts'
+import { operatorUser } from '../operator.ts'
 import type { Sampler } from '../report.ts'
 import { readyInSliceAt } from './endpoints.ts'
 import { openScene, proxyRestMs, timeoutMs } from './scene.ts'
@@ -32,6 +34,7 @@ export async function ofSet(
     name,
     `${labels.set}=${name}`,
   )
+  const audit = openAuditLog(demand(context.playground, 'a playground').auditLogPath)
   const note = (what: string, from: number, to: number) =>
     samples.add(`${primaries}P ${what}`, 's', (to - from) / 1000)
   try {
@@ -52,6 +55,7 @@ export async function ofSet(
       const victims = [...known.values()].filter(pod => kindOf(pod) === 'primary')
       const victim = demand(victims[Math.floor(Math.random() * victims.length)], 'a primary')
       for (const each of [pods, slices, prober, nft]) each.forget()
+      await audit.skip()
       clock.anchor()
       const moved = pods.next({
         what: 'the label moves',
@@ -69,7 +73,7 @@ export async function ofSet(
       })
       const requested = clock.now()
       await api.delete(podResource, { namespace, name: victim.metadata.name }, {}, { signal })
-      const accepted = clock.now()
+      const response = clock.now()
       const { at: movedAt, object: heir } = await moved
       // The watch hears of it after it has happened: an answer before that is no proof of a mistake.
       primarySince.set(heir.metadata.name, requested)
@@ -77,6 +81,7 @@ export async function ofSet(
       const { at: restoredAt } = await restored
       await prober.steady(20, movedAt, timeoutMs)
       await slices.quiet(proxyRestMs)
+      const accepted = deletionAccepted(response, victim.metadata.uid, pods.events)
 
       const written = demand(readyInSliceAt(slices.events, address), 'the new primary in the EndpointSlice')
       const programmed = demand(programmedAt(nft.lines, address), 'the new primary in the packet filter')
@@ -86,6 +91,14 @@ export async function ofSet(
       )
       const outage = outageOf(prober.probes, requested)
       note('deletion accepted to label moved', accepted, Math.max(movedAt, accepted))
+      const betweenWrites = betweenAnswers(
+        await audit.read(),
+        ({ verb, resource, name: pod }) =>
+          verb === 'delete' && resource === 'pods' && pod === victim.metadata.name,
+        ({ verb, resource, name: pod, user }) =>
+          verb === 'patch' && resource === 'pods' && pod === heir.metadata.name && user === operatorUser,
+      )
+      note('deletion accepted to label moved, by the audit log', 0, betweenWrites)
       note('split: label moved to EndpointSlice written', movedAt, Math.max(written, movedAt))
       note('split: EndpointSlice written to kube-proxy done', written, programmed)
       note(
