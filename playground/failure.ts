@@ -21,7 +21,9 @@ export async function explain(error: unknown): Promise<string> {
   const logPath = logPathOf(error)
   if (logPath !== undefined) {
     const log = await readFile(logPath, 'utf8').catch(() => undefined)
-    if (log !== undefined && !(error instanceof CommandError)) lines.push(indent(lastLines(log, 15)))
+    // A failed command's last words are in its message already.
+    const isSaid = error instanceof CommandError || error.cause instanceof CommandError
+    if (log !== undefined && !isSaid) lines.push(indent(lastLines(log, 15)))
     lines.push(`log: ${logPath}`)
   }
   for (let cause = error.cause; cause instanceof Error; cause = cause.cause)

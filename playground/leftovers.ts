@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { cgroupsOf, detectCgroups, processesIn } from './cgroups.ts'
-import { run } from './exec.ts'
+import { runToEnd } from './exec.ts'
 import { hostLinks, networkNamespaces } from './network.ts'
 import { clusterPaths } from './paths.ts'
 import { labelPrefix } from './plan.ts'
@@ -42,8 +42,13 @@ export async function holdingsOf(cluster: string, root?: string): Promise<Holdin
 
 /** Pids of processes in a named network namespace, among them programs that were started in it by hand. */
 export async function processesInNetwork(namespace: string): Promise<number[]> {
-  const text = await run(['ip', 'netns', 'pids', namespace])
-  return text.split('\n').filter(Boolean).map(Number)
+  const { code, stdout, stderr } = await runToEnd(['ip', 'netns', 'pids', namespace])
+  if (code !== 0) {
+    // Somebody may be taking the cluster down at this moment.
+    if (!(await networkNamespaces()).includes(namespace)) return []
+    throw new Error(`ip netns pids ${namespace}: ${stderr.trim()}`)
+  }
+  return stdout.split('\n').filter(Boolean).map(Number)
 }
 
 /** Mount points in a /proc/PID/mountinfo that begin with one of the given prefixes, deepest first. */

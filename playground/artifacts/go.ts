@@ -1,7 +1,8 @@
 import { readdir, readFile, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { run } from '../exec.ts'
+import { CommandError, run } from '../exec.ts'
+import { PlaygroundError } from '../failure.ts'
 import type { BuildContext, Recipe } from './recipe.ts'
 
 /** Changing a flag misses Go's whole build cache: four minutes for Kubernetes. */
@@ -32,25 +33,36 @@ export function goBinaries(title: string, spec: GoBinaries): Recipe {
     }),
     async build(directory, context) {
       const values = Object.entries(spec.variables ?? {}).map(([name, value]) => `-X ${name}=${value}`)
-      await run(
-        [
-          'go',
-          'build',
-          ...BUILD_FLAGS,
-          '-ldflags',
-          ['-s -w', ...values].join(' '),
-          '-o',
-          `${directory}/`,
-          ...spec.packages,
-        ],
-        {
-          cwd: moduleDirectory,
-          env: goEnvironment(),
-          signal: context.signal,
-          logFile: context.logFile,
-          onErrorLine: line => context.detail(line.replace(/^go: /, '').slice(0, 60)),
-        },
-      )
+      try {
+        await run(
+          [
+            'go',
+            'build',
+            ...BUILD_FLAGS,
+            '-ldflags',
+            ['-s -w', ...values].join(' '),
+            '-o',
+            `${directory}/`,
+            ...spec.packages,
+          ],
+          {
+            cwd: moduleDirectory,
+            env: goEnvironment(),
+            signal: context.signal,
+            logFile: context.logFile,
+            onErrorLine: line => context.detail(line.replace(/^go: /, '').slice(0, 60)),
+          },
+        )
+      } catch (error) {
+        if (!(error instanceof CommandError)) throw error
+        throw new PlaygroundError(`${title} cannot be built`, {
+          cause: error,
+          logPath: context.logFile,
+          advice:
+            'most often the Go module proxy cannot be reached (see "go env GOPROXY") or the disk is full; ' +
+            'then run the same command again, what has been downloaded and compiled is kept',
+        })
+      }
       for (const [name, target] of Object.entries(spec.links ?? {}))
         await symlink(target, join(directory, name))
       await spec.extra?.(directory, { ...context, moduleDirectory })
