@@ -70,8 +70,12 @@ async function upLocked(
   step: Step,
 ): Promise<Cluster> {
   const { signal } = options
-  const images = async (): Promise<readonly string[]> =>
-    typeof options.images === 'function' ? options.images(signal) : (options.images ?? [])
+  let archives: Promise<readonly string[]> | undefined
+  const images = (inner: AbortSignal | undefined): Promise<readonly string[]> => {
+    const { images: given = [] } = options
+    archives ??= typeof given === 'function' ? given(inner) : Promise.resolve(given)
+    return archives
+  }
   const cluster = await withLock(
     clusterPaths(name, root).lock,
     async () => {
@@ -96,7 +100,7 @@ async function upLocked(
   for (const node of cluster.nodes) {
     if (!(await cluster.hasPower(node))) await cluster.startNode(node, { progress, signal })
   }
-  await cluster.loadImages(await images(), { progress, signal })
+  await cluster.loadImages(await images(signal), { progress, signal })
   return cluster
 }
 
@@ -107,16 +111,26 @@ async function runs(state: ClusterState): Promise<boolean> {
 
 interface CreateOptions {
   readonly nodes: number
-  readonly images: () => Promise<readonly string[]>
+  readonly images: (signal: AbortSignal | undefined) => Promise<readonly string[]>
   readonly progress: Progress
   readonly signal?: AbortSignal | undefined
 }
 
+/** Images are built beside all this; whichever fails first ends the other. */
 async function create(name: string, root: string, options: CreateOptions): Promise<Cluster> {
+  const started = Promise.withResolvers<Cluster>()
+  await allOrNone(
+    [
+      async signal => started.resolve(await start(name, root, { ...options, signal })),
+      signal => options.images(signal),
+    ],
+    options.signal,
+  )
+  return started.promise
+}
+
+async function start(name: string, root: string, options: CreateOptions): Promise<Cluster> {
   const { progress, signal } = options
-  const built = options.images()
-  // Its failure is reported where it is awaited, below.
-  built.catch(() => {})
   const artifacts = await ensureArtifacts(clusterArtifacts, { progress, signal })
   await checkNftables(artifacts['node-rootfs'], signal)
   const pause = (await ensureImages(['pause'], signal ? { signal } : {})).pause
@@ -150,7 +164,6 @@ async function create(name: string, root: string, options: CreateOptions): Promi
   )
   state = { ...state, ready: true, images: (await readState(name, root))?.images ?? {} }
   await writeState(state, root)
-  await built
   return cluster
 }
 
