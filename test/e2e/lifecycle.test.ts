@@ -5,7 +5,7 @@ import { kubectl } from './lib/cluster.ts'
 import { counterWith, createWorld, eventually, isReady, restartsOf, testSet, typeOf } from './lib/world.ts'
 
 describe("the paper's story on real kubelets", () => {
-  it('F01 F02 F04 F06 F08 F09 F15 F24 F25 F26: 2/2/2, a primary lost, up to 3/3/3, down to 1/1/1', async () => {
+  it('F01 F02 F04 F06 F08 F09 F15 F21 F24 F25 F26: 2/2/2, a primary lost, up to 3/3/3, down to 1/1/1', async () => {
     await using world = await createWorld()
     const { namespace } = world
     expect(
@@ -86,6 +86,11 @@ describe("the paper's story on real kubelets", () => {
     expect(uids(up.primary)).toEqual(expect.arrayContaining(uids(down.primary)))
     expect(uids(up.hotbackup)).toEqual(expect.arrayContaining(uids(down.hotbackup)))
     expect(uids(up.coldbackup)).toEqual(expect.arrayContaining(uids(down.coldbackup)))
+    // The surplus ends for good, and with it what it reserved.
+    await eventually(async () => {
+      const { items } = await world.api.list(podResource, { namespace })
+      expect(items).toHaveLength(3)
+    })
   })
 
   it('F32: a deleted set takes all its pods with it', async () => {
