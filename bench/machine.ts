@@ -1,7 +1,47 @@
-import { cpus, release, totalmem } from 'node:os'
+import { readFile } from 'node:fs/promises'
+import { cpus, release, setPriority, totalmem } from 'node:os'
 
 /** What the figures were measured on, in one line. */
 export function machineLine(): string {
   const gib = (totalmem() / 2 ** 30).toFixed(0)
   return `${cpus().length} x ${cpus()[0]?.model.trim() ?? 'CPU'}, ${gib} GiB, Linux ${release()}`
+}
+
+/**
+ * Puts this process before the others of the machine: a watcher that waits for a processor would add its own wait to
+ * what it measures. Its probers inherit it. Does nothing for users who may not.
+ */
+export function takePrecedence(): void {
+  try {
+    setPriority(-20)
+  } catch (error) {
+    // An EACCES of the system call comes as a SystemError with its code in `info`.
+    if ((error as { info?: { code?: string } }).info?.code !== 'EACCES') throw error
+  }
+}
+
+/** Measures how much of the time somebody waited for a processor; undefined where the kernel does not tell. */
+export async function startPressure(): Promise<() => Promise<number | undefined>> {
+  const began = { us: await waitedUs(), at: performance.now() }
+  return async () => {
+    const us = await waitedUs()
+    if (us === undefined || began.us === undefined) return undefined
+    return (us - began.us) / 1000 / (performance.now() - began.at)
+  }
+}
+
+async function waitedUs(): Promise<number | undefined> {
+  try {
+    return parsePressure(await readFile('/proc/pressure/cpu', 'utf8'))
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
+    throw error
+  }
+}
+
+/** Total time in which some task waited, µs. */
+export function parsePressure(text: string): number {
+  const total = /^some .*total=(\d+)$/m.exec(text)?.[1]
+  if (total === undefined) throw new Error('not a pressure file')
+  return Number(total)
 }

@@ -6,7 +6,7 @@ import type { Bench } from './bench.ts'
 import { benches } from './benches.ts'
 import { createUnixClock } from './clock.ts'
 import { type BenchCluster, openTarget, type Target } from './cluster.ts'
-import { machineLine } from './machine.ts'
+import { machineLine, startPressure, takePrecedence } from './machine.ts'
 import { startOperator } from './operator.ts'
 import { type Report, renderReport } from './report.ts'
 
@@ -46,8 +46,8 @@ const program: Command = new Command('npm run bench --')
     const stop = new AbortController()
     for (const signal of ['SIGINT', 'SIGTERM'] as const)
       process.once(signal, () => stop.abort(new Error(`stopped by ${signal}`)))
-    const report = await measure(bench, options, stop.signal)
-    console.log(`\n${bench.title}\n${machineLine()}\n\n${renderReport(report)}`)
+    const { report, pressure } = await measure(bench, options, stop.signal)
+    console.log(`\n${bench.title}\n${machineLine()}${pressureNote(pressure)}\n\n${renderReport(report)}`)
     if (options.json !== undefined) {
       await writeFile(options.json, `${JSON.stringify(report, undefined, 2)}\n`)
       console.log(`\n${options.json}`)
@@ -59,7 +59,20 @@ function list(): string {
   return benches.map(({ name, title }) => `${name.padEnd(width)}  ${title}`).join('\n')
 }
 
-async function measure(bench: Bench, options: Options, signal: AbortSignal): Promise<Report> {
+/** Figures from a machine that had other things to do are worth less, and say so. */
+function pressureNote(share: number | undefined): string {
+  return share === undefined
+    ? ''
+    : `; somebody waited for a processor ${(share * 100).toFixed(0)} % of the time`
+}
+
+interface Measured {
+  readonly report: Report
+  /** Share of the time in which somebody waited for a processor. */
+  readonly pressure: number | undefined
+}
+
+async function measure(bench: Bench, options: Options, signal: AbortSignal): Promise<Measured> {
   const target: Target = options.useCurrentCluster
     ? { type: 'current' }
     : { type: 'playground', name: options.name, keep: options.keep === true }
@@ -71,9 +84,12 @@ async function measure(bench: Bench, options: Options, signal: AbortSignal): Pro
   const cluster = await openTarget(target, { progress, signal })
   try {
     const started = bench.needs.includes('operator') ? await install(cluster, progress, signal) : undefined
+    // Not before: the cluster's processes would inherit it.
+    takePrecedence()
     const begun = performance.now()
+    const pressure = await startPressure()
     try {
-      return await bench.run({
+      const report = await bench.run({
         api: cluster.api,
         playground: cluster.playground,
         operator: started?.operator,
@@ -84,6 +100,7 @@ async function measure(bench: Bench, options: Options, signal: AbortSignal): Pro
         say: text =>
           process.stderr.write(`${((performance.now() - begun) / 1000).toFixed(1).padStart(7)} s  ${text}\n`),
       })
+      return { report, pressure: await pressure() }
     } finally {
       await started?.restore(AbortSignal.timeout(120_000))
     }
