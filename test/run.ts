@@ -130,7 +130,7 @@ function start(job: Job, usesCurrentCluster: boolean): ChildProcess {
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
     env: {
       ...process.env,
-      ...(usesCurrentCluster && { UNDERSTUDY_CLUSTER: 'current' }),
+      ...(usesCurrentCluster && { UNDERSTUDY_USE_CURRENT_CLUSTER: '1' }),
     },
   })
 }

@@ -4,7 +4,7 @@
  */
 import type { TestProject } from 'vitest/node'
 import { ensureImages, imageNames } from '../../images/build.ts'
-import { up } from '../../playground/cluster.ts'
+import { down as takeDown, up } from '../../playground/cluster.ts'
 import { deployOperator } from '../../playground/deploy.ts'
 import { createProgress } from '../../playground/progress.ts'
 
@@ -35,25 +35,26 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
   process.once('SIGINT', interrupt).once('SIGTERM', interrupt)
   const progress = createProgress(process.stderr)
   const { signal } = stop
-  const cluster = await up({
-    name,
-    images: async () =>
-      Object.values(
-        await progress.step('images', step => ensureImages(imageNames, { progress: step.detail, signal })),
-      ).map(({ path }) => path),
-    progress,
-    signal,
-  })
   const down = async () => {
     process.off('SIGINT', interrupt).off('SIGTERM', interrupt)
-    if (process.env['UNDERSTUDY_KEEP'] === undefined) await cluster.down()
+    if (process.env['UNDERSTUDY_KEEP'] === undefined) await takeDown(name)
   }
   try {
+    const cluster = await up({
+      name,
+      images: async () =>
+        Object.values(
+          await progress.step('images', step => ensureImages(imageNames, { progress: step.detail, signal })),
+        ).map(({ path }) => path),
+      progress,
+      signal,
+    })
     await deployOperator(cluster, { progress, signal })
+    project.provide('cluster', { kubeconfig: cluster.kubeconfigPath, playground: name })
+    return down
   } catch (error) {
+    // Also for an interrupt after the cluster had come up: nobody else will take it down.
     await down()
     throw error
   }
-  project.provide('cluster', { kubeconfig: cluster.kubeconfigPath, playground: name })
-  return down
 }
