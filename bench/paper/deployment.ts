@@ -5,7 +5,7 @@ import { counterTemplate, deploymentOf } from '../objects.ts'
 import { record } from '../observe/recording.ts'
 import { allReady, isLeaving } from '../observe/state.ts'
 import type { Operation } from './operations.ts'
-import { emptied } from './set.ts'
+import { emptied, relistMs } from './set.ts'
 
 export interface DeploymentRig {
   /** Does the nearest equivalent of the operation. @returns ms from before the request until all replicas are Ready. */
@@ -51,7 +51,7 @@ export async function createDeploymentRig(context: BenchContext, namespace: stri
       else if (victim !== undefined)
         await api.delete(podResource, { namespace, name: victim.metadata.name }, {}, { signal })
       const { at } = await reached
-      await systemClock.sleep(pauseMs, signal)
+      await systemClock.sleep(pauseMs + Math.random() * relistMs, signal)
       return at - requested
     },
 

@@ -36,6 +36,11 @@ const timeoutMs = 60_000
 const pauseMs = 2_000
 /** The operator holds back mere counts for three seconds; the next operation must not get them on its bill. */
 const quietMs = 3_300
+/**
+ * The kubelet looks for ended containers once a second, and the end of one operation is often such a moment. Added to
+ * the pause at random, so that no operation always begins in the same part of that second.
+ */
+export const relistMs = 1_000
 
 export async function createSetRig(context: BenchContext, namespace: string): Promise<SetRig> {
   const { api, clock, signal, images } = context
@@ -103,6 +108,7 @@ export async function createSetRig(context: BenchContext, namespace: string): Pr
       const { at: inPlace } = await reached
       await systemClock.sleep(pauseMs, signal)
       await Promise.all([sets.quiet(quietMs), pods.quiet(pauseMs)])
+      await systemClock.sleep(Math.random() * relistMs, signal)
 
       const writes = podWrites(known, pods.events).filter(
         ({ type, pod }) => !(type === 'deleted' && pod.metadata.uid === victim?.metadata.uid),
