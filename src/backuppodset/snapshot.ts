@@ -25,8 +25,10 @@ export interface PodView extends PodRef {
   readonly node: string | undefined
   readonly createdAt: number
   readonly ready: boolean
-  /** Since when the pod's Ready condition is not True; undefined while it is. */
+  /** Since when the pod is not Ready although it could be: not counted from before its gate opened. */
   readonly unreadySince: number | undefined
+  /** It has been Ready at least once. */
+  readonly served: boolean
   /** The kubelet holds back the restart of one of its containers (CrashLoopBackOff). */
   readonly crashLooping: boolean
   readonly gate: GateState

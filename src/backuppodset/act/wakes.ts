@@ -30,7 +30,10 @@ export function createWakes(patience: () => Promise<void>): Wakes {
     of: uid => underWay.get(uid)?.wakening,
     async start(pod, to, role, conversion, finished) {
       const done = conversion()
-      underWay.set(pod.uid, { wakening: { to, slot: role?.slot, epoch: role?.epoch ?? pod.epoch }, done })
+      underWay.set(pod.uid, {
+        wakening: { to, slot: role?.slot ?? pod.slot, epoch: role?.epoch ?? pod.epoch },
+        done,
+      })
       let waited = true
       const ended = done.then(outcome => {
         underWay.delete(pod.uid)

@@ -32,14 +32,11 @@ export function converge(s: Snapshot, random: Random, policies: Policies): Stage
       policy,
       'convert',
     )
+  // A pod whose wake-up is under way does least of all, but is left alone until that ends: nobody goes in its stead.
   const surplus = (pods: readonly PodView[], count: number, policy: Strategy): Action[] =>
-    pick(
-      pods.filter(pod => !pod.waking),
-      count,
-      readinessForDeletion,
-      policy,
-      'delete',
-    ).map(pod => remove(pod, 'Surplus'))
+    pick(pods, count, pod => (pod.waking ? -1 : readinessForDeletion(pod)), policy, 'delete')
+      .filter(pod => !pod.waking)
+      .map(pod => remove(pod, 'Surplus'))
   const creating = (kind: PodKind, refill: Strategy, role?: () => Role): Action => ({
     type: 'create',
     kind,
@@ -50,8 +47,8 @@ export function converge(s: Snapshot, random: Random, policies: Policies): Stage
 
   const hot = s.pods.filter(pod => pod.kind === 'hotbackup')
   const cold = s.pods.filter(pod => pod.kind === 'coldbackup')
-  // A gate opens once. A cold pod whose gate is spent is no cold backup any more, but the best pod to convert.
-  const [spent, gated] = partition(cold, pod => pod.gate === 'open')
+  // A gate opens once. A cold pod whose gate is spent, or that never had one (relabelled by hand), is no cold backup any more, but the best pod to convert.
+  const [spent, gated] = partition(cold, pod => !isGated(pod))
   const cast = castOf(s.pods.filter(pod => pod.kind === 'primary'))
 
   // Primaries.
@@ -61,7 +58,10 @@ export function converge(s: Snapshot, random: Random, policies: Policies): Stage
       ? []
       : replaceable(s, cast.primaries, {
           readyHot: hot.filter(pod => pod.ready).length - missing,
-          gatedCold: gated.filter(pod => pod.gate === 'waiting').length,
+          // Hot backups are converted before cold ones, so none is left for a failing primary while one of them is unready.
+          gatedCold: hot.every(pod => pod.ready)
+            ? gated.filter(pod => pod.gate === 'waiting').length - Math.max(0, missing - hot.length)
+            : 0,
         })
   const healthy = cast.primaries.filter(pod => !failing.some(failed => failed.pod === pod))
   const slotless = cast.slotless.filter(pod => healthy.includes(pod))
@@ -78,7 +78,7 @@ export function converge(s: Snapshot, random: Random, policies: Policies): Stage
   const primaryActions: Action[] = []
   const surplusPrimaries = surplus(healthy, Math.max(0, -missing), strategy.replicasToUnallocated)
   for (const pod of slotless)
-    if (!surplusPrimaries.some(action => action.type === 'delete' && action.pod === pod))
+    if (!pod.waking && !goes(surplusPrimaries, pod))
       primaryActions.push({ type: 'convert', pod, to: 'primary', role: nextRole(), wake: false })
   primaryActions.push(...surplusPrimaries)
 
@@ -91,7 +91,7 @@ export function converge(s: Snapshot, random: Random, policies: Policies): Stage
     primaryActions.push({ type: 'convert', pod, to: 'primary', role: nextRole(), wake: isGated(pod) })
   for (; short > 0; short -= 1)
     primaryActions.push(creating('primary', strategy.unallocatedToReplicas, nextRole))
-  primaryActions.push(...rewakes(healthy))
+  primaryActions.push(...rewakes(healthy.filter(pod => !goes(surplusPrimaries, pod))))
 
   const stages: Stage[] = [
     { tier: 'primaries', actions: primaryActions },
@@ -113,8 +113,8 @@ export function converge(s: Snapshot, random: Random, policies: Policies): Stage
     wake: isGated(pod),
   }))
   for (; short > 0; short -= 1) hotActions.push(creating('hotbackup', strategy.unallocatedToHotbackup))
-  hotActions.push(...surplus(hotLeft, hotLeft.length - hotBackups, strategy.hotbackupToUnallocated))
-  hotActions.push(...rewakes(hotLeft))
+  const surplusHot = surplus(hotLeft, hotLeft.length - hotBackups, strategy.hotbackupToUnallocated)
+  hotActions.push(...surplusHot, ...rewakes(hotLeft.filter(pod => !goes(surplusHot, pod))))
   stages.push({ tier: 'hotbackups', actions: hotActions })
   if (hotLeft.some(pod => pod.waking)) return stages
 
@@ -132,6 +132,9 @@ export function converge(s: Snapshot, random: Random, policies: Policies): Stage
 export const isGated = (pod: PodView): boolean => pod.gate === 'starting' || pod.gate === 'waiting'
 
 export const remove = (pod: PodView, reason: DeleteReason): Action => ({ type: 'delete', pod, reason })
+
+const goes = (actions: readonly Action[], pod: PodView): boolean =>
+  actions.some(action => action.type === 'delete' && action.pod === pod)
 
 /** A converted pod is back at its gate when its sandbox was made anew, as after a reboot of its node. */
 const rewakes = (pods: readonly PodView[]): Action[] =>

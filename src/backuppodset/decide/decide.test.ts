@@ -58,6 +58,31 @@ describe('primaries that fail without going away', () => {
     expect(plan(makeSnapshot({ replicas: 2, hotBackups: 2, coldBackups: 0 }, pods)).stages).toEqual([])
   })
 
+  it('nor by crash loops: an unready hot backup, or a cold one of a template that never served, is no better', () => {
+    const crashing = { ...unready, crashLooping: true }
+    const hotToo = makePods(1, 1, 1).map(pod => (pod.kind === 'coldbackup' ? pod : { ...pod, ...crashing }))
+    expect(plan(makeSnapshot(oneOfEach, hotToo)).stages).toEqual([])
+    const wish = { replicas: 1, hotBackups: 0, coldBackups: 1 }
+    const never = makeSnapshot(wish, withFirst(makePods(1, 0, 1), { ...crashing, served: false }))
+    expect(plan(never).stages).toEqual([])
+    const served = makeSnapshot(wish, withFirst(makePods(1, 0, 1), crashing))
+    expect(actionsOf(plan(served))[0]).toMatchObject({ type: 'convert', pod: { name: 'c0' }, to: 'primary' })
+  })
+
+  it('a cold backup that a missing primary takes is not there for a failing one', () => {
+    const pods = withFirst(makePods(1, 0, 1), { ...unready, crashLooping: true })
+    const s = makeSnapshot({ replicas: 2, hotBackups: 0, coldBackups: 1 }, pods)
+    expect(plan(s).stages[0]?.actions).toMatchObject([
+      { type: 'convert', pod: { name: 'c0' }, role: { slot: 1 } },
+    ])
+  })
+
+  it('a primary that is being woken is not replaced for being unready', () => {
+    const waking = { ...unready, gate: 'waiting', waking: true } as const
+    const s = makeSnapshot({ ...oneOfEach, coldBackups: 0 }, withFirst(makePods(1, 1, 0), waking))
+    expect(plan(s).stages).toEqual([])
+  })
+
   it('an unready surplus primary is deleted, not replaced', () => {
     const s = makeSnapshot(
       { replicas: 1, hotBackups: 1, coldBackups: 1 },
@@ -128,6 +153,38 @@ describe('gates', () => {
     })
     const s = makeSnapshot({ replicas: 1, hotBackups: 0, coldBackups: 0 }, [pod])
     expect(actionsOf(plan(s))).toMatchObject([{ type: 'rewake', pod: { name: 'p' } }])
+  })
+})
+
+describe('surplus beside gates', () => {
+  const wish = { replicas: 1, hotBackups: 0, coldBackups: 0 }
+  const serving = makePod('serving', 'primary', { slot: 0, epoch: 1 })
+  const atGate = makePod('at-gate', 'primary', {
+    ...unready,
+    unreadySince: 999_999,
+    gate: 'waiting',
+    slot: 1,
+    epoch: 1,
+  })
+
+  it('a primary whose wake-up is under way is the surplus, not the one that serves', () => {
+    const s = makeSnapshot(wish, [serving, { ...atGate, waking: true }])
+    expect(plan(s).stages).toEqual([])
+  })
+
+  it('a primary back at its gate goes before one that serves, and is not woken for that', () => {
+    expect(actionsOf(plan(makeSnapshot(wish, [serving, atGate])))).toMatchObject([
+      { type: 'delete', pod: { name: 'at-gate' }, reason: 'Surplus' },
+    ])
+  })
+
+  it('a pod without a gate that was labelled a cold backup is none', () => {
+    const fake = makePod('fake', 'coldbackup', { gate: 'none', ready: true, unreadySince: undefined })
+    const s = makeSnapshot({ replicas: 0, hotBackups: 0, coldBackups: 1 }, [fake])
+    expect(actionsOf(plan(s))).toMatchObject([
+      { type: 'delete', pod: { name: 'fake' }, reason: 'GateSpent' },
+      { type: 'create', kind: 'coldbackup' },
+    ])
   })
 })
 

@@ -7,6 +7,8 @@ export interface Failing {
 
 /** Why this primary counts as failed although it exists, or undefined while it does not. */
 export function failureOf(s: Snapshot, pod: PodView): LossReason | undefined {
+  // A wake-up has a deadline of its own.
+  if (pod.waking) return undefined
   const { crashLoop, unreadySeconds } = s.set.failover
   if (crashLoop === 'Replace' && pod.crashLooping) return 'CrashLoop'
   if (
@@ -20,8 +22,8 @@ export function failureOf(s: Snapshot, pod: PodView): LossReason | undefined {
 
 /**
  * The failing primaries that are worth replacing now, worst first, at most as many as there are better pods:
- * ready hot backups, and for crash loops gated cold ones. A template that cannot become ready has no ready hot
- * backup either, so it never starts a chain of replacements.
+ * ready hot backups, and for crash loops of a pod that has served gated cold ones. A template that cannot become ready
+ * has no ready hot backup and no pod that served, so it never starts a chain of replacements.
  */
 export function replaceable(
   s: Snapshot,
@@ -35,9 +37,9 @@ export function replaceable(
   const since = ({ pod }: Failing) => pod.unreadySince ?? s.now
   failing.sort((a, b) => since(a) - since(b) || (a.pod.name < b.pod.name ? -1 : 1))
   let { readyHot, gatedCold } = backups
-  return failing.filter(({ reason }) => {
+  return failing.filter(({ pod, reason }) => {
     if (readyHot > 0) return readyHot-- > 0
-    if (reason === 'CrashLoop') return gatedCold-- > 0
+    if (reason === 'CrashLoop' && pod.served) return gatedCold-- > 0
     return false
   })
 }

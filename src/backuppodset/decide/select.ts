@@ -72,4 +72,4 @@ export const readinessForConversion = (pod: PodView): number =>
 
 /** Deletions: what does least comes first. Unscheduled, then unready, then ready. */
 export const readinessForDeletion = (pod: PodView): number =>
-  pod.node === undefined ? 0 : pod.ready || pod.gate === 'waiting' ? 2 : 1
+  pod.node === undefined ? 0 : pod.ready || (pod.kind === 'coldbackup' && pod.gate === 'waiting') ? 2 : 1

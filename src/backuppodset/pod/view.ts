@@ -19,6 +19,8 @@ export function viewOf(pod: Pod, wakening: Wakening | undefined): PodView | unde
   if (!isPodKind(kind)) return undefined
   const ready = pod.status?.conditions?.find(condition => condition.type === 'Ready')
   const isReady = ready?.status === 'True'
+  const gate = gateStateOf(pod)
+  const unreadySince = latest(ready?.lastTransitionTime ?? pod.metadata.creationTimestamp, startOf(pod))
   return {
     name: pod.metadata.name,
     uid: pod.metadata.uid,
@@ -33,14 +35,14 @@ export function viewOf(pod: Pod, wakening: Wakening | undefined): PodView | unde
     node: pod.spec?.nodeName,
     createdAt: time(pod.metadata.creationTimestamp) ?? 0,
     ready: isReady,
-    unreadySince: isReady
-      ? undefined
-      : (time(ready?.lastTransitionTime) ?? time(pod.metadata.creationTimestamp) ?? 0),
+    // Not Ready was the cold backup's duty: of a gate that has just opened the kubelet has not told the end yet.
+    unreadySince: isReady || (gate === 'open' && gateEndOf(pod) === undefined) ? undefined : unreadySince,
+    served: isReady || unreadySince > latest(pod.metadata.creationTimestamp, startOf(pod)),
     crashLooping: [
       ...(pod.status?.containerStatuses ?? []),
       ...(pod.status?.initContainerStatuses ?? []),
     ].some(({ state }) => state?.waiting?.reason === 'CrashLoopBackOff'),
-    gate: gateStateOf(pod),
+    gate,
     waking: wakening !== undefined,
     templateHash: pod.metadata.labels?.[labels.templateHash],
   }
@@ -67,6 +69,18 @@ function gateStateOf(pod: Pod): GateState {
     return 'open'
   return pod.status?.podIP === undefined ? 'starting' : 'waiting'
 }
+
+const gateEndOf = (pod: Pod) =>
+  pod.status?.initContainerStatuses?.find(({ name }) => name === gateContainerName)?.state?.terminated
+
+/** When the pod's own containers could start: the end of its init containers, of its gate at least. */
+const startOf = (pod: Pod): string | undefined => {
+  const initialized = pod.status?.conditions?.find(({ type }) => type === 'Initialized')
+  return initialized?.status === 'True' ? initialized.lastTransitionTime : gateEndOf(pod)?.finishedAt
+}
+
+const latest = (...times: readonly (string | undefined)[]): number =>
+  Math.max(0, ...times.map(text => time(text) ?? 0))
 
 const natural = (text: string | undefined): number | undefined =>
   text !== undefined && /^(0|[1-9]\d{0,8})$/.test(text) ? Number(text) : undefined

@@ -40,6 +40,7 @@ export function makePod(name: string, kind: PodKind, over: Partial<PodView> = {}
     createdAt: 0,
     ready: kind !== 'coldbackup',
     unreadySince: kind === 'coldbackup' ? 0 : undefined,
+    served: kind !== 'coldbackup',
     crashLooping: false,
     gate: kind === 'coldbackup' ? 'waiting' : 'none',
     waking: false,

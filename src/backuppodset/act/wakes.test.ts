@@ -1,0 +1,17 @@
+import { expect, it } from 'vitest'
+import { makePod } from '../testing/snapshots.ts'
+import type { Outcome } from './outcome.ts'
+import { createWakes } from './wakes.ts'
+
+it('a primary that is woken again keeps its slot meanwhile', async () => {
+  const pod = makePod('p', 'primary', { slot: 3, epoch: 7, gate: 'waiting', ready: false })
+  const wakes = createWakes(() => Promise.resolve())
+  const ended = Promise.withResolvers<Outcome>()
+  const late = Promise.withResolvers<Outcome>()
+  const outcome = await wakes.start(pod, 'primary', undefined, () => ended.promise, late.resolve)
+  expect(outcome).toBeUndefined()
+  expect(wakes.of(pod.uid)).toEqual({ to: 'primary', slot: 3, epoch: 7 })
+  ended.resolve({ type: 'spent', action: { type: 'rewake', pod }, why: 'silent' })
+  await late.promise
+  expect(wakes.of(pod.uid)).toBeUndefined()
+})
