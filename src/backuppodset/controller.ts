@@ -5,7 +5,7 @@ import type { Clock } from '../kube/clock.ts'
 import type { ConsistencyStore } from '../kube/consistency.ts'
 import { type Controller, type ControllerMetrics, createController } from '../kube/controller.ts'
 import type { Log } from '../kube/log.ts'
-import { keyOf } from '../kube/object.ts'
+import { keyOf, keyOfRef } from '../kube/object.ts'
 import type { Queue } from '../kube/queue.ts'
 import type { Random } from '../kube/random.ts'
 import { type Recorder, referenceTo } from '../kube/recorder.ts'
@@ -15,8 +15,9 @@ import { openGate } from './act/open-gate.ts'
 import { createWakes } from './act/wakes.ts'
 import { createLosses } from './losses.ts'
 import type { SetMetrics } from './metrics.ts'
+import { createNewsDesk } from './news.ts'
 import { noticesOf } from './notices.ts'
-import { controllerOf } from './observe.ts'
+import { controllerOf } from './pod/owner.ts'
 import type { PodSettings } from './pod/render.ts'
 import { type ReconcileDeps, reconcile } from './reconcile.ts'
 import { createReporter } from './report.ts'
@@ -50,17 +51,26 @@ const urgent = 10
 /** The controller of BackupPodSets. Watches from the start, works while `run` runs. */
 export function createSetController(options: SetControllerOptions): Controller {
   const { api, urgentApi, sets, pods, consistency, queue, recorder, settings, clock, random, log } = options
-  const tombstones = createTombstones()
-  const losses = createLosses(clock, tombstones.has)
+  const tombstones = createTombstones(ref => pods.get(keyOfRef(ref))?.metadata.uid)
+  const losses = createLosses(clock, tombstones.has, key => sets.get(key)?.metadata.uid)
+  const news = createNewsDesk(clock)
   const wakes = createWakes(() => clock.sleep(wakePatienceMs))
   const reporter = createReporter(api, clock)
   const podsName = resourceName(podResource)
   const setsName = resourceName(backupPodSets)
-  const uids = new Map<string, string>()
   // Ends wake-ups that outlive their pass when this process stops leading.
   let term = new AbortController()
 
-  sets.subscribe(({ object }) => queue.add(keyOf(object)))
+  sets.subscribe(({ type, object }) => {
+    const key = keyOf(object)
+    if (type === 'deleted') {
+      // Here and not only in a pass: a namesake may be there before the next one, and a standby makes none.
+      losses.forget(key)
+      news.forget(key)
+      reporter.forget(object.metadata.uid)
+    }
+    queue.add(key)
+  })
   pods.subscribe(change => {
     losses.note(change)
     tombstones.note(change)
@@ -74,22 +84,18 @@ export function createSetController(options: SetControllerOptions): Controller {
     random,
     losses,
     reporter,
+    news,
     metrics: options.metrics,
     isDeleted: tombstones.has,
     wakening: wakes.of,
     caughtUp: (key, signal) => consistency.waitReady(key, signal, caughtUpMs),
     wroteSet: (key, set) => {
-      uids.set(key, set.metadata.uid)
       consistency.wrote(key, setsName, set.metadata.resourceVersion)
     },
     forgetSet: key => {
       const slash = key.indexOf('/')
       options.metrics.forget({ namespace: key.slice(0, slash), name: key.slice(slash + 1) })
       consistency.clear(key)
-      losses.forget(key)
-      const uid = uids.get(key)
-      if (uid !== undefined) reporter.forget(uid)
-      uids.delete(key)
     },
     notify: (set, notices) => {
       const regarding = referenceTo(backupPodSets, set)
@@ -114,6 +120,9 @@ export function createSetController(options: SetControllerOptions): Controller {
           return result
         },
         finishedLate: outcome => {
+          // Cut off by the end of the term: nothing went wrong, and whoever leads next goes on with it.
+          if (outcome.type === 'failed' && term.signal.aborted) return
+          news.note(key, [outcome])
           options.metrics.acted([outcome], clock.monotonic())
           const current = sets.get(key)
           if (current !== undefined) deps.notify(current, noticesOf([outcome], clock.monotonic()))

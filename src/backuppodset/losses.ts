@@ -2,6 +2,7 @@ import { labels } from '../api/labels.ts'
 import type { Clock } from '../kube/clock.ts'
 import type { Pod } from '../kube/resources.ts'
 import type { Change } from '../kube/store.ts'
+import { controllerOf } from './pod/owner.ts'
 import { epochOf, slotOf } from './pod/view.ts'
 import type { LossReason, LostPrimary } from './snapshot.ts'
 
@@ -19,17 +20,37 @@ export interface Losses {
   forget(setKey: string): void
 }
 
-/** @param isOurs true for the uid of a pod that we delete ourselves: a release, not a loss. */
-export function createLosses(clock: Clock, isOurs: (uid: string) => boolean): Losses {
+/**
+ * @param isOurs true for the uid of a pod that we delete ourselves: a release, not a loss.
+ * @param setUid uid of the set that exists under a key: only its own pods count, not those of a namesake before it or
+ *   of somebody who uses our labels.
+ */
+export function createLosses(
+  clock: Clock,
+  isOurs: (uid: string) => boolean,
+  setUid: (setKey: string) => string | undefined,
+): Losses {
   const bySet = new Map<string, Map<number, LostPrimary>>()
+  // Seen, not only done: a standby must not take the losses that others repaired for its own when it leads.
+  const repair = ({ type, object }: Change<Pod>) => {
+    const slot = slotOf(object)
+    if (type === 'deleted' || slot === undefined || isGoing(object)) return
+    if (object.metadata.labels?.[labels.type] !== 'primary') return
+    const slots = bySet.get(`${object.metadata.namespace}/${object.metadata.labels[labels.set]}`)
+    const lost = slots?.get(slot)
+    if (lost !== undefined && epochOf(object) > lost.epoch) slots?.delete(slot)
+  }
   return {
     note(change) {
+      repair(change)
       const reason = lossIn(change)
       const pod = change.type === 'updated' ? change.old : change.object
       const set = pod.metadata.labels?.[labels.set]
       const slot = slotOf(pod)
       if (reason === undefined || set === undefined || slot === undefined || isOurs(pod.metadata.uid)) return
       const key = `${pod.metadata.namespace}/${set}`
+      const owner = controllerOf(pod)?.uid
+      if (owner === undefined || owner !== setUid(key)) return
       const slots = bySet.get(key) ?? new Map<number, LostPrimary>()
       bySet.set(key, slots)
       slots.set(slot, {

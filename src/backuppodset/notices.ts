@@ -2,7 +2,7 @@ import { eventReasons } from '../api/reasons.ts'
 import type { Outcome } from './act/outcome.ts'
 import { PodChangedError } from './act/write-pod.ts'
 
-/** An event to be sent about a set once its status is written. */
+/** An event to be sent about a set. */
 export interface Notice {
   readonly type: 'Normal' | 'Warning'
   readonly reason: string
@@ -26,7 +26,8 @@ export function noticesOf(outcomes: readonly Outcome[], monotonicNow: number): N
     const { action } = outcome
     if (outcome.type === 'spent') {
       const { name } = 'pod' in action ? action.pod : action
-      const note = `Cold backup ${name} could not be woken and was deleted: ${outcome.why}`
+      const who = action.type === 'rewake' ? action.pod.kind : 'Cold backup'
+      const note = `${who} ${name} could not be woken and was deleted: ${outcome.why}`
       single.push({ type: 'Warning', reason: eventReasons.wakeFailed, action: 'Wake', note })
     }
     if (outcome.type !== 'done') continue

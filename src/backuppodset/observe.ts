@@ -5,6 +5,7 @@ import type { Clock } from '../kube/clock.ts'
 import type { Pod } from '../kube/resources.ts'
 import type { Store } from '../kube/store.ts'
 import { isFinished, type Losses } from './losses.ts'
+import { controllerOf } from './pod/owner.ts'
 import { templateHash } from './pod/template-hash.ts'
 import { epochOf, slotOf, viewOf, type Wakening } from './pod/view.ts'
 import type { PodRef, PodView, Snapshot } from './snapshot.ts'
@@ -25,9 +26,6 @@ export const podIndexes: Readonly<Record<string, (pod: Pod) => readonly string[]
     return uid === undefined ? [] : [uid]
   },
 }
-
-export const controllerOf = (pod: Pod) =>
-  pod.metadata.ownerReferences?.find(owner => owner.controller === true)
 
 export interface Observed {
   readonly snapshot: Snapshot
@@ -71,7 +69,8 @@ export function observe(set: ParsedSet, status: BackupPodSet['status'], deps: Ob
   const orphans: PodView[] = []
   const strays: PodRef[] = []
   const finished: PodView[] = []
-  const epochs = new Map<number, number>()
+  // The last report still knows the epoch of a primary that vanished while nobody led.
+  const epochs = new Map(status?.slots?.map(({ slot, epoch }) => [slot, epoch]))
   for (const pod of candidates.values()) {
     const claim = claimOf(set, pod)
     if (claim === 'ignore') continue

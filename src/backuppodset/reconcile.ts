@@ -1,4 +1,4 @@
-import type { BackupPodSet, LastFailover, LastTransition } from '../api/backuppodset.ts'
+import type { BackupPodSet } from '../api/backuppodset.ts'
 import { parseSet } from '../api/parse.ts'
 import type { Clock } from '../kube/clock.ts'
 import { type ReconcileContext, type Result, RetryLater } from '../kube/controller.ts'
@@ -14,6 +14,7 @@ import { PodChangedError } from './act/write-pod.ts'
 import { decide } from './decide/decide.ts'
 import { isFinished } from './losses.ts'
 import type { SetMetrics } from './metrics.ts'
+import type { NewsDesk } from './news.ts'
 import { failureOf, type Notice, noticesOf } from './notices.ts'
 import { type ObserveDeps, type Observed, observe } from './observe.ts'
 import { viewOf } from './pod/view.ts'
@@ -26,6 +27,7 @@ export interface ReconcileDeps extends ObserveDeps {
   readonly clock: Clock
   readonly random: Random
   readonly reporter: Reporter
+  readonly news: NewsDesk
   readonly metrics: SetMetrics
   /** Waits until the caches show what this process wrote for the set. False: they do not yet. */
   readonly caughtUp: (setKey: string, signal: AbortSignal) => Promise<boolean>
@@ -64,23 +66,28 @@ export async function reconcile(
 
   const now = clock.monotonic()
   for (const { slot } of rolesIn(outcomes)) deps.losses.repaired(key, slot)
-  if (plan.stages.length === 0) deps.losses.forget(key)
+  // Nothing to do need not mean that all primaries are there: a successor may still be waking.
+  const settled = plan.stages.length === 0 && observed.snapshot.pods.every(pod => !pod.waking)
+  if (settled && !set.paused) deps.losses.forget(key)
   metrics.acted(outcomes, now)
   if (outcomes.length > 0) log.info({ actions: tally(outcomes) }, 'acted')
+  // Before the status: it may meet a conflict, and then the next pass does not know any more what this one did.
+  deps.notify(current, noticesOf(outcomes, now))
+  deps.news.note(key, outcomes)
+  const news = deps.news.of(key)
 
   const pods = after(observed, outcomes).flatMap(pod => viewOf(pod, deps.wakening(pod.metadata.uid)) ?? [])
   const status = statusOf(set, current.status, {
     pods,
     templateHash: observed.snapshot.templateHash,
     failure: failureOf(outcomes),
-    lastTransition: lastTransition(outcomes, clock),
-    lastFailover: lastFailover(outcomes, clock),
+    ...news,
     now: clock.now(),
   })
   metrics.counted(set, status)
   const { written, againAfterMs } = await deps.reporter.report(current, status, signal)
   if (written !== undefined) deps.wroteSet(key, written)
-  deps.notify(current, noticesOf(outcomes, now))
+  deps.news.told(key, news)
 
   raise(outcomes)
   return { requeueAfterMs: Math.min(resyncMs, plan.requeueAfterMs ?? resyncMs, againAfterMs ?? resyncMs) }
@@ -124,32 +131,6 @@ const rolesIn = (outcomes: readonly Outcome[]) =>
   outcomes.flatMap(({ type, action }) =>
     type === 'done' && 'role' in action && action.role !== undefined ? [action.role] : [],
   )
-
-function lastTransition(outcomes: readonly Outcome[], clock: Clock): LastTransition | undefined {
-  const conversions = outcomes.flatMap(({ type, action }) =>
-    type === 'done' && action.type === 'convert' && action.pod.kind !== action.to ? [action] : [],
-  )
-  const last = conversions.at(-1)
-  if (last === undefined) return undefined
-  return { pod: last.pod.name, from: last.pod.kind, to: last.to, at: new Date(clock.now()).toISOString() }
-}
-
-function lastFailover(outcomes: readonly Outcome[], clock: Clock): LastFailover | undefined {
-  for (const { type, action } of outcomes.toReversed()) {
-    if (type !== 'done' || !('role' in action) || action.role?.replaces === undefined) continue
-    const { slot, replaces } = action.role
-    if (replaces.reason === 'Replaced') continue
-    return {
-      slot,
-      from: replaces.name,
-      to: action.type === 'create' ? action.name : action.pod.name,
-      reason: replaces.reason,
-      seconds: Math.round(clock.monotonic() - replaces.seenAt) / 1000,
-      at: new Date(clock.now()).toISOString(),
-    }
-  }
-  return undefined
-}
 
 /** After everything has been reported, failures become the pass' result: the key is backed off and tried again. */
 function raise(outcomes: readonly Outcome[]): void {

@@ -8,6 +8,9 @@ import type { ParsedSet } from '../api/parse.ts'
  */
 export type GateState = 'none' | 'starting' | 'waiting' | 'open'
 
+/** No epoch is higher: the most that can be read back from the annotation. */
+export const lastEpoch = 999_999_999
+
 /** Which pod, at which version: enough to write to it with preconditions. */
 export interface PodRef {
   readonly name: string

@@ -7,7 +7,7 @@ import type { Change } from '../kube/store.ts'
  */
 export interface Tombstones {
   /** Before the request is sent: its watch event may arrive before its answer. */
-  add(uid: string): void
+  add(pod: { readonly namespace: string; readonly name: string; readonly uid: string }): void
   /** The deletion was refused: the pod lives. */
   remove(uid: string): void
   has(uid: string): boolean
@@ -15,10 +15,15 @@ export interface Tombstones {
   note(change: Change<Pod>): void
 }
 
-export function createTombstones(): Tombstones {
+/** @param cachedUid uid of the pod that the cache shows under a name; one that it shows no more needs no stone. */
+export function createTombstones(
+  cachedUid: (ref: { readonly namespace: string; readonly name: string }) => string | undefined,
+): Tombstones {
   const uids = new Set<string>()
   return {
-    add: uid => uids.add(uid),
+    add: pod => {
+      if (cachedUid(pod) === pod.uid) uids.add(pod.uid)
+    },
     remove: uid => uids.delete(uid),
     has: uid => uids.has(uid),
     // A pod that is being deleted speaks for itself only until it is gone, so the entry stays as long as the pod.

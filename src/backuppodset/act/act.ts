@@ -17,12 +17,15 @@ export async function act(context: ActContext, plan: Plan): Promise<Outcome[]> {
   const outcomes: Outcome[] = []
   for (const { actions } of plan.stages) {
     context.signal.throwIfAborted()
-    const stage = await slowStart(actions, action => perform(context, action), isDone)
+    const stage = await slowStart(actions, action => perform(context, action), isHarmless)
     outcomes.push(...stage)
     if (!stage.every(isDone) || stage.length < actions.length) break
   }
   return outcomes
 }
+
+/** A silent gate says nothing about the pods beside it: they do not wait for it. */
+const isHarmless = (outcome: Outcome): boolean => isDone(outcome) || outcome.type === 'pending'
 
 const isDone = (outcome: Outcome): boolean => outcome.type === 'done'
 

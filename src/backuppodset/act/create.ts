@@ -1,7 +1,7 @@
 import { isKubeError } from '../../kube/errors.ts'
 import { type Pod, pods } from '../../kube/resources.ts'
-import { controllerOf } from '../observe.ts'
 import type { Action } from '../plan.ts'
+import { controllerOf } from '../pod/owner.ts'
 import { renderPod } from '../pod/render.ts'
 import type { ActContext } from './context.ts'
 

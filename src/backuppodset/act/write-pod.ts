@@ -43,7 +43,7 @@ export function patchPod(context: Context, pod: PodRef, stillMeant: Guard, metad
 /** Deletes a pod gracefully, with the grace and the hooks of its own spec. A pod that is gone is a success. */
 export async function deletePod(context: Context, pod: PodRef, stillMeant: Guard): Promise<void> {
   const ref = { namespace: context.set.namespace, name: pod.name }
-  context.tombstones.add(pod.uid)
+  context.tombstones.add({ ...ref, uid: pod.uid })
   try {
     await withPreconditions(context, pod, stillMeant, preconditions =>
       context.urgentApi.delete(pods, ref, preconditions, { signal: context.signal }),

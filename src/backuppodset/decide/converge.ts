@@ -91,7 +91,10 @@ export function converge(s: Snapshot, random: Random, policies: Policies): Stage
     primaryActions.push({ type: 'convert', pod, to: 'primary', role: nextRole(), wake: isGated(pod) })
   for (; short > 0; short -= 1)
     primaryActions.push(creating('primary', strategy.unallocatedToReplicas, nextRole))
-  primaryActions.push(...rewakes(healthy.filter(pod => !goes(surplusPrimaries, pod))))
+  // One write a pod: who is given a slot now is woken by the next pass.
+  primaryActions.push(
+    ...rewakes(healthy.filter(pod => !slotless.includes(pod) && !goes(surplusPrimaries, pod))),
+  )
 
   const stages: Stage[] = [
     { tier: 'primaries', actions: primaryActions },

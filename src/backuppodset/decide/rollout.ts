@@ -1,6 +1,6 @@
 import type { Random } from '../../kube/random.ts'
 import type { Action } from '../plan.ts'
-import type { LostPrimary, PodView, Snapshot } from '../snapshot.ts'
+import { type LostPrimary, lastEpoch, type PodView, type Snapshot } from '../snapshot.ts'
 import { isGated, remove } from './converge.ts'
 import { podNamer } from './name.ts'
 import { type Policies, type Purpose, readinessForConversion, readinessForDeletion, take } from './select.ts'
@@ -42,6 +42,8 @@ export function rollout(s: Snapshot, random: Random, policies: Policies): Action
   if (awaited || !primaries.every(pod => pod.ready || failed(pod))) return []
   const [loser] = next(primaries.filter(isOld), 'replicasToUnallocated')
   if (loser?.slot === undefined) return []
+  // Nobody can succeed it by a later epoch.
+  if (loser.epoch >= lastEpoch) return [remove(loser, 'Outdated')]
   const replaces: LostPrimary = {
     name: loser.name,
     slot: loser.slot,

@@ -1,5 +1,5 @@
 import type { Role } from '../plan.ts'
-import type { LostPrimary, PodView, Snapshot } from '../snapshot.ts'
+import { type LostPrimary, lastEpoch, type PodView, type Snapshot } from '../snapshot.ts'
 
 /** Primaries sorted into those that count and those whose time is over. */
 export interface Cast {
@@ -50,9 +50,9 @@ export function roleGiver(s: Snapshot, taken: Iterable<number>, failing: readonl
   }
 }
 
-/** The next epoch of one slot. */
+/** The next epoch of one slot. Only a forged annotation brings it to its end, where equals are told apart by readiness. */
 export const roleIn = (s: Snapshot, slot: number, replaces: LostPrimary | undefined): Role => ({
   slot,
-  epoch: (s.epochs.get(slot) ?? 0) + 1,
+  epoch: Math.min(lastEpoch, (s.epochs.get(slot) ?? 0) + 1),
   replaces,
 })

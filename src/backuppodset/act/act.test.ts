@@ -1,0 +1,47 @@
+import { expect, it } from 'vitest'
+import type { Action } from '../plan.ts'
+import { makePod, makeSet } from '../testing/snapshots.ts'
+import { act } from './act.ts'
+import type { ActContext } from './context.ts'
+import { createWakes } from './wakes.ts'
+
+it('F31: silent gates hold up neither their own tier nor more than their own pods', async () => {
+  const created: unknown[] = []
+  const context = {
+    set: makeSet(),
+    api: {
+      create: async (_: unknown, body: { metadata: { name: string } }) => {
+        created.push(body.metadata.name)
+        return body
+      },
+    },
+    settings: { wakerImage: 'waker', wakeKey: new Uint8Array(32) },
+    wakes: createWakes(() => Promise.resolve()),
+    openGate: () => new Promise(() => {}),
+    podOf: () => undefined,
+    wrote: () => {},
+    finishedLate: () => {},
+    signal: new AbortController().signal,
+  } as unknown as ActContext
+  const wakeUps = Array.from({ length: 20 }, (_, slot): Action => {
+    const pod = makePod(`c${slot}`, 'coldbackup')
+    return { type: 'convert', pod, to: 'primary', role: { slot, epoch: 1, replaces: undefined }, wake: true }
+  })
+  const create = (name: string, kind: 'primary' | 'coldbackup'): Action => ({
+    type: 'create',
+    kind,
+    name,
+    strategy: 'random',
+    role: undefined,
+  })
+  const outcomes = await act(context, {
+    stages: [
+      { tier: 'primaries', actions: [...wakeUps, create('p', 'primary')] },
+      { tier: 'coldbackups', actions: [create('c', 'coldbackup')] },
+    ],
+    requeueAfterMs: undefined,
+  })
+  expect(outcomes.filter(({ type }) => type === 'pending')).toHaveLength(20)
+  // F23: the tier below waits all the same.
+  expect(created).toEqual(['p'])
+})

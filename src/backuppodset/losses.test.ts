@@ -1,0 +1,63 @@
+import { describe, expect, it } from 'vitest'
+import { annotations, labels } from '../api/labels.ts'
+import { createFakeClock } from '../kube/clock.ts'
+import type { Pod } from '../kube/resources.ts'
+import { createLosses } from './losses.ts'
+import { createTombstones } from './tombstones.ts'
+
+const primary = (name: string, epoch: number, owner = 'live'): Pod => ({
+  metadata: {
+    name,
+    namespace: 'default',
+    uid: name,
+    resourceVersion: '1',
+    labels: { [labels.type]: 'primary', [labels.set]: 'bps', [labels.slot]: '0' },
+    annotations: { [annotations.epoch]: String(epoch) },
+    ownerReferences: [
+      {
+        apiVersion: 'backup.example.com/v1alpha1',
+        kind: 'BackupPodSet',
+        name: 'bps',
+        uid: owner,
+        controller: true,
+      },
+    ],
+  },
+  spec: { containers: [] },
+})
+const deleted = (object: Pod) => ({ type: 'deleted', object, old: object, initial: false }) as const
+const added = (object: Pod) => ({ type: 'added', object, initial: false }) as const
+const make = () =>
+  createLosses(
+    createFakeClock(),
+    () => false,
+    key => (key === 'default/bps' ? 'live' : undefined),
+  )
+
+describe('losses', () => {
+  it('are those of the set that lives, not of a namesake before it or of another owner', () => {
+    const losses = make()
+    losses.note(deleted(primary('theirs', 9, 'dead')))
+    expect(losses.of('default/bps').size).toBe(0)
+    losses.note(deleted(primary('ours', 3)))
+    expect(losses.of('default/bps').get(0)).toMatchObject({ name: 'ours', epoch: 3, reason: 'PodDeleted' })
+  })
+
+  it('are repaired by a later epoch of the slot, whoever promoted it; an older one repairs nothing', () => {
+    const losses = make()
+    losses.note(deleted(primary('lost', 3)))
+    losses.note(added(primary('older', 2)))
+    expect(losses.of('default/bps').size).toBe(1)
+    losses.note(added(primary('successor', 4)))
+    expect(losses.of('default/bps').size).toBe(0)
+  })
+})
+
+it('a pod that the cache has let go already gets no tombstone: nothing would ever clear it', () => {
+  const tombstones = createTombstones(({ name }) => (name === 'shown' ? 'shown' : undefined))
+  tombstones.add({ namespace: 'default', name: 'gone', uid: 'gone' })
+  tombstones.add({ namespace: 'default', name: 'shown', uid: 'shown' })
+  expect([tombstones.has('gone'), tombstones.has('shown')]).toEqual([false, true])
+  tombstones.note(deleted(primary('shown', 1)))
+  expect(tombstones.has('shown')).toBe(false)
+})

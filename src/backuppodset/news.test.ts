@@ -1,0 +1,27 @@
+import { expect, it } from 'vitest'
+import { createFakeClock } from '../kube/clock.ts'
+import type { Outcome } from './act/outcome.ts'
+import { createNewsDesk } from './news.ts'
+import { makePod } from './testing/snapshots.ts'
+
+const promoted = (name: string): Outcome => ({
+  type: 'done',
+  action: { type: 'convert', pod: makePod(name, 'hotbackup'), to: 'primary', role: undefined, wake: false },
+  pod: undefined,
+})
+
+it('keeps what happened until a status has told exactly that', () => {
+  const desk = createNewsDesk(createFakeClock())
+  desk.note('set', [promoted('a')])
+  const news = desk.of('set')
+  expect(news.lastTransition).toMatchObject({ pod: 'a', from: 'hotbackup', to: 'primary' })
+  // A pass without deeds, as after a conflict of the status write, takes nothing away.
+  desk.note('set', [])
+  expect(desk.of('set')).toBe(news)
+  // A wake-up that ends while the status is written is told by the next one.
+  desk.note('set', [promoted('b')])
+  desk.told('set', news)
+  expect(desk.of('set').lastTransition?.pod).toBe('b')
+  desk.told('set', desk.of('set'))
+  expect(desk.of('set').lastTransition).toBeUndefined()
+})
