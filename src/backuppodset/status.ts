@@ -74,6 +74,8 @@ export function refusedStatus(
 ): BackupPodSetStatus {
   const conditions = [
     [conditionTypes.ready, 'False'],
+    // Whoever waits for the end of it would wait for ever.
+    [conditionTypes.progressing, 'False'],
     [conditionTypes.degraded, 'True'],
   ] as const
   return {

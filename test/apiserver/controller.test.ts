@@ -227,6 +227,29 @@ describe('failures', () => {
     expect((await noted(ref, 'WakeFailed')).note).toContain(cold.metadata.name)
   })
 
+  it('the epoch of a slot rises also when a pause or a silent gate lies between loss and successor', async () => {
+    const ref = await create('rising', { replicas: 1, hotBackups: 0, coldBackups: 1, wakeupTimeout: 1 })
+    const before = await settled(ref, 1, 0, 1)
+    const [primary, cold] = [only(before, 'primary'), only(before, 'coldbackup')]
+    kubelet.silent.add(cold.metadata.name)
+    await patch(ref, { paused: true })
+    await eventually(async () => {
+      expect((await get(ref)).status?.conditions?.find(({ type }) => type === 'Paused')?.status).toBe('True')
+    })
+    await api.delete(pods, { namespace, name: primary.metadata.name }, { gracePeriodSeconds: 0 })
+    await eventually(async () => expect((await get(ref)).status?.replicas).toBe(0))
+    await patch(ref, { paused: false })
+    const heir = only(await settled(ref, 1, 0, 1), 'primary')
+    expect(heir.metadata.labels?.[labels.slot]).toBe('0')
+    // The silent one may have been announced with an epoch of its own.
+    expect(Number(heir.metadata.annotations?.[annotations.epoch])).toBeGreaterThan(1)
+    expect((await get(ref)).status?.lastFailover).toMatchObject({
+      slot: 0,
+      from: primary.metadata.name,
+      to: heir.metadata.name,
+    })
+  })
+
   it('a wrong digest in the pod, as after a lost key, is answered denied: the pod is replaced', async () => {
     const ref = await create('denied', { replicas: 0, hotBackups: 0, coldBackups: 1 })
     const cold = only(await settled(ref, 0, 0, 1), 'coldbackup')
