@@ -119,7 +119,7 @@ export const specSchema = (): SchemaOf<BackupPodSetSpec> =>
             defaults.unreadySeconds,
           ),
           crashLoop: choice(
-            'What happens to a primary whose container the kubelet holds in CrashLoopBackOff. Replace: it counts as failed at once, if a ready hot or a gated cold backup can take its place. Ignore: only unreadySeconds counts. Default Replace.',
+            'What happens to a primary whose container the kubelet holds in CrashLoopBackOff. Replace: it counts as failed at once, if a ready hot backup can take its place, or a gated cold one if the primary had been Ready before. Ignore: only unreadySeconds counts. Default Replace.',
             crashLoopPolicies,
             defaults.crashLoop,
           ),

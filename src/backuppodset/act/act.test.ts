@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest'
+import { KubeError } from '../../kube/errors.ts'
 import type { Action } from '../plan.ts'
 import { makePod, makeSet } from '../testing/snapshots.ts'
 import { act } from './act.ts'
@@ -44,4 +45,44 @@ it('F31: silent gates hold up neither their own tier nor more than their own pod
   expect(outcomes.filter(({ type }) => type === 'pending')).toHaveLength(20)
   // F23: the tier below waits all the same.
   expect(created).toEqual(['p'])
+})
+
+it('an adoption that an admission rule refuses does not stop what comes after it', async () => {
+  const promoted: unknown[] = []
+  const set = makeSet()
+  const metadata = { name: set.name, uid: set.uid, resourceVersion: '1' }
+  const context = {
+    set,
+    api: { get: async () => ({ metadata }) },
+    urgentApi: {
+      patch: async (_: unknown, ref: { name: string }) => {
+        if (ref.name === 'orphan') throw new KubeError('Forbidden', 'no adoptions here')
+        promoted.push(ref.name)
+        return { metadata }
+      },
+    },
+    podOf: () => ({ metadata: { labels: { type: 'hotbackup' } } }),
+    wrote: () => {},
+    signal: new AbortController().signal,
+  } as unknown as ActContext
+  const outcomes = await act(context, {
+    stages: [
+      { tier: 'claims', actions: [{ type: 'adopt', pod: makePod('orphan', 'primary') }] },
+      {
+        tier: 'primaries',
+        actions: [
+          {
+            type: 'convert',
+            pod: makePod('hot', 'hotbackup'),
+            to: 'primary',
+            role: { slot: 0, epoch: 2, replaces: undefined },
+            wake: false,
+          },
+        ],
+      },
+    ],
+    requeueAfterMs: undefined,
+  })
+  expect(outcomes.map(({ type }) => type)).toEqual(['failed', 'done'])
+  expect(promoted).toEqual(['hot'])
 })

@@ -1,4 +1,5 @@
 import { labels } from '../../api/labels.ts'
+import { isKubeError } from '../../kube/errors.ts'
 import type { Action, Plan } from '../plan.ts'
 import { adopt, release } from './claim.ts'
 import type { ActContext } from './context.ts'
@@ -19,10 +20,17 @@ export async function act(context: ActContext, plan: Plan): Promise<Outcome[]> {
     context.signal.throwIfAborted()
     const stage = await slowStart(actions, action => perform(context, action), isHarmless)
     outcomes.push(...stage)
-    if (!stage.every(isDone) || stage.length < actions.length) break
+    if (!stage.every(outcome => isDone(outcome) || isRefusedClaim(outcome)) || stage.length < actions.length)
+      break
   }
   return outcomes
 }
+
+/** Whose pod it is can wait: an admission rule that refuses an adoption for ever must not stop failovers. */
+const isRefusedClaim = (outcome: Outcome): boolean =>
+  outcome.type === 'failed' &&
+  (outcome.action.type === 'adopt' || outcome.action.type === 'release') &&
+  isKubeError(outcome.error, 'Forbidden', 'Invalid')
 
 /** A silent gate says nothing about the pods beside it: they do not wait for it. */
 const isHarmless = (outcome: Outcome): boolean => isDone(outcome) || outcome.type === 'pending'
