@@ -18,6 +18,7 @@ import {
   queueCheck,
   syncedCheck,
 } from '../kube/health.ts'
+import { keepWarm } from '../kube/keep-warm.ts'
 import { createMetrics } from '../kube/metrics.ts'
 import { createQueue } from '../kube/queue.ts'
 import { systemRandom as random } from '../kube/random.ts'
@@ -33,6 +34,8 @@ const eventLoopLimitMs = 10_000
 /** Longer than any pass: wakeupTimeout is waited for outside of passes, requests have deadlines of their own. */
 const passLimitMs = 300_000
 const flushMs = 2_000
+/** Connections held open for the burst after a failure: as many creations as the first batch has, and conversions. */
+const warm = { bulk: 8, urgent: 8 } as const
 
 /**
  * Runs the operator until the signal fires. Caches are filled whether it leads or not, so that a standby can take over
@@ -49,7 +52,7 @@ export async function runOperator(
   const connection = await loadConnection({ kubeconfig: options.kubeconfig })
   const shared = { connection, metrics: metrics.api, userAgent: `understudy-operator/${version}`, log }
   const api = createApi({ ...shared, connections: options.connections })
-  const urgentApi = createApi({ ...shared, connections: 8 })
+  const urgentApi = createApi({ ...shared, connections: warm.urgent })
   const electionApi = createApi({ ...shared, connections: 1 })
   const settings = {
     wakerImage: options.wakerImage,
@@ -136,7 +139,11 @@ export async function runOperator(
   ])
   // Caches outlive the work that reads them: passes may finish after the signal has fired.
   const caches = new AbortController()
-  const mirroring = Promise.all(Object.values(reflectors).map(reflector => reflector.run(caches.signal)))
+  const mirroring = Promise.all([
+    ...Object.values(reflectors).map(reflector => reflector.run(caches.signal)),
+    keepWarm({ api, connections: Math.min(warm.bulk, options.connections), clock, log }, caches.signal),
+    keepWarm({ api: urgentApi, connections: warm.urgent, clock, log }, caches.signal),
+  ])
   try {
     // A candidate with empty caches would keep a warm one from leading.
     await Promise.all(Object.values(reflectors).map(reflector => reflector.synced(signal)))

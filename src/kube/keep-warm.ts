@@ -1,0 +1,31 @@
+import type { Api } from './api.ts'
+import type { Clock } from './clock.ts'
+import type { Log } from './log.ts'
+
+export interface KeepWarmOptions {
+  readonly api: Pick<Api, 'request'>
+  /** How many connections to hold open. */
+  readonly connections: number
+  readonly clock: Clock
+  readonly log: Log
+  /** Milliseconds between two rounds; below the time after which idle connections are closed. Default 20 s. */
+  readonly everyMs?: number | undefined
+}
+
+/**
+ * Keeps a client's connections open through quiet times, until the signal fires. A burst after an hour of silence would
+ * otherwise begin with a TLS handshake for each connection: tens of milliseconds on a busy machine, in the very moment
+ * in which something has failed.
+ */
+export async function keepWarm(options: KeepWarmOptions, signal: AbortSignal): Promise<void> {
+  const { api, connections, clock, log, everyMs = 20_000 } = options
+  while (!signal.aborted) {
+    // At once, or they would all go over one connection. Any answer will do, also a refusal.
+    const round = await Promise.allSettled(
+      Array.from({ length: connections }, () => api.request('GET', '/version', { signal, timeoutMs: 5_000 })),
+    )
+    const failed = round.filter(({ status }) => status === 'rejected').length
+    if (failed > 0 && !signal.aborted) log.debug({ failed, connections }, 'connections not kept warm')
+    await clock.sleep(everyMs, signal).catch(() => {})
+  }
+}
