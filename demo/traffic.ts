@@ -23,7 +23,7 @@ const periodMs = 50
 
 /** From inside a node of the playground: `wrap` makes an argv run in its network. */
 export function trafficFromNode(wrap: (argv: readonly string[]) => string[], url: string): Traffic {
-  const prober = new URL('prober.ts', import.meta.url).pathname
+  const prober = new URL('../playground/prober.ts', import.meta.url).pathname
   const [program = '', ...args] = wrap([process.execPath, prober, url, String(periodMs), userAgent])
   const child = spawn(program, args, { stdio: ['pipe', 'pipe', 'inherit'], detached: true })
   const probes: Probe[] = []

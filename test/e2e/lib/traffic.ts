@@ -1,17 +1,13 @@
-import { type ChildProcess, spawn } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
 import { playground } from './cluster.ts'
 
 export interface Answer {
-  /** Wall clock, ms, at which the probe began. */
-  readonly at: number
-  readonly ms: number
-  readonly ok: boolean
-  /** Name of the pod that answered. */
-  readonly host?: string
-  readonly count?: number
-  readonly error?: string | number
+  /** Name of the pod that answered, and its count after this request; undefined when nobody did. */
+  readonly host: string | undefined
+  readonly count: number | undefined
 }
 
 export interface Traffic extends AsyncDisposable {
@@ -20,22 +16,27 @@ export interface Traffic extends AsyncDisposable {
   stop(): Promise<readonly Answer[]>
 }
 
-/** Steady requests from inside a node's network, a fresh connection each. */
+const program = fileURLToPath(new URL('../../../playground/prober.ts', import.meta.url))
+
+/** Steady requests to a counter from inside a node's network, a fresh connection each. */
 export async function startTraffic(url: string, intervalMs = 20, node = 'n1'): Promise<Traffic> {
   const cluster = await playground()
-  const prober = new URL('prober.ts', import.meta.url).pathname
-  const [program = '', ...args] = cluster.argvInNetwork(node, [
+  const [command = '', ...args] = cluster.argvInNetwork(node, [
     process.execPath,
-    prober,
+    program,
     url,
     String(intervalMs),
   ])
-  const child: ChildProcess = spawn(program, args, { stdio: ['ignore', 'pipe', 'inherit'] })
+  const child = spawn(command, args, { stdio: ['pipe', 'pipe', 'inherit'] })
   const answers: Answer[] = []
   const exit = once(child, 'exit')
-  if (child.stdout) createInterface(child.stdout).on('line', line => answers.push(JSON.parse(line) as Answer))
+  createInterface({ input: child.stdout }).on('line', line => {
+    const { body } = JSON.parse(line) as { body?: string }
+    const { host, count } = JSON.parse(body ?? '{}') as Partial<Answer>
+    answers.push({ host, count })
+  })
   const stop = async () => {
-    if (child.exitCode === null && child.signalCode === null) child.kill('SIGKILL')
+    child.stdin.end()
     await exit
     return answers
   }

@@ -1,0 +1,42 @@
+/**
+ * A client of a Service, to be run inside a node's network where Services' addresses work:
+ *   node prober.ts URL PERIOD_MS [USER_AGENT]
+ * Opens a new connection for each request, as a client that knows only the address would. Prints one line of JSON a
+ * request: `at` (when it began, ms since the epoch), `ms` (how long it took), and `body` or `error`. Ends when standard
+ * input does, so that it never outlives who started it.
+ */
+import { get } from 'node:http'
+
+const [url = '', period = '50', userAgent = 'prober'] = process.argv.slice(2)
+const patienceMs = 1_000
+
+function probe(): void {
+  const at = Date.now()
+  const started = performance.now()
+  let told = false
+  const tell = (result: { body: string } | { error: string }) => {
+    if (told) return
+    told = true
+    const ms = Math.round((performance.now() - started) * 10) / 10
+    process.stdout.write(`${JSON.stringify({ at, ms, ...result })}\n`)
+  }
+  const request = get(
+    url,
+    { agent: false, headers: { 'user-agent': userAgent }, signal: AbortSignal.timeout(patienceMs) },
+    response => {
+      let body = ''
+      response.setEncoding('utf8').on('data', (text: string) => {
+        body += text
+      })
+      response.on('end', () =>
+        tell(response.statusCode === 200 ? { body } : { error: `status ${response.statusCode}` }),
+      )
+      response.on('error', error => tell({ error: error.message }))
+    },
+  )
+  request.on('error', error => tell({ error: error.message }))
+}
+
+setInterval(probe, Number(period))
+process.stdin.resume()
+process.stdin.on('end', () => process.exit())
