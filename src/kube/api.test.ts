@@ -110,6 +110,13 @@ describe('requests', () => {
     }
   })
 
+  test('deletes with preconditions leave their connections open for what comes next', async () => {
+    const { server, api } = await setUp(request => request.json(200, pod), { tls: true })
+    for (let i = 0; i < 20; i++) await api.delete(pods, web, { uid: 'u', gracePeriodSeconds: 0 })
+    // A second one, because a connection rests for a turn of the event loop after an answer.
+    expect(server.accepted()).toBeLessThanOrEqual(2)
+  })
+
   test('200 in a row use one TLS connection, 300 at once no more than the pool has', async () => {
     const { server, api } = await setUp(request => request.json(200, pod), { tls: true, connections: 16 })
     for (let i = 0; i < 200; i++) {

@@ -112,6 +112,9 @@ export function createPool({ connection, userAgent, connections }: PoolOptions):
       },
       body: request.body ?? null,
       signal: request.signal,
+      // The body of a DELETE is part of the API; undici would close the connection after it, and the next write, which
+      // may be a promotion, would begin with a TLS handshake.
+      reset: false,
       // The call's signal is the only deadline: one clock for connecting, sending, waiting and reading.
       headersTimeout: 0,
       bodyTimeout: idleTimeoutMs,
