@@ -40,7 +40,7 @@ export type ActionType = Action['type']
 
 /** Actions of one tier may run side by side; a tier starts only when all of the one before it succeeded. */
 export interface Stage {
-  readonly tier: 'claims' | 'primaries' | 'hotbackups' | 'coldbackups' | 'rollout'
+  readonly tier: 'claims' | 'primaries' | 'hotbackups' | 'coldbackups' | 'together' | 'rollout'
   readonly actions: readonly Action[]
 }
 

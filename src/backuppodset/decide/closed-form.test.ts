@@ -105,6 +105,19 @@ describe('invariants', () => {
     )
   })
 
+  it('creates a new set and deletes surplus at once, and waits between tiers for everything else', () => {
+    const tiers = (have: number[], want: number[], isNew = false) => {
+      const { s } = plan(have, want)
+      return decide({ ...s, isNew }, seededRandom(1)).stages.map(({ tier }) => tier)
+    }
+    expect(tiers([0, 0, 0], [2, 2, 2], true)).toEqual(['together'])
+    expect(tiers([3, 3, 3], [1, 1, 1])).toEqual(['together'])
+    // Refilled one tier after the other: what is scarce goes to the primaries first.
+    expect(tiers([0, 0, 0], [2, 2, 2])).toEqual(['primaries', 'hotbackups', 'coldbackups'])
+    expect(tiers([3, 1, 0], [1, 3, 1])).toEqual(['primaries', 'hotbackups', 'coldbackups'])
+    expect(tiers([2, 2, 2], [3, 3, 3])).toEqual(['primaries', 'hotbackups', 'coldbackups'])
+  })
+
   it('gives the same plan for the same pods in any order', () => {
     fc.assert(
       fc.property(counts, counts, fc.nat(), ([p, h, c], [replicas, hotBackups, coldBackups], seed) => {

@@ -129,7 +129,19 @@ export function converge(s: Snapshot, random: Random, policies: Policies): Stage
     coldActions.push(creating('coldbackup', strategy.unallocatedToColdbackup))
   coldActions.push(...surplus(gatedLeft, gatedLeft.length - coldBackups, strategy.coldbackupToUnallocated))
   stages.push({ tier: 'coldbackups', actions: coldActions })
-  return stages
+  return together(s, stages)
+}
+
+/**
+ * A new set is created, and surplus deleted, all at once: no such action needs another one's success. Tier after tier
+ * the later ones would wait while the nodes are busy with the pods of the first.
+ */
+function together(s: Snapshot, stages: readonly Stage[]): Stage[] {
+  const actions = stages.flatMap(stage => stage.actions)
+  const isIndependent =
+    (s.isNew && actions.every(({ type }) => type === 'create')) ||
+    actions.every(action => action.type === 'delete' && action.reason === 'Surplus')
+  return isIndependent ? [{ tier: 'together', actions }] : [...stages]
 }
 
 export const isGated = (pod: PodView): boolean => pod.gate === 'starting' || pod.gate === 'waiting'
