@@ -37,8 +37,13 @@ test('the lock of a process that has ended is taken over', async () => {
 })
 
 test('waiting ends with the signal, and the holder keeps the lock', async () => {
-  let release = () => {}
-  const held = withLock(path, () => new Promise<void>(resolve => (release = resolve)))
+  const { promise: over, resolve: release } = Promise.withResolvers<void>()
+  const { promise: holds, resolve: announce } = Promise.withResolvers<void>()
+  const held = withLock(path, () => {
+    announce()
+    return over
+  })
+  await holds
   const stop = new AbortController()
   const waiting = withLock(path, async () => 'never', { signal: stop.signal, onWait: () => stop.abort() })
   await expect(waiting).rejects.toThrow(/abort/i)

@@ -266,7 +266,8 @@ describe('watches', () => {
         if (event.type === 'DELETED') break
         continue
       }
-      expect(event.initialEventsEnd).toBe(true)
+      // On a slow machine an ordinary bookmark may come as well.
+      if (!event.initialEventsEnd) continue
       bookmark = event.resourceVersion
       await api.create(configMaps, { metadata: { name: 'watch-2', namespace, labels } })
       await api.patch(
