@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises'
-import { cpus, release, setPriority, totalmem } from 'node:os'
+import { cpus, getPriority, release, setPriority, totalmem } from 'node:os'
 
 /** What the figures were measured on, in one line. */
 export function machineLine(): string {
@@ -12,8 +12,23 @@ export function machineLine(): string {
  * what it measures. Its probers inherit it. Does nothing for users who may not.
  */
 export function takePrecedence(): void {
+  prioritise(-20)
+}
+
+/** Starts something that is not the observer's own. */
+export async function withoutPrecedence<T>(start: () => Promise<T>): Promise<T> {
+  const before = getPriority()
+  prioritise(0)
   try {
-    setPriority(-20)
+    return await start()
+  } finally {
+    prioritise(before)
+  }
+}
+
+function prioritise(nice: number): void {
+  try {
+    setPriority(nice)
   } catch (error) {
     // An EACCES of the system call comes as a SystemError with its code in `info`.
     if ((error as { info?: { code?: string } }).info?.code !== 'EACCES') throw error

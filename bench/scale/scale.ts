@@ -4,6 +4,7 @@ import { labels } from '../../src/api/labels.ts'
 import { systemClock } from '../../src/kube/clock.ts'
 import { deployments, type Pod, pods as podResource } from '../../src/kube/resources.ts'
 import { type Bench, type BenchContext, demand } from '../bench.ts'
+import { withoutPrecedence } from '../machine.ts'
 import { inNamespace } from '../namespace.ts'
 import { counterTemplate, deploymentOf, setOf, sizesOf } from '../objects.ts'
 import { actingPasses, readLog } from '../observe/operator-log.ts'
@@ -22,7 +23,7 @@ export const scale: Bench = {
   run: async context => {
     const samples = createSamples()
     const playground = demand(context.playground, 'a playground')
-    const fake = await playground.startKwok({ nodes: 10, signal: context.signal })
+    const fake = await withoutPrecedence(() => playground.startKwok({ nodes: 10, signal: context.signal }))
     try {
       await inNamespace(context.api, 'bench-scale', context.signal, async namespace => {
         for (let trial = 1; trial <= context.n; trial++) {
