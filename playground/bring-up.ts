@@ -154,6 +154,7 @@ export async function startControlPlaneMachine(
   return startMachine(
     {
       plan: plan.controlPlane,
+      weight: 'control plane',
       paths: paths.machine('cp'),
       rootfs: artifacts['node-rootfs'],
       binds: {
@@ -184,6 +185,7 @@ export async function startNodeMachine(
   return startMachine(
     {
       plan: node,
+      weight: 'node',
       paths: paths.machine(node.name),
       rootfs: artifacts['node-rootfs'],
       binds: { '/opt/understudy/kube': artifacts.kube, '/opt/understudy/containerd': artifacts.containerd },

@@ -30,14 +30,19 @@ export async function detectCgroups(root = CGROUP_ROOT): Promise<Cgroups> {
 
 /**
  * Weight of a machine against the processes of this machine that are in no group, of which each alone weighs as much
- * as a group by default: a node must not starve because a compiler runs.
+ * as a group by default: a node must not starve because a compiler runs. The control plane would have processors of its
+ * own elsewhere; here it weighs as much as three nodes, or every write would wait for the containers that they start.
  */
-const CPU_SHARES = '8192'
-/** The same on v2, where 100 is the default. */
-const CPU_WEIGHT = '800'
+const WEIGHTS = { node: 8, 'control plane': 24 } as const
+export type MachineWeight = keyof typeof WEIGHTS
+const defaultWeights = { 'cpu.shares': 1024, 'cpu.weight': 100 } as const
 
 /** Makes a machine's cgroups. Returns the paths into which its first process must put itself. */
-export async function createMachineCgroups(cgroups: Cgroups, label: string): Promise<string[]> {
+export async function createMachineCgroups(
+  cgroups: Cgroups,
+  label: string,
+  weight: MachineWeight,
+): Promise<string[]> {
   const joined: string[] = []
   for (const hierarchy of cgroups.hierarchies) {
     const parent = join(hierarchy, label)
@@ -48,6 +53,8 @@ export async function createMachineCgroups(cgroups: Cgroups, label: string): Pro
       await passOnControllers(parent)
     }
     await inherit(hierarchy, parent)
+    await weigh(parent, WEIGHTS[weight])
+    // Within the machine the daemons weigh what systemd gives them: by default half of what pods have on two processors.
     await makeDirectory(system)
     await inherit(parent, system)
     joined.push(system)
@@ -69,8 +76,13 @@ async function inherit(parent: string, child: string): Promise<void> {
     if (!files.includes(name) || !files.includes('cgroup.clone_children')) continue
     await writeFile(join(child, name), await readFile(join(parent, name), 'utf8'))
   }
-  if (files.includes('cpu.shares')) await writeFile(join(child, 'cpu.shares'), CPU_SHARES)
-  if (files.includes('cpu.weight')) await writeFile(join(child, 'cpu.weight'), CPU_WEIGHT)
+}
+
+async function weigh(group: string, times: number): Promise<void> {
+  const files = await readdir(group)
+  for (const [file, weight] of Object.entries(defaultWeights)) {
+    if (files.includes(file)) await writeFile(join(group, file), String(weight * times))
+  }
 }
 
 async function makeDirectory(path: string): Promise<void> {

@@ -11,6 +11,7 @@ import {
   cgroupsOf,
   createMachineCgroups,
   detectCgroups,
+  type MachineWeight,
   processesIn,
   removeCgroups,
   thaw,
@@ -24,6 +25,8 @@ import type { MachineProcesses } from './state.ts'
 
 /** A process tree with namespaces, cgroups and a root file system of its own: what a machine is here. */
 export interface MachineInputs {
+  /** Its share of the processors. */
+  readonly weight: MachineWeight
   readonly plan: MachinePlan
   readonly paths: MachinePaths
   /** Root file system; never written to. */
@@ -54,7 +57,7 @@ export async function startMachine(inputs: MachineInputs, signal?: AbortSignal):
   }
   const init = {
     hostname: plan.name,
-    cgroups: await createMachineCgroups(await detectCgroups(), plan.label),
+    cgroups: await createMachineCgroups(await detectCgroups(), plan.label, inputs.weight),
     pidFile: paths.pidFile,
     overlay: { lower: inputs.rootfs, upper: paths.upper, work: paths.work, merged: paths.merged },
     binds: {
