@@ -1,0 +1,71 @@
+/**
+ * NodeReport: what the agent of one node can do and what it keeps. Cluster-scoped, named as the node; written by that
+ * node's agent alone, at most every few seconds and at once when a slot becomes usable or unusable there.
+ */
+import type { KubeObject } from '../kube/object.ts'
+import type { Resource } from '../kube/resources.ts'
+import type { SlotKey } from './slot-lease.ts'
+
+export interface NodeCheck {
+  /** `criu`, `canary`, `sentinel`, ... */
+  readonly name: string
+  readonly ok: boolean
+  /** What was found. */
+  readonly message: string
+  /** What to change; only of a check that failed. */
+  readonly cure?: string
+}
+
+/** One slot on this node, as far as the agent keeps something of it. */
+export interface SlotReport extends SlotKey {
+  /** `source`: the primary runs here. `holder`: its generations are kept here. */
+  readonly role: 'source' | 'holder'
+  /** The newest complete generation. 0: none yet. */
+  readonly generation: number
+  /** RFC 3339, by the source's clock: the instant whose memory it is. */
+  readonly takenAt?: string
+  readonly bytes?: number
+  /** Seconds for which the primary stood still for the newest generation. */
+  readonly frozenSeconds?: number
+  /** Seconds from the stop of the primary until the generation was complete here. */
+  readonly pipelineSeconds?: number
+  /** Holder: how it could go on stage from here. Absent: not (yet). */
+  readonly usable?: 'Frozen' | 'Staged'
+  /** Holder: the understudy in which it is frozen. */
+  readonly understudyUid?: string
+  /** Effective interval, seconds; source only. */
+  readonly intervalSeconds?: number
+  /** Why there is no newer generation, or why it is not usable. */
+  readonly reason?: string
+  readonly message?: string
+}
+
+export interface NodeReportStatus {
+  /** Version of the agent. */
+  readonly version: string
+  /** host:port of the agent for its peers. */
+  readonly address: string
+  /** SHA-256 of the public key (SubjectPublicKeyInfo) the agent proves itself with, hex. */
+  readonly fingerprint: string
+  readonly kernel: string
+  readonly criu: string
+  readonly architecture: string
+  readonly checks: readonly NodeCheck[]
+  /** Every check holds: memory can be saved and restored here. */
+  readonly ready: boolean
+  readonly slots: readonly SlotReport[]
+  /** RFC 3339. */
+  readonly updatedAt: string
+}
+
+export interface NodeReport extends KubeObject {
+  readonly status?: NodeReportStatus
+}
+
+export const nodeReports: Resource<NodeReport> = Object.freeze({
+  group: 'backup.example.com',
+  version: 'v1alpha1',
+  plural: 'nodereports',
+  kind: 'NodeReport',
+  namespaced: false,
+})

@@ -1,0 +1,102 @@
+/**
+ * The Lease of a slot: who holds it, in which epoch, and who would take over. The operator alone writes it; a
+ * compare-and-swap there (`resourceVersion`) is what makes a promotion, and the agents act on what it says.
+ */
+import type { Lease } from '../kube/resources.ts'
+import { labels, prefix } from './labels.ts'
+
+/** Identifies the memory of one slot. A number that is used again begins another life, and inherits nothing. */
+export interface SlotKey {
+  readonly namespace: string
+  readonly set: string
+  readonly slot: number
+  /** 8 hex digits, drawn when the slot starts with no memory. */
+  readonly life: string
+}
+
+export interface PodName {
+  readonly name: string
+  readonly uid: string
+}
+
+/** An understudy that is to take this slot first: the one in which its memory lies frozen, if that fits. */
+export interface Heir extends PodName {
+  /** Where connections to a dead primary are sent; absent until the pod has an address. */
+  readonly ip: string | undefined
+}
+
+export interface SlotLease extends SlotKey {
+  /** The primary. */
+  readonly holder: PodName
+  readonly epoch: number
+  /** Node of the primary, whose agent takes checkpoints. */
+  readonly node: string | undefined
+  readonly heir: Heir | undefined
+  /** Nodes that are to keep the slot's generations, the heir's first. Never the primary's own. */
+  readonly holders: readonly string[]
+}
+
+export const slotAnnotations = {
+  life: `${prefix}life`,
+  pod: `${prefix}pod`,
+  node: `${prefix}node`,
+  heir: `${prefix}heir`,
+  heirUid: `${prefix}heir-uid`,
+  heirIp: `${prefix}heir-ip`,
+  holders: `${prefix}holders`,
+} as const
+
+export const slotLeaseName = (set: string, slot: number): string => `${set}-${slot}`
+
+/** The content of a slot's Lease that says this. */
+export function slotLeaseBody(lease: SlotLease) {
+  return {
+    metadata: {
+      name: slotLeaseName(lease.set, lease.slot),
+      namespace: lease.namespace,
+      labels: { [labels.set]: lease.set, [labels.slot]: String(lease.slot) },
+      annotations: {
+        [slotAnnotations.life]: lease.life,
+        [slotAnnotations.pod]: lease.holder.name,
+        // Empty and not absent: a merge patch must be able to take a value back.
+        [slotAnnotations.node]: lease.node ?? '',
+        [slotAnnotations.heir]: lease.heir?.name ?? '',
+        [slotAnnotations.heirUid]: lease.heir?.uid ?? '',
+        [slotAnnotations.heirIp]: lease.heir?.ip ?? '',
+        [slotAnnotations.holders]: lease.holders.join(','),
+      },
+    },
+    spec: { holderIdentity: lease.holder.uid, leaseTransitions: lease.epoch },
+  }
+}
+
+/** What a Lease says of its slot; undefined when it is not the Lease of a slot or cannot be read. */
+export function parseSlotLease(lease: Lease): SlotLease | undefined {
+  const { metadata, spec } = lease
+  const note = (key: keyof typeof slotAnnotations) =>
+    metadata.annotations?.[slotAnnotations[key]] || undefined
+  const set = metadata.labels?.[labels.set]
+  const slot = metadata.labels?.[labels.slot]
+  const life = note('life')
+  const name = note('pod')
+  const uid = spec?.holderIdentity
+  if (set === undefined || slot === undefined || !/^(0|[1-9]\d{0,8})$/.test(slot)) return undefined
+  if (life === undefined || !/^[0-9a-f]{8}$/.test(life) || name === undefined || !uid) return undefined
+  if (metadata.name !== slotLeaseName(set, Number(slot))) return undefined
+  const heirName = note('heir')
+  const heirUid = note('heirUid')
+  return {
+    namespace: metadata.namespace ?? '',
+    set,
+    slot: Number(slot),
+    life,
+    holder: { name, uid },
+    epoch: spec.leaseTransitions ?? 0,
+    node: note('node'),
+    heir:
+      heirName === undefined || heirUid === undefined
+        ? undefined
+        : { name: heirName, uid: heirUid, ip: note('heirIp') },
+    holders: note('holders')?.split(',') ?? [],
+  }
+}

@@ -1,0 +1,32 @@
+/** Names that operator and agents agree on for pods whose memory is kept. */
+import { prefix } from './labels.ts'
+
+/** Node label, set by the operator while the node's report says that memory can be saved and restored there. */
+export const stageLabel = `${prefix}stage`
+export const stageReady = 'ready'
+
+/** Conditions of pods, written by agents alone. */
+export const podConditions = {
+  /** Readiness gate of understudies: True while the pod is on stage and its app answers. Of any primary: False with reason `Died` once its app has ended. */
+  serving: `${prefix}serving`,
+  /** True while the understudy could take over a slot; the reason is `Frozen` or `Staged`. */
+  understudy: `${prefix}understudy`,
+} as const
+
+/** Reasons of `serving`. */
+export const servingReasons = {
+  /** A container of the primary ended, or its liveness was lost, or it was stopped for its deletion: its memory is gone and it must not answer any more. */
+  died: 'Died',
+  onStage: 'OnStage',
+  offStage: 'OffStage',
+  notAnswering: 'NotAnswering',
+} as const
+
+/** Pods made for memory carry it; others are as in the paper. Value of the annotation `memoryMode`: `kept`. */
+export const memoryAnnotation = `${prefix}memory`
+
+/** Volume of understudies with the waker in it and, for each container NAME, `run/NAME/hold.sock`. */
+export const holdVolume = 'understudy-hold'
+export const holdPath = '/.understudy'
+export const holdDirectory = (container: string): string => `${holdPath}/run/${container}`
+export const holdInitContainer = 'understudy-hold'
