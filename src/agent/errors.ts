@@ -1,0 +1,120 @@
+/**
+ * The one catalogue of what can go wrong on a node. Codes are stable: they become reasons of conditions, of checks of
+ * a node's report and labels of metrics. Messages never contain anything of an image, only names, numbers and paths.
+ */
+
+const entry = (message: string, cure: string) => ({ message, cure })
+
+export const agentErrors = Object.freeze({
+  SentinelUnavailable: entry(
+    'the sentinel of this node does not answer',
+    'restart the agent of this node; /run/understudy/sentinel.log says what stopped the sentinel',
+  ),
+  SentinelLost: entry(
+    'the connection to the sentinel broke; what it had stopped for this agent goes on',
+    'nothing: it is tried again; look at /run/understudy/sentinel.log if it repeats',
+  ),
+  SentinelRefused: entry(
+    'the sentinel refused an order',
+    'run agent and sentinel of one version: restart the agent of this node',
+  ),
+  SentinelTooOld: entry(
+    'a sentinel of another version runs and has work under way',
+    'nothing: it is replaced as soon as it guards nothing; to hurry, drain the node',
+  ),
+  BinariesMissing: entry(
+    'the programs of the agent are not where its image has them',
+    'use the image understudy/agent of the same version as the operator',
+  ),
+  ProcessGone: entry(
+    'the process ended before the work on it was done',
+    'nothing: its end is a failover of its own',
+  ),
+  NotRunning: entry(
+    'a container of the pod has no process',
+    'nothing: it is looked for again when the pod changes',
+  ),
+  HoldUnavailable: entry(
+    'the first process of the understudy takes no orders',
+    'delete the understudy; check that its containers may write to the volume understudy-hold',
+  ),
+  HoldRefused: entry(
+    'the first process of the understudy refused an order',
+    'delete the understudy: it does not hold what it should hold',
+  ),
+  StopFailed: entry(
+    'not all processes of the pod could be stopped in time',
+    'look for processes in uninterruptible sleep (state D) in the pod; slow storage is the usual cause',
+  ),
+  DumpFailed: entry(
+    'CRIU could not save the memory of a container',
+    'look up the lines of its log given here; io_uring, devices and foreign sockets are the usual causes',
+  ),
+  DumpVoid: entry(
+    'the pod was told to end while its memory was saved',
+    'nothing: the memory of a pod that is ending is not kept',
+  ),
+  DumpExpired: entry(
+    'saving the memory took longer than it may; the pod went on',
+    'raise checkpoint.maxFreezePercent, or give the node faster memory',
+  ),
+  LayerFailed: entry(
+    'the writable layer or a volume could not be saved',
+    'keep large files out of the writable layer and emptyDirs, or on a volume that is not saved',
+  ),
+  CredentialsExceed: entry(
+    'the saved processes have rights that the understudy does not have',
+    'give primary and understudy the same security context; if they have it, treat the source node as hostile',
+  ),
+  ImageDiffers: entry(
+    'the understudy does not run the image that was saved',
+    'name the image by its digest, or pull it again on this node',
+  ),
+  RestoreFailed: entry(
+    'CRIU could not bring the memory back in the understudy',
+    'look up the lines of its log given here; files that differ between the two pods are the usual cause',
+  ),
+  RestoreExpired: entry(
+    'bringing the memory back took longer than it may',
+    'look for pressure on memory and processors of this node',
+  ),
+  CloneLost: entry(
+    'the restored processes are gone',
+    'nothing: the next generation is restored; look for out-of-memory kills if it repeats',
+  ),
+  ThawFailed: entry(
+    'the restored processes did not go on stage',
+    'nothing: an older generation or another understudy is taken',
+  ),
+  Unsupported: entry(
+    'the pod has something that cannot be saved',
+    'take it out of the template, or set hotBackup.mode to Warm',
+  ),
+})
+
+export type AgentErrorCode = keyof typeof agentErrors
+
+/** Every failure of work on a node that callers tell apart. `message` is the catalogue's, then what was found. */
+export class AgentError extends Error {
+  override readonly name = 'AgentError'
+  readonly code: AgentErrorCode
+  /** What was found this time: names, numbers, paths, lines of CRIU's log. */
+  readonly detail: string | undefined
+
+  constructor(code: AgentErrorCode, detail?: string, cause?: unknown) {
+    const { message } = agentErrors[code]
+    super(detail === undefined ? message : `${message}: ${detail}`, cause === undefined ? {} : { cause })
+    this.code = code
+    this.detail = detail
+  }
+
+  /** What a person can do about it. */
+  get cure(): string {
+    return agentErrors[this.code].cure
+  }
+}
+
+/** Whether it is an AgentError, of one of the codes if any are given. */
+export function isAgentError(error: unknown, ...codes: readonly AgentErrorCode[]): error is AgentError {
+  return error instanceof AgentError && (codes.length === 0 || codes.includes(error.code))
+}
