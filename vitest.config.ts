@@ -7,7 +7,7 @@ export default defineConfig({
         test: {
           name: 'unit',
           include: [
-            '{src,crds,playground,images,bench,demo,init-waker}/**/*.test.ts',
+            '{src,crds,playground,images,bench,demo,init-waker,native}/**/*.test.ts',
             'test/{unit,reporter,checklist}/**/*.test.ts',
           ],
         },

@@ -10,11 +10,12 @@ import { pause } from './recipes/pause.ts'
 import type { Recipe } from './recipes/recipe.ts'
 import { redis } from './recipes/redis.ts'
 import { waker } from './recipes/waker.ts'
+import { zoo } from './recipes/zoo.ts'
 
 export { type ImageConfig, type ImageSource, type PackedImage, packImage } from './archive.ts'
 export type { Entry } from './entry.ts'
 
-const recipes = { operator, waker, pause, counter, nginx, redis } satisfies Record<string, Recipe>
+const recipes = { operator, waker, pause, counter, nginx, redis, zoo } satisfies Record<string, Recipe>
 
 export type ImageName = keyof typeof recipes
 
