@@ -37,7 +37,7 @@ static void answer(int client, const char *request, struct place at)
 	unsigned long long sum = 0;
 
 	if (!strncmp(request, "GET /crash ", 11))
-		kill(1, SIGKILL), kill(getppid(), SIGKILL), _exit(7);
+		_exit(7); /* the master ends with its first worker */
 	if (!strncmp(request, "GET / ", 6)) {
 		atomic_fetch_add(&shared->count, 1);
 		atomic_fetch_add(&shared->by_thread[at.worker][at.thread], 1);
