@@ -1,0 +1,100 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { parseProbe, portOf } from './handler.ts'
+
+const container = {
+  name: 'app',
+  ports: [
+    { name: 'metrics', containerPort: 9090 },
+    { name: 'web', containerPort: 8080 },
+  ],
+}
+const http = (httpGet: { port: unknown; path?: string; scheme?: string; host?: string }) =>
+  parseProbe({ httpGet: httpGet as never }, container)
+const pathOf = (path: string | undefined) => {
+  const parsed = http({ port: 80, ...(path === undefined ? {} : { path }) })
+  return typeof parsed === 'object' && parsed.handler.type === 'http' ? parsed.handler.path : parsed
+}
+
+describe('a probe of a template', () => {
+  test('has the defaults of the API', () => {
+    expect(parseProbe({ tcpSocket: { port: 1 as never } }, container)).toEqual({
+      handler: { type: 'tcp', host: undefined, port: 1 },
+      timing: {
+        initialDelayMs: 0,
+        periodMs: 10_000,
+        timeoutMs: 1000,
+        successThreshold: 1,
+        failureThreshold: 3,
+      },
+    })
+  })
+
+  test('has its times in milliseconds', () => {
+    const parsed = parseProbe(
+      {
+        grpc: { port: 5, service: 'a' },
+        initialDelaySeconds: 1,
+        periodSeconds: 2,
+        timeoutSeconds: 3,
+        successThreshold: 4,
+        failureThreshold: 5,
+      },
+      container,
+    )
+    expect(parsed).toEqual({
+      handler: { type: 'grpc', port: 5, service: 'a' },
+      timing: {
+        initialDelayMs: 1000,
+        periodMs: 2000,
+        timeoutMs: 3000,
+        successThreshold: 4,
+        failureThreshold: 5,
+      },
+    })
+  })
+
+  test.each([
+    [8081, 8081],
+    ['web', 8080],
+    ['81', 81],
+    ['nope', 'no port is named nope'],
+    [0, 'no port has the number 0'],
+    [65536, 'no port has the number 65536'],
+    [-1, 'no port has the number -1'],
+    ['99999', 'no port has the number 99999'],
+    [1.5, 'no port is named 1.5'],
+    [undefined, 'no port is named undefined'],
+  ])('port %s is %s', (port, expected) => {
+    expect(portOf(port, container)).toBe(expected)
+  })
+
+  test('says what is wrong with it', () => {
+    expect(http({ port: 'nope' })).toBe('container app: no port is named nope')
+    expect(http({ port: 80, scheme: 'GOPHER' })).toBe('container app: no scheme GOPHER for probes')
+    expect(parseProbe({}, container)).toBe('container app: the probe has no handler that is known')
+  })
+
+  test.each([
+    [undefined, '/'],
+    ['', '/'],
+    ['/', '/'],
+    ['healthz', '/healthz'],
+    ['/a/../b?x=1&y=%20#part', '/a/../b?x=1&y=%20'],
+    ['/with space/é', '/with%20space/%C3%A9'],
+    // Whatever host the path names, it is not the one that is asked.
+    ['//elsewhere/x', '/x'],
+    ['http://elsewhere/x?y', '/x?y'],
+    ['/half\ud800', '/half%EF%BF%BD'],
+  ])('path %s is asked as %s', (path, expected) => {
+    expect(pathOf(path)).toBe(expected)
+  })
+
+  test('every path can stand in a request line', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'binary' }), path => {
+        expect(pathOf(path)).toMatch(/^\/[\x21-\x7e]*$/)
+      }),
+    )
+  })
+})

@@ -1,0 +1,129 @@
+/** A template's probes, parsed once: defaults filled in, names of ports resolved, times in milliseconds. */
+import type { V1Container, V1Probe } from '@kubernetes/client-node'
+import type { Wire } from '../../kube/object.ts'
+
+export interface HttpHandler {
+  readonly type: 'http'
+  readonly scheme: 'http' | 'https'
+  /** Absent: the pod's address. */
+  readonly host: string | undefined
+  readonly port: number
+  /** Path and query, as in a request line. */
+  readonly path: string
+  readonly headers: readonly { readonly name: string; readonly value: string }[]
+}
+
+export interface TcpHandler {
+  readonly type: 'tcp'
+  readonly host: string | undefined
+  readonly port: number
+}
+
+export interface GrpcHandler {
+  readonly type: 'grpc'
+  readonly port: number
+  /** Empty: the server as a whole. */
+  readonly service: string
+}
+
+export interface ExecHandler {
+  readonly type: 'exec'
+  readonly command: readonly string[]
+}
+
+export type Handler = HttpHandler | TcpHandler | GrpcHandler | ExecHandler
+
+/** When a probe runs and how many of its answers count. */
+export interface Timing {
+  readonly initialDelayMs: number
+  readonly periodMs: number
+  readonly timeoutMs: number
+  readonly successThreshold: number
+  readonly failureThreshold: number
+}
+
+export interface ParsedProbe {
+  readonly handler: Handler
+  readonly timing: Timing
+}
+
+/** What is needed of a container: the names of its ports. */
+export type ProbedContainer = Pick<Wire<V1Container>, 'name' | 'ports'>
+
+/**
+ * A probe of this container, or what is wrong with it, for people (a port whose name no port of the container has, a
+ * handler of no known kind).
+ */
+export function parseProbe(probe: Wire<V1Probe>, container: ProbedContainer): ParsedProbe | string {
+  const handler = parseHandler(probe, container)
+  if (typeof handler === 'string') return `container ${container.name}: ${handler}`
+  // The API server fills these in for pods; a template that a set carries has them as the user wrote them.
+  const seconds = (value: number | undefined, otherwise: number) => (value || otherwise) * 1000
+  return {
+    handler,
+    timing: {
+      initialDelayMs: (probe.initialDelaySeconds ?? 0) * 1000,
+      periodMs: seconds(probe.periodSeconds, 10),
+      timeoutMs: seconds(probe.timeoutSeconds, 1),
+      successThreshold: probe.successThreshold || 1,
+      failureThreshold: probe.failureThreshold || 3,
+    },
+  }
+}
+
+function parseHandler(probe: Wire<V1Probe>, container: ProbedContainer): Handler | string {
+  if (probe.exec) return { type: 'exec', command: probe.exec.command ?? [] }
+  if (probe.httpGet) {
+    const { host, path, scheme = 'HTTP', httpHeaders = [] } = probe.httpGet
+    const port = portOf(probe.httpGet.port, container)
+    if (typeof port === 'string') return port
+    const lower = scheme.toLowerCase()
+    if (lower !== 'http' && lower !== 'https') return `no scheme ${scheme} for probes`
+    return {
+      type: 'http',
+      scheme: lower,
+      host: host || undefined,
+      port,
+      path: requestPath(path),
+      headers: httpHeaders,
+    }
+  }
+  if (probe.tcpSocket) {
+    const port = portOf(probe.tcpSocket.port, container)
+    if (typeof port === 'string') return port
+    return { type: 'tcp', host: probe.tcpSocket.host || undefined, port }
+  }
+  if (probe.grpc) {
+    const port = portOf(probe.grpc.port, container)
+    if (typeof port === 'string') return port
+    return { type: 'grpc', port, service: probe.grpc.service ?? '' }
+  }
+  return 'the probe has no handler that is known'
+}
+
+/** The number of a port given by number, by the name of a port of the container, or by a number in quotes. */
+export function portOf(port: unknown, container: ProbedContainer): number | string {
+  if (typeof port === 'string') {
+    const named = container.ports?.find(({ name }) => name === port)
+    if (named) return named.containerPort
+  }
+  const number = typeof port === 'string' && /^\d{1,5}$/.test(port) ? Number(port) : port
+  if (typeof number !== 'number' || !Number.isInteger(number)) return `no port is named ${String(port)}`
+  return number > 0 && number < 65536 ? number : `no port has the number ${number}`
+}
+
+/**
+ * Path and query of what the user wrote as `path`, which the kubelet reads as a URL whose scheme and host it replaces.
+ * Characters that no request line may have are escaped.
+ */
+function requestPath(path: string | undefined): string {
+  if (!path) return '/'
+  const reference = /^\/(?!\/)/.test(path) ? path.replace(/#.*$/s, '') : fromUrl(path)
+  // Well-formed first: half a surrogate pair has no bytes to escape.
+  return reference.toWellFormed().replace(/[^\x21-\x7e]/gu, character => encodeURIComponent(character))
+}
+
+function fromUrl(path: string): string {
+  const url = URL.parse(path, 'http://probe/')
+  return url === null ? `/${path}` : url.pathname + url.search
+}

@@ -1,0 +1,135 @@
+/** HTTP probes by the kubelet's rules. */
+import { type IncomingMessage, type OutgoingHttpHeaders, request as requestHttp } from 'node:http'
+import { request as requestHttps } from 'node:https'
+import { isIP } from 'node:net'
+import type { HttpHandler } from './handler.ts'
+import { failure, type ProbeResult, success } from './result.ts'
+
+/** Of an answer's body so much is waited for, as the kubelet does; the rest is nobody's business. */
+const maxBodyBytes = 10 * 1024
+const maxRedirects = 10
+const redirects = new Set([301, 302, 303, 307, 308])
+
+interface Target {
+  readonly scheme: 'http' | 'https'
+  readonly host: string
+  readonly port: number
+  readonly path: string
+  /** The value of the header Host when the template gives one. */
+  readonly hostHeader: string | undefined
+}
+
+/**
+ * Success: status 200 to 399. Redirects are followed on the same host only; one that leads elsewhere is an answer, and
+ * a good one. Certificates are not verified, no proxy is used, each probe has a connection of its own.
+ */
+export async function probeHttp(
+  handler: HttpHandler,
+  address: string,
+  signal: AbortSignal,
+): Promise<ProbeResult> {
+  const { headers, hostHeader } = headersOf(handler)
+  let target: Target = { ...handler, host: handler.host ?? address, hostHeader }
+  for (let followed = 0; ; followed += 1) {
+    const answer = await get(target, headers, signal)
+    if (typeof answer === 'string') return failure(answer)
+    const { status, location } = answer
+    const next = redirects.has(status) && location !== undefined ? follow(target, location) : undefined
+    if (next === 'malformed') return failure(`status ${status} with a location that is none`)
+    if (next === undefined || next === 'elsewhere')
+      return status >= 200 && status < 400 ? success : failure(`status ${status}`)
+    if (followed >= maxRedirects) return failure(`more than ${maxRedirects} redirects`)
+    target = next
+  }
+}
+
+function headersOf(handler: HttpHandler): { headers: OutgoingHttpHeaders; hostHeader: string | undefined } {
+  const headers = new Map<string, string[]>([
+    ['user-agent', ['kube-probe/understudy']],
+    ['accept', ['*/*']],
+    ['connection', ['close']],
+  ])
+  const given = new Set<string>()
+  for (const { name, value } of handler.headers) {
+    const key = name.toLowerCase()
+    // The first one that the template gives replaces ours, further ones are added to it.
+    headers.set(key, given.has(key) ? [...(headers.get(key) ?? []), value] : [value])
+    given.add(key)
+  }
+  const hostHeader = headers.get('host')?.at(-1)
+  headers.delete('host')
+  // `Accept:` with no value is how a template asks for none.
+  if (headers.get('accept')?.every(value => value === '')) headers.delete('accept')
+  return { headers: Object.fromEntries(headers), hostHeader }
+}
+
+function follow(from: Target, location: string): Target | 'elsewhere' | 'malformed' {
+  const base = `${from.scheme}://${authority(from)}`
+  const url = URL.parse(location, base + from.path)
+  if (url === null) return 'malformed'
+  if (url.protocol !== 'http:' && url.protocol !== 'https:') return 'malformed'
+  const here = new URL(base)
+  if (url.hostname !== here.hostname) return 'elsewhere'
+  const scheme = url.protocol === 'https:' ? 'https' : 'http'
+  return {
+    scheme,
+    host: from.host,
+    port: Number(url.port) || (scheme === 'https' ? 443 : 80),
+    path: url.pathname + url.search,
+    // An absolute location names its host by itself.
+    hostHeader: URL.canParse(location) ? undefined : from.hostHeader,
+  }
+}
+
+const authority = ({ host, port }: Pick<Target, 'host' | 'port'>): string =>
+  `${host.includes(':') ? `[${host}]` : host}:${port}`
+
+interface Answer {
+  readonly status: number
+  readonly location: string | undefined
+}
+
+/** @returns what went wrong, for people, instead of an answer. */
+function get(target: Target, headers: OutgoingHttpHeaders, signal: AbortSignal): Promise<Answer | string> {
+  return new Promise(resolve => {
+    try {
+      const send = target.scheme === 'https' ? requestHttps : requestHttp
+      const request = send({
+        host: target.host,
+        port: target.port,
+        path: target.path,
+        headers: { ...headers, host: target.hostHeader ?? authority(target) },
+        agent: false,
+        signal,
+        // Node would take the name for TLS from the header.
+        ...(target.scheme === 'https'
+          ? { rejectUnauthorized: false, servername: isIP(target.host) ? '' : target.host }
+          : {}),
+      })
+      request.on('response', response =>
+        read(response).then(
+          () => {
+            request.destroy()
+            resolve({ status: response.statusCode ?? 0, location: response.headers.location })
+          },
+          (error: unknown) => resolve(messageOf(error)),
+        ),
+      )
+      request.on('error', error => resolve(error.message))
+      request.end()
+    } catch (error) {
+      // A header or a path that cannot be sent.
+      resolve(messageOf(error))
+    }
+  })
+}
+
+async function read(response: IncomingMessage): Promise<void> {
+  let bytes = 0
+  for await (const chunk of response) {
+    bytes += (chunk as Buffer).length
+    if (bytes >= maxBodyBytes) return
+  }
+}
+
+const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))

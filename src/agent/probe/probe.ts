@@ -1,0 +1,76 @@
+/** One run of one probe. */
+import { type Clock, systemClock } from '../../kube/clock.ts'
+import { probeGrpc } from './grpc.ts'
+import type { Handler } from './handler.ts'
+import { probeHttp } from './http.ts'
+import { failure, type ProbeResult } from './result.ts'
+import { probeTcp } from './tcp.ts'
+
+export interface ProbeTarget {
+  /** Address of the pod. */
+  readonly address: string
+}
+
+export interface ProbeOptions {
+  readonly timeoutMs: number
+  readonly signal: AbortSignal
+  readonly clock?: Clock | undefined
+}
+
+export type Probe = (handler: Handler, target: ProbeTarget, options: ProbeOptions) => Promise<ProbeResult>
+
+/** A timer that is later than this tells of this process, not of the app. */
+const lateMs = 5
+
+/**
+ * Runs a probe as the kubelet would. Failures of the app are results.
+ * @throws the signal's reason
+ */
+export const probe: Probe = async (handler, target, options) => {
+  const { timeoutMs, signal, clock = systemClock } = options
+  signal.throwIfAborted()
+  // The agent has all rights on the node: no command of a template is ever run with them.
+  if (handler.type === 'exec') return { outcome: 'unsupported', message: 'commands are not run by the agent' }
+
+  const over = new AbortController()
+  const onAbort = () => over.abort()
+  signal.addEventListener('abort', onAbort, { once: true })
+  try {
+    const result = await Promise.race([
+      run(handler, target.address, over.signal),
+      expiry(timeoutMs, clock, over.signal),
+    ])
+    signal.throwIfAborted()
+    return result
+  } finally {
+    signal.removeEventListener('abort', onAbort)
+    over.abort()
+  }
+}
+
+function run(handler: Exclude<Handler, { type: 'exec' }>, address: string, signal: AbortSignal) {
+  switch (handler.type) {
+    case 'http':
+      return probeHttp(handler, address, signal)
+    case 'tcp':
+      return probeTcp(handler, address, signal)
+    case 'grpc':
+      return probeGrpc(handler, address, signal)
+  }
+}
+
+/**
+ * A timer that fires late means that this process did not listen meanwhile: the answer may lie in a socket, unread. The
+ * app gets the time back, once, or every pause of the agent would count as a death of all apps of its node.
+ */
+async function expiry(timeoutMs: number, clock: Clock, signal: AbortSignal): Promise<ProbeResult> {
+  const due = clock.monotonic() + timeoutMs
+  try {
+    await clock.sleep(timeoutMs, signal)
+    const late = clock.monotonic() - due
+    if (late > lateMs) await clock.sleep(Math.min(late, timeoutMs), signal)
+  } catch {
+    // Answered meanwhile, or nobody asks any more.
+  }
+  return failure(`no answer within ${timeoutMs} ms`)
+}

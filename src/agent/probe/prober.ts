@@ -1,0 +1,150 @@
+/** Readiness and liveness of one container, probed for as long as somebody wants to know. */
+import type { Clock } from '../../kube/clock.ts'
+import type { ParsedProbe } from './handler.ts'
+import { type Probe, type ProbeTarget, probe as runProbe } from './probe.ts'
+
+export type ProbeKind = 'readiness' | 'liveness'
+
+export type ProberEvent =
+  /** Readiness changed. It begins as not ready, which is no event. */
+  | { readonly type: 'ready' }
+  | { readonly type: 'notReady'; readonly message: string }
+  /** As many failures of liveness in a row as count as a death. Said once; liveness is not probed any more. */
+  | { readonly type: 'lost'; readonly message: string }
+  /** Nothing will be known of this: the agent does not run probes of that kind. */
+  | { readonly type: 'unsupported'; readonly kind: ProbeKind; readonly message: string }
+
+export interface ProberOptions {
+  readonly readiness?: ParsedProbe | undefined
+  readonly liveness?: ParsedProbe | undefined
+  readonly target: ProbeTarget
+  readonly clock: Clock
+  readonly onEvent: (event: ProberEvent) => void
+  readonly probe?: Probe | undefined
+}
+
+export interface Prober {
+  /**
+   * Probes until the signal fires, or until there is nothing more to find out. The initial delays begin here.
+   * @throws whatever `onEvent` throws
+   */
+  run(signal: AbortSignal): Promise<void>
+  /**
+   * Until the returned function is called nothing is probed, and what a probe finds that runs now does not count: the
+   * app is stopped on purpose, for a checkpoint. Several may hold it at once.
+   */
+  suspend(): () => void
+}
+
+export function createProber(options: ProberOptions): Prober {
+  const { readiness, liveness, target, clock, onEvent, probe = runProbe } = options
+  const holders = new Set<symbol>()
+  let suspensions = 0
+  let resumed = Promise.withResolvers<void>()
+
+  /** Runs a probe at its times and tells each result that counts, until told that it is enough. */
+  const every = async (
+    kind: ProbeKind,
+    { handler, timing }: ParsedProbe,
+    count: (problem: string | undefined) => 'more' | 'enough',
+    signal: AbortSignal,
+  ): Promise<void> => {
+    await clock.sleep(timing.initialDelayMs, signal)
+    let due = clock.monotonic()
+    for (;;) {
+      while (holders.size > 0) {
+        await untilAborted(resumed.promise, signal)
+        due = clock.monotonic()
+      }
+      const before = suspensions
+      const result = await probe(handler, target, { timeoutMs: timing.timeoutMs, signal, clock })
+      if (result.outcome === 'unsupported') {
+        onEvent({ type: 'unsupported', kind, message: result.message })
+        return
+      }
+      // The app did not run all the time: an answer is worth nothing against it, and is not awaited for it either.
+      if (before !== suspensions) continue
+      if (count(result.outcome === 'success' ? undefined : result.message) === 'enough') return
+      // As a ticker does: a probe that took longer than the period has used up the times that it ran over.
+      const now = clock.monotonic()
+      due += timing.periodMs * (Math.floor((now - due) / timing.periodMs) + 1)
+      await clock.sleep(due - now, signal)
+    }
+  }
+
+  const watchReadiness = (parsed: ParsedProbe, signal: AbortSignal) => {
+    let ready = false
+    const settled = inARow(parsed.timing)
+    const count = (problem: string | undefined) => {
+      if (settled(problem === undefined) && ready !== (problem === undefined)) {
+        ready = problem === undefined
+        onEvent(problem === undefined ? { type: 'ready' } : { type: 'notReady', message: problem })
+      }
+      return 'more' as const
+    }
+    return every('readiness', parsed, count, signal)
+  }
+
+  const watchLiveness = (parsed: ParsedProbe, signal: AbortSignal) => {
+    const settled = inARow(parsed.timing)
+    const count = (problem: string | undefined) => {
+      if (!settled(problem === undefined) || problem === undefined) return 'more' as const
+      onEvent({ type: 'lost', message: problem })
+      return 'enough' as const
+    }
+    return every('liveness', parsed, count, signal)
+  }
+
+  return {
+    async run(signal) {
+      // One of them failing (onEvent threw) ends the other, too.
+      const over = new AbortController()
+      const onAbort = () => over.abort(signal.reason)
+      signal.addEventListener('abort', onAbort, { once: true })
+      if (signal.aborted) onAbort()
+      try {
+        await Promise.all([
+          readiness && watchReadiness(readiness, over.signal),
+          liveness && watchLiveness(liveness, over.signal),
+        ])
+      } catch (error) {
+        if (!signal.aborted) throw error
+      } finally {
+        signal.removeEventListener('abort', onAbort)
+        over.abort()
+      }
+    },
+    suspend() {
+      const holder = Symbol('suspension')
+      if (holders.size === 0) resumed = Promise.withResolvers<void>()
+      holders.add(holder)
+      suspensions += 1
+      return () => {
+        if (holders.delete(holder) && holders.size === 0) resumed.resolve()
+      }
+    },
+  }
+}
+
+/** Whether this answer, with those before it, makes as many equal ones in a row as count. */
+function inARow(timing: ParsedProbe['timing']): (good: boolean) => boolean {
+  let last: boolean | undefined
+  let run = 0
+  return good => {
+    run = good === last ? run + 1 : 1
+    last = good
+    return run >= (good ? timing.successThreshold : timing.failureThreshold)
+  }
+}
+
+function untilAborted(promise: Promise<void>, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const onAbort = () => reject(signal.reason)
+    if (signal.aborted) return onAbort()
+    signal.addEventListener('abort', onAbort, { once: true })
+    void promise.then(() => {
+      signal.removeEventListener('abort', onAbort)
+      resolve()
+    })
+  })
+}
