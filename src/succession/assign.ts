@@ -1,0 +1,116 @@
+/** Who is to take each slot first, and which nodes keep its generations: the rule of N primaries and M understudies. */
+
+/** A hot backup that can hold memory. */
+export interface Understudy {
+  readonly name: string
+  readonly uid: string
+  readonly node: string
+}
+
+export interface SlotToCover {
+  readonly slot: number
+  /** Node of the primary: memory must not lie where it would be lost with it. */
+  readonly node: string | undefined
+  /** The heir that it has now. */
+  readonly heirUid: string | undefined
+  /** The understudy in which it lies frozen, as last reported. */
+  readonly frozenIn: string | undefined
+  readonly holders: readonly string[]
+}
+
+export interface Cover {
+  readonly heir: Understudy | undefined
+  readonly holders: readonly string[]
+}
+
+export interface AssignOptions {
+  /** How many nodes keep the generations of a slot. */
+  readonly copies: number
+  /** Nodes that could keep generations although no hot backup is there, best first. */
+  readonly spareNodes: readonly string[]
+}
+
+/**
+ * Every slot gets an heir where one exists off its own node: the understudy with the fewest slots, then by name. What
+ * is valid stays, unless an understudy has more than its share while another one could take from it. Pure; applied to
+ * its own result it changes nothing.
+ */
+export function assign(
+  slots: readonly SlotToCover[],
+  understudies: readonly Understudy[],
+  options: AssignOptions,
+): ReadonlyMap<number, Cover> {
+  const pods = [...understudies].sort((a, b) => (a.name < b.name ? -1 : 1))
+  const ordered = [...slots].sort((a, b) => a.slot - b.slot)
+  const heirs = heirsOf(ordered, pods)
+  return new Map(
+    ordered.map(slot => {
+      const heir = heirs.get(slot.slot)
+      return [slot.slot, { heir, holders: holdersOf(slot, heir, pods, options) }]
+    }),
+  )
+}
+
+const mayTake = (pod: Understudy, slot: SlotToCover): boolean => pod.node !== slot.node
+
+function heirsOf(slots: readonly SlotToCover[], pods: readonly Understudy[]): Map<number, Understudy> {
+  const heirs = new Map<number, Understudy>()
+  const load = new Map(pods.map(pod => [pod.uid, 0]))
+  const give = (slot: SlotToCover, pod: Understudy, change: 1 | -1) => {
+    load.set(pod.uid, (load.get(pod.uid) ?? 0) + change)
+    if (change > 0) heirs.set(slot.slot, pod)
+  }
+  const leastLoaded = (slot: SlotToCover) =>
+    pods
+      .filter(pod => mayTake(pod, slot))
+      .reduce<Understudy | undefined>(
+        (best, pod) =>
+          best === undefined || (load.get(pod.uid) ?? 0) < (load.get(best.uid) ?? 0) ? pod : best,
+        undefined,
+      )
+  for (const slot of slots) {
+    const present = pods.find(pod => pod.uid === slot.heirUid)
+    if (present !== undefined && mayTake(present, slot)) give(slot, present, 1)
+  }
+  for (const slot of slots) {
+    if (heirs.has(slot.slot)) continue
+    const pod = leastLoaded(slot)
+    if (pod !== undefined) give(slot, pod, 1)
+  }
+  // Only a move that makes the difference smaller, and never of the clone that is there: it would have to be rebuilt.
+  const movable = [...slots].sort((a, b) => b.slot - a.slot)
+  for (let moved = true; moved; ) {
+    moved = false
+    for (const slot of movable) {
+      const from = heirs.get(slot.slot)
+      const to = leastLoaded(slot)
+      if (from === undefined || to === undefined || slot.frozenIn === from.uid) continue
+      if ((load.get(from.uid) ?? 0) - (load.get(to.uid) ?? 0) < 2) continue
+      give(slot, from, -1)
+      give(slot, to, 1)
+      moved = true
+    }
+  }
+  return heirs
+}
+
+/** The heir's node, then other nodes of hot backups, then spare ones; those that keep it already come first. */
+function holdersOf(
+  slot: SlotToCover,
+  heir: Understudy | undefined,
+  pods: readonly Understudy[],
+  { copies, spareNodes }: AssignOptions,
+): readonly string[] {
+  const keepsIt = (node: string) => (slot.holders.includes(node) ? 0 : 1)
+  // Slots that have no copy yet begin with different nodes, so that not all second copies lie on the first.
+  const rotated = (nodes: readonly string[]) =>
+    nodes.length === 0 ? [] : nodes.map((_, i) => nodes[(i + slot.slot) % nodes.length] ?? '')
+  const stickyFirst = (nodes: readonly string[]) => rotated(nodes).sort((a, b) => keepsIt(a) - keepsIt(b))
+  const hotNodes = [...new Set(pods.map(pod => pod.node))]
+  const wanted = [
+    ...(heir === undefined ? [] : [heir.node]),
+    ...stickyFirst(hotNodes),
+    ...stickyFirst(spareNodes.filter(node => !hotNodes.includes(node))),
+  ]
+  return [...new Set(wanted)].filter(node => node !== slot.node).slice(0, copies)
+}

@@ -1,0 +1,148 @@
+import * as fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { assign, type SlotToCover, type Understudy } from './assign.ts'
+import { match, type Option } from './match.ts'
+
+const pod = (name: string, node: string): Understudy => ({ name, uid: `uid-${name}`, node })
+const slot = (number: number, over: Partial<SlotToCover> = {}): SlotToCover => ({
+  slot: number,
+  node: 'p',
+  heirUid: undefined,
+  frozenIn: undefined,
+  holders: [],
+  ...over,
+})
+const none = { copies: 2, spareNodes: [] }
+
+const worlds = fc.record({
+  slots: fc.uniqueArray(
+    fc.record({ slot: fc.nat(7), node: fc.constantFrom('a', 'b', 'c', undefined), heir: fc.nat(8) }),
+    { selector: ({ slot: number }) => number, maxLength: 6 },
+  ),
+  pods: fc.uniqueArray(fc.record({ name: fc.nat(6), node: fc.constantFrom('a', 'b', 'c', 'd') }), {
+    selector: ({ name }) => name,
+    maxLength: 5,
+  }),
+  copies: fc.integer({ min: 1, max: 3 }),
+  spares: fc.subarray(['a', 'b', 'e', 'f']),
+})
+
+describe('heirs and holders', () => {
+  it('one understudy is the heir of all that are not on its node', () => {
+    const covers = assign([slot(0), slot(1), slot(2, { node: 'h' })], [pod('x', 'h')], none)
+    expect([...covers.values()].map(({ heir }) => heir?.name)).toEqual(['x', 'x', undefined])
+  })
+
+  it('a new understudy takes over from one that has too many, but not the slot that lies frozen there', () => {
+    const crowded = [0, 1, 2].map(number => slot(number, { heirUid: 'uid-x' }))
+    const frozen = crowded.map(each => (each.slot === 2 ? { ...each, frozenIn: 'uid-x' } : each))
+    const covers = assign(frozen, [pod('x', 'h'), pod('y', 'i')], none)
+    expect([...covers.values()].map(({ heir }) => heir?.name)).toEqual(['x', 'y', 'x'])
+  })
+
+  it('any: every slot that can have an heir has one, never on its node; nothing moves a second time', () => {
+    fc.assert(
+      fc.property(worlds, ({ slots, pods, copies, spares }) => {
+        const understudies = pods.map(({ name, node }) => pod(`${name}`, node))
+        const options = { copies, spareNodes: spares }
+        const before = slots.map(each => slot(each.slot, { node: each.node, heirUid: `uid-${each.heir}` }))
+        const covers = assign(before, understudies, options)
+        for (const each of before) {
+          const { heir, holders } = covers.get(each.slot) ?? { heir: undefined, holders: [] }
+          const possible = understudies.filter(({ node }) => node !== each.node)
+          expect(heir === undefined).toBe(possible.length === 0)
+          expect(holders).not.toContain(each.node)
+          expect(heir === undefined || holders[0] === heir.node).toBe(true)
+          expect(new Set(holders).size).toBe(holders.length)
+          const nodes = new Set([...understudies.map(({ node }) => node), ...spares])
+          nodes.delete(each.node ?? '')
+          expect(holders.length).toBe(Math.min(copies, nodes.size))
+        }
+        // Nobody has two more than another one who could take the difference.
+        const load = (uid: string) => [...covers.values()].filter(({ heir }) => heir?.uid === uid).length
+        for (const each of before) {
+          const heir = covers.get(each.slot)?.heir
+          for (const other of understudies)
+            if (heir !== undefined && other.node !== each.node)
+              expect(load(heir.uid) - load(other.uid)).toBeLessThan(2)
+        }
+        const after = before.map(each => ({
+          ...each,
+          heirUid: covers.get(each.slot)?.heir?.uid,
+          holders: covers.get(each.slot)?.holders ?? [],
+        }))
+        expect(assign([...after].reverse(), [...understudies].reverse(), options)).toEqual(covers)
+      }),
+      { numRuns: 500 },
+    )
+  })
+
+  it('any: what is valid stays when the numbers are even', () => {
+    const even = [slot(0, { heirUid: 'uid-y' }), slot(1, { heirUid: 'uid-x' })]
+    const covers = assign(even, [pod('x', 'h'), pod('y', 'i')], none)
+    expect([...covers.values()].map(({ heir }) => heir?.name)).toEqual(['y', 'x'])
+  })
+})
+
+describe('who takes which slot', () => {
+  const wishes = fc.uniqueArray(
+    fc.record({
+      slot: fc.nat(5),
+      options: fc.uniqueArray(fc.record({ uid: fc.constantFrom('a', 'b', 'c', 'd'), rank: fc.nat(1) }), {
+        selector: ({ uid }) => uid,
+      }),
+    }),
+    { selector: ({ slot: number }) => number, maxLength: 5 },
+  )
+  const toMap = (list: { slot: number; options: Option[] }[]) =>
+    new Map(list.map(each => [each.slot, each.options]))
+  /** The most slots that can be served at once, by trying everything. */
+  const most = ([head, ...rest]: readonly (readonly Option[])[], used: ReadonlySet<string>): number =>
+    head === undefined
+      ? 0
+      : Math.max(
+          most(rest, used),
+          ...head
+            .filter(({ uid }) => !used.has(uid))
+            .map(({ uid }) => 1 + most(rest, new Set([...used, uid]))),
+        )
+
+  it('any: as many slots as possible, each pod once, and only by its own options', () => {
+    fc.assert(
+      fc.property(wishes, list => {
+        const taken = match(toMap(list))
+        expect(new Set(taken.values()).size).toBe(taken.size)
+        for (const [number, uid] of taken)
+          expect(list.find(each => each.slot === number)?.options.map(option => option.uid)).toContain(uid)
+        expect(taken.size).toBe(
+          most(
+            list.map(each => each.options),
+            new Set(),
+          ),
+        )
+      }),
+      { numRuns: 500 },
+    )
+  })
+
+  it('a slot is not served from a pod in which another failed slot lies frozen, if there is another', () => {
+    const taken = match(
+      new Map([
+        [
+          0,
+          [
+            { uid: 'a', rank: 1 },
+            { uid: 'b', rank: 1 },
+          ],
+        ],
+        [1, [{ uid: 'a', rank: 0 }]],
+      ]),
+    )
+    expect(taken).toEqual(
+      new Map([
+        [1, 'a'],
+        [0, 'b'],
+      ]),
+    )
+  })
+})
