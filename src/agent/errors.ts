@@ -86,6 +86,26 @@ export const agentErrors = Object.freeze({
     'the restored processes did not go on stage',
     'nothing: an older generation or another understudy is taken',
   ),
+  PeerUnreachable: entry(
+    'the agent of another node cannot be reached',
+    'nothing: it is tried again; let the nodes reach each other on the port of their reports',
+  ),
+  PeerKeyDiffers: entry(
+    'another key answers than the one in the report of that node',
+    'nothing, if that agent has just been installed anew; else find out who answers at its address',
+  ),
+  PeerRefused: entry(
+    'the agent of another node gives nothing of this slot to this node',
+    'nothing: it is tried again; it has not yet seen this node among the holders, or its report',
+  ),
+  PeerSilent: entry(
+    'the agent of another node has stopped in the middle of an answer',
+    'nothing: it is tried again; look for a node that hangs or a network that drops large packets',
+  ),
+  PeerMalformed: entry(
+    'the agent of another node answered what is no answer',
+    'run agents of one version; if they are, treat that node as hostile',
+  ),
   Unsupported: entry(
     'the pod has something that cannot be saved',
     'take it out of the template, or set hotBackup.mode to Warm',
