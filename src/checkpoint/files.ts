@@ -1,0 +1,92 @@
+/** Files of generations: their content is memory of applications, so nobody but root may read them. */
+import { createHash } from 'node:crypto'
+import { chmod, type FileHandle, open, readdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { CheckpointError } from './errors.ts'
+
+/**
+ * Read and hashed at a time, bytes: well under a millisecond of this thread, and large enough that the way to the
+ * thread pool and back does not count.
+ */
+export const chunkBytes = 512 * 1024
+
+export async function syncDirectory(path: string): Promise<void> {
+  const directory = await open(path, 'r')
+  try {
+    await directory.sync()
+  } finally {
+    await directory.close()
+  }
+}
+
+export async function writeDurably(path: string, content: string): Promise<void> {
+  const file = await open(path, 'wx', 0o600)
+  try {
+    await file.writeFile(content)
+    await file.sync()
+  } finally {
+    await file.close()
+  }
+}
+
+/** @throws the signal's reason. */
+export async function hashAndSync(
+  path: string,
+  signal?: AbortSignal,
+): Promise<{ size: number; sha256: string }> {
+  const file = await open(path, 'r')
+  try {
+    const hash = createHash('sha256')
+    let size = 0
+    for await (const chunk of chunksOf(file)) {
+      signal?.throwIfAborted()
+      hash.update(chunk)
+      size += chunk.length
+    }
+    await file.sync()
+    return { size, sha256: hash.digest('hex') }
+  } finally {
+    await file.close()
+  }
+}
+
+/** The content of a file from its start. A chunk is only good until the next one is asked for. */
+async function* chunksOf(file: FileHandle): AsyncIterable<Buffer> {
+  const buffer = Buffer.allocUnsafe(chunkBytes)
+  for (let at = 0; ; ) {
+    const { bytesRead } = await file.read(buffer, 0, buffer.length, at)
+    if (bytesRead === 0) return
+    yield buffer.subarray(0, bytesRead)
+    at += bytesRead
+  }
+}
+
+export interface Tree {
+  /** Paths below the root, sorted. */
+  readonly files: readonly string[]
+  /** Paths below the root, parents first; '' is the root. */
+  readonly directories: readonly string[]
+}
+
+/**
+ * Everything below a directory, made private: 0600 and 0700.
+ * @throws CheckpointError BadDraft when something is neither a plain file nor a directory.
+ */
+export async function privateTree(root: string): Promise<Tree> {
+  const files: string[] = []
+  const directories: string[] = []
+  const walk = async (below: string): Promise<void> => {
+    directories.push(below)
+    await chmod(join(root, below), 0o700)
+    for (const entry of await readdir(join(root, below), { withFileTypes: true })) {
+      const path = below === '' ? entry.name : `${below}/${entry.name}`
+      if (entry.isDirectory()) await walk(path)
+      else if (entry.isFile()) {
+        await chmod(join(root, path), 0o600)
+        files.push(path)
+      } else throw new CheckpointError('BadDraft', `${path} is neither a plain file nor a directory`)
+    }
+  }
+  await walk('')
+  return { files: files.sort(), directories }
+}

@@ -1,0 +1,63 @@
+/** Changes to a dump without which it cannot be restored below a placeholder, or comes back wrong. */
+import { readdir } from 'node:fs/promises'
+import { CheckpointError } from '../errors.ts'
+import { editImage, readImage } from './image-file.ts'
+import { has, type ValueOf } from './message.ts'
+import { coreEntry, fileEntry, inventoryEntry, taskKobjIds } from './messages.ts'
+import { tasksOf } from './tasks.ts'
+
+/**
+ * Makes a restore create a pid namespace of its own: pid 1 of the placeholder's is taken. CRIU makes one when the
+ * namespace that the inventory names for CRIU itself is another than the tasks', so the inventory gets a number that
+ * no task has. Doing it again changes nothing, and the file keeps its size where that is possible.
+ * @returns false when nothing had to be changed.
+ * @throws CheckpointError BadImage
+ */
+export async function newPidNamespace(dir: string): Promise<boolean> {
+  const tasks = await taskIds(dir)
+  const edited = await editImage(dir, 'inventory.img', 'inventory', inventoryEntry, ({ rootIds }) => {
+    if (rootIds === undefined || !has(taskKobjIds, rootIds, 'pidNsId'))
+      throw new CheckpointError('BadImage', 'inventory.img does not say which pid namespace CRIU was in')
+    if (tasks.every(ids => ids.pidNsId !== rootIds.pidNsId)) return false
+    const used = new Set([rootIds, ...tasks].flatMap(ids => Object.values(ids)))
+    // Downwards from the largest number that takes one byte: CRIU numbers upwards from 1.
+    let unused = 127
+    while (used.has(unused)) unused = unused === 1 ? 1_000_000 : unused > 127 ? unused + 1 : unused - 1
+    rootIds.pidNsId = unused
+    return true
+  })
+  return edited > 0
+}
+
+async function taskIds(dir: string): Promise<ValueOf<typeof taskKobjIds>[]> {
+  const names = new Set(await readdir(dir))
+  const found: ValueOf<typeof taskKobjIds>[] = []
+  for (const { pid } of await tasksOf(dir)) {
+    // Tasks that had ended have neither.
+    if (names.has(`ids-${pid}.img`))
+      found.push(...(await readImage(dir, `ids-${pid}.img`, 'ids', taskKobjIds)))
+    for (const { ids } of await readImage(dir, `core-${pid}.img`, 'core', coreEntry))
+      if (ids !== undefined) found.push(ids)
+  }
+  if (!found.some(ids => has(taskKobjIds, ids, 'pidNsId')))
+    throw new CheckpointError('BadImage', 'no task says which pid namespace it was in')
+  return found
+}
+
+/**
+ * Starts periodic timers again that CRIU would restore stopped: while an expiry of a timerfd waits to be read the
+ * kernel shows no time until the next one, CRIU saves that as 0, and 0 means "stopped" when it is set. They are due
+ * one nanosecond after the restore instead. A timer that really is stopped has nothing to be read.
+ * @returns how many timers were changed; 0 when it is done again.
+ * @throws CheckpointError BadImage
+ */
+export function rearmTimers(dir: string): Promise<number> {
+  return editImage(dir, 'files.img', 'files', fileEntry, ({ tfd }) => {
+    if (tfd === undefined || tfd.ticks === 0n) return false
+    const stopped = tfd.vsec === 0n && tfd.vnsec === 0n
+    const periodic = tfd.isec > 0n || tfd.insec > 0n
+    if (!stopped || !periodic) return false
+    tfd.vnsec = 1n
+    return true
+  })
+}

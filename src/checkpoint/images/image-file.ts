@@ -1,0 +1,143 @@
+/**
+ * CRIU's image files: one or two 4-byte magic numbers, then entries, each a 4-byte length and a protobuf message.
+ * Little-endian throughout.
+ */
+import { open, readFile, rename, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { CheckpointError } from '../errors.ts'
+import { type Decoded, decode, encode, type Fields, type MessageType } from './message.ts'
+
+/** Ordinary images begin with `common`, what CRIU measures with `service`; a second number says of which kind they are. */
+const common = 0x54564319
+const service = 0x55105940
+
+const magics = {
+  // The inventory says which version the others are, so it has no common magic before its own.
+  inventory: [0x58313116],
+  pstree: [common, 0x50273030],
+  core: [common, 0x55053847],
+  ids: [common, 0x54432030],
+  mm: [common, 0x57492820],
+  files: [common, 0x56303138],
+  pagemap: [common, 0x56084025],
+  stats: [service, 0x57093306],
+} as const
+
+export type ImageKind = keyof typeof magics
+
+/** The entries of an image, still encoded. @throws CheckpointError BadImage */
+export function splitEntries(kind: ImageKind, name: string, bytes: Buffer): Buffer[] {
+  const magic = magics[kind]
+  if (bytes.length < magic.length * 4 || magic.some((word, index) => bytes.readUInt32LE(index * 4) !== word))
+    throw new CheckpointError('BadImage', `${name} does not begin as an image of kind ${kind} does`)
+  const entries: Buffer[] = []
+  let at = magic.length * 4
+  while (at < bytes.length) {
+    const length = bytes.length - at >= 4 ? bytes.readUInt32LE(at) : Number.POSITIVE_INFINITY
+    if (length > bytes.length - at - 4)
+      throw new CheckpointError('BadImage', `${name} is cut off in its entry ${entries.length}`)
+    entries.push(bytes.subarray(at + 4, at + 4 + length))
+    at += 4 + length
+  }
+  return entries
+}
+
+export function joinEntries(kind: ImageKind, entries: readonly Uint8Array[]): Buffer {
+  const words = (values: readonly number[]) => {
+    const bytes = Buffer.alloc(values.length * 4)
+    values.forEach((value, index) => {
+      bytes.writeUInt32LE(value, index * 4)
+    })
+    return bytes
+  }
+  return Buffer.concat([words(magics[kind]), ...entries.flatMap(entry => [words([entry.length]), entry])])
+}
+
+/** @throws CheckpointError BadImage */
+export function decodeEntry<F extends Fields>(
+  name: string,
+  type: MessageType<F>,
+  bytes: Uint8Array,
+): Decoded<F> {
+  try {
+    return decode(type, bytes)
+  } catch (error) {
+    throw new CheckpointError('BadImage', `${name} has an entry that is no ${type.name}`, error)
+  }
+}
+
+/** @throws CheckpointError BadImage, also when the file is not there */
+export async function readImageBytes(dir: string, name: string): Promise<Buffer> {
+  try {
+    return await readFile(join(dir, name))
+  } catch (error) {
+    throw new CheckpointError('BadImage', `${name} cannot be read`, error)
+  }
+}
+
+/** All entries of an image whose entries are all of one type. @throws CheckpointError BadImage */
+export async function readImage<F extends Fields>(
+  dir: string,
+  name: string,
+  kind: ImageKind,
+  type: MessageType<F>,
+): Promise<Decoded<F>[]> {
+  const bytes = await readImageBytes(dir, name)
+  return splitEntries(kind, name, bytes).map(entry => decodeEntry(name, type, entry))
+}
+
+/** The entry of an image that has exactly one. @throws CheckpointError BadImage */
+export async function readSingle<F extends Fields>(
+  dir: string,
+  name: string,
+  kind: ImageKind,
+  type: MessageType<F>,
+): Promise<Decoded<F>> {
+  const [entry, ...more] = await readImage(dir, name, kind, type)
+  if (entry === undefined || more.length > 0)
+    throw new CheckpointError('BadImage', `${name} has ${entry === undefined ? 'no' : 'more than one'} entry`)
+  return entry
+}
+
+/**
+ * Rewrites the entries for which `edit` returns true; the others keep their very bytes, and a file in which nothing was
+ * to be changed is not written at all.
+ * @returns how many entries were changed.
+ * @throws CheckpointError BadImage
+ */
+export async function editImage<F extends Fields>(
+  dir: string,
+  name: string,
+  kind: ImageKind,
+  type: MessageType<F>,
+  edit: (entry: Decoded<F>) => boolean,
+): Promise<number> {
+  const entries = splitEntries(kind, name, await readImageBytes(dir, name))
+  let edited = 0
+  const result = entries.map(bytes => {
+    const entry = decodeEntry(name, type, bytes)
+    if (!edit(entry)) return bytes
+    edited += 1
+    return encode(type, entry)
+  })
+  if (edited > 0) await replaceFile(join(dir, name), joinEntries(kind, result))
+  return edited
+}
+
+/** A crash leaves the old file or the new one, never half of it. */
+async function replaceFile(path: string, content: Uint8Array): Promise<void> {
+  const draft = `${path}.new`
+  try {
+    const file = await open(draft, 'w', 0o600)
+    try {
+      await file.writeFile(content)
+      await file.sync()
+    } finally {
+      await file.close()
+    }
+    await rename(draft, path)
+  } catch (error) {
+    await rm(draft, { force: true })
+    throw error
+  }
+}

@@ -1,0 +1,133 @@
+/**
+ * The messages of CRIU 4.2 that are read or edited here, with CRIU's own names and numbers. Those that are edited name
+ * every field up to the last one that is used: the codec writes what it does not know behind what it knows.
+ */
+import { many, message, one } from './message.ts'
+
+/** Numbers that stand for shared kernel objects: two tasks with the same number share the object. */
+export const taskKobjIds = message('task_kobj_ids_entry', {
+  vmId: one(1, 'uint32'),
+  filesId: one(2, 'uint32'),
+  fsId: one(3, 'uint32'),
+  sighandId: one(4, 'uint32'),
+  pidNsId: one(5, 'uint32'),
+  netNsId: one(6, 'uint32'),
+  ipcNsId: one(7, 'uint32'),
+  utsNsId: one(8, 'uint32'),
+  mntNsId: one(9, 'uint32'),
+  userNsId: one(10, 'uint32'),
+  cgroupNsId: one(11, 'uint32'),
+  timeNsId: one(12, 'uint32'),
+})
+
+export const inventoryEntry = message('inventory_entry', {
+  imgVersion: one(1, 'uint32'),
+  fdinfoPerId: one(2, 'bool'),
+  /** The namespaces that CRIU itself was in at the dump. */
+  rootIds: one(3, taskKobjIds),
+  nsPerId: one(4, 'bool'),
+})
+
+export const pstreeEntry = message('pstree_entry', {
+  pid: one(1, 'uint32'),
+  ppid: one(2, 'uint32'),
+  pgid: one(3, 'uint32'),
+  sid: one(4, 'uint32'),
+  threads: many(5, 'uint32'),
+})
+
+/** Capability sets come as 32-bit words, the low one first. */
+export const credsEntry = message('creds_entry', {
+  uid: one(1, 'uint32'),
+  gid: one(2, 'uint32'),
+  euid: one(3, 'uint32'),
+  egid: one(4, 'uint32'),
+  suid: one(5, 'uint32'),
+  sgid: one(6, 'uint32'),
+  fsuid: one(7, 'uint32'),
+  fsgid: one(8, 'uint32'),
+  capInh: many(9, 'uint32'),
+  capPrm: many(10, 'uint32'),
+  capEff: many(11, 'uint32'),
+  capBnd: many(12, 'uint32'),
+  secbits: one(13, 'uint32'),
+  groups: many(14, 'uint32'),
+  lsmProfile: one(15, 'string'),
+  lsmSockcreate: one(16, 'string'),
+  noNewPrivs: one(18, 'uint32'),
+  capAmb: many(19, 'uint32'),
+})
+
+export const threadCoreEntry = message('thread_core_entry', {
+  creds: one(10, credsEntry),
+  seccompMode: one(11, 'uint32'),
+})
+
+export const taskCoreEntry = message('task_core_entry', {
+  taskState: one(1, 'uint32'),
+  oldSeccompMode: one(11, 'uint32'),
+})
+
+export const coreEntry = message('core_entry', {
+  tc: one(3, taskCoreEntry),
+  ids: one(4, taskKobjIds),
+  threadCore: one(5, threadCoreEntry),
+})
+
+export const mmEntry = message('mm_entry', { dumpable: one(15, 'int32') })
+
+export const timerfdEntry = message('timerfd_entry', {
+  id: one(1, 'uint32'),
+  flags: one(2, 'uint32'),
+  fown: one(3, 'bytes'),
+  clockid: one(4, 'uint32'),
+  ticks: one(5, 'uint64'),
+  settimeFlags: one(6, 'uint32'),
+  vsec: one(7, 'uint64'),
+  vnsec: one(8, 'uint64'),
+  isec: one(9, 'uint64'),
+  insec: one(10, 'uint64'),
+})
+
+export const fileEntry = message('file_entry', {
+  type: one(1, 'uint32'),
+  id: one(2, 'uint32'),
+  tfd: one(12, timerfdEntry),
+})
+
+/** Which file the pages of a pagemap are in: `pages-<pagesId>.img`. */
+export const pagemapHead = message('pagemap_head', { pagesId: one(1, 'uint32') })
+
+export const pagemapEntry = message('pagemap_entry', {
+  vaddr: one(1, 'uint64'),
+  compatNrPages: one(2, 'uint32'),
+  inParent: one(3, 'bool'),
+  flags: one(4, 'uint32'),
+  nrPages: one(5, 'uint64'),
+})
+
+/** Times in microseconds. */
+export const dumpStatsEntry = message('dump_stats_entry', {
+  freezingTime: one(1, 'uint32'),
+  frozenTime: one(2, 'uint32'),
+  memdumpTime: one(3, 'uint32'),
+  memwriteTime: one(4, 'uint32'),
+  pagesScanned: one(5, 'uint64'),
+  pagesSkippedParent: one(6, 'uint64'),
+  pagesWritten: one(7, 'uint64'),
+  shpagesWritten: one(14, 'uint64'),
+})
+
+/** Times in microseconds. */
+export const restoreStatsEntry = message('restore_stats_entry', {
+  pagesCompared: one(1, 'uint64'),
+  pagesSkippedCow: one(2, 'uint64'),
+  forkingTime: one(3, 'uint32'),
+  restoreTime: one(4, 'uint32'),
+  pagesRestored: one(5, 'uint64'),
+})
+
+export const statsEntry = message('stats_entry', {
+  dump: one(1, dumpStatsEntry),
+  restore: one(2, restoreStatsEntry),
+})

@@ -1,0 +1,253 @@
+/** What is known of one generation: one JSON file beside its data. Manifests come from other nodes, too. */
+import type { SlotKey } from '../api/slot-lease.ts'
+import { CheckpointError } from './errors.ts'
+import { type Credentials, capabilitySets, type Ids, seccompModes } from './images/credentials.ts'
+
+export interface ContainerImage {
+  readonly name: string
+  /** Of the container's status: what it really runs, whatever the tag said. */
+  readonly imageId: string
+  /** Root of the dumped tree, in the pid namespace it was dumped in. */
+  readonly rootPid: number
+  /** What the root's first three files were at the dump: `pipe:[123]`, a path. */
+  readonly stdio: Readonly<Record<'0' | '1' | '2', string>>
+  /** One for each thread. */
+  readonly credentials: readonly Credentials[]
+  readonly memoryBytes: number
+  /** For which CRIU held this container's tasks. */
+  readonly frozenMicroseconds: number
+}
+
+export interface GenerationFile {
+  /** Below the directory of the generation, with `/` between its parts. */
+  readonly path: string
+  readonly size: number
+  /** Lower-case hex. */
+  readonly sha256: string
+}
+
+export interface Manifest {
+  readonly version: 1
+  readonly slot: SlotKey
+  readonly epoch: number
+  /** Counts from 1 in each slot's life. */
+  readonly generation: number
+  readonly source: { readonly pod: string; readonly podUid: string; readonly node: string }
+  /** RFC 3339, by the source's clock: when the pod was stopped. */
+  readonly takenAt: string
+  /** For which the whole pod stood still. */
+  readonly frozenSeconds: number
+  /** Between the first and the last process that was stopped. */
+  readonly skewSeconds: number
+  readonly criu: string
+  readonly kernel: string
+  readonly architecture: string
+  readonly restoreHash: string
+  readonly containers: readonly ContainerImage[]
+  /** emptyDirs whose content is in it. */
+  readonly volumes: readonly string[]
+  /** Every file but the manifest itself, sorted by path. */
+  readonly files: readonly GenerationFile[]
+  /** Sum of their sizes. */
+  readonly bytes: number
+}
+
+export const manifestName = 'manifest.json'
+
+/** What a store notes for itself beside a manifest: when the generation was complete on this node. */
+export const arrivalName = 'arrival.json'
+
+/** Orders generations of one life, the newest first. A later epoch counts more: an earlier one may have gone on alone. */
+export const newestFirst = (a: Manifest, b: Manifest) => b.epoch - a.epoch || b.generation - a.generation
+
+/** Paths of a generation: relative, plain, and not those that the store itself uses. */
+const plainPath = /^(?!\/)(?!.*\/\/)(?!.*\/$)[^\0\\]{1,1024}$/
+
+export function isGenerationPath(path: string): boolean {
+  if (!plainPath.test(path) || path === manifestName || path === arrivalName) return false
+  return path.split('/').every(part => part !== '.' && part !== '..' && part.length <= 255)
+}
+
+/**
+ * A name that is one part of a path, distinct for distinct slots: namespaces have no dots, and slot and life are last.
+ * @throws CheckpointError BadManifest when a part of the key is not what Kubernetes allows.
+ */
+export function slotName({ namespace, set, slot, life }: SlotKey): string {
+  const name = `${namespace}.${set}.${slot}.${life}`
+  if (parseSlotName(name) === undefined || name.length > 255)
+    throw new CheckpointError('BadManifest', `${JSON.stringify(name)} names no slot`)
+  return name
+}
+
+const slotNamePattern =
+  /^([a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)\.([a-z0-9](?:[a-z0-9.-]*[a-z0-9])?)\.(0|[1-9]\d{0,8})\.([0-9a-f]{8})$/
+
+export function parseSlotName(name: string): SlotKey | undefined {
+  const [, namespace, set, slot, life] = slotNamePattern.exec(name) ?? []
+  if (namespace === undefined || set === undefined || slot === undefined || life === undefined)
+    return undefined
+  return { namespace, set, slot: Number(slot), life }
+}
+
+export const formatManifest = (manifest: Manifest): string => `${JSON.stringify(manifest)}\n`
+
+/**
+ * Reads a manifest, dropping fields it does not know.
+ * @throws CheckpointError BadManifest, saying what is wrong with which field.
+ */
+export function parseManifest(text: string): Manifest {
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch (error) {
+    throw new CheckpointError('BadManifest', 'the manifest is no JSON', error)
+  }
+  const root = record('', value)
+  if (root.value['version'] !== 1) throw wrong('version', '1')
+  const slot = root.record('slot')
+  const source = root.record('source')
+  const manifest: Manifest = {
+    version: 1,
+    slot: {
+      namespace: slot.text('namespace'),
+      set: slot.text('set'),
+      slot: slot.count('slot'),
+      life: slot.text('life'),
+    },
+    epoch: root.count('epoch'),
+    generation: root.count('generation'),
+    source: { pod: source.text('pod'), podUid: source.text('podUid'), node: source.text('node') },
+    takenAt: root.text('takenAt'),
+    frozenSeconds: root.number('frozenSeconds'),
+    skewSeconds: root.number('skewSeconds'),
+    criu: root.text('criu'),
+    kernel: root.text('kernel'),
+    architecture: root.text('architecture'),
+    restoreHash: root.text('restoreHash'),
+    containers: root.list('containers', containerImage),
+    volumes: root.list('volumes', textAt),
+    files: root.list('files', generationFile),
+    bytes: root.count('bytes'),
+  }
+  slotName(manifest.slot)
+  if (manifest.generation === 0) throw wrong('generation', 'at least 1')
+  if (Number.isNaN(Date.parse(manifest.takenAt))) throw wrong('takenAt', 'a time')
+  checkFiles(manifest)
+  return manifest
+}
+
+function checkFiles({ files, bytes }: Manifest) {
+  const paths = new Set(files.map(file => file.path))
+  if (paths.size !== files.length) throw wrong('files', 'files with different paths')
+  for (const path of paths)
+    for (let at = path.indexOf('/'); at !== -1; at = path.indexOf('/', at + 1))
+      if (paths.has(path.slice(0, at))) throw wrong('files', 'files that are not directories of others')
+  if (files.reduce((sum, file) => sum + file.size, 0) !== bytes) throw wrong('bytes', 'the sum of all sizes')
+}
+
+function generationFile(field: string, value: unknown): GenerationFile {
+  const file = record(field, value)
+  const path = file.text('path')
+  const sha256 = file.text('sha256')
+  if (!isGenerationPath(path)) throw wrong(`${field}.path`, 'a plain path below the generation')
+  if (!/^[0-9a-f]{64}$/.test(sha256)) throw wrong(`${field}.sha256`, '64 lower-case hex digits')
+  return { path, size: file.count('size'), sha256 }
+}
+
+function containerImage(field: string, value: unknown): ContainerImage {
+  const container = record(field, value)
+  const stdio = container.record('stdio')
+  return {
+    name: container.text('name'),
+    imageId: container.text('imageId'),
+    rootPid: container.count('rootPid'),
+    stdio: { 0: stdio.text('0'), 1: stdio.text('1'), 2: stdio.text('2') },
+    credentials: container.list('credentials', credentialsAt),
+    memoryBytes: container.count('memoryBytes'),
+    frozenMicroseconds: container.number('frozenMicroseconds'),
+  }
+}
+
+function credentialsAt(field: string, value: unknown): Credentials {
+  const fields = record(field, value)
+  const capabilities = fields.record('capabilities')
+  const sets = capabilitySets.map(set => {
+    const word = capabilities.text(set)
+    if (!/^(?:[0-9a-f]{8}){2,}$/.test(word)) throw wrong(`${field}.capabilities.${set}`, '16 hex digits')
+    return [set, word] as const
+  })
+  const seccomp = seccompModes.find(mode => mode === fields.value['seccomp'])
+  if (seccomp === undefined) throw wrong(`${field}.seccomp`, `one of ${seccompModes.join(', ')}`)
+  return {
+    pid: fields.count('pid'),
+    tid: fields.count('tid'),
+    uids: ids(fields.record('uids')),
+    gids: ids(fields.record('gids')),
+    groups: fields.list('groups', countAt),
+    capabilities: Object.fromEntries(sets) as unknown as Credentials['capabilities'],
+    secureBits: fields.count('secureBits'),
+    noNewPrivileges: fields.flag('noNewPrivileges'),
+    seccomp,
+    ...(fields.value['dumpable'] === undefined ? {} : { dumpable: fields.count('dumpable') }),
+    ...(fields.value['lsmProfile'] === undefined ? {} : { lsmProfile: fields.text('lsmProfile') }),
+  }
+}
+
+const ids = (fields: Reader): Ids => ({
+  real: fields.count('real'),
+  effective: fields.count('effective'),
+  saved: fields.count('saved'),
+  filesystem: fields.count('filesystem'),
+})
+
+const wrong = (field: string, expected: string) =>
+  new CheckpointError('BadManifest', `${field === '' ? 'the manifest' : field} is not ${expected}`)
+
+function textAt(field: string, value: unknown): string {
+  if (typeof value !== 'string') throw wrong(field, 'a text')
+  return value
+}
+
+function countAt(field: string, value: unknown): number {
+  if (!Number.isSafeInteger(value) || (value as number) < 0) throw wrong(field, 'a whole number from 0')
+  return value as number
+}
+
+interface Reader {
+  readonly value: Readonly<Record<string, unknown>>
+  text(name: string): string
+  count(name: string): number
+  number(name: string): number
+  flag(name: string): boolean
+  record(name: string): Reader
+  list<T>(name: string, item: (field: string, value: unknown) => T): T[]
+}
+
+/** Reads the fields of an object; everything it reads must be there. */
+function record(field: string, value: unknown): Reader {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw wrong(field, 'an object')
+  const fields = value as Readonly<Record<string, unknown>>
+  const path = (name: string) => (field === '' ? name : `${field}.${name}`)
+  return {
+    value: fields,
+    text: name => textAt(path(name), fields[name]),
+    count: name => countAt(path(name), fields[name]),
+    number: name => {
+      const number = fields[name]
+      if (typeof number !== 'number' || !Number.isFinite(number) || number < 0)
+        throw wrong(path(name), 'a number from 0')
+      return number
+    },
+    flag: name => {
+      const flag = fields[name]
+      if (typeof flag !== 'boolean') throw wrong(path(name), 'true or false')
+      return flag
+    },
+    record: name => record(path(name), fields[name]),
+    list: (name, item) => {
+      const items = fields[name]
+      if (!Array.isArray(items)) throw wrong(path(name), 'a list')
+      return items.map((it, index) => item(`${path(name)}[${index}]`, it))
+    },
+  }
+}

@@ -1,0 +1,46 @@
+/** Whether memory of a pod made from one template may live on in a pod made from another. */
+import { createHash } from 'node:crypto'
+import type { PodTemplate } from '../api/backuppodset.ts'
+
+/**
+ * Names what restored memory depends on: images, commands, arguments, mounts with the volumes behind them, and security
+ * contexts. Everything else of a template (labels, resources, probes, environment) may change and memory goes on.
+ * Taken from the template of the set as the API server stores it, never from a pod, to which admission adds mounts.
+ * @returns 16 hex digits, fit for a label.
+ */
+export function restoreHash(template: PodTemplate): string {
+  const spec = template.spec
+  const containers = (spec?.containers ?? []).map(container => ({
+    name: container.name,
+    image: container.image,
+    command: container.command,
+    args: container.args,
+    mounts: container.volumeMounts,
+    devices: container.volumeDevices,
+    securityContext: container.securityContext,
+  }))
+  const mounted = new Set(containers.flatMap(({ mounts }) => (mounts ?? []).map(mount => mount.name)))
+  return createHash('sha256')
+    .update(
+      canonical({
+        securityContext: spec?.securityContext,
+        runtimeClassName: spec?.runtimeClassName,
+        volumes: (spec?.volumes ?? []).filter(volume => mounted.has(volume.name)),
+        containers,
+      }),
+    )
+    .digest('hex')
+    .slice(0, 16)
+}
+
+/** JSON with sorted keys, without what is undefined, null or empty: the same whether a client wrote `[]` or nothing. */
+function canonical(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(canonical).join(',')}]`
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value) ?? 'null'
+  const fields = Object.entries(value)
+    .filter(([, field]) => field !== undefined && field !== null)
+    .filter(([, field]) => !Array.isArray(field) || field.length > 0)
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([key, field]) => `${JSON.stringify(key)}:${canonical(field)}`)
+  return `{${fields.join(',')}}`
+}

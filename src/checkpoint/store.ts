@@ -1,0 +1,320 @@
+/**
+ * Generations on this node: one directory each, below one directory for each slot's life. A generation is there as a
+ * whole or not at all: it is made in a draft and renamed when everything of it is on disk, and its removal begins with
+ * a rename, too, so that after a crash anywhere `load` finds whole generations and things to throw away.
+ */
+import { mkdir, readdir, rename, rm, rmdir } from 'node:fs/promises'
+import { basename, join } from 'node:path'
+import type { SlotKey } from '../api/slot-lease.ts'
+import type { Clock } from '../kube/clock.ts'
+import type { Random } from '../kube/random.ts'
+import { CheckpointError, isCheckpointError } from './errors.ts'
+import { syncDirectory } from './files.ts'
+import {
+  formatManifest,
+  type GenerationFile,
+  type Manifest,
+  newestFirst,
+  parseManifest,
+  parseSlotName,
+  slotName,
+} from './manifest.ts'
+import { bytesOnDisk, isSystemError, readStored, type Stored, sealFiles, writeManifest } from './stored.ts'
+
+export type { Stored } from './stored.ts'
+
+export interface GenerationStore {
+  /**
+   * Starts a generation. Room for it is set aside: as much as the slot's newest takes, unless `expectedBytes` says.
+   * @throws CheckpointError StoreFull
+   */
+  begin(slot: SlotKey, generation: number, options?: BeginOptions): Promise<Draft>
+  /** The newest by epoch, then by number. */
+  latest(slot: SlotKey): Stored | undefined
+  list(): readonly Stored[]
+  open(slot: SlotKey, generation: number): Stored | undefined
+  /** Removes all but the `keep` newest generations; those that are being read, when nobody reads them any more. */
+  prune(slot: SlotKey, keep: number): Promise<void>
+  /** Removes all generations; those that are being read, when nobody reads them any more. */
+  remove(slot: SlotKey): Promise<void>
+  /**
+   * Removes the slots that are not alive. The list has to be whole: what a failed or partial list leaves out would be
+   * gone for good, so its caller says that it has seen all of it.
+   */
+  sweep(listed: { readonly complete: true; readonly live: readonly SlotKey[] }): Promise<void>
+  /** What complete generations take up. */
+  readonly bytes: number
+  readonly budget: number
+  /**
+   * Keeps a generation's files where they are until the function returned is called.
+   * @throws CheckpointError NoSuchGeneration
+   */
+  retain(slot: SlotKey, generation: number): () => void
+  /**
+   * To be called once, before anything else: takes over what an earlier process has left.
+   * @returns what was thrown away, and why.
+   */
+  load(): Promise<readonly Dropped[]>
+}
+
+export interface BeginOptions {
+  readonly expectedBytes?: number
+}
+
+export interface Draft {
+  readonly slot: SlotKey
+  readonly generation: number
+  /** An empty directory that is the caller's until `commit` or `discard`. */
+  readonly dir: string
+  /**
+   * Sets aside room for this many bytes in all.
+   * @throws CheckpointError StoreFull
+   */
+  reserve(bytes: number): void
+  /**
+   * Makes the draft a generation. If it fails the draft is gone.
+   * @throws CheckpointError StoreFull, BadDraft, Superseded, BadManifest; the signal's reason
+   */
+  commit(manifest: Omit<Manifest, 'files' | 'bytes'>, options?: CommitOptions): Promise<Stored>
+  /** Throws it away. A draft that is finished stays as it is. */
+  discard(): Promise<void>
+}
+
+export interface CommitOptions {
+  /** When the memory was that of the pod, on the store's monotonic clock (ms). Default: when the draft was begun. */
+  readonly stoppedAt?: number
+  /** Files that the caller has synced and vouches for; others are read to compute their digests. */
+  readonly files?: readonly GenerationFile[]
+  readonly signal?: AbortSignal
+}
+
+export interface Dropped {
+  /** Of the directory, below the store's. */
+  readonly name: string
+  readonly reason: string
+}
+
+export interface StoreOptions {
+  /** A directory of the store's own, on a tmpfs. Made if it is not there. */
+  readonly dir: string
+  /** Bytes that all generations and drafts may take up. */
+  readonly budget: number
+  readonly clock: Clock
+  readonly random: Random
+  /** Milliseconds on a clock that goes on when this process ends. Default: CLOCK_MONOTONIC. */
+  readonly uptime?: () => number
+}
+
+interface Entry {
+  readonly stored: Stored
+  /** On disk. */
+  readonly bytes: number
+  readers: number
+  /** To be removed as soon as nobody reads it. */
+  doomed: boolean
+}
+
+const systemUptime = () => Number(process.hrtime.bigint() / 1_000_000n)
+
+const draftPrefix = '.draft-'
+const doomedPrefix = '.doomed-'
+
+export function createGenerationStore(options: StoreOptions): GenerationStore {
+  const { dir: root, budget, clock, random, uptime = systemUptime } = options
+  const slots = new Map<string, readonly Entry[]>()
+  /** By directories of drafts. */
+  const reserved = new Map<string, number>()
+  let bytes = 0
+
+  const live = (slot: SlotKey) => (slots.get(slotName(slot)) ?? []).filter(entry => !entry.doomed)
+  const find = (slot: SlotKey, generation: number) =>
+    live(slot).find(({ stored }) => stored.manifest.generation === generation)
+  const uniqueName = (prefix: string) => `${prefix}${Buffer.from(random.bytes(8)).toString('hex')}`
+
+  function add(slot: string, stored: Stored) {
+    const entry = { stored, bytes: bytesOnDisk(stored.manifest.files), readers: 0, doomed: false }
+    const entries = [...(slots.get(slot) ?? []), entry]
+    slots.set(
+      slot,
+      entries.sort((a, b) => newestFirst(a.stored.manifest, b.stored.manifest)),
+    )
+    bytes += entry.bytes
+  }
+
+  function setAside(draft: string, wanted: number) {
+    let taken = bytes
+    for (const [dir, size] of reserved) if (dir !== draft) taken += size
+    if (taken + wanted > budget || taken >= budget)
+      throw new CheckpointError(
+        'StoreFull',
+        `${wanted} more bytes do not fit: ${taken} of ${budget} are taken or set aside`,
+      )
+    reserved.set(draft, wanted)
+  }
+
+  /** Renames first: what is half deleted when the process dies must not look like a generation. */
+  async function erase(slot: string, dir: string) {
+    const doomed = join(root, slot, uniqueName(doomedPrefix))
+    await rename(dir, doomed)
+    await rm(doomed, { recursive: true, force: true })
+    await rmdir(join(root, slot)).catch(error => {
+      if (!isSystemError(error, 'ENOTEMPTY', 'EEXIST', 'ENOENT')) throw error
+    })
+  }
+
+  async function doom(entry: Entry) {
+    entry.doomed = true
+    const slot = slotName(entry.stored.manifest.slot)
+    const entries = slots.get(slot) ?? []
+    if (entry.readers > 0 || !entries.includes(entry)) return
+    const rest = entries.filter(it => it !== entry)
+    if (rest.length > 0) slots.set(slot, rest)
+    else slots.delete(slot)
+    await erase(slot, entry.stored.dir)
+    // Only now is there room: a draft that was let in earlier could fill the tmpfs.
+    bytes -= entry.bytes
+  }
+
+  async function begin(slot: SlotKey, generation: number, options: BeginOptions = {}): Promise<Draft> {
+    const startedAt = clock.monotonic()
+    const name = slotName(slot)
+    const dir = join(root, name, uniqueName(draftPrefix))
+    let finished = false
+
+    async function discard() {
+      if (finished) return
+      finished = true
+      await rm(dir, { recursive: true, force: true })
+      reserved.delete(dir)
+    }
+
+    async function seal(manifest: Omit<Manifest, 'files' | 'bytes'>, options: CommitOptions) {
+      if (slotName(manifest.slot) !== name || manifest.generation !== generation)
+        throw new CheckpointError('BadManifest', 'the manifest is of another generation than its draft')
+      const { files = [], stoppedAt = startedAt, signal } = options
+      const sealed = await sealFiles(dir, files, size => setAside(dir, size), signal)
+      const full = parseManifest(formatManifest({ ...manifest, ...sealed }))
+      const completedAt = clock.monotonic()
+      const pipelineMs = Math.max(completedAt - stoppedAt, 0)
+      await writeManifest(dir, full, { uptimeMs: uptime(), pipelineMs })
+      signal?.throwIfAborted()
+      return { dir: await settle(dir, name, full), manifest: full, completedAt, pipelineMs }
+    }
+
+    setAside(dir, options.expectedBytes ?? live(slot)[0]?.bytes ?? 0)
+    try {
+      await mkdir(dir, { recursive: true, mode: 0o700 })
+    } catch (error) {
+      reserved.delete(dir)
+      throw error
+    }
+    return {
+      slot,
+      generation,
+      dir,
+      reserve(wanted) {
+        if (!finished) setAside(dir, wanted)
+      },
+      async commit(manifest, options = {}) {
+        if (finished)
+          throw new CheckpointError('Superseded', `the draft of generation ${generation} is finished`)
+        try {
+          const stored = Object.freeze(await seal(manifest, options))
+          finished = true
+          reserved.delete(dir)
+          add(name, stored)
+          await syncDirectory(join(root, name))
+          return stored
+        } catch (error) {
+          await discard()
+          throw error
+        }
+      },
+      discard,
+    }
+  }
+
+  /** Gives a draft its name. Two epochs may both have a generation of one number: the second one's name says which. */
+  async function settle(draft: string, slot: string, { generation, epoch }: Manifest): Promise<string> {
+    const known = (slots.get(slot) ?? []).some(
+      ({ stored: { manifest: it } }) => it.generation === generation && it.epoch === epoch,
+    )
+    if (!known)
+      for (const name of [`${generation}`, `${generation}.${epoch}`]) {
+        const dir = join(root, slot, name)
+        try {
+          // Never replaces one: a directory is renamed onto an empty one only, and generations are not.
+          await rename(draft, dir)
+          return dir
+        } catch (error) {
+          if (!isSystemError(error, 'ENOTEMPTY', 'EEXIST')) throw error
+        }
+      }
+    throw new CheckpointError('Superseded', `generation ${generation} of epoch ${epoch} is complete already`)
+  }
+
+  async function loadSlot(slot: string): Promise<Dropped[]> {
+    const dropped: Dropped[] = []
+    for (const name of await readdir(join(root, slot))) {
+      const dir = join(root, slot, name)
+      try {
+        if (!/^[1-9]\d*(\.\d+)?$/.test(name))
+          throw new CheckpointError('BadManifest', 'it was never complete, or was being removed')
+        const stored = await readStored(dir, { clock, uptime })
+        const { slot: key, generation, epoch } = stored.manifest
+        if (slotName(key) !== slot || ![`${generation}`, `${generation}.${epoch}`].includes(name))
+          throw new CheckpointError('BadManifest', 'its manifest is of another generation')
+        add(slot, stored)
+      } catch (error) {
+        if (!isCheckpointError(error) && !isSystemError(error, 'ENOENT', 'ENOTDIR')) throw error
+        dropped.push({ name: `${slot}/${basename(dir)}`, reason: (error as Error).message })
+        await erase(slot, dir)
+      }
+    }
+    return dropped
+  }
+
+  return {
+    begin,
+    latest: slot => live(slot)[0]?.stored,
+    list: () => [...slots.values()].flatMap(entries => entries.filter(it => !it.doomed).map(it => it.stored)),
+    open: (slot, generation) => find(slot, generation)?.stored,
+    async prune(slot, keep) {
+      for (const entry of live(slot).slice(Math.max(keep, 0))) await doom(entry)
+    },
+    async remove(slot) {
+      for (const entry of live(slot)) await doom(entry)
+    },
+    async sweep(listed) {
+      const names = new Set(listed.live.map(slotName))
+      for (const [name, entries] of [...slots])
+        if (!names.has(name)) for (const entry of entries) await doom(entry)
+    },
+    get bytes() {
+      return bytes
+    },
+    budget,
+    retain(slot, generation) {
+      const entry = find(slot, generation)
+      if (entry === undefined)
+        throw new CheckpointError('NoSuchGeneration', `generation ${generation} is not here`)
+      entry.readers += 1
+      let released = false
+      return () => {
+        if (released) return
+        released = true
+        entry.readers -= 1
+        // Nobody waits for this one. What cannot be removed goes on counting, and the next `load` meets it again.
+        if (entry.doomed) doom(entry).catch(() => undefined)
+      }
+    },
+    async load() {
+      await mkdir(root, { recursive: true, mode: 0o700 })
+      const dropped: Dropped[] = []
+      for (const entry of await readdir(root, { withFileTypes: true }))
+        if (entry.isDirectory() && parseSlotName(entry.name) !== undefined)
+          dropped.push(...(await loadSlot(entry.name)))
+      return dropped
+    },
+  }
+}

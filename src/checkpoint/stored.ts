@@ -1,0 +1,121 @@
+/** A complete generation on this node's disk. */
+import { lstat, readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Clock } from '../kube/clock.ts'
+import { CheckpointError } from './errors.ts'
+import { hashAndSync, privateTree, syncDirectory, writeDurably } from './files.ts'
+import {
+  arrivalName,
+  formatManifest,
+  type GenerationFile,
+  isGenerationPath,
+  type Manifest,
+  manifestName,
+  parseManifest,
+} from './manifest.ts'
+
+export interface Stored {
+  readonly dir: string
+  readonly manifest: Manifest
+  /** Monotonic ms of this process. */
+  readonly completedAt: number
+  /** Ms from the stop of the pod until the generation was complete here. Its state's age: now - completedAt + this. */
+  readonly pipelineMs: number
+}
+
+export interface Clocks {
+  readonly clock: Clock
+  /** Milliseconds on a clock that goes on when this process ends. */
+  readonly uptime: () => number
+}
+
+/** Filesystems and tmpfs hand out whole pages. */
+const pageBytes = 4096
+
+/** What the files of a generation take up, bytes; the two that the store writes itself count as a page each. */
+export function bytesOnDisk(files: readonly { readonly size: number }[]): number {
+  return files.reduce((sum, { size }) => sum + Math.ceil(size / pageBytes) * pageBytes, 2 * pageBytes)
+}
+
+/**
+ * Brings everything in a directory to disk and lists it.
+ *
+ * @param known files whose writer has synced them and vouches for their digests; others are read.
+ * @param reserve called with what it will take up, before anything is read.
+ * @throws CheckpointError BadDraft; what `reserve` throws; the signal's reason.
+ */
+export async function sealFiles(
+  dir: string,
+  known: readonly GenerationFile[],
+  reserve: (bytes: number) => void,
+  signal?: AbortSignal,
+): Promise<{ files: readonly GenerationFile[]; bytes: number }> {
+  const tree = await privateTree(dir)
+  const vouched = new Map(known.map(file => [file.path, file]))
+  const sizes = new Map<string, number>()
+  for (const path of tree.files) {
+    if (!isGenerationPath(path))
+      throw new CheckpointError('BadDraft', `${JSON.stringify(path)} is no name for a generation's file`)
+    sizes.set(path, (await lstat(join(dir, path))).size)
+  }
+  for (const { path, size } of known)
+    if (sizes.get(path) !== size)
+      throw new CheckpointError('BadDraft', `${path} has not the size it should have`)
+  reserve(bytesOnDisk([...sizes.values()].map(size => ({ size }))))
+  const files: GenerationFile[] = []
+  for (const path of tree.files)
+    files.push(vouched.get(path) ?? { path, ...(await hashAndSync(join(dir, path), signal)) })
+  for (const directory of tree.directories.toReversed()) await syncDirectory(join(dir, directory))
+  return { files, bytes: files.reduce((sum, file) => sum + file.size, 0) }
+}
+
+/** Writes the two files that make a directory of sealed files a generation. */
+export async function writeManifest(dir: string, manifest: Manifest, arrival: Arrival): Promise<void> {
+  await writeDurably(join(dir, arrivalName), JSON.stringify(arrival))
+  await writeDurably(join(dir, manifestName), formatManifest(manifest))
+  await syncDirectory(dir)
+}
+
+/** When a generation was complete here, on a clock that later processes of this machine share. */
+interface Arrival {
+  readonly uptimeMs: number
+  readonly pipelineMs: number
+}
+
+/**
+ * Takes over what an earlier process has left. Sizes are checked, digests are not: nothing is renamed into place before
+ * it was verified, and a tmpfs does not rot.
+ *
+ * @throws CheckpointError BadManifest; ENOENT when files are missing.
+ */
+export async function readStored(dir: string, clocks: Clocks): Promise<Stored> {
+  const manifest = parseManifest(await readFile(join(dir, manifestName), 'utf8'))
+  for (const { path, size } of manifest.files) {
+    const found = await lstat(join(dir, path))
+    if (!found.isFile() || found.size !== size)
+      throw new CheckpointError('BadManifest', `${path} is not what its manifest says`)
+  }
+  const now = clocks.clock.monotonic()
+  const arrival = await readArrival(dir)
+  const since = arrival === undefined ? -1 : clocks.uptime() - arrival.uptimeMs
+  if (arrival !== undefined && since >= 0)
+    return Object.freeze({ dir, manifest, completedAt: now - since, pipelineMs: arrival.pipelineMs })
+  // The machine was started anew, or the note is lost: the source's wall clock is all there is.
+  const pipelineMs = Math.max(clocks.clock.now() - Date.parse(manifest.takenAt), 0)
+  return Object.freeze({ dir, manifest, completedAt: now, pipelineMs })
+}
+
+async function readArrival(dir: string): Promise<Arrival | undefined> {
+  try {
+    const { uptimeMs, pipelineMs } = JSON.parse(await readFile(join(dir, arrivalName), 'utf8'))
+    if (Number.isFinite(uptimeMs) && Number.isFinite(pipelineMs)) return { uptimeMs, pipelineMs }
+    return undefined
+  } catch (error) {
+    if (error instanceof SyntaxError || isSystemError(error, 'ENOENT')) return undefined
+    throw error
+  }
+}
+
+export function isSystemError(error: unknown, ...codes: readonly string[]): boolean {
+  return error instanceof Error && 'code' in error && codes.includes(String(error.code))
+}
