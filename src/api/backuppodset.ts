@@ -48,6 +48,13 @@ export type UpdateStrategy = (typeof updateStrategies)[number]
 export const crashLoopPolicies = ['Replace', 'Ignore'] as const
 export type CrashLoopPolicy = (typeof crashLoopPolicies)[number]
 
+/** How a hot backup keeps a primary's memory: rebuilt and stopped, on its node, or not at all. */
+export const hotBackupModes = ['Frozen', 'Staged', 'Warm'] as const
+export type HotBackupMode = (typeof hotBackupModes)[number]
+
+export const protections = ['Frozen', 'Staged', 'Cold', 'None'] as const
+export type Protection = (typeof protections)[number]
+
 export type PodTemplate = Wire<V1PodTemplateSpec>
 
 export interface StrategySpec
@@ -57,10 +64,54 @@ export interface UpdateStrategySpec {
   readonly type?: UpdateStrategy
 }
 
+export interface LivenessSpec {
+  /** Milliseconds between two probes. */
+  readonly periodMilliseconds?: number
+  /** Failures in a row that count as a death. */
+  readonly failureThreshold?: number
+}
+
 export interface FailoverSpec {
   /** 0: never. */
   readonly unreadySeconds?: number
   readonly crashLoop?: CrashLoopPolicy
+  /** The template's livenessProbe, asked by the node's agent. */
+  readonly liveness?: LivenessSpec
+}
+
+/** Its presence asks for the primaries' memory to be kept. */
+export interface CheckpointSpec {
+  /** A duration such as `10s` or `500ms`. */
+  readonly interval?: string
+  /** Of the time, for which a primary may stand still; the interval grows to keep it. */
+  readonly maxFreezePercent?: number
+  /** Names; all when absent. */
+  readonly containers?: readonly string[]
+  readonly volumes?: { readonly maxSize?: string }
+  /** Nodes that keep a slot's generations. */
+  readonly copies?: number
+  /** Generations kept on each. */
+  readonly keep?: number
+}
+
+export interface HotBackupSpec {
+  readonly mode?: HotBackupMode
+}
+
+export interface ServicePortSpec {
+  readonly name?: string
+  readonly port: number
+  /** Default: as `port`. A number: ports of an EndpointSlice have no other names. */
+  readonly targetPort?: number
+  readonly protocol?: 'TCP' | 'UDP'
+}
+
+export interface ServiceSpec {
+  /** Of the Service in front of all primaries; none when absent. */
+  readonly name?: string
+  readonly ports: readonly ServicePortSpec[]
+  /** One Service for each slot, `<set>-<slot>`, whose address outlives failovers. */
+  readonly perSlot?: boolean
 }
 
 export interface BackupPodSetSpec {
@@ -76,6 +127,9 @@ export interface BackupPodSetSpec {
   readonly antiAffinity?: AntiAffinity
   readonly updateStrategy?: UpdateStrategySpec
   readonly failover?: FailoverSpec
+  readonly checkpoint?: CheckpointSpec
+  readonly hotBackup?: HotBackupSpec
+  readonly service?: ServiceSpec
   readonly template: PodTemplate
 }
 
@@ -93,6 +147,18 @@ export const defaults = Object.freeze({
   updateStrategy: 'RollingUpdate',
   unreadySeconds: 30,
   crashLoop: 'Replace',
+  checkpoint: Object.freeze({
+    interval: '10s',
+    maxFreezePercent: 2,
+    copies: 2,
+    keep: 2,
+    volumes: Object.freeze({ maxSize: '1Gi' }),
+  }),
+  /** Where a set asks for memory and does not say how. */
+  hotBackupMode: 'Frozen',
+  liveness: Object.freeze({ periodMilliseconds: 1_000, failureThreshold: 3 }),
+  protocol: 'TCP',
+  perSlot: false,
 } as const)
 
 /** Bounds, inclusive. */
@@ -107,6 +173,18 @@ export const limits = Object.freeze({
   unreadySeconds: { min: 0, max: 86_400 },
   /** Characters. */
   schedulerName: { min: 1, max: 253 },
+  /** Milliseconds. */
+  interval: { min: 200, max: 3_600_000 },
+  /** Percent. */
+  maxFreezePercent: { min: 1, max: 50 },
+  /** Nodes. */
+  copies: { min: 1, max: 5 },
+  /** Generations. */
+  keep: { min: 1, max: 10 },
+  /** Milliseconds. */
+  livenessPeriod: { min: 50, max: 60_000 },
+  failureThreshold: { min: 1, max: 100 },
+  port: { min: 1, max: 65_535 },
   /** Entries of a list in the status: etcd and every watcher pay for each. The counts go on. */
   listed: 200,
 } as const)
@@ -126,6 +204,13 @@ export interface SlotStatus {
   readonly node?: string
   readonly epoch: number
   readonly ready: boolean
+  /** The rest only of sets that keep memory. The newest generation that a holder has; 0: none. */
+  readonly generation?: number
+  /** Seconds: how old the memory is that a successor would have. */
+  readonly stateAge?: number
+  /** Nodes on which it could be taken over. */
+  readonly usableOn?: readonly string[]
+  readonly protection?: Protection
 }
 
 export interface LastTransition {
@@ -145,6 +230,11 @@ export interface LastFailover {
   readonly seconds: number
   /** RFC 3339. */
   readonly at: string
+  /** The rest only with memory. Generation that was restored, and how old it was, in seconds. */
+  readonly generation?: number
+  readonly stateAge?: number
+  /** Seconds of each step, in order. */
+  readonly phases?: Readonly<Record<string, number>>
 }
 
 /** current/desired of each kind, as printed by `kubectl get bps`. */

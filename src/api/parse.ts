@@ -8,10 +8,12 @@ import {
   defaults,
   type GatePosition,
   gatePositions,
+  hotBackupModes,
   limits,
   type PodTemplate,
   placementKeys,
   placements,
+  type ServiceSpec,
   type Strategy,
   type StrategyKey,
   strategies,
@@ -19,6 +21,13 @@ import {
   updateStrategies,
 } from './backuppodset.ts'
 import { invalidValue, type Refusal, refusalOf } from './errors.ts'
+import {
+  type ParsedLiveness,
+  type ParsedMemory,
+  type ParsedService,
+  parseBytes,
+  parseDuration,
+} from './memory.ts'
 import { brokenRule } from './template-rules.ts'
 
 /** A set whose every field is there and valid: what comes after `parseSet` checks nothing again. Frozen. */
@@ -39,8 +48,14 @@ export interface ParsedSet {
   readonly antiAffinity: AntiAffinity
   readonly updateStrategy: UpdateStrategy
   readonly failover: { readonly unreadySeconds: number; readonly crashLoop: CrashLoopPolicy }
+  /** Undefined: nothing is kept, hot backups are as in the paper. */
+  readonly memory: ParsedMemory | undefined
+  readonly service: ParsedService | undefined
+  readonly liveness: ParsedLiveness | undefined
   readonly template: PodTemplate & { readonly spec: NonNullable<PodTemplate['spec']> }
 }
+
+type Reader = ReturnType<typeof reader>
 
 export type Parsed = { readonly ok: true; readonly set: ParsedSet } | ({ readonly ok: false } & Refusal)
 
@@ -109,6 +124,9 @@ export function parseSet(object: BackupPodSet): Parsed {
         defaults.crashLoop,
       ),
     }),
+    memory: parseMemory(read, spec),
+    service: parseService(read, spec['service']),
+    liveness: parseLiveness(read, failover['liveness']),
     template: spec['template'] as ParsedSet['template'],
   }
   if (metadata.name.length > limits.name) refused.push(refusalOf('NameTooLong'))
@@ -126,6 +144,76 @@ export function parseSet(object: BackupPodSet): Parsed {
       ...values,
     }),
   }
+}
+
+/** A set asks for memory by `checkpoint`, unless its hot backups are to be `Warm`. */
+function parseMemory(read: Reader, spec: Readonly<Record<string, unknown>>): ParsedMemory | undefined {
+  const hotBackup = read.object('spec.hotBackup', spec['hotBackup'])
+  const mode = read.oneOf('spec.hotBackup.mode', hotBackup['mode'], hotBackupModes, defaults.hotBackupMode)
+  if (spec['checkpoint'] === undefined || spec['checkpoint'] === null || mode === 'Warm') return undefined
+  const checkpoint = read.object('spec.checkpoint', spec['checkpoint'])
+  const volumes = read.object('spec.checkpoint.volumes', checkpoint['volumes'])
+  const template = spec['template'] as ParsedSet['template']
+  const all = template.spec.containers.map(({ name }) => name)
+  const chosen = read.names('spec.checkpoint.containers', checkpoint['containers'], all)
+  const number = (key: 'maxFreezePercent' | 'copies' | 'keep') =>
+    read.integer(`spec.checkpoint.${key}`, checkpoint[key], limits[key], defaults.checkpoint[key])
+  return Object.freeze({
+    mode,
+    intervalMs: read.measure(
+      'spec.checkpoint.interval',
+      checkpoint['interval'] ?? defaults.checkpoint.interval,
+      parseDuration,
+      limits.interval,
+      'a duration from 200ms to 1h',
+    ),
+    maxFreezePercent: number('maxFreezePercent'),
+    containers: all.filter(name => chosen.includes(name)),
+    copies: number('copies'),
+    keep: number('keep'),
+    volumeBytes: read.measure(
+      'spec.checkpoint.volumes.maxSize',
+      volumes['maxSize'] ?? defaults.checkpoint.volumes.maxSize,
+      parseBytes,
+      { min: 0, max: Number.MAX_SAFE_INTEGER },
+      'a size such as 512Mi',
+    ),
+  })
+}
+
+function parseService(read: Reader, value: unknown): ParsedService | undefined {
+  if (value === undefined || value === null) return undefined
+  const service = read.object('spec.service', value) as Partial<ServiceSpec>
+  return Object.freeze({
+    name: service.name,
+    perSlot: service.perSlot ?? defaults.perSlot,
+    ports: (service.ports ?? []).map(({ name, port, targetPort, protocol }) => ({
+      name,
+      port,
+      targetPort: targetPort ?? port,
+      protocol: protocol ?? defaults.protocol,
+    })),
+  })
+}
+
+function parseLiveness(read: Reader, value: unknown): ParsedLiveness | undefined {
+  if (value === undefined || value === null) return undefined
+  const liveness = read.object('spec.failover.liveness', value)
+  const { periodMilliseconds, failureThreshold } = defaults.liveness
+  return Object.freeze({
+    periodMs: read.integer(
+      'spec.failover.liveness.periodMilliseconds',
+      liveness['periodMilliseconds'],
+      limits.livenessPeriod,
+      periodMilliseconds,
+    ),
+    failureThreshold: read.integer(
+      'spec.failover.liveness.failureThreshold',
+      liveness['failureThreshold'],
+      limits.failureThreshold,
+      failureThreshold,
+    ),
+  })
 }
 
 /** Readers of single fields: absent and null give the default; what does not fit is noted and gives the default, too. */
@@ -174,6 +262,27 @@ function reader(refused: Refusal[]) {
         `one of ${values.join(', ')}`,
         otherwise,
       ),
+    names: (name: string, value: unknown, known: readonly string[]) =>
+      field<readonly string[]>(
+        name,
+        value,
+        it => Array.isArray(it) && it.length > 0 && it.every(one => known.includes(one)),
+        `a list out of ${known.join(', ')}`,
+        known,
+      ),
+    /** A text with a unit, as the number that it means. */
+    measure: (
+      name: string,
+      value: unknown,
+      parse: (text: string) => number | undefined,
+      { min, max }: Bounds,
+      expected: string,
+    ): number => {
+      const read = typeof value === 'string' ? parse(value) : undefined
+      if (read !== undefined && read >= min && read <= max) return read
+      refused.push(invalidValue(name, value, expected))
+      return min
+    },
     object: (name: string, value: unknown) =>
       field<Readonly<Record<string, unknown>>>(
         name,

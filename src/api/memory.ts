@@ -1,0 +1,60 @@
+/** The parsed parts of a spec that are about memory. */
+import type { HotBackupMode } from './backuppodset.ts'
+
+export interface ParsedMemory {
+  readonly mode: Exclude<HotBackupMode, 'Warm'>
+  readonly intervalMs: number
+  readonly maxFreezePercent: number
+  /** Names of the containers that are saved, in the template's order. */
+  readonly containers: readonly string[]
+  readonly copies: number
+  readonly keep: number
+  /** Bytes: what emptyDirs and writable layers may have together. */
+  readonly volumeBytes: number
+}
+
+export interface ParsedService {
+  readonly name: string | undefined
+  readonly ports: readonly {
+    readonly name: string | undefined
+    readonly port: number
+    readonly targetPort: number
+    readonly protocol: 'TCP' | 'UDP'
+  }[]
+  readonly perSlot: boolean
+}
+
+export interface ParsedLiveness {
+  readonly periodMs: number
+  readonly failureThreshold: number
+}
+
+const units = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 } as const
+
+/** Milliseconds of a duration such as `1m30s` or `500ms`; undefined when it is none. */
+export function parseDuration(text: string): number | undefined {
+  if (!/^(\d+(\.\d+)?(ms|s|m|h))+$/.test(text)) return undefined
+  let ms = 0
+  for (const [, amount, unit] of text.matchAll(/(\d+(?:\.\d+)?)(ms|s|m|h)/g))
+    ms += Number(amount) * units[unit as keyof typeof units]
+  return ms
+}
+
+const suffixes: Readonly<Record<string, number>> = {
+  '': 1,
+  k: 1e3,
+  M: 1e6,
+  G: 1e9,
+  T: 1e12,
+  Ki: 2 ** 10,
+  Mi: 2 ** 20,
+  Gi: 2 ** 30,
+  Ti: 2 ** 40,
+}
+
+/** Bytes of a quantity such as `512Mi`; undefined when it is none. */
+export function parseBytes(text: string): number | undefined {
+  const [, amount, suffix = ''] = /^(\d+(?:\.\d+)?)([kMGT]|[KMGT]i)?$/.exec(text) ?? []
+  const factor = suffixes[suffix]
+  return amount === undefined || factor === undefined ? undefined : Math.ceil(Number(amount) * factor)
+}
