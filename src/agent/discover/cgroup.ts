@@ -1,0 +1,68 @@
+import { below, type Mount } from './mountinfo.ts'
+
+/** One line of /proc/PID/cgroup. */
+export interface Membership {
+  /** Controllers of a v1 hierarchy, or its name; empty for v2. */
+  readonly controllers: readonly string[]
+  readonly name: string | undefined
+  readonly path: string
+}
+
+export function parseCgroup(text: string): Membership[] {
+  return text.split('\n').flatMap(line => {
+    const match = /^\d+:([^:]*):(\/.*)$/.exec(line)
+    if (match === null) return []
+    const words = (match[1] ?? '').split(',').filter(word => word !== '')
+    const name = words.find(word => word.startsWith('name='))?.slice('name='.length)
+    return [{ controllers: words.filter(word => !word.includes('=')), name, path: match[2] ?? '/' }]
+  })
+}
+
+/**
+ * Whether the path is that of a container of that pod, or below it. Runtimes and drivers name the directory after the
+ * id: `podUID/ID` (cgroupfs), `...-podUID.slice/cri-containerd-ID.scope` (systemd, where - becomes _ in the UID),
+ * `crio-ID.scope`, `docker-ID.scope`.
+ */
+export function containerPart(path: string, podUid: string, containerId: string): string | undefined {
+  const parts = path.split('/')
+  const at = parts.findIndex(part => namesContainer(part, containerId))
+  const pods = [`pod${podUid}`, `pod${podUid.replaceAll('-', '_')}`]
+  if (at < 0 || !parts.slice(0, at).some(part => pods.some(pod => part.includes(pod)))) return undefined
+  return parts.slice(0, at + 1).join('/')
+}
+
+function namesContainer(part: string, id: string): boolean {
+  if (part === id) return true
+  return part.endsWith(`-${id}.scope`) && /^[a-z-]+$/.test(part.slice(0, -`-${id}.scope`.length))
+}
+
+/** The id of `containerd://ID`. */
+export function bareContainerId(containerId: string): string {
+  const at = containerId.indexOf('://')
+  return at < 0 ? containerId : containerId.slice(at + '://'.length)
+}
+
+/**
+ * Directory of a membership, relative to /sys/fs/cgroup of the process whose mounts these are; undefined when that
+ * hierarchy is not mounted there. A hierarchy may be mounted from a directory of its own: its root is taken off.
+ */
+export function cgroupDirectory(
+  mounts: readonly Mount[],
+  membership: Membership,
+  path = membership.path,
+): string | undefined {
+  const { controllers, name } = membership
+  const shows = (mount: Mount) => {
+    if (controllers.length === 0 && name === undefined) return mount.type === 'cgroup2'
+    if (mount.type !== 'cgroup') return false
+    return name === undefined
+      ? controllers.some(controller => mount.superOptions.has(controller))
+      : mount.superOptions.get('name') === name
+  }
+  for (const mount of mounts.filter(shows)) {
+    const base = below('/sys/fs/cgroup', mount.mountPoint)
+    const rest = below(mount.root, path)
+    if (base !== undefined && rest !== undefined) return [base, rest].filter(part => part !== '').join('/')
+  }
+  return undefined
+}

@@ -1,0 +1,91 @@
+import { AgentError } from '../errors.ts'
+import type { ProcessRef } from '../sentinel.ts'
+import { bareContainerId, cgroupDirectory, containerPart, parseCgroup } from './cgroup.ts'
+import { type Mount, parseMountinfo } from './mountinfo.ts'
+import { allPids, type ProcFs, readIfThere, startTimeOf, statusOf } from './process.ts'
+
+export interface ContainerName {
+  readonly name: string
+  /** As in the pod's status: `containerd://ID`. */
+  readonly containerId: string
+}
+
+export interface LocatedContainer extends ContainerName {
+  /** Its PID 1. */
+  readonly init: ProcessRef
+  /** Pids of its PID 1 in each namespace from ours to its own: how deep it lies. */
+  readonly depth: number
+  /** Directories below /sys/fs/cgroup, of one hierarchy, that hold all its processes. */
+  readonly cgroups: readonly string[]
+}
+
+/**
+ * Finds the processes of a pod's containers by the names of their cgroups, without asking any runtime: each runtime
+ * names a container's cgroup after its id, below one that is named after the pod's UID.
+ *
+ * @throws AgentError NotRunning when one of them has no PID 1.
+ */
+export async function locateContainers(
+  fs: ProcFs,
+  podUid: string,
+  containers: readonly ContainerName[],
+): Promise<LocatedContainer[]> {
+  const [pids, hostMounts] = await Promise.all([allPids(fs), mountsOf(fs, 1)])
+  const found = containers.map(container => ({
+    container,
+    id: bareContainerId(container.containerId),
+    pids: [] as number[],
+    cgroups: new Map<string, Set<string>>(),
+  }))
+  await inBatches(pids, 64, async pid => {
+    const memberships = parseCgroup((await readIfThere(`${fs.proc}/${pid}/cgroup`)) ?? '')
+    for (const { id, pids: own, cgroups } of found) {
+      let member = false
+      for (const membership of memberships) {
+        if (containerPart(membership.path, podUid, id) === undefined) continue
+        member = true
+        const directory = cgroupDirectory(hostMounts, membership)
+        if (directory === undefined) continue
+        const hierarchy = `${membership.name ?? ''}:${membership.controllers.join(',')}`
+        cgroups.set(hierarchy, (cgroups.get(hierarchy) ?? new Set()).add(directory))
+      }
+      if (member) own.push(pid)
+    }
+  })
+  return Promise.all(
+    found.map(async ({ container, pids: own, cgroups }) => {
+      const init = await firstProcess(fs, own)
+      // One hierarchy is enough; the one that tells containers' own groups apart most finely misses nobody.
+      const directories = [...cgroups.values()].sort((a, b) => b.size - a.size)[0]
+      if (init === undefined || directories === undefined)
+        throw new AgentError('NotRunning', `container ${container.name}`)
+      return { ...container, ...init, cgroups: [...directories].sort() }
+    }),
+  )
+}
+
+/** PID 1 of the container: of those that are first in their namespace the one whose namespace is outermost. */
+async function firstProcess(
+  fs: ProcFs,
+  pids: readonly number[],
+): Promise<{ init: ProcessRef; depth: number } | undefined> {
+  const statuses = await Promise.all(pids.map(async pid => ({ pid, status: await statusOf(fs, pid) })))
+  const firsts = statuses
+    .filter(({ status }) => status !== undefined && status.state !== 'Z' && status.nsPids.at(-1) === 1)
+    .map(({ pid, status }) => ({ pid, depth: status?.nsPids.length ?? 0 }))
+    .sort((a, b) => a.depth - b.depth)
+  const first = firsts[0]
+  const start = first === undefined ? undefined : await startTimeOf(fs, first.pid)
+  return first === undefined || start === undefined
+    ? undefined
+    : { init: { pid: first.pid, start }, depth: first.depth }
+}
+
+/** @throws AgentError ProcessGone is not thrown: a process without mounts has none. */
+export async function mountsOf(fs: ProcFs, pid: number): Promise<Mount[]> {
+  return parseMountinfo((await readIfThere(`${fs.proc}/${pid}/mountinfo`)) ?? '')
+}
+
+async function inBatches<T>(items: readonly T[], size: number, work: (item: T) => Promise<void>) {
+  for (let at = 0; at < items.length; at += size) await Promise.all(items.slice(at, at + size).map(work))
+}

@@ -1,0 +1,64 @@
+/** One line of /proc/PID/mountinfo. Paths are unescaped. */
+export interface Mount {
+  /** major:minor of the filesystem. */
+  readonly device: string
+  /** Directory of that filesystem which is mounted. */
+  readonly root: string
+  readonly mountPoint: string
+  readonly type: string
+  readonly source: string
+  readonly superOptions: ReadonlyMap<string, string>
+}
+
+/** Lines that cannot be read are left out: the kernel writes none. */
+export function parseMountinfo(text: string): Mount[] {
+  return text.split('\n').flatMap(line => {
+    const [before, after] = line.split(' - ')
+    const [, , device, root, mountPoint] = before?.split(' ') ?? []
+    const [type, source, options] = after?.split(' ') ?? []
+    if (device === undefined || root === undefined || mountPoint === undefined) return []
+    if (type === undefined || source === undefined) return []
+    const superOptions = (options ?? '').split(',').map(option => {
+      const at = option.indexOf('=')
+      return at < 0
+        ? ([option, ''] as const)
+        : ([option.slice(0, at), unescape(option.slice(at + 1))] as const)
+    })
+    return [
+      {
+        device,
+        root: unescape(root),
+        mountPoint: unescape(mountPoint),
+        type,
+        source: unescape(source),
+        superOptions: new Map(superOptions),
+      },
+    ]
+  })
+}
+
+/** The kernel writes space, tab, newline and backslash as three octal digits. */
+function unescape(text: string): string {
+  return text.replace(/\\([0-7]{3})/g, (_, digits: string) => String.fromCharCode(Number.parseInt(digits, 8)))
+}
+
+/** `path` below `directory`, without a leading slash; undefined when it is not there. `/` holds everything. */
+export function below(directory: string, path: string): string | undefined {
+  if (path === directory) return ''
+  const prefix = directory.endsWith('/') ? directory : `${directory}/`
+  return path.startsWith(prefix) ? path.slice(prefix.length) : undefined
+}
+
+/**
+ * Where on the host that directory of a filesystem is visible; undefined when no mount of the host shows it. Of several
+ * the one that comes first, which is where the host itself put it.
+ */
+export function hostPathOf(hostMounts: readonly Mount[], device: string, path: string): string | undefined {
+  for (const mount of hostMounts) {
+    if (mount.device !== device) continue
+    const rest = below(mount.root, path)
+    if (rest !== undefined)
+      return rest === '' ? mount.mountPoint : `${mount.mountPoint.replace(/\/$/, '')}/${rest}`
+  }
+  return undefined
+}

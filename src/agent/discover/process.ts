@@ -1,0 +1,138 @@
+import { readdir, readFile, readlink } from 'node:fs/promises'
+import { AgentError } from '../errors.ts'
+import type { ProcessRef } from '../sentinel.ts'
+
+/** What /proc/PID/status says of a process, as far as it is needed here. */
+export interface ProcessStatus {
+  readonly state: string
+  /** Its pid in each namespace, from the reader's to its own. */
+  readonly nsPids: readonly number[]
+  /** Pending signals of the thread and of the process, as bit sets (bit n-1 is signal n). */
+  readonly pending: bigint
+  readonly fields: ReadonlyMap<string, string>
+}
+
+/** Where processes are looked for: another directory in tests. */
+export interface ProcFs {
+  readonly proc: string
+}
+
+/** Field 22 of /proc/PID/stat; undefined when there is no such process. */
+export async function startTimeOf(fs: ProcFs, pid: number): Promise<number | undefined> {
+  const text = await readIfThere(`${fs.proc}/${pid}/stat`)
+  return text === undefined ? undefined : parseStartTime(text)
+}
+
+/** The name in the second field may contain spaces and parentheses: what counts comes after its last one. */
+export function parseStartTime(stat: string): number | undefined {
+  const fields = stat
+    .slice(stat.lastIndexOf(')') + 2)
+    .trim()
+    .split(' ')
+  const start = Number(fields[19])
+  return Number.isSafeInteger(start) && fields.length >= 20 ? start : undefined
+}
+
+export async function statusOf(fs: ProcFs, pid: number): Promise<ProcessStatus | undefined> {
+  const text = await readIfThere(`${fs.proc}/${pid}/status`)
+  return text === undefined ? undefined : parseStatus(text)
+}
+
+export function parseStatus(text: string): ProcessStatus {
+  const fields = new Map<string, string>()
+  for (const line of text.split('\n')) {
+    const at = line.indexOf(':')
+    if (at > 0) fields.set(line.slice(0, at), line.slice(at + 1).trim())
+  }
+  const bits = (name: string) => {
+    const value = fields.get(name) ?? '0'
+    return /^[0-9a-f]+$/i.test(value) ? BigInt(`0x${value}`) : 0n
+  }
+  return {
+    state: fields.get('State')?.[0] ?? '?',
+    nsPids: numbers(fields.get('NSpid')),
+    pending: bits('SigPnd') | bits('ShdPnd'),
+    fields,
+  }
+}
+
+/** White-space separated numbers. */
+export function numbers(text: string | undefined): number[] {
+  return (text ?? '')
+    .split(/\s+/)
+    .filter(word => /^\d+$/.test(word))
+    .map(Number)
+}
+
+/** @throws AgentError ProcessGone when its pid is free or belongs to another process now. */
+export async function assertSame(fs: ProcFs, process: ProcessRef): Promise<void> {
+  if ((await startTimeOf(fs, process.pid)) !== process.start)
+    throw new AgentError('ProcessGone', `pid ${process.pid}`)
+}
+
+export async function isSame(fs: ProcFs, process: ProcessRef): Promise<boolean> {
+  return (await startTimeOf(fs, process.pid)) === process.start
+}
+
+/** @throws AgentError ProcessGone */
+export async function refOf(fs: ProcFs, pid: number): Promise<ProcessRef> {
+  const start = await startTimeOf(fs, pid)
+  if (start === undefined) throw new AgentError('ProcessGone', `pid ${pid}`)
+  return { pid, start }
+}
+
+/** The process and all below it, parents first. Threads' children count. A tree that changes may be told in part. */
+export async function treeOf(fs: ProcFs, root: number): Promise<number[]> {
+  const found = [root]
+  for (const pid of found) found.push(...(await childrenOf(fs, pid)))
+  return found
+}
+
+export async function childrenOf(fs: ProcFs, pid: number): Promise<number[]> {
+  const threads = await listIfThere(`${fs.proc}/${pid}/task`)
+  const lists = await Promise.all(
+    threads.map(thread => readIfThere(`${fs.proc}/${pid}/task/${thread}/children`)),
+  )
+  return lists.flatMap(list => numbers(list))
+}
+
+/** What descriptors 0, 1 and 2 are, as readlink tells it: `pipe:[123]`, `/dev/null`. Closed ones are left out. */
+export async function stdioOf(fs: ProcFs, pid: number): Promise<Partial<Record<'0' | '1' | '2', string>>> {
+  const found: Partial<Record<'0' | '1' | '2', string>> = {}
+  for (const fd of ['0', '1', '2'] as const) {
+    try {
+      found[fd] = await readlink(`${fs.proc}/${pid}/fd/${fd}`)
+    } catch (error) {
+      if (!isGone(error)) throw error
+    }
+  }
+  return found
+}
+
+export async function allPids(fs: ProcFs): Promise<number[]> {
+  return (await readdir(fs.proc)).filter(name => /^\d+$/.test(name)).map(Number)
+}
+
+/** ESRCH: the process ended between opening and reading. */
+export function isGone(error: unknown): boolean {
+  const { code } = error as NodeJS.ErrnoException
+  return code === 'ENOENT' || code === 'ESRCH'
+}
+
+export async function readIfThere(path: string): Promise<string | undefined> {
+  try {
+    return await readFile(path, 'utf8')
+  } catch (error) {
+    if (isGone(error)) return undefined
+    throw error
+  }
+}
+
+async function listIfThere(path: string): Promise<string[]> {
+  try {
+    return await readdir(path)
+  } catch (error) {
+    if (isGone(error)) return []
+    throw error
+  }
+}

@@ -1,0 +1,101 @@
+/**
+ * CRIU's command lines. It runs inside all namespaces of its target, at the dump and at the restore, so that it sees
+ * no foreign one; what it needs of the node comes as open directories.
+ */
+import type { SpawnRequest } from '../sentinel.ts'
+
+/** Numbers of the directories that CRIU finds open. */
+const descriptors = { programs: 200, images: 201, work: 202 } as const
+const firstPipe = 210
+const at = (fd: number) => `/proc/self/fd/${fd}`
+const bundle = `${at(descriptors.programs)}/criu`
+
+export interface Directories {
+  /** With `criu/` (and in it `criu`, `ld.so`, `lib/`, `preload.so`), `enter` and `layer`. */
+  readonly programs: string
+  readonly images: string
+  /** For its log, its figures and pid file: these are not part of a generation. */
+  readonly work: string
+}
+
+export function directoryFiles({ programs, images, work }: Directories): SpawnRequest['files'] {
+  return [
+    { fd: descriptors.programs, path: programs, mode: 'd' },
+    { fd: descriptors.images, path: images, mode: 'd' },
+    { fd: descriptors.work, path: work, mode: 'd' },
+  ]
+}
+
+const criu = [
+  `${bundle}/ld.so`,
+  ...['--library-path', `${bundle}/lib`],
+  // Answers for the limits of another user's process where this node's root may not ask for them.
+  ...['--preload', `${bundle}/preload.so`],
+  `${bundle}/criu`,
+]
+
+const common = [
+  ...['-D', at(descriptors.images), '-W', at(descriptors.work)],
+  '-v1',
+  // Tasks stay in the cgroups of whoever restores them, not in those of the primary.
+  '--manage-cgroups=ignore',
+  ...['--file-locks', '--link-remap', '--ghost-limit', String(64 * 1024 * 1024), '--ext-unix-sk'],
+  // Connections cannot come along; the primary's own live on, as nothing touches the network.
+  '--tcp-close',
+]
+
+/** Root of what is dumped, in its own pid namespace. */
+export const rootPid = 1
+
+export function dumpArguments(): string[] {
+  return [
+    ...[...criu, 'dump', '-t', String(rootPid), '-o', 'dump.log', ...common],
+    // A busy listener has connections that nobody has accepted yet; without this it could not be dumped.
+    ...['--skip-in-flight', '--network-lock', 'skip', '--leave-running'],
+  ]
+}
+
+export interface InheritedPipe {
+  readonly fd: number
+  /** As the dumped process had it: `pipe:[123]`. */
+  readonly name: string
+}
+
+export function restoreArguments(pipes: readonly InheritedPipe[]): string[] {
+  return [
+    ...[...criu, 'restore', '-o', 'restore.log', ...common],
+    ...['--restore-detached', '--leave-stopped', '--pidfile', `${at(descriptors.work)}/pid`],
+    // CRIU closes what it inherited in the children that run scripts: the script is named by the table of a process
+    // that keeps these descriptors open. It gives the restored processes a /proc of their own.
+    ...['--action-script', `/proc/@KEEPER@/fd/${descriptors.programs}/enter`],
+    ...pipes.flatMap(({ fd, name }) => ['--inherit-fd', `fd[${fd}]:${name}`]),
+  ]
+}
+
+/**
+ * The pipes that a runtime gave the dumped process become those of the container it is restored in: its log goes
+ * there. One pipe for two descriptors is passed once.
+ */
+export function inheritPipes(
+  stdio: Readonly<Record<string, string>>,
+  holdPid: number,
+): { readonly pipes: readonly InheritedPipe[]; readonly files: SpawnRequest['files'] } {
+  const names = [...new Set(Object.values(stdio))].filter(name => /^pipe:\[\d+\]$/.test(name))
+  const pipes = names.map((name, index) => ({ fd: firstPipe + index, name }))
+  const files = pipes.map(({ fd, name }) => {
+    const original = Object.keys(stdio).find(key => stdio[key] === name)
+    const mode = original === '0' ? ('r' as const) : ('w' as const)
+    return { fd, path: `/proc/${holdPid}/fd/${original}`, mode }
+  })
+  return { pipes, files }
+}
+
+/** Lines of CRIU's log that say what went wrong: at most a few, none of which shows anything of the memory. */
+export function complaints(log: string): string {
+  const ignored = /RLIMIT_NOFILE|kdat|tun/
+  const lines = log.split('\n').filter(line => /Error|Warn/.test(line) && !ignored.test(line))
+  return lines
+    .slice(-6)
+    .map(line => line.replace(/^\([\d.]+\)\s*/, '').slice(0, 200))
+    .join('; ')
+}

@@ -1,0 +1,21 @@
+import type { Clock } from '../../kube/clock.ts'
+import type { ProcFs } from '../discover/process.ts'
+import type { SentinelClient } from '../sentinel.ts'
+import type { Files } from './files.ts'
+import type { CloneRecords } from './records.ts'
+
+/** What the operations of the driver work with. */
+export interface DriverDependencies {
+  readonly sentinel: SentinelClient
+  readonly fs: ProcFs
+  readonly clock: Clock
+  readonly log: { warn(fields: object, message: string): void }
+  /** Directory with `criu/`, `enter` and `layer` on the host, outliving this process. */
+  readonly programs: string
+  /** For what belongs to no generation; on the filesystem of the generations, whose files are linked into it. */
+  readonly workDirectory: string
+  readonly records: CloneRecords
+  readonly files: Files
+  /** Version of the CRIU in `programs`. */
+  readonly criuVersion: string
+}

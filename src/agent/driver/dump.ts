@@ -1,0 +1,211 @@
+import { mkdir, readdir, readFile, rm, stat } from 'node:fs/promises'
+import { machine, release } from 'node:os'
+import { join } from 'node:path'
+import { credentialsOf } from '../../checkpoint/images/credentials.ts'
+import { readStats } from '../../checkpoint/images/stats.ts'
+import type { ContainerImage } from '../../checkpoint/manifest.ts'
+import { assertSame, statusOf, stdioOf } from '../discover/process.ts'
+import { AgentError, isAgentError } from '../errors.ts'
+import type { ProcessRef } from '../sentinel.ts'
+import { complaints, directoryFiles, dumpArguments, rootPid } from './criu.ts'
+import type { DriverDependencies } from './dependencies.ts'
+import type { DumpOptions, DumpResult, LocatedAppContainer, LocatedPod } from './memory-driver.ts'
+import { planSaves, type Save } from './saves.ts'
+
+interface DumpTarget {
+  readonly container: LocatedAppContainer
+  readonly app: ProcessRef
+  readonly stdio: ContainerImage['stdio']
+  readonly images: string
+  readonly work: string
+}
+
+/** See MemoryDriver.dump. */
+export async function dump(
+  deps: DriverDependencies,
+  pod: LocatedPod,
+  directory: string,
+  { deadlineMs, signal }: DumpOptions,
+): Promise<DumpResult> {
+  const { sentinel, clock } = deps
+  const work = join(deps.workDirectory, `dump-${pod.pod.uid}`)
+  // Everything that can be found out before the stop is: the pod stands still only for what needs it.
+  const targets = await Promise.all(pod.containers.map(it => target(deps, it, directory, work)))
+  const saves = await planSaves(deps, pod, directory)
+  signal.throwIfAborted()
+
+  const name = `dump-${pod.pod.uid}`
+  const cgroups = pod.containers.flatMap(container => container.cgroups)
+  const takenAt = new Date(clock.now()).toISOString()
+  try {
+    const { skewMicroseconds } = await sentinel.stop({ name, deadlineMs, cgroups }, signal)
+    const held = await whileStopped(deps, name, () => saveAll(deps, targets, saves, { deadlineMs, signal }))
+    if (held.expired) throw new AgentError('DumpExpired', `${deadlineMs} ms`)
+    return {
+      takenAt,
+      frozenSeconds: held.heldMicroseconds / 1e6,
+      skewSeconds: skewMicroseconds / 1e6,
+      criu: deps.criuVersion,
+      kernel: release(),
+      architecture: machine(),
+      containers: await Promise.all(targets.map(imageOf)),
+      volumes: saves.flatMap(save => (save.kind === 'volume' ? [save.name] : [])),
+    }
+  } finally {
+    await rm(work, { recursive: true, force: true })
+  }
+}
+
+async function target(
+  deps: DriverDependencies,
+  container: LocatedAppContainer,
+  directory: string,
+  work: string,
+): Promise<DumpTarget> {
+  const { app } = container
+  if (app === undefined) throw new AgentError('NotRunning', `container ${container.name}`)
+  await assertSame(deps.fs, app)
+  const made = {
+    images: join(directory, 'containers', container.name, 'criu'),
+    work: join(work, container.name),
+  }
+  await rm(made.work, { recursive: true, force: true })
+  for (const path of Object.values(made)) await mkdir(path, { recursive: true, mode: 0o700 })
+  return {
+    container,
+    app,
+    stdio: { '0': '', '1': '', '2': '', ...(await stdioOf(deps.fs, app.pid)) },
+    ...made,
+  }
+}
+
+/** Runs the work and continues the pod whatever becomes of it. The work's own failure is the one that is told. */
+async function whileStopped(
+  deps: DriverDependencies,
+  name: string,
+  work: () => Promise<void>,
+): Promise<{ readonly heldMicroseconds: number; readonly expired: boolean }> {
+  let failure: { readonly error: unknown } | undefined
+  try {
+    await work()
+  } catch (error) {
+    failure = { error }
+  }
+  try {
+    const held = await deps.sentinel.continue(name)
+    if (failure !== undefined) throw held.expired ? expired(failure.error) : failure.error
+    return held
+  } catch (error) {
+    if (failure === undefined || error === failure.error) throw error
+    if (isAgentError(error, 'DumpExpired')) throw error
+    // Without a connection the sentinel continues by itself what was stopped over it.
+    deps.log.warn({ err: error }, 'the order to continue a pod failed; the sentinel does it')
+    throw failure.error
+  }
+}
+
+const expired = (cause: unknown) => new AgentError('DumpExpired', 'the sentinel continued it', cause)
+
+async function saveAll(
+  deps: DriverDependencies,
+  targets: readonly DumpTarget[],
+  saves: readonly Save[],
+  { deadlineMs, signal }: DumpOptions,
+): Promise<void> {
+  const failed = new AbortController()
+  const stop = AbortSignal.any([signal, failed.signal])
+  const all = [
+    ...targets.map(it => dumpContainer(deps, it, deadlineMs, stop)),
+    ...saves.map(save => deps.files.save(save, deadlineMs, stop)),
+  ].map(work =>
+    work.catch((error: unknown) => {
+      failed.abort(error)
+      throw error
+    }),
+  )
+  // All have ended before anything is continued: a dump of a process that runs would be of no moment.
+  const outcomes = await Promise.allSettled(all)
+  signal.throwIfAborted()
+  if (outcomes.some(it => it.status === 'rejected')) throw failed.signal.reason
+  // CRIU leaves files in the layer for what is open and deleted; the layer may have been read before it did.
+  const later = await Promise.all(targets.map(it => leavesFiles(it.images)))
+  for (const save of saves)
+    if (
+      save.kind === 'layer' &&
+      later[targets.findIndex(it => it.container.name === save.container)] === true
+    )
+      await deps.files.save(save, deadlineMs, signal)
+  for (const it of targets) await assertNotEnding(deps, it)
+}
+
+async function dumpContainer(
+  deps: DriverDependencies,
+  { app, images, work, container }: DumpTarget,
+  deadlineMs: number,
+  signal: AbortSignal,
+): Promise<void> {
+  const end = await deps.sentinel.spawn(
+    {
+      target: app,
+      namespaces: 'keep',
+      cgroup: 'stay',
+      deadlineMs,
+      log: join(work, 'output'),
+      files: directoryFiles({ programs: deps.programs, images, work }),
+      arguments: dumpArguments(),
+    },
+    signal,
+  )
+  if (end.expired) throw new AgentError('DumpExpired', `container ${container.name}, ${deadlineMs} ms`)
+  if (end.code !== 0)
+    throw new AgentError('DumpFailed', `container ${container.name}: ${await explain(work, 'dump.log', end)}`)
+}
+
+/** What CRIU says of its failure, or how it ended. */
+export async function explain(
+  work: string,
+  name: string,
+  end: { readonly code: number | undefined; readonly signal: number | undefined },
+): Promise<string> {
+  const logs = await Promise.all(
+    [name, 'output'].map(file => readFile(join(work, file), 'utf8').catch(() => '')),
+  )
+  const [own = '', output = ''] = logs
+  const said = complaints(own) || output.trim().split('\n').slice(-3).join('; ').slice(0, 400)
+  return `${end.signal === undefined ? `exit code ${end.code}` : `signal ${end.signal}`}; ${said}`
+}
+
+async function leavesFiles(images: string): Promise<boolean> {
+  return (await readdir(images)).includes('remap-fpath.img')
+}
+
+const SIGTERM = 15
+
+/** A pod that was told to end while it stood still is ending: memory of it would bring back what was to go. */
+async function assertNotEnding(deps: DriverDependencies, { app, container }: DumpTarget): Promise<void> {
+  for (const { pid } of [app, container.init]) {
+    const status = await statusOf(deps.fs, pid)
+    if (status === undefined) throw new AgentError('ProcessGone', `container ${container.name}`)
+    if ((status.pending & (1n << BigInt(SIGTERM - 1))) !== 0n)
+      throw new AgentError('DumpVoid', `container ${container.name}`)
+  }
+}
+
+async function imageOf({ container, stdio, images, work }: DumpTarget): Promise<ContainerImage> {
+  const [stats, credentials, names] = await Promise.all([
+    readStats(work, 'dump'),
+    credentialsOf(images),
+    readdir(images),
+  ])
+  const pages = names.filter(name => name.startsWith('pages-'))
+  const sizes = await Promise.all(pages.map(async name => (await stat(join(images, name))).size))
+  return {
+    name: container.name,
+    imageId: container.imageId,
+    rootPid,
+    stdio,
+    credentials,
+    memoryBytes: sizes.reduce((sum, size) => sum + size, 0),
+    frozenMicroseconds: stats.frozen,
+  }
+}

@@ -1,0 +1,53 @@
+import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { isGone } from '../discover/process.ts'
+import type { Clone } from './memory-driver.ts'
+
+/** What was restored where: so that the agent that comes after this one knows. Gone with the node's boot, as the clones. */
+export interface CloneRecords {
+  save(clone: Clone): Promise<void>
+  load(podUid: string): Promise<Clone | undefined>
+  remove(podUid: string): Promise<void>
+  list(): Promise<readonly string[]>
+}
+
+/** UIDs come from the API server; a name in this directory is nothing else. */
+const uidPattern = /^[A-Za-z0-9-]{1,64}$/
+
+export function createCloneRecords(directory: string): CloneRecords {
+  const pathOf = (podUid: string) => {
+    if (!uidPattern.test(podUid)) throw new RangeError(`not a UID: ${JSON.stringify(podUid)}`)
+    return join(directory, `${podUid}.json`)
+  }
+  return {
+    async save(clone) {
+      await mkdir(directory, { recursive: true, mode: 0o700 })
+      const path = pathOf(clone.podUid)
+      // A reader, or the next agent after a crash here, sees the old record or the new one.
+      await writeFile(`${path}.tmp`, JSON.stringify(clone), { mode: 0o600 })
+      await rename(`${path}.tmp`, path)
+    },
+    async load(podUid) {
+      try {
+        return JSON.parse(await readFile(pathOf(podUid), 'utf8')) as Clone
+      } catch (error) {
+        // One that was cut off by a full disk says nothing; what it was about is found and removed as a leftover.
+        if (isGone(error) || error instanceof SyntaxError) return undefined
+        throw error
+      }
+    },
+    async remove(podUid) {
+      await rm(pathOf(podUid), { force: true })
+    },
+    async list() {
+      try {
+        return (await readdir(directory))
+          .filter(name => name.endsWith('.json'))
+          .map(name => name.slice(0, -'.json'.length))
+      } catch (error) {
+        if (isGone(error)) return []
+        throw error
+      }
+    },
+  }
+}

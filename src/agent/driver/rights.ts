@@ -1,0 +1,86 @@
+import {
+  type CapabilitySet,
+  type Credentials,
+  capabilitySets,
+  seccompModes,
+} from '../../checkpoint/images/credentials.ts'
+import { numbers, type ProcessStatus } from '../discover/process.ts'
+
+/** What a process may do, from an image or from /proc. */
+export type Rights = Pick<
+  Credentials,
+  'uids' | 'gids' | 'groups' | 'capabilities' | 'noNewPrivileges' | 'seccomp'
+>
+
+/** Rights of a living process. Absent lines (old kernels) count as none. */
+export function rightsOf(status: ProcessStatus): Rights {
+  const ids = (name: string) => {
+    const [real = 0, effective = 0, saved = 0, filesystem = 0] = numbers(status.fields.get(name))
+    return { real, effective, saved, filesystem }
+  }
+  const set = (name: string) => (status.fields.get(name) ?? '').padStart(16, '0')
+  return {
+    uids: ids('Uid'),
+    gids: ids('Gid'),
+    groups: numbers(status.fields.get('Groups')),
+    capabilities: {
+      inheritable: set('CapInh'),
+      permitted: set('CapPrm'),
+      effective: set('CapEff'),
+      bounding: set('CapBnd'),
+      ambient: set('CapAmb'),
+    },
+    noNewPrivileges: status.fields.get('NoNewPrivs') === '1',
+    seccomp: seccompModes[Number(status.fields.get('Seccomp') ?? 0)] ?? 'disabled',
+  }
+}
+
+const CAP_SETGID = 1n << 6n
+const CAP_SETUID = 1n << 7n
+
+/**
+ * What `held` may do that a process started by `holder` could not come to: memory that arrives from another node must
+ * not bring rights into a container that its own first process does not have. One line each; empty: nothing.
+ *
+ * A holder that may change its user could become any of them, as servers that begin as root do; so then any ids are fine.
+ */
+export function excess(held: Rights, holder: Rights): string[] {
+  const found: string[] = []
+  const permitted = bits(holder.capabilities.permitted)
+  const reachable = holder.capabilities.bounding
+
+  if ((permitted & CAP_SETUID) === 0n) found.push(...foreignIds('uid', held.uids, holder.uids))
+  if ((permitted & CAP_SETGID) === 0n) {
+    found.push(...foreignIds('gid', held.gids, holder.gids))
+    const own = new Set([...holder.groups, ...Object.values(holder.gids)])
+    const foreign = held.groups.filter(group => !own.has(group))
+    if (foreign.length > 0) found.push(`groups ${foreign.join(', ')}`)
+  }
+  for (const set of capabilitySets) {
+    const more = bits(held.capabilities[set]) & ~bits(limitOf(set, holder, reachable))
+    if (more !== 0n) found.push(`${set} capabilities ${more.toString(16)}`)
+  }
+  if (holder.noNewPrivileges && !held.noNewPrivileges) found.push('new privileges allowed')
+  if (seccompModes.indexOf(held.seccomp) < seccompModes.indexOf(holder.seccomp))
+    found.push(`seccomp ${held.seccomp} instead of ${holder.seccomp}`)
+  return found
+}
+
+/**
+ * Nothing outside the bounding set can ever be had. Within it: a program with file capabilities can raise what it
+ * permits only where new privileges are allowed; where they are not, what the holder has is all there is.
+ */
+function limitOf(set: CapabilitySet, holder: Rights, reachable: string): string {
+  if (set === 'bounding' || set === 'inheritable') return reachable
+  return holder.noNewPrivileges ? holder.capabilities.permitted : reachable
+}
+
+function foreignIds(kind: string, held: Credentials['uids'], holder: Credentials['uids']): string[] {
+  const own = new Set(Object.values(holder))
+  const foreign = [...new Set(Object.values(held))].filter(id => !own.has(id))
+  return foreign.length === 0 ? [] : [`${kind} ${foreign.join(', ')}`]
+}
+
+function bits(hex: string): bigint {
+  return BigInt(`0x${hex === '' ? '0' : hex}`)
+}

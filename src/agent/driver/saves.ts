@@ -1,0 +1,70 @@
+import { join } from 'node:path'
+import { holdVolume } from '../../api/stage.ts'
+import { mountsOf } from '../discover/container.ts'
+import { emptyDirs, mountPoints, upperDirectory } from '../discover/volumes.ts'
+import type { DriverDependencies } from './dependencies.ts'
+import type { LocatedPod } from './memory-driver.ts'
+
+/** Files that belong to the memory of a pod. Paths are the host's. */
+export type Save =
+  | {
+      readonly kind: 'layer'
+      readonly container: string
+      /** The container's first process: whose root the layer is applied to. */
+      readonly pid: number
+      readonly start: number
+      readonly upper: string
+      /** What is mounted over it, relative to its root. */
+      readonly exclude: readonly string[]
+      readonly archive: string
+      /** List of what was deleted from the image. */
+      readonly removed: string
+    }
+  | { readonly kind: 'volume'; readonly name: string; readonly directory: string; readonly archive: string }
+  | { readonly kind: 'shm'; readonly directory: string; readonly archive: string }
+
+/** What of a pod has to be saved, and into which files of the generation; nothing is read yet. */
+export async function planSaves(
+  deps: Pick<DriverDependencies, 'fs'>,
+  pod: LocatedPod,
+  directory: string,
+): Promise<Save[]> {
+  const hostMounts = await mountsOf(deps.fs, 1)
+  const layers: Save[] = []
+  const volumes = new Map<string, Save>()
+  let shm: Save | undefined
+  for (const { name, init } of pod.containers) {
+    const mounts = await mountsOf(deps.fs, init.pid)
+    const upper = upperDirectory(mounts)
+    const container = join(directory, 'containers', name)
+    if (upper !== undefined)
+      layers.push({
+        kind: 'layer',
+        container: name,
+        ...init,
+        upper,
+        exclude: mountPoints(mounts),
+        archive: join(container, 'layer.tar'),
+        removed: join(container, 'removed'),
+      })
+    for (const volume of emptyDirs(mounts, hostMounts, pod.pod.uid)) {
+      // The understudy's own: its first process and the socket that takes its orders.
+      if (volume.name === holdVolume) continue
+      const archive = join(directory, 'volumes', `${volume.name}.tar`)
+      volumes.set(volume.name, { kind: 'volume', name: volume.name, directory: volume.hostPath, archive })
+    }
+    // One for the whole pod: every container has the same one mounted, unless a volume lies over it.
+    const over = mounts.findLast(mount => mount.mountPoint === '/dev/shm')
+    if (
+      shm === undefined &&
+      over?.type === 'tmpfs' &&
+      emptyDirs([over], hostMounts, pod.pod.uid).length === 0
+    )
+      shm = {
+        kind: 'shm',
+        directory: `${deps.fs.proc}/${init.pid}/root/dev/shm`,
+        archive: join(directory, 'shm.tar'),
+      }
+  }
+  return [...layers, ...volumes.values(), ...(shm === undefined ? [] : [shm])]
+}

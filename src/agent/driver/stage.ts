@@ -1,0 +1,79 @@
+import { holdDirectory } from '../../api/stage.ts'
+import { isSame } from '../discover/process.ts'
+import { AgentError, isAgentError } from '../errors.ts'
+import { type HoldOrder, type HoldReply, orderHold } from '../hold.ts'
+import type { DriverDependencies } from './dependencies.ts'
+import type { Clone, ClonedContainer, LocatedPod } from './memory-driver.ts'
+import { runningOf } from './tree.ts'
+
+/** See MemoryDriver.thaw. */
+export async function thaw(deps: DriverDependencies, clone: Clone): Promise<Clone> {
+  await Promise.all(clone.containers.map(container => thawContainer(deps, container)))
+  const thawed: Clone = { ...clone, stage: 'Thawed' }
+  await deps.records.save(thawed)
+  return thawed
+}
+
+async function thawContainer(deps: DriverDependencies, container: ClonedContainer): Promise<void> {
+  const { name, app, pidBelowHold } = container
+  try {
+    await deps.sentinel.treeContinue(app)
+  } catch (error) {
+    if (isAgentError(error, 'ProcessGone')) throw new AgentError('CloneLost', `container ${name}`, error)
+    throw error
+  }
+  const reply = await order(deps, container, { order: 'adopt', pid: pidBelowHold })
+  // `busy` with this very app: an agent before this one got as far as that.
+  if (reply.word === 'adopted' || (reply.word === 'busy' && reply.number === pidBelowHold)) return
+  if (reply.word === 'died' || reply.word === 'unknown')
+    throw new AgentError('CloneLost', `container ${name}: ${reply.word} ${reply.number}`)
+  throw new AgentError('ThawFailed', `container ${name}: ${reply.word} ${reply.number}`)
+}
+
+function order(
+  deps: DriverDependencies,
+  { hold, name }: Pick<ClonedContainer, 'hold' | 'name'>,
+  what: HoldOrder,
+): Promise<HoldReply> {
+  const root = `${deps.fs.proc}/${hold.pid}/root`
+  return orderHold({ root, directory: holdDirectory(name), clock: deps.clock }, what)
+}
+
+/** See MemoryDriver.discard. */
+export async function discard(deps: DriverDependencies, clone: Clone): Promise<void> {
+  for (const container of clone.containers) {
+    // Before the kill: the end of an app that `hold` has adopted is the end of the container.
+    if (await isSame(deps.fs, container.hold)) await release(deps, container)
+    try {
+      await deps.sentinel.treeKill(container.app)
+    } catch (error) {
+      if (!isAgentError(error, 'ProcessGone')) throw error
+    }
+  }
+  await deps.records.remove(clone.podUid)
+}
+
+async function release(deps: DriverDependencies, container: ClonedContainer): Promise<void> {
+  try {
+    await order(deps, container, { order: 'release' })
+  } catch (error) {
+    // It ends with its container, or has: then nothing is left to be released from.
+    if (!isAgentError(error, 'HoldUnavailable')) throw error
+    if (await isSame(deps.fs, container.hold)) throw error
+  }
+}
+
+/** See MemoryDriver.clonesOf. */
+export async function clonesOf(deps: DriverDependencies, pod: LocatedPod): Promise<Clone | undefined> {
+  const clone = await deps.records.load(pod.pod.uid)
+  if (clone === undefined) return undefined
+  for (const container of clone.containers) {
+    const located = pod.containers.find(it => it.name === container.name)
+    const same = located?.init.pid === container.hold.pid && located.init.start === container.hold.start
+    // Another first process: the container has restarted since, and what was below it went with it.
+    if (!same || !(await isSame(deps.fs, container.app))) return undefined
+  }
+  const running = await Promise.all(clone.containers.map(it => runningOf(deps.fs, it.app.pid)))
+  const stage = running.some(pids => pids.length > 0) ? 'Thawed' : clone.stage
+  return { ...clone, stage }
+}

@@ -1,0 +1,44 @@
+import { childrenOf, type ProcFs, statusOf, treeOf } from '../discover/process.ts'
+
+/**
+ * Children of a container's first process that have a pid namespace of their own: what was restored there. Below a
+ * `hold` without an app nothing else has one.
+ */
+export async function nestedChildren(
+  fs: ProcFs,
+  hold: { readonly pid: number },
+): Promise<{ pid: number; pidBelowHold: number }[]> {
+  const depth = (await statusOf(fs, hold.pid))?.nsPids.length ?? 0
+  const found = await Promise.all(
+    (await childrenOf(fs, hold.pid)).map(async pid => ({
+      pid,
+      nsPids: (await statusOf(fs, pid))?.nsPids ?? [],
+    })),
+  )
+  return found.flatMap(({ pid, nsPids }) => {
+    const pidBelowHold = nsPids[depth - 1]
+    return depth > 0 && nsPids.length > depth && pidBelowHold !== undefined ? [{ pid, pidBelowHold }] : []
+  })
+}
+
+/** The child of a container's first process that has this pid in its namespace. */
+export async function childBelowHold(
+  fs: ProcFs,
+  hold: { readonly pid: number },
+  pidBelowHold: number,
+): Promise<number | undefined> {
+  const depth = (await statusOf(fs, hold.pid))?.nsPids.length ?? 0
+  for (const pid of await childrenOf(fs, hold.pid))
+    if ((await statusOf(fs, pid))?.nsPids[depth - 1] === pidBelowHold) return pid
+  return undefined
+}
+
+/** Processes of the tree that are not stopped; zombies run nothing. */
+export async function runningOf(fs: ProcFs, root: number): Promise<number[]> {
+  const running: number[] = []
+  for (const pid of await treeOf(fs, root)) {
+    const status = await statusOf(fs, pid)
+    if (status !== undefined && !['T', 't', 'Z', 'X'].includes(status.state)) running.push(pid)
+  }
+  return running
+}
