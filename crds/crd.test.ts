@@ -69,7 +69,11 @@ it('samples/all-fields.yaml has all fields', () => {
       const value = path
         .split('.')
         .filter(key => key !== '')
-        .reduce<Schema | undefined>((at, key) => at?.[key] as Schema | undefined, sample.spec)
+        .reduce<Schema | undefined>(
+          (at, key) =>
+            key.endsWith('[]') ? (at?.[key.slice(0, -2)] as Schema[])[0] : (at?.[key] as Schema | undefined),
+          sample.spec,
+        )
       expect(Object.keys(value ?? {}).sort(), `spec${path}`).toEqual(
         Object.keys(node['properties'] as Schema).sort(),
       )

@@ -1,12 +1,18 @@
 import {
   antiAffinities,
   type BackupPodSetSpec,
+  type CheckpointSpec,
   crashLoopPolicies,
   defaults,
   type FailoverSpec,
   gatePositions,
+  type HotBackupSpec,
+  hotBackupModes,
+  type LivenessSpec,
   limits,
   placements,
+  type ServicePortSpec,
+  type ServiceSpec,
   type StrategySpec,
   strategies,
   type UpdateStrategySpec,
@@ -14,7 +20,19 @@ import {
 } from '../../src/api/backuppodset.ts'
 import { refusals } from '../../src/api/errors.ts'
 import { gatePort } from '../../src/api/gate.ts'
-import { choice, flag, integer, object, rule, type Schema, type SchemaOf, text } from './build.ts'
+import { holdVolume } from '../../src/api/stage.ts'
+import {
+  choice,
+  count,
+  flag,
+  integer,
+  list,
+  object,
+  rule,
+  type Schema,
+  type SchemaOf,
+  text,
+} from './build.ts'
 import { templateSchema } from './template.ts'
 
 const choosing = (transition: string) =>
@@ -123,12 +141,127 @@ export const specSchema = (): SchemaOf<BackupPodSetSpec> =>
             crashLoopPolicies,
             defaults.crashLoop,
           ),
+          liveness: object<LivenessSpec>(
+            {
+              periodMilliseconds: integer(
+                "Milliseconds between two probes of the template's livenessProbe by the node's agent. Default 1000.",
+                limits.livenessPeriod,
+                defaults.liveness.periodMilliseconds,
+              ),
+              failureThreshold: integer(
+                'Failures in a row that count as the death of the primary. Default 3.',
+                limits.failureThreshold,
+                defaults.liveness.failureThreshold,
+              ),
+            },
+            {},
+            {
+              description:
+                "Only with checkpoint: the node's agent asks the template's livenessProbe by this clock, beside the kubelet, and a primary that fails is replaced by its understudy. Absent: the kubelet alone does, by the template.",
+            },
+          ),
         },
         {},
         {
           description:
             'When a primary that still exists counts as failed. One that is deleted or has ended always does.',
           default: {},
+        },
+      ),
+      checkpoint: object<CheckpointSpec>(
+        {
+          interval: text(
+            'How often the memory of each primary is saved, as 500ms, 10s or 1m30s; from 200ms to 1h. It grows by itself when primaries would stand still for more than maxFreezePercent of the time. Default 10s.',
+            {
+              default: defaults.checkpoint.interval,
+              maxLength: 32,
+              pattern: '^([0-9]+([.][0-9]+)?(ms|s|m|h))+$',
+            },
+          ),
+          maxFreezePercent: integer(
+            'Percent of the time for which a primary may stand still to be saved. Default 2.',
+            limits.maxFreezePercent,
+            defaults.checkpoint.maxFreezePercent,
+          ),
+          containers: list(
+            'Names of the containers whose memory is saved; the others start anew in the successor. Absent: all.',
+            { type: 'string', maxLength: 63 } as SchemaOf<string>,
+            64,
+            { minItems: 1, 'x-kubernetes-list-type': 'set' },
+          ),
+          volumes: object<NonNullable<CheckpointSpec['volumes']>>(
+            {
+              maxSize: text(
+                'What emptyDirs and writable layers of a pod may have together, as 512Mi; with more, nothing is saved and CheckpointReady says so. Default 1Gi.',
+                {
+                  default: defaults.checkpoint.volumes.maxSize,
+                  maxLength: 32,
+                  pattern: '^[0-9]+([.][0-9]+)?([kMGT]|[KMGT]i)?$',
+                },
+              ),
+            },
+            {},
+            { description: 'Files that are saved together with the memory.', default: {} },
+          ),
+          copies: integer(
+            'Nodes that keep the memory of each primary, as far as there are backups elsewhere. Default 2.',
+            limits.copies,
+            defaults.checkpoint.copies,
+          ),
+          keep: integer(
+            'Saved states of each primary on each of these nodes. Default 2.',
+            limits.keep,
+            defaults.checkpoint.keep,
+          ),
+        },
+        {},
+        {
+          description:
+            'Asks for the memory of primaries to be kept: it is saved again and again, lies ready on other nodes, and is what a hot backup goes on with when it takes over. Needs the agent on the nodes; until some node has passed its test, hot backups wait. Absent: hot backups are ordinary pods that have run all along.',
+        },
+      ),
+      hotBackup: object<HotBackupSpec>(
+        {
+          mode: choice(
+            'Only with checkpoint. Frozen: the memory lies rebuilt and stopped in the hot backup, and takes over within milliseconds; where it does not fit, Staged. Staged: the memory lies as files on its node. Warm: as without checkpoint. Default Frozen.',
+            hotBackupModes,
+          ),
+        },
+        {},
+        { description: 'What a hot backup does while it waits.' },
+      ),
+      service: object<ServiceSpec>(
+        {
+          name: text('Name of a Service in front of all primaries. Absent: none.', {
+            maxLength: 63,
+            pattern: '^[a-z]([-a-z0-9]*[a-z0-9])?$',
+          }),
+          ports: list(
+            'Ports of each Service.',
+            object<ServicePortSpec>(
+              {
+                name: text('Needed when there are several.', { maxLength: 63 }),
+                port: { ...count('Port of the Service.', { minimum: 1, maximum: limits.port.max }) },
+                targetPort: count('Port of the pods. Default: as port.', {
+                  minimum: 1,
+                  maximum: limits.port.max,
+                }),
+                protocol: choice('TCP or UDP. Default TCP.', ['TCP', 'UDP']),
+              },
+              { port: true },
+            ),
+            32,
+            { minItems: 1, 'x-kubernetes-list-type': 'atomic' },
+          ),
+          perSlot: flag(
+            'One Service for each slot, <set>-<slot>, whose address stays through failovers: a client can follow one memory. Default false.',
+            defaults.perSlot,
+          ),
+        },
+        { ports: true },
+        {
+          description:
+            'Services whose endpoints the operator writes itself, in one write at a failover. Services with a selector of your own work as well, a second slower.',
         },
       ),
       template: templateSchema(),
@@ -146,6 +279,7 @@ export const specSchema = (): SchemaOf<BackupPodSetSpec> =>
           "self.gatePosition != 'Last' || self.coldBackups == 0 || !has(self.template.spec.initContainers) || " +
             `self.template.spec.initContainers.all(container, !has(container.ports) || container.ports.all(port, port.containerPort != ${gatePort}))`,
         ),
+        ...memoryRules(),
         ruleFor(
           'SchedulersDiffer',
           '!has(self.template.spec.schedulerName) || self.template.spec.schedulerName == self.schedulerName',
@@ -153,3 +287,41 @@ export const specSchema = (): SchemaOf<BackupPodSetSpec> =>
       ],
     },
   )
+
+/** Rules for sets that keep memory; the same as in src/api/template-rules.ts. */
+function memoryRules(): Schema[] {
+  const kept =
+    "has(self.checkpoint) && !(has(self.hotBackup) && has(self.hotBackup.mode) && self.hotBackup.mode == 'Warm')"
+  const pod = 'self.template.spec'
+  const refused = (code: keyof typeof refusals, condition: string) =>
+    ruleFor(code, `!(${kept}) || !(${condition})`)
+  const isTrue = (field: string) => `(has(${pod}.${field}) && ${pod}.${field})`
+  const named = (list: string) =>
+    `(has(${pod}.${list}) && ${pod}.${list}.exists(it, it.name == '${holdVolume}'))`
+  return [
+    refused('MemoryOnHost', ['hostNetwork', 'hostPID', 'hostIPC'].map(isTrue).join(' || ')),
+    refused('MemoryOfSharedProcesses', isTrue('shareProcessNamespace')),
+    refused('MemoryOfUserNamespace', `has(${pod}.hostUsers) && !${pod}.hostUsers`),
+    refused('MemoryOnTerminal', `${pod}.containers.exists(it, has(it.tty) && it.tty)`),
+    refused(
+      'MemoryOfDevices',
+      `${pod}.containers.exists(it, has(it.volumeDevices) || (has(it.resources) && has(it.resources.claims)))`,
+    ),
+    refused(
+      'MemoryBesideClaim',
+      `has(${pod}.volumes) && ${pod}.volumes.exists(it, has(it.persistentVolumeClaim) || has(it.ephemeral))`,
+    ),
+    refused(
+      'HoldNameReserved',
+      [named('volumes'), named('containers'), named('initContainers')].join(' || '),
+    ),
+    ruleFor(
+      'CheckpointContainerUnknown',
+      `!has(self.checkpoint) || !has(self.checkpoint.containers) || self.checkpoint.containers.all(name, ${pod}.containers.exists(it, it.name == name))`,
+    ),
+    ruleFor(
+      'ModeWithoutCheckpoint',
+      "has(self.checkpoint) || !has(self.hotBackup) || !has(self.hotBackup.mode) || self.hotBackup.mode == 'Warm'",
+    ),
+  ]
+}

@@ -4,6 +4,7 @@ import {
   type LastFailover,
   type LastTransition,
   limits,
+  protections,
   type SlotStatus,
   type Summary,
 } from '../../src/api/backuppodset.ts'
@@ -11,6 +12,11 @@ import { podKinds } from '../../src/api/labels.ts'
 import { choice, count, flag, list, mapList, object, type SchemaOf, text, time } from './build.ts'
 
 const int64 = { format: 'int64' }
+
+const seconds = (description: string): SchemaOf<number> => ({
+  description: `${description} Seconds.`,
+  type: 'number',
+})
 
 const names = (of: string) =>
   list(
@@ -26,13 +32,26 @@ const slot = object<SlotStatus>(
     node: text('Node of its primary.'),
     epoch: count('Grows with each promotion of the slot.', int64),
     ready: flag('Whether its primary is Ready.'),
+    generation: count(
+      'With checkpoint: the newest saved state that a node keeps for a successor; 0: none yet.',
+    ),
+    stateAge: seconds('With checkpoint: how old the memory is that a successor would go on with.'),
+    usableOn: list(
+      'With checkpoint: nodes on which a successor could go on with it.',
+      { type: 'string' } as SchemaOf<string>,
+      limits.copies.max,
+    ),
+    protection: choice(
+      'With checkpoint: Frozen, Staged or Cold, by the best backup that could take over with the memory; None: it would be lost.',
+      protections,
+    ),
   },
   { slot: true, pod: true, epoch: true, ready: true },
 )
 
 const condition = object<Condition>(
   {
-    type: text('Ready, Progressing, Degraded or Paused.', { maxLength: 316 }),
+    type: text('Ready, Progressing, Degraded, Paused or CheckpointReady.', { maxLength: 316 }),
     status: choice('True, False or Unknown.', ['True', 'False', 'Unknown']),
     reason: text('Why, in one word for programs.', { maxLength: 1024 }),
     message: text('Why, for people.', { maxLength: 32_768 }),
@@ -107,12 +126,19 @@ export const statusSchema = (): SchemaOf<BackupPodSetStatus> =>
             type: 'number',
           },
           at: time('When, RFC 3339.'),
+          generation: count('With checkpoint: the saved state that the successor went on with.'),
+          stateAge: seconds('With checkpoint: how old that state was.'),
+          phases: {
+            description: 'With checkpoint: seconds of each step, by its name.',
+            type: 'object',
+            additionalProperties: { type: 'number' },
+          },
         },
         { slot: true, from: true, to: true, reason: true, seconds: true, at: true },
         { description: 'The last time a backup or a new pod took over from a lost primary.' },
       ),
       conditions: mapList(
-        'Ready: all numbers are met and every pod does what its kind is for. Progressing: there is something left to do. Degraded: an action fails, or containers keep failing. Paused: spec.paused.',
+        'Ready: all numbers are met and every pod does what its kind is for. Progressing: there is something left to do. Degraded: an action fails, or containers keep failing. Paused: spec.paused. CheckpointReady: with checkpoint, whether every primary could be replaced with its memory.',
         'type',
         condition,
         16,

@@ -5,6 +5,7 @@
 import { limits } from './backuppodset.ts'
 import { gateContainerName, gatePort } from './gate.ts'
 import { labels, podKinds, prefix } from './labels.ts'
+import { holdVolume } from './stage.ts'
 
 const refuse = (field: string, message: string) => ({ field, message })
 
@@ -12,6 +13,8 @@ const noSuchMetadata = (field: string, why: string) =>
   refuse(`spec.template.metadata.${field}`, `remove template.metadata.${field}: ${why}`)
 const noSuchField = (field: string, why: string) =>
   refuse(`spec.template.spec.${field}`, `remove template.spec.${field}: ${why}`)
+
+const orWarm = 'set hotBackup.mode to Warm or remove spec.checkpoint'
 
 export const refusals = Object.freeze({
   NameTooLong: refuse(
@@ -85,6 +88,42 @@ export const refusals = Object.freeze({
   GatePortTaken: refuse(
     'spec.template.spec.initContainers',
     `give the sidecar another port than ${gatePort}, or set gatePosition to First: with Last it runs beside the gate, which listens there`,
+  ),
+  MemoryOnHost: refuse(
+    'spec.template.spec',
+    `remove hostNetwork, hostPID and hostIPC from template.spec, or ${orWarm}: memory that points into the node cannot be moved`,
+  ),
+  MemoryOfSharedProcesses: refuse(
+    'spec.template.spec.shareProcessNamespace',
+    `remove template.spec.shareProcessNamespace, or ${orWarm}: containers are saved and rebuilt one by one`,
+  ),
+  MemoryOfUserNamespace: refuse(
+    'spec.template.spec.hostUsers',
+    `remove hostUsers: false from template.spec, or ${orWarm}: processes in user namespaces cannot be rebuilt`,
+  ),
+  MemoryOnTerminal: refuse(
+    'spec.template.spec.containers',
+    `remove tty from the container, or ${orWarm}: a terminal cannot be moved`,
+  ),
+  MemoryOfDevices: refuse(
+    'spec.template.spec.containers',
+    `remove volumeDevices and resources.claims from the container, or ${orWarm}: what is in a device is not saved`,
+  ),
+  MemoryBesideClaim: refuse(
+    'spec.template.spec.volumes',
+    `use emptyDir in place of persistentVolumeClaim and ephemeral volumes, or ${orWarm}: the memory would be older than the disk, and a claim has one pod`,
+  ),
+  HoldNameReserved: refuse(
+    'spec.template.spec',
+    `rename the container or volume ${holdVolume}: understudies have one of that name`,
+  ),
+  CheckpointContainerUnknown: refuse(
+    'spec.checkpoint.containers',
+    'name containers of template.spec.containers in checkpoint.containers, or leave it out for all of them',
+  ),
+  ModeWithoutCheckpoint: refuse(
+    'spec.hotBackup.mode',
+    'add spec.checkpoint (checkpoint: {} is enough), or set hotBackup.mode to Warm: nothing is saved without it',
   ),
   SchedulersDiffer: refuse(
     'spec.template.spec.schedulerName',

@@ -74,6 +74,31 @@ describe('parseSet', () => {
     expect(parse({ ...nulls, template })).toEqual(parse({ template }))
   })
 
+  it('memory is kept when it is asked for, and not when hot backups are to be warm', () => {
+    const memoryOf = (spec: object) => {
+      const parsed = parse({ template, ...spec })
+      if (!parsed.ok) throw new Error(parsed.message)
+      return parsed.set.memory
+    }
+    expect(memoryOf({})).toBeUndefined()
+    expect(memoryOf({ checkpoint: {}, hotBackup: { mode: 'Warm' } })).toBeUndefined()
+    expect(memoryOf({ checkpoint: {} })).toEqual({
+      mode: 'Frozen',
+      intervalMs: 10_000,
+      maxFreezePercent: 2,
+      containers: ['app'],
+      copies: 2,
+      keep: 2,
+      volumeBytes: 2 ** 30,
+    })
+    expect(
+      memoryOf({
+        checkpoint: { interval: '1m1.5s', volumes: { maxSize: '5M' } },
+        hotBackup: { mode: 'Staged' },
+      }),
+    ).toMatchObject({ mode: 'Staged', intervalMs: 61_500, volumeBytes: 5_000_000 })
+  })
+
   it.each([
     ['spec.replicas', { replicas: -1 }, 'spec.replicas is -1: set it to a whole number from 0 to 10000'],
     ['spec.hotBackups', { hotBackups: 0.5 }, 'a whole number from 0 to 10000'],
@@ -92,6 +117,15 @@ describe('parseSet', () => {
     ['spec.antiAffinity', { antiAffinity: 'Hard' }, 'one of Preferred, Required, None'],
     ['spec.updateStrategy.type', { updateStrategy: { type: 'Recreate' } }, 'one of RollingUpdate, OnDelete'],
     ['spec.failover.unreadySeconds', { failover: { unreadySeconds: -1 } }, 'from 0 to 86400'],
+    [
+      'spec.checkpoint.interval',
+      { checkpoint: { interval: 'soon' } },
+      'spec.checkpoint.interval is "soon": set it to a duration from 200ms to 1h',
+    ],
+    ['spec.checkpoint.interval', { checkpoint: { interval: '2h' } }, 'a duration from 200ms to 1h'],
+    ['spec.checkpoint.volumes.maxSize', { checkpoint: { volumes: { maxSize: 1 } } }, 'a size such as 512Mi'],
+    ['spec.checkpoint.copies', { checkpoint: { copies: 9 } }, 'a whole number from 1 to 5'],
+    ['spec.hotBackup.mode', { hotBackup: { mode: 'Live' } }, 'one of Frozen, Staged, Warm'],
     ['spec.failover.crashLoop', { failover: { crashLoop: 'Delete' } }, 'one of Replace, Ignore'],
   ])('names %s and what it takes', (field, spec, message) => {
     const parsed = parse({ ...spec, template })
@@ -99,6 +133,8 @@ describe('parseSet', () => {
     expect(parsed.ok ? '' : parsed.message).toContain(message)
   })
 
+  const keeping = (pod: object) =>
+    parse({ checkpoint: {}, template: { spec: { containers: [container], ...pod } } })
   const broken: Record<keyof typeof refusals, ReturnType<typeof parse>> = {
     NameTooLong: parse({ template }, 'x'.repeat(51)),
     TemplateMissing: parse({}),
@@ -137,6 +173,15 @@ describe('parseSet', () => {
         },
       },
     }),
+    MemoryOnHost: keeping({ hostNetwork: true }),
+    MemoryOfSharedProcesses: keeping({ shareProcessNamespace: true }),
+    MemoryOfUserNamespace: keeping({ hostUsers: false }),
+    MemoryOnTerminal: keeping({ containers: [{ ...container, tty: true }] }),
+    MemoryOfDevices: keeping({ containers: [{ ...container, resources: { claims: [{ name: 'gpu' }] } }] }),
+    MemoryBesideClaim: keeping({ volumes: [{ name: 'data', persistentVolumeClaim: { claimName: 'data' } }] }),
+    HoldNameReserved: keeping({ volumes: [{ name: 'understudy-hold', emptyDir: {} }] }),
+    CheckpointContainerUnknown: parse({ checkpoint: { containers: ['other'] }, template }),
+    ModeWithoutCheckpoint: parse({ hotBackup: { mode: 'Staged' }, template }),
     SchedulersDiffer: withPod({ schedulerName: 'other' }),
   }
   it.each(Object.entries(broken))('refuses with code %s', (code, parsed) => {
@@ -159,6 +204,12 @@ describe('parseSet', () => {
         replicas: fc.anything(),
         strategy: fc.anything(),
         failover: fc.anything(),
+        checkpoint: fc.oneof(
+          fc.anything(),
+          fc.record({ containers: fc.anything(), interval: fc.anything() }),
+        ),
+        hotBackup: fc.anything(),
+        service: fc.oneof(fc.anything(), fc.record({ ports: fc.array(fc.object()) })),
         template: fc.oneof(
           fc.anything(),
           fc.record({ metadata: fc.anything(), spec: fc.oneof(fc.anything(), pod) }),

@@ -28,7 +28,7 @@ import {
   parseBytes,
   parseDuration,
 } from './memory.ts'
-import { brokenRule } from './template-rules.ts'
+import { brokenRule, containerNames } from './template-rules.ts'
 
 /** A set whose every field is there and valid: what comes after `parseSet` checks nothing again. Frozen. */
 export interface ParsedSet {
@@ -130,7 +130,12 @@ export function parseSet(object: BackupPodSet): Parsed {
     template: spec['template'] as ParsedSet['template'],
   }
   if (metadata.name.length > limits.name) refused.push(refusalOf('NameTooLong'))
-  const code = brokenRule(values)
+  const code = brokenRule({
+    ...values,
+    keepsMemory: values.memory !== undefined,
+    checkpoint: spec['checkpoint'],
+    hotBackup: spec['hotBackup'],
+  })
   if (code !== undefined) refused.push(refusalOf(code))
   const [first] = refused
   if (first !== undefined) return { ok: false, ...first }
@@ -153,9 +158,8 @@ function parseMemory(read: Reader, spec: Readonly<Record<string, unknown>>): Par
   if (spec['checkpoint'] === undefined || spec['checkpoint'] === null || mode === 'Warm') return undefined
   const checkpoint = read.object('spec.checkpoint', spec['checkpoint'])
   const volumes = read.object('spec.checkpoint.volumes', checkpoint['volumes'])
-  const template = spec['template'] as ParsedSet['template']
-  const all = template.spec.containers.map(({ name }) => name)
-  const chosen = read.names('spec.checkpoint.containers', checkpoint['containers'], all)
+  const all = containerNames(spec['template'])
+  const named = checkpoint['containers']
   const number = (key: 'maxFreezePercent' | 'copies' | 'keep') =>
     read.integer(`spec.checkpoint.${key}`, checkpoint[key], limits[key], defaults.checkpoint[key])
   return Object.freeze({
@@ -168,7 +172,8 @@ function parseMemory(read: Reader, spec: Readonly<Record<string, unknown>>): Par
       'a duration from 200ms to 1h',
     ),
     maxFreezePercent: number('maxFreezePercent'),
-    containers: all.filter(name => chosen.includes(name)),
+    // Which of them there are is a rule of the template.
+    containers: all.filter(name => !Array.isArray(named) || named.includes(name)),
     copies: number('copies'),
     keep: number('keep'),
     volumeBytes: read.measure(
@@ -183,11 +188,12 @@ function parseMemory(read: Reader, spec: Readonly<Record<string, unknown>>): Par
 
 function parseService(read: Reader, value: unknown): ParsedService | undefined {
   if (value === undefined || value === null) return undefined
-  const service = read.object('spec.service', value) as Partial<ServiceSpec>
+  const service = read.object('spec.service', value)
+  const ports = Array.isArray(service['ports']) ? (service['ports'] as ServiceSpec['ports']) : []
   return Object.freeze({
-    name: service.name,
-    perSlot: service.perSlot ?? defaults.perSlot,
-    ports: (service.ports ?? []).map(({ name, port, targetPort, protocol }) => ({
+    name: typeof service['name'] === 'string' ? service['name'] : undefined,
+    perSlot: read.flag('spec.service.perSlot', service['perSlot'], defaults.perSlot),
+    ports: ports.map(({ name, port, targetPort, protocol }) => ({
       name,
       port,
       targetPort: targetPort ?? port,
@@ -261,14 +267,6 @@ function reader(refused: Refusal[]) {
         it => values.some(one => one === it),
         `one of ${values.join(', ')}`,
         otherwise,
-      ),
-    names: (name: string, value: unknown, known: readonly string[]) =>
-      field<readonly string[]>(
-        name,
-        value,
-        it => Array.isArray(it) && it.length > 0 && it.every(one => known.includes(one)),
-        `a list out of ${known.join(', ')}`,
-        known,
       ),
     /** A text with a unit, as the number that it means. */
     measure: (

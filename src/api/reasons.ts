@@ -5,6 +5,7 @@ export const conditionTypes = {
   progressing: 'Progressing',
   degraded: 'Degraded',
   paused: 'Paused',
+  checkpointReady: 'CheckpointReady',
 } as const
 
 /** Reasons of conditions. */
