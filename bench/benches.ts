@@ -1,8 +1,9 @@
 import type { Bench } from './bench.ts'
+import { failover } from './failover/failover.ts'
 import { leader } from './leader/leader.ts'
 import { paper } from './paper/paper.ts'
 import { promotion } from './promotion/promotion.ts'
 import { scale } from './scale/scale.ts'
 import { wake } from './wake/wake.ts'
 
-export const benches: readonly Bench[] = [paper, wake, promotion, leader, scale]
+export const benches: readonly Bench[] = [paper, wake, promotion, failover, leader, scale]

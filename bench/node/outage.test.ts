@@ -2,8 +2,14 @@ import { describe, expect, it } from 'vitest'
 import { answersFromBackups, firstAnswerOf, outageOf } from './outage.ts'
 import type { Probe } from './probe.ts'
 
-const good = (at: number, host = 'a', ms = 2): Probe => ({ at, ms, host, error: undefined })
-const bad = (at: number, ms = 2): Probe => ({ at, ms, host: undefined, error: 'ECONNREFUSED' })
+const good = (at: number, host = 'a', ms = 2): Probe => ({ at, ms, host, count: 1, error: undefined })
+const bad = (at: number, ms = 2): Probe => ({
+  at,
+  ms,
+  host: undefined,
+  count: undefined,
+  error: 'ECONNREFUSED',
+})
 
 describe('what a client sees', () => {
   it('is without an outage when every probe was answered', () => {

@@ -11,6 +11,8 @@ export interface Probe {
   readonly ms: number
   /** Host name (pod) that answered; undefined when nobody did. */
   readonly host: string | undefined
+  /** The count that it answered with, this request included. */
+  readonly count: number | undefined
   readonly error: string | undefined
 }
 

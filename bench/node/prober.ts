@@ -12,7 +12,7 @@ function probe(): void {
   let answer = ''
   let isOver = false
   const socket = connect({ host: address, port: Number(port), noDelay: true })
-  const over = (result: { host: string } | { error: string }): void => {
+  const over = (result: { host: string; count: number } | { error: string }): void => {
     if (isOver) return
     isOver = true
     clearTimeout(timer)
@@ -29,7 +29,8 @@ function probe(): void {
   socket.on('error', (error: NodeJS.ErrnoException) => over({ error: error.code ?? error.message }))
   socket.on('close', () => {
     const host = /"host":"([^"]*)"/.exec(answer)?.[1]
-    over(answer.startsWith('HTTP/1.1 200') && host !== undefined ? { host } : { error: 'no answer' })
+    const count = Number(/"count":(\d+)/.exec(answer)?.[1])
+    over(answer.startsWith('HTTP/1.1 200') && host !== undefined ? { host, count } : { error: 'no answer' })
   })
 }
 

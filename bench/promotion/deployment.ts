@@ -2,10 +2,10 @@ import { deployments, pods as podResource, services } from '../../src/kube/resou
 import { type BenchContext, demand } from '../bench.ts'
 import { firstAnswerOf, outageOf } from '../node/outage.ts'
 import { counterTemplate, deploymentOf, serviceOf } from '../objects.ts'
+import { openScene, proxyRestMs, timeoutMs } from '../observe/scene.ts'
 import { allReady, isLeaving, isReady } from '../observe/state.ts'
 import { deletionAccepted } from '../observe/writes.ts'
 import type { Sampler } from '../report.ts'
-import { openScene, proxyRestMs, timeoutMs } from './scene.ts'
 
 /** The same for a pod of a Deployment with as many replicas. */
 export async function ofDeployment(

@@ -12,9 +12,9 @@ import {
 import { type BenchContext, demand } from '../bench.ts'
 import { outageOf } from '../node/outage.ts'
 import { counterPort, counterTemplate, serviceOf } from '../objects.ts'
+import { openScene, proxyRestMs } from '../observe/scene.ts'
 import { isReady } from '../observe/state.ts'
 import type { Sampler } from '../report.ts'
-import { openScene, proxyRestMs } from './scene.ts'
 
 /** Two bare pods, one labelled primary, and a way to let the other one take over. */
 interface Change {

@@ -6,12 +6,12 @@ import { programmedAt } from '../node/nft-monitor.ts'
 import { answersFromBackups, firstAnswerOf, outageOf } from '../node/outage.ts'
 import { counterTemplate, primariesOf, serviceOf, setOf } from '../objects.ts'
 import { betweenAnswers, openAuditLog } from '../observe/audit.ts'
+import { openScene, proxyRestMs, timeoutMs } from '../observe/scene.ts'
 import { isInPlace, isLeaving, kindOf } from '../observe/state.ts'
 import { deletionAccepted, podWrites } from '../observe/writes.ts'
 import { operatorUser } from '../operator.ts'
 import type { Sampler } from '../report.ts'
 import { readyInSliceAt } from './endpoints.ts'
-import { openScene, proxyRestMs, timeoutMs } from './scene.ts'
 
 /** A primary of a set with so many is deleted, again and again. */
 export async function ofSet(

@@ -1,11 +1,12 @@
 import { kill } from 'node:process'
 import { describe, expect, it } from 'vitest'
+import { pidsOf } from '../../playground/pids.ts'
 import { labels } from '../../src/api/labels.ts'
 import { deriveToken } from '../../src/backuppodset/wake/token.ts'
 import { wake } from '../../src/backuppodset/wake/wake.ts'
 import type { Pod } from '../../src/kube/resources.ts'
 import { events } from '../../src/kube/resources.ts'
-import { needsNodes, pidsOf } from './lib/cluster.ts'
+import { needsNodes } from './lib/cluster.ts'
 import {
   counterWith,
   createWorld,

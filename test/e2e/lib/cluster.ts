@@ -1,7 +1,5 @@
 /** The playground under test, for what needs nodes: their networks, their processes, power cuts. */
 import { execFile } from 'node:child_process'
-import { readdir, readFile, readlink } from 'node:fs/promises'
-import { basename } from 'node:path'
 import { promisify } from 'node:util'
 import { inject } from 'vitest'
 import { type Cluster, openCluster } from '../../../playground/cluster.ts'
@@ -26,21 +24,4 @@ export async function kubectl(...args: string[]): Promise<string> {
   const { kubeconfig, playground: name } = inject('cluster')
   const program = name === undefined ? 'kubectl' : (await playground()).kubectl
   return (await run(program, ['--kubeconfig', kubeconfig, ...args])).stdout
-}
-
-/** Ids, as this machine sees them, of the processes of a pod on whatever node; `program` is its file's name. */
-export async function pidsOf(podUid: string, program: string): Promise<number[]> {
-  const pids: number[] = []
-  for (const entry of await readdir('/proc')) {
-    if (!/^\d+$/.test(entry)) continue
-    try {
-      // Not its comm: Node renames its threads.
-      const file = basename(await readlink(`/proc/${entry}/exe`))
-      if (file === program && (await readFile(`/proc/${entry}/cgroup`, 'utf8')).includes(podUid))
-        pids.push(Number(entry))
-    } catch {
-      // The process has ended since the directory was read.
-    }
-  }
-  return pids
 }

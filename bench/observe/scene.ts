@@ -9,7 +9,7 @@ import { type BenchContext, demand } from '../bench.ts'
 import { type NftMonitor, startNftMonitor } from '../node/nft-monitor.ts'
 import { type Prober, startProber } from '../node/probe.ts'
 import { counterPort } from '../objects.ts'
-import { type Recording, record } from '../observe/recording.ts'
+import { type Recording, record } from './recording.ts'
 
 export const timeoutMs = 60_000
 /** kube-proxy is idle again this long after its last sync; it syncs at most once a second. */

@@ -1,0 +1,33 @@
+import type { Bench } from '../bench.ts'
+import { inNamespace } from '../namespace.ts'
+import { type Baselines, createSamples } from '../report.ts'
+import { ofDeployment } from './deployment.ts'
+import { modes, ofSet } from './set.ts'
+
+export const failover: Bench = {
+  name: 'failover-basic',
+  title: 'kill -9 of the app of the only primary, 1 understudy: what clients see; beside a Deployment',
+  trials: 20,
+  needs: ['operator', 'playground'],
+  run: async context => {
+    const samples = createSamples()
+    await inNamespace(context.api, 'bench-failover', context.signal, async namespace => {
+      await ofDeployment(context, namespace, samples)
+      for (const mode of modes) await ofSet(context, namespace, mode, samples)
+    })
+    return samples.report('failover-basic', baselines())
+  },
+}
+
+function baselines(): Baselines {
+  const deployment = {
+    'restart in place': { case: 'Deployment, restart in place: service' },
+    'Deployment replacement': { case: 'Deployment, pod deleted: service' },
+  }
+  return Object.fromEntries(
+    modes.flatMap(mode => [
+      [`${mode.toLowerCase()} pod`, { 'restart in place': { case: 'Deployment, restart in place: pod' } }],
+      [`${mode.toLowerCase()} service`, deployment],
+    ]),
+  )
+}

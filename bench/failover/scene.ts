@@ -1,0 +1,29 @@
+import { kill } from 'node:process'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { pidsOf } from '../../playground/pids.ts'
+import type { Pod } from '../../src/kube/resources.ts'
+import { type BenchContext, demand } from '../bench.ts'
+import { type Prober, startProber } from '../node/probe.ts'
+import { counterPort } from '../objects.ts'
+
+/** A client that asks one pod by its own address, beside the client of the Service. */
+export const clientOf = (context: BenchContext, pod: Pod): Prober => {
+  const playground = demand(context.playground, 'a playground')
+  return startProber(
+    playground,
+    demand(playground.nodes[0], 'a node'),
+    demand(pod.status?.podIP, 'an address'),
+    counterPort,
+  )
+}
+
+/** Ends the counter of a pod at once. @returns Unix ms of the signal. */
+export async function killCounter(context: BenchContext, pod: Pod): Promise<number> {
+  const [pid] = await pidsOf(pod.metadata.uid, 'counter')
+  if (pid === undefined) throw new Error(`no counter runs in ${pod.metadata.name}`)
+  // At any moment of the kubelet's look at its containers once a second, and of the interval of checkpoints.
+  await sleep(Math.random() * 1_000)
+  const at = context.clock.now()
+  kill(pid, 'SIGKILL')
+  return at
+}

@@ -1,0 +1,164 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { backupPodSets } from '../../src/api/backuppodset.ts'
+import { labels } from '../../src/api/labels.ts'
+import { parseSlotLease, slotLeaseName } from '../../src/api/slot-lease.ts'
+import { podConditions } from '../../src/api/stage.ts'
+import { leases, type Pod, services } from '../../src/kube/resources.ts'
+import { type BenchContext, demand } from '../bench.ts'
+import { outageOf } from '../node/outage.ts'
+import type { Probe } from '../node/probe.ts'
+import { counterPort, counterTemplate, setOf } from '../objects.ts'
+import { record } from '../observe/recording.ts'
+import { openScene, proxyRestMs, timeoutMs } from '../observe/scene.ts'
+import { isLeaving } from '../observe/state.ts'
+import type { Sampler } from '../report.ts'
+import { clientOf, killCounter } from './scene.ts'
+
+export const modes = ['Frozen', 'Staged'] as const
+export type Mode = (typeof modes)[number]
+
+const intervalSeconds = 1
+
+/** The only primary's app is killed, again and again: each time its only understudy follows, and gets one of its own. */
+export async function ofSet(
+  context: BenchContext,
+  namespace: string,
+  mode: Mode,
+  samples: Sampler,
+): Promise<void> {
+  const { api, clock, signal, images } = context
+  const name = mode.toLowerCase()
+  const ref = { namespace, name }
+  await api.create(
+    backupPodSets,
+    setOf(name, { primary: 1, hotbackup: 1, coldbackup: 0 }, counterTemplate(images.counter, name), {
+      checkpoint: { interval: `${intervalSeconds}s` },
+      hotBackup: { mode },
+      service: { perSlot: true, ports: [{ port: counterPort }] },
+    }),
+    { namespace, signal },
+  )
+  await until(`the Service of slot 0 of ${name}`, () =>
+    api.get(services, { namespace, name: slotLeaseName(name, 0) }).catch(() => undefined),
+  )
+  const scene = await openScene(context, namespace, slotLeaseName(name, 0), `${labels.set}=${name}`)
+  const { pods, slices, prober, end } = scene
+  const stop = new AbortController()
+  const orders = await record(api, leases, {
+    namespace,
+    labelSelector: `${labels.set}=${name}`,
+    now: clock.now,
+    signal: AbortSignal.any([signal, stop.signal]),
+  })
+  const slot = async () => (await api.get(backupPodSets, ref)).status?.slots?.[0]
+  const isReady = async () => {
+    const seen = await slot()
+    return seen?.protection === mode && (seen.generation ?? 0) > 0 ? seen : undefined
+  }
+  try {
+    for (let trial = 1; trial <= context.n; trial++) {
+      const before = await until(`${mode} protection`, isReady)
+      // Refreshed at least twice, so that the trial is no special case of a first generation.
+      await until(
+        'two refreshes',
+        async () => ((await slot())?.generation ?? 0) >= (before.generation ?? 0) + 2,
+      )
+      await prober.steady(50, 0, timeoutMs)
+      await slices.quiet(proxyRestMs)
+      const lease = demand([...orders.live.values()].map(parseSlotLease)[0], 'the Lease of slot 0')
+      const primary = demand(pods.live.get(lease.holder.uid), 'the primary')
+      const heir = demand(
+        [...pods.live.values()].find(pod => pod.metadata.uid === lease.heir?.uid),
+        'the heir',
+      )
+      const direct = clientOf(context, primary)
+      try {
+        await direct.steady(20, 0, timeoutMs)
+        for (const each of [pods, slices, orders, prober]) each.forget()
+        clock.anchor()
+        const killedAt = await killCounter(context, primary)
+        const promoted = await until('the promotion', async () =>
+          orders.events.find(({ object }) => object.spec?.holderIdentity === heir.metadata.uid),
+        )
+        const serving = await until('the successor on stage', async () =>
+          pods.events.find(({ object }) => object.metadata.uid === heir.metadata.uid && isServing(object)),
+        )
+        await prober.steady(50, serving.at + 1_000, timeoutMs)
+        const died = demand(
+          pods.events.find(({ object }) => object.metadata.uid === primary.metadata.uid && isDead(object)),
+          'the report of the death',
+        )
+        const switched = slices.events.find(({ object }) =>
+          object.endpoints?.some(({ addresses }) => addresses.includes(heir.status?.podIP ?? '')),
+        )
+        const outage = outageOf(prober.probes, killedAt)
+        const note = (what: string, ms: number) => samples.add(`${name} ${what}`, 's', ms / 1000)
+        note('pod', outageOf(direct.probes, killedAt).ms)
+        note('service', outage.ms)
+        note('service, kill to first right answer', firstRightAnswer(prober.probes, killedAt) - killedAt)
+        note('phase: kill to death reported', died.at - killedAt)
+        note('phase: death reported to order given', promoted.at - died.at)
+        note('phase: order given to on stage', serving.at - promoted.at)
+        if (switched !== undefined) note('phase: on stage to endpoint written', switched.at - serving.at)
+        note('state age at the kill', stateAge(prober.probes, killedAt))
+        context.say(
+          `${mode} ${trial}/${context.n}: outage ${outage.ms.toFixed(0)} ms, state ${stateAge(prober.probes, killedAt).toFixed(0)} ms old`,
+        )
+      } finally {
+        await direct.stop()
+      }
+      await until('the loser to go', async () => {
+        const loser = pods.live.get(primary.metadata.uid)
+        return loser === undefined || isLeaving(loser)
+      })
+    }
+  } finally {
+    stop.abort()
+    await end()
+    await api.delete(backupPodSets, ref, { propagationPolicy: 'Background' })
+  }
+}
+
+const conditionOf = (pod: Pod) => pod.status?.conditions?.find(({ type }) => type === podConditions.serving)
+const isServing = (pod: Pod) => conditionOf(pod)?.status === 'True'
+const isDead = (pod: Pod) => conditionOf(pod)?.status === 'False'
+
+/**
+ * The first answer after the kill. @throws Error when any answer from then on carries a state that is older than two
+ * intervals, above all a fresh one: that would be somebody else's memory.
+ */
+function firstRightAnswer(probes: readonly Probe[], killedAt: number): number {
+  const before = answered(probes).filter(({ at, ms }) => at + ms < killedAt)
+  const after = answered(probes).filter(({ at }) => at >= killedAt)
+  const oldest = before.findLast(({ at }) => at < killedAt - 2_000 * intervalSeconds - 1_000)
+  const wrong = after.find(({ count }) => count < (oldest?.count ?? 2))
+  if (wrong !== undefined)
+    throw new Error(`an answer carried ${wrong.count}, which is older than ${oldest?.count}`)
+  const [first] = after
+  if (first === undefined) throw new Error('nobody answered after the kill')
+  return first.at + first.ms
+}
+
+/** How long before the kill the memory was saved with which the successor answered, ms. */
+function stateAge(probes: readonly Probe[], killedAt: number): number {
+  const [first] = answered(probes).filter(({ at }) => at >= killedAt)
+  if (first === undefined) throw new Error('nobody answered after the kill')
+  // This request itself has added one.
+  const last = answered(probes).findLast(({ at, count }) => at < killedAt && count < first.count)
+  return last === undefined ? 0 : Math.max(0, killedAt - (last.at + last.ms))
+}
+
+const answered = (probes: readonly Probe[]) =>
+  probes
+    .flatMap(({ at, ms, count }) => (count === undefined ? [] : [{ at, ms, count }]))
+    .sort((a, b) => a.at - b.at)
+
+async function until<T>(what: string, ask: () => Promise<T | undefined | false>): Promise<T> {
+  const deadline = performance.now() + timeoutMs
+  for (;;) {
+    const answer = await ask()
+    if (answer !== undefined && answer !== false) return answer
+    if (performance.now() > deadline) throw new Error(`not within ${timeoutMs / 1000} s: ${what}`)
+    await sleep(100)
+  }
+}

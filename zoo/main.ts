@@ -1,0 +1,96 @@
+/** `npm run zoo`: every specimen, many refreshes, two failovers each, on a playground; a table at the end. */
+import { parseArgs } from 'node:util'
+import { ensureImages, imageNames } from '../images/build.ts'
+import { openCluster, up } from '../playground/cluster.ts'
+import { deployOperator } from '../playground/deploy.ts'
+import { pidsOf } from '../playground/pids.ts'
+import { createProgress } from '../playground/progress.ts'
+import { createApi } from '../src/kube/api.ts'
+import { loadConnection } from '../src/kube/connection.ts'
+import { namespaces } from '../src/kube/resources.ts'
+import { type Performance, perform } from './perform.ts'
+import { specimens } from './specimens.ts'
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    refreshes: { type: 'string', default: '10' },
+    mode: { type: 'string' },
+    name: { type: 'string', default: 'zoo' },
+    keep: { type: 'boolean', default: false },
+    help: { type: 'boolean', short: 'h', default: false },
+  },
+})
+
+const usage = `npm run zoo -- [options] [specimen ...]
+
+Each specimen is refreshed, fails over with its memory, and fails over again from the pod that was promoted.
+
+  --refreshes N   before each failover (10)
+  --mode MODE     Frozen or Staged; default: the best that the nodes allow
+  --name CLUSTER  playground to run on; started when it is not up, and then taken down (zoo)
+  --keep          leave a cluster up that was started for this
+
+Specimens: ${specimens.map(({ name }) => name).join(', ')}`
+
+if (values.help) {
+  console.log(usage)
+  process.exit()
+}
+const refreshes = Number(values.refreshes)
+const mode = values.mode === 'Frozen' || values.mode === 'Staged' ? values.mode : undefined
+const chosen = specimens.filter(({ name }) => positionals.length === 0 || positionals.includes(name))
+if (!Number.isSafeInteger(refreshes) || refreshes < 1 || chosen.length === 0 || (values.mode && !mode)) {
+  console.error(usage)
+  process.exit(2)
+}
+
+const stop = new AbortController()
+for (const signal of ['SIGINT', 'SIGTERM'] as const)
+  process.once(signal, () => stop.abort(new Error(`stopped by ${signal}`)))
+const progress = createProgress(process.stderr)
+const wasUp = (await openCluster(values.name)) !== undefined
+const images = await progress.step('images', step =>
+  ensureImages(imageNames, { progress: step.detail, signal: stop.signal }),
+)
+const cluster = await up({
+  name: values.name,
+  images: Object.values(images).map(({ path }) => path),
+  progress,
+  signal: stop.signal,
+})
+const api = createApi({ connection: await loadConnection({ kubeconfig: cluster.kubeconfigPath }) })
+const namespace = `zoo-${Date.now().toString(36)}`
+const rows: { specimen: string; result: Performance | Error }[] = []
+try {
+  await deployOperator(cluster, { progress, signal: stop.signal })
+  await api.create(namespaces, { metadata: { name: namespace } })
+  for (const specimen of chosen) {
+    stop.signal.throwIfAborted()
+    const result = await progress.step(specimen.name, step =>
+      perform({ api, namespace, pidsOf, say: step.detail }, specimen, {
+        refreshes,
+        ...(mode ? { mode } : {}),
+      }).catch((error: unknown) => (error instanceof Error ? error : new Error(String(error)))),
+    )
+    rows.push({ specimen: specimen.name, result })
+  }
+} finally {
+  await api.delete(namespaces, { name: namespace }, { propagationPolicy: 'Background' })
+  await api.close()
+  if (!wasUp && !values.keep) await cluster.down()
+}
+
+console.log(['specimen', 'refreshes', 'first', 'second', 'state'].map(pad).join(''))
+for (const { specimen, result } of rows) {
+  const [first, second] = result instanceof Error ? [] : result.failovers
+  const of = (takeover: typeof first) =>
+    takeover === undefined ? '-' : `${takeover.protection} ${takeover.ms.toFixed(0)} ms`
+  const state = result instanceof Error ? `LOST: ${result.message}` : `right (${second?.read})`
+  console.log([specimen, String(refreshes), of(first), of(second), state].map(pad).join(''))
+}
+if (rows.some(({ result }) => result instanceof Error)) process.exitCode = 1
+
+function pad(text: string, column: number): string {
+  return column === 4 ? text : text.padEnd(18)
+}

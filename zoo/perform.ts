@@ -1,0 +1,172 @@
+/**
+ * What every specimen has to do: be refreshed several times, fail over with its state, and fail over once more from the
+ * pod that was promoted. Judged by what a client reads, never by a label.
+ */
+import { kill } from 'node:process'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type BackupPodSet, backupPodSets } from '../src/api/backuppodset.ts'
+import { labels } from '../src/api/labels.ts'
+import { parseSlotLease, slotLeaseName } from '../src/api/slot-lease.ts'
+import type { Api } from '../src/kube/api.ts'
+import { leases, type Pod, pods } from '../src/kube/resources.ts'
+import type { Specimen } from './specimens.ts'
+
+export interface Stage {
+  readonly api: Api
+  readonly namespace: string
+  /** Ids, as this machine sees them, of the processes of a pod that run this program. */
+  readonly pidsOf: (podUid: string, program: string) => Promise<readonly number[]>
+  readonly say?: (text: string) => void
+}
+
+export interface Performance {
+  readonly specimen: string
+  readonly refreshes: number
+  readonly failovers: readonly Takeover[]
+}
+
+export interface Takeover {
+  readonly from: string
+  readonly to: string
+  readonly protection: string
+  /** The state just before the kill, and the first that was read after it. */
+  readonly expected: number
+  readonly read: number
+  /** Milliseconds from the kill to the first right answer of the successor, at its own address. */
+  readonly ms: number
+  readonly restarts: number
+}
+
+const patienceMs = 90_000
+const pollMs = 20
+
+export async function perform(
+  stage: Stage,
+  specimen: Specimen,
+  { refreshes, mode }: { readonly refreshes: number; readonly mode?: 'Frozen' | 'Staged' },
+): Promise<Performance> {
+  const { api, namespace } = stage
+  const ref = { namespace, name: specimen.name }
+  await api.create(
+    backupPodSets,
+    {
+      apiVersion: 'backup.example.com/v1alpha1',
+      kind: 'BackupPodSet',
+      metadata: { name: specimen.name, namespace },
+      spec: {
+        replicas: 1,
+        hotBackups: 1,
+        checkpoint: { interval: '1s' },
+        ...(mode ? { hotBackup: { mode } } : {}),
+        template: specimen.template,
+      },
+    },
+    { namespace },
+  )
+  try {
+    const failovers: Takeover[] = []
+    for (let round = 1; round <= 2; round += 1) {
+      await refreshed(stage, specimen, refreshes)
+      failovers.push(await failOver(stage, specimen))
+      stage.say?.(`${specimen.name}: failover ${round} took ${failovers.at(-1)?.ms.toFixed(0)} ms`)
+    }
+    return { specimen: specimen.name, refreshes, failovers }
+  } finally {
+    await api.delete(backupPodSets, ref, { propagationPolicy: 'Foreground' })
+  }
+}
+
+/** Waits until the understudy could take over and has been refreshed so many times since. */
+async function refreshed(stage: Stage, specimen: Specimen, times: number): Promise<void> {
+  const first = await protectedGeneration(stage, specimen.name)
+  await until(`${times} refreshes of ${specimen.name}`, async () => {
+    const slot = await slotOf(stage, specimen.name)
+    return slot !== undefined && isProtected(slot) && (slot.generation ?? 0) >= first + times
+  })
+}
+
+async function failOver(stage: Stage, specimen: Specimen): Promise<Takeover> {
+  const { api, namespace } = stage
+  const before = await primaryOf(stage, specimen.name)
+  const ip = addressOf(before)
+  for (let i = 0; i < 5; i += 1) await specimen.add(ip)
+  const expected = await specimen.read(ip)
+  // Two more generations: the last may have been under way while the state changed.
+  const changedIn = await protectedGeneration(stage, specimen.name)
+  await until(`a generation of ${specimen.name} with the last change`, async () => {
+    const slot = await slotOf(stage, specimen.name)
+    return slot !== undefined && isProtected(slot) && (slot.generation ?? 0) >= changedIn + 2
+  })
+  const protection = (await slotOf(stage, specimen.name))?.protection ?? 'None'
+  const pids = await stage.pidsOf(before.metadata.uid, specimen.program)
+  const [pid] = [...pids].sort((a, b) => a - b)
+  if (pid === undefined) throw new Error(`${specimen.program} does not run in ${before.metadata.name}`)
+  const killedAt = performance.now()
+  kill(pid, 'SIGKILL')
+  const after = await until(`a successor of ${before.metadata.name}`, async () => {
+    const lease = parseSlotLease(await api.get(leases, { namespace, name: slotLeaseName(specimen.name, 0) }))
+    if (lease === undefined || lease.holder.uid === before.metadata.uid) return undefined
+    return api.get(pods, { namespace, name: lease.holder.name })
+  })
+  const read = await until(`an answer of ${after.metadata.name}`, () =>
+    specimen.read(addressOf(after)).catch(() => undefined),
+  )
+  const ms = performance.now() - killedAt
+  if (read !== expected)
+    throw new Error(`${specimen.name}: ${read} was read from ${after.metadata.name} instead of ${expected}`)
+  await specimen.check?.(addressOf(after), expected)
+  // It goes on working, not only remembering.
+  await specimen.add(addressOf(after))
+  if ((await specimen.read(addressOf(after))) !== expected + 1) throw new Error('the state does not go on')
+  const seen = await api.get(pods, { namespace, name: after.metadata.name })
+  return {
+    from: before.metadata.name,
+    to: after.metadata.name,
+    protection,
+    expected,
+    read,
+    ms,
+    restarts: (seen.status?.containerStatuses ?? []).reduce((sum, { restartCount }) => sum + restartCount, 0),
+  }
+}
+
+const slotOf = async ({ api, namespace }: Stage, name: string) => {
+  const set: BackupPodSet = await api.get(backupPodSets, { namespace, name })
+  return set.status?.slots?.[0]
+}
+
+type Slot = NonNullable<Awaited<ReturnType<typeof slotOf>>>
+const isProtected = (slot: Slot) => slot.protection === 'Frozen' || slot.protection === 'Staged'
+
+const protectedGeneration = (stage: Stage, name: string): Promise<number> =>
+  until(`protection of ${name}`, async () => {
+    const slot = await slotOf(stage, name)
+    return slot !== undefined && isProtected(slot) ? slot.generation : undefined
+  })
+
+async function primaryOf({ api, namespace }: Stage, name: string): Promise<Pod> {
+  return until(`a primary of ${name}`, async () => {
+    const { items } = await api.list(pods, {
+      namespace,
+      labelSelector: `${labels.set}=${name},${labels.type}=primary`,
+    })
+    return items.find(pod => pod.metadata.deletionTimestamp === undefined && pod.status?.podIP !== undefined)
+  })
+}
+
+function addressOf(pod: Pod): string {
+  const ip = pod.status?.podIP
+  if (ip === undefined) throw new Error(`${pod.metadata.name} has no address`)
+  return ip
+}
+
+/** The first answer that is neither undefined nor false. @throws Error after a while without one. */
+async function until<T>(what: string, ask: () => Promise<T | undefined | false>): Promise<T> {
+  const deadline = performance.now() + patienceMs
+  for (;;) {
+    const answer = await ask()
+    if (answer !== undefined && answer !== false) return answer
+    if (performance.now() > deadline) throw new Error(`${what} did not come within ${patienceMs / 1000} s`)
+    await sleep(pollMs)
+  }
+}

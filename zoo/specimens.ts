@@ -1,0 +1,210 @@
+/** Applications whose memory is moved, each as a pod template and a way to change and to read its state. */
+
+import { get } from 'node:http'
+import { connect } from 'node:net'
+import type { PodTemplate } from '../src/api/backuppodset.ts'
+
+export interface Specimen {
+  readonly name: string
+  readonly template: PodTemplate
+  /** The executable of the process that is killed, by its file's name. */
+  readonly program: string
+  readonly protocol: 'http' | 'redis'
+  readonly port: number
+  /** Adds one to the state. */
+  readonly add: (ip: string) => Promise<void>
+  /** The state as one number that only grows. */
+  readonly read: (ip: string) => Promise<number>
+  /** Further things that must be right in a state of this number. @throws Error when one is not. */
+  readonly check?: (ip: string, value: number) => Promise<void>
+}
+
+const patienceMs = 2_000
+
+function httpGet(ip: string, port: number, path: string): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const request = get(
+      { host: ip, port, path, agent: false, signal: AbortSignal.timeout(patienceMs) },
+      response => {
+        let body = ''
+        response.setEncoding('utf8').on('data', (text: string) => {
+          body += text
+        })
+        response.on('end', () => resolve(body)).on('error', reject)
+      },
+    )
+    request.on('error', reject)
+  })
+}
+
+const answerOf = async (ip: string, port: number, path: string) =>
+  JSON.parse(await httpGet(ip, port, path)) as Readonly<Record<string, unknown>>
+
+function numberIn(answer: Readonly<Record<string, unknown>>, key: string): number {
+  const value = answer[key]
+  if (typeof value !== 'number') throw new Error(`no number "${key}" in ${JSON.stringify(answer)}`)
+  return value
+}
+
+const must = (what: string, seen: unknown, wanted: unknown): void => {
+  if (seen !== wanted) throw new Error(`${what} is ${String(seen)} instead of ${String(wanted)}`)
+}
+
+type Pod = NonNullable<PodTemplate['spec']>
+type Container = Pod['containers'][number]
+
+const httpSpecimen = (
+  name: string,
+  program: string,
+  container: Partial<Container>,
+  more: {
+    readonly pod?: Partial<Pod>
+    readonly beside?: readonly Container[]
+    readonly check?: Specimen['check']
+  } = {},
+): Specimen => ({
+  name,
+  program,
+  protocol: 'http',
+  port: 8080,
+  template: {
+    metadata: { labels: { app: name } },
+    spec: {
+      automountServiceAccountToken: false,
+      terminationGracePeriodSeconds: 5,
+      ...more.pod,
+      containers: [
+        {
+          name: 'app',
+          image: 'understudy/zoo:0.1.0',
+          imagePullPolicy: 'IfNotPresent',
+          ports: [{ containerPort: 8080 }],
+          readinessProbe: { httpGet: { path: '/healthz', port: 8080 }, periodSeconds: 1 },
+          ...container,
+        },
+        ...(more.beside ?? []),
+      ],
+    },
+  },
+  add: async ip => {
+    await httpGet(ip, 8080, '/')
+  },
+  read: async ip => numberIn(await answerOf(ip, 8080, '/peek'), 'count'),
+  ...(more.check ? { check: more.check } : {}),
+})
+
+const counter = { image: 'understudy/counter:0.1.0' } as const
+const node = { command: ['/usr/bin/node', '/zoo/server.mjs'] } as const
+const python = { command: ['/usr/bin/python3', '/zoo/server.py'] } as const
+const notebook = [{ name: 'NOTEBOOK', value: '/shared/notebook' }] as const
+const shared = [{ name: 'shared', mountPath: '/shared' }] as const
+
+/** One command over a connection of its own; the reply's first line, or the bulk string after it. */
+function redis(ip: string, ...words: readonly string[]): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const socket = connect({ host: ip, port: 6379 })
+    let text = ''
+    socket.setTimeout(patienceMs, () => socket.destroy(new Error('redis does not answer')))
+    socket.on('error', reject).setEncoding('utf8')
+    socket.on('data', (data: string) => {
+      text += data
+      const [head = '', bulk] = text.split('\r\n')
+      if (!text.endsWith('\r\n') || (head.startsWith('$') && head !== '$-1' && bulk === undefined)) return
+      socket.end()
+      resolve(head.startsWith('$') ? (bulk ?? '') : head.slice(1))
+    })
+    socket.end(`*${words.length}\r\n${words.map(word => `$${word.length}\r\n${word}\r\n`).join('')}`)
+  })
+}
+
+export const redisCommand = redis
+
+export const specimens: readonly Specimen[] = [
+  {
+    name: 'redis',
+    program: 'redis-server',
+    protocol: 'redis',
+    port: 6379,
+    template: {
+      metadata: { labels: { app: 'redis' } },
+      spec: {
+        automountServiceAccountToken: false,
+        terminationGracePeriodSeconds: 5,
+        containers: [
+          {
+            name: 'redis',
+            image: 'understudy/redis:8.0',
+            imagePullPolicy: 'IfNotPresent',
+            ports: [{ containerPort: 6379 }],
+            readinessProbe: { tcpSocket: { port: 6379 }, periodSeconds: 1 },
+          },
+        ],
+      },
+    },
+    add: async ip => {
+      const count = await redis(ip, 'INCR', 'count')
+      await redis(ip, 'SET', `key-${count}`, 'x'.repeat(100))
+    },
+    read: async ip => Number((await redis(ip, 'GET', 'count')) || 0),
+    check: async (ip, value) => must('redis keys', await redis(ip, 'DBSIZE'), String(value + 1)),
+  },
+  httpSpecimen('counter', 'counter', counter),
+  httpSpecimen('nodejs', 'node', node, {
+    check: async (ip, value) => {
+      const before = await answerOf(ip, 8080, '/peek')
+      must('the map', before['visitors'], value)
+      await new Promise(resolve => setTimeout(resolve, 500))
+      // Its timers go on, too.
+      if (numberIn(await answerOf(ip, 8080, '/peek'), 'ticks') <= numberIn(before, 'ticks'))
+        throw new Error('the timer stands still')
+    },
+  }),
+  httpSpecimen('python', 'python3.13', python),
+  httpSpecimen(
+    'prefork',
+    'prefork',
+    { command: ['/zoo/prefork'] },
+    {
+      check: async (ip, value) =>
+        must('the sum over all threads', numberIn(await answerOf(ip, 8080, '/peek'), 'sum'), value),
+    },
+  ),
+  httpSpecimen(
+    'shared-directory',
+    'python3.13',
+    { ...python, env: [...notebook], volumeMounts: [...shared] },
+    {
+      pod: { volumes: [{ name: 'shared', emptyDir: {} }] },
+      beside: [
+        {
+          name: 'reader',
+          image: 'understudy/zoo:0.1.0',
+          imagePullPolicy: 'IfNotPresent',
+          ...python,
+          command: [...python.command],
+          env: [...notebook, { name: 'READER', value: '1' }, { name: 'PORT', value: '8081' }],
+          volumeMounts: [...shared],
+        },
+      ],
+      check: async (ip, value) => {
+        must('lines in the notebook', (await answerOf(ip, 8080, '/peek'))['noted'], value)
+        must('lines that the other container sees', (await answerOf(ip, 8081, '/peek'))['count'], value)
+      },
+    },
+  ),
+  httpSpecimen('no-rights', 'node', {
+    ...node,
+    securityContext: {
+      runAsUser: 1000,
+      runAsGroup: 1000,
+      runAsNonRoot: true,
+      allowPrivilegeEscalation: false,
+      capabilities: { drop: ['ALL'] },
+      seccompProfile: { type: 'RuntimeDefault' },
+    },
+  }),
+  httpSpecimen('read-only', 'counter', {
+    ...counter,
+    securityContext: { readOnlyRootFilesystem: true, allowPrivilegeEscalation: false },
+  }),
+]
