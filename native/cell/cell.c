@@ -290,7 +290,8 @@ static int run(char **command)
 		loopback_up();
 		if (user >= 0)
 			become_user();
-		prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+		/* It would come along, and a restored process loses its first parent at once. */
+		prctl(PR_SET_PDEATHSIG, 0, 0, 0, 0);
 		signal(SIGPIPE, SIG_DFL);
 		close(ready[1]);
 		if (read(ready[0], &byte, 1) != 1)

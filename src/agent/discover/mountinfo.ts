@@ -22,15 +22,15 @@ export function parseMountinfo(text: string): Mount[] {
       const at = option.indexOf('=')
       return at < 0
         ? ([option, ''] as const)
-        : ([option.slice(0, at), unescape(option.slice(at + 1))] as const)
+        : ([option.slice(0, at), unescaped(option.slice(at + 1))] as const)
     })
     return [
       {
         device,
-        root: unescape(root),
-        mountPoint: unescape(mountPoint),
+        root: unescaped(root),
+        mountPoint: unescaped(mountPoint),
         type,
-        source: unescape(source),
+        source: unescaped(source),
         superOptions: new Map(superOptions),
       },
     ]
@@ -38,7 +38,7 @@ export function parseMountinfo(text: string): Mount[] {
 }
 
 /** The kernel writes space, tab, newline and backslash as three octal digits. */
-function unescape(text: string): string {
+function unescaped(text: string): string {
   return text.replace(/\\([0-7]{3})/g, (_, digits: string) => String.fromCharCode(Number.parseInt(digits, 8)))
 }
 
