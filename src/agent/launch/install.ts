@@ -1,0 +1,124 @@
+import { createHash } from 'node:crypto'
+import { constants, type Dirent } from 'node:fs'
+import { access, copyFile, mkdir, open, readdir, readFile, rename, rm, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Random } from '../../kube/random.ts'
+import { AgentError } from '../errors.ts'
+
+/** The agent's native programs as they lie on the node. */
+export interface InstalledPrograms {
+  /** `enter`, `layer`, `sentinel`, `cell`, `waker`, `criu/`, `nft/`; the same path on the host and here. */
+  readonly directory: string
+  /** SHA-256 over names, modes and content, hex. */
+  readonly digest: string
+  /** Debian's version of the CRIU among them. */
+  readonly criuVersion: string
+}
+
+export interface InstallOptions {
+  /** Of the agent's image: `/opt/understudy`. */
+  readonly from: string
+  /** A directory of the host that is visible here under the same path: `/var/lib/understudy/bin`. */
+  readonly to: string
+  readonly random: Random
+}
+
+/**
+ * Copies the programs to the node: what the sentinel is and starts has to be there when the agent's container is not.
+ * The directory is named after its content and appears with a rename, so it is whole or absent, and an agent of another
+ * version has another one.
+ *
+ * @throws AgentError BinariesMissing
+ */
+export async function installPrograms({ from, to, random }: InstallOptions): Promise<InstalledPrograms> {
+  const files = await listFiles(from)
+  for (const name of ['enter', 'sentinel', 'criu/criu', 'criu/ld.so', 'criu/preload.so'])
+    if (!files.some(file => file.path === name)) throw new AgentError('BinariesMissing', join(from, name))
+  const digest = await digestOf(from, files)
+  const directory = join(to, digest.slice(0, 32))
+  if (!(await exists(directory))) {
+    const scratch = join(to, `.new-${Buffer.from(random.bytes(8)).toString('hex')}`)
+    try {
+      await copyTree(from, scratch, files)
+      await rename(scratch, directory)
+    } catch (error) {
+      await rm(scratch, { recursive: true, force: true })
+      // Another agent of this node was faster: its copy is the same.
+      if (!(await exists(directory))) throw error
+    }
+  }
+  return { directory, digest, criuVersion: await criuVersionOf(directory) }
+}
+
+/** Removes the copies of other versions, but for those that the given processes run from. */
+export async function pruneInstalled(to: string, keep: readonly string[]): Promise<void> {
+  for (const name of await readdir(to)) {
+    const path = join(to, name)
+    if (!keep.some(it => it === path || it.startsWith(`${path}/`)))
+      await rm(path, { recursive: true, force: true })
+  }
+}
+
+interface ProgramFile {
+  /** Below the directory, with `/`. */
+  readonly path: string
+  readonly mode: number
+}
+
+async function listFiles(directory: string): Promise<ProgramFile[]> {
+  let entries: Dirent[]
+  try {
+    entries = await readdir(directory, { recursive: true, withFileTypes: true })
+  } catch (error) {
+    throw new AgentError('BinariesMissing', directory, error)
+  }
+  const paths = entries.filter(it => it.isFile()).map(it => join(it.parentPath, it.name))
+  const files = paths.map(async path => ({
+    path: path.slice(directory.length).replace(/^\/+/, ''),
+    // Executable or not; other bits are those of whoever unpacked the image.
+    mode: (await stat(path)).mode & 0o111 ? 0o755 : 0o644,
+  }))
+  return (await Promise.all(files)).sort((a, b) => (a.path < b.path ? -1 : 1))
+}
+
+async function digestOf(directory: string, files: readonly ProgramFile[]): Promise<string> {
+  const whole = createHash('sha256')
+  for (const { path, mode } of files) {
+    const content = createHash('sha256').update(await readFile(join(directory, path)))
+    whole.update(`${path}\0${mode.toString(8)}\0${content.digest('hex')}\n`)
+  }
+  return whole.digest('hex')
+}
+
+async function copyTree(from: string, to: string, files: readonly ProgramFile[]): Promise<void> {
+  await mkdir(to, { recursive: true, mode: 0o755 })
+  for (const { path, mode } of files) {
+    const target = join(to, path)
+    await mkdir(join(target, '..'), { recursive: true })
+    await copyFile(join(from, path), target)
+    const file = await open(target, constants.O_RDONLY)
+    try {
+      await file.chmod(mode)
+      // Renamed and then lost in a crash of the node would be a directory with empty programs in it.
+      await file.sync()
+    } finally {
+      await file.close()
+    }
+  }
+}
+
+async function criuVersionOf(directory: string): Promise<string> {
+  const packages = await readFile(join(directory, 'criu/packages'), 'utf8')
+  const found = /^criu_([^_]+)_/m.exec(packages)
+  if (found === null) throw new AgentError('BinariesMissing', `${directory}/criu/packages names no criu`)
+  return found[1] ?? ''
+}
+
+async function exists(path: string): Promise<boolean> {
+  try {
+    await access(path)
+    return true
+  } catch {
+    return false
+  }
+}

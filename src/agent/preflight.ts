@@ -1,0 +1,199 @@
+import { spawn } from 'node:child_process'
+import { open, readdir, readFile, statfs } from 'node:fs/promises'
+import { freemem, machine, release } from 'node:os'
+import { join } from 'node:path'
+import type { NodeCheck } from '../api/node-report.ts'
+import type { CanaryResult } from './canary.ts'
+import { mountsOf } from './discover/container.ts'
+import { type ProcFs, statusOf } from './discover/process.ts'
+import { isAgentError } from './errors.ts'
+import type { SentinelClient } from './sentinel.ts'
+
+export interface PreflightDependencies {
+  readonly fs: ProcFs
+  readonly sentinel: SentinelClient
+  /** Installed programs, with `criu/`. */
+  readonly programs: string
+  readonly criuVersion: string
+  /** Where generations are kept. */
+  readonly memoryDirectory: string
+  /** Bytes that generations may take up there. */
+  readonly budget: number
+  readonly canary: () => Promise<CanaryResult>
+  readonly signal: AbortSignal
+}
+
+/** What is asked of a node, in order. Every check is made; one that fails names its cure. */
+export async function preflight(deps: PreflightDependencies): Promise<readonly NodeCheck[]> {
+  const checks: NodeCheck[] = [
+    architecture(machine()),
+    kernel(release()),
+    criu(deps.criuVersion),
+    await capabilities(deps.fs),
+    await cgroups(deps.fs),
+    await memory(deps),
+    await sentinelCheck(deps),
+  ]
+  // A node on which something else is wrong is told that, not what follows from it.
+  const prevented = checks.filter(check => !check.ok).map(check => check.name)
+  if (prevented.length > 0)
+    return [
+      ...checks,
+      failed('canary', `not tried: ${prevented.join(', ')}`, 'cure the checks that failed first'),
+    ]
+  return [...checks, await kernelFacts(deps), await canary(deps)]
+}
+
+const passed = (name: string, message: string): NodeCheck => ({ name, ok: true, message })
+const failed = (name: string, message: string, cure: string): NodeCheck => ({
+  name,
+  ok: false,
+  message,
+  cure,
+})
+
+export function architecture(name: string): NodeCheck {
+  return name === 'x86_64'
+    ? passed('architecture', name)
+    : failed('architecture', name, 'use nodes of x86_64: the bundled CRIU is built for them')
+}
+
+/** pidfds in setns came with 5.8, time namespaces with 5.6, close_range with 5.9; 5.10 is the oldest that is maintained. */
+export function kernel(version: string): NodeCheck {
+  const [major = 0, minor = 0] = version.split('.').map(part => Number.parseInt(part, 10))
+  return major > 5 || (major === 5 && minor >= 10)
+    ? passed('kernel', version)
+    : failed('kernel', version, 'run Linux 5.10 or later on the node')
+}
+
+/** 4.1 says that all is well, and cannot dump a TCP socket on kernels since 6.15. */
+export function criu(version: string): NodeCheck {
+  const [major = 0, minor = 0] = version.split('.').map(part => Number.parseInt(part, 10))
+  return major > 4 || (major === 4 && minor >= 2)
+    ? passed('criu', version)
+    : failed('criu', version, 'use the agent image of this release: it brings CRIU 4.2')
+}
+
+const needed = { CAP_KILL: 5, CAP_NET_ADMIN: 12, CAP_SYS_PTRACE: 19, CAP_SYS_ADMIN: 21 } as const
+const CAP_SYS_RESOURCE = 24
+
+async function capabilities(fs: ProcFs): Promise<NodeCheck> {
+  const effective = BigInt(`0x${(await statusOf(fs, process.pid))?.fields.get('CapEff') ?? '0'}`)
+  const has = (capability: number) => (effective & (1n << BigInt(capability))) !== 0n
+  const missing = Object.entries(needed).flatMap(([name, number]) => (has(number) ? [] : [name]))
+  if (missing.length > 0)
+    return failed(
+      'capabilities',
+      `missing: ${missing.join(', ')}`,
+      'run the agent privileged: securityContext.privileged, and a namespace that enforces no less',
+    )
+  return passed(
+    'capabilities',
+    has(CAP_SYS_RESOURCE)
+      ? 'all'
+      : 'all but CAP_SYS_RESOURCE: limits above the hard limit of the agent cannot be restored',
+  )
+}
+
+async function cgroups(fs: ProcFs): Promise<NodeCheck> {
+  const mounts = await mountsOf(fs, 1)
+  const v1 = mounts.some(mount => mount.type === 'cgroup')
+  const v2 = mounts.some(mount => mount.type === 'cgroup2')
+  if (!v1 && !v2)
+    return failed(
+      'cgroups',
+      'no hierarchy is mounted',
+      'mount cgroup v2 at /sys/fs/cgroup, and run the agent with hostPID',
+    )
+  return passed('cgroups', v1 ? (v2 ? 'v1 and v2' : 'v1') : 'v2')
+}
+
+const TMPFS_MAGIC = 0x01021994
+
+async function memory({ memoryDirectory, budget }: PreflightDependencies): Promise<NodeCheck> {
+  const { type, bsize, blocks, bavail } = await statfs(memoryDirectory)
+  if (type !== TMPFS_MAGIC)
+    return failed(
+      'memory',
+      `${memoryDirectory} is not in memory`,
+      'restart the agent: its sentinel mounts a tmpfs there; see /run/understudy/sentinel.log',
+    )
+  const size = blocks * bsize
+  const free = Math.min(bavail * bsize, freemem())
+  const mib = (bytes: number) => `${Math.round(bytes / 2 ** 20)} MiB`
+  // Half of the budget is one more generation of everything that is kept.
+  if (free < Math.min(budget / 2, 64 * 2 ** 20))
+    return failed(
+      'memory',
+      `${mib(free)} free of ${mib(size)}`,
+      "free memory on the node, or lower the agent's memory budget",
+    )
+  return passed('memory', `${mib(free)} free of ${mib(size)}`)
+}
+
+async function sentinelCheck({ sentinel, signal }: PreflightDependencies): Promise<NodeCheck> {
+  try {
+    const { version, pid } = await sentinel.hello(signal)
+    return passed('sentinel', `${version}, pid ${pid}`)
+  } catch (error) {
+    return fromError('sentinel', error)
+  }
+}
+
+/**
+ * What CRIU finds out about the kernel is found out once a boot, here: otherwise each run in a container does it again,
+ * 20 ms each time. preload.so keeps it beside CRIU and not in anybody's container.
+ */
+async function kernelFacts({ programs, signal }: PreflightDependencies): Promise<NodeCheck> {
+  const name = 'kernel-facts'
+  const boot = (await readFile('/proc/sys/kernel/random/boot_id', 'utf8')).trim()
+  const known = async () => (await readdir(programs)).includes(`criu.kdat.${boot}`)
+  if (!(await known())) await learnKernelFacts(programs, signal)
+  return passed(name, (await known()) ? 'known' : 'not kept; every run of CRIU takes longer')
+}
+
+const programsDescriptor = 200
+
+async function learnKernelFacts(programs: string, signal: AbortSignal): Promise<void> {
+  const directory = await open(programs, 'r')
+  try {
+    const stdio = Array.from({ length: programsDescriptor + 1 }, (_, fd) =>
+      fd === programsDescriptor ? directory.fd : 'ignore',
+    )
+    const bundle = join(programs, 'criu')
+    await new Promise<void>((resolve, reject) => {
+      const child = spawn(
+        join(bundle, 'ld.so'),
+        [
+          ...['--library-path', join(bundle, 'lib'), '--preload', join(bundle, 'preload.so')],
+          ...[join(bundle, 'criu'), 'check'],
+        ],
+        { stdio, env: { UNDERSTUDY_KDAT: 'write' }, signal, timeout: 30_000, cwd: '/' },
+      )
+      child.once('error', reject)
+      // Its verdict is not asked for: the canary's is the one that counts.
+      child.once('close', () => resolve())
+    })
+  } finally {
+    await directory.close()
+  }
+}
+
+async function canary(deps: PreflightDependencies): Promise<NodeCheck> {
+  try {
+    const { dumpMs, frozenMs, restoreMs, thawMs } = await deps.canary()
+    const ms = (value: number) => value.toFixed(1)
+    return passed(
+      'canary',
+      `saved in ${ms(dumpMs)} ms (stopped ${ms(frozenMs)}), restored in ${ms(restoreMs)}, thawed in ${ms(thawMs)}`,
+    )
+  } catch (error) {
+    deps.signal.throwIfAborted()
+    return fromError('canary', error)
+  }
+}
+
+function fromError(name: string, error: unknown): NodeCheck {
+  if (isAgentError(error)) return failed(name, error.message, error.cure)
+  return failed(name, String(error), 'report this with the log of the agent')
+}
