@@ -1,0 +1,221 @@
+import { createHash, type Hash } from 'node:crypto'
+import { type FileHandle, mkdir, open } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { CheckpointError } from '../errors.ts'
+import { chunkBytes } from '../files.ts'
+import { type GenerationFile, type Manifest, slotName } from '../manifest.ts'
+import type { Draft } from '../store.ts'
+import { bytesOnDisk, type Stored } from '../stored.ts'
+import { type ByteReader, createByteReader } from './byte-reader.ts'
+import { decompress } from './compress.ts'
+import { contentDigest, kinds, longestHeader, longestLiteral, magic, parseHeader } from './records.ts'
+import { createWindowReader, type WindowReader } from './window-reader.ts'
+
+/**
+ * Makes the generation that a stream of `encodeDelta` describes. Every file is written anew, its size and digest are
+ * checked against the manifest, and it is synced before the draft is committed; if anything fails the draft is gone.
+ * `base` must stay in its place until then (`retain`).
+ *
+ * @throws CheckpointError DeltaBaseMissing, Corrupt, BadManifest, StoreFull, Superseded; what the stream itself failed
+ * with; the signal's reason.
+ */
+export async function applyDelta(
+  stream: AsyncIterable<Buffer>,
+  base: Stored | undefined,
+  draft: Draft,
+  { signal }: { readonly signal?: AbortSignal } = {},
+): Promise<Stored> {
+  let failed: { readonly error: unknown } | undefined
+  const source = async function* () {
+    // What is thrown in at a yield is our own giving up, not the stream's failure.
+    let ours = false
+    try {
+      for await (const chunk of stream) {
+        ours = true
+        yield chunk
+        ours = false
+      }
+    } catch (error) {
+      if (!ours) failed = { error }
+      throw error
+    }
+  }
+  try {
+    const input = createByteReader(decompress(source(), signal))
+    let manifest: Manifest
+    try {
+      manifest = await receive(input, base, draft, signal)
+    } finally {
+      await input.close()
+    }
+    const { files, bytes: _, ...rest } = manifest
+    return await draft.commit(rest, signal === undefined ? { files } : { files, signal })
+  } catch (error) {
+    await draft.discard()
+    signal?.throwIfAborted()
+    // What broke the stream says more than what its end broke.
+    if (failed !== undefined) throw failed.error
+    throw isCodecError(error) ? new CheckpointError('Corrupt', 'the delta cannot be unpacked', error) : error
+  }
+}
+
+/** Errors of zstd, and of streams that end in the middle. */
+function isCodecError(error: unknown): boolean {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : ''
+  return code.startsWith('ZSTD_') || code.startsWith('Z_') || code === 'ERR_STREAM_PREMATURE_CLOSE'
+}
+
+async function receive(
+  input: ByteReader,
+  base: Stored | undefined,
+  draft: Draft,
+  signal: AbortSignal | undefined,
+): Promise<Manifest> {
+  if (!(await input.exactly(magic.length)).equals(magic))
+    throw new CheckpointError('Corrupt', 'the delta does not begin as one does')
+  const length = (await input.exactly(4)).readUInt32LE()
+  if (length > longestHeader) throw new CheckpointError('Corrupt', 'the header of the delta is too long')
+  const header = parseHeader((await input.exactly(length)).toString())
+  const { manifest } = header
+  if (slotName(manifest.slot) !== slotName(draft.slot) || manifest.generation !== draft.generation)
+    throw new CheckpointError('Corrupt', 'the delta is of another generation than was asked for')
+  if (
+    header.base !== undefined &&
+    (base === undefined || contentDigest(base.manifest) !== header.base.digest)
+  )
+    throw new CheckpointError(
+      'DeltaBaseMissing',
+      `the delta needs generation ${header.base.generation} of epoch ${header.base.epoch}, which is not here as it was there`,
+    )
+  draft.reserve(bytesOnDisk(manifest.files))
+  const reader = header.base === undefined || base === undefined ? undefined : createWindowReader(base)
+  try {
+    const buffers = [Buffer.allocUnsafe(chunkBytes), Buffer.allocUnsafe(chunkBytes)] as const
+    for (const file of manifest.files) {
+      const path = join(draft.dir, file.path)
+      await mkdir(dirname(path), { recursive: true, mode: 0o700 })
+      const handle = await open(path, 'wx', 0o600)
+      try {
+        await receiveFile(input, file, createOutput(handle, file, buffers), reader, signal)
+        await handle.sync()
+      } finally {
+        await handle.close()
+      }
+    }
+  } finally {
+    await reader?.close()
+  }
+  if ((await input.exactly(1)).readUInt8() !== kinds.end)
+    throw new CheckpointError('Corrupt', 'the delta has more files than its manifest')
+  await input.end()
+  return manifest
+}
+
+async function receiveFile(
+  input: ByteReader,
+  file: GenerationFile,
+  output: Output,
+  reader: WindowReader | undefined,
+  signal: AbortSignal | undefined,
+): Promise<void> {
+  for (;;) {
+    signal?.throwIfAborted()
+    const kind = (await input.exactly(1)).readUInt8()
+    switch (kind) {
+      case kinds.copy: {
+        const head = await input.exactly(4 + 6 + 6)
+        const index = head.readUInt32LE(0)
+        const offset = head.readUIntLE(4, 6)
+        const length = head.readUIntLE(10, 6)
+        if (reader === undefined)
+          throw new CheckpointError('Corrupt', `${file.path}: a copy without anything to copy from`)
+        output.require(length)
+        for (let at = 0; at < length; ) {
+          signal?.throwIfAborted()
+          // Up to the end of a window of the base.
+          const part = Math.min(length - at, chunkBytes - ((offset + at) % chunkBytes))
+          await output.write(await reader.read(index, offset + at, part))
+          at += part
+        }
+        break
+      }
+      case kinds.literal: {
+        const length = (await input.exactly(4)).readUInt32LE()
+        if (length > longestLiteral)
+          throw new CheckpointError('Corrupt', `${file.path}: a literal is too long`)
+        output.require(length)
+        for (let left = length; left > 0; ) {
+          const part = await input.some(left)
+          await output.write(part)
+          left -= part.length
+        }
+        break
+      }
+      case kinds.endOfFile:
+        await output.finish()
+        return
+      default:
+        throw new CheckpointError('Corrupt', `${file.path}: there are no records of kind ${kind}`)
+    }
+  }
+}
+
+interface Output {
+  /** @throws CheckpointError Corrupt when so many bytes more would be too many. */
+  require(bytes: number): void
+  /** Takes a copy of the bytes. */
+  write(bytes: Buffer): Promise<void>
+  /** @throws CheckpointError Corrupt when the content is not what the manifest says. */
+  finish(): Promise<void>
+}
+
+/** Writes in large pieces: one is hashed while the other is written. */
+function createOutput(handle: FileHandle, file: GenerationFile, buffers: readonly [Buffer, Buffer]): Output {
+  const hash: Hash = createHash('sha256')
+  let size = 0
+  let current = 0
+  let used = 0
+  let written: Promise<void> = Promise.resolve()
+
+  const buffer = () => buffers[current === 0 ? 0 : 1]
+
+  async function flush() {
+    const piece = buffer().subarray(0, used)
+    await written
+    written = writeAll(handle, piece)
+    // A failure is met at the next wait for it; without this it would also be reported as nobody's.
+    written.catch(() => undefined)
+    hash.update(piece)
+    current = 1 - current
+    used = 0
+  }
+
+  return {
+    require(bytes) {
+      if (size + bytes > file.size)
+        throw new CheckpointError('Corrupt', `${file.path} becomes longer than its manifest says`)
+    },
+    async write(bytes) {
+      size += bytes.length
+      for (let from = 0; from < bytes.length; ) {
+        const part = bytes.copy(buffer(), used, from)
+        used += part
+        from += part
+        if (used === buffer().length) await flush()
+      }
+    },
+    async finish() {
+      if (used > 0) await flush()
+      await written
+      if (size !== file.size || hash.digest('hex') !== file.sha256)
+        throw new CheckpointError('Corrupt', `${file.path} is not what its manifest says`)
+    },
+  }
+}
+
+async function writeAll(handle: FileHandle, bytes: Buffer): Promise<void> {
+  for (let from = 0; from < bytes.length; ) {
+    const { bytesWritten } = await handle.write(bytes, from, bytes.length - from)
+    from += bytesWritten
+  }
+}

@@ -1,0 +1,149 @@
+import { open } from 'node:fs/promises'
+import { join } from 'node:path'
+import { CheckpointError } from '../errors.ts'
+import { chunkBytes } from '../files.ts'
+import type { Stored } from '../stored.ts'
+import { compress } from './compress.ts'
+import { type Part, planDelta } from './plan.ts'
+import { contentDigest, createRecordWriter, formatHeader, kinds, type RecordWriter } from './records.ts'
+import { createWindowReader, type WindowReader } from './window-reader.ts'
+
+/** What is compared at once, bytes: a page. */
+const block = 4096
+
+/**
+ * Everything a holder of `base` needs to make `next`; without a base, all of it. Made while it is read, a chunk at a
+ * time, so it never runs ahead of its reader; ending early closes everything. Both generations must stay in their
+ * places until then (`retain`).
+ *
+ * @throws CheckpointError Corrupt when a file is not as long as its manifest says; the signal's reason.
+ */
+export async function* encodeDelta(
+  base: Stored | undefined,
+  next: Stored,
+  { signal }: { readonly signal?: AbortSignal } = {},
+): AsyncGenerator<Buffer> {
+  try {
+    yield* compress(records(base, next, signal), signal)
+  } catch (error) {
+    signal?.throwIfAborted()
+    throw error
+  }
+}
+
+async function* records(
+  base: Stored | undefined,
+  next: Stored,
+  signal: AbortSignal | undefined,
+): AsyncGenerator<Buffer> {
+  signal?.throwIfAborted()
+  yield formatHeader({
+    manifest: next.manifest,
+    ...(base === undefined
+      ? {}
+      : {
+          base: {
+            epoch: base.manifest.epoch,
+            generation: base.manifest.generation,
+            digest: contentDigest(base.manifest),
+          },
+        }),
+  })
+  const plan = base === undefined ? undefined : await planDelta(base, next)
+  const reader = base === undefined ? undefined : createWindowReader(base)
+  const writer = createRecordWriter()
+  try {
+    for (const file of next.manifest.files) {
+      const parts = plan?.(file) ?? [{ length: file.size }]
+      const path = join(next.dir, file.path)
+      for await (const _ of encodeFile(path, parts, reader, writer)) {
+        signal?.throwIfAborted()
+        yield* writer.take()
+      }
+      writer.mark(kinds.endOfFile)
+    }
+    writer.mark(kinds.end)
+    yield* writer.take(true)
+  } finally {
+    await reader?.close()
+  }
+}
+
+/** Writes the records of one file, and yields after each chunk. */
+async function* encodeFile(
+  path: string,
+  parts: readonly Part[],
+  reader: WindowReader | undefined,
+  writer: RecordWriter,
+): AsyncGenerator<void> {
+  const [whole] = parts
+  if (parts.length === 1 && whole?.like?.certain === true) {
+    writer.copy(whole.like.file, whole.like.offset, whole.length)
+    return
+  }
+  const file = await open(path, 'r')
+  try {
+    const buffers = [Buffer.allocUnsafe(chunkBytes), Buffer.allocUnsafe(chunkBytes)] as const
+    const size = parts.reduce((sum, part) => sum + part.length, 0)
+    const read = (at: number) => {
+      const target = buffers[(at / chunkBytes) % 2 === 0 ? 0 : 1]
+      return file.read(target, 0, Math.min(chunkBytes, size - at), at)
+    }
+    let index = 0
+    /** Into the part. */
+    let done = 0
+    let coming = size > 0 ? read(0) : undefined
+    for (let at = 0; coming !== undefined; ) {
+      const { bytesRead, buffer } = await coming
+      if (bytesRead !== Math.min(chunkBytes, size - at))
+        throw new CheckpointError('Corrupt', 'a file is shorter than its manifest says')
+      at += bytesRead
+      // The next chunk is on its way while this one is compared.
+      coming = at < size ? read(at) : undefined
+      for (let from = 0; from < bytesRead; ) {
+        const part = parts[index]
+        if (part === undefined) break
+        const length = Math.min(part.length - done, bytesRead - from)
+        const bytes = buffer.subarray(from, from + length)
+        if (part.like === undefined || reader === undefined) writer.literal(bytes)
+        else {
+          const offset = part.like.offset + done
+          const there =
+            reader.peek(part.like.file, offset, length) ?? (await reader.read(part.like.file, offset, length))
+          compare(bytes, there, part.like.file, offset, writer)
+        }
+        from += length
+        done += length
+        if (done === part.length) {
+          index += 1
+          done = 0
+        }
+      }
+      yield
+    }
+  } finally {
+    await file.close()
+  }
+}
+
+/** Runs of equal and of different blocks. */
+function compare(bytes: Buffer, there: Buffer, file: number, offset: number, writer: RecordWriter) {
+  if (bytes.equals(there)) {
+    writer.copy(file, offset, bytes.length)
+    return
+  }
+  let start = 0
+  let equal: boolean | undefined
+  const flush = (end: number) => {
+    if (equal === true) writer.copy(file, offset + start, end - start)
+    else if (end > start) writer.literal(bytes.subarray(start, end))
+    start = end
+  }
+  for (let at = 0; at < bytes.length; at += block) {
+    const end = Math.min(at + block, bytes.length)
+    const same = bytes.compare(there, at, end, at, end) === 0
+    if (same !== equal) flush(at)
+    equal = same
+  }
+  flush(bytes.length)
+}

@@ -1,0 +1,97 @@
+/**
+ * Reads parts of a generation's files, mostly ascending and often a page at a time, through a few windows: a read of its
+ * own for each page would cost more than all else together.
+ */
+import { type FileHandle, open } from 'node:fs/promises'
+import { join } from 'node:path'
+import { CheckpointError } from '../errors.ts'
+import { chunkBytes } from '../files.ts'
+import type { Stored } from '../stored.ts'
+
+const windows = 4
+
+export interface WindowReader {
+  /**
+   * Bytes of a file of the manifest, by its index; good until the next call. At most `chunkBytes` at once.
+   * @throws CheckpointError Corrupt when the file ends before.
+   */
+  read(file: number, offset: number, length: number): Promise<Buffer>
+  /** The same without waiting, if they have been read already. */
+  peek(file: number, offset: number, length: number): Buffer | undefined
+  close(): Promise<void>
+}
+
+interface Window {
+  readonly file: number
+  readonly start: number
+  /** Its memory, which the next window gets. */
+  readonly buffer: Buffer
+  readonly bytes: Buffer
+}
+
+export function createWindowReader({ dir, manifest }: Stored): WindowReader {
+  const handles = new Map<number, FileHandle>()
+  /** The one that was used last comes first. */
+  const recent: Window[] = []
+  const joined = Buffer.allocUnsafe(chunkBytes)
+
+  async function handleOf(file: number): Promise<FileHandle> {
+    const known = handles.get(file)
+    if (known !== undefined) return known
+    const entry = manifest.files[file]
+    if (entry === undefined) throw new CheckpointError('Corrupt', `the base has no file ${file}`)
+    const handle = await open(join(dir, entry.path), 'r')
+    handles.set(file, handle)
+    return handle
+  }
+
+  function peekWindow(file: number, start: number): Window | undefined {
+    const index = recent.findIndex(window => window.file === file && window.start === start)
+    const window = recent[index]
+    if (window === undefined || index === 0) return window
+    recent.splice(index, 1)
+    recent.unshift(window)
+    return window
+  }
+
+  async function window(file: number, start: number): Promise<Window> {
+    const known = peekWindow(file, start)
+    if (known !== undefined) return known
+    const handle = await handleOf(file)
+    const oldest = recent.length < windows ? undefined : recent.pop()
+    const buffer = oldest?.buffer ?? Buffer.allocUnsafe(chunkBytes)
+    const { bytesRead } = await handle.read(buffer, 0, buffer.length, start)
+    const loaded = { file, start, buffer, bytes: buffer.subarray(0, bytesRead) }
+    recent.unshift(loaded)
+    return loaded
+  }
+
+  const startOf = (offset: number) => offset - (offset % chunkBytes)
+  const part = ({ start, bytes }: Window, offset: number, length: number) => {
+    const found = bytes.subarray(offset - start, offset - start + length)
+    if (found.length < length) throw new CheckpointError('Corrupt', 'a file of the base ends too early')
+    return found
+  }
+
+  return {
+    peek(file, offset, length) {
+      const start = startOf(offset)
+      if (offset + length > start + chunkBytes) return undefined
+      const found = peekWindow(file, start)
+      return found && part(found, offset, length)
+    },
+    async read(file, offset, length) {
+      const boundary = startOf(offset) + chunkBytes
+      if (offset + length <= boundary) return part(await window(file, startOf(offset)), offset, length)
+      const first = part(await window(file, startOf(offset)), offset, boundary - offset)
+      first.copy(joined)
+      const rest = length - first.length
+      part(await window(file, boundary), boundary, rest).copy(joined, first.length)
+      return joined.subarray(0, length)
+    },
+    async close() {
+      for (const handle of handles.values()) await handle.close()
+      handles.clear()
+    },
+  }
+}
