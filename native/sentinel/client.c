@@ -1,0 +1,276 @@
+#include "client.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "log.h"
+#include "stop.h"
+#include "verbs.h"
+
+enum { READ_BYTES = 4096 };
+
+struct door {
+	struct source source;
+	struct sentinel *sentinel;
+};
+
+static void drop(struct client *client)
+{
+	struct sentinel *sentinel = client->sentinel;
+
+	if (client->source.fd < 0)
+		return;
+	for (struct client **at = &sentinel->clients; *at; at = &(*at)->next)
+		if (*at == client) {
+			*at = client->next;
+			break;
+		}
+	free(client->in);
+	free(client->out);
+	client->in = client->out = NULL;
+	loop_forget(&sentinel->loop, &client->source);
+	/* Whoever asked for a stop and is gone will not ask for its end. */
+	stops_continue_of(sentinel, client->serial);
+}
+
+static void client_interest(struct client *client)
+{
+	loop_change(&client->sentinel->loop, &client->source, EPOLLIN | (client->out_length ? EPOLLOUT : 0));
+}
+
+static void flush(struct client *client)
+{
+	ssize_t n = send(client->source.fd, client->out, client->out_length, MSG_NOSIGNAL | MSG_DONTWAIT);
+
+	if (n < 0 && errno != EAGAIN && errno != EINTR) {
+		drop(client);
+		return;
+	}
+	if (n <= 0)
+		return;
+	client->out_length -= (size_t)n;
+	memmove(client->out, client->out + n, client->out_length);
+	if (client->out_length == 0) {
+		free(client->out);
+		client->out = NULL;
+		client_interest(client);
+	}
+}
+
+static void keep(struct client *client, const char *text, size_t length)
+{
+	char *out = client->out_length + length > UNREAD_BYTES ? NULL : realloc(client->out, client->out_length + length);
+
+	if (!out) {
+		log_line("warn", "a client does not read its replies", ",\"client\":%llu", (unsigned long long)client->serial);
+		shutdown(client->source.fd, SHUT_RDWR);
+		return;
+	}
+	client->out = out;
+	memcpy(out + client->out_length, text, length);
+	client->out_length += length;
+	client_interest(client);
+}
+
+void client_send(struct client *client, const struct message *message)
+{
+	ssize_t n = 0;
+
+	if (client->source.fd < 0)
+		return;
+	if (client->out_length == 0) {
+		n = send(client->source.fd, message->text, message->length, MSG_NOSIGNAL | MSG_DONTWAIT);
+		if (n < 0 && errno != EAGAIN && errno != EINTR) {
+			/* Its end is seen by receive(): here the caller may still be using it. */
+			shutdown(client->source.fd, SHUT_RDWR);
+			return;
+		}
+		n = n < 0 ? 0 : n;
+	}
+	if ((size_t)n < message->length)
+		keep(client, message->text + n, message->length - (size_t)n);
+}
+
+void client_send_to_asker(struct sentinel *sentinel, const struct asker *asker, const struct message *message)
+{
+	for (struct client *client = sentinel->clients; client; client = client->next)
+		if (client->serial == asker->serial) {
+			client_send(client, message);
+			return;
+		}
+}
+
+void clients_tell(struct sentinel *sentinel, const struct message *message)
+{
+	for (struct client *client = sentinel->clients; client; client = client->next)
+		if (client->hears)
+			client_send(client, message);
+}
+
+struct asker asker_of(const struct client *client, const struct request *request)
+{
+	struct asker asker = { .serial = client->serial };
+
+	snprintf(asker.id, sizeof asker.id, "%s", request->id);
+	return asker;
+}
+
+void client_reply(struct client *client, const struct request *request, const char *word, const char *reason)
+{
+	struct message message;
+
+	message_begin(&message, request->id ? request->id : "-", word);
+	if (reason)
+		message_text(&message, "reason", reason);
+	message_end(&message);
+	client_send(client, &message);
+}
+
+void client_reply_error(struct client *client, const struct request *request, const char *what, int error)
+{
+	char reason[256];
+
+	snprintf(reason, sizeof reason, "%s: %s", what, strerror(error));
+	client_reply(client, request, error == ESRCH ? "gone" : "failed", error == ESRCH ? NULL : reason);
+}
+
+static void serve_line(struct client *client, char *line, size_t length)
+{
+	/* Too big for the stack of a program that wants to stay small, and only one line is served at a time. */
+	static struct request request;
+
+	if (line_parse(line, length, &request))
+		verb_run(client, &request);
+	else
+		client_reply(client, &request, "refused", "malformed");
+}
+
+static void too_long(struct client *client)
+{
+	struct request nobody = { .id = NULL };
+
+	client_reply(client, &nobody, "refused", "too-long");
+	client->in_length = 0;
+	client->skipping = true;
+}
+
+/* Serves every whole line there is, and keeps the beginning of the next one. */
+static void serve_lines(struct client *client)
+{
+	size_t begin = 0;
+	char *end;
+
+	while (client->source.fd >= 0 &&
+	       (end = memchr(client->in + begin, '\n', client->in_length - begin))) {
+		size_t length = (size_t)(end - client->in) - begin;
+
+		if (client->skipping)
+			client->skipping = false;
+		else if (length > LINE_BYTES)
+			client_reply(client, &(struct request){ .id = NULL }, "refused", "too-long");
+		else
+			serve_line(client, client->in + begin, length);
+		begin += length + 1;
+	}
+	if (client->source.fd < 0)
+		return;
+	client->in_length -= begin;
+	memmove(client->in, client->in + begin, client->in_length);
+	if (client->skipping)
+		client->in_length = 0;
+	else if (client->in_length > LINE_BYTES)
+		too_long(client);
+	if (client->in_length == 0) {
+		free(client->in);
+		client->in = NULL;
+		client->in_room = 0;
+	}
+}
+
+static void receive(struct source *source, uint32_t events)
+{
+	struct client *client = (struct client *)source;
+	ssize_t n;
+
+	if (events & EPOLLOUT)
+		flush(client);
+	if (client->source.fd < 0 || !(events & ~(uint32_t)EPOLLOUT))
+		return;
+	if (client->in_room - client->in_length < READ_BYTES) {
+		char *in = realloc(client->in, client->in_length + 2 * READ_BYTES);
+
+		if (!in) {
+			drop(client);
+			return;
+		}
+		client->in = in;
+		client->in_room = client->in_length + 2 * READ_BYTES;
+	}
+	n = recv(client->source.fd, client->in + client->in_length, READ_BYTES, MSG_DONTWAIT);
+	if (n > 0) {
+		client->in_length += (size_t)n;
+		serve_lines(client);
+	} else if (n == 0 || (errno != EAGAIN && errno != EINTR)) {
+		drop(client);
+	}
+}
+
+static size_t count_of(const struct client *clients)
+{
+	size_t count = 0;
+
+	for (; clients; clients = clients->next)
+		count++;
+	return count;
+}
+
+static void accept_one(struct source *source, uint32_t events)
+{
+	struct sentinel *sentinel = ((struct door *)source)->sentinel;
+	struct ucred peer = { .uid = (uid_t)-1 };
+	socklen_t length = sizeof peer;
+	struct client *client;
+	int fd = accept4(source->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+	(void)events;
+	if (fd < 0)
+		return;
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0 || peer.uid != 0) {
+		log_line("warn", "refused a peer that is not root", ",\"uid\":%lld", (long long)peer.uid);
+		close(fd);
+		return;
+	}
+	client = count_of(sentinel->clients) < CLIENTS_MAX && !sentinel->ending ? calloc(1, sizeof *client) : NULL;
+	if (!client) {
+		log_line("warn", "no room for a client", ",\"pid\":%d", (int)peer.pid);
+		close(fd);
+		return;
+	}
+	client->source = (struct source){ .fd = fd, .ready = receive };
+	client->sentinel = sentinel;
+	client->serial = ++sentinel->serials;
+	if (!loop_add(&sentinel->loop, &client->source, EPOLLIN)) {
+		close(fd);
+		free(client);
+		return;
+	}
+	client->next = sentinel->clients;
+	sentinel->clients = client;
+}
+
+bool clients_accept(struct sentinel *sentinel, int listener)
+{
+	struct door *door = calloc(1, sizeof *door);
+
+	if (!door)
+		return false;
+	door->source = (struct source){ .fd = listener, .ready = accept_one };
+	door->sentinel = sentinel;
+	sentinel->door = &door->source;
+	return loop_add(&sentinel->loop, &door->source, EPOLLIN);
+}

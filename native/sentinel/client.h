@@ -1,0 +1,38 @@
+/* Connections to the socket, their lines, and what is sent to them. */
+#ifndef CLIENT_H
+#define CLIENT_H
+
+#include "sentinel.h"
+
+enum { CLIENTS_MAX = 16, UNREAD_BYTES = 1024 * 1024 };
+
+struct client {
+	struct source source;
+	struct client *next;
+	struct sentinel *sentinel;
+	uint64_t serial;
+	bool hears; /* events */
+	bool skipping; /* the rest of a line that was too long */
+	char *in;
+	size_t in_length, in_room;
+	char *out;
+	size_t out_length;
+};
+
+/* Takes the connections of a listening socket from now on. False with errno. */
+bool clients_accept(struct sentinel *sentinel, int listener);
+
+/* Sends a message that is ended. Who does not read what is sent to it is dropped. */
+void client_send(struct client *client, const struct message *message);
+void client_send_to_asker(struct sentinel *sentinel, const struct asker *asker, const struct message *message);
+/* To all connections that hear events. */
+void clients_tell(struct sentinel *sentinel, const struct message *message);
+
+struct asker asker_of(const struct client *client, const struct request *request);
+
+/* Replies that say one thing only. `reason` NULL: none. */
+void client_reply(struct client *client, const struct request *request, const char *word, const char *reason);
+/* `failed`, or `gone` for ESRCH. */
+void client_reply_error(struct client *client, const struct request *request, const char *what, int error);
+
+#endif

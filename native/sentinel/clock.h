@@ -1,0 +1,14 @@
+#ifndef CLOCK_H
+#define CLOCK_H
+
+#include <stdint.h>
+
+/* Nanoseconds of a clock that nobody sets; what deadlines are measured with. */
+int64_t monotonic_ns(void);
+
+/* Nanoseconds since 1970. */
+int64_t unix_ns(void);
+
+enum { NS_PER_US = 1000, NS_PER_MS = 1000000 };
+
+#endif

@@ -1,0 +1,180 @@
+#include "grave.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "log.h"
+
+static int open_namespace(pid_t pid)
+{
+	char path[32];
+
+	snprintf(path, sizeof path, "/proc/%d/ns/net", (int)pid);
+	return open(path, O_RDONLY | O_CLOEXEC);
+}
+
+static bool same_file(int a, int b)
+{
+	struct stat x, y;
+
+	return fstat(a, &x) == 0 && fstat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+/* 0 or an errno. */
+static int write_setting(const char *path, const char *value)
+{
+	int error, fd = open(path, O_WRONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return errno;
+	error = write(fd, value, strlen(value)) < 0 ? errno : 0;
+	close(fd);
+	return error;
+}
+
+/*
+ * A packet to the heir leaves by the interface it came in by: without this the kernel would tell the client of a
+ * shorter way. Each interface has a switch of its own, and `all` counts besides.
+ */
+static int no_redirects(void)
+{
+	static const char parent[] = "/proc/sys/net/ipv4/conf";
+	DIR *directory = opendir(parent);
+	struct dirent *entry;
+	int error = 0;
+
+	if (!directory)
+		return errno;
+	while (!error && (entry = readdir(directory))) {
+		char path[320];
+
+		snprintf(path, sizeof path, "%s/%s/send_redirects", parent, entry->d_name);
+		if (entry->d_name[0] != '.')
+			error = write_setting(path, "0");
+		/* Interfaces come and go. */
+		if (error == ENOENT)
+			error = 0;
+	}
+	closedir(directory);
+	return error;
+}
+
+/* In the namespace. Returns the socket, or -1 with errno. */
+static int furnish(void)
+{
+	uint8_t bytes[RULES_BYTES];
+	struct batch batch;
+	int error, netlink = nfnetlink_open();
+
+	if (netlink < 0)
+		return -1;
+	rules_prepare(&batch, bytes, sizeof bytes);
+	error = no_redirects();
+	if (!error)
+		error = batch_commit(netlink, &batch);
+	/* Last: until there is something to forward the pod should not forward. */
+	if (!error)
+		error = write_setting("/proc/sys/net/ipv4/ip_forward", "1");
+	if (!error)
+		return netlink;
+	close(netlink);
+	errno = error;
+	return -1;
+}
+
+static int furnish_namespace(int namespace, int home)
+{
+	int netlink, error;
+
+	if (setns(namespace, CLONE_NEWNET) != 0)
+		return -1;
+	netlink = furnish();
+	error = errno;
+	if (setns(home, CLONE_NEWNET) != 0) {
+		/* It has just left it and may do so again; if not, nothing it did from here on could be trusted. */
+		log_failure("cannot return to the node's network namespace", errno);
+		abort();
+	}
+	errno = error;
+	return netlink;
+}
+
+struct grave *grave_dig(struct process process, uint32_t heir)
+{
+	int namespace = -1, home = -1, first = -1, pidfd = process_open(process), error;
+	struct grave *grave = NULL;
+
+	if (pidfd < 0)
+		return NULL;
+	namespace = open_namespace(process.pid);
+	home = open_namespace(getpid());
+	first = open_namespace(1);
+	close(pidfd);
+	/* Looked at again: the directory in /proc may already have been that of a successor. */
+	pidfd = process_open(process);
+	if (pidfd < 0 || namespace < 0 || home < 0)
+		goto out;
+	errno = EPERM;
+	/* Process 1 may not let itself be looked at; then ours has to do. */
+	if (same_file(namespace, home) || (first >= 0 && same_file(namespace, first)))
+		goto out;
+	grave = calloc(1, sizeof *grave);
+	if (!grave)
+		goto out;
+	rules_close(&grave->close, grave->close_bytes, sizeof grave->close_bytes, heir);
+	rules_open(&grave->open, grave->open_bytes, sizeof grave->open_bytes, heir);
+	grave->netlink = furnish_namespace(namespace, home);
+	if (grave->netlink < 0) {
+		error = errno;
+		free(grave);
+		grave = NULL;
+		errno = error;
+	}
+out:
+	error = errno;
+	close(pidfd);
+	close(namespace);
+	close(home);
+	close(first);
+	errno = error;
+	return grave;
+}
+
+int grave_close(struct grave *grave)
+{
+	int error = grave->state == GRAVE_CLOSED ? 0 : batch_commit(grave->netlink, &grave->close);
+
+	grave->state = error ? GRAVE_FAILED : GRAVE_CLOSED;
+	return error;
+}
+
+int grave_open(struct grave *grave)
+{
+	int error = grave->state == GRAVE_CLOSED ? batch_commit(grave->netlink, &grave->open) : 0;
+
+	if (!error)
+		grave->state = GRAVE_READY;
+	return error;
+}
+
+void grave_free(struct grave *grave)
+{
+	if (!grave)
+		return;
+	close(grave->netlink);
+	free(grave);
+}
+
+const char *grave_state_name(const struct grave *grave)
+{
+	static const char *const names[] = { "ready", "closed", "failed" };
+
+	return grave ? names[grave->state] : "none";
+}

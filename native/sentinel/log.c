@@ -1,0 +1,87 @@
+#include "log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "clock.h"
+
+/* The one log of the process; whoever logs should not have to carry it around. */
+static struct {
+	int fd;
+	const char *path; /* NULL: standard error */
+	size_t written;
+} sink = { .fd = STDERR_FILENO };
+
+bool log_open(const char *path)
+{
+	struct stat st;
+	int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
+
+	if (fd < 0)
+		return false;
+	if (sink.path)
+		close(sink.fd);
+	sink.fd = fd;
+	sink.path = path;
+	sink.written = fstat(fd, &st) == 0 ? (size_t)st.st_size : 0;
+	return true;
+}
+
+static void rotate(void)
+{
+	char older[4096];
+
+	if ((size_t)snprintf(older, sizeof older, "%s.1", sink.path) >= sizeof older || rename(sink.path, older) != 0)
+		/* Better an emptied log than one without a bound. */
+		if (ftruncate(sink.fd, 0) != 0)
+			return;
+	log_open(sink.path);
+}
+
+void log_line(const char *level, const char *msg, const char *members, ...)
+{
+	char line[1024];
+	struct pollfd out = { .fd = sink.fd, .events = POLLOUT };
+	va_list values;
+	int used = snprintf(line, sizeof line, "{\"level\":\"%s\",\"time\":%lld,\"msg\":\"%s\"", level,
+			    (long long)(unix_ns() / NS_PER_MS), msg);
+
+	if (used < 0 || (size_t)used >= sizeof line - 3)
+		return;
+	va_start(values, members);
+	int more = vsnprintf(line + used, sizeof line - 2 - (size_t)used, members, values);
+	va_end(values);
+	if (more < 0 || (size_t)more >= sizeof line - 2 - (size_t)used)
+		return;
+	memcpy(line + used + more, "}\n", 2);
+	if (sink.path && sink.written > LOG_BYTES)
+		rotate();
+	/* A pipe that nobody reads costs the line, never time. */
+	if (poll(&out, 1, 0) == 1 && (out.revents & POLLOUT)) {
+		ssize_t n = write(sink.fd, line, (size_t)(used + more) + 2);
+
+		sink.written += n > 0 ? (size_t)n : 0;
+	}
+}
+
+void log_failure(const char *what, int error)
+{
+	log_line("error", what, ",\"error\":\"%s\"", strerror(error));
+}
+
+const char *log_safe(const char *text)
+{
+	static char safe[256];
+	size_t i = 0;
+
+	for (; text[i] && i < sizeof safe - 1; i++)
+		safe[i] = text[i] < 0x20 || text[i] > 0x7e || text[i] == '"' || text[i] == '\\' ? '?' : text[i];
+	safe[i] = '\0';
+	return safe;
+}

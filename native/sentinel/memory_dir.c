@@ -1,0 +1,39 @@
+#include "memory_dir.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+
+enum { TMPFS_MAGIC = 0x01021994, FLAGS = MS_NOSUID | MS_NODEV | MS_NOEXEC };
+
+/* Whether `path` is where a file system begins, and that one is a tmpfs. */
+static bool is_mounted(const char *path)
+{
+	char parent[4096];
+	struct stat here, above;
+	struct statfs fs;
+
+	return (size_t)snprintf(parent, sizeof parent, "%s/..", path) < sizeof parent && stat(path, &here) == 0 &&
+	       stat(parent, &above) == 0 && here.st_dev != above.st_dev && statfs(path, &fs) == 0 &&
+	       fs.f_type == TMPFS_MAGIC;
+}
+
+bool memory_dir_mount(const char *path, int64_t bytes)
+{
+	char options[128];
+
+	if (mkdir(path, 0700) != 0 && errno != EEXIST)
+		return false;
+	snprintf(options, sizeof options, "size=%lld,mode=0700", (long long)bytes);
+	if (is_mounted(path))
+		return mount("understudy", path, "tmpfs", FLAGS | MS_REMOUNT, options) == 0;
+	/* Memory of pods must not reach a disk. Kernels before 6.4 do not know the option. */
+	strcat(options, ",noswap");
+	if (mount("understudy", path, "tmpfs", FLAGS, options) == 0)
+		return true;
+	*strrchr(options, ',') = '\0';
+	return errno == EINVAL && mount("understudy", path, "tmpfs", FLAGS, options) == 0;
+}

@@ -1,0 +1,11 @@
+/* The file system in memory that generations are kept in. */
+#ifndef MEMORY_DIR_H
+#define MEMORY_DIR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Mounts a tmpfs of that size at `path` (made if missing, 0700), or resizes the one there. False with errno. */
+bool memory_dir_mount(const char *path, int64_t bytes);
+
+#endif

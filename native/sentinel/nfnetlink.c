@@ -1,0 +1,157 @@
+#include "nfnetlink.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "nf_abi.h"
+
+int nfnetlink_open(void)
+{
+	struct netlink_address address = { .family = AF_NETLINK };
+	int one = 1, fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NL_NETFILTER);
+
+	if (fd < 0)
+		return -1;
+	if (bind(fd, (struct sockaddr *)&address, sizeof address) != 0) {
+		int error = errno;
+
+		close(fd);
+		errno = error;
+		return -1;
+	}
+	/* Verdicts need not carry the request back. Without it they are longer, nothing else. */
+	setsockopt(fd, NL_SOL, NL_CAP_ACK, &one, sizeof one);
+	return fd;
+}
+
+static void append(struct batch *batch, const void *bytes, size_t length)
+{
+	size_t padded = (length + 3) & ~(size_t)3;
+
+	if (batch->overflow || batch->length + padded > batch->room) {
+		batch->overflow = true;
+		return;
+	}
+	memset(batch->bytes + batch->length, 0, padded);
+	if (length)
+		memcpy(batch->bytes + batch->length, bytes, length);
+	batch->length += padded;
+}
+
+static void close_message(struct batch *batch)
+{
+	uint32_t length = (uint32_t)(batch->length - batch->message);
+
+	if (!batch->overflow && length)
+		memcpy(batch->bytes + batch->message, &length, sizeof length);
+}
+
+static void open_message(struct batch *batch, uint16_t type, uint16_t flags, uint8_t family, uint16_t resource)
+{
+	struct netlink_header header = {
+		.type = type,
+		.flags = (uint16_t)(NL_REQUEST | flags),
+		.sequence = ++batch->sequence,
+	};
+	struct nfnetlink_header more = { .family = family, .resource = htons(resource) };
+
+	close_message(batch);
+	batch->message = batch->length;
+	append(batch, &header, sizeof header);
+	append(batch, &more, sizeof more);
+}
+
+void batch_begin(struct batch *batch, void *bytes, size_t room)
+{
+	*batch = (struct batch){ .bytes = bytes, .room = room };
+	open_message(batch, NF_BATCH_BEGIN, 0, 0, NF_NFTABLES);
+}
+
+void batch_message(struct batch *batch, uint16_t type, int flags)
+{
+	open_message(batch, (uint16_t)(NF_NFTABLES << 8 | type),
+		     (uint16_t)((flags & BATCH_CREATE ? NL_CREATE : 0) | (flags & BATCH_ACK ? NL_ACK : 0)), NF_IPV4, 0);
+	if (flags & BATCH_ACK)
+		batch->acked = batch->sequence;
+}
+
+void batch_end(struct batch *batch)
+{
+	open_message(batch, NF_BATCH_END, 0, 0, NF_NFTABLES);
+	close_message(batch);
+}
+
+void put_bytes(struct batch *batch, uint16_t attribute, const void *value, size_t length)
+{
+	struct netlink_attribute header = { .length = (uint16_t)(sizeof header + length), .type = attribute };
+
+	append(batch, &header, sizeof header);
+	append(batch, value, length);
+}
+
+void put_text(struct batch *batch, uint16_t attribute, const char *value)
+{
+	put_bytes(batch, attribute, value, strlen(value) + 1);
+}
+
+void put_u32(struct batch *batch, uint16_t attribute, uint32_t value)
+{
+	uint32_t network = htonl(value);
+
+	put_bytes(batch, attribute, &network, sizeof network);
+}
+
+size_t nest(struct batch *batch, uint16_t attribute)
+{
+	struct netlink_attribute header = { .type = (uint16_t)(attribute | NL_NESTED) };
+	size_t opened = batch->length;
+
+	append(batch, &header, sizeof header);
+	return opened;
+}
+
+void unnest(struct batch *batch, size_t opened)
+{
+	uint16_t length = (uint16_t)(batch->length - opened);
+
+	if (!batch->overflow)
+		memcpy(batch->bytes + opened, &length, sizeof length);
+}
+
+int batch_commit(int netlink, const struct batch *batch)
+{
+	struct netlink_address kernel = { .family = AF_NETLINK };
+	uint8_t verdicts[4096];
+	int error = 0;
+	bool done = false;
+	ssize_t n;
+
+	if (batch->overflow || !batch->acked)
+		return EMSGSIZE;
+	/* Left over from an answer that nobody read. */
+	while (recv(netlink, verdicts, sizeof verdicts, MSG_DONTWAIT) > 0)
+		;
+	if (sendto(netlink, batch->bytes, batch->length, 0, (struct sockaddr *)&kernel, sizeof kernel) < 0)
+		return errno;
+	while ((n = recv(netlink, verdicts, sizeof verdicts, MSG_DONTWAIT)) > 0)
+		for (size_t at = 0; at + sizeof(struct netlink_header) + sizeof(int32_t) <= (size_t)n;) {
+			struct netlink_header header;
+			int32_t verdict;
+
+			memcpy(&header, verdicts + at, sizeof header);
+			memcpy(&verdict, verdicts + at + sizeof header, sizeof verdict);
+			if (header.length < sizeof header || header.length > (size_t)n - at)
+				return EBADMSG;
+			if (header.type == NL_ERROR && verdict && !error)
+				error = -verdict;
+			if (header.type == NL_ERROR && !verdict && header.sequence == batch->acked)
+				done = true;
+			at += (header.length + 3) & ~3u;
+		}
+	if (error)
+		return error;
+	return done ? 0 : n < 0 && errno != EAGAIN ? errno : EBADMSG;
+}

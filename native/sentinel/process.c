@@ -1,0 +1,99 @@
+#include "process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+bool process_stat(pid_t pid, struct process_stat *stat)
+{
+	char path[32], text[1024];
+	const char *after_name;
+	int fd;
+	ssize_t n;
+
+	snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	n = read(fd, text, sizeof text - 1);
+	close(fd);
+	if (n <= 0)
+		return false;
+	text[n] = '\0';
+	/* The name is in parentheses and may hold anything, parentheses and newlines too. */
+	after_name = strrchr(text, ')');
+	return after_name &&
+	       sscanf(after_name + 1,
+		      " %c %d %*d %d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %" SCNu64,
+		      &stat->state, &stat->parent, &stat->session, &stat->start) == 4;
+}
+
+int process_open(struct process process)
+{
+	struct process_stat stat;
+	int fd = (int)syscall(SYS_pidfd_open, process.pid, 0);
+
+	if (fd < 0)
+		return -1;
+	fcntl(fd, F_SETFD, FD_CLOEXEC);
+	/* Looked at after opening: if the number still belongs to the one that is meant, so does the descriptor. */
+	if (process_stat(process.pid, &stat) && stat.start == process.start)
+		return fd;
+	close(fd);
+	errno = ESRCH;
+	return -1;
+}
+
+int process_signal(struct process process, int signal)
+{
+	int fd = process_open(process), error;
+
+	if (fd < 0)
+		return -1;
+	error = syscall(SYS_pidfd_send_signal, fd, signal, NULL, 0) == 0 ? 0 : errno;
+	close(fd);
+	errno = error;
+	return error ? -1 : 0;
+}
+
+bool process_ended(struct process process)
+{
+	struct process_stat stat;
+
+	return !process_stat(process.pid, &stat) || stat.start != process.start || stat.state == 'Z' || stat.state == 'X';
+}
+
+bool processes_add(struct processes *set, struct process process)
+{
+	if (set->count == set->room) {
+		size_t room = set->room ? 2 * set->room : 64;
+		struct process *list = room > PROCESSES_MAX ? NULL : realloc(set->list, room * sizeof *list);
+
+		if (!list)
+			return false;
+		set->list = list;
+		set->room = room;
+	}
+	set->list[set->count++] = process;
+	return true;
+}
+
+bool processes_have(const struct processes *set, pid_t pid)
+{
+	for (size_t i = 0; i < set->count; i++)
+		if (set->list[i].pid == pid)
+			return true;
+	return false;
+}
+
+void processes_free(struct processes *set)
+{
+	free(set->list);
+	*set = (struct processes){ 0 };
+}

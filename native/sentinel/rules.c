@@ -1,0 +1,227 @@
+#include "rules.h"
+
+#include <netinet/in.h>
+#include <string.h>
+
+#include "nf_abi.h"
+
+/* Before the nat chains of anybody else in the namespace (-100): who comes first decides. */
+enum { PREROUTING_PRIORITY = -150, POSTROUTING_PRIORITY = 90 };
+
+static const char table[] = "understudy", map[] = "heir";
+
+/* An expression of a rule is open from one to the other. */
+struct expression {
+	size_t element, data;
+};
+
+static struct expression expression(struct batch *batch, const char *name)
+{
+	struct expression opened = { .element = nest(batch, LIST_ELEM) };
+
+	put_text(batch, EXPR_NAME, name);
+	opened.data = nest(batch, EXPR_DATA);
+	return opened;
+}
+
+static void end_expression(struct batch *batch, struct expression opened)
+{
+	unnest(batch, opened.data);
+	unnest(batch, opened.element);
+}
+
+static void put_data(struct batch *batch, uint16_t attribute, const void *value, size_t length)
+{
+	size_t opened = nest(batch, attribute);
+
+	put_bytes(batch, DATA_VALUE, value, length);
+	unnest(batch, opened);
+}
+
+static void load(struct batch *batch, const char *name, uint32_t key)
+{
+	/* `meta` and `ct` number these two attributes alike. */
+	struct expression opened = expression(batch, name);
+
+	put_u32(batch, META_DREG, REGISTER_1);
+	put_u32(batch, META_KEY, key);
+	end_expression(batch, opened);
+}
+
+static void compare(struct batch *batch, uint32_t reg, uint32_t operation, const void *value, size_t length)
+{
+	struct expression opened = expression(batch, "cmp");
+
+	put_u32(batch, CMP_SREG, reg);
+	put_u32(batch, CMP_OP, operation);
+	put_data(batch, CMP_DATA, value, length);
+	end_expression(batch, opened);
+}
+
+static void mask(struct batch *batch, uint32_t reg, const void *bits, size_t length)
+{
+	static const uint8_t zero[4];
+	struct expression opened = expression(batch, "bitwise");
+
+	put_u32(batch, BITWISE_SREG, reg);
+	put_u32(batch, BITWISE_DREG, reg);
+	put_u32(batch, BITWISE_LEN, (uint32_t)length);
+	put_data(batch, BITWISE_MASK, bits, length);
+	put_data(batch, BITWISE_XOR, zero, length);
+	end_expression(batch, opened);
+}
+
+static void address_is_local(struct batch *batch, uint32_t which, uint32_t operation)
+{
+	struct expression opened = expression(batch, "fib");
+	uint32_t local = ROUTE_LOCAL;
+
+	put_u32(batch, FIB_DREG, REGISTER_1);
+	put_u32(batch, FIB_RESULT, FIB_RESULT_ADDRTYPE);
+	put_u32(batch, FIB_FLAGS, which);
+	end_expression(batch, opened);
+	compare(batch, REGISTER_1, operation, &local, sizeof local);
+}
+
+static void tcp_syn(struct batch *batch)
+{
+	static const uint8_t looked_at = 0x17, syn = 0x02; /* fin, syn, rst, ack */
+	struct expression opened = expression(batch, "payload");
+
+	put_u32(batch, PAYLOAD_DREG, REGISTER_2);
+	put_u32(batch, PAYLOAD_BASE, PAYLOAD_TRANSPORT);
+	put_u32(batch, PAYLOAD_OFFSET, 13);
+	put_u32(batch, PAYLOAD_LEN, 1);
+	end_expression(batch, opened);
+	mask(batch, REGISTER_2, &looked_at, 1);
+	compare(batch, REGISTER_2, CMP_EQ, &syn, 1);
+}
+
+/* The protocol is in register 1. An empty map ends the rule here. */
+static void dnat_to_heir(struct batch *batch)
+{
+	struct expression opened = expression(batch, "lookup");
+
+	put_text(batch, LOOKUP_SET, map);
+	put_u32(batch, LOOKUP_SREG, REGISTER_1);
+	put_u32(batch, LOOKUP_DREG, REGISTER_2);
+	end_expression(batch, opened);
+	opened = expression(batch, "nat");
+	put_u32(batch, NAT_TYPE, NAT_DNAT);
+	put_u32(batch, NAT_FAMILY, NF_IPV4);
+	put_u32(batch, NAT_REG_ADDR_MIN, REGISTER_2);
+	end_expression(batch, opened);
+}
+
+static size_t rule(struct batch *batch, const char *chain, int flags)
+{
+	batch_message(batch, MSG_NEWRULE, BATCH_CREATE | flags);
+	put_text(batch, RULE_TABLE, table);
+	put_text(batch, RULE_CHAIN, chain);
+	return nest(batch, RULE_EXPRESSIONS);
+}
+
+static void inbound_rule(struct batch *batch, uint8_t protocol)
+{
+	static const uint32_t loopback = 1; /* every namespace's first interface */
+	size_t opened = rule(batch, "prerouting", 0);
+
+	load(batch, "meta", META_IIF);
+	compare(batch, REGISTER_1, CMP_NEQ, &loopback, sizeof loopback);
+	address_is_local(batch, FIB_DADDR, CMP_EQ);
+	load(batch, "meta", META_L4PROTO);
+	compare(batch, REGISTER_1, CMP_EQ, &protocol, 1);
+	if (protocol == IPPROTO_TCP)
+		tcp_syn(batch);
+	dnat_to_heir(batch);
+	unnest(batch, opened);
+}
+
+static void outbound_rule(struct batch *batch)
+{
+	static const uint32_t dnat = STATUS_DST_NAT, none = 0;
+	size_t opened = rule(batch, "postrouting", BATCH_ACK);
+
+	load(batch, "ct", CT_STATUS);
+	mask(batch, REGISTER_1, &dnat, sizeof dnat);
+	compare(batch, REGISTER_1, CMP_NEQ, &none, sizeof none);
+	address_is_local(batch, FIB_SADDR, CMP_NEQ);
+	end_expression(batch, expression(batch, "masq"));
+	unnest(batch, opened);
+}
+
+static void chain(struct batch *batch, const char *name, uint32_t hook, int priority)
+{
+	size_t opened;
+
+	batch_message(batch, MSG_NEWCHAIN, BATCH_CREATE);
+	put_text(batch, CHAIN_TABLE, table);
+	put_text(batch, CHAIN_NAME, name);
+	put_text(batch, CHAIN_TYPE, "nat");
+	opened = nest(batch, CHAIN_HOOK);
+	put_u32(batch, HOOK_HOOKNUM, hook);
+	put_u32(batch, HOOK_PRIORITY, (uint32_t)priority);
+	unnest(batch, opened);
+}
+
+static void table_message(struct batch *batch, uint16_t type, int flags)
+{
+	batch_message(batch, type, flags);
+	put_text(batch, TABLE_NAME, table);
+}
+
+void rules_prepare(struct batch *batch, void *bytes, size_t room)
+{
+	batch_begin(batch, bytes, room);
+	/* Made so that it can be deleted, whether it was there or not. */
+	table_message(batch, MSG_NEWTABLE, BATCH_CREATE);
+	table_message(batch, MSG_DELTABLE, 0);
+	table_message(batch, MSG_NEWTABLE, BATCH_CREATE);
+	batch_message(batch, MSG_NEWSET, BATCH_CREATE);
+	put_text(batch, SET_TABLE, table);
+	put_text(batch, SET_NAME, map);
+	put_u32(batch, SET_FLAGS, SET_MAP);
+	/* The types' numbers are nft's own, for those who list the table. */
+	put_u32(batch, SET_KEY_TYPE, 12);
+	put_u32(batch, SET_KEY_LEN, 1);
+	put_u32(batch, SET_DATA_TYPE, 7);
+	put_u32(batch, SET_DATA_LEN, 4);
+	put_u32(batch, SET_ID, 1);
+	chain(batch, "prerouting", NF_PREROUTING, PREROUTING_PRIORITY);
+	chain(batch, "postrouting", NF_POSTROUTING, POSTROUTING_PRIORITY);
+	inbound_rule(batch, IPPROTO_TCP);
+	inbound_rule(batch, IPPROTO_UDP);
+	outbound_rule(batch);
+	batch_end(batch);
+}
+
+static void elements(struct batch *batch, void *bytes, size_t room, uint16_t type, uint32_t heir)
+{
+	static const uint8_t protocols[] = { IPPROTO_TCP, IPPROTO_UDP };
+	size_t list;
+
+	batch_begin(batch, bytes, room);
+	batch_message(batch, type, BATCH_ACK | (type == MSG_NEWSETELEM ? BATCH_CREATE : 0));
+	put_text(batch, SET_ELEM_LIST_TABLE, table);
+	put_text(batch, SET_ELEM_LIST_SET, map);
+	list = nest(batch, SET_ELEM_LIST_ELEMENTS);
+	for (size_t i = 0; i < sizeof protocols; i++) {
+		size_t element = nest(batch, LIST_ELEM);
+
+		put_data(batch, SET_ELEM_KEY, &protocols[i], 1);
+		put_data(batch, SET_ELEM_DATA, &heir, sizeof heir);
+		unnest(batch, element);
+	}
+	unnest(batch, list);
+	batch_end(batch);
+}
+
+void rules_close(struct batch *batch, void *bytes, size_t room, uint32_t heir)
+{
+	elements(batch, bytes, room, MSG_NEWSETELEM, heir);
+}
+
+void rules_open(struct batch *batch, void *bytes, size_t room, uint32_t heir)
+{
+	elements(batch, bytes, room, MSG_DELSETELEM, heir);
+}

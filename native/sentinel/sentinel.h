@@ -1,0 +1,42 @@
+/* What the sentinel knows. One of these, handed around. */
+#ifndef SENTINEL_H
+#define SENTINEL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "line.h"
+#include "loop.h"
+#include "message.h"
+#include "process.h"
+
+enum { NAME_BYTES = 256, DEADLINE_MS_MAX = 24 * 60 * 60 * 1000, PID_MAX = 4194304 };
+
+struct options {
+	const char *socket, *log, *enter, *cgroup, *memory_dir;
+	int64_t memory_bytes;
+	bool foreground;
+};
+
+struct sentinel {
+	struct loop loop;
+	const struct options *options;
+	int64_t started_unix_ns;
+	uint64_t serials; /* of connections so far */
+	struct source *door, *signals;
+	struct client *clients;
+	struct watch *watches;
+	struct stop *stops;
+	struct spawn *spawns;
+	struct killing *killings;
+	/* Told to end: no new connections or requests, but what was spawned may come to its end. */
+	bool ending;
+};
+
+/* Whom to answer, when it takes a while: the connection may be gone by then, and another one in its place. */
+struct asker {
+	uint64_t serial;
+	char id[ID_DIGITS + 1];
+};
+
+#endif

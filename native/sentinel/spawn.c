@@ -1,0 +1,293 @@
+#include "spawn.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "log.h"
+#include "number.h"
+#include "supervisor.h"
+#include "tree.h"
+#include "verbs.h"
+
+struct spawn {
+	struct spawn *next;
+	struct asker asker;
+	pid_t supervisor;
+	int report;
+	int64_t began;
+};
+
+/* Everything a job points to, besides strings of the request. */
+struct lists {
+	char **argv, **env;
+	int *fds;
+	const char **paths;
+	char *modes;
+};
+
+static void lists_free(struct lists *lists)
+{
+	for (size_t i = 0; lists->paths && lists->fds && lists->fds[i] >= 0; i++)
+		free((char *)lists->paths[i]);
+	free(lists->argv);
+	free(lists->env);
+	free(lists->fds);
+	free(lists->paths);
+	free(lists->modes);
+}
+
+/* `PATH:r|w|d`, the last colon being the one that counts. */
+static bool read_fd(const struct field *field, struct lists *lists, size_t at)
+{
+	const char *colon = strrchr(field->value, ':');
+	int64_t number;
+
+	if (!colon || colon == field->value || strlen(colon) != 2 || !strchr("rwd", colon[1]) ||
+	    !parse_number(field->key + 2, FD_MAX, &number))
+		return false;
+	for (size_t i = 0; i < at; i++)
+		if (lists->fds[i] == (int)number)
+			return false;
+	lists->paths[at] = strndup(field->value, (size_t)(colon - field->value));
+	if (!lists->paths[at])
+		return false;
+	lists->modes[at] = colon[1];
+	lists->fds[at] = (int)number;
+	lists->fds[at + 1] = -1;
+	return true;
+}
+
+/* NULL, or what is wrong. */
+static const char *read_lists(const struct request *request, const char *enter, const char *ns, struct lists *lists)
+{
+	static char path[] = "PATH=/usr/sbin:/usr/bin:/sbin:/bin";
+	/* With its start time: `enter` looks again. */
+	static char target[64];
+	size_t room = request->count + 8, arguments = 0, variables = 0, descriptors = 0;
+
+	*lists = (struct lists){
+		.argv = calloc(room, sizeof *lists->argv),
+		.env = calloc(room, sizeof *lists->env),
+		.fds = calloc(room, sizeof *lists->fds),
+		.paths = calloc(room, sizeof *lists->paths),
+		.modes = calloc(room, 1),
+	};
+	if (!lists->argv || !lists->env || !lists->fds || !lists->paths || !lists->modes)
+		return "memory";
+	lists->fds[0] = -1;
+	lists->env[variables++] = path;
+	lists->argv[arguments++] = (char *)enter;
+	snprintf(target, sizeof target, "%s:%s", request_value(request, "target"), request_value(request, "start"));
+	lists->argv[arguments++] = target;
+	lists->argv[arguments++] = (char *)ns;
+	lists->argv[arguments++] = "--";
+	for (size_t i = 0; i < request->count; i++) {
+		const struct field *field = &request->fields[i];
+
+		if (strcmp(field->key, "arg") == 0)
+			lists->argv[arguments++] = (char *)field->value;
+		else if (strcmp(field->key, "env") == 0)
+			lists->env[variables++] = (char *)field->value;
+		else if (strncmp(field->key, "fd", 2) == 0 && !read_fd(field, lists, descriptors++))
+			return "bad-fd";
+	}
+	return NULL;
+}
+
+static const char *one_of(const char *value, const char *a, const char *b, const char *c)
+{
+	return strcmp(value, a) == 0 ? a : strcmp(value, b) == 0 ? b : c && strcmp(value, c) == 0 ? c : NULL;
+}
+
+static size_t count_of(const struct spawn *spawn)
+{
+	size_t count = 0;
+
+	for (; spawn; spawn = spawn->next)
+		count++;
+	return count;
+}
+
+static struct spawn *find(struct sentinel *sentinel, uint64_t serial, const char *id)
+{
+	for (struct spawn *spawn = sentinel->spawns; spawn; spawn = spawn->next)
+		if (spawn->asker.serial == serial && strcmp(spawn->asker.id, id) == 0)
+			return spawn;
+	return NULL;
+}
+
+/* 0 or an errno. */
+static int start(struct client *client, const struct request *request, struct job *job)
+{
+	struct sentinel *sentinel = client->sentinel;
+	struct spawn *spawn = calloc(1, sizeof *spawn);
+	int report[2], error;
+
+	if (!spawn)
+		return ENOMEM;
+	if (pipe2(report, O_CLOEXEC | O_NONBLOCK) != 0) {
+		error = errno;
+		free(spawn);
+		return error;
+	}
+	job->report = report[1];
+	*spawn = (struct spawn){
+		.next = sentinel->spawns,
+		.asker = asker_of(client, request),
+		.report = report[0],
+		.began = monotonic_ns(),
+	};
+	job->deadline_ns += spawn->began;
+	spawn->supervisor = fork();
+	if (spawn->supervisor == 0)
+		supervise(job);
+	error = errno;
+	close(report[1]);
+	if (spawn->supervisor < 0) {
+		close(report[0]);
+		free(spawn);
+		return error;
+	}
+	sentinel->spawns = spawn;
+	return 0;
+}
+
+void spawn_verb(struct client *client, const struct request *request)
+{
+	const struct options *options = client->sentinel->options;
+	const char *ns = one_of(request_value(request, "ns"), "keep", "clone", "host");
+	const char *cgroup = one_of(request_value(request, "cgroup"), "join", "stay", NULL), *wrong = NULL;
+	struct process target;
+	struct lists lists;
+	int64_t deadline_ms;
+	int error, pidfd;
+
+	if (!verb_process(client, request, "target", "start", &target))
+		return;
+	if (!ns)
+		wrong = "bad-ns";
+	else if (!cgroup)
+		wrong = "bad-cgroup";
+	else if (!parse_number(request_value(request, "deadline"), DEADLINE_MS_MAX, &deadline_ms) || deadline_ms == 0)
+		wrong = "bad-deadline";
+	else if (!options->enter)
+		wrong = "no-enter";
+	else if (count_of(client->sentinel->spawns) >= SPAWNS_MAX || find(client->sentinel, client->serial, request->id))
+		wrong = "busy";
+	if (wrong) {
+		client_reply(client, request, "refused", wrong);
+		return;
+	}
+	pidfd = process_open(target);
+	if (pidfd < 0) {
+		client_reply_error(client, request, "target", errno);
+		return;
+	}
+	close(pidfd);
+	wrong = read_lists(request, options->enter, ns, &lists);
+	if (wrong) {
+		lists_free(&lists);
+		client_reply(client, request, "refused", wrong);
+		return;
+	}
+	error = start(client, request, &(struct job){
+		.enter = options->enter,
+		.log = request_value(request, "log"),
+		.join = strcmp(cgroup, "join") == 0 ? target.pid : 0,
+		.argv = lists.argv,
+		.env = lists.env,
+		.fds = lists.fds,
+		.paths = lists.paths,
+		.modes = lists.modes,
+		.deadline_ns = deadline_ms * NS_PER_MS,
+	});
+	lists_free(&lists);
+	if (error)
+		client_reply_error(client, request, "fork", error);
+}
+
+void kill_spawn_verb(struct client *client, const struct request *request)
+{
+	struct spawn *spawn = find(client->sentinel, client->serial, request_value(request, "spawn"));
+
+	if (!spawn) {
+		client_reply(client, request, "refused", "unknown-spawn");
+		return;
+	}
+	/* Not reaped yet, so its number is still its own. */
+	kill(spawn->supervisor, SIGTERM);
+	client_reply(client, request, "ok", NULL);
+}
+
+/* A supervisor that was killed has left its children to us. All of ours that are no supervisors are such. */
+static void kill_orphans(struct sentinel *sentinel)
+{
+	struct processes children = { 0 };
+
+	tree_children((struct process){ .pid = getpid() }, &children);
+	for (size_t i = 0; i < children.count; i++) {
+		bool supervisor = false;
+
+		for (const struct spawn *spawn = sentinel->spawns; spawn; spawn = spawn->next)
+			supervisor |= spawn->supervisor == children.list[i].pid;
+		if (!supervisor)
+			tree_kill(children.list[i]);
+	}
+	processes_free(&children);
+}
+
+static void answer(struct sentinel *sentinel, const struct spawn *spawn, const struct report *report)
+{
+	bool killed = WIFSIGNALED(report->status);
+	struct message message;
+
+	if (report->error) {
+		char reason[REPORT_WHAT + 128];
+
+		snprintf(reason, sizeof reason, "%.*s: %s", REPORT_WHAT, report->what, strerror(report->error));
+		message_begin(&message, spawn->asker.id, "failed");
+		message_text(&message, "reason", reason);
+	} else {
+		message_begin(&message, spawn->asker.id, "exited");
+		message_number(&message, "code", killed ? 128 + WTERMSIG(report->status) : WEXITSTATUS(report->status));
+		message_number(&message, "signal", killed ? WTERMSIG(report->status) : 0);
+		message_number(&message, "ms", (monotonic_ns() - spawn->began) / NS_PER_MS);
+		message_number(&message, "expired", report->expired);
+	}
+	message_end(&message);
+	client_send_to_asker(sentinel, &spawn->asker, &message);
+}
+
+void spawn_ended(struct sentinel *sentinel, pid_t pid)
+{
+	for (struct spawn **at = &sentinel->spawns; *at; at = &(*at)->next) {
+		struct spawn *spawn = *at;
+		struct report report;
+
+		if (spawn->supervisor != pid)
+			continue;
+		*at = spawn->next;
+		if (read(spawn->report, &report, sizeof report) != (ssize_t)sizeof report) {
+			log_line("error", "a supervisor was killed", ",\"pid\":%d", (int)pid);
+			report = (struct report){ .status = SIGKILL };
+			kill_orphans(sentinel);
+		}
+		answer(sentinel, spawn, &report);
+		close(spawn->report);
+		free(spawn);
+		return;
+	}
+}
+
+void spawns_kill_all(struct sentinel *sentinel)
+{
+	for (const struct spawn *spawn = sentinel->spawns; spawn; spawn = spawn->next)
+		kill(spawn->supervisor, SIGTERM);
+}

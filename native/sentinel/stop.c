@@ -1,0 +1,285 @@
+#include "stop.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cgroup_procs.h"
+#include "clock.h"
+#include "log.h"
+#include "number.h"
+
+enum {
+	/* A stop takes a moment on other processors; a process in an uninterruptible wait takes as long as that. */
+	SETTLE_NS = 100 * NS_PER_MS,
+	TICK_NS = NS_PER_MS / 2,
+	QUIET_ROUNDS = 2,
+};
+
+enum stop_state { STOP_SETTLING, STOP_HELD, STOP_EXPIRED };
+
+struct stop {
+	struct stop *next;
+	enum stop_state state;
+	struct asker asker;
+	char *name;
+	char **cgroups; /* ends with NULL; relative to /sys/fs/cgroup */
+	struct processes excluded, seen; /* `seen`: also those that were stopped before, start 0 there */
+	size_t stopped;
+	int64_t deadline, began, last, settle_until, ended;
+};
+
+static struct stop *find(struct sentinel *sentinel, const char *name)
+{
+	for (struct stop *stop = sentinel->stops; stop; stop = stop->next)
+		if (strcmp(stop->name, name) == 0)
+			return stop;
+	return NULL;
+}
+
+static void forget(struct sentinel *sentinel, struct stop *stop)
+{
+	for (struct stop **at = &sentinel->stops; *at; at = &(*at)->next)
+		if (*at == stop) {
+			*at = stop->next;
+			break;
+		}
+	free(stop->name);
+	for (size_t i = 0; stop->cgroups && stop->cgroups[i]; i++)
+		free(stop->cgroups[i]);
+	free(stop->cgroups);
+	processes_free(&stop->excluded);
+	processes_free(&stop->seen);
+	free(stop);
+}
+
+/* Called for each process of a round. False when there are too many. */
+static bool meet(void *context, pid_t pid)
+{
+	struct stop *stop = context;
+	struct process_stat stat;
+	struct process process;
+
+	if (processes_have(&stop->excluded, pid) || processes_have(&stop->seen, pid) || !process_stat(pid, &stat) ||
+	    stat.state == 'Z' || stat.state == 'X')
+		return true;
+	process = (struct process){ .pid = pid, .start = stat.start };
+	/* Whoever was stopped before, by somebody else and for a reason of theirs, is not ours to continue. */
+	if (stat.state == 'T')
+		process.start = 0;
+	if (!processes_add(&stop->seen, process))
+		return false;
+	if (process.start && process_signal(process, SIGSTOP) == 0) {
+		stop->stopped++;
+		stop->last = monotonic_ns();
+	}
+	return true;
+}
+
+/* Until two rounds in a row have met nobody new: what forks before it is stopped has its child met in the next. */
+static int stop_all(struct stop *stop)
+{
+	int quiet = 0;
+
+	while (quiet < QUIET_ROUNDS) {
+		size_t before = stop->seen.count;
+
+		for (size_t i = 0; stop->cgroups[i]; i++)
+			if (!cgroup_each(stop->cgroups[i], meet, stop))
+				return errno;
+		quiet = stop->seen.count == before ? quiet + 1 : 0;
+	}
+	return 0;
+}
+
+static size_t still_running(const struct stop *stop)
+{
+	size_t running = 0;
+
+	for (size_t i = 0; i < stop->seen.count; i++) {
+		struct process process = stop->seen.list[i];
+		struct process_stat stat;
+
+		running += process.start && process_stat(process.pid, &stat) && stat.start == process.start &&
+			   !strchr("TtZX", stat.state);
+	}
+	return running;
+}
+
+static void let_go(struct stop *stop)
+{
+	/* The last one first: a parent should not see its children late. */
+	for (size_t i = stop->seen.count; i-- > 0;)
+		if (stop->seen.list[i].start)
+			process_signal(stop->seen.list[i], SIGCONT);
+	stop->ended = monotonic_ns();
+}
+
+static void settled(struct sentinel *sentinel, struct stop *stop)
+{
+	struct message message;
+
+	stop->state = STOP_HELD;
+	message_begin(&message, stop->asker.id, "stopped");
+	message_number(&message, "count", (int64_t)stop->stopped);
+	message_number(&message, "skew_us", (stop->last - stop->began) / NS_PER_US);
+	message_number(&message, "unsettled", (int64_t)still_running(stop));
+	message_end(&message);
+	client_send_to_asker(sentinel, &stop->asker, &message);
+}
+
+static bool read_pids(const struct request *request, const char *key, struct processes *set)
+{
+	for (size_t i = 0; i < request->count; i++) {
+		int64_t pid;
+
+		if (strcmp(request->fields[i].key, key) != 0)
+			continue;
+		if (!parse_number(request->fields[i].value, PID_MAX, &pid) || pid == 0 ||
+		    !processes_add(set, (struct process){ .pid = (pid_t)pid }))
+			return false;
+	}
+	return true;
+}
+
+/* NULL when memory is short, or a path leads elsewhere. */
+static char **read_cgroups(const struct request *request, const char **wrong)
+{
+	char **cgroups = calloc(request->count + 1, sizeof *cgroups);
+	size_t count = 0;
+
+	for (size_t i = 0; cgroups && i < request->count; i++) {
+		if (strcmp(request->fields[i].key, "cgroup") != 0)
+			continue;
+		if (!cgroup_path_is_inside(request->fields[i].value))
+			*wrong = "bad-cgroup";
+		cgroups[count++] = strdup(request->fields[i].value);
+	}
+	return cgroups;
+}
+
+static size_t count_of(const struct stop *stop)
+{
+	size_t count = 0;
+
+	for (; stop; stop = stop->next)
+		count++;
+	return count;
+}
+
+void stop_verb(struct client *client, const struct request *request)
+{
+	struct sentinel *sentinel = client->sentinel;
+	const char *name = request_value(request, "name"), *wrong = NULL;
+	struct stop *stop = find(sentinel, name);
+	int64_t deadline_ms;
+	int error;
+
+	if (stop && stop->state == STOP_EXPIRED) {
+		forget(sentinel, stop);
+		stop = NULL;
+	}
+	if (stop || count_of(sentinel->stops) >= STOPS_MAX) {
+		client_reply(client, request, "refused", "busy");
+		return;
+	}
+	if (!parse_number(request_value(request, "deadline"), DEADLINE_MS_MAX, &deadline_ms) || deadline_ms == 0) {
+		client_reply(client, request, "refused", "bad-deadline");
+		return;
+	}
+	stop = calloc(1, sizeof *stop);
+	if (!stop) {
+		client_reply_error(client, request, "stop", ENOMEM);
+		return;
+	}
+	stop->next = sentinel->stops;
+	sentinel->stops = stop;
+	stop->name = strdup(name);
+	stop->asker = asker_of(client, request);
+	stop->cgroups = read_cgroups(request, &wrong);
+	if (!read_pids(request, "exclude", &stop->excluded))
+		wrong = "bad-exclude";
+	if (wrong || !stop->name || !stop->cgroups) {
+		forget(sentinel, stop);
+		client_reply(client, request, "refused", wrong ? wrong : "memory");
+		return;
+	}
+	stop->began = stop->last = monotonic_ns();
+	stop->deadline = stop->began + deadline_ms * NS_PER_MS;
+	stop->settle_until = stop->began + SETTLE_NS;
+	error = stop_all(stop);
+	if (error) {
+		let_go(stop);
+		forget(sentinel, stop);
+		client_reply_error(client, request, "cgroup", error == ESRCH ? ENOENT : error);
+		return;
+	}
+	if (!still_running(stop))
+		settled(sentinel, stop);
+}
+
+void continue_verb(struct client *client, const struct request *request)
+{
+	struct sentinel *sentinel = client->sentinel;
+	struct stop *stop = find(sentinel, request_value(request, "name"));
+	struct message message;
+
+	if (!stop) {
+		client_reply(client, request, "refused", "unknown-name");
+		return;
+	}
+	if (stop->state == STOP_SETTLING)
+		settled(sentinel, stop);
+	if (stop->state == STOP_HELD)
+		let_go(stop);
+	message_begin(&message, request->id, "continued");
+	message_number(&message, "held_us", (stop->ended - stop->began) / NS_PER_US);
+	message_number(&message, "expired", stop->state == STOP_EXPIRED);
+	message_end(&message);
+	forget(sentinel, stop);
+	client_send(client, &message);
+}
+
+void stops_continue_of(struct sentinel *sentinel, uint64_t serial)
+{
+	struct stop *next;
+
+	for (struct stop *stop = sentinel->stops; stop; stop = next) {
+		next = stop->next;
+		if (serial && stop->asker.serial != serial)
+			continue;
+		if (stop->state != STOP_EXPIRED) {
+			let_go(stop);
+			log_line("warn", "continued what a lost connection had stopped", ",\"name\":\"%s\",\"count\":%zu",
+				 log_safe(stop->name), stop->stopped);
+		}
+		forget(sentinel, stop);
+	}
+}
+
+void stops_continue_all(struct sentinel *sentinel)
+{
+	stops_continue_of(sentinel, 0);
+}
+
+int64_t stops_due(struct sentinel *sentinel, int64_t now)
+{
+	int64_t next = INT64_MAX;
+
+	for (struct stop *stop = sentinel->stops; stop; stop = stop->next) {
+		if (stop->state == STOP_SETTLING && (now >= stop->settle_until || !still_running(stop)))
+			settled(sentinel, stop);
+		if (stop->state != STOP_EXPIRED && now >= stop->deadline) {
+			let_go(stop);
+			stop->state = STOP_EXPIRED;
+			log_line("warn", "continued what was stopped for too long", ",\"name\":\"%s\",\"count\":%zu",
+				 log_safe(stop->name), stop->stopped);
+		}
+		if (stop->state == STOP_SETTLING && now + TICK_NS < next)
+			next = now + TICK_NS;
+		if (stop->state != STOP_EXPIRED && stop->deadline < next)
+			next = stop->deadline;
+	}
+	return next;
+}

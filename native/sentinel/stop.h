@@ -1,0 +1,19 @@
+/* Stops all processes of some cgroups, and lets them go on whatever happens to whoever asked. */
+#ifndef STOP_H
+#define STOP_H
+
+#include "client.h"
+
+enum { STOPS_MAX = 64 };
+
+void stop_verb(struct client *client, const struct request *request);
+void continue_verb(struct client *client, const struct request *request);
+
+/* The connection is closed: what it stopped goes on. */
+void stops_continue_of(struct sentinel *sentinel, uint64_t serial);
+void stops_continue_all(struct sentinel *sentinel);
+
+/* Continues what is overdue and looks at what is being stopped. Returns when it wants to be called again. */
+int64_t stops_due(struct sentinel *sentinel, int64_t now);
+
+#endif

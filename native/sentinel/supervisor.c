@@ -1,0 +1,196 @@
+#include "supervisor.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cgroup_join.h"
+#include "clock.h"
+#include "tree.h"
+
+static void close_all_but(int keep)
+{
+	if (keep > 3)
+		syscall(SYS_close_range, 3, keep - 1, 0);
+	syscall(SYS_close_range, keep + 1, ~0U, 0);
+}
+
+static void write_report(int fd, const struct report *report)
+{
+	/* Far less than a pipe holds. */
+	if (write(fd, report, sizeof *report) != (ssize_t)sizeof *report)
+		_exit(1);
+}
+
+static int open_as_asked(const char *path, char mode)
+{
+	switch (mode) {
+	case 'w':
+		return open(path, O_WRONLY | O_CREAT | O_APPEND | O_NOCTTY | O_CLOEXEC, 0600);
+	case 'd':
+		return open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	default:
+		return open(path, O_RDONLY | O_NOCTTY | O_CLOEXEC);
+	}
+}
+
+/* A copy above all numbers that may be asked for, so that none of them is overwritten before it is in its place. */
+static int out_of_the_way(int fd)
+{
+	int copy = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 2048);
+
+	if (fd >= 0 && copy != fd)
+		close(fd);
+	return copy;
+}
+
+static void __attribute__((noreturn)) fail(int report, const char *what)
+{
+	struct report failed = { .error = errno ? errno : EIO };
+
+	snprintf(failed.what, sizeof failed.what, "%s", what);
+	write_report(report, &failed);
+	_exit(127);
+}
+
+static void standard_descriptors(const struct job *job, int report)
+{
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC), log;
+
+	if (null < 0)
+		fail(report, "/dev/null");
+	log = job->log ? open(job->log, O_WRONLY | O_CREAT | O_APPEND | O_NOCTTY | O_CLOEXEC, 0600) : dup(null);
+	if (log < 0)
+		fail(report, job->log);
+	null = out_of_the_way(null);
+	log = out_of_the_way(log);
+	if (dup2(null, 0) < 0 || dup2(log, 1) < 0 || dup2(log, 2) < 0)
+		fail(report, "standard descriptors");
+}
+
+static void __attribute__((noreturn)) run(const struct job *job, int report)
+{
+	struct rlimit files = { 0 };
+	char what[REPORT_WHAT] = "";
+	sigset_t none;
+
+	/* A session of its own: its orphans in the container keep it, whoever adopts them. */
+	setsid();
+	standard_descriptors(job, report);
+	for (size_t i = 0; job->fds[i] >= 0; i++) {
+		int fd = out_of_the_way(open_as_asked(job->paths[i], job->modes[i]));
+
+		if (fd < 0 || dup2(fd, job->fds[i]) < 0)
+			fail(report, job->paths[i]);
+	}
+	if (job->join && !cgroup_join(job->join, what, sizeof what))
+		fail(report, what);
+	/* The sentinel raised its own. */
+	if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur > 1024 * 1024) {
+		files.rlim_cur = 1024 * 1024;
+		setrlimit(RLIMIT_NOFILE, &files);
+	}
+	signal(SIGPIPE, SIG_DFL);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	execve(job->enter, job->argv, job->env);
+	fail(report, job->enter);
+}
+
+/* Whoever is still below when the program has ended: reaps until nobody is left. */
+static void clear(void)
+{
+	pid_t self = getpid();
+
+	for (;;) {
+		struct process_stat stat;
+		struct processes set = { 0 };
+		pid_t gone = waitpid(-1, NULL, WNOHANG);
+
+		if (gone < 0)
+			return;
+		if (gone > 0 || !process_stat(self, &stat))
+			continue;
+		tree_children((struct process){ .pid = self, .start = stat.start }, &set);
+		for (size_t i = 0; i < set.count; i++)
+			tree_kill(set.list[i]);
+		processes_free(&set);
+		waitpid(-1, NULL, 0);
+	}
+}
+
+/* Waits for the child's end, the deadline or an order to kill. True when the child has ended by itself; not reaped. */
+static bool child_ended(pid_t child, int64_t deadline_ns, const sigset_t *awaited, bool *expired)
+{
+	for (;;) {
+		siginfo_t info = { 0 };
+		int64_t left = deadline_ns - monotonic_ns();
+		struct timespec timeout = { .tv_sec = (time_t)(left / 1000000000), .tv_nsec = (long)(left % 1000000000) };
+		int signal;
+
+		if (waitid(P_PID, (id_t)child, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == child)
+			return true;
+		if (left <= 0) {
+			*expired = true;
+			return false;
+		}
+		signal = sigtimedwait(awaited, NULL, &timeout);
+		if (signal == SIGTERM)
+			return false;
+		/* Orphans may end in any number; the child is looked at and left to be reaped last. */
+		tree_reap_others(child);
+	}
+}
+
+void supervise(const struct job *job)
+{
+	struct report report = { 0 };
+	struct process_stat stat;
+	int failures[2];
+	sigset_t awaited;
+	pid_t child;
+
+	close_all_but(job->report);
+	setsid();
+	prctl(PR_SET_NAME, "supervisor");
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
+	umask(077);
+	/* The sentinel comes before others; what it runs does not. */
+	setpriority(PRIO_PROCESS, 0, 0);
+	sigemptyset(&awaited);
+	sigaddset(&awaited, SIGCHLD);
+	sigaddset(&awaited, SIGTERM);
+	sigprocmask(SIG_SETMASK, &awaited, NULL);
+	if (pipe2(failures, O_CLOEXEC | O_NONBLOCK) != 0)
+		fail(job->report, "pipe");
+	child = fork();
+	if (child < 0)
+		fail(job->report, "fork");
+	if (child == 0) {
+		int pipe = out_of_the_way(failures[1]);
+
+		close_all_but(pipe);
+		run(job, pipe);
+	}
+	close(failures[1]);
+	if (!child_ended(child, job->deadline_ns, &awaited, &report.expired) && process_stat(child, &stat))
+		tree_kill((struct process){ .pid = child, .start = stat.start });
+	waitpid(child, &report.status, 0);
+	clear();
+	struct report failed;
+
+	if (read(failures[0], &failed, sizeof failed) == (ssize_t)sizeof failed)
+		report = failed;
+	write_report(job->report, &report);
+	_exit(0);
+}

@@ -1,0 +1,87 @@
+#include "verbs.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "killing.h"
+#include "number.h"
+#include "spawn.h"
+#include "stop.h"
+#include "watch.h"
+
+static void hello(struct client *client, const struct request *request)
+{
+	struct message message;
+
+	message_begin(&message, request->id, "ok");
+	message_text(&message, "version", UNDERSTUDY_VERSION);
+	message_number(&message, "pid", getpid());
+	message_number(&message, "started_unix_ns", client->sentinel->started_unix_ns);
+	message_end(&message);
+	client_send(client, &message);
+}
+
+static const struct verb {
+	const char *name, *keys; /* see request_check() */
+	void (*run)(struct client *client, const struct request *request);
+} verbs[] = {
+	{ "hello", "", hello },
+	{ "spawn", "target! start! ns! cgroup! deadline! log? fd#* env* arg+", spawn_verb },
+	{ "kill-spawn", "spawn!", kill_spawn_verb },
+	{ "stop", "name! deadline! cgroup+ exclude*", stop_verb },
+	{ "continue", "name!", continue_verb },
+	{ "watch", "name! pid! start!", watch_verb },
+	{ "unwatch", "name!", unwatch_verb },
+	{ "watches", "", watches_verb },
+	{ "grave", "name! netns! start! heir!", grave_verb },
+	{ "bury", "name!", bury_verb },
+	{ "exhume", "name!", exhume_verb },
+	{ "tree-kill", "pid! start!", tree_kill_verb },
+	{ "tree-continue", "pid! start!", tree_continue_verb },
+};
+
+static const struct verb *find(const char *name)
+{
+	for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++)
+		if (strcmp(verbs[i].name, name) == 0)
+			return &verbs[i];
+	return NULL;
+}
+
+void verb_run(struct client *client, const struct request *request)
+{
+	const struct verb *verb = find(request->verb);
+	const char *name = request_value(request, "name"), *wrong;
+
+	if (!verb) {
+		client_reply(client, request, "refused", "unknown-verb");
+		return;
+	}
+	wrong = request_check(request, verb->keys);
+	if (!wrong && name && (!*name || strlen(name) > NAME_BYTES))
+		wrong = "bad-name";
+	/* What is under way may still be continued, killed or asked about. */
+	if (!wrong && client->sentinel->ending && (verb->run == spawn_verb || verb->run == stop_verb))
+		wrong = "ending";
+	if (wrong)
+		client_reply(client, request, "refused", wrong);
+	else
+		verb->run(client, request);
+}
+
+bool verb_process(struct client *client, const struct request *request, const char *pid_key, const char *start_key,
+		  struct process *process)
+{
+	int64_t pid, start;
+
+	if (!parse_number(request_value(request, pid_key), PID_MAX, &pid) || pid == 0) {
+		client_reply(client, request, "refused", strcmp(pid_key, "pid") == 0 ? "bad-pid" : strcmp(pid_key, "netns") == 0 ? "bad-netns" : "bad-target");
+		return false;
+	}
+	if (!parse_number(request_value(request, start_key), INT64_MAX, &start)) {
+		client_reply(client, request, "refused", "bad-start");
+		return false;
+	}
+	*process = (struct process){ .pid = (pid_t)pid, .start = (uint64_t)start };
+	return true;
+}
