@@ -1,11 +1,10 @@
-import { spawn } from 'node:child_process'
-import { open, readdir, readFile, statfs } from 'node:fs/promises'
+import { readdir, readFile, statfs } from 'node:fs/promises'
 import { freemem, machine, release } from 'node:os'
-import { join } from 'node:path'
 import type { NodeCheck } from '../api/node-report.ts'
 import type { CanaryResult } from './canary.ts'
 import { mountsOf } from './discover/container.ts'
-import { type ProcFs, statusOf } from './discover/process.ts'
+import { type ProcFs, refOf, statusOf } from './discover/process.ts'
+import { criuProgram, programsDescriptor } from './driver/criu.ts'
 import { isAgentError } from './errors.ts'
 import type { SentinelClient } from './sentinel.ts'
 
@@ -144,39 +143,29 @@ async function sentinelCheck({ sentinel, signal }: PreflightDependencies): Promi
  * What CRIU finds out about the kernel is found out once a boot, here: otherwise each run in a container does it again,
  * 20 ms each time. preload.so keeps it beside CRIU and not in anybody's container.
  */
-async function kernelFacts({ programs, signal }: PreflightDependencies): Promise<NodeCheck> {
-  const name = 'kernel-facts'
+async function kernelFacts({ programs, sentinel, fs, signal }: PreflightDependencies): Promise<NodeCheck> {
   const boot = (await readFile('/proc/sys/kernel/random/boot_id', 'utf8')).trim()
   const known = async () => (await readdir(programs)).includes(`criu.kdat.${boot}`)
-  if (!(await known())) await learnKernelFacts(programs, signal)
-  return passed(name, (await known()) ? 'known' : 'not kept; every run of CRIU takes longer')
-}
-
-const programsDescriptor = 200
-
-async function learnKernelFacts(programs: string, signal: AbortSignal): Promise<void> {
-  const directory = await open(programs, 'r')
   try {
-    const stdio = Array.from({ length: programsDescriptor + 1 }, (_, fd) =>
-      fd === programsDescriptor ? directory.fd : 'ignore',
-    )
-    const bundle = join(programs, 'criu')
-    await new Promise<void>((resolve, reject) => {
-      const child = spawn(
-        join(bundle, 'ld.so'),
-        [
-          ...['--library-path', join(bundle, 'lib'), '--preload', join(bundle, 'preload.so')],
-          ...[join(bundle, 'criu'), 'check'],
-        ],
-        { stdio, env: { UNDERSTUDY_KDAT: 'write' }, signal, timeout: 30_000, cwd: '/' },
+    // Its verdict is not asked for: the canary's is the one that counts.
+    if (!(await known()))
+      await sentinel.spawn(
+        {
+          target: await refOf(fs, 1),
+          namespaces: 'keep',
+          cgroup: 'stay',
+          deadlineMs: 30_000,
+          log: '/dev/null',
+          files: [{ fd: programsDescriptor, path: programs, mode: 'd' }],
+          arguments: [...criuProgram, 'check'],
+          environment: ['UNDERSTUDY_KDAT=write'],
+        },
+        signal,
       )
-      child.once('error', reject)
-      // Its verdict is not asked for: the canary's is the one that counts.
-      child.once('close', () => resolve())
-    })
-  } finally {
-    await directory.close()
+  } catch (error) {
+    return fromError('kernel-facts', error)
   }
+  return passed('kernel-facts', (await known()) ? 'known' : 'not kept; every run of CRIU takes longer')
 }
 
 async function canary(deps: PreflightDependencies): Promise<NodeCheck> {

@@ -33,6 +33,8 @@ export interface SpawnRequest {
     readonly mode: 'r' | 'w' | 'd'
   }[]
   readonly arguments: readonly string[]
+  /** `NAME=value`, beside a PATH. */
+  readonly environment?: readonly string[]
 }
 
 export interface SpawnEnd {
@@ -285,6 +287,7 @@ function spawnFields(request: SpawnRequest): Field[] {
     ['deadline', String(request.deadlineMs)],
     ['log', request.log],
     ...request.files.map(({ fd, path, mode }): Field => [`fd${fd}`, `${path}:${mode}`]),
+    ...(request.environment ?? []).map((variable): Field => ['env', variable]),
     ...request.arguments.map((argument): Field => ['arg', argument]),
   ]
 }

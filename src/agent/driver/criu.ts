@@ -6,6 +6,7 @@ import type { SpawnRequest } from '../sentinel.ts'
 
 /** Numbers of the directories that CRIU finds open. */
 const descriptors = { programs: 200, images: 201, work: 202 } as const
+export const programsDescriptor = descriptors.programs
 const firstPipe = 210
 const at = (fd: number) => `/proc/self/fd/${fd}`
 const bundle = `${at(descriptors.programs)}/criu`
@@ -26,7 +27,8 @@ export function directoryFiles({ programs, images, work }: Directories): SpawnRe
   ]
 }
 
-const criu = [
+/** With the installed programs open as `programsDescriptor`. */
+export const criuProgram: readonly string[] = [
   `${bundle}/ld.so`,
   ...['--library-path', `${bundle}/lib`],
   // Answers for the limits of another user's process where this node's root may not ask for them.
@@ -49,7 +51,7 @@ export const rootPid = 1
 
 export function dumpArguments(): string[] {
   return [
-    ...[...criu, 'dump', '-t', String(rootPid), '-o', 'dump.log', ...common],
+    ...[...criuProgram, 'dump', '-t', String(rootPid), '-o', 'dump.log', ...common],
     // A busy listener has connections that nobody has accepted yet; without this it could not be dumped.
     ...['--skip-in-flight', '--network-lock', 'skip', '--leave-running'],
   ]
@@ -63,7 +65,7 @@ export interface InheritedPipe {
 
 export function restoreArguments(pipes: readonly InheritedPipe[]): string[] {
   return [
-    ...[...criu, 'restore', '-o', 'restore.log', ...common],
+    ...[...criuProgram, 'restore', '-o', 'restore.log', ...common],
     ...['--restore-detached', '--leave-stopped', '--pidfile', `${at(descriptors.work)}/pid`],
     // CRIU closes what it inherited in the children that run scripts: the script is named by the table of a process
     // that keeps these descriptors open. It gives the restored processes a /proc of their own.

@@ -1,0 +1,133 @@
+import { spawn } from 'node:child_process'
+import { mkdir, readlink } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import type { Clock } from '../../kube/clock.ts'
+import { isGone, type ProcFs, refOf } from '../discover/process.ts'
+import { AgentError, isAgentError } from '../errors.ts'
+import type { SentinelClient, SentinelHello } from '../sentinel.ts'
+
+export interface LaunchOptions {
+  readonly client: SentinelClient
+  readonly clock: Clock
+  readonly fs: ProcFs
+  /** Installed programs: the same path here and on the host. */
+  readonly programs: string
+  readonly socket: string
+  readonly logFile: string
+  /** tmpfs of the generations, which the sentinel mounts on the host, and its size. */
+  readonly memory?: { readonly directory: string; readonly bytes: number }
+  /** Name of the cgroup, beside that of the node's first process, that it lives in. */
+  readonly cgroup?: string
+  readonly log: {
+    info(fields: object, message: string): void
+    warn(fields: object, message: string): void
+  }
+  readonly signal: AbortSignal
+}
+
+export interface Launched {
+  readonly hello: SentinelHello
+  /** Whether it is the one of `programs`. An older one is kept while it watches over something. */
+  readonly current: boolean
+  /** Installed programs that it runs from. */
+  readonly programs: string
+}
+
+const patienceMs = 15_000
+
+/**
+ * Makes sure that a sentinel runs on this node: the one that is there, unless it is of other programs and idle; else a
+ * new one, in the namespaces of the host and in a cgroup of its own, where neither the end of this container nor that of
+ * its pod reaches it.
+ *
+ * @throws AgentError SentinelUnavailable with what it said when it does not start; the reason of the signal.
+ */
+export async function ensureSentinel(options: LaunchOptions): Promise<Launched> {
+  const found = await findSentinel(options)
+  if (found?.current === true) return found
+  if (found !== undefined) {
+    const watches = await options.client.watches(options.signal)
+    if (watches.length > 0) {
+      options.log.warn(
+        { version: found.hello.version, watches: watches.length },
+        'a sentinel of other programs guards pods; it stays until it guards none',
+      )
+      return found
+    }
+    await endSentinel(options, found.hello)
+  }
+  await mkdir(dirname(options.socket), { recursive: true, mode: 0o700 })
+  const until = options.clock.monotonic() + patienceMs
+  for (;;) {
+    const said = await startSentinel(options)
+    const started = await findSentinel(options)
+    if (started !== undefined) {
+      options.log.info({ version: started.hello.version, pid: started.hello.pid }, 'sentinel started')
+      return started
+    }
+    // One that is told to end keeps its lock until its last work is done.
+    if (options.clock.monotonic() > until) throw new AgentError('SentinelUnavailable', said)
+    await options.clock.sleep(100, options.signal)
+  }
+}
+
+async function findSentinel(options: LaunchOptions): Promise<Launched | undefined> {
+  try {
+    const hello = await options.client.hello(options.signal)
+    const program = await readlink(`${options.fs.proc}/${hello.pid}/exe`)
+    return {
+      hello,
+      current: program === join(options.programs, 'sentinel'),
+      programs: dirname(program),
+    }
+  } catch (error) {
+    // Gone between its answer and the look at its program.
+    if (isAgentError(error, 'SentinelUnavailable', 'SentinelLost') || isGone(error)) return undefined
+    throw error
+  }
+}
+
+/** SIGTERM: it takes no new work and ends when what it has is done. */
+async function endSentinel({ client, clock, fs, signal }: LaunchOptions, { pid }: SentinelHello) {
+  const { start } = await refOf(fs, pid)
+  client.close()
+  process.kill(pid, 'SIGTERM')
+  const until = clock.monotonic() + patienceMs
+  while (clock.monotonic() < until) {
+    const now = await refOf(fs, pid).catch(() => undefined)
+    if (now?.start !== start) return
+    await clock.sleep(20, signal)
+  }
+}
+
+/** Resolves when the program has left for the background or failed, with what it wrote. */
+async function startSentinel(options: LaunchOptions): Promise<string> {
+  const { programs, socket, logFile, memory, cgroup, fs, signal } = options
+  const host = await refOf(fs, 1)
+  const parameters = [
+    ...['--socket', socket, '--log', logFile, '--enter', join(programs, 'enter')],
+    ...(cgroup === undefined ? [] : ['--cgroup', cgroup]),
+    ...(memory === undefined
+      ? []
+      : ['--memory-dir', memory.directory, '--memory-bytes', String(memory.bytes)]),
+  ]
+  return new Promise((resolve, reject) => {
+    const child = spawn(
+      join(programs, 'enter'),
+      [`${host.pid}:${host.start}`, 'host', '--', join(programs, 'sentinel'), ...parameters],
+      { stdio: ['ignore', 'pipe', 'pipe'], env: { PATH: '/usr/sbin:/usr/bin:/sbin:/bin' }, signal, cwd: '/' },
+    )
+    let said = ''
+    for (const stream of [child.stdout, child.stderr])
+      stream.on('data', chunk => {
+        said = (said + String(chunk)).slice(-1000)
+      })
+    child.once('error', reject)
+    // Not 'close': the background program may keep the pipes.
+    child.once('exit', (code, by) => {
+      child.stdout.destroy()
+      child.stderr.destroy()
+      resolve(`exit ${code ?? by}; ${said.trim()}`)
+    })
+  })
+}
