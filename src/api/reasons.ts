@@ -20,6 +20,13 @@ export const reasons = {
   asExpected: 'AsExpected',
   actionFailed: 'ActionFailed',
   podsCrashLooping: 'PodsCrashLooping',
+  allProtected: 'AllProtected',
+  noAgents: 'NoAgents',
+  noNodeReady: 'NoNodeReady',
+  nodeNotReady: 'NodeNotReady',
+  noUnderstudy: 'NoUnderstudy',
+  notSaved: 'NotSaved',
+  notStaged: 'NotStaged',
 } as const
 
 export const eventReasons = {
@@ -34,4 +41,11 @@ export const eventReasons = {
   adopted: 'PodsAdopted',
   released: 'PodsReleased',
   actionFailed: 'ActionFailed',
+  /** A primary's app ended, nobody could take over, and the kubelet starts it anew. */
+  stateLost: 'StateLost',
+  /** A slot got a successor without the memory that it had. */
+  restoredEmpty: 'RestoredEmpty',
+  promotionFailed: 'PromotionFailed',
+  retired: 'PodsRetired',
+  served: 'ServicesChanged',
 } as const

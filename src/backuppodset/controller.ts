@@ -1,5 +1,6 @@
 import { type BackupPodSet, backupPodSets } from '../api/backuppodset.ts'
 import { labels } from '../api/labels.ts'
+import type { NodeReport } from '../api/node-report.ts'
 import type { Api } from '../kube/api.ts'
 import type { Clock } from '../kube/clock.ts'
 import type { ConsistencyStore } from '../kube/consistency.ts'
@@ -9,11 +10,24 @@ import { keyOf, keyOfRef } from '../kube/object.ts'
 import type { Queue } from '../kube/queue.ts'
 import type { Random } from '../kube/random.ts'
 import { type Recorder, referenceTo } from '../kube/recorder.ts'
-import { type Pod, pods as podResource, resourceName } from '../kube/resources.ts'
+import {
+  type EndpointSlice,
+  endpointSlices,
+  type Lease,
+  leases as leaseResource,
+  type Pod,
+  pods as podResource,
+  resourceName,
+  type Service,
+  services as serviceResource,
+} from '../kube/resources.ts'
 import type { Change, Store } from '../kube/store.ts'
+import { awaitServing } from './act/await-serving.ts'
 import { openGate } from './act/open-gate.ts'
 import { createWakes } from './act/wakes.ts'
-import { createLosses } from './losses.ts'
+import { createLosses, isDeath } from './losses.ts'
+import { createFarewells } from './memory/farewells.ts'
+import { createReports, setsIn } from './memory/reports.ts'
 import type { SetMetrics } from './metrics.ts'
 import { createNewsDesk } from './news.ts'
 import { noticesOf } from './notices.ts'
@@ -30,6 +44,12 @@ export interface SetControllerOptions {
   readonly urgentApi: Api
   readonly sets: Store<BackupPodSet>
   readonly pods: Store<Pod>
+  readonly leases: Store<Lease>
+  readonly reports: Store<NodeReport>
+  readonly services: Store<Service>
+  readonly slices: Store<EndpointSlice>
+  /** Whether Leases, reports, Services and slices have been read once. */
+  readonly memoryKnown: () => boolean
   readonly consistency: ConsistencyStore
   readonly queue: Queue
   readonly recorder: Recorder
@@ -45,6 +65,10 @@ export interface SetControllerOptions {
 /** How long a pass waits for a gate that does not answer; it goes on in the background. A healthy one needs 5 ms. */
 const wakePatienceMs = 200
 const caughtUpMs = 2_000
+/** News of generations are collected for so long before a pass looks at them. */
+const progressMs = 2_000
+/** A pod that did not come on stage is not called again for so long. */
+const setbackMs = 60_000
 /** Priority of sets that lost a primary over those that only have something to look at. */
 const urgent = 10
 
@@ -58,6 +82,12 @@ export function createSetController(options: SetControllerOptions): Controller {
   const reporter = createReporter(api, clock)
   const podsName = resourceName(podResource)
   const setsName = resourceName(backupPodSets)
+  const leasesName = resourceName(leaseResource)
+  const servicesName = resourceName(serviceResource)
+  const slicesName = resourceName(endpointSlices)
+  const reports = createReports(options.reports, clock)
+  const farewells = createFarewells(clock)
+  const setbacks = new Map<string, { readonly why: string; readonly at: number }>()
   // Ends wake-ups that outlive their pass when this process stops leading.
   let term = new AbortController()
 
@@ -74,7 +104,27 @@ export function createSetController(options: SetControllerOptions): Controller {
   pods.subscribe(change => {
     losses.note(change)
     tombstones.note(change)
+    if (change.type === 'deleted') {
+      setbacks.delete(change.object.metadata.uid)
+      farewells.forget(change.object.metadata.uid)
+    }
     for (const key of setsOf(change)) queue.add(key, { priority: isLoss(change) ? urgent : 0 })
+  })
+
+  const addOf = ({ object }: Change<Lease> | Change<Service> | Change<EndpointSlice>) => {
+    const set = object.metadata.labels?.[labels.set]
+    if (set !== undefined) queue.add(`${object.metadata.namespace}/${set}`)
+  }
+  options.leases.subscribe(addOf)
+  options.services.subscribe(addOf)
+  options.slices.subscribe(addOf)
+  options.reports.subscribe(change => {
+    reports.note(change)
+    for (const [key, { urgent: isUrgent }] of setsIn(change))
+      queue.add(key, isUrgent ? {} : { afterMs: progressMs })
+    // What a node can do concerns every set that wants memory.
+    if (change.old?.status?.ready !== change.object.status?.ready || change.type === 'deleted')
+      for (const set of sets.list()) if (set.spec.checkpoint) queue.add(keyOf(set))
   })
 
   const deps: ReconcileDeps = {
@@ -88,6 +138,19 @@ export function createSetController(options: SetControllerOptions): Controller {
     metrics: options.metrics,
     isDeleted: tombstones.has,
     wakening: wakes.of,
+    memory: {
+      leases: options.leases,
+      reports,
+      clock,
+      isDeleted: tombstones.has,
+      farewells,
+      failedOnStage: uid => {
+        const setback = setbacks.get(uid)
+        return setback && clock.monotonic() - setback.at < setbackMs ? setback.why : undefined
+      },
+    },
+    services: { services: options.services, slices: options.slices },
+    memoryKnown: options.memoryKnown,
     caughtUp: (key, signal) => consistency.waitReady(key, signal, caughtUpMs),
     wroteSet: (key, set) => {
       consistency.wrote(key, setsName, set.metadata.resourceVersion)
@@ -113,6 +176,15 @@ export function createSetController(options: SetControllerOptions): Controller {
         signal: AbortSignal.any([context.signal, term.signal]),
         podOf: uid => observed.pods.get(uid),
         wrote: pod => consistency.wrote(key, podsName, pod.metadata.resourceVersion),
+        wroteLease: lease => consistency.wrote(key, leasesName, lease.metadata.resourceVersion),
+        wroteService: service => consistency.wrote(key, servicesName, service.metadata.resourceVersion),
+        wroteSlice: slice => consistency.wrote(key, slicesName, slice.metadata.resourceVersion),
+        deletedLease: metadata => consistency.deleted(key, leasesName, { metadata }),
+        sliceOf: name => options.slices.get(keyOfRef({ namespace: set.namespace, name })),
+        awaitServing: request => awaitServing(request, { pods, clock }),
+        failedOnStage: (uid, why) => setbacks.set(uid, { why, at: clock.monotonic() }),
+        monotonic: () => clock.monotonic(),
+        log,
         openGate: async request => {
           const started = clock.monotonic()
           const result = await openGate(request, { pods, clock, wakeKey: settings.wakeKey, wake })
@@ -174,5 +246,6 @@ function setsOf(change: Change<Pod>): Set<string> {
 }
 
 const isLoss = (change: Change<Pod>): boolean =>
-  change.old?.metadata.labels?.[labels.type] === 'primary' &&
-  (change.type === 'deleted' || change.object.metadata.deletionTimestamp !== undefined)
+  isDeath(change) ||
+  (change.old?.metadata.labels?.[labels.type] === 'primary' &&
+    (change.type === 'deleted' || change.object.metadata.deletionTimestamp !== undefined))

@@ -2,6 +2,7 @@ import { labels } from '../api/labels.ts'
 import type { Clock } from '../kube/clock.ts'
 import type { Pod } from '../kube/resources.ts'
 import type { Change } from '../kube/store.ts'
+import { servingOf } from './memory/stage.ts'
 import { controllerOf } from './pod/owner.ts'
 import { epochOf, slotOf } from './pod/view.ts'
 import type { LossReason, LostPrimary } from './snapshot.ts'
@@ -53,6 +54,8 @@ export function createLosses(
       if (owner === undefined || owner !== setUid(key)) return
       const slots = bySet.get(key) ?? new Map<number, LostPrimary>()
       bySet.set(key, slots)
+      // Deleted after it died: lost since its death.
+      if (slots.get(slot)?.name === pod.metadata.name) return
       slots.set(slot, {
         name: pod.metadata.name,
         slot,
@@ -72,7 +75,14 @@ function lossIn(change: Change<Pod>): LossReason | undefined {
   const before = change.old
   if (before.metadata.labels?.[labels.type] !== 'primary' || isGoing(before)) return undefined
   if (change.type === 'deleted' || change.object.metadata.deletionTimestamp !== undefined) return 'PodDeleted'
-  return isFinished(change.object) ? 'PodFinished' : undefined
+  if (isFinished(change.object)) return 'PodFinished'
+  return isDeath(change) ? 'Died' : undefined
+}
+
+/** An agent has just said that the app of this pod has ended. */
+export const isDeath = (change: Change<Pod>): boolean => {
+  const { death } = servingOf(change.object)
+  return death !== undefined && (change.old === undefined || servingOf(change.old).death !== death)
 }
 
 const isGoing = (pod: Pod): boolean => pod.metadata.deletionTimestamp !== undefined || isFinished(pod)

@@ -1,6 +1,7 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
-import type { BackupPodSetStatus } from '../api/backuppodset.ts'
+import { type BackupPodSetStatus, protections, type SlotStatus } from '../api/backuppodset.ts'
 import type { Outcome } from './act/outcome.ts'
+import { stepsOf } from './news.ts'
 
 /** What the controller tells about sets beyond the loop's own metrics. */
 export interface SetMetrics {
@@ -44,6 +45,44 @@ export function createSetMetrics(registry: Registry): SetMetrics {
     labelNames: ['namespace', 'name', 'kind'],
     registers,
   })
+  const phases = new Histogram({
+    name: 'bps_failover_duration_seconds',
+    help: 'Failovers with memory by step: until the Lease is won, the app answers, label and endpoints are written; and all of it.',
+    labelNames: ['phase'],
+    buckets: [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30],
+    registers,
+  })
+  const stateLost = new Counter({
+    name: 'bps_state_lost_total',
+    help: 'Slots that began anew: restarted in place, or replaced by a pod without their memory.',
+    labelNames: ['how'],
+    registers,
+  })
+  const age = new Gauge({
+    name: 'bps_generation_age_seconds',
+    help: 'How old the memory is that a successor of the slot would have.',
+    labelNames: ['namespace', 'name', 'slot'],
+    registers,
+  })
+  const protectedSlots = new Gauge({
+    name: 'bps_slots',
+    help: 'Slots of a set by how their memory is protected.',
+    labelNames: ['namespace', 'name', 'protection'],
+    registers,
+  })
+  // By set: the slots whose age is shown, so that none stays for ever.
+  const shown = new Map<string, ReadonlySet<string>>()
+  const showSlots = (namespace: string, name: string, slots: readonly SlotStatus[]) => {
+    const now = new Set<string>()
+    for (const { slot, stateAge } of slots)
+      if (stateAge !== undefined) {
+        age.set({ namespace, name, slot: `${slot}` }, stateAge)
+        now.add(`${slot}`)
+      }
+    for (const slot of shown.get(`${namespace}/${name}`) ?? [])
+      if (!now.has(slot)) age.remove({ namespace, name, slot })
+    shown.set(`${namespace}/${name}`, now)
+  }
   return {
     acted(outcomes, monotonicNow) {
       for (const outcome of outcomes) {
@@ -52,6 +91,14 @@ export function createSetMetrics(registry: Registry): SetMetrics {
         const role = 'role' in outcome.action ? outcome.action.role : undefined
         if (role?.replaces && role.replaces.reason !== 'Replaced')
           failovers.observe({ reason: role.replaces.reason }, (monotonicNow - role.replaces.seenAt) / 1000)
+        if (outcome.action.type === 'assign' && outcome.action.stateLost) stateLost.inc({ how: 'restarted' })
+        if (role?.startsEmpty) stateLost.inc({ how: 'replaced' })
+        if (outcome.action.type === 'promote' && role?.replaces) {
+          const { seenAt } = role.replaces
+          for (const [phase, seconds] of Object.entries(stepsOf(outcome.phases ?? {}, seenAt)))
+            phases.observe({ phase }, seconds)
+          phases.observe({ phase: 'total' }, (monotonicNow - seenAt) / 1000)
+        }
       }
     },
     woke: (result, seconds) => wakes.observe({ result }, seconds),
@@ -64,12 +111,23 @@ export function createSetMetrics(registry: Registry): SetMetrics {
         pods.set({ namespace, name, kind }, count ?? 0)
         ready.set({ namespace, name, kind }, usable ?? 0)
       }
+      const slots = status.slots?.filter(({ protection }) => protection !== undefined) ?? []
+      showSlots(namespace, name, slots)
+      if (slots.length > 0)
+        for (const protection of protections)
+          protectedSlots.set(
+            { namespace, name, protection },
+            slots.filter(slot => slot.protection === protection).length,
+          )
     },
     forget({ namespace, name }) {
       for (const kind of ['primary', 'hotbackup', 'coldbackup']) {
         pods.remove({ namespace, name, kind })
         ready.remove({ namespace, name, kind })
       }
+      showSlots(namespace, name, [])
+      shown.delete(`${namespace}/${name}`)
+      for (const protection of protections) protectedSlots.remove({ namespace, name, protection })
     },
   }
 }

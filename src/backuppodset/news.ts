@@ -1,6 +1,7 @@
 import type { LastFailover, LastTransition } from '../api/backuppodset.ts'
 import type { Clock } from '../kube/clock.ts'
-import type { Outcome } from './act/outcome.ts'
+import type { Outcome, Phases } from './act/outcome.ts'
+import type { Action } from './plan.ts'
 
 /** The last transition and failover that no status tells yet. */
 export interface News {
@@ -46,15 +47,22 @@ export function createNewsDesk(clock: Clock): NewsDesk {
 
 function lastTransition(outcomes: readonly Outcome[], clock: Clock): LastTransition | undefined {
   const conversions = outcomes.flatMap(({ type, action }) =>
-    type === 'done' && action.type === 'convert' && action.pod.kind !== action.to ? [action] : [],
+    type !== 'done'
+      ? []
+      : action.type === 'convert' && action.pod.kind !== action.to
+        ? [{ pod: action.pod.name, from: action.pod.kind, to: action.to }]
+        : action.type === 'promote'
+          ? [{ pod: action.pod.name, from: 'hotbackup' as const, to: 'primary' as const }]
+          : [],
   )
   const last = conversions.at(-1)
   if (last === undefined) return undefined
-  return { pod: last.pod.name, from: last.pod.kind, to: last.to, at: new Date(clock.now()).toISOString() }
+  return { ...last, at: new Date(clock.now()).toISOString() }
 }
 
 function lastFailover(outcomes: readonly Outcome[], clock: Clock): LastFailover | undefined {
-  for (const { type, action } of outcomes.toReversed()) {
+  for (const outcome of outcomes.toReversed()) {
+    const { type, action } = outcome
     if (type !== 'done' || !('role' in action) || action.role?.replaces === undefined) continue
     const { slot, replaces } = action.role
     if (replaces.reason === 'Replaced') continue
@@ -65,7 +73,36 @@ function lastFailover(outcomes: readonly Outcome[], clock: Clock): LastFailover 
       reason: replaces.reason,
       seconds: Math.round(clock.monotonic() - replaces.seenAt) / 1000,
       at: new Date(clock.now()).toISOString(),
+      ...(action.type === 'promote' ? withMemory(action, outcome.phases ?? {}, replaces.seenAt) : {}),
     }
   }
   return undefined
+}
+
+/** What memory adds to a failover: which one it was, how old when the primary was lost, and how long each step took. */
+function withMemory(
+  { origin }: Extract<Action, { type: 'promote' }>,
+  phases: Phases,
+  seenAt: number,
+): Pick<LastFailover, 'generation' | 'stateAge' | 'phases'> {
+  return {
+    ...(origin && {
+      generation: origin.generation,
+      stateAge: Math.max(0, Math.round((seenAt - origin.takenAt) / 10) / 100),
+    }),
+    phases: stepsOf(phases, seenAt),
+  }
+}
+
+/** Seconds of each step, from the first sight of the loss. */
+export function stepsOf(phases: Phases, seenAt: number): Readonly<Record<string, number>> {
+  const steps: Record<string, number> = {}
+  let before = seenAt
+  for (const phase of ['lease', 'serving', 'published'] as const) {
+    const at = phases[phase]
+    if (at === undefined) continue
+    steps[phase] = Math.max(0, Math.round(at - before) / 1000)
+    before = at
+  }
+  return steps
 }

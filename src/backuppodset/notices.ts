@@ -25,12 +25,20 @@ export function noticesOf(outcomes: readonly Outcome[], monotonicNow: number): N
   for (const outcome of outcomes) {
     const { action } = outcome
     if (outcome.type === 'spent') {
-      const { name } = 'pod' in action ? action.pod : action
+      const name = 'pod' in action ? action.pod.name : ''
       const who = action.type === 'rewake' ? action.pod.kind : 'Cold backup'
       const note = `${who} ${name} could not be woken and was deleted: ${outcome.why}`
       single.push({ type: 'Warning', reason: eventReasons.wakeFailed, action: 'Wake', note })
     }
+    if (outcome.type === 'setback' && action.type === 'promote') {
+      const note = `${action.pod.name} was called to slot ${action.role.slot} and did not come on stage: ${outcome.why}`
+      single.push({ type: 'Warning', reason: eventReasons.promotionFailed, action: 'Promote', note })
+    }
     if (outcome.type !== 'done') continue
+    if ('role' in action && action.role?.startsEmpty) {
+      const note = `slot ${action.role.slot} begins anew in ${action.type === 'create' ? action.name : action.pod.name}: nobody has its memory`
+      single.push({ type: 'Warning', reason: eventReasons.restoredEmpty, action: 'Promote', note })
+    }
     switch (action.type) {
       case 'create':
         tell('Normal', eventReasons.created, 'Create', `Created ${action.kind}`, action.name)
@@ -71,6 +79,39 @@ export function noticesOf(outcomes: readonly Outcome[], monotonicNow: number): N
         break
       case 'release':
         tell('Normal', eventReasons.released, 'Release', 'Released', action.pod.name)
+        break
+      case 'promote': {
+        const { pod, role, origin } = action
+        const from = role.replaces ? ` from ${role.replaces.name} (${role.replaces.reason})` : ''
+        const since = role.replaces?.seenAt
+        const took = since === undefined ? '' : ` in ${((monotonicNow - since) / 1000).toFixed(3)} s`
+        const age =
+          origin === undefined || since === undefined
+            ? ''
+            : `; its memory (${origin.how}, generation ${origin.generation}) was ${((since - origin.takenAt) / 1000).toFixed(1)} s old`
+        const note = `${pod.name} took over slot ${role.slot}${from}${took}${age}`
+        single.push({ type: 'Normal', reason: eventReasons.failedOver, action: 'Promote', note })
+        break
+      }
+      case 'retire':
+        tell('Normal', eventReasons.retired, 'Retire', 'Took off stage', action.pod.name)
+        break
+      case 'assign':
+        if (action.stateLost) {
+          const note = `the app in ${action.lease.holder.name} ended and nobody has its memory: slot ${action.lease.slot} begins anew there`
+          single.push({ type: 'Warning', reason: eventReasons.stateLost, action: 'Restart', note })
+        }
+        break
+      case 'serve':
+        tell('Normal', eventReasons.served, 'Serve', 'Service', action.service)
+        break
+      case 'withdraw':
+        if (action.what === 'service')
+          tell('Normal', eventReasons.served, 'Withdraw', 'Removed Service', action.name)
+        break
+      // Told by what caused them.
+      case 'forget':
+      case 'publish':
         break
       default:
         action satisfies never

@@ -5,9 +5,13 @@ import type { Clock } from '../kube/clock.ts'
 import type { Pod } from '../kube/resources.ts'
 import type { Store } from '../kube/store.ts'
 import { isFinished, type Losses } from './losses.ts'
+import type { Farewells } from './memory/farewells.ts'
+import { type MemoryDeps, observeMemory } from './memory/observe.ts'
+import { isForMemory, isRetired, withStage } from './memory/stage.ts'
 import { controllerOf } from './pod/owner.ts'
 import { templateHash } from './pod/template-hash.ts'
 import { epochOf, slotOf, viewOf, type Wakening } from './pod/view.ts'
+import { observeServices, type ServicesDeps } from './services/observe.ts'
 import type { PodRef, PodView, Snapshot } from './snapshot.ts'
 
 /** Pods by the set that their label names, `namespace/set`. */
@@ -29,6 +33,8 @@ export const podIndexes: Readonly<Record<string, (pod: Pod) => readonly string[]
 
 export interface Observed {
   readonly snapshot: Snapshot
+  /** How a pod of this set looks to the rules; undefined when its label names no kind. */
+  readonly viewOf: (pod: Pod) => PodView | undefined
   /** The pods behind the snapshot's views, by uid; they become the status. */
   readonly pods: ReadonlyMap<string, Pod>
 }
@@ -40,6 +46,13 @@ export interface ObserveDeps {
   /** Pods whose deletion the API server has accepted from us, but which the cache may still show alive. */
   readonly isDeleted: (uid: string) => boolean
   readonly wakening: (uid: string) => Wakening | undefined
+  /** Absent in tests of what has nothing to do with memory. */
+  readonly memory?: MemoryDeps & {
+    /** Why a pod did not come on stage when this process called it last. */
+    readonly failedOnStage: (uid: string) => string | undefined
+    readonly farewells: Farewells
+  }
+  readonly services?: ServicesDeps
 }
 
 /** What is to be done about one pod's ownership. */
@@ -47,9 +60,11 @@ export type Claim = 'ours' | 'adopt' | 'release' | 'ignore'
 
 /** Whose pod is it? Labels say which set it should belong to, the controller reference which one it does. */
 export function claimOf(set: Pick<ParsedSet, 'name' | 'uid'>, pod: Pod): Claim {
-  const matches =
-    pod.metadata.labels?.[labels.set] === set.name && isPodKind(pod.metadata.labels?.[labels.type])
+  const isOfSet = pod.metadata.labels?.[labels.set] === set.name
+  const matches = isOfSet && isPodKind(pod.metadata.labels?.[labels.type])
   const controller = controllerOf(pod)
+  // On its way out: whoever it belongs to deletes it, and nobody takes it in.
+  if (isOfSet && isRetired(pod)) return controller?.uid === set.uid ? 'ours' : 'ignore'
   if (controller === undefined)
     return matches && pod.metadata.deletionTimestamp === undefined && !isFinished(pod) ? 'adopt' : 'ignore'
   if (controller.uid !== set.uid) return 'ignore'
@@ -65,7 +80,19 @@ export function observe(set: ParsedSet, status: BackupPodSet['status'], deps: Ob
       .filter(pod => pod.metadata.namespace === set.namespace)
       .map(pod => [pod.metadata.uid, pod]),
   )
+  const memory =
+    set.memory && deps.memory
+      ? observeMemory(key, set.memory.copies, uid => candidates.get(uid), deps.memory)
+      : undefined
+  const summons = new Map([...(memory?.slots.values() ?? [])].map(({ lease }) => [lease.holder.uid, lease]))
+  const view = (pod: Pod): PodView | undefined => {
+    const { uid } = pod.metadata
+    const seen = viewOf(pod, deps.wakening(uid))
+    if (seen === undefined || (memory === undefined && !isForMemory(pod))) return seen
+    return withStage(pod, seen, summons.get(uid), deps.memory?.failedOnStage(uid))
+  }
   const live: PodView[] = []
+  const retiring: Pod[] = []
   const orphans: PodView[] = []
   const strays: PodRef[] = []
   const finished: PodView[] = []
@@ -82,20 +109,28 @@ export function observe(set: ParsedSet, status: BackupPodSet['status'], deps: Ob
     const slot = slotOf(pod)
     if (slot !== undefined) epochs.set(slot, Math.max(epochs.get(slot) ?? 0, epochOf(pod)))
     if (pod.metadata.deletionTimestamp !== undefined || deps.isDeleted(pod.metadata.uid)) continue
+    if (isRetired(pod)) {
+      retiring.push(pod)
+      continue
+    }
     const wakening = deps.wakening(pod.metadata.uid)
-    const view = viewOf(pod, wakening)
-    if (view === undefined) continue
+    const seen = view(pod)
+    if (seen === undefined) continue
     if (wakening?.slot !== undefined)
       epochs.set(wakening.slot, Math.max(epochs.get(wakening.slot) ?? 0, wakening.epoch))
-    if (isFinished(pod)) finished.push(view)
-    else live.push(view)
-    if (claim === 'adopt') orphans.push(view)
+    if (isFinished(pod)) finished.push(seen)
+    else live.push(seen)
+    if (claim === 'adopt') orphans.push(seen)
   }
+  for (const { lease } of memory?.slots.values() ?? [])
+    epochs.set(lease.slot, Math.max(epochs.get(lease.slot) ?? 0, lease.epoch))
   const lost = deps.losses.of(key)
   for (const { slot, epoch } of lost.values()) epochs.set(slot, Math.max(epochs.get(slot) ?? 0, epoch))
+  const services = deps.services && observeServices(set, candidates.values(), deps.services)
+  const retired = retiring.flatMap(pod => deps.memory?.farewells.of(pod, live) ?? [])
   const snapshot: Snapshot = {
     set,
-    templateHash: templateHash(set.template),
+    templateHash: templateHash(set),
     pods: live,
     orphans,
     strays,
@@ -105,6 +140,9 @@ export function observe(set: ParsedSet, status: BackupPodSet['status'], deps: Ob
     isNew: status?.observedGeneration === undefined,
     now: deps.clock.now(),
     monotonicNow: deps.clock.monotonic(),
+    ...(memory && { memory }),
+    ...(services && { services }),
+    ...(retired.length > 0 && { retired }),
   }
-  return { snapshot: Object.freeze(snapshot), pods: candidates }
+  return { snapshot: Object.freeze(snapshot), viewOf: view, pods: candidates }
 }

@@ -1,9 +1,11 @@
 import type { Strategy } from '../api/backuppodset.ts'
 import type { PodKind } from '../api/labels.ts'
+import type { SlotLease } from '../api/slot-lease.ts'
+import type { Endpoint, ServicePort } from './services/view.ts'
 import type { LostPrimary, PodRef, PodView } from './snapshot.ts'
 
 /** Why a pod is deleted; becomes the event's reason and a metric label. */
-export type DeleteReason = 'Surplus' | 'Finished' | 'Superseded' | 'Outdated' | 'GateSpent'
+export type DeleteReason = 'Surplus' | 'Finished' | 'Superseded' | 'Outdated' | 'GateSpent' | 'Retired'
 
 /** The place on stage that a pod takes: slot and epoch move in the same write as its label. */
 export interface Role {
@@ -11,6 +13,17 @@ export interface Role {
   readonly epoch: number
   /** The primary it replaces, where one was lost. */
   readonly replaces: LostPrimary | undefined
+  /** The slot had a memory and nobody can bring it back: its successor begins with none. */
+  readonly startsEmpty?: boolean
+}
+
+/** Which saved state a promotion is to bring on stage, as far as it is known before. */
+export interface Origin {
+  readonly how: 'Frozen' | 'Staged'
+  readonly generation: number
+  readonly bytes: number
+  /** Monotonic ms of the moment whose memory it is. */
+  readonly takenAt: number
 }
 
 /** One write to the cluster, as data. `act/` has one executor for each type. */
@@ -35,13 +48,77 @@ export type Action =
   /** A converted pod whose sandbox was made anew stands at its gate again. */
   | { readonly type: 'rewake'; readonly pod: PodView }
   | { readonly type: 'delete'; readonly pod: PodView; readonly reason: DeleteReason }
+  /** A hot backup takes a slot over with its memory: the Lease first, then the agent, then the label. */
+  | {
+      readonly type: 'promote'
+      readonly pod: PodView
+      readonly role: Role
+      readonly lease: SlotLease
+      /** Version of the Lease to swap; undefined: it names this pod already, and what comes after it is to be done. */
+      readonly version: string | undefined
+      readonly origin: Origin | undefined
+    }
+  /** A loser leaves the stage; it is deleted later. */
+  | { readonly type: 'retire'; readonly pod: PodView }
+  /** What a slot's Lease says from now on. */
+  | {
+      readonly type: 'assign'
+      readonly lease: SlotLease
+      /** Undefined: there is none yet. */
+      readonly version: string | undefined
+      readonly lostDeath: string | undefined
+      /** The holder died, nobody could take over, and what runs in it now begins anew. */
+      readonly stateLost: boolean
+    }
+  /** Ends the life of a slot that nobody holds and nobody will. */
+  | {
+      readonly type: 'forget'
+      readonly slot: number
+      readonly lease: { readonly uid: string; readonly resourceVersion: string }
+    }
+  /** Makes or changes a Service without selector. `version` undefined: there is none yet. */
+  | {
+      readonly type: 'serve'
+      readonly service: string
+      readonly ports: readonly ServicePort[]
+      readonly slot: number | undefined
+      readonly version: string | undefined
+    }
+  /** Replaces the endpoints of a Service. */
+  | {
+      readonly type: 'publish'
+      readonly slice: string
+      readonly service: string
+      readonly family: 'IPv4' | 'IPv6'
+      readonly ports: readonly ServicePort[]
+      readonly endpoints: readonly Endpoint[]
+      readonly version: string | undefined
+    }
+  /** Takes a Service, or a slice, away that is not wished for any more. */
+  | {
+      readonly type: 'withdraw'
+      readonly what: 'service' | 'slice'
+      readonly name: string
+      readonly resourceVersion: string
+    }
 
 export type ActionType = Action['type']
 
 /** Actions of one tier may run side by side; a tier starts only when all of the one before it succeeded. */
 export interface Stage {
-  readonly tier: 'claims' | 'primaries' | 'hotbackups' | 'coldbackups' | 'together' | 'rollout'
+  readonly tier:
+    | 'claims'
+    | 'primaries'
+    | 'hotbackups'
+    | 'coldbackups'
+    | 'together'
+    | 'rollout'
+    | 'services'
+    | 'assignments'
+    | 'farewells'
   readonly actions: readonly Action[]
+  /** Stands beside the tiers: it is done although one before it failed, and none waits for it. */
+  readonly aside?: boolean
 }
 
 export interface Plan {

@@ -17,7 +17,6 @@ import type { SetMetrics } from './metrics.ts'
 import type { NewsDesk } from './news.ts'
 import { failureOf, type Notice, noticesOf } from './notices.ts'
 import { type ObserveDeps, type Observed, observe } from './observe.ts'
-import { viewOf } from './pod/view.ts'
 import type { Reporter } from './report.ts'
 import { refusedStatus, statusOf } from './status.ts'
 
@@ -31,6 +30,8 @@ export interface ReconcileDeps extends ObserveDeps {
   readonly metrics: SetMetrics
   /** Waits until the caches show what this process wrote for the set. False: they do not yet. */
   readonly caughtUp: (setKey: string, signal: AbortSignal) => Promise<boolean>
+  /** The caches of Leases and node reports are filled: without them every slot would look as if its memory were lost. */
+  readonly memoryKnown: () => boolean
   readonly wroteSet: (setKey: string, set: BackupPodSet) => void
   readonly forgetSet: (setKey: string) => void
   readonly actContext: (set: ActContext['set'], observed: Observed, context: ReconcileContext) => ActContext
@@ -58,6 +59,7 @@ export async function reconcile(
   const parsed = parseSet(current)
   if (!parsed.ok) return refuse(deps, current, parsed, context)
   const { set } = parsed
+  if (set.memory && !deps.memoryKnown()) throw new RetryLater(100, 'Leases and reports are not known yet')
   log.debug({ generation: set.generation }, 'reconciling')
 
   const observed = observe(set, current.status, deps)
@@ -76,13 +78,14 @@ export async function reconcile(
   deps.news.note(key, outcomes)
   const news = deps.news.of(key)
 
-  const pods = after(observed, outcomes).flatMap(pod => viewOf(pod, deps.wakening(pod.metadata.uid)) ?? [])
+  const pods = after(observed, outcomes).flatMap(pod => observed.viewOf(pod) ?? [])
   const status = statusOf(set, current.status, {
     pods,
     templateHash: observed.snapshot.templateHash,
     failure: failureOf(outcomes),
     ...news,
     now: clock.now(),
+    ...(observed.snapshot.memory && { memory: observed.snapshot.memory, monotonicNow: now }),
   })
   metrics.counted(set, status)
   const { written, againAfterMs } = await deps.reporter.report(current, status, signal)
@@ -90,6 +93,8 @@ export async function reconcile(
   deps.news.told(key, news)
 
   raise(outcomes)
+  // Who comes next is to be decided at once; a slot without an app is waiting for it.
+  if (outcomes.some(({ type }) => type === 'setback')) return { requeueAfterMs: 0 }
   return { requeueAfterMs: Math.min(resyncMs, plan.requeueAfterMs ?? resyncMs, againAfterMs ?? resyncMs) }
 }
 

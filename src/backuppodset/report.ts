@@ -6,6 +6,8 @@ import type { Clock } from '../kube/clock.ts'
 
 /** How long a change that only counts pods may wait for the next one. */
 const softIntervalMs = 3_000
+/** How long news of generations may wait: every interval of every primary has some. */
+const progressIntervalMs = 10_000
 
 export interface Report {
   /** The set as written, or undefined when nothing had to be written now. */
@@ -40,8 +42,13 @@ export function createReporter(api: Api, clock: Clock): Reporter {
       })
       if (status === current.status) return { written: undefined, againAfterMs: undefined }
       const sinceLast = clock.monotonic() - (lastWrite.get(uid) ?? Number.NEGATIVE_INFINITY)
-      if (sinceLast < softIntervalMs && isDeepStrictEqual(hard(current.status ?? {}), hard(status)))
-        return { written: undefined, againAfterMs: softIntervalMs - sinceLast }
+      const before = current.status ?? {}
+      const mayWaitMs = !isDeepStrictEqual(hard(before), hard(status))
+        ? 0
+        : isDeepStrictEqual(withoutProgress(before), withoutProgress(status))
+          ? progressIntervalMs
+          : softIntervalMs
+      if (sinceLast < mayWaitMs) return { written: undefined, againAfterMs: mayWaitMs - sinceLast }
       // PUT with the version we decided from: a status that somebody has written since is looked at before it goes.
       const written = await api.replace(
         backupPodSets,
@@ -66,6 +73,11 @@ const hard = ({
   ...rest
 }: BackupPodSetStatus) => ({
   ...rest,
-  slots: slots?.map(({ ready: _, node: __, ...slot }) => slot),
+  slots: slots?.map(({ slot, pod, epoch }) => ({ slot, pod, epoch })),
   conditions: conditions?.map(({ message: _, reason: __, ...condition }) => condition),
+})
+
+const withoutProgress = ({ slots, ...rest }: BackupPodSetStatus) => ({
+  ...rest,
+  slots: slots?.map(({ generation: _, stateAge: __, ...slot }) => slot),
 })

@@ -1,5 +1,7 @@
 import type { PodKind } from '../api/labels.ts'
 import type { ParsedSet } from '../api/parse.ts'
+import type { MemoryView, StageView } from './memory/view.ts'
+import type { ServicesView } from './services/view.ts'
 
 /**
  * Where a cold pod's gate stands.
@@ -38,6 +40,8 @@ export interface PodView extends PodRef {
   /** A wake-up that this process began has not ended yet. */
   readonly waking: boolean
   readonly templateHash: string | undefined
+  /** Where the pod stands with regard to memory; only of pods of sets that keep it. */
+  readonly stage?: StageView
 }
 
 /** A primary that is gone or going: what its successor inherits and what the status will say of it. */
@@ -50,7 +54,7 @@ export interface LostPrimary {
   readonly seenAt: number
 }
 
-export type LossReason = 'PodDeleted' | 'PodFinished' | 'Unready' | 'CrashLoop' | 'Replaced'
+export type LossReason = 'PodDeleted' | 'PodFinished' | 'Died' | 'Unready' | 'CrashLoop' | 'Replaced'
 
 /** Everything one pass decides from; frozen, and complete: the rules read nothing else. */
 export interface Snapshot {
@@ -74,4 +78,15 @@ export interface Snapshot {
   readonly now: number
   /** Monotonic clock, ms; for durations. */
   readonly monotonicNow: number
+  /** What is known of the slots' memory; absent for sets that keep none. */
+  readonly memory?: MemoryView
+  /** Services and their endpoints as they are; absent where there are none and none are wished for. */
+  readonly services?: ServicesView
+  /** Losers of a promotion, off stage: they only wait for the last connections through them to end. */
+  readonly retired?: readonly RetiredPod[]
+}
+
+export interface RetiredPod extends PodView {
+  /** Monotonic ms since which this process has seen the successor on stage; undefined while it is not. */
+  readonly succeededAt: number | undefined
 }

@@ -10,6 +10,8 @@ import { labels, type PodKind } from '../api/labels.ts'
 import type { ParsedSet } from '../api/parse.ts'
 import { conditionTypes, reasons } from '../api/reasons.ts'
 import { setCondition } from './condition.ts'
+import { checkpointReadiness, slotFacts } from './memory/status.ts'
+import type { MemoryView } from './memory/view.ts'
 import type { PodView } from './snapshot.ts'
 
 /** What a pass knows when it is over. */
@@ -23,6 +25,10 @@ export interface PassFacts {
   readonly lastFailover: LastFailover | undefined
   /** Wall clock, ms. */
   readonly now: number
+  /** Of sets that keep memory. */
+  readonly memory?: MemoryView
+  /** Monotonic clock, ms; with `memory`. */
+  readonly monotonicNow?: number
 }
 
 /** The status that a set should show. Pure; equal facts give an equal status whatever the order of the pods. */
@@ -57,7 +63,7 @@ export function statusOf(
       coldbackups: `${cold.length}/${set.coldBackups}`,
     },
     selector: `${labels.set}=${set.name},${labels.type}=primary`,
-    slots: slotsOf(primaries),
+    slots: slotsOf(primaries, facts),
     ...optional('lastTransition', facts.lastTransition ?? previous?.lastTransition),
     ...optional('lastFailover', facts.lastFailover ?? previous?.lastFailover),
     conditions: [],
@@ -161,6 +167,14 @@ function conditionsOf(
       reason: set.paused ? reasons.paused : reasons.running,
       message: set.paused ? 'spec.paused is true: nothing is created, converted or deleted' : '',
     },
+    ...(facts.memory
+      ? [
+          {
+            type: conditionTypes.checkpointReady,
+            ...checkpointReadiness(facts.memory, facts.pods, status.slots ?? []),
+          },
+        ]
+      : []),
   ]
   return wanted.reduce<readonly Condition[]>(
     (all, condition) =>
@@ -172,11 +186,15 @@ function conditionsOf(
 const names = (pods: readonly PodView[]): readonly string[] =>
   pods.slice(0, limits.listed).map(pod => pod.name)
 
-const slotsOf = (primaries: readonly PodView[]): readonly SlotStatus[] =>
+const slotsOf = (primaries: readonly PodView[], facts: PassFacts): readonly SlotStatus[] =>
   primaries
-    .flatMap(({ slot, name, node, ready, epoch }) =>
-      slot === undefined ? [] : [{ slot, pod: name, ...optional('node', node), epoch, ready }],
-    )
+    .flatMap((pod): SlotStatus[] => {
+      const { slot, name, node, ready, epoch } = pod
+      if (slot === undefined) return []
+      const { memory, now, monotonicNow = 0 } = facts
+      const kept = memory && slotFacts(memory.slots.get(slot), pod, facts.pods, { now, monotonicNow })
+      return [{ slot, pod: name, ...optional('node', node), epoch, ready, ...kept }]
+    })
     .sort((a, b) => a.slot - b.slot || b.epoch - a.epoch)
     .filter(({ slot }, index, all) => all[index - 1]?.slot !== slot)
     .slice(0, limits.listed)

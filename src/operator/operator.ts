@@ -2,9 +2,14 @@ import { hostname } from 'node:os'
 import type { Logger } from 'pino'
 import { type BackupPodSet, backupPodSets } from '../api/backuppodset.ts'
 import { labels } from '../api/labels.ts'
+import { type NodeReport, nodeReports } from '../api/node-report.ts'
+import { stageLabel } from '../api/stage.ts'
 import { createSetController } from '../backuppodset/controller.ts'
+import { leaseIndexes } from '../backuppodset/memory/observe.ts'
+import { reportIndexes } from '../backuppodset/memory/reports.ts'
 import { createSetMetrics } from '../backuppodset/metrics.ts'
 import { podIndexes } from '../backuppodset/observe.ts'
+import { serviceIndexes, sliceIndexes } from '../backuppodset/services/observe.ts'
 import { loadWakeKey } from '../backuppodset/wake-key.ts'
 import { createApi } from '../kube/api.ts'
 import { systemClock as clock } from '../kube/clock.ts'
@@ -24,9 +29,22 @@ import { createQueue } from '../kube/queue.ts'
 import { systemRandom as random } from '../kube/random.ts'
 import { createRecorder } from '../kube/recorder.ts'
 import { createReflector } from '../kube/reflector.ts'
-import { type Pod, pods as podResource, resourceName } from '../kube/resources.ts'
+import {
+  type EndpointSlice,
+  endpointSlices,
+  type Lease,
+  leases as leaseResource,
+  type Node,
+  nodes as nodeResource,
+  type Pod,
+  pods as podResource,
+  resourceName,
+  type Service,
+  services as serviceResource,
+} from '../kube/resources.ts'
 import { createStore } from '../kube/store.ts'
 import type { OperatorOptions } from './options.ts'
+import { createStageController } from './stage-label.ts'
 
 const leaseName = 'understudy-operator'
 /** A live process answers within this; longer means that it hangs and is to be restarted. */
@@ -34,6 +52,8 @@ const eventLoopLimitMs = 10_000
 /** Longer than any pass: wakeupTimeout is waited for outside of passes, requests have deadlines of their own. */
 const passLimitMs = 300_000
 const flushMs = 2_000
+/** How long a candidate waits for the caches that only sets with memory need. */
+const memoryPatienceMs = 3_000
 /** Connections held open for the burst after a failure: as many creations as the first batch has, and conversions. */
 const warm = { bulk: 8, urgent: 8 } as const
 
@@ -61,31 +81,62 @@ export async function runOperator(
 
   const sets = createStore<BackupPodSet>()
   const pods = createStore<Pod>({ indexes: podIndexes })
+  const leases = createStore<Lease>({ indexes: leaseIndexes })
+  const reports = createStore<NodeReport>({ indexes: reportIndexes })
+  const services = createStore<Service>({ indexes: serviceIndexes })
+  const slices = createStore<EndpointSlice>({ indexes: sliceIndexes })
+  const stages = createStore<Node>()
+  const mirror = { api, clock, random, log, metrics: metrics.reflector }
   const reflectors = {
-    sets: createReflector({
-      api,
-      resource: backupPodSets,
-      store: sets,
-      clock,
-      random,
-      log,
-      metrics: metrics.reflector,
-    }),
+    sets: createReflector({ ...mirror, resource: backupPodSets, store: sets }),
     // Only pods that carry our label: the memory of the operator must not grow with the cluster.
     pods: createReflector({
-      api,
+      ...mirror,
       resource: podResource,
       query: { labelSelector: labels.set },
       store: pods,
-      clock,
-      random,
-      log,
-      metrics: metrics.reflector,
       transform: withoutBallast,
     }),
   }
+  // Sets without memory need none of these: where the agent is not installed they may be missing, or forbidden.
+  const forMemory = {
+    leases: createReflector({
+      ...mirror,
+      resource: leaseResource,
+      query: { labelSelector: labels.set },
+      store: leases,
+    }),
+    reports: createReflector({ ...mirror, resource: nodeReports, store: reports }),
+    services: createReflector({
+      ...mirror,
+      resource: serviceResource,
+      query: { labelSelector: labels.set },
+      store: services,
+    }),
+    slices: createReflector({
+      ...mirror,
+      resource: endpointSlices,
+      query: { labelSelector: labels.set },
+      store: slices,
+    }),
+  }
+  const stage = createReflector({
+    ...mirror,
+    resource: nodeResource,
+    query: { labelSelector: stageLabel },
+    store: stages,
+    transform: ({ metadata: { name, uid, resourceVersion, labels: all } }) => ({
+      metadata: { name, uid, resourceVersion, labels: { [stageLabel]: all?.[stageLabel] ?? '' } },
+    }),
+  })
   const consistency = createConsistencyStore({
-    cache: cacheView({ [resourceName(backupPodSets)]: sets, [resourceName(podResource)]: pods }),
+    cache: cacheView({
+      [resourceName(backupPodSets)]: sets,
+      [resourceName(podResource)]: pods,
+      [resourceName(leaseResource)]: leases,
+      [resourceName(serviceResource)]: services,
+      [resourceName(endpointSlices)]: slices,
+    }),
     clock,
     log,
     metrics: metrics.consistency,
@@ -104,6 +155,11 @@ export async function runOperator(
     urgentApi,
     sets,
     pods,
+    leases,
+    reports,
+    services,
+    slices,
+    memoryKnown: () => Object.values(forMemory).every(reflector => reflector.hasSynced()),
     consistency,
     queue,
     recorder,
@@ -111,6 +167,17 @@ export async function runOperator(
     metrics: createSetMetrics(metrics.registry),
     controllerMetrics: metrics.controller,
     workers: options.workers,
+    clock,
+    random,
+    log,
+  })
+  const stageQueue = createQueue({ clock, name: 'stage', metrics: metrics.queue, random })
+  const stageController = createStageController({
+    api,
+    reports,
+    nodes: stages,
+    queue: stageQueue,
+    controllerMetrics: metrics.controller,
     clock,
     random,
     log,
@@ -140,16 +207,19 @@ export async function runOperator(
   // Caches outlive the work that reads them: passes may finish after the signal has fired.
   const caches = new AbortController()
   const mirroring = Promise.all([
-    ...Object.values(reflectors).map(reflector => reflector.run(caches.signal)),
+    ...[...Object.values(reflectors), ...Object.values(forMemory), stage].map(reflector =>
+      reflector.run(caches.signal),
+    ),
     keepWarm({ api, connections: Math.min(warm.bulk, options.connections), clock, log }, caches.signal),
     keepWarm({ api: urgentApi, connections: warm.urgent, clock, log }, caches.signal),
   ])
   try {
     // A candidate with empty caches would keep a warm one from leading.
     await Promise.all(Object.values(reflectors).map(reflector => reflector.synced(signal)))
+    await soon(Object.values(forMemory).map(reflector => reflector.synced(signal)))
     const work = async (stop: AbortSignal, lost?: AbortSignal) => {
       log.info({ sets: sets.size, pods: pods.size }, 'leading')
-      await controller.run(stop, lost)
+      await Promise.all([controller.run(stop, lost), stageController.run(stop, lost)])
     }
     if (options.leaderElect) await elector.run({ onStarted: work, signal })
     else await work(signal)
@@ -157,11 +227,19 @@ export async function runOperator(
     if (!signal.aborted) throw error
   } finally {
     queue.shutdown()
+    stageQueue.shutdown()
     await recorder.flush(AbortSignal.timeout(flushMs))
     caches.abort()
     await mirroring
     await Promise.all([...servers, api, urgentApi, electionApi].map(part => part.close()))
   }
+}
+
+/** Waits for all, but not for ever: what is missing may never come. */
+async function soon(all: readonly Promise<void>[]): Promise<void> {
+  const over = new AbortController()
+  const late = clock.sleep(memoryPatienceMs, over.signal).catch(() => {})
+  await Promise.race([Promise.all(all), late]).finally(() => over.abort())
 }
 
 /** Drops what no rule reads and what makes up most of a pod in memory. */

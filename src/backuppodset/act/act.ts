@@ -1,27 +1,33 @@
 import { labels } from '../../api/labels.ts'
 import { isKubeError } from '../../kube/errors.ts'
+import { deleteLease, writeLease } from '../memory/write-lease.ts'
 import type { Action, Plan } from '../plan.ts'
+import { publish, serve, withdraw } from '../services/write.ts'
 import { adopt, release } from './claim.ts'
 import type { ActContext } from './context.ts'
 import { convert, rewake } from './convert.ts'
 import { create } from './create.ts'
 import type { Outcome } from './outcome.ts'
+import { promote, retire } from './promote.ts'
 import { slowStart } from './slow-start.ts'
 import { deletePod } from './write-pod.ts'
 
 /**
  * Performs a plan, tier after tier. A tier whose actions did not all succeed ends the pass: the tiers below it wait for
- * the next one, which sees what really became of this.
+ * the next one, which sees what really became of this. Only what stands aside of the tiers is done all the same.
  * @returns the outcomes of everything that was tried.
  */
 export async function act(context: ActContext, plan: Plan): Promise<Outcome[]> {
   const outcomes: Outcome[] = []
-  for (const { actions } of plan.stages) {
+  let isExact = true
+  for (const { actions, aside } of plan.stages) {
+    if (!isExact && !aside) continue
     context.signal.throwIfAborted()
     const stage = await slowStart(actions, action => perform(context, action), isHarmless)
     outcomes.push(...stage)
-    if (!stage.every(outcome => isDone(outcome) || isRefusedClaim(outcome)) || stage.length < actions.length)
-      break
+    if (aside) continue
+    isExact =
+      stage.every(outcome => isDone(outcome) || isRefusedClaim(outcome)) && stage.length === actions.length
   }
   return outcomes
 }
@@ -67,6 +73,25 @@ async function execute(context: ActContext, action: Action): Promise<Outcome> {
       const claim = action.type === 'adopt' ? adopt : release
       return { type: 'done', action, pod: await claim(context, action.pod, known) }
     }
+    case 'promote':
+      return promote(context, action)
+    case 'retire':
+      return { type: 'done', action, pod: await retire(context, action) }
+    case 'assign':
+      await writeLease(context, action.lease, action.version, action.lostDeath)
+      return { type: 'done', action, pod: undefined }
+    case 'forget':
+      await deleteLease(context, action.slot, action.lease)
+      return { type: 'done', action, pod: undefined }
+    case 'serve':
+      await serve(context, action)
+      return { type: 'done', action, pod: undefined }
+    case 'publish':
+      await publish(context, action)
+      return { type: 'done', action, pod: undefined }
+    case 'withdraw':
+      await withdraw(context, action)
+      return { type: 'done', action, pod: undefined }
     default:
       return action satisfies never
   }

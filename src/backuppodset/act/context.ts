@@ -1,8 +1,10 @@
 import type { ParsedSet } from '../../api/parse.ts'
 import type { Api } from '../../kube/api.ts'
-import type { Pod } from '../../kube/resources.ts'
+import type { Log } from '../../kube/log.ts'
+import type { EndpointSlice, Lease, Pod, Service } from '../../kube/resources.ts'
 import type { PodSettings } from '../pod/render.ts'
 import type { Tombstones } from '../tombstones.ts'
+import type { ServingRequest, ServingResult } from './await-serving.ts'
 import type { GateRequest, GateResult } from './open-gate.ts'
 import type { Outcome } from './outcome.ts'
 import type { Wakes } from './wakes.ts'
@@ -21,7 +23,24 @@ export interface ActContext {
   readonly podOf: (uid: string) => Pod | undefined
   /** To be called with every pod that a write returned, before anything else looks at the set again. */
   readonly wrote: (pod: Pod) => void
-  /** A wake-up that outlived its pass has ended. */
+  readonly wroteLease: (lease: Lease) => void
+  readonly wroteService: (service: Service) => void
+  readonly wroteSlice: (slice: EndpointSlice) => void
+  /** Likewise with every Lease that was deleted. */
+  readonly deletedLease: (lease: {
+    readonly namespace: string
+    readonly name: string
+    readonly uid: string
+    readonly resourceVersion: string
+  }) => void
+  /** The slice of the set's namespace with this name as the cache has it now. */
+  readonly sliceOf: (name: string) => EndpointSlice | undefined
+  readonly awaitServing: (request: ServingRequest) => Promise<ServingResult>
+  /** A pod that was called on stage did not come. */
+  readonly failedOnStage: (uid: string, why: string) => void
+  readonly monotonic: () => number
+  readonly log: Log
+  /** A wake-up or promotion that outlived its pass has ended. */
   readonly finishedLate: (outcome: Outcome) => void
   readonly signal: AbortSignal
 }

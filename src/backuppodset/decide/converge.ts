@@ -1,12 +1,11 @@
-import type { Strategy } from '../../api/backuppodset.ts'
-import type { PodKind } from '../../api/labels.ts'
 import type { Random } from '../../kube/random.ts'
-import type { Action, DeleteReason, Role, Stage } from '../plan.ts'
-import type { LostPrimary, PodView, Snapshot } from '../snapshot.ts'
+import type { Action, Stage } from '../plan.ts'
+import type { LostPrimary, Snapshot } from '../snapshot.ts'
 import { replaceable } from './failing.ts'
-import { podNamer } from './name.ts'
-import { type Policies, type Purpose, readinessForConversion, readinessForDeletion, take } from './select.ts'
+import { refill } from './refill.ts'
+import type { Policies } from './select.ts'
 import { castOf, roleGiver } from './slots.ts'
+import { goes, isGated, remove, rewakes, toolsOf } from './tools.ts'
 
 /**
  * Algorithm 1 of the paper as one plan: convert the cheapest thing that is left, then refill.
@@ -15,40 +14,13 @@ import { castOf, roleGiver } from './slots.ts'
  * there; its end starts the next pass.
  */
 export function converge(s: Snapshot, random: Random, policies: Policies): Stage[] {
-  const { strategy, replicas, hotBackups, coldBackups } = s.set
-  const newName = podNamer(s, random)
-  const pick = (
-    candidates: readonly PodView[],
-    count: number,
-    rank: (pod: PodView) => number,
-    policy: Strategy,
-    purpose: Purpose,
-  ) => take(candidates, count, rank, policies[policy], { purpose, peers: s.pods, random })
-  const converting = (pods: readonly PodView[], count: number, policy: Strategy) =>
-    pick(
-      pods.filter(pod => !pod.waking),
-      count,
-      readinessForConversion,
-      policy,
-      'convert',
-    )
-  // A pod whose wake-up is under way does least of all, but is left alone until that ends: nobody goes in its stead.
-  const surplus = (pods: readonly PodView[], count: number, policy: Strategy): Action[] =>
-    pick(pods, count, pod => (pod.waking ? -1 : readinessForDeletion(pod)), policy, 'delete')
-      .filter(pod => !pod.waking)
-      .map(pod => remove(pod, 'Surplus'))
-  const creating = (kind: PodKind, refill: Strategy, role?: () => Role): Action => ({
-    type: 'create',
-    kind,
-    name: newName(),
-    strategy: s.isNew ? strategy.init : refill,
-    role: role?.(),
-  })
+  const { strategy, replicas } = s.set
+  const tools = toolsOf(s, random, policies)
+  const { converting, surplus, creating } = tools
 
   const hot = s.pods.filter(pod => pod.kind === 'hotbackup')
   const cold = s.pods.filter(pod => pod.kind === 'coldbackup')
-  // A gate opens once. A cold pod whose gate is spent, or that never had one (relabelled by hand), is no cold backup any more, but the best pod to convert.
-  const [spent, gated] = partition(cold, pod => !isGated(pod))
+  const gated = cold.filter(isGated)
   const cast = castOf(s.pods.filter(pod => pod.kind === 'primary'))
 
   // Primaries.
@@ -101,42 +73,18 @@ export function converge(s: Snapshot, random: Random, policies: Policies): Stage
     { tier: 'claims', actions: [...s.finished.map(pod => remove(pod, 'Finished')), ...retirements(cast)] },
   ]
   if (healthy.some(pod => pod.waking)) return stages
-
-  // Hot backups.
   const hotLeft = hot.filter(pod => !fromHot.includes(pod))
   const coldLeft = cold.filter(pod => !fromCold.includes(pod))
-  short = Math.max(0, hotBackups - hotLeft.length)
-  const toHot = converting(coldLeft, short, strategy.coldbackupToHotbackup)
-  short -= toHot.length
-  const hotActions: Action[] = toHot.map(pod => ({
-    type: 'convert',
-    pod,
-    to: 'hotbackup',
-    role: undefined,
-    wake: isGated(pod),
-  }))
-  for (; short > 0; short -= 1) hotActions.push(creating('hotbackup', strategy.unallocatedToHotbackup))
-  const surplusHot = surplus(hotLeft, hotLeft.length - hotBackups, strategy.hotbackupToUnallocated)
-  hotActions.push(...surplusHot, ...rewakes(hotLeft.filter(pod => !goes(surplusHot, pod))))
-  stages.push({ tier: 'hotbackups', actions: hotActions })
-  if (hotLeft.some(pod => pod.waking)) return stages
-
-  // Cold backups.
-  const gatedLeft = gated.filter(pod => !fromCold.includes(pod) && !toHot.includes(pod))
-  const spentLeft = spent.filter(pod => !fromCold.includes(pod) && !toHot.includes(pod))
-  const coldActions: Action[] = spentLeft.map(pod => remove(pod, 'GateSpent'))
-  for (let missingCold = coldBackups - gatedLeft.length; missingCold > 0; missingCold -= 1)
-    coldActions.push(creating('coldbackup', strategy.unallocatedToColdbackup))
-  coldActions.push(...surplus(gatedLeft, gatedLeft.length - coldBackups, strategy.coldbackupToUnallocated))
-  stages.push({ tier: 'coldbackups', actions: coldActions })
-  return together(s, stages)
+  const { stages: below, exact } = refill(s, tools, hotLeft, coldLeft)
+  stages.push(...below)
+  return exact ? together(s, stages) : stages
 }
 
 /**
  * A new set is created, and surplus deleted, all at once: no such action needs another one's success. Tier after tier
  * the later ones would wait while the nodes are busy with the pods of the first.
  */
-function together(s: Snapshot, stages: readonly Stage[]): Stage[] {
+export function together(s: Snapshot, stages: readonly Stage[]): Stage[] {
   const actions = stages.flatMap(stage => stage.actions)
   const isIndependent =
     (s.isNew && actions.every(({ type }) => type === 'create')) ||
@@ -144,25 +92,10 @@ function together(s: Snapshot, stages: readonly Stage[]): Stage[] {
   return isIndependent ? [{ tier: 'together', actions }] : [...stages]
 }
 
-export const isGated = (pod: PodView): boolean => pod.gate === 'starting' || pod.gate === 'waiting'
-
-export const remove = (pod: PodView, reason: DeleteReason): Action => ({ type: 'delete', pod, reason })
-
-const goes = (actions: readonly Action[], pod: PodView): boolean =>
-  actions.some(action => action.type === 'delete' && action.pod === pod)
-
-/** A converted pod is back at its gate when its sandbox was made anew, as after a reboot of its node. */
-const rewakes = (pods: readonly PodView[]): Action[] =>
-  pods.filter(pod => pod.gate === 'waiting' && !pod.waking).map(pod => ({ type: 'rewake', pod }))
-
 /** Superseded primaries go when their successor serves, or at once when they do not serve themselves. */
 function retirements(cast: ReturnType<typeof castOf>): Action[] {
   const serving = new Set(cast.primaries.filter(pod => pod.ready).map(pod => pod.slot))
   return cast.superseded
     .filter(pod => !pod.ready || serving.has(pod.slot))
     .map(pod => remove(pod, 'Superseded'))
-}
-
-function partition<T>(items: readonly T[], test: (item: T) => boolean): [T[], T[]] {
-  return [items.filter(test), items.filter(item => !test(item))]
 }

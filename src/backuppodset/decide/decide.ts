@@ -3,8 +3,11 @@ import type { Plan, Stage } from '../plan.ts'
 import type { Snapshot } from '../snapshot.ts'
 import { converge } from './converge.ts'
 import { untilNextFailure } from './failing.ts'
+import { farewells, untilFarewell } from './farewells.ts'
+import { convergeWithMemory, untilDeparture } from './memory.ts'
 import { rollout } from './rollout.ts'
 import { policies as builtIn, type Policies } from './select.ts'
+import { services } from './services.ts'
 
 /**
  * From what is to what shall be done. Pure and total: the same snapshot, whatever the order of its pods, and the same
@@ -20,12 +23,20 @@ export function decide(s: Snapshot, random: Random, policies: Policies = builtIn
         ...s.strays.map(pod => ({ type: 'release', pod }) as const),
       ],
     },
-    ...converge(s, random, policies),
+    ...(s.memory ? convergeWithMemory(s, s.memory, random, policies) : converge(s, random, policies)),
   ]
   const settled = stages.every(stage => stage.actions.length === 0) && s.pods.every(pod => !pod.waking)
-  if (settled) stages.push({ tier: 'rollout', actions: rollout(s, random, policies) })
+  // Primaries with memory are replaced by hand: a pod of another template cannot be given it.
+  if (settled && !s.memory) stages.push({ tier: 'rollout', actions: rollout(s, random, policies) })
+  if (s.retired?.length) stages.push({ tier: 'farewells', aside: true, actions: farewells(s) })
+  if (s.services) stages.push({ tier: 'services', aside: true, actions: services(s, s.services, stages) })
   return {
     stages: stages.filter(stage => stage.actions.length > 0),
-    requeueAfterMs: untilNextFailure(s),
+    requeueAfterMs: soonest(untilNextFailure(s), untilDeparture(s), untilFarewell(s)),
   }
+}
+
+const soonest = (...times: readonly (number | undefined)[]): number | undefined => {
+  const known = times.filter(ms => ms !== undefined)
+  return known.length === 0 ? undefined : Math.min(...known)
 }

@@ -1,10 +1,10 @@
 import type { Random } from '../../kube/random.ts'
 import type { Action } from '../plan.ts'
 import { type LostPrimary, lastEpoch, type PodView, type Snapshot } from '../snapshot.ts'
-import { isGated, remove } from './converge.ts'
 import { podNamer } from './name.ts'
 import { type Policies, type Purpose, readinessForConversion, readinessForDeletion, take } from './select.ts'
 import { castOf, roleIn } from './slots.ts'
+import { isGated, remove } from './tools.ts'
 
 /**
  * The next step from an old template to the new one, for a set whose numbers are exact: cold backups, then hot ones,

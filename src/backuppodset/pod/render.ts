@@ -1,13 +1,15 @@
-import type { V1Pod } from '@kubernetes/client-node'
+import type { V1Pod, V1PodSpec } from '@kubernetes/client-node'
 import { backupPodSets } from '../../api/backuppodset.ts'
-import { annotations, labels } from '../../api/labels.ts'
+import { annotations, labels, type PodKind } from '../../api/labels.ts'
 import type { ParsedSet } from '../../api/parse.ts'
+import { holdInitContainer, memoryAnnotation, memoryKept } from '../../api/stage.ts'
 import type { Wire } from '../../kube/object.ts'
 import { apiVersionOf } from '../../kube/resources.ts'
 import type { Action } from '../plan.ts'
 import { deriveToken, tokenDigest } from '../wake/token.ts'
 import { withAntiAffinity } from './anti-affinity.ts'
 import { gateContainer } from './gate-container.ts'
+import { savedPrimary, understudy } from './keep-memory.ts'
 import { templateHash } from './template-hash.ts'
 
 /** What the operator adds to every set's pods. */
@@ -16,7 +18,10 @@ export interface PodSettings {
   readonly wakeKey: Uint8Array
 }
 
-/** The pod of a create action: the template as given, plus labels, owner, distance, and the gate of a cold backup. */
+/**
+ * The pod of a create action: the template as given, plus labels, owner, distance, and the gate of a cold backup. Of a
+ * set that keeps memory, backups hold the stage for it and run nothing of their own.
+ */
 export function renderPod(
   set: ParsedSet,
   action: Extract<Action, { type: 'create' }>,
@@ -25,6 +30,8 @@ export function renderPod(
   const { kind, name, strategy, role } = action
   const { metadata, spec } = set.template
   const affinity = withAntiAffinity(spec.affinity, set, kind, strategy)
+  const placed = { ...spec, schedulerName: set.schedulerName, ...(affinity ? { affinity } : {}) }
+  const made = set.memory === undefined ? placed : forMemory(placed, kind, settings)
   return {
     apiVersion: 'v1',
     kind: 'Pod',
@@ -36,21 +43,17 @@ export function renderPod(
         [labels.type]: kind,
         [labels.set]: set.name,
         [labels.strategy]: strategy,
-        [labels.templateHash]: templateHash(set.template),
+        [labels.templateHash]: templateHash(set),
         ...(role ? { [labels.slot]: String(role.slot) } : {}),
       },
       annotations: {
         ...metadata?.annotations,
         ...(role ? { [annotations.epoch]: String(role.epoch) } : {}),
+        ...(set.memory === undefined ? {} : { [memoryAnnotation]: memoryKept }),
       },
       ownerReferences: [ownerOf(set)],
     },
-    spec: {
-      ...spec,
-      schedulerName: set.schedulerName,
-      ...(affinity ? { affinity } : {}),
-      ...(kind === 'coldbackup' ? { initContainers: initContainersOf(set, name, settings) } : {}),
-    },
+    spec: kind === 'coldbackup' ? { ...made, initContainers: withGate(made, set, name, settings) } : made,
   }
 }
 
@@ -63,12 +66,29 @@ export const ownerOf = (set: ParsedSet) => ({
   controller: true,
 })
 
-function initContainersOf(set: ParsedSet, podName: string, { wakerImage, wakeKey }: PodSettings) {
-  const { spec } = set.template
-  const own = spec.initContainers ?? []
-  const gate = gateContainer(wakerImage, tokenDigest(deriveToken(wakeKey, set.uid, podName)), [
-    ...own,
-    ...spec.containers,
-  ])
-  return set.gatePosition === 'First' ? [gate, ...own] : [...own, gate]
+function forMemory(spec: Wire<V1PodSpec>, kind: PodKind, { wakerImage }: PodSettings): Wire<V1PodSpec> {
+  switch (kind) {
+    case 'primary':
+      return savedPrimary(spec)
+    // A cold backup wakes up as an understudy: whether it is one cannot be changed later.
+    case 'hotbackup':
+    case 'coldbackup':
+      return understudy(spec, wakerImage)
+  }
+}
+
+function withGate(
+  spec: Wire<V1PodSpec>,
+  { uid, gatePosition, template }: ParsedSet,
+  podName: string,
+  { wakerImage, wakeKey }: PodSettings,
+) {
+  const digest = tokenDigest(deriveToken(wakeKey, uid, podName))
+  const { initContainers: own = [], containers } = template.spec
+  const gate = gateContainer(wakerImage, digest, [...own, ...containers])
+  const init = spec.initContainers ?? []
+  if (gatePosition === 'Last') return [...init, gate]
+  // What prepares the stage comes before even the first position: it is nothing of the template's, and waking is faster.
+  const ours = init.filter(({ name }) => name === holdInitContainer)
+  return [...ours, gate, ...init.slice(ours.length)]
 }

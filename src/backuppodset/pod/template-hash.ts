@@ -1,4 +1,6 @@
 import { createHash } from 'node:crypto'
+import type { ParsedSet } from '../../api/parse.ts'
+import { memoryKept } from '../../api/stage.ts'
 
 /** JSON with sorted keys: the same value gives the same text whoever wrote it. */
 function canonical(value: unknown): string {
@@ -14,9 +16,10 @@ function canonical(value: unknown): string {
 }
 
 /**
- * Names a template: 10 hex digits, fit for a label. Only what the user wrote counts, so that an operator with another
- * gate image never rolls a set.
+ * Names what pods are made from: 10 hex digits, fit for a label. Only what the user wrote counts, so that an operator
+ * with another gate image never rolls a set; that memory is kept counts, because pods for it are made differently.
  */
-export function templateHash(template: unknown): string {
-  return createHash('sha256').update(canonical(template)).digest('hex').slice(0, 10)
+export function templateHash({ template, memory }: Pick<ParsedSet, 'template' | 'memory'>): string {
+  const written = memory === undefined ? template : { template, memory: memoryKept }
+  return createHash('sha256').update(canonical(written)).digest('hex').slice(0, 10)
 }

@@ -22,6 +22,9 @@ export function makeSet(over: Partial<ParsedSet> = {}): ParsedSet {
     antiAffinity: 'Preferred',
     updateStrategy: 'RollingUpdate',
     failover: { unreadySeconds: 30, crashLoop: 'Replace' },
+    memory: undefined,
+    service: undefined,
+    liveness: undefined,
     template: { spec: { containers: [{ name: 'app', image: 'app' }] } },
     ...over,
   }
@@ -116,6 +119,13 @@ export function applied(s: Snapshot, plan: Plan): Snapshot {
         break
       case 'adopt':
       case 'release':
+      case 'promote':
+      case 'retire':
+      case 'assign':
+      case 'forget':
+      case 'serve':
+      case 'publish':
+      case 'withdraw':
         break
       default:
         action satisfies never

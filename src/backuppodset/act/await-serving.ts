@@ -1,0 +1,55 @@
+import type { Clock } from '../../kube/clock.ts'
+import { keyOfRef } from '../../kube/object.ts'
+import type { Pod } from '../../kube/resources.ts'
+import type { Store } from '../../kube/store.ts'
+import { isFinished } from '../losses.ts'
+import { stageOf } from '../memory/stage.ts'
+
+export interface ServingRequest {
+  readonly namespace: string
+  readonly name: string
+  readonly uid: string
+  readonly timeoutMs: number
+  readonly signal: AbortSignal
+}
+
+export type ServingResult =
+  | { readonly type: 'serving'; readonly ip: string | undefined }
+  | { readonly type: 'failed'; readonly why: string }
+
+/**
+ * Waits until the cache shows that a pod is on stage, or that it will not come. Never throws for what the pod or its
+ * agent does. @throws the signal's reason.
+ */
+export async function awaitServing(
+  { timeoutMs, signal, uid, ...ref }: ServingRequest,
+  { pods, clock }: { readonly pods: Store<Pod>; readonly clock: Clock },
+): Promise<ServingResult> {
+  const key = keyOfRef(ref)
+  const settled = new AbortController()
+  let result: ServingResult | undefined
+  const look = () => {
+    result ??= resultOf(pods.get(key), uid)
+    if (result !== undefined) settled.abort()
+  }
+  const unsubscribe = pods.subscribe(({ object }) => {
+    if (keyOfRef(object.metadata) === key) look()
+  })
+  try {
+    look()
+    await clock.sleep(timeoutMs, AbortSignal.any([signal, settled.signal]))
+  } catch (error) {
+    if (result === undefined || signal.aborted) throw error
+  } finally {
+    unsubscribe()
+  }
+  return result ?? { type: 'failed', why: `it was not on stage within ${Math.round(timeoutMs / 1000)} s` }
+}
+
+function resultOf(pod: Pod | undefined, uid: string): ServingResult | undefined {
+  if (pod?.metadata.uid !== uid || pod.metadata.deletionTimestamp !== undefined || isFinished(pod))
+    return { type: 'failed', why: 'the pod is gone' }
+  const { serving, failed, ip } = stageOf(pod)
+  if (failed !== undefined) return { type: 'failed', why: failed }
+  return serving ? { type: 'serving', ip } : undefined
+}

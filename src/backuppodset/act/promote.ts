@@ -1,0 +1,90 @@
+import { labels } from '../../api/labels.ts'
+import type { SlotLease } from '../../api/slot-lease.ts'
+import { retired } from '../memory/stage.ts'
+import { writeLease } from '../memory/write-lease.ts'
+import type { Action } from '../plan.ts'
+import { switchOver } from '../services/write.ts'
+import type { ActContext } from './context.ts'
+import type { Outcome, Phases } from './outcome.ts'
+import { relabel } from './relabel.ts'
+import { patchPod } from './write-pod.ts'
+
+export type Promote = Extract<Action, { type: 'promote' }>
+
+/** For any size: agent, thaw and probes. */
+const graceMs = 10_000
+/** Slowest restore that is waited for, bytes a millisecond. */
+const slowest = 100_000
+
+/**
+ * A slot changes hands. The Lease is the promotion: whoever swaps it has decided, and its agent brings the app on stage.
+ * What follows is done by whoever leads when that has happened, so a crash between any two writes loses nothing.
+ */
+export async function promote(context: ActContext, action: Promote): Promise<Outcome> {
+  const { pod, role, lease } = action
+  const phases: Record<string, number> = {}
+  const done = (phase: keyof Phases) => {
+    phases[phase] = context.monotonic()
+  }
+  const promotion = async (): Promise<Outcome> => {
+    try {
+      if (action.version !== undefined) await writeLease(context, lease, action.version, undefined)
+      done('lease')
+      const stage = await context.awaitServing({
+        namespace: lease.namespace,
+        name: pod.name,
+        uid: pod.uid,
+        timeoutMs: graceMs + (action.origin?.bytes ?? 0) / slowest,
+        signal: context.signal,
+      })
+      if (stage.type === 'failed') return { type: 'setback', action, why: stage.why }
+      done('serving')
+      const written = await onStage(context, action, lease, stage.ip)
+      done('published')
+      return { type: 'done', action, pod: written, phases }
+    } catch (error) {
+      return { type: 'failed', action, error }
+    }
+  }
+  const recorded = async () => {
+    const outcome = await promotion()
+    if (outcome.type === 'done' && outcome.pod !== undefined) context.wrote(outcome.pod)
+    // Before anybody decides again: the next pass must not call the same pod.
+    if (outcome.type === 'setback') context.failedOnStage(pod.uid, outcome.why)
+    return outcome
+  }
+  return (
+    (await context.wakes.start(pod, 'primary', role, recorded, context.finishedLate)) ?? {
+      type: 'pending',
+      action,
+    }
+  )
+}
+
+/** The label for those who select by it, the endpoints for those who do not: side by side. */
+async function onStage(
+  context: ActContext,
+  { pod, role }: Promote,
+  { node }: SlotLease,
+  ip: string | undefined,
+) {
+  const kind = context.podOf(pod.uid)?.metadata.labels?.[labels.type]
+  const from = kind === 'primary' ? 'primary' : 'hotbackup'
+  const [written, switched] = await Promise.allSettled([
+    relabel(context, pod, from, 'primary', role),
+    ip === undefined
+      ? undefined
+      : switchOver(context, { slot: role.slot, ip, pod: pod.name, uid: pod.uid, node }),
+  ])
+  if (written.status === 'rejected') throw written.reason
+  // The pass that follows compares all endpoints and repeats what failed here.
+  if (switched.status === 'rejected')
+    context.log.warn({ err: switched.reason }, 'endpoints were not switched')
+  return written.value
+}
+
+/** A loser keeps its slot and epoch, and its owner; only its kind says that its time is over. */
+export const retire = (context: ActContext, { pod }: Extract<Action, { type: 'retire' }>) =>
+  patchPod(context, pod, current => current.metadata.labels?.[labels.type] === 'primary', {
+    labels: { [labels.type]: retired },
+  })

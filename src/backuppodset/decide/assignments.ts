@@ -1,0 +1,73 @@
+import { isDeepStrictEqual } from 'node:util'
+import type { SlotLease } from '../../api/slot-lease.ts'
+import type { Random } from '../../kube/random.ts'
+import { assign } from '../../succession/assign.ts'
+import type { MemoryView } from '../memory/view.ts'
+import type { Action } from '../plan.ts'
+import type { PodView, Snapshot } from '../snapshot.ts'
+
+export interface Players {
+  /** Primaries that hold their slot and stay. */
+  readonly primaries: readonly PodView[]
+  readonly understudies: readonly PodView[]
+  /** Slots that begin a new life in place, with the death that ended the old one. */
+  readonly emptied: ReadonlyMap<number, string>
+}
+
+/** What each slot's Lease should say, where it says something else: who holds it, who would follow, who keeps copies. */
+export function assignments(s: Snapshot, memory: MemoryView, random: Random, players: Players): Action[] {
+  // On stage: while a promotion is under way its Lease is left to it. And placed: an agent without a node is nobody.
+  const holders = players.primaries
+    .filter(pod => pod.node !== undefined && pod.slot !== undefined && !pod.waking && !pod.stage?.summoned)
+    .sort((a, b) => (a.slot ?? 0) - (b.slot ?? 0))
+  const understudies = players.understudies.filter(
+    pod => pod.node !== undefined && pod.stage?.failed === undefined,
+  )
+  const covers = assign(
+    holders.map(pod => {
+      const slot = memory.slots.get(pod.slot ?? -1)
+      return {
+        slot: pod.slot ?? -1,
+        node: pod.node,
+        heirUid: slot?.lease.heir?.uid,
+        frozenIn: slot?.copies.find(({ report }) => report.usable === 'Frozen')?.report.understudyUid,
+        holders: slot?.lease.holders ?? [],
+      }
+    }),
+    understudies.map(({ name, uid, node = '' }) => ({ name, uid, node })),
+    { copies: memory.copies, spareNodes: spareNodes(s, memory) },
+  )
+  return holders.flatMap((pod): Action[] => {
+    const slot = pod.slot ?? -1
+    const present = memory.slots.get(slot)
+    const isSame = present?.lease.holder.uid === pod.uid
+    const death = players.emptied.get(slot)
+    const cover = covers.get(slot)
+    const heir = understudies.find(({ uid }) => uid === cover?.heir?.uid)
+    const lease: SlotLease = {
+      namespace: s.set.namespace,
+      set: s.set.name,
+      slot,
+      life: isSame && death === undefined ? present.lease.life : newLife(random),
+      holder: { name: pod.name, uid: pod.uid },
+      epoch: isSame ? Math.max(pod.epoch, present.lease.epoch) : pod.epoch,
+      node: pod.node,
+      heir: heir && { name: heir.name, uid: heir.uid, ip: heir.stage?.ip },
+      holders: cover?.holders ?? [],
+    }
+    if (present !== undefined && isDeepStrictEqual(lease, present.lease)) return []
+    // A pod that dies before its slot has a Lease loses nothing: no memory of it was ever kept.
+    const lostDeath = death ?? (isSame ? present.lostDeath : pod.stage?.death)
+    const version = present?.resourceVersion
+    return [{ type: 'assign', lease, version, lostDeath, stateLost: death !== undefined }]
+  })
+}
+
+/** Nodes that could keep memory although no hot backup is there: those of cold ones first. */
+function spareNodes(s: Snapshot, { nodes }: MemoryView): readonly string[] {
+  const ready = [...nodes.values()].filter(node => node.ready).map(({ name }) => name)
+  const cold = new Set(s.pods.flatMap(pod => (pod.kind === 'coldbackup' ? [pod.node] : [])))
+  return [...ready.filter(name => cold.has(name)), ...ready.filter(name => !cold.has(name))]
+}
+
+const newLife = (random: Random): string => Buffer.from(random.bytes(4)).toString('hex')

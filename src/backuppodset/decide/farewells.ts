@@ -1,0 +1,22 @@
+import type { Action } from '../plan.ts'
+import type { RetiredPod, Snapshot } from '../snapshot.ts'
+import { remove } from './tools.ts'
+
+/** Proxies have synced and connections that were sent on through the loser have ended, ms after its successor serves. */
+const lingerMs = 2_000
+
+/** Deletes losers whose successors have been on stage for long enough, and those whom nobody succeeds. */
+export const farewells = (s: Snapshot): Action[] =>
+  (s.retired ?? []).filter(pod => msLeft(s, pod) <= 0).map(pod => remove(pod, 'Retired'))
+
+/** Ms until the next one may go. */
+export function untilFarewell(s: Snapshot): number | undefined {
+  const left = (s.retired ?? []).map(pod => msLeft(s, pod)).filter(ms => ms > 0 && Number.isFinite(ms))
+  return left.length === 0 ? undefined : Math.min(...left)
+}
+
+function msLeft(s: Snapshot, { slot, succeededAt }: RetiredPod): number {
+  if (slot === undefined || s.memory?.slots.has(slot) !== true) return 0
+  if (succeededAt === undefined) return Number.POSITIVE_INFINITY
+  return succeededAt + lingerMs - s.monotonicNow
+}

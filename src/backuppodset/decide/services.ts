@@ -1,0 +1,74 @@
+import { isDeepStrictEqual } from 'node:util'
+import type { Action, Stage } from '../plan.ts'
+import { familyOf, sliceName, wantedServices } from '../services/shape.ts'
+import type { Endpoint, ServicesView } from '../services/view.ts'
+import type { Snapshot } from '../snapshot.ts'
+
+/**
+ * Services and endpoints of a set, where they are not as they should be. A slot whose successor is on its way keeps the
+ * endpoint that it has: taking it out first would be a second change, and proxies sync once a second at most.
+ */
+export function services(s: Snapshot, present: ServicesView, stages: readonly Stage[]): Action[] {
+  const actions = stages.flatMap(stage => stage.actions)
+  const primaries = s.pods
+    .filter(pod => pod.kind === 'primary')
+    .sort((a, b) => b.epoch - a.epoch || Number(b.ready) - Number(a.ready) || (a.name < b.name ? -1 : 1))
+  const isBusy = actions.some(action => 'role' in action && action.role !== undefined)
+  const slots = new Set([
+    ...primaries.flatMap(({ slot }) => (slot === undefined ? [] : [slot])),
+    ...(s.memory?.slots.keys() ?? []),
+    ...s.lost.keys(),
+  ])
+  const wanted = wantedServices(s.set, slots)
+  const changes: Action[] = []
+  for (const { name, slot, ports } of wanted) {
+    const service = present.services.find(each => each.name === name)
+    if (service === undefined || !isDeepStrictEqual(service.ports, ports))
+      changes.push({ type: 'serve', service: name, ports, slot, version: service?.resourceVersion })
+  }
+  // The address of a slot's Service outlives its primary: it goes only with the slot.
+  const isWhole = !isBusy && new Set(primaries.map(({ slot }) => slot)).size >= s.set.replicas
+  const isWanted = (name: string) => wanted.some(each => each.name === name)
+  const goes = (name: string) => !isWanted(name) && (isWhole || s.set.service?.perSlot !== true)
+  for (const { name, resourceVersion } of present.services)
+    if (goes(name)) changes.push({ type: 'withdraw', what: 'service', name, resourceVersion })
+  for (const { name, service, resourceVersion } of present.slices)
+    if (goes(service)) changes.push({ type: 'withdraw', what: 'slice', name, resourceVersion })
+
+  const held = slotsInTransition(s, actions)
+  const onStage = new Map<number, Endpoint>()
+  for (const { slot, ready, uid, name, node } of primaries) {
+    const ip = present.addresses.get(uid)
+    if (slot === undefined || !ready || ip === undefined || onStage.has(slot) || held.has(slot)) continue
+    onStage.set(slot, { slot, ip, pod: name, uid, node })
+  }
+  for (const { name, slot: only, ports } of wanted) {
+    const slices = present.slices.filter(({ service }) => service === name)
+    const endpoints = [
+      ...slices.flatMap(slice => slice.endpoints.filter(({ slot }) => held.has(slot))),
+      ...onStage.values(),
+    ].filter(({ slot }) => only === undefined || slot === only)
+    const bySlice = Map.groupBy(endpoints, ({ slot, ip }) => sliceName(name, slot, familyOf(ip)))
+    for (const slice of new Set([...slices.map(each => each.name), ...bySlice.keys()])) {
+      const list = (bySlice.get(slice) ?? []).sort((a, b) => a.slot - b.slot)
+      const known = slices.find(each => each.name === slice)
+      const shape = ports.map(({ port: _, ...port }) => port)
+      if (known && isDeepStrictEqual([known.endpoints, known.ports], [list, shape])) continue
+      const family = known?.family ?? familyOf(list[0]?.ip ?? '')
+      const version = known?.resourceVersion
+      changes.push({ type: 'publish', slice, service: name, family, ports, endpoints: list, version })
+    }
+  }
+  return changes
+}
+
+/** Slots that change hands with their memory: connections to the old address end at the heir meanwhile. */
+function slotsInTransition(s: Snapshot, actions: readonly Action[]): ReadonlySet<number> {
+  const held = new Set<number>()
+  for (const action of actions) if (action.type === 'promote') held.add(action.role.slot)
+  for (const { slot, stage, waking } of s.pods)
+    if (slot !== undefined && (stage?.summoned || (waking && stage?.understudy))) held.add(slot)
+  for (const [slot, { holderGoesBy }] of s.memory?.slots ?? [])
+    if (holderGoesBy !== undefined && holderGoesBy > s.now) held.add(slot)
+  return held
+}

@@ -1,0 +1,60 @@
+import type { Strategy } from '../../api/backuppodset.ts'
+import type { PodKind } from '../../api/labels.ts'
+import type { Random } from '../../kube/random.ts'
+import type { Action, DeleteReason, Role } from '../plan.ts'
+import type { PodView, Snapshot } from '../snapshot.ts'
+import { podNamer } from './name.ts'
+import { type Policies, type Purpose, readinessForConversion, readinessForDeletion, take } from './select.ts'
+
+/** What the rules of all tiers do, for one plan. */
+export interface Tools {
+  /** Chooses pods to convert; those that are being woken are spoken for. */
+  converting(pods: readonly PodView[], count: number, policy: Strategy): PodView[]
+  /** Deletes what is too much. */
+  surplus(pods: readonly PodView[], count: number, policy: Strategy): Action[]
+  creating(kind: PodKind, refill: Strategy, role?: () => Role): Action
+}
+
+export function toolsOf(s: Snapshot, random: Random, policies: Policies): Tools {
+  const newName = podNamer(s, random)
+  const pick = (
+    candidates: readonly PodView[],
+    count: number,
+    rank: (pod: PodView) => number,
+    policy: Strategy,
+    purpose: Purpose,
+  ) => take(candidates, count, rank, policies[policy], { purpose, peers: s.pods, random })
+  return {
+    converting: (pods, count, policy) =>
+      pick(
+        pods.filter(pod => !pod.waking),
+        count,
+        readinessForConversion,
+        policy,
+        'convert',
+      ),
+    // A pod whose wake-up is under way does least of all, but is left alone until that ends: nobody goes in its stead.
+    surplus: (pods, count, policy) =>
+      pick(pods, count, pod => (pod.waking ? -1 : readinessForDeletion(pod)), policy, 'delete')
+        .filter(pod => !pod.waking)
+        .map(pod => remove(pod, 'Surplus')),
+    creating: (kind, refill, role) => ({
+      type: 'create',
+      kind,
+      name: newName(),
+      strategy: s.isNew ? s.set.strategy.init : refill,
+      role: role?.(),
+    }),
+  }
+}
+
+export const isGated = (pod: PodView): boolean => pod.gate === 'starting' || pod.gate === 'waiting'
+
+export const remove = (pod: PodView, reason: DeleteReason): Action => ({ type: 'delete', pod, reason })
+
+export const goes = (actions: readonly Action[], pod: PodView): boolean =>
+  actions.some(action => action.type === 'delete' && action.pod === pod)
+
+/** A converted pod is back at its gate when its sandbox was made anew, as after a reboot of its node. */
+export const rewakes = (pods: readonly PodView[]): Action[] =>
+  pods.filter(pod => pod.gate === 'waiting' && !pod.waking).map(pod => ({ type: 'rewake', pod }))

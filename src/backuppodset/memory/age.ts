@@ -1,0 +1,21 @@
+import type { Copy } from './view.ts'
+
+/** Clocks of nodes that differ from ours by more are not believed, ms. */
+const plausibleMs = 60_000
+
+/**
+ * When the memory of this copy was the primary's, monotonic ms. At the latest when this process heard of it, less the
+ * time that the source measured for its way; the times that nodes write say it better, unless their clocks are wrong.
+ */
+export function takenAt(
+  { report, seenAt }: Copy,
+  { now, monotonicNow }: { readonly now: number; readonly monotonicNow: number },
+): number {
+  const atLatest = Math.min(monotonicNow, seenAt - (report.pipelineSeconds ?? 0) * 1000)
+  const told = monotonicNow - (now - Date.parse(report.takenAt ?? ''))
+  return told <= atLatest && told > atLatest - plausibleMs ? told : atLatest
+}
+
+/** Seconds, to the hundredth. */
+export const ageOf = (copy: Copy, times: { readonly now: number; readonly monotonicNow: number }): number =>
+  Math.max(0, Math.round((times.monotonicNow - takenAt(copy, times)) / 10) / 100)

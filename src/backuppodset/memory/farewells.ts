@@ -1,0 +1,34 @@
+import { labels } from '../../api/labels.ts'
+import type { Clock } from '../../kube/clock.ts'
+import type { Pod } from '../../kube/resources.ts'
+import { slotOf, viewOf } from '../pod/view.ts'
+import type { PodView, RetiredPod } from '../snapshot.ts'
+
+/** Since when this process has seen each loser's successor on stage. A new leader begins to count anew: a bit later. */
+export interface Farewells {
+  of(pod: Pod, live: readonly PodView[]): RetiredPod[]
+  forget(uid: string): void
+}
+
+export function createFarewells(clock: Clock): Farewells {
+  const since = new Map<string, number>()
+  return {
+    of(pod, live) {
+      const { uid, labels: own } = pod.metadata
+      const slot = slotOf(pod)
+      const successor = live.some(
+        each => each.kind === 'primary' && each.slot === slot && each.ready && !each.stage?.summoned,
+      )
+      if (!successor) since.delete(uid)
+      else if (!since.has(uid)) since.set(uid, clock.monotonic())
+      // The rules know three kinds; it was a primary.
+      const asPrimary = {
+        ...pod,
+        metadata: { ...pod.metadata, labels: { ...own, [labels.type]: 'primary' } },
+      }
+      const view = viewOf(asPrimary, undefined)
+      return view === undefined ? [] : [{ ...view, succeededAt: since.get(uid) }]
+    },
+    forget: uid => since.delete(uid),
+  }
+}

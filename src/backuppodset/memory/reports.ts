@@ -1,0 +1,95 @@
+import type { NodeReport, SlotReport } from '../../api/node-report.ts'
+import type { Clock } from '../../kube/clock.ts'
+import type { Change, Store } from '../../kube/store.ts'
+
+/** Node reports by the sets whose slots they name, `namespace/set`. */
+export const bySlotSet = 'slotSet'
+
+export const reportIndexes: Readonly<Record<string, (report: NodeReport) => readonly string[]>> = {
+  [bySlotSet]: report => [...new Set(slotsOf(report).map(setKeyOf))],
+}
+
+/** An agent that has been silent for so long may be gone, ms. */
+export const staleMs = 30_000
+
+/** What nodes report, and since when this process knows it: ages must not depend on the clocks of nodes. */
+export interface Reports {
+  /** To be called with every change of a report, before anything asks. */
+  note(change: Change<NodeReport>): void
+  ofSet(
+    setKey: string,
+  ): readonly { readonly node: string; readonly slot: SlotReport; readonly seenAt: number }[]
+  all(): readonly NodeReport[]
+  /** Ms since the report last changed. */
+  silentFor(node: string): number
+}
+
+export function createReports(store: Store<NodeReport>, clock: Clock): Reports {
+  const lastNews = new Map<string, number>()
+  // By node and life of the slot: the generation that is there and since when it was seen.
+  const seen = new Map<string, Map<string, { readonly generation: number; readonly at: number }>>()
+  return {
+    note({ type, object, initial }) {
+      const node = object.metadata.name
+      if (type === 'deleted') {
+        lastNews.delete(node)
+        seen.delete(node)
+        return
+      }
+      // What was there before us may be old; only then its own time counts.
+      const age = initial ? Math.max(0, clock.now() - (Date.parse(object.status?.updatedAt ?? '') || 0)) : 0
+      const at = clock.monotonic() - age
+      lastNews.set(node, at)
+      const before = seen.get(node)
+      seen.set(
+        node,
+        new Map(
+          slotsOf(object).map(slot => {
+            const known = before?.get(lifeOf(slot))
+            const isKnown = known?.generation === slot.generation
+            return [lifeOf(slot), isKnown ? known : { generation: slot.generation, at }]
+          }),
+        ),
+      )
+    },
+    ofSet: setKey =>
+      store.by(bySlotSet, setKey).flatMap(report =>
+        slotsOf(report)
+          .filter(slot => setKeyOf(slot) === setKey)
+          .map(slot => {
+            const node = report.metadata.name
+            return { node, slot, seenAt: seen.get(node)?.get(lifeOf(slot))?.at ?? clock.monotonic() }
+          }),
+      ),
+    all: () => store.list(),
+    silentFor: node => clock.monotonic() - (lastNews.get(node) ?? Number.NEGATIVE_INFINITY),
+  }
+}
+
+const slotsOf = (report: NodeReport): readonly SlotReport[] => report.status?.slots ?? []
+const setKeyOf = (slot: SlotReport) => `${slot.namespace}/${slot.set}`
+const lifeOf = (slot: SlotReport) => `${setKeyOf(slot)}/${slot.slot}/${slot.life}`
+
+/** The sets for which a report changed something: `urgent` when more than progress did. */
+export function setsIn(change: Change<NodeReport>): ReadonlyMap<string, { readonly urgent: boolean }> {
+  const before = change.old === undefined ? [] : slotsOf(change.old)
+  const after = change.type === 'deleted' ? [] : slotsOf(change.object)
+  const sets = new Map<string, { urgent: boolean }>()
+  const compare = (from: readonly SlotReport[], to: readonly SlotReport[]) => {
+    const others = new Map(to.map(slot => [lifeOf(slot), slot]))
+    for (const slot of from) {
+      const other = others.get(lifeOf(slot))
+      const isUrgent =
+        other?.usable !== slot.usable ||
+        other?.understudyUid !== slot.understudyUid ||
+        other?.role !== slot.role ||
+        other?.reason !== slot.reason
+      if (!isUrgent && other?.generation === slot.generation) continue
+      const key = setKeyOf(slot)
+      sets.set(key, { urgent: isUrgent || (sets.get(key)?.urgent ?? false) })
+    }
+  }
+  compare(before, after)
+  compare(after, before)
+  return sets
+}

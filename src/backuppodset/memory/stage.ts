@@ -1,0 +1,98 @@
+import { labels } from '../../api/labels.ts'
+import type { SlotLease } from '../../api/slot-lease.ts'
+import { holdInitContainer, memoryAnnotation, podConditions, servingReasons } from '../../api/stage.ts'
+import type { Pod } from '../../kube/resources.ts'
+import type { PodView } from '../snapshot.ts'
+import type { StageView } from './view.ts'
+
+/** Reason of the condition `understudy` with which an agent says that a pod could not be brought on stage. */
+export const restoreFailed = 'RestoreFailed'
+
+/** What the conditions of a pod say of it; written by agents, so nothing of them is taken for granted. */
+export function stageOf(pod: Pod): StageView {
+  const { serving, death } = servingOf(pod)
+  const understudy = conditionOf(pod, podConditions.understudy)
+  const failed = understudy?.status === 'False' && understudy.reason === restoreFailed
+  return {
+    keeps: pod.metadata.annotations?.[memoryAnnotation] !== undefined,
+    understudy: pod.spec?.initContainers?.some(({ name }) => name === holdInitContainer) ?? false,
+    died: death !== undefined,
+    death,
+    serving,
+    summoned: false,
+    failed: failed ? (understudy.message ?? restoreFailed) : undefined,
+    ip: pod.status?.podIP,
+  }
+}
+
+/** The reason `Died` is the agent's word that the app has ended and must not answer any more. */
+export function servingOf(pod: Pod): { readonly serving: boolean; readonly death: string | undefined } {
+  const condition = conditionOf(pod, podConditions.serving)
+  const died = condition?.status === 'False' && condition.reason === servingReasons.died
+  return {
+    serving: condition?.status === 'True',
+    death: died ? (condition.lastTransitionTime ?? 'unknown') : undefined,
+  }
+}
+
+/** The containers of the pod run: an understudy holds the stage, whatever its readiness gate says. */
+export const holds = (pod: Pod): boolean =>
+  ['Ready', 'ContainersReady', podConditions.understudy].some(
+    type => conditionOf(pod, type)?.status === 'True',
+  )
+
+/** The pod was made for memory, or an agent has spoken of it. */
+export const isForMemory = (pod: Pod): boolean => pod.metadata.annotations?.[memoryAnnotation] !== undefined
+
+/** Value of the label `type` of losers that have left the stage. No Service selects it, and no number counts it. */
+export const retired = 'retired'
+
+/** Only of pods made for memory: the label of others is their owner's to change. */
+export const isRetired = (pod: Pod): boolean =>
+  pod.metadata.labels?.[labels.type] === retired && isForMemory(pod)
+
+/**
+ * The view of a pod of a set that keeps memory. Readiness means: a primary answers, an understudy holds the stage; a
+ * restart in the place of a dead app means nothing.
+ * @param summons the Lease that names this pod as its holder.
+ * @param failed why it did not come on stage when this process last called it.
+ */
+export function withStage(
+  pod: Pod,
+  view: PodView,
+  summons: SlotLease | undefined,
+  failed: string | undefined,
+): PodView {
+  const stage = stageOf(pod)
+  const why = stage.failed ?? failed
+  const isCalled = summons !== undefined && pod.metadata.labels?.[labels.type] === 'hotbackup'
+  // One that failed is a hot backup again, whatever the Lease still says: the slot looks for another one.
+  const isSummoned = isCalled && why === undefined && stage.understudy
+  const whole: StageView = { ...stage, failed: why, summoned: isSummoned }
+  const kind = isSummoned ? 'primary' : view.kind
+  const ready = stage.understudy
+    ? kind === 'primary'
+      ? stage.serving
+      : holds(pod)
+    : view.ready && !stage.died
+  return {
+    ...view,
+    kind,
+    ...(isSummoned && !view.waking ? { slot: summons.slot, epoch: summons.epoch } : {}),
+    ready,
+    unreadySince: ready
+      ? undefined
+      : stage.understudy || stage.died
+        ? offStageSince(pod)
+        : (view.unreadySince ?? view.createdAt),
+    stage: whole,
+  }
+}
+
+const offStageSince = (pod: Pod): number | undefined => {
+  const since = Date.parse(conditionOf(pod, podConditions.serving)?.lastTransitionTime ?? '')
+  return Number.isNaN(since) ? undefined : since
+}
+
+const conditionOf = (pod: Pod, type: string) =>
+  pod.status?.conditions?.find(condition => condition.type === type)

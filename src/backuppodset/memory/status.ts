@@ -1,0 +1,98 @@
+import type { SlotStatus } from '../../api/backuppodset.ts'
+import { reasons } from '../../api/reasons.ts'
+import type { PodView } from '../snapshot.ts'
+import { ageOf } from './age.ts'
+import type { MemoryView, SlotMemory } from './view.ts'
+
+interface Times {
+  readonly now: number
+  readonly monotonicNow: number
+}
+
+type SlotFacts = Required<Pick<SlotStatus, 'generation' | 'usableOn' | 'protection'>> &
+  Pick<SlotStatus, 'stateAge'>
+
+/** What the status says of a slot's memory: how new it is, and who could go on with it. */
+export function slotFacts(
+  slot: SlotMemory | undefined,
+  primary: PodView,
+  pods: readonly PodView[],
+  times: Times,
+): SlotFacts {
+  const copies = slot?.lease.holder.uid === primary.uid ? slot.copies : []
+  const usable = copies.filter(({ node, report }) => report.usable !== undefined && node !== primary.node)
+  const able = pods.filter(
+    pod => pod.kind === 'hotbackup' && pod.ready && pod.stage?.understudy && pod.stage.failed === undefined,
+  )
+  const withPod = usable.filter(({ node }) => able.some(pod => pod.node === node))
+  const isFrozen = withPod.some(
+    ({ report }) => report.usable === 'Frozen' && able.some(pod => pod.uid === report.understudyUid),
+  )
+  const best = [...(withPod.length > 0 ? withPod : copies)].sort(
+    (a, b) => b.report.generation - a.report.generation,
+  )[0]
+  return {
+    generation: Math.max(0, ...copies.map(({ report }) => report.generation)),
+    ...(best && { stateAge: ageOf(best, times) }),
+    usableOn: usable.map(({ node }) => node),
+    protection: isFrozen ? 'Frozen' : withPod.length > 0 ? 'Staged' : 'None',
+  }
+}
+
+export interface Readiness {
+  readonly status: 'True' | 'False'
+  readonly reason: string
+  readonly message: string
+}
+
+/** Whether every primary's memory could be taken over; if not, the first thing that stands in the way, with its cure. */
+export function checkpointReadiness(
+  memory: MemoryView,
+  pods: readonly PodView[],
+  slots: readonly SlotStatus[],
+): Readiness {
+  const not = (reason: string, message: string): Readiness => ({ status: 'False', reason, message })
+  const nodes = [...memory.nodes.values()]
+  if (nodes.length === 0)
+    return not(
+      reasons.noAgents,
+      'no node reports: install the agent (DaemonSet understudy-agent) or look at the logs of its pods',
+    )
+  if (nodes.every(node => !node.ready)) {
+    const [first] = nodes
+    return not(
+      reasons.noNodeReady,
+      `no node can keep memory; ${first?.name}: ${first?.problem ?? 'not ready'}`,
+    )
+  }
+  for (const { pod, slot, protection } of slots) {
+    if (protection === 'Frozen' || protection === 'Staged') continue
+    const primary = pods.find(({ name }) => name === pod)
+    const facts = memory.slots.get(slot)
+    const node = primary?.node === undefined ? undefined : memory.nodes.get(primary.node)
+    const where = `slot ${slot} (${pod})`
+    if (primary?.node !== undefined && node?.ready !== true)
+      return not(
+        reasons.nodeNotReady,
+        `${where}: node ${primary.node} cannot save memory: ${node?.problem ?? 'no agent reports from it; let the agent run there'}`,
+      )
+    if (facts?.source?.reason !== undefined)
+      return not(facts.source.reason, `${where}: ${facts.source.message ?? 'its memory is not saved'}`)
+    const refused = facts?.copies.find(({ report }) => report.reason !== undefined)?.report
+    if (refused?.reason !== undefined)
+      return not(refused.reason, `${where}: ${refused.message ?? 'its memory is not usable'}`)
+    if (facts?.lease.heir === undefined)
+      return not(
+        reasons.noUnderstudy,
+        `${where}: no hot backup on another node; raise hotBackups or let pods run on more nodes`,
+      )
+    if ((facts.source?.generation ?? 0) === 0 && facts.copies.length === 0)
+      return not(reasons.notSaved, `${where}: no generation is complete yet`)
+    return not(reasons.notStaged, `${where}: no generation is usable on the node of a hot backup yet`)
+  }
+  return {
+    status: 'True',
+    reason: reasons.allProtected,
+    message: `the memory of ${slots.length} primaries could be taken over`,
+  }
+}

@@ -1,0 +1,63 @@
+import type { SlotReport } from '../../api/node-report.ts'
+import type { SlotLease } from '../../api/slot-lease.ts'
+
+/** One pod of a set that keeps memory, beside what every pod of a set has. */
+export interface StageView {
+  /** Made for memory: the agents know how to save it, and an understudy only holds the stage. */
+  readonly keeps: boolean
+  /** Born as an understudy: nothing of it runs but what an agent restores. */
+  readonly understudy: boolean
+  /** The app has ended and its memory is gone. What the kubelet starts in its place is somebody else. */
+  readonly died: boolean
+  /** What tells this death from another one of the same pod. */
+  readonly death: string | undefined
+  /** The app of this pod is on stage and answers. */
+  readonly serving: boolean
+  /** The Lease of a slot names this pod, but its label does not say so yet. */
+  readonly summoned: boolean
+  /** Why it did not come on stage when it was last called; undefined where it was not, or came. */
+  readonly failed: string | undefined
+  readonly ip: string | undefined
+}
+
+/** One slot whose Lease exists. */
+export interface SlotMemory {
+  readonly lease: SlotLease
+  /** Of the Lease. */
+  readonly uid: string
+  /** Of the Lease; the next write to it is a compare-and-swap on this. */
+  readonly resourceVersion: string
+  /** The death of the present holder after which the slot began anew. */
+  readonly lostDeath: string | undefined
+  /** The holder's pod still exists but is going, and its agent has not said that its app is stopped. Wall clock, ms. */
+  readonly holderGoesBy: number | undefined
+  /** What the primary's own node says. */
+  readonly source: SlotReport | undefined
+  /** Nodes that keep something of this life. */
+  readonly copies: readonly Copy[]
+}
+
+/** The memory of one slot on one node. */
+export interface Copy {
+  readonly node: string
+  readonly report: SlotReport
+  /** Monotonic ms at which this process first saw this generation reported. */
+  readonly seenAt: number
+  /** The agent has been silent for long: what it says may not be true any more. */
+  readonly stale: boolean
+}
+
+export interface NodeView {
+  readonly name: string
+  readonly ready: boolean
+  /** The first check that fails, with its cure. */
+  readonly problem: string | undefined
+}
+
+export interface MemoryView {
+  /** By slot; a slot without Lease has no memory. */
+  readonly slots: ReadonlyMap<number, SlotMemory>
+  readonly copies: number
+  /** Every node with an agent, by name. */
+  readonly nodes: ReadonlyMap<string, NodeView>
+}

@@ -1,0 +1,78 @@
+import { prefix } from '../../api/labels.ts'
+import { type SlotLease, slotLeaseBody, slotLeaseName } from '../../api/slot-lease.ts'
+import { isKubeError } from '../../kube/errors.ts'
+import { type Lease, leases } from '../../kube/resources.ts'
+import type { ActContext } from '../act/context.ts'
+import { ownerOf } from '../pod/render.ts'
+
+/** The death of the holder after which the slot began a new life: what tells it from the next one. Ours alone. */
+export const lostDeathAnnotation = `${prefix}lost-death`
+
+type Context = Pick<ActContext, 'urgentApi' | 'set' | 'signal' | 'wroteLease'>
+
+const bodyOf = (lease: SlotLease, lostDeath: string | undefined) => {
+  const { metadata, spec } = slotLeaseBody(lease)
+  return {
+    metadata: {
+      ...metadata,
+      annotations: { ...metadata.annotations, [lostDeathAnnotation]: lostDeath ?? '' },
+    },
+    spec,
+  }
+}
+
+/**
+ * Writes what a slot's Lease shall say, if it is still the one that was looked at: of two operators that both think
+ * they lead, one gets a Conflict.
+ * @param version resourceVersion of the Lease that was read; undefined: there is none.
+ * @returns the Lease as written. @throws KubeError.
+ */
+export async function writeLease(
+  context: Context,
+  lease: SlotLease,
+  version: string | undefined,
+  lostDeath: string | undefined,
+): Promise<Lease> {
+  const { urgentApi, set, signal } = context
+  const body = bodyOf(lease, lostDeath)
+  const { name } = body.metadata
+  const ref = { namespace: set.namespace, name }
+  const swap = (resourceVersion: string) =>
+    urgentApi.patch(
+      leases,
+      ref,
+      { type: 'merge', body: { ...body, metadata: { ...body.metadata, resourceVersion } } },
+      { signal },
+    )
+  const create = async () => {
+    const metadata = { ...body.metadata, ownerReferences: [ownerOf(set)] }
+    try {
+      return await urgentApi.create(leases, { ...body, metadata }, { namespace: set.namespace, signal })
+    } catch (error) {
+      if (!isKubeError(error, 'AlreadyExists')) throw error
+      // Ours, but such that it says nothing any more, as after an edit by hand: written anew. Another's: left alone.
+      const existing = await urgentApi.get(leases, ref, { signal })
+      if (!existing.metadata.ownerReferences?.some(owner => owner.uid === set.uid)) throw error
+      return swap(existing.metadata.resourceVersion)
+    }
+  }
+  const written = version === undefined ? await create() : await swap(version)
+  context.wroteLease(written)
+  return written
+}
+
+/** Ends a slot's life: with the Lease goes the claim to what nodes keep of it. */
+export async function deleteLease(
+  context: Pick<ActContext, 'urgentApi' | 'set' | 'signal' | 'deletedLease'>,
+  slot: number,
+  { uid, resourceVersion }: { readonly uid: string; readonly resourceVersion: string },
+): Promise<void> {
+  const { urgentApi, set, signal } = context
+  const ref = { namespace: set.namespace, name: slotLeaseName(set.name, slot) }
+  try {
+    await urgentApi.delete(leases, ref, { uid, resourceVersion }, { signal })
+  } catch (error) {
+    if (!isKubeError(error, 'NotFound')) throw error
+  }
+  context.deletedLease({ ...ref, uid, resourceVersion })
+}

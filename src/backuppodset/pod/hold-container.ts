@@ -1,0 +1,47 @@
+import { holdDirectory, holdInitContainer, holdPath, holdVolume } from '../../api/stage.ts'
+import { type Container, injectedContainer } from './injected-container.ts'
+import { signalNumber } from './stop-signal.ts'
+
+const mount = { name: holdVolume, mountPath: holdPath }
+
+/** The first init container of an understudy: it puts the waker where all containers of the pod can run it. */
+export function holdInit(image: string, beside: readonly Container[]): Container {
+  return {
+    ...injectedContainer(holdInitContainer, image, ['/waker', 'install', holdPath], beside),
+    volumeMounts: [mount],
+  }
+}
+
+/** An emptyDir, so that it can be written where the root filesystem cannot. */
+export const holdPodVolume = { name: holdVolume, emptyDir: {} }
+
+/**
+ * A container of the template with the stage held in place of its app. Its words stay where they are, so that the
+ * kubelet expands `$(VARIABLES)` in them for this very pod; a template without `command` leaves the program to the
+ * image, whose entrypoint the agent gives with its order.
+ *
+ * Nothing listens while the stage is held, so there is nothing to probe: the agent does that after the promotion.
+ * postStart would act for an app that is not there, and again in a pod that has been somebody's successor. preStop
+ * stays: it is the successor's as it was the primary's.
+ */
+export function heldContainer(container: Container): Container {
+  const { livenessProbe, readinessProbe, startupProbe, lifecycle, ...rest } = container
+  const { postStart, ...kept } = lifecycle ?? {}
+  const stopSignal = signalNumber(lifecycle?.stopSignal)
+  return {
+    ...rest,
+    ...(Object.keys(kept).length > 0 ? { lifecycle: kept } : {}),
+    command: [
+      `${holdPath}/waker`,
+      'hold',
+      '--dir',
+      holdDirectory(container.name),
+      // The signal that an image names for its end is not known here; one outside of TERM, INT and QUIT then waits out
+      // the grace of a pod that has no app.
+      ...(stopSignal === undefined ? [] : ['--stop-signal', String(stopSignal)]),
+      '--',
+      ...(container.command ?? []),
+    ],
+    volumeMounts: [...(container.volumeMounts ?? []), mount],
+  }
+}

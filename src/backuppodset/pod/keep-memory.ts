@@ -1,0 +1,40 @@
+import type { V1PodSpec } from '@kubernetes/client-node'
+import { podConditions } from '../../api/stage.ts'
+import type { Wire } from '../../kube/object.ts'
+import { heldContainer, holdInit, holdPodVolume } from './hold-container.ts'
+import { preferStage, requireStage } from './stage-affinity.ts'
+
+type PodSpec = Wire<V1PodSpec>
+
+/** A primary whose memory is saved: the template as given, where an agent can save it. */
+export const savedPrimary = (spec: PodSpec): PodSpec => ({
+  ...withSeccomp(spec),
+  affinity: preferStage(spec.affinity),
+})
+
+/**
+ * A pod of the same shape that only holds the stage: its containers wait for the memory that an agent brings back in
+ * them. No Service finds it before it is on stage, because its readiness gate is written by the agent alone.
+ */
+export function understudy(spec: PodSpec, wakerImage: string): PodSpec {
+  const init = spec.initContainers ?? []
+  return {
+    ...withSeccomp(spec),
+    affinity: requireStage(spec.affinity),
+    initContainers: [holdInit(wakerImage, [...init, ...spec.containers]), ...init],
+    containers: spec.containers.map(heldContainer),
+    volumes: [...(spec.volumes ?? []), holdPodVolume],
+    readinessGates: [...(spec.readinessGates ?? []), { conditionType: podConditions.serving }],
+  }
+}
+
+/**
+ * The runtime's default profile where the template names none: it forbids io_uring, which cannot be saved, so that
+ * programs fall back to what can. The same in all pods: rights of restored memory must not exceed those of its new pod.
+ */
+function withSeccomp(spec: PodSpec): PodSpec {
+  return {
+    ...spec,
+    securityContext: { seccompProfile: { type: 'RuntimeDefault' }, ...spec.securityContext },
+  }
+}

@@ -1,0 +1,205 @@
+import { describe, expect, it } from 'vitest'
+import type { BackupPodSet, BackupPodSetSpec, PodTemplate } from '../../api/backuppodset.ts'
+import type { PodKind } from '../../api/labels.ts'
+import { type ParsedSet, parseSet } from '../../api/parse.ts'
+import { renderPod } from './render.ts'
+import { signalNumber } from './stop-signal.ts'
+import { templateHash } from './template-hash.ts'
+
+const parsed = (pod: object, spec: Partial<BackupPodSetSpec> = {}): ParsedSet => {
+  const template = { spec: { containers: [{ name: 'app', image: 'app' }], ...pod } } as PodTemplate
+  const metadata = { name: 'web', namespace: 'shop', uid: 'u', resourceVersion: '1' }
+  const result = parseSet({ metadata, spec: { ...spec, template } } as BackupPodSet)
+  if (!result.ok) throw new Error(result.message)
+  return result.set
+}
+const render = (set: ParsedSet, kind: PodKind) =>
+  renderPod(
+    set,
+    { type: 'create', kind, name: 'web-1', strategy: 'random', role: undefined },
+    { wakerImage: 'waker:1', wakeKey: new Uint8Array(32) },
+  )
+const kept = (pod: object = {}, spec: Partial<BackupPodSetSpec> = {}) =>
+  parsed(pod, { antiAffinity: 'None', checkpoint: {}, ...spec })
+const containerOf = (pod: ReturnType<typeof render>) => pod.spec?.containers[0]
+const onStage = { key: 'backup.example.com/stage', operator: 'In', values: ['ready'] }
+
+describe('without checkpoint', () => {
+  it.each<PodKind>(['primary', 'hotbackup', 'coldbackup'])('a %s is the template and nothing else', kind => {
+    const set = parsed({}, { antiAffinity: 'None' })
+    const { initContainers, ...spec } = render(set, kind).spec ?? {}
+    expect(spec).toEqual({ ...set.template.spec, schedulerName: 'default-scheduler' })
+    expect(initContainers?.map(({ name }) => name)).toEqual(kind === 'coldbackup' ? ['understudy-gate'] : undefined)
+  })
+
+  it('mode Warm is the same, with the same hash', () => {
+    const warm = parsed({}, { antiAffinity: 'None', checkpoint: {}, hotBackup: { mode: 'Warm' } })
+    const paper = parsed({}, { antiAffinity: 'None' })
+    expect(render(warm, 'hotbackup')).toEqual(render(paper, 'hotbackup'))
+  })
+
+  it('the hash is that of the template alone, as it was before there was memory', () => {
+    expect(templateHash(parsed({}))).toBe('5b1eae3a7c')
+  })
+})
+
+describe('a primary whose memory is kept', () => {
+  it('runs the template, where its memory can be saved', () => {
+    const set = kept({ hostname: 'x' })
+    expect(render(set, 'primary')).toMatchObject({
+      metadata: { annotations: { 'backup.example.com/memory': 'kept' } },
+    })
+    expect(render(set, 'primary').spec).toEqual({
+      ...set.template.spec,
+      schedulerName: 'default-scheduler',
+      securityContext: { seccompProfile: { type: 'RuntimeDefault' } },
+      affinity: {
+        nodeAffinity: {
+          preferredDuringSchedulingIgnoredDuringExecution: [
+            { weight: 100, preference: { matchExpressions: [onStage] } },
+          ],
+        },
+      },
+    })
+  })
+
+  it('keeps the seccomp profile that the template names', () => {
+    const securityContext = { runAsUser: 1000, seccompProfile: { type: 'Unconfined' } }
+    for (const kind of ['primary', 'hotbackup'] as const)
+      expect(render(kept({ securityContext }), kind).spec?.securityContext).toEqual(securityContext)
+  })
+
+  it('is made anew when keeping begins or ends, and not when its pace or mode changes', () => {
+    const hash = (spec: Partial<BackupPodSetSpec>) => templateHash(kept({}, spec))
+    expect(hash({})).not.toBe(templateHash(parsed({})))
+    expect(hash({ checkpoint: { interval: '1s' }, hotBackup: { mode: 'Staged' } })).toBe(hash({}))
+  })
+})
+
+describe('an understudy', () => {
+  it('holds the stage in place of the app, with the words of the template', () => {
+    const app = {
+      name: 'app',
+      image: 'app',
+      command: ['/app', '$(PORT)'],
+      args: ['--verbose'],
+      securityContext: { runAsUser: 1000, readOnlyRootFilesystem: true },
+      volumeMounts: [{ name: 'data', mountPath: '/data' }],
+      ports: [{ containerPort: 80 }],
+      resources: { limits: { memory: '1Gi' } },
+      workingDir: '/data',
+    }
+    const probe = { httpGet: { port: 80 } }
+    const probes = { livenessProbe: probe, readinessProbe: probe, startupProbe: probe }
+    const set = kept({ containers: [{ ...app, ...probes }], volumes: [{ name: 'data', emptyDir: {} }] })
+    const pod = render(set, 'hotbackup')
+    expect(containerOf(pod)).toEqual({
+      ...app,
+      command: [
+        ...['/.understudy/waker', 'hold', '--dir', '/.understudy/run-app', '--'],
+        ...['/app', '$(PORT)'],
+      ],
+      volumeMounts: [...app.volumeMounts, { name: 'understudy-hold', mountPath: '/.understudy' }],
+    })
+    expect(pod.spec?.volumes).toEqual([
+      { name: 'data', emptyDir: {} },
+      { name: 'understudy-hold', emptyDir: {} },
+    ])
+    expect(pod.spec?.readinessGates).toEqual([{ conditionType: 'backup.example.com/serving' }])
+    expect(pod.metadata?.annotations).toEqual({ 'backup.example.com/memory': 'kept' })
+  })
+
+  it.each([
+    ['nothing but the image', {}, undefined],
+    ['args for the entrypoint of the image', { args: ['--port', '1'] }, ['--port', '1']],
+  ])('of a template with %s leaves the program to the order', (_, words, args) => {
+    const container = containerOf(render(kept({ containers: [{ name: 'app', image: 'a', ...words }] }), 'hotbackup'))
+    expect(container?.command?.at(-1)).toBe('--')
+    expect(container?.args).toEqual(args)
+  })
+
+  it('has the waker put in place by its first init container, which has no rights at all', () => {
+    const init = render(kept({ initContainers: [{ name: 'own', image: 'own' }] }), 'hotbackup').spec?.initContainers
+    expect(init?.map(({ name }) => name)).toEqual(['understudy-hold', 'own'])
+    expect(init?.[0]).toMatchObject({
+      image: 'waker:1',
+      command: ['/waker', 'install', '/.understudy'],
+      volumeMounts: [{ name: 'understudy-hold', mountPath: '/.understudy' }],
+      securityContext: { runAsNonRoot: true, capabilities: { drop: ['ALL'] }, readOnlyRootFilesystem: true },
+    })
+    expect(init?.[0]).not.toHaveProperty('resources')
+  })
+
+  it('keeps the quality of service: limits as requests where the template has some', () => {
+    const resources = { limits: { memory: '1Gi', cpu: '1' } }
+    const set = kept({ containers: [{ name: 'app', image: 'app', resources }] })
+    const small = { cpu: '10m', memory: '8Mi' }
+    for (const container of render(set, 'coldbackup').spec?.initContainers ?? [])
+      expect(container.resources).toEqual({ requests: small, limits: small })
+  })
+
+  it('runs no postStart, keeps preStop, and ends by the signal of the template', () => {
+    const exec = { exec: { command: ['/bye'] } }
+    const lifecycle = { postStart: exec, preStop: exec, stopSignal: 'SIGUSR1' }
+    const of = (lifecycle: object) =>
+      containerOf(render(kept({ containers: [{ name: 'app', image: 'a', lifecycle }] }), 'hotbackup'))
+    expect(of(lifecycle)?.lifecycle).toEqual({ preStop: exec, stopSignal: 'SIGUSR1' })
+    expect(of(lifecycle)?.command).toContain('--stop-signal')
+    expect(of({ postStart: exec })).not.toHaveProperty('lifecycle')
+  })
+
+  it('goes only where memory can be brought back, whichever term of the template holds', () => {
+    const zone = { key: 'zone', operator: 'In', values: ['a'] }
+    const terms = [{ matchExpressions: [zone] }, { matchFields: [zone] }, {}]
+    const nodeAffinity = { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: terms } }
+    const of = (pod: object) =>
+      render(kept(pod), 'hotbackup').spec?.affinity?.nodeAffinity
+        ?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms
+    expect(of({})).toEqual([{ matchExpressions: [onStage] }])
+    expect(of({ affinity: { nodeAffinity } })).toEqual([
+      { matchExpressions: [zone, onStage] },
+      { matchFields: [zone], matchExpressions: [onStage] },
+      {},
+    ])
+  })
+
+  it('keeps its distance to primaries', () => {
+    const set = kept({}, { antiAffinity: 'Required' })
+    expect(render(set, 'hotbackup').spec?.affinity).toMatchObject({
+      nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: {} },
+      podAntiAffinity: {
+        requiredDuringSchedulingIgnoredDuringExecution: [
+          { labelSelector: { matchExpressions: [{ key: 'type', values: ['primary'] }] } },
+        ],
+      },
+    })
+  })
+})
+
+describe('a cold backup of a set that keeps memory', () => {
+  const initOf = (gatePosition: 'First' | 'Last') =>
+    render(kept({ initContainers: [{ name: 'own', image: 'own' }] }, { gatePosition }), 'coldbackup').spec
+      ?.initContainers?.map(({ name }) => name)
+
+  it('is an understudy behind a gate', () => {
+    const pod = render(kept(), 'coldbackup')
+    expect(containerOf(pod)?.command?.slice(0, 2)).toEqual(['/.understudy/waker', 'hold'])
+    expect(pod.spec?.readinessGates).toHaveLength(1)
+    expect(initOf('First')).toEqual(['understudy-hold', 'understudy-gate', 'own'])
+    expect(initOf('Last')).toEqual(['understudy-hold', 'own', 'understudy-gate'])
+  })
+})
+
+it.each([
+  ['SIGTERM', 15],
+  ['SIGQUIT', 3],
+  ['SIGWINCH', 28],
+  ['SIGSYS', 31],
+  ['SIGPOLL', 29],
+  ['SIGRTMIN', 34],
+  ['SIGRTMIN+3', 37],
+  ['SIGRTMAX-14', 50],
+  ['SIGRTMAX+1', undefined],
+  ['NOTHING', undefined],
+  [undefined, undefined],
+])('the number of %s', (name, number) => expect(signalNumber(name)).toBe(number))

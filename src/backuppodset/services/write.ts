@@ -1,0 +1,161 @@
+import { labels } from '../../api/labels.ts'
+import { slotLeaseName } from '../../api/slot-lease.ts'
+import { isKubeError } from '../../kube/errors.ts'
+import { type EndpointSlice, endpointSlices, type Service, services } from '../../kube/resources.ts'
+import type { ActContext } from '../act/context.ts'
+import type { Action } from '../plan.ts'
+import { ownerOf } from '../pod/render.ts'
+import { sliceView } from './observe.ts'
+import { familyOf, sliceName } from './shape.ts'
+import type { Endpoint, ServicePort } from './view.ts'
+
+type Serve = Extract<Action, { type: 'serve' }>
+type Publish = Extract<Action, { type: 'publish' }>
+type Withdraw = Extract<Action, { type: 'withdraw' }>
+type Context = Pick<ActContext, 'urgentApi' | 'set' | 'signal' | 'wroteSlice' | 'wroteService' | 'sliceOf'>
+
+const managedBy = 'endpointslice.kubernetes.io/managed-by'
+const serviceName = 'kubernetes.io/service-name'
+
+/** Makes or changes a Service without selector: its endpoints are ours alone. @throws KubeError. */
+export async function serve(context: Context, { service, ports, slot, version }: Serve): Promise<void> {
+  const { urgentApi, set, signal } = context
+  const ref = { namespace: set.namespace, name: service }
+  const metadata = {
+    name: service,
+    labels: { [labels.set]: set.name, ...(slot === undefined ? {} : { [labels.slot]: String(slot) }) },
+    ownerReferences: [ownerOf(set)],
+  }
+  const spec = { ports: ports.map(portBody) }
+  const written: Service =
+    version === undefined
+      ? await urgentApi.create(services, { metadata, spec }, { namespace: set.namespace, signal })
+      : await urgentApi.patch(
+          services,
+          ref,
+          { type: 'merge', body: { metadata: { resourceVersion: version }, spec } },
+          { signal },
+        )
+  context.wroteService(written)
+}
+
+const portBody = ({ name, port, targetPort, protocol }: ServicePort) => ({
+  ...(name === undefined ? {} : { name }),
+  port,
+  targetPort,
+  protocol,
+})
+
+/** Replaces all endpoints of a slice in one write. @throws KubeError. */
+export async function publish(context: Context, action: Publish): Promise<void> {
+  const { urgentApi, set, signal } = context
+  const ref = { namespace: set.namespace, name: action.slice }
+  const body = sliceBody(context, action)
+  const written: EndpointSlice =
+    action.version === undefined
+      ? await urgentApi.create(endpointSlices, body, { namespace: set.namespace, signal })
+      : await urgentApi.replace(
+          endpointSlices,
+          ref,
+          { ...body, metadata: { ...body.metadata, resourceVersion: action.version } },
+          { signal },
+        )
+  context.wroteSlice(written)
+}
+
+function sliceBody(
+  { set }: Pick<Context, 'set'>,
+  {
+    slice,
+    service,
+    family,
+    ports,
+    endpoints,
+  }: Omit<Publish, 'type' | 'version' | 'ports'> & {
+    readonly ports: readonly Omit<ServicePort, 'port'>[]
+  },
+) {
+  return {
+    apiVersion: 'discovery.k8s.io/v1',
+    kind: endpointSlices.kind,
+    metadata: {
+      name: slice,
+      namespace: set.namespace,
+      labels: {
+        [labels.set]: set.name,
+        [serviceName]: service,
+        [managedBy]: 'understudy.backup.example.com',
+      },
+      ownerReferences: [ownerOf(set)],
+    },
+    addressType: family,
+    ports: ports.map(({ name, targetPort, protocol }) => ({ name: name ?? '', port: targetPort, protocol })),
+    endpoints: endpoints.map(({ slot, ip, pod, uid, node }) => ({
+      addresses: [ip],
+      conditions: { ready: true, serving: true, terminating: false },
+      // Which slot it is, for us: the address of a pod that is gone would not tell.
+      hostname: `slot-${slot}`,
+      ...(node === undefined ? {} : { nodeName: node }),
+      targetRef: { kind: 'Pod', namespace: set.namespace, name: pod, uid },
+    })),
+  }
+}
+
+/** Takes away what is not wished for any more; what is gone is a success. */
+export async function withdraw(context: Context, { what, name, resourceVersion }: Withdraw): Promise<void> {
+  const { urgentApi, set, signal } = context
+  const ref = { namespace: set.namespace, name }
+  try {
+    if (what === 'service') await urgentApi.delete(services, ref, { resourceVersion }, { signal })
+    else await urgentApi.delete(endpointSlices, ref, { resourceVersion }, { signal })
+  } catch (error) {
+    if (!isKubeError(error, 'NotFound')) throw error
+  }
+}
+
+const attempts = 5
+
+/**
+ * Puts a new pod in the place of a slot's endpoint, in every Service that leads there: one PUT of each slice, all at
+ * once. A slice that does not exist yet is left to the pass that makes it. @throws KubeError.
+ */
+export async function switchOver(context: Context, endpoint: Endpoint): Promise<void> {
+  const { name, service } = context.set
+  if (service === undefined) return
+  const family = familyOf(endpoint.ip)
+  const leadThere = [
+    ...(service.name === undefined ? [] : [service.name]),
+    ...(service.perSlot ? [slotLeaseName(name, endpoint.slot)] : []),
+  ]
+  await Promise.all(
+    leadThere.map(each => switchSlice(context, sliceName(each, endpoint.slot, family), endpoint)),
+  )
+}
+
+async function switchSlice(context: Context, slice: string, endpoint: Endpoint): Promise<void> {
+  const { urgentApi, set, signal } = context
+  let current = context.sliceOf(slice)
+  for (let attempt = 1; current !== undefined; attempt += 1) {
+    const { service, family, ports, endpoints } = sliceView(current)
+    const others = endpoints.filter(({ slot }) => slot !== endpoint.slot)
+    const version = current.metadata.resourceVersion
+    const body = sliceBody(context, {
+      slice,
+      service,
+      family,
+      ports,
+      endpoints: [...others, endpoint].sort((a, b) => a.slot - b.slot),
+    })
+    try {
+      const metadata = { ...body.metadata, resourceVersion: version }
+      const ref = { namespace: set.namespace, name: slice }
+      context.wroteSlice(await urgentApi.replace(endpointSlices, ref, { ...body, metadata }, { signal }))
+      return
+    } catch (error) {
+      // Another slot of this set has just been switched in the same slice: on top of that, not instead of it.
+      if (isKubeError(error, 'NotFound')) return
+      if (!isKubeError(error, 'Conflict') || attempt === attempts) throw error
+      current = await urgentApi.get(endpointSlices, { namespace: set.namespace, name: slice }, { signal })
+    }
+  }
+}
