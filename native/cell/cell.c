@@ -11,7 +11,6 @@
  *   cell count PORT         serves, in a process, a thread and a child, three numbers that grow by one with each request
  *   cell ask PORT           asks such a server at 127.0.0.1 and prints what it says
  */
-#define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>

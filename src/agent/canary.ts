@@ -107,7 +107,7 @@ async function startCell(
   const id = Buffer.from(random.bytes(16)).toString('hex')
   const uid = `canary-${id.slice(0, 8)}`
   const pidFile = join(root, 'pid')
-  const host = await refOf(fs, 1)
+  const host = await refOf(fs, fs.host)
   const giveUp = new AbortController()
   let failure: string | undefined
   const log = join(root, 'output')

@@ -95,7 +95,7 @@ async function capabilities(fs: ProcFs): Promise<NodeCheck> {
 }
 
 async function cgroups(fs: ProcFs): Promise<NodeCheck> {
-  const mounts = await mountsOf(fs, 1)
+  const mounts = await mountsOf(fs, fs.host)
   const v1 = mounts.some(mount => mount.type === 'cgroup')
   const v2 = mounts.some(mount => mount.type === 'cgroup2')
   if (!v1 && !v2)
@@ -151,7 +151,7 @@ async function kernelFacts({ programs, sentinel, fs, signal }: PreflightDependen
     if (!(await known()))
       await sentinel.spawn(
         {
-          target: await refOf(fs, 1),
+          target: await refOf(fs, fs.host),
           namespaces: 'keep',
           cgroup: 'stay',
           deadlineMs: 30_000,

@@ -30,7 +30,7 @@ export async function locateContainers(
   podUid: string,
   containers: readonly ContainerName[],
 ): Promise<LocatedContainer[]> {
-  const [pids, hostMounts] = await Promise.all([allPids(fs), mountsOf(fs, 1)])
+  const [pids, hostMounts] = await Promise.all([allPids(fs), mountsOf(fs, fs.host)])
   const found = containers.map(container => ({
     container,
     id: bareContainerId(container.containerId),

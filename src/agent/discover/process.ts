@@ -12,10 +12,15 @@ export interface ProcessStatus {
   readonly fields: ReadonlyMap<string, string>
 }
 
-/** Where processes are looked for: another directory in tests. */
+/** Where processes are looked for. */
 export interface ProcFs {
   readonly proc: string
+  /** A process in the namespaces of the host. */
+  readonly host: number
 }
+
+/** As an agent with `hostPID` sees it. */
+export const hostProcFs: ProcFs = Object.freeze({ proc: '/proc', host: 1 })
 
 /** Field 22 of /proc/PID/stat; undefined when there is no such process. */
 export async function startTimeOf(fs: ProcFs, pid: number): Promise<number | undefined> {

@@ -29,7 +29,7 @@ export async function planSaves(
   pod: LocatedPod,
   directory: string,
 ): Promise<Save[]> {
-  const hostMounts = await mountsOf(deps.fs, 1)
+  const hostMounts = await mountsOf(deps.fs, deps.fs.host)
   const layers: Save[] = []
   const volumes = new Map<string, Save>()
   let shm: Save | undefined

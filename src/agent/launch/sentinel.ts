@@ -103,7 +103,7 @@ async function endSentinel({ client, clock, fs, signal }: LaunchOptions, { pid }
 /** Resolves when the program has left for the background or failed, with what it wrote. */
 async function startSentinel(options: LaunchOptions): Promise<string> {
   const { programs, socket, logFile, memory, cgroup, fs, signal } = options
-  const host = await refOf(fs, 1)
+  const host = await refOf(fs, fs.host)
   const parameters = [
     ...['--socket', socket, '--log', logFile, '--enter', join(programs, 'enter')],
     ...(cgroup === undefined ? [] : ['--cgroup', cgroup]),

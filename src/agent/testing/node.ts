@@ -1,0 +1,112 @@
+import { execFileSync } from 'node:child_process'
+import { copyFile, cp, mkdir, mkdtemp, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { buildWaker } from '../../../init-waker/build.ts'
+import { buildProgram } from '../../../native/build.ts'
+import { criuBundle } from '../../../native/bundles.ts'
+import { systemClock } from '../../kube/clock.ts'
+import { systemRandom } from '../../kube/random.ts'
+import { refOf } from '../discover/process.ts'
+import type { DriverDependencies } from '../driver/dependencies.ts'
+import { createMemoryDriver } from '../driver/driver.ts'
+import type { MemoryDriver } from '../driver/memory-driver.ts'
+import { createCloneRecords } from '../driver/records.ts'
+import { type InstalledPrograms, installPrograms } from '../launch/install.ts'
+import { ensureSentinel, type Launched } from '../launch/sentinel.ts'
+import { createSentinelClient, type SentinelClient } from '../sentinel.ts'
+
+/** Why nothing here can be tested on this machine; undefined: it can. */
+export const cannotDump: string | undefined = ((): string | undefined => {
+  if (process.platform !== 'linux' || process.arch !== 'x64') return '(needs Linux on x86_64)'
+  if (process.getuid?.() !== 0) return '(needs root)'
+  try {
+    execFileSync('unshare', ['--mount', '--pid', '--fork', '--net', 'true'], { stdio: 'ignore' })
+    return undefined
+  } catch {
+    return '(needs namespaces)'
+  }
+})()
+
+/** This process is the host here: the first one of the machine may be out of reach. */
+export const hostFs = { proc: '/proc', host: process.pid }
+const silent = { info: () => undefined, warn: () => undefined }
+
+/** A node with its sentinel and programs, and nothing of Kubernetes. */
+export interface TestNode {
+  readonly directory: string
+  readonly programs: InstalledPrograms
+  readonly sentinel: SentinelClient
+  readonly launched: Launched
+  readonly driver: MemoryDriver
+  readonly dependencies: DriverDependencies
+  /** Another agent of the same node, as after a restart. */
+  connect(): { readonly sentinel: SentinelClient; readonly driver: MemoryDriver }
+  launch(programs?: string): Promise<Launched>
+  dispose(): Promise<void>
+}
+
+export async function startTestNode(): Promise<TestNode> {
+  // Memory is kept in memory, and what is linked into place must be on one filesystem.
+  const directory = await mkdtemp('/dev/shm/understudy-test-')
+  const image = join(directory, 'image')
+  await mkdir(image, { recursive: true })
+  for (const name of ['enter', 'layer', 'sentinel', 'cell'] as const)
+    await copyFile(await buildProgram(name), join(image, name))
+  await copyFile(await buildWaker(), join(image, 'waker'))
+  await cp((await criuBundle()).directory, join(image, 'criu'), { recursive: true })
+  const programs = await installPrograms({ from: image, to: join(directory, 'bin'), random: systemRandom })
+
+  const socket = join(directory, 'run', 'sentinel.sock')
+  const connectClient = () => createSentinelClient({ path: socket, clock: systemClock, log: silent })
+  const sentinel = connectClient()
+  const launch = (from = programs.directory) =>
+    ensureSentinel({
+      client: sentinel,
+      clock: systemClock,
+      fs: hostFs,
+      programs: from,
+      socket,
+      logFile: join(directory, 'run', 'sentinel.log'),
+      log: silent,
+      signal: AbortSignal.timeout(60_000),
+    })
+  const launched = await launch()
+  const dependenciesOf = (client: SentinelClient): DriverDependencies => ({
+    sentinel: client,
+    fs: hostFs,
+    clock: systemClock,
+    log: silent,
+    programs: programs.directory,
+    workDirectory: join(directory, 'work'),
+    records: createCloneRecords(join(directory, 'clones')),
+    files: nothing,
+    criuVersion: programs.criuVersion,
+  })
+  const dependencies = dependenciesOf(sentinel)
+  return {
+    directory,
+    programs,
+    sentinel,
+    launched,
+    dependencies,
+    driver: createMemoryDriver(dependencies),
+    connect() {
+      const client = connectClient()
+      return { sentinel: client, driver: createMemoryDriver(dependenciesOf(client)) }
+    },
+    launch,
+    async dispose() {
+      const { pid } = await sentinel.hello()
+      const { start } = await refOf(hostFs, pid)
+      sentinel.close()
+      process.kill(pid, 'SIGTERM')
+      while ((await refOf(hostFs, pid).catch(() => undefined))?.start === start) await systemClock.sleep(10)
+      await rm(directory, { recursive: true, force: true })
+    },
+  }
+}
+
+const nothing: DriverDependencies['files'] = {
+  save: () => Promise.resolve(),
+  apply: () => Promise.resolve(),
+}
