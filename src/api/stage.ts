@@ -22,11 +22,15 @@ export const servingReasons = {
   notAnswering: 'NotAnswering',
 } as const
 
-/** Pods made for memory carry it; others are as in the paper. Value of the annotation `memoryMode`: `kept`. */
+/** Pods made for memory carry it; others are as in the paper. */
 export const memoryAnnotation = `${prefix}memory`
+export const memoryKept = 'kept'
 
-/** Volume of understudies with the waker in it and, for each container NAME, `run/NAME/hold.sock`. */
+/**
+ * Volume of understudies with the waker in it and, for each container NAME, `run-NAME/hold.sock`: one level, because
+ * the init container does not know the users that the containers run as, and `hold` makes its own directory.
+ */
 export const holdVolume = 'understudy-hold'
 export const holdPath = '/.understudy'
-export const holdDirectory = (container: string): string => `${holdPath}/run/${container}`
+export const holdDirectory = (container: string): string => `${holdPath}/run-${container}`
 export const holdInitContainer = 'understudy-hold'
