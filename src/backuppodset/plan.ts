@@ -66,8 +66,9 @@ export type Action =
       readonly lease: SlotLease
       /** Undefined: there is none yet. */
       readonly version: string | undefined
-      readonly lostDeath: string | undefined
-      /** The holder died, nobody could take over, and what runs in it now begins anew. */
+      /** Of the holder's containers, up to now. */
+      readonly restarts: number
+      /** The holder's app ended, nobody could take over, and what runs in it now begins anew. */
       readonly stateLost: boolean
     }
   /** Ends the life of a slot that nobody holds and nobody will. */

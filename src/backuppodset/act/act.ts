@@ -78,7 +78,7 @@ async function execute(context: ActContext, action: Action): Promise<Outcome> {
     case 'retire':
       return { type: 'done', action, pod: await retire(context, action) }
     case 'assign':
-      await writeLease(context, action.lease, action.version, action.lostDeath)
+      await writeLease(context, action.lease, action.version, action.restarts)
       return { type: 'done', action, pod: undefined }
     case 'forget':
       await deleteLease(context, action.slot, action.lease)

@@ -28,7 +28,8 @@ export async function promote(context: ActContext, action: Promote): Promise<Out
   }
   const promotion = async (): Promise<Outcome> => {
     try {
-      if (action.version !== undefined) await writeLease(context, lease, action.version, undefined)
+      if (action.version !== undefined)
+        await writeLease(context, lease, action.version, pod.stage?.restarts ?? 0)
       done('lease')
       const stage = await context.awaitServing({
         namespace: lease.namespace,

@@ -10,8 +10,8 @@ export interface Players {
   /** Primaries that hold their slot and stay. */
   readonly primaries: readonly PodView[]
   readonly understudies: readonly PodView[]
-  /** Slots that begin a new life in place, with the death that ended the old one. */
-  readonly emptied: ReadonlyMap<number, string>
+  /** Slots that begin a new life in place: the kubelet has restarted their app. */
+  readonly emptied: ReadonlySet<number>
 }
 
 /** What each slot's Lease should say, where it says something else: who holds it, who would follow, who keeps copies. */
@@ -41,14 +41,14 @@ export function assignments(s: Snapshot, memory: MemoryView, random: Random, pla
     const slot = pod.slot ?? -1
     const present = memory.slots.get(slot)
     const isSame = present?.lease.holder.uid === pod.uid
-    const death = players.emptied.get(slot)
+    const isEmptied = players.emptied.has(slot)
     const cover = covers.get(slot)
     const heir = understudies.find(({ uid }) => uid === cover?.heir?.uid)
     const lease: SlotLease = {
       namespace: s.set.namespace,
       set: s.set.name,
       slot,
-      life: isSame && death === undefined ? present.lease.life : newLife(random),
+      life: isSame && !isEmptied ? present.lease.life : newLife(random),
       holder: { name: pod.name, uid: pod.uid },
       epoch: isSame ? Math.max(pod.epoch, present.lease.epoch) : pod.epoch,
       node: pod.node,
@@ -56,10 +56,8 @@ export function assignments(s: Snapshot, memory: MemoryView, random: Random, pla
       holders: cover?.holders ?? [],
     }
     if (present !== undefined && isDeepStrictEqual(lease, present.lease)) return []
-    // A pod that dies before its slot has a Lease loses nothing: no memory of it was ever kept.
-    const lostDeath = death ?? (isSame ? present.lostDeath : pod.stage?.death)
-    const version = present?.resourceVersion
-    return [{ type: 'assign', lease, version, lostDeath, stateLost: death !== undefined }]
+    const restarts = (isSame && !isEmptied ? present.restarts : undefined) ?? pod.stage?.restarts ?? 0
+    return [{ type: 'assign', lease, version: present?.resourceVersion, restarts, stateLost: isEmptied }]
   })
 }
 

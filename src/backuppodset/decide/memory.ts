@@ -46,7 +46,6 @@ export function convergeWithMemory(
     candidates.find(pod => slot !== undefined && pod.uid === taken.get(slot))
 
   const primaryActions: Action[] = []
-  const emptied = new Map<number, string>()
   const replaced = new Set<PodView>()
   const vacant: Role[] = []
   let gatedCold = cold.filter(pod => pod.gate === 'waiting').length
@@ -58,13 +57,10 @@ export function convergeWithMemory(
     if (slot !== undefined && successor !== undefined) {
       primaryActions.push(promotion(slot, successor, role, s))
       replaced.add(pod)
-    } else if (pod.stage?.died && pod.stage.understudy) {
-      // Nothing but a restore brings an understudy to life, and there is nothing to restore.
+    } else if (reason === 'Died') {
+      // Whoever declared it dead has shut it off, and an understudy comes to life by a restore only: it does not come back.
       vacant.push({ ...role, startsEmpty: true })
       replaced.add(pod)
-    } else if (pod.stage?.died) {
-      // The kubelet restarts it where it is; what ran in it is lost, and the slot begins a new life.
-      if (slot !== undefined && pod.stage.death !== undefined) emptied.set(pod.slot, pod.stage.death)
     } else if (reason === 'CrashLoop' && pod.served && gatedCold > 0) {
       gatedCold -= 1
       vacant.push({ ...role, startsEmpty: true })
@@ -135,7 +131,11 @@ export function convergeWithMemory(
         ...assignments(s, memory, random, {
           primaries: healthy.filter(pod => !slotless.includes(pod) && !goes(surplusPrimaries, pod)),
           understudies: left(fit),
-          emptied,
+          emptied: new Set(
+            healthy.flatMap(pod =>
+              pod.slot !== undefined && beganAnew(s, memory, pod, candidates) ? [pod.slot] : [],
+            ),
+          ),
         }),
         ...needless.map(({ lease, uid, resourceVersion }): Action => {
           return { type: 'forget', slot: lease.slot, lease: { uid, resourceVersion } }
@@ -190,11 +190,29 @@ function failures(s: Snapshot, { slots }: MemoryView, cast: Cast): Failure[] {
     if (pod.slot === undefined || pod.waking || pod.stage?.summoned || cast.slotless.includes(pod)) return []
     const slot = slots.get(pod.slot)
     if (slot !== undefined && slot.lease.holder.uid !== pod.uid) return []
-    const isNews = pod.stage?.death !== slot?.lostDeath
-    if (pod.stage?.died && isNews) return [{ pod, reason: 'Died' }]
+    const isEmpty = pod.stage?.understudy === true && pod.stage.failed !== undefined
+    if (pod.stage?.died || isEmpty) return [{ pod, reason: 'Died' }]
     const reason = failureOf(s, pod)
     return reason === undefined ? [] : [{ pod, reason }]
   })
+}
+
+/** A death that could be a failover is told by the agent at once; the kubelet's word is waited with for so long, ms. */
+const tellingMs = 15_000
+
+/** The kubelet has restarted the app of a primary, and nobody said that another pod should go on with its memory. */
+function beganAnew(
+  s: Snapshot,
+  { slots }: MemoryView,
+  pod: PodView,
+  candidates: readonly PodView[],
+): boolean {
+  const slot = slots.get(pod.slot ?? -1)
+  const { stage } = pod
+  if (slot?.restarts === undefined || slot.lease.holder.uid !== pod.uid) return false
+  if (stage === undefined || stage.understudy || stage.restarts <= slot.restarts) return false
+  const isLate = stage.restartedAt !== undefined && s.now - stage.restartedAt >= tellingMs
+  return isLate || optionsOf(slot, candidates).length === 0
 }
 
 interface Vacancies {
@@ -218,8 +236,14 @@ function vacancies(s: Snapshot, { slots }: MemoryView, cast: Cast, fit: readonly
   return { waiting, open, needless: left.slice(room) }
 }
 
-const isGoing = (s: Snapshot, slot: SlotMemory): boolean =>
-  slot.holderGoesBy !== undefined && slot.holderGoesBy > s.now
+/**
+ * Its agent is about to stop it, and then somebody goes on with its memory. Where there is none to go on with, the
+ * primary runs out its grace and nothing is waited for.
+ */
+export const isGoing = (s: Snapshot, slot: SlotMemory): boolean =>
+  slot.holderGoesBy !== undefined &&
+  slot.holderGoesBy > s.now &&
+  slot.copies.some(({ report }) => report.usable !== undefined)
 
 /** Which of the pods could go on stage with this slot's memory: frozen before staged, word that is fresh before old. */
 function optionsOf(slot: SlotMemory | undefined, pods: readonly PodView[]): Option[] {

@@ -3,6 +3,7 @@ import type { Action, Stage } from '../plan.ts'
 import { familyOf, sliceName, wantedServices } from '../services/shape.ts'
 import type { Endpoint, ServicesView } from '../services/view.ts'
 import type { Snapshot } from '../snapshot.ts'
+import { isGoing } from './memory.ts'
 
 /**
  * Services and endpoints of a set, where they are not as they should be. A slot whose successor is on its way keeps the
@@ -68,7 +69,6 @@ function slotsInTransition(s: Snapshot, actions: readonly Action[]): ReadonlySet
   for (const action of actions) if (action.type === 'promote') held.add(action.role.slot)
   for (const { slot, stage, waking } of s.pods)
     if (slot !== undefined && (stage?.summoned || (waking && stage?.understudy))) held.add(slot)
-  for (const [slot, { holderGoesBy }] of s.memory?.slots ?? [])
-    if (holderGoesBy !== undefined && holderGoesBy > s.now) held.add(slot)
+  for (const [number, slot] of s.memory?.slots ?? []) if (isGoing(s, slot)) held.add(number)
   return held
 }

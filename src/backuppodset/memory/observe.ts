@@ -8,7 +8,7 @@ import { isFinished } from '../losses.ts'
 import { type Reports, staleMs } from './reports.ts'
 import { stageOf } from './stage.ts'
 import type { Copy, MemoryView, NodeView, SlotMemory } from './view.ts'
-import { lostDeathAnnotation } from './write-lease.ts'
+import { restartsAnnotation } from './write-lease.ts'
 
 /** Slot Leases by the set that their label names, `namespace/set`. */
 export const bySet = 'set'
@@ -69,7 +69,7 @@ export function observeMemory(
         lease,
         uid: object.metadata.uid,
         resourceVersion: object.metadata.resourceVersion,
-        lostDeath: object.metadata.annotations?.[lostDeathAnnotation],
+        restarts: natural(object.metadata.annotations?.[restartsAnnotation]),
         holderGoesBy: goesBy(podByUid(lease.holder.uid), deps),
         source: here.find(({ node, slot }) => slot.role === 'source' && node === lease.node)?.slot,
         copies: copiesOf,
@@ -102,3 +102,6 @@ function nodeView(report: NodeReport, reports: Reports): NodeView {
       : failing && `${failing.name}: ${failing.message}${failing.cure ? `; ${failing.cure}` : ''}`,
   }
 }
+
+const natural = (text: string | undefined): number | undefined =>
+  text !== undefined && /^\d{1,9}$/.test(text) ? Number(text) : undefined

@@ -11,16 +11,22 @@ export const restoreFailed = 'RestoreFailed'
 /** What the conditions of a pod say of it; written by agents, so nothing of them is taken for granted. */
 export function stageOf(pod: Pod): StageView {
   const { serving, death } = servingOf(pod)
+  const containers = pod.status?.containerStatuses ?? []
+  const started = containers.flatMap(({ restartCount, state }) => {
+    const at = Date.parse(state?.running?.startedAt ?? '')
+    return restartCount > 0 && !Number.isNaN(at) ? [at] : []
+  })
   const understudy = conditionOf(pod, podConditions.understudy)
   const failed = understudy?.status === 'False' && understudy.reason === restoreFailed
   return {
     keeps: pod.metadata.annotations?.[memoryAnnotation] !== undefined,
     understudy: pod.spec?.initContainers?.some(({ name }) => name === holdInitContainer) ?? false,
     died: death !== undefined,
-    death,
+    restarts: containers.reduce((sum, { restartCount }) => sum + restartCount, 0),
+    restartedAt: started.length === 0 ? undefined : Math.max(...started),
     serving,
     summoned: false,
-    failed: failed ? (understudy.message ?? restoreFailed) : undefined,
+    failed: failed && !serving ? (understudy.message ?? restoreFailed) : undefined,
     ip: pod.status?.podIP,
   }
 }
@@ -64,7 +70,7 @@ export function withStage(
   failed: string | undefined,
 ): PodView {
   const stage = stageOf(pod)
-  const why = stage.failed ?? failed
+  const why = stage.failed ?? (stage.serving ? undefined : failed)
   const isCalled = summons !== undefined && pod.metadata.labels?.[labels.type] === 'hotbackup'
   // One that failed is a hot backup again, whatever the Lease still says: the slot looks for another one.
   const isSummoned = isCalled && why === undefined && stage.understudy

@@ -9,8 +9,9 @@ export interface StageView {
   readonly understudy: boolean
   /** The app has ended and its memory is gone. What the kubelet starts in its place is somebody else. */
   readonly died: boolean
-  /** What tells this death from another one of the same pod. */
-  readonly death: string | undefined
+  /** How often the kubelet has started containers of it again, and when it last did. Wall clock, ms. */
+  readonly restarts: number
+  readonly restartedAt: number | undefined
   /** The app of this pod is on stage and answers. */
   readonly serving: boolean
   /** The Lease of a slot names this pod, but its label does not say so yet. */
@@ -27,8 +28,8 @@ export interface SlotMemory {
   readonly uid: string
   /** Of the Lease; the next write to it is a compare-and-swap on this. */
   readonly resourceVersion: string
-  /** The death of the present holder after which the slot began anew. */
-  readonly lostDeath: string | undefined
+  /** Restarts that the holder had when this life began: one more, and what runs in it is somebody else. */
+  readonly restarts: number | undefined
   /** The holder's pod still exists but is going, and its agent has not said that its app is stopped. Wall clock, ms. */
   readonly holderGoesBy: number | undefined
   /** What the primary's own node says. */

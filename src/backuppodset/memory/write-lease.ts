@@ -5,17 +5,17 @@ import { type Lease, leases } from '../../kube/resources.ts'
 import type { ActContext } from '../act/context.ts'
 import { ownerOf } from '../pod/render.ts'
 
-/** The death of the holder after which the slot began a new life: what tells it from the next one. Ours alone. */
-export const lostDeathAnnotation = `${prefix}lost-death`
+/** Restarts of the holder's containers when its life began: one more is the end of it. The operator's alone. */
+export const restartsAnnotation = `${prefix}restarts`
 
 type Context = Pick<ActContext, 'urgentApi' | 'set' | 'signal' | 'wroteLease'>
 
-const bodyOf = (lease: SlotLease, lostDeath: string | undefined) => {
+const bodyOf = (lease: SlotLease, restarts: number) => {
   const { metadata, spec } = slotLeaseBody(lease)
   return {
     metadata: {
       ...metadata,
-      annotations: { ...metadata.annotations, [lostDeathAnnotation]: lostDeath ?? '' },
+      annotations: { ...metadata.annotations, [restartsAnnotation]: String(restarts) },
     },
     spec,
   }
@@ -31,10 +31,10 @@ export async function writeLease(
   context: Context,
   lease: SlotLease,
   version: string | undefined,
-  lostDeath: string | undefined,
+  restarts: number,
 ): Promise<Lease> {
   const { urgentApi, set, signal } = context
-  const body = bodyOf(lease, lostDeath)
+  const body = bodyOf(lease, restarts)
   const { name } = body.metadata
   const ref = { namespace: set.namespace, name }
   const swap = (resourceVersion: string) =>
