@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { type ImageSource, imageArchitecture, type PackedImage, packImage } from './archive.ts'
 import { cachedDirectory, cacheRoot, keyOf } from './cache.ts'
 import { layerKey } from './layer.ts'
+import { agent } from './recipes/agent.ts'
 import { counter } from './recipes/counter.ts'
 import { nginx } from './recipes/nginx.ts'
 import { operator } from './recipes/operator.ts'
@@ -15,7 +16,7 @@ import { zoo } from './recipes/zoo.ts'
 export { type ImageConfig, type ImageSource, type PackedImage, packImage } from './archive.ts'
 export type { Entry } from './entry.ts'
 
-const recipes = { operator, waker, pause, counter, nginx, redis, zoo } satisfies Record<string, Recipe>
+const recipes = { operator, agent, waker, pause, counter, nginx, redis, zoo } satisfies Record<string, Recipe>
 
 export type ImageName = keyof typeof recipes
 

@@ -5,8 +5,11 @@ import { cachedDirectory, cacheRoot, keyOf } from './cache.ts'
 import { run } from './run.ts'
 import { type DebianArchives, debianArchives } from './sources.ts'
 
-/** Debian release that everything in the images comes from. */
+/** Debian release that everything in the images comes from, unless a recipe says why it wants another. */
 export const SUITE = 'trixie'
+
+/** `forky` is Debian's testing release: no security archive, and its packages change. */
+export type Suite = 'trixie' | 'forky'
 
 export interface PackageTree {
   /** Directory with the unpacked files (merged /usr), owned by whoever built it. */
@@ -30,16 +33,16 @@ export interface DebianOptions {
  */
 export async function debianPackages(
   names: readonly string[],
-  options: DebianOptions & { readonly dependencies?: boolean } = {},
+  options: DebianOptions & { readonly dependencies?: boolean; readonly suite?: Suite } = {},
 ): Promise<PackageTree> {
-  const { dependencies = true, signal, progress, cacheDir = cacheRoot() } = options
+  const { dependencies = true, suite = SUITE, signal, progress, cacheDir = cacheRoot() } = options
   const wanted = [...new Set(names)].sort()
-  const key = keyOf({ suite: SUITE, wanted, dependencies, architecture: imageArchitecture(), recipe: 2 })
+  const key = keyOf({ suite, wanted, dependencies, architecture: imageArchitecture(), recipe: 2 })
   const target = join(cacheDir, 'debian', `${wanted.at(-1)}-${key}`)
   await cachedDirectory(target, async scratch => {
     progress?.(`Debian packages: ${wanted.join(' ')}`)
     const work = join(scratch, 'apt')
-    await fetchPackages(work, wanted, dependencies, signal)
+    await fetchPackages({ scratch: work, names: wanted, dependencies, suite, ...(signal && { signal }) })
     const packages = await unpackPackages(join(work, 'archives'), join(scratch, 'root'), signal)
     await rm(work, { recursive: true })
     await writeFile(join(scratch, 'packages.json'), JSON.stringify(packages))
@@ -49,15 +52,22 @@ export async function debianPackages(
 }
 
 /** apt's other configuration stays as it is: the machine may reach its mirror through a proxy that is set there. */
-async function fetchPackages(
-  scratch: string,
-  names: readonly string[],
-  dependencies: boolean,
-  signal?: AbortSignal,
-): Promise<void> {
+async function fetchPackages({
+  scratch,
+  names,
+  dependencies,
+  suite,
+  signal,
+}: {
+  readonly scratch: string
+  readonly names: readonly string[]
+  readonly dependencies: boolean
+  readonly suite: Suite
+  readonly signal?: AbortSignal
+}): Promise<void> {
   const directories = ['etc', 'state/lists/partial', 'cache', 'archives/partial', 'log']
   for (const directory of directories) await mkdir(join(scratch, directory), { recursive: true })
-  await writeFile(join(scratch, 'etc/sources.list'), sourcesList(await debianArchives()))
+  await writeFile(join(scratch, 'etc/sources.list'), sourcesList(await debianArchives(), suite))
   await writeFile(join(scratch, 'state/status'), '')
   const setting = (name: string, value: string): string[] => ['-o', `${name}=${value}`]
   const apt = [
@@ -78,6 +88,8 @@ async function fetchPackages(
     ...setting('Acquire::Retries', '3'),
     // The download directory belongs to the caller; apt's own user could not write there.
     ...setting('APT::Sandbox::User', 'root'),
+    // A mirror that holds a past day of testing has a list whose short validity is over. Signatures are checked still.
+    ...(suite === 'forky' ? setting('Acquire::Check-Valid-Until', 'false') : []),
   ]
   const options = signal === undefined ? {} : { signal }
   await run('apt-get', [...apt, 'update'], options)
@@ -101,12 +113,13 @@ async function unpackPackages(archives: string, root: string, signal?: AbortSign
   return files.map(file => decodeURIComponent(file).replace(/\.deb$/, ''))
 }
 
-function sourcesList({ main, security }: DebianArchives): string {
-  const line = (uri: string, suite: string, signedBy: string): string =>
-    `deb [signed-by=${signedBy}] ${uri} ${suite} main\n`
+function sourcesList({ main, security }: DebianArchives, suite: Suite): string {
+  const line = (uri: string, name: string, signedBy: string): string =>
+    `deb [signed-by=${signedBy}] ${uri} ${name} main\n`
+  if (suite === 'forky') return line(main.uri, suite, main.signedBy)
   return (
-    line(main.uri, SUITE, main.signedBy) +
-    line(main.uri, `${SUITE}-updates`, main.signedBy) +
-    (security ? line(security.uri, `${SUITE}-security`, security.signedBy) : '')
+    line(main.uri, suite, main.signedBy) +
+    line(main.uri, `${suite}-updates`, main.signedBy) +
+    (security ? line(security.uri, `${suite}-security`, security.signedBy) : '')
   )
 }

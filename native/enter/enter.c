@@ -1,0 +1,233 @@
+/*
+ * Runs a program inside the namespaces of another process.
+ *
+ *   enter PID[:START] keep|clone|host [--] PROGRAM ARGUMENT...
+ *
+ * keep   all of mount, uts, ipc, net, pid and cgroup namespaces.
+ * clone  the same, with a private copy of the mount namespace: what is mounted later in the target's own arrives in the
+ *        copy, never the other way round for /proc (see overlay_proc).
+ * host   as keep, for programs that outlive whoever started them: nothing ends them.
+ *
+ * START, the start time of the process as field 22 of /proc/PID/stat, guards against a pid that somebody else has now.
+ * Files that are open stay open; programs and files are named through them (/proc/self/fd/N), so nothing of ours needs
+ * to be in the target's file system. "@KEEPER@" in an argument is the pid, as the program sees it, of a process that has
+ * the same files open for as long as the program runs: for children of a program that closes its own.
+ *
+ * Started by CRIU as its action script it lays a fresh /proc over the restored tree's, see proc.c.
+ *
+ * Exit codes: the program's; 128 + the signal that ended it; 127 and 126 when it cannot be found or started; 125 when
+ * anything else fails. Every failure is a line on standard error.
+ */
+#include "enter.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#ifndef SYS_pidfd_open
+#define SYS_pidfd_open 434
+#endif
+
+static const char keeper_mark[] = "@KEEPER@";
+
+static int usage(void)
+{
+	fputs("usage: enter PID[:START] keep|clone|host [--] PROGRAM ARGUMENT...\n", stderr);
+	return EXIT_OWN;
+}
+
+/* Strictly digits; false for anything else. */
+static bool parse_number(const char *text, const char *end, unsigned long long *number)
+{
+	if (text == end)
+		return false;
+	for (*number = 0; text < end; text++) {
+		if (*text < '0' || *text > '9' || *number > 100000000000000000ULL)
+			return false;
+		*number = *number * 10 + (unsigned long long)(*text - '0');
+	}
+	return true;
+}
+
+/* Field 22; the second may hold anything, parentheses and spaces included, so count from the last parenthesis. */
+static int start_time(pid_t pid, unsigned long long *start)
+{
+	char path[32], text[2048], *at;
+	size_t length;
+	FILE *file;
+
+	snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+	file = fopen(path, "re");
+	if (!file)
+		return fail("process %d is gone", (int)pid);
+	length = fread(text, 1, sizeof text - 1, file);
+	fclose(file);
+	text[length] = 0;
+	at = strrchr(text, ')');
+	for (int field = 2; at && field < 22; field++)
+		at = strchr(at + 1, ' ');
+	if (!at)
+		return fail("process %d is gone", (int)pid);
+	*start = strtoull(at + 1, NULL, 10);
+	return 0;
+}
+
+static int same_user_namespace(pid_t pid)
+{
+	struct stat ours, theirs;
+	char path[32];
+
+	snprintf(path, sizeof path, "/proc/%d/ns/user", (int)pid);
+	if (stat("/proc/self/ns/user", &ours) || stat(path, &theirs))
+		return fail("%s: %s", path, strerror(errno));
+	if (ours.st_ino != theirs.st_ino || ours.st_dev != theirs.st_dev)
+		return fail("process %d has a user namespace of its own, which is not supported", (int)pid);
+	return 0;
+}
+
+static int join(const char *target, bool clone)
+{
+	const int all = CLONE_NEWNS | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWNET | CLONE_NEWPID | CLONE_NEWCGROUP;
+	const char *colon = strchrnul(target, ':');
+	unsigned long long pid, wanted = 0, start;
+	int pidfd;
+
+	if (!parse_number(target, colon, &pid) || pid == 0 || pid > 0x7fffffff)
+		return usage();
+	if (*colon && !parse_number(colon + 1, strchr(target, 0), &wanted))
+		return usage();
+	pidfd = (int)syscall(SYS_pidfd_open, (pid_t)pid, 0);
+	if (pidfd < 0)
+		return fail("process %llu: %s", pid, strerror(errno));
+	/* The pidfd is of whoever has the pid now: only then can the start time say who that is. */
+	if (*colon) {
+		if (start_time((pid_t)pid, &start))
+			return EXIT_OWN;
+		if (start != wanted)
+			return fail("process %llu is gone: it started at %llu, not %llu", pid, start, wanted);
+	}
+	if (same_user_namespace((pid_t)pid))
+		return EXIT_OWN;
+	if (setns(pidfd, all))
+		return fail("join the namespaces of process %llu: %s", pid, strerror(errno));
+	close(pidfd);
+	if (clone && unshare(CLONE_NEWNS))
+		return fail("copy the mount namespace of process %llu: %s", pid, strerror(errno));
+	if (chdir("/"))
+		return fail("/: %s", strerror(errno));
+	return 0;
+}
+
+/* Every mark in every argument. */
+static int name_keeper(char **arguments, pid_t keeper)
+{
+	for (; *arguments; arguments++) {
+		char *mark;
+
+		while ((mark = strstr(*arguments, keeper_mark))) {
+			char *named;
+
+			if (asprintf(&named, "%.*s%d%s", (int)(mark - *arguments), *arguments, (int)keeper,
+				     mark + sizeof keeper_mark - 1) < 0)
+				return fail("out of memory");
+			*arguments = named;
+		}
+	}
+	return 0;
+}
+
+static bool wants_keeper(char **arguments)
+{
+	for (; *arguments; arguments++)
+		if (strstr(*arguments, keeper_mark))
+			return true;
+	return false;
+}
+
+static int start(char **command)
+{
+	execv(command[0], command);
+	fail("%s: %s", command[0], strerror(errno));
+	return errno == ENOENT ? 127 : 126;
+}
+
+int wait_for(pid_t child)
+{
+	int status;
+
+	while (waitpid(child, &status, 0) < 0)
+		if (errno != EINTR)
+			return fail("wait: %s", strerror(errno));
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+/* In the child: whoever kills the parent, by SIGKILL even, must not leave a CRIU behind that nobody waits for. */
+static void end_with(pid_t parent)
+{
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	/* Zero: it is outside our pid namespace, and not to be compared. */
+	if (parent != 0 && getppid() != parent)
+		_exit(EXIT_OWN);
+}
+
+/* The first process inside; returns the exit code. */
+static int inside(char **command)
+{
+	pid_t self = getpid();
+	pid_t child;
+
+	if (!wants_keeper(command))
+		return start(command);
+	if (name_keeper(command, self))
+		return EXIT_OWN;
+	child = fork();
+	if (child < 0)
+		return fail("fork: %s", strerror(errno));
+	if (child == 0) {
+		end_with(self);
+		_exit(start(command));
+	}
+	/* What we have open is not for the container's own processes, not even for those of our user. */
+	if (prctl(PR_SET_DUMPABLE, 0))
+		return fail("PR_SET_DUMPABLE: %s", strerror(errno));
+	return wait_for(child);
+}
+
+int main(int count, char **arguments)
+{
+	char **command;
+	const char *mode;
+	pid_t child;
+	int code;
+
+	if (count == 1 && getenv("CRTOOLS_SCRIPT_ACTION"))
+		return action_script();
+	if (count < 4)
+		return usage();
+	mode = arguments[2];
+	command = arguments + (strcmp(arguments[3], "--") == 0 ? 4 : 3);
+	if (!*command || (strcmp(mode, "keep") && strcmp(mode, "clone") && strcmp(mode, "host")))
+		return usage();
+	code = join(arguments[1], strcmp(mode, "clone") == 0);
+	if (code)
+		return code;
+	/* A pid namespace that was joined is that of children only. */
+	child = fork();
+	if (child < 0)
+		return fail("fork: %s", strerror(errno));
+	if (child == 0) {
+		if (strcmp(mode, "host"))
+			end_with(0);
+		_exit(inside(command));
+	}
+	return wait_for(child);
+}

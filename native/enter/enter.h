@@ -1,0 +1,15 @@
+#pragma once
+
+#include <sys/types.h>
+
+/* Our own failures, as distinct from those of the program that is run. */
+enum { EXIT_OWN = 125 };
+
+/* One line on standard error; gives EXIT_OWN. */
+__attribute__((format(printf, 1, 2))) int fail(const char *format, ...);
+
+/* Exit code of a child, 128 + signal when a signal ended it. */
+int wait_for(pid_t child);
+
+/* What CRIU calls at each of its stages; nothing to do at most of them. Gives an exit code. */
+int action_script(void);

@@ -1,0 +1,21 @@
+#include "enter.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+int fail(const char *format, ...)
+{
+	int saved = errno;
+	va_list values;
+
+	va_start(values, format);
+	/* One write: other processes share this standard error. */
+	char line[1024];
+	int length = vsnprintf(line, sizeof line, format, values);
+	va_end(values);
+	if (length >= 0)
+		fprintf(stderr, "enter: %s%s\n", line, (size_t)length < sizeof line ? "" : "...");
+	errno = saved;
+	return EXIT_OWN;
+}

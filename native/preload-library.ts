@@ -1,0 +1,37 @@
+import { join } from 'node:path'
+import { cachedDirectory, cacheRoot, keyOf } from '../images/cache.ts'
+import { findCompiler } from '../images/compile.ts'
+import type { DebianOptions } from '../images/debian.ts'
+import { run } from '../images/run.ts'
+import { textsOf } from './static-program.ts'
+
+const directory = join(import.meta.dirname, 'preload')
+
+/**
+ * Builds the shared library that is loaded into CRIU and returns its path in the cache. It is linked to nothing, so any
+ * C library will do at run time.
+ */
+export async function preloadLibrary(options: DebianOptions = {}): Promise<string> {
+  const { signal } = options
+  const withSignal = signal === undefined ? {} : { signal }
+  const compiler = await findCompiler(options)
+  const flags = [
+    ...['-std=gnu17', '-O2', '-Wall', '-Wextra', '-Werror', '-ffreestanding', '-fno-builtin', '-fPIC'],
+    ...['-fno-stack-protector', '-fno-asynchronous-unwind-tables', '-shared', '-nostdlib', '-s'],
+    ...['-Wl,--build-id=none', '-Wl,-z,relro', '-Wl,-z,now', '-Wl,-z,noexecstack', '-Wl,-soname,preload.so'],
+  ]
+  const inputs = {
+    compiler: await run(compiler, ['--version'], withSignal),
+    sources: await textsOf(directory, /\.c$/),
+    flags,
+  }
+  const target = join(options.cacheDir ?? cacheRoot(), 'native', `preload-${keyOf(inputs)}`)
+  await cachedDirectory(target, async scratch => {
+    options.progress?.('compile preload.so')
+    await run(compiler, [...flags, '-o', join(scratch, 'preload.so'), ...Object.keys(inputs.sources)], {
+      ...withSignal,
+      cwd: directory,
+    })
+  })
+  return join(target, 'preload.so')
+}
