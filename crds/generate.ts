@@ -1,19 +1,21 @@
-/** `npm run generate` writes the CRD; with `--check` it fails when the committed one is not what it would write. */
-import { readFileSync, writeFileSync } from 'node:fs'
+/** `npm run generate` writes the CRDs; with `--check` it fails when the committed ones are not what it would write. */
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { stringify } from 'yaml'
 import { backupPodSets } from '../src/api/backuppodset.ts'
+import { nodeReports } from '../src/api/node-report.ts'
 import { backupPodSetSchema } from './schema/backuppodset.ts'
+import { nodeReportSchema } from './schema/node-report.ts'
 
-export const crdFile = new URL('backup.example.com_backuppodsets.yaml', import.meta.url)
+const column = (name: string, jsonPath: string, more: object = {}) => ({
+  name,
+  type: 'string',
+  jsonPath,
+  ...more,
+})
+const age = { name: 'Age', type: 'date', jsonPath: '.metadata.creationTimestamp' }
 
 export function backupPodSetCrd() {
   const { group, version, plural, kind } = backupPodSets
-  const column = (name: string, jsonPath: string, more: object = {}) => ({
-    name,
-    type: 'string',
-    jsonPath,
-    ...more,
-  })
   return {
     apiVersion: 'apiextensions.k8s.io/v1',
     kind: 'CustomResourceDefinition',
@@ -39,7 +41,7 @@ export function backupPodSetCrd() {
             column('Replicas', '.status.summary.replicas'),
             column('Hotbackups', '.status.summary.hotbackups'),
             column('Coldbackups', '.status.summary.coldbackups'),
-            { name: 'Age', type: 'date', jsonPath: '.metadata.creationTimestamp' },
+            age,
             column('Ready', '.status.conditions[?(@.type=="Ready")].status', { priority: 1 }),
             column('Reason', '.status.conditions[?(@.type=="Ready")].reason', { priority: 1 }),
           ],
@@ -58,18 +60,62 @@ export function backupPodSetCrd() {
   }
 }
 
-const header = '# Made by `npm run generate` from crds/schema/ and crds/pod-template.schema.json.\n'
+export function nodeReportCrd() {
+  const { group, version, plural, kind } = nodeReports
+  return {
+    apiVersion: 'apiextensions.k8s.io/v1',
+    kind: 'CustomResourceDefinition',
+    metadata: { name: `${plural}.${group}` },
+    spec: {
+      group,
+      scope: 'Cluster',
+      names: { kind, listKind: `${kind}List`, plural, singular: 'nodereport' },
+      versions: [
+        {
+          name: version,
+          served: true,
+          storage: true,
+          additionalPrinterColumns: [
+            column('Ready', '.status.ready', { type: 'boolean' }),
+            column('CRIU', '.status.criu'),
+            column('Slots', '.status.slotCount', { type: 'integer' }),
+            age,
+            column('Updated', '.status.updatedAt', { type: 'date', priority: 1 }),
+            column('Kernel', '.status.kernel', { priority: 1 }),
+            column('Agent', '.status.version', { priority: 1 }),
+          ],
+          subresources: { status: {} },
+          schema: { openAPIV3Schema: nodeReportSchema() },
+        },
+      ],
+    },
+  }
+}
 
-/** The text of the committed file. */
-export const crdYaml = (): string =>
-  header + stringify(backupPodSetCrd(), { lineWidth: 0, aliasDuplicateObjects: false })
+const headerOf = (sources: string) => `# Made by \`npm run generate\` from ${sources}.\n`
+
+const yaml = (header: string, crd: object): string =>
+  header + stringify(crd, { lineWidth: 0, aliasDuplicateObjects: false })
+
+/** Each committed file and the text that it should have. */
+export const crdFiles: readonly { readonly file: URL; readonly yaml: () => string }[] = [
+  {
+    file: new URL('backup.example.com_backuppodsets.yaml', import.meta.url),
+    yaml: () => yaml(headerOf('crds/schema/ and crds/pod-template.schema.json'), backupPodSetCrd()),
+  },
+  {
+    file: new URL('backup.example.com_nodereports.yaml', import.meta.url),
+    yaml: () => yaml(headerOf('crds/schema/'), nodeReportCrd()),
+  },
+]
 
 if (import.meta.main) {
-  if (!process.argv.includes('--check')) writeFileSync(crdFile, crdYaml())
-  else if (readFileSync(crdFile, 'utf8') !== crdYaml()) {
-    console.error(
-      'crds/backup.example.com_backuppodsets.yaml is stale: run `npm run generate` and commit the result',
-    )
-    process.exitCode = 1
+  const onlyCheck = process.argv.includes('--check')
+  for (const { file, yaml } of crdFiles) {
+    if (!onlyCheck) writeFileSync(file, yaml())
+    else if (!existsSync(file) || readFileSync(file, 'utf8') !== yaml()) {
+      console.error(`${file.pathname} is stale: run \`npm run generate\` and commit the result`)
+      process.exitCode = 1
+    }
   }
 }

@@ -49,6 +49,12 @@ export const count = (description: string, more: Schema = {}): SchemaOf<number> 
   ...more,
 })
 
+/** A time in the status; the unit stands behind the description. */
+export const seconds = (description: string): SchemaOf<number> => ({
+  description: `${description} Seconds.`,
+  type: 'number',
+})
+
 /** A number in the spec. */
 export const integer = (
   description: string,

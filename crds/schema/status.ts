@@ -9,14 +9,9 @@ import {
   type Summary,
 } from '../../src/api/backuppodset.ts'
 import { podKinds } from '../../src/api/labels.ts'
-import { choice, count, flag, list, mapList, object, type SchemaOf, text, time } from './build.ts'
+import { choice, count, flag, list, mapList, object, type SchemaOf, seconds, text, time } from './build.ts'
 
 const int64 = { format: 'int64' }
-
-const seconds = (description: string): SchemaOf<number> => ({
-  description: `${description} Seconds.`,
-  type: 'number',
-})
 
 const names = (of: string) =>
   list(

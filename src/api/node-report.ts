@@ -54,6 +54,8 @@ export interface NodeReportStatus {
   /** Every check holds: memory can be saved and restored here. */
   readonly ready: boolean
   readonly slots: readonly SlotReport[]
+  /** Length of `slots`: a column of `kubectl get` cannot count. */
+  readonly slotCount?: number
   /** RFC 3339. */
   readonly updatedAt: string
 }

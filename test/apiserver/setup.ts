@@ -1,4 +1,4 @@
-/** One etcd and one kube-apiserver for all tests of this project, with our CRD in it. */
+/** One etcd and one kube-apiserver for all tests of this project, with our CRDs in it. */
 import { execFile } from 'node:child_process'
 import { setTimeout } from 'node:timers/promises'
 import { promisify } from 'node:util'
@@ -20,10 +20,9 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
   const plane = await startControlPlane()
   try {
     const kubectl = (...args: string[]) => run(plane.kubectl, ['--kubeconfig', plane.kubeconfigPath, ...args])
-    const crd = new URL('../../crds/backup.example.com_backuppodsets.yaml', import.meta.url).pathname
-    await kubectl('apply', '-f', crd)
+    await kubectl('apply', '-k', new URL('../../crds', import.meta.url).pathname)
     // `kubectl wait` fails on a CRD that has no conditions yet; the first list works when the kind is served.
-    await eventually(() => kubectl('get', 'backuppodsets', '--all-namespaces'))
+    await eventually(() => kubectl('get', 'backuppodsets,nodereports', '--all-namespaces'))
   } catch (error) {
     await plane.stop()
     throw error

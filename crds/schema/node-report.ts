@@ -1,0 +1,101 @@
+import { limits } from '../../src/api/backuppodset.ts'
+import type { NodeCheck, NodeReportStatus, SlotReport } from '../../src/api/node-report.ts'
+import {
+  choice,
+  count,
+  flag,
+  list,
+  mapList,
+  object,
+  type Schema,
+  type SchemaOf,
+  seconds,
+  text,
+  time,
+} from './build.ts'
+
+const int64 = { format: 'int64' }
+
+const check = object<NodeCheck>(
+  {
+    name: text('What was checked: criu, canary, sentinel and others.', { maxLength: 63 }),
+    ok: flag('Whether it holds.'),
+    message: text('What was found.'),
+    cure: text('What to change; only of a check that failed.'),
+  },
+  { name: true, ok: true, message: true },
+)
+
+const slot = object<SlotReport>(
+  {
+    namespace: text('Namespace of the set.'),
+    set: text('Name of the set.'),
+    slot: count('Number of the slot.'),
+    life: text('Which life of the slot: a number that is used again inherits nothing.'),
+    role: choice('source: its primary runs here. holder: its memory is kept here.', ['source', 'holder']),
+    generation: count('The newest saved state that is complete; 0: none yet.', int64),
+    takenAt: time("The instant whose memory it is, by the source's clock, RFC 3339."),
+    bytes: count('Size of that state in bytes.', int64),
+    frozenSeconds: seconds('How long the primary stood still for it.'),
+    pipelineSeconds: seconds('From the stop of the primary until it was complete here.'),
+    usable: choice('How it could go on from here; absent: it could not, or not yet.', ['Frozen', 'Staged']),
+    understudyUid: text('UID of the hot backup in which it lies frozen.'),
+    intervalSeconds: seconds(
+      'Time between two checkpoints, as adapted to how long they take; of a source only.',
+    ),
+    reason: text('Why there is no newer state or why it is not usable, in one word for programs.'),
+    message: text('The same for people, with what to change.'),
+  },
+  { namespace: true, set: true, slot: true, life: true, role: true, generation: true },
+)
+
+/** A report that is refused says nothing at all, so this is far above what a node can run. */
+const maxSlots = 4 * limits.listed
+
+const status = (): SchemaOf<NodeReportStatus> =>
+  object<NodeReportStatus>(
+    {
+      version: text('Version of the agent.'),
+      address: text('host:port at which other agents reach it.'),
+      fingerprint: text(
+        'SHA-256 in hex of the public key with which the agent proves itself to others; they accept no other.',
+        { pattern: '^[0-9a-f]{64}$' },
+      ),
+      kernel: text('Release of the kernel.'),
+      criu: text('Version of CRIU that the agent brings.'),
+      architecture: text('Architecture of the processor, as uname names it.'),
+      checks: mapList('What the agent has checked, each failure with its cure.', 'name', check, 64),
+      ready: flag('Whether every check holds: memory can be saved and restored here.'),
+      slots: list('Slots of which something is here.', slot, maxSlots),
+      slotCount: count('Number of slots of which something is here, as kubectl get prints it.'),
+      updatedAt: time(
+        'When this was written, RFC 3339. An agent that works writes at least every few seconds.',
+      ),
+    },
+    {
+      version: true,
+      address: true,
+      fingerprint: true,
+      kernel: true,
+      criu: true,
+      architecture: true,
+      checks: true,
+      ready: true,
+      slots: true,
+      updatedAt: true,
+    },
+    { description: 'What the agent of the node has found.' },
+  )
+
+/** openAPIV3Schema of v1alpha1. */
+export const nodeReportSchema = (): Schema => ({
+  description:
+    'NodeReport is what the agent of one node can do and what it keeps; it has the name of the node, and that agent alone writes it.',
+  type: 'object',
+  properties: {
+    apiVersion: text('Version of this kind: backup.example.com/v1alpha1.'),
+    kind: text('The kind itself: NodeReport.'),
+    metadata: { type: 'object' },
+    status: status(),
+  },
+})
