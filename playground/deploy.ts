@@ -13,8 +13,8 @@ const DEPLOY = fileURLToPath(new URL('../deploy', import.meta.url))
 const AVAILABLE_WITHIN = '120s'
 
 /**
- * Installs what deploy/ describes, as its users do (`kubectl apply -k`), and waits until each Deployment of it is
- * rolled out. Does nothing in a checkout that has no deploy/kustomization.yaml.
+ * Installs what deploy/ describes, as its users do (`kubectl apply -k`), and waits until each Deployment and DaemonSet of
+ * it is rolled out. Does nothing in a checkout that has no deploy/kustomization.yaml.
  *
  * One thing differs from the users' way: images here change under the same tag, as the source does, so each pod
  * template carries the digests of its images, and a new image is a new rollout.
@@ -41,22 +41,22 @@ export async function deployOperator(
       cluster.nodeImages(cluster.nodes[0] ?? 'n1'),
     ])
     const digests = new Map(images.map(({ name, digest }) => [name, digest]))
-    const { text, deployments } = withImageDigests(manifests, digests)
+    const { text, workloads } = withImageDigests(manifests, digests)
     step.detail('apply')
     await kubectl(['apply', '--server-side', '--force-conflicts', '-f', '-'], text)
     step.detail('waiting until it is Available')
-    for (const { namespace, name } of deployments) {
+    for (const { kind, namespace, name } of workloads) {
       try {
         await kubectl([
-          ...['rollout', 'status', `deployment/${name}`],
+          ...['rollout', 'status', `${kind.toLowerCase()}/${name}`],
           ...['--namespace', namespace, `--timeout=${AVAILABLE_WITHIN}`],
         ])
       } catch (error) {
         if (!(error instanceof CommandError)) throw error
         const get = `${cluster.kubectl} --kubeconfig ${cluster.kubeconfigPath} --namespace ${namespace}`
-        throw new PlaygroundError(`Deployment ${namespace}/${name} does not become Available`, {
+        throw new PlaygroundError(`${kind} ${namespace}/${name} does not become Available`, {
           cause: error,
-          advice: `${get} describe pods; ${get} logs deployment/${name}`,
+          advice: `${get} describe pods; ${get} logs ${kind.toLowerCase()}/${name}`,
         })
       }
     }
@@ -75,18 +75,22 @@ interface Manifest {
   }
 }
 
-/** The same manifests with the digests of known images in each Deployment's pod template, and the Deployments' names. */
+const workloadKinds = ['Deployment', 'DaemonSet'] as const
+type WorkloadKind = (typeof workloadKinds)[number]
+
+/** The same manifests with the digests of known images in each pod template, and what has pods. */
 export function withImageDigests(
   manifests: string,
   digests: ReadonlyMap<string, string>,
-): { text: string; deployments: { namespace: string; name: string }[] } {
-  const deployments: { namespace: string; name: string }[] = []
+): { text: string; workloads: { kind: WorkloadKind; namespace: string; name: string }[] } {
+  const workloads: { kind: WorkloadKind; namespace: string; name: string }[] = []
   const documents = parseAllDocuments(manifests).map(document => {
     const manifest = document.toJS() as Manifest | null
     const template = manifest?.spec?.template
-    if (manifest?.kind !== 'Deployment' || template === undefined) return manifest
+    const kind = workloadKinds.find(it => it === manifest?.kind)
+    if (manifest === null || kind === undefined || template === undefined) return manifest
     const { name = '', namespace = 'default' } = manifest.metadata ?? {}
-    deployments.push({ namespace, name })
+    workloads.push({ kind, namespace, name })
     const images = template.spec?.containers?.map(it => digests.get(normaliseReference(it.image ?? ''))) ?? []
     const known = images.filter(digest => digest !== undefined)
     if (known.length === 0) return manifest
@@ -94,7 +98,7 @@ export function withImageDigests(
     template.metadata.annotations = { ...template.metadata.annotations, [DIGESTS]: known.join(' ') }
     return manifest
   })
-  return { text: documents.map(it => stringify(it)).join('---\n'), deployments }
+  return { text: documents.map(it => stringify(it)).join('---\n'), workloads }
 }
 
 const DIGESTS = 'playground.example.com/image-digests'

@@ -60,7 +60,7 @@ test('state directories that overlay mount options cannot name are refused', () 
   expect(() => stateRoot({ UNDERSTUDY_STATE: '/srv/a,b' })).toThrow(/must not contain/)
 })
 
-test('digests of known images go into pod templates of Deployments, and nothing else changes', () => {
+test('digests of known images go into pod templates of workloads, and nothing else changes', () => {
   const manifests = `apiVersion: v1
 kind: Namespace
 metadata: { name: ns }
@@ -74,8 +74,8 @@ spec:
     spec: { containers: [{ name: c, image: understudy/operator:1 }] }
 `
   const digests = new Map([['docker.io/understudy/operator:1', 'sha256:dd']])
-  const { text, deployments } = withImageDigests(manifests, digests)
-  expect(deployments).toEqual([{ namespace: 'ns', name: 'op' }])
+  const { text, workloads } = withImageDigests(manifests, digests)
+  expect(workloads).toEqual([{ kind: 'Deployment', namespace: 'ns', name: 'op' }])
   expect(text).toContain('playground.example.com/image-digests: sha256:dd')
   expect(withImageDigests(manifests, new Map()).text).not.toContain('sha256')
 })

@@ -39,7 +39,9 @@ interface PodSpec {
 }
 
 const templateOf = async (): Promise<PodSpec> => {
-  const { spec } = await manifest<{ spec: { template: { spec: PodSpec } } }>('deploy/deployment.yaml')
+  const { spec } = await manifest<{ spec: { template: { spec: PodSpec } } }>(
+    'deploy/operator/deployment.yaml',
+  )
   return spec.template.spec
 }
 

@@ -14,7 +14,7 @@ const { spec } = await manifest<{
     selector: { matchLabels: Record<string, string> }
     template: { metadata: { labels: Record<string, string> }; spec: { containers: Container[] } }
   }
-}>('deploy/deployment.yaml')
+}>('deploy/operator/deployment.yaml')
 
 test('both images have the version of the project', async () => {
   const version = await packageVersion()
@@ -25,9 +25,9 @@ test('both images have the version of the project', async () => {
 
 test('Deployment, budget, Service and policy select the same pods', async () => {
   const labels = spec.template.metadata.labels
-  const budget = await manifest<{ spec: { selector: unknown } }>('deploy/pod-disruption-budget.yaml')
-  const service = await manifest<{ spec: { selector: unknown } }>('deploy/service.yaml')
-  const policy = await manifest<{ spec: { podSelector: unknown } }>('deploy/network-policy.yaml')
+  const budget = await manifest<{ spec: { selector: unknown } }>('deploy/operator/pod-disruption-budget.yaml')
+  const service = await manifest<{ spec: { selector: unknown } }>('deploy/operator/service.yaml')
+  const policy = await manifest<{ spec: { podSelector: unknown } }>('deploy/operator/network-policy.yaml')
   expect(spec.selector.matchLabels).toEqual(labels)
   expect(budget.spec.selector).toEqual({ matchLabels: labels })
   expect(service.spec.selector).toEqual(labels)
@@ -50,7 +50,7 @@ test('the policy of the gate lets in the pods that the Deployment makes, on the 
   }>('deploy/network-policy/gate.yaml')
   const { labels } = await manifest<{
     labels: { pairs: Record<string, string>; includeTemplates: boolean }[]
-  }>('deploy/kustomization.yaml')
+  }>('deploy/operator/kustomization.yaml')
   const podLabels = { ...spec.template.metadata.labels, ...labels[0]?.pairs }
   expect(labels[0]?.includeTemplates).toBe(true)
   expect(policy.ingress).toHaveLength(1)

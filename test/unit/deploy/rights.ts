@@ -9,7 +9,7 @@ export interface Caller {
 
 /**
  * Every right of the operator and the code that needs it, by role: `group/resource[/name] verb`. The unit tests hold it
- * against the roles in deploy/rbac and against the code; tests with an audit log can hold it against what was used.
+ * against the roles in deploy/operator/rbac and against the code; tests with an audit log can hold it against what was used.
  */
 export const rights: Readonly<Record<string, Readonly<Record<string, Caller>>>> = {
   'ClusterRole understudy-operator': {
@@ -42,6 +42,82 @@ export const rights: Readonly<Record<string, Readonly<Record<string, Caller>>>> 
     '/pods create': { file: 'src/backuppodset/act/create.ts', code: /api\.create\(pods/ },
     '/pods patch': { file: 'src/backuppodset/act/write-pod.ts', code: /[aA]pi\.patch\(\s*pods/ },
     '/pods delete': { file: 'src/backuppodset/act/write-pod.ts', code: /[aA]pi\.delete\(\s*pods/ },
+    'backup.example.com/nodereports list': {
+      file: 'src/kube/list-all.ts',
+      code: /api\.list\(/,
+      only: 'the server cannot stream the initial list',
+    },
+    'backup.example.com/nodereports watch': { file: 'src/kube/reflector.ts', code: /api\.watch\(/ },
+    '/nodes list': {
+      file: 'src/kube/list-all.ts',
+      code: /api\.list\(/,
+      only: 'the server cannot stream the initial list',
+    },
+    '/nodes watch': { file: 'src/kube/reflector.ts', code: /api\.watch\(/ },
+    '/nodes patch': { file: 'src/operator/stage-label.ts', code: /api\.patch\(nodeResource/ },
+    'coordination.k8s.io/leases list': {
+      file: 'src/kube/list-all.ts',
+      code: /api\.list\(/,
+      only: 'the server cannot stream the initial list',
+    },
+    'coordination.k8s.io/leases watch': { file: 'src/kube/reflector.ts', code: /api\.watch\(/ },
+    'coordination.k8s.io/leases create': {
+      file: 'src/backuppodset/memory/write-lease.ts',
+      code: /urgentApi\.create\(leases/,
+      only: 'a set keeps memory',
+    },
+    'coordination.k8s.io/leases patch': {
+      file: 'src/backuppodset/memory/write-lease.ts',
+      code: /urgentApi\.patch\(\s*leases/,
+      only: 'a set keeps memory',
+    },
+    'coordination.k8s.io/leases delete': {
+      file: 'src/backuppodset/memory/write-lease.ts',
+      code: /urgentApi\.delete\(leases/,
+      only: 'a set keeps memory',
+    },
+    '/services list': {
+      file: 'src/kube/list-all.ts',
+      code: /api\.list\(/,
+      only: 'the server cannot stream the initial list',
+    },
+    '/services watch': { file: 'src/kube/reflector.ts', code: /api\.watch\(/ },
+    '/services create': {
+      file: 'src/backuppodset/services/write.ts',
+      code: /urgentApi\.create\(services/,
+      only: 'a set has a service',
+    },
+    '/services patch': {
+      file: 'src/backuppodset/services/write.ts',
+      code: /urgentApi\.patch\(\s*services/,
+      only: 'a set has a service',
+    },
+    '/services delete': {
+      file: 'src/backuppodset/services/write.ts',
+      code: /urgentApi\.delete\(services/,
+      only: 'a set has a service',
+    },
+    'discovery.k8s.io/endpointslices list': {
+      file: 'src/kube/list-all.ts',
+      code: /api\.list\(/,
+      only: 'the server cannot stream the initial list',
+    },
+    'discovery.k8s.io/endpointslices watch': { file: 'src/kube/reflector.ts', code: /api\.watch\(/ },
+    'discovery.k8s.io/endpointslices create': {
+      file: 'src/backuppodset/services/write.ts',
+      code: /urgentApi\.create\(endpointSlices/,
+      only: 'a set has a service',
+    },
+    'discovery.k8s.io/endpointslices update': {
+      file: 'src/backuppodset/services/write.ts',
+      code: /urgentApi\.replace\(\s*endpointSlices/,
+      only: 'a set has a service',
+    },
+    'discovery.k8s.io/endpointslices delete': {
+      file: 'src/backuppodset/services/write.ts',
+      code: /urgentApi\.delete\(endpointSlices/,
+      only: 'a set has a service',
+    },
     'events.k8s.io/events create': { file: 'src/kube/recorder.ts', code: /api\.create\(\s*resource/ },
     'events.k8s.io/events patch': {
       file: 'src/kube/recorder.ts',
