@@ -1,9 +1,11 @@
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { buffer } from 'node:stream/consumers'
 import { setImmediate } from 'node:timers/promises'
 import { zstdCompressSync, zstdDecompressSync } from 'node:zlib'
 import fc from 'fast-check'
+import { pack } from 'tar-stream'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { systemClock } from '../kube/clock.ts'
 import { type Random, seededRandom, systemRandom } from '../kube/random.ts'
@@ -52,6 +54,13 @@ async function expectSame(copy: Stored, original: Stored) {
     const [a, b] = await Promise.all([readFile(join(copy.dir, path)), readFile(join(original.dir, path))])
     expect(a.equals(b), path).toBe(true)
   }
+}
+
+async function archive(files: ReadonlyMap<string, Uint8Array>): Promise<Buffer> {
+  const tar = pack()
+  for (const [name, content] of files) tar.entry({ name, mtime: new Date(0) }, Buffer.from(content))
+  tar.finalize()
+  return buffer(tar)
 }
 
 const drafts = async () =>
@@ -120,6 +129,51 @@ test('a file that is the same as one of the base costs nothing, whatever its nam
   const delta = await collect(encodeDelta(base, next))
   expect(delta.length).toBeLessThan(2_000)
   await expectSame(await applyDelta(inPieces(delta, 100), base, await holder.begin(slotKey, 2)), next)
+})
+
+test('files of an archive are found again when others before them have grown, come or gone', async () => {
+  const random = seededRandom(9)
+  const content = new Map(
+    Array.from({ length: 60 }, (_, index) => [`dir/file-${index}`, random.bytes(30_000 + index)]),
+  )
+  const before = await archive(content)
+  const log = Buffer.from(content.get('dir/file-3') ?? [])
+  content.set('dir/file-3', Buffer.concat([log, random.bytes(700)]))
+  content.delete('dir/file-20')
+  const after = await archive(new Map([['dir/new', random.bytes(100)], ...content]))
+  const base = await add(source, 1, { 'volumes/data.tar': before })
+  const next = await add(source, 2, { 'volumes/data.tar': after })
+  const delta = await collect(encodeDelta(base, next))
+  expect(delta.length).toBeLessThan(12_000)
+  await add(holder, 1, { 'volumes/data.tar': before })
+  const copy = await applyDelta(inPieces(delta, 999), holder.open(slotKey, 1), await holder.begin(slotKey, 2))
+  await expectSame(copy, next)
+})
+
+test('an archive that is none, or is cut off, travels all the same', async () => {
+  const random = seededRandom(10)
+  const good = await archive(
+    new Map([
+      ['a', random.bytes(400_000)],
+      ['b', random.bytes(400_000)],
+    ]),
+  )
+  const bad = Buffer.concat([good.subarray(0, 600_000), random.bytes(300)])
+  const binary = Buffer.from(good)
+  binary.writeUInt8(0x80, 124)
+  let generation = 0
+  for (const [from, to] of [
+    [good, bad],
+    [bad, good],
+    [good, binary],
+    [Buffer.alloc(0), good],
+  ] as const) {
+    generation += 2
+    const base = await add(source, generation, { 'volumes/data.tar': from })
+    const next = await add(source, generation + 1, { 'volumes/data.tar': to })
+    const draft = await holder.begin(slotKey, generation + 1)
+    await expectSame(await applyDelta(encodeDelta(base, next), base, draft), next)
+  }
 })
 
 test('whatever two generations hold, the second comes back from the first and the difference', async () => {

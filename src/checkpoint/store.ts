@@ -19,7 +19,15 @@ import {
   parseSlotName,
   slotName,
 } from './manifest.ts'
-import { bytesOnDisk, isSystemError, readStored, type Stored, sealFiles, writeManifest } from './stored.ts'
+import {
+  bytesOnDisk,
+  isSystemError,
+  noSpace,
+  readStored,
+  type Stored,
+  sealFiles,
+  writeManifest,
+} from './stored.ts'
 
 export type { Stored } from './stored.ts'
 
@@ -206,7 +214,7 @@ export function createGenerationStore(options: StoreOptions): GenerationStore {
       await mkdir(dir, { recursive: true, mode: 0o700 })
     } catch (error) {
       reserved.delete(dir)
-      throw error
+      throw noSpace(error)
     }
     return {
       slot,
@@ -227,7 +235,7 @@ export function createGenerationStore(options: StoreOptions): GenerationStore {
           return stored
         } catch (error) {
           await discard()
-          throw error
+          throw noSpace(error)
         }
       },
       discard,

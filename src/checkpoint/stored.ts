@@ -119,3 +119,10 @@ async function readArrival(dir: string): Promise<Arrival | undefined> {
 export function isSystemError(error: unknown, ...codes: readonly string[]): boolean {
   return error instanceof Error && 'code' in error && codes.includes(String(error.code))
 }
+
+/** A filesystem that is full means the same as a budget that is: something else is on it, or the budget is too large. */
+export function noSpace(error: unknown): unknown {
+  return isSystemError(error, 'ENOSPC', 'EDQUOT')
+    ? new CheckpointError('StoreFull', 'the filesystem of the store is full', error)
+    : error
+}

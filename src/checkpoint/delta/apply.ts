@@ -5,7 +5,7 @@ import { CheckpointError } from '../errors.ts'
 import { chunkBytes } from '../files.ts'
 import { type GenerationFile, type Manifest, slotName } from '../manifest.ts'
 import type { Draft } from '../store.ts'
-import { bytesOnDisk, type Stored } from '../stored.ts'
+import { bytesOnDisk, noSpace, type Stored } from '../stored.ts'
 import { type ByteReader, createByteReader } from './byte-reader.ts'
 import { decompress } from './compress.ts'
 import { contentDigest, kinds, longestHeader, longestLiteral, magic, parseHeader } from './records.ts'
@@ -55,7 +55,8 @@ export async function applyDelta(
     signal?.throwIfAborted()
     // What broke the stream says more than what its end broke.
     if (failed !== undefined) throw failed.error
-    throw isCodecError(error) ? new CheckpointError('Corrupt', 'the delta cannot be unpacked', error) : error
+    if (isCodecError(error)) throw new CheckpointError('Corrupt', 'the delta cannot be unpacked', error)
+    throw noSpace(error)
   }
 }
 
@@ -130,6 +131,7 @@ async function receiveFile(
         if (reader === undefined)
           throw new CheckpointError('Corrupt', `${file.path}: a copy without anything to copy from`)
         output.require(length)
+        if (length === 0) throw new CheckpointError('Corrupt', `${file.path}: a copy of nothing`)
         for (let at = 0; at < length; ) {
           signal?.throwIfAborted()
           // Up to the end of a window of the base.
@@ -144,6 +146,7 @@ async function receiveFile(
         if (length > longestLiteral)
           throw new CheckpointError('Corrupt', `${file.path}: a literal is too long`)
         output.require(length)
+        if (length === 0) throw new CheckpointError('Corrupt', `${file.path}: a literal of nothing`)
         for (let left = length; left > 0; ) {
           const part = await input.some(left)
           await output.write(part)

@@ -54,7 +54,7 @@ async function* records(
   const writer = createRecordWriter()
   try {
     for (const file of next.manifest.files) {
-      const parts = plan?.(file) ?? [{ length: file.size }]
+      const parts = plan?.get(file.path) ?? [{ length: file.size }]
       const path = join(next.dir, file.path)
       for await (const _ of encodeFile(path, parts, reader, writer)) {
         signal?.throwIfAborted()

@@ -4,10 +4,13 @@
  */
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { setImmediate } from 'node:timers/promises'
 import { isCheckpointError } from '../errors.ts'
 import { type Pagemap, type PageRun, parsePagemap } from '../images/pagemap.ts'
 import type { GenerationFile } from '../manifest.ts'
 import { isSystemError, type Stored } from '../stored.ts'
+import { tarMembers } from './tar-members.ts'
+import { createWindowReader, type WindowReader } from './window-reader.ts'
 
 /** A part of a file; parts follow each other without gaps, from its start to its end. */
 export interface Part {
@@ -24,31 +27,94 @@ export interface Part {
 /** Smaller files are sent as they are: they are few bytes, and comparing them would need them unchanged on both sides. */
 export const smallestCompared = 256 * 1024
 
+const isPages = /(^|\/)pages-[^/]+\.img$/
+const isPagemap = /(^|\/)pagemap-[^/]+\.img$/
+
 /** The unit of addresses in page runs. */
 const unit = 4096
 
-export type Plan = (file: GenerationFile) => readonly Part[]
+export type Plan = ReadonlyMap<string, readonly Part[]>
 
-/** Looks through the page maps of both generations once. */
+/** The parts of each file that is to be compared, by path. Looks through page maps and archives of both generations. */
 export async function planDelta(base: Stored, next: Stored): Promise<Plan> {
   const indexes = new Map(base.manifest.files.map((file, index) => [file.path, index]))
   const sameContent = new Map(base.manifest.files.map((file, index) => [file.sha256, index]))
-  const pages = await pageParts(base, next, indexes)
-  return file => {
-    if (file.size < smallestCompared) return [{ length: file.size }]
-    const twin = sameContent.get(file.sha256)
-    if (twin !== undefined && base.manifest.files[twin]?.size === file.size)
-      return [{ length: file.size, like: { file: twin, offset: 0, certain: true } }]
-    return pages.get(file.path) ?? sameOffsets(file, base, indexes.get(file.path))
+  const twinOf = ({ sha256 }: GenerationFile) => sameContent.get(sha256)
+  const wanted = next.manifest.files.filter(
+    file => file.size >= smallestCompared && twinOf(file) === undefined,
+  )
+  const pages = wanted.some(({ path }) => isPages.test(path))
+    ? await pageParts(base, next, indexes)
+    : new Map<string, readonly Part[]>()
+  const plan = new Map<string, readonly Part[]>()
+  const readers = { base: createWindowReader(base), next: createWindowReader(next) }
+  try {
+    for (const [index, file] of next.manifest.files.entries()) {
+      if (file.size < smallestCompared) continue
+      const twin = twinOf(file)
+      const namesake = indexes.get(file.path)
+      if (twin !== undefined)
+        plan.set(file.path, [{ length: file.size, like: { file: twin, offset: 0, certain: true } }])
+      else if (namesake !== undefined && file.path.endsWith('.tar'))
+        plan.set(file.path, await sameMembers(readers, index, file.size, namesake, base))
+      else plan.set(file.path, pages.get(file.path) ?? sameOffsets(file.size, base, namesake))
+    }
+  } finally {
+    await readers.base.close()
+    await readers.next.close()
+  }
+  return plan
+}
+
+function sameOffsets(size: number, base: Stored, index: number | undefined): readonly Part[] {
+  const known = index === undefined ? undefined : base.manifest.files[index]
+  const parts = createParts()
+  const common = Math.min(size, known?.size ?? 0)
+  if (index !== undefined) parts.add(common, { file: index, offset: 0 })
+  parts.add(size - (index === undefined ? 0 : common))
+  return parts.all
+}
+
+/** A file in an archive that grows moves all that come after it. */
+async function sameMembers(
+  readers: { readonly base: WindowReader; readonly next: WindowReader },
+  index: number,
+  size: number,
+  namesake: number,
+  base: Stored,
+): Promise<readonly Part[]> {
+  const known = await tarMembers(readers.base, namesake, base.manifest.files[namesake]?.size ?? 0)
+  const parts = createParts()
+  let end = 0
+  for (const [name, { offset, length }] of await tarMembers(readers.next, index, size)) {
+    const there = known.get(name)
+    const common = Math.min(length, there?.length ?? 0)
+    if (there !== undefined) parts.add(common, { file: namesake, offset: there.offset })
+    parts.add(length - common)
+    end = offset + length
+  }
+  parts.add(size - end)
+  return parts.all
+}
+
+/** Parts that follow each other in both files become one. */
+function createParts() {
+  const all: { length: number; like?: NonNullable<Part['like']> }[] = []
+  return {
+    all: all as readonly Part[],
+    add(length: number, like?: NonNullable<Part['like']>) {
+      const last = all.at(-1)
+      if (length === 0) return
+      if (last === undefined || !continues(last, like))
+        all.push(like === undefined ? { length } : { length, like })
+      else last.length += length
+    },
   }
 }
 
-function sameOffsets({ size }: GenerationFile, base: Stored, index: number | undefined): readonly Part[] {
-  const known = index === undefined ? undefined : base.manifest.files[index]
-  if (index === undefined || known === undefined) return [{ length: size }]
-  const common = Math.min(size, known.size)
-  const rest = size - common
-  return [{ length: common, like: { file: index, offset: 0 } }, ...(rest > 0 ? [{ length: rest }] : [])]
+function continues(last: Part, like: Part['like']): boolean {
+  if (last.like === undefined || like === undefined) return last.like === like
+  return last.like.file === like.file && last.like.offset + last.length === like.offset
 }
 
 /**
@@ -62,13 +128,13 @@ async function pageParts(
 ): Promise<Map<string, readonly Part[]>> {
   const parts = new Map<string, readonly Part[]>()
   for (const { path } of next.manifest.files) {
-    if (!/(^|\/)pagemap-[^/]+\.img$/.test(path)) continue
+    if (!isPagemap.test(path)) continue
     const map = await loadPagemap(next, path)
     const baseMap = indexes.has(path) ? await loadPagemap(base, path) : undefined
     if (map === undefined || baseMap === undefined) continue
     const file = indexes.get(baseMap.pages)
     if (file !== undefined && map.unitsPerPage === baseMap.unitsPerPage)
-      parts.set(map.pages, matchRuns(map.runs, baseMap.runs, map.unitsPerPage, file))
+      parts.set(map.pages, await matchRuns(map.runs, baseMap.runs, map.unitsPerPage, file))
   }
   return parts
 }
@@ -116,22 +182,21 @@ function place(runs: readonly PageRun[], unitsPerPage: number): Placed[] {
   })
 }
 
-function matchRuns(
+/** Runs matched before others get a turn. */
+const batch = 8192
+
+async function matchRuns(
   runs: readonly PageRun[],
   baseRuns: readonly PageRun[],
   unitsPerPage: number,
   file: number,
-): readonly Part[] {
+): Promise<readonly Part[]> {
   const known = place(baseRuns, unitsPerPage).sort((a, b) => a.start - b.start)
-  const parts: Part[] = []
-  const push = (units: number, like?: number) => {
-    if (units > 0)
-      parts.push({
-        length: units * unit,
-        ...(like === undefined ? {} : { like: { file, offset: like * unit } }),
-      })
-  }
-  for (const { start, end } of place(runs, unitsPerPage)) {
+  const parts = createParts()
+  const push = (units: number, there?: number) =>
+    parts.add(units * unit, there === undefined ? undefined : { file, offset: there * unit })
+  for (const [count, { start, end }] of place(runs, unitsPerPage).entries()) {
+    if (count % batch === 0) await setImmediate()
     let at = start
     for (let index = firstEndingAfter(known, start); at < end; index += 1) {
       const there = known[index]
@@ -145,7 +210,7 @@ function matchRuns(
     }
     push(end - at)
   }
-  return parts
+  return parts.all
 }
 
 /** Index of the first run that ends after an address; runs are sorted. */

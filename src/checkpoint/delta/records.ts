@@ -23,8 +23,8 @@ export const literalHeadBytes = 1 + 4
 /** Bytes of one literal at most: what a receiver holds at once. */
 export const longestLiteral = 512 * 1024
 
-/** A header is a manifest and little else. */
-export const longestHeader = 64 * 1024 * 1024
+/** A header is a manifest and little else: a few hundred bytes for each thread and file. */
+export const longestHeader = 8 * 1024 * 1024
 
 export interface Header {
   /** Names what the copies are taken from. Absent: there are none. */
