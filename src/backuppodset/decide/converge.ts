@@ -18,8 +18,10 @@ export function converge(s: Snapshot, random: Random, policies: Policies): Stage
   const tools = toolsOf(s, random, policies)
   const { converting, surplus, creating } = tools
 
-  const hot = s.pods.filter(pod => pod.kind === 'hotbackup')
-  const cold = s.pods.filter(pod => pod.kind === 'coldbackup')
+  // Made while the set kept memory: they hold the stage for what nobody saves any more.
+  const idle = s.pods.filter(pod => pod.kind !== 'primary' && pod.stage?.understudy)
+  const hot = s.pods.filter(pod => pod.kind === 'hotbackup' && !idle.includes(pod))
+  const cold = s.pods.filter(pod => pod.kind === 'coldbackup' && !idle.includes(pod))
   const gated = cold.filter(isGated)
   const cast = castOf(s.pods.filter(pod => pod.kind === 'primary'))
 
@@ -70,7 +72,14 @@ export function converge(s: Snapshot, random: Random, policies: Policies): Stage
 
   const stages: Stage[] = [
     { tier: 'primaries', actions: primaryActions },
-    { tier: 'claims', actions: [...s.finished.map(pod => remove(pod, 'Finished')), ...retirements(cast)] },
+    {
+      tier: 'claims',
+      actions: [
+        ...s.finished.map(pod => remove(pod, 'Finished')),
+        ...retirements(cast),
+        ...idle.filter(pod => !pod.waking).map(pod => remove(pod, 'Outdated')),
+      ],
+    },
   ]
   if (healthy.some(pod => pod.waking)) return stages
   const hotLeft = hot.filter(pod => !fromHot.includes(pod))

@@ -10,12 +10,12 @@ import { failureOf } from './failing.ts'
 import { refill } from './refill.ts'
 import type { Policies } from './select.ts'
 import { type Cast, castOf, roleGiver, roleIn } from './slots.ts'
-import { goes, isGated, remove, rewakes, toolsOf } from './tools.ts'
+import { goes, remove, rewakes, toolsOf } from './tools.ts'
 
 /**
  * Algorithm 1 for sets that keep memory. A slot that lost its primary goes to a hot backup on whose node its memory
- * is usable; a hot backup without it is no successor, since nothing runs in it. Where no memory is left the slot begins
- * anew: in place if the kubelet restarts the container, else in a cold backup or a new pod.
+ * is usable; a backup without it is no successor, since nothing runs in it. Where no memory is left the slot begins
+ * anew: in place if the kubelet restarts the container, else in a new pod.
  */
 export function convergeWithMemory(
   s: Snapshot,
@@ -26,9 +26,12 @@ export function convergeWithMemory(
   const { strategy, replicas } = s.set
   const tools = toolsOf(s, random, policies)
   const cast = castByLease(s, memory)
-  const hot = s.pods.filter(pod => pod.kind === 'hotbackup')
-  const [fit, unfit] = partition(hot, pod => pod.stage?.keeps === true && pod.stage.understudy)
-  const cold = s.pods.filter(pod => pod.kind === 'coldbackup')
+  const [backups, unfit] = partition(
+    s.pods.filter(pod => pod.kind !== 'primary'),
+    pod => pod.stage?.keeps === true && pod.stage.understudy,
+  )
+  const fit = backups.filter(pod => pod.kind === 'hotbackup')
+  const cold = backups.filter(pod => pod.kind === 'coldbackup')
 
   // Which slots want a successor: those of primaries that failed, and those whose primary is gone.
   const over = Math.max(0, cast.primaries.length - replicas)
@@ -48,7 +51,6 @@ export function convergeWithMemory(
   const primaryActions: Action[] = []
   const replaced = new Set<PodView>()
   const vacant: Role[] = []
-  let gatedCold = cold.filter(pod => pod.gate === 'waiting').length
   for (const { pod, reason } of failing) {
     const slot = memory.slots.get(pod.slot ?? -1)
     const successor = successorOf(pod.slot)
@@ -59,10 +61,6 @@ export function convergeWithMemory(
       replaced.add(pod)
     } else if (reason === 'Died') {
       // Whoever declared it dead has shut it off, and an understudy comes to life by a restore only: it does not come back.
-      vacant.push({ ...role, startsEmpty: true })
-      replaced.add(pod)
-    } else if (reason === 'CrashLoop' && pod.served && gatedCold > 0) {
-      gatedCold -= 1
       vacant.push({ ...role, startsEmpty: true })
       replaced.add(pod)
     }
@@ -107,15 +105,9 @@ export function convergeWithMemory(
   primaryActions.push(...surplusPrimaries)
   const filled = cast.primaries.length + waiting.length + open.length
   for (let fresh = replicas - filled; fresh > 0; fresh -= 1) vacant.push(nextRole())
-  const fromCold = tools.converting(cold, vacant.length, strategy.coldbackupToReplicas)
-  vacant.forEach((role, i) => {
-    const pod = fromCold[i]
-    primaryActions.push(
-      pod === undefined
-        ? tools.creating('primary', strategy.unallocatedToReplicas, () => role)
-        : { type: 'convert', pod, to: 'primary', role, wake: isGated(pod) },
-    )
-  })
+  // Only a new pod runs the app by itself: backups hold the stage for memory, cold ones too once they are woken.
+  for (const role of vacant)
+    primaryActions.push(tools.creating('primary', strategy.unallocatedToReplicas, () => role))
   primaryActions.push(
     ...rewakes(healthy.filter(pod => !slotless.includes(pod) && !goes(surplusPrimaries, pod))),
   )
@@ -147,7 +139,7 @@ export function convergeWithMemory(
       actions: [
         ...s.finished.map(pod => remove(pod, 'Finished')),
         ...retirements(cast),
-        // They run the app, or hold it for nobody: made before the set asked for memory.
+        // Made before the set asked for memory: they run the app, or would when they are woken.
         ...unfit.filter(pod => !pod.waking).map(pod => remove(pod, 'Outdated')),
       ],
     },

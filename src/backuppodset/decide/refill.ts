@@ -7,15 +7,14 @@ import { goes, isGated, remove, rewakes, type Tools } from './tools.ts'
  * @returns `exact` false where a wake-up under way ends the plan before the cold ones.
  */
 export function refill(
-  s: Snapshot,
+  { set }: Snapshot,
   { converting, surplus, creating }: Tools,
   hotLeft: readonly PodView[],
   coldLeft: readonly PodView[],
 ): { readonly stages: readonly Stage[]; readonly exact: boolean } {
-  const { strategy, hotBackups, coldBackups } = s.set
+  const { strategy, hotBackups, coldBackups } = set
   let short = Math.max(0, hotBackups - hotLeft.length)
-  // A woken cold backup runs the app: no memory can be put into it, so it is no hot backup of a set that keeps memory.
-  const toHot = s.memory ? [] : converting(coldLeft, short, strategy.coldbackupToHotbackup)
+  const toHot = converting(coldLeft, short, strategy.coldbackupToHotbackup)
   short -= toHot.length
   const hotActions: Action[] = toHot.map(pod => ({
     type: 'convert',
