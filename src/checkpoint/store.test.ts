@@ -97,6 +97,8 @@ test('the newest is that of the latest epoch, and two epochs may share a number'
   const successor = await add(store, 8, { epoch: 2, content: 'other' })
   expect(store.latest(slotKey)).toBe(successor)
   expect(store.open(slotKey, 8)).toBe(successor)
+  expect(store.open(slotKey, 8, 2)).toBe(successor)
+  expect(store.open(slotKey, 8, 1)?.manifest.epoch).toBe(1)
   await expect(add(store, 8, { epoch: 2 })).rejects.toMatchObject({ code: 'Superseded' })
   const again = newStore()
   expect(await again.load()).toEqual([])

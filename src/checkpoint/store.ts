@@ -10,9 +10,9 @@ import type { Clock } from '../kube/clock.ts'
 import type { Random } from '../kube/random.ts'
 import { CheckpointError, isCheckpointError } from './errors.ts'
 import { syncDirectory } from './files.ts'
+import type { BeginOptions, CommitOptions, Draft, Dropped, GenerationStore } from './generation-store.ts'
 import {
   formatManifest,
-  type GenerationFile,
   type Manifest,
   newestFirst,
   parseManifest,
@@ -29,78 +29,8 @@ import {
   writeManifest,
 } from './stored.ts'
 
+export type * from './generation-store.ts'
 export type { Stored } from './stored.ts'
-
-export interface GenerationStore {
-  /**
-   * Starts a generation. Room for it is set aside: as much as the slot's newest takes, unless `expectedBytes` says.
-   * @throws CheckpointError StoreFull
-   */
-  begin(slot: SlotKey, generation: number, options?: BeginOptions): Promise<Draft>
-  /** The newest by epoch, then by number. */
-  latest(slot: SlotKey): Stored | undefined
-  list(): readonly Stored[]
-  open(slot: SlotKey, generation: number): Stored | undefined
-  /** Removes all but the `keep` newest generations; those that are being read, when nobody reads them any more. */
-  prune(slot: SlotKey, keep: number): Promise<void>
-  /** Removes all generations; those that are being read, when nobody reads them any more. */
-  remove(slot: SlotKey): Promise<void>
-  /**
-   * Removes the slots that are not alive. The list has to be whole: what a failed or partial list leaves out would be
-   * gone for good, so its caller says that it has seen all of it.
-   */
-  sweep(listed: { readonly complete: true; readonly live: readonly SlotKey[] }): Promise<void>
-  /** What complete generations take up. */
-  readonly bytes: number
-  readonly budget: number
-  /**
-   * Keeps a generation's files where they are until the function returned is called.
-   * @throws CheckpointError NoSuchGeneration
-   */
-  retain(slot: SlotKey, generation: number): () => void
-  /**
-   * To be called once, before anything else: takes over what an earlier process has left.
-   * @returns what was thrown away, and why.
-   */
-  load(): Promise<readonly Dropped[]>
-}
-
-export interface BeginOptions {
-  readonly expectedBytes?: number
-}
-
-export interface Draft {
-  readonly slot: SlotKey
-  readonly generation: number
-  /** An empty directory that is the caller's until `commit` or `discard`. */
-  readonly dir: string
-  /**
-   * Sets aside room for this many bytes in all.
-   * @throws CheckpointError StoreFull
-   */
-  reserve(bytes: number): void
-  /**
-   * Makes the draft a generation. If it fails the draft is gone.
-   * @throws CheckpointError StoreFull, BadDraft, Superseded, BadManifest; the signal's reason
-   */
-  commit(manifest: Omit<Manifest, 'files' | 'bytes'>, options?: CommitOptions): Promise<Stored>
-  /** Throws it away. A draft that is finished stays as it is. */
-  discard(): Promise<void>
-}
-
-export interface CommitOptions {
-  /** When the memory was that of the pod, on the store's monotonic clock (ms). Default: when the draft was begun. */
-  readonly stoppedAt?: number
-  /** Files that the caller has synced and vouches for; others are read to compute their digests. */
-  readonly files?: readonly GenerationFile[]
-  readonly signal?: AbortSignal
-}
-
-export interface Dropped {
-  /** Of the directory, below the store's. */
-  readonly name: string
-  readonly reason: string
-}
 
 export interface StoreOptions {
   /** A directory of the store's own, on a tmpfs. Made if it is not there. */
@@ -120,12 +50,20 @@ interface Entry {
   readers: number
   /** To be removed as soon as nobody reads it. */
   doomed: boolean
+  removal: Promise<void> | undefined
 }
 
 const systemUptime = () => Number(process.hrtime.bigint() / 1_000_000n)
 
 const draftPrefix = '.draft-'
 const doomedPrefix = '.doomed-'
+
+/** For a failure that means that what was wanted is so already. */
+const unless =
+  (...codes: readonly string[]) =>
+  (error: unknown) => {
+    if (!isSystemError(error, ...codes)) throw error
+  }
 
 export function createGenerationStore(options: StoreOptions): GenerationStore {
   const { dir: root, budget, clock, random, uptime = systemUptime } = options
@@ -135,12 +73,21 @@ export function createGenerationStore(options: StoreOptions): GenerationStore {
   let bytes = 0
 
   const live = (slot: SlotKey) => (slots.get(slotName(slot)) ?? []).filter(entry => !entry.doomed)
-  const find = (slot: SlotKey, generation: number) =>
-    live(slot).find(({ stored }) => stored.manifest.generation === generation)
+  const find = (slot: SlotKey, generation: number, epoch?: number) =>
+    live(slot).find(
+      ({ stored: { manifest: it } }) =>
+        it.generation === generation && (epoch === undefined || it.epoch === epoch),
+    )
   const uniqueName = (prefix: string) => `${prefix}${Buffer.from(random.bytes(8)).toString('hex')}`
 
   function add(slot: string, stored: Stored) {
-    const entry = { stored, bytes: bytesOnDisk(stored.manifest.files), readers: 0, doomed: false }
+    const entry: Entry = {
+      stored,
+      bytes: bytesOnDisk(stored.manifest.files),
+      readers: 0,
+      doomed: false,
+      removal: undefined,
+    }
     const entries = [...(slots.get(slot) ?? []), entry]
     slots.set(
       slot,
@@ -163,24 +110,38 @@ export function createGenerationStore(options: StoreOptions): GenerationStore {
   /** Renames first: what is half deleted when the process dies must not look like a generation. */
   async function erase(slot: string, dir: string) {
     const doomed = join(root, slot, uniqueName(doomedPrefix))
-    await rename(dir, doomed)
+    await rename(dir, doomed).catch(unless('ENOENT'))
     await rm(doomed, { recursive: true, force: true })
-    await rmdir(join(root, slot)).catch(error => {
-      if (!isSystemError(error, 'ENOTEMPTY', 'EEXIST', 'ENOENT')) throw error
-    })
+    await rmdir(join(root, slot)).catch(unless('ENOTEMPTY', 'EEXIST', 'ENOENT'))
+  }
+
+  async function remove(entry: Entry) {
+    const slot = slotName(entry.stored.manifest.slot)
+    await erase(slot, entry.stored.dir)
+    const rest = (slots.get(slot) ?? []).filter(it => it !== entry)
+    if (rest.length > 0) slots.set(slot, rest)
+    else slots.delete(slot)
+    // Only now is there room: a draft that was let in earlier could fill the tmpfs.
+    bytes -= entry.bytes
   }
 
   async function doom(entry: Entry) {
     entry.doomed = true
-    const slot = slotName(entry.stored.manifest.slot)
+    if (entry.readers > 0) return
+    entry.removal ??= remove(entry)
+    try {
+      await entry.removal
+    } catch (error) {
+      entry.removal = undefined
+      throw error
+    }
+  }
+
+  /** Those beyond the newest `keep`, and those whose removal has failed before. */
+  async function removeOld(slot: string, keep: number) {
     const entries = slots.get(slot) ?? []
-    if (entry.readers > 0 || !entries.includes(entry)) return
-    const rest = entries.filter(it => it !== entry)
-    if (rest.length > 0) slots.set(slot, rest)
-    else slots.delete(slot)
-    await erase(slot, entry.stored.dir)
-    // Only now is there room: a draft that was let in earlier could fill the tmpfs.
-    bytes -= entry.bytes
+    const kept = entries.filter(entry => !entry.doomed).slice(0, Math.max(keep, 0))
+    for (const entry of entries) if (!kept.includes(entry)) await doom(entry)
   }
 
   async function begin(slot: SlotKey, generation: number, options: BeginOptions = {}): Promise<Draft> {
@@ -286,24 +247,19 @@ export function createGenerationStore(options: StoreOptions): GenerationStore {
     begin,
     latest: slot => live(slot)[0]?.stored,
     list: () => [...slots.values()].flatMap(entries => entries.filter(it => !it.doomed).map(it => it.stored)),
-    open: (slot, generation) => find(slot, generation)?.stored,
-    async prune(slot, keep) {
-      for (const entry of live(slot).slice(Math.max(keep, 0))) await doom(entry)
-    },
-    async remove(slot) {
-      for (const entry of live(slot)) await doom(entry)
-    },
+    open: (slot, generation, epoch) => find(slot, generation, epoch)?.stored,
+    prune: async (slot, keep) => removeOld(slotName(slot), keep),
+    remove: async slot => removeOld(slotName(slot), 0),
     async sweep(listed) {
       const names = new Set(listed.live.map(slotName))
-      for (const [name, entries] of [...slots])
-        if (!names.has(name)) for (const entry of entries) await doom(entry)
+      for (const name of [...slots.keys()]) if (!names.has(name)) await removeOld(name, 0)
     },
     get bytes() {
       return bytes
     },
     budget,
-    retain(slot, generation) {
-      const entry = find(slot, generation)
+    retain(slot, generation, epoch) {
+      const entry = find(slot, generation, epoch)
       if (entry === undefined)
         throw new CheckpointError('NoSuchGeneration', `generation ${generation} is not here`)
       entry.readers += 1
@@ -312,7 +268,7 @@ export function createGenerationStore(options: StoreOptions): GenerationStore {
         if (released) return
         released = true
         entry.readers -= 1
-        // Nobody waits for this one. What cannot be removed goes on counting, and the next `load` meets it again.
+        // Nobody waits for this one. What cannot be removed goes on counting, and the next removal tries it again.
         if (entry.doomed) doom(entry).catch(() => undefined)
       }
     },
