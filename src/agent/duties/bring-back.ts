@@ -1,0 +1,56 @@
+import type { SlotKey } from '../../api/slot-lease.ts'
+import { newestFirst, slotName } from '../../checkpoint/manifest.ts'
+import type { GenerationStore, Stored } from '../../checkpoint/store.ts'
+import type { Clone } from '../driver/memory-driver.ts'
+import { restoreDeadlineMs } from './deadlines.ts'
+import { isOf, type Place } from './understudies.ts'
+import type { Work } from './work.ts'
+
+/** Generations of a slot on this node, the newest first. */
+export function generationsOf(store: Pick<GenerationStore, 'list'>, slot: SlotKey): Stored[] {
+  const name = slotName(slot)
+  return store
+    .list()
+    .filter(({ manifest }) => slotName(manifest.slot) === name)
+    .sort((a, b) => newestFirst(a.manifest, b.manifest))
+}
+
+/**
+ * Brings a generation back in an understudy, in place of whatever lies there; it stays frozen.
+ *
+ * @throws AgentError, CheckpointError, the signal's reason; nothing lies there then.
+ */
+export async function bringBack(
+  { driver, store, proven, clock, metrics }: Work,
+  place: Place,
+  stored: Stored,
+  signal: AbortSignal,
+): Promise<Clone> {
+  const { manifest } = stored
+  const release = store.retain(manifest.slot, manifest.generation)
+  const startedAt = clock.monotonic()
+  try {
+    if (place.clone !== undefined) {
+      const old = place.clone
+      if (isOf(old, manifest.slot)) place.replace()
+      else place.put(undefined)
+      await driver.discard(old)
+    }
+    const clone = await driver.restore(place.located, stored, {
+      deadlineMs: restoreDeadlineMs(manifest.bytes),
+      signal,
+    })
+    place.put(clone)
+    metrics.restored((clock.monotonic() - startedAt) / 1000)
+    await proven.add(manifest.restoreHash)
+    return clone
+  } catch (error) {
+    place.put(undefined)
+    throw error
+  } finally {
+    release()
+  }
+}
+
+export const isSameGeneration = (clone: Clone, { manifest }: Pick<Stored, 'manifest'>): boolean =>
+  clone.epoch === manifest.epoch && clone.generation === manifest.generation

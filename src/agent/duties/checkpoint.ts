@@ -1,0 +1,84 @@
+import { slotName } from '../../checkpoint/manifest.ts'
+import type { Stored } from '../../checkpoint/store.ts'
+import { AgentError } from '../errors.ts'
+import { dumpDeadlineMs } from './deadlines.ts'
+import type { DutyOf } from './duty.ts'
+import type { Work } from './work.ts'
+
+/** Saves a primary's memory again and again, at the pace that the set asks for and its freezes allow. */
+export async function checkpoint(work: Work, duty: DutyOf<'checkpoint'>, signal: AbortSignal): Promise<void> {
+  const { clock, progress, metrics } = work
+  const { lease, settings } = duty
+  const slot = slotName(lease)
+  for (;;) {
+    const startedAt = clock.monotonic()
+    const stored = await saveOnce(work, duty, signal)
+    const { frozenSeconds, skewSeconds, bytes } = stored.manifest
+    metrics.saved({ frozenSeconds, skewSeconds, bytes, pipelineSeconds: stored.pipelineMs / 1000 })
+    const intervalMs = intervalFor(settings, frozenSeconds * 1000, clock.monotonic() - startedAt)
+    progress.well(slot, Math.round(intervalMs) / 1000)
+    await clock.sleep(Math.max(intervalMs - (clock.monotonic() - startedAt), 0), signal)
+  }
+}
+
+/** Milliseconds from one checkpoint to the next. */
+export function intervalFor(
+  { intervalMs, maxFreezePercent }: { readonly intervalMs: number; readonly maxFreezePercent: number },
+  frozenMs: number,
+  pipelineMs: number,
+): number {
+  // Twice the pipeline: a node that does nothing but save has no time left for what it saves.
+  return Math.max(intervalMs, (frozenMs * 100) / maxFreezePercent, 2 * pipelineMs)
+}
+
+async function saveOnce(
+  work: Work,
+  { pod, lease, settings }: DutyOf<'checkpoint'>,
+  signal: AbortSignal,
+): Promise<Stored> {
+  const { driver, store, understudies } = work
+  const { namespace, set, slot, life, epoch } = lease
+  const key = { namespace, set, slot, life }
+  const last = store.latest(key)
+  const generation = (last?.manifest.generation ?? 0) + 1
+  const { located } = await understudies.enter(pod, signal)
+  const draft = await store.begin(key, generation)
+  const resumeProbes = work.suspendProbes(pod.uid)
+  try {
+    const stoppedAt = work.clock.monotonic()
+    const result = await driver
+      .dump(located, draft.dir, { deadlineMs: dumpDeadlineMs(last?.manifest.bytes), signal })
+      .finally(resumeProbes)
+    const now = work.podOf(pod.uid)
+    if (now === undefined || now.terminating || work.deaths.dead.has(pod.uid))
+      throw new AgentError('DumpVoid')
+    const { takenAt, frozenSeconds, skewSeconds, criu, kernel, architecture, containers, volumes } = result
+    const stored = await draft.commit(
+      {
+        version: 1,
+        slot: key,
+        epoch,
+        generation,
+        source: { pod: pod.name, podUid: pod.uid, node: work.node },
+        takenAt,
+        frozenSeconds,
+        skewSeconds,
+        criu,
+        kernel,
+        architecture,
+        restoreHash: settings.restoreHash,
+        containers,
+        volumes,
+      },
+      { stoppedAt, signal },
+    )
+    work.announce(key)
+    await store.prune(key, settings.keep)
+    return stored
+  } catch (error) {
+    await draft.discard()
+    // Its processes may not be where they were; whoever comes next looks again.
+    understudies.lookAgain(pod.uid)
+    throw error
+  }
+}

@@ -1,0 +1,206 @@
+/** Ends of primaries: noticed, judged, and told to the API server before anything else. */
+import { podConditions, servingReasons } from '../../api/stage.ts'
+import { backoffMs } from '../../kube/backoff.ts'
+import type { Clock } from '../../kube/clock.ts'
+import type { Log } from '../../kube/log.ts'
+import type { PodCondition } from '../conditions.ts'
+import type { Death, Watched } from '../sentinel.ts'
+import type { PodView } from './snapshot.ts'
+
+export interface Deaths {
+  /** Pods whose memory is gone, and whose memory (`slotName`) it was. A pod stays here until it is gone itself, or revived. */
+  readonly dead: ReadonlyMap<string, string>
+  /** From the sentinel: a watched process has ended. */
+  onDeath(death: Death): void
+  /** The memory of this pod is gone, however that came about. Said once for each pod. */
+  declare(pod: PodView, container: string, what: string): Promise<void>
+  /** Its slot has begun a new life in this pod: what died there is of no account any more. */
+  revive(uid: string): void
+  /** The pod as it is now: has something ended that nobody told? */
+  inspect(pod: PodView): void
+  /** What is watched of this pod, from now on. */
+  guarded(pod: PodView): void
+  /** What the sentinel watches already, at the start of an agent. */
+  recall(watched: readonly Watched[]): void
+  /** The pod does not exist any more. @returns the names of its watches. */
+  forget(uid: string): readonly string[]
+  /** Uids of which something is known here. */
+  known(): ReadonlySet<string>
+  settled(): Promise<void>
+}
+
+export interface DeathsOptions {
+  readonly podOf: (uid: string) => PodView | undefined
+  /** Name of the slot that this pod holds or held, for the record. */
+  readonly slotOf: (pod: PodView) => string
+  /** Whether the end of this pod's processes is the end of memory that somebody else could go on with. */
+  readonly matters: (pod: PodView) => boolean
+  readonly patch: (pod: PodView, condition: PodCondition) => Promise<boolean>
+  /** Its watch has no more to say: what was watched was of no account. */
+  readonly unwatch: (name: string) => void
+  /** The dead set has changed, or what is watched has. */
+  readonly changed: () => void
+  readonly onDeclared?: (pod: PodView, millisecondsSinceDeath: number | undefined) => void
+  readonly clock: Clock
+  readonly log: Log
+}
+
+export interface WatchName {
+  readonly uid: string
+  readonly container: string
+  readonly containerId: string
+}
+
+/** Names of watches carry what an agent that starts anew has to know: whose process it was, in which life of which container. */
+export const watchName = ({ uid, container, containerId }: WatchName): string =>
+  `${uid}/${container}/${shortId(containerId)}`
+
+export function parseWatchName(name: string): WatchName | undefined {
+  const [uid, container, containerId, ...more] = name.split('/')
+  if (!uid || !container || !containerId || more.length > 0) return undefined
+  return { uid, container, containerId }
+}
+
+const shortId = (containerId: string): string => containerId.replace(/^.*:\/\//, '').slice(0, 16)
+
+const patchBackoff = { initialMs: 20, maxMs: 2_000, jitter: 0.2 }
+
+export function createDeaths(options: DeathsOptions): Deaths {
+  const { podOf, slotOf, matters, patch, unwatch, changed, onDeclared, clock, log } = options
+  const dead = new Map<string, string>()
+  /** By uid, then by container: the life that is watched. */
+  const watched = new Map<string, Map<string, string>>()
+  const writing = new Set<Promise<void>>()
+
+  const tell = async (pod: PodView, condition: PodCondition, diedAt: number | undefined): Promise<void> => {
+    for (let failures = 0; ; failures += 1) {
+      try {
+        const written = await patch(pod, condition)
+        const ms = diedAt === undefined ? undefined : clock.now() - diedAt
+        if (written) log.info({ pod: `${pod.namespace}/${pod.name}`, ms }, 'death told')
+        if (written) onDeclared?.(pod, ms)
+        return
+      } catch (error) {
+        log.warn({ err: error, pod: `${pod.namespace}/${pod.name}` }, 'a death could not be told, again')
+        await clock.sleep(backoffMs(failures, patchBackoff))
+        // Whoever is gone needs no word.
+        if (podOf(pod.uid) === undefined) return
+      }
+    }
+  }
+
+  const declare = (pod: PodView, container: string, what: string, diedAt?: number): Promise<void> => {
+    if (dead.has(pod.uid)) return Promise.resolve()
+    const slot = slotOf(pod)
+    dead.set(pod.uid, slot)
+    const containerId = pod.containers.find(({ name }) => name === container)?.containerId ?? ''
+    const written = tell(
+      pod,
+      {
+        type: podConditions.serving,
+        status: 'False',
+        reason: servingReasons.died,
+        message: diedMessage(container, containerId, what, slot),
+      },
+      diedAt,
+    ).finally(() => writing.delete(written))
+    writing.add(written)
+    changed()
+    return written
+  }
+
+  const forgetContainer = (uid: string, container: string) => {
+    const containers = watched.get(uid)
+    containers?.delete(container)
+    if (containers?.size === 0) watched.delete(uid)
+  }
+
+  const deaths: Deaths = {
+    dead,
+    onDeath(death) {
+      const name = parseWatchName(death.name)
+      if (name === undefined) return
+      const pod = podOf(name.uid)
+      // The first thing that happens: everything else can wait for the successor.
+      if (pod !== undefined && matters(pod)) {
+        void declare(pod, name.container, 'has ended', Number(death.unixNs / 1_000_000n))
+        log.info({ watch: death.name, grave: death.grave, graveUs: death.graveMicroseconds }, 'died')
+        return
+      }
+      log.info({ watch: death.name }, 'ended, and nobody else has its memory')
+      forgetContainer(name.uid, name.container)
+      unwatch(death.name)
+      changed()
+    },
+    declare: (pod, container, what) => declare(pod, container, what),
+    revive(uid) {
+      if (dead.delete(uid)) changed()
+    },
+    inspect(pod) {
+      if (dead.has(pod.uid)) return
+      const lost = lostContainer(pod, watched.get(pod.uid))
+      if (lost === undefined) return
+      if (matters(pod)) {
+        void declare(pod, lost, 'has ended; another one runs in its place')
+        return
+      }
+      const containerId = watched.get(pod.uid)?.get(lost)
+      forgetContainer(pod.uid, lost)
+      if (containerId !== undefined) unwatch(watchName({ uid: pod.uid, container: lost, containerId }))
+    },
+    guarded(pod) {
+      const lives = pod.containers.map(({ name, containerId = '' }) => [name, shortId(containerId)] as const)
+      watched.set(pod.uid, new Map(lives))
+    },
+    recall(list) {
+      for (const { name } of list) {
+        const parsed = parseWatchName(name)
+        if (parsed === undefined) continue
+        const containers = watched.get(parsed.uid) ?? new Map<string, string>()
+        watched.set(parsed.uid, containers.set(parsed.container, parsed.containerId))
+      }
+    },
+    forget(uid) {
+      const names = [...(watched.get(uid) ?? [])].map(([container, containerId]) =>
+        watchName({ uid, container, containerId }),
+      )
+      watched.delete(uid)
+      dead.delete(uid)
+      return names
+    },
+    known: () => new Set([...watched.keys(), ...dead.keys()]),
+    async settled() {
+      while (writing.size > 0) await Promise.all(writing)
+    },
+  }
+  return deaths
+}
+
+/**
+ * The container of which another life runs than the one that was watched, or than the one that the pod's condition says
+ * is on stage.
+ */
+export function lostContainer(
+  pod: PodView,
+  lives: ReadonlyMap<string, string> | undefined,
+): string | undefined {
+  const serves = pod.understudy && pod.serving?.status === 'True' ? pod.serving.message : undefined
+  return pod.containers.find(({ name, containerId }) => {
+    // A container that is about to be replaced has no id for a moment, or still the old one: both say nothing.
+    if (containerId === undefined) return false
+    const life = lives?.get(name)
+    if (life !== undefined && life !== shortId(containerId)) return true
+    return serves !== undefined && !serves.includes(containerId)
+  })?.name
+}
+
+const diedMessage = (container: string, containerId: string, what: string, slot: string): string =>
+  `container ${container} (${containerId}) ${what}; it had the memory of ${slot}`
+
+/** The slot, by its name, whose memory ended by what a condition `serving` with reason `Died` says. */
+export const slotOfDeath = (message: string): string | undefined =>
+  /it had the memory of (\S+)$/.exec(message)?.[1]
+
+/** What the condition `serving` of a pod on stage says; `lostContainer` reads it. */
+export const onStageMessage = (pod: PodView, epoch: number): string =>
+  `epoch ${epoch}: ${pod.containers.map(({ name, containerId }) => `${name} is ${containerId}`).join(', ')}`

@@ -1,0 +1,326 @@
+import * as fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import type { SlotLease } from '../../api/slot-lease.ts'
+import { podConditions } from '../../api/stage.ts'
+import { slotName } from '../../checkpoint/manifest.ts'
+import { dutiesOf } from './duties-of.ts'
+import type { Duty } from './duty.ts'
+import { slotReportsOf, understudyConditionOf } from './slot-reports.ts'
+import type { PodView, Snapshot } from './snapshot.ts'
+import {
+  container,
+  kept,
+  lease,
+  nameOf,
+  peer,
+  pod,
+  settings,
+  snapshot,
+  understudy,
+  usableAt,
+} from './testing/snapshots.ts'
+
+const types = (duties: readonly Duty[]) => duties.map(({ type }) => type).sort()
+const onStage = { slot: nameOf(), epoch: 1, generation: 5, state: 'OnStage' } as const
+const died = (slot: string) => ({
+  status: 'False',
+  reason: 'Died',
+  message: `container app (containerd://1) has ended; it had the memory of ${slot}`,
+})
+
+describe('a primary', () => {
+  const world = (over: Partial<PodView> = {}, slot: Partial<SlotLease> = {}) =>
+    snapshot({ pods: [pod('p', over)], slots: [lease(slot)] })
+
+  it('is guarded and saved', () => {
+    expect(types(dutiesOf(world()))).toEqual(['checkpoint', 'guard'])
+  })
+
+  it.each([
+    ['is not ready', world({ ready: false }), ['guard']],
+    ['has nobody who would keep its memory', world({}, { holders: ['a'] }), ['guard']],
+    [
+      'has no container yet',
+      world({ containers: [container({ containerId: undefined, running: false })] }),
+      [],
+    ],
+    ['is of a set that keeps no memory', { ...world(), settings: new Map() }, []],
+    ['is on a node that cannot', { ...world(), able: false }, ['guard']],
+    ['died', { ...world(), dead: new Map([['uid-p', nameOf()]]) }, []],
+    ['died before this agent came', world({ serving: died(nameOf()) }), []],
+    [
+      'died in an earlier life of its slot',
+      world({ serving: died(nameOf({ life: 'ffffffff' })) }),
+      ['checkpoint', 'guard'],
+    ],
+    ['is deleted, and nobody has its memory', world({ terminating: true }), []],
+  ] as const)('when it %s', (_, it, expected) => {
+    expect(types(dutiesOf(it))).toEqual(expected)
+  })
+
+  it('is buried when it is deleted and its memory is usable elsewhere', () => {
+    const it = { ...world({ terminating: true }), reports: new Map([['b', usableAt('b', lease())]]) }
+    expect(types(dutiesOf(it))).toEqual(['bury'])
+  })
+
+  it('is buried when another pod was called to its slot', () => {
+    const called = world({ epoch: 1 }, { holder: { name: 'h', uid: 'uid-h' }, node: 'b', epoch: 2 })
+    expect(types(dutiesOf(called))).toEqual(['bury'])
+    const dead = { ...called, dead: new Map([['uid-p', nameOf()]]) }
+    expect(types(dutiesOf(dead))).toEqual([])
+  })
+
+  it('is guarded anew when its heir, its containers or the sentinel change', () => {
+    const versions = [
+      world(),
+      world({}, { heir: { name: 'h', uid: 'uid-h', ip: '10.0.0.9' } }),
+      world({ containers: [container({ containerId: 'containerd://beef' })] }),
+      { ...world(), sentinel: '2' },
+    ].map(it => dutiesOf(it).find(({ type }) => type === 'guard')?.version)
+    expect(new Set(versions).size).toBe(4)
+  })
+})
+
+describe('an understudy', () => {
+  const own = (over: Partial<PodView> = {}) => understudy('h', over)
+  const slot = lease({ node: 'b', holders: ['a'], heir: { name: 'h', uid: 'uid-h', ip: '10.0.0.2' } })
+  const world = (over: Partial<Snapshot> = {}) =>
+    snapshot({
+      pods: [own()],
+      slots: [slot],
+      reports: new Map([['b', peer('b')]]),
+      kept: new Map([[nameOf(), kept()]]),
+      ...over,
+    })
+
+  it('of an heir has the memory frozen into it while the node fetches more', () => {
+    expect(types(dutiesOf(world()))).toEqual(['freeze', 'hold'])
+  })
+
+  it.each([
+    ['before anything has arrived', world({ kept: new Map() }), ['hold']],
+    [
+      'while its container restarts',
+      world({ pods: [own({ containers: [container({ running: false })] })] }),
+      ['hold'],
+    ],
+    [
+      'when memory is of another template',
+      world({ kept: new Map([[nameOf(), kept({ restoreHash: 'f'.repeat(16) })]]) }),
+      ['hold'],
+    ],
+    [
+      'when it has no room for it',
+      world({ pods: [own({ containers: [container({ memoryLimit: 1_050_000 })] })] }),
+      ['hold', 'trial'],
+    ],
+    [
+      'when it has no room, and the kind is proven',
+      world({
+        pods: [own({ containers: [container({ memoryLimit: 1_050_000 })] })],
+        proven: new Set([kept().restoreHash]),
+      }),
+      ['hold'],
+    ],
+    [
+      'when the set wants it staged',
+      world({ settings: new Map([['default/web', settings({ mode: 'Staged' })]]) }),
+      ['hold', 'trial'],
+    ],
+    ['when the source has no report', world({ reports: new Map() }), ['freeze']],
+    ['when it is retired', world({ pods: [own({ kind: 'retired' })] }), ['hold']],
+  ] as const)('%s', (_, it, expected) => {
+    expect(types(dutiesOf(it))).toEqual(expected)
+  })
+
+  it('keeps the slot that lies in it although a lower one could', () => {
+    const other = { ...slot, slot: 1 }
+    const two = world({
+      slots: [slot, other],
+      kept: new Map([slot, other].map(each => [slotName(each), kept()])),
+      stages: new Map([['uid-h', { slot: slotName(other), epoch: 1, generation: 5, state: 'Frozen' }]]),
+    })
+    expect(dutiesOf(two).find(({ type }) => type === 'freeze')?.lease.slot).toBe(1)
+    expect(dutiesOf({ ...two, stages: new Map() }).find(({ type }) => type === 'freeze')?.lease.slot).toBe(0)
+  })
+
+  it('goes on stage when the Lease names it, and is a primary from then on', () => {
+    const called = world({
+      slots: [{ ...slot, holder: { name: 'h', uid: 'uid-h' }, node: 'a', holders: ['b'], epoch: 2 }],
+    })
+    expect(types(dutiesOf(called))).toEqual(['promote'])
+    const thawed = { ...called, stages: new Map([['uid-h', { ...onStage, state: 'Thawed' as const }]]) }
+    expect(types(dutiesOf(thawed))).toEqual(['promote'])
+    const there = { ...called, stages: new Map([['uid-h', onStage]]) }
+    expect(types(dutiesOf(there))).toEqual(['guard', 'probe'])
+    const serving = { status: 'True', reason: 'OnStage', message: '' }
+    expect(types(dutiesOf({ ...there, pods: [own({ serving })] }))).toEqual(['checkpoint', 'guard', 'probe'])
+  })
+})
+
+describe('what the node says of slots', () => {
+  const slot = lease({ node: 'b', holders: ['a'], heir: { name: 'h', uid: 'uid-h', ip: '10.0.0.2' } })
+  const world = (over: Partial<Snapshot>) =>
+    snapshot({ slots: [slot], pods: [understudy('h')], kept: new Map([[nameOf(), kept()]]), ...over })
+  const frozen = new Map([['uid-h', { ...onStage, state: 'Frozen' as const }]])
+  const nothing = { latest: () => undefined, progress: () => undefined }
+  it.each([
+    ['frozen', world({ stages: frozen }), 'Frozen', undefined, 'Frozen'],
+    ['staged', world({ proven: new Set([kept().restoreHash]) }), 'Staged', undefined, 'Staged'],
+    ['of a kind never brought back', world({}), undefined, 'Unproven', 'Unproven'],
+    ['without an understudy', world({ pods: [] }), undefined, 'NoUnderstudy', undefined],
+    ['with nothing yet', world({ kept: new Map() }), undefined, 'NoGeneration', 'NoGeneration'],
+    [
+      'on a node that cannot',
+      world({ able: false, stages: frozen }),
+      undefined,
+      'NoUnderstudy',
+      'NodeNotReady',
+    ],
+  ] as const)('%s', (_, it, usable, reason, condition) => {
+    const [report] = slotReportsOf(it, nothing)
+    expect([report?.usable, report?.reason]).toEqual([usable, reason])
+    const [first] = it.pods
+    expect(first && understudyConditionOf(it, first)?.reason).toBe(condition)
+    expect(first && understudyConditionOf(it, first)?.type).toBe(first && podConditions.understudy)
+  })
+})
+
+describe('any world', () => {
+  const names = ['p', 'q', 'h', 'i'] as const
+  const podArb = (name: string) =>
+    fc
+      .record({
+        kind: fc.constantFrom('primary', 'hotbackup', 'coldbackup', 'retired'),
+        slot: fc.constantFrom(undefined, 0, 1),
+        epoch: fc.integer({ min: 0, max: 2 }),
+        ip: fc.constantFrom(undefined, '10.0.0.1'),
+        understudy: fc.boolean(),
+        ready: fc.boolean(),
+        terminating: fc.boolean(),
+        serving: fc.constantFrom(undefined, died(nameOf()), {
+          status: 'True',
+          reason: 'OnStage',
+          message: '',
+        }),
+        containers: fc.constantFrom(
+          [container()],
+          [container({ running: false })],
+          [container({ containerId: undefined, running: false })],
+          [container({ memoryLimit: 1_000 })],
+          [],
+        ),
+      })
+      .map(over => pod(name, over))
+  const leaseArb = (slot: number) =>
+    fc
+      .record({
+        holder: fc.constantFrom(...names).map(name => ({ name, uid: `uid-${name}` })),
+        epoch: fc.integer({ min: 1, max: 3 }),
+        node: fc.constantFrom(undefined, 'a', 'b'),
+        heir: fc.constantFrom(
+          undefined,
+          ...names.map(name => ({ name, uid: `uid-${name}`, ip: '10.0.0.2' })),
+        ),
+        holders: fc.subarray(['a', 'b']),
+      })
+      .map(over => lease({ ...over, slot }))
+  const worlds = fc
+    .record({
+      able: fc.boolean(),
+      pods: fc.subarray([...names]).chain(chosen => fc.tuple(...chosen.map(podArb))),
+      slots: fc.subarray([0, 1]).chain(chosen => fc.tuple(...chosen.map(leaseArb))),
+      mode: fc.constantFrom('Frozen' as const, 'Staged' as const),
+      reported: fc.boolean(),
+      isKept: fc.boolean(),
+      proven: fc.boolean(),
+      stages: fc.array(
+        fc.record({
+          uid: fc.constantFrom(...names.map(name => `uid-${name}`)),
+          slot: fc.nat(1),
+          state: fc.constantFrom('Frozen' as const, 'Thawed' as const, 'OnStage' as const),
+        }),
+      ),
+      dead: fc.subarray(names.map(name => `uid-${name}`)),
+    })
+    .map(
+      (w): Snapshot =>
+        snapshot({
+          able: w.able,
+          pods: w.pods,
+          slots: w.slots,
+          settings: new Map([['default/web', settings({ mode: w.mode })]]),
+          reports: new Map(w.reported ? [['b', usableAt('b', lease())]] : []),
+          kept: new Map(w.isKept ? w.slots.map(each => [slotName(each), kept()]) : []),
+          proven: new Set(w.proven ? [kept().restoreHash] : []),
+          stages: new Map(
+            w.stages.map(({ uid, slot, state }) => [
+              uid,
+              { slot: nameOf({ slot }), epoch: 1, generation: 5, state },
+            ]),
+          ),
+          dead: new Map(w.dead.map(uid => [uid, nameOf()])),
+        }),
+    )
+  const holds = (check: (duties: readonly Duty[], world: Snapshot) => void) =>
+    fc.assert(
+      fc.property(worlds, world => check(dutiesOf(world), world)),
+      { numRuns: 2_000 },
+    )
+
+  it('no two duties have one key, and at most one of two slots works on the memory of one pod', () => {
+    holds(duties => {
+      const keys = duties.map(({ key }) => key)
+      // One pod that two Leases name is a mistake of somebody else's; then keys collide, and one of them is done.
+      const perPod = new Map<string, Set<string>>()
+      for (const duty of duties)
+        if (duty.memoryOf !== undefined)
+          perPod.set(duty.memoryOf, (perPod.get(duty.memoryOf) ?? new Set()).add(duty.type))
+      for (const kinds of perPod.values()) {
+        expect(kinds.has('checkpoint') && (kinds.has('freeze') || kinds.has('trial'))).toBe(false)
+        expect(kinds.has('freeze') && kinds.has('trial')).toBe(false)
+        expect(kinds.has('promote') && (kinds.has('freeze') || kinds.has('trial'))).toBe(false)
+      }
+      expect(keys.length).toBeGreaterThanOrEqual(new Set(keys).size)
+    })
+  })
+
+  it('only what serves, is not on its way out and is kept elsewhere is saved', () => {
+    holds((duties, world) => {
+      for (const duty of duties) {
+        if (duty.type !== 'checkpoint') continue
+        expect(duty.pod.terminating).toBe(false)
+        expect(duty.pod.uid).toBe(duty.lease.holder.uid)
+        expect(duty.pod.understudy ? duty.pod.serving?.status : String(duty.pod.ready)).toMatch(/^[Tt]rue$/)
+        expect(world.dead.get(duty.pod.uid)).not.toBe(slotName(duty.lease))
+        expect(duty.lease.holders.some(node => node !== world.node)).toBe(true)
+      }
+    })
+  })
+
+  it('nothing is ever brought back in a pod that has a role, or in one that is no understudy', () => {
+    holds((duties, world) => {
+      const holders = new Set(world.slots.map(({ holder }) => holder.uid))
+      for (const duty of duties) {
+        if (duty.type !== 'freeze' && duty.type !== 'trial') continue
+        expect(holders.has(duty.pod.uid)).toBe(false)
+        expect(duty.pod.understudy && duty.pod.kind === 'hotbackup' && !duty.pod.terminating).toBe(true)
+        expect(world.dead.has(duty.pod.uid)).toBe(false)
+      }
+    })
+  })
+
+  it('nobody goes on stage but whom the Lease names', () => {
+    holds(duties => {
+      for (const duty of duties) if (duty.type === 'promote') expect(duty.lease.holder.uid).toBe(duty.pod.uid)
+    })
+  })
+
+  it('nobody is ended who holds the slot and stays', () => {
+    holds(duties => {
+      for (const duty of duties)
+        if (duty.type === 'bury')
+          expect(duty.pod.terminating || duty.lease.holder.uid !== duty.pod.uid).toBe(true)
+    })
+  })
+})

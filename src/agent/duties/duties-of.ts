@@ -1,0 +1,222 @@
+import type { SlotLease } from '../../api/slot-lease.ts'
+import { servingReasons } from '../../api/stage.ts'
+import { slotName } from '../../checkpoint/manifest.ts'
+import { slotOfDeath } from './deaths.ts'
+import type { Duty } from './duty.ts'
+import type { Kept, MemorySettings, PodView, Snapshot } from './snapshot.ts'
+
+/** What this node should be doing now. Pure; its order means nothing. */
+export function dutiesOf(snapshot: Snapshot): Duty[] {
+  const pods = new Map(snapshot.pods.map(pod => [pod.uid, pod]))
+  const primaries = new Set(snapshot.slots.map(({ holder }) => holder.uid))
+  const slots = snapshot.slots.flatMap(lease => {
+    const settings = snapshot.settings.get(setOf(lease))
+    return settings === undefined ? [] : [{ lease, settings, name: slotName(lease) }]
+  })
+  const duties: Duty[] = []
+  for (const slot of slots) {
+    const pod = pods.get(slot.lease.holder.uid)
+    if (pod !== undefined) duties.push(...ofPrimary(snapshot, slot, pod))
+    else duties.push(...ofHolder(snapshot, slot))
+    duties.push(...ofLosers(snapshot, slot))
+  }
+  for (const pod of snapshot.pods) {
+    if (!isFreeUnderstudy(snapshot, pod) || primaries.has(pod.uid)) continue
+    duties.push(
+      ...ofUnderstudy(
+        snapshot,
+        slots.filter(({ lease }) => setOf(lease) === pod.set),
+        pod,
+      ),
+    )
+  }
+  return duties
+}
+
+interface Slot {
+  readonly lease: SlotLease
+  readonly settings: MemorySettings
+  readonly name: string
+}
+
+const setOf = ({ namespace, set }: SlotLease) => `${namespace}/${set}`
+
+/** An understudy in which nothing keeps this node from bringing memory back. */
+export const isFreeUnderstudy = (snapshot: Snapshot, pod: PodView): boolean =>
+  snapshot.able &&
+  pod.understudy &&
+  pod.kind === 'hotbackup' &&
+  !pod.terminating &&
+  !isDead(snapshot, pod) &&
+  pod.ip !== undefined &&
+  pod.containers.length > 0 &&
+  pod.containers.every(isUp)
+
+const isUp = ({ running, containerId }: PodView['containers'][number]) => running && containerId !== undefined
+
+/**
+ * Whether what this pod had of a slot is gone. A slot that has begun a new life in the same pod has other memory.
+ *
+ * @param slot its name; undefined: of any.
+ */
+export function isDead({ dead }: Pick<Snapshot, 'dead'>, pod: PodView, slot?: string): boolean {
+  const told = dead.get(pod.uid)
+  if (told !== undefined && (slot === undefined || told === slot)) return true
+  if (pod.serving?.status !== 'False' || pod.serving.reason !== servingReasons.died) return false
+  const died = slotOfDeath(pod.serving.message)
+  return slot === undefined || died === undefined || died === slot
+}
+
+/** Whether somebody else could go on with the memory of this slot: what makes the end of its primary a death. */
+export function isAtStake({ reports }: Snapshot, lease: SlotLease): boolean {
+  const name = slotName(lease)
+  return [...reports.values()].some(({ slots }) =>
+    slots.some(
+      report => report.role === 'holder' && report.usable !== undefined && slotName(report) === name,
+    ),
+  )
+}
+
+function ofPrimary(snapshot: Snapshot, slot: Slot, pod: PodView): Duty[] {
+  const { lease, settings, name } = slot
+  if (isDead(snapshot, pod, name)) return []
+  const stage = snapshot.stages.get(pod.uid)
+  const onStage = !pod.understudy || (stage?.state === 'OnStage' && stage.slot === name)
+  const ids = idsOf(pod)
+  const about = { pod, lease, settings }
+  if (pod.terminating) {
+    if (!onStage || !isAtStake(snapshot, lease)) return []
+    return [{ type: 'bury', key: `bury/${pod.uid}`, version: name, memoryOf: pod.uid, ...about }]
+  }
+  if (!pod.containers.every(isUp) || pod.ip === undefined) return []
+  if (!onStage) {
+    const version = `${name} ${lease.epoch} ${ids}`
+    return [{ type: 'promote', key: `promote/${pod.uid}`, version, memoryOf: pod.uid, ...about }]
+  }
+  const duties: Duty[] = [
+    {
+      type: 'guard',
+      key: `guard/${pod.uid}`,
+      version: `${snapshot.sentinel} ${name} ${lease.epoch} ${ids} ${lease.heir?.ip ?? ''}`,
+      pod,
+      lease,
+    },
+  ]
+  if (pod.understudy)
+    duties.push({
+      type: 'probe',
+      key: `probe/${pod.uid}`,
+      version: `${name} ${lease.epoch} ${ids}`,
+      ...about,
+    })
+  const isKeptElsewhere = lease.holders.some(node => node !== snapshot.node)
+  if (snapshot.able && isKeptElsewhere && isServing(pod))
+    duties.push({
+      type: 'checkpoint',
+      key: `checkpoint/${pod.uid}`,
+      version: `${name} ${lease.epoch} ${ids} ${paceOf(settings)}`,
+      memoryOf: pod.uid,
+      ...about,
+    })
+  return duties
+}
+
+/** Who held the slot until somebody else was called, and runs on: two must not answer with one memory. */
+function ofLosers(snapshot: Snapshot, { lease, settings, name }: Slot): Duty[] {
+  return snapshot.pods
+    .filter(
+      pod =>
+        pod.set === setOf(lease) &&
+        pod.slot === lease.slot &&
+        pod.uid !== lease.holder.uid &&
+        (pod.kind === 'primary' || pod.kind === 'retired') &&
+        pod.epoch < lease.epoch &&
+        !isDead(snapshot, pod) &&
+        pod.containers.some(isUp),
+    )
+    .map(pod => ({
+      type: 'bury',
+      key: `bury/${pod.uid}`,
+      version: name,
+      memoryOf: pod.uid,
+      pod,
+      lease,
+      settings,
+    }))
+}
+
+/** Readiness of an understudy on stage follows its condition `serving`, up to a second late. */
+const isServing = (pod: PodView) => (pod.understudy ? pod.serving?.status === 'True' : pod.ready)
+
+function ofHolder(snapshot: Snapshot, { lease, settings, name }: Slot): Duty[] {
+  if (!lease.holders.includes(snapshot.node) || lease.node === undefined) return []
+  const source = snapshot.reports.get(lease.node)
+  if (source === undefined || lease.node === snapshot.node) return []
+  const { address, fingerprint } = source
+  return [
+    {
+      type: 'hold',
+      key: `hold/${name}`,
+      version: `${lease.epoch} ${address} ${fingerprint} ${settings.keep}`,
+      lease,
+      settings,
+      source: { address, fingerprint },
+    },
+  ]
+}
+
+function ofUnderstudy(snapshot: Snapshot, slots: readonly Slot[], pod: PodView): Duty[] {
+  const ids = idsOf(pod)
+  const restorable = slots.flatMap(slot => {
+    const kept = snapshot.kept.get(slot.name)
+    return kept === undefined || kept.restoreHash !== slot.settings.restoreHash ? [] : [{ ...slot, kept }]
+  })
+  const own = restorable.filter(
+    ({ lease, settings, kept }) =>
+      lease.heir?.uid === pod.uid && settings.mode === 'Frozen' && fits(pod, kept),
+  )
+  const present = snapshot.stages.get(pod.uid)
+  // What lies there already goes first: one of several slots is as good as another, and a change costs a restore.
+  const chosen = own.find(({ name }) => name === present?.slot) ?? bySlot(own)[0]
+  if (chosen !== undefined)
+    return [
+      {
+        type: 'freeze',
+        key: `freeze/${pod.uid}`,
+        version: `${chosen.name} ${ids}`,
+        memoryOf: pod.uid,
+        pod,
+        lease: chosen.lease,
+        settings: chosen.settings,
+      },
+    ]
+  const unproven = bySlot(restorable).find(({ kept }) => !snapshot.proven.has(kept.restoreHash))
+  if (unproven === undefined) return []
+  return [
+    {
+      type: 'trial',
+      key: `trial/${pod.uid}`,
+      version: `${unproven.name} ${unproven.kept.restoreHash} ${ids}`,
+      memoryOf: pod.uid,
+      pod,
+      lease: unproven.lease,
+      settings: unproven.settings,
+    },
+  ]
+}
+
+const bySlot = <T extends Slot>(slots: readonly T[]): T[] =>
+  [...slots].sort((a, b) => a.lease.slot - b.lease.slot)
+
+/** A frozen tree counts against the understudy's limits in full; what the app will do with it needs some room, too. */
+export const fits = (pod: PodView, { memory }: Pick<Kept, 'memory'>): boolean =>
+  pod.containers.every(
+    ({ name, memoryLimit }) => memoryLimit === undefined || (memory.get(name) ?? 0) * 1.1 <= memoryLimit,
+  )
+
+/** The lives of its containers. */
+export const idsOf = (pod: PodView): string =>
+  pod.containers.map(({ name, containerId }) => `${name}=${containerId ?? ''}`).join(',')
+
+const paceOf = ({ intervalMs, maxFreezePercent, keep }: MemorySettings) =>
+  `${intervalMs}/${maxFreezePercent}/${keep}`

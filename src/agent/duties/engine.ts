@@ -1,0 +1,213 @@
+/** Turns news into work: looks at the world, decides, and lets tasks, report and conditions follow. */
+import { type SlotKey, slotAnnotations } from '../../api/slot-lease.ts'
+import { slotName } from '../../checkpoint/manifest.ts'
+import type { GenerationStore } from '../../checkpoint/store.ts'
+import type { Clock } from '../../kube/clock.ts'
+import type { Log } from '../../kube/log.ts'
+import type { Random } from '../../kube/random.ts'
+import type { Lease } from '../../kube/resources.ts'
+import type { PodCondition } from '../conditions.ts'
+import type { AgentMetrics } from '../metrics.ts'
+import type { ReportContent } from '../report.ts'
+import type { Deaths } from './deaths.ts'
+import { dutiesOf, isAtStake } from './duties-of.ts'
+import type { Duty } from './duty.ts'
+import { reasonOf } from './failure.ts'
+import type { Progress } from './progress.ts'
+import { revivalOf, slotReportsOf, understudyConditionOf } from './slot-reports.ts'
+import type { PodView, Snapshot } from './snapshot.ts'
+import { createTasks } from './tasks.ts'
+
+export interface Engine {
+  /** Something has changed: the world is looked at soon, once for all that changed until then. */
+  changed(): void
+  /** The world as last looked at. */
+  readonly snapshot: Snapshot
+  podOf(uid: string): PodView | undefined
+  slotHeldBy(uid: string): string | undefined
+  /** Name of the slot that this pod holds, or held; for the record. */
+  slotOf(pod: PodView): string
+  /** Whether the end of this pod's app has to be told; see `Deaths`. */
+  matters(pod: PodView): boolean
+  /** Works until the signal fires; then nothing of what lies in pods, is watched or prepared is touched any more. */
+  run(signal: AbortSignal): Promise<void>
+}
+
+export interface EngineOptions {
+  readonly observe: () => Snapshot
+  readonly perform: (duty: Duty, signal: AbortSignal) => Promise<void>
+  readonly deaths: Deaths
+  readonly store: Pick<GenerationStore, 'latest' | 'list' | 'remove'>
+  readonly progress: Progress
+  /** The report's slots; the rest of it is somebody else's. */
+  readonly report: (slots: ReportContent['slots']) => void
+  readonly patch: (pod: PodView, condition: PodCondition, signal: AbortSignal) => Promise<boolean>
+  readonly unwatch: (name: string) => void
+  readonly onTrouble: (pod: PodView, duty: Duty, reason: string, message: string) => void
+  /** All Leases of slots as they are in the cache. */
+  readonly leases: () => readonly Lease[]
+  readonly metrics: AgentMetrics
+  readonly clock: Clock
+  readonly random: Random
+  readonly log: Log
+  /** Runs something soon. Default: `setImmediate`. */
+  readonly defer?: (run: () => void) => void
+}
+
+/** For what is on its way to the API server at the end. */
+const lastWordsMs = 2_000
+const sweepEveryMs = 15_000
+/** How long generations are kept that nobody wants here: a Lease may be on its way to another state. */
+const sweepAfterMs = 60_000
+
+export function createEngine(options: EngineOptions): Engine {
+  const { observe, perform, deaths, store, progress, report, metrics, clock, random, log } = options
+  const { defer = setImmediate } = options
+  let snapshot = observe()
+  let pods = new Map<string, PodView>()
+  let held = new Map<string, string>()
+  let scheduled = false
+  let ended: AbortSignal | undefined
+  /** Uids of pods of which a condition is being written. */
+  const patching = new Set<string>()
+  const unwantedSince = new Map<string, number>()
+
+  const tasks = createTasks<Duty>({
+    perform,
+    onFailure: (duty, error, { inMs }) => {
+      const { reason, message } = reasonOf(error)
+      metrics.failed(duty.type, reason)
+      log.warn({ err: error, duty: duty.key, reason, againInMs: Math.round(inMs) }, 'a duty failed')
+      progress.badly(slotName(duty.lease), reason, message)
+      if ('pod' in duty) options.onTrouble(duty.pod, duty, reason, message)
+    },
+    clock,
+    random,
+  })
+
+  const look = () => {
+    snapshot = observe()
+    pods = new Map(snapshot.pods.map(pod => [pod.uid, pod]))
+    held = new Map(snapshot.slots.map(lease => [lease.holder.uid, slotName(lease)]))
+  }
+
+  const pass = () => {
+    scheduled = false
+    if (ended === undefined || ended.aborted) return
+    look()
+    for (const uid of deaths.known()) if (!pods.has(uid)) deaths.forget(uid).forEach(options.unwatch)
+    for (const pod of snapshot.pods) if (held.has(pod.uid)) inspect(pod)
+    const duties = dutiesOf(snapshot)
+    tasks.want(duties)
+    metrics.duties(countBy(duties))
+    progress.keepOnly(new Set(snapshot.slots.map(slotName)))
+    report(slotReportsOf(snapshot, { latest: lease => store.latest(lease), progress: progress.get }))
+    for (const pod of snapshot.pods) tell(pod, ended)
+  }
+
+  const inspect = (pod: PodView) => {
+    const died = deaths.dead.get(pod.uid)
+    if (died !== undefined && died !== held.get(pod.uid)) deaths.revive(pod.uid)
+    const isKnown = deaths.known().has(pod.uid)
+    deaths.inspect(pod)
+    if (isKnown || pod.understudy || !matters(pod)) return
+    // Nobody watched it, not even an earlier sentinel: then its newest memory tells which life it is of.
+    const kept = snapshot.kept.get(held.get(pod.uid) ?? '')
+    const restarted = pod.containers.find(
+      ({ startedAt = 0 }) => kept !== undefined && startedAt > kept.takenAt,
+    )
+    if (kept?.podUid === pod.uid && restarted !== undefined)
+      void deaths.declare(pod, restarted.name, 'was started anew while nobody watched it')
+  }
+
+  const tell = (pod: PodView, signal: AbortSignal) => {
+    const revival = revivalOf(snapshot, pod)
+    const condition = revival ?? understudyConditionOf(snapshot, pod)
+    const present = revival === undefined ? pod.understudyState : pod.serving
+    if (condition === undefined || patching.has(pod.uid)) return
+    if (
+      present?.status === condition.status &&
+      present.reason === condition.reason &&
+      present.message === condition.message
+    )
+      return
+    patching.add(pod.uid)
+    options
+      .patch(pod, condition, signal)
+      .catch(async (error: unknown) => {
+        if (!signal.aborted) log.warn({ err: error, pod: pod.name }, 'a condition could not be written')
+        await clock.sleep(1_000, signal).catch(() => undefined)
+      })
+      .finally(() => {
+        patching.delete(pod.uid)
+        changed()
+      })
+  }
+
+  const changed = () => {
+    if (scheduled) return
+    scheduled = true
+    defer(pass)
+  }
+
+  const matters = (pod: PodView): boolean => {
+    const lease = snapshot.slots.find(({ holder }) => holder.uid === pod.uid)
+    // An understudy that ends holds again, empty: nobody but a successor brings its app back.
+    return lease !== undefined && (pod.understudy || pod.terminating || isAtStake(snapshot, lease))
+  }
+
+  /** Throws away what no slot wants on this node any more. */
+  const sweep = async () => {
+    const leases = options.leases()
+    if (leases.some(lease => lease.metadata.annotations?.[slotAnnotations.life] === undefined)) return
+    const wanted = new Set(
+      snapshot.slots
+        .filter(({ node, holders }) => node === snapshot.node || holders.includes(snapshot.node))
+        .map(slotName),
+    )
+    const kept = new Map<string, SlotKey>(
+      store.list().map(({ manifest: { slot } }) => [slotName(slot), slot]),
+    )
+    for (const name of [...unwantedSince.keys()])
+      if (wanted.has(name) || !kept.has(name)) unwantedSince.delete(name)
+    for (const [name, slot] of kept) {
+      if (wanted.has(name)) continue
+      const since = unwantedSince.get(name) ?? clock.monotonic()
+      unwantedSince.set(name, since)
+      if (clock.monotonic() - since < sweepAfterMs) continue
+      log.info({ slot: name }, 'generations that nobody wants here are removed')
+      await store.remove(slot)
+    }
+  }
+
+  return {
+    changed,
+    get snapshot() {
+      return snapshot
+    },
+    podOf: uid => pods.get(uid),
+    slotHeldBy: uid => held.get(uid),
+    slotOf: pod => held.get(pod.uid) ?? `${pod.set.replace('/', '.')}.${pod.slot ?? '-'}`,
+    matters,
+    async run(signal) {
+      ended = signal
+      look()
+      changed()
+      while (!signal.aborted) {
+        await clock.sleep(sweepEveryMs, signal).catch(() => undefined)
+        if (signal.aborted) break
+        await sweep().catch((error: unknown) => log.warn({ err: error }, 'sweeping failed'))
+        changed()
+      }
+      await tasks.stop(signal.reason)
+      // A death that cannot be told now is told by the next agent: the sentinel keeps it.
+      await Promise.race([deaths.settled(), clock.sleep(lastWordsMs)])
+    },
+  }
+}
+
+function countBy(duties: readonly Duty[]): Map<string, number> {
+  const counts = new Map<string, number>()
+  for (const { type } of duties) counts.set(type, (counts.get(type) ?? 0) + 1)
+  return counts
+}

@@ -1,0 +1,68 @@
+import { slotName } from '../../checkpoint/manifest.ts'
+import type { Stored } from '../../checkpoint/store.ts'
+import { bringBack, generationsOf, isSameGeneration } from './bring-back.ts'
+import { fits } from './duties-of.ts'
+import type { DutyOf } from './duty.ts'
+import { reasonOf } from './failure.ts'
+import { isOf } from './understudies.ts'
+import type { Work } from './work.ts'
+
+/** Keeps the newest generation of a slot frozen in an understudy: a new one takes the place of the old one. */
+export async function freeze(
+  work: Work,
+  { pod, lease, settings }: DutyOf<'freeze'>,
+  signal: AbortSignal,
+): Promise<void> {
+  const { understudies, generations, store, progress, log } = work
+  const slot = slotName(lease)
+  /** Generations that could not be brought back: the same again would only cost time. */
+  const failed = new Set<string>()
+  const place = await understudies.enter(pod, signal)
+  for (;;) {
+    signal.throwIfAborted()
+    // The wait begins before the look: what comes between the two is not missed.
+    const ended = new AbortController()
+    const next = generations.wait(slot, AbortSignal.any([signal, ended.signal]))
+    next.catch(() => undefined)
+    const candidate = generationsOf(store, lease).find(
+      one =>
+        !failed.has(one.dir) &&
+        one.manifest.restoreHash === settings.restoreHash &&
+        fits(pod, { memory: memoryOf(one) }),
+    )
+    if (candidate === undefined || (isOf(place.clone, lease) && isSameGeneration(place.clone, candidate))) {
+      await next
+      continue
+    }
+    ended.abort()
+    try {
+      await bringBack(work, place, candidate, unlessCalled(work, pod.uid, slot, signal))
+      progress.well(slot)
+    } catch (error) {
+      if (signal.aborted) throw error
+      failed.add(candidate.dir)
+      const { reason, message } = reasonOf(error)
+      progress.badly(slot, reason, message)
+      work.event(pod, 'Warning', reason, 'Freeze', message)
+      log.warn({ err: error, pod: pod.name, slot, generation: candidate.manifest.generation }, 'not frozen')
+    }
+  }
+}
+
+/**
+ * A restore that is under way when its understudy is called on stage for the same slot is the fastest way there: it is
+ * not broken off.
+ */
+function unlessCalled(work: Work, uid: string, slot: string, signal: AbortSignal): AbortSignal {
+  const end = new AbortController()
+  const onAbort = () => {
+    if (work.slotHeldBy(uid) !== slot) end.abort(signal.reason)
+  }
+  if (signal.aborted) onAbort()
+  else signal.addEventListener('abort', onAbort, { once: true })
+  return end.signal
+}
+
+/** Bytes of memory by container. */
+export const memoryOf = ({ manifest }: Pick<Stored, 'manifest'>): ReadonlyMap<string, number> =>
+  new Map(manifest.containers.map(({ name, memoryBytes }) => [name, memoryBytes]))

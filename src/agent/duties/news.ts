@@ -1,0 +1,34 @@
+/** Wakes whoever waits for something to happen to a name. Only what happens after the wait began counts. */
+export interface News {
+  tell(name: string): void
+  /** @throws the signal's reason. */
+  wait(name: string, signal: AbortSignal): Promise<void>
+}
+
+export function createNews(): News {
+  const waiting = new Map<string, Set<() => void>>()
+  return {
+    tell(name) {
+      const waiters = waiting.get(name)
+      waiting.delete(name)
+      for (const wake of waiters ?? []) wake()
+    },
+    wait(name, signal) {
+      return new Promise((resolve, reject) => {
+        if (signal.aborted) return reject(signal.reason)
+        const waiters = waiting.get(name) ?? new Set()
+        waiting.set(name, waiters)
+        const onAbort = () => {
+          waiters.delete(wake)
+          reject(signal.reason)
+        }
+        const wake = () => {
+          signal.removeEventListener('abort', onAbort)
+          resolve()
+        }
+        signal.addEventListener('abort', onAbort, { once: true })
+        waiters.add(wake)
+      })
+    },
+  }
+}

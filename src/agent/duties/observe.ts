@@ -1,0 +1,96 @@
+import type { BackupPodSet } from '../../api/backuppodset.ts'
+import type { NodeReport } from '../../api/node-report.ts'
+import { parseSet } from '../../api/parse.ts'
+import { parseSlotLease } from '../../api/slot-lease.ts'
+import { newestFirst, slotName } from '../../checkpoint/manifest.ts'
+import { restoreHash } from '../../checkpoint/restore-hash.ts'
+import type { GenerationStore } from '../../checkpoint/store.ts'
+import { keyOf } from '../../kube/object.ts'
+import type { Lease, Pod } from '../../kube/resources.ts'
+import type { Store } from '../../kube/store.ts'
+import { memoryOf } from './freeze.ts'
+import { viewOf } from './pod-view.ts'
+import type { Kept, MemorySettings, Snapshot } from './snapshot.ts'
+import type { Understudies } from './understudies.ts'
+
+export interface World {
+  readonly node: string
+  readonly pods: Store<Pod>
+  readonly sets: Store<BackupPodSet>
+  readonly leases: Store<Lease>
+  readonly reports: Store<NodeReport>
+  readonly store: Pick<GenerationStore, 'list'>
+  readonly understudies: Understudies
+  readonly proven: ReadonlySet<string>
+  readonly dead: ReadonlyMap<string, string>
+}
+
+export type NodeState = Pick<Snapshot, 'able' | 'sentinel'>
+
+/** Reads everything duties are decided by, from caches only. */
+export function createObserver(world: World): (node: NodeState) => Snapshot {
+  // Parsed once for each version: a set is read at every change of any pod.
+  const parsed = new WeakMap<BackupPodSet, { readonly settings: MemorySettings | undefined }>()
+  const settingsOf = (set: BackupPodSet) => {
+    const known = parsed.get(set)
+    if (known !== undefined) return known.settings
+    const settings = memorySettings(set)
+    parsed.set(set, { settings })
+    return settings
+  }
+  return ({ able, sentinel }) => {
+    const settings = new Map<string, MemorySettings>()
+    for (const set of world.sets.list()) {
+      const each = settingsOf(set)
+      if (each !== undefined) settings.set(keyOf(set), each)
+    }
+    const pods = world.pods.list().flatMap(pod => {
+      const view = viewOf(pod, undefined)
+      if (view === undefined) return []
+      const kept = settings.get(view.set)?.containers
+      return [kept === undefined ? view : (viewOf(pod, kept) ?? view)]
+    })
+    const reports = world.reports
+      .list()
+      .flatMap(({ metadata, status }) => (status === undefined ? [] : [[metadata.name, status] as const]))
+    return {
+      node: world.node,
+      able,
+      sentinel,
+      pods,
+      slots: world.leases.list().flatMap(lease => parseSlotLease(lease) ?? []),
+      settings,
+      reports: new Map(reports.filter(([node]) => node !== world.node)),
+      kept: keptIn(world.store),
+      stages: world.understudies.stages(pods),
+      proven: world.proven,
+      dead: world.dead,
+    }
+  }
+}
+
+function memorySettings(set: BackupPodSet): MemorySettings | undefined {
+  if (set.metadata.deletionTimestamp !== undefined) return undefined
+  const result = parseSet(set)
+  if (!result.ok || result.set.memory === undefined) return undefined
+  const { memory, liveness, template } = result.set
+  return { ...memory, liveness, template, restoreHash: restoreHash(template) }
+}
+
+function keptIn(store: Pick<GenerationStore, 'list'>): Map<string, Kept> {
+  const kept = new Map<string, Kept>()
+  for (const stored of [...store.list()].sort((a, b) => newestFirst(a.manifest, b.manifest))) {
+    const { slot, epoch, generation, restoreHash, source, takenAt } = stored.manifest
+    const name = slotName(slot)
+    if (kept.has(name)) continue
+    kept.set(name, {
+      epoch,
+      generation,
+      restoreHash,
+      podUid: source.podUid,
+      takenAt: Date.parse(takenAt),
+      memory: memoryOf(stored),
+    })
+  }
+  return kept
+}

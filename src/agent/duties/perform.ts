@@ -1,0 +1,32 @@
+import { bury } from './bury.ts'
+import { checkpoint } from './checkpoint.ts'
+import type { Duty } from './duty.ts'
+import { freeze } from './freeze.ts'
+import { guard } from './guard.ts'
+import { hold } from './hold.ts'
+import { probe } from './probe.ts'
+import { promote } from './promote.ts'
+import { trial } from './trial.ts'
+import type { Work } from './work.ts'
+
+/** Does a duty until it is done or the signal fires. @throws AgentError, CheckpointError, KubeError, the signal's reason. */
+export function perform(work: Work, duty: Duty, signal: AbortSignal): Promise<void> {
+  switch (duty.type) {
+    case 'guard':
+      return guard(work, duty, signal)
+    case 'checkpoint':
+      return checkpoint(work, duty, signal)
+    case 'hold':
+      return hold(work, duty, signal)
+    case 'freeze':
+      return freeze(work, duty, signal)
+    case 'trial':
+      return trial(work, duty, signal)
+    case 'promote':
+      return promote(work, duty, signal)
+    case 'probe':
+      return probe(work, duty, signal)
+    case 'bury':
+      return bury(work, duty, signal)
+  }
+}

@@ -1,0 +1,55 @@
+import { annotations, labels } from '../../api/labels.ts'
+import { parseBytes } from '../../api/memory.ts'
+import { holdInitContainer, podConditions } from '../../api/stage.ts'
+import type { Pod } from '../../kube/resources.ts'
+import type { PodView, Stamp } from './snapshot.ts'
+
+/**
+ * The pod as duties see it; undefined when it belongs to no set, or has ended.
+ *
+ * @param kept names of the containers whose memory is kept; undefined: all.
+ */
+export function viewOf(pod: Pod, kept: readonly string[] | undefined): PodView | undefined {
+  const { namespace = '', name, uid } = pod.metadata
+  const set = pod.metadata.labels?.[labels.set]
+  const phase = pod.status?.phase
+  if (set === undefined || phase === 'Succeeded' || phase === 'Failed') return undefined
+  const containers = (pod.spec?.containers ?? []).filter(one => kept?.includes(one.name) ?? true)
+  return {
+    namespace,
+    name,
+    uid,
+    set: `${namespace}/${set}`,
+    kind: pod.metadata.labels?.[labels.type] ?? '',
+    slot: natural(pod.metadata.labels?.[labels.slot]),
+    epoch: natural(pod.metadata.annotations?.[annotations.epoch]) ?? 0,
+    ip: pod.status?.podIP || undefined,
+    understudy: pod.spec?.initContainers?.some(one => one.name === holdInitContainer) ?? false,
+    ready: conditionOf(pod, 'Ready')?.status === 'True',
+    terminating: pod.metadata.deletionTimestamp !== undefined,
+    serving: conditionOf(pod, podConditions.serving),
+    understudyState: conditionOf(pod, podConditions.understudy),
+    containers: containers.map(container => {
+      const status = pod.status?.containerStatuses?.find(one => one.name === container.name)
+      const startedAt = Date.parse(status?.state?.running?.startedAt ?? '')
+      const limit = container.resources?.limits?.['memory']
+      return {
+        name: container.name,
+        containerId: status?.containerID || undefined,
+        imageId: status?.imageID ?? '',
+        running: status?.state?.running !== undefined,
+        startedAt: Number.isNaN(startedAt) ? undefined : startedAt,
+        memoryLimit: limit === undefined ? undefined : parseBytes(String(limit)),
+      }
+    }),
+  }
+}
+
+const natural = (text: string | undefined): number | undefined =>
+  text !== undefined && /^(0|[1-9]\d{0,8})$/.test(text) ? Number(text) : undefined
+
+function conditionOf(pod: Pod, type: string): Stamp | undefined {
+  const found = pod.status?.conditions?.find(condition => condition.type === type)
+  if (found === undefined) return undefined
+  return { status: found.status, reason: found.reason ?? '', message: found.message ?? '' }
+}

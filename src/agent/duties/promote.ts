@@ -1,0 +1,167 @@
+import { podConditions, servingReasons } from '../../api/stage.ts'
+import { slotName } from '../../checkpoint/manifest.ts'
+import type { Clone } from '../driver/memory-driver.ts'
+import { AgentError, isAgentError } from '../errors.ts'
+import { waitUntilAnswering } from '../probe/answering.ts'
+import { bringBack, generationsOf, isSameGeneration } from './bring-back.ts'
+import { onStageMessage } from './deaths.ts'
+import type { DutyOf } from './duty.ts'
+import { reasonOf } from './failure.ts'
+import { isOf, type Place } from './understudies.ts'
+import type { Work } from './work.ts'
+
+/** An app that does not answer so long after its thaw is reported; it is still waited for. */
+const patienceMs = 10_000
+
+/** Puts an understudy on stage with the newest memory of its slot. Whatever an earlier try has done is not done again. */
+export async function promote(work: Work, duty: DutyOf<'promote'>, signal: AbortSignal): Promise<void> {
+  const { understudies, clock, log } = work
+  const { pod, lease, settings } = duty
+  const timeline = createTimeline(() => clock.monotonic())
+  const place = await understudies.enter(pod, signal)
+  timeline.mark('enter')
+  let stage: Clone
+  try {
+    stage = await onStage(work, duty, place, timeline, signal)
+  } catch (error) {
+    signal.throwIfAborted()
+    const { message } = reasonOf(error)
+    const refusal = {
+      type: podConditions.understudy,
+      status: 'False',
+      reason: 'RestoreFailed',
+      message,
+    } as const
+    await work.patch(pod, refusal, signal)
+    work.event(pod, 'Warning', 'RestoreFailed', 'Promote', message)
+    throw error
+  }
+
+  const answered = new AbortController()
+  const late = clock
+    .sleep(patienceMs, answered.signal)
+    .then(() =>
+      work.patch(pod, {
+        type: podConditions.serving,
+        status: 'False',
+        reason: servingReasons.notAnswering,
+        message: `on stage with generation ${stage.generation}, but it does not answer`,
+      }),
+    )
+    .catch(() => undefined)
+  try {
+    await waitUntilAnswering(
+      { address: pod.ip ?? '' },
+      { containers: containersOf(settings) },
+      {
+        signal,
+        clock,
+        ...(work.probe === undefined ? {} : { probe: work.probe }),
+      },
+    )
+  } finally {
+    answered.abort()
+  }
+  timeline.mark('answer')
+  // Two writes on their way at once could arrive in either order.
+  await late
+  const message = onStageMessage(pod, lease.epoch)
+  const serving = {
+    type: podConditions.serving,
+    status: 'True',
+    reason: servingReasons.onStage,
+    message,
+  } as const
+  const now = work.podOf(pod.uid)?.serving
+  if (now?.status !== 'True' || now.message !== message) await work.patch(pod, serving, signal)
+  if (work.podOf(pod.uid)?.understudyState?.reason === 'RestoreFailed')
+    await work.patch(
+      pod,
+      { type: podConditions.understudy, status: 'False', reason: servingReasons.onStage, message },
+      signal,
+    )
+  timeline.mark('told')
+  // Only now: what follows a promotion must not delay its last step.
+  place.arrive(stage)
+  work.metrics.promoted(timeline.seconds())
+  log.info(
+    {
+      pod: `${pod.namespace}/${pod.name}`,
+      slot: slotName(lease),
+      generation: stage.generation,
+      ms: timeline.ms(),
+    },
+    'on stage',
+  )
+  work.event(pod, 'Normal', 'OnStage', 'Promote', `with generation ${stage.generation} of slot ${lease.slot}`)
+}
+
+const containersOf = ({ template, containers }: DutyOf<'promote'>['settings']) =>
+  (template.spec?.containers ?? []).filter(({ name }) => containers.includes(name))
+
+/** Thaws the newest generation, brought back first where it does not lie frozen; else the one before it. */
+async function onStage(
+  work: Work,
+  { pod, lease, settings }: DutyOf<'promote'>,
+  place: Place,
+  timeline: Timeline,
+  signal: AbortSignal,
+): Promise<Clone> {
+  const { driver, store, log } = work
+  const there = place.clone
+  // An agent before this one thawed it and came no further.
+  if (isOf(there, lease) && there.stage === 'Thawed') return driver.thaw(there)
+  let failure: unknown = new AgentError('RestoreFailed', 'no generation of this slot is here')
+  for (const stored of generationsOf(store, lease)) {
+    if (stored.manifest.restoreHash !== settings.restoreHash) continue
+    const { generation } = stored.manifest
+    try {
+      const lies = place.clone
+      let clone = isOf(lies, lease) && isSameGeneration(lies, stored) ? lies : undefined
+      if (clone === undefined) {
+        clone = await bringBack(work, place, stored, signal)
+        timeline.mark('restore')
+      }
+      const thawed = await driver.thaw(clone)
+      timeline.mark('thaw')
+      return thawed
+    } catch (error) {
+      signal.throwIfAborted()
+      failure = error
+      log.warn({ err: error, pod: pod.name, generation }, 'a generation could not be put on stage')
+      if (place.clone !== undefined && isAgentError(error, 'CloneLost', 'ThawFailed')) {
+        const lost = place.clone
+        place.put(undefined)
+        await driver.discard(lost)
+      }
+    }
+  }
+  throw failure
+}
+
+interface Timeline {
+  mark(phase: string): void
+  ms(): Readonly<Record<string, number>>
+  seconds(): Readonly<Record<string, number>>
+}
+
+function createTimeline(now: () => number): Timeline {
+  const start = now()
+  let last = start
+  const phases: [string, number][] = []
+  return {
+    mark(phase) {
+      const at = now()
+      phases.push([phase, at - last])
+      last = at
+    },
+    ms: () =>
+      Object.fromEntries(
+        [...phases, ['total', last - start] as const].map(([name, ms]) => [name, Math.round(ms * 10) / 10]),
+      ),
+    seconds: () =>
+      Object.fromEntries(
+        [...phases, ['total', last - start] as const].map(([name, ms]) => [name, ms / 1000]),
+      ),
+  }
+}

@@ -1,0 +1,43 @@
+/** Kinds of memory that this node has brought back at least once: until then nothing of that kind counts as usable. */
+import { mkdir, readFile, rename, writeFile } from 'node:fs/promises'
+import { dirname } from 'node:path'
+import type { Log } from '../../kube/log.ts'
+
+export interface Proven {
+  readonly kinds: ReadonlySet<string>
+  /** @param kind restore hash. */
+  add(kind: string): Promise<void>
+}
+
+const kindPattern = /^[0-9a-f]{16}$/
+
+/**
+ * @param file where an agent that comes later finds it; gone with the boot, after which kernel and CRIU may be others.
+ * @param programs what brings memory back: another version has proven nothing.
+ */
+export async function loadProven(
+  file: string,
+  programs: string,
+  log: Log,
+  changed: () => void,
+): Promise<Proven> {
+  const kinds = new Set<string>()
+  const [first, ...lines] = (await readFile(file, 'utf8').catch(() => '')).split('\n')
+  if (first === programs) for (const line of lines) if (kindPattern.test(line)) kinds.add(line)
+  return {
+    kinds,
+    async add(kind) {
+      if (kinds.has(kind)) return
+      kinds.add(kind)
+      changed()
+      try {
+        await mkdir(dirname(file), { recursive: true, mode: 0o700 })
+        await writeFile(`${file}.tmp`, [programs, ...kinds].join('\n'), { mode: 0o600 })
+        await rename(`${file}.tmp`, file)
+      } catch (error) {
+        // It will be proven again by the next agent.
+        log.warn({ err: error, file }, 'what was proven could not be written down')
+      }
+    },
+  }
+}

@@ -1,0 +1,154 @@
+import type { SlotReport } from '../../api/node-report.ts'
+import type { SlotLease } from '../../api/slot-lease.ts'
+import { podConditions, servingReasons } from '../../api/stage.ts'
+import { slotName } from '../../checkpoint/manifest.ts'
+import type { Stored } from '../../checkpoint/store.ts'
+import type { PodCondition } from '../conditions.ts'
+import { fits, isDead, isFreeUnderstudy } from './duties-of.ts'
+import type { SlotProgress } from './progress.ts'
+import type { PodView, Snapshot } from './snapshot.ts'
+
+export interface KeptGenerations {
+  /** The newest of a slot on this node. */
+  readonly latest: (lease: SlotLease) => Stored | undefined
+  readonly progress: (slot: string) => SlotProgress | undefined
+}
+
+/** What this node keeps of each slot, and how it could go on stage from here. Pure. */
+export function slotReportsOf(snapshot: Snapshot, kept: KeptGenerations): SlotReport[] {
+  return snapshot.slots
+    .flatMap(lease => reportOf(snapshot, lease, kept) ?? [])
+    .sort((a, b) => (slotName(a) < slotName(b) ? -1 : 1))
+}
+
+function reportOf(snapshot: Snapshot, lease: SlotLease, kept: KeptGenerations): SlotReport | undefined {
+  const { node } = snapshot
+  const isSource = lease.node === node
+  if (!isSource && !lease.holders.includes(node)) return undefined
+  if (!snapshot.settings.has(`${lease.namespace}/${lease.set}`)) return undefined
+  const stored = kept.latest(lease)
+  const progress = kept.progress(slotName(lease))
+  const { namespace, set, slot, life } = lease
+  const common = {
+    namespace,
+    set,
+    slot,
+    life,
+    generation: stored?.manifest.generation ?? 0,
+    ...(stored === undefined
+      ? {}
+      : {
+          takenAt: stored.manifest.takenAt,
+          bytes: stored.manifest.bytes,
+          frozenSeconds: round(stored.manifest.frozenSeconds),
+          pipelineSeconds: round(stored.pipelineMs / 1000),
+        }),
+  }
+  const trouble =
+    progress?.reason === undefined ? {} : { reason: progress.reason, message: progress.message ?? '' }
+  if (isSource) {
+    const { intervalSeconds } = progress ?? {}
+    const interval = intervalSeconds === undefined ? {} : { intervalSeconds: round(intervalSeconds) }
+    return { ...common, role: 'source', ...interval, ...trouble }
+  }
+  const use = usabilityOf(snapshot, lease)
+  // What goes wrong outweighs what has not come to pass yet.
+  const why =
+    use.usable === undefined || use.reason !== undefined ? { reason: use.reason, message: use.message } : {}
+  const { reason, message } = { ...why, ...trouble }
+  return {
+    ...common,
+    role: 'holder',
+    ...(use.usable === undefined ? {} : { usable: use.usable }),
+    ...(use.understudyUid === undefined ? {} : { understudyUid: use.understudyUid }),
+    ...(reason === undefined ? {} : { reason }),
+    ...(message === undefined ? {} : { message }),
+  }
+}
+
+interface Usability {
+  readonly usable?: 'Frozen' | 'Staged'
+  readonly understudyUid?: string
+  readonly reason?: string
+  readonly message?: string
+}
+
+/** How a slot could go on stage from this node. */
+export function usabilityOf(snapshot: Snapshot, lease: SlotLease): Usability {
+  const name = slotName(lease)
+  const set = `${lease.namespace}/${lease.set}`
+  const settings = snapshot.settings.get(set)
+  const kept = snapshot.kept.get(name)
+  if (settings === undefined || kept === undefined)
+    return { reason: 'NoGeneration', message: 'no generation has arrived yet' }
+  if (kept.restoreHash !== settings.restoreHash)
+    return { reason: 'TemplateChanged', message: 'the memory is of another template than the understudies' }
+  const primaries = new Set(snapshot.slots.map(({ holder }) => holder.uid))
+  const understudies = snapshot.pods.filter(
+    pod => pod.set === set && isFreeUnderstudy(snapshot, pod) && !primaries.has(pod.uid),
+  )
+  if (understudies.length === 0)
+    return { reason: 'NoUnderstudy', message: 'no understudy of the set holds the stage on this node' }
+  const frozen = understudies.find(({ uid }) => {
+    const stage = snapshot.stages.get(uid)
+    return stage?.state === 'Frozen' && stage.slot === name
+  })
+  if (frozen !== undefined) return { usable: 'Frozen', understudyUid: frozen.uid }
+  if (!snapshot.proven.has(kept.restoreHash))
+    return { reason: 'Unproven', message: 'memory of this kind was not brought back here yet' }
+  const heir = understudies.find(({ uid }) => uid === lease.heir?.uid)
+  if (settings.mode === 'Frozen' && heir !== undefined && !fits(heir, kept))
+    return {
+      usable: 'Staged',
+      reason: 'UnderstudyTooSmall',
+      message: 'frozen it would not leave 10 % of the memory limit; raise the limit',
+    }
+  return { usable: 'Staged' }
+}
+
+/** The condition `understudy` of a pod that waits for its turn; undefined for any other pod. Pure. */
+export function understudyConditionOf(snapshot: Snapshot, pod: PodView): PodCondition | undefined {
+  if (!pod.understudy || pod.terminating || snapshot.slots.some(({ holder }) => holder.uid === pod.uid))
+    return undefined
+  const type = podConditions.understudy
+  const no = (reason: string, message: string) => ({ type, status: 'False', reason, message }) as const
+  if (!snapshot.able)
+    return no('NodeNotReady', 'memory cannot be brought back on this node; its NodeReport says why')
+  if (!isFreeUnderstudy(snapshot, pod)) return no('NotHolding', 'its containers do not hold the stage')
+  const stage = snapshot.stages.get(pod.uid)
+  const slots = snapshot.slots
+    .filter(({ namespace, set }) => `${namespace}/${set}` === pod.set)
+    .map(lease => ({ lease, use: usabilityOf(snapshot, lease) }))
+  const frozen = slots.find(({ lease }) => stage?.state === 'Frozen' && stage.slot === slotName(lease))
+  if (frozen !== undefined)
+    return { type, status: 'True', reason: 'Frozen', message: `slot ${frozen.lease.slot} lies frozen here` }
+  const staged = slots.filter(({ use }) => use.usable !== undefined).map(({ lease }) => lease.slot)
+  if (staged.length > 0)
+    return {
+      type,
+      status: 'True',
+      reason: 'Staged',
+      message: `could take slot ${staged.sort((a, b) => a - b).join(', ')}`,
+    }
+  const [first] = slots.filter(({ lease }) => lease.holders.includes(snapshot.node))
+  return no(first?.use.reason ?? 'NoGeneration', first?.use.message ?? 'no slot is kept on this node')
+}
+
+/**
+ * The condition `serving` of a primary in which its slot has begun a new life after a death that left nothing to go on
+ * with; undefined for any other pod. Pure.
+ */
+export function revivalOf(snapshot: Snapshot, pod: PodView): PodCondition | undefined {
+  const lease = snapshot.slots.find(({ holder }) => holder.uid === pod.uid)
+  if (lease === undefined || pod.understudy || pod.terminating) return undefined
+  if (!isDead(snapshot, pod) || isDead(snapshot, pod, slotName(lease))) return undefined
+  if (!pod.containers.every(({ running }) => running)) return undefined
+  return {
+    type: podConditions.serving,
+    status: 'True',
+    reason: servingReasons.onStage,
+    message: `slot ${lease.slot} began anew after its memory was lost`,
+  }
+}
+
+const round = (seconds: number): number => Math.round(seconds * 1e6) / 1e6

@@ -1,0 +1,149 @@
+import * as fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { createFakeClock } from '../../kube/clock.ts'
+import { seededRandom } from '../../kube/random.ts'
+import { createTasks, type Wanted } from './tasks.ts'
+
+interface Run {
+  readonly task: Wanted
+  readonly signal: AbortSignal
+  readonly end: (error?: unknown) => void
+}
+
+function stand() {
+  const clock = createFakeClock()
+  const running = new Set<Run>()
+  const failures: string[] = []
+  const tasks = createTasks<Wanted>({
+    perform: (task, signal) =>
+      new Promise<void>((resolve, reject) => {
+        const run: Run = {
+          task,
+          signal,
+          end: error => {
+            running.delete(run)
+            if (error === undefined) resolve()
+            else reject(error)
+          },
+        }
+        running.add(run)
+      }),
+    onFailure: task => failures.push(task.key),
+    clock,
+    random: seededRandom(1),
+  })
+  const settle = () => new Promise<void>(resolve => setImmediate(resolve))
+  const running_ = () => [...running].map(({ task: { key, version } }) => `${key}@${version}`).sort()
+  return { clock, running, failures, tasks, settle, now: running_ }
+}
+
+const task = (key: string, version = '1', memoryOf?: string): Wanted => ({
+  key,
+  version,
+  ...(memoryOf === undefined ? {} : { memoryOf }),
+})
+
+describe('tasks', () => {
+  it('what works on the same memory waits until the one before has really ended', async () => {
+    const { tasks, running, now, settle } = stand()
+    tasks.want([task('freeze', '1', 'pod')])
+    tasks.want([task('promote', '1', 'pod')])
+    const [old] = running
+    expect(old?.signal.aborted).toBe(true)
+    expect(now()).toEqual(['freeze@1'])
+    old?.end(new Error('aborted'))
+    await settle()
+    expect(now()).toEqual(['promote@1'])
+  })
+
+  it('another version of a task takes the place of the first one', async () => {
+    const { tasks, running, now, settle } = stand()
+    tasks.want([task('guard')])
+    tasks.want([task('guard', '2')])
+    expect(now()).toEqual(['guard@1'])
+    for (const run of running) run.end()
+    await settle()
+    expect(now()).toEqual(['guard@2'])
+  })
+
+  it('what ended well is not begun again, what failed is after a pause', async () => {
+    const { tasks, running, now, settle, clock, failures } = stand()
+    tasks.want([task('bury'), task('hold')])
+    for (const run of [...running]) run.end(run.task.key === 'hold' ? new Error('no') : undefined)
+    await settle()
+    expect(now()).toEqual([])
+    tasks.want([task('bury'), task('hold')])
+    expect(now()).toEqual([])
+    await clock.advance(1_000)
+    expect(now()).toEqual(['hold@1'])
+    expect(failures).toEqual(['hold'])
+  })
+
+  it('stops everything and begins nothing any more', async () => {
+    const { tasks, running, now, settle } = stand()
+    tasks.want([task('guard', '1'), task('freeze', '1', 'pod'), task('promote', '1', 'pod')])
+    const stopped = tasks.stop(new Error('over'))
+    for (const run of running) expect(run.signal.aborted).toBe(true)
+    for (const run of running) run.end(new Error('over'))
+    await stopped
+    await settle()
+    tasks.want([task('guard', '2')])
+    expect(now()).toEqual([])
+  })
+
+  it('any sequence: one at a time on each memory, and in the end just what is wanted runs', async () => {
+    const wanted = fc.uniqueArray(
+      fc.record({
+        key: fc.constantFrom('a', 'b', 'c', 'd', 'e'),
+        version: fc.constantFrom('1', '2'),
+        memory: fc.constantFrom('x', 'y', undefined),
+      }),
+      { selector: ({ key }) => key },
+    )
+    const steps = fc.array(
+      fc.oneof(
+        wanted.map(list => ({ type: 'want' as const, list })),
+        fc.record({ type: fc.constant('end' as const), which: fc.nat(4), fails: fc.boolean() }),
+        fc.constant({ type: 'pass' as const }),
+      ),
+      { maxLength: 25 },
+    )
+    await fc.assert(
+      fc.asyncProperty(steps, wanted, async (list, last) => {
+        const { tasks, running, settle, clock, now } = stand()
+        const check = () => {
+          const memories = [...running].flatMap(({ task }) => task.memoryOf ?? [])
+          expect(new Set(memories).size).toBe(memories.length)
+          const keys = [...running].map(({ task }) => task.key)
+          expect(new Set(keys).size).toBe(keys.length)
+        }
+        const tasksOf = (from: typeof last) =>
+          from.map(({ key, version, memory }) => task(key, version, memory))
+        for (const step of list) {
+          if (step.type === 'want') tasks.want(tasksOf(step.list))
+          else if (step.type === 'pass') await clock.advance(300)
+          else [...running][step.which]?.end(step.fails ? new Error('no') : undefined)
+          check()
+          await settle()
+          check()
+        }
+        // From nothing, so that what ended well before is wanted anew; whoever is told to end does.
+        tasks.want([])
+        for (let round = 0; running.size > 0 && round < 50; round += 1) {
+          for (const run of [...running]) run.end(new Error('aborted'))
+          await settle()
+        }
+        tasks.want(tasksOf(last))
+        await settle()
+        check()
+        const expected = new Map<string, string>()
+        for (const { key, version, memory } of last) {
+          const place = memory ?? `own ${key}`
+          if (!expected.has(place)) expected.set(place, `${key}@${version}`)
+        }
+        expect(now()).toEqual([...expected.values()].sort())
+      }),
+      { numRuns: 200 },
+    )
+  })
+})

@@ -1,0 +1,160 @@
+/** Keeps exactly those tasks running that are wanted: the edge between what should be done and what is being done. */
+import { type BackoffPolicy, backoffMs } from '../../kube/backoff.ts'
+import type { Clock } from '../../kube/clock.ts'
+import type { Random } from '../../kube/random.ts'
+
+export interface Wanted {
+  readonly key: string
+  readonly version: string
+  /** Tasks with the same value never run at the same time. */
+  readonly memoryOf?: string
+}
+
+/** Why a task's signal fires: it is not wanted any more, or in another version. */
+export class NotWanted extends Error {
+  override readonly name = 'NotWanted'
+}
+
+export interface Tasks<T extends Wanted> {
+  /**
+   * Makes what runs what is wanted: stops what is not wanted any more or in another version, starts what is new as soon
+   * as nothing else works on the same memory. A task that ended well is not started again until its version changes; one
+   * that failed is, after a pause that grows.
+   */
+  want(wanted: readonly T[]): void
+  /** Keys of what runs, is about to end or waits for its next try. */
+  readonly active: ReadonlySet<string>
+  /** Stops everything and waits for it. Nothing is started afterwards. */
+  stop(reason: unknown): Promise<void>
+}
+
+export interface TasksOptions<T extends Wanted> {
+  /** Does it until it is done or the signal fires. A rejection after the signal fired is no failure. */
+  readonly perform: (task: T, signal: AbortSignal) => Promise<void>
+  readonly onFailure: (task: T, error: unknown, again: { readonly inMs: number }) => void
+  readonly clock: Clock
+  readonly random: Random
+  readonly backoff?: BackoffPolicy
+}
+
+const ordinaryBackoff: BackoffPolicy = { initialMs: 200, maxMs: 30_000, jitter: 0.2 }
+
+interface Slot<T> {
+  task: T
+  /** `waiting`: for the memory. `pausing`: after a failure. `ending`: its signal has fired. */
+  state: 'waiting' | 'running' | 'ending' | 'pausing' | 'done'
+  abort: AbortController
+  failures: number
+}
+
+export function createTasks<T extends Wanted>(options: TasksOptions<T>): Tasks<T> {
+  const { perform, onFailure, clock, random, backoff = ordinaryBackoff } = options
+  const slots = new Map<string, Slot<T>>()
+  /** Which task works on which memory. */
+  const busy = new Map<string, string>()
+  const ends = new Set<Promise<void>>()
+  let wantedNow = new Map<string, T>()
+  let stopped = false
+
+  const start = (slot: Slot<T>) => {
+    const { task } = slot
+    if (stopped || (task.memoryOf !== undefined && busy.has(task.memoryOf))) {
+      slot.state = 'waiting'
+      return
+    }
+    if (task.memoryOf !== undefined) busy.set(task.memoryOf, task.key)
+    slot.state = 'running'
+    slot.abort = new AbortController()
+    const { signal } = slot.abort
+    const end = run(task, signal).then(error => {
+      ends.delete(end)
+      if (task.memoryOf !== undefined) busy.delete(task.memoryOf)
+      ended(slot, task, error, signal)
+      for (const other of slots.values()) if (other.state === 'waiting') start(other)
+    })
+    ends.add(end)
+  }
+
+  const run = async (task: T, signal: AbortSignal): Promise<{ readonly error: unknown } | undefined> => {
+    try {
+      await perform(task, signal)
+      return undefined
+    } catch (error) {
+      return { error }
+    }
+  }
+
+  const ended = (
+    slot: Slot<T>,
+    task: T,
+    failure: { readonly error: unknown } | undefined,
+    signal: AbortSignal,
+  ) => {
+    if (signal.aborted || stopped) {
+      // What was wanted when it was told to end may have changed again meanwhile.
+      const next = wantedNow.get(task.key)
+      slots.delete(task.key)
+      if (next !== undefined && !stopped) begin(next)
+      return
+    }
+    if (failure === undefined) {
+      slot.state = 'done'
+      return
+    }
+    slot.state = 'pausing'
+    const inMs = backoffMs(slot.failures, backoff, random)
+    slot.failures += 1
+    onFailure(task, failure.error, { inMs })
+    const pause = new AbortController()
+    slot.abort = pause
+    clock.sleep(inMs, pause.signal).then(
+      () => {
+        if (slots.get(task.key) === slot && slot.state === 'pausing') start(slot)
+      },
+      () => {
+        // Not wanted any more, or replaced.
+      },
+    )
+  }
+
+  const begin = (task: T) => {
+    const slot: Slot<T> = { task, state: 'waiting', abort: new AbortController(), failures: 0 }
+    slots.set(task.key, slot)
+    start(slot)
+  }
+
+  const end = (slot: Slot<T>) => {
+    switch (slot.state) {
+      case 'running':
+        slot.state = 'ending'
+        slot.abort.abort(new NotWanted(`${slot.task.key} is not wanted any more`))
+        return
+      case 'ending':
+        return
+      case 'pausing':
+      case 'waiting':
+      case 'done':
+        slot.abort.abort(new NotWanted(slot.task.key))
+        slots.delete(slot.task.key)
+        return
+    }
+  }
+
+  return {
+    want(wanted) {
+      if (stopped) return
+      wantedNow = new Map(wanted.map(task => [task.key, task]))
+      for (const [key, slot] of [...slots]) if (wantedNow.get(key)?.version !== slot.task.version) end(slot)
+      // The same version: what it is about may be newer in details that do not matter to what runs.
+      for (const task of wanted) if (!slots.has(task.key)) begin(task)
+    },
+    get active() {
+      return new Set([...slots].filter(([, { state }]) => state !== 'done').map(([key]) => key))
+    },
+    async stop(reason) {
+      stopped = true
+      for (const slot of slots.values()) slot.abort.abort(reason)
+      while (ends.size > 0) await Promise.all(ends)
+    },
+  }
+}

@@ -1,0 +1,112 @@
+import type { NodeReportStatus } from '../../../api/node-report.ts'
+import type { SlotLease } from '../../../api/slot-lease.ts'
+import { slotName } from '../../../checkpoint/manifest.ts'
+import type { ContainerView, Kept, MemorySettings, PodView, Snapshot } from '../snapshot.ts'
+
+export const container = (over: Partial<ContainerView> = {}): ContainerView => ({
+  name: 'app',
+  containerId: 'containerd://c0ffee',
+  imageId: 'sha256:1',
+  running: true,
+  startedAt: 0,
+  memoryLimit: undefined,
+  ...over,
+})
+
+export const pod = (name: string, over: Partial<PodView> = {}): PodView => ({
+  namespace: 'default',
+  name,
+  uid: `uid-${name}`,
+  set: 'default/web',
+  kind: 'primary',
+  slot: 0,
+  epoch: 1,
+  ip: '10.0.0.1',
+  understudy: false,
+  ready: true,
+  terminating: false,
+  serving: undefined,
+  understudyState: undefined,
+  containers: [container()],
+  ...over,
+})
+
+export const understudy = (name: string, over: Partial<PodView> = {}): PodView =>
+  pod(name, { kind: 'hotbackup', slot: undefined, understudy: true, ready: false, ...over })
+
+export const lease = (over: Partial<SlotLease> = {}): SlotLease => ({
+  namespace: 'default',
+  set: 'web',
+  slot: 0,
+  life: '0123abcd',
+  holder: { name: 'p', uid: 'uid-p' },
+  epoch: 1,
+  node: 'a',
+  heir: undefined,
+  holders: ['b'],
+  ...over,
+})
+
+export const settings = (over: Partial<MemorySettings> = {}): MemorySettings => ({
+  mode: 'Frozen',
+  intervalMs: 1_000,
+  maxFreezePercent: 2,
+  containers: ['app'],
+  copies: 2,
+  keep: 2,
+  volumeBytes: 1e9,
+  liveness: undefined,
+  template: {
+    spec: { containers: [{ name: 'app', image: 'web:1', ports: [{ containerPort: 8080 }] }] },
+  },
+  restoreHash: '0123456789abcdef',
+  ...over,
+})
+
+export const kept = (over: Partial<Kept> = {}): Kept => ({
+  epoch: 1,
+  generation: 5,
+  restoreHash: settings().restoreHash,
+  podUid: 'uid-p',
+  takenAt: 0,
+  memory: new Map([['app', 1_000_000]]),
+  ...over,
+})
+
+export const peer = (name: string, over: Partial<NodeReportStatus> = {}): NodeReportStatus => ({
+  version: '0',
+  address: `${name}:9443`,
+  fingerprint: name,
+  kernel: '6',
+  criu: '4.2',
+  architecture: 'x86_64',
+  checks: [],
+  ready: true,
+  slots: [],
+  updatedAt: '2030-01-01T00:00:00Z',
+  ...over,
+})
+
+/** What a peer says that could put the slot on stage. */
+export const usableAt = (name: string, slot: SlotLease): NodeReportStatus =>
+  peer(name, { slots: [{ ...keyOf(slot), role: 'holder', generation: 5, usable: 'Staged' }] })
+
+const keyOf = ({ namespace, set, slot, life }: SlotLease) => ({ namespace, set, slot, life })
+
+/** Node `a`, where nothing is unless the test says so. */
+export const snapshot = (over: Partial<Snapshot> = {}): Snapshot => ({
+  node: 'a',
+  able: true,
+  sentinel: '1',
+  pods: [],
+  slots: [],
+  settings: new Map([['default/web', settings()]]),
+  reports: new Map(),
+  kept: new Map(),
+  stages: new Map(),
+  proven: new Set(),
+  dead: new Map(),
+  ...over,
+})
+
+export const nameOf = (over: Partial<SlotLease> = {}): string => slotName(lease(over))

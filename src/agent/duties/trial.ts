@@ -1,0 +1,23 @@
+import { slotName } from '../../checkpoint/manifest.ts'
+import { AgentError } from '../errors.ts'
+import { bringBack, generationsOf } from './bring-back.ts'
+import type { DutyOf } from './duty.ts'
+import type { Work } from './work.ts'
+
+/** Brings memory of a kind back once, frozen and never run, to see that this node can; then takes it away again. */
+export async function trial(
+  work: Work,
+  { pod, lease, settings }: DutyOf<'trial'>,
+  signal: AbortSignal,
+): Promise<void> {
+  const { understudies, store, driver, progress } = work
+  const place = await understudies.enter(pod, signal)
+  const newest = generationsOf(store, lease).find(
+    ({ manifest }) => manifest.restoreHash === settings.restoreHash,
+  )
+  if (newest === undefined) throw new AgentError('RestoreFailed', 'there is no generation')
+  const clone = await bringBack(work, place, newest, signal)
+  place.put(undefined)
+  await driver.discard(clone)
+  progress.well(slotName(lease))
+}

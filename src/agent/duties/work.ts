@@ -1,0 +1,54 @@
+/** What the performance of duties has at hand. */
+import type { SlotKey } from '../../api/slot-lease.ts'
+import type { GenerationStore } from '../../checkpoint/store.ts'
+import type { Clock } from '../../kube/clock.ts'
+import type { Log } from '../../kube/log.ts'
+import type { PodCondition } from '../conditions.ts'
+import type { MemoryDriver } from '../driver/memory-driver.ts'
+import type { AgentMetrics } from '../metrics.ts'
+import type { PeerClient } from '../peers/client.ts'
+import type { Probe } from '../probe/probe.ts'
+import type { SentinelClient } from '../sentinel.ts'
+import type { Deaths } from './deaths.ts'
+import type { News } from './news.ts'
+import type { Progress } from './progress.ts'
+import type { Proven } from './proven.ts'
+import type { PodView } from './snapshot.ts'
+import type { Understudies } from './understudies.ts'
+
+export interface Work {
+  readonly node: string
+  readonly driver: MemoryDriver
+  readonly sentinel: Pick<SentinelClient, 'watch' | 'unwatch' | 'grave' | 'bury' | 'treeKill' | 'watches'>
+  readonly store: GenerationStore
+  readonly peers: Pick<PeerClient, 'pull'>
+  readonly understudies: Understudies
+  readonly proven: Proven
+  readonly progress: Progress
+  readonly deaths: Deaths
+  /** Writes a condition of a pod; false: the pod is gone. */
+  readonly patch: (pod: PodView, condition: PodCondition, signal?: AbortSignal) => Promise<boolean>
+  /** The pod as it is now. */
+  readonly podOf: (uid: string) => PodView | undefined
+  /** The slot, by its name, that this pod is to hold by the Lease as it is now. */
+  readonly slotHeldBy: (uid: string) => string | undefined
+  /** Told for the name of a slot when this node has another generation of it. */
+  readonly generations: News
+  /** A new generation is here: peers that wait for it are told, too. */
+  readonly announce: (slot: SlotKey) => void
+  /** Keeps probes of this pod from counting until the function returned is called. */
+  readonly suspendProbes: (uid: string) => () => void
+  readonly onProber: (uid: string, suspend: (() => () => void) | undefined) => void
+  readonly probe?: Probe
+  /** A person should hear of it. */
+  readonly event: (
+    pod: PodView,
+    type: 'Normal' | 'Warning',
+    reason: string,
+    action: string,
+    note: string,
+  ) => void
+  readonly metrics: AgentMetrics
+  readonly clock: Clock
+  readonly log: Log
+}

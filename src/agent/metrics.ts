@@ -1,0 +1,95 @@
+import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
+
+/** What the agent tells about memory beyond the metrics of the kit. Seconds and bytes throughout. */
+export interface AgentMetrics {
+  saved(one: {
+    readonly frozenSeconds: number
+    readonly skewSeconds: number
+    readonly bytes: number
+    readonly pipelineSeconds: number
+  }): void
+  received(one: { readonly bytes: number; readonly pipelineSeconds: number }): void
+  restored(seconds: number): void
+  /** By phase, `total` among them. */
+  promoted(phases: Readonly<Record<string, number>>): void
+  /** From the end of the process to the accepted write that says so. */
+  deathTold(seconds: number): void
+  failed(duty: string, reason: string): void
+  duties(counts: ReadonlyMap<string, number>): void
+}
+
+const short = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30]
+
+/** @param storeBytes what generations take up now. */
+export function createAgentMetrics(registry: Registry, storeBytes: () => number): AgentMetrics {
+  const registers = [registry]
+  const seconds = (name: string, help: string) =>
+    new Histogram({ name: `understudy_${name}_seconds`, help, buckets: short, registers })
+  const frozen = seconds('checkpoint_frozen', 'For how long primaries stood still for a checkpoint.')
+  const skew = seconds('checkpoint_skew', 'Between the first and the last process that was stopped.')
+  const pipeline = new Histogram({
+    name: 'understudy_generation_pipeline_seconds',
+    help: 'From the stop of a primary until the generation was complete on this node, by role (source, holder).',
+    labelNames: ['role'],
+    buckets: short,
+    registers,
+  })
+  const size = new Histogram({
+    name: 'understudy_generation_bytes',
+    help: 'Size of complete generations by role (source, holder).',
+    labelNames: ['role'],
+    buckets: [1e5, 1e6, 1e7, 1e8, 1e9, 1e10],
+    registers,
+  })
+  const restore = seconds('restore', 'From the order to bring a generation back until it lay frozen.')
+  const promotion = new Histogram({
+    name: 'understudy_promotion_seconds',
+    help: 'Promotions on this node by phase (enter, restore, thaw, answer, told, total).',
+    labelNames: ['phase'],
+    buckets: short,
+    registers,
+  })
+  const told = seconds('death_told', 'From the end of a process to the accepted write that says so.')
+  const failures = new Counter({
+    name: 'understudy_agent_failures_total',
+    help: 'Failures of duties by duty and reason.',
+    labelNames: ['duty', 'reason'],
+    registers,
+  })
+  const duties = new Gauge({
+    name: 'understudy_agent_duties',
+    help: 'What this node should be doing, by duty.',
+    labelNames: ['duty'],
+    registers,
+  })
+  new Gauge({
+    name: 'understudy_generations_bytes',
+    help: 'What generations take up on this node.',
+    registers,
+    collect() {
+      this.set(storeBytes())
+    },
+  })
+  return {
+    saved({ frozenSeconds, skewSeconds, bytes, pipelineSeconds }) {
+      frozen.observe(frozenSeconds)
+      skew.observe(skewSeconds)
+      size.observe({ role: 'source' }, bytes)
+      pipeline.observe({ role: 'source' }, pipelineSeconds)
+    },
+    received({ bytes, pipelineSeconds }) {
+      size.observe({ role: 'holder' }, bytes)
+      pipeline.observe({ role: 'holder' }, pipelineSeconds)
+    },
+    restored: each => restore.observe(each),
+    promoted(phases) {
+      for (const [phase, each] of Object.entries(phases)) promotion.observe({ phase }, each)
+    },
+    deathTold: each => told.observe(each),
+    failed: (duty, reason) => failures.inc({ duty, reason }),
+    duties(counts) {
+      duties.reset()
+      for (const [duty, count] of counts) duties.set({ duty }, count)
+    },
+  }
+}

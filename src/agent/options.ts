@@ -1,0 +1,31 @@
+/** The agent's configuration: one type, each with a default, all of it in `--help`. */
+export interface AgentOptions {
+  /** The node this agent runs on, as the API server calls it. */
+  readonly node: string
+  /** Where peers reach this agent: an address of the node. */
+  readonly address: string
+  readonly kubeconfig: string | undefined
+  readonly peerPort: number
+  readonly healthPort: number
+  readonly metricsPort: number
+  /** Bytes of generations kept here, at most. */
+  readonly memoryBudget: number
+  /** What is volatile: the sentinel's socket and the generations. */
+  readonly runDirectory: string
+  /** What outlives a reboot: binaries, the agent's key. */
+  readonly stateDirectory: string
+  /** Where the image has the native programs. */
+  readonly binaries: string
+  readonly logLevel: 'debug' | 'info' | 'warn' | 'error'
+}
+
+export const defaults = {
+  peerPort: 9443,
+  healthPort: 9444,
+  metricsPort: 9445,
+  memoryBudget: 512 * 1024 * 1024,
+  runDirectory: '/run/understudy',
+  stateDirectory: '/var/lib/understudy',
+  binaries: '/opt/understudy',
+  logLevel: 'info',
+} as const

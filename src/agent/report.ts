@@ -1,0 +1,121 @@
+import { isDeepStrictEqual } from 'node:util'
+import { type NodeReport, type NodeReportStatus, nodeReports, type SlotReport } from '../api/node-report.ts'
+import type { Api } from '../kube/api.ts'
+import type { Clock } from '../kube/clock.ts'
+import { isKubeError } from '../kube/errors.ts'
+import type { Log } from '../kube/log.ts'
+import { apiVersionOf } from '../kube/resources.ts'
+
+export type ReportContent = Omit<NodeReportStatus, 'updatedAt'>
+
+export interface ReportWriter {
+  /** What the report should say from now on. It is written at once if somebody may act on the news, else soon. */
+  update(content: ReportContent): void
+  /** Writes until the signal fires. */
+  run(signal: AbortSignal): Promise<void>
+}
+
+export interface ReportWriterOptions {
+  readonly api: Pick<Api, 'patch' | 'create'>
+  readonly node: string
+  readonly clock: Clock
+  readonly log: Log
+  /** Milliseconds between two writes of what is only progress. Default 5 s. */
+  readonly everyMs?: number
+  /** Milliseconds after which a report is written again though nothing is new: a silent agent is taken for a dead one. Default 10 s. */
+  readonly signOfLifeMs?: number
+}
+
+/** The one writer of this node's report. */
+export function createReportWriter(options: ReportWriterOptions): ReportWriter {
+  const { api, node, clock, log, everyMs = 5_000, signOfLifeMs = 10_000 } = options
+  let wanted: ReportContent | undefined
+  let written: ReportContent | undefined
+  let writtenAt = Number.NEGATIVE_INFINITY
+  let wake = Promise.withResolvers<void>()
+
+  const write = async (content: ReportContent, signal: AbortSignal): Promise<void> => {
+    const status: NodeReportStatus = {
+      ...content,
+      slotCount: content.slots.length,
+      updatedAt: new Date(clock.now()).toISOString(),
+    }
+    const patch = () =>
+      api.patch(
+        nodeReports,
+        { name: node },
+        { type: 'merge', body: { status } },
+        { subresource: 'status', signal, timeoutMs: requestTimeoutMs },
+      )
+    try {
+      await patch()
+    } catch (error) {
+      if (!isKubeError(error, 'NotFound')) throw error
+      const body = { apiVersion: apiVersionOf(nodeReports), kind: nodeReports.kind, metadata: { name: node } }
+      await api.create<NodeReport>(nodeReports, body, { signal, timeoutMs: requestTimeoutMs })
+      await patch()
+    }
+    written = content
+    writtenAt = clock.monotonic()
+  }
+
+  /** Milliseconds until the next write is due; undefined: nothing to write yet. */
+  const dueInMs = (): number | undefined => {
+    if (wanted === undefined) return undefined
+    if (written === undefined || isUrgent(written, wanted)) return 0
+    const pause = isDeepStrictEqual(written, wanted) ? signOfLifeMs : everyMs
+    return Math.max(writtenAt + pause - clock.monotonic(), 0)
+  }
+
+  return {
+    update(content) {
+      wanted = content
+      wake.resolve()
+    },
+    async run(signal) {
+      while (!signal.aborted) {
+        wake = Promise.withResolvers()
+        const inMs = dueInMs()
+        try {
+          if (inMs === 0 && wanted !== undefined) {
+            await write(wanted, signal)
+            continue
+          }
+        } catch (error) {
+          if (signal.aborted) return
+          log.warn({ err: error }, 'the report could not be written')
+          await clock.sleep(retryMs, signal).catch(() => undefined)
+          continue
+        }
+        const over = new AbortController()
+        const end = () => over.abort()
+        signal.addEventListener('abort', end, { once: true })
+        const due = clock.sleep(inMs ?? everyMs, over.signal).catch(() => undefined)
+        await Promise.race([wake.promise, due])
+        signal.removeEventListener('abort', end)
+        over.abort()
+      }
+    },
+  }
+}
+
+const requestTimeoutMs = 10_000
+const retryMs = 1_000
+
+/** Whether somebody acts on the difference: who could take over what, the first generation, whether the node can do it. */
+function isUrgent(old: ReportContent, next: ReportContent): boolean {
+  return !isDeepStrictEqual(actedOn(old), actedOn(next))
+}
+
+const actedOn = ({ ready, checks, address, fingerprint, slots }: ReportContent) => ({
+  ready,
+  address,
+  fingerprint,
+  checks: checks.map(({ name, ok }) => ({ name, ok })),
+  slots: slots.map(
+    ({ namespace, set, slot, life, role, generation, usable, understudyUid, reason }: SlotReport) => ({
+      ...{ namespace, set, slot, life, role, usable, understudyUid, reason },
+      any: generation > 0,
+    }),
+  ),
+})
