@@ -130,12 +130,12 @@ static void join_groups(char groups[HIERARCHIES][PATHS], int count)
 	}
 }
 
-/* A process that has been waited for may be counted in its group for some moments more. */
-static bool remove_group(const char *path)
+/* A process that has been waited for may be counted in its group for some moments more; other groups in it stay. */
+static bool remove_group(const char *path, bool own)
 {
 	const struct timespec moment = { .tv_nsec = 1000000 };
 
-	for (int tries = 0; tries < 500; tries++) {
+	for (int tries = 0; tries < (own ? 500 : 1); tries++) {
 		if (rmdir(path) == 0)
 			return true;
 		if (errno != EBUSY)
@@ -153,7 +153,7 @@ static void remove_groups(char groups[HIERARCHIES][PATHS], int count)
 	for (const char *at = group; at && *at; at++)
 		depth += *at == '/';
 	for (int i = 0; i < count; i++)
-		for (int level = 0; level < depth && remove_group(groups[i]); level++)
+		for (int level = 0; level < depth && remove_group(groups[i], level == 0); level++)
 			*strrchr(groups[i], '/') = '\0';
 }
 
@@ -272,6 +272,8 @@ static int run(char **command)
 	char text[32], byte;
 
 	signal(SIGPIPE, SIG_IGN);
+	/* Whatever the caller's is: other users have to get at the root. */
+	umask(022);
 	if (pipe2(out, O_CLOEXEC) || pipe2(err, O_CLOEXEC))
 		fail("pipe");
 	if (unshare(CLONE_NEWPID))

@@ -13,6 +13,9 @@
  * to be in the target's file system. "@KEEPER@" in an argument is the pid, as the program sees it, of a process that has
  * the same files open for as long as the program runs: for children of a program that closes its own.
  *
+ * SIGTERM kills the program and all that it has started, and reaps it there: better than SIGKILL to all of it at once,
+ * which leaves zombies to the container's first process.
+ *
  * Started by CRIU as its action script it lays a fresh /proc over the restored tree's, see proc.c.
  *
  * Exit codes: the program's; 128 + the signal that ended it; 127 and 126 when it cannot be found or started; 125 when
@@ -145,14 +148,6 @@ static int name_keeper(char **arguments, pid_t keeper)
 	return 0;
 }
 
-static bool wants_keeper(char **arguments)
-{
-	for (; *arguments; arguments++)
-		if (strstr(*arguments, keeper_mark))
-			return true;
-	return false;
-}
-
 static int start(char **command)
 {
 	execv(command[0], command);
@@ -179,34 +174,118 @@ static void end_with(pid_t parent)
 		_exit(EXIT_OWN);
 }
 
+/* Whom a SIGTERM is for: our child. 0: none yet, and then it is remembered. */
+static volatile sig_atomic_t passed_to;
+static volatile sig_atomic_t passed_as;
+static volatile sig_atomic_t told_to_end;
+
+static void pass_on(int signal)
+{
+	(void)signal;
+	told_to_end = 1;
+	if (passed_to)
+		kill((pid_t)passed_to, passed_as);
+}
+
+/* To be called before the fork, so that nobody is told to end in between without hearing it. */
+static void hear_termination(sigset_t *before)
+{
+	struct sigaction action = { .sa_handler = pass_on, .sa_flags = SA_RESTART };
+	sigset_t termination;
+
+	sigemptyset(&termination);
+	sigaddset(&termination, SIGTERM);
+	sigprocmask(SIG_BLOCK, &termination, before);
+	sigaction(SIGTERM, &action, NULL);
+}
+
+static void pass_termination_to(pid_t child, int signal, const sigset_t *before)
+{
+	passed_as = signal;
+	passed_to = child;
+	sigprocmask(SIG_SETMASK, before, NULL);
+	if (told_to_end)
+		kill(child, signal);
+}
+
+static void termination_as_usual(const sigset_t *before)
+{
+	signal(SIGTERM, SIG_DFL);
+	sigprocmask(SIG_SETMASK, before, NULL);
+}
+
+static void kill_children(void)
+{
+	char path[64];
+	FILE *file;
+	int pid;
+
+	snprintf(path, sizeof path, "/proc/self/task/%d/children", (int)getpid());
+	file = fopen(path, "re");
+	while (file && fscanf(file, "%d", &pid) == 1)
+		kill(pid, SIGKILL);
+	if (file)
+		fclose(file);
+}
+
+/*
+ * Reaps until the program has ended, orphans of it too: they would go to the container's first process, which knows
+ * nothing of them, and a zombie that nobody reaps is one that no CRIU can dump. When it was killed because we were told
+ * to end, nothing of it is left behind; otherwise what it has left is meant to be.
+ */
+static int reap_until(pid_t program)
+{
+	int status = 0, code = 0;
+	pid_t ended;
+
+	while ((ended = waitpid(-1, &status, 0)) != program)
+		if (ended < 0 && errno != EINTR)
+			return fail("wait: %s", strerror(errno));
+	passed_to = 0;
+	code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+	errno = 0;
+	while (told_to_end && errno != ECHILD) {
+		kill_children();
+		errno = 0;
+		waitpid(-1, NULL, 0);
+	}
+	return code;
+}
+
 /* The first process inside; returns the exit code. */
 static int inside(char **command)
 {
 	pid_t self = getpid();
+	sigset_t before;
 	pid_t child;
 
-	if (!wants_keeper(command))
-		return start(command);
 	if (name_keeper(command, self))
 		return EXIT_OWN;
+	if (prctl(PR_SET_CHILD_SUBREAPER, 1))
+		return fail("PR_SET_CHILD_SUBREAPER: %s", strerror(errno));
+	hear_termination(&before);
 	child = fork();
 	if (child < 0)
 		return fail("fork: %s", strerror(errno));
 	if (child == 0) {
+		termination_as_usual(&before);
 		end_with(self);
 		_exit(start(command));
 	}
+	pass_termination_to(child, SIGKILL, &before);
 	/* What we have open is not for the container's own processes, not even for those of our user. */
 	if (prctl(PR_SET_DUMPABLE, 0))
 		return fail("PR_SET_DUMPABLE: %s", strerror(errno));
-	return wait_for(child);
+	return reap_until(child);
 }
 
 int main(int count, char **arguments)
 {
 	char **command;
 	const char *mode;
+	sigset_t before;
 	pid_t child;
+	bool host;
 	int code;
 
 	if (count == 1 && getenv("CRTOOLS_SCRIPT_ACTION"))
@@ -220,14 +299,21 @@ int main(int count, char **arguments)
 	code = join(arguments[1], strcmp(mode, "clone") == 0);
 	if (code)
 		return code;
+	host = strcmp(mode, "host") == 0;
 	/* A pid namespace that was joined is that of children only. */
+	hear_termination(&before);
 	child = fork();
 	if (child < 0)
 		return fail("fork: %s", strerror(errno));
 	if (child == 0) {
-		if (strcmp(mode, "host"))
-			end_with(0);
+		if (host) {
+			termination_as_usual(&before);
+			_exit(start(command));
+		}
+		sigprocmask(SIG_SETMASK, &before, NULL);
+		end_with(0);
 		_exit(inside(command));
 	}
+	pass_termination_to(child, SIGTERM, &before);
 	return wait_for(child);
 }

@@ -18,6 +18,9 @@
 #include "clock.h"
 #include "tree.h"
 
+/* How long `enter` may take to reap what it has killed. */
+enum { TELL_MS = 500 };
+
 static void close_all_but(int keep)
 {
 	if (keep > 3)
@@ -152,6 +155,15 @@ static bool child_ended(pid_t child, int64_t deadline_ns, const sigset_t *awaite
 	}
 }
 
+/* `enter` reaps what it kills inside the container; killed itself it would leave zombies to others there. */
+static bool ended_when_told(pid_t child, const sigset_t *awaited)
+{
+	bool late = false;
+
+	kill(child, SIGTERM);
+	return child_ended(child, monotonic_ns() + TELL_MS * NS_PER_MS, awaited, &late);
+}
+
 void supervise(const struct job *job)
 {
 	struct report report = { 0 };
@@ -183,7 +195,8 @@ void supervise(const struct job *job)
 		run(job, pipe);
 	}
 	close(failures[1]);
-	if (!child_ended(child, job->deadline_ns, &awaited, &report.expired) && process_stat(child, &stat))
+	if (!child_ended(child, job->deadline_ns, &awaited, &report.expired) && !ended_when_told(child, &awaited) &&
+	    process_stat(child, &stat))
 		tree_kill((struct process){ .pid = child, .start = stat.start });
 	waitpid(child, &report.status, 0);
 	clear();

@@ -1,0 +1,189 @@
+import { chmod, copyFile, mkdir, readFile, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { holdDirectory } from '../api/stage.ts'
+import type { Clock } from '../kube/clock.ts'
+import type { Random } from '../kube/random.ts'
+import { isGone, type ProcFs, refOf } from './discover/process.ts'
+import type { PodTarget } from './driver/memory-driver.ts'
+import { AgentError } from './errors.ts'
+import type { ProcessRef, SentinelClient } from './sentinel.ts'
+
+export interface CellOptions {
+  readonly sentinel: SentinelClient
+  readonly clock: Clock
+  readonly random: Random
+  readonly fs: ProcFs
+  /** With `cell` and `waker`, on the host. */
+  readonly programs: string
+  /** A directory on the host, the same path here. */
+  readonly directory: string
+  readonly signal: AbortSignal
+}
+
+export interface CellRequest {
+  /** Name of its pod, and of its directory. */
+  readonly role: string
+  readonly command: readonly string[]
+  /** Options of `cell run`. */
+  readonly options?: readonly string[]
+  /** UID of its pod; drawn if absent. */
+  readonly podUid?: string
+  readonly container?: string
+}
+
+/** A container without a runtime, seen as a pod of one container. */
+export interface Cell {
+  readonly pod: PodTarget
+  readonly init: ProcessRef
+  /** What it has said so far. */
+  output(): Promise<string>
+  stop(): Promise<void>
+}
+
+const port = 8080
+const patienceMs = 20_000
+const lifeMs = 60_000
+const defaultContainer = 'app'
+
+/** A server that counts, in a process, a thread and a child. */
+export const serveCommand: readonly string[] = ['/bin/cell', 'count', String(port)]
+
+/** The same in an understudy: it is not started. */
+export const holdCommandOf = (container: string): readonly string[] => [
+  ...['/bin/waker', 'hold', '--dir', holdDirectory(container), '--'],
+  ...serveCommand,
+]
+export const holdCommand = holdCommandOf(defaultContainer)
+
+/**
+ * Starts a container through the sentinel: it outlives this process, but not a minute.
+ *
+ * @throws AgentError Unsupported with what it said; nothing is left of it then.
+ */
+export async function startCell(options: CellOptions, request: CellRequest): Promise<Cell> {
+  const { sentinel, clock, random, fs, programs, directory, signal } = options
+  const { role, container = defaultContainer } = request
+  const id = Buffer.from(random.bytes(16)).toString('hex')
+  const uid = request.podUid ?? `cell-${id.slice(0, 8)}`
+  const root = join(directory, role)
+  const lower = join(root, 'lower')
+  const log = join(root, 'output')
+  const pidFile = join(root, 'pid')
+  await mkdir(join(lower, 'bin'), { recursive: true })
+  await mkdir(join(lower, holdDirectory(container)), { recursive: true })
+  // Of whatever user the container is, as an emptyDir.
+  await chmod(join(lower, holdDirectory(container)), 0o777)
+  for (const name of ['cell', 'waker']) await copyFile(join(programs, name), join(lower, 'bin', name))
+
+  const giveUp = new AbortController()
+  let failure: string | undefined
+  const ended = sentinel
+    .spawn(
+      {
+        target: await refOf(fs, fs.host),
+        namespaces: 'keep',
+        cgroup: 'stay',
+        deadlineMs: lifeMs,
+        log,
+        files: [],
+        arguments: [
+          ...[join(programs, 'cell'), 'run', '--dir', root, '--pid-file', pidFile],
+          ...['--cgroup', `cells/pod${uid}/${id}`, ...(request.options ?? []), '--', ...request.command],
+        ],
+      },
+      giveUp.signal,
+    )
+    .then(
+      async end => {
+        const said = (await readIfThere(log)).trim().slice(-300)
+        failure = `ended with ${end.code ?? `signal ${end.signal}`}; ${said}`
+      },
+      (error: unknown) => {
+        failure = String(error)
+      },
+    )
+  let init: ProcessRef | undefined
+  const stop = async () => {
+    // Its first process alone: then the program around it ends by itself and takes its groups away.
+    if (init !== undefined && failure === undefined) await sentinel.treeKill(init).catch(() => giveUp.abort())
+    else giveUp.abort()
+    await ended
+    await rm(root, { recursive: true, force: true })
+  }
+  const pod: PodTarget = {
+    namespace: 'cells',
+    name: role,
+    uid,
+    ip: '127.0.0.1',
+    containers: [{ name: container, containerId: `cell://${id}`, imageId: 'cell' }],
+    promoted: false,
+  }
+  try {
+    const pid = await eventually(clock, signal, async () => {
+      if (failure !== undefined) throw new AgentError('Unsupported', failure)
+      return firstPid(await readIfThere(pidFile), role)
+    })
+    init = await refOf(fs, pid)
+    return { pod, init, stop, output: () => readIfThere(log) }
+  } catch (error) {
+    await stop()
+    throw error
+  }
+}
+
+function firstPid(text: string, role: string): number {
+  const pid = Number(text.trim())
+  if (!Number.isSafeInteger(pid) || pid <= 0) throw new Error(`${role} has no pid yet`)
+  return pid
+}
+
+/**
+ * Asks the server of a cell, from inside its network namespace, until it answers: one that only starts refuses.
+ *
+ * @throws AgentError RestoreFailed when it does not.
+ */
+export async function askCell(options: CellOptions, cell: Cell): Promise<string> {
+  const { sentinel, programs, directory, clock, random, signal } = options
+  return eventually(clock, signal, async () => {
+    const log = join(directory, `answer-${Buffer.from(random.bytes(8)).toString('hex')}`)
+    const end = await sentinel.spawn(
+      {
+        target: cell.init,
+        namespaces: 'keep',
+        cgroup: 'stay',
+        deadlineMs: patienceMs,
+        log,
+        files: [{ fd: 200, path: programs, mode: 'd' }],
+        arguments: ['/proc/self/fd/200/cell', 'ask', String(port)],
+      },
+      signal,
+    )
+    const text = (await readIfThere(log)).trim()
+    await rm(log, { force: true })
+    if (end.code !== 0) throw new Error(`${cell.pod.name} does not answer: ${text.slice(-200)}`)
+    return text
+  })
+}
+
+/** Until it does not throw any more. An AgentError is final, and so is the end of patience. */
+async function eventually<T>(clock: Clock, signal: AbortSignal, attempt: () => Promise<T>): Promise<T> {
+  const end = clock.monotonic() + patienceMs
+  for (;;) {
+    try {
+      return await attempt()
+    } catch (error) {
+      if (error instanceof AgentError) throw error
+      if (clock.monotonic() > end) throw new AgentError('RestoreFailed', String(error), error)
+      await clock.sleep(5, signal)
+    }
+  }
+}
+
+async function readIfThere(path: string): Promise<string> {
+  try {
+    return await readFile(path, 'utf8')
+  } catch (error) {
+    if (isGone(error)) return ''
+    throw error
+  }
+}

@@ -1,0 +1,327 @@
+import { mkdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
+import type { Stored } from '../../checkpoint/store.ts'
+import { systemClock } from '../../kube/clock.ts'
+import { systemRandom } from '../../kube/random.ts'
+import {
+  askCell,
+  type Cell,
+  type CellRequest,
+  holdCommand,
+  holdCommandOf,
+  serveCommand,
+  startCell,
+} from '../cell.ts'
+import { statusOf, treeOf } from '../discover/process.ts'
+import { isAgentError } from '../errors.ts'
+import type { SentinelClient } from '../sentinel.ts'
+import { cannotDump, hostFs, startTestNode, type TestNode } from '../testing/node.ts'
+import { createMemoryDriver } from './driver.ts'
+import type { Clone, DumpResult, LocatedPod, MemoryDriver } from './memory-driver.ts'
+import { nestedChildren, runningOf } from './tree.ts'
+
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 300_000 })
+
+const slot = { namespace: 'default', set: 'counter', slot: 3, life: '0123abcd' }
+const deadlineMs = 20_000
+
+const codeOf = (promise: Promise<unknown>) =>
+  promise.then(
+    () => 'fulfilled',
+    (error: unknown) => (isAgentError(error) ? error.code : String(error)),
+  )
+
+describe.skipIf(cannotDump !== undefined)(`driver on real CRIU ${cannotDump ?? ''}`, () => {
+  let node: TestNode
+  let generations = 0
+  const cells: Cell[] = []
+  const signal = new AbortController().signal
+
+  beforeAll(async () => {
+    node = await startTestNode()
+  })
+  afterEach(async () => {
+    await Promise.all(cells.splice(0).map(cell => cell.stop()))
+  })
+  afterAll(() => node?.dispose())
+
+  const options = () => ({
+    sentinel: node.sentinel,
+    clock: systemClock,
+    random: systemRandom,
+    fs: hostFs,
+    programs: node.programs.directory,
+    directory: join(node.directory, 'cells'),
+    signal,
+  })
+  const cell = async (request: CellRequest) => {
+    const started = await startCell(options(), request)
+    cells.push(started)
+    return started
+  }
+  const primaryCell = (extra: Partial<CellRequest> = {}) =>
+    cell({ role: 'primary', command: serveCommand, ...extra })
+  const understudyCell = (extra: Partial<CellRequest> = {}) =>
+    cell({ role: 'understudy', command: holdCommand, ...extra })
+  const ask = (of: Cell) => askCell(options(), of)
+  const locate = (of: Cell, promoted = false): Promise<LocatedPod> =>
+    node.driver.locate({ ...of.pod, promoted }, signal)
+  /** A fresh directory and what makes it a generation once it is dumped into. */
+  const generation = async () => {
+    generations += 1
+    const dir = join(node.directory, 'generations', String(generations))
+    await mkdir(dir, { recursive: true })
+    return {
+      dir,
+      stored: (dumped: DumpResult): Stored => ({
+        dir,
+        manifest: {
+          ...dumped,
+          version: 1,
+          slot,
+          epoch: 2,
+          generation: generations,
+          source: { pod: 'p', podUid: 'u', node: 'n' },
+          restoreHash: 'h',
+          files: [],
+          bytes: 0,
+        },
+        completedAt: 0,
+        pipelineMs: 0,
+      }),
+    }
+  }
+  const save = async (of: LocatedPod, driver = node.driver): Promise<Stored> => {
+    const { dir, stored } = await generation()
+    return stored(await driver.dump(of, dir, { deadlineMs, signal }))
+  }
+  const restore = async (into: Cell, from: Stored): Promise<Clone> =>
+    node.driver.restore(await locate(into), from, { deadlineMs, signal })
+  const holds = async (of: Cell) => {
+    await expect.poll(() => nestedChildren(hostFs, of.init)).toEqual([])
+    expect((await locate(of, true)).containers[0]?.app).toBeUndefined()
+  }
+  /** A driver whose sentinel does something between the stop and the work. */
+  const afterStop = (what: (sentinel: SentinelClient) => void, sentinel = node.sentinel): MemoryDriver =>
+    createMemoryDriver({
+      ...node.dependencies,
+      sentinel: {
+        ...sentinel,
+        async stop(...given) {
+          const stopped = await sentinel.stop(...given)
+          what(sentinel)
+          return stopped
+        },
+      },
+    })
+
+  test('a primary goes on in an understudy from where it was, and from there in another one', async () => {
+    const [primary, first, second] = [
+      await primaryCell(),
+      await understudyCell(),
+      await understudyCell({ role: 'second' }),
+    ]
+    for (const count of [1, 2, 3]) expect(await ask(primary)).toBe(`${count} ${count} ${count}`)
+    const saved = await save(await locate(primary))
+    expect(await ask(primary)).toBe('4 4 4')
+
+    const clone = await restore(first, saved)
+    expect(clone).toMatchObject({ slot, generation: saved.manifest.generation, epoch: 2, stage: 'Frozen' })
+    const app = clone.containers[0]?.app.pid ?? 0
+    expect((await treeOf(hostFs, app)).length).toBe(2)
+    expect(await runningOf(hostFs, app)).toEqual([])
+    await node.driver.thaw(clone)
+    expect(await ask(first)).toBe('4 4 4')
+    expect(await ask(primary)).toBe('5 5 5')
+
+    const promoted = await locate(first, true)
+    expect(promoted.containers[0]?.app?.pid).toBe(app)
+    const again = await save(promoted)
+    expect(await ask(first)).toBe('5 5 5')
+    await node.driver.thaw(await restore(second, again))
+    expect(await ask(second)).toBe('5 5 5')
+  })
+
+  test('what is said of a dump is measured', async () => {
+    const primary = await primaryCell()
+    await ask(primary)
+    const { manifest } = await save(await locate(primary))
+    expect(manifest.frozenSeconds).toBeGreaterThan(0)
+    expect(manifest.skewSeconds).toBeLessThan(manifest.frozenSeconds)
+    expect(manifest.criu).toMatch(/^4\.[2-9]/)
+    const [image] = manifest.containers
+    expect(image).toMatchObject({ name: 'app', imageId: 'cell', rootPid: 1 })
+    expect(image?.memoryBytes).toBeGreaterThan(4096)
+    expect(image?.frozenMicroseconds).toBeGreaterThan(0)
+    expect(image?.stdio).toEqual({
+      0: '/dev/null',
+      1: expect.stringMatching(/^pipe:/),
+      2: expect.stringMatching(/^pipe:/),
+    })
+    // Two threads of the server and its child.
+    expect(image?.credentials).toHaveLength(3)
+  })
+
+  test('an understudy is refreshed again and again, and holds whenever it has nothing', async () => {
+    const [primary, understudy] = [await primaryCell(), await understudyCell()]
+    for (const count of [1, 2, 3]) {
+      expect(await ask(primary)).toBe(`${count} ${count} ${count}`)
+      const clone = await restore(understudy, await save(await locate(primary)))
+      if (count < 3) await node.driver.discard(clone)
+      if (count < 3) await holds(understudy)
+      else await node.driver.thaw(clone)
+    }
+    expect(await ask(understudy)).toBe('4 4 4')
+  })
+
+  test('a restore takes away the clone that is still there', async () => {
+    const [primary, understudy] = [await primaryCell(), await understudyCell()]
+    await ask(primary)
+    const saved = await save(await locate(primary))
+    const old = await restore(understudy, saved)
+    await restore(understudy, saved)
+    expect(await statusOf(hostFs, old.containers[0]?.app.pid ?? 0)).toBeUndefined()
+    expect(await nestedChildren(hostFs, understudy.init)).toHaveLength(1)
+  })
+
+  test('another agent finds the clone of an earlier one and brings it on stage', async () => {
+    const [primary, understudy] = [await primaryCell(), await understudyCell()]
+    await ask(primary)
+    const clone = await restore(understudy, await save(await locate(primary)))
+    const other = node.connect()
+    const found = await other.driver.clonesOf(await locate(understudy))
+    expect(found).toEqual(clone)
+    await other.driver.thaw(clone)
+    expect(await ask(understudy)).toBe('2 2 2')
+    expect((await node.driver.clonesOf(await locate(understudy)))?.stage).toBe('Thawed')
+    // As an agent that died between the two would do it again.
+    await node.driver.thaw(clone)
+    expect(await ask(understudy)).toBe('3 3 3')
+    await node.driver.discard(clone)
+    await holds(understudy)
+    other.sentinel.close()
+  })
+
+  test('a clone that died is told as lost', async () => {
+    const [primary, understudy] = [await primaryCell(), await understudyCell()]
+    await ask(primary)
+    const clone = await restore(understudy, await save(await locate(primary)))
+    process.kill(clone.containers[0]?.app.pid ?? 0, 'SIGKILL')
+    await expect.poll(() => nestedChildren(hostFs, understudy.init)).toEqual([])
+    expect(await node.driver.clonesOf(await locate(understudy))).toBeUndefined()
+    expect(await codeOf(node.driver.thaw(clone))).toBe('CloneLost')
+    await node.driver.discard(clone)
+    await holds(understudy)
+  })
+
+  test('past its deadline a dump is given up anywhere, and the primary goes on', async () => {
+    const primary = await primaryCell()
+    await ask(primary)
+    const located = await locate(primary)
+    const codes = new Set<string>()
+    for (let at = 1; at <= 12; at++) {
+      const { dir } = await generation()
+      codes.add(await codeOf(node.driver.dump(located, dir, { deadlineMs: at * 2, signal })))
+      expect(await ask(primary)).toBe(`${at + 1} ${at + 1} ${at + 1}`)
+    }
+    codes.delete('fulfilled')
+    expect([...codes]).toEqual(['DumpExpired'])
+    await save(located)
+  })
+
+  test('an aborted dump leaves nothing stopped', async () => {
+    const primary = await primaryCell()
+    await ask(primary)
+    const abort = new AbortController()
+    const driver = afterStop(() => abort.abort(new Error('not now')))
+    const { dir } = await generation()
+    const dumping = driver.dump(await locate(primary), dir, { deadlineMs, signal: abort.signal })
+    await expect(dumping).rejects.toThrow('not now')
+    expect(await ask(primary)).toBe('2 2 2')
+  })
+
+  test('when the connection to the sentinel ends during a stop, the primary goes on', async () => {
+    const primary = await primaryCell()
+    await ask(primary)
+    const other = node.connect()
+    const driver = afterStop(sentinel => sentinel.close(), other.sentinel)
+    const { dir } = await generation()
+    const located = await locate(primary)
+    expect(await codeOf(driver.dump(located, dir, { deadlineMs: 600_000, signal }))).toBe('SentinelLost')
+    expect(await ask(primary)).toBe('2 2 2')
+    await save(located)
+  })
+
+  test('a pod that is told to end while it is stopped is not saved', async () => {
+    const [primary, understudy] = [await primaryCell(), await understudyCell()]
+    await ask(primary)
+    await node.driver.thaw(await restore(understudy, await save(await locate(primary))))
+    const driver = afterStop(() => process.kill(understudy.init.pid, 'SIGTERM'))
+    const { dir } = await generation()
+    expect(await codeOf(driver.dump(await locate(understudy, true), dir, { deadlineMs, signal }))).toBe(
+      'DumpVoid',
+    )
+  })
+
+  test('memory with more rights than the understudy is not brought in', async () => {
+    const [primary, understudy] = [await primaryCell(), await understudyCell({ options: ['--user', '1000'] })]
+    await ask(primary)
+    const saved = await save(await locate(primary))
+    expect(await codeOf(restore(understudy, saved))).toBe('CredentialsExceed')
+    await holds(understudy)
+  })
+
+  test('a user without any capability, with and without CAP_SYS_RESOURCE here', async () => {
+    const user = { options: ['--user', '1000'] }
+    const [primary, understudy] = [await primaryCell(user), await understudyCell(user)]
+    await ask(primary)
+    const clone = await restore(understudy, await save(await locate(primary)))
+    await node.driver.thaw(clone)
+    expect(await ask(understudy)).toBe('2 2 2')
+    const status = await statusOf(hostFs, clone.containers[0]?.app.pid ?? 0)
+    expect(status?.fields.get('Uid')?.split('\t')).toEqual(['1000', '1000', '1000', '1000'])
+    expect(status?.fields.get('CapBnd')).toBe('0000000000000000')
+    expect(status?.fields.get('NoNewPrivs')).toBe('1')
+  })
+
+  test('another image is not restored', async () => {
+    const [primary, understudy] = [await primaryCell(), await understudyCell()]
+    const saved = await save(await locate(primary))
+    const [image] = saved.manifest.containers
+    if (image === undefined) throw new Error('no image')
+    const other = { ...saved, manifest: { ...saved.manifest, containers: [{ ...image, imageId: 'other' }] } }
+    expect(await codeOf(restore(understudy, other))).toBe('ImageDiffers')
+  })
+
+  test('two containers are saved as of one moment, and restored together or not at all', async () => {
+    const pair = async (role: string, command: (container: string) => readonly string[]) => {
+      const two = [
+        await cell({ role: `${role}-a`, podUid: role, container: 'a', command: command('a') }),
+        await cell({ role: `${role}-b`, podUid: role, container: 'b', command: command('b') }),
+      ] as const
+      const pod = { ...two[0].pod, containers: two.flatMap(it => it.pod.containers) }
+      return { two, located: () => node.driver.locate(pod, signal) }
+    }
+    const primary = await pair('primaries', () => serveCommand)
+    const understudy = await pair('understudies', holdCommandOf)
+    await ask(primary.two[0])
+    await ask(primary.two[1])
+    await ask(primary.two[1])
+    const saved = await save(await primary.located())
+    expect(saved.manifest.containers.map(it => it.name)).toEqual(['a', 'b'])
+    const clone = await node.driver.restore(await understudy.located(), saved, { deadlineMs, signal })
+    await node.driver.thaw(clone)
+    expect(await ask(understudy.two[0])).toBe('2 2 2')
+    expect(await ask(understudy.two[1])).toBe('3 3 3')
+    await node.driver.discard(clone)
+
+    const broken = join(saved.dir, 'containers', 'b', 'criu', 'pstree.img')
+    const { writeFile } = await import('node:fs/promises')
+    await writeFile(broken, (await import('node:fs')).readFileSync(broken).subarray(0, 20))
+    expect(
+      await codeOf(node.driver.restore(await understudy.located(), saved, { deadlineMs, signal })),
+    ).not.toBe('fulfilled')
+    for (const it of understudy.two) expect(await nestedChildren(hostFs, it.init)).toEqual([])
+  })
+})
