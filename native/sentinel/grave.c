@@ -67,7 +67,7 @@ static int no_redirects(void)
 }
 
 /* In the namespace. Returns the socket, or -1 with errno. */
-static int furnish(void)
+static int furnish(struct addresses *addresses)
 {
 	uint8_t bytes[RULES_BYTES];
 	struct batch batch;
@@ -75,6 +75,7 @@ static int furnish(void)
 
 	if (netlink < 0)
 		return -1;
+	addresses_read(addresses);
 	rules_prepare(&batch, bytes, sizeof bytes);
 	error = no_redirects();
 	if (!error)
@@ -89,13 +90,13 @@ static int furnish(void)
 	return -1;
 }
 
-static int furnish_namespace(int namespace, int home)
+static int furnish_namespace(int namespace, int home, struct addresses *addresses)
 {
 	int netlink, error;
 
 	if (setns(namespace, CLONE_NEWNET) != 0)
 		return -1;
-	netlink = furnish();
+	netlink = furnish(addresses);
 	error = errno;
 	if (setns(home, CLONE_NEWNET) != 0) {
 		/* It has just left it and may do so again; if not, nothing it did from here on could be trusted. */
@@ -130,7 +131,7 @@ struct grave *grave_dig(struct process process, uint32_t heir)
 		goto out;
 	rules_close(&grave->close, grave->close_bytes, sizeof grave->close_bytes, heir);
 	rules_open(&grave->open, grave->open_bytes, sizeof grave->open_bytes, heir);
-	grave->netlink = furnish_namespace(namespace, home);
+	grave->netlink = furnish_namespace(namespace, home, &grave->addresses);
 	if (grave->netlink < 0) {
 		error = errno;
 		free(grave);
@@ -153,6 +154,14 @@ int grave_close(struct grave *grave)
 
 	grave->state = error ? GRAVE_FAILED : GRAVE_CLOSED;
 	return error;
+}
+
+void grave_sweep(const struct grave *grave)
+{
+	int count = grave->state == GRAVE_CLOSED ? conntrack_forget(grave->netlink, &grave->addresses) : 0;
+
+	if (count < 0)
+		log_failure("conversations from before a death may go on", errno);
 }
 
 int grave_open(struct grave *grave)

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "conntrack.h"
 #include "process.h"
 #include "rules.h"
 
@@ -16,6 +17,7 @@ enum grave_state { GRAVE_READY, GRAVE_CLOSED, GRAVE_FAILED };
 struct grave {
 	enum grave_state state;
 	int netlink; /* keeps the namespace alive until the grave is forgotten */
+	struct addresses addresses; /* of the pod */
 	struct batch close, open;
 	uint8_t close_bytes[ELEMENTS_BYTES], open_bytes[ELEMENTS_BYTES];
 };
@@ -29,6 +31,9 @@ struct grave *grave_dig(struct process process, uint32_t heir);
 
 /* Sends the message. 0 or an errno; state becomes CLOSED or FAILED. */
 int grave_close(struct grave *grave);
+
+/* After it has been closed, when there is time: also has the kernel forget what it remembers of before. */
+void grave_sweep(const struct grave *grave);
 
 /* Takes the elements out again; state becomes READY. 0 or an errno. */
 int grave_open(struct grave *grave);

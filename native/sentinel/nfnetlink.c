@@ -2,16 +2,16 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <linux/netfilter/nfnetlink.h>
+#include <linux/netlink.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "nf_abi.h"
-
 int nfnetlink_open(void)
 {
-	struct netlink_address address = { .family = AF_NETLINK };
-	int one = 1, fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NL_NETFILTER);
+	struct sockaddr_nl address = { .nl_family = AF_NETLINK };
+	int one = 1, fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_NETFILTER);
 
 	if (fd < 0)
 		return -1;
@@ -23,7 +23,7 @@ int nfnetlink_open(void)
 		return -1;
 	}
 	/* Verdicts need not carry the request back. Without it they are longer, nothing else. */
-	setsockopt(fd, NL_SOL, NL_CAP_ACK, &one, sizeof one);
+	setsockopt(fd, SOL_NETLINK, NETLINK_CAP_ACK, &one, sizeof one);
 	return fd;
 }
 
@@ -51,12 +51,12 @@ static void close_message(struct batch *batch)
 
 static void open_message(struct batch *batch, uint16_t type, uint16_t flags, uint8_t family, uint16_t resource)
 {
-	struct netlink_header header = {
-		.type = type,
-		.flags = (uint16_t)(NL_REQUEST | flags),
-		.sequence = ++batch->sequence,
+	struct nlmsghdr header = {
+		.nlmsg_type = type,
+		.nlmsg_flags = (uint16_t)(NLM_F_REQUEST | flags),
+		.nlmsg_seq = ++batch->sequence,
 	};
-	struct nfnetlink_header more = { .family = family, .resource = htons(resource) };
+	struct nfgenmsg more = { .nfgen_family = family, .res_id = htons(resource) };
 
 	close_message(batch);
 	batch->message = batch->length;
@@ -67,26 +67,26 @@ static void open_message(struct batch *batch, uint16_t type, uint16_t flags, uin
 void batch_begin(struct batch *batch, void *bytes, size_t room)
 {
 	*batch = (struct batch){ .bytes = bytes, .room = room };
-	open_message(batch, NF_BATCH_BEGIN, 0, 0, NF_NFTABLES);
+	open_message(batch, NFNL_MSG_BATCH_BEGIN, 0, 0, NFNL_SUBSYS_NFTABLES);
 }
 
 void batch_message(struct batch *batch, uint16_t type, int flags)
 {
-	open_message(batch, (uint16_t)(NF_NFTABLES << 8 | type),
-		     (uint16_t)((flags & BATCH_CREATE ? NL_CREATE : 0) | (flags & BATCH_ACK ? NL_ACK : 0)), NF_IPV4, 0);
+	open_message(batch, (uint16_t)(NFNL_SUBSYS_NFTABLES << 8 | type),
+		     (uint16_t)((flags & BATCH_CREATE ? NLM_F_CREATE : 0) | (flags & BATCH_ACK ? NLM_F_ACK : 0)), AF_INET, 0);
 	if (flags & BATCH_ACK)
 		batch->acked = batch->sequence;
 }
 
 void batch_end(struct batch *batch)
 {
-	open_message(batch, NF_BATCH_END, 0, 0, NF_NFTABLES);
+	open_message(batch, NFNL_MSG_BATCH_END, 0, 0, NFNL_SUBSYS_NFTABLES);
 	close_message(batch);
 }
 
 void put_bytes(struct batch *batch, uint16_t attribute, const void *value, size_t length)
 {
-	struct netlink_attribute header = { .length = (uint16_t)(sizeof header + length), .type = attribute };
+	struct nlattr header = { .nla_len = (uint16_t)(sizeof header + length), .nla_type = attribute };
 
 	append(batch, &header, sizeof header);
 	append(batch, value, length);
@@ -106,7 +106,7 @@ void put_u32(struct batch *batch, uint16_t attribute, uint32_t value)
 
 size_t nest(struct batch *batch, uint16_t attribute)
 {
-	struct netlink_attribute header = { .type = (uint16_t)(attribute | NL_NESTED) };
+	struct nlattr header = { .nla_type = (uint16_t)(attribute | NLA_F_NESTED) };
 	size_t opened = batch->length;
 
 	append(batch, &header, sizeof header);
@@ -123,7 +123,7 @@ void unnest(struct batch *batch, size_t opened)
 
 int batch_commit(int netlink, const struct batch *batch)
 {
-	struct netlink_address kernel = { .family = AF_NETLINK };
+	struct sockaddr_nl kernel = { .nl_family = AF_NETLINK };
 	uint8_t verdicts[4096];
 	int error = 0;
 	bool done = false;
@@ -137,19 +137,19 @@ int batch_commit(int netlink, const struct batch *batch)
 	if (sendto(netlink, batch->bytes, batch->length, 0, (struct sockaddr *)&kernel, sizeof kernel) < 0)
 		return errno;
 	while ((n = recv(netlink, verdicts, sizeof verdicts, MSG_DONTWAIT)) > 0)
-		for (size_t at = 0; at + sizeof(struct netlink_header) + sizeof(int32_t) <= (size_t)n;) {
-			struct netlink_header header;
+		for (size_t at = 0; at + sizeof(struct nlmsghdr) + sizeof(int32_t) <= (size_t)n;) {
+			struct nlmsghdr header;
 			int32_t verdict;
 
 			memcpy(&header, verdicts + at, sizeof header);
 			memcpy(&verdict, verdicts + at + sizeof header, sizeof verdict);
-			if (header.length < sizeof header || header.length > (size_t)n - at)
+			if (header.nlmsg_len < sizeof header || header.nlmsg_len > (size_t)n - at)
 				return EBADMSG;
-			if (header.type == NL_ERROR && verdict && !error)
+			if (header.nlmsg_type == NLMSG_ERROR && verdict && !error)
 				error = -verdict;
-			if (header.type == NL_ERROR && !verdict && header.sequence == batch->acked)
+			if (header.nlmsg_type == NLMSG_ERROR && !verdict && header.nlmsg_seq == batch->acked)
 				done = true;
-			at += (header.length + 3) & ~3u;
+			at += (header.nlmsg_len + 3) & ~3u;
 		}
 	if (error)
 		return error;

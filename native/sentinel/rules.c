@@ -1,9 +1,9 @@
 #include "rules.h"
 
-#include <netinet/in.h>
-#include <string.h>
-
-#include "nf_abi.h"
+#include <linux/netfilter.h>
+#include <linux/netfilter/nf_conntrack_common.h>
+#include <linux/netfilter/nf_tables.h>
+#include <linux/rtnetlink.h>
 
 /* Before the nat chains of anybody else in the namespace (-100): who comes first decides. */
 enum { PREROUTING_PRIORITY = -150, POSTROUTING_PRIORITY = 90 };
@@ -17,10 +17,10 @@ struct expression {
 
 static struct expression expression(struct batch *batch, const char *name)
 {
-	struct expression opened = { .element = nest(batch, LIST_ELEM) };
+	struct expression opened = { .element = nest(batch, NFTA_LIST_ELEM) };
 
-	put_text(batch, EXPR_NAME, name);
-	opened.data = nest(batch, EXPR_DATA);
+	put_text(batch, NFTA_EXPR_NAME, name);
+	opened.data = nest(batch, NFTA_EXPR_DATA);
 	return opened;
 }
 
@@ -34,7 +34,7 @@ static void put_data(struct batch *batch, uint16_t attribute, const void *value,
 {
 	size_t opened = nest(batch, attribute);
 
-	put_bytes(batch, DATA_VALUE, value, length);
+	put_bytes(batch, NFTA_DATA_VALUE, value, length);
 	unnest(batch, opened);
 }
 
@@ -43,8 +43,8 @@ static void load(struct batch *batch, const char *name, uint32_t key)
 	/* `meta` and `ct` number these two attributes alike. */
 	struct expression opened = expression(batch, name);
 
-	put_u32(batch, META_DREG, REGISTER_1);
-	put_u32(batch, META_KEY, key);
+	put_u32(batch, NFTA_META_DREG, NFT_REG_1);
+	put_u32(batch, NFTA_META_KEY, key);
 	end_expression(batch, opened);
 }
 
@@ -52,9 +52,9 @@ static void compare(struct batch *batch, uint32_t reg, uint32_t operation, const
 {
 	struct expression opened = expression(batch, "cmp");
 
-	put_u32(batch, CMP_SREG, reg);
-	put_u32(batch, CMP_OP, operation);
-	put_data(batch, CMP_DATA, value, length);
+	put_u32(batch, NFTA_CMP_SREG, reg);
+	put_u32(batch, NFTA_CMP_OP, operation);
+	put_data(batch, NFTA_CMP_DATA, value, length);
 	end_expression(batch, opened);
 }
 
@@ -63,24 +63,24 @@ static void mask(struct batch *batch, uint32_t reg, const void *bits, size_t len
 	static const uint8_t zero[4];
 	struct expression opened = expression(batch, "bitwise");
 
-	put_u32(batch, BITWISE_SREG, reg);
-	put_u32(batch, BITWISE_DREG, reg);
-	put_u32(batch, BITWISE_LEN, (uint32_t)length);
-	put_data(batch, BITWISE_MASK, bits, length);
-	put_data(batch, BITWISE_XOR, zero, length);
+	put_u32(batch, NFTA_BITWISE_SREG, reg);
+	put_u32(batch, NFTA_BITWISE_DREG, reg);
+	put_u32(batch, NFTA_BITWISE_LEN, (uint32_t)length);
+	put_data(batch, NFTA_BITWISE_MASK, bits, length);
+	put_data(batch, NFTA_BITWISE_XOR, zero, length);
 	end_expression(batch, opened);
 }
 
 static void address_is_local(struct batch *batch, uint32_t which, uint32_t operation)
 {
 	struct expression opened = expression(batch, "fib");
-	uint32_t local = ROUTE_LOCAL;
+	uint32_t local = RTN_LOCAL;
 
-	put_u32(batch, FIB_DREG, REGISTER_1);
-	put_u32(batch, FIB_RESULT, FIB_RESULT_ADDRTYPE);
-	put_u32(batch, FIB_FLAGS, which);
+	put_u32(batch, NFTA_FIB_DREG, NFT_REG_1);
+	put_u32(batch, NFTA_FIB_RESULT, NFT_FIB_RESULT_ADDRTYPE);
+	put_u32(batch, NFTA_FIB_FLAGS, which);
 	end_expression(batch, opened);
-	compare(batch, REGISTER_1, operation, &local, sizeof local);
+	compare(batch, NFT_REG_1, operation, &local, sizeof local);
 }
 
 static void tcp_syn(struct batch *batch)
@@ -88,13 +88,13 @@ static void tcp_syn(struct batch *batch)
 	static const uint8_t looked_at = 0x17, syn = 0x02; /* fin, syn, rst, ack */
 	struct expression opened = expression(batch, "payload");
 
-	put_u32(batch, PAYLOAD_DREG, REGISTER_2);
-	put_u32(batch, PAYLOAD_BASE, PAYLOAD_TRANSPORT);
-	put_u32(batch, PAYLOAD_OFFSET, 13);
-	put_u32(batch, PAYLOAD_LEN, 1);
+	put_u32(batch, NFTA_PAYLOAD_DREG, NFT_REG_2);
+	put_u32(batch, NFTA_PAYLOAD_BASE, NFT_PAYLOAD_TRANSPORT_HEADER);
+	put_u32(batch, NFTA_PAYLOAD_OFFSET, 13);
+	put_u32(batch, NFTA_PAYLOAD_LEN, 1);
 	end_expression(batch, opened);
-	mask(batch, REGISTER_2, &looked_at, 1);
-	compare(batch, REGISTER_2, CMP_EQ, &syn, 1);
+	mask(batch, NFT_REG_2, &looked_at, 1);
+	compare(batch, NFT_REG_2, NFT_CMP_EQ, &syn, 1);
 }
 
 /* The protocol is in register 1. An empty map ends the rule here. */
@@ -102,23 +102,23 @@ static void dnat_to_heir(struct batch *batch)
 {
 	struct expression opened = expression(batch, "lookup");
 
-	put_text(batch, LOOKUP_SET, map);
-	put_u32(batch, LOOKUP_SREG, REGISTER_1);
-	put_u32(batch, LOOKUP_DREG, REGISTER_2);
+	put_text(batch, NFTA_LOOKUP_SET, map);
+	put_u32(batch, NFTA_LOOKUP_SREG, NFT_REG_1);
+	put_u32(batch, NFTA_LOOKUP_DREG, NFT_REG_2);
 	end_expression(batch, opened);
 	opened = expression(batch, "nat");
-	put_u32(batch, NAT_TYPE, NAT_DNAT);
-	put_u32(batch, NAT_FAMILY, NF_IPV4);
-	put_u32(batch, NAT_REG_ADDR_MIN, REGISTER_2);
+	put_u32(batch, NFTA_NAT_TYPE, NFT_NAT_DNAT);
+	put_u32(batch, NFTA_NAT_FAMILY, NFPROTO_IPV4);
+	put_u32(batch, NFTA_NAT_REG_ADDR_MIN, NFT_REG_2);
 	end_expression(batch, opened);
 }
 
 static size_t rule(struct batch *batch, const char *chain, int flags)
 {
-	batch_message(batch, MSG_NEWRULE, BATCH_CREATE | flags);
-	put_text(batch, RULE_TABLE, table);
-	put_text(batch, RULE_CHAIN, chain);
-	return nest(batch, RULE_EXPRESSIONS);
+	batch_message(batch, NFT_MSG_NEWRULE, BATCH_CREATE | flags);
+	put_text(batch, NFTA_RULE_TABLE, table);
+	put_text(batch, NFTA_RULE_CHAIN, chain);
+	return nest(batch, NFTA_RULE_EXPRESSIONS);
 }
 
 static void inbound_rule(struct batch *batch, uint8_t protocol)
@@ -126,11 +126,11 @@ static void inbound_rule(struct batch *batch, uint8_t protocol)
 	static const uint32_t loopback = 1; /* every namespace's first interface */
 	size_t opened = rule(batch, "prerouting", 0);
 
-	load(batch, "meta", META_IIF);
-	compare(batch, REGISTER_1, CMP_NEQ, &loopback, sizeof loopback);
-	address_is_local(batch, FIB_DADDR, CMP_EQ);
-	load(batch, "meta", META_L4PROTO);
-	compare(batch, REGISTER_1, CMP_EQ, &protocol, 1);
+	load(batch, "meta", NFT_META_IIF);
+	compare(batch, NFT_REG_1, NFT_CMP_NEQ, &loopback, sizeof loopback);
+	address_is_local(batch, NFTA_FIB_F_DADDR, NFT_CMP_EQ);
+	load(batch, "meta", NFT_META_L4PROTO);
+	compare(batch, NFT_REG_1, NFT_CMP_EQ, &protocol, 1);
 	if (protocol == IPPROTO_TCP)
 		tcp_syn(batch);
 	dnat_to_heir(batch);
@@ -139,13 +139,13 @@ static void inbound_rule(struct batch *batch, uint8_t protocol)
 
 static void outbound_rule(struct batch *batch)
 {
-	static const uint32_t dnat = STATUS_DST_NAT, none = 0;
+	static const uint32_t dnat = IPS_DST_NAT, none = 0;
 	size_t opened = rule(batch, "postrouting", BATCH_ACK);
 
-	load(batch, "ct", CT_STATUS);
-	mask(batch, REGISTER_1, &dnat, sizeof dnat);
-	compare(batch, REGISTER_1, CMP_NEQ, &none, sizeof none);
-	address_is_local(batch, FIB_SADDR, CMP_NEQ);
+	load(batch, "ct", NFT_CT_STATUS);
+	mask(batch, NFT_REG_1, &dnat, sizeof dnat);
+	compare(batch, NFT_REG_1, NFT_CMP_NEQ, &none, sizeof none);
+	address_is_local(batch, NFTA_FIB_F_SADDR, NFT_CMP_NEQ);
 	end_expression(batch, expression(batch, "masq"));
 	unnest(batch, opened);
 }
@@ -154,41 +154,41 @@ static void chain(struct batch *batch, const char *name, uint32_t hook, int prio
 {
 	size_t opened;
 
-	batch_message(batch, MSG_NEWCHAIN, BATCH_CREATE);
-	put_text(batch, CHAIN_TABLE, table);
-	put_text(batch, CHAIN_NAME, name);
-	put_text(batch, CHAIN_TYPE, "nat");
-	opened = nest(batch, CHAIN_HOOK);
-	put_u32(batch, HOOK_HOOKNUM, hook);
-	put_u32(batch, HOOK_PRIORITY, (uint32_t)priority);
+	batch_message(batch, NFT_MSG_NEWCHAIN, BATCH_CREATE);
+	put_text(batch, NFTA_CHAIN_TABLE, table);
+	put_text(batch, NFTA_CHAIN_NAME, name);
+	put_text(batch, NFTA_CHAIN_TYPE, "nat");
+	opened = nest(batch, NFTA_CHAIN_HOOK);
+	put_u32(batch, NFTA_HOOK_HOOKNUM, hook);
+	put_u32(batch, NFTA_HOOK_PRIORITY, (uint32_t)priority);
 	unnest(batch, opened);
 }
 
 static void table_message(struct batch *batch, uint16_t type, int flags)
 {
 	batch_message(batch, type, flags);
-	put_text(batch, TABLE_NAME, table);
+	put_text(batch, NFTA_TABLE_NAME, table);
 }
 
 void rules_prepare(struct batch *batch, void *bytes, size_t room)
 {
 	batch_begin(batch, bytes, room);
 	/* Made so that it can be deleted, whether it was there or not. */
-	table_message(batch, MSG_NEWTABLE, BATCH_CREATE);
-	table_message(batch, MSG_DELTABLE, 0);
-	table_message(batch, MSG_NEWTABLE, BATCH_CREATE);
-	batch_message(batch, MSG_NEWSET, BATCH_CREATE);
-	put_text(batch, SET_TABLE, table);
-	put_text(batch, SET_NAME, map);
-	put_u32(batch, SET_FLAGS, SET_MAP);
+	table_message(batch, NFT_MSG_NEWTABLE, BATCH_CREATE);
+	table_message(batch, NFT_MSG_DELTABLE, 0);
+	table_message(batch, NFT_MSG_NEWTABLE, BATCH_CREATE);
+	batch_message(batch, NFT_MSG_NEWSET, BATCH_CREATE);
+	put_text(batch, NFTA_SET_TABLE, table);
+	put_text(batch, NFTA_SET_NAME, map);
+	put_u32(batch, NFTA_SET_FLAGS, NFT_SET_MAP);
 	/* The types' numbers are nft's own, for those who list the table. */
-	put_u32(batch, SET_KEY_TYPE, 12);
-	put_u32(batch, SET_KEY_LEN, 1);
-	put_u32(batch, SET_DATA_TYPE, 7);
-	put_u32(batch, SET_DATA_LEN, 4);
-	put_u32(batch, SET_ID, 1);
-	chain(batch, "prerouting", NF_PREROUTING, PREROUTING_PRIORITY);
-	chain(batch, "postrouting", NF_POSTROUTING, POSTROUTING_PRIORITY);
+	put_u32(batch, NFTA_SET_KEY_TYPE, 12);
+	put_u32(batch, NFTA_SET_KEY_LEN, 1);
+	put_u32(batch, NFTA_SET_DATA_TYPE, 7);
+	put_u32(batch, NFTA_SET_DATA_LEN, 4);
+	put_u32(batch, NFTA_SET_ID, 1);
+	chain(batch, "prerouting", NF_INET_PRE_ROUTING, PREROUTING_PRIORITY);
+	chain(batch, "postrouting", NF_INET_POST_ROUTING, POSTROUTING_PRIORITY);
 	inbound_rule(batch, IPPROTO_TCP);
 	inbound_rule(batch, IPPROTO_UDP);
 	outbound_rule(batch);
@@ -201,15 +201,15 @@ static void elements(struct batch *batch, void *bytes, size_t room, uint16_t typ
 	size_t list;
 
 	batch_begin(batch, bytes, room);
-	batch_message(batch, type, BATCH_ACK | (type == MSG_NEWSETELEM ? BATCH_CREATE : 0));
-	put_text(batch, SET_ELEM_LIST_TABLE, table);
-	put_text(batch, SET_ELEM_LIST_SET, map);
-	list = nest(batch, SET_ELEM_LIST_ELEMENTS);
+	batch_message(batch, type, BATCH_ACK | (type == NFT_MSG_NEWSETELEM ? BATCH_CREATE : 0));
+	put_text(batch, NFTA_SET_ELEM_LIST_TABLE, table);
+	put_text(batch, NFTA_SET_ELEM_LIST_SET, map);
+	list = nest(batch, NFTA_SET_ELEM_LIST_ELEMENTS);
 	for (size_t i = 0; i < sizeof protocols; i++) {
-		size_t element = nest(batch, LIST_ELEM);
+		size_t element = nest(batch, NFTA_LIST_ELEM);
 
-		put_data(batch, SET_ELEM_KEY, &protocols[i], 1);
-		put_data(batch, SET_ELEM_DATA, &heir, sizeof heir);
+		put_data(batch, NFTA_SET_ELEM_KEY, &protocols[i], 1);
+		put_data(batch, NFTA_SET_ELEM_DATA, &heir, sizeof heir);
 		unnest(batch, element);
 	}
 	unnest(batch, list);
@@ -218,10 +218,10 @@ static void elements(struct batch *batch, void *bytes, size_t room, uint16_t typ
 
 void rules_close(struct batch *batch, void *bytes, size_t room, uint32_t heir)
 {
-	elements(batch, bytes, room, MSG_NEWSETELEM, heir);
+	elements(batch, bytes, room, NFT_MSG_NEWSETELEM, heir);
 }
 
 void rules_open(struct batch *batch, void *bytes, size_t room, uint32_t heir)
 {
-	elements(batch, bytes, room, MSG_DELSETELEM, heir);
+	elements(batch, bytes, room, NFT_MSG_DELSETELEM, heir);
 }

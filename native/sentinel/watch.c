@@ -76,6 +76,8 @@ static void died(struct source *source, uint32_t events)
 	loop_close(&sentinel->loop, source);
 	obituary(watch, &message);
 	clients_tell(sentinel, &message);
+	if (watch->grave)
+		grave_sweep(watch->grave);
 	log_line("info", "death", ",\"name\":\"%s\",\"pid\":%d,\"grave\":\"%s\",\"grave_us\":%lld", log_safe(watch->name),
 		 (int)watch->process.pid, grave_state_name(watch->grave), (long long)watch->grave_us);
 }
@@ -176,7 +178,8 @@ void watches_verb(struct client *client, const struct request *request)
 	client_reply(client, request, "ok", NULL);
 }
 
-static void reply_closed(struct client *client, const struct request *request, const struct grave *grave, int64_t us)
+static void reply_closed(struct client *client, const struct request *request, const struct grave *grave,
+			 int64_t us)
 {
 	struct message message;
 
@@ -187,6 +190,7 @@ static void reply_closed(struct client *client, const struct request *request, c
 		message_text(&message, "reason", "the kernel refused; see the log");
 	message_end(&message);
 	client_send(client, &message);
+	grave_sweep(grave);
 }
 
 void grave_verb(struct client *client, const struct request *request)

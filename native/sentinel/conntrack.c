@@ -1,0 +1,199 @@
+#include "conntrack.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <linux/netfilter/nf_conntrack_common.h>
+#include <linux/netfilter/nf_conntrack_tcp.h>
+#include <linux/netfilter/nfnetlink.h>
+#include <linux/netfilter/nfnetlink_conntrack.h>
+#include <linux/netlink.h>
+#include <net/if.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { DUMP_BYTES = 32768, TUPLE_BYTES = 128, TUPLES_MAX = 4096 };
+
+/* What names a connection: an attribute as the kernel wrote it. */
+struct tuple {
+	uint16_t length;
+	uint8_t bytes[TUPLE_BYTES];
+};
+
+struct tuples {
+	struct tuple *list;
+	size_t count, room;
+};
+
+/* The content of an attribute. */
+struct span {
+	const uint8_t *at;
+	size_t length;
+};
+
+void addresses_read(struct addresses *addresses)
+{
+	struct ifreq interfaces[ADDRESSES_MAX];
+	struct ifconf asked = { .ifc_len = sizeof interfaces, .ifc_req = interfaces };
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	addresses->count = 0;
+	if (fd < 0)
+		return;
+	if (ioctl(fd, SIOCGIFCONF, &asked) == 0)
+		for (size_t i = 0; i < (size_t)asked.ifc_len / sizeof *interfaces; i++) {
+			struct sockaddr_in address;
+
+			memcpy(&address, &interfaces[i].ifr_addr, sizeof address);
+			addresses->list[addresses->count++] = address.sin_addr.s_addr;
+		}
+	close(fd);
+}
+
+static bool among(const struct addresses *addresses, uint32_t address)
+{
+	for (size_t i = 0; i < addresses->count; i++)
+		if (addresses->list[i] == address)
+			return true;
+	return false;
+}
+
+/* The attribute of that type within another one's content; .at NULL: none. */
+static struct span attribute(struct span in, uint16_t type)
+{
+	struct nlattr header;
+
+	while (in.at && in.length >= sizeof header) {
+		size_t step;
+
+		memcpy(&header, in.at, sizeof header);
+		if (header.nla_len < sizeof header || header.nla_len > in.length)
+			break;
+		if ((header.nla_type & NLA_TYPE_MASK) == type)
+			return (struct span){ in.at + sizeof header, header.nla_len - sizeof header };
+		step = NLA_ALIGN((size_t)header.nla_len);
+		if (step > in.length)
+			break;
+		in = (struct span){ in.at + step, in.length - step };
+	}
+	return (struct span){ NULL, 0 };
+}
+
+static uint32_t word(struct span span)
+{
+	uint32_t value = 0;
+
+	if (span.at && span.length == sizeof value)
+		memcpy(&value, span.at, sizeof value);
+	return value;
+}
+
+static int byte(struct span span)
+{
+	return span.at && span.length >= 1 ? span.at[0] : -1;
+}
+
+static bool concerns(struct span connection, struct span tuple, const struct addresses *addresses)
+{
+	struct span ip = attribute(tuple, CTA_TUPLE_IP);
+	int protocol = byte(attribute(attribute(tuple, CTA_TUPLE_PROTO), CTA_PROTO_NUM)), state;
+
+	if (ntohl(word(attribute(connection, CTA_STATUS))) & IPS_DST_NAT)
+		return false;
+	if (!among(addresses, word(attribute(ip, CTA_IP_V4_DST))) || among(addresses, word(attribute(ip, CTA_IP_V4_SRC))))
+		return false;
+	if (protocol == IPPROTO_UDP)
+		return true;
+	state = byte(attribute(attribute(attribute(connection, CTA_PROTOINFO), CTA_PROTOINFO_TCP), CTA_PROTOINFO_TCP_STATE));
+	return protocol == IPPROTO_TCP && (state == TCP_CONNTRACK_SYN_SENT || state == TCP_CONNTRACK_SYN_RECV);
+}
+
+static bool keep(struct tuples *tuples, struct span tuple)
+{
+	if (tuple.length > TUPLE_BYTES || tuples->count == TUPLES_MAX)
+		return false;
+	if (tuples->count == tuples->room) {
+		size_t room = tuples->room ? 2 * tuples->room : 16;
+		struct tuple *list = realloc(tuples->list, room * sizeof *list);
+
+		if (!list)
+			return false;
+		tuples->list = list;
+		tuples->room = room;
+	}
+	tuples->list[tuples->count].length = (uint16_t)tuple.length;
+	memcpy(tuples->list[tuples->count++].bytes, tuple.at, tuple.length);
+	return true;
+}
+
+static int request(int netlink, uint16_t type, uint16_t flags, const struct tuple *tuple)
+{
+	struct sockaddr_nl kernel = { .nl_family = AF_NETLINK };
+	struct {
+		struct nlmsghdr header;
+		struct nfgenmsg more;
+		struct nlattr attribute;
+		uint8_t tuple[TUPLE_BYTES];
+	} message = {
+		.header = { .nlmsg_type = (uint16_t)(NFNL_SUBSYS_CTNETLINK << 8 | type), .nlmsg_flags = NLM_F_REQUEST | flags },
+		.more = { .nfgen_family = AF_INET },
+	};
+
+	message.header.nlmsg_len = NLMSG_HDRLEN + sizeof message.more;
+	if (tuple) {
+		message.attribute.nla_type = CTA_TUPLE_ORIG | NLA_F_NESTED;
+		message.attribute.nla_len = (uint16_t)(NLA_HDRLEN + tuple->length);
+		memcpy(message.tuple, tuple->bytes, tuple->length);
+		message.header.nlmsg_len += (uint32_t)NLA_ALIGN((size_t)message.attribute.nla_len);
+	}
+	return sendto(netlink, &message, message.header.nlmsg_len, 0, (struct sockaddr *)&kernel, sizeof kernel) < 0 ? -1 : 0;
+}
+
+/* One datagram of a dump. False at its end. */
+static bool read_some(const uint8_t *bytes, size_t length, const struct addresses *addresses, struct tuples *found)
+{
+	for (size_t at = 0; at + NLMSG_HDRLEN <= length;) {
+		struct nlmsghdr header;
+		size_t skipped = NLMSG_HDRLEN + sizeof(struct nfgenmsg);
+
+		memcpy(&header, bytes + at, sizeof header);
+		if (header.nlmsg_len < NLMSG_HDRLEN || header.nlmsg_len > length - at || header.nlmsg_type == NLMSG_DONE ||
+		    header.nlmsg_type == NLMSG_ERROR)
+			return false;
+		if (header.nlmsg_len > skipped) {
+			struct span connection = { bytes + at + skipped, header.nlmsg_len - skipped };
+			struct span tuple = attribute(connection, CTA_TUPLE_ORIG);
+
+			if (tuple.at && concerns(connection, tuple, addresses) && !keep(found, tuple))
+				return false;
+		}
+		at += NLMSG_ALIGN(header.nlmsg_len);
+	}
+	return true;
+}
+
+int conntrack_forget(int netlink, const struct addresses *addresses)
+{
+	uint8_t bytes[DUMP_BYTES];
+	struct tuples found = { 0 };
+	ssize_t n;
+	int count;
+
+	while (recv(netlink, bytes, sizeof bytes, MSG_DONTWAIT) > 0)
+		;
+	if (request(netlink, IPCTNL_MSG_CT_GET, NLM_F_DUMP, NULL) != 0)
+		return -1;
+	/* The kernel writes the next part as this one is taken, so there is no waiting for it. */
+	while ((n = recv(netlink, bytes, sizeof bytes, MSG_DONTWAIT)) > 0 &&
+	       read_some(bytes, (size_t)n, addresses, &found))
+		;
+	for (size_t i = 0; i < found.count; i++)
+		request(netlink, IPCTNL_MSG_CT_DELETE, 0, &found.list[i]);
+	count = (int)found.count;
+	free(found.list);
+	errno = n < 0 ? errno : 0;
+	return n < 0 ? -1 : count;
+}

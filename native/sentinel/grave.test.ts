@@ -1,0 +1,248 @@
+import { beforeAll, describe, expect, test, vi } from 'vitest'
+import { eventually } from '../../init-waker/testing/eventually.ts'
+import { type Started, start } from '../../init-waker/testing/process.ts'
+import { buildProgram } from '../build.ts'
+import { buildApp, buildSanitized } from './testing/build.ts'
+import { cannotNetwork, createNetwork, type Network, type Place } from './testing/network.ts'
+import { type Client, processOf, startSentinel } from './testing/sentinel.ts'
+
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 180_000 })
+
+describe.skipIf(cannotNetwork !== undefined).each([
+  ['release build', () => buildProgram('sentinel')],
+  ['sanitized build', () => buildSanitized('sentinel')],
+])(`a grave, %s ${cannotNetwork ?? ''}`, (_, build) => {
+  let program: string
+  let app: string
+  beforeAll(async () => {
+    program = await build()
+    app = await buildApp()
+  })
+
+  async function serve(place: Place, word: string, port = 8080): Promise<Started> {
+    const server = await place.start([app, 'serve', word, String(port)])
+    await eventually(() => expect(server.stdout()).toBe('ready\n'))
+    return server
+  }
+
+  /** The first word of the answer that a client gets at the pod's address, and whom the server saw. */
+  function ask(network: Network, protocol: 'tcp' | 'udp', port = 8080): string {
+    return network.client.run(app, ['ask', protocol, network.pod.address, String(port)]).trim()
+  }
+
+  async function dig(client: Client, network: Network, name: string, watched: number) {
+    expect((await client.ask('watch', { name, ...processOf(watched) })).word).toBe('watching')
+    const { pid, start: begun } = processOf(network.pod.sandbox.pid)
+    return client.ask('grave', { name, netns: pid, start: begun, heir: network.heir.address })
+  }
+
+  const refused = 'error 111'
+
+  test('before the death nothing is different, from it on every port is the heir’s', async () => {
+    await using sentinel = await startSentinel(program)
+    await using network = await createNetwork(app)
+    const client = await sentinel.connect()
+    const dead = await serve(network.pod, 'dead')
+    await serve(network.pod, 'sidecar', 9090)
+    for (const port of [8080, 9090, 20001]) await serve(network.heir, 'heir', port)
+    expect((await dig(client, network, 'p', dead.pid)).word).toBe('ready')
+    for (const protocol of ['tcp', 'udp'] as const) {
+      expect(ask(network, protocol)).toBe('dead 10.0.0.1')
+      expect(ask(network, protocol, 20001)).toBe(refused)
+    }
+
+    process.kill(dead.pid, 'SIGKILL')
+    const event = await client.line(line => line.word === 'died')
+    expect(event).toMatchObject({ id: '-', values: { name: 'p', grave: 'closed' } })
+    // The heir sees the dead pod's address: its answers come back this way.
+    for (const protocol of ['tcp', 'udp'] as const)
+      for (const port of [8080, 9090, 20001]) expect(ask(network, protocol, port)).toBe('heir 10.0.0.2')
+  })
+
+  test('a container that starts again in the same pod is never heard', async () => {
+    await using sentinel = await startSentinel(program)
+    await using network = await createNetwork(app)
+    const client = await sentinel.connect()
+    const dead = await serve(network.pod, 'dead')
+    await serve(network.heir, 'heir')
+    await dig(client, network, 'p', dead.pid)
+    process.kill(dead.pid, 'SIGKILL')
+    await client.line(line => line.word === 'died')
+    await dead.exit
+    await serve(network.pod, 'impostor')
+    for (let i = 0; i < 20; i++) {
+      expect(ask(network, 'tcp')).toBe('heir 10.0.0.2')
+      expect(ask(network, 'udp')).toBe('heir 10.0.0.2')
+    }
+    // It reaches itself, and others reach out of the pod as before.
+    expect(network.pod.run(app, ['ask', 'tcp', '127.0.0.1', '8080'])).toBe('impostor 127.0.0.1\n')
+    expect(network.pod.run(app, ['ask', 'tcp', network.heir.address, '8080'])).toBe('heir 10.0.0.2\n')
+  })
+
+  test('a UDP conversation from before the death goes to the heir too', async () => {
+    await using sentinel = await startSentinel(program)
+    await using network = await createNetwork(app)
+    const client = await sentinel.connect()
+    const dead = await serve(network.pod, 'dead')
+    await serve(network.heir, 'heir')
+    await dig(client, network, 'p', dead.pid)
+    const talk = await network.client.start([
+      'sh',
+      '-c',
+      // Its questions come through a file: the test decides when.
+      `mkfifo ${sentinel.directory}/q && exec 3<>${sentinel.directory}/q && exec ${app} talk ${network.pod.address} 8080 <&3`,
+    ])
+    const question = () => network.client.run('sh', ['-c', `echo > ${sentinel.directory}/q`])
+    await eventually(() => network.client.run('test', ['-p', `${sentinel.directory}/q`]))
+    question()
+    await eventually(() => expect(talk.stdout()).toBe('dead 10.0.0.1\n'))
+    process.kill(dead.pid, 'SIGKILL')
+    await client.line(line => line.word === 'died')
+    await dead.exit
+    await serve(network.pod, 'impostor')
+    // One thing after the other: what follows the death is done when this is answered.
+    await client.ask('hello')
+    question()
+    await eventually(() => expect(talk.stdout()).toBe('dead 10.0.0.1\nheir 10.0.0.2\n'))
+  })
+
+  test('connections of those who live go on', async () => {
+    await using sentinel = await startSentinel(program)
+    await using network = await createNetwork(app)
+    const client = await sentinel.connect()
+    const dead = await serve(network.pod, 'dead')
+    // A connection into the pod and one out of it, both idle since before there was any connection tracking.
+    const stays = async (place: Place, listener: Place, port: number) => {
+      const directory = sentinel.directory
+      const script = `
+        const net = require('node:net'), fs = require('node:fs')
+        if (process.argv[1] === 'listen') net.createServer(s => s.pipe(s)).listen(${port}, () => console.log('ready'))
+        else {
+          const s = net.connect(${port}, '${listener.address}')
+          s.on('connect', () => console.log('ready'))
+          s.on('data', data => console.log('echo ' + data))
+          s.on('close', () => console.log('closed'))
+          process.stdin.on('data', () => {})
+          fs.watch('${directory}', (_, name) => name === 'speak' && s.write('x'))
+        }`
+      const server = await listener.start([process.execPath, '-e', script, 'listen'])
+      await eventually(() => expect(server.stdout()).toBe('ready\n'))
+      const speaker = await place.start([process.execPath, '-e', script, 'speak'])
+      await eventually(() => expect(speaker.stdout()).toBe('ready\n'))
+      return speaker
+    }
+    const inbound = await stays(network.client, network.pod, 9091)
+    const outbound = await stays(network.pod, network.heir, 9092)
+    await dig(client, network, 'p', dead.pid)
+    process.kill(dead.pid, 'SIGKILL')
+    expect((await client.line(line => line.word === 'died')).values).toMatchObject({ grave: 'closed' })
+    network.client.run('touch', [`${sentinel.directory}/speak`])
+    await eventually(() => expect(inbound.stdout()).toMatch(/^ready\necho x/))
+    await eventually(() => expect(outbound.stdout()).toMatch(/^ready\necho x/))
+  })
+
+  test('bury closes it while the pod lives, exhume opens it again', async () => {
+    await using sentinel = await startSentinel(program)
+    await using network = await createNetwork(app)
+    const client = await sentinel.connect()
+    const alive = await serve(network.pod, 'alive')
+    await serve(network.heir, 'heir')
+    await dig(client, network, 'p', alive.pid)
+    for (let round = 0; round < 2; round++) {
+      expect(await client.ask('bury', { name: 'p' })).toMatchObject({ word: 'closed' })
+      expect(await client.ask('bury', { name: 'p' })).toMatchObject({ word: 'closed' })
+      expect([ask(network, 'tcp'), ask(network, 'udp')]).toEqual(['heir 10.0.0.2', 'heir 10.0.0.2'])
+      expect((await client.ask('exhume', { name: 'p' })).word).toBe('ok')
+      expect([ask(network, 'tcp'), ask(network, 'udp')]).toEqual(['alive 10.0.0.1', 'alive 10.0.0.1'])
+    }
+    expect((await client.ask('bury', { name: 'x' })).values['reason']).toBe('unknown-name')
+  })
+
+  test('a new heir replaces the one before', async () => {
+    await using sentinel = await startSentinel(program)
+    await using network = await createNetwork(app)
+    const client = await sentinel.connect()
+    const dead = await serve(network.pod, 'dead')
+    await serve(network.heir, 'heir')
+    await dig(client, network, 'p', dead.pid)
+    const { pid, start: begun } = processOf(network.pod.sandbox.pid)
+    const to = (heir: string) => client.ask('grave', { name: 'p', netns: pid, start: begun, heir })
+    const before = sentinel.descriptors()
+    expect((await to('10.0.0.77')).word).toBe('ready')
+    expect((await to(network.heir.address)).word).toBe('ready')
+    expect(sentinel.descriptors()).toBe(before)
+    process.kill(dead.pid, 'SIGKILL')
+    await client.line(line => line.word === 'died')
+    expect(ask(network, 'tcp')).toBe('heir 10.0.0.2')
+  })
+
+  test('a grave for one who is dead already is closed at once', async () => {
+    await using sentinel = await startSentinel(program)
+    await using network = await createNetwork(app)
+    const client = await sentinel.connect()
+    const dead = await serve(network.pod, 'dead')
+    await serve(network.heir, 'heir')
+    await client.ask('watch', { name: 'p', ...processOf(dead.pid) })
+    process.kill(dead.pid, 'SIGKILL')
+    expect((await client.line(line => line.word === 'died')).values['grave']).toBe('none')
+    const { pid, start: begun } = processOf(network.pod.sandbox.pid)
+    const reply = await client.ask('grave', { name: 'p', netns: pid, start: begun, heir: '10.0.0.3' })
+    expect(reply.word).toBe('closed')
+    expect(ask(network, 'tcp')).toBe('heir 10.0.0.2')
+  })
+
+  test('it stays closed without the sentinel, and keeps nothing alive once it is forgotten', async () => {
+    const sentinel = await startSentinel(program)
+    await using network = await createNetwork(app)
+    const client = await sentinel.connect()
+    await client.ask('hello')
+    const idle = sentinel.descriptors()
+    const dead = await serve(network.pod, 'dead')
+    await serve(network.heir, 'heir')
+    await dig(client, network, 'p', dead.pid)
+    process.kill(dead.pid, 'SIGKILL')
+    await client.line(line => line.word === 'died')
+    expect((await client.ask('unwatch', { name: 'p' })).word).toBe('ok')
+    expect(sentinel.descriptors()).toBe(idle)
+    expect(ask(network, 'tcp')).toBe('heir 10.0.0.2')
+    await sentinel[Symbol.asyncDispose]()
+    expect(ask(network, 'tcp')).toBe('heir 10.0.0.2')
+    await network.pod.end()
+    await eventually(() => expect(network.ports()).not.toContain('pod'))
+  })
+
+  test('the namespace of a pod that is deleted goes when its watch is forgotten', async () => {
+    await using sentinel = await startSentinel(program)
+    await using network = await createNetwork(app)
+    const client = await sentinel.connect()
+    const dead = await serve(network.pod, 'dead')
+    await dig(client, network, 'p', dead.pid)
+    await network.pod.end()
+    await client.line(line => line.word === 'died')
+    expect(network.ports()).toContain('pod')
+    await client.ask('unwatch', { name: 'p' })
+    await eventually(() => expect(network.ports()).not.toContain('pod'))
+  })
+
+  test('the network of the node itself is never touched', async () => {
+    await using sentinel = await startSentinel(program)
+    await using own = await start(app, ['pause'])
+    const client = await sentinel.connect()
+    await client.ask('watch', { name: 'p', ...processOf(own.pid) })
+    const { pid, start: begun } = processOf(own.pid)
+    const reply = await client.ask('grave', { name: 'p', netns: pid, start: begun, heir: '10.0.0.3' })
+    expect(reply).toMatchObject({ word: 'failed', values: { reason: expect.stringContaining('not a pod') } })
+  })
+
+  test('a sandbox with that pid but another start time is gone', async () => {
+    await using sentinel = await startSentinel(program)
+    await using network = await createNetwork(app)
+    const client = await sentinel.connect()
+    const alive = await serve(network.pod, 'alive')
+    await client.ask('watch', { name: 'p', ...processOf(alive.pid) })
+    const { pid, start: begun } = processOf(network.pod.sandbox.pid)
+    const asked = { name: 'p', netns: pid, start: Number(begun) + 1, heir: '10.0.0.3' }
+    expect((await client.ask('grave', asked)).word).toBe('gone')
+    expect((await client.ask('bury', { name: 'p' })).values['reason']).toBe('no-grave')
+  })
+})

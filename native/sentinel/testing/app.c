@@ -1,0 +1,214 @@
+/*
+ * What the tests run below and around the sentinel.
+ *
+ *	app pause                    does nothing until it is killed
+ *	app serve WORD PORT          answers `WORD PEER` to each TCP connection and each UDP datagram; says `ready`
+ *	app ask tcp|udp ADDRESS PORT prints the answer, or `error N`
+ *	app talk ADDRESS PORT        one UDP socket: a line of standard input, a question; prints each answer
+ *	app tree                     a child, a grandchild, an orphan, and an orphan with a session of its own; prints pids
+ *	                             seen from the innermost namespace, then pauses
+ *	app forks COUNT              keeps COUNT children, replacing each as it dies; never ends
+ *	app kill SIGNAL              ends by that signal
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { PATIENCE_S = 2 };
+
+static void __attribute__((noreturn)) pause_for_ever(void)
+{
+	for (;;)
+		pause();
+}
+
+static struct sockaddr_in address_of(const char *ip, const char *port)
+{
+	struct sockaddr_in address = { .sin_family = AF_INET, .sin_port = htons((uint16_t)atoi(port)) };
+
+	inet_pton(AF_INET, ip, &address.sin_addr);
+	return address;
+}
+
+static int opened(int type, const char *port)
+{
+	struct sockaddr_in address = address_of("0.0.0.0", port);
+	int yes = 1, fd = socket(AF_INET, type, 0);
+
+	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+	if (bind(fd, (struct sockaddr *)&address, sizeof address) != 0 || (type == SOCK_STREAM && listen(fd, 128) != 0)) {
+		perror("bind");
+		exit(1);
+	}
+	return fd;
+}
+
+static int serve(const char *word, const char *port)
+{
+	struct pollfd polled[] = {
+		{ .fd = opened(SOCK_STREAM, port), .events = POLLIN },
+		{ .fd = opened(SOCK_DGRAM, port), .events = POLLIN },
+	};
+
+	puts("ready");
+	fflush(stdout);
+	while (poll(polled, 2, -1) > 0) {
+		struct sockaddr_in peer;
+		socklen_t length = sizeof peer;
+		char text[256];
+
+		if (polled[0].revents) {
+			int fd = accept(polled[0].fd, (struct sockaddr *)&peer, &length);
+
+			snprintf(text, sizeof text, "%s %s\n", word, inet_ntoa(peer.sin_addr));
+			send(fd, text, strlen(text), MSG_NOSIGNAL);
+			close(fd);
+		}
+		if (polled[1].revents) {
+			recvfrom(polled[1].fd, text, sizeof text, 0, (struct sockaddr *)&peer, &length);
+			snprintf(text, sizeof text, "%s %s\n", word, inet_ntoa(peer.sin_addr));
+			sendto(polled[1].fd, text, strlen(text), 0, (struct sockaddr *)&peer, length);
+		}
+	}
+	return 1;
+}
+
+static int connected(int type, const char *ip, const char *port)
+{
+	struct sockaddr_in address = address_of(ip, port);
+	struct timeval patience = { .tv_sec = PATIENCE_S };
+	int fd = socket(AF_INET, type, 0);
+
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+	if (connect(fd, (struct sockaddr *)&address, sizeof address) != 0)
+		return -1;
+	return fd;
+}
+
+static void print_answer(int fd, int type)
+{
+	char text[256];
+	ssize_t n = -1;
+
+	if (fd >= 0 && (type == SOCK_STREAM || send(fd, "?", 1, 0) == 1))
+		n = recv(fd, text, sizeof text - 1, 0);
+	if (n < 0)
+		printf("error %d\n", errno);
+	else
+		printf("%.*s", (int)n, text);
+	fflush(stdout);
+}
+
+static int talk(const char *ip, const char *port)
+{
+	int fd = connected(SOCK_DGRAM, ip, port);
+	char line[16];
+
+	while (fgets(line, sizeof line, stdin))
+		print_answer(fd, SOCK_DGRAM);
+	return 0;
+}
+
+static pid_t child_that(void (*act)(void))
+{
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		act();
+		pause_for_ever();
+	}
+	return pid;
+}
+
+static void say_pid(void)
+{
+	printf("pid %d\n", (int)getpid());
+	fflush(stdout);
+}
+
+static void grandchild(void)
+{
+	say_pid();
+	child_that(say_pid);
+}
+
+static void __attribute__((noreturn)) orphan(void)
+{
+	child_that(say_pid);
+	_exit(0);
+}
+
+static void leave(void)
+{
+	setsid();
+	say_pid();
+}
+
+static void __attribute__((noreturn)) leaving_orphan(void)
+{
+	child_that(leave);
+	_exit(0);
+}
+
+static int tree(void)
+{
+	say_pid();
+	child_that(grandchild);
+	waitpid(child_that(orphan), NULL, 0);
+	waitpid(child_that(leaving_orphan), NULL, 0);
+	pause_for_ever();
+}
+
+static void nothing(void)
+{
+}
+
+static int forks(int count)
+{
+	for (int i = 0; i < count; i++)
+		child_that(nothing);
+	puts("ready");
+	fflush(stdout);
+	for (;;) {
+		pid_t pid = child_that(nothing);
+
+		kill(pid, SIGKILL);
+		waitpid(pid, NULL, 0);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	const char *name = argc > 1 ? argv[1] : "";
+
+	if (strcmp(name, "pause") == 0)
+		pause_for_ever();
+	if (strcmp(name, "serve") == 0 && argc == 4)
+		return serve(argv[2], argv[3]);
+	if (strcmp(name, "ask") == 0 && argc == 5) {
+		int type = strcmp(argv[2], "tcp") == 0 ? SOCK_STREAM : SOCK_DGRAM;
+
+		print_answer(connected(type, argv[3], argv[4]), type);
+		return 0;
+	}
+	if (strcmp(name, "talk") == 0 && argc == 4)
+		return talk(argv[2], argv[3]);
+	if (strcmp(name, "tree") == 0)
+		return tree();
+	if (strcmp(name, "forks") == 0 && argc == 3)
+		return forks(atoi(argv[2]));
+	if (strcmp(name, "kill") == 0 && argc == 3) {
+		raise(atoi(argv[2]));
+		return 0;
+	}
+	return 2;
+}

@@ -1,0 +1,67 @@
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs'
+import { join, relative } from 'node:path'
+
+const root = '/sys/fs/cgroup'
+
+/** Why cgroups cannot be made here, or undefined if they can. */
+export const cannotCgroup: string | undefined =
+  process.getuid?.() !== 0
+    ? 'needs root for cgroups'
+    : hierarchies().length === 0
+      ? 'needs cgroups below /sys/fs/cgroup'
+      : undefined
+
+/** Directories of all hierarchies that processes can be put into. */
+export function hierarchies(): readonly string[] {
+  if (existsSync(join(root, 'cgroup.procs'))) return [root]
+  if (!existsSync(root)) return []
+  return readdirSync(root)
+    .map(name => join(root, name))
+    .filter(path => existsSync(join(path, 'cgroup.procs')))
+}
+
+/** A cgroup of one hierarchy. */
+export interface Cgroup {
+  readonly directory: string
+  /** As the sentinel wants it. */
+  readonly path: string
+  add(pid: number): void
+  child(name: string): Cgroup
+}
+
+/** A cgroup without limits, of its own in one hierarchy. Its processes must be gone when it is disposed of. */
+export function createCgroup(hierarchy = hierarchies().at(-1) ?? root): Cgroup & Disposable {
+  const cgroup = at(mkdtempSync(join(hierarchy, 'us-sentinel-')))
+  return {
+    ...cgroup,
+    [Symbol.dispose]() {
+      remove(cgroup.directory)
+    },
+  }
+}
+
+function at(directory: string): Cgroup {
+  for (const name of ['cpuset.cpus', 'cpuset.mems']) inherit(directory, name)
+  return {
+    directory,
+    path: relative(root, directory),
+    add: pid => writeFileSync(join(directory, 'cgroup.procs'), String(pid)),
+    child(name) {
+      mkdirSync(join(directory, name))
+      return at(join(directory, name))
+    },
+  }
+}
+
+/** A new one of v1's cpuset is empty, and nobody can be put into it. */
+function inherit(directory: string, name: string): void {
+  const file = join(directory, name)
+  if (existsSync(file) && readFileSync(file, 'utf8').trim() === '')
+    writeFileSync(file, readFileSync(join(directory, '..', name), 'utf8'))
+}
+
+function remove(directory: string): void {
+  for (const entry of readdirSync(directory, { withFileTypes: true }))
+    if (entry.isDirectory()) remove(join(directory, entry.name))
+  rmdirSync(directory)
+}
