@@ -1,0 +1,272 @@
+/** Takes generations from the agents of other nodes into this node's store. */
+import {
+  type ClientHttp2Session,
+  type ClientHttp2Stream,
+  constants,
+  type IncomingHttpHeaders,
+} from 'node:http2'
+import type { SlotKey } from '../../api/slot-lease.ts'
+import { isCheckpointError } from '../../checkpoint/errors.ts'
+import { slotName } from '../../checkpoint/manifest.ts'
+import type { GenerationStore, Stored } from '../../checkpoint/store.ts'
+import { type BackoffPolicy, createBackoff } from '../../kube/backoff.ts'
+import type { Clock } from '../../kube/clock.ts'
+import type { Log } from '../../kube/log.ts'
+import type { Random } from '../../kube/random.ts'
+import { AgentError } from '../errors.ts'
+import { bodyOf, StreamBroken } from './body.ts'
+import type { Apply } from './codec.ts'
+import { connectPeer, type Peer } from './connection.ts'
+import type { Identity } from './identity.ts'
+import { formatRequest, healthPath, parseHead } from './protocol.ts'
+import { type ReceivedGeneration, receiveGeneration } from './receive.ts'
+import { createWatchdog, type Watchdog } from './watchdog.ts'
+
+export interface PeerClientOptions {
+  readonly identity: Pick<Identity, 'key' | 'cert'>
+  readonly store: Pick<GenerationStore, 'latest' | 'begin' | 'retain' | 'budget'>
+  readonly apply: Apply
+  readonly clock: Clock
+  readonly random: Random
+  readonly log: Log
+  /** Milliseconds without any sign of life after which an answer is given up. Default 30 s. */
+  readonly silenceMs?: number | undefined
+  /** How long the next `pull` waits after failures in a row. Default 50 ms to 5 s. */
+  readonly backoff?: BackoffPolicy | undefined
+  readonly onReceived?: ((received: ReceivedGeneration) => void) | undefined
+}
+
+export interface PeerClient {
+  /**
+   * Waits until that peer has a newer generation of this slot than the store here, takes it over as the difference to
+   * our newest if it can, and puts it into the store.
+   *
+   * A failure is thrown at once, for the caller to report; calling again is how to go on: the call waits first, the
+   * longer the more have failed in a row, and begins with whatever is the newest then. After a generation that was not
+   * what it should be the next one is asked for as a whole.
+   * @throws AgentError Peer*, CheckpointError, or the signal's reason
+   */
+  pull(slot: SlotKey, peer: Peer, signal: AbortSignal): Promise<Stored>
+  /** Whether that peer answers to us. @throws AgentError Peer*, or the signal's reason */
+  check(peer: Peer, signal: AbortSignal): Promise<void>
+  close(): void
+}
+
+const defaultBackoff: BackoffPolicy = { initialMs: 50, maxMs: 5_000 }
+
+/** A connection that nobody uses is kept for so long. */
+const idleMs = 60_000
+
+/** What went wrong between this slot and this peer since the last success. */
+interface Trouble {
+  readonly delayMs: () => number
+  nextDelayMs: number
+  /** The difference did not lead to the generation: no more differences. */
+  whole: boolean
+}
+
+export function createPeerClient(options: PeerClientOptions): PeerClient {
+  const { identity, store, apply, clock, random, log, silenceMs = 30_000, onReceived } = options
+  const connections = new Map<string, Promise<ClientHttp2Session>>()
+  const troubles = new Map<string, Trouble>()
+  const uses = new WeakMap<ClientHttp2Session, number>()
+  const closing = new AbortController()
+
+  const connection = (peer: Peer): Promise<ClientHttp2Session> => {
+    const key = `${peer.fingerprint} ${peer.address}`
+    const known = connections.get(key)
+    if (known) return known
+    const forget = () => {
+      if (connections.get(key) === connecting) connections.delete(key)
+    }
+    // One attempt for all who want it: the slots of a dead node do not each knock at its door.
+    const connecting = connectPeer(peer, identity, clock).then(session => {
+      session.on('error', error => log.debug({ err: error, peer: peer.address }, 'connection to peer broke'))
+      session.once('goaway', forget)
+      session.once('close', forget)
+      return session
+    })
+    connecting.catch(forget)
+    connections.set(key, connecting)
+    return connecting
+  }
+
+  const open = async (peer: Peer, path: string, signal: AbortSignal) => {
+    const session = await orAborted(connection(peer), signal)
+    uses.set(session, (uses.get(session) ?? 0) + 1)
+    const endUse = () => {
+      const left = (uses.get(session) ?? 1) - 1
+      uses.set(session, left)
+      if (left > 0) return
+      clock.sleep(idleMs, closing.signal).then(
+        () => {
+          if (uses.get(session) === 0) session.close()
+        },
+        () => {
+          // All are closed.
+        },
+      )
+    }
+    try {
+      return { stream: session.request({ ':path': path }, { endStream: true }), endUse }
+    } catch (error) {
+      // It went away in this very moment.
+      endUse()
+      throw new AgentError('PeerUnreachable', `${peer.address}: ${(error as Error).message}`, error)
+    }
+  }
+
+  /** Asks, and gives the answer's head to `use`; the stream is gone when this is over, whatever happened. */
+  const ask = async <T>(
+    peer: Peer,
+    path: string,
+    signal: AbortSignal,
+    use: (answer: Answer) => Promise<T>,
+  ): Promise<T> => {
+    const { stream, endUse } = await open(peer, path, signal)
+    const body = bodyOf(stream)
+    let reason: unknown
+    const end = (why: unknown) => {
+      reason ??= why
+      stream.close(constants.NGHTTP2_CANCEL)
+    }
+    const onAbort = () => end(signal.reason)
+    signal.addEventListener('abort', onAbort, { once: true })
+    const watchdog = createWatchdog({
+      clock,
+      ms: silenceMs,
+      onSilence: () => end(new AgentError('PeerSilent', `${peer.address} said nothing for ${silenceMs} ms`)),
+    })
+    try {
+      const headers = await head(stream, watchdog)
+      watchdog.rest()
+      return await use({ body, headers, watchdog })
+    } catch (error) {
+      // What we ended ourselves has its own reason; what follows from that is noise.
+      if (reason !== undefined) throw reason
+      throw error instanceof StreamBroken
+        ? new AgentError('PeerUnreachable', `${peer.address}: ${error.message}`, error)
+        : error
+    } finally {
+      watchdog.stop()
+      signal.removeEventListener('abort', onAbort)
+      end(new Error('over'))
+      endUse()
+    }
+  }
+
+  const pullOnce = (slot: SlotKey, peer: Peer, trouble: Trouble | undefined, signal: AbortSignal) => {
+    const ours = store.latest(slot)
+    const after = ours && { epoch: ours.manifest.epoch, generation: ours.manifest.generation }
+    const request = { slot, after, base: trouble?.whole ? undefined : after }
+    return ask(peer, formatRequest(request), signal, async ({ body, headers, watchdog }) => {
+      const status = Number(headers[':status'])
+      if (status === 204) return undefined
+      refuseUnless(status === 200, status, peer)
+      const answer = parseHead(headers)
+      if (answer === undefined)
+        throw new AgentError('PeerMalformed', `${peer.address}: the head of a generation`)
+      return receiveGeneration(watched(body, watchdog), {
+        request,
+        answer,
+        ours,
+        peer: peer.address,
+        store,
+        apply,
+        clock,
+      })
+    })
+  }
+
+  return {
+    async pull(slot, peer, signal) {
+      const key = `${peer.fingerprint} ${slotName(slot)}`
+      const trouble = troubles.get(key)
+      if (trouble) await clock.sleep(trouble.nextDelayMs, signal)
+      try {
+        for (;;) {
+          signal.throwIfAborted()
+          const received = await pullOnce(slot, peer, trouble, signal)
+          if (received === undefined) continue
+          troubles.delete(key)
+          onReceived?.(received)
+          return received.stored
+        }
+      } catch (error) {
+        if (signal.aborted) throw signal.reason
+        const { delayMs } = trouble ?? createTrouble()
+        troubles.set(key, {
+          delayMs,
+          nextDelayMs: delayMs(),
+          whole:
+            isCheckpointError(error, 'Corrupt', 'DeltaBaseMissing', 'BadManifest') || trouble?.whole === true,
+        })
+        throw error
+      }
+    },
+    check: (peer, signal) =>
+      ask(peer, healthPath, signal, async ({ headers }) => {
+        const status = Number(headers[':status'])
+        refuseUnless(status === 200, status, peer)
+      }),
+    close() {
+      closing.abort(new Error('closed'))
+      for (const connecting of connections.values())
+        connecting.then(
+          session => session.destroy(),
+          () => {
+            // It never came to be.
+          },
+        )
+      connections.clear()
+    },
+  }
+
+  function createTrouble(): Pick<Trouble, 'delayMs'> {
+    return { delayMs: createBackoff(options.backoff ?? defaultBackoff, random).next }
+  }
+}
+
+interface Answer {
+  readonly body: AsyncIterable<Buffer>
+  readonly headers: IncomingHttpHeaders
+  readonly watchdog: Watchdog
+}
+
+function head(stream: ClientHttp2Stream, watchdog: Watchdog): Promise<IncomingHttpHeaders> {
+  watchdog.watch()
+  return new Promise((resolve, reject) => {
+    stream.once('response', resolve)
+    // 102: it still waits with us.
+    stream.on('headers', () => watchdog.watch())
+    stream.on('error', error => reject(new StreamBroken(error.message, { cause: error })))
+    stream.once('close', () => reject(new StreamBroken('no answer')))
+  })
+}
+
+async function* watched(body: AsyncIterable<Buffer>, watchdog: Watchdog): AsyncGenerator<Buffer, void> {
+  watchdog.watch()
+  for await (const chunk of body) {
+    // While we work on it, it is not the peer that is slow.
+    watchdog.rest()
+    yield chunk
+    watchdog.watch()
+  }
+  watchdog.rest()
+}
+
+function refuseUnless(fits: boolean, status: number, { address }: Peer): void {
+  if (fits) return
+  throw status === 403
+    ? new AgentError('PeerRefused', address)
+    : new AgentError('PeerMalformed', `${address}: status ${status}`)
+}
+
+function orAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const onAbort = () => reject(signal.reason)
+    if (signal.aborted) return onAbort()
+    signal.addEventListener('abort', onAbort, { once: true })
+    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort))
+  })
+}

@@ -1,0 +1,15 @@
+/** How a generation is written to a stream and read from it: the shapes of src/checkpoint/delta.ts. */
+import type { Draft, Stored } from '../../checkpoint/store.ts'
+
+interface Cancel {
+  readonly signal?: AbortSignal
+}
+
+export type Encode = (base: Stored | undefined, next: Stored, cancel?: Cancel) => AsyncIterable<Buffer>
+
+export type Apply = (
+  stream: AsyncIterable<Buffer>,
+  base: Stored | undefined,
+  draft: Draft,
+  cancel?: Cancel,
+) => Promise<Stored>

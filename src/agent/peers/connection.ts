@@ -1,0 +1,88 @@
+/** One connection to another agent, for all that is asked of it. */
+import { type ClientHttp2Session, connect as connectHttp2 } from 'node:http2'
+import { connect as connectTls, type TLSSocket } from 'node:tls'
+import type { Clock } from '../../kube/clock.ts'
+import { AgentError } from '../errors.ts'
+import type { Identity } from './identity.ts'
+import { keepAlive } from './keep-alive.ts'
+import { peerFingerprint, pinnedTls } from './pinned.ts'
+
+export interface Peer {
+  /** host:port, as in the report of its node. */
+  readonly address: string
+  readonly fingerprint: string
+}
+
+const connectTimeoutMs = 5_000
+/** What may be under way: more than a fast network holds within the time that one turn of our loop takes. */
+const windowBytes = 8 * 1024 * 1024
+
+/**
+ * Connects, and makes sure of the other's key before anything is asked.
+ * @throws AgentError PeerUnreachable, PeerKeyDiffers
+ */
+export async function connectPeer(
+  peer: Peer,
+  identity: Pick<Identity, 'key' | 'cert'>,
+  clock: Clock,
+): Promise<ClientHttp2Session> {
+  const socket = await handshake(peer, identity, clock)
+  const fingerprint = peerFingerprint(socket)
+  if (fingerprint !== peer.fingerprint) {
+    socket.destroy()
+    throw new AgentError('PeerKeyDiffers', `${peer.address} has ${fingerprint}, not ${peer.fingerprint}`)
+  }
+  if (socket.alpnProtocol !== 'h2') {
+    socket.destroy()
+    throw new AgentError('PeerMalformed', `${peer.address} does not speak HTTP/2`)
+  }
+  const session = connectHttp2(`https://${peer.address}`, {
+    createConnection: () => socket,
+    settings: { initialWindowSize: windowBytes, enablePush: false },
+  })
+  session.setLocalWindowSize(2 * windowBytes)
+  keepAlive(session, { clock })
+  return session
+}
+
+async function handshake(
+  { address }: Peer,
+  identity: Pick<Identity, 'key' | 'cert'>,
+  clock: Clock,
+): Promise<TLSSocket> {
+  const { host, port } = parseAddress(address)
+  const socket = connectTls({ ...pinnedTls(identity), host, port, servername: '' })
+  socket.setNoDelay(true)
+  const connected = new AbortController()
+  try {
+    await new Promise<void>((resolve, reject) => {
+      socket.once('secureConnect', resolve)
+      socket.once('error', reject)
+      clock.sleep(connectTimeoutMs, connected.signal).then(
+        () => reject(new Error(`no connection within ${connectTimeoutMs} ms`)),
+        () => {
+          // Connected or failed before.
+        },
+      )
+    })
+    return socket
+  } catch (error) {
+    // A late failure of a socket that nobody wants any more is nobody's business.
+    socket.on('error', () => {})
+    socket.destroy()
+    throw new AgentError('PeerUnreachable', `${address}: ${(error as Error).message}`, error)
+  } finally {
+    connected.abort()
+  }
+}
+
+/** @throws AgentError PeerUnreachable when it is not host:port. */
+export function parseAddress(address: string): { readonly host: string; readonly port: number } {
+  const [, bracketed, plain, digits = ''] =
+    /^(?:\[([0-9a-fA-F:.]+)\]|([^:[\]/@\s]+)):(\d{1,5})$/.exec(address) ?? []
+  const host = bracketed ?? plain
+  const port = Number(digits)
+  if (host === undefined || port < 1 || port > 65535)
+    throw new AgentError('PeerUnreachable', `${JSON.stringify(address)} is no host:port`)
+  return { host, port }
+}

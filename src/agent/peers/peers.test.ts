@@ -1,0 +1,469 @@
+import { randomBytes } from 'node:crypto'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { type AddressInfo, connect as connectTcp, createServer, type Socket } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { connect as connectTls } from 'node:tls'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { createGenerationStore, type GenerationStore } from '../../checkpoint/store.ts'
+import { manifestOf, putFiles, slotKey } from '../../checkpoint/testing/generation.ts'
+import { systemClock } from '../../kube/clock.ts'
+import { silentLog } from '../../kube/log.ts'
+import { seededRandom, systemRandom } from '../../kube/random.ts'
+import { createPeerClient, type PeerClientOptions } from './client.ts'
+import type { Encode } from './codec.ts'
+import { type Identity, loadIdentity } from './identity.ts'
+import { pinnedTls } from './pinned.ts'
+import type { ReceivedGeneration } from './receive.ts'
+import type { SentGeneration } from './send.ts'
+import { createPeerServer, type PeerServerOptions } from './server.ts'
+import { plainApply, plainEncode } from './testing/plain-codec.ts'
+
+const closing: (() => unknown)[] = []
+let root: string
+let source: GenerationStore
+let identities: Record<'source' | 'holder' | 'stranger', Identity>
+
+const storeAt = async (name: string, budget = 64 * 1024 * 1024) => {
+  const store = createGenerationStore({
+    dir: join(root, name),
+    budget,
+    clock: systemClock,
+    random: systemRandom,
+  })
+  await store.load()
+  return store
+}
+
+beforeEach(async () => {
+  root = await mkdtemp(join(tmpdir(), 'peers-'))
+  source = await storeAt('source')
+  identities = {
+    source: await loadIdentity(join(root, 'id-source')),
+    holder: await loadIdentity(join(root, 'id-holder')),
+    stranger: await loadIdentity(join(root, 'id-stranger')),
+  }
+})
+afterEach(async () => {
+  for (const close of closing.splice(0).reverse()) await close()
+  await rm(root, { recursive: true })
+})
+
+const never = new AbortController().signal
+
+const commit = async (generation: number, files: Record<string, Uint8Array | string>, epoch = 1) => {
+  const draft = await source.begin(slotKey, generation)
+  await putFiles(draft.dir, files)
+  return draft.commit(manifestOf(generation, { epoch }))
+}
+
+const startServer = async (options: Partial<PeerServerOptions> = {}) => {
+  const sent: SentGeneration[] = []
+  const server = await createPeerServer({
+    identity: identities.source,
+    host: '127.0.0.1',
+    port: 0,
+    store: source,
+    encode: plainEncode,
+    nodeOf: fingerprint => (fingerprint === identities.holder.fingerprint ? 'node-b' : undefined),
+    mayRead: node => node === 'node-b',
+    clock: systemClock,
+    log: silentLog,
+    onSent: it => void sent.push(it),
+    ...options,
+  })
+  closing.push(() => server.close())
+  const peer = { address: `127.0.0.1:${server.port}`, fingerprint: identities.source.fingerprint }
+  return { server, sent, peer }
+}
+
+const startClient = async (options: Partial<PeerClientOptions> = {}) => {
+  const received: ReceivedGeneration[] = []
+  const store = await storeAt('holder')
+  const client = createPeerClient({
+    identity: identities.holder,
+    store,
+    apply: plainApply,
+    clock: systemClock,
+    random: seededRandom(1),
+    log: silentLog,
+    onReceived: it => void received.push(it),
+    ...options,
+  })
+  closing.push(() => client.close())
+  return { client, store, received }
+}
+
+describe('a generation goes from node to node', () => {
+  test('as a whole, then as the difference', async () => {
+    const { peer, server, sent } = await startServer()
+    const { client, store, received } = await startClient()
+    const big = randomBytes(300_000)
+    await commit(1, { 'containers/app/criu/pages-1.img': big, 'shm.tar': 'one' })
+
+    const first = await client.pull(slotKey, peer, never)
+    expect(first.manifest.generation).toBe(1)
+    expect(await readFile(join(first.dir, 'containers/app/criu/pages-1.img'))).toEqual(big)
+    expect(store.latest(slotKey)).toBe(first)
+
+    const next = client.pull(slotKey, peer, never)
+    await commit(2, { 'containers/app/criu/pages-1.img': big, 'shm.tar': 'two' })
+    server.announce(slotKey)
+    const second = await next
+    expect(second.manifest.generation).toBe(2)
+    expect(await readFile(join(second.dir, 'shm.tar'), 'utf8')).toBe('two')
+    expect(await readFile(join(second.dir, 'containers/app/criu/pages-1.img'))).toEqual(big)
+
+    expect(received.map(({ delta }) => delta)).toEqual([false, true])
+    expect(received[0]?.bytes).toBeGreaterThan(300_000)
+    expect(received[1]?.bytes).toBeLessThan(10_000)
+    expect(sent.map(({ delta, bytes, node }) => ({ delta, bytes, node }))).toEqual(
+      received.map(({ delta, bytes }) => ({ delta, bytes, node: 'node-b' })),
+    )
+  })
+
+  test('its age goes with it', async () => {
+    const { peer } = await startServer()
+    const { client } = await startClient()
+    const draft = await source.begin(slotKey, 1)
+    await putFiles(draft.dir, { a: 'a' })
+    // The pod was stopped a minute ago.
+    await draft.commit(manifestOf(1), { stoppedAt: systemClock.monotonic() - 60_000 })
+    const stored = await client.pull(slotKey, peer, never)
+    expect(stored.pipelineMs).toBeGreaterThanOrEqual(60_000)
+    expect(stored.pipelineMs).toBeLessThan(90_000)
+  })
+
+  test('only newer ones, and the newest of those', async () => {
+    const { peer } = await startServer()
+    const { client } = await startClient()
+    await commit(7, { a: '7' })
+    expect((await client.pull(slotKey, peer, never)).manifest.generation).toBe(7)
+    await commit(8, { a: '8' })
+    await commit(9, { a: '9' })
+    expect((await client.pull(slotKey, peer, never)).manifest.generation).toBe(9)
+    // A later epoch goes on from what its node had.
+    await commit(8, { a: 'later' }, 2)
+    const later = await client.pull(slotKey, peer, never)
+    expect(await readFile(join(later.dir, 'a'), 'utf8')).toBe('later')
+  })
+
+  test('as a whole when the source has the base no more', async () => {
+    const { peer } = await startServer()
+    const { client, received } = await startClient()
+    await commit(1, { a: '1' })
+    await client.pull(slotKey, peer, never)
+    await commit(2, { a: '2' })
+    await source.prune(slotKey, 1)
+    await client.pull(slotKey, peer, never)
+    expect(received.map(({ delta }) => delta)).toEqual([false, false])
+  })
+
+  test('a wait ends and begins again until there is something', async () => {
+    const answered: number[] = []
+    const { peer, server } = await startServer({ waitMs: 10 })
+    const asked = Promise.withResolvers<void>()
+    const { client } = await startClient({
+      store: new Proxy(await storeAt('counted'), {
+        get(target, name) {
+          if (name === 'latest' && answered.push(1) === 3) asked.resolve()
+          return Reflect.get(target, name)
+        },
+      }),
+    })
+    const pulled = client.pull(slotKey, peer, never)
+    await asked.promise
+    await commit(1, { a: 'a' })
+    server.announce(slotKey)
+    expect((await pulled).manifest.generation).toBe(1)
+  })
+
+  test('many slots over one connection', async () => {
+    const { peer, server } = await startServer()
+    const { client, store } = await startClient()
+    const slots = Array.from({ length: 150 }, (_, slot) => ({ ...slotKey, slot }))
+    const pulled = Promise.all(slots.map(slot => client.pull(slot, peer, never)))
+    for (const slot of slots) {
+      const draft = await source.begin(slot, 1)
+      await putFiles(draft.dir, { a: `${slot.slot}` })
+      await draft.commit(manifestOf(1, { slot }))
+      server.announce(slot)
+    }
+    await pulled
+    expect(store.list()).toHaveLength(150)
+    await client.check(peer, never)
+  })
+})
+
+const held = () => {
+  const reached = Promise.withResolvers<void>()
+  const go = Promise.withResolvers<void>()
+  let running = 0
+  let most = 0
+  const encode: Encode = async function* (base, next) {
+    running += 1
+    most = Math.max(most, running)
+    try {
+      const chunks = plainEncode(base, next)[Symbol.asyncIterator]()
+      yield (await chunks.next()).value
+      reached.resolve()
+      await go.promise
+      for (let chunk = await chunks.next(); !chunk.done; chunk = await chunks.next()) yield chunk.value
+    } finally {
+      running -= 1
+    }
+  }
+  return { encode, reached: reached.promise, go: go.resolve, running: () => running, most: () => most }
+}
+
+describe('while a generation is read', () => {
+  test('it stays where it is, and its base, too', async () => {
+    const { client } = await startClient()
+    const first = await startServer()
+    await commit(1, { a: '1', b: 'same' })
+    await client.pull(slotKey, first.peer, never)
+    await commit(2, { a: '2', b: 'same' })
+    const hold = held()
+    const { peer } = await startServer({ encode: hold.encode })
+    const pulled = client.pull(slotKey, peer, never)
+    await hold.reached
+    await source.remove(slotKey)
+    expect(source.latest(slotKey)).toBeUndefined()
+    hold.go()
+    expect(await readFile(join((await pulled).dir, 'a'), 'utf8')).toBe('2')
+    // Nobody reads any more: the room is free again.
+    await expect.poll(() => source.bytes).toBe(0)
+  })
+
+  test('others wait for their turn and get the newest then', async () => {
+    const hold = held()
+    const { peer } = await startServer({ encode: hold.encode, transfers: { forAll: 8, forEach: 1 } })
+    const { client } = await startClient()
+    const other = { ...slotKey, slot: 1 }
+    const put = async (generation: number) => {
+      const draft = await source.begin(other, generation)
+      await putFiles(draft.dir, { a: `${generation}` })
+      await draft.commit(manifestOf(generation, { slot: other }))
+    }
+    await commit(1, { a: 'a' })
+    const first = client.pull(slotKey, peer, never)
+    await hold.reached
+    await put(1)
+    const second = client.pull(other, peer, never)
+    await client.check(peer, never)
+    await put(2)
+    await source.prune(other, 1)
+    hold.go()
+    expect((await first).manifest.generation).toBe(1)
+    expect((await second).manifest.generation).toBe(2)
+    expect(hold.most()).toBe(1)
+  })
+
+  test('a receiver that goes away ends it', async () => {
+    const hold = held()
+    const { peer } = await startServer({ encode: hold.encode })
+    const { client, store } = await startClient()
+    await commit(1, { a: 'a' })
+    const stop = new AbortController()
+    const pulled = client.pull(slotKey, peer, stop.signal)
+    await hold.reached
+    stop.abort(new Error('enough'))
+    await expect(pulled).rejects.toThrow('enough')
+    hold.go()
+    await expect.poll(hold.running).toBe(0)
+    await source.remove(slotKey)
+    await expect.poll(() => source.bytes).toBe(0)
+    expect(store.list()).toEqual([])
+  })
+})
+
+const code = (code: string) => expect.objectContaining({ code })
+
+describe('only those who may', () => {
+  test('a stranger gets no further than the handshake', async () => {
+    const { peer } = await startServer()
+    await commit(1, { a: 'a' })
+    const { client } = await startClient({ identity: identities.stranger })
+    await expect(client.pull(slotKey, peer, never)).rejects.toEqual(code('PeerUnreachable'))
+    await expect(client.check(peer, never)).rejects.toEqual(code('PeerUnreachable'))
+  })
+
+  test('nobody without a certificate', async () => {
+    const { peer } = await startServer()
+    const socket = connectTls({
+      port: Number(peer.address.split(':')[1]),
+      host: '127.0.0.1',
+      rejectUnauthorized: false,
+      ALPNProtocols: ['h2'],
+    })
+    socket.on('error', () => {})
+    expect(await new Promise(resolve => socket.on('close', resolve).resume())).toBeDefined()
+    expect(socket.bytesRead).toBeLessThan(4096)
+  })
+
+  test('nothing older than TLS 1.3', async () => {
+    const { peer } = await startServer()
+    const socket = connectTls({
+      ...pinnedTls(identities.holder),
+      minVersion: 'TLSv1.2',
+      maxVersion: 'TLSv1.2',
+      port: Number(peer.address.split(':')[1]),
+      host: '127.0.0.1',
+    })
+    await expect(new Promise((_, reject) => socket.on('error', reject))).rejects.toThrow(/version/)
+  })
+
+  test('a server with another key is asked nothing', async () => {
+    const { peer } = await startServer({ identity: identities.stranger, nodeOf: () => 'node-b' })
+    const { client } = await startClient()
+    await commit(1, { a: 'a' })
+    await expect(client.pull(slotKey, peer, never)).rejects.toEqual(code('PeerKeyDiffers'))
+  })
+
+  test('what a node may read is asked at every request', async () => {
+    let allowed = false
+    let known = true
+    const { peer } = await startServer({
+      mayRead: (node, { slot }) => allowed && node === 'node-b' && slot === 0,
+      nodeOf: () => (known ? 'node-b' : undefined),
+    })
+    const { client } = await startClient()
+    await commit(1, { a: 'a' })
+    await expect(client.pull(slotKey, peer, never)).rejects.toEqual(code('PeerRefused'))
+    allowed = true
+    expect((await client.pull(slotKey, peer, never)).manifest.generation).toBe(1)
+    await expect(client.pull({ ...slotKey, slot: 1 }, peer, never)).rejects.toEqual(code('PeerRefused'))
+    // The connection is there from before.
+    known = false
+    await expect(client.pull(slotKey, peer, never)).rejects.toEqual(code('PeerRefused'))
+  })
+
+  test('not those who were struck off while they waited', async () => {
+    let allowed = true
+    const { peer, server } = await startServer({ mayRead: () => allowed })
+    const { client } = await startClient()
+    const pulled = client.pull(slotKey, peer, never)
+    await client.check(peer, never)
+    allowed = false
+    await commit(1, { a: 'a' })
+    server.announce(slotKey)
+    await expect(pulled).rejects.toEqual(code('PeerRefused'))
+  })
+})
+
+describe('what breaks', () => {
+  /** A way to the server that a test can cut. */
+  const startWire = async (address: string, onBytes: (total: number, cut: () => void) => void) => {
+    const sockets = new Set<Socket>()
+    const wire = createServer(near => {
+      const far = connectTcp(Number(address.split(':')[1]), '127.0.0.1')
+      let total = 0
+      const cut = () => {
+        near.resetAndDestroy()
+        far.destroy()
+      }
+      for (const socket of [near, far]) {
+        sockets.add(socket)
+        socket.on('error', () => {})
+      }
+      near.pipe(far)
+      far.on('data', chunk => {
+        total += chunk.length
+        near.write(chunk)
+        onBytes(total, cut)
+      })
+    })
+    await new Promise<void>(resolve => wire.listen(0, '127.0.0.1', resolve))
+    closing.push(() => {
+      for (const socket of sockets) socket.destroy()
+      return new Promise(resolve => wire.close(resolve))
+    })
+    return `127.0.0.1:${(wire.address() as AddressInfo).port}`
+  }
+
+  test('a connection cut in the middle leaves nothing behind, and the next pull gets it', async () => {
+    const { peer } = await startServer()
+    const { client, store } = await startClient({ backoff: { initialMs: 1, maxMs: 2 } })
+    let cuts = 0
+    const address = await startWire(peer.address, (total, cut) => {
+      if (total > 200_000 && cuts < 3) {
+        cuts += 1
+        cut()
+      }
+    })
+    await commit(1, { 'pages-1.img': randomBytes(1_000_000) })
+    for (let attempt = 0; attempt < 3; attempt += 1) {
+      await expect(client.pull(slotKey, { ...peer, address }, never)).rejects.toEqual(code('PeerUnreachable'))
+      expect(store.list()).toEqual([])
+    }
+    expect((await client.pull(slotKey, { ...peer, address }, never)).manifest.bytes).toBe(1_000_000)
+  })
+
+  test('nobody at the address, or no address', async () => {
+    const { peer, server } = await startServer()
+    await server.close()
+    const { client } = await startClient({ backoff: { initialMs: 1, maxMs: 2 } })
+    await expect(client.pull(slotKey, peer, never)).rejects.toEqual(code('PeerUnreachable'))
+    for (const address of ['', 'host', 'host:0', 'host:99999', '::1:7', 'user@host:1', '[::1]'])
+      await expect(client.check({ ...peer, address }, never)).rejects.toEqual(code('PeerUnreachable'))
+  })
+
+  test('an encoder that fails makes no generation', async () => {
+    const { peer } = await startServer({
+      encode: async function* (base, next) {
+        for await (const chunk of plainEncode(base, next)) {
+          yield chunk
+          throw new Error('disk')
+        }
+      },
+    })
+    const { client, store } = await startClient()
+    await commit(1, { a: 'a' })
+    await expect(client.pull(slotKey, peer, never)).rejects.toEqual(code('PeerUnreachable'))
+    expect(store.list()).toEqual([])
+  })
+
+  test('a source that falls silent in the middle is given up', async () => {
+    const hold = held()
+    const { peer } = await startServer({ encode: hold.encode })
+    const { client, store } = await startClient({ silenceMs: 50 })
+    await commit(1, { a: 'a' })
+    await expect(client.pull(slotKey, peer, never)).rejects.toEqual(code('PeerSilent'))
+    expect(store.list()).toEqual([])
+    hold.go()
+  })
+
+  test('a source that waits is not silent', async () => {
+    const { peer, server } = await startServer({ signOfLifeMs: 5 })
+    const { client } = await startClient({ silenceMs: 200 })
+    const pulled = client.pull(slotKey, peer, never)
+    await systemClock.sleep(500)
+    await commit(1, { a: 'a' })
+    server.announce(slotKey)
+    expect((await pulled).manifest.generation).toBe(1)
+  })
+
+  test('a receiver that takes nothing is given up, and its turn is the next one’s', async () => {
+    const { peer } = await startServer({ silenceMs: 50, transfers: { forAll: 1, forEach: 1 } })
+    const stuck = Promise.withResolvers<never>()
+    const { client } = await startClient({
+      apply: async (stream, base, draft) => {
+        if (draft.slot.slot === 1) return plainApply(stream, base, draft)
+        await stream[Symbol.asyncIterator]().next()
+        return stuck.promise
+      },
+    })
+    // More than the window holds.
+    await commit(1, { 'pages-1.img': Buffer.alloc(24 * 1024 * 1024) })
+    const other = { ...slotKey, slot: 1 }
+    const draft = await source.begin(other, 1)
+    await putFiles(draft.dir, { a: 'a' })
+    await draft.commit(manifestOf(1, { slot: other }))
+    const stop = new AbortController()
+    const first = client.pull(slotKey, peer, stop.signal)
+    const second = await client.pull(other, peer, never)
+    expect(second.manifest.slot.slot).toBe(1)
+    stuck.reject(new Error('freed'))
+    await expect(first).rejects.toThrow()
+  })
+})

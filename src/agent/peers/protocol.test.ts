@@ -1,0 +1,105 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import {
+  formatHead,
+  formatRequest,
+  formatVersion,
+  isNewer,
+  parseHead,
+  parseRequest,
+  parseVersion,
+  type Version,
+} from './protocol.ts'
+
+const label = fc.stringMatching(/^[a-z0-9]([a-z0-9-]{0,20}[a-z0-9])?$/)
+const slot = fc.record({
+  namespace: label,
+  set: fc.array(label, { minLength: 1, maxLength: 3 }).map(parts => parts.join('.')),
+  slot: fc.integer({ min: 0, max: 999_999_999 }),
+  life: fc.stringMatching(/^[0-9a-f]{8}$/),
+})
+const version: fc.Arbitrary<Version | undefined> = fc.option(
+  fc.record({
+    epoch: fc.integer({ min: 0, max: 10 ** 14 }),
+    generation: fc.integer({ min: 1, max: 10 ** 14 }),
+  }),
+  { nil: undefined },
+)
+
+describe('a request', () => {
+  test('is read as it was written', () => {
+    fc.assert(
+      fc.property(slot, version, version, (key, after, base) => {
+        const request = { slot: key, after, base }
+        expect(parseRequest(formatRequest(request))).toEqual(request)
+      }),
+    )
+  })
+
+  const good = '/v1/generations/shop/carts/0/0a1b2c3d?after=none&base=none'
+  test.each([
+    ['', '/'],
+    ['another version', good.replace('v1', 'v2')],
+    ['a way up', good.replace('shop', '..')],
+    ['an escaped way up', good.replace('shop', '%2e%2e')],
+    ['an escaped slash', good.replace('carts', 'a%2fb')],
+    ['a namespace that brings a set along', good.replace('shop/carts', 'shop.x/carts')],
+    ['a life that is too short', good.replace('0a1b2c3d', '0a1b2c3')],
+    ['a number with a zero in front', good.replace('/0/', '/00/')],
+    ['no query', good.replace(/\?.*/, '')],
+    ['more query', `${good}&base=1.1`],
+    ['a generation 0', good.replace('after=none', 'after=1.0')],
+    ['a number that is too long', good.replace('after=none', `after=1.${'9'.repeat(16)}`)],
+    ['an end that is not its end', `${good}\n`],
+  ])('%s is none', (_, path) => {
+    expect(parseRequest(good)).toBeDefined()
+    expect(parseRequest(path)).toBeUndefined()
+  })
+
+  test('whatever is read as one can be written as one', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'binary' }), fc.string(), (a, b) => {
+        const request = parseRequest(`/v1/generations/${a}/carts/0/0a1b2c3d?after=none&base=${b}`)
+        if (request) expect(parseRequest(formatRequest(request))).toEqual(request)
+      }),
+    )
+  })
+})
+
+describe('a version', () => {
+  test('is newer in a later epoch, whatever its number', () => {
+    expect(isNewer({ epoch: 2, generation: 1 }, { epoch: 1, generation: 9 })).toBe(true)
+    expect(isNewer({ epoch: 1, generation: 9 }, { epoch: 2, generation: 1 })).toBe(false)
+    expect(isNewer({ epoch: 1, generation: 2 }, { epoch: 1, generation: 2 })).toBe(false)
+    expect(isNewer({ epoch: 1, generation: 3 }, { epoch: 1, generation: 2 })).toBe(true)
+    expect(isNewer({ epoch: 0, generation: 1 }, undefined)).toBe(true)
+  })
+
+  test('is read as it was written', () => {
+    fc.assert(
+      fc.property(version, it => {
+        expect(parseVersion(formatVersion(it))).toEqual({ version: it })
+      }),
+    )
+  })
+})
+
+describe('the head of an answer', () => {
+  test('is read as it was written', () => {
+    const head = { version: { epoch: 1, generation: 2 }, base: { epoch: 0, generation: 1 }, ageMs: 17 }
+    expect(parseHead(formatHead(head))).toEqual(head)
+    expect(parseHead(formatHead({ ...head, base: undefined, ageMs: -3 }))).toEqual({
+      ...head,
+      base: undefined,
+      ageMs: 0,
+    })
+  })
+
+  test.each(['understudy-version', 'understudy-base', 'understudy-age-ms'])('without %s it is none', name => {
+    const head = formatHead({ version: { epoch: 1, generation: 2 }, base: undefined, ageMs: 1 })
+    expect(parseHead(head)).toBeDefined()
+    expect(parseHead({ ...head, [name]: undefined })).toBeUndefined()
+    expect(parseHead({ ...head, [name]: '-1' })).toBeUndefined()
+    expect(parseHead({ ...head, [name]: ['1.1', '1.1'] })).toBeUndefined()
+  })
+})

@@ -1,0 +1,89 @@
+/** What goes over the wire between two agents: one request, parsed at the edge, and the headers of its answer. */
+import type { SlotKey } from '../../api/slot-lease.ts'
+import { type Manifest, parseSlotName, slotName } from '../../checkpoint/manifest.ts'
+
+/** Names a generation within a slot's life. Numbers alone do not: each epoch goes on counting by itself. */
+export interface Version {
+  readonly epoch: number
+  readonly generation: number
+}
+
+export interface GenerationRequest {
+  readonly slot: SlotKey
+  /** The newest that the asking node has. The answer is a newer one. */
+  readonly after: Version | undefined
+  /** The one that the difference may be made against, if the source has it, too. */
+  readonly base: Version | undefined
+}
+
+export interface GenerationHead {
+  readonly version: Version
+  /** What the stream is the difference to. Absent: to nothing. */
+  readonly base: Version | undefined
+  /** Milliseconds from the stop of the pod until this was said. */
+  readonly ageMs: number
+}
+
+export const healthPath = '/v1/healthz'
+const generationsPath = '/v1/generations'
+
+export const versionOf = ({ epoch, generation }: Manifest): Version => ({ epoch, generation })
+
+export const sameVersion = (a: Version | undefined, b: Version | undefined): boolean =>
+  a?.epoch === b?.epoch && a?.generation === b?.generation
+
+export const isNewer = (a: Version, than: Version | undefined): boolean =>
+  than === undefined || a.epoch > than.epoch || (a.epoch === than.epoch && a.generation > than.generation)
+
+export const formatVersion = (version: Version | undefined): string =>
+  version === undefined ? 'none' : `${version.epoch}.${version.generation}`
+
+/** `undefined` is a version, too: none. */
+export function parseVersion(text: unknown): { readonly version: Version | undefined } | 'malformed' {
+  if (text === 'none') return { version: undefined }
+  const [, epoch, generation] =
+    typeof text === 'string' ? (/^(0|[1-9]\d{0,14})\.([1-9]\d{0,14})$/.exec(text) ?? []) : []
+  if (epoch === undefined || generation === undefined) return 'malformed'
+  return { version: { epoch: Number(epoch), generation: Number(generation) } }
+}
+
+/** @throws CheckpointError BadManifest when the slot's key is none. */
+export function formatRequest({ slot, after, base }: GenerationRequest): string {
+  slotName(slot)
+  const path = [slot.namespace, slot.set, slot.slot, slot.life].join('/')
+  return `${generationsPath}/${path}?after=${formatVersion(after)}&base=${formatVersion(base)}`
+}
+
+/** Takes what `formatRequest` gives and nothing else: there is one client. */
+export function parseRequest(path: string): GenerationRequest | undefined {
+  const [, namespace = '', set = '', slot = '', life = '', after, base] =
+    /^\/v1\/generations\/([^/?]+)\/([^/?]+)\/([^/?]+)\/([^/?]+)\?after=([^&]*)&base=([^&]*)$/.exec(path) ?? []
+  const key = parseSlotName(`${namespace}.${set}.${slot}.${life}`)
+  const [has, offers] = [parseVersion(after), parseVersion(base)]
+  if (key === undefined || has === 'malformed' || offers === 'malformed') return undefined
+  // The name of a set may have dots, and so might what is passed off as one.
+  if (key.namespace !== namespace || key.set !== set) return undefined
+  return { slot: key, after: has.version, base: offers.version }
+}
+
+const headers = {
+  version: 'understudy-version',
+  base: 'understudy-base',
+  age: 'understudy-age-ms',
+} as const
+
+export const formatHead = ({ version, base, ageMs }: GenerationHead): Record<string, string> => ({
+  'content-type': 'application/octet-stream',
+  [headers.version]: formatVersion(version),
+  [headers.base]: formatVersion(base),
+  [headers.age]: String(Math.max(0, Math.round(ageMs))),
+})
+
+export function parseHead(fields: Readonly<Record<string, unknown>>): GenerationHead | undefined {
+  const version = parseVersion(fields[headers.version])
+  const base = parseVersion(fields[headers.base])
+  const age = fields[headers.age]
+  if (version === 'malformed' || base === 'malformed' || version.version === undefined) return undefined
+  if (typeof age !== 'string' || !/^\d{1,15}$/.test(age)) return undefined
+  return { version: version.version, base: base.version, ageMs: Number(age) }
+}

@@ -1,0 +1,121 @@
+/** One generation on its way in: nothing of it counts until the store has checked and committed all of it. */
+import type { SlotKey } from '../../api/slot-lease.ts'
+import { CheckpointError, isCheckpointError } from '../../checkpoint/errors.ts'
+import type { Draft, GenerationStore, Stored } from '../../checkpoint/store.ts'
+import type { Clock } from '../../kube/clock.ts'
+import { AgentError } from '../errors.ts'
+import type { Apply } from './codec.ts'
+import {
+  formatVersion,
+  type GenerationHead,
+  type GenerationRequest,
+  isNewer,
+  sameVersion,
+  versionOf,
+} from './protocol.ts'
+
+export interface ReceivedGeneration {
+  readonly stored: Stored
+  readonly slot: SlotKey
+  readonly delta: boolean
+  /** On the wire, before TLS. */
+  readonly bytes: number
+  /** From the head of the answer until the generation was complete here. */
+  readonly ms: number
+}
+
+export interface ReceiveOptions {
+  readonly request: GenerationRequest
+  readonly answer: GenerationHead
+  /** Our newest at the time of the request. */
+  readonly ours: Stored | undefined
+  /** For messages. */
+  readonly peer: string
+  readonly store: Pick<GenerationStore, 'latest' | 'begin' | 'retain' | 'budget'>
+  readonly apply: Apply
+  readonly clock: Clock
+}
+
+/** Framing and incompressible data may make a stream a little longer than its files. */
+const overheadBytes = 16 * 1024 * 1024
+
+/** @throws AgentError PeerMalformed, CheckpointError, or what reading the stream failed with */
+export async function receiveGeneration(
+  stream: AsyncIterable<Buffer>,
+  { request, answer, ours, peer, store, apply, clock }: ReceiveOptions,
+): Promise<ReceivedGeneration> {
+  const { slot, after } = request
+  const { version } = answer
+  const start = clock.monotonic()
+  const stoppedAt = start - answer.ageMs
+  if (!isNewer(version, after))
+    throw new AgentError('PeerMalformed', `${peer}: ${formatVersion(version)} is not newer than what we have`)
+  if (answer.base !== undefined && !sameVersion(answer.base, request.base))
+    throw new AgentError('PeerMalformed', `${peer}: the difference is to what we have not offered`)
+  const base = answer.base && ours
+
+  let bytes = 0
+  let broken: { readonly error: unknown } | undefined
+  const counted = async function* () {
+    try {
+      for await (const chunk of stream) {
+        bytes += chunk.length
+        if (bytes > store.budget + overheadBytes)
+          throw new AgentError(
+            'PeerMalformed',
+            `${peer}: the stream is longer than all that this node may keep`,
+          )
+        yield chunk
+      }
+    } catch (error) {
+      broken = { error }
+      throw error
+    }
+  }
+
+  const release = base && store.retain(slot, base.manifest.generation)
+  try {
+    const draft = await store.begin(slot, version.generation)
+    try {
+      const stored = await apply(counted(), base, onlyAs(request, answer, stoppedAt, draft))
+      return { stored, slot, delta: base !== undefined, bytes, ms: clock.monotonic() - start }
+    } catch (error) {
+      await draft.discard()
+      throw error
+    }
+  } catch (error) {
+    // The stream's own failure, whatever reading half of it has led to.
+    if (broken !== undefined) throw broken.error
+    // Another source was quicker: what we wanted is here.
+    const there = store.latest(slot)
+    if (isCheckpointError(error, 'Superseded') && there && isNewer(versionOf(there.manifest), after))
+      return { stored: there, slot, delta: base !== undefined, bytes, ms: clock.monotonic() - start }
+    throw error
+  } finally {
+    release?.()
+  }
+}
+
+/** A draft that becomes what its head has announced, or nothing. */
+function onlyAs(
+  { slot }: GenerationRequest,
+  { version }: GenerationHead,
+  stoppedAt: number,
+  draft: Draft,
+): Draft {
+  return {
+    ...draft,
+    commit: async (manifest, options) => {
+      const same =
+        manifest.epoch === version.epoch &&
+        manifest.generation === version.generation &&
+        manifest.slot.namespace === slot.namespace &&
+        manifest.slot.set === slot.set &&
+        manifest.slot.slot === slot.slot &&
+        manifest.slot.life === slot.life
+      if (!same)
+        throw new CheckpointError('BadManifest', 'the manifest is of another generation than its head')
+      return draft.commit(manifest, { ...options, stoppedAt })
+    },
+  }
+}

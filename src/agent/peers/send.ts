@@ -1,0 +1,114 @@
+/** One generation on its way out: kept in its place while it is read, at the pace of the receiver and of the limit. */
+import type { ServerHttp2Stream } from 'node:http2'
+import { pipeline } from 'node:stream/promises'
+import type { SlotKey } from '../../api/slot-lease.ts'
+import type { GenerationStore, Stored } from '../../checkpoint/store.ts'
+import type { Clock } from '../../kube/clock.ts'
+import type { Encode } from './codec.ts'
+import type { Pace } from './pace.ts'
+import {
+  formatHead,
+  type GenerationRequest,
+  isNewer,
+  sameVersion,
+  type Version,
+  versionOf,
+} from './protocol.ts'
+import { createWatchdog } from './watchdog.ts'
+
+export interface SentGeneration {
+  readonly slot: SlotKey
+  readonly node: string
+  readonly version: Version
+  /** Whether it was the difference to one that the receiver had. */
+  readonly delta: boolean
+  /** On the wire, before TLS. */
+  readonly bytes: number
+  readonly ms: number
+}
+
+export interface SendOptions {
+  readonly store: Pick<GenerationStore, 'latest' | 'open' | 'retain'>
+  readonly encode: Encode
+  readonly clock: Clock
+  readonly pace: Pace | undefined
+  /** For which the receiver may take nothing. */
+  readonly silenceMs: number
+  readonly signal: AbortSignal
+}
+
+/** What would answer this request now. */
+export function newest(
+  store: Pick<GenerationStore, 'latest'>,
+  request: GenerationRequest,
+): Stored | undefined {
+  const stored = store.latest(request.slot)
+  return stored !== undefined && isNewer(versionOf(stored.manifest), request.after) ? stored : undefined
+}
+
+/**
+ * Answers with `next`. It must be in the store at the moment of the call.
+ * @throws the signal's reason, or what encoding or sending failed with; the stream is then reset, never ended.
+ */
+export async function sendGeneration(
+  stream: ServerHttp2Stream,
+  request: GenerationRequest,
+  next: Stored,
+  options: SendOptions,
+): Promise<Pick<SentGeneration, 'version' | 'delta' | 'bytes' | 'ms'>> {
+  const { store, encode, clock, pace, silenceMs, signal } = options
+  const { slot } = request
+  const start = clock.monotonic()
+  const letGo = [store.retain(slot, next.manifest.generation)]
+  const stalled = new AbortController()
+  const onAbort = () => stalled.abort(signal.reason)
+  signal.addEventListener('abort', onAbort, { once: true })
+  if (signal.aborted) onAbort()
+  const watchdog = createWatchdog({
+    clock,
+    ms: silenceMs,
+    onSilence: () => stalled.abort(new Error(`the receiver took nothing for ${silenceMs} ms`)),
+  })
+  let bytes = 0
+  try {
+    const base = findBase(store, request)
+    if (base !== undefined) letGo.push(store.retain(slot, base.manifest.generation))
+    const version = versionOf(next.manifest)
+    stream.respond({
+      ':status': 200,
+      ...formatHead({
+        version,
+        base: base && versionOf(base.manifest),
+        ageMs: start - next.completedAt + next.pipelineMs,
+      }),
+    })
+    const paced = async function* () {
+      for await (const chunk of encode(base, next)) {
+        await pace?.take(chunk.length, stalled.signal)
+        bytes += chunk.length
+        // Until it asks for more it is the receiver's turn: the stream takes no more than its window.
+        watchdog.watch()
+        yield chunk
+        watchdog.rest()
+      }
+      watchdog.watch()
+    }
+    await pipeline(paced, stream, { signal: stalled.signal })
+    return { version, delta: base !== undefined, bytes, ms: clock.monotonic() - start }
+  } catch (error) {
+    // pipeline tells of the abort, not of its reason.
+    throw stalled.signal.aborted ? stalled.signal.reason : error
+  } finally {
+    watchdog.stop()
+    signal.removeEventListener('abort', onAbort)
+    for (const release of letGo) release()
+  }
+}
+
+function findBase(
+  store: Pick<GenerationStore, 'open'>,
+  { slot, base }: GenerationRequest,
+): Stored | undefined {
+  const stored = base && store.open(slot, base.generation)
+  return stored !== undefined && sameVersion(versionOf(stored.manifest), base) ? stored : undefined
+}

@@ -1,0 +1,201 @@
+/** Gives the generations of this node to the agents of others: to those whom a report knows, what they may read. */
+import { performServerHandshake, type ServerHttp2Session, type ServerHttp2Stream } from 'node:http2'
+import type { AddressInfo } from 'node:net'
+import { createServer, type TLSSocket } from 'node:tls'
+import type { SlotKey } from '../../api/slot-lease.ts'
+import { slotName } from '../../checkpoint/manifest.ts'
+import type { GenerationStore } from '../../checkpoint/store.ts'
+import type { Clock } from '../../kube/clock.ts'
+import type { Log } from '../../kube/log.ts'
+import { createAnnouncements } from './announcements.ts'
+import type { Encode } from './codec.ts'
+import type { Identity } from './identity.ts'
+import { keepAlive } from './keep-alive.ts'
+import { createPace } from './pace.ts'
+import { peerFingerprint, pinnedTls } from './pinned.ts'
+import { type GenerationRequest, healthPath, parseRequest } from './protocol.ts'
+import { newest, type SentGeneration, sendGeneration } from './send.ts'
+import { createTurns } from './turns.ts'
+
+export interface PeerServerOptions {
+  readonly identity: Identity
+  /** Default: all addresses. */
+  readonly host?: string | undefined
+  /** 0: any free one. */
+  readonly port: number
+  readonly store: Pick<GenerationStore, 'latest' | 'open' | 'retain'>
+  readonly encode: Encode
+  /** The node whose report has this fingerprint now; undefined: nobody's, and not one byte is read of it. */
+  readonly nodeOf: (fingerprint: string) => string | undefined
+  /** Whether that node is, now, one of those that are to keep this slot's generations. */
+  readonly mayRead: (node: string, slot: SlotKey) => boolean
+  readonly clock: Clock
+  readonly log: Log
+  /** Transfers at once. Default 8 in all, 2 to one node. */
+  readonly transfers?: { readonly forAll: number; readonly forEach: number } | undefined
+  /** For all transfers together. Default: no limit. */
+  readonly bytesPerSecond?: number | undefined
+  /** Milliseconds for which a request waits for a newer generation. Default 30 s. */
+  readonly waitMs?: number | undefined
+  /** Milliseconds between two signs of life to those who wait. Default 5 s. */
+  readonly signOfLifeMs?: number | undefined
+  /** Milliseconds for which a peer may take nothing of a transfer. Default 30 s. */
+  readonly silenceMs?: number | undefined
+  readonly onSent?: ((sent: SentGeneration) => void) | undefined
+}
+
+export interface PeerServer {
+  readonly port: number
+  /** To be called when the store has a new generation of this slot: wakes those who wait for it. */
+  announce(slot: SlotKey): void
+  /** Breaks off everything. */
+  close(): Promise<void>
+}
+
+/** A long poll is cheap, but not for free. */
+const maxStreams = 1024
+const handshakeTimeoutMs = 10_000
+
+/** @throws Error when the port cannot be had. */
+export async function createPeerServer(options: PeerServerOptions): Promise<PeerServer> {
+  const { identity, host, port, store, nodeOf, mayRead, clock, log, onSent, encode } = options
+  const { waitMs = 30_000, signOfLifeMs = 5_000, silenceMs = 30_000, bytesPerSecond } = options
+  const announcements = createAnnouncements()
+  const turns = createTurns(options.transfers ?? { forAll: 8, forEach: 2 })
+  const pace = bytesPerSecond === undefined ? undefined : createPace(bytesPerSecond, clock)
+  const sockets = new Set<TLSSocket>()
+
+  const server = createServer({
+    ...pinnedTls(identity),
+    requestCert: true,
+    handshakeTimeout: handshakeTimeoutMs,
+    noDelay: true,
+  })
+  server.on('secureConnection', socket => {
+    sockets.add(socket)
+    socket.once('close', () => sockets.delete(socket))
+    socket.on('error', error =>
+      log.debug({ err: error, peer: socket.remoteAddress }, 'peer connection broke'),
+    )
+    const fingerprint = peerFingerprint(socket)
+    // Before HTTP/2 begins: of a stranger not one byte is parsed.
+    if (fingerprint === undefined || nodeOf(fingerprint) === undefined) {
+      log.warn({ peer: socket.remoteAddress, fingerprint }, 'refused a connection: no report has this key')
+      socket.destroy()
+      return
+    }
+    const session = performServerHandshake(socket, { settings: { maxConcurrentStreams: maxStreams } })
+    serveSession(session, fingerprint)
+  })
+  server.on('tlsClientError', (error, socket) =>
+    log.debug({ err: error, peer: socket.remoteAddress }, 'no handshake'),
+  )
+
+  const serveSession = (session: ServerHttp2Session, fingerprint: string) => {
+    session.on('error', error => log.debug({ err: error, fingerprint }, 'session broke'))
+    keepAlive(session, { clock })
+    session.on('stream', (stream, headers) => {
+      stream.on('error', error => log.debug({ err: error, fingerprint }, 'answer broke'))
+      const { ':method': method, ':path': path = '' } = headers
+      // Asked anew each time: a connection must not outlive the report that allowed it.
+      const node = nodeOf(fingerprint)
+      if (node === undefined) return answer(stream, 403)
+      if (method !== 'GET') return answer(stream, 405)
+      if (path === healthPath) return answer(stream, 200, 'ok\n')
+      const request = parseRequest(path)
+      if (request === undefined) return answer(stream, 400)
+      if (!mayRead(node, request.slot)) return answer(stream, 403)
+      give(stream, request, node, fingerprint).catch((error: unknown) => {
+        log.info({ err: error, node, slot: slotName(request.slot) }, 'gave no generation')
+        // Reset, not ended: half a generation must not look like a whole one.
+        if (!stream.destroyed) stream.destroy(error instanceof Error ? error : new Error(String(error)))
+      })
+    })
+  }
+
+  const give = async (
+    stream: ServerHttp2Stream,
+    request: GenerationRequest,
+    node: string,
+    fingerprint: string,
+  ): Promise<void> => {
+    const gone = new AbortController()
+    const life = new AbortController()
+    stream.once('close', () => {
+      life.abort()
+      gone.abort(new Error('the receiver has gone'))
+    })
+    showLife(stream, clock, signOfLifeMs, life.signal)
+    if (!(await untilThere(request, gone.signal))) return answer(stream, 204)
+    const endTurn = await turns.take(node, gone.signal)
+    try {
+      life.abort()
+      // Only now: while it waited, the one that it was woken for may have been followed by a newer one, and removed.
+      const next = newest(store, request)
+      if (next === undefined) return answer(stream, 204)
+      if (nodeOf(fingerprint) !== node || !mayRead(node, request.slot)) return answer(stream, 403)
+      const send = { store, encode, clock, pace, silenceMs, signal: gone.signal }
+      const sent = await sendGeneration(stream, request, next, send)
+      onSent?.({ slot: request.slot, node, ...sent })
+    } finally {
+      endTurn()
+    }
+  }
+
+  /** Whether there is something newer, after at most the time that a request may wait. */
+  const untilThere = async (request: GenerationRequest, gone: AbortSignal): Promise<boolean> => {
+    const patience = new AbortController()
+    const onGone = () => patience.abort()
+    gone.addEventListener('abort', onGone, { once: true })
+    clock.sleep(waitMs, patience.signal).then(onGone, () => {
+      // It is there, or the receiver is not any more.
+    })
+    try {
+      while (newest(store, request) === undefined && !patience.signal.aborted)
+        await announcements.next(request.slot, patience.signal).catch(() => {})
+      gone.throwIfAborted()
+      return newest(store, request) !== undefined
+    } finally {
+      gone.removeEventListener('abort', onGone)
+      patience.abort()
+    }
+  }
+
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject)
+    server.listen({ port, ...(host === undefined ? {} : { host }) }, () => {
+      server.off('error', reject)
+      resolve()
+    })
+  })
+  server.on('error', error => log.error({ err: error }, 'the server for peers failed'))
+
+  return {
+    port: (server.address() as AddressInfo).port,
+    announce: announcements.announce,
+    close: () =>
+      new Promise(resolve => {
+        server.close(() => resolve())
+        for (const socket of sockets) socket.destroy()
+      }),
+  }
+}
+
+function answer(stream: ServerHttp2Stream, status: number, body = ''): void {
+  if (stream.destroyed || stream.headersSent) return
+  stream.respond({ ':status': status })
+  stream.end(body)
+}
+
+/** Says "still here" to a receiver that waits, until the signal fires. */
+function showLife(stream: ServerHttp2Stream, clock: Clock, everyMs: number, signal: AbortSignal): void {
+  const show = async () => {
+    for (;;) {
+      await clock.sleep(everyMs, signal)
+      if (!stream.headersSent && !stream.destroyed) stream.additionalHeaders({ ':status': 102 })
+    }
+  }
+  show().catch(() => {
+    // There is an answer now, or nobody to hear it.
+  })
+}
