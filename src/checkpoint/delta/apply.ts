@@ -1,7 +1,7 @@
 import { createHash, type Hash } from 'node:crypto'
 import { type FileHandle, mkdir, open } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { CheckpointError } from '../errors.ts'
+import { CheckpointError, isCheckpointError } from '../errors.ts'
 import { chunkBytes } from '../files.ts'
 import type { Draft } from '../generation-store.ts'
 import { type GenerationFile, type Manifest, slotName } from '../manifest.ts'
@@ -56,6 +56,8 @@ export async function applyDelta(
     // What broke the stream says more than what its end broke.
     if (failed !== undefined) throw failed.error
     if (isCodecError(error)) throw new CheckpointError('Corrupt', 'the delta cannot be unpacked', error)
+    if (isCheckpointError(error, 'NoSuchGeneration'))
+      throw new CheckpointError('DeltaBaseMissing', error.message, error)
     throw noSpace(error)
   }
 }

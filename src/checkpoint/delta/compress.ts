@@ -12,7 +12,10 @@ const level = 1
 export const compress = (source: AsyncIterable<Buffer>, signal?: AbortSignal): AsyncGenerator<Buffer> =>
   through(
     source,
-    createZstdCompress({ chunkSize, params: { [constants.ZSTD_c_compressionLevel]: level } }),
+    createZstdCompress({
+      chunkSize,
+      params: { [constants.ZSTD_c_compressionLevel]: level, [constants.ZSTD_c_checksumFlag]: 1 },
+    }),
     signal,
   )
 

@@ -6,14 +6,14 @@ import { type FileHandle, open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { CheckpointError } from '../errors.ts'
 import { chunkBytes } from '../files.ts'
-import type { Stored } from '../stored.ts'
+import { isSystemError, type Stored } from '../stored.ts'
 
 const windows = 4
 
 export interface WindowReader {
   /**
    * Bytes of a file of the manifest, by its index; good until the next call. At most `chunkBytes` at once.
-   * @throws CheckpointError Corrupt when the file ends before.
+   * @throws CheckpointError Corrupt when the file ends before, NoSuchGeneration when it is gone.
    */
   read(file: number, offset: number, length: number): Promise<Buffer>
   /** The same without waiting, if they have been read already. */
@@ -40,7 +40,10 @@ export function createWindowReader({ dir, manifest }: Stored): WindowReader {
     if (known !== undefined) return known
     const entry = manifest.files[file]
     if (entry === undefined) throw new CheckpointError('Corrupt', `the base has no file ${file}`)
-    const handle = await open(join(dir, entry.path), 'r')
+    const handle = await open(join(dir, entry.path), 'r').catch(error => {
+      if (!isSystemError(error, 'ENOENT')) throw error
+      throw new CheckpointError('NoSuchGeneration', `generation ${manifest.generation} was removed`, error)
+    })
     handles.set(file, handle)
     return handle
   }
