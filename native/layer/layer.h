@@ -1,0 +1,81 @@
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Our own failures; 1 and 2 are tar's. */
+enum { EXIT_OWN = 125, EXIT_IRREVERSIBLE = 3 };
+
+/* What is open, as agreed with whoever starts us. */
+enum { FD_TOOLS = 200, FD_DIRECTORY = 201, FD_ARCHIVE = 202, FD_LIST = 203, FD_PRESENT = 204 };
+
+__attribute__((format(printf, 1, 2))) int fail(const char *format, ...);
+void *allocate(size_t size);
+char *join_path(const char *directory, const char *name);
+
+/* ---- paths.c: sets of paths, relative to a root, without a leading slash ---- */
+
+struct paths {
+	char **items;
+	size_t count, space;
+};
+
+void paths_add(struct paths *paths, const char *path);
+void paths_sort(struct paths *paths);
+bool paths_have(const struct paths *sorted, const char *path);
+/* The mounts that we see, relative to `root`, an absolute path; added, not sorted. */
+int paths_add_mounts(struct paths *paths, const char *root);
+
+/* ---- list.c: what a directory holds, parents before what is in them ---- */
+
+enum kind {
+	KIND_DIRECTORY = 'd',
+	KIND_OPAQUE = 'o', /* a directory that hides what the image has there */
+	KIND_OTHER = 'f',
+	KIND_WHITEOUT = 'w', /* nothing, where the image has something */
+};
+
+struct item {
+	enum kind kind;
+	bool copied; /* the image has it too: copied from there, and perhaps changed */
+	char *path;
+};
+
+struct list {
+	struct item *items;
+	size_t count, space;
+};
+
+struct walk {
+	bool layer; /* the upper directory of an overlay, rather than a plain one */
+	const struct paths *excluded; /* sorted */
+	struct list list;
+};
+
+/* Everything below FD_DIRECTORY on its file system, but sockets. */
+int list_directory(struct walk *walk);
+/* "<kind><c or -> <path>\0" each. */
+int list_write(const struct list *list, int fd);
+int list_read(struct list *list, int fd);
+
+/* ---- clear.c ---- */
+
+struct clear {
+	int root; /* open directory that all paths are below of */
+	const struct paths *kept; /* mount points and exclusions, sorted: not to be touched, nor anything below them */
+};
+
+/* Takes away what must not be there, or not as it is, before the archive of `wanted` is extracted. */
+int clear_for(const struct clear *clear, const struct list *wanted, const struct list *present);
+/* As `list`, with everything that is below the root but not in the list taken away. */
+int clear_all_but(const struct clear *clear, const struct list *wanted);
+
+/* ---- sandbox.c ---- */
+
+/* A root directory with nothing but /proc and FD_DIRECTORY, as /directory, in it. */
+int enter_sandbox(void);
+
+/* ---- tar.c: these do not return when tar starts ---- */
+
+int tar_create(const struct list *list);
+int tar_extract(const char *root, const struct paths *excluded);

@@ -1,0 +1,191 @@
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "layer.h"
+
+static void add(struct list *list, enum kind kind, bool copied, const char *path)
+{
+	if (list->count == list->space) {
+		list->space = list->space ? 2 * list->space : 256;
+		list->items = realloc(list->items, list->space * sizeof *list->items);
+		if (!list->items)
+			exit(fail("out of memory"));
+	}
+	list->items[list->count++] = (struct item){ .kind = kind, .copied = copied, .path = join_path("", path) };
+}
+
+/* First byte of the attribute, 0 for an empty one, or -1 when there is none. */
+static int overlay_attribute(const char *file, const char *name)
+{
+	char value[256] = { 0 }, full[64];
+
+	snprintf(full, sizeof full, "trusted.overlay.%s", name);
+	/* ERANGE: there is one, longer than we care to know. */
+	return lgetxattr(file, full, value, sizeof value) >= 0 || errno == ERANGE ? (unsigned char)value[0] : -1;
+}
+
+static int open_parent(const char *path, int parent, const char *name, dev_t device, DIR **stream)
+{
+	int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	struct stat status;
+
+	*stream = NULL;
+	if (fd < 0 || fstat(fd, &status))
+		return fail("%s: %s", path, strerror(errno));
+	/* Something else is mounted there. */
+	if (device && status.st_dev != device) {
+		close(fd);
+		return 0;
+	}
+	*stream = fdopendir(fd);
+	return *stream ? 0 : fail("%s: %s", path, strerror(errno));
+}
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Sorted: the same directory gives the same archive, whatever its order on disk. */
+static int names_of(DIR *stream, const char *path, struct paths *names)
+{
+	struct dirent *entry;
+
+	for (errno = 0; (entry = readdir(stream)); errno = 0)
+		if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+			paths_add(names, entry->d_name);
+	if (errno)
+		return fail("%s: %s", path, strerror(errno));
+	if (names->count)
+		qsort(names->items, names->count, sizeof *names->items, by_name);
+	return 0;
+}
+
+static int visit_directory(struct walk *walk, const char *path, int parent, const char *name, dev_t device);
+
+static int visit(struct walk *walk, const char *path, int parent, const char *name, dev_t device)
+{
+	struct stat status;
+	char file[NAME_MAX + 40];
+	bool copied = false;
+
+	if (fstatat(parent, name, &status, AT_SYMLINK_NOFOLLOW))
+		return fail("%s: %s", path, strerror(errno));
+	if (S_ISSOCK(status.st_mode))
+		return 0;
+	snprintf(file, sizeof file, "/proc/self/fd/%d/%s", parent, name);
+	if (walk->layer) {
+		copied = overlay_attribute(file, "origin") >= 0;
+		if (overlay_attribute(file, "redirect") >= 0 || overlay_attribute(file, "metacopy") >= 0)
+			return fail("%s: only a reference to a file of the image: overlays with redirect_dir or metacopy are "
+				    "not supported", path);
+		if ((S_ISCHR(status.st_mode) && status.st_rdev == makedev(0, 0)) ||
+		    (S_ISREG(status.st_mode) && overlay_attribute(file, "whiteout") >= 0)) {
+			add(&walk->list, KIND_WHITEOUT, false, path);
+			return 0;
+		}
+	}
+	if (!S_ISDIR(status.st_mode)) {
+		add(&walk->list, KIND_OTHER, copied, path);
+		return 0;
+	}
+	if (status.st_dev != device)
+		return 0;
+	add(&walk->list, walk->layer && overlay_attribute(file, "opaque") == 'y' ? KIND_OPAQUE : KIND_DIRECTORY, copied,
+	    path);
+	return visit_directory(walk, path, parent, name, device);
+}
+
+static int visit_directory(struct walk *walk, const char *path, int parent, const char *name, dev_t device)
+{
+	struct paths names = { 0 };
+	DIR *stream;
+	int code = open_parent(path, parent, name, device, &stream);
+
+	if (code || !stream)
+		return code;
+	code = names_of(stream, path, &names);
+	for (size_t i = 0; i < names.count && !code; i++) {
+		char *below = join_path(path, names.items[i]);
+
+		if (!paths_have(walk->excluded, below))
+			code = visit(walk, below, dirfd(stream), names.items[i], device);
+		free(below);
+	}
+	closedir(stream);
+	return code;
+}
+
+int list_directory(struct walk *walk)
+{
+	struct stat status;
+
+	if (fstat(FD_DIRECTORY, &status))
+		return fail("directory, descriptor %d: %s", FD_DIRECTORY, strerror(errno));
+	return visit_directory(walk, "", FD_DIRECTORY, ".", status.st_dev);
+}
+
+int list_write(const struct list *list, int fd)
+{
+	int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	FILE *file = copy < 0 ? NULL : fdopen(copy, "w");
+
+	if (!file)
+		return fail("list, descriptor %d: %s", fd, strerror(errno));
+	for (size_t i = 0; i < list->count; i++) {
+		const struct item *item = &list->items[i];
+
+		fprintf(file, "%c%c %s%c", item->kind, item->copied ? 'c' : '-', item->path, 0);
+	}
+	return fclose(file) ? fail("list: %s", strerror(errno)) : 0;
+}
+
+/* Relative, and of nothing but names. */
+static bool is_plain(const char *path)
+{
+	if (*path == '/' || !*path)
+		return false;
+	for (;;) {
+		size_t length = strcspn(path, "/");
+
+		if (length == 0 || (length == 1 && path[0] == '.') || (length == 2 && path[0] == '.' && path[1] == '.'))
+			return false;
+		if (!path[length])
+			return true;
+		path += length + 1;
+	}
+}
+
+int list_read(struct list *list, int fd)
+{
+	int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	FILE *file = copy < 0 ? NULL : fdopen(copy, "r");
+	char *line = NULL;
+	size_t size = 0;
+	ssize_t length;
+
+	/* From the start, wherever somebody has read it to: a list that seems empty takes everything away. */
+	if (!file || fseek(file, 0, SEEK_SET))
+		return fail("list, descriptor %d: %s", fd, strerror(errno));
+	while ((length = getdelim(&line, &size, 0, file)) > 0) {
+		bool known = length > 4 && strchr("dofw", line[0]) && strchr("c-", line[1]) && line[2] == ' ';
+
+		/* Lists come from other nodes. */
+		if (!known || line[length - 1] || !is_plain(line + 3))
+			return fail("list: not understood: %.100s", line);
+		add(list, (enum kind)line[0], line[1] == 'c', line + 3);
+	}
+	if (ferror(file))
+		return fail("list: %s", strerror(errno));
+	fclose(file);
+	free(line);
+	return 0;
+}

@@ -1,0 +1,112 @@
+/*
+ * Packs the files that belong to a container's memory, and brings them to where the memory goes.
+ *
+ *   layer save [--layer] [--exclude PATH]...
+ *   layer list [--layer] [--exclude PATH]...
+ *   layer apply [--directory] [--exclude PATH]...
+ *
+ * save   archives the directory open as 201 to 202 and lists it to 203; --layer: it is the upper directory of an overlay,
+ *        so deletions are deletions of the image's files. The archive is a tar file, by GNU tar: owners, modes, times,
+ *        hard links, holes, ACLs, extended attributes; no sockets. The list has what is in the archive and what was
+ *        deleted.
+ * list   only lists, to 203.
+ * apply  makes the root directory what it was: 202 and 203 as save left them, 204, if open, a `list` of the upper
+ *        directory as it is now, so that what an earlier memory left goes away. Run inside the container: paths can lead
+ *        nowhere else, and mounts are left alone.
+ *        --directory: makes the directory open as 201 what it was, in a root of its own.
+ *
+ * 200 is the directory with `criu/`, which has tar. Paths to exclude are relative to the root.
+ * Exit codes: 0; 1 when a file changed while it was read; 3 when what an earlier memory changed in the image's own files
+ * cannot be taken back (the container must be replaced); anything else is a failure, with a line on standard error.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "layer.h"
+
+static int usage(void)
+{
+	fputs("usage: layer save|list [--layer] [--exclude PATH]...\n"
+	      "       layer apply [--directory] [--exclude PATH]...\n",
+	      stderr);
+	return EXIT_OWN;
+}
+
+/* One descriptor for each level of a tree. */
+static void allow_depth(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+		limit.rlim_cur = limit.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &limit);
+	}
+}
+
+static int save(bool layer, bool archive, const struct paths *excluded)
+{
+	struct walk walk = { .layer = layer, .excluded = excluded };
+
+	if (list_directory(&walk) || list_write(&walk.list, FD_LIST))
+		return EXIT_OWN;
+	return archive ? tar_create(&walk.list) : 0;
+}
+
+static int apply(bool directory, struct paths *excluded)
+{
+	struct list wanted = { 0 }, present = { 0 };
+	const char *root = directory ? "/directory" : "/";
+	struct clear clear = { .kept = excluded };
+	int code;
+
+	if (list_read(&wanted, FD_LIST))
+		return EXIT_OWN;
+	if (!directory && fcntl(FD_PRESENT, F_GETFD) >= 0 && list_read(&present, FD_PRESENT))
+		return EXIT_OWN;
+	if (directory && enter_sandbox())
+		return EXIT_OWN;
+	if (paths_add_mounts(excluded, root))
+		return EXIT_OWN;
+	paths_sort(excluded);
+	clear.root = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (clear.root < 0)
+		return fail("%s: %s", root, strerror(errno));
+	code = directory ? clear_all_but(&clear, &wanted) : clear_for(&clear, &wanted, &present);
+	return code ? code : tar_extract(root, excluded);
+}
+
+int main(int count, char **arguments)
+{
+	bool layer = false, directory = false;
+	struct paths excluded = { 0 };
+	const char *verb;
+
+	if (count < 2)
+		return usage();
+	verb = arguments[1];
+	for (int i = 2; i < count; i++) {
+		if (strcmp(arguments[i], "--layer") == 0)
+			layer = true;
+		else if (strcmp(arguments[i], "--directory") == 0)
+			directory = true;
+		else if (strcmp(arguments[i], "--exclude") == 0 && i + 1 < count)
+			paths_add(&excluded, arguments[++i]);
+		else
+			return usage();
+	}
+	paths_sort(&excluded);
+	umask(0);
+	allow_depth();
+	if (strcmp(verb, "save") == 0 && !directory)
+		return save(layer, true, &excluded);
+	if (strcmp(verb, "list") == 0 && !directory)
+		return save(layer, false, &excluded);
+	if (strcmp(verb, "apply") == 0 && !layer)
+		return apply(directory, &excluded);
+	return usage();
+}

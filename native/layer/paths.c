@@ -1,0 +1,78 @@
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "layer.h"
+
+void paths_add(struct paths *paths, const char *path)
+{
+	while (*path == '/')
+		path++;
+	if (!*path)
+		return;
+	if (paths->count == paths->space) {
+		paths->space = paths->space ? 2 * paths->space : 32;
+		paths->items = realloc(paths->items, paths->space * sizeof *paths->items);
+		if (!paths->items)
+			exit(fail("out of memory"));
+	}
+	paths->items[paths->count++] = join_path("", path);
+}
+
+static int compare(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+void paths_sort(struct paths *paths)
+{
+	if (paths->count)
+		qsort(paths->items, paths->count, sizeof *paths->items, compare);
+}
+
+bool paths_have(const struct paths *sorted, const char *path)
+{
+	return sorted->count && bsearch(&path, sorted->items, sorted->count, sizeof *sorted->items, compare);
+}
+
+/* Spaces, tabs, newlines and backslashes are written as \ooo. In place. */
+static void unescape(char *text)
+{
+	char *to = text;
+
+	for (const char *from = text; *from; to++) {
+		if (from[0] == '\\' && from[1] >= '0' && from[1] <= '3' && from[2] && from[3]) {
+			*to = (char)((from[1] - '0') << 6 | (from[2] - '0') << 3 | (from[3] - '0'));
+			from += 4;
+		} else {
+			*to = *from++;
+		}
+	}
+	*to = 0;
+}
+
+int paths_add_mounts(struct paths *paths, const char *root)
+{
+	FILE *file = fopen("/proc/self/mountinfo", "re");
+	size_t size = 0, prefix = strlen(root);
+	char *line = NULL;
+
+	if (!file)
+		return fail("/proc/self/mountinfo: %s", strerror(errno));
+	while (getline(&line, &size, file) > 0) {
+		char *rest, *point = strtok_r(line, " ", &rest);
+
+		for (int i = 0; i < 4 && point; i++)
+			point = strtok_r(NULL, " ", &rest);
+		if (!point)
+			return fail("/proc/self/mountinfo: not understood");
+		unescape(point);
+		if (strncmp(point, root, prefix) == 0 && (prefix == 1 || point[prefix] == '/'))
+			paths_add(paths, point + prefix);
+	}
+	if (ferror(file))
+		return fail("/proc/self/mountinfo: %s", strerror(errno));
+	fclose(file);
+	return 0;
+}
