@@ -1,8 +1,10 @@
 import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
 import { Command, InvalidArgumentError, Option } from 'commander'
-import { pino } from 'pino'
+import { type Logger, pino } from 'pino'
 import packageJson from '../package.json' with { type: 'json' }
+import { runAgent } from './agent/agent.ts'
+import { type AgentOptions, defaults as agentDefaults } from './agent/options.ts'
 import { runOperator } from './operator/operator.ts'
 import { defaults, type OperatorOptions } from './operator/options.ts'
 
@@ -13,6 +15,23 @@ const natural = (lowest: number) => (text: string) => {
   if (!Number.isSafeInteger(value) || value < lowest)
     throw new InvalidArgumentError(`needs a whole number of at least ${lowest}`)
   return value
+}
+
+/** Runs one of them until it is told to end. */
+async function run<T extends { readonly logLevel: string }>(
+  start: (options: T, log: Logger, version: string, signal: AbortSignal) => Promise<void>,
+  options: T,
+): Promise<void> {
+  const log = pino({ level: options.logLevel, redact: ['*.token', '*.wakeKey'] })
+  const stop = new AbortController()
+  for (const name of ['SIGTERM', 'SIGINT'] as const) process.once(name, () => stop.abort(new Error(name)))
+  try {
+    await start(options, log, version, stop.signal)
+    log.info('stopped')
+  } catch (error) {
+    log.fatal({ err: error }, 'cannot go on')
+    process.exitCode = 1
+  }
 }
 
 const program = new Command('understudy')
@@ -39,18 +58,39 @@ program
       .choices(['debug', 'info', 'warn', 'error'])
       .default(defaults.logLevel),
   )
-  .action(async (options: OperatorOptions) => {
-    const log = pino({ level: options.logLevel, redact: ['*.token', '*.wakeKey'] })
-    const stop = new AbortController()
-    for (const name of ['SIGTERM', 'SIGINT'] as const) process.once(name, () => stop.abort(new Error(name)))
-    try {
-      await runOperator(options, log, version, stop.signal)
-      log.info('stopped')
-    } catch (error) {
-      log.fatal({ err: error }, 'cannot go on')
-      process.exitCode = 1
-    }
-  })
+  .action((options: OperatorOptions) => run(runOperator, options))
+
+program
+  .command('agent')
+  .description("Run the agent of a node: saves primaries' memory, keeps that of others, brings it back.")
+  .requiredOption('--node <name>', 'the node it runs on')
+  .requiredOption('--address <address>', 'address of the node, for agents of other nodes')
+  .option(
+    '--kubeconfig <file>',
+    'default: the service account of the pod, else $KUBECONFIG, else ~/.kube/config',
+  )
+  .option('--peer-port <port>', 'for agents of other nodes', natural(1), agentDefaults.peerPort)
+  .option(
+    '--health-port <port>',
+    '/healthz and /readyz; 0: any free one',
+    natural(0),
+    agentDefaults.healthPort,
+  )
+  .option('--metrics-port <port>', '/metrics; 0: any free one', natural(0), agentDefaults.metricsPort)
+  .option('--memory-budget <bytes>', 'for generations', natural(1), agentDefaults.memoryBudget)
+  .option('--run-directory <path>', 'what is gone with the boot', agentDefaults.runDirectory)
+  .option(
+    '--state-directory <path>',
+    "programs on the node, and the agent's key",
+    agentDefaults.stateDirectory,
+  )
+  .option('--binaries <path>', 'native programs in the image', agentDefaults.binaries)
+  .addOption(
+    new Option('--log-level <level>', 'what is logged')
+      .choices(['debug', 'info', 'warn', 'error'])
+      .default(agentDefaults.logLevel),
+  )
+  .action((options: AgentOptions) => run(runAgent, options))
 
 program
   .command('version')

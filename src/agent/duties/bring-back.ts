@@ -27,7 +27,7 @@ export async function bringBack(
   signal: AbortSignal,
 ): Promise<Clone> {
   const { manifest } = stored
-  const release = store.retain(manifest.slot, manifest.generation)
+  const release = store.retain(manifest.slot, manifest.generation, manifest.epoch)
   const startedAt = clock.monotonic()
   try {
     if (place.clone !== undefined) {

@@ -1,0 +1,343 @@
+import { machine, release } from 'node:os'
+import { join } from 'node:path'
+import type { Logger } from 'pino'
+import { type BackupPodSet, backupPodSets } from '../api/backuppodset.ts'
+import { labels } from '../api/labels.ts'
+import { type NodeCheck, type NodeReport, nodeReports, type SlotReport } from '../api/node-report.ts'
+import { parseSlotLease, slotLeaseName } from '../api/slot-lease.ts'
+import { applyDelta, encodeDelta } from '../checkpoint/delta.ts'
+import { slotName } from '../checkpoint/manifest.ts'
+import { createApi } from '../kube/api.ts'
+import { createBackoff } from '../kube/backoff.ts'
+import { systemClock as clock } from '../kube/clock.ts'
+import { loadConnection } from '../kube/connection.ts'
+import { createHealthServer, createMetricsServer, eventLoopCheck, syncedCheck } from '../kube/health.ts'
+import { keepWarm } from '../kube/keep-warm.ts'
+import { createMetrics } from '../kube/metrics.ts'
+import { systemRandom as random } from '../kube/random.ts'
+import { createRecorder, referenceTo } from '../kube/recorder.ts'
+import { createReflector } from '../kube/reflector.ts'
+import { type Lease, leases as leaseResource, type Pod, pods as podResource } from '../kube/resources.ts'
+import { createStore } from '../kube/store.ts'
+import { type PodCondition, patchCondition } from './conditions.ts'
+import { createDeaths } from './duties/deaths.ts'
+import { createEngine } from './duties/engine.ts'
+import { unwatch } from './duties/guard.ts'
+import { createNews } from './duties/news.ts'
+import { createObserver } from './duties/observe.ts'
+import { perform } from './duties/perform.ts'
+import { createProgress } from './duties/progress.ts'
+import { loadProven } from './duties/proven.ts'
+import type { PodView } from './duties/snapshot.ts'
+import { createUnderstudies } from './duties/understudies.ts'
+import type { Work } from './duties/work.ts'
+import { createAgentMetrics } from './metrics.ts'
+import { enterNode, failedCheck, type Node } from './node.ts'
+import type { AgentOptions } from './options.ts'
+import { createPeerClient } from './peers/client.ts'
+import { loadIdentity } from './peers/identity.ts'
+import { createPeerServer } from './peers/server.ts'
+import { createReportWriter } from './report.ts'
+
+const eventLoopLimitMs = 10_000
+const flushMs = 2_000
+/** Deaths and promotions go over connections that are open already. */
+const warm = { bulk: 1, urgent: 2 } as const
+const recheck = { initialMs: 5_000, maxMs: 300_000, jitter: 0.2 }
+const sentinelCheckMs = 5_000
+
+/**
+ * Runs the agent of one node until the signal fires. What lies in pods, what is watched and what is prepared for deaths
+ * stays as it is then: the sentinel keeps it, and the next agent takes it over.
+ *
+ * @throws Error when the cluster cannot be reached as configured, or a port is taken.
+ */
+export async function runAgent(
+  options: AgentOptions,
+  log: Logger,
+  version: string,
+  signal: AbortSignal,
+): Promise<void> {
+  const metrics = createMetrics()
+  const connection = await loadConnection({ kubeconfig: options.kubeconfig })
+  const shared = { connection, metrics: metrics.api, userAgent: `understudy-agent/${version}`, log }
+  const api = createApi({ ...shared, connections: 8 })
+  const urgentApi = createApi({ ...shared, connections: warm.urgent })
+  const identity = await loadIdentity(join(options.stateDirectory, 'identity'))
+  const report = createReportWriter({ api, node: options.node, clock, log })
+
+  const node: { checks: readonly NodeCheck[]; slots: readonly SlotReport[]; criu: string } = {
+    checks: [{ name: 'node', ok: false, message: 'the agent is starting', cure: 'wait' }],
+    slots: [],
+    criu: '',
+  }
+  const publish = () =>
+    report.update({
+      version,
+      address: `${options.address}:${options.peerPort}`,
+      fingerprint: identity.fingerprint,
+      kernel: release(),
+      criu: node.criu,
+      architecture: machine(),
+      checks: node.checks,
+      ready: node.checks.length > 0 && node.checks.every(({ ok }) => ok),
+      slots: node.slots,
+    })
+
+  const stores = {
+    pods: createStore<Pod>(),
+    sets: createStore<BackupPodSet>(),
+    leases: createStore<Lease>(),
+    reports: createStore<NodeReport>(),
+  }
+  const common = { api, clock, random, log, metrics: metrics.reflector }
+  const reflectors = {
+    // Only pods of this node that carry our label.
+    pods: createReflector({
+      ...common,
+      resource: podResource,
+      store: stores.pods,
+      query: { fieldSelector: `spec.nodeName=${options.node}`, labelSelector: labels.set },
+    }),
+    sets: createReflector({ ...common, resource: backupPodSets, store: stores.sets }),
+    leases: createReflector({
+      ...common,
+      resource: leaseResource,
+      store: stores.leases,
+      query: { labelSelector: labels.set },
+    }),
+    reports: createReflector({ ...common, resource: nodeReports, store: stores.reports }),
+  }
+
+  using eventLoop = eventLoopCheck(eventLoopLimitMs)
+  const servers = await Promise.all([
+    createHealthServer({
+      port: options.healthPort,
+      live: { eventloop: eventLoop },
+      ready: { caches: syncedCheck(reflectors) },
+      clock,
+      log,
+    }),
+    createMetricsServer({ port: options.metricsPort, registry: metrics.registry, log }),
+  ])
+  const background = new AbortController()
+  const running = Promise.all([
+    ...Object.values(reflectors).map(reflector => reflector.run(background.signal)),
+    report.run(background.signal),
+    keepWarm({ api, connections: warm.bulk, clock, log }, background.signal),
+    keepWarm({ api: urgentApi, connections: warm.urgent, clock, log }, background.signal),
+  ])
+  const recorder = createRecorder({
+    api,
+    component: 'understudy-agent',
+    instance: options.node,
+    clock,
+    log,
+    metrics: metrics.recorder,
+  })
+  try {
+    publish()
+    const [entered] = await Promise.all([
+      enterNode(
+        {
+          options,
+          clock,
+          random,
+          log,
+          onChecks: checks => {
+            node.checks = checks
+            publish()
+          },
+        },
+        signal,
+      ),
+      ...Object.values(reflectors).map(reflector => reflector.synced(signal)),
+    ])
+    node.criu = entered.programs.criuVersion
+    await work(entered)
+  } catch (error) {
+    if (!signal.aborted) throw error
+  } finally {
+    await recorder.flush(AbortSignal.timeout(flushMs))
+    background.abort()
+    await running
+    await Promise.all([...servers, api, urgentApi].map(part => part.close()))
+  }
+
+  async function work(entered: Node): Promise<void> {
+    const { sentinel, store } = entered
+    const state = { able: false, sentinel: await entered.ensureSentinel(signal) }
+    const generations = createNews()
+    const suspensions = new Map<string, () => () => void>()
+    const changed = () => engine.changed()
+    const agentMetrics = createAgentMetrics(metrics.registry, () => store.bytes)
+
+    const proven = await loadProven(join(entered.volatile, 'proven'), entered.programs.digest, log, changed)
+    const understudies = createUnderstudies(entered.driver, changed)
+    const progress = createProgress(changed)
+    const patch = (pod: PodView, condition: PodCondition, signal?: AbortSignal) =>
+      patchCondition({ api: urgentApi, clock }, pod, condition, signal)
+    const takeAway = (name: string) => {
+      unwatch(sentinel, name, signal).catch((error: unknown) =>
+        log.warn({ err: error, name }, 'not unwatched'),
+      )
+    }
+    const event: Work['event'] = (pod, type, reason, action, note) => {
+      const object = stores.pods.get(`${pod.namespace}/${pod.name}`)
+      if (object === undefined) return
+      recorder.record({ regarding: referenceTo(podResource, object), type, reason, action, note })
+    }
+    const deaths = createDeaths({
+      podOf: uid => engine.podOf(uid),
+      slotOf: pod => engine.slotOf(pod),
+      matters: pod => engine.matters(pod),
+      patch,
+      unwatch: takeAway,
+      changed,
+      onDeclared: (pod, ms) => {
+        if (ms !== undefined) agentMetrics.deathTold(ms / 1000)
+        event(pod, 'Warning', 'Died', 'Watch', 'its app has ended, and its memory with it')
+      },
+      clock,
+      log,
+    })
+    const server = await createPeerServer({
+      identity,
+      port: options.peerPort,
+      store,
+      encode: encodeDelta,
+      nodeOf: nodeByFingerprint,
+      mayRead: (reader, slot) => {
+        const key = `${slot.namespace}/${slotLeaseName(slot.set, slot.slot)}`
+        const lease = stores.leases.get(key)
+        const parsed = lease && parseSlotLease(lease)
+        return parsed !== undefined && slotName(parsed) === slotName(slot) && parsed.holders.includes(reader)
+      },
+      clock,
+      log,
+    })
+    const peers = createPeerClient({ identity, store, apply: applyDelta, clock, random, log })
+    const shared: Work = {
+      node: options.node,
+      driver: entered.driver,
+      sentinel,
+      store,
+      peers,
+      understudies,
+      proven,
+      progress,
+      deaths,
+      patch,
+      podOf: uid => engine.podOf(uid),
+      slotHeldBy: uid => engine.slotHeldBy(uid),
+      generations,
+      announce: slot => {
+        generations.tell(slotName(slot))
+        server.announce(slot)
+        changed()
+      },
+      suspendProbes: uid => suspensions.get(uid)?.() ?? (() => undefined),
+      onProber: (uid, suspend) => {
+        if (suspend === undefined) suspensions.delete(uid)
+        else suspensions.set(uid, suspend)
+      },
+      event,
+      metrics: agentMetrics,
+      clock,
+      log,
+    }
+    const observe = createObserver({
+      node: options.node,
+      pods: stores.pods,
+      sets: stores.sets,
+      leases: stores.leases,
+      reports: stores.reports,
+      store,
+      understudies,
+      proven: proven.kinds,
+      dead: deaths.dead,
+    })
+    const engine = createEngine({
+      observe: () => observe(state),
+      perform: (duty, signal) => perform(shared, duty, signal),
+      deaths,
+      store,
+      progress,
+      report: slots => {
+        node.slots = slots
+        publish()
+      },
+      patch,
+      unwatch: takeAway,
+      onTrouble: (pod, duty, reason, message) => event(pod, 'Warning', reason, duty.type, message),
+      leases: stores.leases.list,
+      metrics: agentMetrics,
+      clock,
+      random,
+      log,
+    })
+    for (const each of Object.values(stores)) each.subscribe(changed)
+    // What an earlier agent watched, before anything is watched anew; then the deaths that nobody has heard of.
+    deaths.recall(await sentinel.watches(signal))
+    sentinel.onDeath(deaths.onDeath)
+    const parts = [
+      engine.run(signal),
+      sentinel.run(signal),
+      prove(entered, state, changed),
+      watchSentinel(entered, state, changed),
+    ]
+    try {
+      await Promise.all(parts)
+    } finally {
+      await Promise.allSettled(parts)
+      peers.close()
+      await server.close()
+      sentinel.close()
+    }
+  }
+
+  /** Until the node has shown once that it can move memory. */
+  async function prove(entered: Node, state: { able: boolean }, changed: () => void): Promise<void> {
+    const pauses = createBackoff(recheck, random)
+    while (!signal.aborted) {
+      try {
+        node.checks = await entered.check(signal)
+      } catch (error) {
+        if (signal.aborted) return
+        node.checks = [failedCheck('preflight', error)]
+      }
+      state.able = node.checks.every(({ ok }) => ok)
+      log.info({ able: state.able, checks: node.checks }, 'preflight')
+      publish()
+      changed()
+      if (state.able) return
+      await clock.sleep(pauses.next(), signal).catch(() => undefined)
+    }
+  }
+
+  /** One that ended takes no memory with it, but nobody is watched until another one runs. */
+  async function watchSentinel(
+    entered: Node,
+    state: { sentinel: string },
+    changed: () => void,
+  ): Promise<void> {
+    while (!signal.aborted) {
+      await clock.sleep(sentinelCheckMs, signal).catch(() => undefined)
+      if (signal.aborted) return
+      try {
+        const now = await entered.ensureSentinel(signal)
+        if (now === state.sentinel) continue
+        log.warn({ before: state.sentinel, now }, 'another sentinel runs: everything is watched anew')
+        state.sentinel = now
+        changed()
+      } catch (error) {
+        if (!signal.aborted) log.error({ err: error }, 'there is no sentinel')
+      }
+    }
+  }
+
+  function nodeByFingerprint(fingerprint: string): string | undefined {
+    const found = stores.reports.list().find(({ status }) => status?.fingerprint === fingerprint)
+    return found?.metadata.name === options.node ? undefined : found?.metadata.name
+  }
+}

@@ -1,0 +1,124 @@
+import { describe, expect, it } from 'vitest'
+import { systemClock } from '../../kube/clock.ts'
+import { silentLog } from '../../kube/log.ts'
+import type { PodCondition } from '../conditions.ts'
+import type { Death } from '../sentinel.ts'
+import { createDeaths, onStageMessage, parseWatchName, slotOfDeath, watchName } from './deaths.ts'
+import { isDead } from './duties-of.ts'
+import type { PodView } from './snapshot.ts'
+import { container, nameOf, pod, understudy } from './testing/snapshots.ts'
+
+function stand(pods: readonly PodView[], over: { matters?: boolean; fail?: number } = {}) {
+  const written: { pod: string; condition: PodCondition }[] = []
+  const unwatched: string[] = []
+  const present = new Map(pods.map(each => [each.uid, each]))
+  let failures = over.fail ?? 0
+  const deaths = createDeaths({
+    podOf: uid => present.get(uid),
+    slotOf: () => nameOf(),
+    matters: () => over.matters ?? true,
+    patch: (target, condition) => {
+      if (failures-- > 0) return Promise.reject(new Error('down'))
+      written.push({ pod: target.name, condition })
+      return Promise.resolve(true)
+    },
+    unwatch: name => unwatched.push(name),
+    changed: () => undefined,
+    clock: systemClock,
+    log: silentLog,
+  })
+  return { deaths, written, unwatched, present }
+}
+
+const death = (name: string): Death => ({ name, unixNs: 1n, grave: 'closed', graveMicroseconds: 200 })
+const watchOf = (of: PodView, at = 0) => {
+  const { name = '', containerId = '' } = of.containers[at] ?? {}
+  return watchName({ uid: of.uid, container: name, containerId })
+}
+
+describe('deaths', () => {
+  it('are told at once, before anything else gets its turn, and once', async () => {
+    const two = [container(), container({ name: 'side', containerId: 'containerd://beef' })]
+    const primary = pod('p', { containers: two })
+    const { deaths, written } = stand([primary])
+    deaths.guarded(primary)
+    deaths.onDeath(death(watchOf(primary)))
+    // In the same turn: nothing was awaited on the way to the API server.
+    expect(written).toHaveLength(1)
+    deaths.onDeath(death(watchOf(primary, 1)))
+    await deaths.settled()
+    expect(written.map(each => each.pod)).toEqual(['p'])
+    expect(written[0]?.condition).toMatchObject({ status: 'False', reason: 'Died' })
+    expect(written[0]?.condition.message).toContain('container app (containerd://c0ffee) has ended')
+    expect(slotOfDeath(written[0]?.condition.message ?? '')).toBe(nameOf())
+  })
+
+  it('are told until the API server takes them', async () => {
+    const { deaths, written } = stand([pod('p')], { fail: 3 })
+    deaths.onDeath(death(watchOf(pod('p'))))
+    await deaths.settled()
+    expect(written).toHaveLength(1)
+  })
+
+  it('of memory that nobody else has are nobody else’s business: the kubelet starts the container again', () => {
+    const primary = pod('p')
+    const { deaths, written, unwatched } = stand([primary], { matters: false })
+    deaths.guarded(primary)
+    deaths.onDeath(death(watchOf(primary)))
+    expect(written).toEqual([])
+    expect(unwatched).toEqual([watchOf(primary)])
+    const restarted = pod('p', { containers: [container({ containerId: 'containerd://beef' })] })
+    deaths.inspect(restarted)
+    expect(deaths.dead.size).toBe(0)
+  })
+
+  it('that happened while there was no agent are found in what the one before it watched', async () => {
+    const restarted = pod('p', { containers: [container({ containerId: 'containerd://beef' })] })
+    const { deaths, written } = stand([restarted])
+    const name = watchOf(pod('p'))
+    deaths.recall([{ name, pid: 7, start: 7, grave: 'closed', diedUnixNs: undefined }])
+    deaths.inspect(restarted)
+    await deaths.settled()
+    expect(written.map(each => each.condition.reason)).toEqual(['Died'])
+  })
+
+  it('what runs on is not taken for dead after a restart of the agent', () => {
+    const primary = pod('p')
+    const { deaths, written } = stand([primary])
+    deaths.recall([{ name: watchOf(primary), pid: 7, start: 7, grave: 'ready', diedUnixNs: undefined }])
+    deaths.inspect(primary)
+    // Between two lives a container has no id for a moment.
+    deaths.inspect(pod('p', { containers: [container({ containerId: undefined, running: false })] }))
+    expect(written).toEqual([])
+  })
+
+  it('of a pod on stage show in another container than the one its condition names', async () => {
+    const first = understudy('h', { kind: 'primary' })
+    const serving = { status: 'True', reason: 'OnStage', message: onStageMessage(first, 3) }
+    const { deaths, written } = stand([first])
+    deaths.inspect({ ...first, serving })
+    expect(written).toEqual([])
+    deaths.inspect({ ...first, serving, containers: [container({ containerId: 'containerd://beef' })] })
+    await deaths.settled()
+    expect(written).toHaveLength(1)
+  })
+
+  it('are forgotten with the pod, and with the life of its slot', () => {
+    const primary = pod('p')
+    const { deaths } = stand([primary])
+    deaths.guarded(primary)
+    void deaths.declare(primary, 'app', 'was stopped')
+    expect(isDead({ dead: deaths.dead }, primary, nameOf())).toBe(true)
+    expect(isDead({ dead: deaths.dead }, primary, nameOf({ life: 'ffffffff' }))).toBe(false)
+    deaths.revive(primary.uid)
+    expect(isDead({ dead: deaths.dead }, primary)).toBe(false)
+    expect(deaths.forget(primary.uid)).toEqual([watchOf(primary)])
+    expect(deaths.known().size).toBe(0)
+  })
+
+  it('names of watches say whose they are, and nothing else is read as one', () => {
+    const name = { uid: 'u-1', container: 'app', containerId: '0123456789abcdef' }
+    expect(parseWatchName(watchName(name))).toEqual(name)
+    for (const wrong of ['', 'u', 'u/app', 'u/app/1/2', '//']) expect(parseWatchName(wrong)).toBeUndefined()
+  })
+})

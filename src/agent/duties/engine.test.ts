@@ -1,0 +1,218 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { labels } from '../../api/labels.ts'
+import type { SlotLease } from '../../api/slot-lease.ts'
+import { holdInitContainer, podConditions } from '../../api/stage.ts'
+import type { Pod } from '../../kube/resources.ts'
+import {
+  createFakeCluster,
+  createFakeMemory,
+  dispose,
+  type FakeAgent,
+  type FakeCluster,
+  type FakeMemory,
+  startFakeAgent,
+} from './testing/node.ts'
+import { lease } from './testing/snapshots.ts'
+
+const template = { spec: { containers: [{ name: 'app', image: 'web:1', ports: [{ containerPort: 80 }] }] } }
+
+function podOf(name: string, type: string, over: { containerId?: string; deleted?: boolean } = {}): Pod {
+  const isUnderstudy = type === 'hotbackup'
+  return {
+    metadata: {
+      name,
+      namespace: 'default',
+      uid: `uid-${name}`,
+      resourceVersion: '1',
+      labels: { [labels.set]: 'web', [labels.type]: type, ...(isUnderstudy ? {} : { [labels.slot]: '0' }) },
+      ...(over.deleted ? { deletionTimestamp: '2030-01-01T00:00:00Z' } : {}),
+    },
+    spec: {
+      containers: [{ name: 'app' }],
+      ...(isUnderstudy ? { initContainers: [{ name: holdInitContainer }] } : {}),
+    },
+    status: {
+      phase: 'Running',
+      podIP: isUnderstudy ? '10.0.0.2' : '10.0.0.1',
+      conditions: [{ type: 'Ready', status: isUnderstudy ? 'False' : 'True' }],
+      containerStatuses: [
+        {
+          ...{ name: 'app', image: 'web:1', imageID: 'sha256:1', ready: true, restartCount: 0 },
+          containerID: over.containerId ?? `containerd://${name}`,
+          state: { running: { startedAt: '2020-01-01T00:00:00Z' } },
+        },
+      ],
+    },
+  }
+}
+
+const before = (): SlotLease =>
+  lease({ holders: ['b'], heir: { name: 'h', uid: 'uid-h', ip: '10.0.0.2' }, node: 'a' })
+const called = (): SlotLease =>
+  lease({ holder: { name: 'h', uid: 'uid-h' }, epoch: 2, node: 'b', heir: undefined, holders: [] })
+
+describe('the agents of two nodes', () => {
+  let cluster: FakeCluster
+  let a: FakeMemory
+  let b: FakeMemory
+  const agents = new Set<FakeAgent>()
+  const start = async (
+    node: string,
+    memory: FakeMemory,
+    ...rest: Parameters<typeof startFakeAgent> extends [unknown, unknown, unknown, ...infer R] ? R : never
+  ) => {
+    const agent = await startFakeAgent(cluster, node, memory, ...rest)
+    agents.add(agent)
+    return agent
+  }
+  const stop = async (agent: FakeAgent) => {
+    agents.delete(agent)
+    await agent.stop()
+  }
+  const serving = (node: string, name: string) => cluster.condition(node, name, podConditions.serving)
+  const frozen = () => b.clones.get('uid-h')
+  /** The memory of the moment lies frozen in the understudy, and everybody knows it. */
+  const untilFrozen = (word: string) =>
+    vi.waitFor(
+      () => {
+        expect(frozen()?.word).toBe(word)
+        expect(cluster.reports.get('b')?.status?.slots[0]?.usable).toBe('Frozen')
+      },
+      { timeout: 10_000 },
+    )
+
+  beforeEach(async () => {
+    cluster = createFakeCluster(['a', 'b'])
+    cluster.sets.upsert({
+      metadata: { name: 'web', namespace: 'default', uid: 'set', resourceVersion: '1', generation: 1 },
+      spec: { replicas: 1, hotBackups: 1, checkpoint: { interval: '200ms' }, template },
+    })
+    a = await createFakeMemory()
+    b = await createFakeMemory()
+    a.running.set('uid-p', 'one')
+    cluster.put('a', podOf('p', 'primary'))
+    cluster.put('b', podOf('h', 'hotbackup'))
+    cluster.setLease(before())
+  })
+  afterEach(async () => {
+    await Promise.all([...agents].map(stop))
+    await Promise.all([dispose(a), dispose(b)])
+  })
+
+  it('bring a primary back with its memory when it dies', async () => {
+    const [agentA] = [await start('a', a), await start('b', b)]
+    await untilFrozen('one')
+    a.running.set('uid-p', 'two')
+    await untilFrozen('two')
+    expect([...a.watches.values()].map(({ heir }) => heir)).toEqual(['10.0.0.2'])
+
+    a.running.delete('uid-p')
+    agentA.die('uid-p')
+    expect(serving('a', 'p')).toMatchObject({ status: 'False', reason: 'Died' })
+    // What the kubelet starts in its place is somebody else, and is neither saved nor believed.
+    a.running.set('uid-p', 'impostor')
+    cluster.put('a', {
+      ...podOf('p', 'primary', { containerId: 'containerd://again' }),
+      status: {
+        ...podOf('p', 'primary', { containerId: 'containerd://again' }).status,
+        conditions: cluster.pod('a', 'p')?.status?.conditions ?? [],
+      },
+    })
+    cluster.setLease(called())
+    await vi.waitFor(() => expect(serving('b', 'h')).toMatchObject({ status: 'True', reason: 'OnStage' }))
+    expect(b.running.get('uid-h')).toBe('two')
+    expect(serving('b', 'h')?.message).toBe('epoch 2: app is containerd://h')
+  })
+
+  it('go on where the agent before them ended', async () => {
+    await start('a', a)
+    const first = await start('b', b)
+    await untilFrozen('one')
+    await stop(first)
+    expect(frozen()?.clone.stage).toBe('Frozen')
+    const { restores, discards } = b.counts
+    // Nothing new comes from a source that stands still.
+    for (const agent of [...agents]) await stop(agent)
+    const watches = new Map(a.watches)
+    await start('b', b)
+    await untilFrozen('one')
+    expect(b.counts).toMatchObject({ restores, discards })
+    const next = await start('a', a)
+    await vi.waitFor(() => expect(a.watches).toEqual(watches))
+    a.running.delete('uid-p')
+    next.die('uid-p')
+    expect(serving('a', 'p')).toMatchObject({ status: 'False', reason: 'Died' })
+  })
+
+  it('tell a death that happened while there was no agent', async () => {
+    const agentA = await start('a', a)
+    await start('b', b)
+    await untilFrozen('one')
+    await stop(agentA)
+    a.running.set('uid-p', 'impostor')
+    cluster.put('a', podOf('p', 'primary', { containerId: 'containerd://again' }))
+    const dumps = a.counts.dumps
+    await start('a', a)
+    await vi.waitFor(() => expect(serving('a', 'p')).toMatchObject({ reason: 'Died' }))
+    expect(a.counts.dumps).toBe(dumps)
+  })
+
+  it('finish what an agent had begun that ended between thaw and word', async () => {
+    await start('a', a)
+    const first = await start('b', b, async () => ({ outcome: 'failure', message: 'not yet' }))
+    await untilFrozen('one')
+    cluster.setLease(called())
+    await vi.waitFor(() => expect(frozen()?.clone.stage).toBe('Thawed'))
+    await stop(first)
+    expect(serving('b', 'h')).toBeUndefined()
+    const { restores } = b.counts
+    await start('b', b)
+    await vi.waitFor(() => expect(serving('b', 'h')).toMatchObject({ status: 'True' }))
+    expect(b.counts.restores).toBe(restores)
+  })
+
+  it('take the generation before when the newest cannot be brought back', async () => {
+    await start('a', a)
+    await start('b', b)
+    await untilFrozen('one')
+    b.broken.add('two')
+    a.running.set('uid-p', 'two')
+    const has = (word: string) =>
+      vi.waitFor(() => expect(cluster.reports.get('b')?.status?.slots[0]).toMatchObject({ reason: word }), {
+        timeout: 5_000,
+      })
+    await has('RestoreFailed')
+    // The memory from before lies there again, as long as it is kept.
+    a.running.set('uid-p', 'three')
+    await untilFrozen('three')
+  })
+
+  it('end a primary that is being deleted before its successor starts', async () => {
+    await start('a', a)
+    await start('b', b)
+    await untilFrozen('one')
+    cluster.put('a', podOf('p', 'primary', { deleted: true }))
+    await vi.waitFor(() => expect(serving('a', 'p')).toMatchObject({ reason: 'Died' }))
+    expect(a.running.has('uid-p')).toBe(false)
+  })
+
+  it('say when nothing can be brought on stage', async () => {
+    await start('b', b)
+    cluster.setLease(called())
+    await vi.waitFor(() =>
+      expect(cluster.condition('b', 'h', podConditions.understudy)).toMatchObject({
+        status: 'False',
+        reason: 'RestoreFailed',
+      }),
+    )
+    expect(serving('b', 'h')).toBeUndefined()
+  })
+
+  it('forget the watches of a pod that is gone, and no others', async () => {
+    const agentA = await start('a', a)
+    await vi.waitFor(() => expect(a.watches.size).toBe(1))
+    cluster.pods.get('a')?.remove('default/p')
+    await vi.waitFor(() => expect(a.watches.size).toBe(0))
+    await stop(agentA)
+  })
+})

@@ -1,0 +1,366 @@
+/** A node without processes: pods whose memory is one word, everything else as in the agent. */
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Registry } from 'prom-client'
+import type { BackupPodSet } from '../../../api/backuppodset.ts'
+import type { NodeReport } from '../../../api/node-report.ts'
+import { type SlotKey, type SlotLease, slotLeaseBody } from '../../../api/slot-lease.ts'
+import { slotName } from '../../../checkpoint/manifest.ts'
+import { createGenerationStore, type GenerationStore } from '../../../checkpoint/store.ts'
+import { systemClock as clock } from '../../../kube/clock.ts'
+import { silentLog as log } from '../../../kube/log.ts'
+import { systemRandom as random } from '../../../kube/random.ts'
+import type { Lease, Pod } from '../../../kube/resources.ts'
+import { createStore, type MutableStore } from '../../../kube/store.ts'
+import type { PodCondition } from '../../conditions.ts'
+import type { Clone, LocatedPod, MemoryDriver } from '../../driver/memory-driver.ts'
+import { AgentError } from '../../errors.ts'
+import { createAgentMetrics } from '../../metrics.ts'
+import type { Probe } from '../../probe/probe.ts'
+import type { Death, Watched } from '../../sentinel.ts'
+import { createDeaths } from '../deaths.ts'
+import { createEngine } from '../engine.ts'
+import { createNews } from '../news.ts'
+import { createObserver } from '../observe.ts'
+import { perform } from '../perform.ts'
+import { createProgress } from '../progress.ts'
+import type { PodView } from '../snapshot.ts'
+import { createUnderstudies } from '../understudies.ts'
+import type { Work } from '../work.ts'
+
+/** The API server's part: what all nodes see. */
+export interface FakeCluster {
+  readonly pods: Map<string, MutableStore<Pod>>
+  readonly sets: MutableStore<BackupPodSet>
+  readonly leases: MutableStore<Lease>
+  readonly reports: MutableStore<NodeReport>
+  readonly stores: Map<string, GenerationStore>
+  /** Puts or replaces a pod on a node. */
+  put(node: string, pod: Pod): void
+  setLease(lease: SlotLease): void
+  pod(node: string, name: string): Pod | undefined
+  condition(
+    node: string,
+    name: string,
+    type: string,
+  ): { status: string; reason?: string; message?: string } | undefined
+}
+
+let version = 1
+const nextVersion = () => String(version++)
+
+export function createFakeCluster(nodes: readonly string[]): FakeCluster {
+  const pods = new Map(nodes.map(node => [node, createStore<Pod>()]))
+  const cluster: FakeCluster = {
+    pods,
+    sets: createStore(),
+    leases: createStore(),
+    reports: createStore(),
+    stores: new Map(),
+    put(node, pod) {
+      pods.get(node)?.upsert({ ...pod, metadata: { ...pod.metadata, resourceVersion: nextVersion() } })
+    },
+    setLease(lease) {
+      const { metadata, spec } = slotLeaseBody(lease)
+      cluster.leases.upsert({
+        metadata: { ...metadata, uid: metadata.name, resourceVersion: nextVersion() },
+        spec,
+      })
+    },
+    pod: (node, name) => pods.get(node)?.get(`default/${name}`),
+    condition: (node, name, type) =>
+      cluster.pod(node, name)?.status?.conditions?.find(condition => condition.type === type),
+  }
+  return cluster
+}
+
+/** What is in a pod of a node; survives agents. */
+export interface FakeMemory {
+  /** By uid. */
+  readonly running: Map<string, string>
+  readonly clones: Map<string, { clone: Clone; word: string }>
+  readonly watches: Map<string, { heir: string | undefined; died: boolean }>
+  readonly counts: { dumps: number; restores: number; discards: number }
+  /** Restores of these words fail. */
+  readonly broken: Set<string>
+  /** Pods in which something is going on; two at once is what must never be. */
+  readonly busy: Set<string>
+  readonly directory: string
+}
+
+export async function createFakeMemory(): Promise<FakeMemory> {
+  return {
+    running: new Map(),
+    clones: new Map(),
+    watches: new Map(),
+    counts: { dumps: 0, restores: 0, discards: 0 },
+    broken: new Set(),
+    busy: new Set(),
+    directory: await mkdtemp(join(tmpdir(), 'understudy-agent-')),
+  }
+}
+
+export interface FakeAgent {
+  /** As the sentinel would tell it. */
+  die(uid: string): void
+  stop(): Promise<void>
+}
+
+/** Starts an agent of a node over what an earlier one has left there. */
+export async function startFakeAgent(
+  cluster: FakeCluster,
+  node: string,
+  memory: FakeMemory,
+  probe: Probe = async () => ({ outcome: 'success' }),
+): Promise<FakeAgent> {
+  const pods = cluster.pods.get(node) ?? createStore<Pod>()
+  const store = createGenerationStore({ dir: memory.directory, budget: 1e9, clock, random })
+  await store.load()
+  cluster.stores.set(node, store)
+  const stop = new AbortController()
+  const generations = createNews()
+  const kinds = new Set<string>()
+  const changed = () => engine.changed()
+  const driver = fakeDriver(memory)
+  const understudies = createUnderstudies(driver, changed)
+  const progress = createProgress(changed)
+  const metrics = createAgentMetrics(new Registry(), () => store.bytes)
+  const patch = async (pod: PodView, condition: PodCondition) => {
+    const current = pods.get(`${pod.namespace}/${pod.name}`)
+    if (current === undefined || current.metadata.uid !== pod.uid) return false
+    const rest = (current.status?.conditions ?? []).filter(({ type }) => type !== condition.type)
+    cluster.put(node, { ...current, status: { ...current.status, conditions: [...rest, condition] } })
+    return true
+  }
+  const deaths = createDeaths({
+    podOf: uid => engine.podOf(uid),
+    slotOf: pod => engine.slotOf(pod),
+    matters: pod => engine.matters(pod),
+    patch,
+    unwatch: name => memory.watches.delete(name),
+    changed,
+    clock,
+    log,
+  })
+  const sentinel: Work['sentinel'] = {
+    watch: async name =>
+      void memory.watches.set(name, memory.watches.get(name) ?? { heir: undefined, died: false }),
+    unwatch: async name => void memory.watches.delete(name),
+    watches: async () => watchesOf(memory),
+    grave: async ({ name, heir }) => void memory.watches.set(name, { heir, died: false }),
+    bury: async name => {
+      if (!memory.watches.has(name)) throw new AgentError('SentinelRefused', 'unknown-name')
+      return { microseconds: 1 }
+    },
+    treeKill: async ({ pid }) => {
+      for (const [uid] of memory.running) if (pidOf(uid) === pid) memory.running.delete(uid)
+      return { count: 1 }
+    },
+  }
+  const work: Work = {
+    node,
+    driver,
+    sentinel,
+    store,
+    peers: { pull: (slot, { address }, signal) => pull(cluster, address, store, slot, signal) },
+    understudies,
+    proven: {
+      kinds,
+      add: async kind => {
+        kinds.add(kind)
+        changed()
+      },
+    },
+    progress,
+    deaths,
+    patch,
+    podOf: uid => engine.podOf(uid),
+    slotHeldBy: uid => engine.slotHeldBy(uid),
+    generations,
+    announce: slot => {
+      generations.tell(slotName(slot))
+      changed()
+    },
+    suspendProbes: () => () => undefined,
+    onProber: () => undefined,
+    probe,
+    event: () => undefined,
+    metrics,
+    clock,
+    log,
+  }
+  const observe = createObserver({
+    node,
+    pods,
+    sets: cluster.sets,
+    leases: cluster.leases,
+    reports: cluster.reports,
+    store,
+    understudies,
+    proven: kinds,
+    dead: deaths.dead,
+  })
+  const engine = createEngine({
+    observe: () => observe({ able: true, sentinel: '1' }),
+    perform: (duty, signal) => perform(work, duty, signal),
+    deaths,
+    store,
+    progress,
+    report: slots => {
+      const old = cluster.reports.get(node)
+      if (JSON.stringify(old?.status?.slots) === JSON.stringify(slots)) return
+      cluster.reports.upsert({
+        metadata: { name: node, uid: node, resourceVersion: nextVersion() },
+        status: {
+          ...{
+            version: '1',
+            address: node,
+            fingerprint: node,
+            kernel: '6',
+            criu: '4',
+            architecture: 'x86_64',
+          },
+          ...{ checks: [], ready: true, slots, updatedAt: '2030-01-01T00:00:00Z' },
+        },
+      })
+    },
+    patch,
+    unwatch: name => memory.watches.delete(name),
+    onTrouble: () => undefined,
+    leases: cluster.leases.list,
+    metrics,
+    clock,
+    random,
+    log,
+  })
+  const ends = [pods, cluster.sets, cluster.leases, cluster.reports].map(each => each.subscribe(changed))
+  deaths.recall(watchesOf(memory))
+  const running = engine.run(stop.signal)
+  const dieNow = (name: string) => {
+    const death: Death = { name, unixNs: 1n, grave: 'closed', graveMicroseconds: 1 }
+    deaths.onDeath(death)
+  }
+  for (const [name, { died }] of memory.watches) if (died) setImmediate(() => dieNow(name))
+  return {
+    die(uid) {
+      for (const [name, watch] of memory.watches) {
+        if (!name.startsWith(`${uid}/`)) continue
+        memory.watches.set(name, { ...watch, died: true })
+        dieNow(name)
+      }
+    },
+    async stop() {
+      for (const end of ends) end()
+      stop.abort(new Error('over'))
+      await running
+    },
+  }
+}
+
+const watchesOf = (memory: FakeMemory): Watched[] =>
+  [...memory.watches].map(([name, { died }]) => ({
+    name,
+    ...{ pid: 1, start: 1, grave: 'ready' },
+    diedUnixNs: died ? 1n : undefined,
+  }))
+
+const pidOf = (uid: string): number =>
+  [...uid].reduce((sum, char) => (sum * 31 + char.charCodeAt(0)) % 100_000, 7)
+
+function fakeDriver(memory: FakeMemory): MemoryDriver {
+  /** Nothing else may work on the same pod meanwhile. */
+  const alone = async <T>(uid: string, run: () => Promise<T>): Promise<T> => {
+    if (memory.busy.has(uid)) throw new Error(`two at once in ${uid}`)
+    memory.busy.add(uid)
+    try {
+      await clock.sleep(1)
+      return await run()
+    } finally {
+      memory.busy.delete(uid)
+    }
+  }
+  return {
+    async locate(pod): Promise<LocatedPod> {
+      const process = { pid: pidOf(pod.uid), start: 1 }
+      if (!pod.promoted && !memory.running.has(pod.uid)) throw new AgentError('NotRunning')
+      return {
+        pod,
+        containers: pod.containers.map(each => ({
+          ...each,
+          ...{ init: process, app: process, depth: 1, cgroups: [] },
+        })),
+      }
+    },
+    dump: ({ pod }, directory) =>
+      alone(pod.uid, async () => {
+        const word = memory.running.get(pod.uid)
+        if (word === undefined) throw new AgentError('ProcessGone')
+        memory.counts.dumps += 1
+        await writeFile(join(directory, 'word'), word)
+        return {
+          ...{
+            takenAt: new Date().toISOString(),
+            frozenSeconds: 0.001,
+            skewSeconds: 0,
+            criu: '4',
+            kernel: '6',
+          },
+          ...{ architecture: 'x86_64', containers: [], volumes: [] },
+        }
+      }),
+    restore: ({ pod }, from) =>
+      alone(pod.uid, async () => {
+        const word = await readFile(join(from.dir, 'word'), 'utf8')
+        memory.counts.restores += 1
+        if (memory.broken.has(word)) throw new AgentError('RestoreFailed', word)
+        const { slot, generation, epoch } = from.manifest
+        const clone: Clone = { podUid: pod.uid, slot, generation, epoch, containers: [], stage: 'Frozen' }
+        memory.clones.set(pod.uid, { clone, word })
+        return clone
+      }),
+    thaw: clone =>
+      alone(clone.podUid, async () => {
+        const there = memory.clones.get(clone.podUid)
+        if (there === undefined) throw new AgentError('CloneLost')
+        const thawed: Clone = { ...clone, stage: 'Thawed' }
+        memory.clones.set(clone.podUid, { clone: thawed, word: there.word })
+        memory.running.set(clone.podUid, there.word)
+        return thawed
+      }),
+    discard: clone =>
+      alone(clone.podUid, async () => {
+        memory.counts.discards += 1
+        memory.clones.delete(clone.podUid)
+      }),
+    clonesOf: async ({ pod }) => memory.clones.get(pod.uid)?.clone,
+  }
+}
+
+async function pull(
+  cluster: FakeCluster,
+  address: string,
+  store: GenerationStore,
+  slot: SlotKey,
+  signal: AbortSignal,
+) {
+  for (;;) {
+    signal.throwIfAborted()
+    const next = cluster.stores.get(address)?.latest(slot)
+    const ours = store.latest(slot)
+    const isNewer =
+      next !== undefined &&
+      (ours === undefined ||
+        next.manifest.epoch > ours.manifest.epoch ||
+        (next.manifest.epoch === ours.manifest.epoch && next.manifest.generation > ours.manifest.generation))
+    if (isNewer) {
+      const draft = await store.begin(slot, next.manifest.generation)
+      await writeFile(join(draft.dir, 'word'), await readFile(join(next.dir, 'word')).catch(() => ''))
+      const { files: _, bytes: __, ...manifest } = next.manifest
+      return draft.commit(manifest)
+    }
+    await clock.sleep(5, signal)
+  }
+}
+
+export const dispose = (memory: FakeMemory) => rm(memory.directory, { recursive: true, force: true })

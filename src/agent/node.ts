@@ -1,0 +1,138 @@
+/** What has to be there on the node before anything can be done: programs, sentinel, generations, and the proof of it. */
+import { mkdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { NodeCheck } from '../api/node-report.ts'
+import { createGenerationStore, type GenerationStore } from '../checkpoint/store.ts'
+import { createBackoff } from '../kube/backoff.ts'
+import type { Clock } from '../kube/clock.ts'
+import type { Log } from '../kube/log.ts'
+import type { Random } from '../kube/random.ts'
+import { runCanary } from './canary.ts'
+import { hostProcFs as fs } from './discover/process.ts'
+import { createMemoryDriver } from './driver/driver.ts'
+import { createFiles } from './driver/files.ts'
+import type { MemoryDriver } from './driver/memory-driver.ts'
+import { createCloneRecords } from './driver/records.ts'
+import { isAgentError } from './errors.ts'
+import { type InstalledPrograms, installPrograms } from './launch/install.ts'
+import { ensureSentinel, type Launched } from './launch/sentinel.ts'
+import type { AgentOptions } from './options.ts'
+import { preflight } from './preflight.ts'
+import { createSentinelClient, type SentinelClient } from './sentinel.ts'
+
+export interface Node {
+  readonly programs: InstalledPrograms
+  readonly sentinel: SentinelClient
+  readonly driver: MemoryDriver
+  readonly store: GenerationStore
+  readonly volatile: string
+  /** Asks the node what it can do, with a real dump and a real restore. */
+  check(signal: AbortSignal): Promise<readonly NodeCheck[]>
+  /** Makes sure that a sentinel runs. @returns what tells it from another one. */
+  ensureSentinel(signal: AbortSignal): Promise<string>
+}
+
+export interface NodeDependencies {
+  readonly options: AgentOptions
+  readonly clock: Clock
+  readonly random: Random
+  readonly log: Log
+  /** Told what is missing after each try that failed. */
+  readonly onChecks: (checks: readonly NodeCheck[]) => void
+}
+
+const patience = { initialMs: 1_000, maxMs: 60_000, jitter: 0.2 }
+/** Beside the generations: what a restore works with. */
+const spareShare = 1.25
+
+/** Tries until it has everything that work needs; whether memory can really be moved is another question: see `check`. */
+export async function enterNode(deps: NodeDependencies, signal: AbortSignal): Promise<Node> {
+  const { clock, random, log, onChecks } = deps
+  const pauses = createBackoff(patience, random)
+  for (;;) {
+    try {
+      return await tryEnter(deps, signal)
+    } catch (error) {
+      signal.throwIfAborted()
+      log.error({ err: error }, 'the node is not ready for the agent')
+      onChecks([failedCheck('node', error)])
+      await clock.sleep(pauses.next(), signal)
+    }
+  }
+}
+
+async function tryEnter(
+  { options, clock, random, log }: NodeDependencies,
+  signal: AbortSignal,
+): Promise<Node> {
+  const { runDirectory, stateDirectory, memoryBudget } = options
+  const memoryDirectory = join(runDirectory, 'memory')
+  const socket = join(runDirectory, 'sentinel.sock')
+  const programs = await installPrograms({ from: options.binaries, to: join(stateDirectory, 'bin'), random })
+  const sentinel = createSentinelClient({ path: socket, clock, log })
+  const launch = (signal: AbortSignal): Promise<Launched> =>
+    ensureSentinel({
+      client: sentinel,
+      clock,
+      fs,
+      programs: programs.directory,
+      socket,
+      logFile: join(runDirectory, 'sentinel.log'),
+      memory: { directory: memoryDirectory, bytes: Math.ceil(memoryBudget * spareShare) },
+      cgroup: 'understudy',
+      log,
+      signal,
+    })
+  await launch(signal)
+  const store = createGenerationStore({ dir: memoryDirectory, budget: memoryBudget, clock, random })
+  for (const { name, reason } of await store.load()) log.warn({ name, reason }, 'thrown away')
+  const workDirectory = join(memoryDirectory, '.work')
+  await mkdir(workDirectory, { recursive: true, mode: 0o700 })
+  const driver = createMemoryDriver({
+    sentinel,
+    fs,
+    clock,
+    log,
+    programs: programs.directory,
+    workDirectory,
+    records: createCloneRecords(join(runDirectory, 'clones')),
+    files: createFiles({ sentinel, programs: programs.directory, fs }),
+    criuVersion: programs.criuVersion,
+  })
+  return {
+    programs,
+    sentinel,
+    driver,
+    store,
+    volatile: runDirectory,
+    check: signal =>
+      preflight({
+        fs,
+        sentinel,
+        programs: programs.directory,
+        criuVersion: programs.criuVersion,
+        memoryDirectory,
+        budget: memoryBudget,
+        canary: () =>
+          runCanary({
+            driver,
+            sentinel,
+            clock,
+            random,
+            fs,
+            programs: programs.directory,
+            directory: join(memoryDirectory, '.canary'),
+            signal,
+          }),
+        signal,
+      }),
+    ensureSentinel: async signal => String((await launch(signal)).hello.startedUnixNs),
+  }
+}
+
+/** Something that went wrong, as a check of the report. */
+export function failedCheck(name: string, error: unknown): NodeCheck {
+  if (isAgentError(error)) return { name, ok: false, message: error.message, cure: error.cure }
+  const message = error instanceof Error ? error.message : String(error)
+  return { name, ok: false, message, cure: "read the agent's log on this node" }
+}

@@ -1,0 +1,77 @@
+import { describe, expect, it } from 'vitest'
+import type { NodeReportStatus } from '../api/node-report.ts'
+import { createFakeClock } from '../kube/clock.ts'
+import { KubeError } from '../kube/errors.ts'
+import { silentLog } from '../kube/log.ts'
+import { createReportWriter, type ReportContent } from './report.ts'
+
+const slot = { namespace: 'default', set: 'web', slot: 0, life: '0123abcd', role: 'holder' } as const
+const content = (generation: number, usable?: 'Frozen' | 'Staged'): ReportContent => ({
+  version: '1',
+  address: 'a:1',
+  fingerprint: 'f',
+  kernel: '6',
+  criu: '4',
+  architecture: 'x86_64',
+  checks: [],
+  ready: true,
+  slots: [{ ...slot, generation, ...(usable === undefined ? {} : { usable }) }],
+})
+
+function stand() {
+  const clock = createFakeClock()
+  const writes: NodeReportStatus[] = []
+  let exists = false
+  const api = {
+    patch: async (_r: unknown, _ref: unknown, { body }: { body: unknown }) => {
+      if (!exists) throw new KubeError('NotFound', 'no report')
+      writes.push((body as { status: NodeReportStatus }).status)
+      return {} as never
+    },
+    create: async () => {
+      exists = true
+      return {} as never
+    },
+  }
+  const writer = createReportWriter({ api, node: 'a', clock, log: silentLog })
+  const stop = new AbortController()
+  const running = writer.run(stop.signal)
+  const end = async () => {
+    stop.abort(new Error('over'))
+    await running
+  }
+  return { clock, writer, end, generations: () => writes.map(({ slots }) => slots[0]?.generation), writes }
+}
+
+describe('the report of a node', () => {
+  it('is made, then tells progress at most every five seconds and what others act on at once', async () => {
+    const { clock, writer, generations, end } = stand()
+    writer.update(content(1))
+    await clock.advance(0)
+    expect(generations()).toEqual([1])
+    for (const generation of [2, 3, 4]) {
+      await clock.advance(1_000)
+      writer.update(content(generation))
+    }
+    await clock.advance(1_900)
+    expect(generations()).toEqual([1])
+    await clock.advance(200)
+    expect(generations()).toEqual([1, 4])
+    writer.update(content(5, 'Frozen'))
+    await clock.advance(0)
+    expect(generations()).toEqual([1, 4, 5])
+    await end()
+  })
+
+  it('is written again though nothing is new: silence is a sign, too', async () => {
+    const { clock, writer, writes, end } = stand()
+    writer.update(content(1))
+    await clock.advance(0)
+    await clock.advance(9_900)
+    expect(writes).toHaveLength(1)
+    await clock.advance(200)
+    expect(writes).toHaveLength(2)
+    expect(writes[1]?.updatedAt).not.toBe(writes[0]?.updatedAt)
+    await end()
+  })
+})
