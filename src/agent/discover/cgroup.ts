@@ -33,7 +33,10 @@ export function containerPart(path: string, podUid: string, containerId: string)
 
 function namesContainer(part: string, id: string): boolean {
   if (part === id) return true
-  return part.endsWith(`-${id}.scope`) && /^[a-z-]+$/.test(part.slice(0, -`-${id}.scope`.length))
+  if (!part.endsWith(`-${id}.scope`)) return false
+  const runtime = part.slice(0, -`-${id}.scope`.length)
+  // CRI-O's own process for the container lives beside it, and is not to be stopped.
+  return /^[a-z-]+$/.test(runtime) && !runtime.endsWith('conmon')
 }
 
 /** The id of `containerd://ID`. */

@@ -5,6 +5,8 @@ export interface Mount {
   /** Directory of that filesystem which is mounted. */
   readonly root: string
   readonly mountPoint: string
+  /** Of this mount; the filesystem may be writable elsewhere. */
+  readonly readOnly: boolean
   readonly type: string
   readonly source: string
   readonly superOptions: ReadonlyMap<string, string>
@@ -14,7 +16,7 @@ export interface Mount {
 export function parseMountinfo(text: string): Mount[] {
   return text.split('\n').flatMap(line => {
     const [before, after] = line.split(' - ')
-    const [, , device, root, mountPoint] = before?.split(' ') ?? []
+    const [, , device, root, mountPoint, flags] = before?.split(' ') ?? []
     const [type, source, options] = after?.split(' ') ?? []
     if (device === undefined || root === undefined || mountPoint === undefined) return []
     if (type === undefined || source === undefined) return []
@@ -29,6 +31,7 @@ export function parseMountinfo(text: string): Mount[] {
         device,
         root: unescaped(root),
         mountPoint: unescaped(mountPoint),
+        readOnly: flags?.split(',').includes('ro') === true,
         type,
         source: unescaped(source),
         superOptions: new Map(superOptions),

@@ -33,16 +33,24 @@ export function emptyDirs(mounts: readonly Mount[], hostMounts: readonly Mount[]
   return [...found.values()].sort((a, b) => (a.name < b.name ? -1 : 1))
 }
 
-/** The writable directory of the container's root, as the host's mounts name it; undefined: there is none to save. */
+/**
+ * The writable directory of the container's root, as the host's mounts name it; undefined: there is none to save. With a
+ * read-only root there is one in which only the runtime has written.
+ */
 export function upperDirectory(mounts: readonly Mount[]): string | undefined {
   const root = mounts.findLast(mount => mount.mountPoint === '/')
-  return root?.type === 'overlay' ? root.superOptions.get('upperdir') : undefined
+  return root?.type === 'overlay' && !root.readOnly ? root.superOptions.get('upperdir') : undefined
 }
 
-/** Paths below which something else is mounted, relative to the container's root: not part of its writable layer. */
+/**
+ * Paths at which something else is mounted, relative to the container's root: not part of its writable layer. Those
+ * below another one are left out.
+ */
 export function mountPoints(mounts: readonly Mount[]): string[] {
-  return mounts.flatMap(mount => {
+  const paths = mounts.flatMap(mount => {
     const path = below('/', mount.mountPoint)
     return path === undefined || path === '' ? [] : [path]
   })
+  const all = [...new Set(paths)].sort()
+  return all.filter(path => !all.some(other => other !== path && below(other, path) !== undefined))
 }

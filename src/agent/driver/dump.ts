@@ -9,6 +9,7 @@ import { AgentError, isAgentError } from '../errors.ts'
 import type { ProcessRef } from '../sentinel.ts'
 import { complaints, directoryFiles, dumpArguments, rootPid } from './criu.ts'
 import type { DriverDependencies } from './dependencies.ts'
+import type { FilesRun } from './files.ts'
 import type { DumpOptions, DumpResult, LocatedAppContainer, LocatedPod } from './memory-driver.ts'
 import { planSaves, type Save } from './saves.ts'
 
@@ -39,7 +40,9 @@ export async function dump(
   const takenAt = new Date(clock.now()).toISOString()
   try {
     const { skewMicroseconds } = await sentinel.stop({ name, deadlineMs, cgroups }, signal)
-    const held = await whileStopped(deps, name, () => saveAll(deps, targets, saves, { deadlineMs, signal }))
+    const held = await whileStopped(deps, name, () =>
+      saveAll(deps, targets, saves, { deadlineMs, scratch: work, signal }),
+    )
     if (held.expired) throw new AgentError('DumpExpired', `${deadlineMs} ms`)
     return {
       takenAt,
@@ -110,13 +113,13 @@ async function saveAll(
   deps: DriverDependencies,
   targets: readonly DumpTarget[],
   saves: readonly Save[],
-  { deadlineMs, signal }: DumpOptions,
+  { deadlineMs, scratch, signal }: FilesRun,
 ): Promise<void> {
   const failed = new AbortController()
   const stop = AbortSignal.any([signal, failed.signal])
   const all = [
     ...targets.map(it => dumpContainer(deps, it, deadlineMs, stop)),
-    ...saves.map(save => deps.files.save(save, deadlineMs, stop)),
+    ...saves.map(save => deps.files.save(save, { deadlineMs, scratch, signal: stop })),
   ].map(work =>
     work.catch((error: unknown) => {
       failed.abort(error)
@@ -134,7 +137,7 @@ async function saveAll(
       save.kind === 'layer' &&
       later[targets.findIndex(it => it.container.name === save.container)] === true
     )
-      await deps.files.save(save, deadlineMs, signal)
+      await deps.files.save(save, { deadlineMs, scratch, signal })
   for (const it of targets) await assertNotEnding(deps, it)
 }
 

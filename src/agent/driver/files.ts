@@ -1,9 +1,175 @@
+import { mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { isGone, type ProcFs, refOf } from '../discover/process.ts'
+import { AgentError } from '../errors.ts'
+import type { SentinelClient, SpawnRequest } from '../sentinel.ts'
+import { programsDescriptor } from './criu.ts'
 import type { Save } from './saves.ts'
+
+export interface FilesRun {
+  readonly deadlineMs: number
+  /** A directory for what belongs to nothing else. */
+  readonly scratch: string
+  readonly signal: AbortSignal
+}
 
 /** Saves and brings back the files that belong to a pod's memory. */
 export interface Files {
   /** @throws AgentError LayerFailed */
-  save(what: Save, deadlineMs: number, signal: AbortSignal): Promise<void>
-  /** Makes the place that `what` names hold what was saved, and nothing else. @throws AgentError LayerFailed */
-  apply(what: Save, deadlineMs: number, signal: AbortSignal): Promise<void>
+  save(what: Save, run: FilesRun): Promise<void>
+  /**
+   * Makes the place that `what` names hold what was saved in its files, and nothing else of its own. A generation that
+   * has nothing of it changes nothing.
+   *
+   * @throws AgentError LayerFailed
+   */
+  apply(what: Save, run: FilesRun): Promise<void>
+}
+
+export interface FilesOptions {
+  readonly sentinel: SentinelClient
+  readonly fs: ProcFs
+  /** With `layer` and `criu/tar`. */
+  readonly programs: string
+}
+
+const descriptors = { directory: 201, archive: 202, list: 203, own: 204 } as const
+const layer = `/proc/self/fd/${programsDescriptor}/layer`
+/** Two blocks of zeros, padded as tar does. */
+const emptyArchive = Buffer.alloc(10_240)
+
+type Spawned = Pick<SpawnRequest, 'target' | 'files' | 'arguments'>
+
+/** Through the program `layer`, which enters containers before it touches anything of theirs. */
+export function createFiles({ sentinel, fs, programs }: FilesOptions): Files {
+  const host = () => refOf(fs, fs.host)
+
+  async function spawn(what: Save, spawned: Spawned, { deadlineMs, scratch, signal }: FilesRun) {
+    const log = join(scratch, `${keyOf(what)}.log`)
+    const end = await sentinel.spawn(
+      {
+        ...spawned,
+        namespaces: 'keep',
+        cgroup: 'stay',
+        deadlineMs,
+        log,
+        files: [{ fd: programsDescriptor, path: programs, mode: 'd' }, ...spawned.files],
+      },
+      signal,
+    )
+    if (end.code === 0) return
+    const said = await readFile(log, 'utf8').catch(() => '')
+    const how = end.expired
+      ? `longer than ${deadlineMs} ms`
+      : `exit code ${end.code ?? `signal ${end.signal}`}`
+    throw new AgentError('LayerFailed', `${nameOf(what)}: ${how}; ${said.trim().slice(-300)}`)
+  }
+
+  async function save(what: Save, run: FilesRun): Promise<void> {
+    await mkdir(dirname(what.archive), { recursive: true, mode: 0o700 })
+    const directory = what.kind === 'layer' ? what.upper : what.directory
+    if (what.kind !== 'layer' && (await isEmpty(fs, directory))) {
+      // Most pods have nothing in /dev/shm; no program needs to run for that while they stand still.
+      await writeFile(what.archive, emptyArchive, { mode: 0o600 })
+      await writeFile(what.list, '', { mode: 0o600 })
+      return
+    }
+    // Written anew when a save is repeated.
+    for (const path of [what.archive, what.list]) await writeFile(path, '', { mode: 0o600 })
+    await spawn(
+      what,
+      {
+        target: await host(),
+        files: [
+          { fd: descriptors.directory, path: directory, mode: 'd' },
+          { fd: descriptors.archive, path: what.archive, mode: 'w' },
+          { fd: descriptors.list, path: what.list, mode: 'w' },
+        ],
+        arguments: [layer, 'save', ...(what.kind === 'layer' ? ['--layer', ...excluded(what.exclude)] : [])],
+      },
+      run,
+    )
+  }
+
+  /** What the layer of an understudy has now, so that what the generation has not can be taken away. */
+  async function listOwn(what: Save & { readonly kind: 'layer' }, own: string, run: FilesRun): Promise<void> {
+    await writeFile(own, '', { mode: 0o600 })
+    await spawn(
+      what,
+      {
+        target: await host(),
+        files: [
+          { fd: descriptors.directory, path: what.upper, mode: 'd' },
+          { fd: descriptors.list, path: own, mode: 'w' },
+        ],
+        arguments: [layer, 'list', '--layer', ...excluded(what.exclude)],
+      },
+      run,
+    )
+  }
+
+  async function apply(what: Save, run: FilesRun): Promise<void> {
+    const listed = await sizeIfThere(what.list)
+    if (listed === undefined) return
+    const saved = [
+      { fd: descriptors.archive, path: what.archive, mode: 'r' },
+      { fd: descriptors.list, path: what.list, mode: 'r' },
+    ] as const
+    if (what.kind !== 'layer') {
+      if (listed === 0 && (await isEmpty(fs, what.directory))) return
+      const files = [{ fd: descriptors.directory, path: what.directory, mode: 'd' } as const, ...saved]
+      const spawned = { target: await host(), files, arguments: [layer, 'apply', '--directory'] }
+      await spawn(what, spawned, run)
+      return
+    }
+    const own = join(run.scratch, `${keyOf(what)}.own`)
+    await listOwn(what, own, run)
+    const files = [...saved, { fd: descriptors.own, path: own, mode: 'r' } as const]
+    const target = { pid: what.pid, start: what.start }
+    await spawn(what, { target, files, arguments: [layer, 'apply'] }, run)
+  }
+
+  return { save, apply }
+}
+
+/** Of one pod: a file name. */
+function keyOf(what: Save): string {
+  switch (what.kind) {
+    case 'layer':
+      return `layer-${what.container}`
+    case 'volume':
+      return `volume-${what.name}`
+    case 'shm':
+      return 'shm'
+  }
+}
+
+function nameOf(what: Save): string {
+  switch (what.kind) {
+    case 'layer':
+      return `container ${what.container}`
+    case 'volume':
+      return `volume ${what.name}`
+    case 'shm':
+      return '/dev/shm'
+  }
+}
+
+const excluded = (paths: readonly string[]) => paths.flatMap(path => ['--exclude', path])
+
+/** The path is one of the host, which is not what is mounted here. */
+async function isEmpty(fs: ProcFs, directory: string): Promise<boolean> {
+  const path = directory.startsWith(`${fs.proc}/`)
+    ? directory
+    : join(fs.proc, String(fs.host), 'root', directory)
+  return (await readdir(path)).length === 0
+}
+
+async function sizeIfThere(path: string): Promise<number | undefined> {
+  try {
+    return (await stat(path)).size
+  } catch (error) {
+    if (isGone(error)) return undefined
+    throw error
+  }
 }

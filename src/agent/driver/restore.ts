@@ -44,7 +44,8 @@ export async function restore(
       pairs.map(pair => prepare(deps, pair.container, pair.image, dir, join(work, pair.container.name))),
     )
     // The files first: what is open is opened again by its path, and has to be as it was.
-    for (const save of await planSaves(deps, pod, dir)) await deps.files.apply(save, deadlineMs, signal)
+    for (const save of await planSaves(deps, pod, dir))
+      await deps.files.apply(save, { deadlineMs, scratch: work, signal })
     const containers = await restoreAll(deps, prepared, { deadlineMs, signal })
     const clone: Clone = {
       podUid: pod.pod.uid,

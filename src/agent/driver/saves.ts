@@ -17,11 +17,16 @@ export type Save =
       /** What is mounted over it, relative to its root. */
       readonly exclude: readonly string[]
       readonly archive: string
-      /** List of what was deleted from the image. */
-      readonly removed: string
+      /** What is there, and what was deleted from the image. */
+      readonly list: string
     }
-  | { readonly kind: 'volume'; readonly name: string; readonly directory: string; readonly archive: string }
-  | { readonly kind: 'shm'; readonly directory: string; readonly archive: string }
+  | ({ readonly kind: 'volume'; readonly name: string; readonly directory: string } & Kept)
+  | ({ readonly kind: 'shm'; readonly directory: string } & Kept)
+
+interface Kept {
+  readonly archive: string
+  readonly list: string
+}
 
 /** What of a pod has to be saved, and into which files of the generation; nothing is read yet. */
 export async function planSaves(
@@ -45,13 +50,19 @@ export async function planSaves(
         upper,
         exclude: mountPoints(mounts),
         archive: join(container, 'layer.tar'),
-        removed: join(container, 'removed'),
+        list: join(container, 'layer.list'),
       })
     for (const volume of emptyDirs(mounts, hostMounts, pod.pod.uid)) {
       // The understudy's own: its first process and the socket that takes its orders.
       if (volume.name === holdVolume) continue
-      const archive = join(directory, 'volumes', `${volume.name}.tar`)
-      volumes.set(volume.name, { kind: 'volume', name: volume.name, directory: volume.hostPath, archive })
+      const base = join(directory, 'volumes', volume.name)
+      volumes.set(volume.name, {
+        kind: 'volume',
+        name: volume.name,
+        directory: volume.hostPath,
+        archive: `${base}.tar`,
+        list: `${base}.list`,
+      })
     }
     // One for the whole pod: every container has the same one mounted, unless a volume lies over it.
     const over = mounts.findLast(mount => mount.mountPoint === '/dev/shm')
@@ -64,6 +75,7 @@ export async function planSaves(
         kind: 'shm',
         directory: `${deps.fs.proc}/${init.pid}/root/dev/shm`,
         archive: join(directory, 'shm.tar'),
+        list: join(directory, 'shm.list'),
       }
   }
   return [...layers, ...volumes.values(), ...(shm === undefined ? [] : [shm])]
