@@ -1,6 +1,7 @@
 import { limits } from '../../src/api/backuppodset.ts'
 import { refusals } from '../../src/api/errors.ts'
 import { rule, type Schema, text } from './build.ts'
+import { serviceNameRules } from './service-rules.ts'
 import { specSchema } from './spec.ts'
 import { statusSchema } from './status.ts'
 
@@ -20,5 +21,6 @@ export const backupPodSetSchema = (): Schema => ({
   'x-kubernetes-validations': [
     // The API server takes no fieldPath into metadata; the message names the field.
     rule(`self.metadata.name.size() <= ${limits.name}`, refusals.NameTooLong.message),
+    ...serviceNameRules(),
   ],
 })

@@ -11,6 +11,7 @@ import {
   type LivenessSpec,
   limits,
   placements,
+  protocols,
   type ServicePortSpec,
   type ServiceSpec,
   type StrategySpec,
@@ -18,21 +19,12 @@ import {
   type UpdateStrategySpec,
   updateStrategies,
 } from '../../src/api/backuppodset.ts'
-import { refusals } from '../../src/api/errors.ts'
 import { gatePort } from '../../src/api/gate.ts'
-import { holdVolume } from '../../src/api/stage.ts'
-import {
-  choice,
-  count,
-  flag,
-  integer,
-  list,
-  object,
-  rule,
-  type Schema,
-  type SchemaOf,
-  text,
-} from './build.ts'
+import { portName, serviceName } from '../../src/api/service-rules.ts'
+import { choice, count, flag, integer, list, object, type SchemaOf, text } from './build.ts'
+import { memoryRules } from './memory-rules.ts'
+import { serviceRules } from './service-rules.ts'
+import { specRule } from './spec-rule.ts'
 import { templateSchema } from './template.ts'
 
 const choosing = (transition: string) =>
@@ -69,11 +61,6 @@ const strategy = object<StrategySpec>(
     default: {},
   },
 )
-
-const ruleFor = (code: keyof typeof refusals, condition: string): Schema => {
-  const { field, message } = refusals[code]
-  return rule(condition, message, { fieldPath: field.replace(/^spec/, '') })
-}
 
 export const specSchema = (): SchemaOf<BackupPodSetSpec> =>
   object<BackupPodSetSpec>(
@@ -234,19 +221,19 @@ export const specSchema = (): SchemaOf<BackupPodSetSpec> =>
         {
           name: text('Name of a Service in front of all primaries. Absent: none.', {
             maxLength: 63,
-            pattern: '^[a-z]([-a-z0-9]*[a-z0-9])?$',
+            pattern: serviceName,
           }),
           ports: list(
             'Ports of each Service.',
             object<ServicePortSpec>(
               {
-                name: text('Needed when there are several.', { maxLength: 63 }),
+                name: text('Needed when there are several.', { maxLength: 63, pattern: portName }),
                 port: { ...count('Port of the Service.', { minimum: 1, maximum: limits.port.max }) },
                 targetPort: count('Port of the pods. Default: as port.', {
                   minimum: 1,
                   maximum: limits.port.max,
                 }),
-                protocol: choice('TCP or UDP. Default TCP.', ['TCP', 'UDP']),
+                protocol: choice('TCP or UDP. Default TCP.', protocols),
               },
               { port: true },
             ),
@@ -270,58 +257,21 @@ export const specSchema = (): SchemaOf<BackupPodSetSpec> =>
     {
       description: 'What is wished for.',
       'x-kubernetes-validations': [
-        ruleFor(
+        specRule(
           'GateOnHostNetwork',
           '!has(self.template.spec.hostNetwork) || !self.template.spec.hostNetwork || self.coldBackups == 0',
         ),
-        ruleFor(
+        specRule(
           'GatePortTaken',
           "self.gatePosition != 'Last' || self.coldBackups == 0 || !has(self.template.spec.initContainers) || " +
             `self.template.spec.initContainers.all(container, !has(container.ports) || container.ports.all(port, port.containerPort != ${gatePort}))`,
         ),
         ...memoryRules(),
-        ruleFor(
+        ...serviceRules(),
+        specRule(
           'SchedulersDiffer',
           '!has(self.template.spec.schedulerName) || self.template.spec.schedulerName == self.schedulerName',
         ),
       ],
     },
   )
-
-/** Rules for sets that keep memory; the same as in src/api/template-rules.ts. */
-function memoryRules(): Schema[] {
-  const kept =
-    "has(self.checkpoint) && !(has(self.hotBackup) && has(self.hotBackup.mode) && self.hotBackup.mode == 'Warm')"
-  const pod = 'self.template.spec'
-  const refused = (code: keyof typeof refusals, condition: string) =>
-    ruleFor(code, `!(${kept}) || !(${condition})`)
-  const isTrue = (field: string) => `(has(${pod}.${field}) && ${pod}.${field})`
-  const named = (list: string) =>
-    `(has(${pod}.${list}) && ${pod}.${list}.exists(it, it.name == '${holdVolume}'))`
-  return [
-    refused('MemoryOnHost', ['hostNetwork', 'hostPID', 'hostIPC'].map(isTrue).join(' || ')),
-    refused('MemoryOfSharedProcesses', isTrue('shareProcessNamespace')),
-    refused('MemoryOfUserNamespace', `has(${pod}.hostUsers) && !${pod}.hostUsers`),
-    refused('MemoryOnTerminal', `${pod}.containers.exists(it, has(it.tty) && it.tty)`),
-    refused(
-      'MemoryOfDevices',
-      `${pod}.containers.exists(it, has(it.volumeDevices) || (has(it.resources) && has(it.resources.claims)))`,
-    ),
-    refused(
-      'MemoryBesideClaim',
-      `has(${pod}.volumes) && ${pod}.volumes.exists(it, has(it.persistentVolumeClaim) || has(it.ephemeral))`,
-    ),
-    refused(
-      'HoldNameReserved',
-      [named('volumes'), named('containers'), named('initContainers')].join(' || '),
-    ),
-    ruleFor(
-      'CheckpointContainerUnknown',
-      `!has(self.checkpoint) || !has(self.checkpoint.containers) || self.checkpoint.containers.all(name, ${pod}.containers.exists(it, it.name == name))`,
-    ),
-    ruleFor(
-      'ModeWithoutCheckpoint',
-      "has(self.checkpoint) || !has(self.hotBackup) || !has(self.hotBackup.mode) || self.hotBackup.mode == 'Warm'",
-    ),
-  ]
-}

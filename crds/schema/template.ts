@@ -14,6 +14,10 @@ interface PodSchema extends Schema {
 const maxContainers = 64
 const maxLabels = 128
 const maxPorts = 128
+const maxMounts = 256
+const maxVolumes = 512
+const maxResources = 64
+const maxGates = 64
 
 /** What is declared only to be refused: undeclared it would be dropped without a word for most clients. */
 const refusedObjects = (description: string): Schema => ({
@@ -89,7 +93,9 @@ function podSchema(): Schema {
   const pod = readPodSchema() as PodSchema
   const containers = (field: 'containers' | 'initContainers'): Schema => {
     const of = pod.properties[field] as Schema & { items: PodSchema }
-    const { name, image, ports } = of.items.properties
+    const { name, image, ports, volumeMounts, resources } = of.items.properties as Readonly<
+      Record<string, PodSchema>
+    >
     return {
       ...of,
       maxItems: maxContainers,
@@ -99,6 +105,14 @@ function podSchema(): Schema {
           ...of.items.properties,
           name: { ...name, maxLength: 253 },
           ports: { ...ports, maxItems: maxPorts },
+          volumeMounts: { ...volumeMounts, maxItems: maxMounts },
+          resources: {
+            ...resources,
+            properties: {
+              ...resources?.properties,
+              limits: { ...resources?.properties['limits'], maxProperties: maxResources },
+            },
+          },
           image: { ...image, description: 'Image of the container. Required.' },
         },
         'x-kubernetes-validations': [
@@ -125,6 +139,8 @@ function podSchema(): Schema {
       ...pod.properties,
       containers: containers('containers'),
       initContainers: containers('initContainers'),
+      volumes: { ...pod.properties['volumes'], maxItems: maxVolumes },
+      readinessGates: { ...pod.properties['readinessGates'], maxItems: maxGates },
       nodeName: described(
         'nodeName',
         'Refused: the scheduler places the pods; use nodeSelector or affinity.',
@@ -170,6 +186,10 @@ export const templateSchema = (): SchemaOf<PodTemplate> => ({
     absent('OwnerReferencesRefused'),
     ruleFor('RestartPolicyNotAlways', "!has(self.spec.restartPolicy) || self.spec.restartPolicy == 'Always'"),
     ruleFor('ContainersMissing', 'size(self.spec.containers) > 0', { reason: 'FieldValueRequired' }),
+    ruleFor(
+      'ReadinessGateReserved',
+      `!has(self.spec.readinessGates) || self.spec.readinessGates.all(gate, !gate.conditionType.startsWith('${prefix}'))`,
+    ),
     absent('NodeNameRefused'),
     absent('EphemeralContainersRefused'),
     absent('ActiveDeadlineRefused'),

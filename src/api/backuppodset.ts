@@ -55,6 +55,9 @@ export type HotBackupMode = (typeof hotBackupModes)[number]
 export const protections = ['Frozen', 'Staged', 'Cold', 'None'] as const
 export type Protection = (typeof protections)[number]
 
+export const protocols = ['TCP', 'UDP'] as const
+export type Protocol = (typeof protocols)[number]
+
 export type PodTemplate = Wire<V1PodTemplateSpec>
 
 export interface StrategySpec
@@ -103,7 +106,7 @@ export interface ServicePortSpec {
   readonly port: number
   /** Default: as `port`. A number: ports of an EndpointSlice have no other names. */
   readonly targetPort?: number
-  readonly protocol?: 'TCP' | 'UDP'
+  readonly protocol?: Protocol
 }
 
 export interface ServiceSpec {

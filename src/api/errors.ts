@@ -5,7 +5,7 @@
 import { limits } from './backuppodset.ts'
 import { gateContainerName, gatePort } from './gate.ts'
 import { labels, podKinds, prefix } from './labels.ts'
-import { holdVolume } from './stage.ts'
+import { holdPath, holdVolume } from './stage.ts'
 
 const refuse = (field: string, message: string) => ({ field, message })
 
@@ -107,7 +107,7 @@ export const refusals = Object.freeze({
   ),
   MemoryOfDevices: refuse(
     'spec.template.spec.containers',
-    `remove volumeDevices and resources.claims from the container, or ${orWarm}: what is in a device is not saved`,
+    `remove volumeDevices, resources.claims and limits of device plugins from the container, or ${orWarm}: what is in a device is not saved`,
   ),
   MemoryBesideClaim: refuse(
     'spec.template.spec.volumes',
@@ -117,6 +117,14 @@ export const refusals = Object.freeze({
     'spec.template.spec',
     `rename the container or volume ${holdVolume}: understudies have one of that name`,
   ),
+  HoldPathTaken: refuse(
+    'spec.template.spec.containers',
+    `mount the volume elsewhere than at ${holdPath}, or ${orWarm}: understudies have theirs there`,
+  ),
+  IntervalOutOfRange: refuse(
+    'spec.checkpoint.interval',
+    'set checkpoint.interval to a duration from 200ms to 1h',
+  ),
   CheckpointContainerUnknown: refuse(
     'spec.checkpoint.containers',
     'name containers of template.spec.containers in checkpoint.containers, or leave it out for all of them',
@@ -124,6 +132,34 @@ export const refusals = Object.freeze({
   ModeWithoutCheckpoint: refuse(
     'spec.hotBackup.mode',
     'add spec.checkpoint (checkpoint: {} is enough), or set hotBackup.mode to Warm: nothing is saved without it',
+  ),
+  LivenessWithoutCheckpoint: refuse(
+    'spec.failover.liveness',
+    'add spec.checkpoint, or remove failover.liveness: it is the agents of sets that keep memory who ask by this clock',
+  ),
+  LivenessWithoutProbe: refuse(
+    'spec.failover.liveness',
+    'add a livenessProbe with httpGet, tcpSocket or grpc to a container of the template, or remove failover.liveness: there is nothing to ask',
+  ),
+  ServiceForNobody: refuse(
+    'spec.service',
+    'set service.name for a Service in front of all primaries, service.perSlot for one in front of each, or remove spec.service',
+  ),
+  ServicePortsAlike: refuse(
+    'spec.service.ports',
+    'give each of several service.ports a name of its own, and a number or protocol of its own',
+  ),
+  ServiceNameFromSet: refuse(
+    'spec.service.perSlot',
+    'choose a name for the set that begins with a letter and has no dots, or remove service.perSlot: its Services are named <set>-<slot>',
+  ),
+  ServiceNameOfSlot: refuse(
+    'spec.service.name',
+    'choose another service.name: <set>-<number> is that of a slot',
+  ),
+  ReadinessGateReserved: refuse(
+    'spec.template.spec.readinessGates',
+    `remove what begins with ${prefix} from template.spec.readinessGates: agents write such conditions in pods that need them`,
   ),
   SchedulersDiffer: refuse(
     'spec.template.spec.schedulerName',

@@ -2,45 +2,37 @@ import type { GatePosition } from './backuppodset.ts'
 import type { refusals } from './errors.ts'
 import { gateContainerName, gatePort } from './gate.ts'
 import { labels, prefix } from './labels.ts'
-import { holdVolume } from './stage.ts'
+import { type MemoryRuled, memoryRules } from './memory-rules.ts'
+import { serviceRules } from './service-rules.ts'
+import { isSet, isText, objectIn, objectOr, objectsIn } from './unknown.ts'
 
-/** What the rules look at: the template, of whatever shape, and the fields that it has to agree with. */
-export interface RuledSpec {
+/** What the rules look at: the template and other fields, of whatever shape, and those that are known to be right. */
+export interface RuledSpec extends MemoryRuled {
+  /** Name of the set. */
+  readonly set: string
   readonly template: unknown
+  readonly service: unknown
   readonly coldBackups: number
   readonly gatePosition: GatePosition
   readonly schedulerName: string
-  /** The primaries' memory is kept. */
-  readonly keepsMemory: boolean
-  /** `spec.checkpoint` and `spec.hotBackup`, of whatever shape. */
-  readonly checkpoint?: unknown
-  readonly hotBackup?: unknown
 }
 
 type Code = keyof typeof refusals
-type Anything = Readonly<Record<string, unknown>>
 
 const containerName = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/
 const labelValue = /^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$/
 
 /** The first rule that the template breaks. The same rules stand in the CRD as CEL, see crds/schema/template.ts. */
-export function brokenRule({
-  template,
-  coldBackups,
-  gatePosition,
-  schedulerName,
-  keepsMemory,
-  checkpoint,
-  hotBackup,
-}: RuledSpec): Code | undefined {
-  const { metadata: givenMetadata, spec } = objectOr<Anything>(template, {})
-  const pod = objectOr(spec, undefined)
+export function brokenRule(spec: RuledSpec): Code | undefined {
+  const { coldBackups, gatePosition, schedulerName } = spec
+  const template = objectIn(spec.template)
+  const pod = objectOr(template['spec'], undefined)
   if (pod === undefined) return 'TemplateMissing'
   const containers = objectsIn(pod['containers'])
   const initContainers = objectsIn(pod['initContainers'])
   const all = [...containers, ...initContainers]
-  const metadata = objectOr<Anything>(givenMetadata, {})
-  const templateLabels = Object.entries(objectOr(metadata['labels'], {}))
+  const metadata = objectIn(template['metadata'])
+  const templateLabels = Object.entries(objectIn(metadata['labels']))
   const rules: readonly (readonly [Code, boolean])[] = [
     ['ContainersMissing', containers.length === 0],
     ['ContainerNameReserved', all.some(it => it['name'] === gateContainerName)],
@@ -52,16 +44,20 @@ export function brokenRule({
     ['LabelValueInvalid', templateLabels.some(([, value]) => !isText(value, labelValue))],
     [
       'AnnotationReserved',
-      Object.keys(objectOr(metadata['annotations'], {})).some(key => key.startsWith(prefix)),
+      Object.keys(objectIn(metadata['annotations'])).some(key => key.startsWith(prefix)),
     ],
     ['GenerateNameRefused', isSet(metadata['generateName'])],
     ['NamespaceRefused', isSet(metadata['namespace'])],
     ['FinalizersRefused', isSet(metadata['finalizers'])],
     ['OwnerReferencesRefused', isSet(metadata['ownerReferences'])],
+    [
+      'ReadinessGateReserved',
+      objectsIn(pod['readinessGates']).some(it => isText(it['conditionType'], new RegExp(`^${prefix}`))),
+    ],
     ['NodeNameRefused', isSet(pod['nodeName'])],
     ['EphemeralContainersRefused', isSet(pod['ephemeralContainers'])],
     ['ActiveDeadlineRefused', isSet(pod['activeDeadlineSeconds'])],
-    ['OperatingSystemUnsupported', isSet(pod['os']) && objectOr<Anything>(pod['os'], {})['name'] !== 'linux'],
+    ['OperatingSystemUnsupported', isSet(pod['os']) && objectIn(pod['os'])['name'] !== 'linux'],
     ['GateOnHostNetwork', pod['hostNetwork'] === true && coldBackups > 0],
     [
       'GatePortTaken',
@@ -69,63 +65,15 @@ export function brokenRule({
         coldBackups > 0 &&
         initContainers.some(it => objectsIn(it['ports']).some(port => port['containerPort'] === gatePort)),
     ],
-    [
-      'CheckpointContainerUnknown',
-      textsIn(objectOr<Anything>(checkpoint, {})['containers']).some(
-        name => !containers.some(it => it['name'] === name),
-      ),
-    ],
-    [
-      'ModeWithoutCheckpoint',
-      !isSet(checkpoint) && (objectOr<Anything>(hotBackup, {})['mode'] ?? 'Warm') !== 'Warm',
-    ],
-    ...(keepsMemory ? memoryRules(pod, containers, all) : []),
+    ...memoryRules(pod, spec),
+    ...serviceRules(spec.set, spec.service),
     ['SchedulersDiffer', isSet(pod['schedulerName']) && pod['schedulerName'] !== schedulerName],
   ]
   return rules.find(([, isBroken]) => isBroken)?.[0]
 }
 
-/** What cannot be saved, or not be rebuilt in another pod. */
-const memoryRules = (
-  pod: Anything,
-  containers: readonly Anything[],
-  all: readonly Anything[],
-): readonly (readonly [Code, boolean])[] => [
-  ['MemoryOnHost', pod['hostNetwork'] === true || pod['hostPID'] === true || pod['hostIPC'] === true],
-  ['MemoryOfSharedProcesses', pod['shareProcessNamespace'] === true],
-  ['MemoryOfUserNamespace', pod['hostUsers'] === false],
-  ['MemoryOnTerminal', containers.some(it => it['tty'] === true)],
-  [
-    'MemoryOfDevices',
-    containers.some(
-      it =>
-        objectsIn(it['volumeDevices']).length > 0 ||
-        objectsIn(objectOr<Anything>(it['resources'], {})['claims']).length > 0,
-    ),
-  ],
-  [
-    'MemoryBesideClaim',
-    objectsIn(pod['volumes']).some(it => isSet(it['persistentVolumeClaim']) || isSet(it['ephemeral'])),
-  ],
-  ['HoldNameReserved', [...all, ...objectsIn(pod['volumes'])].some(it => it['name'] === holdVolume)],
-]
-
-const isText = (value: unknown, form: RegExp): boolean => typeof value === 'string' && form.test(value)
-
-/** Kubernetes takes null for absent. */
-const isSet = (value: unknown): boolean => value !== undefined && value !== null
-
-const objectOr = <Otherwise>(value: unknown, otherwise: Otherwise): Anything | Otherwise =>
-  typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Anything) : otherwise
-
 /** Names of the template's containers, whatever its shape. */
 export const containerNames = (template: unknown): readonly string[] =>
-  objectsIn(objectOr<Anything>(objectOr<Anything>(template, {})['spec'], {})['containers']).flatMap(
-    ({ name }) => (typeof name === 'string' ? [name] : []),
+  objectsIn(objectIn(objectIn(template)['spec'])['containers']).flatMap(({ name }) =>
+    typeof name === 'string' ? [name] : [],
   )
-
-const textsIn = (value: unknown): readonly string[] =>
-  Array.isArray(value) ? value.filter(it => typeof it === 'string') : []
-
-const objectsIn = (value: unknown): readonly Anything[] =>
-  Array.isArray(value) ? value.filter(it => typeof it === 'object' && it !== null) : []

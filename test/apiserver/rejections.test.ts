@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
-import { type BackupPodSet, backupPodSets } from '../../src/api/backuppodset.ts'
+import { type BackupPodSet, backupPodSets, defaults } from '../../src/api/backuppodset.ts'
 import { parseSet } from '../../src/api/parse.ts'
 import { type Api, createApi } from '../../src/kube/api.ts'
 import { loadConnection } from '../../src/kube/connection.ts'
@@ -117,9 +117,41 @@ describe('odd input that is meant', () => {
       'a sidecar',
       set({ pod: { initContainers: [{ ...container, name: 'sidecar', restartPolicy: 'Always' }] } }),
     ],
+    ['memory with nothing said about it', set({ spec: { checkpoint: {} } })],
+    [
+      'a claim and a terminal beside hot backups that are to be warm',
+      set({
+        spec: { checkpoint: {}, hotBackup: { mode: 'Warm' } },
+        pod: {
+          containers: [{ ...container, tty: true }],
+          volumes: [{ name: 'data', persistentVolumeClaim: { claimName: 'data' } }],
+        },
+      }),
+    ],
+    [
+      'one port for two protocols',
+      set({
+        spec: {
+          service: {
+            name: 'set-3-web',
+            perSlot: true,
+            ports: [
+              { name: 'a', port: 53 },
+              { name: 'b', port: 53, protocol: 'UDP' },
+            ],
+          },
+        },
+      }),
+    ],
   ])('%s', async (_, body) => {
     const stored = await dryRun(body)
     expect(parseSet(stored)).toMatchObject({ ok: true })
+  })
+
+  it('the schema fills in every default of what memory needs', async () => {
+    const { checkpoint } = (await dryRun(set({ spec: { checkpoint: {} } }))).spec
+    const { volumes, ...rest } = defaults.checkpoint
+    expect(checkpoint).toEqual({ ...rest, volumes })
   })
 
   it('the schema fills in every default, so that parsing adds nothing', async () => {

@@ -20,6 +20,12 @@ export function set(
   }
 }
 
+/** The same of a set that keeps memory. */
+const kept = (pod: object = {}, spec: object = {}) => set({ pod, spec: { checkpoint: {}, ...spec } })
+const withContainer = (more: object) => kept({ containers: [{ ...container, ...more }] })
+const servedBy = (service: object) => set({ spec: { service: { ports: [{ port: 80 }], ...service } } })
+const warm = 'set hotBackup\\.mode to Warm or remove spec\\.checkpoint'
+
 /** By our own fields and rules. */
 export const rejected: readonly [string, object, RegExp][] = [
   ['a name over 50 characters', set({ name: 'x'.repeat(51) }), /choose a name of at most 50 characters/],
@@ -243,6 +249,200 @@ export const rejected: readonly [string, object, RegExp][] = [
     'two different schedulers',
     set({ pod: { schedulerName: 'other' } }),
     /name the scheduler in spec\.schedulerName and remove template\.spec\.schedulerName/,
+  ],
+  [
+    'memory on the network of the node',
+    kept({ hostNetwork: true }),
+    new RegExp(`remove hostNetwork, hostPID and hostIPC from template\\.spec, or ${warm}`),
+  ],
+  ['memory among the processes of the node', kept({ hostPID: true }), /remove hostNetwork, hostPID/],
+  ['memory in the IPC namespace of the node', kept({ hostIPC: true }), /remove hostNetwork, hostPID/],
+  [
+    'memory of containers that share processes',
+    kept({ shareProcessNamespace: true }),
+    new RegExp(`remove template\\.spec\\.shareProcessNamespace, or ${warm}`),
+  ],
+  [
+    'memory in a user namespace',
+    kept({ hostUsers: false }),
+    new RegExp(`remove hostUsers: false from template\\.spec, or ${warm}`),
+  ],
+  [
+    'memory on a terminal',
+    withContainer({ tty: true }),
+    new RegExp(`remove tty from the container, or ${warm}`),
+  ],
+  [
+    'memory of a block device',
+    withContainer({ volumeDevices: [{ name: 'disk', devicePath: '/dev/disk' }] }),
+    new RegExp(`remove volumeDevices, resources\\.claims and limits of device plugins.*${warm}`),
+  ],
+  [
+    'memory of a claimed device',
+    withContainer({ resources: { claims: [{ name: 'gpu' }] } }),
+    /remove volumeDevices, resources\.claims and limits of device plugins/,
+  ],
+  [
+    "memory of a device plugin's device",
+    withContainer({ resources: { limits: { 'example.com/gpu': 1 } } }),
+    /remove volumeDevices, resources\.claims and limits of device plugins/,
+  ],
+  [
+    'memory beside a claim',
+    kept({ volumes: [{ name: 'data', persistentVolumeClaim: { claimName: 'data' } }] }),
+    new RegExp(`use emptyDir in place of persistentVolumeClaim and ephemeral volumes, or ${warm}`),
+  ],
+  [
+    'memory beside a claim of each pod',
+    kept({ volumes: [{ name: 'data', ephemeral: { volumeClaimTemplate: { spec: {} } } }] }),
+    /use emptyDir in place of persistentVolumeClaim and ephemeral volumes/,
+  ],
+  [
+    'a volume that is called as that of understudies',
+    kept({ volumes: [{ name: 'understudy-hold', emptyDir: {} }] }),
+    /rename the container or volume understudy-hold/,
+  ],
+  [
+    'a container that is called as the first of understudies',
+    kept({ initContainers: [{ ...container, name: 'understudy-hold' }] }),
+    /rename the container or volume understudy-hold/,
+  ],
+  [
+    'a mount in the place of that of understudies',
+    kept({
+      containers: [{ ...container, volumeMounts: [{ name: 'x', mountPath: '/.understudy' }] }],
+      volumes: [{ name: 'x', emptyDir: {} }],
+    }),
+    /mount the volume elsewhere than at \/\.understudy/,
+  ],
+  [
+    'a container to be saved that there is not',
+    kept({}, { checkpoint: { containers: ['app', 'other'] } }),
+    /name containers of template\.spec\.containers in checkpoint\.containers/,
+  ],
+  [
+    'no container to be saved',
+    kept({}, { checkpoint: { containers: [] } }),
+    /spec\.checkpoint\.containers.*at least 1 items/,
+  ],
+  [
+    'checkpoints ten times a second',
+    kept({}, { checkpoint: { interval: '100ms' } }),
+    /spec\.checkpoint\.interval: .*set checkpoint\.interval to a duration from 200ms to 1h/,
+  ],
+  [
+    'checkpoints once a day',
+    kept({}, { checkpoint: { interval: '24h' } }),
+    /set checkpoint\.interval to a duration from 200ms to 1h/,
+  ],
+  [
+    'an interval without unit',
+    kept({}, { checkpoint: { interval: '10' } }),
+    /spec\.checkpoint\.interval.*should match/,
+  ],
+  [
+    'a primary that stands still most of the time',
+    kept({}, { checkpoint: { maxFreezePercent: 60 } }),
+    /spec\.checkpoint\.maxFreezePercent.*less than or equal to 50/,
+  ],
+  [
+    'six copies',
+    kept({}, { checkpoint: { copies: 6 } }),
+    /spec\.checkpoint\.copies.*less than or equal to 5/,
+  ],
+  [
+    'no generation',
+    kept({}, { checkpoint: { keep: 0 } }),
+    /spec\.checkpoint\.keep.*greater than or equal to 1/,
+  ],
+  [
+    'a size of volumes with a space',
+    kept({}, { checkpoint: { volumes: { maxSize: '1 Gi' } } }),
+    /spec\.checkpoint\.volumes\.maxSize.*should match/,
+  ],
+  [
+    'frozen hot backups of a memory that is not kept',
+    set({ spec: { hotBackup: { mode: 'Frozen' } } }),
+    /add spec\.checkpoint \(checkpoint: \{\} is enough\), or set hotBackup\.mode to Warm/,
+  ],
+  [
+    'an unknown mode of hot backups',
+    kept({}, { hotBackup: { mode: 'Live' } }),
+    /spec\.hotBackup\.mode.*supported values: "Frozen", "Staged", "Warm"/,
+  ],
+  [
+    "an agent's clock without agents",
+    set({
+      spec: { failover: { liveness: { periodMilliseconds: 100 } } },
+      pod: { containers: [{ ...container, livenessProbe: { tcpSocket: { port: 80 } } }] },
+    }),
+    /add spec\.checkpoint, or remove failover\.liveness/,
+  ],
+  [
+    'an agent that has nothing to ask',
+    kept(
+      { containers: [{ ...container, livenessProbe: { exec: { command: ['/ok'] } } }] },
+      { failover: { liveness: {} } },
+    ),
+    /add a livenessProbe with httpGet, tcpSocket or grpc to a container/,
+  ],
+  [
+    'a clock too fast for an agent',
+    kept(
+      { containers: [{ ...container, livenessProbe: { tcpSocket: { port: 80 } } }] },
+      { failover: { liveness: { periodMilliseconds: 10 } } },
+    ),
+    /spec\.failover\.liveness\.periodMilliseconds.*greater than or equal to 50/,
+  ],
+  ['a Service for nobody', servedBy({}), /set service\.name for a Service in front of all primaries/],
+  ['a Service without ports', servedBy({ name: 'web', ports: [] }), /spec\.service\.ports.*at least 1 items/],
+  ['a Service in capitals', servedBy({ name: 'Web' }), /spec\.service\.name.*should match/],
+  [
+    'ports of a Service without names',
+    servedBy({ name: 'web', ports: [{ port: 80 }, { port: 81 }] }),
+    /give each of several service\.ports a name of its own/,
+  ],
+  [
+    'ports of a Service with one name',
+    servedBy({
+      name: 'web',
+      ports: [
+        { name: 'a', port: 80 },
+        { name: 'a', port: 81 },
+      ],
+    }),
+    /give each of several service\.ports a name of its own/,
+  ],
+  [
+    'one port of a Service twice',
+    servedBy({
+      name: 'web',
+      ports: [
+        { name: 'a', port: 80 },
+        { name: 'b', port: 80, protocol: 'TCP' },
+      ],
+    }),
+    /give each of several service\.ports .* a number or protocol of its own/,
+  ],
+  [
+    'a target port by name',
+    servedBy({ name: 'web', ports: [{ port: 80, targetPort: 'http' }] }),
+    /spec\.service\.ports\[0\]\.targetPort.*must be of type integer/,
+  ],
+  [
+    'Services of slots of a set whose name no Service may have',
+    { ...servedBy({ perSlot: true }), metadata: { name: 'a.b' } },
+    /choose a name for the set that begins with a letter and has no dots/,
+  ],
+  [
+    'a Service that is called as that of a slot',
+    servedBy({ name: 'set-3', perSlot: true }),
+    /choose another service\.name: <set>-<number> is that of a slot/,
+  ],
+  [
+    'a readiness gate of ours',
+    set({ pod: { readinessGates: [{ conditionType: 'backup.example.com/serving' }] } }),
+    /remove what begins with backup\.example\.com\/ from template\.spec\.readinessGates/,
   ],
 ]
 

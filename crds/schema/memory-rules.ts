@@ -1,0 +1,60 @@
+/** Rules of sets that keep memory, in CEL; the same as in src/api/memory-rules.ts. */
+import type { refusals } from '../../src/api/errors.ts'
+import { holdPath, holdVolume } from '../../src/api/stage.ts'
+import type { Schema } from './build.ts'
+import { specRule } from './spec-rule.ts'
+
+const pod = 'self.template.spec'
+const liveness = 'has(self.failover.liveness)'
+const keepsMemory =
+  "has(self.checkpoint) && !(has(self.hotBackup) && has(self.hotBackup.mode) && self.hotBackup.mode == 'Warm')"
+
+const isTrue = (field: string) => `(has(${pod}.${field}) && ${pod}.${field})`
+const named = (list: string) =>
+  `(has(${pod}.${list}) && ${pod}.${list}.exists(it, it.name == '${holdVolume}'))`
+const someContainer = (condition: string) => `${pod}.containers.exists(it, ${condition})`
+
+/** Of the template, where the memory of its containers is kept. */
+const refused = (code: keyof typeof refusals, condition: string) =>
+  specRule(code, `!(${keepsMemory}) || !(${condition})`)
+
+export const memoryRules = (): readonly Schema[] => [
+  refused('MemoryOnHost', ['hostNetwork', 'hostPID', 'hostIPC'].map(isTrue).join(' || ')),
+  refused('MemoryOfSharedProcesses', isTrue('shareProcessNamespace')),
+  refused('MemoryOfUserNamespace', `has(${pod}.hostUsers) && !${pod}.hostUsers`),
+  refused('MemoryOnTerminal', someContainer('has(it.tty) && it.tty')),
+  refused(
+    'MemoryOfDevices',
+    someContainer(
+      'has(it.volumeDevices) || (has(it.resources) && (has(it.resources.claims) || ' +
+        "(has(it.resources.limits) && it.resources.limits.exists(name, name.contains('/')))))",
+    ),
+  ),
+  refused(
+    'MemoryBesideClaim',
+    `has(${pod}.volumes) && ${pod}.volumes.exists(it, has(it.persistentVolumeClaim) || has(it.ephemeral))`,
+  ),
+  refused('HoldNameReserved', [named('volumes'), named('containers'), named('initContainers')].join(' || ')),
+  refused(
+    'HoldPathTaken',
+    someContainer(`has(it.volumeMounts) && it.volumeMounts.exists(mount, mount.mountPath == '${holdPath}')`),
+  ),
+  specRule(
+    'IntervalOutOfRange',
+    '!has(self.checkpoint) || !has(self.checkpoint.interval) || ' +
+      "(duration(self.checkpoint.interval) >= duration('200ms') && duration(self.checkpoint.interval) <= duration('1h'))",
+  ),
+  specRule(
+    'CheckpointContainerUnknown',
+    `!has(self.checkpoint) || !has(self.checkpoint.containers) || self.checkpoint.containers.all(name, ${pod}.containers.exists(it, it.name == name))`,
+  ),
+  specRule(
+    'ModeWithoutCheckpoint',
+    "has(self.checkpoint) || !has(self.hotBackup) || !has(self.hotBackup.mode) || self.hotBackup.mode == 'Warm'",
+  ),
+  specRule('LivenessWithoutCheckpoint', `!${liveness} || has(self.checkpoint)`),
+  specRule(
+    'LivenessWithoutProbe',
+    `!${liveness} || ${someContainer('has(it.livenessProbe) && !has(it.livenessProbe.exec)')}`,
+  ),
+]

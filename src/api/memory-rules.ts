@@ -1,0 +1,66 @@
+import type { refusals } from './errors.ts'
+import { holdPath, holdVolume } from './stage.ts'
+import { type Anything, isSet, objectIn, objectsIn, textsIn } from './unknown.ts'
+
+type Rules = readonly (readonly [keyof typeof refusals, boolean])[]
+
+/** What the rules about memory look at, of whatever shape. */
+export interface MemoryRuled {
+  readonly checkpoint: unknown
+  readonly hotBackup: unknown
+  readonly liveness: unknown
+  /** The primaries' memory is kept. */
+  readonly keepsMemory: boolean
+}
+
+/** The same rules stand in the CRD as CEL, see crds/schema/memory-rules.ts. */
+export function memoryRules(pod: Anything, spec: MemoryRuled): Rules {
+  const { checkpoint, hotBackup, liveness, keepsMemory } = spec
+  const containers = objectsIn(pod['containers'])
+  return [
+    [
+      'CheckpointContainerUnknown',
+      textsIn(objectIn(checkpoint)['containers']).some(name => !containers.some(it => it['name'] === name)),
+    ],
+    ['ModeWithoutCheckpoint', !isSet(checkpoint) && (objectIn(hotBackup)['mode'] ?? 'Warm') !== 'Warm'],
+    ['LivenessWithoutCheckpoint', isSet(liveness) && !isSet(checkpoint)],
+    [
+      'LivenessWithoutProbe',
+      isSet(liveness) &&
+        containers.every(
+          ({ livenessProbe }) => !isSet(livenessProbe) || isSet(objectIn(livenessProbe)['exec']),
+        ),
+    ],
+    ...(keepsMemory ? templateRules(pod, containers) : []),
+  ]
+}
+
+/** What cannot be saved, or not be rebuilt in another pod. */
+function templateRules(pod: Anything, containers: readonly Anything[]): Rules {
+  const volumes = objectsIn(pod['volumes'])
+  const initContainers = objectsIn(pod['initContainers'])
+  const all = [...containers, ...initContainers]
+  return [
+    ['MemoryOnHost', pod['hostNetwork'] === true || pod['hostPID'] === true || pod['hostIPC'] === true],
+    ['MemoryOfSharedProcesses', pod['shareProcessNamespace'] === true],
+    ['MemoryOfUserNamespace', pod['hostUsers'] === false],
+    ['MemoryOnTerminal', containers.some(it => it['tty'] === true)],
+    ['MemoryOfDevices', containers.some(hasDevices)],
+    ['MemoryBesideClaim', volumes.some(it => isSet(it['persistentVolumeClaim']) || isSet(it['ephemeral']))],
+    ['HoldNameReserved', [...all, ...volumes].some(it => it['name'] === holdVolume)],
+    [
+      'HoldPathTaken',
+      containers.some(it => objectsIn(it['volumeMounts']).some(({ mountPath }) => mountPath === holdPath)),
+    ],
+  ]
+}
+
+/** Resources with a slash in their names are those of device plugins: GPUs and the like. */
+function hasDevices(container: Anything): boolean {
+  const { claims, limits } = objectIn(container['resources'])
+  return (
+    objectsIn(container['volumeDevices']).length > 0 ||
+    objectsIn(claims).length > 0 ||
+    Object.keys(objectIn(limits)).some(name => name.includes('/'))
+  )
+}

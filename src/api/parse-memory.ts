@@ -1,0 +1,104 @@
+import { defaults, hotBackupModes, limits, protocols } from './backuppodset.ts'
+import {
+  type ParsedLiveness,
+  type ParsedMemory,
+  type ParsedService,
+  parseBytes,
+  parseDuration,
+} from './memory.ts'
+import type { Reader } from './reader.ts'
+import { portName, serviceName } from './service-rules.ts'
+import { containerNames } from './template-rules.ts'
+import { isSet, objectsIn, textsIn } from './unknown.ts'
+
+/** A set asks for memory by `checkpoint`, unless its hot backups are to be `Warm`. */
+export function parseMemory(read: Reader, spec: Readonly<Record<string, unknown>>): ParsedMemory | undefined {
+  const hotBackup = read.object('spec.hotBackup', spec['hotBackup'])
+  const mode = read.oneOf('spec.hotBackup.mode', hotBackup['mode'], hotBackupModes, defaults.hotBackupMode)
+  if (!isSet(spec['checkpoint']) || mode === 'Warm') return undefined
+  const checkpoint = read.object('spec.checkpoint', spec['checkpoint'])
+  const volumes = read.object('spec.checkpoint.volumes', checkpoint['volumes'])
+  const all = containerNames(spec['template'])
+  const named = checkpoint['containers']
+  if (isSet(named) && textsIn(named).length === 0)
+    read.invalid('spec.checkpoint.containers', named, 'a list of at least one name')
+  const number = (key: 'maxFreezePercent' | 'copies' | 'keep') =>
+    read.integer(`spec.checkpoint.${key}`, checkpoint[key], limits[key], defaults.checkpoint[key])
+  return Object.freeze({
+    mode,
+    intervalMs: intervalOf(read, checkpoint['interval'] ?? defaults.checkpoint.interval),
+    maxFreezePercent: number('maxFreezePercent'),
+    // Which of them there are is a rule of the template.
+    containers: all.filter(name => !Array.isArray(named) || named.includes(name)),
+    copies: number('copies'),
+    keep: number('keep'),
+    volumeBytes: read.measure(
+      'spec.checkpoint.volumes.maxSize',
+      volumes['maxSize'] ?? defaults.checkpoint.volumes.maxSize,
+      parseBytes,
+      { min: 0, max: Number.MAX_SAFE_INTEGER },
+      'a size such as 512Mi',
+    ),
+  })
+}
+
+function intervalOf(read: Reader, value: unknown): number {
+  const any = { min: 0, max: Number.MAX_SAFE_INTEGER }
+  const ms = read.measure(
+    'spec.checkpoint.interval',
+    value,
+    parseDuration,
+    any,
+    'a duration from 200ms to 1h',
+  )
+  const { min, max } = limits.interval
+  if (typeof value === 'string' && parseDuration(value) !== undefined && (ms < min || ms > max))
+    read.refuse('IntervalOutOfRange')
+  return ms
+}
+
+/** Services of which the operator writes the endpoints. What their fields have to do with each other is a rule. */
+export function parseService(read: Reader, value: unknown): ParsedService | undefined {
+  if (!isSet(value)) return undefined
+  const service = read.object('spec.service', value)
+  const name = service['name']
+  const ports = objectsIn(service['ports'])
+  if (ports.length === 0) read.invalid('spec.service.ports', service['ports'], 'a list of at least one port')
+  return Object.freeze({
+    name: isSet(name) ? read.matching('spec.service.name', name, serviceName) : undefined,
+    perSlot: read.flag('spec.service.perSlot', service['perSlot'], defaults.perSlot),
+    ports: Object.freeze(
+      ports.map((given, index) => {
+        const at = `spec.service.ports[${index}]`
+        const port = read.integer(`${at}.port`, given['port'], limits.port, 0)
+        if (!isSet(given['port'])) read.invalid(`${at}.port`, given['port'], 'a number of a port')
+        return Object.freeze({
+          name: isSet(given['name']) ? read.matching(`${at}.name`, given['name'], portName) : undefined,
+          port,
+          targetPort: read.integer(`${at}.targetPort`, given['targetPort'], limits.port, port),
+          protocol: read.oneOf(`${at}.protocol`, given['protocol'], protocols, defaults.protocol),
+        })
+      }),
+    ),
+  })
+}
+
+export function parseLiveness(read: Reader, value: unknown): ParsedLiveness | undefined {
+  if (!isSet(value)) return undefined
+  const liveness = read.object('spec.failover.liveness', value)
+  const { periodMilliseconds, failureThreshold } = defaults.liveness
+  return Object.freeze({
+    periodMs: read.integer(
+      'spec.failover.liveness.periodMilliseconds',
+      liveness['periodMilliseconds'],
+      limits.livenessPeriod,
+      periodMilliseconds,
+    ),
+    failureThreshold: read.integer(
+      'spec.failover.liveness.failureThreshold',
+      liveness['failureThreshold'],
+      limits.failureThreshold,
+      failureThreshold,
+    ),
+  })
+}
