@@ -19,6 +19,12 @@ export interface FakeKubelet extends AsyncDisposable {
   readonly silent: Set<string>
   /** These pods never become Ready. */
   readonly unready: Set<string>
+  /** These pods stay while they are being deleted, until they are taken out of here and something about them changes. */
+  readonly lingering: Set<string>
+  /** Containers of these pods have been started again so many times. */
+  readonly restarts: Map<string, number>
+  /** Something that is not in the API has changed: look at all pods again. */
+  look(): void
 }
 
 interface Life {
@@ -30,11 +36,24 @@ interface Life {
 
 let lastAddress = 0
 
-export function startFakeKubelet(api: Api, namespace: string): FakeKubelet {
+export interface FakeKubeletOptions {
+  /** Which node a pod goes to; default: one of three, by its uid. */
+  readonly place?: (pod: Pod, others: readonly Pod[]) => string
+}
+
+export function startFakeKubelet(
+  api: Api,
+  namespace: string,
+  {
+    place = ({ metadata: { uid } }) => `fake-${Number.parseInt(uid.slice(-1), 16) % 3}`,
+  }: FakeKubeletOptions = {},
+): FakeKubelet {
   const stop = new AbortController()
   const lives = new Map<string, Life>()
   const silent = new Set<string>()
   const unready = new Set<string>()
+  const lingering = new Set<string>()
+  const restarts = new Map<string, number>()
   const store = createStore<Pod>()
   const work = new Set<Promise<void>>()
 
@@ -52,6 +71,7 @@ export function startFakeKubelet(api: Api, namespace: string): FakeKubelet {
     const { uid, name } = pod.metadata
     const ref = { namespace, name }
     if (pod.metadata.deletionTimestamp !== undefined) {
+      if (lingering.has(name)) return
       lives.get(uid)?.server?.close()
       lives.delete(uid)
       await api.delete(pods, ref, { uid, gracePeriodSeconds: 0 })
@@ -59,11 +79,8 @@ export function startFakeKubelet(api: Api, namespace: string): FakeKubelet {
     }
     if (pod.spec?.nodeName === undefined) {
       const path = `/api/v1/namespaces/${namespace}/pods/${name}/binding`
-      const target = {
-        apiVersion: 'v1',
-        kind: 'Node',
-        name: `fake-${Number.parseInt(uid.slice(-1), 16) % 3}`,
-      }
+      const others = store.list().filter(other => other.metadata.uid !== uid)
+      const target = { apiVersion: 'v1', kind: 'Node', name: place(pod, others) }
       await api.request('POST', path, {
         body: { apiVersion: 'v1', kind: 'Binding', metadata: { name }, target },
       })
@@ -83,6 +100,7 @@ export function startFakeKubelet(api: Api, namespace: string): FakeKubelet {
           lastTransitionTime: new Date(pod.metadata.creationTimestamp ?? 0).toISOString(),
         },
       ],
+      ...(restarts.has(name) ? { containerStatuses: statusesOf(pod, restarts.get(name) ?? 0) } : {}),
       ...(life.gate === 'none'
         ? {}
         : {
@@ -114,8 +132,9 @@ export function startFakeKubelet(api: Api, namespace: string): FakeKubelet {
 
   const bear = (pod: Pod): Life => {
     lastAddress += 1
-    const address = `127.20.${lastAddress >> 8}.${lastAddress & 255}`
     const gate = pod.spec?.initContainers?.find(({ name }) => name === gateContainerName)
+    // Gates are really there; addresses of the loopback network are refused as endpoints of a Service.
+    const address = `${gate ? '127.20' : '10.20'}.${lastAddress >> 8}.${lastAddress & 255}`
     const life: Life = { address, gate: gate ? 'waiting' : 'none', server: undefined, told: '' }
     lives.set(pod.metadata.uid, life)
     if (gate) {
@@ -155,6 +174,9 @@ export function startFakeKubelet(api: Api, namespace: string): FakeKubelet {
   return {
     silent,
     unready,
+    lingering,
+    restarts,
+    look: () => store.list().forEach(settle),
     async [Symbol.asyncDispose]() {
       stop.abort()
       await running
@@ -163,3 +185,13 @@ export function startFakeKubelet(api: Api, namespace: string): FakeKubelet {
     },
   }
 }
+
+const statusesOf = (pod: Pod, restartCount: number) =>
+  (pod.spec?.containers ?? []).map(({ name }) => ({
+    name,
+    image: '',
+    imageID: '',
+    ready: true,
+    restartCount,
+    state: { running: { startedAt: new Date().toISOString() } },
+  }))

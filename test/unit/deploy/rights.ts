@@ -55,6 +55,11 @@ export const rights: Readonly<Record<string, Readonly<Record<string, Caller>>>> 
     },
     '/nodes watch': { file: 'src/kube/reflector.ts', code: /api\.watch\(/ },
     '/nodes patch': { file: 'src/operator/stage-label.ts', code: /api\.patch\(nodeResource/ },
+    'coordination.k8s.io/leases get': {
+      file: 'src/backuppodset/memory/write-lease.ts',
+      code: /urgentApi\.get\(leases/,
+      only: 'the Lease of a slot was made unreadable by hand',
+    },
     'coordination.k8s.io/leases list': {
       file: 'src/kube/list-all.ts',
       code: /api\.list\(/,
@@ -96,6 +101,11 @@ export const rights: Readonly<Record<string, Readonly<Record<string, Caller>>>> 
       file: 'src/backuppodset/services/write.ts',
       code: /urgentApi\.delete\(services/,
       only: 'a set has a service',
+    },
+    'discovery.k8s.io/endpointslices get': {
+      file: 'src/backuppodset/services/write.ts',
+      code: /urgentApi\.get\(endpointSlices/,
+      only: 'two slots of one Service are switched at the same time',
     },
     'discovery.k8s.io/endpointslices list': {
       file: 'src/kube/list-all.ts',

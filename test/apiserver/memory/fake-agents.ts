@@ -1,0 +1,198 @@
+/**
+ * Stands in for the agents of some nodes where a test needs the real API server but no memory: keeps their reports, and
+ * brings pods on stage when a Lease names them, as far as the operator can see.
+ */
+import { nodeReports, type SlotReport } from '../../../src/api/node-report.ts'
+import { parseSlotLease, type SlotLease } from '../../../src/api/slot-lease.ts'
+import { holdInitContainer, podConditions, servingReasons } from '../../../src/api/stage.ts'
+import type { Api } from '../../../src/kube/api.ts'
+import { systemClock as clock } from '../../../src/kube/clock.ts'
+import { isKubeError } from '../../../src/kube/errors.ts'
+import { silentLog } from '../../../src/kube/log.ts'
+import { systemRandom as random } from '../../../src/kube/random.ts'
+import { createReflector } from '../../../src/kube/reflector.ts'
+import { type Lease, leases, type Pod, pods } from '../../../src/kube/resources.ts'
+import { createStore } from '../../../src/kube/store.ts'
+
+export interface FakeAgents extends AsyncDisposable {
+  /** These pods cannot be brought on stage. */
+  readonly failing: Set<string>
+  /** For these nobody says anything when they are called. */
+  readonly mute: Set<string>
+  /** Nodes whose copies are not usable. */
+  readonly useless: Set<string>
+  /** Every word that put a pod on stage, in order: `pod epoch`. */
+  readonly stages: readonly string[]
+  /** Says that the app of this pod has ended. */
+  declareDead(name: string): Promise<void>
+  /** Writes the reports anew. */
+  report(): Promise<void>
+}
+
+export async function startFakeAgents(
+  api: Api,
+  namespace: string,
+  nodes: readonly string[],
+): Promise<FakeAgents> {
+  const stop = new AbortController()
+  const failing = new Set<string>()
+  const mute = new Set<string>()
+  const useless = new Set<string>()
+  const stages: string[] = []
+  const podStore = createStore<Pod>()
+  const leaseStore = createStore<Lease>()
+  const work = new Set<Promise<void>>()
+  const done = new Set<string>()
+
+  const condition = async (name: string, type: string, status: string, reason: string, message: string) => {
+    const body = {
+      status: {
+        conditions: [{ type, status, reason, message, lastTransitionTime: new Date().toISOString() }],
+      },
+    }
+    await api.patch(pods, { namespace, name }, { type: 'strategic', body }, { subresource: 'status' })
+  }
+
+  const slotLeases = (): SlotLease[] => leaseStore.list().flatMap(lease => parseSlotLease(lease) ?? [])
+  const podBy = (uid: string) => podStore.list().find(pod => pod.metadata.uid === uid)
+  const isUnderstudy = (pod: Pod) =>
+    pod.spec?.initContainers?.some(({ name }) => name === holdInitContainer) ?? false
+
+  const stage = async (lease: SlotLease): Promise<void> => {
+    const pod = podBy(lease.holder.uid)
+    if (pod === undefined || !isUnderstudy(pod)) return
+    const { name } = pod.metadata
+    const word = `${name} ${lease.epoch}`
+    if (done.has(word) || mute.has(name)) return
+    done.add(word)
+    if (failing.has(name)) {
+      await condition(name, podConditions.understudy, 'False', 'RestoreFailed', 'the image is torn')
+      return
+    }
+    stages.push(word)
+    await condition(name, podConditions.serving, 'True', servingReasons.onStage, `epoch ${lease.epoch}`)
+  }
+
+  const slotReport = (node: string, lease: SlotLease): SlotReport[] => {
+    const { set, slot, life } = lease
+    const common = {
+      namespace,
+      set,
+      slot,
+      life,
+      generation: 1,
+      takenAt: new Date().toISOString(),
+      bytes: 4096,
+    }
+    if (lease.node === node) return [{ ...common, role: 'source', intervalSeconds: 10 }]
+    if (!lease.holders.includes(node)) return []
+    const heir = lease.heir && podBy(lease.heir.uid)
+    // Only one slot lies frozen in a pod.
+    const first = slotLeases()
+      .filter(other => other.heir?.uid === lease.heir?.uid)
+      .sort((a, b) => a.slot - b.slot)[0]
+    const isFrozen = heir?.spec?.nodeName === node && first?.slot === slot
+    const frozen = isFrozen ? { understudyUid: heir.metadata.uid } : undefined
+    return [
+      {
+        ...common,
+        role: 'holder',
+        pipelineSeconds: 0.2,
+        ...(useless.has(node) ? {} : { usable: frozen ? 'Frozen' : 'Staged', ...frozen }),
+      },
+    ]
+  }
+
+  const ensure = async (name: string) => {
+    try {
+      await api.create(nodeReports, {
+        apiVersion: 'backup.example.com/v1alpha1',
+        kind: 'NodeReport',
+        metadata: { name },
+      })
+    } catch (error) {
+      if (!isKubeError(error, 'AlreadyExists')) throw error
+    }
+  }
+  const told = new Map<string, string>()
+  const reportOf = async (node: string, always: boolean) => {
+    const slots = slotLeases().flatMap(lease => slotReport(node, lease))
+    const text = JSON.stringify(slots.map(({ takenAt: _, ...slot }) => slot))
+    if (!always && told.get(node) === text) return
+    told.set(node, text)
+    const status = {
+      version: 'test',
+      address: '127.0.0.1:1',
+      fingerprint: '0'.repeat(64),
+      kernel: '6.0',
+      criu: '4.2.1',
+      architecture: 'amd64',
+      checks: [{ name: 'canary', ok: true, message: 'restored' }],
+      ready: true,
+      slots,
+      updatedAt: new Date().toISOString(),
+    }
+    await api.patch(
+      nodeReports,
+      { name: node },
+      { type: 'merge', body: { status } },
+      { subresource: 'status' },
+    )
+  }
+  // One write of all reports at a time, and another one after it if something has changed meanwhile.
+  let reporting: Promise<void> | undefined
+  let again = false
+  const report = async (always = false): Promise<void> => {
+    if (reporting !== undefined) {
+      again = true
+      return reporting
+    }
+    reporting = (async () => {
+      do {
+        again = false
+        for (const node of nodes) await reportOf(node, always)
+      } while (again && !stop.signal.aborted)
+    })().finally(() => {
+      reporting = undefined
+    })
+    return reporting
+  }
+
+  const soon = (task: () => Promise<void>) => {
+    const running = task()
+      .catch((error: unknown) => {
+        if (!stop.signal.aborted && !isKubeError(error, 'NotFound', 'Conflict'))
+          console.error('fake agents', error)
+      })
+      .finally(() => work.delete(running))
+    work.add(running)
+  }
+  const look = () => {
+    for (const lease of slotLeases()) soon(() => stage(lease))
+    soon(() => report())
+  }
+  for (const node of nodes) await ensure(node)
+  leaseStore.subscribe(look)
+  podStore.subscribe(look)
+  const mirror = { api, query: { namespace }, clock, random, log: silentLog }
+  const running = Promise.all([
+    createReflector({ ...mirror, resource: leases, store: leaseStore }).run(stop.signal),
+    createReflector({ ...mirror, resource: pods, store: podStore }).run(stop.signal),
+  ])
+  await report(true)
+  return {
+    failing,
+    mute,
+    useless,
+    stages,
+    declareDead: name =>
+      condition(name, podConditions.serving, 'False', servingReasons.died, 'container app has ended'),
+    report: () => report(true),
+    async [Symbol.asyncDispose]() {
+      stop.abort()
+      await running
+      await Promise.all(work)
+      for (const name of nodes) await api.delete(nodeReports, { name })
+    },
+  }
+}

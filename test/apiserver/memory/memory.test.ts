@@ -1,0 +1,400 @@
+import { randomBytes } from 'node:crypto'
+import { pino } from 'pino'
+import { afterAll, beforeAll, describe, expect, inject, it, vi } from 'vitest'
+import { type BackupPodSet, type BackupPodSetSpec, backupPodSets } from '../../../src/api/backuppodset.ts'
+import { annotations, labels } from '../../../src/api/labels.ts'
+import { parseSlotLease, type SlotLease } from '../../../src/api/slot-lease.ts'
+import { type Api, createApi } from '../../../src/kube/api.ts'
+import { loadConnection } from '../../../src/kube/connection.ts'
+import {
+  type EndpointSlice,
+  endpointSlices,
+  events,
+  leases,
+  namespaces,
+  type Pod,
+  pods,
+  services,
+} from '../../../src/kube/resources.ts'
+import { runOperator } from '../../../src/operator/operator.ts'
+import { defaults } from '../../../src/operator/options.ts'
+import { type FakeKubelet, startFakeKubelet } from '../lib/fake-kubelet.ts'
+import { type FakeAgents, startFakeAgents } from './fake-agents.ts'
+
+let api: Api
+let kubelet: FakeKubelet
+let agents: FakeAgents
+let ended: Promise<void>
+const stop = new AbortController()
+const namespace = `memory-${randomBytes(4).toString('hex')}`
+const nodes = ['fake-p', 'fake-a', 'fake-b', 'fake-c']
+const eventually = <T>(check: () => Promise<T> | T) => vi.waitFor(check, { timeout: 20_000, interval: 25 })
+
+/** Primaries on a node of their own, backups on the one of the others that has fewest. */
+const place = (pod: Pod, others: readonly Pod[]): string => {
+  if (pod.metadata.labels?.[labels.type] === 'primary') return 'fake-p'
+  const set = pod.metadata.labels?.[labels.set]
+  const load = (node: string) =>
+    others.filter(other => other.spec?.nodeName === node && other.metadata.labels?.[labels.set] === set)
+      .length
+  return ['fake-a', 'fake-b', 'fake-c'].reduce((best, node) => (load(node) < load(best) ? node : best))
+}
+
+beforeAll(async () => {
+  api = createApi({ connection: await loadConnection({ kubeconfig: inject('kubeconfig') }) })
+  await api.create(namespaces, { metadata: { name: namespace } })
+  kubelet = startFakeKubelet(api, namespace, { place })
+  agents = await startFakeAgents(api, namespace, nodes)
+  ended = runOperator(
+    {
+      ...defaults,
+      namespace,
+      wakerImage: 'waker',
+      identity: 'test',
+      kubeconfig: inject('kubeconfig'),
+      leaderElect: false,
+      healthPort: 0,
+      metricsPort: 0,
+    },
+    pino({ level: process.env['LOG'] ?? 'error' }),
+    '0.0.0',
+    stop.signal,
+  )
+})
+afterAll(async () => {
+  stop.abort(new Error('the tests are over'))
+  await ended
+  await agents[Symbol.asyncDispose]()
+  await kubelet[Symbol.asyncDispose]()
+  await api.close()
+})
+
+async function create(name: string, spec: Partial<BackupPodSetSpec>) {
+  const template = { spec: { containers: [{ name: 'app', image: 'app' }] } }
+  const body = {
+    apiVersion: 'backup.example.com/v1alpha1',
+    kind: 'BackupPodSet',
+    metadata: { name },
+    spec: { template, checkpoint: {}, ...spec },
+  }
+  await api.create(backupPodSets, body, { namespace })
+  return { namespace, name }
+}
+type Ref = Awaited<ReturnType<typeof create>>
+
+const get = (ref: Ref) => api.get<BackupPodSet>(backupPodSets, ref)
+const isLive = (pod: Pod) => pod.metadata.deletionTimestamp === undefined
+const podsOf = async ({ name }: Ref, kind: string): Promise<Pod[]> =>
+  (
+    await api.list(pods, { namespace, labelSelector: `${labels.set}=${name},${labels.type}=${kind}` })
+  ).items.filter(isLive)
+const slotsOf = async ({ name }: Ref): Promise<SlotLease[]> =>
+  (await api.list(leases, { namespace, labelSelector: `${labels.set}=${name}` })).items
+    .flatMap(lease => parseSlotLease(lease) ?? [])
+    .sort((a, b) => a.slot - b.slot)
+const noted = ({ name }: Ref, reason: string) =>
+  eventually(async () => {
+    const { items } = await api.list(events, {
+      namespace,
+      fieldSelector: `regarding.name=${name},reason=${reason}`,
+    })
+    const [event] = items
+    if (!event) throw new Error(`no event ${reason}`)
+    return event
+  })
+const sliceOf = async (name: string) => api.get<EndpointSlice>(endpointSlices, { namespace, name })
+const addressesOf = async (name: string) =>
+  (await sliceOf(name)).endpoints?.flatMap(({ addresses }) => [...addresses]) ?? []
+
+/** Everybody is there, and every slot could be taken over. */
+const covered = (ref: Ref, p: number, h: number) =>
+  eventually(async () => {
+    const { status } = await get(ref)
+    expect([status?.readyReplicas, status?.readyHotbackups]).toEqual([p, h])
+    const condition = status?.conditions?.find(({ type }) => type === 'CheckpointReady')
+    expect(condition).toMatchObject({ status: 'True' })
+    return slotsOf(ref)
+  })
+const holderOf = async (ref: Ref, slot: number): Promise<Pod> => {
+  const all = await podsOf(ref, 'primary')
+  const found = all.find(pod => pod.metadata.labels?.[labels.slot] === `${slot}`)
+  if (!found) throw new Error(`nobody holds slot ${slot}`)
+  return found
+}
+
+describe('assignment', () => {
+  it('each slot has a Lease with its primary, a life, an heir off its node and the nodes that keep it', async () => {
+    const ref = await create('assigned', { replicas: 2, hotBackups: 2 })
+    const [first, second] = await covered(ref, 2, 2)
+    for (const slot of [first, second]) {
+      const holder = await holderOf(ref, slot?.slot ?? -1)
+      expect(slot).toMatchObject({ epoch: 1, node: 'fake-p', holder: { uid: holder.metadata.uid } })
+      expect(slot?.life).toMatch(/^[0-9a-f]{8}$/)
+      const heir = await api.get(pods, { namespace, name: slot?.heir?.name ?? '' })
+      expect(slot?.heir).toMatchObject({ uid: heir.metadata.uid, ip: heir.status?.podIP })
+      expect(slot?.holders[0]).toBe(heir.spec?.nodeName)
+      expect(slot?.holders).toHaveLength(2)
+      expect(slot?.holders).not.toContain('fake-p')
+    }
+    expect(first?.heir?.uid).not.toBe(second?.heir?.uid)
+    expect(first?.life).not.toBe(second?.life)
+  })
+
+  it('one understudy covers three primaries, and a second one takes its share', async () => {
+    const ref = await create('shared', { replicas: 3, hotBackups: 1 })
+    const before = await covered(ref, 3, 1)
+    expect(new Set(before.map(({ heir }) => heir?.uid)).size).toBe(1)
+    await api.patch(backupPodSets, ref, { type: 'merge', body: { spec: { hotBackups: 3 } } })
+    const after = await eventually(async () => {
+      const slots = await slotsOf(ref)
+      expect(new Set(slots.map(({ heir }) => heir?.uid)).size).toBe(3)
+      return slots
+    })
+    expect(after.map(({ life }) => life)).toEqual(before.map(({ life }) => life))
+  })
+
+  it('a slot that is not wanted any more loses its Lease, and its number begins another life', async () => {
+    const ref = await create('smaller', { replicas: 2, hotBackups: 1 })
+    const before = await covered(ref, 2, 1)
+    await api.patch(backupPodSets, ref, { type: 'merge', body: { spec: { replicas: 1 } } })
+    const [left] = await eventually(async () => {
+      const slots = await slotsOf(ref)
+      expect(slots).toHaveLength(1)
+      return slots
+    })
+    expect(before.find(({ slot }) => slot === left?.slot)?.life).toBe(left?.life)
+    await api.patch(backupPodSets, ref, { type: 'merge', body: { spec: { replicas: 2 } } })
+    const after = await covered(ref, 2, 1)
+    expect(after.map(({ slot }) => slot)).toEqual([0, 1])
+    const lives = new Set(before.map(({ life }) => life))
+    expect(after.filter(({ life }) => lives.has(life))).toHaveLength(1)
+  })
+})
+
+describe('failover with memory', () => {
+  it('a death: the heir takes the slot with the next epoch and the same life; the loser retires and goes', async () => {
+    const ref = await create('death', { replicas: 2, hotBackups: 2 })
+    const slots = await covered(ref, 2, 2)
+    const lost = slots[1]
+    if (lost?.heir === undefined) throw new Error('no heir')
+    await agents.declareDead(lost.holder.name)
+    const heir = await eventually(async () => {
+      const pod = await holderOf(ref, 1)
+      expect(pod.metadata.uid).toBe(lost.heir?.uid)
+      return pod
+    })
+    expect(heir.metadata.annotations?.[annotations.epoch]).toBe('2')
+    expect((await slotsOf(ref))[1]).toMatchObject({
+      epoch: 2,
+      life: lost.life,
+      node: heir.spec?.nodeName,
+      holder: { uid: heir.metadata.uid },
+    })
+    await eventually(async () => expect(await podsOf(ref, 'retired')).toEqual([]))
+    await eventually(() =>
+      expect(api.get(pods, { namespace, name: lost.holder.name })).rejects.toMatchObject({
+        code: 'NotFound',
+      }),
+    )
+    const [other] = slots
+    expect((await slotsOf(ref))[0]).toMatchObject({ life: other?.life, epoch: 1, holder: other?.holder })
+    await covered(ref, 2, 2)
+    const { lastFailover } = (await get(ref)).status ?? {}
+    expect(lastFailover).toMatchObject({ slot: 1, reason: 'Died', to: heir.metadata.name, generation: 1 })
+    expect(Object.keys(lastFailover?.phases ?? {}).sort()).toEqual(['lease', 'published', 'serving'])
+    expect((await noted(ref, 'FailedOver')).note).toMatch(/generation 1\) was \d+\.\d s old/)
+  })
+
+  it('the loser is off stage only when its successor is on it, and is not deleted for two seconds more', async () => {
+    const ref = await create('order', { replicas: 1, hotBackups: 1 })
+    const [slot] = await covered(ref, 1, 1)
+    const heir = slot?.heir?.name ?? ''
+    agents.mute.add(heir)
+    await agents.declareDead(slot?.holder.name ?? '')
+    await eventually(async () => expect((await slotsOf(ref))[0]?.holder.name).toBe(heir))
+    // Summoned, and not there yet: nobody else is to be seen as its primary, and nothing is made in its stead.
+    expect((await podsOf(ref, 'primary')).map(({ metadata }) => metadata.name)).toEqual([slot?.holder.name])
+    expect(await podsOf(ref, 'retired')).toEqual([])
+    agents.mute.delete(heir)
+    await api.patch(
+      pods,
+      { namespace, name: heir },
+      { type: 'merge', body: { metadata: { annotations: { look: '1' } } } },
+    )
+    const onStageAt = await eventually(async () => {
+      expect((await podsOf(ref, 'primary')).map(({ metadata }) => metadata.name)).toEqual([heir])
+      return performance.now()
+    })
+    await eventually(async () => expect(await podsOf(ref, 'retired')).toHaveLength(1))
+    await eventually(async () => expect(await podsOf(ref, 'retired')).toHaveLength(0))
+    expect(performance.now() - onStageAt).toBeGreaterThan(1_500)
+  })
+
+  it('a deletion: nobody takes over before the agent says that the app is stopped', async () => {
+    const ref = await create('deletion', { replicas: 1, hotBackups: 1 })
+    const [slot] = await covered(ref, 1, 1)
+    const name = slot?.holder.name ?? ''
+    kubelet.lingering.add(name)
+    await api.delete(pods, { namespace, name })
+    await eventually(async () => expect((await get(ref)).status?.replicas).toBe(0))
+    expect((await slotsOf(ref))[0]?.holder.name).toBe(name)
+    await agents.declareDead(name)
+    const heir = await eventually(() => holderOf(ref, 0))
+    expect(heir.metadata.uid).toBe(slot?.heir?.uid)
+    expect((await slotsOf(ref))[0]).toMatchObject({ life: slot?.life, epoch: 2 })
+    kubelet.lingering.delete(name)
+    kubelet.look()
+    await covered(ref, 1, 1)
+    expect((await get(ref)).status?.lastFailover).toMatchObject({ reason: 'PodDeleted', from: name })
+  })
+
+  it('a pod that cannot be brought on stage is passed over for the next one', async () => {
+    const ref = await create('second', { replicas: 1, hotBackups: 2 })
+    const [slot] = await covered(ref, 1, 2)
+    await eventually(async () => expect((await get(ref)).status?.slots?.[0]?.usableOn).toHaveLength(2))
+    const heir = slot?.heir?.name ?? ''
+    agents.failing.add(heir)
+    await agents.declareDead(slot?.holder.name ?? '')
+    const successor = await eventually(async () => {
+      const pod = await holderOf(ref, 0)
+      expect(pod.metadata.name).not.toBe(slot?.holder.name)
+      return pod
+    })
+    expect(successor.metadata.name).not.toBe(heir)
+    expect((await slotsOf(ref))[0]).toMatchObject({
+      epoch: 3,
+      life: slot?.life,
+      holder: { uid: successor.metadata.uid },
+    })
+    expect((await noted(ref, 'PromotionFailed')).note).toContain('the image is torn')
+  })
+
+  it('nobody has its memory: the slot begins anew in a new pod, and says so', async () => {
+    const ref = await create('empty', { replicas: 1, hotBackups: 1 })
+    const [slot] = await covered(ref, 1, 1)
+    const hot = slot?.heir?.name ?? ''
+    agents.failing.add(hot)
+    await agents.declareDead(slot?.holder.name ?? '')
+    const fresh = await eventually(async () => {
+      const pod = await holderOf(ref, 0)
+      expect([slot?.holder.name, hot]).not.toContain(pod.metadata.name)
+      return pod
+    })
+    const lease = await eventually(async () => {
+      const [now] = await slotsOf(ref)
+      expect(now?.holder.uid).toBe(fresh.metadata.uid)
+      return now
+    })
+    expect(lease?.life).not.toBe(slot?.life)
+    expect(lease?.epoch).toBeGreaterThan(2)
+    await noted(ref, 'RestoredEmpty')
+  })
+
+  it('a restart in place that nobody takes over: once StateLost, and a new life', async () => {
+    const ref = await create('restarted', { replicas: 1, hotBackups: 1 })
+    const [slot] = await covered(ref, 1, 1)
+    const name = slot?.holder.name ?? ''
+    for (const node of slot?.holders ?? []) agents.useless.add(node)
+    await agents.report()
+    await eventually(async () => {
+      const condition = (await get(ref)).status?.conditions?.find(({ type }) => type === 'CheckpointReady')
+      expect(condition).toMatchObject({ status: 'False', reason: 'NotStaged' })
+    })
+    kubelet.restarts.set(name, 1)
+    kubelet.look()
+    const [anew] = await eventually(async () => {
+      const now = await slotsOf(ref)
+      expect(now[0]?.life).not.toBe(slot?.life)
+      return now
+    })
+    expect(anew).toMatchObject({ epoch: 1, holder: slot?.holder })
+    await noted(ref, 'StateLost')
+    agents.useless.clear()
+    await agents.report()
+    const [same] = await covered(ref, 1, 1)
+    expect(same?.life).toBe(anew?.life)
+  })
+})
+
+describe('Services', () => {
+  it('a failover is one write of the endpoints, in the Service of all and in that of the slot', async () => {
+    const ref = await create('served', {
+      replicas: 2,
+      hotBackups: 2,
+      service: { name: 'served-all', ports: [{ name: 'http', port: 80, targetPort: 8080 }], perSlot: true },
+    })
+    const slots = await covered(ref, 2, 2)
+    const lost = slots[0]
+    if (lost?.heir === undefined) throw new Error('no heir')
+    const names = ['served-all-understudy-0', 'served-0-understudy-0', 'served-1-understudy-0']
+    await eventually(async () => expect(await addressesOf(names[0] ?? '')).toHaveLength(2))
+    const service = await api.get(services, { namespace, name: 'served-0' })
+    expect(service.spec).toMatchObject({
+      type: 'ClusterIP',
+      ports: [{ name: 'http', port: 80, targetPort: 8080 }],
+    })
+    expect(service.spec?.selector).toBeUndefined()
+    expect(service.metadata.ownerReferences?.[0]?.name).toBe('served')
+    const before = await Promise.all(names.map(sliceOf))
+    const seen = new AbortController()
+    const writes: string[] = []
+    const watching = (async () => {
+      const query = { namespace, labelSelector: `${labels.set}=served` }
+      try {
+        for await (const event of api.watch(endpointSlices, query, { signal: seen.signal }))
+          if (event.type === 'MODIFIED')
+            writes.push(
+              `${event.object.metadata.name} ${event.object.endpoints?.map(({ addresses }) => addresses.join()).join()}`,
+            )
+      } catch (error) {
+        if (!seen.signal.aborted) throw error
+      }
+    })()
+    await agents.declareDead(lost.holder.name)
+    await eventually(async () => expect(await addressesOf(names[1] ?? '')).toEqual([lost.heir?.ip]))
+    const after = await covered(ref, 2, 2)
+    await eventually(async () => expect(await podsOf(ref, 'retired')).toEqual([]))
+    seen.abort()
+    await watching
+    const other = (await holderOf(ref, 1)).status?.podIP
+    expect(writes.sort()).toEqual([
+      `served-0-understudy-0 ${lost.heir.ip}`,
+      `served-all-understudy-0 ${lost.heir.ip},${other}`,
+    ])
+    expect(after[0]?.holder.uid).toBe(lost.heir.uid)
+    expect((await sliceOf(names[2] ?? '')).metadata.resourceVersion).toBe(before[2]?.metadata.resourceVersion)
+    // The address outlives the failover.
+    expect((await api.get(services, { namespace, name: 'served-0' })).spec?.clusterIP).toBe(
+      service.spec?.clusterIP,
+    )
+  })
+
+  it('follow the spec, and go with it; also without memory', async () => {
+    const ref = await create('plain', {
+      replicas: 1,
+      service: { name: 'plain-all', ports: [{ port: 80 }] },
+      hotBackup: { mode: 'Warm' },
+    })
+    const address = await eventually(async () => {
+      const ip = (await holderOf(ref, 0)).status?.podIP
+      expect(await addressesOf('plain-all-understudy-0')).toEqual([ip])
+      return ip
+    })
+    expect(address).toBeDefined()
+    const change = (service: object | null) =>
+      api.patch(backupPodSets, ref, { type: 'merge', body: { spec: { service } } })
+    await change({ ports: [{ port: 81, targetPort: 8081 }] })
+    await eventually(async () => {
+      const { spec } = await api.get(services, { namespace, name: 'plain-all' })
+      expect(spec?.ports).toMatchObject([{ port: 81, targetPort: 8081 }])
+      expect((await sliceOf('plain-all-understudy-0')).ports).toMatchObject([{ port: 8081 }])
+    })
+    await change(null)
+    await eventually(() =>
+      expect(api.get(services, { namespace, name: 'plain-all' })).rejects.toMatchObject({ code: 'NotFound' }),
+    )
+    await eventually(() =>
+      expect(sliceOf('plain-all-understudy-0')).rejects.toMatchObject({ code: 'NotFound' }),
+    )
+  })
+})
