@@ -1,0 +1,150 @@
+import { spawn } from 'node:child_process'
+import { chmod, copyFile, mkdir, readFile, readlink } from 'node:fs/promises'
+import { join } from 'node:path'
+import { eventually } from '../../init-waker/testing/eventually.ts'
+import { exchange } from '../../init-waker/testing/peer.ts'
+import { childrenOf, start, statusField } from '../../init-waker/testing/process.ts'
+
+/** A process as `enter` wants it named: so that nobody else who has its pid by now is meant. */
+export interface Target {
+  readonly pid: number
+  readonly start: string
+}
+
+export interface Container extends Target {
+  /** With `lower`, `upper` and `root` of its overlay. */
+  readonly directory: string
+  /** What it has written to standard output. */
+  log(): string
+  readonly exit: Promise<number>
+  [Symbol.asyncDispose](): Promise<void>
+}
+
+export interface ContainerOptions {
+  readonly tools: string
+  /** A new directory. */
+  readonly directory: string
+  /** Programs of this machine to find in its root directory. */
+  readonly programs: readonly string[]
+  readonly command: readonly string[]
+  readonly user?: number
+  /** Ways of the helper `strict`. */
+  readonly strict?: readonly string[]
+}
+
+/** A container of `cell` whose `/orders` is a volume. */
+export async function startContainer(options: ContainerOptions): Promise<Container> {
+  const { tools, directory, programs, command, user } = options
+  const volume = join(directory, 'orders')
+  await mkdir(join(directory, 'lower'), { recursive: true })
+  await mkdir(volume)
+  // Whatever the umask: the container's user is any.
+  await chmod(volume, 0o777)
+  for (const program of programs)
+    await copyFile(program, join(directory, 'lower', program.split('/').at(-1) ?? ''))
+  const pidFile = join(directory, 'pid')
+  const started = await start(join(tools, 'cell'), [
+    ...['run', '--dir', directory, '--pid-file', pidFile, '--volume', `${volume}:/orders`],
+    ...(user === undefined ? [] : ['--user', String(user)]),
+    ...['--', ...command],
+  ])
+  const pid = await eventually(async () => {
+    const found = Number(await readFile(pidFile, 'utf8'))
+    // The program itself, not yet `cell`, is what is wanted.
+    if (!(await readlink(`/proc/${found}/exe`)).endsWith(command[0] ?? '')) throw new Error('not yet')
+    return found
+  })
+  const container = {
+    ...(await targetOf(pid)),
+    directory,
+    log: started.stdout,
+    exit: started.exit,
+    async [Symbol.asyncDispose]() {
+      try {
+        process.kill(pid, 'SIGKILL')
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
+      }
+      await started.exit
+    },
+  }
+  for (const way of options.strict ?? []) {
+    const done = await enter(tools, container, 'keep', ['/proc/self/fd/200/strict', way])
+    if (done.code !== 0) throw new Error(done.stderr)
+  }
+  return container
+}
+
+export async function targetOf(pid: number): Promise<Target> {
+  const stat = await readFile(`/proc/${pid}/stat`, 'utf8')
+  return {
+    pid,
+    start:
+      stat
+        .slice(stat.lastIndexOf(')') + 2)
+        .split(' ')
+        .at(19) ?? '',
+  }
+}
+
+export interface Done {
+  readonly code: number
+  readonly stdout: string
+  readonly stderr: string
+}
+
+/** Runs a program through `enter` with the tools open as 200 and other files as given ("<" or ">" and the path). */
+export function enter(
+  tools: string,
+  target: Target,
+  mode: string,
+  command: readonly string[],
+  files: Readonly<Record<number, string>> = {},
+  environment: Readonly<Record<string, string>> = {},
+): Promise<Done> {
+  const open = Object.entries({ 200: `<${tools}`, ...files }).map(
+    ([fd, it]) => `${fd}${it[0]}'${it.slice(1)}'`,
+  )
+  const script = `exec ${open.join(' ')}; exec "$0" "$@"`
+  const args = ['-c', script, join(tools, 'enter'), `${target.pid}:${target.start}`, mode, '--', ...command]
+  return new Promise((resolve, reject) => {
+    // Only bash opens descriptors of three digits.
+    const child = spawn('bash', args, {
+      stdio: ['ignore', 'pipe', 'pipe'],
+      env: { ...process.env, ...environment },
+    })
+    let [stdout, stderr] = ['', '']
+    child.stdout.on('data', (chunk: Buffer) => {
+      stdout += chunk.toString()
+    })
+    child.stderr.on('data', (chunk: Buffer) => {
+      stderr += chunk.toString()
+    })
+    child.on('error', reject)
+    child.on('close', code => resolve({ code: code ?? -1, stdout, stderr }))
+  })
+}
+
+/** The answer of the counter in the container to a request, seen from within its network. */
+export async function ask(target: Target, path = '/'): Promise<{ count: number; startedAt: number }> {
+  const script = `fetch('http://127.0.0.1:8080${path}').then(it => it.text()).then(it => console.log(it))`
+  const asked = await start('nsenter', ['-t', String(target.pid), '-n', process.execPath, '-e', script])
+  const code = await asked.exit
+  if (code !== 0) throw new Error(asked.stderr())
+  return JSON.parse(asked.stdout()) as { count: number; startedAt: number }
+}
+
+/** Gives `hold` of the container an order and resolves with word and number of the reply. */
+export async function order(hold: Container, text: string): Promise<string> {
+  const reply = await exchange({ path: join(hold.directory, 'orders/hold.sock') }, `understudy/1 ${text}\n`)
+  return reply.split(' ').slice(1, 3).join(' ')
+}
+
+/** The process here that has the given pid among the children of the container's first process. */
+export async function childOf(container: Target, pidInside: number): Promise<Target> {
+  const found = childrenOf(container.pid).find(
+    pid => statusField(pid, 'NSpid')?.split(/\s+/)[1] === String(pidInside),
+  )
+  if (found === undefined) throw new Error(`no child ${pidInside}`)
+  return targetOf(found)
+}
