@@ -8,7 +8,8 @@
  *       --cgroup PATH       below this program's own groups, in every hierarchy that has it; removed at the end
  *       --volume SRC:DST    SRC mounted at DST
  *       --user UID          without any capability
- *   cell count PORT         serves, in a process, a thread and a child, three numbers that grow by one with each request
+ *   cell count PORT         serves, in a process, a thread and a child, three numbers that grow by one with each request,
+ *                           and adds a line to /tmp/log, which stays open
  *   cell ask PORT           asks such a server at 127.0.0.1 and prints what it says
  */
 #include <arpa/inet.h>
@@ -192,6 +193,8 @@ static void enter_root(void)
 	for (int i = 0; i < 5; i++)
 		if (mkdir((const char *[]){ "proc", "dev", "tmp", "run", "put_old" }[i], 01777) && errno != EEXIST)
 			fail("mkdir");
+	if (chmod("tmp", 01777))
+		fail("tmp");
 	mount_or_fail("proc", "proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL);
 	mount_or_fail("tmpfs", "dev", "tmpfs", MS_NOSUID, "mode=755,size=64k");
 	umask(0);
@@ -268,7 +271,7 @@ static void kill_child(int signal)
 static int run(char **command)
 {
 	static char groups[HIERARCHIES][PATHS];
-	int group_count = group_directories(groups), ready[2], out[2], err[2], status;
+	int group_count = group_directories(groups), settled[2], ready[2], out[2], err[2], status;
 	char text[32], byte;
 
 	signal(SIGPIPE, SIG_IGN);
@@ -278,7 +281,7 @@ static int run(char **command)
 		fail("pipe");
 	if (unshare(CLONE_NEWPID))
 		fail("unshare");
-	if (pipe2(ready, O_CLOEXEC) || (child = fork()) < 0)
+	if (pipe2(settled, O_CLOEXEC) || pipe2(ready, O_CLOEXEC) || (child = fork()) < 0)
 		fail("fork");
 	if (child == 0) {
 		/* Nobody but this program knows of the container: it must not outlive it. */
@@ -295,7 +298,7 @@ static int run(char **command)
 		prctl(PR_SET_PDEATHSIG, 0, 0, 0, 0);
 		signal(SIGPIPE, SIG_DFL);
 		close(ready[1]);
-		if (read(ready[0], &byte, 1) != 1)
+		if (write(settled[1], "", 1) != 1 || read(ready[0], &byte, 1) != 1)
 			_exit(125);
 		take_stdio(out[1], err[1]);
 		execv(command[0], command);
@@ -305,10 +308,14 @@ static int run(char **command)
 	signal(SIGINT, kill_child);
 	close(out[1]);
 	close(err[1]);
-	snprintf(text, sizeof text, "%d\n", child);
-	write_or_fail(pid_file, text);
-	if (write(ready[1], "", 1) != 1)
-		fail("start");
+	close(settled[1]);
+	/* Whoever reads the file finds it in its groups and namespaces. One that has failed has said why. */
+	if (read(settled[0], &byte, 1) == 1) {
+		snprintf(text, sizeof text, "%d\n", child);
+		write_or_fail(pid_file, text);
+		if (write(ready[1], "", 1) != 1)
+			fail("start");
+	}
 	pass_on(out[0], err[0]);
 	while (waitpid(child, &status, 0) < 0)
 		if (errno != EINTR)
@@ -338,7 +345,10 @@ static int count(int port)
 	struct sockaddr_in address = { .sin_family = AF_INET, .sin_port = htons((uint16_t)port) };
 	unsigned counts[SERVERS] = { 0 };
 	pthread_t thread;
+	int log = open("/tmp/log", O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
 
+	if (log < 0)
+		fail("/tmp/log");
 	if (socketpair(AF_UNIX, SOCK_STREAM, 0, pairs[0]) || socketpair(AF_UNIX, SOCK_STREAM, 0, pairs[1]))
 		fail("socketpair");
 	child = fork();
@@ -369,6 +379,8 @@ static int count(int port)
 			if (write(pairs[i][0], "", 1) != 1 || read(pairs[i][0], &counts[i + 1], sizeof counts[0]) <= 0)
 				fail("count");
 		snprintf(text, sizeof text, "%u %u %u\n", counts[0], counts[1], counts[2]);
+		if (write(log, text, strlen(text)) != (ssize_t)strlen(text))
+			fail("/tmp/log");
 		/* A client that has gone has had its number. */
 		if (send(client, text, strlen(text), MSG_NOSIGNAL) < 0)
 			fprintf(stderr, "cell: a client went away\n");

@@ -1,4 +1,4 @@
-import { chmod, copyFile, mkdir, readFile, rm } from 'node:fs/promises'
+import { chmod, copyFile, mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { holdDirectory } from '../api/stage.ts'
 import type { Clock } from '../kube/clock.ts'
@@ -73,6 +73,8 @@ export async function startCell(options: CellOptions, request: CellRequest): Pro
   await mkdir(join(lower, holdDirectory(container)), { recursive: true })
   // Of whatever user the container is, as an emptyDir.
   await chmod(join(lower, holdDirectory(container)), 0o777)
+  // A file of the image that nothing needs.
+  await writeFile(join(lower, 'bin', 'removed'), '')
   for (const name of ['cell', 'waker']) await copyFile(join(programs, name), join(lower, 'bin', name))
 
   const giveUp = new AbortController()

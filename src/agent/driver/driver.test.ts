@@ -1,4 +1,4 @@
-import { mkdir } from 'node:fs/promises'
+import { mkdir, readdir, readFile, readlink, rm, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import type { Stored } from '../../checkpoint/store.ts'
@@ -141,6 +141,47 @@ describe.skipIf(cannotDump !== undefined)(`driver on real CRIU ${cannotDump ?? '
     expect(await ask(first)).toBe('5 5 5')
     await node.driver.thaw(await restore(second, again))
     expect(await ask(second)).toBe('5 5 5')
+  })
+
+  test('layer, volumes and /dev/shm are those of the same moment, and nothing else is', async () => {
+    const volumeOf = (uid: string) => join(node.directory, `pods/${uid}/volumes/kubernetes.io~empty-dir/data`)
+    const withVolume = (podUid: string) => ({ podUid, options: ['--volume', `${volumeOf(podUid)}:/data`] })
+    const [primary, understudy] = [
+      await primaryCell(withVolume('with-volume')),
+      await understudyCell(withVolume('also-with-volume')),
+    ]
+    const within = (of: Cell, path: string) => `/proc/${of.init.pid}/root${path}`
+    await ask(primary)
+    await writeFile(within(primary, '/data/kept'), 'volume')
+    await mkdir(within(primary, '/etc/deep'), { recursive: true })
+    await symlink('/proc/1/root/outside', within(primary, '/etc/deep/link'))
+    await writeFile(within(primary, '/dev/shm/shared'), 'memory')
+    await writeFile(within(primary, '/bin/replaced'), 'new')
+    await rm(within(primary, '/bin/removed'))
+    await writeFile(within(understudy, '/data/stale'), '')
+    await writeFile(within(understudy, '/stale'), '')
+    await writeFile(within(understudy, '/dev/shm/stale'), '')
+
+    const saved = await save(await locate(primary))
+    expect(saved.manifest.volumes).toEqual(['data'])
+    await writeFile(within(primary, '/data/later'), '')
+    await node.driver.thaw(await restore(understudy, saved))
+    expect(await ask(understudy)).toBe('2 2 2')
+    expect(await readFile(within(understudy, '/tmp/log'), 'utf8')).toBe('1 1 1\n2 2 2\n')
+    expect(await readdir(within(understudy, '/data'))).toEqual(['kept'])
+    expect(await readFile(within(understudy, '/data/kept'), 'utf8')).toBe('volume')
+    expect(await readdir(within(understudy, '/dev/shm'))).toEqual(['shared'])
+    expect(await readlink(within(understudy, '/etc/deep/link'))).toBe('/proc/1/root/outside')
+    expect((await readdir(within(understudy, '/bin'))).sort()).toEqual(['cell', 'replaced', 'waker'])
+    expect(await readdir(within(understudy, '/'))).not.toContain('stale')
+
+    // A refresh of the one that it becomes later: nothing of the first time is in the way.
+    await rm(within(understudy, '/bin/replaced'))
+    const again = await save(await locate(understudy, true))
+    const third = await understudyCell({ role: 'third', ...withVolume('third-with-volume') })
+    await node.driver.thaw(await restore(third, again))
+    expect((await readdir(within(third, '/bin'))).sort()).toEqual(['cell', 'waker'])
+    expect(await ask(third)).toBe('3 3 3')
   })
 
   test('what is said of a dump is measured', async () => {
@@ -317,8 +358,7 @@ describe.skipIf(cannotDump !== undefined)(`driver on real CRIU ${cannotDump ?? '
     await node.driver.discard(clone)
 
     const broken = join(saved.dir, 'containers', 'b', 'criu', 'pstree.img')
-    const { writeFile } = await import('node:fs/promises')
-    await writeFile(broken, (await import('node:fs')).readFileSync(broken).subarray(0, 20))
+    await writeFile(broken, (await readFile(broken)).subarray(0, 20))
     expect(
       await codeOf(node.driver.restore(await understudy.located(), saved, { deadlineMs, signal })),
     ).not.toBe('fulfilled')

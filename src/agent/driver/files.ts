@@ -42,7 +42,8 @@ type Spawned = Pick<SpawnRequest, 'target' | 'files' | 'arguments'>
 
 /** Through the program `layer`, which enters containers before it touches anything of theirs. */
 export function createFiles({ sentinel, fs, programs }: FilesOptions): Files {
-  const host = () => refOf(fs, fs.host)
+  /** In whose namespaces the directory is one that can be entered. */
+  const homeOf = (what: Save) => (what.kind === 'shm' ? Promise.resolve(what.init) : refOf(fs, fs.host))
 
   async function spawn(what: Save, spawned: Spawned, { deadlineMs, scratch, signal }: FilesRun) {
     const log = join(scratch, `${keyOf(what)}.log`)
@@ -79,7 +80,7 @@ export function createFiles({ sentinel, fs, programs }: FilesOptions): Files {
     await spawn(
       what,
       {
-        target: await host(),
+        target: await homeOf(what),
         files: [
           { fd: descriptors.directory, path: directory, mode: 'd' },
           { fd: descriptors.archive, path: what.archive, mode: 'w' },
@@ -97,7 +98,7 @@ export function createFiles({ sentinel, fs, programs }: FilesOptions): Files {
     await spawn(
       what,
       {
-        target: await host(),
+        target: await homeOf(what),
         files: [
           { fd: descriptors.directory, path: what.upper, mode: 'd' },
           { fd: descriptors.list, path: own, mode: 'w' },
@@ -118,15 +119,14 @@ export function createFiles({ sentinel, fs, programs }: FilesOptions): Files {
     if (what.kind !== 'layer') {
       if (listed === 0 && (await isEmpty(fs, what.directory))) return
       const files = [{ fd: descriptors.directory, path: what.directory, mode: 'd' } as const, ...saved]
-      const spawned = { target: await host(), files, arguments: [layer, 'apply', '--directory'] }
+      const spawned = { target: await homeOf(what), files, arguments: [layer, 'apply', '--directory'] }
       await spawn(what, spawned, run)
       return
     }
     const own = join(run.scratch, `${keyOf(what)}.own`)
     await listOwn(what, own, run)
     const files = [...saved, { fd: descriptors.own, path: own, mode: 'r' } as const]
-    const target = { pid: what.pid, start: what.start }
-    await spawn(what, { target, files, arguments: [layer, 'apply'] }, run)
+    await spawn(what, { target: what.init, files, arguments: [layer, 'apply'] }, run)
   }
 
   return { save, apply }

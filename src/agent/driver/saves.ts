@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import { holdVolume } from '../../api/stage.ts'
 import { mountsOf } from '../discover/container.ts'
 import { emptyDirs, mountPoints, upperDirectory } from '../discover/volumes.ts'
+import type { ProcessRef } from '../sentinel.ts'
 import type { DriverDependencies } from './dependencies.ts'
 import type { LocatedPod } from './memory-driver.ts'
 
@@ -11,8 +12,7 @@ export type Save =
       readonly kind: 'layer'
       readonly container: string
       /** The container's first process: whose root the layer is applied to. */
-      readonly pid: number
-      readonly start: number
+      readonly init: ProcessRef
       readonly upper: string
       /** What is mounted over it, relative to its root. */
       readonly exclude: readonly string[]
@@ -21,7 +21,12 @@ export type Save =
       readonly list: string
     }
   | ({ readonly kind: 'volume'; readonly name: string; readonly directory: string } & Kept)
-  | ({ readonly kind: 'shm'; readonly directory: string } & Kept)
+  | ({
+      readonly kind: 'shm'
+      /** First process of a container that has it mounted: on the host it has no name. */
+      readonly init: ProcessRef
+      readonly directory: string
+    } & Kept)
 
 interface Kept {
   readonly archive: string
@@ -46,7 +51,7 @@ export async function planSaves(
       layers.push({
         kind: 'layer',
         container: name,
-        ...init,
+        init,
         upper,
         exclude: mountPoints(mounts),
         archive: join(container, 'layer.tar'),
@@ -73,6 +78,7 @@ export async function planSaves(
     )
       shm = {
         kind: 'shm',
+        init,
         directory: `${deps.fs.proc}/${init.pid}/root/dev/shm`,
         archive: join(directory, 'shm.tar'),
         list: join(directory, 'shm.list'),

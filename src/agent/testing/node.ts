@@ -9,6 +9,7 @@ import { systemRandom } from '../../kube/random.ts'
 import { refOf } from '../discover/process.ts'
 import type { DriverDependencies } from '../driver/dependencies.ts'
 import { createMemoryDriver } from '../driver/driver.ts'
+import { createFiles } from '../driver/files.ts'
 import type { MemoryDriver } from '../driver/memory-driver.ts'
 import { createCloneRecords } from '../driver/records.ts'
 import { type InstalledPrograms, installPrograms } from '../launch/install.ts'
@@ -79,7 +80,7 @@ export async function startTestNode(): Promise<TestNode> {
     programs: programs.directory,
     workDirectory: join(directory, 'work'),
     records: createCloneRecords(join(directory, 'clones')),
-    files: nothing,
+    files: createFiles({ sentinel: client, fs: hostFs, programs: programs.directory }),
     criuVersion: programs.criuVersion,
   })
   const dependencies = dependenciesOf(sentinel)
@@ -104,9 +105,4 @@ export async function startTestNode(): Promise<TestNode> {
       await rm(directory, { recursive: true, force: true })
     },
   }
-}
-
-const nothing: DriverDependencies['files'] = {
-  save: () => Promise.resolve(),
-  apply: () => Promise.resolve(),
 }
