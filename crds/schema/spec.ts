@@ -107,10 +107,10 @@ export const specSchema = (): SchemaOf<BackupPodSetSpec> =>
       ),
       updateStrategy: object<UpdateStrategySpec>(
         {
+          // Without a default in the schema: it depends on another field.
           type: choice(
-            'RollingUpdate: cold backups, then hot ones, then primaries by promotion, one ready pod at a time. OnDelete: pods keep their template until they are deleted or converted away. Default RollingUpdate.',
+            'RollingUpdate: cold backups, then hot ones, then primaries by promotion, one ready pod at a time. OnDelete: pods keep their template until they are deleted or converted away. Default RollingUpdate; with checkpoint OnDelete, and RollingUpdate is refused, because pods of another template are not given the memory.',
             updateStrategies,
-            defaults.updateStrategy,
           ),
         },
         {},

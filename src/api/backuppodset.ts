@@ -148,6 +148,8 @@ export const defaults = Object.freeze({
   paused: false,
   antiAffinity: 'Preferred',
   updateStrategy: 'RollingUpdate',
+  /** A roll gives nobody the memory, so it is not what an edit of the template should do by itself. */
+  updateStrategyWithMemory: 'OnDelete',
   unreadySeconds: 30,
   crashLoop: 'Replace',
   checkpoint: Object.freeze({

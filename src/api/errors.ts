@@ -133,6 +133,10 @@ export const refusals = Object.freeze({
     'spec.hotBackup.mode',
     'add spec.checkpoint (checkpoint: {} is enough), or set hotBackup.mode to Warm: nothing is saved without it',
   ),
+  MemoryRolled: refuse(
+    'spec.updateStrategy.type',
+    `set updateStrategy.type to OnDelete or leave it out, or ${orWarm}: pods of another template are not given the memory`,
+  ),
   LivenessWithoutCheckpoint: refuse(
     'spec.failover.liveness',
     'add spec.checkpoint, or remove failover.liveness: it is the agents of sets that keep memory who ask by this clock',

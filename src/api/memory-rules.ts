@@ -9,13 +9,14 @@ export interface MemoryRuled {
   readonly checkpoint: unknown
   readonly hotBackup: unknown
   readonly liveness: unknown
+  readonly updateType: unknown
   /** The primaries' memory is kept. */
   readonly keepsMemory: boolean
 }
 
 /** The same rules stand in the CRD as CEL, see crds/schema/memory-rules.ts. */
 export function memoryRules(pod: Anything, spec: MemoryRuled): Rules {
-  const { checkpoint, hotBackup, liveness, keepsMemory } = spec
+  const { checkpoint, hotBackup, liveness, updateType, keepsMemory } = spec
   const containers = objectsIn(pod['containers'])
   return [
     [
@@ -23,6 +24,7 @@ export function memoryRules(pod: Anything, spec: MemoryRuled): Rules {
       textsIn(objectIn(checkpoint)['containers']).some(name => !containers.some(it => it['name'] === name)),
     ],
     ['ModeWithoutCheckpoint', !isSet(checkpoint) && (objectIn(hotBackup)['mode'] ?? 'Warm') !== 'Warm'],
+    ['MemoryRolled', keepsMemory && updateType === 'RollingUpdate'],
     ['LivenessWithoutCheckpoint', isSet(liveness) && !isSet(checkpoint)],
     [
       'LivenessWithoutProbe',

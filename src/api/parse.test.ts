@@ -99,6 +99,15 @@ describe('parseSet', () => {
     ).toMatchObject({ mode: 'Staged', intervalMs: 61_500, volumeBytes: 5_000_000 })
   })
 
+  it('what is kept is not rolled away by an edit of the template', () => {
+    const of = (spec: object) => parse({ template, ...spec })
+    expect(of({})).toMatchObject({ set: { updateStrategy: 'RollingUpdate' } })
+    expect(of({ checkpoint: {} })).toMatchObject({ set: { updateStrategy: 'OnDelete' } })
+    expect(of({ checkpoint: {}, hotBackup: { mode: 'Warm' } })).toMatchObject({
+      set: { updateStrategy: 'RollingUpdate' },
+    })
+  })
+
   it.each([
     ['spec.replicas', { replicas: -1 }, 'spec.replicas is -1: set it to a whole number from 0 to 10000'],
     ['spec.hotBackups', { hotBackups: 0.5 }, 'a whole number from 0 to 10000'],
@@ -192,6 +201,7 @@ describe('parseSet', () => {
       containers: [{ ...container, volumeMounts: [{ name: 'x', mountPath: '/.understudy' }] }],
     }),
     IntervalOutOfRange: parse({ checkpoint: { interval: '100ms' }, template }),
+    MemoryRolled: parse({ checkpoint: {}, updateStrategy: { type: 'RollingUpdate' }, template }),
     LivenessWithoutCheckpoint: parse({ failover: { liveness: {} }, template }),
     LivenessWithoutProbe: parse({
       checkpoint: {},

@@ -69,6 +69,7 @@ export function parseSet(object: BackupPodSet): Parsed {
     keys.map(
       key => [key, read.oneOf(`spec.strategy.${key}`, strategy[key], values, defaults.strategy)] as const,
     )
+  const memory = parseMemory(read, spec)
   const values = {
     replicas: count('replicas'),
     hotBackups: count('hotBackups'),
@@ -100,7 +101,7 @@ export function parseSet(object: BackupPodSet): Parsed {
       'spec.updateStrategy.type',
       updateStrategy['type'],
       updateStrategies,
-      defaults.updateStrategy,
+      memory === undefined ? defaults.updateStrategy : defaults.updateStrategyWithMemory,
     ),
     failover: Object.freeze({
       unreadySeconds: read.integer(
@@ -116,7 +117,7 @@ export function parseSet(object: BackupPodSet): Parsed {
         defaults.crashLoop,
       ),
     }),
-    memory: parseMemory(read, spec),
+    memory,
     service: parseService(read, spec['service']),
     liveness: parseLiveness(read, failover['liveness']),
     template: spec['template'] as ParsedSet['template'],
@@ -130,6 +131,7 @@ export function parseSet(object: BackupPodSet): Parsed {
     hotBackup: spec['hotBackup'],
     service: spec['service'],
     liveness: failover['liveness'],
+    updateType: updateStrategy['type'],
   })
   if (code !== undefined) refused.push(refusalOf(code))
   const [first] = refused

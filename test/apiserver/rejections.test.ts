@@ -156,9 +156,10 @@ describe('odd input that is meant', () => {
 
   it('the schema fills in every default, so that parsing adds nothing', async () => {
     const stored = await dryRun(set())
-    const { template: _, updateStrategy, ...spec } = stored.spec
+    // Of the update strategy the default depends on another field.
+    const { template: _, updateStrategy: __, ...spec } = stored.spec
     const parsed = parseSet(stored)
-    expect(parsed).toMatchObject({ ok: true, set: { ...spec, updateStrategy: updateStrategy?.type } })
+    expect(parsed).toMatchObject({ ok: true, set: spec })
     expect(spec).toMatchObject({ replicas: 1, hotBackups: 0, coldBackups: 0, wakeupTimeout: 5 })
   })
 })

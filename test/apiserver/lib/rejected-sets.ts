@@ -371,6 +371,11 @@ export const rejected: readonly [string, object, RegExp][] = [
     /spec\.hotBackup\.mode.*supported values: "Frozen", "Staged", "Warm"/,
   ],
   [
+    'memory that a roll would lose',
+    kept({}, { updateStrategy: { type: 'RollingUpdate' } }),
+    new RegExp(`set updateStrategy\\.type to OnDelete or leave it out, or ${warm}`),
+  ],
+  [
     "an agent's clock without agents",
     set({
       spec: { failover: { liveness: { periodMilliseconds: 100 } } },
