@@ -6,6 +6,7 @@ import {
   type IncomingHttpHeaders,
 } from 'node:http2'
 import type { SlotKey } from '../../api/slot-lease.ts'
+import { applyDelta } from '../../checkpoint/delta.ts'
 import { isCheckpointError } from '../../checkpoint/errors.ts'
 import { slotName } from '../../checkpoint/manifest.ts'
 import type { GenerationStore, Stored } from '../../checkpoint/store.ts'
@@ -25,7 +26,8 @@ import { createWatchdog, type Watchdog } from './watchdog.ts'
 export interface PeerClientOptions {
   readonly identity: Pick<Identity, 'key' | 'cert'>
   readonly store: Pick<GenerationStore, 'latest' | 'begin' | 'retain' | 'budget'>
-  readonly apply: Apply
+  /** Default: applyDelta. */
+  readonly apply?: Apply | undefined
   readonly clock: Clock
   readonly random: Random
   readonly log: Log
@@ -66,7 +68,7 @@ interface Trouble {
 }
 
 export function createPeerClient(options: PeerClientOptions): PeerClient {
-  const { identity, store, apply, clock, random, log, silenceMs = 30_000, onReceived } = options
+  const { identity, store, apply = applyDelta, clock, random, log, silenceMs = 30_000, onReceived } = options
   const connections = new Map<string, Promise<ClientHttp2Session>>()
   const troubles = new Map<string, Trouble>()
   const uses = new WeakMap<ClientHttp2Session, number>()
@@ -174,6 +176,7 @@ export function createPeerClient(options: PeerClientOptions): PeerClient {
         store,
         apply,
         clock,
+        signal,
       })
     })
   }

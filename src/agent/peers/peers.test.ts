@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto'
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { readFile, rm } from 'node:fs/promises'
 import { type AddressInfo, connect as connectTcp, createServer, type Socket } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { connect as connectTls } from 'node:tls'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { applyDelta, encodeDelta } from '../../checkpoint/delta.ts'
 import { createGenerationStore, type GenerationStore } from '../../checkpoint/store.ts'
 import { manifestOf, putFiles, slotKey } from '../../checkpoint/testing/generation.ts'
 import { systemClock } from '../../kube/clock.ts'
@@ -17,7 +17,11 @@ import { pinnedTls } from './pinned.ts'
 import type { ReceivedGeneration } from './receive.ts'
 import type { SentGeneration } from './send.ts'
 import { createPeerServer, type PeerServerOptions } from './server.ts'
-import { plainApply, plainEncode } from './testing/plain-codec.ts'
+import { memoryDirectory } from './testing/memory-directory.ts'
+
+// Nothing here is about time, and machines are busy.
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
+const patient = { timeout: 30_000 }
 
 const closing: (() => unknown)[] = []
 let root: string
@@ -36,7 +40,7 @@ const storeAt = async (name: string, budget = 64 * 1024 * 1024) => {
 }
 
 beforeEach(async () => {
-  root = await mkdtemp(join(tmpdir(), 'peers-'))
+  root = await memoryDirectory('peers')
   source = await storeAt('source')
   identities = {
     source: await loadIdentity(join(root, 'id-source')),
@@ -64,7 +68,6 @@ const startServer = async (options: Partial<PeerServerOptions> = {}) => {
     host: '127.0.0.1',
     port: 0,
     store: source,
-    encode: plainEncode,
     nodeOf: fingerprint => (fingerprint === identities.holder.fingerprint ? 'node-b' : undefined),
     mayRead: node => node === 'node-b',
     clock: systemClock,
@@ -83,7 +86,6 @@ const startClient = async (options: Partial<PeerClientOptions> = {}) => {
   const client = createPeerClient({
     identity: identities.holder,
     store,
-    apply: plainApply,
     clock: systemClock,
     random: seededRandom(1),
     log: silentLog,
@@ -117,9 +119,10 @@ describe('a generation goes from node to node', () => {
     expect(received.map(({ delta }) => delta)).toEqual([false, true])
     expect(received[0]?.bytes).toBeGreaterThan(300_000)
     expect(received[1]?.bytes).toBeLessThan(10_000)
-    expect(sent.map(({ delta, bytes, node }) => ({ delta, bytes, node }))).toEqual(
-      received.map(({ delta, bytes }) => ({ delta, bytes, node: 'node-b' })),
-    )
+    // The source learns of it a moment later.
+    await expect
+      .poll(() => sent.map(({ delta, bytes, node }) => ({ delta, bytes, node })), patient)
+      .toEqual(received.map(({ delta, bytes }) => ({ delta, bytes, node: 'node-b' })))
   })
 
   test('its age goes with it', async () => {
@@ -204,7 +207,7 @@ const held = () => {
     running += 1
     most = Math.max(most, running)
     try {
-      const chunks = plainEncode(base, next)[Symbol.asyncIterator]()
+      const chunks = encodeDelta(base, next)[Symbol.asyncIterator]()
       yield (await chunks.next()).value
       reached.resolve()
       await go.promise
@@ -232,7 +235,7 @@ describe('while a generation is read', () => {
     hold.go()
     expect(await readFile(join((await pulled).dir, 'a'), 'utf8')).toBe('2')
     // Nobody reads any more: the room is free again.
-    await expect.poll(() => source.bytes).toBe(0)
+    await expect.poll(() => source.bytes, patient).toBe(0)
   })
 
   test('others wait for their turn and get the newest then', async () => {
@@ -270,9 +273,9 @@ describe('while a generation is read', () => {
     stop.abort(new Error('enough'))
     await expect(pulled).rejects.toThrow('enough')
     hold.go()
-    await expect.poll(hold.running).toBe(0)
+    await expect.poll(hold.running, patient).toBe(0)
     await source.remove(slotKey)
-    await expect.poll(() => source.bytes).toBe(0)
+    await expect.poll(() => source.bytes, patient).toBe(0)
     expect(store.list()).toEqual([])
   })
 })
@@ -411,7 +414,7 @@ describe('what breaks', () => {
   test('an encoder that fails makes no generation', async () => {
     const { peer } = await startServer({
       encode: async function* (base, next) {
-        for await (const chunk of plainEncode(base, next)) {
+        for await (const chunk of encodeDelta(base, next)) {
           yield chunk
           throw new Error('disk')
         }
@@ -448,13 +451,13 @@ describe('what breaks', () => {
     const stuck = Promise.withResolvers<never>()
     const { client } = await startClient({
       apply: async (stream, base, draft) => {
-        if (draft.slot.slot === 1) return plainApply(stream, base, draft)
+        if (draft.slot.slot === 1) return applyDelta(stream, base, draft)
         await stream[Symbol.asyncIterator]().next()
         return stuck.promise
       },
     })
     // More than the window holds.
-    await commit(1, { 'pages-1.img': Buffer.alloc(24 * 1024 * 1024) })
+    await commit(1, { 'pages-1.img': randomBytes(24 * 1024 * 1024) })
     const other = { ...slotKey, slot: 1 }
     const draft = await source.begin(other, 1)
     await putFiles(draft.dir, { a: 'a' })

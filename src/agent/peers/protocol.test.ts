@@ -58,10 +58,14 @@ describe('a request', () => {
 
   test('whatever is read as one can be written as one', () => {
     fc.assert(
-      fc.property(fc.string({ unit: 'binary' }), fc.string(), (a, b) => {
-        const request = parseRequest(`/v1/generations/${a}/carts/0/0a1b2c3d?after=none&base=${b}`)
-        if (request) expect(parseRequest(formatRequest(request))).toEqual(request)
-      }),
+      fc.property(
+        fc.string({ unit: fc.nat(0xff).map(unit => String.fromCharCode(unit)) }),
+        fc.string(),
+        (a, b) => {
+          const request = parseRequest(`/v1/generations/${a}/carts/0/0a1b2c3d?after=none&base=${b}`)
+          if (request) expect(parseRequest(formatRequest(request))).toEqual(request)
+        },
+      ),
     )
   })
 })

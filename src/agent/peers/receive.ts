@@ -34,6 +34,7 @@ export interface ReceiveOptions {
   readonly store: Pick<GenerationStore, 'latest' | 'begin' | 'retain' | 'budget'>
   readonly apply: Apply
   readonly clock: Clock
+  readonly signal: AbortSignal
 }
 
 /** Framing and incompressible data may make a stream a little longer than its files. */
@@ -42,7 +43,7 @@ const overheadBytes = 16 * 1024 * 1024
 /** @throws AgentError PeerMalformed, CheckpointError, or what reading the stream failed with */
 export async function receiveGeneration(
   stream: AsyncIterable<Buffer>,
-  { request, answer, ours, peer, store, apply, clock }: ReceiveOptions,
+  { request, answer, ours, peer, store, apply, clock, signal }: ReceiveOptions,
 ): Promise<ReceivedGeneration> {
   const { slot, after } = request
   const { version } = answer
@@ -73,11 +74,11 @@ export async function receiveGeneration(
     }
   }
 
-  const release = base && store.retain(slot, base.manifest.generation)
+  const release = base && store.retain(slot, base.manifest.generation, base.manifest.epoch)
   try {
     const draft = await store.begin(slot, version.generation)
     try {
-      const stored = await apply(counted(), base, onlyAs(request, answer, stoppedAt, draft))
+      const stored = await apply(counted(), base, onlyAs(request, answer, stoppedAt, draft), { signal })
       return { stored, slot, delta: base !== undefined, bytes, ms: clock.monotonic() - start }
     } catch (error) {
       await draft.discard()

@@ -6,14 +6,7 @@ import type { GenerationStore, Stored } from '../../checkpoint/store.ts'
 import type { Clock } from '../../kube/clock.ts'
 import type { Encode } from './codec.ts'
 import type { Pace } from './pace.ts'
-import {
-  formatHead,
-  type GenerationRequest,
-  isNewer,
-  sameVersion,
-  type Version,
-  versionOf,
-} from './protocol.ts'
+import { formatHead, type GenerationRequest, isNewer, type Version, versionOf } from './protocol.ts'
 import { createWatchdog } from './watchdog.ts'
 
 export interface SentGeneration {
@@ -59,7 +52,7 @@ export async function sendGeneration(
   const { store, encode, clock, pace, silenceMs, signal } = options
   const { slot } = request
   const start = clock.monotonic()
-  const letGo = [store.retain(slot, next.manifest.generation)]
+  const letGo = [store.retain(slot, next.manifest.generation, next.manifest.epoch)]
   const stalled = new AbortController()
   const onAbort = () => stalled.abort(signal.reason)
   signal.addEventListener('abort', onAbort, { once: true })
@@ -72,7 +65,7 @@ export async function sendGeneration(
   let bytes = 0
   try {
     const base = findBase(store, request)
-    if (base !== undefined) letGo.push(store.retain(slot, base.manifest.generation))
+    if (base !== undefined) letGo.push(store.retain(slot, base.manifest.generation, base.manifest.epoch))
     const version = versionOf(next.manifest)
     stream.respond({
       ':status': 200,
@@ -83,7 +76,7 @@ export async function sendGeneration(
       }),
     })
     const paced = async function* () {
-      for await (const chunk of encode(base, next)) {
+      for await (const chunk of encode(base, next, { signal: stalled.signal })) {
         await pace?.take(chunk.length, stalled.signal)
         bytes += chunk.length
         // Until it asks for more it is the receiver's turn: the stream takes no more than its window.
@@ -109,6 +102,5 @@ function findBase(
   store: Pick<GenerationStore, 'open'>,
   { slot, base }: GenerationRequest,
 ): Stored | undefined {
-  const stored = base && store.open(slot, base.generation)
-  return stored !== undefined && sameVersion(versionOf(stored.manifest), base) ? stored : undefined
+  return base && store.open(slot, base.generation, base.epoch)
 }

@@ -1,8 +1,14 @@
 /** Gives the generations of this node to the agents of others: to those whom a report knows, what they may read. */
-import { performServerHandshake, type ServerHttp2Session, type ServerHttp2Stream } from 'node:http2'
+import {
+  constants,
+  performServerHandshake,
+  type ServerHttp2Session,
+  type ServerHttp2Stream,
+} from 'node:http2'
 import type { AddressInfo } from 'node:net'
 import { createServer, type TLSSocket } from 'node:tls'
 import type { SlotKey } from '../../api/slot-lease.ts'
+import { encodeDelta } from '../../checkpoint/delta.ts'
 import { slotName } from '../../checkpoint/manifest.ts'
 import type { GenerationStore } from '../../checkpoint/store.ts'
 import type { Clock } from '../../kube/clock.ts'
@@ -24,7 +30,8 @@ export interface PeerServerOptions {
   /** 0: any free one. */
   readonly port: number
   readonly store: Pick<GenerationStore, 'latest' | 'open' | 'retain'>
-  readonly encode: Encode
+  /** Default: encodeDelta. */
+  readonly encode?: Encode | undefined
   /** The node whose report has this fingerprint now; undefined: nobody's, and not one byte is read of it. */
   readonly nodeOf: (fingerprint: string) => string | undefined
   /** Whether that node is, now, one of those that are to keep this slot's generations. */
@@ -58,7 +65,7 @@ const handshakeTimeoutMs = 10_000
 
 /** @throws Error when the port cannot be had. */
 export async function createPeerServer(options: PeerServerOptions): Promise<PeerServer> {
-  const { identity, host, port, store, nodeOf, mayRead, clock, log, onSent, encode } = options
+  const { identity, host, port, store, nodeOf, mayRead, clock, log, onSent, encode = encodeDelta } = options
   const { waitMs = 30_000, signOfLifeMs = 5_000, silenceMs = 30_000, bytesPerSecond } = options
   const announcements = createAnnouncements()
   const turns = createTurns(options.transfers ?? { forAll: 8, forEach: 2 })
@@ -123,7 +130,9 @@ export async function createPeerServer(options: PeerServerOptions): Promise<Peer
     const life = new AbortController()
     stream.once('close', () => {
       life.abort()
-      gone.abort(new Error('the receiver has gone'))
+      // The end of all is an end in good order, too.
+      const complete = stream.writableFinished && stream.rstCode === constants.NGHTTP2_NO_ERROR
+      if (!complete) gone.abort(new Error('the receiver has gone'))
     })
     showLife(stream, clock, signOfLifeMs, life.signal)
     if (!(await untilThere(request, gone.signal))) return answer(stream, 204)

@@ -73,6 +73,20 @@ describe('readiness', () => {
     await done
   })
 
+  test('may be there from the start', async () => {
+    const { clock, events, stop, done } = start({
+      readiness: probeOf({ failureThreshold: 2 }),
+      readyAtStart: true,
+      answer: async nth => (nth === 1 ? success : failure('bad')),
+    })
+    await clock.advance(100)
+    expect(events).toEqual([])
+    await clock.advance(100)
+    expect(events).toEqual(['notReady'])
+    stop.abort(new Error('over'))
+    await done
+  })
+
   test('a probe that runs over its period uses up the times that it ran over', async () => {
     const { clock, at, stop, done } = start({
       readiness: probeOf({ periodMs: 100 }),

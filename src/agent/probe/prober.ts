@@ -6,7 +6,7 @@ import { type Probe, type ProbeTarget, probe as runProbe } from './probe.ts'
 export type ProbeKind = 'readiness' | 'liveness'
 
 export type ProberEvent =
-  /** Readiness changed. It begins as not ready, which is no event. */
+  /** Readiness changed. */
   | { readonly type: 'ready' }
   | { readonly type: 'notReady'; readonly message: string }
   /** As many failures of liveness in a row as count as a death. Said once; liveness is not probed any more. */
@@ -17,6 +17,8 @@ export type ProberEvent =
 export interface ProberOptions {
   readonly readiness?: ParsedProbe | undefined
   readonly liveness?: ParsedProbe | undefined
+  /** Whether it answers when this begins, which is no event. Default false. */
+  readonly readyAtStart?: boolean | undefined
   readonly target: ProbeTarget
   readonly clock: Clock
   readonly onEvent: (event: ProberEvent) => void
@@ -37,7 +39,7 @@ export interface Prober {
 }
 
 export function createProber(options: ProberOptions): Prober {
-  const { readiness, liveness, target, clock, onEvent, probe = runProbe } = options
+  const { readiness, liveness, readyAtStart = false, target, clock, onEvent, probe = runProbe } = options
   const holders = new Set<symbol>()
   let suspensions = 0
   let resumed = Promise.withResolvers<void>()
@@ -73,7 +75,7 @@ export function createProber(options: ProberOptions): Prober {
   }
 
   const watchReadiness = (parsed: ParsedProbe, signal: AbortSignal) => {
-    let ready = false
+    let ready = readyAtStart
     const settled = inARow(parsed.timing)
     const count = (problem: string | undefined) => {
       if (settled(problem === undefined) && ready !== (problem === undefined)) {
