@@ -171,7 +171,7 @@ export const specSchema = (): SchemaOf<BackupPodSetSpec> =>
             defaults.checkpoint.maxFreezePercent,
           ),
           containers: list(
-            'Names of the containers whose memory is saved; the others start anew in the successor. Absent: all.',
+            'Names of the containers whose memory is saved; the others run in hot backups from the start. Absent: all.',
             { type: 'string', maxLength: 63 } as SchemaOf<string>,
             64,
             { minItems: 1, 'x-kubernetes-list-type': 'set' },

@@ -74,6 +74,7 @@ describe('a primary whose memory is kept', () => {
   it('is made anew when keeping begins or ends, and not when its pace or mode changes', () => {
     const hash = (spec: Partial<BackupPodSetSpec>) => templateHash(kept({}, spec))
     expect(hash({})).not.toBe(templateHash(parsed({})))
+    expect(hash({ checkpoint: { containers: ['app'] } })).toBe(hash({}))
     expect(hash({ checkpoint: { interval: '1s' }, hotBackup: { mode: 'Staged' } })).toBe(hash({}))
   })
 })
@@ -120,6 +121,17 @@ describe('an understudy', () => {
     )
     expect(container?.command?.at(-1)).toBe('--')
     expect(container?.args).toEqual(args)
+  })
+
+  it('runs the containers whose memory is not kept, as the template has them', () => {
+    const probe = { tcpSocket: { port: 1 } }
+    const containers = [
+      { name: 'app', image: 'app' },
+      { name: 'shipper', image: 'shipper', command: ['/ship'], livenessProbe: probe },
+    ]
+    const pod = render(kept({ containers }, { checkpoint: { containers: ['app'] } }), 'hotbackup')
+    expect(containerOf(pod)?.command).toContain('hold')
+    expect(pod.spec?.containers[1]).toEqual(containers[1])
   })
 
   it('has the waker put in place by its first init container, which has no rights at all', () => {

@@ -1,6 +1,7 @@
 import type { V1Pod, V1PodSpec } from '@kubernetes/client-node'
 import { backupPodSets } from '../../api/backuppodset.ts'
 import { annotations, labels, type PodKind } from '../../api/labels.ts'
+import type { ParsedMemory } from '../../api/memory.ts'
 import type { ParsedSet } from '../../api/parse.ts'
 import { holdInitContainer, memoryAnnotation, memoryKept } from '../../api/stage.ts'
 import type { Wire } from '../../kube/object.ts'
@@ -31,7 +32,7 @@ export function renderPod(
   const { metadata, spec } = set.template
   const affinity = withAntiAffinity(spec.affinity, set, kind, strategy)
   const placed = { ...spec, schedulerName: set.schedulerName, ...(affinity ? { affinity } : {}) }
-  const made = set.memory === undefined ? placed : forMemory(placed, kind, settings)
+  const made = set.memory === undefined ? placed : forMemory(placed, set.memory, kind, settings)
   return {
     apiVersion: 'v1',
     kind: 'Pod',
@@ -66,14 +67,19 @@ export const ownerOf = (set: ParsedSet) => ({
   controller: true,
 })
 
-function forMemory(spec: Wire<V1PodSpec>, kind: PodKind, { wakerImage }: PodSettings): Wire<V1PodSpec> {
+function forMemory(
+  spec: Wire<V1PodSpec>,
+  { containers }: ParsedMemory,
+  kind: PodKind,
+  { wakerImage }: PodSettings,
+): Wire<V1PodSpec> {
   switch (kind) {
     case 'primary':
       return savedPrimary(spec)
     // A cold backup wakes up as an understudy: whether it is one cannot be changed later.
     case 'hotbackup':
     case 'coldbackup':
-      return understudy(spec, wakerImage)
+      return understudy(spec, containers, wakerImage)
   }
 }
 

@@ -17,9 +17,11 @@ function canonical(value: unknown): string {
 
 /**
  * Names what pods are made from: 10 hex digits, fit for a label. Only what the user wrote counts, so that an operator
- * with another gate image never rolls a set; that memory is kept counts, because pods for it are made differently.
+ * with another gate image never rolls a set. That memory is kept counts, and of which containers, because pods for it are
+ * made differently; how often does not.
  */
 export function templateHash({ template, memory }: Pick<ParsedSet, 'template' | 'memory'>): string {
-  const written = memory === undefined ? template : { template, memory: memoryKept }
+  const written =
+    memory === undefined ? template : { template, memory: memoryKept, containers: memory.containers }
   return createHash('sha256').update(canonical(written)).digest('hex').slice(0, 10)
 }
