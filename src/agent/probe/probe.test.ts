@@ -1,3 +1,5 @@
+import { spawn } from 'node:child_process'
+import { readFile } from 'node:fs/promises'
 import { createServer as createHttp, type RequestListener } from 'node:http'
 import { createServer as createHttp2, type Http2Server, type ServerHttp2Stream } from 'node:http2'
 import { createServer as createHttps } from 'node:https'
@@ -327,6 +329,27 @@ describe('any probe', () => {
       expire()
       expect(await asked).toEqual({ outcome: 'failure', message: 'no answer within 50 ms' })
     })
+  })
+
+  test('an app that is stopped accepts connections and answers nothing', async () => {
+    const child = spawn(process.execPath, [
+      '-e',
+      `const s = require('node:http').createServer((q, r) => r.end())
+       s.listen(0, '127.0.0.1', () => console.log(s.address().port))`,
+    ])
+    closing.push(() => child.kill('SIGKILL'))
+    const port = await new Promise<number>(resolve =>
+      child.stdout.once('data', (line: Buffer) => resolve(Number(line))),
+    )
+    child.kill('SIGSTOP')
+    await expect
+      .poll(async () => (await readFile(`/proc/${child.pid}/stat`, 'utf8')).split(') ')[1]?.[0])
+      .toBe('T')
+    // The trap: this is why nothing is concluded from a port before the thaw.
+    expect(await ask({ type: 'tcp', host: undefined, port })).toEqual({ outcome: 'success' })
+    expect((await ask(http(port), 200)).outcome).toBe('failure')
+    child.kill('SIGCONT')
+    expect(await ask(http(port))).toEqual({ outcome: 'success' })
   })
 
   test('commands are not run', async () => {
