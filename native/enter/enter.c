@@ -16,7 +16,8 @@
  * SIGTERM kills the program and all that it has started, and reaps it there: better than SIGKILL to all of it at once,
  * which leaves zombies to the container's first process.
  *
- * Started by CRIU as its action script it lays a fresh /proc over the restored tree's, see proc.c.
+ * Started by CRIU as its action script it lays a fresh /proc over the restored tree's, see proc.c, and holds a dump back
+ * until it may begin, see gate.c.
  *
  * Exit codes: the program's; 128 + the signal that ended it; 127 and 126 when it cannot be found or started; 125 when
  * anything else fails. Every failure is a line on standard error.
@@ -289,7 +290,7 @@ int main(int count, char **arguments)
 	int code;
 
 	if (count == 1 && getenv("CRTOOLS_SCRIPT_ACTION"))
-		return action_script();
+		return action_script(arguments[0]);
 	if (count < 4)
 		return usage();
 	mode = arguments[2];

@@ -12,4 +12,7 @@ __attribute__((format(printf, 1, 2))) int fail(const char *format, ...);
 int wait_for(pid_t child);
 
 /* What CRIU calls at each of its stages; nothing to do at most of them. Gives an exit code. */
-int action_script(void);
+int action_script(const char *self);
+
+/* Before a dump: says that CRIU is ready and waits until it may begin. Gives an exit code. */
+int wait_for_go(const char *self);

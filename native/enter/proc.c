@@ -135,7 +135,7 @@ static int is_our_own_copy(void)
 	return 0;
 }
 
-int action_script(void)
+int action_script(const char *self)
 {
 	const char *root = getenv("CRTOOLS_INIT_PID");
 	const struct mount_line *proc;
@@ -145,6 +145,8 @@ int action_script(void)
 	pid_t child;
 	int count, space;
 
+	if (strcmp(getenv("CRTOOLS_SCRIPT_ACTION"), "pre-dump") == 0)
+		return wait_for_go(self);
 	if (strcmp(getenv("CRTOOLS_SCRIPT_ACTION"), "pre-resume") != 0)
 		return 0;
 	if (!root)

@@ -46,6 +46,13 @@ const common = [
   '--tcp-close',
 ]
 
+/**
+ * CRIU closes what it inherited in the children that run scripts: the script is named by the table of a process that
+ * keeps these descriptors open. It holds a dump back until its gate is opened, and gives restored processes a /proc of
+ * their own.
+ */
+const actionScript = ['--action-script', `/proc/@KEEPER@/fd/${descriptors.programs}/enter`]
+
 /** Root of what is dumped, in its own pid namespace. */
 export const rootPid = 1
 
@@ -54,6 +61,7 @@ export function dumpArguments(): string[] {
     ...[...criuProgram, 'dump', '-t', String(rootPid), '-o', 'dump.log', ...common],
     // A busy listener has connections that nobody has accepted yet; without this it could not be dumped.
     ...['--skip-in-flight', '--network-lock', 'skip', '--leave-running'],
+    ...actionScript,
   ]
 }
 
@@ -67,9 +75,7 @@ export function restoreArguments(pipes: readonly InheritedPipe[]): string[] {
   return [
     ...[...criuProgram, 'restore', '-o', 'restore.log', ...common],
     ...['--restore-detached', '--leave-stopped', '--pidfile', `${at(descriptors.work)}/pid`],
-    // CRIU closes what it inherited in the children that run scripts: the script is named by the table of a process
-    // that keeps these descriptors open. It gives the restored processes a /proc of their own.
-    ...['--action-script', `/proc/@KEEPER@/fd/${descriptors.programs}/enter`],
+    ...actionScript,
     ...pipes.flatMap(({ fd, name }) => ['--inherit-fd', `fd[${fd}]:${name}`]),
   ]
 }

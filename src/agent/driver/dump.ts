@@ -10,6 +10,7 @@ import type { ProcessRef } from '../sentinel.ts'
 import { complaints, directoryFiles, dumpArguments, rootPid } from './criu.ts'
 import type { DriverDependencies } from './dependencies.ts'
 import type { FilesRun } from './files.ts'
+import { createGate, type Gate } from './gate.ts'
 import type { DumpOptions, DumpResult, LocatedAppContainer, LocatedPod } from './memory-driver.ts'
 import { planSaves, type Save } from './saves.ts'
 
@@ -17,6 +18,7 @@ interface DumpTarget {
   readonly container: LocatedAppContainer
   readonly app: ProcessRef
   readonly stdio: ContainerImage['stdio']
+  readonly gate: Gate
   readonly images: string
   readonly work: string
 }
@@ -29,20 +31,35 @@ export async function dump(
   { deadlineMs, signal }: DumpOptions,
 ): Promise<DumpResult> {
   const { sentinel, clock } = deps
-  const work = join(deps.workDirectory, `dump-${pod.pod.uid}`)
+  const name = `dump-${pod.pod.uid}`
+  const work = join(deps.workDirectory, name)
   // Everything that can be found out before the stop is: the pod stands still only for what needs it.
   const targets = await Promise.all(pod.containers.map(it => target(deps, it, directory, work)))
   const saves = await planSaves(deps, pod, directory)
   signal.throwIfAborted()
 
-  const name = `dump-${pod.pod.uid}`
   const cgroups = pod.containers.flatMap(container => container.cgroups)
-  const takenAt = new Date(clock.now()).toISOString()
+  const failed = new AbortController()
+  const run = { deadlineMs, scratch: work, signal: AbortSignal.any([signal, failed.signal]) }
+  const fail = (error: unknown) => {
+    failed.abort(error)
+    throw error
+  }
+  const dumps = targets.map(it => dumpContainer(deps, it, run).catch(fail))
   try {
-    const { skewMicroseconds } = await sentinel.stop({ name, deadlineMs, cgroups }, signal)
-    const held = await whileStopped(deps, name, () =>
-      saveAll(deps, targets, saves, { deadlineMs, scratch: work, signal }),
-    )
+    await Promise.all(targets.map((it, index) => it.gate.ready(dumps[index] ?? Promise.resolve())))
+    run.signal.throwIfAborted()
+    const takenAt = new Date(clock.now()).toISOString()
+    const { skewMicroseconds } = await sentinel.stop({ name, deadlineMs, cgroups }, run.signal)
+    const held = await whileStopped(deps, name, async () => {
+      await Promise.all(targets.map(it => it.gate.open()))
+      const saved = saves.map(save => deps.files.save(save, run).catch(fail))
+      // All have ended before anything is continued: a dump of a process that runs would be of no moment.
+      await Promise.allSettled([...dumps, ...saved])
+      run.signal.throwIfAborted()
+      await saveLateFiles(deps, targets, saves, run)
+      for (const it of targets) await assertNotEnding(deps, it)
+    })
     if (held.expired) throw new AgentError('DumpExpired', `${deadlineMs} ms`)
     return {
       takenAt,
@@ -55,6 +72,9 @@ export async function dump(
       volumes: saves.flatMap(save => (save.kind === 'volume' ? [save.name] : [])),
     }
   } finally {
+    // One that still waits at its gate is not waited for.
+    failed.abort(new Error('the dump is over'))
+    await Promise.allSettled(dumps)
     await rm(work, { recursive: true, force: true })
   }
 }
@@ -78,6 +98,7 @@ async function target(
     container,
     app,
     stdio: { '0': '', '1': '', '2': '', ...(await stdioOf(deps.fs, app.pid)) },
+    gate: await createGate(made.work),
     ...made,
   }
 }
@@ -109,43 +130,23 @@ async function whileStopped(
 
 const expired = (cause: unknown) => new AgentError('DumpExpired', 'the sentinel continued it', cause)
 
-async function saveAll(
+/** CRIU leaves files in the layer for what is open and deleted; the layer may have been read before it did. */
+async function saveLateFiles(
   deps: DriverDependencies,
   targets: readonly DumpTarget[],
   saves: readonly Save[],
-  { deadlineMs, scratch, signal }: FilesRun,
+  run: FilesRun,
 ): Promise<void> {
-  const failed = new AbortController()
-  const stop = AbortSignal.any([signal, failed.signal])
-  const all = [
-    ...targets.map(it => dumpContainer(deps, it, deadlineMs, stop)),
-    ...saves.map(save => deps.files.save(save, { deadlineMs, scratch, signal: stop })),
-  ].map(work =>
-    work.catch((error: unknown) => {
-      failed.abort(error)
-      throw error
-    }),
-  )
-  // All have ended before anything is continued: a dump of a process that runs would be of no moment.
-  const outcomes = await Promise.allSettled(all)
-  signal.throwIfAborted()
-  if (outcomes.some(it => it.status === 'rejected')) throw failed.signal.reason
-  // CRIU leaves files in the layer for what is open and deleted; the layer may have been read before it did.
-  const later = await Promise.all(targets.map(it => leavesFiles(it.images)))
-  for (const save of saves)
-    if (
-      save.kind === 'layer' &&
-      later[targets.findIndex(it => it.container.name === save.container)] === true
-    )
-      await deps.files.save(save, { deadlineMs, scratch, signal })
-  for (const it of targets) await assertNotEnding(deps, it)
+  for (const { container, images } of targets) {
+    const layer = saves.find(save => save.kind === 'layer' && save.container === container.name)
+    if (layer !== undefined && (await leavesFiles(images))) await deps.files.save(layer, run)
+  }
 }
 
 async function dumpContainer(
   deps: DriverDependencies,
   { app, images, work, container }: DumpTarget,
-  deadlineMs: number,
-  signal: AbortSignal,
+  { deadlineMs, signal }: FilesRun,
 ): Promise<void> {
   const end = await deps.sentinel.spawn(
     {

@@ -1,0 +1,136 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { cp, mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { eventually } from '../../init-waker/testing/eventually.ts'
+import { cannotUnshare, start, stateOf } from '../../init-waker/testing/process.ts'
+import { buildProgram } from '../build.ts'
+import { type Done, enter, type Target, targetOf } from '../testing/container.ts'
+
+vi.setConfig({ testTimeout: 30_000, hookTimeout: 180_000 })
+
+let tools = ''
+beforeAll(async () => {
+  tools = await mkdtemp(join(tmpdir(), 'understudy-enter-'))
+  await cp(await buildProgram('enter'), join(tools, 'enter'))
+})
+afterAll(() => rm(tools, { recursive: true, force: true }))
+
+/** A process with namespaces of its own, as `unshare` makes them, and a file system like ours. */
+async function withNamespaces(
+  ...flags: readonly string[]
+): Promise<Target & AsyncDisposable & { process: Target }> {
+  const script = 'mount -t tmpfs inner /mnt && touch /mnt/inner && exec sleep 1000'
+  const started = await start('unshare', [
+    ...flags,
+    '--kill-child',
+    'sh',
+    '-c',
+    flags.includes('--mount') ? script : 'exec sleep 1000',
+  ])
+  const pid = await eventually(async () => {
+    const all = (await readdir('/proc')).filter(name => /^\d+$/.test(name))
+    for (const name of all) {
+      const stat = await readFile(`/proc/${name}/stat`, 'utf8').catch(() => '')
+      if (stat.includes('(sleep)') && (name === String(started.pid) || stat.includes(` ${started.pid} `))) {
+        return Number(name)
+      }
+    }
+    throw new Error('not yet')
+  })
+  const target = await targetOf(pid)
+  return { ...target, process: target, [Symbol.asyncDispose]: () => started[Symbol.asyncDispose]() }
+}
+
+const sh = (script: string): string[] => ['/bin/sh', '-c', script]
+const failed = (line: RegExp): Pick<Done, 'code' | 'stderr'> => ({
+  code: 125,
+  stderr: expect.stringMatching(line),
+})
+
+describe.skipIf(cannotUnshare !== undefined)(`enter ${cannotUnshare ?? ''}`, () => {
+  const self = () => targetOf(process.pid)
+
+  test.each<[string, string[], number]>([
+    ['its exit code', sh('exit 42'), 42],
+    ['128 and the signal that ended it', sh('kill -9 $$'), 137],
+    ['127 when it is not there', ['/no/such/program'], 127],
+    ['126 when it is no program', ['/etc/passwd'], 126],
+  ])('passes on of a program %s', async (_, command, code) => {
+    for (const mode of ['keep', 'clone', 'host'])
+      expect(await enter(tools, await self(), mode, command)).toMatchObject({ code })
+    // With a keeper there is one process more in between.
+    expect(await enter(tools, await self(), 'keep', [...command, '@KEEPER@'])).toMatchObject({ code })
+  })
+
+  test('says what is wrong, in one line', async () => {
+    const { pid, start } = await self()
+    const run = (target: Target, mode = 'keep') => enter(tools, target, mode, sh('echo ran'))
+    await expect(run({ pid, start: '1' })).resolves.toMatchObject(
+      failed(new RegExp(`^enter: process ${pid} is gone: it started at ${start}, not 1\n$`)),
+    )
+    await expect(run({ pid: 2 ** 22 + 1, start })).resolves.toMatchObject(
+      failed(/^enter: process \d+: .*\n$/),
+    )
+    for (const [target, mode] of [
+      [{ pid: -1, start }, 'keep'],
+      [{ pid, start: 'x' }, 'keep'],
+      [{ pid, start: '' }, 'keep'],
+      [{ pid, start }, 'sideways'],
+    ] as const) {
+      await expect(run(target, mode)).resolves.toMatchObject(failed(/^usage: /))
+    }
+    await using other = await withNamespaces('--user', '--map-root-user')
+    await expect(run(other)).resolves.toMatchObject(failed(/^enter: process \d+ has a user namespace/))
+  })
+
+  test('runs a program with the mounts and pids of the target', async () => {
+    await using target = await withNamespaces('--mount', '--pid', '--fork', '--mount-proc')
+    const seen = await enter(tools, target, 'keep', sh('ls /mnt; cat /proc/1/comm'))
+    expect(seen).toEqual({ code: 0, stdout: 'inner\nsleep\n', stderr: '' })
+  })
+
+  test('a copy of the mounts is a copy', async () => {
+    await using target = await withNamespaces('--mount', '--pid', '--fork', '--mount-proc')
+    const change = sh('mount -t tmpfs more /mnt && ls /mnt')
+    expect(await enter(tools, target, 'clone', change)).toEqual({ code: 0, stdout: '', stderr: '' })
+    expect((await enter(tools, target, 'keep', sh('ls /mnt'))).stdout).toBe('inner\n')
+    await enter(tools, target, 'keep', change)
+    expect((await enter(tools, target, 'keep', sh('ls /mnt'))).stdout).toBe('')
+  })
+
+  test('the keeper has the same files open under the pid that the program sees', async () => {
+    await using target = await withNamespaces('--mount', '--pid', '--fork', '--mount-proc')
+    const [one, two] = ['ls /proc/@KEEPER@/fd/200/', 'test /proc/@KEEPER@/fd/200 -ef /proc/self/fd/200']
+    const seen = await enter(tools, target, 'keep', sh(`${one} && ${two}`))
+    expect(seen).toEqual({ code: 0, stdout: 'enter\n', stderr: '' })
+  })
+
+  test.each([
+    ['keep', false],
+    ['host', true],
+  ])('when it is killed in mode %s its program goes on: %s', async (mode, goesOn) => {
+    const { pid, start } = await self()
+    const script = 'echo $$; exec sleep 1000'
+    const killed = spawn(
+      join(tools, 'enter'),
+      [`${pid}:${start}`, mode, '/bin/sh', '-c', script, '@KEEPER@'],
+      {
+        stdio: ['ignore', 'pipe', 'ignore'],
+      },
+    )
+    const [line] = (await once(killed.stdout, 'data')) as [Buffer]
+    const program = Number(line.toString())
+    await eventually(async () => expect(await readFile(`/proc/${program}/comm`, 'utf8')).toBe('sleep\n'))
+    const gone = once(killed, 'exit')
+    killed.kill('SIGKILL')
+    await gone
+    if (goesOn) {
+      expect(stateOf(program)).toBe('S')
+      process.kill(program, 'SIGKILL')
+    }
+    await eventually(() => expect([undefined, 'Z']).toContain(stateOf(program)))
+  })
+})

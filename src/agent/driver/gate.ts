@@ -1,0 +1,47 @@
+import { watch } from 'node:fs'
+import { access, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+
+/**
+ * A CRIU that is started but has not looked at any process yet: starting takes longer than dumping a small application,
+ * which need not stand still for it. `enter`, as CRIU's action script, keeps the other side, in CRIU's work directory.
+ */
+export interface Gate {
+  /** Resolves when CRIU is there, and when `ended` is settled, for then it will not come. */
+  ready(ended: Promise<unknown>): Promise<void>
+  open(): Promise<void>
+}
+
+/** To be called before CRIU is started. */
+export async function createGate(work: string): Promise<Gate> {
+  await writeFile(join(work, 'gate'), '')
+  return {
+    async ready(ended) {
+      const { promise, resolve } = Promise.withResolvers<void>()
+      const watcher = watch(work, (_, name) => {
+        if (name === 'ready') resolve()
+      })
+      watcher.once('error', resolve) // the directory is gone: so is CRIU
+      ended.then(
+        () => resolve(),
+        () => resolve(),
+      )
+      try {
+        // It may have come before the watch began.
+        if (!(await exists(join(work, 'ready')))) await promise
+      } finally {
+        watcher.close()
+      }
+    },
+    open: () => writeFile(join(work, 'go'), ''),
+  }
+}
+
+async function exists(path: string): Promise<boolean> {
+  try {
+    await access(path)
+    return true
+  } catch {
+    return false
+  }
+}
