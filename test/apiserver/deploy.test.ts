@@ -118,7 +118,7 @@ describe('rights', () => {
     'list secrets -n understudy-system',
     'delete secrets/understudy-wake-key -n understudy-system',
     'update leases/other -n understudy-system',
-    'create leases -n shop',
+    'update leases -n shop',
     'patch backuppodsets -n shop',
     'delete backuppodsets -n shop',
     'create pods --subresource=exec -n shop',
