@@ -1,0 +1,403 @@
+import * as fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { seededRandom } from '../../kube/random.ts'
+import type { Action } from '../plan.ts'
+import type { PodView, Snapshot } from '../snapshot.ts'
+import {
+  makeCopy,
+  makeLease,
+  makeMemorySnapshot,
+  makePrimary,
+  makeSlot,
+  makeUnderstudy,
+  played,
+  staged,
+} from '../testing/memory.ts'
+import { actionsOf, makePod } from '../testing/snapshots.ts'
+import { decide } from './decide.ts'
+
+const random = seededRandom(1)
+const plan = (s: Snapshot) => decide(s, random)
+const actions = (s: Snapshot) => actionsOf(plan(s))
+const ofType = <T extends Action['type']>(s: Snapshot, type: T) =>
+  actions(s).filter((action): action is Extract<Action, { type: T }> => action.type === type)
+
+const dead = { ready: false }
+const died = { died: true }
+
+describe('a primary that died', () => {
+  const p0 = makePrimary('p0', 0, dead, died)
+  const p1 = makePrimary('p1', 1)
+  const h0 = makeUnderstudy('h0')
+  const h1 = makeUnderstudy('h1')
+  const lease0 = makeLease(p0, {
+    heir: { name: 'h0', uid: h0.uid, ip: '10.0.0.1' },
+    holders: ['n-h0', 'n-h1'],
+  })
+  const lease1 = makeLease(p1, {
+    heir: { name: 'h1', uid: h1.uid, ip: '10.0.0.1' },
+    holders: ['n-h1', 'n-h0'],
+  })
+  const wish = { replicas: 2, hotBackups: 2 }
+
+  it('is followed by the pod in which its memory lies frozen, by a swap of its Lease', () => {
+    const s = makeMemorySnapshot(
+      wish,
+      [p0, p1, h0, h1],
+      [
+        makeSlot(lease0, [makeCopy(lease0, h0, 'Staged'), makeCopy(lease0, h1, 'Frozen')], {
+          resourceVersion: '7',
+        }),
+        makeSlot(lease1, [makeCopy(lease1, h0, 'Staged')]),
+      ],
+    )
+    expect(ofType(s, 'promote')).toMatchObject([
+      {
+        pod: { name: 'h1' },
+        role: { slot: 0, epoch: 2, replaces: { name: 'p0', reason: 'Died' } },
+        lease: {
+          life: lease0.life,
+          epoch: 2,
+          holder: { uid: h1.uid },
+          node: 'n-h1',
+          heir: undefined,
+          holders: ['n-h0'],
+        },
+        version: '7',
+        origin: { how: 'Frozen', generation: 3, takenAt: 300 },
+      },
+    ])
+    // One writes what the promotion needs, and nothing else of this slot.
+    expect(ofType(s, 'assign').map(({ lease }) => lease.slot)).toEqual([1])
+  })
+
+  it('and by no pod of whose node no memory of it is known, though it is ready', () => {
+    const s = makeMemorySnapshot(
+      wish,
+      [p0, p1, h0, h1],
+      [
+        makeSlot(lease0, [makeCopy(lease0, h0, undefined)]),
+        makeSlot(lease1, [makeCopy(lease1, h0, 'Frozen')]),
+      ],
+    )
+    expect(ofType(s, 'promote')).toEqual([])
+    expect(ofType(s, 'create')).toMatchObject([
+      { kind: 'primary', role: { slot: 0, epoch: 2, startsEmpty: true, replaces: { reason: 'Died' } } },
+    ])
+  })
+
+  it('word that is old counts less than any other, but it counts', () => {
+    const old = { ...makeCopy(lease0, h0, 'Frozen'), stale: true }
+    const both = [makeSlot(lease0, [old, makeCopy(lease0, h1, 'Staged')]), makeSlot(lease1, [])]
+    expect(ofType(makeMemorySnapshot(wish, [p0, p1, h0, h1], both), 'promote')[0]?.pod.name).toBe('h1')
+    const only = [makeSlot(lease0, [old]), makeSlot(lease1, [])]
+    expect(ofType(makeMemorySnapshot(wish, [p0, p1, h0, h1], only), 'promote')[0]?.pod.name).toBe('h0')
+  })
+
+  it("memory of another life of the slot is nobody's", () => {
+    // Reports of another life are not of this slot: `observeMemory` gives it no copies.
+    const s = makeMemorySnapshot(wish, [p0, p1, h0, h1], [makeSlot(lease0, []), makeSlot(lease1, [])])
+    expect(ofType(s, 'promote')).toEqual([])
+  })
+
+  it('two at once get different pods, each its own memory', () => {
+    const both = [p0, makePrimary('p1', 1, dead, died)]
+    const s = makeMemorySnapshot(
+      wish,
+      [...both, h0, h1],
+      [
+        makeSlot(lease0, [makeCopy(lease0, h0, 'Staged'), makeCopy(lease0, h1, 'Staged')]),
+        makeSlot(lease1, [makeCopy(lease1, h0, 'Frozen')]),
+      ],
+    )
+    const taken = ofType(s, 'promote').map(({ pod, role }) => [role.slot, pod.name])
+    expect(taken.sort()).toEqual([
+      [0, 'h1'],
+      [1, 'h0'],
+    ])
+  })
+})
+
+describe('a promotion that is under way', () => {
+  const p0 = makePrimary('p0', 0, dead, died)
+  const h0 = makeUnderstudy('h0')
+  const h1 = makeUnderstudy('h1')
+  const lease = makeLease(p0, {
+    holder: { name: 'h0', uid: h0.uid },
+    epoch: 2,
+    node: 'n-h0',
+    holders: ['n-h1'],
+  })
+  const called = { kind: 'primary', slot: 0, epoch: 2, ready: false } as const
+  const wish = { replicas: 1, hotBackups: 2 }
+  const slot = makeSlot(lease, [makeCopy(lease, h1, 'Staged')])
+
+  it('is taken up by whoever leads next: the Lease is not written again', () => {
+    const h = makeUnderstudy('h0', called, { summoned: true })
+    const s = makeMemorySnapshot(wish, [p0, h, h1], [slot])
+    expect(ofType(s, 'promote')).toMatchObject([
+      { pod: { name: 'h0' }, version: undefined, role: { slot: 0, epoch: 2 }, lease },
+    ])
+    expect(ofType(s, 'retire')).toEqual([])
+    expect(ofType(s, 'create').filter(({ kind }) => kind === 'primary')).toEqual([])
+  })
+
+  it('is left alone while this process waits for it, and its Lease, too', () => {
+    const h = makeUnderstudy('h0', { ...called, waking: true })
+    expect(actions(makeMemorySnapshot(wish, [p0, h, h1], [slot]))).toEqual([])
+  })
+
+  it('that failed goes to the next pod, with an epoch of its own', () => {
+    const h = makeUnderstudy('h0', {}, { failed: 'torn' })
+    const s = makeMemorySnapshot(wish, [p0, h, h1], [slot])
+    expect(ofType(s, 'promote')).toMatchObject([
+      {
+        pod: { name: 'h1' },
+        role: { slot: 0, epoch: 3 },
+        lease: { life: lease.life, epoch: 3, node: 'n-h1' },
+        version: '1',
+      },
+    ])
+    expect(ofType(s, 'retire')).toEqual([])
+  })
+
+  it('that has come to its end takes the loser off stage; the old epoch is never readmitted', () => {
+    const h = makeUnderstudy('h0', { ...called, ready: true }, { serving: true })
+    const s = makeMemorySnapshot({ replicas: 2, hotBackups: 1 }, [p0, h, h1], [slot])
+    expect(ofType(s, 'retire')).toMatchObject([{ pod: { name: 'p0' } }])
+  })
+})
+
+describe('a primary that is being deleted', () => {
+  const gone = makePrimary('p0', 0)
+  const h0 = makeUnderstudy('h0')
+  const lease = makeLease(gone, { holders: ['n-h0'] })
+  const wish = { replicas: 1, hotBackups: 1 }
+
+  it('keeps its place until its app is stopped', () => {
+    const slot = makeSlot(lease, [makeCopy(lease, h0, 'Frozen')], { holderGoesBy: 1_004_000 })
+    expect(plan(makeMemorySnapshot(wish, [h0], [slot]))).toEqual({ stages: [], requeueAfterMs: 4_000 })
+    const stopped = makeSlot(lease, [makeCopy(lease, h0, 'Frozen')])
+    expect(ofType(makeMemorySnapshot(wish, [h0], [stopped]), 'promote')).toMatchObject([
+      { pod: { name: 'h0' } },
+    ])
+  })
+
+  it('is not waited for where nobody could go on with its memory', () => {
+    const slot = makeSlot(lease, [], { holderGoesBy: 1_004_000 })
+    expect(ofType(makeMemorySnapshot(wish, [h0], [slot]), 'create')).toMatchObject([
+      { kind: 'primary', role: { slot: 0, epoch: 2, startsEmpty: true } },
+    ])
+  })
+
+  it('is not replaced when the set has become smaller: its slot is forgotten', () => {
+    const slot = makeSlot(lease, [makeCopy(lease, h0, 'Frozen')])
+    expect(actions(makeMemorySnapshot({ replicas: 0, hotBackups: 1 }, [h0], [slot]))).toMatchObject([
+      { type: 'forget', slot: 0 },
+    ])
+  })
+})
+
+describe('an app that was restarted where it is', () => {
+  const h0 = makeUnderstudy('h0')
+  const restarted = makePrimary('p0', 0, {}, { restarts: 1, restartedAt: 999_000 })
+  const lease = makeLease(restarted, { heir: { name: 'h0', uid: h0.uid, ip: '10.0.0.1' }, holders: ['n-h0'] })
+  const wish = { replicas: 1, hotBackups: 1 }
+
+  it('begins a new life when nobody could go on with the old one, once', () => {
+    const s = makeMemorySnapshot(wish, [restarted, h0], [makeSlot(lease, [])])
+    const [assigned] = ofType(s, 'assign')
+    expect(assigned).toMatchObject({
+      stateLost: true,
+      restarts: 1,
+      lease: { epoch: 1, holder: lease.holder },
+    })
+    expect(assigned?.lease.life).not.toBe(lease.life)
+    const after = makeSlot(assigned?.lease ?? lease, [], { restarts: 1 })
+    expect(ofType(makeMemorySnapshot(wish, [restarted, h0], [after]), 'assign')).toEqual([])
+  })
+
+  it('else its agent is given the time to say that it died', () => {
+    const slot = makeSlot(lease, [makeCopy(lease, h0, 'Frozen')])
+    expect(ofType(makeMemorySnapshot(wish, [restarted, h0], [slot]), 'assign')).toEqual([])
+    const late = makeMemorySnapshot(wish, [restarted, h0], [slot], { now: 999_000 + 15_000 })
+    expect(ofType(late, 'assign')).toMatchObject([{ stateLost: true }])
+  })
+})
+
+describe('backups that are none', () => {
+  it('those that run the app are replaced when a set begins to keep memory', () => {
+    const warm = makePod('warm', 'hotbackup')
+    const s = makeMemorySnapshot({ replicas: 0, hotBackups: 1 }, [warm], [])
+    expect(actions(s)).toMatchObject([
+      { type: 'delete', pod: { name: 'warm' }, reason: 'Outdated' },
+      { type: 'create', kind: 'hotbackup' },
+    ])
+  })
+
+  it('and those that hold the stage when it ends to', () => {
+    const s = makeMemorySnapshot({ replicas: 0, hotBackups: 1, memory: undefined }, [makeUnderstudy('h')], [])
+    const { memory: _, ...without } = s
+    expect(actions(without)).toMatchObject([
+      { type: 'delete', pod: { name: 'h' }, reason: 'Outdated' },
+      { type: 'create', kind: 'hotbackup' },
+    ])
+  })
+})
+
+/** Something that happens to a set between two passes. */
+const events = fc.oneof(
+  ...(['die', 'delete', 'linger', 'restart', 'unready', 'lose-hot', 'useless'] as const).map(type =>
+    fc.record({ type: fc.constant(type), which: fc.nat(20) }),
+  ),
+  fc.record({ type: fc.constant('scale' as const), which: fc.nat(3), hot: fc.nat(3) }),
+)
+type Event = typeof events extends fc.Arbitrary<infer T> ? T : never
+
+function happens(s: Snapshot, event: Event): Snapshot {
+  const slots = [...(s.memory?.slots.values() ?? [])]
+  const keep = { monotonicNow: s.monotonicNow, ...(s.retired && { retired: s.retired }) }
+  const withPods = (pods: readonly PodView[]) => makeMemorySnapshot(s.set, pods, slots, keep)
+  if (event.type === 'scale')
+    return makeMemorySnapshot({ ...s.set, replicas: event.which, hotBackups: event.hot }, s.pods, slots, keep)
+  const kind = event.type === 'lose-hot' || event.type === 'useless' ? 'hotbackup' : 'primary'
+  const those = s.pods.filter(pod => pod.kind === kind)
+  const hit = those[event.which % Math.max(1, those.length)]
+  if (hit === undefined) return s
+  const others = s.pods.filter(pod => pod !== hit)
+  switch (event.type) {
+    case 'die':
+      return withPods([
+        ...others,
+        { ...hit, ready: false, stage: { ...stageOf(hit), died: true, serving: false } },
+      ])
+    case 'restart':
+      return hit.stage?.understudy
+        ? s
+        : withPods([...others, { ...hit, stage: { ...stageOf(hit), restarts: stageOf(hit).restarts + 1 } }])
+    case 'unready':
+      return withPods([...others, { ...hit, ready: false, unreadySince: 0 }])
+    case 'linger':
+      return makeMemorySnapshot(
+        s.set,
+        others,
+        slots.map(slot =>
+          slot.lease.holder.uid === hit.uid ? { ...slot, holderGoesBy: s.now + 1_000 } : slot,
+        ),
+        keep,
+      )
+    case 'useless':
+      return makeMemorySnapshot(
+        s.set,
+        s.pods,
+        slots.map(slot => ({ ...slot, copies: slot.copies.filter(({ node }) => node !== hit.node) })),
+        keep,
+      )
+    case 'delete':
+    case 'lose-hot':
+      return withPods(others)
+  }
+}
+const stageOf = (pod: PodView) => pod.stage ?? makeUnderstudy('x').stage ?? never()
+const never = (): never => {
+  throw new Error('a pod without stage')
+}
+
+/** What must hold of every plan, whatever the state. */
+function check(s: Snapshot, all: readonly Action[]): void {
+  const touched = all.flatMap(action => ('pod' in action ? [action.pod.uid] : []))
+  expect(new Set(touched).size, 'one action a pod').toBe(touched.length)
+  for (const action of all) {
+    if (action.type === 'promote') {
+      const slot = s.memory?.slots.get(action.role.slot)
+      const copy = slot?.copies.find(({ node }) => node === action.pod.node)
+      if (action.version !== undefined) expect(copy?.report.usable, 'only with its memory').toBeDefined()
+      expect(action.lease.life, 'in the same life').toBe(slot?.lease.life)
+      expect(action.role.epoch).toBeGreaterThanOrEqual(slot?.lease.epoch ?? 0)
+      expect(action.pod.stage?.understudy).toBe(true)
+    }
+    if (action.type === 'convert') expect(action.to, 'no label without memory').not.toBe('primary')
+    if (action.type === 'delete' && action.pod.kind === 'primary' && action.pod.ready)
+      expect(['Surplus', 'Retired'], `${action.pod.name} serves`).toContain(action.reason)
+    if (action.type === 'assign') {
+      const present = s.memory?.slots.get(action.lease.slot)
+      expect(action.lease.epoch).toBeGreaterThanOrEqual(present?.lease.epoch ?? 0)
+      expect(action.lease.holders).not.toContain(action.lease.node)
+      if (!action.stateLost && present?.lease.holder.uid === action.lease.holder.uid)
+        expect(action.lease.life).toBe(present.lease.life)
+    }
+  }
+  const leased = all.flatMap(action =>
+    action.type === 'assign' || action.type === 'promote' ? [action.lease.slot] : [],
+  )
+  expect(new Set(leased).size, 'one write a Lease').toBe(leased.length)
+}
+
+it('comes to rest in its numbers, with a Lease for each primary, after any walk; memory goes on wherever it can', () => {
+  fc.assert(
+    fc.property(
+      fc.array(events, { maxLength: 20 }),
+      fc.array(fc.boolean(), { maxLength: 10 }),
+      fc.nat(),
+      (walk, torn, seed) => {
+        const draws = seededRandom(seed)
+        let tries = 0
+        const answers = { comes: () => torn[tries++] !== true }
+        let s = makeMemorySnapshot({ replicas: 2, hotBackups: 2 }, [], [])
+        const pass = () => {
+          const next = decide(s, draws)
+          check(s, actionsOf(next))
+          s = played(s, next, answers)
+          return next.stages.length
+        }
+        for (let i = 0; i < 4; i += 1) pass()
+        for (const event of walk) {
+          s = happens(s, event)
+          pass()
+        }
+        const healed = () =>
+          staged(
+            makeMemorySnapshot(
+              s.set,
+              s.pods.map(pod =>
+                pod.stage?.died
+                  ? pod
+                  : {
+                      ...pod,
+                      ready: true,
+                      unreadySince: undefined,
+                      stage: { ...stageOf(pod), failed: undefined },
+                    },
+              ),
+              [...(s.memory?.slots.values() ?? [])].map(slot => ({ ...slot, holderGoesBy: undefined })),
+              { monotonicNow: s.monotonicNow + 5_000, ...(s.retired && { retired: s.retired }) },
+            ),
+          )
+        let passes = 0
+        for (s = healed(); pass() > 0; s = healed()) {
+          passes += 1
+          if (passes > 60) throw new Error('does not come to rest')
+        }
+        const ofKind = (kind: PodView['kind']) => s.pods.filter(pod => pod.kind === kind)
+        expect([ofKind('primary').length, ofKind('hotbackup').length]).toEqual([
+          s.set.replicas,
+          s.set.hotBackups,
+        ])
+        expect(s.retired ?? []).toEqual([])
+        const leases = [...(s.memory?.slots.values() ?? [])].map(({ lease }) => lease)
+        expect(leases.map(({ holder }) => holder.uid).sort()).toEqual(
+          ofKind('primary')
+            .map(({ uid }) => uid)
+            .sort(),
+        )
+        for (const { slot, epoch, heir, node } of leases) {
+          const primary = ofKind('primary').find(pod => pod.slot === slot)
+          expect(primary?.epoch).toBe(epoch)
+          const able = ofKind('hotbackup').filter(pod => pod.node !== node)
+          expect(heir === undefined).toBe(able.length === 0)
+        }
+      },
+    ),
+    { numRuns: 1000 },
+  )
+})

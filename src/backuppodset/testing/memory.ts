@@ -1,0 +1,224 @@
+/** Sets that keep memory, for tests of the rules: who holds what, who keeps copies, and what a plan makes of it. */
+import type { ParsedMemory } from '../../api/memory.ts'
+import type { SlotLease } from '../../api/slot-lease.ts'
+import type { Copy, MemoryView, SlotMemory, StageView } from '../memory/view.ts'
+import type { Plan } from '../plan.ts'
+import type { PodView, RetiredPod, Snapshot } from '../snapshot.ts'
+import { actionsOf, makePod, makeSnapshot } from './snapshots.ts'
+
+export const parsedMemory: ParsedMemory = {
+  mode: 'Frozen',
+  intervalMs: 10_000,
+  maxFreezePercent: 2,
+  containers: ['app'],
+  copies: 2,
+  keep: 2,
+  volumeBytes: 0,
+}
+
+const stage = (over: Partial<StageView> = {}): StageView => ({
+  keeps: true,
+  understudy: false,
+  died: false,
+  restarts: 0,
+  restartedAt: undefined,
+  serving: false,
+  summoned: false,
+  failed: undefined,
+  ip: '10.0.0.1',
+  ...over,
+})
+
+export const makePrimary = (
+  name: string,
+  slot: number,
+  over: Partial<PodView> = {},
+  on: Partial<StageView> = {},
+) => makePod(name, 'primary', { slot, epoch: 1, node: `n-${name}`, ...over, stage: stage(on) })
+
+export const makeUnderstudy = (name: string, over: Partial<PodView> = {}, on: Partial<StageView> = {}) =>
+  makePod(name, 'hotbackup', { node: `n-${name}`, ...over, stage: stage({ understudy: true, ...on }) })
+
+export const makeLease = (pod: PodView, over: Partial<SlotLease> = {}): SlotLease => ({
+  namespace: 'default',
+  set: 'bps',
+  slot: pod.slot ?? 0,
+  life: `0000000${pod.slot ?? 0}`,
+  holder: { name: pod.name, uid: pod.uid },
+  epoch: pod.epoch,
+  node: pod.node,
+  heir: undefined,
+  holders: [],
+  ...over,
+})
+
+/** A copy of the slot on the node of this pod: frozen in it, or only on its node. */
+export const makeCopy = (
+  lease: SlotLease,
+  pod: PodView,
+  usable: 'Frozen' | 'Staged' | undefined,
+  over: Partial<Copy['report']> = {},
+): Copy => ({
+  node: pod.node ?? '',
+  seenAt: 500,
+  stale: false,
+  report: {
+    namespace: lease.namespace,
+    set: lease.set,
+    slot: lease.slot,
+    life: lease.life,
+    role: 'holder',
+    generation: 3,
+    pipelineSeconds: 0.2,
+    ...(usable && { usable }),
+    ...(usable === 'Frozen' && { understudyUid: pod.uid }),
+    ...over,
+  },
+})
+
+export const makeSlot = (
+  lease: SlotLease,
+  copies: readonly Copy[],
+  over: Partial<SlotMemory> = {},
+): SlotMemory => ({
+  lease,
+  uid: `lease-${lease.slot}`,
+  resourceVersion: '1',
+  restarts: 0,
+  holderGoesBy: undefined,
+  source: undefined,
+  copies,
+  ...over,
+})
+
+export function makeMemorySnapshot(
+  wish: Partial<Snapshot['set']>,
+  pods: readonly PodView[],
+  slots: readonly SlotMemory[],
+  over: Partial<Snapshot> = {},
+): Snapshot {
+  const memory: MemoryView = {
+    slots: new Map(slots.map(slot => [slot.lease.slot, slot])),
+    copies: 2,
+    nodes: new Map(),
+  }
+  const epochs = new Map<number, number>()
+  const see = (slot: number | undefined, epoch: number) => {
+    if (slot !== undefined) epochs.set(slot, Math.max(epochs.get(slot) ?? 0, epoch))
+  }
+  for (const { slot, epoch } of pods) see(slot, epoch)
+  for (const { lease } of slots) see(lease.slot, lease.epoch)
+  return makeSnapshot({ coldBackups: 0, memory: parsedMemory, ...wish }, pods, { memory, epochs, ...over })
+}
+
+/** How the world of a walk answers to promotions: which pods do not come on stage. */
+export interface Answers {
+  readonly comes: (pod: PodView) => boolean
+}
+
+/**
+ * What is there after a plan: every write is done, agents have answered, understudies are staged with all that lies on
+ * their nodes, and time has passed.
+ */
+export function played(s: Snapshot, plan: Plan, { comes }: Answers): Snapshot {
+  if (s.memory === undefined) throw new Error('a set without memory')
+  const pods = new Map(s.pods.map(pod => [pod.uid, pod]))
+  const slots = new Map(s.memory.slots)
+  let retired = [...(s.retired ?? [])]
+  for (const action of actionsOf(plan))
+    switch (action.type) {
+      case 'create': {
+        const uid = `uid-${action.name}`
+        const over = { slot: action.role?.slot, epoch: action.role?.epoch ?? 0 }
+        if (action.kind === 'primary') pods.set(uid, { ...makePrimary(action.name, 0), ...over })
+        else if (action.kind === 'hotbackup') pods.set(uid, makeUnderstudy(action.name))
+        else
+          pods.set(
+            uid,
+            makePod(action.name, 'coldbackup', {
+              node: `n-${action.name}`,
+              stage: stage({ understudy: true }),
+            }),
+          )
+        break
+      }
+      case 'convert':
+        pods.set(action.pod.uid, {
+          ...action.pod,
+          kind: action.to,
+          slot: action.role?.slot ?? action.pod.slot,
+          epoch: action.role?.epoch ?? action.pod.epoch,
+          ready: true,
+          gate: 'open',
+        })
+        break
+      case 'promote': {
+        const { pod, role, lease } = action
+        const present = slots.get(role.slot)
+        if (present) slots.set(role.slot, { ...present, lease, restarts: 0 })
+        const isThere = comes(pod)
+        pods.set(pod.uid, {
+          ...pod,
+          kind: isThere ? 'primary' : 'hotbackup',
+          slot: isThere ? role.slot : undefined,
+          epoch: isThere ? role.epoch : 0,
+          ready: true,
+          unreadySince: undefined,
+          stage: stage({ understudy: true, serving: isThere, failed: isThere ? undefined : 'torn' }),
+        })
+        break
+      }
+      case 'retire':
+        pods.delete(action.pod.uid)
+        retired.push({ ...action.pod, succeededAt: s.monotonicNow })
+        break
+      case 'delete':
+        pods.delete(action.pod.uid)
+        retired = retired.filter(({ uid }) => uid !== action.pod.uid)
+        break
+      case 'assign': {
+        const { lease, restarts } = action
+        slots.set(lease.slot, makeSlot(lease, slots.get(lease.slot)?.copies ?? [], { restarts }))
+        break
+      }
+      case 'forget':
+        slots.delete(action.slot)
+        break
+      case 'rewake':
+      case 'adopt':
+      case 'release':
+      case 'serve':
+      case 'publish':
+      case 'withdraw':
+        break
+      default:
+        action satisfies never
+    }
+  return staged(
+    makeMemorySnapshot(s.set, [...pods.values()], [...slots.values()], {
+      monotonicNow: s.monotonicNow + 5_000,
+      ...(retired.length > 0 && { retired: retired.map((pod): RetiredPod => pod) }),
+    }),
+  )
+}
+
+/** Every holder has the memory of its slots, and the heir's lies frozen in it. */
+export function staged(s: Snapshot): Snapshot {
+  if (s.memory === undefined) return s
+  const hot = s.pods.filter(pod => pod.kind === 'hotbackup' && pod.stage?.understudy)
+  const slots = [...s.memory.slots.values()].map(slot => {
+    const isHeld = s.pods.some(pod => pod.uid === slot.lease.holder.uid && !pod.stage?.died)
+    // Of a primary that is gone nothing new can be saved; what lay there still does.
+    const copies = isHeld
+      ? hot
+          .filter(pod => pod.node !== undefined && slot.lease.holders.includes(pod.node))
+          .map(pod => makeCopy(slot.lease, pod, pod.uid === slot.lease.heir?.uid ? 'Frozen' : 'Staged'))
+      : slot.copies.filter(({ node }) => hot.some(pod => pod.node === node))
+    return { ...slot, copies }
+  })
+  return makeMemorySnapshot(s.set, s.pods, slots, {
+    monotonicNow: s.monotonicNow,
+    lost: s.lost,
+    ...(s.retired && { retired: s.retired }),
+  })
+}
