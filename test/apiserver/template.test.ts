@@ -104,6 +104,48 @@ describe('samples', () => {
   })
 })
 
+describe('a namespace that enforces the level `restricted`', () => {
+  const spec = {
+    replicas: 1,
+    checkpoint: {},
+    template: {
+      spec: {
+        securityContext: { runAsNonRoot: true, runAsUser: 1000 },
+        containers: [
+          {
+            name: 'app',
+            image: 'app',
+            securityContext: {
+              allowPrivilegeEscalation: false,
+              readOnlyRootFilesystem: true,
+              capabilities: { drop: ['ALL'] },
+            },
+          },
+        ],
+      },
+    },
+  }
+
+  it('takes the pods of a set that keeps memory, though the template names no seccomp profile', async () => {
+    const name = `restricted-${process.pid}`
+    const enforced = { 'pod-security.kubernetes.io/enforce': 'restricted' }
+    const body = { apiVersion: 'v1', kind: 'Namespace', metadata: { name, labels: enforced } }
+    await api.request('POST', '/api/v1/namespaces', { body })
+    try {
+      const send = (pod: object) =>
+        api.request('POST', `/api/v1/namespaces/${name}/pods`, { body: pod, query: { dryRun: 'All' } })
+      const set = { ...parsed(await dryRun(spec)), namespace: name }
+      const settings = { wakerImage: 'understudy/waker:test', wakeKey: new Uint8Array(32) }
+      const render = (kind: (typeof podKinds)[number], of: ParsedSet) =>
+        renderPod(of, { type: 'create', kind, name: 'x', strategy: 'random', role: undefined }, settings)
+      for (const kind of podKinds) await send(render(kind, set))
+      await expect(send(render('primary', { ...set, memory: undefined }))).rejects.toThrow(/seccompProfile/)
+    } finally {
+      await api.request('DELETE', `/api/v1/namespaces/${name}`)
+    }
+  })
+})
+
 function parsed(set: BackupPodSet): ParsedSet {
   const result = parseSet(set)
   if (!result.ok) throw new Error(result.message)
