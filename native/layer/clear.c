@@ -154,9 +154,9 @@ static int forget(const struct clear *clear, const struct paths *wanted, const s
 		if (is_kept(clear, item->path) || paths_have(wanted, item->path))
 			continue;
 		/* A directory of the image that is in the layer only because something in it is. */
-		if (directory && item->copied)
+		if (directory && item->in_image)
 			continue;
-		if (item->copied || item->kind == KIND_WHITEOUT) {
+		if (item->in_image || item->kind == KIND_WHITEOUT) {
 			fail("%s: changed by an earlier memory, and the image's own is not to be had any more", item->path);
 			return EXIT_IRREVERSIBLE;
 		}

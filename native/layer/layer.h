@@ -37,7 +37,7 @@ enum kind {
 
 struct item {
 	enum kind kind;
-	bool copied; /* the image has it too: copied from there, and perhaps changed */
+	bool in_image; /* what is below the layer has it too, as far as was asked for; only `list` asks */
 	char *path;
 };
 
@@ -46,7 +46,19 @@ struct list {
 	size_t count, space;
 };
 
+/* ---- image.c: what a layer is the writable layer of ---- */
+
+struct image {
+	int *directories; /* open; the topmost first */
+	size_t count;
+};
+
+/* That of the process with the given pid. */
+int image_open(struct image *image, const char *pid);
+bool image_has(const struct image *image, const char *path);
+
 struct walk {
+	const struct image *image; /* NULL: do not ask */
 	bool layer; /* the upper directory of an overlay, rather than a plain one */
 	const struct paths *excluded; /* sorted */
 	struct list list;
@@ -54,7 +66,7 @@ struct walk {
 
 /* Everything below FD_DIRECTORY on its file system, but sockets. */
 int list_directory(struct walk *walk);
-/* "<kind><c or -> <path>\0" each. */
+/* "<kind><i or -> <path>\0" each. */
 int list_write(const struct list *list, int fd);
 int list_read(struct list *list, int fd);
 

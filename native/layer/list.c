@@ -12,7 +12,7 @@
 
 #include "layer.h"
 
-static void add(struct list *list, enum kind kind, bool copied, const char *path)
+static void add(struct list *list, enum kind kind, bool in_image, const char *path)
 {
 	if (list->count == list->space) {
 		list->space = list->space ? 2 * list->space : 256;
@@ -20,7 +20,7 @@ static void add(struct list *list, enum kind kind, bool copied, const char *path
 		if (!list->items)
 			exit(fail("out of memory"));
 	}
-	list->items[list->count++] = (struct item){ .kind = kind, .copied = copied, .path = join_path("", path) };
+	list->items[list->count++] = (struct item){ .kind = kind, .in_image = in_image, .path = join_path("", path) };
 }
 
 /* First byte of the attribute, 0 for an empty one, or -1 when there is none. */
@@ -76,7 +76,7 @@ static int visit(struct walk *walk, const char *path, int parent, const char *na
 {
 	struct stat status;
 	char file[NAME_MAX + 40];
-	bool copied = false;
+	bool in_image;
 
 	if (fstatat(parent, name, &status, AT_SYMLINK_NOFOLLOW))
 		return fail("%s: %s", path, strerror(errno));
@@ -84,7 +84,6 @@ static int visit(struct walk *walk, const char *path, int parent, const char *na
 		return 0;
 	snprintf(file, sizeof file, "/proc/self/fd/%d/%s", parent, name);
 	if (walk->layer) {
-		copied = overlay_attribute(file, "origin") >= 0;
 		if (overlay_attribute(file, "redirect") >= 0 || overlay_attribute(file, "metacopy") >= 0)
 			return fail("%s: only a reference to a file of the image: overlays with redirect_dir or metacopy are "
 				    "not supported", path);
@@ -94,14 +93,15 @@ static int visit(struct walk *walk, const char *path, int parent, const char *na
 			return 0;
 		}
 	}
+	in_image = walk->image && image_has(walk->image, path);
 	if (!S_ISDIR(status.st_mode)) {
-		add(&walk->list, KIND_OTHER, copied, path);
+		add(&walk->list, KIND_OTHER, in_image, path);
 		return 0;
 	}
 	if (status.st_dev != device)
 		return 0;
-	add(&walk->list, walk->layer && overlay_attribute(file, "opaque") == 'y' ? KIND_OPAQUE : KIND_DIRECTORY, copied,
-	    path);
+	add(&walk->list, walk->layer && overlay_attribute(file, "opaque") == 'y' ? KIND_OPAQUE : KIND_DIRECTORY,
+	    in_image, path);
 	return visit_directory(walk, path, parent, name, device);
 }
 
@@ -144,7 +144,7 @@ int list_write(const struct list *list, int fd)
 	for (size_t i = 0; i < list->count; i++) {
 		const struct item *item = &list->items[i];
 
-		fprintf(file, "%c%c %s%c", item->kind, item->copied ? 'c' : '-', item->path, 0);
+		fprintf(file, "%c%c %s%c", item->kind, item->in_image ? 'i' : '-', item->path, 0);
 	}
 	return fclose(file) ? fail("list: %s", strerror(errno)) : 0;
 }
@@ -177,12 +177,12 @@ int list_read(struct list *list, int fd)
 	if (!file || fseek(file, 0, SEEK_SET))
 		return fail("list, descriptor %d: %s", fd, strerror(errno));
 	while ((length = getdelim(&line, &size, 0, file)) > 0) {
-		bool known = length > 4 && strchr("dofw", line[0]) && strchr("c-", line[1]) && line[2] == ' ';
+		bool known = length > 4 && strchr("dofw", line[0]) && strchr("i-", line[1]) && line[2] == ' ';
 
 		/* Lists come from other nodes. */
 		if (!known || line[length - 1] || !is_plain(line + 3))
 			return fail("list: not understood: %.100s", line);
-		add(list, (enum kind)line[0], line[1] == 'c', line + 3);
+		add(list, (enum kind)line[0], line[1] == 'i', line + 3);
 	}
 	if (ferror(file))
 		return fail("list: %s", strerror(errno));

@@ -2,14 +2,15 @@
  * Packs the files that belong to a container's memory, and brings them to where the memory goes.
  *
  *   layer save [--layer] [--exclude PATH]...
- *   layer list [--layer] [--exclude PATH]...
+ *   layer list --of PID [--exclude PATH]...
  *   layer apply [--directory] [--exclude PATH]...
  *
  * save   archives the directory open as 201 to 202 and lists it to 203; --layer: it is the upper directory of an overlay,
  *        so deletions are deletions of the image's files. The archive is a tar file, by GNU tar: owners, modes, times,
  *        hard links, holes, ACLs, extended attributes; no sockets. The list has what is in the archive and what was
  *        deleted.
- * list   only lists, to 203.
+ * list   only lists, to 203, the upper directory of the overlay that is the root of the process PID, with a mark on what
+ *        its image has too.
  * apply  makes the root directory what it was: 202 and 203 as save left them, 204, if open, a `list` of the upper
  *        directory as it is now, so that what an earlier memory left goes away. Run inside the container: paths can lead
  *        nowhere else, and mounts are left alone.
@@ -31,7 +32,8 @@
 
 static int usage(void)
 {
-	fputs("usage: layer save|list [--layer] [--exclude PATH]...\n"
+	fputs("usage: layer save [--layer] [--exclude PATH]...\n"
+	      "       layer list --of PID [--exclude PATH]...\n"
 	      "       layer apply [--directory] [--exclude PATH]...\n",
 	      stderr);
 	return EXIT_OWN;
@@ -48,13 +50,21 @@ static void allow_depth(void)
 	}
 }
 
-static int save(bool layer, bool archive, const struct paths *excluded)
+static int save(bool layer, const struct paths *excluded)
 {
 	struct walk walk = { .layer = layer, .excluded = excluded };
 
 	if (list_directory(&walk) || list_write(&walk.list, FD_LIST))
 		return EXIT_OWN;
-	return archive ? tar_create(&walk.list) : 0;
+	return tar_create(&walk.list);
+}
+
+static int list(const char *pid, const struct paths *excluded)
+{
+	struct image image = { 0 };
+	struct walk walk = { .layer = true, .image = &image, .excluded = excluded };
+
+	return image_open(&image, pid) || list_directory(&walk) || list_write(&walk.list, FD_LIST) ? EXIT_OWN : 0;
 }
 
 static int apply(bool directory, struct paths *excluded)
@@ -84,7 +94,7 @@ int main(int count, char **arguments)
 {
 	bool layer = false, directory = false;
 	struct paths excluded = { 0 };
-	const char *verb;
+	const char *verb, *pid = NULL;
 
 	if (count < 2)
 		return usage();
@@ -94,6 +104,8 @@ int main(int count, char **arguments)
 			layer = true;
 		else if (strcmp(arguments[i], "--directory") == 0)
 			directory = true;
+		else if (strcmp(arguments[i], "--of") == 0 && i + 1 < count)
+			pid = arguments[++i];
 		else if (strcmp(arguments[i], "--exclude") == 0 && i + 1 < count)
 			paths_add(&excluded, arguments[++i]);
 		else
@@ -102,11 +114,11 @@ int main(int count, char **arguments)
 	paths_sort(&excluded);
 	umask(0);
 	allow_depth();
-	if (strcmp(verb, "save") == 0 && !directory)
-		return save(layer, true, &excluded);
-	if (strcmp(verb, "list") == 0 && !directory)
-		return save(layer, false, &excluded);
-	if (strcmp(verb, "apply") == 0 && !layer)
+	if (strcmp(verb, "save") == 0 && !directory && !pid)
+		return save(layer, &excluded);
+	if (strcmp(verb, "list") == 0 && !directory && pid)
+		return list(pid, &excluded);
+	if (strcmp(verb, "apply") == 0 && !layer && !pid)
 		return apply(directory, &excluded);
 	return usage();
 }

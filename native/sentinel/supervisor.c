@@ -156,12 +156,12 @@ static bool child_ended(pid_t child, int64_t deadline_ns, const sigset_t *awaite
 }
 
 /* `enter` reaps what it kills inside the container; killed itself it would leave zombies to others there. */
-static bool ended_when_told(pid_t child, const sigset_t *awaited)
+static void tell_to_end(pid_t child, const sigset_t *awaited)
 {
 	bool late = false;
 
 	kill(child, SIGTERM);
-	return child_ended(child, monotonic_ns() + TELL_MS * NS_PER_MS, awaited, &late);
+	child_ended(child, monotonic_ns() + TELL_MS * NS_PER_MS, awaited, &late);
 }
 
 void supervise(const struct job *job)
@@ -195,9 +195,12 @@ void supervise(const struct job *job)
 		run(job, pipe);
 	}
 	close(failures[1]);
-	if (!child_ended(child, job->deadline_ns, &awaited, &report.expired) && !ended_when_told(child, &awaited) &&
-	    process_stat(child, &stat))
-		tree_kill((struct process){ .pid = child, .start = stat.start });
+	if (!child_ended(child, job->deadline_ns, &awaited, &report.expired)) {
+		tell_to_end(child, &awaited);
+		/* Also if it has done as told: what has left its tree but not its session must go, too. */
+		if (process_stat(child, &stat))
+			tree_kill((struct process){ .pid = child, .start = stat.start });
+	}
 	waitpid(child, &report.status, 0);
 	clear();
 	struct report failed;

@@ -5,7 +5,7 @@
  *	app serve WORD PORT          answers `WORD PEER` to each TCP connection and each UDP datagram; says `ready`
  *	app ask tcp|udp ADDRESS PORT prints the answer, or `error N`
  *	app talk ADDRESS PORT        one UDP socket: a line of standard input, a question; prints each answer
- *	app tree                     a child, a grandchild, an orphan, and an orphan with a session of its own; prints pids
+ *	app tree [MARK]             a child, a grandchild, an orphan, and an orphan with a session of its own; prints pids
  *	                             seen from the innermost namespace, then pauses
  *	app forks COUNT              keeps COUNT children, replacing each as it dies; never ends
  *	app kill SIGNAL              ends by that signal
@@ -202,7 +202,7 @@ int main(int argc, char **argv)
 	}
 	if (strcmp(name, "talk") == 0 && argc == 4)
 		return talk(argv[2], argv[3]);
-	if (strcmp(name, "tree") == 0)
+	if (strcmp(name, "tree") == 0 && argc <= 3)
 		return tree();
 	if (strcmp(name, "forks") == 0 && argc == 3)
 		return forks(atoi(argv[2]));

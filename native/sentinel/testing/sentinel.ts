@@ -1,4 +1,4 @@
-import { existsSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync } from 'node:fs'
 import { createConnection } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -72,10 +72,6 @@ export async function startSentinel(program: string, options: SentinelOptions = 
 }
 
 function linkOf(path: string): string {
-  return existsSync(path) || path.includes('/fd/') ? tryLink(path) : ''
-}
-
-function tryLink(path: string): string {
   try {
     return readlinkSync(path)
   } catch {
@@ -137,12 +133,14 @@ export async function connect(path: string): Promise<Client> {
   const line = (of: (line: Line) => boolean) => {
     const at = lines.findIndex(of)
     const there = at < 0 ? undefined : lines.splice(at, 1)[0]
-    return there !== undefined
-      ? Promise.resolve(there)
-      : new Promise<Line>((take, reject) => {
-          waiting.push({ of, take })
-          void closed.then(() => reject(new Error('the sentinel closed the connection')))
-        })
+    if (there !== undefined) return Promise.resolve(there)
+    const coming = new Promise<Line>((take, reject) => {
+      waiting.push({ of, take })
+      void closed.then(() => reject(new Error('the sentinel closed the connection')))
+    })
+    // Whoever awaits it hears of that; who has gone on without need not.
+    coming.catch(() => {})
+    return coming
   }
   const begin = (verb: string, values: Values = {}) => {
     const id = String(++next)

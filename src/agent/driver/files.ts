@@ -103,7 +103,7 @@ export function createFiles({ sentinel, fs, programs }: FilesOptions): Files {
           { fd: descriptors.directory, path: what.upper, mode: 'd' },
           { fd: descriptors.list, path: own, mode: 'w' },
         ],
-        arguments: [layer, 'list', '--layer', ...excluded(what.exclude)],
+        arguments: [layer, 'list', '--of', String(what.pid), ...excluded(what.exclude)],
       },
       run,
     )
