@@ -1,6 +1,6 @@
 import type { Random } from '../../kube/random.ts'
 import { match, type Option } from '../../succession/match.ts'
-import { takenAt } from '../memory/age.ts'
+import { madeAt, takenAt } from '../memory/age.ts'
 import type { MemoryView, SlotMemory } from '../memory/view.ts'
 import type { Action, Origin, Role, Stage } from '../plan.ts'
 import type { LossReason, LostPrimary, PodView, Snapshot } from '../snapshot.ts'
@@ -240,12 +240,13 @@ export const isGoing = (s: Snapshot, slot: SlotMemory): boolean =>
 /** Which of the pods could go on stage with this slot's memory: frozen before staged, word that is fresh before old. */
 function optionsOf(slot: SlotMemory | undefined, pods: readonly PodView[]): Option[] {
   const usable = slot?.copies.filter(({ report }) => report.usable !== undefined) ?? []
-  const newest = Math.max(0, ...usable.map(({ report }) => report.generation))
+  // Numbers begin anew with an epoch: the time tells which memory is newer.
+  const times = [...new Set(usable.map(madeAt))].sort((a, b) => b - a)
   return pods.flatMap(({ uid, node }) => {
     const copy = usable.find(each => each.node === node)
     if (copy === undefined) return []
     const isFrozen = copy.report.usable === 'Frozen' && copy.report.understudyUid === uid
-    const behind = Math.min(99, newest - copy.report.generation) / 100
+    const behind = Math.min(99, times.indexOf(madeAt(copy))) / 100
     // Of equals the heir: that is where connections to the dead pod are sent already.
     const isHeir = slot?.lease.heir?.uid === uid ? 0 : 0.001
     return [{ uid, rank: (copy.stale ? 2 : 0) + (isFrozen ? 0 : 1) + behind + isHeir }]

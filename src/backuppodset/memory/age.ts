@@ -16,6 +16,9 @@ export function takenAt(
   return told <= atLatest && told > atLatest - plausibleMs ? told : atLatest
 }
 
+/** By the clock of the source, ms; to compare copies of one slot. */
+export const madeAt = ({ report }: Copy): number => Date.parse(report.takenAt ?? '') || 0
+
 /** Seconds, to the hundredth. */
 export const ageOf = (copy: Copy, times: { readonly now: number; readonly monotonicNow: number }): number =>
   Math.max(0, Math.round((times.monotonicNow - takenAt(copy, times)) / 10) / 100)

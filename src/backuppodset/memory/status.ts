@@ -1,7 +1,7 @@
 import type { SlotStatus } from '../../api/backuppodset.ts'
 import { reasons } from '../../api/reasons.ts'
 import type { PodView } from '../snapshot.ts'
-import { ageOf } from './age.ts'
+import { ageOf, madeAt } from './age.ts'
 import type { MemoryView, SlotMemory } from './view.ts'
 
 interface Times {
@@ -29,10 +29,10 @@ export function slotFacts(
     ({ report }) => report.usable === 'Frozen' && able.some(pod => pod.uid === report.understudyUid),
   )
   const best = [...(withPod.length > 0 ? withPod : copies)].sort(
-    (a, b) => b.report.generation - a.report.generation,
+    (a, b) => madeAt(b) - madeAt(a) || b.report.generation - a.report.generation,
   )[0]
   return {
-    generation: Math.max(0, ...copies.map(({ report }) => report.generation)),
+    generation: best?.report.generation ?? 0,
     ...(best && { stateAge: ageOf(best, times) }),
     usableOn: usable.map(({ node }) => node),
     protection: isFrozen ? 'Frozen' : withPod.length > 0 ? 'Staged' : 'None',
