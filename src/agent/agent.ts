@@ -21,6 +21,7 @@ import { type Lease, leases as leaseResource, type Pod, pods as podResource } fr
 import { createStore } from '../kube/store.ts'
 import { type PodCondition, patchCondition } from './conditions.ts'
 import { createDeaths } from './duties/deaths.ts'
+import type { DutyType } from './duties/duty.ts'
 import { createEngine } from './duties/engine.ts'
 import { unwatch } from './duties/guard.ts'
 import { createNews } from './duties/news.ts'
@@ -44,6 +45,17 @@ const flushMs = 2_000
 /** Deaths and promotions go over connections that are open already. */
 const warm = { bulk: 1, urgent: 2 } as const
 const recheck = { initialMs: 5_000, maxMs: 300_000, jitter: 0.2 }
+/** What events say was being done. */
+const actions: Readonly<Record<DutyType, string>> = {
+  guard: 'Guard',
+  checkpoint: 'Checkpoint',
+  hold: 'Fetch',
+  freeze: 'Freeze',
+  trial: 'Try',
+  promote: 'Promote',
+  probe: 'Probe',
+  bury: 'Stop',
+}
 const sentinelCheckMs = 5_000
 
 /**
@@ -230,6 +242,7 @@ export async function runAgent(
       patch,
       podOf: uid => engine.podOf(uid),
       slotHeldBy: uid => engine.slotHeldBy(uid),
+      matters: pod => engine.matters(pod),
       generations,
       announce: slot => {
         generations.tell(slotName(slot))
@@ -269,8 +282,11 @@ export async function runAgent(
       },
       patch,
       unwatch: takeAway,
-      onTrouble: (pod, duty, reason, message) => event(pod, 'Warning', reason, duty.type, message),
+      onTrouble: (pod, duty, reason, message) => event(pod, 'Warning', reason, actions[duty.type], message),
       leases: stores.leases.list,
+      sweepPods: async live => {
+        for (const uid of await entered.records.list()) if (!live.has(uid)) await entered.records.remove(uid)
+      },
       metrics: agentMetrics,
       clock,
       random,

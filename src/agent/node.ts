@@ -12,7 +12,7 @@ import { hostProcFs as fs } from './discover/process.ts'
 import { createMemoryDriver } from './driver/driver.ts'
 import { createFiles } from './driver/files.ts'
 import type { MemoryDriver } from './driver/memory-driver.ts'
-import { createCloneRecords } from './driver/records.ts'
+import { type CloneRecords, createCloneRecords } from './driver/records.ts'
 import { isAgentError } from './errors.ts'
 import { type InstalledPrograms, installPrograms } from './launch/install.ts'
 import { ensureSentinel, type Launched } from './launch/sentinel.ts'
@@ -25,6 +25,8 @@ export interface Node {
   readonly sentinel: SentinelClient
   readonly driver: MemoryDriver
   readonly store: GenerationStore
+  /** What lies in which pod. */
+  readonly records: CloneRecords
   readonly volatile: string
   /** Asks the node what it can do, with a real dump and a real restore. */
   check(signal: AbortSignal): Promise<readonly NodeCheck[]>
@@ -88,6 +90,7 @@ async function tryEnter(
   for (const { name, reason } of await store.load()) log.warn({ name, reason }, 'thrown away')
   const workDirectory = join(memoryDirectory, '.work')
   await mkdir(workDirectory, { recursive: true, mode: 0o700 })
+  const records = createCloneRecords(join(runDirectory, 'clones'))
   const driver = createMemoryDriver({
     sentinel,
     fs,
@@ -95,11 +98,12 @@ async function tryEnter(
     log,
     programs: programs.directory,
     workDirectory,
-    records: createCloneRecords(join(runDirectory, 'clones')),
+    records,
     files: createFiles({ sentinel, programs: programs.directory, fs }),
     criuVersion: programs.criuVersion,
   })
   return {
+    records,
     programs,
     sentinel,
     driver,

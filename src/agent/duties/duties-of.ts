@@ -102,7 +102,7 @@ function ofPrimary(snapshot: Snapshot, slot: Slot, pod: PodView): Duty[] {
       lease,
     },
   ]
-  if (pod.understudy)
+  if (pod.understudy || settings.liveness !== undefined)
     duties.push({
       type: 'probe',
       key: `probe/${pod.uid}`,

@@ -3,6 +3,7 @@ import { labels } from '../../api/labels.ts'
 import type { SlotLease } from '../../api/slot-lease.ts'
 import { holdInitContainer, podConditions } from '../../api/stage.ts'
 import type { Pod } from '../../kube/resources.ts'
+import type { Probe } from '../probe/probe.ts'
 import {
   createFakeCluster,
   createFakeMemory,
@@ -206,6 +207,36 @@ describe('the agents of two nodes', () => {
       }),
     )
     expect(serving('b', 'h')).toBeUndefined()
+  })
+
+  it('end a primary that does not answer any more, and its successor likewise', async () => {
+    const livenessProbe = { tcpSocket: { port: 80 }, failureThreshold: 1 }
+    cluster.sets.upsert({
+      metadata: { name: 'web', namespace: 'default', uid: 'set', resourceVersion: '2', generation: 2 },
+      spec: {
+        replicas: 1,
+        hotBackups: 1,
+        checkpoint: { interval: '200ms' },
+        failover: { liveness: { periodMilliseconds: 50, failureThreshold: 2 } },
+        template: { spec: { containers: [{ name: 'app', image: 'web:1', livenessProbe }] } },
+      },
+    })
+    let hangs = false
+    const probe: Probe = async () =>
+      hangs ? { outcome: 'failure', message: 'no answer' } : { outcome: 'success' }
+    await start('a', a, probe)
+    await start('b', b, probe)
+    await untilFrozen('one')
+    hangs = true
+    const lost = { status: 'False', reason: 'Died', message: expect.stringContaining('liveness') }
+    await vi.waitFor(() => expect(serving('a', 'p')).toMatchObject(lost))
+    expect(a.running.has('uid-p')).toBe(false)
+
+    hangs = false
+    cluster.setLease(called())
+    await vi.waitFor(() => expect(serving('b', 'h')).toMatchObject({ status: 'True' }))
+    hangs = true
+    await vi.waitFor(() => expect(serving('b', 'h')).toMatchObject(lost))
   })
 
   it('forget the watches of a pod that is gone, and no others', async () => {

@@ -3,10 +3,12 @@ import { type SlotKey, slotAnnotations } from '../../api/slot-lease.ts'
 import { slotName } from '../../checkpoint/manifest.ts'
 import type { GenerationStore } from '../../checkpoint/store.ts'
 import type { Clock } from '../../kube/clock.ts'
+import { isKubeError } from '../../kube/errors.ts'
 import type { Log } from '../../kube/log.ts'
 import type { Random } from '../../kube/random.ts'
 import type { Lease } from '../../kube/resources.ts'
 import type { PodCondition } from '../conditions.ts'
+import { isAgentError } from '../errors.ts'
 import type { AgentMetrics } from '../metrics.ts'
 import type { ReportContent } from '../report.ts'
 import type { Deaths } from './deaths.ts'
@@ -46,6 +48,8 @@ export interface EngineOptions {
   readonly onTrouble: (pod: PodView, duty: Duty, reason: string, message: string) => void
   /** All Leases of slots as they are in the cache. */
   readonly leases: () => readonly Lease[]
+  /** Forgets what belongs to pods of this node that are gone. */
+  readonly sweepPods: (live: ReadonlySet<string>) => Promise<void>
   readonly metrics: AgentMetrics
   readonly clock: Clock
   readonly random: Random
@@ -77,9 +81,12 @@ export function createEngine(options: EngineOptions): Engine {
     onFailure: (duty, error, { inMs }) => {
       const { reason, message } = reasonOf(error)
       metrics.failed(duty.type, reason)
-      log.warn({ err: error, duty: duty.key, reason, againInMs: Math.round(inMs) }, 'a duty failed')
+      const again = { duty: duty.key, reason, againInMs: Math.round(inMs) }
+      // Of what has a code the code and the message say all; the rest is for whoever looks for a mistake.
+      if (reason === 'Unexpected') log.error({ ...again, err: error }, 'a duty failed')
+      else log.warn({ ...again, problem: message }, 'a duty failed')
       progress.badly(slotName(duty.lease), reason, message)
-      if ('pod' in duty) options.onTrouble(duty.pod, duty, reason, message)
+      if ('pod' in duty && !isOrdinary(error)) options.onTrouble(duty.pod, duty, reason, message)
     },
     clock,
     random,
@@ -158,6 +165,8 @@ export function createEngine(options: EngineOptions): Engine {
 
   /** Throws away what no slot wants on this node any more. */
   const sweep = async () => {
+    look()
+    await options.sweepPods(new Set(pods.keys()))
     const leases = options.leases()
     if (leases.some(lease => lease.metadata.annotations?.[slotAnnotations.life] === undefined)) return
     const wanted = new Set(
@@ -205,6 +214,10 @@ export function createEngine(options: EngineOptions): Engine {
     },
   }
 }
+
+/** What every end of a pod brings with it: whoever looks at its events knows already. */
+const isOrdinary = (error: unknown): boolean =>
+  isAgentError(error, 'ProcessGone', 'NotRunning', 'DumpVoid') || isKubeError(error)
 
 function countBy(duties: readonly Duty[]): Map<string, number> {
   const counts = new Map<string, number>()

@@ -1,17 +1,22 @@
 import { podConditions, servingReasons } from '../../api/stage.ts'
 import { slotName } from '../../checkpoint/manifest.ts'
-import { isAgentError } from '../errors.ts'
 import { type ParsedProbe, parseProbe } from '../probe/handler.ts'
 import { createProber, type ProberEvent } from '../probe/prober.ts'
-import { onStageMessage, watchName } from './deaths.ts'
+import { endPod } from './bury.ts'
+import { onStageMessage } from './deaths.ts'
 import type { DutyOf } from './duty.ts'
 import type { MemorySettings } from './snapshot.ts'
 import type { Work } from './work.ts'
 
-/** Asks an understudy on stage what the kubelet would ask, had its probes not been taken away. */
+/**
+ * Asks an understudy on stage what the kubelet would ask, had its probes not been taken away; of a primary that still has
+ * them its liveness, at the faster pace that the set wants.
+ */
 export async function probe(work: Work, duty: DutyOf<'probe'>, signal: AbortSignal): Promise<void> {
   const { pod, settings, lease } = duty
   const { clock, log } = work
+  // Its start is the kubelet's business: the template's own delays are made for it.
+  while (!pod.understudy && work.podOf(pod.uid)?.ready !== true) await clock.sleep(startPollMs, signal)
   const target = { address: pod.ip ?? '' }
   const unready = new Map<string, string>()
   const over = new AbortController()
@@ -61,7 +66,7 @@ export async function probe(work: Work, duty: DutyOf<'probe'>, signal: AbortSign
       return typeof result === 'object' ? result : undefined
     }
     return createProber({
-      readiness: parsed('readinessProbe'),
+      readiness: pod.understudy ? parsed('readinessProbe') : undefined,
       liveness: paced(parsed('livenessProbe'), settings),
       target,
       clock,
@@ -81,7 +86,12 @@ export async function probe(work: Work, duty: DutyOf<'probe'>, signal: AbortSign
   const running = Promise.all(probers.map(prober => prober.run(over.signal)))
   try {
     const death = await Promise.race([lost.promise, running.then(() => aborted(over.signal))])
-    if (death !== undefined) await bury(work, duty, death, signal)
+    if (death === undefined) return
+    const { container, message } = death
+    log.warn({ pod: pod.name, slot: slotName(lease), container, problem: message }, 'liveness lost')
+    // What nobody else could go on with is the kubelet's to start again, by the same probe.
+    if (work.matters(pod))
+      await endPod(work, pod, container, `does not answer its liveness probe: ${message}`, signal)
   } finally {
     over.abort()
     signal.removeEventListener('abort', onAbort)
@@ -90,27 +100,7 @@ export async function probe(work: Work, duty: DutyOf<'probe'>, signal: AbortSign
   }
 }
 
-/** It has stopped answering for good: nobody may reach it any more, and what is left of it must not write either. */
-async function bury(
-  work: Work,
-  { pod, lease }: DutyOf<'probe'>,
-  { container, message }: { readonly container: string; readonly message: string },
-  signal: AbortSignal,
-): Promise<void> {
-  const { sentinel, understudies, deaths, log } = work
-  log.warn({ pod: pod.name, slot: slotName(lease), container, problem: message }, 'liveness lost')
-  const { located } = await understudies.enter(pod, signal)
-  for (const { name, containerId } of located.containers)
-    await sentinel
-      .bury(watchName({ uid: pod.uid, container: name, containerId }))
-      .catch((error: unknown) => log.warn({ err: error, pod: pod.name }, 'no grave'))
-  const told = deaths.declare(pod, container, `does not answer its liveness probe: ${message}`)
-  for (const { init } of located.containers)
-    await sentinel.treeKill(init).catch((error: unknown) => {
-      if (!isAgentError(error, 'ProcessGone')) throw error
-    })
-  await told
-}
+const startPollMs = 200
 
 const containersOf = ({ template, containers }: MemorySettings) =>
   (template.spec?.containers ?? []).filter(({ name }) => containers.includes(name))

@@ -32,6 +32,8 @@ export interface Work {
   readonly podOf: (uid: string) => PodView | undefined
   /** The slot, by its name, that this pod is to hold by the Lease as it is now. */
   readonly slotHeldBy: (uid: string) => string | undefined
+  /** Whether somebody else could go on with this pod's memory; see `Deaths`. */
+  readonly matters: (pod: PodView) => boolean
   /** Told for the name of a slot when this node has another generation of it. */
   readonly generations: News
   /** A new generation is here: peers that wait for it are told, too. */

@@ -177,6 +177,7 @@ export async function startFakeAgent(
     patch,
     podOf: uid => engine.podOf(uid),
     slotHeldBy: uid => engine.slotHeldBy(uid),
+    matters: pod => engine.matters(pod),
     generations,
     announce: slot => {
       generations.tell(slotName(slot))
@@ -229,6 +230,7 @@ export async function startFakeAgent(
     unwatch: name => memory.watches.delete(name),
     onTrouble: () => undefined,
     leases: cluster.leases.list,
+    sweepPods: async () => undefined,
     metrics,
     clock,
     random,
