@@ -59,6 +59,12 @@ const defaultBackoff: BackoffPolicy = { initialMs: 50, maxMs: 5_000 }
 /** A connection that nobody uses is kept for so long. */
 const idleMs = 60_000
 
+interface Use {
+  count: number
+  /** Ends the wait after which a connection without use is closed. */
+  idle: AbortController | undefined
+}
+
 /** What went wrong between this slot and this peer since the last success. */
 interface Trouble {
   readonly delayMs: () => number
@@ -71,8 +77,7 @@ export function createPeerClient(options: PeerClientOptions): PeerClient {
   const { identity, store, apply = applyDelta, clock, random, log, silenceMs = 30_000, onReceived } = options
   const connections = new Map<string, Promise<ClientHttp2Session>>()
   const troubles = new Map<string, Trouble>()
-  const uses = new WeakMap<ClientHttp2Session, number>()
-  const closing = new AbortController()
+  const uses = new WeakMap<ClientHttp2Session, Use>()
 
   const connection = (peer: Peer): Promise<ClientHttp2Session> => {
     const key = `${peer.fingerprint} ${peer.address}`
@@ -85,7 +90,10 @@ export function createPeerClient(options: PeerClientOptions): PeerClient {
     const connecting = connectPeer(peer, identity, clock).then(session => {
       session.on('error', error => log.debug({ err: error, peer: peer.address }, 'connection to peer broke'))
       session.once('goaway', forget)
-      session.once('close', forget)
+      session.once('close', () => {
+        forget()
+        uses.get(session)?.idle?.abort()
+      })
       return session
     })
     connecting.catch(forget)
@@ -95,17 +103,18 @@ export function createPeerClient(options: PeerClientOptions): PeerClient {
 
   const open = async (peer: Peer, path: string, signal: AbortSignal) => {
     const session = await orAborted(connection(peer), signal)
-    uses.set(session, (uses.get(session) ?? 0) + 1)
+    const use = uses.get(session) ?? { count: 0, idle: undefined }
+    uses.set(session, use)
+    use.count += 1
+    use.idle?.abort()
     const endUse = () => {
-      const left = (uses.get(session) ?? 1) - 1
-      uses.set(session, left)
-      if (left > 0) return
-      clock.sleep(idleMs, closing.signal).then(
+      use.count -= 1
+      if (use.count > 0 || session.destroyed) return
+      use.idle = new AbortController()
+      clock.sleep(idleMs, use.idle.signal).then(
+        () => session.close(),
         () => {
-          if (uses.get(session) === 0) session.close()
-        },
-        () => {
-          // All are closed.
+          // In use again, or gone.
         },
       )
     }
@@ -139,6 +148,7 @@ export function createPeerClient(options: PeerClientOptions): PeerClient {
       ms: silenceMs,
       onSilence: () => end(new AgentError('PeerSilent', `${peer.address} said nothing for ${silenceMs} ms`)),
     })
+    if (signal.aborted) onAbort()
     try {
       const headers = await head(stream, watchdog)
       watchdog.rest()
@@ -153,6 +163,8 @@ export function createPeerClient(options: PeerClientOptions): PeerClient {
       watchdog.stop()
       signal.removeEventListener('abort', onAbort)
       end(new Error('over'))
+      // Not only closed: with something unread it would stay, and its connection with it.
+      stream.destroy()
       endUse()
     }
   }
@@ -213,7 +225,6 @@ export function createPeerClient(options: PeerClientOptions): PeerClient {
         refuseUnless(status === 200, status, peer)
       }),
     close() {
-      closing.abort(new Error('closed'))
       for (const connecting of connections.values())
         connecting.then(
           session => session.destroy(),

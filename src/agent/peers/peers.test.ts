@@ -470,3 +470,29 @@ describe('what breaks', () => {
     await expect(first).rejects.toThrow()
   })
 })
+
+test('a connection that nobody uses any more is closed, and the next question opens another', async () => {
+  const { peer } = await startServer()
+  await commit(1, { a: 'a' })
+  const idle: { wake: () => void; signal: AbortSignal | undefined }[] = []
+  const clock = {
+    ...systemClock,
+    // The one wait of a minute is that of a connection without use.
+    sleep: (ms: number, signal?: AbortSignal) =>
+      ms === 60_000
+        ? new Promise<void>((wake, reject) => {
+            signal?.addEventListener('abort', () => reject(signal.reason))
+            idle.push({ wake, signal })
+          })
+        : systemClock.sleep(ms, signal),
+  }
+  const { client } = await startClient({ clock })
+  await client.check(peer, never)
+  await client.pull(slotKey, peer, never)
+  // Used again in time.
+  expect(idle.map(({ signal }) => signal?.aborted)).toEqual([true, false])
+  idle.at(-1)?.wake()
+  await expect.poll(() => idle.at(-1)?.signal?.aborted, patient).toBe(true)
+  await client.check(peer, never)
+  expect(idle).toHaveLength(3)
+})
