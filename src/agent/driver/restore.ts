@@ -197,10 +197,16 @@ async function assertFrozenWithinRights(deps: DriverDependencies, { app, hold, n
     const more = status === undefined ? [] : excess(rightsOf(status), rightsOf(holder))
     if (more.length > 0) throw new AgentError('CredentialsExceed', `container ${name}: ${more.join('; ')}`)
   }
-  const running = await runningOf(deps.fs, app.pid)
-  if (running.length > 0)
-    throw new AgentError('RestoreFailed', `container ${name}: ${running.length} processes run already`)
+  // CRIU lets go of what it has told to stop: on a busy machine each task stops only when it gets its turn.
+  for (const end = deps.clock.monotonic() + stoppingMs; ; await deps.clock.sleep(1)) {
+    const running = await runningOf(deps.fs, app.pid)
+    if (running.length === 0) return
+    if (deps.clock.monotonic() > end)
+      throw new AgentError('RestoreFailed', `container ${name}: ${running.length} processes run already`)
+  }
 }
+
+const stoppingMs = 500
 
 /** Ends whatever a restore has left below the first processes, complete or not. Their `hold` must have no app. */
 async function sweep(deps: DriverDependencies, pod: LocatedPod): Promise<void> {
