@@ -31,10 +31,17 @@ const slot = object<SlotStatus>(
       'With checkpoint: the newest saved state that a node keeps for a successor; 0: none yet.',
     ),
     stateAge: seconds('With checkpoint: how old the memory is that a successor would go on with.'),
+    intervalSeconds: seconds(
+      'With checkpoint: time between two checkpoints, as adapted to maxFreezePercent; the memory of a successor is at most so old and pipelineSeconds more.',
+    ),
+    pipelineSeconds: seconds(
+      'With checkpoint: how long the newest saved state took from the stop of the primary until it was complete on another node.',
+    ),
     usableOn: list(
       'With checkpoint: nodes on which a successor could go on with it.',
       { type: 'string' } as SchemaOf<string>,
-      limits.copies.max,
+      // More than `copies` for a while: nodes that were holders still have what they had.
+      limits.listed,
     ),
     protection: choice(
       'With checkpoint: Frozen, Staged or Cold, by the best backup that could take over with the memory; None: it would be lost.',

@@ -213,6 +213,10 @@ export interface SlotStatus {
   readonly generation?: number
   /** Seconds: how old the memory is that a successor would have. */
   readonly stateAge?: number
+  /** Seconds between two checkpoints, as the node adapts it to how long the primary may stand still. */
+  readonly intervalSeconds?: number
+  /** Seconds from the stop of the primary until that generation was complete on its holder. */
+  readonly pipelineSeconds?: number
   /** Nodes on which it could be taken over. */
   readonly usableOn?: readonly string[]
   readonly protection?: Protection

@@ -10,7 +10,7 @@ interface Times {
 }
 
 type SlotFacts = Required<Pick<SlotStatus, 'generation' | 'usableOn' | 'protection'>> &
-  Pick<SlotStatus, 'stateAge'>
+  Pick<SlotStatus, 'stateAge' | 'intervalSeconds' | 'pipelineSeconds'>
 
 /** What the status says of a slot's memory: how new it is, and who could go on with it. */
 export function slotFacts(
@@ -31,9 +31,13 @@ export function slotFacts(
   const best = [...(withPod.length > 0 ? withPod : copies)].sort(
     (a, b) => madeAt(b) - madeAt(a) || b.report.generation - a.report.generation,
   )[0]
+  const intervalSeconds = slot?.source?.intervalSeconds
+  const pipelineSeconds = best?.report.pipelineSeconds
   return {
     generation: best?.report.generation ?? 0,
     ...(best && { stateAge: ageOf(best, times) }),
+    ...(intervalSeconds !== undefined && { intervalSeconds }),
+    ...(pipelineSeconds !== undefined && { pipelineSeconds }),
     usableOn: usable.map(({ node }) => node),
     protection: isFrozen ? 'Frozen' : withPod.length > 0 ? 'Staged' : 'None',
   }
