@@ -62,6 +62,10 @@ export const agentErrors = Object.freeze({
     'the writable layer or a volume could not be saved',
     'keep large files out of the writable layer and emptyDirs, or on a volume that is not saved',
   ),
+  UnderstudySpoiled: entry(
+    'an earlier memory changed files of the image in this understudy, and that cannot be taken back',
+    'nothing: the understudy is replaced by a new one',
+  ),
   CredentialsExceed: entry(
     'the saved processes have rights that the understudy does not have',
     'give primary and understudy the same security context; if they have it, treat the source node as hostile',

@@ -6,7 +6,7 @@ import { readStats } from '../../checkpoint/images/stats.ts'
 import type { ContainerImage } from '../../checkpoint/manifest.ts'
 import { assertSame, statusOf, stdioOf } from '../discover/process.ts'
 import { AgentError, isAgentError } from '../errors.ts'
-import type { ProcessRef } from '../sentinel.ts'
+import type { ProcessRef, SentinelClient } from '../sentinel.ts'
 import { complaints, directoryFiles, dumpArguments, rootPid } from './criu.ts'
 import type { DriverDependencies } from './dependencies.ts'
 import type { FilesRun } from './files.ts'
@@ -30,7 +30,6 @@ export async function dump(
   directory: string,
   { deadlineMs, signal }: DumpOptions,
 ): Promise<DumpResult> {
-  const { sentinel, clock } = deps
   const name = `dump-${pod.pod.uid}`
   const work = join(deps.workDirectory, name)
   // Everything that can be found out before the stop is: the pod stands still only for what needs it.
@@ -49,8 +48,8 @@ export async function dump(
   try {
     await Promise.all(targets.map((it, index) => it.gate.ready(dumps[index] ?? Promise.resolve())))
     run.signal.throwIfAborted()
-    const takenAt = new Date(clock.now()).toISOString()
-    const { skewMicroseconds } = await sentinel.stop({ name, deadlineMs, cgroups }, run.signal)
+    const takenAt = new Date(deps.clock.now()).toISOString()
+    const { skewMicroseconds } = await stop(deps, { name, deadlineMs, cgroups })
     const held = await whileStopped(deps, name, async () => {
       await Promise.all(targets.map(it => it.gate.open()))
       const saved = saves.map(save => deps.files.save(save, run).catch(fail))
@@ -100,6 +99,18 @@ async function target(
     stdio: { '0': '', '1': '', '2': '', ...(await stdioOf(deps.fs, app.pid)) },
     gate: await createGate(made.work),
     ...made,
+  }
+}
+
+/** Takes no signal: a stop whose answer nobody waits for would last until its deadline. */
+async function stop(deps: DriverDependencies, request: Parameters<SentinelClient['stop']>[0]) {
+  try {
+    return await deps.sentinel.stop(request)
+  } catch (error) {
+    // Some may stand already, also when the answer was no.
+    await deps.sentinel.continue(request.name).catch(() => undefined)
+    if (isAgentError(error, 'SentinelRefused')) throw new AgentError('StopFailed', error.detail, error)
+    throw error
   }
 }
 

@@ -34,6 +34,8 @@ export interface FilesOptions {
 }
 
 const descriptors = { directory: 201, archive: 202, list: 203, own: 204 } as const
+/** Exit code of `layer apply`: see UnderstudySpoiled. */
+const spoiled = 3
 const layer = `/proc/self/fd/${programsDescriptor}/layer`
 /** Two blocks of zeros, padded as tar does. */
 const emptyArchive = Buffer.alloc(10_240)
@@ -59,6 +61,7 @@ export function createFiles({ sentinel, fs, programs }: FilesOptions): Files {
       signal,
     )
     if (end.code === 0) return
+    if (end.code === spoiled) throw new AgentError('UnderstudySpoiled', nameOf(what))
     const said = await readFile(log, 'utf8').catch(() => '')
     const how = end.expired
       ? `longer than ${deadlineMs} ms`
@@ -103,7 +106,7 @@ export function createFiles({ sentinel, fs, programs }: FilesOptions): Files {
           { fd: descriptors.directory, path: what.upper, mode: 'd' },
           { fd: descriptors.list, path: own, mode: 'w' },
         ],
-        arguments: [layer, 'list', '--of', String(what.pid), ...excluded(what.exclude)],
+        arguments: [layer, 'list', '--of', String(what.init.pid), ...excluded(what.exclude)],
       },
       run,
     )

@@ -2,9 +2,9 @@ import { spawn } from 'node:child_process'
 import { mkdir, readlink } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type { Clock } from '../../kube/clock.ts'
-import { isGone, type ProcFs, refOf } from '../discover/process.ts'
+import { isGone, isSame, type ProcFs, refOf, statusOf } from '../discover/process.ts'
 import { AgentError, isAgentError } from '../errors.ts'
-import type { SentinelClient, SentinelHello } from '../sentinel.ts'
+import type { ProcessRef, SentinelClient, SentinelHello } from '../sentinel.ts'
 
 export interface LaunchOptions {
   readonly client: SentinelClient
@@ -87,6 +87,11 @@ async function findSentinel(options: LaunchOptions): Promise<Launched | undefine
   }
 }
 
+/** A zombie that nobody has reaped yet runs no more. */
+async function runs(fs: ProcFs, process: ProcessRef): Promise<boolean> {
+  return (await isSame(fs, process)) && (await statusOf(fs, process.pid))?.state !== 'Z'
+}
+
 /** SIGTERM: it takes no new work and ends when what it has is done. */
 async function endSentinel({ client, clock, fs, signal }: LaunchOptions, { pid }: SentinelHello) {
   const { start } = await refOf(fs, pid)
@@ -94,8 +99,7 @@ async function endSentinel({ client, clock, fs, signal }: LaunchOptions, { pid }
   process.kill(pid, 'SIGTERM')
   const until = clock.monotonic() + patienceMs
   while (clock.monotonic() < until) {
-    const now = await refOf(fs, pid).catch(() => undefined)
-    if (now?.start !== start) return
+    if (!(await runs(fs, { pid, start }))) return
     await clock.sleep(20, signal)
   }
 }

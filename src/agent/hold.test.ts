@@ -1,0 +1,128 @@
+import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
+import { createServer, type Socket } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import fc from 'fast-check'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { createFakeClock, systemClock } from '../kube/clock.ts'
+import { isAgentError } from './errors.ts'
+import { encodeOrder, orderHold, parseReply } from './hold.ts'
+
+const codeOf = (promise: Promise<unknown>) =>
+  promise.then(
+    () => 'fulfilled',
+    (error: unknown) => (isAgentError(error) ? error.code : String(error)),
+  )
+
+/** A root with `hold.sock` in /run/app, on which `answer` is given. */
+async function rootWith(answer: (request: string, socket: Socket) => void) {
+  const root = await mkdtemp(join(tmpdir(), 'hold-'))
+  await mkdir(join(root, 'run/app'), { recursive: true })
+  const server = createServer(socket => {
+    socket.setEncoding('latin1')
+    socket.on('error', () => undefined)
+    socket.on('data', (request: string) => answer(request, socket))
+  })
+  await new Promise<void>(resolve => server.listen(join(root, 'run/app/hold.sock'), resolve))
+  onTestFinished(async () => {
+    server.close()
+    await rm(root, { recursive: true, force: true })
+  })
+  return { root, directory: '/run/app', clock: systemClock }
+}
+
+describe('orders to hold', () => {
+  test.each([
+    [{ order: 'state' }, 'understudy/1 state\n'],
+    [{ order: 'adopt', pid: 42 }, 'understudy/1 adopt 42\n'],
+    [{ order: 'release' }, 'understudy/1 release\n'],
+    [{ order: 'end', code: 3 }, 'understudy/1 end 3\n'],
+    [{ order: 'start' }, 'understudy/1 start\n'],
+    [{ order: 'start', entrypoint: ['/a b', 'ä'] }, 'understudy/1 start 8\n/a b\0ä\0'],
+  ] as const)('%j', (order, bytes) => {
+    expect(encodeOrder(order).toString()).toBe(bytes)
+  })
+
+  test('the answer is told', async () => {
+    const asked: string[] = []
+    const options = await rootWith((request, socket) => {
+      asked.push(request)
+      socket.end('understudy/1 adopted 42 1900000000000000001\n')
+    })
+    expect(await orderHold(options, { order: 'adopt', pid: 42 })).toEqual({
+      word: 'adopted',
+      number: 42,
+      unixNs: 1900000000000000001n,
+    })
+    expect(asked).toEqual(['understudy/1 adopt 42\n'])
+  })
+
+  test.each([
+    ['understudy/1 denied 0 1\n', 'HoldRefused'],
+    ['understudy/1 malformed 0 1\n', 'HoldRefused'],
+    ['understudy/2 holding 0 1\n', 'HoldUnavailable'],
+    ['understudy/1 holding 0', 'HoldUnavailable'],
+    ['', 'HoldUnavailable'],
+    ['x'.repeat(300), 'HoldUnavailable'],
+  ])('%#: answer %j', async (answer, code) => {
+    const options = await rootWith((_, socket) => socket.end(answer))
+    expect(await codeOf(orderHold(options, { order: 'state' }))).toBe(code)
+  })
+
+  test('nobody is waited for without end', async () => {
+    const clock = createFakeClock()
+    const options = await rootWith(() => undefined)
+    const outcome = codeOf(orderHold({ ...options, clock }, { order: 'state' }))
+    await clock.untilSleepers(1)
+    await clock.advance(5_000)
+    expect(await outcome).toBe('HoldUnavailable')
+  })
+
+  test('an abort ends the wait with its reason', async () => {
+    const abort = new AbortController()
+    const options = await rootWith(() => abort.abort(new Error('enough')))
+    await expect(orderHold({ ...options, signal: abort.signal }, { order: 'state' })).rejects.toThrow(
+      'enough',
+    )
+  })
+
+  test('nothing there, a file, and links that lead elsewhere', async () => {
+    const options = await rootWith((_, socket) => socket.end('understudy/1 holding 0 1\n'))
+    const { root } = options
+    expect(await codeOf(orderHold({ ...options, directory: '/none' }, { order: 'state' }))).toBe(
+      'HoldUnavailable',
+    )
+    await mkdir(join(root, 'file'))
+    await writeFile(join(root, 'file/hold.sock'), '')
+    expect(await codeOf(orderHold({ ...options, directory: '/file' }, { order: 'state' }))).toBe(
+      'HoldUnavailable',
+    )
+    await symlink('run', join(root, 'link'))
+    expect(await codeOf(orderHold({ ...options, directory: '/link/app' }, { order: 'state' }))).toBe(
+      'HoldUnavailable',
+    )
+    await mkdir(join(root, 'last'))
+    await symlink('../run/app/hold.sock', join(root, 'last/hold.sock'))
+    expect(await codeOf(orderHold({ ...options, directory: '/last' }, { order: 'state' }))).toBe(
+      'HoldUnavailable',
+    )
+  })
+
+  test('a path of any length is reached', async () => {
+    const options = await rootWith((_, socket) => socket.end('understudy/1 holding 0 1\n'))
+    const deep = join(options.root, 'a'.repeat(120))
+    await mkdir(deep)
+    await symlink(options.root, join(deep, 'root'))
+    expect((await orderHold({ ...options, root: join(deep, 'root') }, { order: 'state' })).word).toBe(
+      'holding',
+    )
+  })
+
+  test('whatever comes is an answer or is not', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'binary', maxLength: 80 }), text => {
+        expect(parseReply(text) === undefined || text.startsWith('understudy/1 ')).toBe(true)
+      }),
+    )
+  })
+})

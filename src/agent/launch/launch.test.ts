@@ -1,0 +1,103 @@
+import { cp, mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
+import { seededRandom, systemRandom } from '../../kube/random.ts'
+import { refOf, statusOf } from '../discover/process.ts'
+import { isAgentError } from '../errors.ts'
+import { cannotDump, hostFs, startTestNode, type TestNode } from '../testing/node.ts'
+import { installPrograms, pruneInstalled } from './install.ts'
+
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 300_000 })
+
+const ended = async (pid: number) => ((await statusOf(hostFs, pid))?.state ?? 'Z') === 'Z'
+
+describe('programs on the node', () => {
+  async function setUp() {
+    const root = await mkdtemp(join(tmpdir(), 'install-'))
+    onTestFinished(() => rm(root, { recursive: true, force: true }))
+    const from = join(root, 'image')
+    await mkdir(join(from, 'criu/lib'), { recursive: true })
+    for (const name of ['enter', 'sentinel', 'criu/criu', 'criu/ld.so', 'criu/preload.so'])
+      await writeFile(join(from, name), name, { mode: 0o755 })
+    await writeFile(join(from, 'criu/packages'), 'criu_4.2.1-1_amd64\nlibc6_2.42_amd64\n')
+    const install = () => installPrograms({ from, to: join(root, 'bin'), random: seededRandom(1) })
+    await mkdir(join(root, 'bin'))
+    return { root, from, install }
+  }
+
+  test('are a whole copy under a name of their content', async () => {
+    const { root, install } = await setUp()
+    const { directory, digest, criuVersion } = await install()
+    expect(criuVersion).toBe('4.2.1-1')
+    expect(directory).toBe(join(root, 'bin', digest.slice(0, 32)))
+    expect(await readFile(join(directory, 'criu/criu'), 'utf8')).toBe('criu/criu')
+    expect((await stat(join(directory, 'enter'))).mode & 0o777).toBe(0o755)
+    expect((await stat(join(directory, 'criu/packages'))).mode & 0o777).toBe(0o644)
+  })
+
+  test('the same content is there once, other content has another name', async () => {
+    const { root, from, install } = await setUp()
+    const first = await install()
+    expect(await install()).toEqual(first)
+    await writeFile(join(from, 'criu/lib/libx.so'), '')
+    const second = await install()
+    expect(second.directory).not.toBe(first.directory)
+    expect((await readdir(join(root, 'bin'))).length).toBe(2)
+    await pruneInstalled(join(root, 'bin'), [second.directory])
+    expect(await readdir(join(root, 'bin'))).toEqual([second.digest.slice(0, 32)])
+  })
+
+  test('an image without them is refused', async () => {
+    const { from, install } = await setUp()
+    await rm(join(from, 'enter'))
+    await expect(install()).rejects.toSatisfy(error => isAgentError(error, 'BinariesMissing'))
+    await rm(from, { recursive: true })
+    await expect(install()).rejects.toSatisfy(error => isAgentError(error, 'BinariesMissing'))
+  })
+})
+
+describe.skipIf(cannotDump !== undefined)(`sentinel ${cannotDump ?? ''}`, () => {
+  let node: TestNode
+  beforeAll(async () => {
+    node = await startTestNode()
+  })
+  afterAll(() => node?.dispose())
+
+  /** The programs of another version. */
+  async function otherPrograms(): Promise<string> {
+    const image = join(node.directory, `image-${Buffer.from(systemRandom.bytes(4)).toString('hex')}`)
+    await cp(join(node.directory, 'image'), image, { recursive: true })
+    await writeFile(join(image, 'note'), image)
+    const to = join(node.directory, 'bin')
+    return (await installPrograms({ from: image, to, random: systemRandom })).directory
+  }
+
+  test('that runs is kept', async () => {
+    expect(node.launched.current).toBe(true)
+    expect(node.launched.programs).toBe(node.programs.directory)
+    expect((await node.launch()).hello).toEqual(node.launched.hello)
+  })
+
+  test('of other programs is replaced while it is idle, and kept while it guards something', async () => {
+    const { pid } = (await node.launch()).hello
+    const self = await refOf(hostFs, process.pid)
+    const other = await otherPrograms()
+
+    await node.sentinel.watch('a', self)
+    expect(await node.launch(other)).toMatchObject({ current: false, hello: { pid } })
+    await node.sentinel.unwatch('a')
+
+    const next = await node.launch(other)
+    expect(next).toMatchObject({ current: true, programs: other })
+    expect(next.hello.pid).not.toBe(pid)
+    expect(await ended(pid)).toBe(true)
+  })
+
+  test('that was killed is started again', async () => {
+    const { pid } = (await node.launch()).hello
+    process.kill(pid, 'SIGKILL')
+    await expect.poll(() => ended(pid), { timeout: 10_000 }).toBe(true)
+    expect((await node.launch()).hello.pid).not.toBe(pid)
+  })
+})
