@@ -67,13 +67,15 @@ bool daemon_begin(int *ready)
 	return true;
 }
 
-void daemon_ready(int ready)
+void daemon_ready(int ready, bool keeps_errors)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
 	if (null >= 0) {
 		dup2(null, 0);
 		dup2(null, 1);
+		if (!keeps_errors)
+			dup2(null, 2);
 		close(null);
 	}
 	if (write(ready, "\0", 1) == 1)

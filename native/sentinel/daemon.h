@@ -14,7 +14,7 @@ int instance_lock(const char *path);
  */
 bool daemon_begin(int *ready);
 
-/* Lets the caller go, and standard input and output with it. */
-void daemon_ready(int ready);
+/* Lets the caller go, and its standard descriptors with it, but for errors when these have no other place to go. */
+void daemon_ready(int ready, bool keeps_errors);
 
 #endif

@@ -184,7 +184,7 @@ static int serve(const struct options *options, int ready)
 	come_first();
 	log_line("info", "sentinel", ",\"version\":\"%s\",\"pid\":%d", UNDERSTUDY_VERSION, (int)getpid());
 	if (ready >= 0)
-		daemon_ready(ready);
+		daemon_ready(ready, !options->log);
 	result = loop_run(&sentinel.loop, due, &sentinel);
 	if (result != 0)
 		log_failure("cannot wait for events", errno);

@@ -1,0 +1,32 @@
+import { spawnSync } from 'node:child_process'
+import { join } from 'node:path'
+import { beforeAll, describe, expect, test, vi } from 'vitest'
+import { buildSanitized } from './testing/build.ts'
+
+vi.setConfig({ testTimeout: 120_000, hookTimeout: 180_000 })
+
+const corpus = join(import.meta.dirname, 'fuzz/corpus')
+
+describe('the parser of requests, under the address and undefined behaviour sanitizers', () => {
+  let harness: string
+  beforeAll(async () => {
+    harness = await buildSanitized('harness')
+  })
+
+  const run = (inputs: number, seed: number) =>
+    spawnSync(harness, ['fuzz', corpus, String(inputs), String(seed)], { encoding: 'utf8' })
+
+  test('100 000 mutated lines keep every rule', () => {
+    const { status, stdout, stderr } = run(100_000, 1)
+    expect([status, stderr]).toEqual([0, ''])
+    const { inputs, ...seen } = JSON.parse(stdout) as Record<string, number>
+    expect(inputs).toBeGreaterThan(100_000)
+    // A run that misses one of them has shown nothing.
+    for (const count of Object.values(seen)) expect(count).toBeGreaterThan(500)
+  })
+
+  test('the run is the same every time', () => {
+    expect(run(5000, 7).stdout).toBe(run(5000, 7).stdout)
+    expect(run(5000, 7).stdout).not.toBe(run(5000, 8).stdout)
+  })
+})

@@ -1,0 +1,370 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { eventually } from '../../init-waker/testing/eventually.ts'
+import {
+  cannotUnshare,
+  childrenOf,
+  orDispose,
+  type Started,
+  start,
+  stateOf,
+} from '../../init-waker/testing/process.ts'
+import { buildProgram } from '../build.ts'
+import { buildApp, buildSanitized } from './testing/build.ts'
+import { cannotCgroup, createCgroup, hierarchies } from './testing/cgroup.ts'
+import { processOf, type Sentinel, startSentinel, type Values } from './testing/sentinel.ts'
+
+vi.setConfig({ testTimeout: 30_000, hookTimeout: 180_000 })
+
+const FOREVER = 3_600_000
+const why = cannotUnshare ?? cannotCgroup
+
+describe.skipIf(why !== undefined).each([
+  ['release build', () => buildProgram('sentinel')],
+  ['sanitized build', () => buildSanitized('sentinel')],
+])(`spawning, %s ${why ?? ''}`, (_, build) => {
+  let program: string
+  let enter: string
+  let app: string
+  let scratch: string
+  beforeAll(async () => {
+    program = await build()
+    enter = await buildProgram('enter')
+    app = await buildApp()
+    scratch = mkdtempSync(join(tmpdir(), 'spawn-'))
+  })
+  afterAll(() => {
+    rmSync(scratch, { recursive: true, force: true })
+  })
+
+  const begin = () => startSentinel(program, { args: ['--enter', enter] })
+
+  /** A container: a process with mount, pid and, therefore, proc of its own, of which it is PID 1. */
+  async function container(): Promise<Started> {
+    const outer = await start('unshare', [
+      '--mount',
+      '--pid',
+      '--fork',
+      '--kill-child',
+      '--mount-proc',
+      app,
+      'pause',
+    ])
+    const pid = await orDispose(
+      outer,
+      eventually(() => {
+        const [first] = childrenOf(outer.pid)
+        if (first === undefined || commandOf(first) !== `${app}\0pause\0`) throw new Error('not begun')
+        return first
+      }),
+    )
+    return { ...outer, pid }
+  }
+
+  let files = 0
+  /** A request to run something in a container, and where its output goes. */
+  function request(target: number, args: readonly string[], more: Values = {}) {
+    const log = join(scratch, `log-${++files}`)
+    const { pid, start: begun } = processOf(target)
+    const values = {
+      ...{ target: pid, start: begun, ns: 'keep', cgroup: 'stay', deadline: FOREVER, log, arg: args },
+      ...more,
+    }
+    return { values, output: () => readFileSync(log, 'utf8') }
+  }
+
+  test('runs a program in the namespaces of the target and tells its end', async () => {
+    await using sentinel = await begin()
+    await using target = await container()
+    const client = await sentinel.connect()
+    const { values, output } = request(target.pid, [
+      '/bin/sh',
+      '-c',
+      'readlink /proc/self/ns/pid; echo $0 "$@"; exit 7',
+      'a b',
+      '%',
+    ])
+    const reply = await client.ask('spawn', values)
+    expect(reply).toMatchObject({ word: 'exited', values: { code: '7', signal: '0', expired: '0' } })
+    expect(output()).toMatch(/\na b %\n$/)
+    const killed = await client.ask('spawn', request(target.pid, [app, 'kill', '11']).values)
+    expect(killed.values['code']).toBe('139')
+  })
+
+  test('opens files as the descriptors that were asked for, and leaves no other open', async () => {
+    await using sentinel = await begin()
+    await using target = await container()
+    const client = await sentinel.connect()
+    const [input, out] = [join(scratch, 'in file:1'), join(scratch, 'out')]
+    writeFileSync(input, 'content\n')
+    // One that is asked for in the place of another, and standard ones.
+    const { values, output } = request(
+      target.pid,
+      ['/bin/sh', '-c', 'cat; cat <&7; ls /proc/self/fd/200/ >&9; ls /proc/self/fd | tr "\\n" " "'],
+      { fd7: `${input}:r`, fd0: `${input}:r`, fd200: `${scratch}:d`, fd9: `${out}:w` },
+    )
+    expect((await client.ask('spawn', values)).values['code']).toBe('0')
+    // ls itself opens the directory as the next one.
+    expect(output()).toBe('content\ncontent\n0 1 2 200 3 7 9 ')
+    expect(readFileSync(out, 'utf8').split('\n')).toContain('in file:1')
+  })
+
+  test('the environment is what was asked for and a path', async () => {
+    await using sentinel = await begin()
+    await using target = await container()
+    const client = await sentinel.connect()
+    const { values, output } = request(target.pid, ['/usr/bin/env'], { env: ['A=b c', 'D='] })
+    await client.ask('spawn', values)
+    expect(output().trim().split('\n').sort()).toEqual(['A=b c', 'D=', 'PATH=/usr/sbin:/usr/bin:/sbin:/bin'])
+  })
+
+  test.each([
+    ['a file that is not there', { fd5: '/nonexistent:r' }, /^\/nonexistent: No such file/],
+    ['a directory that is none', { fd5: '/etc/passwd:d' }, /^\/etc\/passwd: Not a directory/],
+    ['a log that cannot be', { log: '/nonexistent/log' }, /^\/nonexistent\/log: No such file/],
+  ])('%s fails by name', async (_name, more, reason) => {
+    await using sentinel = await begin()
+    await using target = await container()
+    const client = await sentinel.connect()
+    const reply = await client.ask('spawn', request(target.pid, ['/bin/true'], more).values)
+    expect([reply.word, reply.values['reason']]).toEqual(['failed', expect.stringMatching(reason)])
+  })
+
+  test('an `enter` that is not there fails by name', async () => {
+    await using sentinel = await startSentinel(program, { args: ['--enter', '/nonexistent'] })
+    await using target = await container()
+    const client = await sentinel.connect()
+    const reply = await client.ask('spawn', request(target.pid, ['/bin/true']).values)
+    expect(reply).toMatchObject({
+      word: 'failed',
+      values: { reason: '/nonexistent: No such file or directory' },
+    })
+  })
+
+  test.each(['/x', ':r', '/x:', '/x:rw', '/x:q'])('a descriptor of %s is refused', async value => {
+    await using sentinel = await begin()
+    const client = await sentinel.connect()
+    const reply = await client.ask('spawn', request(sentinel.pid, ['x'], { fd3: value }).values)
+    expect(reply).toMatchObject({ word: 'refused', values: { reason: 'bad-fd' } })
+  })
+
+  test('a target with another start time is gone', async () => {
+    await using sentinel = await begin()
+    await using target = await container()
+    const client = await sentinel.connect()
+    const { values } = request(target.pid, ['/bin/true'])
+    expect((await client.ask('spawn', { ...values, start: Number(values.start) + 1 })).word).toBe('gone')
+  })
+
+  test('joins every cgroup of the target before it runs, or stays in those of the sentinel', async () => {
+    const cgroups = hierarchies().map(hierarchy => createCgroup(hierarchy))
+    try {
+      await using sentinel = await begin()
+      await using target = await container()
+      const client = await sentinel.connect()
+      for (const cgroup of cgroups) cgroup.add(target.pid)
+      for (const [cgroup, like] of [
+        ['join', target.pid],
+        ['stay', sentinel.pid],
+      ] as const) {
+        const { values, output } = request(target.pid, ['/bin/cat', '/proc/self/cgroup'], {
+          cgroup,
+          ns: 'keep',
+        })
+        expect((await client.ask('spawn', values)).values['code']).toBe('0')
+        expect(output()).toBe(readFileSync(`/proc/${like}/cgroup`, 'utf8'))
+      }
+    } finally {
+      for (const cgroup of cgroups) await eventually(() => cgroup[Symbol.dispose]())
+    }
+  })
+
+  /** Pids, here, of all processes that were started by `app tree`: they have it as their program. */
+  function treeOf(): readonly number[] {
+    return readdirSync('/proc')
+      .filter(name => /^\d+$/.test(name))
+      .map(Number)
+      .filter(pid => commandOf(pid) === `${app}\0tree\0${scratch}\0` && stateOf(pid) !== 'Z')
+  }
+
+  const tree = () => [app, 'tree', scratch]
+
+  async function untilTree(): Promise<void> {
+    await eventually(() => expect(treeOf()).toHaveLength(5))
+  }
+
+  const nothingLeft = (sentinel: Sentinel) =>
+    eventually(() => expect([treeOf(), childrenOf(sentinel.pid)]).toEqual([[], []]))
+
+  test('at the deadline the whole tree dies: grandchildren, orphans, those with a session of their own', async () => {
+    await using sentinel = await begin()
+    await using target = await start(app, ['pause'])
+    const client = await sentinel.connect()
+    const asked = client.ask('spawn', request(target.pid, tree(), { deadline: 1000 }).values)
+    await untilTree()
+    expect(await asked).toMatchObject({ word: 'exited', values: { code: '137', expired: '1' } })
+    expect(treeOf()).toEqual([])
+    await nothingLeft(sentinel)
+  })
+
+  test('in a container, whose first process adopts orphans, the whole tree dies as well', async () => {
+    await using sentinel = await begin()
+    await using target = await container()
+    const client = await sentinel.connect()
+    const asked = client.ask('spawn', request(target.pid, tree(), { deadline: 1000 }).values)
+    await untilTree()
+    expect((await asked).values['expired']).toBe('1')
+    expect(treeOf()).toEqual([])
+    await nothingLeft(sentinel)
+    // Nor a zombie that the container's first process would have to know of.
+    expect(childrenOf(target.pid)).toEqual([])
+  })
+
+  test('kill-spawn ends it before', async () => {
+    await using sentinel = await begin()
+    await using target = await start(app, ['pause'])
+    const client = await sentinel.connect()
+    const { id, reply } = client.begin('spawn', request(target.pid, tree()).values)
+    await untilTree()
+    const other = await sentinel.connect()
+    expect((await other.ask('kill-spawn', { spawn: id })).values['reason']).toBe('unknown-spawn')
+    expect((await client.ask('kill-spawn', { spawn: id })).word).toBe('ok')
+    expect(await reply).toMatchObject({ word: 'exited', values: { code: '137', expired: '0' } })
+    await nothingLeft(sentinel)
+  })
+
+  test('what is left when the program ends goes with it', async () => {
+    await using sentinel = await begin()
+    await using target = await start(app, ['pause'])
+    const client = await sentinel.connect()
+    const script = `${app} tree ${scratch} & until [ "$(pgrep -cf '^${app} tree ${scratch}')" = 5 ]; do :; done; exit 3`
+    const reply = await client.ask('spawn', request(target.pid, ['/bin/sh', '-c', script]).values)
+    expect(reply.values['code']).toBe('3')
+    await nothingLeft(sentinel)
+  })
+
+  test('a client that goes away leaves it running to its deadline', async () => {
+    await using sentinel = await begin()
+    await using target = await start(app, ['pause'])
+    const client = await sentinel.connect()
+    client.begin('spawn', request(target.pid, tree(), { deadline: 2000 }).values)
+    await untilTree()
+    await client.close()
+    const next = await sentinel.connect()
+    await next.ask('hello')
+    expect(treeOf()).toHaveLength(5)
+    await nothingLeft(sentinel)
+  })
+
+  test('the deadline holds when the sentinel itself is killed', async () => {
+    await using sentinel = await begin()
+    await using target = await start(app, ['pause'])
+    const client = await sentinel.connect()
+    client.begin('spawn', request(target.pid, tree(), { deadline: 1500 }).values)
+    await untilTree()
+    process.kill(sentinel.pid, 'SIGKILL')
+    await eventually(() => expect(treeOf()).toEqual([]))
+    await sentinel.exit
+  })
+
+  test('whoever kills what stands between kills all of it', async () => {
+    await using sentinel = await begin()
+    await using target = await start(app, ['pause'])
+    const client = await sentinel.connect()
+    const asked = client.ask('spawn', request(target.pid, tree()).values)
+    await untilTree()
+    const [supervisor] = childrenOf(sentinel.pid)
+    if (supervisor === undefined) throw new Error('nobody supervises')
+    process.kill(supervisor, 'SIGKILL')
+    expect((await asked).values).toMatchObject({ code: '137', signal: '9' })
+    await nothingLeft(sentinel)
+    expect((await client.ask('hello')).word).toBe('ok')
+  })
+
+  test('SIGTERM waits for what runs, a second one ends it', async () => {
+    await using sentinel = await begin()
+    await using target = await start(app, ['pause'])
+    const client = await sentinel.connect()
+    const first = client.ask('spawn', request(target.pid, tree()).values)
+    await untilTree()
+    process.kill(sentinel.pid, 'SIGTERM')
+    await eventually(() => expect(sentinel.stderr()).toContain('ending'))
+    expect((await client.ask('spawn', request(target.pid, tree()).values)).values['reason']).toBe('ending')
+    await expect(sentinel.connect()).rejects.toThrow(/ENOENT/)
+    expect(treeOf()).toHaveLength(5)
+    process.kill(sentinel.pid, 'SIGINT')
+    expect((await first).values).toMatchObject({ code: '137' })
+    expect(await sentinel.exit).toBe(0)
+    expect(treeOf()).toEqual([])
+  })
+
+  describe('trees', () => {
+    test('tree-kill takes everybody below and waits until they are gone', async () => {
+      await using sentinel = await begin()
+      await using parent = await start(app, ['tree', scratch])
+      await untilTree()
+      const client = await sentinel.connect()
+      const reply = await client.ask('tree-kill', processOf(parent.pid))
+      // Its two orphans are somebody else's children by now.
+      expect(reply).toMatchObject({ word: 'gone', values: { count: '3' } })
+      for (const pid of treeOf()) process.kill(pid, 'SIGKILL')
+      expect(stateOf(parent.pid) ?? 'Z').toBe('Z')
+      expect((await client.ask('hello')).word).toBe('ok')
+    })
+
+    test('a stopped tree dies as well, one in a pid namespace of its own too', async () => {
+      await using sentinel = await begin()
+      await using target = await container()
+      const client = await sentinel.connect()
+      process.kill(target.pid, 'SIGSTOP')
+      expect(await client.ask('tree-kill', processOf(target.pid))).toMatchObject({ word: 'gone' })
+    })
+
+    test('tree-continue wakes everybody', async () => {
+      await using sentinel = await begin()
+      await using parent = await start(app, ['tree', scratch])
+      await untilTree()
+      const all = [parent.pid, ...childrenOf(parent.pid).flatMap(pid => [pid, ...childrenOf(pid)])]
+      for (const pid of all) process.kill(pid, 'SIGSTOP')
+      await eventually(() => expect(all.map(stateOf)).toEqual(all.map(() => 'T')))
+      const client = await sentinel.connect()
+      const { pid, start: begun } = processOf(parent.pid)
+      expect((await client.ask('tree-continue', { pid, start: Number(begun) + 1 })).word).toBe('gone')
+      expect(all.map(stateOf)).toEqual(all.map(() => 'T'))
+      const reply = await client.ask('tree-continue', { pid, start: begun })
+      expect(reply).toMatchObject({ word: 'continued', values: { count: String(all.length) } })
+      expect(all.map(stateOf)).not.toContain('T')
+      await client.ask('tree-kill', processOf(parent.pid))
+      for (const left of treeOf()) process.kill(left, 'SIGKILL')
+    })
+
+    test('the sentinel and those above it are refused', async () => {
+      await using sentinel = await begin()
+      const client = await sentinel.connect()
+      for (const pid of [sentinel.pid, process.pid]) {
+        const reply = await client.ask('tree-kill', processOf(pid))
+        expect(reply).toMatchObject({ word: 'refused', values: { reason: 'own-tree' } })
+      }
+    })
+
+    test('another start time is gone, and nobody is hurt', async () => {
+      await using sentinel = await begin()
+      await using other = await start(app, ['pause'])
+      const client = await sentinel.connect()
+      const { pid, start: begun } = processOf(other.pid)
+      expect((await client.ask('tree-kill', { pid, start: Number(begun) + 1 })).word).toBe('gone')
+      expect(stateOf(pid)).toBe('S')
+    })
+  })
+})
+
+function commandOf(pid: number): string {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8')
+  } catch {
+    // Gone meanwhile.
+    return ''
+  }
+}

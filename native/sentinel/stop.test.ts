@@ -1,0 +1,230 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { beforeAll, describe, expect, test, vi } from 'vitest'
+import { eventually } from '../../init-waker/testing/eventually.ts'
+import { childrenOf, type Started, start, stateOf } from '../../init-waker/testing/process.ts'
+import { buildProgram } from '../build.ts'
+import { buildApp, buildSanitized } from './testing/build.ts'
+import { type Cgroup, cannotCgroup, createCgroup } from './testing/cgroup.ts'
+import { startSentinel } from './testing/sentinel.ts'
+
+vi.setConfig({ testTimeout: 30_000, hookTimeout: 180_000 })
+
+const FOREVER = 3_600_000
+
+describe.skipIf(cannotCgroup !== undefined).each([
+  ['release build', () => buildProgram('sentinel')],
+  ['sanitized build', () => buildSanitized('sentinel')],
+])(`stopping, %s ${cannotCgroup ?? ''}`, (_, build) => {
+  let program: string
+  let app: string
+  beforeAll(async () => {
+    program = await build()
+    app = await buildApp()
+  })
+
+  async function startIn(cgroup: Cgroup): Promise<Started> {
+    const started = await start(app, ['pause'])
+    cgroup.add(started.pid)
+    return started
+  }
+
+  /** T: stopped, and S for whoever runs or sleeps. */
+  const statesOf = (...all: readonly { readonly pid: number }[]) =>
+    all.map(({ pid }) => (stateOf(pid) === 'R' ? 'S' : stateOf(pid)))
+
+  test('everybody in the cgroups and below them stops and goes on when told', async () => {
+    using outer = createCgroup()
+    using other = createCgroup()
+    await using sentinel = await startSentinel(program)
+    await using a = await startIn(outer)
+    await using b = await startIn(outer.child('inner'))
+    await using c = await startIn(other)
+    await using bystander = await start(app, ['pause'])
+    const client = await sentinel.connect()
+    const reply = await client.ask('stop', { name: 'n', deadline: FOREVER, cgroup: [outer.path, other.path] })
+    expect(reply).toMatchObject({ word: 'stopped', values: { count: '3', unsettled: '0' } })
+    expect(statesOf(a, b, c, bystander)).toEqual(['T', 'T', 'T', 'S'])
+    const end = await client.ask('continue', { name: 'n' })
+    expect(end).toMatchObject({ word: 'continued', values: { expired: '0' } })
+    expect(statesOf(a, b, c)).toEqual(['S', 'S', 'S'])
+    expect((await client.ask('continue', { name: 'n' })).values['reason']).toBe('unknown-name')
+  })
+
+  test('who forks all the time does not get away', async () => {
+    using cgroup = createCgroup()
+    await using sentinel = await startSentinel(program)
+    await using parent = await start(app, ['forks', '20'])
+    await eventually(() => expect(parent.stdout()).toBe('ready\n'))
+    cgroup.add(parent.pid)
+    for (const pid of childrenOf(parent.pid)) if (existsSync(`/proc/${pid}`)) tryAdd(cgroup, pid)
+    const client = await sentinel.connect()
+    const reply = await client.ask('stop', { name: 'n', deadline: FOREVER, cgroup: cgroup.path })
+    expect(reply.word).toBe('stopped')
+    const members = readFileSync(`${cgroup.directory}/cgroup.procs`, 'utf8').trim().split('\n').map(Number)
+    expect(members.length).toBeGreaterThan(20)
+    expect(new Set(members.map(stateOf).filter(state => state !== 'Z'))).toEqual(new Set(['T']))
+    await client.ask('continue', { name: 'n' })
+    expect(stateOf(parent.pid)).not.toBe('T')
+    process.kill(parent.pid, 'SIGKILL')
+    await eventually(() => {
+      for (const pid of procs(cgroup)) tryKill(pid)
+      expect(procs(cgroup)).toEqual([])
+    })
+  })
+
+  test('at the deadline everybody goes on by itself, and the client learns it', async () => {
+    using cgroup = createCgroup()
+    await using sentinel = await startSentinel(program)
+    await using a = await startIn(cgroup)
+    const client = await sentinel.connect()
+    await client.ask('stop', { name: 'n', deadline: 50, cgroup: cgroup.path })
+    await eventually(() => expect(statesOf(a)).toEqual(['S']))
+    const { values } = await client.ask('continue', { name: 'n' })
+    expect(values['expired']).toBe('1')
+    expect(Number(values['held_us'])).toBeGreaterThanOrEqual(50_000)
+    // What has expired does not keep the name.
+    await client.ask('stop', { name: 'n', deadline: 1, cgroup: cgroup.path })
+    await eventually(() => expect(statesOf(a)).toEqual(['S']))
+    const again = await client.ask('stop', { name: 'n', deadline: FOREVER, cgroup: cgroup.path })
+    expect(again.word).toBe('stopped')
+    expect(statesOf(a)).toEqual(['T'])
+  })
+
+  test('when the connection that asked closes everybody goes on', async () => {
+    using cgroup = createCgroup()
+    await using sentinel = await startSentinel(program)
+    await using a = await startIn(cgroup)
+    const [asker, other] = [await sentinel.connect(), await sentinel.connect()]
+    await asker.ask('stop', { name: 'n', deadline: FOREVER, cgroup: cgroup.path })
+    await other.close()
+    const third = await sentinel.connect()
+    await third.ask('hello')
+    expect(statesOf(a)).toEqual(['T'])
+    await asker.close()
+    await eventually(() => expect(statesOf(a)).toEqual(['S']))
+    expect((await third.ask('continue', { name: 'n' })).values['reason']).toBe('unknown-name')
+  })
+
+  test('another connection may continue it', async () => {
+    using cgroup = createCgroup()
+    await using sentinel = await startSentinel(program)
+    await using a = await startIn(cgroup)
+    const [asker, other] = [await sentinel.connect(), await sentinel.connect()]
+    await asker.ask('stop', { name: 'n', deadline: FOREVER, cgroup: cgroup.path })
+    expect((await other.ask('continue', { name: 'n' })).word).toBe('continued')
+    expect(statesOf(a)).toEqual(['S'])
+  })
+
+  test('SIGTERM to the sentinel makes everybody go on', async () => {
+    using cgroup = createCgroup()
+    await using sentinel = await startSentinel(program)
+    await using a = await startIn(cgroup)
+    const client = await sentinel.connect()
+    await client.ask('stop', { name: 'n', deadline: FOREVER, cgroup: cgroup.path })
+    process.kill(sentinel.pid, 'SIGTERM')
+    expect(await sentinel.exit).toBe(0)
+    expect(statesOf(a)).toEqual(['S'])
+  })
+
+  test('who is excluded runs on, who was stopped before stays stopped', async () => {
+    using cgroup = createCgroup()
+    await using sentinel = await startSentinel(program)
+    await using excluded = await startIn(cgroup)
+    await using stopped = await startIn(cgroup)
+    await using a = await startIn(cgroup)
+    process.kill(stopped.pid, 'SIGSTOP')
+    await eventually(() => expect(statesOf(stopped)).toEqual(['T']))
+    const client = await sentinel.connect()
+    const asked = { name: 'n', deadline: FOREVER, cgroup: cgroup.path, exclude: [excluded.pid] }
+    expect((await client.ask('stop', asked)).values['count']).toBe('1')
+    expect(statesOf(excluded, stopped, a)).toEqual(['S', 'T', 'T'])
+    await client.ask('continue', { name: 'n' })
+    expect(statesOf(excluded, stopped, a)).toEqual(['S', 'T', 'S'])
+  })
+
+  test('a name that is taken is refused, and nothing of it is touched', async () => {
+    using cgroup = createCgroup()
+    using second = createCgroup()
+    await using sentinel = await startSentinel(program)
+    await using a = await startIn(cgroup)
+    await using b = await startIn(second)
+    const client = await sentinel.connect()
+    await client.ask('stop', { name: 'n', deadline: FOREVER, cgroup: cgroup.path })
+    const again = await client.ask('stop', { name: 'n', deadline: 1, cgroup: second.path })
+    expect(again).toMatchObject({ word: 'refused', values: { reason: 'busy' } })
+    expect(statesOf(a, b)).toEqual(['T', 'S'])
+  })
+
+  test('when one of the cgroups is not there everybody goes on', async () => {
+    using cgroup = createCgroup()
+    await using sentinel = await startSentinel(program)
+    await using a = await startIn(cgroup)
+    const client = await sentinel.connect()
+    const asked = { name: 'n', deadline: FOREVER, cgroup: [cgroup.path, `${cgroup.path}-none`] }
+    expect(await client.ask('stop', asked)).toMatchObject({
+      word: 'failed',
+      values: { reason: expect.stringContaining('No such file') },
+    })
+    expect(statesOf(a)).toEqual(['S'])
+    expect((await client.ask('stop', { ...asked, cgroup: cgroup.path })).word).toBe('stopped')
+  })
+
+  test('a process that took over the number of a stopped one is not touched', async () => {
+    using cgroup = createCgroup()
+    await using sentinel = await startSentinel(program)
+    const client = await sentinel.connect()
+    // A number can be given out anew on demand: the kernel takes the next one after ns_last_pid.
+    const reborn = await rebirth(cgroup, client)
+    expect(stateOf(reborn.pid)).toBe('T')
+    expect((await client.ask('continue', { name: 'n' })).word).toBe('continued')
+    expect(stateOf(reborn.pid)).toBe('T')
+    await reborn[Symbol.asyncDispose]()
+  })
+
+  /** Stops a process, kills it, and has another one with its pid, stopped too by somebody else. */
+  async function rebirth(
+    cgroup: Cgroup,
+    client: Awaited<ReturnType<Awaited<ReturnType<typeof startSentinel>>['connect']>>,
+  ) {
+    for (;;) {
+      const first = await startIn(cgroup)
+      await client.ask('stop', { name: 'n', deadline: FOREVER, cgroup: cgroup.path })
+      process.kill(first.pid, 'SIGKILL')
+      await first.exit
+      const script = `echo ${first.pid - 1} > /proc/sys/kernel/ns_last_pid; exec ${app} pause & echo $!; wait`
+      const shell = await start('sh', ['-c', script])
+      await eventually(() => expect(shell.stdout()).toMatch(/\n$/))
+      const pid = Number(shell.stdout())
+      process.kill(pid, 'SIGSTOP')
+      await eventually(() => expect(stateOf(pid)).toBe('T'))
+      const dispose = async () => {
+        tryKill(pid)
+        await shell[Symbol.asyncDispose]()
+      }
+      if (pid === first.pid) return { pid, [Symbol.asyncDispose]: dispose }
+      // Somebody else was faster.
+      await dispose()
+      await client.ask('continue', { name: 'n' })
+    }
+  }
+})
+
+function procs(cgroup: Cgroup): readonly number[] {
+  return readFileSync(`${cgroup.directory}/cgroup.procs`, 'utf8').split('\n').filter(Boolean).map(Number)
+}
+
+function tryKill(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL')
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
+  }
+}
+
+function tryAdd(cgroup: Cgroup, pid: number): void {
+  try {
+    cgroup.add(pid)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
+  }
+}
