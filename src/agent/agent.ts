@@ -57,6 +57,7 @@ const actions: Readonly<Record<DutyType, string>> = {
   bury: 'Stop',
 }
 const sentinelCheckMs = 5_000
+const sentinelRounds = 60
 
 /**
  * Runs the agent of one node until the signal fires. What lies in pods, what is watched and what is prepared for deaths
@@ -337,11 +338,14 @@ export async function runAgent(
     state: { sentinel: string },
     changed: () => void,
   ): Promise<void> {
+    let round = 0
     while (!signal.aborted) {
       await clock.sleep(sentinelCheckMs, signal).catch(() => undefined)
       if (signal.aborted) return
       try {
-        const now = await entered.ensureSentinel(signal)
+        // One of an earlier version is replaced when it guards nobody any more: that need not be asked often.
+        round = (round + 1) % sentinelRounds
+        const now = round === 0 ? await entered.ensureSentinel(signal) : await entered.presentSentinel(signal)
         if (now === state.sentinel) continue
         log.warn({ before: state.sentinel, now }, 'another sentinel runs: everything is watched anew')
         state.sentinel = now

@@ -32,6 +32,8 @@ export interface Node {
   check(signal: AbortSignal): Promise<readonly NodeCheck[]>
   /** Makes sure that a sentinel runs. @returns what tells it from another one. */
   ensureSentinel(signal: AbortSignal): Promise<string>
+  /** As `ensureSentinel`, but content with any that answers. */
+  presentSentinel(signal: AbortSignal): Promise<string>
 }
 
 export interface NodeDependencies {
@@ -131,6 +133,14 @@ async function tryEnter(
         signal,
       }),
     ensureSentinel: async signal => String((await launch(signal)).hello.startedUnixNs),
+    async presentSentinel(signal) {
+      try {
+        return String((await sentinel.hello(signal)).startedUnixNs)
+      } catch (error) {
+        if (!isAgentError(error, 'SentinelUnavailable', 'SentinelLost')) throw error
+        return String((await launch(signal)).hello.startedUnixNs)
+      }
+    },
   }
 }
 
