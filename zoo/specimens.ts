@@ -159,7 +159,7 @@ export const specimens: readonly Specimen[] = [
         throw new Error('the timer stands still')
     },
   }),
-  httpSpecimen('python', 'python3.13', python),
+  httpSpecimen('python', 'python3', python),
   httpSpecimen(
     'prefork',
     'prefork',
@@ -171,7 +171,7 @@ export const specimens: readonly Specimen[] = [
   ),
   httpSpecimen(
     'shared-directory',
-    'python3.13',
+    'python3',
     { ...python, env: [...notebook], volumeMounts: [...shared] },
     {
       pod: { volumes: [{ name: 'shared', emptyDir: {} }] },

@@ -5,7 +5,7 @@
 import { CheckpointError } from '../errors.ts'
 import { readSingle } from './image-file.ts'
 import { has, type ValueOf } from './message.ts'
-import { coreEntry, type credsEntry, mmEntry } from './messages.ts'
+import { coreEntry, type credsEntry, mmEntry, seccompEntry } from './messages.ts'
 import { tasksOf } from './tasks.ts'
 
 export interface Ids {
@@ -50,6 +50,7 @@ export async function credentialsOf(dir: string): Promise<readonly Credentials[]
     const leader = await readSingle(dir, `core-${pid}.img`, 'core', coreEntry)
     if (leader.tc !== undefined && ended.has(leader.tc.taskState)) continue
     const mm = await readSingle(dir, `mm-${pid}.img`, 'mm', mmEntry)
+    const ofAll = await leaderFilterIsForAll(dir, leader)
     for (const tid of new Set([pid, ...threads])) {
       const name = `core-${tid}.img`
       const core = tid === pid ? leader : await readSingle(dir, name, 'core', coreEntry)
@@ -59,7 +60,7 @@ export async function credentialsOf(dir: string): Promise<readonly Credentials[]
         ...credentials(creds),
         pid,
         tid,
-        seccomp: seccompMode(name, core, leader),
+        seccomp: seccompMode(name, ofAll ? leader : core, leader),
         ...(has(mmEntry, mm, 'dumpable') ? { dumpable: mm.dumpable } : {}),
       })
     }
@@ -88,6 +89,16 @@ function credentials(creds: ValueOf<typeof credsEntry>) {
 /** 32-bit words, the low one first, as the 16 digits of /proc; a third word would show as more digits. */
 function capabilityWord(words: readonly number[]): string {
   return words.reduceRight((hex, word) => hex + word.toString(16).padStart(8, '0'), '').padStart(16, '0')
+}
+
+/** SECCOMP_FILTER_FLAG_TSYNC: filters that all threads have in common are stored with the leader, who gives them to all. */
+const tsync = 1
+
+async function leaderFilterIsForAll(dir: string, leader: ValueOf<typeof coreEntry>): Promise<boolean> {
+  const thread = leader.threadCore
+  if (thread === undefined || seccompModes[thread.seccompMode] !== 'filter') return false
+  const { filters } = await readSingle(dir, 'seccomp.img', 'seccomp', seccompEntry)
+  return ((filters[thread.seccompFilter]?.flags ?? 0) & tsync) !== 0
 }
 
 function seccompMode(

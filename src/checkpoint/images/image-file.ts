@@ -20,6 +20,7 @@ const magics = {
   mm: [common, 0x57492820],
   files: [common, 0x56303138],
   pagemap: [common, 0x56084025],
+  seccomp: [common, 0x64413049],
   stats: [service, 0x57093306],
 } as const
 

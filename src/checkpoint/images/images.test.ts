@@ -123,6 +123,7 @@ async function putDump({ rootPidNs = 1, threads = [1, 7] }: { rootPidNs?: number
         [11, 2],
       ]),
     ])
+  await put('seccomp.img', 'seccomp', [wire([[1, wire([[2, 0]])]])])
   await put('mm-1.img', 'mm', [
     wire([
       [1, 4194304],
@@ -205,6 +206,16 @@ test('credentials of every thread, as /proc shows them', async () => {
   expect(second).toMatchObject({ pid: 1, tid: 7, noNewPrivileges: false, seccomp: 'disabled' })
   expect(second?.uids.real).toBe(0)
   expect(second?.lsmProfile).toBe('docker-default')
+})
+
+test('the filters that all threads have in common stand with the first of them', async () => {
+  await putDump()
+  await put('seccomp.img', 'seccomp', [wire([[1, wire([[3, 1]])]])])
+  await put('core-7.img', 'core', [core(1, [[10, creds(0, [])]])])
+  expect((await credentialsOf(dir)).map(({ tid, seccomp }) => [tid, seccomp])).toEqual([
+    [1, 'filter'],
+    [7, 'filter'],
+  ])
 })
 
 test('a zombie has no credentials, a task that runs without them is refused', async () => {

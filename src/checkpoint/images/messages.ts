@@ -61,6 +61,8 @@ export const credsEntry = message('creds_entry', {
 export const threadCoreEntry = message('thread_core_entry', {
   creds: one(10, credsEntry),
   seccompMode: one(11, 'uint32'),
+  /** Index into the filters of seccomp.img. */
+  seccompFilter: one(12, 'uint32'),
 })
 
 export const taskCoreEntry = message('task_core_entry', {
@@ -73,6 +75,10 @@ export const coreEntry = message('core_entry', {
   ids: one(4, taskKobjIds),
   threadCore: one(5, threadCoreEntry),
 })
+
+const seccompFilter = message('seccomp_filter', { flags: one(3, 'uint32') })
+
+export const seccompEntry = message('seccomp_entry', { filters: many(1, seccompFilter) })
 
 export const mmEntry = message('mm_entry', { dumpable: one(15, 'int32') })
 
