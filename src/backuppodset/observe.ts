@@ -6,7 +6,7 @@ import type { Pod } from '../kube/resources.ts'
 import type { Store } from '../kube/store.ts'
 import { isFinished, type Losses } from './losses.ts'
 import type { Farewells } from './memory/farewells.ts'
-import { type MemoryDeps, observeMemory } from './memory/observe.ts'
+import { type MemoryDeps, observeMemory, slotLeasesOf } from './memory/observe.ts'
 import { isForMemory, isRetired, withStage } from './memory/stage.ts'
 import { controllerOf } from './pod/owner.ts'
 import { templateHash } from './pod/template-hash.ts'
@@ -126,6 +126,13 @@ export function observe(set: ParsedSet, status: BackupPodSet['status'], deps: Ob
     epochs.set(lease.slot, Math.max(epochs.get(lease.slot) ?? 0, lease.epoch))
   const lost = deps.losses.of(key)
   for (const { slot, epoch } of lost.values()) epochs.set(slot, Math.max(epochs.get(slot) ?? 0, epoch))
+  const former =
+    set.memory || !deps.memory
+      ? []
+      : slotLeasesOf(deps.memory.leases, key).map(({ lease: { slot }, object: { metadata } }) => ({
+          slot,
+          lease: { uid: metadata.uid, resourceVersion: metadata.resourceVersion },
+        }))
   const services = deps.services && observeServices(set, candidates.values(), deps.services)
   const retired = retiring.flatMap(pod => deps.memory?.farewells.of(pod, live) ?? [])
   const snapshot: Snapshot = {
@@ -141,6 +148,7 @@ export function observe(set: ParsedSet, status: BackupPodSet['status'], deps: Ob
     now: deps.clock.now(),
     monotonicNow: deps.clock.monotonic(),
     ...(memory && { memory }),
+    ...(former.length > 0 && { formerSlots: former }),
     ...(services && { services }),
     ...(retired.length > 0 && { retired }),
   }

@@ -69,7 +69,8 @@ export async function reconcile(
   const now = clock.monotonic()
   for (const { slot } of rolesIn(outcomes)) deps.losses.repaired(key, slot)
   // Nothing to do need not mean that all primaries are there: a successor may still be waking.
-  const settled = plan.stages.length === 0 && observed.snapshot.pods.every(pod => !pod.waking)
+  const settled =
+    plan.stages.length === 0 && observed.snapshot.pods.every(pod => !pod.waking) && isHeld(observed.snapshot)
   if (settled && !set.paused) deps.losses.forget(key)
   metrics.acted(outcomes, now)
   if (outcomes.length > 0) log.info({ actions: tally(outcomes) }, 'acted')
@@ -97,6 +98,10 @@ export async function reconcile(
   if (outcomes.some(({ type }) => type === 'setback')) return { requeueAfterMs: 0 }
   return { requeueAfterMs: Math.min(resyncMs, plan.requeueAfterMs ?? resyncMs, againAfterMs ?? resyncMs) }
 }
+
+/** Every slot has its primary: none is going, with a successor that waits for its end. */
+const isHeld = ({ memory, pods }: Observed['snapshot']): boolean =>
+  [...(memory?.slots.values() ?? [])].every(({ lease }) => pods.some(({ uid }) => uid === lease.holder.uid))
 
 /** A set that slipped past the schema (an older CRD): told what to change, and otherwise left alone. */
 async function refuse(

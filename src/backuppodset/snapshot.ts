@@ -80,6 +80,11 @@ export interface Snapshot {
   readonly monotonicNow: number
   /** What is known of the slots' memory; absent for sets that keep none. */
   readonly memory?: MemoryView
+  /** Slots with a Lease of a set that keeps no memory any more. */
+  readonly formerSlots?: readonly {
+    readonly slot: number
+    readonly lease: { readonly uid: string; readonly resourceVersion: string }
+  }[]
   /** Services and their endpoints as they are; absent where there are none and none are wished for. */
   readonly services?: ServicesView
   /** Losers of a promotion, off stage: they only wait for the last connections through them to end. */

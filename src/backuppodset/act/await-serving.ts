@@ -49,7 +49,8 @@ export async function awaitServing(
 function resultOf(pod: Pod | undefined, uid: string): ServingResult | undefined {
   if (pod?.metadata.uid !== uid || pod.metadata.deletionTimestamp !== undefined || isFinished(pod))
     return { type: 'failed', why: 'the pod is gone' }
-  const { serving, failed, ip } = stageOf(pod)
+  const { serving, died, failed, ip } = stageOf(pod)
+  if (died) return { type: 'failed', why: 'its app has ended' }
   if (failed !== undefined) return { type: 'failed', why: failed }
   return serving ? { type: 'serving', ip } : undefined
 }

@@ -4,7 +4,7 @@ import type { Snapshot } from '../snapshot.ts'
 import { converge } from './converge.ts'
 import { untilNextFailure } from './failing.ts'
 import { farewells, untilFarewell } from './farewells.ts'
-import { convergeWithMemory, untilDeparture } from './memory.ts'
+import { convergeWithMemory, untilDeparture, untilRetirement } from './memory.ts'
 import { rollout } from './rollout.ts'
 import { policies as builtIn, type Policies } from './select.ts'
 import { services } from './services.ts'
@@ -28,11 +28,17 @@ export function decide(s: Snapshot, random: Random, policies: Policies = builtIn
   const settled = stages.every(stage => stage.actions.length === 0) && s.pods.every(pod => !pod.waking)
   // Primaries with memory are replaced by hand: a pod of another template cannot be given it.
   if (settled && !s.memory) stages.push({ tier: 'rollout', actions: rollout(s, random, policies) })
+  if (s.formerSlots?.length)
+    stages.push({
+      tier: 'assignments',
+      aside: true,
+      actions: s.formerSlots.map(lease => ({ type: 'forget', ...lease })),
+    })
   if (s.retired?.length) stages.push({ tier: 'farewells', aside: true, actions: farewells(s) })
   if (s.services) stages.push({ tier: 'services', aside: true, actions: services(s, s.services, stages) })
   return {
     stages: stages.filter(stage => stage.actions.length > 0),
-    requeueAfterMs: soonest(untilNextFailure(s), untilDeparture(s), untilFarewell(s)),
+    requeueAfterMs: soonest(untilNextFailure(s), untilDeparture(s), untilRetirement(s), untilFarewell(s)),
   }
 }
 

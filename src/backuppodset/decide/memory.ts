@@ -28,7 +28,8 @@ export function convergeWithMemory(
   const cast = castByLease(s, memory)
   const [backups, unfit] = partition(
     s.pods.filter(pod => pod.kind !== 'primary'),
-    pod => pod.stage?.keeps === true && pod.stage.understudy,
+    // A dead one comes back as little as one that was made before the set asked for memory: that runs the app, or would.
+    pod => pod.stage?.keeps === true && pod.stage.understudy && !pod.stage.died,
   )
   const fit = backups.filter(pod => pod.kind === 'hotbackup')
   const cold = backups.filter(pod => pod.kind === 'coldbackup')
@@ -138,8 +139,7 @@ export function convergeWithMemory(
       tier: 'claims',
       actions: [
         ...s.finished.map(pod => remove(pod, 'Finished')),
-        ...retirements(cast),
-        // Made before the set asked for memory: they run the app, or would when they are woken.
+        ...retirements(s, cast),
         ...unfit.filter(pod => !pod.waking).map(pod => remove(pod, 'Outdated')),
       ],
     },
@@ -284,14 +284,39 @@ function originOn({ copies }: SlotMemory, pod: PodView, s: Snapshot): Origin | u
   }
 }
 
-/** Losers leave the stage when their successor is on it; until then connections through them end at the successor. */
-function retirements(cast: Cast): Action[] {
-  const present = new Map(
-    cast.primaries.flatMap(pod => (pod.stage?.summoned || pod.waking ? [] : [[pod.slot, pod] as const])),
+/** The kubelet publishes that a pod is ready within a second or so; longer is not waited for, ms. */
+const selectableMs = 2_000
+
+/** Ms for which Services that select their pods may not lead to this one yet. */
+const msUntilSelectable = (s: Snapshot, { stage }: PodView): number =>
+  stage?.understudy !== true || stage.selectable || stage.servingSince === undefined
+    ? 0
+    : Math.max(0, stage.servingSince + selectableMs - s.now)
+
+/**
+ * Losers leave the stage when their successor is on it and can be found there; until then connections through them end
+ * at the successor, and a Service that selects its pods would lead nowhere.
+ */
+function retirements(s: Snapshot, cast: Cast): Action[] {
+  const present = new Set(
+    cast.primaries
+      .filter(pod => !pod.stage?.summoned && !pod.waking && msUntilSelectable(s, pod) === 0)
+      .map(({ slot }) => slot),
   )
   return cast.superseded
     .filter(pod => present.has(pod.slot) && !pod.waking)
     .map(pod => ({ type: 'retire', pod }))
+}
+
+/** Ms until a loser may leave although the kubelet has not published its successor; undefined where none waits. */
+export function untilRetirement(s: Snapshot): number | undefined {
+  if (s.memory === undefined) return undefined
+  const { primaries, superseded } = castByLease(s, s.memory)
+  const left = primaries
+    .filter(({ slot }) => superseded.some(pod => pod.slot === slot))
+    .map(pod => msUntilSelectable(s, pod))
+    .filter(ms => ms > 0)
+  return left.length === 0 ? undefined : Math.min(...left)
 }
 
 const lostPrimary = (s: Snapshot, pod: PodView, slot: number, reason: LossReason): LostPrimary => {

@@ -25,6 +25,8 @@ export function stageOf(pod: Pod): StageView {
     restarts: containers.reduce((sum, { restartCount }) => sum + restartCount, 0),
     restartedAt: started.length === 0 ? undefined : Math.max(...started),
     serving,
+    servingSince: serving ? servingChangedAt(pod) : undefined,
+    selectable: conditionOf(pod, 'Ready')?.status === 'True',
     summoned: false,
     failed: failed && !serving ? (understudy.message ?? restoreFailed) : undefined,
     ip: pod.status?.podIP,
@@ -70,8 +72,9 @@ export function withStage(
   failed: string | undefined,
 ): PodView {
   const stage = stageOf(pod)
-  const why = stage.failed ?? (stage.serving ? undefined : failed)
   const isCalled = summons !== undefined && pod.metadata.labels?.[labels.type] === 'hotbackup'
+  const ended = isCalled && stage.died ? 'its app has ended' : undefined
+  const why = ended ?? stage.failed ?? (stage.serving ? undefined : failed)
   // One that failed is a hot backup again, whatever the Lease still says: the slot looks for another one.
   const isSummoned = isCalled && why === undefined && stage.understudy
   const whole: StageView = { ...stage, failed: why, summoned: isSummoned }
@@ -89,13 +92,13 @@ export function withStage(
     unreadySince: ready
       ? undefined
       : stage.understudy || stage.died
-        ? offStageSince(pod)
+        ? servingChangedAt(pod)
         : (view.unreadySince ?? view.createdAt),
     stage: whole,
   }
 }
 
-const offStageSince = (pod: Pod): number | undefined => {
+const servingChangedAt = (pod: Pod): number | undefined => {
   const since = Date.parse(conditionOf(pod, podConditions.serving)?.lastTransitionTime ?? '')
   return Number.isNaN(since) ? undefined : since
 }

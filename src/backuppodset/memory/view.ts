@@ -12,8 +12,11 @@ export interface StageView {
   /** How often the kubelet has started containers of it again, and when it last did. Wall clock, ms. */
   readonly restarts: number
   readonly restartedAt: number | undefined
-  /** The app of this pod is on stage and answers. */
+  /** The app of this pod is on stage and answers; since when, wall clock, ms. */
   readonly serving: boolean
+  readonly servingSince: number | undefined
+  /** The kubelet knows it, too: Services that select the pod lead to it. */
+  readonly selectable: boolean
   /** The Lease of a slot names this pod, but its label does not say so yet. */
   readonly summoned: boolean
   /** Why it did not come on stage when it was last called; undefined where it was not, or came. */

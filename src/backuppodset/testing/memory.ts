@@ -23,6 +23,8 @@ const stage = (over: Partial<StageView> = {}): StageView => ({
   restarts: 0,
   restartedAt: undefined,
   serving: false,
+  servingSince: undefined,
+  selectable: false,
   summoned: false,
   failed: undefined,
   ip: '10.0.0.1',
