@@ -105,6 +105,38 @@ describe.skipIf(!root)('the images run (needs root: chroot and namespaces)', () 
     expect(ref).toBe(`docker.io/understudy/operator:${version}`)
   }, 600_000)
 
+  test('the agent and every program that it puts on its node run from the image alone', async () => {
+    const { agent } = await ensureImages(['agent'])
+    const rootfs = join(scratch, 'agent')
+    const { config } = await unpackImage(agent.path, rootfs)
+    expect(config).toMatchObject({ User: '0:0', Cmd: ['agent'] })
+    const tools = '/opt/understudy'
+    expect((await readdir(join(rootfs, tools))).sort()).toEqual(
+      ['cell', 'criu', 'enter', 'layer', 'nft', 'sentinel', 'waker'].sort(),
+    )
+    const bundled = (bundle: string, program: string): string =>
+      `${tools}/${bundle}/ld.so --library-path ${tools}/${bundle}/lib ${tools}/${bundle}/${program}`
+    const lines = await inside(
+      rootfs,
+      `unset NODE_EXTRA_CA_CERTS
+       for command in '/usr/bin/node /app/understudy.mjs version' '${bundled('criu', 'criu')} --version' \\
+         '${bundled('criu', 'tar')} --version' '${bundled('nft', 'nft')} --version' '${tools}/enter x keep y' \\
+         '${tools}/layer' '${tools}/sentinel version' '${tools}/waker version'; do
+         chroot $ROOT $command 2>&1 | head -n 1
+       done`,
+    )
+    expect(lines.trim().split('\n')).toEqual([
+      await projectVersion(),
+      expect.stringMatching(/^Version: 4\./),
+      expect.stringMatching(/^tar \(GNU tar\)/),
+      expect.stringMatching(/^nftables v1\./),
+      expect.stringMatching(/^usage: enter /),
+      expect.stringMatching(/^usage: layer /),
+      expect.stringContaining(await projectVersion()),
+      expect.stringContaining(await projectVersion()),
+    ])
+  }, 600_000)
+
   test('pause ends on SIGTERM as PID 1, and reaps what is orphaned on it', async () => {
     const { pause } = await ensureImages(['pause'])
     const rootfs = join(scratch, 'pause')

@@ -8,6 +8,7 @@ COPY package.json package-lock.json ./
 RUN npm ci
 COPY images ./images
 COPY init-waker ./init-waker
+COPY native ./native
 COPY src ./src
 RUN npm run image -- --rootfs /rootfs operator
 

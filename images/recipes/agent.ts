@@ -2,29 +2,30 @@ import { fileURLToPath } from 'node:url'
 import { buildNodeTools } from '../../native/build.ts'
 import type { ImageConfig } from '../archive.ts'
 import { bundle } from '../bundle.ts'
-import { debianPackages, type PackageTree } from '../debian.ts'
-import type { Entry } from '../entry.ts'
-import { textFile } from '../entry.ts'
+import { debianPackages } from '../debian.ts'
+import { type Entry, textFile } from '../entry.ts'
 import { strippedNode } from '../node-binary.ts'
 import { mergedUsr, takeTree, users, withLibraries } from '../tree.ts'
 import { labels, type Recipe } from './recipe.ts'
 
 const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
 
-/** Where the native programs lie in the image; the agent copies them to its node. */
-export const TOOLS = '/opt/understudy'
+/** Where the native programs are in the image; the agent copies them to its node. */
+const TOOLS = '/opt/understudy'
 
-/** The agent: the operator's program with another command, and the native programs that it puts on its node. */
+/**
+ * The agent: the operator's program with another command, and the native programs that it puts on its node, among them
+ * CRIU and GNU tar from Debian's testing release; `packages` in each of their directories says which versions.
+ */
 export const agent: Recipe = async options => {
   const { version } = options
   const tree = await debianPackages(['libc6', 'libgcc-s1', 'libstdc++6'], options)
   const node = { path: '/usr/bin/node', source: await strippedNode(options) }
-  const tools = await buildNodeTools(options)
   return {
     ref: `understudy/agent:${version}`,
     layers: [
       { files: [...mergedUsr, ...(await withLibraries(tree, [node])), ...users('nonroot', 65532)] },
-      { files: await toolFiles({ root: tools.directory, packages: [] }) },
+      { files: await toolFiles((await buildNodeTools(options)).directory) },
       {
         files: [
           ...(await bundle(MAIN)),
@@ -32,30 +33,33 @@ export const agent: Recipe = async options => {
         ],
       },
     ],
-    config: agentConfig(version, { ...tools.criu.versions, ...tools.nft.versions }),
+    config: agentConfig(version),
   }
 }
 
-async function toolFiles(tools: PackageTree): Promise<Entry[]> {
-  const entries = await takeTree(tools, '/')
-  return entries.flatMap(entry =>
-    entry.path === '/' ? [] : [{ ...entry, path: `${TOOLS}/${entry.path.replace(/^\/+/, '')}` }],
-  )
+async function toolFiles(directory: string): Promise<Entry[]> {
+  const entries = await takeTree({ root: directory, packages: [] }, '')
+  return entries.flatMap(entry => {
+    const path = `${TOOLS}${entry.path}`
+    if (entry.path === '' || entry.type === 'symlink') return []
+    // Executable or not; other bits are those of whoever filled the cache.
+    const mode = entry.mode & 0o111 ? 0o755 : 0o644
+    return [{ ...entry, path, mode }]
+  })
 }
 
-/** What the runtime is told. Root: it enters other processes' namespaces, which nobody else may. */
-export function agentConfig(version: string, programs: Readonly<Record<string, string>>): ImageConfig {
+/**
+ * What the runtime is told; deploy/docker/agent.Dockerfile says the same. Root: it enters the namespaces of other
+ * processes, which nobody else may.
+ */
+export function agentConfig(version: string): ImageConfig {
   return {
     entrypoint: ['/usr/bin/node', '/app/understudy.mjs'],
     cmd: ['agent'],
     env: ['PATH=/usr/bin', 'NODE_ENV=production'],
     user: '0:0',
     workingDir: '/',
-    labels: labels('Understudy agent', {
-      'org.opencontainers.image.version': version,
-      ...Object.fromEntries(
-        Object.entries(programs).map(([name, it]) => [`backup.example.com/${name}-version`, it]),
-      ),
-    }),
+    exposedPorts: ['9443/tcp', '9444/tcp', '9445/tcp'],
+    labels: labels('Understudy agent', { 'org.opencontainers.image.version': version }),
   }
 }

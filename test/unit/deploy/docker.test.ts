@@ -2,6 +2,7 @@ import { access } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { ImageConfig } from '../../../images/build.ts'
+import { agentConfig } from '../../../images/recipes/agent.ts'
 import { operatorConfig } from '../../../images/recipes/operator.ts'
 import { wakerConfig } from '../../../images/recipes/waker.ts'
 import { packageVersion, project, text } from './manifests.ts'
@@ -10,6 +11,7 @@ import { packageVersion, project, text } from './manifests.ts'
 const version = await packageVersion()
 const images: [name: string, config: ImageConfig][] = [
   ['operator', operatorConfig(version)],
+  ['agent', agentConfig(version)],
   ['waker', wakerConfig(version)],
 ]
 

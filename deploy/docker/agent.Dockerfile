@@ -1,0 +1,28 @@
+# docker build -f deploy/docker/agent.Dockerfile -t understudy/agent:0.1.0 .
+#
+# The same files as `npm run image -- agent` packs, because the same command puts them together; a test compares
+# the settings below with that image's.
+FROM node:24-trixie AS build
+WORKDIR /src
+COPY package.json package-lock.json ./
+RUN npm ci
+COPY images ./images
+COPY init-waker ./init-waker
+COPY native ./native
+COPY src ./src
+RUN npm run image -- --rootfs /rootfs agent
+
+FROM scratch
+COPY --from=build /rootfs/ /
+ENV PATH=/usr/bin
+ENV NODE_ENV=production
+WORKDIR /
+EXPOSE 9443/tcp
+EXPOSE 9444/tcp
+EXPOSE 9445/tcp
+LABEL org.opencontainers.image.title="Understudy agent"
+LABEL org.opencontainers.image.licenses="Apache-2.0"
+LABEL org.opencontainers.image.version="0.1.0"
+USER 0:0
+ENTRYPOINT ["/usr/bin/node", "/app/understudy.mjs"]
+CMD ["agent"]
