@@ -25,7 +25,6 @@ describe.skipIf(cannotDump !== undefined)(`canary ${cannotDump ?? ''}`, () => {
       directory: join(node.directory, 'canary'),
       signal: AbortSignal.timeout(50_000),
     })
-    console.log(result)
     expect(result.frozenMs).toBeGreaterThan(0)
   })
 })

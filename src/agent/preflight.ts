@@ -52,9 +52,9 @@ const failed = (name: string, message: string, cure: string): NodeCheck => ({
 })
 
 export function architecture(name: string): NodeCheck {
-  return name === 'x86_64'
+  return name === 'x86_64' || name === 'aarch64'
     ? passed('architecture', name)
-    : failed('architecture', name, 'use nodes of x86_64: the bundled CRIU is built for them')
+    : failed('architecture', name, 'use nodes of x86_64 or aarch64: the bundled CRIU is built for them')
 }
 
 /** pidfds in setns came with 5.8, time namespaces with 5.6, close_range with 5.9; 5.10 is the oldest that is maintained. */
