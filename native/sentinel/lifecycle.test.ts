@@ -234,6 +234,27 @@ describe.skipIf(why !== undefined)(`what a sentinel costs ${why ?? ''}`, () => {
     expect(statusField(sentinel.pid, 'voluntary_ctxt_switches')).toBe(before)
   })
 
+  test('it runs before others, and what it spawns does not', async () => {
+    await using sentinel = await startSentinel(program, { args: ['--enter', await buildProgram('enter')] })
+    await using target = await start(app, ['pause'])
+    const policyOf = (pid: number) => readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ')[38]
+    // Where real-time scheduling is not to be had it is the nicest value instead.
+    const niceOf = (pid: number) => readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ')[16]
+    expect([policyOf(sentinel.pid) === '1' || niceOf(sentinel.pid) === '-20', niceOf(target.pid)]).toEqual([
+      true,
+      '0',
+    ])
+    const client = await sentinel.connect()
+    const { pid, start: begun } = processOf(target.pid)
+    const spawned = { target: pid, start: begun, ns: 'keep', cgroup: 'stay', deadline: 20_000 }
+    const test = `set -- $(cut -d')' -f2 /proc/self/stat); [ "$17 $39" = "0 0" ]`.replaceAll(
+      /\$(\d\d)/g,
+      '${$1}',
+    )
+    const reply = await client.ask('spawn', { ...spawned, arg: ['/bin/sh', '-c', test] })
+    expect(reply.values['code']).toBe('0')
+  })
+
   test('it needs nothing but itself', () => {
     const root = mkdtempSync(join(tmpdir(), 'root-'))
     try {

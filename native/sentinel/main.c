@@ -16,6 +16,7 @@
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -146,8 +147,9 @@ static void come_first(void)
 	struct rlimit files;
 	int fd;
 
-	if (sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &lowest) != 0 &&
-	    (setpriority(PRIO_PROCESS, 0, -20) != 0))
+	/* The system call: musl's function of that name only says that it does not work. */
+	if (syscall(SYS_sched_setscheduler, 0, SCHED_FIFO | SCHED_RESET_ON_FORK, &lowest) != 0 &&
+	    setpriority(PRIO_PROCESS, 0, -20) != 0)
 		log_failure("no priority over other processes", errno);
 	if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
 		files.rlim_cur = files.rlim_max;

@@ -9,6 +9,7 @@
  *	                             seen from the innermost namespace, then pauses
  *	app forks COUNT              keeps COUNT children, replacing each as it dies; never ends
  *	app kill SIGNAL              ends by that signal
+ *	app doom PID                 kills a process and prints when, in nanoseconds since 1970
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -20,6 +21,7 @@
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { PATIENCE_S = 2 };
@@ -186,6 +188,16 @@ static int forks(int count)
 	}
 }
 
+static int doom(pid_t pid)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	kill(pid, SIGKILL);
+	printf("%lld\n", (long long)now.tv_sec * 1000000000 + now.tv_nsec);
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	const char *name = argc > 1 ? argv[1] : "";
@@ -206,6 +218,8 @@ int main(int argc, char **argv)
 		return tree();
 	if (strcmp(name, "forks") == 0 && argc == 3)
 		return forks(atoi(argv[2]));
+	if (strcmp(name, "doom") == 0 && argc == 3)
+		return doom(atoi(argv[2]));
 	if (strcmp(name, "kill") == 0 && argc == 3) {
 		raise(atoi(argv[2]));
 		return 0;

@@ -2,8 +2,6 @@ import { mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync } from 'no
 import { createConnection } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { expect } from 'vitest'
-import { eventually } from '../../../init-waker/testing/eventually.ts'
 import { orDispose, type Started, start } from '../../../init-waker/testing/process.ts'
 
 /** A line from the sentinel. */
@@ -64,11 +62,19 @@ export async function startSentinel(program: string, options: SentinelOptions = 
       if (options.directory === undefined) rmSync(directory, { recursive: true, force: true })
     },
   }
-  await orDispose(
-    sentinel,
-    eventually(() => expect(started.stderr()).toContain('"msg":"sentinel"')),
-  )
+  await orDispose(sentinel, untilItServes(started))
   return sentinel
+}
+
+async function untilItServes(started: Started): Promise<void> {
+  let over = false
+  void started.exit.then(() => {
+    over = true
+  })
+  while (!started.stderr().includes('"msg":"sentinel"')) {
+    if (over) throw new Error(`the sentinel did not start: ${started.stderr()}`)
+    await new Promise(resolve => setTimeout(resolve, 2))
+  }
 }
 
 function linkOf(path: string): string {
