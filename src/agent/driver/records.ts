@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { isGone } from '../discover/process.ts'
 import type { Clone } from './memory-driver.ts'
 
-/** What was restored where: so that the agent that comes after this one knows. Gone with the node's boot, as the clones. */
+/** What was restored where, for the agent that comes after this one. Gone with the node's boot, as the clones are. */
 export interface CloneRecords {
   save(clone: Clone): Promise<void>
   load(podUid: string): Promise<Clone | undefined>

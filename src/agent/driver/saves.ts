@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import { holdVolume } from '../../api/stage.ts'
 import { mountsOf } from '../discover/container.ts'
 import { emptyDirs, mountPoints, upperDirectory } from '../discover/volumes.ts'
+import { AgentError } from '../errors.ts'
 import type { ProcessRef } from '../sentinel.ts'
 import type { DriverDependencies } from './dependencies.ts'
 import type { LocatedPod } from './memory-driver.ts'
@@ -33,7 +34,11 @@ interface Kept {
   readonly list: string
 }
 
-/** What of a pod has to be saved, and into which files of the generation; nothing is read yet. */
+/**
+ * What of a pod has to be saved, and into which files of the generation; nothing is read yet.
+ *
+ * @throws AgentError Unsupported for a writable layer that is none of its own: what changed in it cannot be told.
+ */
 export async function planSaves(
   deps: Pick<DriverDependencies, 'fs'>,
   pod: LocatedPod,
@@ -45,6 +50,9 @@ export async function planSaves(
   let shm: Save | undefined
   for (const { name, init } of pod.containers) {
     const mounts = await mountsOf(deps.fs, init.pid)
+    const root = mounts.findLast(mount => mount.mountPoint === '/')
+    if (root !== undefined && root.type !== 'overlay' && !root.readOnly)
+      throw new AgentError('Unsupported', `container ${name}: its root is ${root.type} and not an overlay`)
     const upper = upperDirectory(mounts)
     const container = join(directory, 'containers', name)
     if (upper !== undefined)

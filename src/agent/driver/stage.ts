@@ -4,14 +4,11 @@ import { AgentError, isAgentError } from '../errors.ts'
 import { type HoldOrder, type HoldReply, orderHold } from '../hold.ts'
 import type { DriverDependencies } from './dependencies.ts'
 import type { Clone, ClonedContainer, LocatedPod } from './memory-driver.ts'
-import { runningOf } from './tree.ts'
 
 /** See MemoryDriver.thaw. */
 export async function thaw(deps: DriverDependencies, clone: Clone): Promise<Clone> {
   await Promise.all(clone.containers.map(container => thawContainer(deps, container)))
-  const thawed: Clone = { ...clone, stage: 'Thawed' }
-  await deps.records.save(thawed)
-  return thawed
+  return { ...clone, stage: 'Thawed' }
 }
 
 async function thawContainer(deps: DriverDependencies, container: ClonedContainer): Promise<void> {
@@ -73,7 +70,11 @@ export async function clonesOf(deps: DriverDependencies, pod: LocatedPod): Promi
     // Another first process: the container has restarted since, and what was below it went with it.
     if (!same || !(await isSame(deps.fs, container.app))) return undefined
   }
-  const running = await Promise.all(clone.containers.map(it => runningOf(deps.fs, it.app.pid)))
-  const stage = running.some(pids => pids.length > 0) ? 'Thawed' : clone.stage
-  return { ...clone, stage }
+  // What `hold` says counts, not a record: thawed is what it answers for. Thawing again does no harm.
+  const states = await Promise.all(clone.containers.map(it => order(deps, it, { order: 'state' })))
+  const thawed = states.every((state, index) => {
+    const container = clone.containers[index]
+    return state.word === 'running' && state.number === container?.pidBelowHold
+  })
+  return { ...clone, stage: thawed ? 'Thawed' : 'Frozen' }
 }
