@@ -1,8 +1,11 @@
 import { slotName } from '../../checkpoint/manifest.ts'
 import type { Stored } from '../../checkpoint/store.ts'
 import { AgentError } from '../errors.ts'
+import { parseProbe } from '../probe/handler.ts'
+import { probe as runProbe } from '../probe/probe.ts'
 import { dumpDeadlineMs } from './deadlines.ts'
 import type { DutyOf } from './duty.ts'
+import { containersOf } from './settings.ts'
 import type { Work } from './work.ts'
 
 /** Saves a primary's memory again and again, at the pace that the set asks for and its freezes allow. */
@@ -12,6 +15,12 @@ export async function checkpoint(work: Work, duty: DutyOf<'checkpoint'>, signal:
   const slot = slotName(lease)
   for (;;) {
     const startedAt = clock.monotonic()
+    const problem = await whyUnfit(work, duty, signal)
+    if (problem !== undefined) {
+      progress.badly(slot, 'NotAnswering', problem)
+      await clock.sleep(settings.intervalMs, signal)
+      continue
+    }
     const stored = await saveOnce(work, duty, signal)
     const { frozenSeconds, skewSeconds, bytes } = stored.manifest
     metrics.saved({ frozenSeconds, skewSeconds, bytes, pipelineSeconds: stored.pipelineMs / 1000 })
@@ -29,6 +38,27 @@ export function intervalFor(
 ): number {
   // Twice the pipeline: a node that does nothing but save has no time left for what it saves.
   return Math.max(intervalMs, (frozenMs * 100) / maxFreezePercent, 2 * pipelineMs)
+}
+
+/**
+ * Why the memory of this moment is not worth keeping. The kubelet tells unreadiness seconds late, and what is saved of a
+ * sick app until then would bring the sickness back with it: it is asked itself, each time.
+ */
+async function whyUnfit(
+  { clock, probe = runProbe }: Work,
+  { pod, settings }: DutyOf<'checkpoint'>,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  for (const container of containersOf(settings)) {
+    const asked = container.readinessProbe ?? container.livenessProbe
+    const parsed = asked && parseProbe(asked, container)
+    if (typeof parsed !== 'object') continue
+    const { handler, timing } = parsed
+    const options = { timeoutMs: timing.timeoutMs, signal, clock }
+    const result = await probe(handler, { address: pod.ip ?? '' }, options)
+    if (result.outcome === 'failure') return `container ${container.name}: ${result.message}`
+  }
+  return undefined
 }
 
 async function saveOnce(

@@ -239,6 +239,35 @@ describe('the agents of two nodes', () => {
     await vi.waitFor(() => expect(serving('b', 'h')).toMatchObject(lost))
   })
 
+  it('keep no memory of an app that does not answer, however long the kubelet takes to say so', async () => {
+    const readinessProbe = { tcpSocket: { port: 80 } }
+    cluster.sets.upsert({
+      metadata: { name: 'web', namespace: 'default', uid: 'set', resourceVersion: '2', generation: 2 },
+      spec: {
+        ...{ replicas: 1, hotBackups: 1, checkpoint: { interval: '200ms' } },
+        template: { spec: { containers: [{ name: 'app', image: 'web:1', readinessProbe }] } },
+      },
+    })
+    let sick = false
+    const probe: Probe = async () =>
+      sick ? { outcome: 'failure', message: 'status 503' } : { outcome: 'success' }
+    await start('a', a, probe)
+    await start('b', b, probe)
+    await untilFrozen('one')
+    sick = true
+    a.running.set('uid-p', 'sick')
+    const report = () => cluster.reports.get('a')?.status?.slots[0]
+    await vi.waitFor(() => expect(report()).toMatchObject({ role: 'source', reason: 'NotAnswering' }))
+    const { dumps } = a.counts
+    await new Promise(resolve => setTimeout(resolve, 500))
+    expect(a.counts.dumps).toBe(dumps)
+    expect(frozen()?.word).toBe('one')
+    sick = false
+    a.running.set('uid-p', 'well')
+    await untilFrozen('well')
+    expect(report()?.reason).toBeUndefined()
+  })
+
   it('forget the watches of a pod that is gone, and no others', async () => {
     const agentA = await start('a', a)
     await vi.waitFor(() => expect(a.watches.size).toBe(1))

@@ -5,6 +5,7 @@ import { createProber, type ProberEvent } from '../probe/prober.ts'
 import { endPod } from './bury.ts'
 import { onStageMessage } from './deaths.ts'
 import type { DutyOf } from './duty.ts'
+import { containersOf } from './settings.ts'
 import type { MemorySettings } from './snapshot.ts'
 import type { Work } from './work.ts'
 
@@ -101,9 +102,6 @@ export async function probe(work: Work, duty: DutyOf<'probe'>, signal: AbortSign
 }
 
 const startPollMs = 200
-
-const containersOf = ({ template, containers }: MemorySettings) =>
-  (template.spec?.containers ?? []).filter(({ name }) => containers.includes(name))
 
 /** The set may ask for a faster pace than whole seconds allow. */
 function paced(probe: ParsedProbe | undefined, { liveness }: MemorySettings): ParsedProbe | undefined {

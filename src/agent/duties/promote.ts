@@ -7,6 +7,7 @@ import { bringBack, generationsOf, isSameGeneration } from './bring-back.ts'
 import { onStageMessage } from './deaths.ts'
 import type { DutyOf } from './duty.ts'
 import { reasonOf } from './failure.ts'
+import { containersOf } from './settings.ts'
 import { isOf, type Place } from './understudies.ts'
 import type { Work } from './work.ts'
 
@@ -95,9 +96,6 @@ export async function promote(work: Work, duty: DutyOf<'promote'>, signal: Abort
   )
   work.event(pod, 'Normal', 'OnStage', 'Promote', `with generation ${stage.generation} of slot ${lease.slot}`)
 }
-
-const containersOf = ({ template, containers }: DutyOf<'promote'>['settings']) =>
-  (template.spec?.containers ?? []).filter(({ name }) => containers.includes(name))
 
 /** Thaws the newest generation, brought back first where it does not lie frozen; else the one before it. */
 async function onStage(
