@@ -8,6 +8,7 @@
  *       --cgroup PATH       below this program's own groups, in every hierarchy that has it; removed at the end
  *       --volume SRC:DST    SRC mounted at DST
  *       --user UID          without any capability
+ *       --parent-death N    signal N for COMMAND when this program ends
  *   cell count PORT         serves, in a process, a thread and a child, three numbers that grow by one with each request,
  *                           and adds a line to /tmp/log, which stays open
  *   cell ask PORT           asks such a server at 127.0.0.1 and prints what it says
@@ -42,7 +43,7 @@ enum { PATHS = 4096, VOLUMES = 8, HIERARCHIES = 16, SERVERS = 3 };
 static const char *directory, *pid_file, *group;
 static const char *volumes[VOLUMES];
 static int volume_count;
-static long user = -1;
+static long user = -1, parent_death;
 static pid_t child;
 
 static _Noreturn void fail(const char *what)
@@ -53,7 +54,8 @@ static _Noreturn void fail(const char *what)
 
 static _Noreturn void usage(void)
 {
-	fprintf(stderr, "usage: cell run --dir DIR --pid-file FILE [--cgroup PATH] [--volume SRC:DST] [--user UID] -- "
+	fprintf(stderr, "usage: cell run --dir DIR --pid-file FILE [--cgroup PATH] [--volume SRC:DST] [--user UID] "
+			"[--parent-death N] -- "
 			"COMMAND...\n       cell count PORT\n       cell ask PORT\n");
 	_exit(2);
 }
@@ -294,8 +296,8 @@ static int run(char **command)
 		loopback_up();
 		if (user >= 0)
 			become_user();
-		/* It would come along, and a restored process loses its first parent at once. */
-		prctl(PR_SET_PDEATHSIG, 0, 0, 0, 0);
+		/* As of a runtime: it would come along, and a restored process loses its first parent at once. */
+		prctl(PR_SET_PDEATHSIG, parent_death, 0, 0, 0);
 		signal(SIGPIPE, SIG_DFL);
 		close(ready[1]);
 		if (write(settled[1], "", 1) != 1 || read(ready[0], &byte, 1) != 1)
@@ -439,6 +441,8 @@ int main(int argc, char **argv)
 			group = argv[at + 1];
 		else if (!strcmp(argv[at], "--user"))
 			user = number(argv[at + 1]);
+		else if (!strcmp(argv[at], "--parent-death"))
+			parent_death = number(argv[at + 1]);
 		else if (!strcmp(argv[at], "--volume") && volume_count < VOLUMES)
 			volumes[volume_count++] = argv[at + 1];
 		else

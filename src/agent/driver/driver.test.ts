@@ -326,6 +326,16 @@ describe.skipIf(cannotDump !== undefined)(`driver on real CRIU ${cannotDump ?? '
     expect(status?.fields.get('NoNewPrivs')).toBe('1')
   })
 
+  test('a first process that was to end with its parent outlives CRIU', async () => {
+    const [primary, understudy] = [
+      await primaryCell({ options: ['--parent-death', '9'] }),
+      await understudyCell(),
+    ]
+    await ask(primary)
+    await node.driver.thaw(await restore(understudy, await save(await locate(primary))))
+    expect(await ask(understudy)).toBe('2 2 2')
+  })
+
   test('another image is not restored', async () => {
     const [primary, understudy] = [await primaryCell(), await understudyCell()]
     const saved = await save(await locate(primary))

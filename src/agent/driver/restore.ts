@@ -1,8 +1,8 @@
-import { copyFile, link, mkdir, readdir, readFile, rm } from 'node:fs/promises'
+import { link, mkdir, readdir, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { holdDirectory } from '../../api/stage.ts'
 import { credentialsOf } from '../../checkpoint/images/credentials.ts'
-import { newPidNamespace, rearmTimers } from '../../checkpoint/images/edits.ts'
+import { forgetParent, newPidNamespace, rearmTimers } from '../../checkpoint/images/edits.ts'
 import type { ContainerImage } from '../../checkpoint/manifest.ts'
 import type { Stored } from '../../checkpoint/store.ts'
 import { assertSame, refOf, statusOf, treeOf } from '../discover/process.ts'
@@ -99,8 +99,8 @@ async function assertHolding(
 }
 
 /**
- * Checks rights, and makes a copy of the images in which they can be edited: links, but for the two files that are. The
- * generation stays as it was verified, and may be removed while it is read here.
+ * Checks rights, and makes a directory of links to the images, in which they can be edited: an edit replaces a file by a
+ * rename. The generation stays as it was verified, and may be removed while it is read here.
  */
 async function prepare(
   deps: DriverDependencies,
@@ -113,13 +113,10 @@ async function prepare(
   await assertWithinRights(deps, container, source)
   const images = join(work, 'images')
   await mkdir(images, { recursive: true, mode: 0o700 })
-  const edited = new Set(['inventory.img', 'files.img'])
-  for (const name of await readdir(source)) {
-    const [a, b] = [join(source, name), join(images, name)]
-    await (edited.has(name) ? copyFile(a, b) : link(a, b))
-  }
+  for (const name of await readdir(source)) await link(join(source, name), join(images, name))
   await newPidNamespace(images)
   await rearmTimers(images)
+  await forgetParent(images)
   return { container, image, images, work }
 }
 

@@ -61,3 +61,20 @@ export function rearmTimers(dir: string): Promise<number> {
     return true
   })
 }
+
+/**
+ * Takes the signal for the end of its parent from the first process of the tree: CRIU is its parent while it is
+ * restored, and ends. Its real parent is outside of its namespace, and was never what the signal was for.
+ * @returns false when nothing had to be changed.
+ * @throws CheckpointError BadImage
+ */
+export async function forgetParent(dir: string): Promise<boolean> {
+  const [root] = await tasksOf(dir)
+  if (root === undefined) return false
+  const edited = await editImage(dir, `core-${root.pid}.img`, 'core', coreEntry, ({ threadCore }) => {
+    if (threadCore === undefined || threadCore.pdeathSig === 0) return false
+    threadCore.pdeathSig = 0
+    return true
+  })
+  return edited > 0
+}

@@ -59,6 +59,8 @@ export const credsEntry = message('creds_entry', {
 })
 
 export const threadCoreEntry = message('thread_core_entry', {
+  /** Sent to it when its parent ends; 0: none. */
+  pdeathSig: one(8, 'uint32'),
   creds: one(10, credsEntry),
   seccompMode: one(11, 'uint32'),
   /** Index into the filters of seccomp.img. */
