@@ -5,13 +5,14 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { compileStatic } from '../images/compile.ts'
 import { buildWaker } from '../init-waker/build.ts'
 import { eventually } from '../init-waker/testing/eventually.ts'
-import { cannotUnshare, stateOf, statusField } from '../init-waker/testing/process.ts'
+import { cannotUnshare, childrenOf, stateOf, statusField } from '../init-waker/testing/process.ts'
 import { newPidNamespace } from '../src/checkpoint/images/edits.ts'
 import { buildNodeTools } from './build.ts'
 import {
   ask,
   type Container,
   childOf,
+  type Done,
   enter,
   order,
   startContainer,
@@ -84,11 +85,21 @@ async function dump(target: Target, environment = {}): Promise<string> {
 
 /** Brings a saved process back below `hold`, stopped; gives its pids inside the container and here. */
 async function restore(images: string, from: Target, into: Container): Promise<Target & { inside: number }> {
+  const done = await criuRestore(images, from, into)
+  const log = await readFile(join(images, 'restore.log'), 'utf8').catch(() => '')
+  expect(done, log).toMatchObject({ code: 0 })
+  const inside = Number(await readFile(join(images, 'pid'), 'utf8'))
+  return { ...(await childOf(into, inside)), inside }
+}
+
+async function criuRestore(images: string, from: Target, into: Container, mode = 'clone'): Promise<Done> {
+  // CRIU writes into no pid file that is there, of an earlier attempt for example.
+  await rm(join(images, 'pid'), { force: true })
   const pipes = await Promise.all([1, 2].map(fd => readlink(`/proc/${from.pid}/fd/${fd}`)))
-  const done = await enter(
+  return enter(
     tools,
     into,
-    'clone',
+    mode,
     [
       ...[...criu, 'restore', '-o', 'restore.log', ...common],
       ...['--restore-detached', '--leave-stopped', '--pidfile', '/proc/self/fd/201/pid'],
@@ -97,10 +108,6 @@ async function restore(images: string, from: Target, into: Container): Promise<T
     ],
     { 201: `<${images}`, 210: `>/proc/${into.pid}/fd/1`, 211: `>/proc/${into.pid}/fd/2` },
   )
-  const log = await readFile(join(images, 'restore.log'), 'utf8').catch(() => '')
-  expect(done, log).toMatchObject({ code: 0 })
-  const inside = Number(await readFile(join(images, 'pid'), 'utf8'))
-  return { ...(await childOf(into, inside)), inside }
 }
 
 /** Lets a restored process run as the container's own. */
@@ -173,6 +180,24 @@ describe.skipIf(cannotUnshare !== undefined)(`memory moves between containers ${
     await expectOwnProc(clone, { strict: ['proc'] })
     // The container's own /proc is as it was.
     expect(await mountsAt(second, '/proc')).toHaveLength(1)
+  })
+
+  test('a process that could not have its own /proc does not come back', async () => {
+    await using primary = await container(counter, {})
+    await using second = await container(hold, {})
+    await eventually(() => ask(primary))
+    const images = await dump(primary)
+    // In the container's own mounts there is no place for it.
+    const done = await criuRestore(images, primary, second, 'keep')
+    expect(done.code).not.toBe(0)
+    expect(await readFile(join(images, 'restore.log'), 'utf8')).toContain(
+      "enter: the mount namespace is the container's own",
+    )
+    expect(childrenOf(second.pid)).toEqual([])
+    expect(await order(second, 'state')).toBe('holding 0')
+    // Nothing was spoiled by it.
+    await thaw(await restore(images, primary, second), second)
+    expect(await ask(second)).toMatchObject({ startedAt: (await ask(primary)).startedAt })
   })
 })
 

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -135,9 +136,8 @@ static int is_our_own_copy(void)
 	return 0;
 }
 
-int action_script(const char *self)
+static int give_own_proc(const char *root)
 {
-	const char *root = getenv("CRTOOLS_INIT_PID");
 	const struct mount_line *proc;
 	struct mount_table table;
 	struct cover *covers;
@@ -145,12 +145,6 @@ int action_script(const char *self)
 	pid_t child;
 	int count, space;
 
-	if (strcmp(getenv("CRTOOLS_SCRIPT_ACTION"), "pre-dump") == 0)
-		return wait_for_go(self);
-	if (strcmp(getenv("CRTOOLS_SCRIPT_ACTION"), "pre-resume") != 0)
-		return 0;
-	if (!root)
-		return fail("CRTOOLS_INIT_PID is not set");
 	if (is_our_own_copy() || read_mounts(&table))
 		return EXIT_OWN;
 	proc = seen_at(&table, "/proc");
@@ -172,4 +166,22 @@ int action_script(const char *self)
 	if (child == 0)
 		_exit(overlay_proc(proc, covers, count));
 	return wait_for(child);
+}
+
+int action_script(const char *self)
+{
+	const char *action = getenv("CRTOOLS_SCRIPT_ACTION"), *root = getenv("CRTOOLS_INIT_PID");
+	int code;
+
+	if (strcmp(action, "pre-dump") == 0)
+		return wait_for_go(self);
+	if (strcmp(action, "pre-resume") != 0)
+		return 0;
+	if (!root || atoi(root) <= 0)
+		return fail("CRTOOLS_INIT_PID is not set");
+	code = give_own_proc(root);
+	/* To CRIU a script that fails so late is worth a line in its log. A tree with a wrong /proc must not run. */
+	if (code)
+		kill(atoi(root), SIGKILL);
+	return code;
 }
