@@ -216,6 +216,34 @@ describe.skipIf(cannotDump !== undefined)(`driver on real CRIU ${cannotDump ?? '
     expect(await ask(understudy)).toBe('4 4 4')
   })
 
+  test('refreshes leave nothing behind', async () => {
+    const [primary, understudy] = [await primaryCell(), await understudyCell()]
+    await ask(primary)
+    const located = await locate(primary)
+    const sentinel = (await node.sentinel.hello()).pid
+    const refresh = async () => {
+      const { dir, stored } = await generation()
+      const saved = stored(await node.driver.dump(located, dir, { deadlineMs, signal }))
+      await node.driver.discard(await restore(understudy, saved))
+      await rm(dir, { recursive: true })
+    }
+    const left = async () => ({
+      descriptors: (await readdir('/proc/self/fd')).length,
+      ofSentinel: (await readdir(`/proc/${sentinel}/fd`)).length,
+      children: await treeOf(hostFs, sentinel),
+      mounts: (await readFile(`/proc/${understudy.init.pid}/mountinfo`, 'utf8')).split('\n').length,
+      ofPrimary: (await readFile(`/proc/${primary.init.pid}/mountinfo`, 'utf8')).split('\n').length,
+      files: (await readdir(node.directory, { recursive: true })).filter(name => !/^cells/.test(name)).sort(),
+      layer: await readdir(`/proc/${understudy.init.pid}/root`, { recursive: false }),
+      groups: (await readFile(`/proc/${understudy.init.pid}/cgroup`, 'utf8')).trim(),
+    })
+    await refresh()
+    const before = await left()
+    for (let count = 0; count < 10; count++) await refresh()
+    expect(await left()).toEqual(before)
+    expect(await ask(primary)).toBe('2 2 2')
+  })
+
   test('a restore takes away the clone that is still there', async () => {
     const [primary, understudy] = [await primaryCell(), await understudyCell()]
     await ask(primary)
