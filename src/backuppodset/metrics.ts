@@ -89,15 +89,16 @@ export function createSetMetrics(registry: Registry): SetMetrics {
         actions.inc({ type: outcome.action.type, result: outcome.type })
         if (outcome.type !== 'done' || outcome.action.type === 'rewake') continue
         const role = 'role' in outcome.action ? outcome.action.role : undefined
+        const endedAt = outcome.phases?.published ?? monotonicNow
         if (role?.replaces && role.replaces.reason !== 'Replaced')
-          failovers.observe({ reason: role.replaces.reason }, (monotonicNow - role.replaces.seenAt) / 1000)
+          failovers.observe({ reason: role.replaces.reason }, (endedAt - role.replaces.seenAt) / 1000)
         if (outcome.action.type === 'assign' && outcome.action.stateLost) stateLost.inc({ how: 'restarted' })
         if (role?.startsEmpty) stateLost.inc({ how: 'replaced' })
         if (outcome.action.type === 'promote' && role?.replaces) {
           const { seenAt } = role.replaces
           for (const [phase, seconds] of Object.entries(stepsOf(outcome.phases ?? {}, seenAt)))
             phases.observe({ phase }, seconds)
-          phases.observe({ phase: 'total' }, (monotonicNow - seenAt) / 1000)
+          phases.observe({ phase: 'total' }, (endedAt - seenAt) / 1000)
         }
       }
     },

@@ -71,7 +71,7 @@ function lastFailover(outcomes: readonly Outcome[], clock: Clock): LastFailover 
       from: replaces.name,
       to: action.type === 'create' ? action.name : action.pod.name,
       reason: replaces.reason,
-      seconds: Math.round(clock.monotonic() - replaces.seenAt) / 1000,
+      seconds: Math.round((outcome.phases?.published ?? clock.monotonic()) - replaces.seenAt) / 1000,
       at: new Date(clock.now()).toISOString(),
       ...(action.type === 'promote' ? withMemory(action, outcome.phases ?? {}, replaces.seenAt) : {}),
     }

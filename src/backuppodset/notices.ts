@@ -84,7 +84,8 @@ export function noticesOf(outcomes: readonly Outcome[], monotonicNow: number): N
         const { pod, role, origin } = action
         const from = role.replaces ? ` from ${role.replaces.name} (${role.replaces.reason})` : ''
         const since = role.replaces?.seenAt
-        const took = since === undefined ? '' : ` in ${((monotonicNow - since) / 1000).toFixed(3)} s`
+        const endedAt = outcome.phases?.published ?? monotonicNow
+        const took = since === undefined ? '' : ` in ${((endedAt - since) / 1000).toFixed(3)} s`
         const age =
           origin === undefined || since === undefined
             ? ''

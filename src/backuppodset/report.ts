@@ -79,5 +79,7 @@ const hard = ({
 
 const withoutProgress = ({ slots, ...rest }: BackupPodSetStatus) => ({
   ...rest,
-  slots: slots?.map(({ generation: _, stateAge: __, ...slot }) => slot),
+  slots: slots?.map(
+    ({ generation: _, stateAge: __, intervalSeconds: ___, pipelineSeconds: ____, ...slot }) => slot,
+  ),
 })

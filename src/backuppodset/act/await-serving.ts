@@ -14,7 +14,8 @@ export interface ServingRequest {
 }
 
 export type ServingResult =
-  | { readonly type: 'serving'; readonly ip: string | undefined }
+  /** `resourceVersion`: of the pod that serves; the one that was called is older by what brought it on stage. */
+  | { readonly type: 'serving'; readonly ip: string | undefined; readonly resourceVersion: string }
   | { readonly type: 'failed'; readonly why: string }
 
 /**
@@ -52,5 +53,5 @@ function resultOf(pod: Pod | undefined, uid: string): ServingResult | undefined 
   const { serving, died, failed, ip } = stageOf(pod)
   if (died) return { type: 'failed', why: 'its app has ended' }
   if (failed !== undefined) return { type: 'failed', why: failed }
-  return serving ? { type: 'serving', ip } : undefined
+  return serving ? { type: 'serving', ip, resourceVersion: pod.metadata.resourceVersion } : undefined
 }

@@ -1,9 +1,9 @@
 import { labels } from '../../api/labels.ts'
-import type { SlotLease } from '../../api/slot-lease.ts'
 import { retired } from '../memory/stage.ts'
 import { writeLease } from '../memory/write-lease.ts'
 import type { Action } from '../plan.ts'
 import { switchOver } from '../services/write.ts'
+import type { ServingResult } from './await-serving.ts'
 import type { ActContext } from './context.ts'
 import type { Outcome, Phases } from './outcome.ts'
 import { relabel } from './relabel.ts'
@@ -40,7 +40,7 @@ export async function promote(context: ActContext, action: Promote): Promise<Out
       })
       if (stage.type === 'failed') return { type: 'setback', action, why: stage.why }
       done('serving')
-      const written = await onStage(context, action, lease, stage.ip)
+      const written = await onStage(context, action, stage)
       done('published')
       return { type: 'done', action, pod: written, phases }
     } catch (error) {
@@ -65,14 +65,14 @@ export async function promote(context: ActContext, action: Promote): Promise<Out
 /** The label for those who select by it, the endpoints for those who do not: side by side. */
 async function onStage(
   context: ActContext,
-  { pod, role }: Promote,
-  { node }: SlotLease,
-  ip: string | undefined,
+  { pod, role, lease }: Promote,
+  { ip, resourceVersion }: Extract<ServingResult, { type: 'serving' }>,
 ) {
+  const { node } = lease
   const kind = context.podOf(pod.uid)?.metadata.labels?.[labels.type]
   const from = kind === 'primary' ? 'primary' : 'hotbackup'
   const [written, switched] = await Promise.allSettled([
-    relabel(context, pod, from, 'primary', role),
+    relabel(context, { ...pod, resourceVersion }, from, 'primary', role),
     ip === undefined
       ? undefined
       : switchOver(context, { slot: role.slot, ip, pod: pod.name, uid: pod.uid, node }),

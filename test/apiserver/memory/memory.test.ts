@@ -251,7 +251,10 @@ describe('failover with memory', () => {
   it('a pod that cannot be brought on stage is passed over for the next one', async () => {
     const ref = await create('second', { replicas: 1, hotBackups: 2 })
     const [slot] = await covered(ref, 1, 2)
-    await eventually(async () => expect((await get(ref)).status?.slots?.[0]?.usableOn).toHaveLength(2))
+    await eventually(async () => {
+      const able = (await podsOf(ref, 'hotbackup')).map(({ spec }) => spec?.nodeName).sort()
+      expect((await get(ref)).status?.slots?.[0]?.usableOn).toEqual(able)
+    })
     const heir = slot?.heir?.name ?? ''
     agents.failing.add(heir)
     await agents.declareDead(slot?.holder.name ?? '')
