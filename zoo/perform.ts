@@ -6,6 +6,7 @@ import { kill } from 'node:process'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type BackupPodSet, backupPodSets } from '../src/api/backuppodset.ts'
 import { labels } from '../src/api/labels.ts'
+import { nodeReports } from '../src/api/node-report.ts'
 import { parseSlotLease, slotLeaseName } from '../src/api/slot-lease.ts'
 import type { Api } from '../src/kube/api.ts'
 import { leases, type Pod, pods } from '../src/kube/resources.ts'
@@ -91,12 +92,7 @@ async function failOver(stage: Stage, specimen: Specimen): Promise<Takeover> {
   const ip = addressOf(before)
   for (let i = 0; i < 5; i += 1) await specimen.add(ip)
   const expected = await specimen.read(ip)
-  // Two more generations: the last may have been under way while the state changed.
-  const changedIn = await protectedGeneration(stage, specimen.name)
-  await until(`a generation of ${specimen.name} with the last change`, async () => {
-    const slot = await slotOf(stage, specimen.name)
-    return slot !== undefined && isProtected(slot) && (slot.generation ?? 0) >= changedIn + 2
-  })
+  await savedSince(stage, specimen.name, Date.now())
   const protection = (await slotOf(stage, specimen.name))?.protection ?? 'None'
   const pids = await stage.pidsOf(before.metadata.uid, specimen.program)
   const [pid] = [...pids].sort((a, b) => a - b)
@@ -128,6 +124,22 @@ async function failOver(stage: Stage, specimen: Specimen): Promise<Takeover> {
     ms,
     restarts: (seen.status?.containerStatuses ?? []).reduce((sum, { restartCount }) => sum + restartCount, 0),
   }
+}
+
+/** Waits until a node could go on stage with memory of after this moment. Unix ms; source and caller share a clock. */
+async function savedSince({ api, namespace }: Stage, name: string, since: number): Promise<void> {
+  await until(`a saved state of ${name} with the last change`, async () => {
+    const { items } = await api.list(nodeReports, {})
+    return items
+      .flatMap(({ status }) => status?.slots ?? [])
+      .some(
+        slot =>
+          slot.namespace === namespace &&
+          slot.set === name &&
+          slot.usable !== undefined &&
+          Date.parse(slot.takenAt ?? '') > since,
+      )
+  })
 }
 
 const slotOf = async ({ api, namespace }: Stage, name: string) => {
