@@ -52,6 +52,7 @@ const actions: Readonly<Record<DutyType, string>> = {
   hold: 'Fetch',
   freeze: 'Freeze',
   trial: 'Try',
+  clear: 'Empty',
   promote: 'Promote',
   probe: 'Probe',
   bury: 'Stop',

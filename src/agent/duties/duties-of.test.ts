@@ -98,7 +98,7 @@ describe('an understudy', () => {
   })
 
   it.each([
-    ['before anything has arrived', world({ kept: new Map() }), ['hold']],
+    ['before anything has arrived', world({ kept: new Map() }), ['clear', 'hold']],
     [
       'while its container restarts',
       world({ pods: [own({ containers: [container({ running: false })] })] }),
@@ -107,7 +107,7 @@ describe('an understudy', () => {
     [
       'when memory is of another template',
       world({ kept: new Map([[nameOf(), kept({ restoreHash: 'f'.repeat(16) })]]) }),
-      ['hold'],
+      ['clear', 'hold'],
     ],
     [
       'when it has no room for it',
@@ -120,7 +120,7 @@ describe('an understudy', () => {
         pods: [own({ containers: [container({ memoryLimit: 1_050_000 })] })],
         proven: new Set([kept().restoreHash]),
       }),
-      ['hold'],
+      ['clear', 'hold'],
     ],
     [
       'when the set wants it staged',
@@ -140,8 +140,8 @@ describe('an understudy', () => {
       kept: new Map([slot, other].map(each => [slotName(each), kept()])),
       stages: new Map([['uid-h', { slot: slotName(other), epoch: 1, generation: 5, state: 'Frozen' }]]),
     })
-    expect(dutiesOf(two).find(({ type }) => type === 'freeze')?.lease.slot).toBe(1)
-    expect(dutiesOf({ ...two, stages: new Map() }).find(({ type }) => type === 'freeze')?.lease.slot).toBe(0)
+    expect(dutiesOf(two).find(({ type }) => type === 'freeze')?.lease?.slot).toBe(1)
+    expect(dutiesOf({ ...two, stages: new Map() }).find(({ type }) => type === 'freeze')?.lease?.slot).toBe(0)
   })
 
   it('goes on stage when the Lease names it, and is a primary from then on', () => {
@@ -302,7 +302,7 @@ describe('any world', () => {
     holds((duties, world) => {
       const holders = new Set(world.slots.map(({ holder }) => holder.uid))
       for (const duty of duties) {
-        if (duty.type !== 'freeze' && duty.type !== 'trial') continue
+        if (duty.type !== 'freeze' && duty.type !== 'trial' && duty.type !== 'clear') continue
         expect(holders.has(duty.pod.uid)).toBe(false)
         expect(duty.pod.understudy && duty.pod.kind === 'hotbackup' && !duty.pod.terminating).toBe(true)
         expect(world.dead.has(duty.pod.uid)).toBe(false)

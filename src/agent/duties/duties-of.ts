@@ -191,7 +191,8 @@ function ofUnderstudy(snapshot: Snapshot, slots: readonly Slot[], pod: PodView):
       },
     ]
   const unproven = bySlot(restorable).find(({ kept }) => !snapshot.proven.has(kept.restoreHash))
-  if (unproven === undefined) return []
+  if (unproven === undefined)
+    return [{ type: 'clear', key: `clear/${pod.uid}`, version: ids, memoryOf: pod.uid, pod }]
   return [
     {
       type: 'trial',

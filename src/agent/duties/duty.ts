@@ -42,6 +42,8 @@ export type Duty =
       readonly lease: SlotLease
       readonly settings: MemorySettings
     })
+  /** An understudy in which nothing is to lie: emptied, if something does. */
+  | (Common & { readonly type: 'clear'; readonly pod: PodView; readonly lease?: undefined })
   /** An understudy that the slot's Lease names: on stage. */
   | (Common & {
       readonly type: 'promote'

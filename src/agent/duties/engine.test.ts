@@ -197,6 +197,17 @@ describe('the agents of two nodes', () => {
     expect(a.running.has('uid-p')).toBe(false)
   })
 
+  it('empty an understudy that was called and then was not', async () => {
+    await start('a', a)
+    await start('b', b, async () => ({ outcome: 'failure', message: 'not yet' }))
+    await untilFrozen('one')
+    cluster.setLease(called())
+    await vi.waitFor(() => expect(frozen()?.clone.stage).toBe('Thawed'))
+    // The slot stays where it was, and has no heir.
+    cluster.setLease({ ...before(), epoch: 3, heir: undefined })
+    await vi.waitFor(() => expect(frozen()).toBeUndefined())
+  })
+
   it('say when nothing can be brought on stage', async () => {
     await start('b', b)
     cluster.setLease(called())

@@ -85,7 +85,7 @@ export function createEngine(options: EngineOptions): Engine {
       // Of what has a code the code and the message say all; the rest is for whoever looks for a mistake.
       if (reason === 'Unexpected') log.error({ ...again, err: error }, 'a duty failed')
       else log.warn({ ...again, problem: message }, 'a duty failed')
-      progress.badly(slotName(duty.lease), reason, message)
+      if (duty.lease !== undefined) progress.badly(slotName(duty.lease), reason, message)
       if ('pod' in duty && !isOrdinary(error)) options.onTrouble(duty.pod, duty, reason, message)
     },
     clock,

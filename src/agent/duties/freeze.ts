@@ -18,6 +18,11 @@ export async function freeze(
   /** Generations that could not be brought back: the same again would only cost time. */
   const failed = new Set<string>()
   const place = await understudies.enter(pod, signal)
+  // It was called once, and then somebody else was: two must not run with one memory.
+  if (place.clone?.stage === 'Thawed') {
+    await work.driver.discard(place.clone)
+    place.put(undefined)
+  }
   for (;;) {
     signal.throwIfAborted()
     // The wait begins before the look: what comes between the two is not missed.

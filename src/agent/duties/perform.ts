@@ -1,5 +1,6 @@
 import { bury } from './bury.ts'
 import { checkpoint } from './checkpoint.ts'
+import { clear } from './clear.ts'
 import type { Duty } from './duty.ts'
 import { freeze } from './freeze.ts'
 import { guard } from './guard.ts'
@@ -22,6 +23,8 @@ export function perform(work: Work, duty: Duty, signal: AbortSignal): Promise<vo
       return freeze(work, duty, signal)
     case 'trial':
       return trial(work, duty, signal)
+    case 'clear':
+      return clear(work, duty, signal)
     case 'promote':
       return promote(work, duty, signal)
     case 'probe':

@@ -100,6 +100,7 @@ export function createUnderstudies(
         put(clone) {
           entry.clone = clone
           entry.shown = clone
+          entry.arrived = false
           changed()
         },
         replace() {
