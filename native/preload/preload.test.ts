@@ -1,0 +1,76 @@
+import { spawnSync } from 'node:child_process'
+import { readFile } from 'node:fs/promises'
+import { beforeAll, describe, expect, test, vi } from 'vitest'
+import { elfNeeds } from '../../images/elf.ts'
+import { eventually } from '../../init-waker/testing/eventually.ts'
+import { cannotUnshare, start, statusField } from '../../init-waker/testing/process.ts'
+import { preloadLibrary } from '../preload-library.ts'
+
+vi.setConfig({ testTimeout: 30_000, hookTimeout: 180_000 })
+
+const prlimit = '/usr/bin/prlimit'
+
+// Most machines' root has the capability whose lack is cured; here it is always given up first.
+describe.skipIf(cannotUnshare !== undefined)(
+  `limits of another user's process ${cannotUnshare ?? ''}`,
+  () => {
+    let loader = ''
+    let library = ''
+    beforeAll(async () => {
+      loader = elfNeeds(await readFile(prlimit)).interpreter ?? ''
+      library = await preloadLibrary()
+    })
+
+    const withoutCapability = (preload: readonly string[], ...args: readonly string[]) => {
+      const set = ['--bounding-set', '-sys_resource', '--inh-caps', '-sys_resource']
+      const done = spawnSync('setpriv', [...set, loader, ...preload, prlimit, ...args], { encoding: 'utf8' })
+      return { code: done.status, stdout: done.stdout, stderr: done.stderr }
+    }
+    const other = async () => {
+      const script =
+        'ulimit -S -n 123; ulimit -H -n 456; ulimit -S -c 0; exec setpriv --reuid 1000 --clear-groups sleep 1000'
+      const process = await start('sh', ['-c', script])
+      await eventually(() => expect(statusField(process.pid, 'Uid')).toBe('1000\t1000\t1000\t1000'))
+      return process
+    }
+    const columns = ['--raw', '--noheadings', '--output', 'DESCRIPTION,SOFT,HARD']
+
+    test('cannot be read, and can be with the library', async () => {
+      await using process = await other()
+      const asked = ['--pid', String(process.pid), ...columns]
+      expect(withoutCapability([], ...asked)).toMatchObject({
+        code: 1,
+        stderr: expect.stringContaining('Operation not permitted'),
+      })
+      const seen = withoutCapability(['--preload', library], ...asked)
+      expect(seen).toMatchObject({ code: 0, stderr: '' })
+      // All sixteen, as the kernel itself writes them.
+      const written = (await readFile(`/proc/${process.pid}/limits`, 'utf8')).trim().split('\n').slice(1)
+      const wanted = written.map(line => [line.slice(26, 47).trim(), line.slice(47, 68).trim()].join(' '))
+      expect(wanted).toHaveLength(16)
+      const values = seen.stdout
+        .trim()
+        .split('\n')
+        .map(line => line.split(' ').slice(-2).join(' '))
+      expect(values.sort()).toEqual(wanted.sort())
+      expect(values).toContain('123 456')
+    })
+
+    test('cannot be changed, with or without it', async () => {
+      await using process = await other()
+      for (const preload of [[], ['--preload', library]])
+        expect(withoutCapability(preload, '--pid', String(process.pid), '--nofile=10:20')).toMatchObject({
+          code: 1,
+          stderr: expect.stringContaining('Operation not permitted'),
+        })
+      expect(await readFile(`/proc/${process.pid}/limits`, 'utf8')).toMatch(/^Max open files +123 +456 /m)
+    })
+
+    test("one's own hard limit is not exceeded, and asking for more gives all of it", () => {
+      const inner = ['--nofile=1000:2000', loader, '--preload', library, prlimit, '--nofile=5000:9000']
+      const limits = [prlimit, '--nofile', ...columns]
+      const done = withoutCapability([], ...inner, ...limits)
+      expect(done).toMatchObject({ code: 0, stdout: expect.stringMatching(/ 2000 2000\n$/) })
+    })
+  },
+)
