@@ -1,4 +1,4 @@
-import { mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
+import { copyFile, cp, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
@@ -19,7 +19,9 @@ let waker = ''
 beforeAll(async () => {
   if (cannotUnshare !== undefined) return
   scratch = await mkdtemp(join(tmpdir(), 'understudy-layer-'))
-  tools = (await buildNodeTools()).directory
+  tools = join(scratch, 'tools')
+  await cp((await buildNodeTools()).directory, tools, { recursive: true })
+  await copyFile(await compileStatic(join(import.meta.dirname, '../testing/strict.c')), join(tools, 'strict'))
   xattr = await compileStatic(join(import.meta.dirname, '../testing/xattr.c'))
   waker = await buildWaker()
 })
@@ -69,12 +71,12 @@ const lines = async ({ list }: Saved) =>
   (await readFile(list, 'utf8')).split('\0').filter(line => line !== '')
 
 /** A container of that image in which nothing has happened yet. */
-async function placeholder(): Promise<Container> {
+async function placeholder(...strict: readonly string[]): Promise<Container> {
   const directory = await mkdtemp(join(scratch, 'target-'))
   await mkdir(join(directory, 'lower'))
   await run('sh', ['-c', image], { cwd: join(directory, 'lower') })
   const command = ['/waker', 'hold', '--dir', '/orders']
-  return startContainer({ tools, directory, programs: [waker], command })
+  return startContainer({ tools, directory, programs: [waker], command, strict })
 }
 
 async function apply(container: Container, saved: Saved): Promise<Done> {
@@ -137,6 +139,13 @@ describe.skipIf(cannotUnshare !== undefined)(`layer ${cannotUnshare ?? ''}`, () 
     const empty = await mkdtemp(join(scratch, 'empty-'))
     expect(await apply(target, await save('save', empty, '--layer'))).toEqual(ok)
     expect(await readFile(`/proc/${target.pid}/root/etc/conf`, 'utf8')).toBe('image\n')
+  })
+
+  test('a read-only root is left as it is', async () => {
+    const saved = await save('save', await layerAfter('mkdir made-by-runtime'), '--layer')
+    await using target = await placeholder('root')
+    expect(await apply(target, saved)).toEqual(ok)
+    expect(await readdir(`/proc/${target.pid}/root`)).not.toContain('made-by-runtime')
   })
 
   test('a later memory takes away what an earlier one has left', async () => {

@@ -13,7 +13,7 @@
  *        its image has too.
  * apply  makes the root directory what it was: 202 and 203 as save left them, 204, if open, a `list` of the upper
  *        directory as it is now, so that what an earlier memory left goes away. Run inside the container: paths can lead
- *        nowhere else, and mounts are left alone.
+ *        nowhere else, and mounts are left alone. Does nothing when the root is read-only.
  *        --directory: makes the directory open as 201 what it was, in a root of its own.
  *
  * 200 is the directory with `criu/`, which has tar. Paths to exclude are relative to the root.
@@ -26,6 +26,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "layer.h"
@@ -72,7 +73,14 @@ static int apply(bool directory, struct paths *excluded)
 	struct list wanted = { 0 }, present = { 0 };
 	const char *root = directory ? "/directory" : "/";
 	struct clear clear = { .kept = excluded };
+	struct statvfs status;
 	int code;
+
+	if (!directory && statvfs(root, &status))
+		return fail("%s: %s", root, strerror(errno));
+	/* What is in such a layer the runtime has put there, at the start of each container. */
+	if (!directory && (status.f_flag & ST_RDONLY))
+		return 0;
 
 	if (list_read(&wanted, FD_LIST))
 		return EXIT_OWN;
