@@ -59,7 +59,7 @@ export async function reconcile(
   const parsed = parseSet(current)
   if (!parsed.ok) return refuse(deps, current, parsed, context)
   const { set } = parsed
-  if (set.memory && !deps.memoryKnown()) throw new RetryLater(100, 'Leases and reports are not known yet')
+  if (set.memory && !deps.memoryKnown()) throw new RetryLater(500, 'Leases and reports are not known yet')
   log.debug({ generation: set.generation }, 'reconciling')
 
   const observed = observe(set, current.status, deps)

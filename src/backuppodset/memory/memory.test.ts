@@ -1,0 +1,246 @@
+import { describe, expect, it } from 'vitest'
+import { labels } from '../../api/labels.ts'
+import type { NodeReport, SlotReport } from '../../api/node-report.ts'
+import { holdInitContainer, memoryAnnotation, podConditions } from '../../api/stage.ts'
+import { createFakeClock } from '../../kube/clock.ts'
+import type { Pod } from '../../kube/resources.ts'
+import { createStore } from '../../kube/store.ts'
+import { claimOf } from '../observe.ts'
+import { viewOf } from '../pod/view.ts'
+import { makeCopy, makeLease, makePrimary, makeSlot, makeUnderstudy } from '../testing/memory.ts'
+import { makeSet } from '../testing/snapshots.ts'
+import { ageOf } from './age.ts'
+import { createReports, reportIndexes, setsIn } from './reports.ts'
+import { withStage } from './stage.ts'
+import { checkpointReadiness, slotFacts } from './status.ts'
+import type { MemoryView, NodeView, SlotMemory } from './view.ts'
+
+type Condition = { readonly type: string; readonly status: string; readonly reason?: string }
+
+const pod = (type: string, understudy: boolean, conditions: readonly Condition[]): Pod =>
+  ({
+    metadata: {
+      name: 'p',
+      namespace: 'default',
+      uid: 'u',
+      resourceVersion: '1',
+      creationTimestamp: '1970-01-01T00:00:00Z',
+      labels: { [labels.type]: type, [labels.set]: 'bps' },
+      annotations: { [memoryAnnotation]: 'kept' },
+    },
+    spec: { containers: [], initContainers: understudy ? [{ name: holdInitContainer }] : [] },
+    status: {
+      podIP: '10.0.0.9',
+      conditions: conditions.map(each => ({ ...each, lastTransitionTime: '1970-01-01T00:00:10Z' })),
+    },
+  }) as Pod
+
+const stage = (it: Pod, summons = false, failed?: string) => {
+  const view = viewOf(it, undefined)
+  if (view === undefined) throw new Error('no view')
+  const lease = makeLease(makePrimary('p', 3, { uid: 'u', epoch: 7 }))
+  return withStage(it, view, summons ? lease : undefined, failed)
+}
+const ready = { type: 'Ready', status: 'True' }
+const holding = { type: 'ContainersReady', status: 'True' }
+const serving = { type: podConditions.serving, status: 'True', reason: 'OnStage' }
+const dead = { type: podConditions.serving, status: 'False', reason: 'Died' }
+const torn = { type: podConditions.understudy, status: 'False', reason: 'RestoreFailed' }
+
+describe('what a pod with memory is good for', () => {
+  it('a dead primary serves nobody, whatever the kubelet has started in its place', () => {
+    expect(stage(pod('primary', false, [ready]))).toMatchObject({ ready: true, stage: { died: false } })
+    expect(stage(pod('primary', false, [ready, dead]))).toMatchObject({
+      ready: false,
+      unreadySince: 10_000,
+      stage: { died: true },
+    })
+  })
+
+  it('an understudy is ready to be taken when it holds the stage, and as a primary when its app answers', () => {
+    expect(stage(pod('hotbackup', true, [])).ready).toBe(false)
+    expect(stage(pod('hotbackup', true, [holding])).ready).toBe(true)
+    expect(stage(pod('primary', true, [holding]))).toMatchObject({ ready: false })
+    expect(stage(pod('primary', true, [serving]))).toMatchObject({
+      ready: true,
+      stage: { servingSince: 10_000 },
+    })
+  })
+
+  it('one that a Lease names is the primary of its slot before its label says so, unless it failed', () => {
+    const called = pod('hotbackup', true, [holding])
+    expect(stage(called, true)).toMatchObject({
+      kind: 'primary',
+      slot: 3,
+      epoch: 7,
+      stage: { summoned: true },
+    })
+    const failed = { kind: 'hotbackup', slot: undefined, stage: { summoned: false } }
+    expect(stage(pod('hotbackup', true, [holding, torn]), true)).toMatchObject(failed)
+    expect(stage(called, true, 'too late')).toMatchObject(failed)
+    expect(stage(pod('hotbackup', true, [dead]), true)).toMatchObject(failed)
+    // Late, but there.
+    expect(stage(pod('hotbackup', true, [torn, serving]), true, 'too late')).toMatchObject({
+      kind: 'primary',
+    })
+    // Nothing can be restored into a pod that runs the app itself.
+    expect(stage(pod('hotbackup', false, [ready]), true)).toMatchObject({ kind: 'hotbackup' })
+  })
+})
+
+describe('losers', () => {
+  const set = makeSet()
+  const retired = (owner: string | undefined, annotation = true): Pod => {
+    const it = pod('retired', false, [])
+    const ownerReferences =
+      owner === undefined
+        ? []
+        : [{ apiVersion: 'v1', kind: 'BackupPodSet', name: 'bps', uid: owner, controller: true }]
+    return {
+      ...it,
+      metadata: { ...it.metadata, ownerReferences, ...(annotation ? {} : { annotations: {} }) },
+    }
+  }
+
+  it('stay with their set, and are adopted by none', () => {
+    expect(claimOf(set, retired(set.uid))).toBe('ours')
+    expect(claimOf(set, retired(undefined))).toBe('ignore')
+    expect(claimOf(set, retired('other'))).toBe('ignore')
+  })
+
+  it('are those made for memory: the label of another pod is for its owner to change', () => {
+    expect(claimOf(set, retired(set.uid, false))).toBe('release')
+  })
+})
+
+const slotReport = (over: Partial<SlotReport> = {}): SlotReport => ({
+  namespace: 'default',
+  set: 'bps',
+  slot: 0,
+  life: '00000000',
+  role: 'holder',
+  generation: 1,
+  usable: 'Staged',
+  ...over,
+})
+const report = (version: number, slots: readonly SlotReport[], updatedAt?: string): NodeReport => ({
+  metadata: { name: 'n1', uid: 'r', resourceVersion: `${version}` },
+  status: { slots, checks: [], ready: true, updatedAt } as unknown as NonNullable<NodeReport['status']>,
+})
+
+describe('reports of nodes', () => {
+  it('tell by our own clock since when a generation is known, and for how long a node is silent', async () => {
+    const clock = createFakeClock()
+    const store = createStore<NodeReport>({ indexes: reportIndexes })
+    const reports = createReports(store, clock)
+    store.subscribe(change => reports.note(change))
+    const start = clock.monotonic()
+    store.upsert(report(1, [slotReport()]))
+    await clock.advance(1_000)
+    store.upsert(report(2, [slotReport()]))
+    expect(reports.ofSet('default/bps')).toMatchObject([{ node: 'n1', seenAt: start }])
+    await clock.advance(1_000)
+    store.upsert(report(3, [slotReport({ generation: 2 })]))
+    expect(reports.ofSet('default/bps')).toMatchObject([{ seenAt: start + 2_000 }])
+    await clock.advance(500)
+    expect(reports.silentFor('n1')).toBe(500)
+    expect(reports.silentFor('nobody')).toBe(Number.POSITIVE_INFINITY)
+    expect(reports.ofSet('default/other')).toEqual([])
+  })
+
+  it('name the sets for which something has changed, and whether somebody may act on it', () => {
+    const before = report(1, [slotReport(), slotReport({ set: 'other' })])
+    const change = (slots: readonly SlotReport[]) => {
+      const sets = setsIn({ type: 'updated', old: before, object: report(2, slots), initial: false })
+      return Object.fromEntries([...sets].map(([key, { urgent }]) => [key, urgent]))
+    }
+    const other = slotReport({ set: 'other' })
+    expect(change([slotReport({ takenAt: '2026-01-01T00:00:00Z' }), other])).toEqual({})
+    expect(change([slotReport({ generation: 2 }), other])).toEqual({ 'default/bps': false })
+    expect(change([slotReport({ usable: 'Frozen', understudyUid: 'x' }), other])).toEqual({
+      'default/bps': true,
+    })
+    expect(change([slotReport()])).toEqual({ 'default/other': true })
+  })
+})
+
+it('the age of memory counts from when it was taken, and does not believe clocks that are far off', () => {
+  const lease = makeLease(makePrimary('p0', 0))
+  const times = { now: 1_000_000, monotonicNow: 50_000 }
+  const copy = (takenAt: string | undefined) => ({
+    ...makeCopy(lease, makeUnderstudy('h0'), 'Staged', takenAt === undefined ? {} : { takenAt }),
+    seenAt: 49_000,
+  })
+  const at = (agoMs: number) => new Date(times.now - agoMs).toISOString()
+  // Seen a second ago, and 0.2 s on its way.
+  expect(ageOf(copy(undefined), times)).toBe(1.2)
+  expect(ageOf(copy(at(4_000)), times)).toBe(4)
+  expect(ageOf(copy(at(-60_000)), times)).toBe(1.2)
+  expect(ageOf(copy(at(3_600_000)), times)).toBe(1.2)
+})
+
+describe('status', () => {
+  const p0 = makePrimary('p0', 0)
+  const h0 = makeUnderstudy('h0')
+  const lease = makeLease(p0, { heir: { name: 'h0', uid: h0.uid, ip: undefined }, holders: ['n-h0'] })
+  const times = { now: 0, monotonicNow: 1_000 }
+  const node = (name: string, ok: boolean, problem?: string): NodeView => ({ name, ready: ok, problem })
+  const memory = (slot: SlotMemory, nodes: readonly NodeView[]): MemoryView => ({
+    slots: new Map([[0, slot]]),
+    copies: 2,
+    nodes: new Map(nodes.map(each => [each.name, each])),
+  })
+  const both = [node('n-p0', true), node('n-h0', true)]
+
+  it('protection is what a pod that is there could do', () => {
+    const facts = (slot: SlotMemory, pods = [p0, h0]) => slotFacts(slot, p0, pods, times)
+    const frozen = makeSlot(lease, [makeCopy(lease, h0, 'Frozen')])
+    expect(facts(frozen)).toMatchObject({
+      generation: 3,
+      stateAge: 0.7,
+      usableOn: ['n-h0'],
+      protection: 'Frozen',
+    })
+    expect(facts(makeSlot(lease, [makeCopy(lease, h0, 'Staged')])).protection).toBe('Staged')
+    expect(facts(frozen, [p0])).toMatchObject({ usableOn: ['n-h0'], protection: 'None' })
+    expect(facts(frozen, [p0, makeUnderstudy('h0', {}, { failed: 'torn' })]).protection).toBe('None')
+    const succeeded = makeSlot({ ...lease, holder: { name: 'x', uid: 'x' } }, frozen.copies)
+    expect(facts(succeeded)).toMatchObject({ generation: 0, usableOn: [], protection: 'None' })
+  })
+
+  it('CheckpointReady names the first thing in the way, with its cure', () => {
+    const readiness = (slot: SlotMemory, nodes: readonly NodeView[], pods = [p0, h0]) => {
+      const facts = slotFacts(slot, p0, pods, times)
+      const status = { slot: 0, pod: 'p0', epoch: 1, ready: true, ...facts }
+      const { status: value, reason, message } = checkpointReadiness(memory(slot, nodes), pods, [status])
+      return [value, reason, message]
+    }
+    const nothing = makeSlot(lease, [])
+    const withSource = (over: Partial<SlotReport>) =>
+      makeSlot(lease, [], { source: slotReport({ role: 'source', generation: 0, ...over }) })
+    expect(readiness(nothing, [])).toEqual([
+      'False',
+      'NoAgents',
+      expect.stringContaining('install the agent'),
+    ])
+    expect(readiness(nothing, [node('n-p0', false, 'canary: no; load the module')])).toEqual([
+      'False',
+      'NoNodeReady',
+      expect.stringContaining('n-p0: canary: no; load the module'),
+    ])
+    expect(readiness(nothing, [node('n-h0', true)])).toEqual([
+      'False',
+      'NodeNotReady',
+      expect.stringContaining('no agent reports from it'),
+    ])
+    expect(readiness(withSource({ reason: 'TooBig', message: 'raise it' }), both)).toEqual([
+      'False',
+      'TooBig',
+      'slot 0 (p0): raise it',
+    ])
+    expect(readiness(makeSlot({ ...lease, heir: undefined }, []), both)[1]).toBe('NoUnderstudy')
+    expect(readiness(withSource({}), both)[1]).toBe('NotSaved')
+    expect(readiness(withSource({ generation: 1 }), both)[1]).toBe('NotStaged')
+    expect(readiness(makeSlot(lease, [makeCopy(lease, h0, 'Frozen')]), both)[0]).toBe('True')
+  })
+})

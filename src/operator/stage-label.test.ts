@@ -1,0 +1,93 @@
+import { expect, it } from 'vitest'
+import type { NodeReport } from '../api/node-report.ts'
+import { stageLabel } from '../api/stage.ts'
+import { createFakeClock } from '../kube/clock.ts'
+import { silentLog } from '../kube/log.ts'
+import { createQueue } from '../kube/queue.ts'
+import { seededRandom } from '../kube/random.ts'
+import type { Node } from '../kube/resources.ts'
+import { createStore } from '../kube/store.ts'
+import { createStageController } from './stage-label.ts'
+
+let version = 0
+const report = (ready: boolean, updatedAt = '1970-01-01T00:00:00Z'): NodeReport => {
+  version += 1
+  return {
+    metadata: { name: 'n1', uid: 'r', resourceVersion: `${version}` },
+    status: { ready, checks: [], slots: [], updatedAt } as unknown as NonNullable<NodeReport['status']>,
+  }
+}
+
+/** A node whose label is what the controller wrote last. */
+function scene() {
+  const clock = createFakeClock()
+  const reports = createStore<NodeReport>()
+  const nodes = createStore<Node>()
+  const queue = createQueue({ clock, name: 'stage' })
+  const written: unknown[] = []
+  const api = {
+    patch: async (_: unknown, { name }: { name: string }, { body }: { body: unknown }) => {
+      const value = (body as { metadata: { labels: Record<string, string | null> } }).metadata.labels[
+        stageLabel
+      ]
+      written.push(value)
+      version += 1
+      const metadata = {
+        name,
+        uid: 'n',
+        resourceVersion: `${version}`,
+        labels: { [stageLabel]: value ?? '' },
+      }
+      if (value === null) nodes.remove(name)
+      else nodes.upsert({ metadata })
+      return { metadata }
+    },
+  }
+  const controller = createStageController({
+    api: api as unknown as Parameters<typeof createStageController>[0]['api'],
+    reports,
+    nodes,
+    queue,
+    clock,
+    random: seededRandom(1),
+    log: silentLog,
+  })
+  return { clock, reports, nodes, written, controller }
+}
+
+it('a node is labelled while its agent says that it is ready, and for 30 s after its last word', async () => {
+  const { clock, reports, written, controller } = scene()
+  const stop = new AbortController()
+  const running = controller.run(stop.signal)
+  reports.upsert(report(false))
+  await clock.advance(1_000)
+  expect(written).toEqual([])
+  reports.upsert(report(true))
+  await clock.advance(1_000)
+  expect(written).toEqual(['ready'])
+  await clock.advance(28_000)
+  reports.upsert(report(true))
+  await clock.advance(28_000)
+  expect(written).toEqual(['ready'])
+  await clock.advance(5_000)
+  expect(written).toEqual(['ready', null])
+  reports.upsert(report(true))
+  await clock.advance(1_000)
+  reports.upsert(report(false))
+  await clock.advance(1_000)
+  expect(written).toEqual(['ready', null, 'ready', null])
+  stop.abort(new Error('over'))
+  await running
+})
+
+it('a report that was there before us counts from its own time', async () => {
+  const { clock, reports, written, controller } = scene()
+  const stop = new AbortController()
+  const running = controller.run(stop.signal)
+  const at = (ms: number) => new Date(clock.now() - ms).toISOString()
+  reports.replace([report(true, at(40_000))], 1n)
+  await clock.advance(1_000)
+  expect(written).toEqual([])
+  stop.abort(new Error('over'))
+  await running
+})
