@@ -204,6 +204,7 @@ export async function runAgent(
     const deaths = createDeaths({
       podOf: uid => engine.podOf(uid),
       slotOf: pod => engine.slotOf(pod),
+      holds: pod => engine.slotHeldBy(pod.uid) !== undefined,
       matters: pod => engine.matters(pod),
       patch,
       unwatch: takeAway,

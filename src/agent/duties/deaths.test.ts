@@ -16,6 +16,7 @@ function stand(pods: readonly PodView[], over: { matters?: boolean; fail?: numbe
   const deaths = createDeaths({
     podOf: uid => present.get(uid),
     slotOf: () => nameOf(),
+    holds: () => true,
     matters: () => over.matters ?? true,
     patch: (target, condition) => {
       if (failures-- > 0) return Promise.reject(new Error('down'))

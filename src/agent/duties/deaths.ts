@@ -33,6 +33,8 @@ export interface DeathsOptions {
   readonly podOf: (uid: string) => PodView | undefined
   /** Name of the slot that this pod holds or held, for the record. */
   readonly slotOf: (pod: PodView) => string
+  /** Whether this pod is the primary of a slot, by its Lease. */
+  readonly holds: (pod: PodView) => boolean
   /** Whether the end of this pod's processes is the end of memory that somebody else could go on with. */
   readonly matters: (pod: PodView) => boolean
   readonly patch: (pod: PodView, condition: PodCondition) => Promise<boolean>
@@ -66,7 +68,7 @@ const shortId = (containerId: string): string => containerId.replace(/^.*:\/\//,
 const patchBackoff = { initialMs: 20, maxMs: 2_000, jitter: 0.2 }
 
 export function createDeaths(options: DeathsOptions): Deaths {
-  const { podOf, slotOf, matters, patch, unwatch, changed, onDeclared, clock, log } = options
+  const { podOf, slotOf, holds, matters, patch, unwatch, changed, onDeclared, clock, log } = options
   const dead = new Map<string, string>()
   /** By uid, then by container: the life that is watched. */
   const watched = new Map<string, Map<string, string>>()
@@ -127,6 +129,8 @@ export function createDeaths(options: DeathsOptions): Deaths {
         log.info({ watch: death.name, grave: death.grave, graveUs: death.graveMicroseconds }, 'died')
         return
       }
+      // Its slot is another's already: what is shut off stays shut off until the pod is gone.
+      if (pod !== undefined && !holds(pod)) return
       log.info({ watch: death.name }, 'ended, and nobody else has its memory')
       forgetContainer(name.uid, name.container)
       unwatch(death.name)

@@ -47,7 +47,7 @@ function podOf(name: string, type: string, over: { containerId?: string; deleted
   }
 }
 
-const before = (): SlotLease =>
+const atFirst = (): SlotLease =>
   lease({ holders: ['b'], heir: { name: 'h', uid: 'uid-h', ip: '10.0.0.2' }, node: 'a' })
 const called = (): SlotLease =>
   lease({ holder: { name: 'h', uid: 'uid-h' }, epoch: 2, node: 'b', heir: undefined, holders: [] })
@@ -93,7 +93,7 @@ describe('the agents of two nodes', () => {
     a.running.set('uid-p', 'one')
     cluster.put('a', podOf('p', 'primary'))
     cluster.put('b', podOf('h', 'hotbackup'))
-    cluster.setLease(before())
+    cluster.setLease(atFirst())
   })
   afterEach(async () => {
     await Promise.all([...agents].map(stop))
@@ -204,7 +204,7 @@ describe('the agents of two nodes', () => {
     cluster.setLease(called())
     await vi.waitFor(() => expect(frozen()?.clone.stage).toBe('Thawed'))
     // The slot stays where it was, and has no heir.
-    cluster.setLease({ ...before(), epoch: 3, heir: undefined })
+    cluster.setLease({ ...atFirst(), epoch: 3, heir: undefined })
     await vi.waitFor(() => expect(frozen()).toBeUndefined())
   })
 

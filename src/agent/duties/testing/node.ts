@@ -136,6 +136,7 @@ export async function startFakeAgent(
   const deaths = createDeaths({
     podOf: uid => engine.podOf(uid),
     slotOf: pod => engine.slotOf(pod),
+    holds: pod => engine.slotHeldBy(pod.uid) !== undefined,
     matters: pod => engine.matters(pod),
     patch,
     unwatch: name => memory.watches.delete(name),
