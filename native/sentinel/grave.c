@@ -20,11 +20,18 @@ static int open_namespace(pid_t pid)
 	return open(path, O_RDONLY | O_CLOEXEC);
 }
 
-static bool same_file(int a, int b)
+static struct network network_of(int fd)
 {
-	struct stat x, y;
+	struct stat st;
 
-	return fstat(a, &x) == 0 && fstat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+	if (fd < 0 || fstat(fd, &st) != 0)
+		return (struct network){ 0 };
+	return (struct network){ .device = st.st_dev, .inode = st.st_ino };
+}
+
+bool network_same(const struct network *a, const struct network *b)
+{
+	return a->inode && a->device == b->device && a->inode == b->inode;
 }
 
 /* 0 or an errno. */
@@ -67,7 +74,7 @@ static int no_redirects(void)
 }
 
 /* In the namespace. Returns the socket, or -1 with errno. */
-static int furnish(struct addresses *addresses)
+static int furnish(struct addresses *addresses, uint32_t heir)
 {
 	uint8_t bytes[RULES_BYTES];
 	struct batch batch;
@@ -76,7 +83,7 @@ static int furnish(struct addresses *addresses)
 	if (netlink < 0)
 		return -1;
 	addresses_read(addresses);
-	rules_prepare(&batch, bytes, sizeof bytes);
+	rules_prepare(&batch, bytes, sizeof bytes, heir);
 	error = no_redirects();
 	if (!error)
 		error = batch_commit(netlink, &batch);
@@ -90,13 +97,13 @@ static int furnish(struct addresses *addresses)
 	return -1;
 }
 
-static int furnish_namespace(int namespace, int home, struct addresses *addresses)
+static int furnish_namespace(int namespace, int home, struct addresses *addresses, uint32_t heir)
 {
 	int netlink, error;
 
 	if (setns(namespace, CLONE_NEWNET) != 0)
 		return -1;
-	netlink = furnish(addresses);
+	netlink = furnish(addresses, heir);
 	error = errno;
 	if (setns(home, CLONE_NEWNET) != 0) {
 		/* It has just left it and may do so again; if not, nothing it did from here on could be trusted. */
@@ -107,8 +114,10 @@ static int furnish_namespace(int namespace, int home, struct addresses *addresse
 	return netlink;
 }
 
-struct grave *grave_dig(struct process process, uint32_t heir)
+struct grave *grave_dig(struct process process, uint32_t heir, bool (*closed)(void *context, const struct network *),
+			void *context)
 {
+	struct network network, own, nodes;
 	int namespace = -1, home = -1, first = -1, pidfd = process_open(process), error;
 	struct grave *grave = NULL;
 
@@ -122,16 +131,21 @@ struct grave *grave_dig(struct process process, uint32_t heir)
 	pidfd = process_open(process);
 	if (pidfd < 0 || namespace < 0 || home < 0)
 		goto out;
-	errno = EPERM;
+	network = network_of(namespace);
+	own = network_of(home);
 	/* Process 1 may not let itself be looked at; then ours has to do. */
-	if (same_file(namespace, home) || (first >= 0 && same_file(namespace, first)))
+	nodes = network_of(first);
+	errno = EPERM;
+	if (network_same(&network, &own) || network_same(&network, &nodes))
 		goto out;
 	grave = calloc(1, sizeof *grave);
 	if (!grave)
 		goto out;
 	rules_close(&grave->close, grave->close_bytes, sizeof grave->close_bytes, heir);
-	rules_open(&grave->open, grave->open_bytes, sizeof grave->open_bytes, heir);
-	grave->netlink = furnish_namespace(namespace, home, &grave->addresses);
+	rules_open(&grave->open, grave->open_bytes, sizeof grave->open_bytes);
+	grave->network = network;
+	grave->state = closed(context, &network) ? GRAVE_CLOSED : GRAVE_READY;
+	grave->netlink = furnish_namespace(namespace, home, &grave->addresses, grave->state == GRAVE_CLOSED ? heir : 0);
 	if (grave->netlink < 0) {
 		error = errno;
 		free(grave);

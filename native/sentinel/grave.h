@@ -14,9 +14,17 @@
 
 enum grave_state { GRAVE_READY, GRAVE_CLOSED, GRAVE_FAILED };
 
+/* A network namespace; containers of a pod share one. */
+struct network {
+	uint64_t device, inode;
+};
+
+bool network_same(const struct network *a, const struct network *b);
+
 struct grave {
 	enum grave_state state;
 	int netlink; /* keeps the namespace alive until the grave is forgotten */
+	struct network network;
 	struct addresses addresses; /* of the pod */
 	struct batch close, open;
 	uint8_t close_bytes[ELEMENTS_BYTES], open_bytes[ELEMENTS_BYTES];
@@ -24,10 +32,11 @@ struct grave {
 
 /*
  * Digs a grave in the network namespace of `process`, for connections to be sent to `heir` (network byte order):
- * forwarding on, redirects off, table made anew. NULL with errno; EPERM also for the node's own namespace, in which
- * it would send the node's traffic away.
+ * forwarding on, redirects off, table made anew; it is closed from the beginning if `closed` says so of the namespace.
+ * NULL with errno; EPERM also for the node's own namespace, in which it would send the node's traffic away.
  */
-struct grave *grave_dig(struct process process, uint32_t heir);
+struct grave *grave_dig(struct process process, uint32_t heir, bool (*closed)(void *context, const struct network *),
+			void *context);
 
 /* Sends the message. 0 or an errno; state becomes CLOSED or FAILED. */
 int grave_close(struct grave *grave);

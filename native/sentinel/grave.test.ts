@@ -191,6 +191,38 @@ describe.skipIf(cannotNetwork !== undefined).each([
     expect(ask(network, 'tcp')).toBe('heir 10.0.0.2')
   })
 
+  test('a grave for one container leaves that of another in the same pod closed, whoever the heir is', async () => {
+    await using sentinel = await startSentinel(program)
+    await using network = await createNetwork(app)
+    const client = await sentinel.connect()
+    const dead = await serve(network.pod, 'dead')
+    const other = await serve(network.pod, 'other', 9090)
+    await serve(network.heir, 'heir')
+    const { pid, start: begun } = processOf(network.pod.sandbox.pid)
+    const dig = (name: string, heir: string) => client.ask('grave', { name, netns: pid, start: begun, heir })
+    await client.ask('watch', { name: 'dead', ...processOf(dead.pid) })
+    await client.ask('watch', { name: 'other', ...processOf(other.pid) })
+    expect((await dig('dead', network.heir.address)).word).toBe('ready')
+    expect((await dig('other', '10.0.0.77')).word).toBe('ready')
+    process.kill(dead.pid, 'SIGKILL')
+    await client.line(line => line.word === 'died')
+    await dead.exit
+    await serve(network.pod, 'impostor')
+    expect(ask(network, 'tcp')).toBe('heir 10.0.0.2')
+    expect((await dig('other', network.heir.address)).word).toBe('closed')
+    expect(ask(network, 'tcp')).toBe('heir 10.0.0.2')
+    // Who is named last is the heir, of the one who died first as well.
+    await dig('dead', '10.0.0.77')
+    expect(ask(network, 'tcp')).toMatch(/^error/)
+    await client.ask('exhume', { name: 'dead' })
+    expect(ask(network, 'tcp')).toBe('impostor 10.0.0.1')
+    process.kill(other.pid, 'SIGKILL')
+    const event = await client.line(line => line.word === 'died')
+    expect(event.values['grave']).toBe('closed')
+    expect((await dig('other', network.heir.address)).word).toBe('closed')
+    expect(ask(network, 'tcp')).toBe('heir 10.0.0.2')
+  })
+
   test('it stays closed without the sentinel, and keeps nothing alive once it is forgotten', async () => {
     const sentinel = await startSentinel(program)
     await using network = await createNetwork(app)

@@ -9,12 +9,13 @@
 #include "tree.h"
 #include "verbs.h"
 
-enum { TICK_NS = NS_PER_MS / 2, LIMIT_MS = 10000 };
+enum { TICK_NS = NS_PER_MS / 2, STOP_MS = 100, LIMIT_MS = 10000 };
 
 struct killing {
 	struct killing *next;
 	struct asker asker;
 	struct processes victims;
+	bool killed; /* not only stopped */
 	int64_t began;
 };
 
@@ -56,8 +57,6 @@ void tree_kill_verb(struct client *client, const struct request *request)
 		free(killing);
 		return;
 	}
-	for (size_t i = 0; i < killing->victims.count; i++)
-		process_signal(killing->victims.list[i], SIGKILL);
 	killing->asker = asker_of(client, request);
 	killing->began = monotonic_ns();
 	killing->next = sentinel->killings;
@@ -80,6 +79,18 @@ void tree_continue_verb(struct client *client, const struct request *request)
 	message_number(&message, "count", (int64_t)continued);
 	message_end(&message);
 	client_send(client, &message);
+}
+
+/* Looks once more for who was forked before its parent stopped, and kills when nobody can be missing any more. */
+static void strike(struct killing *killing, int64_t now)
+{
+	bool complete = false;
+
+	if (tree_collect_again(&killing->victims, &complete) && !complete && now < killing->began + (int64_t)STOP_MS * NS_PER_MS)
+		return;
+	for (size_t i = 0; i < killing->victims.count; i++)
+		process_signal(killing->victims.list[i], SIGKILL);
+	killing->killed = true;
 }
 
 static size_t left_of(const struct processes *victims)
@@ -110,8 +121,11 @@ int64_t killings_due(struct sentinel *sentinel, int64_t now)
 
 	while (*at) {
 		struct killing *killing = *at;
-		size_t left = left_of(&killing->victims);
+		size_t left;
 
+		if (!killing->killed)
+			strike(killing, now);
+		left = left_of(&killing->victims);
 		if (left && now < killing->began + (int64_t)LIMIT_MS * NS_PER_MS) {
 			at = &killing->next;
 			continue;

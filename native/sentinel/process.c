@@ -69,6 +69,13 @@ bool process_ended(struct process process)
 	return !process_stat(process.pid, &stat) || stat.start != process.start || stat.state == 'Z' || stat.state == 'X';
 }
 
+bool process_stopped(struct process process)
+{
+	struct process_stat stat;
+
+	return !process_stat(process.pid, &stat) || stat.start != process.start || strchr("TtZX", stat.state);
+}
+
 bool processes_add(struct processes *set, struct process process)
 {
 	if (set->count == set->room) {

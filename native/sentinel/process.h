@@ -31,6 +31,9 @@ int process_signal(struct process process, int signal);
 /* Whether it is gone: no such process, or one that has ended and not been reaped. */
 bool process_ended(struct process process);
 
+/* Whether it does nothing more: stopped, by a signal or a tracer, or ended. */
+bool process_stopped(struct process process);
+
 struct processes {
 	struct process *list;
 	size_t count, room;

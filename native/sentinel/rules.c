@@ -113,9 +113,9 @@ static void dnat_to_heir(struct batch *batch)
 	end_expression(batch, opened);
 }
 
-static size_t rule(struct batch *batch, const char *chain, int flags)
+static size_t rule(struct batch *batch, const char *chain)
 {
-	batch_message(batch, NFT_MSG_NEWRULE, BATCH_CREATE | flags);
+	batch_message(batch, NFT_MSG_NEWRULE, BATCH_CREATE);
 	put_text(batch, NFTA_RULE_TABLE, table);
 	put_text(batch, NFTA_RULE_CHAIN, chain);
 	return nest(batch, NFTA_RULE_EXPRESSIONS);
@@ -124,7 +124,7 @@ static size_t rule(struct batch *batch, const char *chain, int flags)
 static void inbound_rule(struct batch *batch, uint8_t protocol)
 {
 	static const uint32_t loopback = 1; /* every namespace's first interface */
-	size_t opened = rule(batch, "prerouting", 0);
+	size_t opened = rule(batch, "prerouting");
 
 	load(batch, "meta", NFT_META_IIF);
 	compare(batch, NFT_REG_1, NFT_CMP_NEQ, &loopback, sizeof loopback);
@@ -140,7 +140,7 @@ static void inbound_rule(struct batch *batch, uint8_t protocol)
 static void outbound_rule(struct batch *batch)
 {
 	static const uint32_t dnat = IPS_DST_NAT, none = 0;
-	size_t opened = rule(batch, "postrouting", BATCH_ACK);
+	size_t opened = rule(batch, "postrouting");
 
 	load(batch, "ct", NFT_CT_STATUS);
 	mask(batch, NFT_REG_1, &dnat, sizeof dnat);
@@ -170,7 +170,37 @@ static void table_message(struct batch *batch, uint16_t type, int flags)
 	put_text(batch, NFTA_TABLE_NAME, table);
 }
 
-void rules_prepare(struct batch *batch, void *bytes, size_t room)
+static void elements_message(struct batch *batch, uint16_t type, int flags)
+{
+	batch_message(batch, type, flags);
+	put_text(batch, NFTA_SET_ELEM_LIST_TABLE, table);
+	put_text(batch, NFTA_SET_ELEM_LIST_SET, map);
+}
+
+/* Deleting no element in particular deletes all; not one is no error. */
+static void empty(struct batch *batch, int flags)
+{
+	elements_message(batch, NFT_MSG_DELSETELEM, flags);
+}
+
+static void fill(struct batch *batch, uint32_t heir)
+{
+	static const uint8_t protocols[] = { IPPROTO_TCP, IPPROTO_UDP };
+	size_t list;
+
+	elements_message(batch, NFT_MSG_NEWSETELEM, BATCH_CREATE | BATCH_ACK);
+	list = nest(batch, NFTA_SET_ELEM_LIST_ELEMENTS);
+	for (size_t i = 0; i < sizeof protocols; i++) {
+		size_t element = nest(batch, NFTA_LIST_ELEM);
+
+		put_data(batch, NFTA_SET_ELEM_KEY, &protocols[i], 1);
+		put_data(batch, NFTA_SET_ELEM_DATA, &heir, sizeof heir);
+		unnest(batch, element);
+	}
+	unnest(batch, list);
+}
+
+void rules_prepare(struct batch *batch, void *bytes, size_t room, uint32_t heir)
 {
 	batch_begin(batch, bytes, room);
 	/* Made so that it can be deleted, whether it was there or not. */
@@ -192,36 +222,25 @@ void rules_prepare(struct batch *batch, void *bytes, size_t room)
 	inbound_rule(batch, IPPROTO_TCP);
 	inbound_rule(batch, IPPROTO_UDP);
 	outbound_rule(batch);
-	batch_end(batch);
-}
-
-static void elements(struct batch *batch, void *bytes, size_t room, uint16_t type, uint32_t heir)
-{
-	static const uint8_t protocols[] = { IPPROTO_TCP, IPPROTO_UDP };
-	size_t list;
-
-	batch_begin(batch, bytes, room);
-	batch_message(batch, type, BATCH_ACK | (type == NFT_MSG_NEWSETELEM ? BATCH_CREATE : 0));
-	put_text(batch, NFTA_SET_ELEM_LIST_TABLE, table);
-	put_text(batch, NFTA_SET_ELEM_LIST_SET, map);
-	list = nest(batch, NFTA_SET_ELEM_LIST_ELEMENTS);
-	for (size_t i = 0; i < sizeof protocols; i++) {
-		size_t element = nest(batch, NFTA_LIST_ELEM);
-
-		put_data(batch, NFTA_SET_ELEM_KEY, &protocols[i], 1);
-		put_data(batch, NFTA_SET_ELEM_DATA, &heir, sizeof heir);
-		unnest(batch, element);
-	}
-	unnest(batch, list);
+	if (heir)
+		fill(batch, heir);
+	else
+		empty(batch, BATCH_ACK);
 	batch_end(batch);
 }
 
 void rules_close(struct batch *batch, void *bytes, size_t room, uint32_t heir)
 {
-	elements(batch, bytes, room, NFT_MSG_NEWSETELEM, heir);
+	batch_begin(batch, bytes, room);
+	/* Another container of the pod may have died before, and had another heir then. */
+	empty(batch, 0);
+	fill(batch, heir);
+	batch_end(batch);
 }
 
-void rules_open(struct batch *batch, void *bytes, size_t room, uint32_t heir)
+void rules_open(struct batch *batch, void *bytes, size_t room)
 {
-	elements(batch, bytes, room, NFT_MSG_DELSETELEM, heir);
+	batch_begin(batch, bytes, room);
+	empty(batch, BATCH_ACK);
+	batch_end(batch);
 }

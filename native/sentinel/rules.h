@@ -26,13 +26,16 @@
 
 enum { RULES_BYTES = 4096, ELEMENTS_BYTES = 512 };
 
-/* Makes the table anew, with an empty map. */
-void rules_prepare(struct batch *batch, void *bytes, size_t room);
+/*
+ * Makes the table anew, in one step with what was there before. With an heir (network byte order) its map has him from
+ * the beginning; 0: empty.
+ */
+void rules_prepare(struct batch *batch, void *bytes, size_t room, uint32_t heir);
 
-/* Puts the heir (network byte order) into the map: from the next connection on everything is its. */
+/* Puts the heir into the map, in the place of any other: from the next connection on everything is his. */
 void rules_close(struct batch *batch, void *bytes, size_t room, uint32_t heir);
 
-/* Takes it out again. */
-void rules_open(struct batch *batch, void *bytes, size_t room, uint32_t heir);
+/* Empties the map. */
+void rules_open(struct batch *batch, void *bytes, size_t room);
 
 #endif

@@ -19,6 +19,8 @@ import { processOf, type Sentinel, startSentinel, type Values } from './testing/
 vi.setConfig({ testTimeout: 30_000, hookTimeout: 180_000 })
 
 const FOREVER = 3_600_000
+/** As no other test has it. */
+const FORKS = '7'
 const why = cannotUnshare ?? cannotCgroup
 
 describe.skipIf(why !== undefined).each([
@@ -312,6 +314,25 @@ describe.skipIf(why !== undefined).each([
       for (const pid of treeOf()) process.kill(pid, 'SIGKILL')
       expect(stateOf(parent.pid) ?? 'Z').toBe('Z')
       expect((await client.ask('hello')).word).toBe('ok')
+    })
+
+    test('who forks all the time does not get away', async () => {
+      await using sentinel = await begin()
+      const client = await sentinel.connect()
+      const forkers = () =>
+        readdirSync('/proc').filter(
+          name =>
+            /^\d+$/.test(name) &&
+            commandOf(Number(name)) === `${app}\0forks\0${FORKS}\0` &&
+            stateOf(Number(name)) !== 'Z',
+        )
+      for (let round = 0; round < 20; round++) {
+        const parent = await start(app, ['forks', FORKS])
+        await eventually(() => expect(parent.stdout()).toBe('ready\n'))
+        expect((await client.ask('tree-kill', processOf(parent.pid))).word).toBe('gone')
+        expect(forkers()).toEqual([])
+        await parent.exit
+      }
     })
 
     test('a stopped tree dies as well, one in a pid namespace of its own too', async () => {

@@ -12,9 +12,9 @@
 
 enum {
 	/* A stop takes a moment on other processors; a process in an uninterruptible wait takes as long as that. */
-	SETTLE_NS = 100 * NS_PER_MS,
+	SETTLE_NS = 250 * NS_PER_MS,
 	TICK_NS = NS_PER_MS / 2,
-	QUIET_ROUNDS = 2,
+	ROUNDS_AT_ONCE = 8,
 };
 
 enum stop_state { STOP_SETTLING, STOP_HELD, STOP_EXPIRED };
@@ -77,34 +77,32 @@ static bool meet(void *context, pid_t pid)
 	return true;
 }
 
-/* Until two rounds in a row have met nobody new: what forks before it is stopped has its child met in the next. */
-static int stop_all(struct stop *stop)
+static size_t still_running(const struct stop *stop)
 {
-	int quiet = 0;
+	size_t running = 0;
 
-	while (quiet < QUIET_ROUNDS) {
+	for (size_t i = 0; i < stop->seen.count; i++)
+		running += stop->seen.list[i].start && !process_stopped(stop->seen.list[i]);
+	return running;
+}
+
+/*
+ * Some rounds, until one has met nobody new although everybody met before had come to a stand. That they have been told
+ * to is not enough: one that is in the middle of a fork stops after it, and its child is not there yet. 0 or an errno.
+ */
+static int stop_more(struct stop *stop, bool *complete)
+{
+	*complete = false;
+	for (int round = 0; round < ROUNDS_AT_ONCE && !*complete; round++) {
+		bool standing = still_running(stop) == 0;
 		size_t before = stop->seen.count;
 
 		for (size_t i = 0; stop->cgroups[i]; i++)
 			if (!cgroup_each(stop->cgroups[i], meet, stop))
 				return errno;
-		quiet = stop->seen.count == before ? quiet + 1 : 0;
+		*complete = standing && stop->seen.count == before;
 	}
 	return 0;
-}
-
-static size_t still_running(const struct stop *stop)
-{
-	size_t running = 0;
-
-	for (size_t i = 0; i < stop->seen.count; i++) {
-		struct process process = stop->seen.list[i];
-		struct process_stat stat;
-
-		running += process.start && process_stat(process.pid, &stat) && stat.start == process.start &&
-			   !strchr("TtZX", stat.state);
-	}
-	return running;
 }
 
 static void let_go(struct stop *stop)
@@ -174,6 +172,7 @@ void stop_verb(struct client *client, const struct request *request)
 	const char *name = request_value(request, "name"), *wrong = NULL;
 	struct stop *stop = find(sentinel, name);
 	int64_t deadline_ms;
+	bool complete;
 	int error;
 
 	if (stop && stop->state == STOP_EXPIRED) {
@@ -208,14 +207,14 @@ void stop_verb(struct client *client, const struct request *request)
 	stop->began = stop->last = monotonic_ns();
 	stop->deadline = stop->began + deadline_ms * NS_PER_MS;
 	stop->settle_until = stop->began + SETTLE_NS;
-	error = stop_all(stop);
+	error = stop_more(stop, &complete);
 	if (error) {
 		let_go(stop);
 		forget(sentinel, stop);
 		client_reply_error(client, request, "cgroup", error == ESRCH ? ENOENT : error);
 		return;
 	}
-	if (!still_running(stop))
+	if (complete)
 		settled(sentinel, stop);
 }
 
@@ -268,7 +267,10 @@ int64_t stops_due(struct sentinel *sentinel, int64_t now)
 	int64_t next = INT64_MAX;
 
 	for (struct stop *stop = sentinel->stops; stop; stop = stop->next) {
-		if (stop->state == STOP_SETTLING && (now >= stop->settle_until || !still_running(stop)))
+		bool complete = true;
+
+		/* A cgroup that is gone by now had nobody left in it. */
+		if (stop->state == STOP_SETTLING && (stop_more(stop, &complete) != 0 || complete || now >= stop->settle_until))
 			settled(sentinel, stop);
 		if (stop->state != STOP_EXPIRED && now >= stop->deadline) {
 			let_go(stop);

@@ -58,8 +58,13 @@ describe.skipIf(cannotCgroup !== undefined).each([
     cgroup.add(parent.pid)
     for (const pid of childrenOf(parent.pid)) if (existsSync(`/proc/${pid}`)) tryAdd(cgroup, pid)
     const client = await sentinel.connect()
-    const reply = await client.ask('stop', { name: 'n', deadline: FOREVER, cgroup: cgroup.path })
-    expect(reply.word).toBe('stopped')
+    await eventually(async () => {
+      const reply = await client.ask('stop', { name: 'n', deadline: FOREVER, cgroup: cgroup.path })
+      if (reply.values['unsettled'] === '0') return
+      // On a machine this busy somebody has not even had the time to stop.
+      await client.ask('continue', { name: 'n' })
+      throw new Error('not settled')
+    })
     const members = readFileSync(`${cgroup.directory}/cgroup.procs`, 'utf8').trim().split('\n').map(Number)
     expect(members.length).toBeGreaterThan(20)
     expect(new Set(members.map(stateOf).filter(state => state !== 'Z'))).toEqual(new Set(['T']))

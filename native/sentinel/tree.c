@@ -9,7 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
+
+enum { ROUNDS = 100, PAUSE_NS = 1000000 };
 
 static bool add(pid_t pid, int signal, struct processes *set)
 {
@@ -77,27 +80,36 @@ static bool add_children(pid_t pid, int signal, struct processes *set)
 	return added;
 }
 
+/* Everybody in the set, those that it adds to it included. */
+static bool add_descendants(int signal, struct processes *set)
+{
+	for (size_t i = 0; i < set->count; i++)
+		if (!add_children(set->list[i].pid, signal, set))
+			return false;
+	return true;
+}
+
 bool tree_collect(struct process root, int signal, struct processes *set)
 {
-	size_t quiet = 0;
-
 	if (process_signal(root, signal) != 0)
 		return false;
 	if (!processes_add(set, root)) {
 		errno = ENOMEM;
 		return false;
 	}
-	while (quiet < 2) {
-		size_t before = set->count;
+	return add_descendants(signal, set);
+}
 
-		for (size_t i = 0; i < set->count; i++)
-			if (!add_children(set->list[i].pid, signal, set))
-				return false;
-		quiet = set->count == before ? quiet + 1 : 0;
-		/* Without a signal they run on and a complete picture cannot be had. */
-		if (!signal)
-			break;
-	}
+bool tree_collect_again(struct processes *set, bool *complete)
+{
+	size_t before = set->count;
+	bool standing = true;
+
+	for (size_t i = 0; i < set->count && standing; i++)
+		standing = process_stopped(set->list[i]);
+	if (!add_descendants(SIGSTOP, set))
+		return false;
+	*complete = standing && set->count == before;
 	return true;
 }
 
@@ -152,14 +164,22 @@ static void add_session(pid_t session, struct processes *set)
 size_t tree_kill(struct process root)
 {
 	struct processes set = { 0 };
-	size_t killed = 0;
+	const struct timespec pause = { .tv_nsec = PAUSE_NS };
 	struct process_stat stat;
+	bool complete = false;
+	size_t killed = 0;
 	/* The caller's own session may hold its parent and whoever started it: only a session that the root leads. */
 	bool leads = process_stat(root.pid, &stat) && stat.start == root.start && stat.session == root.pid;
 
 	tree_collect(root, SIGSTOP, &set);
-	if (leads)
-		add_session(root.pid, &set);
+	for (int round = 0; round < ROUNDS && !complete; round++) {
+		if (leads)
+			add_session(root.pid, &set);
+		if (!tree_collect_again(&set, &complete))
+			break;
+		if (!complete)
+			nanosleep(&pause, NULL);
+	}
 	for (size_t i = 0; i < set.count; i++)
 		killed += process_signal(set.list[i], SIGKILL) == 0;
 	processes_free(&set);

@@ -193,9 +193,26 @@ static void reply_closed(struct client *client, const struct request *request, c
 	grave_sweep(grave);
 }
 
+/*
+ * Whether connections to that pod go to an heir already: it has died, another container of it has, or it was buried.
+ * A new grave must not leave it open, for no moment.
+ */
+static bool is_closed(void *context, const struct network *network)
+{
+	const struct watch *asked = context;
+
+	if (asked->died_unix_ns)
+		return true;
+	for (const struct watch *watch = asked->sentinel->watches; watch; watch = watch->next)
+		if (watch->grave && watch->grave->state == GRAVE_CLOSED && network_same(&watch->grave->network, network))
+			return true;
+	return false;
+}
+
 void grave_verb(struct client *client, const struct request *request)
 {
 	struct watch *watch = named(client, request);
+	int64_t began = monotonic_ns();
 	struct process process;
 	struct in_addr heir;
 	struct grave *grave;
@@ -206,7 +223,7 @@ void grave_verb(struct client *client, const struct request *request)
 		client_reply(client, request, "refused", "bad-heir");
 		return;
 	}
-	grave = grave_dig(process, heir.s_addr);
+	grave = grave_dig(process, heir.s_addr, is_closed, watch);
 	if (!grave) {
 		/* The one before, if there was one, still stands: a table is replaced as a whole or not at all. */
 		client_reply_error(client, request, errno == EPERM ? "not a pod's network" : "grave", errno);
@@ -214,8 +231,8 @@ void grave_verb(struct client *client, const struct request *request)
 	}
 	grave_free(watch->grave);
 	watch->grave = grave;
-	if (watch->died_unix_ns)
-		reply_closed(client, request, grave, close_grave(watch));
+	if (grave->state == GRAVE_CLOSED)
+		reply_closed(client, request, grave, (monotonic_ns() - began) / NS_PER_US);
 	else
 		client_reply(client, request, "ready", NULL);
 }
@@ -247,8 +264,13 @@ void exhume_verb(struct client *client, const struct request *request)
 	if (!watch)
 		return;
 	error = grave_open(watch->grave);
-	if (error)
+	if (error) {
 		client_reply_error(client, request, "exhume", error);
-	else
-		client_reply(client, request, "ok", NULL);
+		return;
+	}
+	/* It was the pod's, so that of its other containers is open, too, and closes at their death. */
+	for (struct watch *other = client->sentinel->watches; other; other = other->next)
+		if (other->grave && network_same(&other->grave->network, &watch->grave->network))
+			other->grave->state = GRAVE_READY;
+	client_reply(client, request, "ok", NULL);
 }
