@@ -8,6 +8,7 @@ import { isKubeError } from '../src/kube/errors.ts'
 import { type Service, services } from '../src/kube/resources.ts'
 import { type Cast, watchCast } from './cast.ts'
 import { serviceDeviations, strayRequests } from './exposure.ts'
+import { tellMemory } from './memory.ts'
 import { clientLines, type Played, play } from './play.ts'
 import { type Screen, seconds, styled } from './screen.ts'
 import type { Stage } from './stage.ts'
@@ -50,6 +51,8 @@ export async function tell(
     screen.lines(...clientLines(traffic, from, performance.now()))
     if (operation === operations.failure) screen.lines(...(await failoverLine(stage, name, signal)))
   }
+  await next()
+  wrong.push(...(await tellMemory(stage, screen, next, signal)))
   wrong.push(...played.flatMap(({ title, deviations }) => deviations.map(it => `${title}: ${it}`)))
   summary(screen, played)
   if (stays) farewell(screen, stage)

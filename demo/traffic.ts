@@ -13,6 +13,8 @@ export interface Probe {
   readonly at: number
   readonly ms: number
   readonly error?: string | undefined
+  /** What a counter answered. */
+  readonly count?: number | undefined
 }
 
 export interface Traffic extends AsyncDisposable {
@@ -35,8 +37,8 @@ export function trafficFromNode(wrap: (argv: readonly string[]) => string[], url
   started.catch(() => {})
   const gone = new Promise<void>(resolve => child.on('exit', () => resolve()))
   createInterface({ input: child.stdout }).on('line', line => {
-    const { ms, error } = JSON.parse(line) as { ms: number; error?: string }
-    probes.push({ at: performance.now(), ms, error })
+    const { ms, error, body } = JSON.parse(line) as { ms: number; error?: string; body?: string }
+    probes.push({ at: performance.now(), ms, error, count: countIn(body) })
   })
   return {
     probes,
@@ -48,6 +50,11 @@ export function trafficFromNode(wrap: (argv: readonly string[]) => string[], url
   }
 }
 
+const countIn = (body: string | undefined): number | undefined => {
+  const count = /"count":\s*(\d+)/.exec(body ?? '')?.[1]
+  return count === undefined ? undefined : Number(count)
+}
+
 /** Through the API server's proxy, for clusters whose Services cannot be reached from here. */
 export function trafficThroughApi(api: Api, namespace: string, service: string): Traffic {
   const probes: Probe[] = []
@@ -55,18 +62,18 @@ export function trafficThroughApi(api: Api, namespace: string, service: string):
   const loop = (async () => {
     for (;;) {
       const started = performance.now()
-      const error = await api
+      const { error, body } = await api
         .request('GET', `/api/v1/namespaces/${namespace}/services/${service}:80/proxy/`, {
           signal: stop.signal,
           timeoutMs: 2_000,
         })
         .then(
-          () => undefined,
-          (reason: Error) => reason.message,
+          answer => ({ error: undefined, body: JSON.stringify(answer) }),
+          (reason: Error) => ({ error: reason.message, body: undefined }),
         )
       if (stop.signal.aborted) return
       const now = performance.now()
-      probes.push({ at: now, ms: now - started, error })
+      probes.push({ at: now, ms: now - started, error, count: countIn(body) })
       await sleep(periodMs)
     }
   })()

@@ -1,0 +1,153 @@
+/** The last scene: the memory of a primary outlives its process, and a client sees it. */
+import { readFile } from 'node:fs/promises'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { parse } from 'yaml'
+import { type BackupPodSet, backupPodSets, type SlotStatus } from '../src/api/backuppodset.ts'
+import { nodeReports } from '../src/api/node-report.ts'
+import { slotLeaseName } from '../src/api/slot-lease.ts'
+import { isKubeError } from '../src/kube/errors.ts'
+import { services } from '../src/kube/resources.ts'
+import { type Screen, seconds, styled } from './screen.ts'
+import type { Stage } from './stage.ts'
+import { type Probe, seenBetween, trafficLine } from './traffic.ts'
+
+const counted = 60
+const pollMs = 200
+
+/** @returns what was not as told; empty also where no node can move memory, which is said then. */
+export async function tellMemory(
+  stage: Stage,
+  screen: Screen,
+  next: () => Promise<void>,
+  signal: AbortSignal,
+): Promise<string[]> {
+  const { api, namespace } = stage
+  const { items } = await api.list(nodeReports, {}, { signal }).catch((error: unknown) => {
+    if (isKubeError(error, 'NotFound')) return { items: [] }
+    throw error
+  })
+  const able = items.filter(({ status }) => status?.ready === true).length
+  if (able < 2) {
+    screen.lines(
+      '',
+      styled.dim(
+        `Memory needs two nodes whose agent is ready; here are ${able}. kubectl get nodereports says why.`,
+      ),
+    )
+    return []
+  }
+  const set = parse(
+    await readFile(new URL('../samples/memory.yaml', import.meta.url), 'utf8'),
+  ) as BackupPodSet
+  const ref = { namespace, name: set.metadata.name }
+  screen.lines(
+    '',
+    styled.title('Memory: a counter that goes on in another pod'),
+    'Every second the memory of the primary is saved by the agent of its node, shipped to the node of the hot',
+    'backup, and rebuilt there in the backup’s own process tree: complete, and stopped.',
+    styled.command('kubectl apply -f samples/memory.yaml'),
+    '',
+  )
+  await api.delete(backupPodSets, ref, { propagationPolicy: 'Foreground' }, { signal }).catch(ignoreMissing)
+  await until(stage, 'an earlier set of the demo to go', signal, async () =>
+    (await api.get(backupPodSets, ref, { signal }).catch(ignoreMissing)) === undefined ? true : undefined,
+  )
+  await api.create(backupPodSets, set, { namespace, signal })
+  const slot = async (): Promise<SlotStatus | undefined> =>
+    (await api.get(backupPodSets, ref, { signal })).status?.slots?.[0]
+  let seen: SlotStatus | undefined
+  const line = () => [
+    seen === undefined
+      ? '  the pods start'
+      : `  slot 0: ${seen.protection ?? 'None'}, saved state ${seen.generation ?? 0}, usable on ${seen.usableOn?.join(', ') || 'no node yet'}`,
+  ]
+  {
+    using _ = screen.live(line)
+    await until(stage, 'protection of the memory', signal, async () => {
+      seen = await slot()
+      return (seen?.protection === 'Frozen' || seen?.protection === 'Staged') && (seen.generation ?? 0) > 1
+        ? true
+        : undefined
+    })
+  }
+  const service = await until(stage, 'the Service of slot 0', signal, () =>
+    api.get(services, { namespace, name: slotLeaseName(ref.name, 0) }, { signal }).catch(ignoreMissing),
+  )
+  await using traffic = stage.traffic(service)
+  screen.lines(`A client counts through the Service ${service.metadata.name}, every 50 ms.`, '')
+  {
+    using _ = screen.live(() => [trafficLine(traffic.probes), ...countLine(traffic.probes)])
+    await until(stage, 'the client’s answers', signal, () =>
+      Promise.resolve(counts(traffic.probes).length >= counted ? true : undefined),
+    )
+  }
+  await next()
+  const before = await until(stage, 'the primary', signal, slot)
+  screen.lines(
+    styled.command(`kubectl exec ${before.pod} -- kill -9 (the app ends at once, without a word)`),
+    '',
+  )
+  const killedAt = performance.now()
+  // The counter ends itself with code 7: as good as a signal, and possible on any cluster.
+  await api
+    .request('POST', `/api/v1/namespaces/${namespace}/pods/${before.pod}:8080/proxy/crash`, { signal })
+    .catch((error: unknown) => {
+      if (!isKubeError(error)) throw error
+    })
+  const failover = await until(stage, 'the failover', signal, async () => {
+    const { status } = await api.get(backupPodSets, ref, { signal })
+    return status?.lastFailover?.from === before.pod ? status.lastFailover : undefined
+  })
+  await until(stage, 'answers after the failover', signal, () =>
+    Promise.resolve(
+      counts(traffic.probes.filter(({ at }) => at > killedAt)).length >= counted ? true : undefined,
+    ),
+  )
+  const now = performance.now()
+  const { failed, gapMs } = seenBetween(traffic.probes, killedAt, now)
+  const last = counts(traffic.probes.filter(({ at }) => at <= killedAt)).at(-1) ?? 0
+  const first =
+    counts(traffic.probes.filter(({ at }) => at > killedAt)).find(count => count !== last + 1) ?? last
+  const after = counts(traffic.probes.filter(({ at }) => at > killedAt))
+  const lowest = Math.min(...after)
+  screen.lines(
+    `  ${before.pod} → ${failover.to}, on stage after ${seconds(failover.seconds * 1000)}, with a state ${seconds((failover.stateAge ?? 0) * 1000)} old.`,
+    `  The client counted ${last} before, and went on from ${lowest}: ${failed} requests failed, the longest silence was ${seconds(gapMs)}.`,
+  )
+  const wrong: string[] = []
+  // The age of the state in requests, and as much again for what the machine was late with.
+  const mayLose = Math.ceil(((failover.stateAge ?? 0) * 1000 * 2 + 2_000) / 50)
+  if (lowest < last - mayLose) wrong.push(`memory: the count fell from ${last} to ${lowest}`)
+  if (first === 1) wrong.push('memory: the count began anew')
+  if (failover.reason !== 'Died') wrong.push(`memory: the reason of the failover is ${failover.reason}`)
+  await api.delete(backupPodSets, ref, { propagationPolicy: 'Background' }, { signal })
+  return wrong
+}
+
+const counts = (probes: readonly Probe[]): number[] =>
+  probes.flatMap(({ count }) => (count === undefined ? [] : [count]))
+
+const countLine = (probes: readonly Probe[]): string[] => {
+  const count = counts(probes).at(-1)
+  return count === undefined ? [] : [`  the count is ${styled.good(String(count))}`]
+}
+
+const ignoreMissing = (error: unknown): undefined => {
+  if (!isKubeError(error, 'NotFound')) throw error
+  return undefined
+}
+
+async function until<T>(
+  stage: Stage,
+  what: string,
+  signal: AbortSignal,
+  ask: () => Promise<T | undefined>,
+): Promise<T> {
+  const deadline = performance.now() + stage.patienceMs
+  for (;;) {
+    const answer = await ask()
+    if (answer !== undefined) return answer
+    if (performance.now() > deadline) throw new Error(`waited in vain for ${what}`)
+    await sleep(pollMs, undefined, { signal })
+  }
+}
