@@ -30,14 +30,18 @@ const namespace = `memory-${randomBytes(4).toString('hex')}`
 const nodes = ['fake-p', 'fake-a', 'fake-b', 'fake-c']
 const eventually = <T>(check: () => Promise<T> | T) => vi.waitFor(check, { timeout: 20_000, interval: 25 })
 
-/** Primaries on a node of their own, backups on the one of the others that has fewest. */
-const place = (pod: Pod, others: readonly Pod[]): string => {
-  if (pod.metadata.labels?.[labels.type] === 'primary') return 'fake-p'
-  const set = pod.metadata.labels?.[labels.set]
-  const load = (node: string) =>
-    others.filter(other => other.spec?.nodeName === node && other.metadata.labels?.[labels.set] === set)
-      .length
-  return ['fake-a', 'fake-b', 'fake-c'].reduce((best, node) => (load(node) < load(best) ? node : best))
+/** Primaries on a node of their own, backups on the one of the others that has fewest of the set. */
+const placed = new Map<string, string>()
+const place = ({ metadata: { uid, labels: own } }: Pod, others: readonly Pod[]): string => {
+  if (own?.[labels.type] === 'primary') return 'fake-p'
+  // Remembered here: of pods that are made together none shows its node yet.
+  const peers = others.filter(other => other.metadata.labels?.[labels.set] === own?.[labels.set])
+  const load = (node: string) => peers.filter(other => placed.get(other.metadata.uid) === node).length
+  const least = () =>
+    ['fake-a', 'fake-b', 'fake-c'].reduce((best, node) => (load(node) < load(best) ? node : best))
+  const node = placed.get(uid) ?? least()
+  placed.set(uid, node)
+  return node
 }
 
 beforeAll(async () => {
