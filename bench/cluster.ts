@@ -56,7 +56,7 @@ const userAgent = 'understudy-bench/1'
 
 async function projectImages(signal: AbortSignal, progress: Progress) {
   const built = await progress.step('images', step =>
-    ensureImages(['operator', 'waker', 'counter'], { signal, progress: text => step.detail(text) }),
+    ensureImages(['operator', 'agent', 'waker', 'counter'], { signal, progress: text => step.detail(text) }),
   )
   return {
     archives: Object.values(built).map(({ path }) => path),
