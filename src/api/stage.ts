@@ -34,3 +34,19 @@ export const holdVolume = 'understudy-hold'
 export const holdPath = '/.understudy'
 export const holdDirectory = (container: string): string => `${holdPath}/run-${container}`
 export const holdInitContainer = 'understudy-hold'
+
+/** Which memory a pod has gone on with, as the message of its condition `serving` ends. */
+export interface BroughtBack {
+  readonly generation: number
+  /** RFC 3339, by the clock of the node that saved it. */
+  readonly takenAt: string
+}
+
+export const broughtBackNote = ({ generation, takenAt }: BroughtBack): string =>
+  `; generation ${generation} of ${takenAt}`
+
+export function parseBroughtBack(message: string): BroughtBack | undefined {
+  const [, generation, takenAt] = /; generation (\d{1,15}) of (\S+)$/.exec(message) ?? []
+  if (generation === undefined || takenAt === undefined || Number.isNaN(Date.parse(takenAt))) return undefined
+  return { generation: Number(generation), takenAt }
+}

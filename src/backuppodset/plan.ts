@@ -24,6 +24,8 @@ export interface Origin {
   readonly bytes: number
   /** Monotonic ms of the moment whose memory it is. */
   readonly takenAt: number
+  /** The same moment by the clock of the node that saved it, ms since the epoch. */
+  readonly takenAtSource: number
 }
 
 /** One write to the cluster, as data. `act/` has one executor for each type. */

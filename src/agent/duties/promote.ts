@@ -1,4 +1,4 @@
-import { podConditions, servingReasons } from '../../api/stage.ts'
+import { broughtBackNote, podConditions, servingReasons } from '../../api/stage.ts'
 import { slotName } from '../../checkpoint/manifest.ts'
 import type { Clone } from '../driver/memory-driver.ts'
 import { AgentError, isAgentError } from '../errors.ts'
@@ -66,7 +66,8 @@ export async function promote(work: Work, duty: DutyOf<'promote'>, signal: Abort
   timeline.mark('answer')
   // Two writes on their way at once could arrive in either order.
   await late
-  const message = onStageMessage(pod, lease.epoch)
+  const brought = generationsOf(work.store, lease).find(stored => isSameGeneration(stage, stored))
+  const message = onStageMessage(pod, lease.epoch) + (brought ? broughtBackNote(brought.manifest) : '')
   const serving = {
     type: podConditions.serving,
     status: 'True',

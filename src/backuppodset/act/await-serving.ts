@@ -1,3 +1,4 @@
+import type { BroughtBack } from '../../api/stage.ts'
 import type { Clock } from '../../kube/clock.ts'
 import { keyOfRef } from '../../kube/object.ts'
 import type { Pod } from '../../kube/resources.ts'
@@ -15,7 +16,13 @@ export interface ServingRequest {
 
 export type ServingResult =
   /** `resourceVersion`: of the pod that serves; the one that was called is older by what brought it on stage. */
-  | { readonly type: 'serving'; readonly ip: string | undefined; readonly resourceVersion: string }
+  | {
+      readonly type: 'serving'
+      readonly ip: string | undefined
+      readonly resourceVersion: string
+      /** Which memory it goes on with; undefined where its agent does not say. */
+      readonly memory: BroughtBack | undefined
+    }
   | { readonly type: 'failed'; readonly why: string }
 
 /**
@@ -50,8 +57,8 @@ export async function awaitServing(
 function resultOf(pod: Pod | undefined, uid: string): ServingResult | undefined {
   if (pod?.metadata.uid !== uid || pod.metadata.deletionTimestamp !== undefined || isFinished(pod))
     return { type: 'failed', why: 'the pod is gone' }
-  const { serving, died, failed, ip } = stageOf(pod)
+  const { serving, died, failed, ip, memory } = stageOf(pod)
   if (died) return { type: 'failed', why: 'its app has ended' }
   if (failed !== undefined) return { type: 'failed', why: failed }
-  return serving ? { type: 'serving', ip, resourceVersion: pod.metadata.resourceVersion } : undefined
+  return serving ? { type: 'serving', ip, resourceVersion: pod.metadata.resourceVersion, memory } : undefined
 }

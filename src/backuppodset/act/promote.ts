@@ -1,4 +1,5 @@
 import { labels } from '../../api/labels.ts'
+import type { BroughtBack } from '../../api/stage.ts'
 import { retired } from '../memory/stage.ts'
 import { writeLease } from '../memory/write-lease.ts'
 import type { Action } from '../plan.ts'
@@ -42,7 +43,7 @@ export async function promote(context: ActContext, action: Promote): Promise<Out
       done('serving')
       const written = await onStage(context, action, stage)
       done('published')
-      return { type: 'done', action, pod: written, phases }
+      return { type: 'done', action: withMemory(action, stage.memory), pod: written, phases }
     } catch (error) {
       return { type: 'failed', action, error }
     }
@@ -60,6 +61,16 @@ export async function promote(context: ActContext, action: Promote): Promise<Out
       action,
     }
   )
+}
+
+/** The report from which it was decided is some seconds old: the agent knows what it has brought back. */
+export function withMemory(action: Promote, memory: BroughtBack | undefined): Promote {
+  const { origin } = action
+  if (origin === undefined || memory === undefined) return action
+  const newer = Date.parse(memory.takenAt) - origin.takenAtSource
+  return Number.isNaN(newer)
+    ? action
+    : { ...action, origin: { ...origin, generation: memory.generation, takenAt: origin.takenAt + newer } }
 }
 
 /** The label for those who select by it, the endpoints for those who do not: side by side. */

@@ -281,6 +281,7 @@ function originOn({ copies }: SlotMemory, pod: PodView, s: Snapshot): Origin | u
     generation: report.generation,
     bytes: report.bytes ?? 0,
     takenAt: takenAt(copy, s),
+    takenAtSource: Date.parse(report.takenAt ?? ''),
   }
 }
 

@@ -1,6 +1,12 @@
 import { labels } from '../../api/labels.ts'
 import type { SlotLease } from '../../api/slot-lease.ts'
-import { holdInitContainer, memoryAnnotation, podConditions, servingReasons } from '../../api/stage.ts'
+import {
+  holdInitContainer,
+  memoryAnnotation,
+  parseBroughtBack,
+  podConditions,
+  servingReasons,
+} from '../../api/stage.ts'
 import type { Pod } from '../../kube/resources.ts'
 import type { PodView } from '../snapshot.ts'
 import type { StageView } from './view.ts'
@@ -30,6 +36,7 @@ export function stageOf(pod: Pod): StageView {
     summoned: false,
     failed: failed && !serving ? (understudy.message ?? restoreFailed) : undefined,
     ip: pod.status?.podIP,
+    memory: parseBroughtBack(conditionOf(pod, podConditions.serving)?.message ?? ''),
   }
 }
 

@@ -1,5 +1,6 @@
 import type { SlotReport } from '../../api/node-report.ts'
 import type { SlotLease } from '../../api/slot-lease.ts'
+import type { BroughtBack } from '../../api/stage.ts'
 
 /** One pod of a set that keeps memory, beside what every pod of a set has. */
 export interface StageView {
@@ -22,6 +23,8 @@ export interface StageView {
   /** Why it did not come on stage when it was last called; undefined where it was not, or came. */
   readonly failed: string | undefined
   readonly ip: string | undefined
+  /** Which memory it has gone on with. */
+  readonly memory: BroughtBack | undefined
 }
 
 /** One slot whose Lease exists. */

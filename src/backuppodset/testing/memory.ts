@@ -28,6 +28,7 @@ const stage = (over: Partial<StageView> = {}): StageView => ({
   summoned: false,
   failed: undefined,
   ip: '10.0.0.1',
+  memory: undefined,
   ...over,
 })
 
