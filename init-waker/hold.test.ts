@@ -281,7 +281,8 @@ describe.skipIf(cannotUnshare !== undefined).each([
     test('a number that an earlier child had is that of the living one', async () => {
       await using hold = await startHold(waker, [], asPid1)
       const restoreAs500 = async (mode: string) => {
-        const script = `echo 499 > /proc/sys/kernel/ns_last_pid; ${app} ${mode} > /dev/null & echo $!`
+        // It must outlive this shell, which would reap it in the place of hold.
+        const script = `echo 499 > /proc/sys/kernel/ns_last_pid; { sleep 0.1; exec ${app} ${mode}; } > /dev/null & echo $!`
         expect(await inNamespaceOf(hold.pid, ['sh', '-c', script])).toBe('500\n')
       }
       await restoreAs500('exit 9')
