@@ -14,7 +14,8 @@
  * the same files open for as long as the program runs: for children of a program that closes its own.
  *
  * SIGTERM kills the program and all that it has started, and reaps it there: better than SIGKILL to all of it at once,
- * which leaves zombies to the container's first process.
+ * which leaves zombies to the container's first process. A CRIU that is dumping is not killed: it may have put foreign
+ * code into a process and not yet taken it out. It ends soon by itself; whoever has no time for that sends SIGKILL.
  *
  * Started by CRIU as its action script it lays a fresh /proc over the restored tree's, see proc.c, and holds a dump back
  * until it may begin, see gate.c.
@@ -175,6 +176,8 @@ static void end_with(pid_t parent)
 		_exit(EXIT_OWN);
 }
 
+enum { WORK = 202 };
+
 /* Whom a SIGTERM is for: our child. 0: none yet, and then it is remembered. */
 static volatile sig_atomic_t passed_to;
 static volatile sig_atomic_t passed_as;
@@ -182,10 +185,13 @@ static volatile sig_atomic_t told_to_end;
 
 static void pass_on(int signal)
 {
+	int error = errno;
+
 	(void)signal;
 	told_to_end = 1;
-	if (passed_to)
+	if (passed_to && !(passed_as == SIGKILL && dump_has_begun(WORK)))
 		kill((pid_t)passed_to, passed_as);
+	errno = error;
 }
 
 /* To be called before the fork, so that nobody is told to end in between without hearing it. */

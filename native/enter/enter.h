@@ -1,5 +1,6 @@
 #pragma once
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 /* Our own failures, as distinct from those of the program that is run. */
@@ -16,3 +17,6 @@ int action_script(const char *self);
 
 /* Before a dump: says that CRIU is ready and waits until it may begin. Gives an exit code. */
 int wait_for_go(const char *self);
+
+/* Whether the CRIU with that work directory has gone through the gate; false for anything else. Safe in a handler. */
+bool dump_has_begun(int work);

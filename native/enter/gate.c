@@ -151,5 +151,14 @@ int wait_for_go(const char *self)
 			return fail("nobody opened the gate");
 		pause_a_moment(0);
 	}
-	return wait_until_all_stand();
+	if (wait_until_all_stand())
+		return EXIT_OWN;
+	/* From here on CRIU changes what it dumps for a while, and a sudden end would leave it changed. */
+	said = openat(work, "begun", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	return said < 0 ? fail("begun: %s", strerror(errno)) : 0;
+}
+
+bool dump_has_begun(int work)
+{
+	return faccessat(work, "begun", F_OK, 0) == 0;
 }

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "log.h"
+#include "spawn.h"
 #include "stop.h"
 #include "verbs.h"
 
@@ -34,8 +35,12 @@ static void drop(struct client *client)
 	free(client->out);
 	client->in = client->out = NULL;
 	loop_forget(&sentinel->loop, &client->source);
-	/* Whoever asked for a stop and is gone will not ask for its end. */
-	stops_continue_of(sentinel, client->serial);
+	/*
+	 * Whoever asked for a stop and is gone will not ask for its end, and nobody hears what it started any more. First
+	 * that has to end: see spawn_ended() and let_go().
+	 */
+	if (!spawns_kill_of(sentinel, client->serial))
+		stops_continue_of(sentinel, client->serial);
 }
 
 static void client_interest(struct client *client)

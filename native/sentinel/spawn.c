@@ -12,6 +12,7 @@
 #include "clock.h"
 #include "log.h"
 #include "number.h"
+#include "stop.h"
 #include "supervisor.h"
 #include "tree.h"
 #include "verbs.h"
@@ -265,6 +266,30 @@ static void answer(struct sentinel *sentinel, const struct spawn *spawn, const s
 	client_send_to_asker(sentinel, &spawn->asker, &message);
 }
 
+static bool is_gone(const struct sentinel *sentinel, uint64_t serial)
+{
+	for (const struct client *client = sentinel->clients; client; client = client->next)
+		if (client->serial == serial)
+			return false;
+	return true;
+}
+
+bool spawns_of(const struct sentinel *sentinel, uint64_t serial)
+{
+	for (const struct spawn *spawn = sentinel->spawns; spawn; spawn = spawn->next)
+		if (spawn->asker.serial == serial)
+			return true;
+	return false;
+}
+
+bool spawns_kill_of(struct sentinel *sentinel, uint64_t serial)
+{
+	for (const struct spawn *spawn = sentinel->spawns; spawn; spawn = spawn->next)
+		if (spawn->asker.serial == serial)
+			kill(spawn->supervisor, SIGTERM);
+	return spawns_of(sentinel, serial);
+}
+
 void spawn_ended(struct sentinel *sentinel, pid_t pid)
 {
 	for (struct spawn **at = &sentinel->spawns; *at; at = &(*at)->next) {
@@ -280,6 +305,8 @@ void spawn_ended(struct sentinel *sentinel, pid_t pid)
 			kill_orphans(sentinel);
 		}
 		answer(sentinel, spawn, &report);
+		if (is_gone(sentinel, spawn->asker.serial) && !spawns_of(sentinel, spawn->asker.serial))
+			stops_continue_of(sentinel, spawn->asker.serial);
 		close(spawn->report);
 		free(spawn);
 		return;

@@ -12,6 +12,12 @@ void kill_spawn_verb(struct client *client, const struct request *request);
 /* To be called for each child that has been reaped; answers whoever asked for it. */
 void spawn_ended(struct sentinel *sentinel, pid_t pid);
 
+/* Kills what a connection has started that is no more; whether there is anything. What it stopped goes on after that. */
+bool spawns_kill_of(struct sentinel *sentinel, uint64_t serial);
+
+/* Whether something is there that a connection has started. */
+bool spawns_of(const struct sentinel *sentinel, uint64_t serial);
+
 /* SIGKILL to all of it. */
 void spawns_kill_all(struct sentinel *sentinel);
 

@@ -9,6 +9,7 @@
 #include "clock.h"
 #include "log.h"
 #include "number.h"
+#include "spawn.h"
 
 enum {
 	/* A stop takes a moment on other processors; a process in an uninterruptible wait takes as long as that. */
@@ -105,13 +106,18 @@ static int stop_more(struct stop *stop, bool *complete)
 	return 0;
 }
 
+/*
+ * Also when that has been done before: a CRIU that found a task stopped leaves it stopped when it is done with it, even if
+ * it was continued in the meantime.
+ */
 static void let_go(struct stop *stop)
 {
 	/* The last one first: a parent should not see its children late. */
 	for (size_t i = stop->seen.count; i-- > 0;)
 		if (stop->seen.list[i].start)
 			process_signal(stop->seen.list[i], SIGCONT);
-	stop->ended = monotonic_ns();
+	if (stop->state != STOP_EXPIRED)
+		stop->ended = monotonic_ns();
 }
 
 static void settled(struct sentinel *sentinel, struct stop *stop)
@@ -223,6 +229,7 @@ void continue_verb(struct client *client, const struct request *request)
 	struct sentinel *sentinel = client->sentinel;
 	struct stop *stop = find(sentinel, request_value(request, "name"));
 	struct message message;
+	bool at_work;
 
 	if (!stop) {
 		client_reply(client, request, "refused", "unknown-name");
@@ -230,13 +237,19 @@ void continue_verb(struct client *client, const struct request *request)
 	}
 	if (stop->state == STOP_SETTLING)
 		settled(sentinel, stop);
-	if (stop->state == STOP_HELD)
+	/*
+	 * Somebody else speaks for who is gone, or will be seen to be in a moment: what that one has started may be at work
+	 * on these processes, and continues them when it has ended; see spawn_ended().
+	 */
+	at_work = stop->asker.serial != client->serial && spawns_of(sentinel, stop->asker.serial);
+	if (!at_work)
 		let_go(stop);
 	message_begin(&message, request->id, "continued");
-	message_number(&message, "held_us", (stop->ended - stop->began) / NS_PER_US);
+	message_number(&message, "held_us", ((stop->ended ? stop->ended : monotonic_ns()) - stop->began) / NS_PER_US);
 	message_number(&message, "expired", stop->state == STOP_EXPIRED);
 	message_end(&message);
-	forget(sentinel, stop);
+	if (!at_work)
+		forget(sentinel, stop);
 	client_send(client, &message);
 }
 
@@ -248,11 +261,10 @@ void stops_continue_of(struct sentinel *sentinel, uint64_t serial)
 		next = stop->next;
 		if (serial && stop->asker.serial != serial)
 			continue;
-		if (stop->state != STOP_EXPIRED) {
-			let_go(stop);
+		let_go(stop);
+		if (stop->state != STOP_EXPIRED)
 			log_line("warn", "continued what a lost connection had stopped", ",\"name\":\"%s\",\"count\":%zu",
 				 log_safe(stop->name), stop->stopped);
-		}
 		forget(sentinel, stop);
 	}
 }

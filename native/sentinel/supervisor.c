@@ -19,7 +19,7 @@
 #include "tree.h"
 
 /* How long `enter` may take to reap what it has killed. */
-enum { TELL_MS = 500 };
+enum { TELL_MS = 1000 };
 
 static void close_all_but(int keep)
 {

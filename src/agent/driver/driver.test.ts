@@ -322,6 +322,38 @@ describe.skipIf(cannotDump !== undefined)(`driver on real CRIU ${cannotDump ?? '
     await save(located)
   })
 
+  test('when the sentinel itself dies during a stop, the primary goes on', async () => {
+    const primary = await primaryCell()
+    await ask(primary)
+    const { pid } = await node.sentinel.hello()
+    const driver = afterStop(() => process.kill(pid, 'SIGKILL'))
+    const { dir } = await generation()
+    const located = await locate(primary)
+    expect(await codeOf(driver.dump(located, dir, { deadlineMs, signal }))).toMatch(/^Sentinel/)
+    await node.launch()
+    expect(await ask(primary)).toBe('2 2 2')
+    await save(located)
+  })
+
+  test('whenever an agent goes away in the middle of a dump, the primary goes on and can be saved', async () => {
+    const primary = await primaryCell()
+    await ask(primary)
+    const located = await locate(primary)
+    for (let at = 0; at < 20; at++) {
+      const other = node.connect()
+      await other.sentinel.hello()
+      const { dir } = await generation()
+      const dumping = codeOf(other.driver.dump(located, dir, { deadlineMs: 600_000, signal }))
+      // From before CRIU runs until after the end of a dump, on any machine.
+      const timer = setTimeout(() => other.sentinel.close(), at * 4)
+      await dumping
+      clearTimeout(timer)
+      other.sentinel.close()
+      expect(await ask(primary)).toBe(`${at + 2} ${at + 2} ${at + 2}`)
+    }
+    await save(located)
+  })
+
   test('a pod that is told to end while it is stopped is not saved', async () => {
     const [primary, understudy] = [await primaryCell(), await understudyCell()]
     await ask(primary)

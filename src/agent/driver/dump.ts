@@ -1,4 +1,4 @@
-import { mkdir, readdir, readFile, rm, stat } from 'node:fs/promises'
+import { mkdir, mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises'
 import { machine, release } from 'node:os'
 import { join } from 'node:path'
 import { credentialsOf } from '../../checkpoint/images/credentials.ts'
@@ -7,6 +7,7 @@ import type { ContainerImage } from '../../checkpoint/manifest.ts'
 import { assertSame, statusOf, stdioOf } from '../discover/process.ts'
 import { AgentError, isAgentError } from '../errors.ts'
 import type { ProcessRef, SentinelClient } from '../sentinel.ts'
+import { continueAnyway } from './continue.ts'
 import { complaints, directoryFiles, dumpArguments, rootPid } from './criu.ts'
 import type { DriverDependencies } from './dependencies.ts'
 import type { FilesRun } from './files.ts'
@@ -28,10 +29,27 @@ export async function dump(
   deps: DriverDependencies,
   pod: LocatedPod,
   directory: string,
+  options: DumpOptions,
+): Promise<DumpResult> {
+  await mkdir(deps.workDirectory, { recursive: true, mode: 0o700 })
+  // A directory of its own each time: a CRIU that an earlier agent has left may still write to another one.
+  const work = await mkdtemp(join(deps.workDirectory, `dump-${pod.pod.uid}-`))
+  try {
+    return await dumpWith(deps, pod, directory, work, options)
+  } finally {
+    // Retried: after a lost connection a CRIU may be writing its last lines.
+    await rm(work, { recursive: true, force: true, maxRetries: 10 })
+  }
+}
+
+async function dumpWith(
+  deps: DriverDependencies,
+  pod: LocatedPod,
+  directory: string,
+  work: string,
   { deadlineMs, signal }: DumpOptions,
 ): Promise<DumpResult> {
   const name = `dump-${pod.pod.uid}`
-  const work = join(deps.workDirectory, name)
   // Everything that can be found out before the stop is: the pod stands still only for what needs it.
   const targets = await Promise.all(pod.containers.map(it => target(deps, it, directory, work)))
   const saves = await planSaves(deps, pod, directory)
@@ -50,7 +68,7 @@ export async function dump(
     run.signal.throwIfAborted()
     const takenAt = new Date(deps.clock.now()).toISOString()
     const { skewMicroseconds } = await stop(deps, { name, deadlineMs, cgroups })
-    const held = await whileStopped(deps, name, async () => {
+    const held = await whileStopped(deps, pod, name, async () => {
       await Promise.all(targets.map(it => it.gate.open()))
       const saved = saves.map(save => deps.files.save(save, run).catch(fail))
       // All have ended before anything is continued: a dump of a process that runs would be of no moment.
@@ -74,7 +92,6 @@ export async function dump(
     // One that still waits at its gate is not waited for.
     failed.abort(new Error('the dump is over'))
     await Promise.allSettled(dumps)
-    await rm(work, { recursive: true, force: true })
   }
 }
 
@@ -91,7 +108,6 @@ async function target(
     images: join(directory, 'containers', container.name, 'criu'),
     work: join(work, container.name),
   }
-  await rm(made.work, { recursive: true, force: true })
   for (const path of Object.values(made)) await mkdir(path, { recursive: true, mode: 0o700 })
   return {
     container,
@@ -102,14 +118,23 @@ async function target(
   }
 }
 
+/**
+ * A CRIU that is past its deadline is left this long to undo what it has done to the processes before it is killed; to
+ * continue them in the middle of that could break them. So the sentinel's own end of the stop comes after it.
+ */
+const patienceMs = 1_500
+
 /** Takes no signal: a stop whose answer nobody waits for would last until its deadline. */
-async function stop(deps: DriverDependencies, request: Parameters<SentinelClient['stop']>[0]) {
+async function stop(
+  deps: DriverDependencies,
+  { name, deadlineMs, cgroups }: Parameters<SentinelClient['stop']>[0],
+): ReturnType<SentinelClient['stop']> {
   try {
-    return await deps.sentinel.stop(request)
+    return await deps.sentinel.stop({ name, deadlineMs: deadlineMs + patienceMs, cgroups })
   } catch (error) {
-    // Some may stand already, also when the answer was no.
-    await deps.sentinel.continue(request.name).catch(() => undefined)
+    // Refused, then nobody was stopped, but perhaps by an earlier agent, whose CRIU is still at it.
     if (isAgentError(error, 'SentinelRefused')) throw new AgentError('StopFailed', error.detail, error)
+    if (!isAgentError(error, 'SentinelLost')) await deps.sentinel.continue(name).catch(() => undefined)
     throw error
   }
 }
@@ -117,6 +142,7 @@ async function stop(deps: DriverDependencies, request: Parameters<SentinelClient
 /** Runs the work and continues the pod whatever becomes of it. The work's own failure is the one that is told. */
 async function whileStopped(
   deps: DriverDependencies,
+  pod: LocatedPod,
   name: string,
   work: () => Promise<void>,
 ): Promise<{ readonly heldMicroseconds: number; readonly expired: boolean }> {
@@ -126,6 +152,10 @@ async function whileStopped(
   } catch (error) {
     failure = { error }
   }
+  if (failure !== undefined && isAgentError(failure.error, 'SentinelLost', 'SentinelUnavailable')) {
+    await continueAnyway(deps, pod, name)
+    throw failure.error
+  }
   try {
     const held = await deps.sentinel.continue(name)
     if (failure !== undefined) throw held.expired ? expired(failure.error) : failure.error
@@ -133,8 +163,7 @@ async function whileStopped(
   } catch (error) {
     if (failure === undefined || error === failure.error) throw error
     if (isAgentError(error, 'DumpExpired')) throw error
-    // Without a connection the sentinel continues by itself what was stopped over it.
-    deps.log.warn({ err: error }, 'the order to continue a pod failed; the sentinel does it')
+    await continueAnyway(deps, pod, name)
     throw failure.error
   }
 }
