@@ -1,8 +1,10 @@
-import { chmod, copyFile, mkdir, readFile, rm, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { chmod, copyFile, mkdir, readFile, rm, rmdir, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
 import { holdDirectory } from '../api/stage.ts'
 import type { Clock } from '../kube/clock.ts'
 import type { Random } from '../kube/random.ts'
+import { cgroupDirectory, parseCgroup } from './discover/cgroup.ts'
+import { mountsOf } from './discover/container.ts'
 import { isGone, type ProcFs, refOf } from './discover/process.ts'
 import type { PodTarget } from './driver/memory-driver.ts'
 import { AgentError } from './errors.ts'
@@ -105,11 +107,13 @@ export async function startCell(options: CellOptions, request: CellRequest): Pro
       },
     )
   let init: ProcessRef | undefined
+  let groups: readonly string[] = []
   const stop = async () => {
     // Its first process alone: then the program around it ends by itself and takes its groups away.
     if (init !== undefined && failure === undefined) await sentinel.treeKill(init).catch(() => giveUp.abort())
     else giveUp.abort()
     await ended
+    await removeGroups(groups)
     await rm(root, { recursive: true, force: true })
   }
   const pod: PodTarget = {
@@ -126,11 +130,32 @@ export async function startCell(options: CellOptions, request: CellRequest): Pro
       return firstPid(await readIfThere(pidFile), role)
     })
     init = await refOf(fs, pid)
+    groups = await groupsOf(fs, pid)
     return { pod, init, stop, output: () => readIfThere(log) }
   } catch (error) {
     await stop()
     throw error
   }
+}
+
+async function groupsOf(fs: ProcFs, pid: number): Promise<string[]> {
+  const mounts = await mountsOf(fs, fs.host)
+  const memberships = parseCgroup(await readIfThere(`${fs.proc}/${pid}/cgroup`))
+  return memberships.flatMap(membership => {
+    const directory = cgroupDirectory(mounts, membership)
+    const own = directory?.includes('/cells/') === true
+    return own ? [join(fs.proc, String(fs.host), 'root/sys/fs/cgroup', directory)] : []
+  })
+}
+
+/** The program around it removes them; one that was killed could not. */
+async function removeGroups(groups: readonly string[]): Promise<void> {
+  for (const group of groups)
+    for (const directory of [group, dirname(group)])
+      await rmdir(directory).catch((error: NodeJS.ErrnoException) => {
+        // Gone, or still that of another container of the pod.
+        if (!['ENOENT', 'EBUSY', 'ENOTEMPTY'].includes(error.code ?? '')) throw error
+      })
 }
 
 function firstPid(text: string, role: string): number {
