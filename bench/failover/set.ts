@@ -76,6 +76,8 @@ export async function ofSet(
         await direct.steady(20, 0, timeoutMs)
         for (const each of [pods, slices, orders, prober]) each.forget()
         clock.anchor()
+        // The client's past tells how old a memory is.
+        await sleep(2_000 * intervalSeconds + 1_500, undefined, { signal })
         const killedAt = await killCounter(context, primary)
         const promoted = await until('the promotion', async () =>
           orders.events.find(({ object }) => object.spec?.holderIdentity === heir.metadata.uid),
@@ -95,14 +97,16 @@ export async function ofSet(
         const note = (what: string, ms: number) => samples.add(`${name} ${what}`, 's', ms / 1000)
         note('pod', outageOf(direct.probes, killedAt).ms)
         note('service', outage.ms)
-        note('service, kill to first right answer', firstRightAnswer(prober.probes, killedAt) - killedAt)
+        const memory = memoryOf(prober.probes, killedAt)
+        note('service, kill to first right answer', memory.firstAnswer - killedAt)
+        note('service, slowest answer', memory.slowest)
         note('phase: kill to death reported', died.at - killedAt)
         note('phase: death reported to order given', promoted.at - died.at)
         note('phase: order given to on stage', serving.at - promoted.at)
         if (switched !== undefined) note('phase: on stage to endpoint written', switched.at - serving.at)
-        note('state age at the kill', stateAge(prober.probes, killedAt))
+        note('state age at the kill', memory.age)
         context.say(
-          `${mode} ${trial}/${context.n}: outage ${outage.ms.toFixed(0)} ms, state ${stateAge(prober.probes, killedAt).toFixed(0)} ms old`,
+          `${mode} ${trial}/${context.n}: outage ${outage.ms.toFixed(0)} ms, state ${memory.age.toFixed(0)} ms old`,
         )
       } finally {
         await direct.stop()
@@ -123,29 +127,37 @@ const conditionOf = (pod: Pod) => pod.status?.conditions?.find(({ type }) => typ
 const isServing = (pod: Pod) => conditionOf(pod)?.status === 'True'
 const isDead = (pod: Pod) => conditionOf(pod)?.status === 'False'
 
-/**
- * The first answer after the kill. @throws Error when any answer from then on carries a state that is older than two
- * intervals, above all a fresh one: that would be somebody else's memory.
- */
-function firstRightAnswer(probes: readonly Probe[], killedAt: number): number {
-  const before = answered(probes).filter(({ at, ms }) => at + ms < killedAt)
-  const after = answered(probes).filter(({ at }) => at >= killedAt)
-  const oldest = before.findLast(({ at }) => at < killedAt - 2_000 * intervalSeconds - 1_000)
-  const wrong = after.find(({ count }) => count < (oldest?.count ?? 2))
-  if (wrong !== undefined)
-    throw new Error(`an answer carried ${wrong.count}, which is older than ${oldest?.count}`)
-  const [first] = after
-  if (first === undefined) throw new Error('nobody answered after the kill')
-  return first.at + first.ms
+interface Memory {
+  /** Unix ms of the first answer out of the memory that was brought back. */
+  readonly firstAnswer: number
+  /** How long before the kill that memory was saved, ms. */
+  readonly age: number
+  /** The longest that a request waited for its answer which began within a second after the kill, ms. */
+  readonly slowest: number
 }
 
-/** How long before the kill the memory was saved with which the successor answered, ms. */
-function stateAge(probes: readonly Probe[], killedAt: number): number {
-  const [first] = answered(probes).filter(({ at }) => at >= killedAt)
+/**
+ * What the client's numbers say of the successor's memory: it begins with the lowest number after the kill, because the
+ * dying process may still have answered a request or two.
+ * @throws Error when that is older than an interval and what a pipeline may take, above all when it is a fresh one.
+ */
+function memoryOf(probes: readonly Probe[], killedAt: number): Memory {
+  const all = answered(probes)
+  const after = all.filter(({ at }) => at >= killedAt)
+  const [first] = after.toSorted((a, b) => a.count - b.count)
   if (first === undefined) throw new Error('nobody answered after the kill')
+  const before = all.filter(({ at, ms }) => at + ms < killedAt)
+  const oldest = before.findLast(({ at }) => at < killedAt - 2_000 * intervalSeconds - 1_000)
+  if (oldest === undefined) throw new Error('the client began too late to tell how old the memory is')
+  if (first.count < oldest.count)
+    throw new Error(`an answer carried ${first.count}, which is older than ${oldest.count}`)
   // This request itself has added one.
-  const last = answered(probes).findLast(({ at, count }) => at < killedAt && count < first.count)
-  return last === undefined ? 0 : Math.max(0, killedAt - (last.at + last.ms))
+  const last = before.findLast(({ count }) => count < first.count)
+  return {
+    firstAnswer: first.at + first.ms,
+    age: last === undefined ? 0 : Math.max(0, killedAt - (last.at + last.ms)),
+    slowest: Math.max(...after.filter(({ at }) => at < killedAt + 1_000).map(({ ms }) => ms)),
+  }
 }
 
 const answered = (probes: readonly Probe[]) =>
