@@ -4,6 +4,12 @@ import { isAgentError } from '../errors.ts'
 import type { DriverDependencies } from './dependencies.ts'
 import type { LocatedPod } from './memory-driver.ts'
 
+export interface HeldStop {
+  readonly name: string
+  /** Of the sentinel that was asked for it. */
+  readonly startedUnixNs: bigint
+}
+
 const roundMs = 200
 const rounds = 15
 
@@ -12,13 +18,19 @@ const rounds = 15
  * does it, and says so; with one that died, or that does not know of it any more, it is done from here, more than once:
  * a CRIU that outlived the sentinel leaves its processes stopped when it is done with them.
  */
-export async function continueAnyway(deps: DriverDependencies, pod: LocatedPod, name: string): Promise<void> {
+export async function continueAnyway(
+  deps: DriverDependencies,
+  pod: LocatedPod,
+  { name, startedUnixNs }: HeldStop,
+): Promise<void> {
   for (let round = 0; round < rounds; round++) {
     try {
       await deps.sentinel.continue(name)
       return
     } catch (error) {
       if (!isAgentError(error)) throw error
+      // The one that was asked to stop it lives and knows nothing of it any more: it has continued it.
+      if (isAgentError(error, 'SentinelRefused') && (await isSentinelOf(deps, startedUnixNs))) return
       deps.log.warn(
         { err: error, pod: pod.pod.name },
         'the sentinel does not continue a pod; it is done without it',
@@ -26,6 +38,15 @@ export async function continueAnyway(deps: DriverDependencies, pod: LocatedPod, 
     }
     for (const pid of await membersOf(deps, pod)) await continueIfStopped(deps, pid)
     await deps.clock.sleep(roundMs)
+  }
+}
+
+async function isSentinelOf(deps: DriverDependencies, startedUnixNs: bigint): Promise<boolean> {
+  try {
+    return (await deps.sentinel.hello()).startedUnixNs === startedUnixNs
+  } catch (error) {
+    if (isAgentError(error)) return false
+    throw error
   }
 }
 

@@ -7,7 +7,7 @@ import type { ContainerImage } from '../../checkpoint/manifest.ts'
 import { assertSame, statusOf, stdioOf } from '../discover/process.ts'
 import { AgentError, isAgentError } from '../errors.ts'
 import type { ProcessRef, SentinelClient } from '../sentinel.ts'
-import { continueAnyway } from './continue.ts'
+import { continueAnyway, type HeldStop } from './continue.ts'
 import { complaints, directoryFiles, dumpArguments, rootPid } from './criu.ts'
 import type { DriverDependencies } from './dependencies.ts'
 import type { FilesRun } from './files.ts'
@@ -34,11 +34,15 @@ export async function dump(
   await mkdir(deps.workDirectory, { recursive: true, mode: 0o700 })
   // A directory of its own each time: a CRIU that an earlier agent has left may still write to another one.
   const work = await mkdtemp(join(deps.workDirectory, `dump-${pod.pod.uid}-`))
+  let lost = false
   try {
     return await dumpWith(deps, pod, directory, work, options)
+  } catch (error) {
+    // A CRIU may still be at work that `enter` lets finish because of what it finds there: see native/enter/gate.c.
+    lost = isAgentError(error, 'SentinelLost', 'SentinelUnavailable')
+    throw error
   } finally {
-    // Retried: after a lost connection a CRIU may be writing its last lines.
-    await rm(work, { recursive: true, force: true, maxRetries: 10 })
+    if (!lost) await rm(work, { recursive: true, force: true, maxRetries: 10 })
   }
 }
 
@@ -53,6 +57,7 @@ async function dumpWith(
   // Everything that can be found out before the stop is: the pod stands still only for what needs it.
   const targets = await Promise.all(pod.containers.map(it => target(deps, it, directory, work)))
   const saves = await planSaves(deps, pod, directory)
+  const { startedUnixNs } = await deps.sentinel.hello(signal)
   signal.throwIfAborted()
 
   const cgroups = pod.containers.flatMap(container => container.cgroups)
@@ -68,7 +73,7 @@ async function dumpWith(
     run.signal.throwIfAborted()
     const takenAt = new Date(deps.clock.now()).toISOString()
     const { skewMicroseconds } = await stop(deps, { name, deadlineMs, cgroups })
-    const held = await whileStopped(deps, pod, name, async () => {
+    const held = await whileStopped(deps, pod, { name, startedUnixNs }, async () => {
       await Promise.all(targets.map(it => it.gate.open()))
       const saved = saves.map(save => deps.files.save(save, run).catch(fail))
       // All have ended before anything is continued: a dump of a process that runs would be of no moment.
@@ -143,7 +148,7 @@ async function stop(
 async function whileStopped(
   deps: DriverDependencies,
   pod: LocatedPod,
-  name: string,
+  held: HeldStop,
   work: () => Promise<void>,
 ): Promise<{ readonly heldMicroseconds: number; readonly expired: boolean }> {
   let failure: { readonly error: unknown } | undefined
@@ -153,17 +158,17 @@ async function whileStopped(
     failure = { error }
   }
   if (failure !== undefined && isAgentError(failure.error, 'SentinelLost', 'SentinelUnavailable')) {
-    await continueAnyway(deps, pod, name)
+    await continueAnyway(deps, pod, held)
     throw failure.error
   }
   try {
-    const held = await deps.sentinel.continue(name)
-    if (failure !== undefined) throw held.expired ? expired(failure.error) : failure.error
-    return held
+    const continued = await deps.sentinel.continue(held.name)
+    if (failure !== undefined) throw continued.expired ? expired(failure.error) : failure.error
+    return continued
   } catch (error) {
     if (failure === undefined || error === failure.error) throw error
     if (isAgentError(error, 'DumpExpired')) throw error
-    await continueAnyway(deps, pod, name)
+    await continueAnyway(deps, pod, held)
     throw failure.error
   }
 }
