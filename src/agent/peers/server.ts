@@ -113,7 +113,8 @@ export async function createPeerServer(options: PeerServerOptions): Promise<Peer
       if (request === undefined) return answer(stream, 400)
       if (!mayRead(node, request.slot)) return answer(stream, 403)
       give(stream, request, node, fingerprint).catch((error: unknown) => {
-        log.info({ err: error, node, slot: slotName(request.slot) }, 'gave no generation')
+        // Receivers go whenever a slot changes hands; what went wrong they say themselves.
+        log.debug({ err: error, node, slot: slotName(request.slot) }, 'gave no generation')
         // Reset, not ended: half a generation must not look like a whole one.
         if (!stream.destroyed) stream.destroy(error instanceof Error ? error : new Error(String(error)))
       })
