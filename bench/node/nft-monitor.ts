@@ -12,8 +12,10 @@ export interface NftMonitor {
 
 /** @param now Unix ms */
 export function startNftMonitor(playground: Cluster, node: string, now: () => number): NftMonitor {
-  const [command = '', ...args] = playground.argvOnNode(node, ['nft', 'monitor'])
-  const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'inherit'] })
+  // It ends with its standard input: a signal would only reach what entered the node's namespaces for it.
+  const script = 'nft monitor & monitor=$!; cat > /dev/null; kill $monitor'
+  const [command = '', ...args] = playground.argvOnNode(node, ['sh', '-c', script])
+  const child = spawn(command, args, { stdio: ['pipe', 'pipe', 'inherit'] })
   let lines: { at: number; text: string }[] = []
   const ended = once(child, 'exit')
   createInterface({ input: child.stdout }).on('line', text => lines.push({ at: now(), text }))
@@ -25,7 +27,7 @@ export function startNftMonitor(playground: Cluster, node: string, now: () => nu
       lines = []
     },
     async stop() {
-      child.kill('SIGTERM')
+      child.stdin.end()
       await ended
     },
   }
