@@ -208,3 +208,11 @@ export const specimens: readonly Specimen[] = [
     securityContext: { readOnlyRootFilesystem: true, allowPrivilegeEscalation: false },
   }),
 ]
+
+/** @throws Error when there is none of that name. */
+export function specimen(name: string): Specimen {
+  const found = specimens.find(it => it.name === name)
+  if (found === undefined)
+    throw new Error(`no specimen ${name}: there are ${specimens.map(it => it.name).join(', ')}`)
+  return found
+}
