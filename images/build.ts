@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { type ImageSource, imageArchitecture, type PackedImage, packImage } from './archive.ts'
 import { cachedDirectory, cacheRoot, keyOf } from './cache.ts'
 import { layerKey } from './layer.ts'
+import { projectVersion } from './project-version.ts'
 import { agent } from './recipes/agent.ts'
 import { counter } from './recipes/counter.ts'
 import { nginx } from './recipes/nginx.ts'
@@ -15,6 +16,7 @@ import { zoo } from './recipes/zoo.ts'
 
 export { type ImageConfig, type ImageSource, type PackedImage, packImage } from './archive.ts'
 export type { Entry } from './entry.ts'
+export { projectVersion } from './project-version.ts'
 
 const recipes = { operator, agent, waker, pause, counter, nginx, redis, zoo } satisfies Record<string, Recipe>
 
@@ -93,11 +95,4 @@ async function forgetOldest(directory: string, name: string): Promise<void> {
   for (const { it } of dated.sort((a, b) => b.built - a.built).slice(KEPT)) {
     await rm(join(directory, it), { recursive: true, force: true })
   }
-}
-
-/** Version in package.json, which is the tag of our own images. */
-export async function projectVersion(): Promise<string> {
-  const text = await readFile(new URL('../package.json', import.meta.url), 'utf8')
-  const { version } = JSON.parse(text) as { version: string }
-  return version
 }

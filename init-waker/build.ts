@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { cachedDirectory, cacheRoot, keyOf } from '../images/cache.ts'
 import { findCompiler } from '../images/compile.ts'
 import { type DebianOptions, debianPackages } from '../images/debian.ts'
+import { projectVersion } from '../images/project-version.ts'
 import { run } from '../images/run.ts'
 
 const directory = import.meta.dirname
@@ -63,7 +64,7 @@ export async function sourceInputs(compiler: string, signal?: AbortSignal): Prom
   const texts = await Promise.all(names.map(name => readFile(join(directory, name), 'utf8')))
   return {
     compiler: await run(compiler, ['--version'], withSignal(signal)),
-    version: await packageVersion(),
+    version: await projectVersion(),
     sources: Object.fromEntries(names.map((name, index) => [name, texts[index] ?? ''])),
   }
 }
@@ -79,11 +80,6 @@ export function isUnit(name: string): boolean {
 
 function withSignal(signal: AbortSignal | undefined): { signal?: AbortSignal } {
   return signal === undefined ? {} : { signal }
-}
-
-async function packageVersion(): Promise<string> {
-  const text = await readFile(join(directory, '../package.json'), 'utf8')
-  return (JSON.parse(text) as { version: string }).version
 }
 
 if (import.meta.main) {

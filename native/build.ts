@@ -2,9 +2,9 @@ import { copyFile, cp } from 'node:fs/promises'
 import { join } from 'node:path'
 import { cachedDirectory, cacheRoot, keyOf } from '../images/cache.ts'
 import type { DebianOptions } from '../images/debian.ts'
+import { projectVersion } from '../images/project-version.ts'
 import { buildWaker } from '../init-waker/build.ts'
 import { type Bundle, criuBundle, nftBundle } from './bundles.ts'
-import { packageVersion } from './package-version.ts'
 import { staticProgram } from './static-program.ts'
 
 /** The static programs of a node, by the directory they are in. */
@@ -15,7 +15,7 @@ export type ProgramName = (typeof programNames)[number]
 /** Builds one of the static programs and returns its path in the cache. */
 export async function buildProgram(name: ProgramName, options: DebianOptions = {}): Promise<string> {
   const directory = join(import.meta.dirname, name)
-  return staticProgram({ name, directory, version: await packageVersion() }, options)
+  return staticProgram({ name, directory, version: await projectVersion() }, options)
 }
 
 /** Everything native that an agent puts on its node. */

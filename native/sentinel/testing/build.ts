@@ -2,8 +2,8 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { cachedDirectory, cacheRoot, keyOf } from '../../../images/cache.ts'
 import { findCompiler } from '../../../images/compile.ts'
+import { projectVersion } from '../../../images/project-version.ts'
 import { run } from '../../../images/run.ts'
-import { packageVersion } from '../../package-version.ts'
 import { textsOf } from '../../static-program.ts'
 
 const here = import.meta.dirname
@@ -35,7 +35,7 @@ async function compile(
 ): Promise<string> {
   const compiler = await findCompiler({})
   const texts = await textsOf(sources, /\.[ch]$/)
-  const version = await packageVersion()
+  const version = await projectVersion()
   const cflags = await readFile(join(here, '../../cflags'), 'utf8')
   const flags = cflags.split('\n').filter(flag => flag !== '' && flag !== '-Werror')
   const key = keyOf({
