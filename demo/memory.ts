@@ -1,7 +1,7 @@
 /** The last scene: the memory of a primary outlives its process, and a client sees it. */
 import { readFile } from 'node:fs/promises'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { parse } from 'yaml'
+import { until as waitUntil } from '../playground/until.ts'
 import { type BackupPodSet, backupPodSets, type SlotStatus } from '../src/api/backuppodset.ts'
 import { nodeReports } from '../src/api/node-report.ts'
 import { slotLeaseName } from '../src/api/slot-lease.ts'
@@ -134,17 +134,9 @@ const ignoreMissing = (error: unknown): undefined => {
   return undefined
 }
 
-async function until<T>(
-  stage: Stage,
+const until = <T>(
+  { patienceMs }: Stage,
   what: string,
   signal: AbortSignal,
   ask: () => Promise<T | undefined>,
-): Promise<T> {
-  const deadline = performance.now() + stage.patienceMs
-  for (;;) {
-    const answer = await ask()
-    if (answer !== undefined) return answer
-    if (performance.now() > deadline) throw new Error(`waited in vain for ${what}`)
-    await sleep(pollMs, undefined, { signal })
-  }
-}
+): Promise<T> => waitUntil(what, ask, { patienceMs, pollMs, signal })

@@ -9,8 +9,10 @@ export async function pidsOf(podUid: string, program: string): Promise<number[]>
     try {
       // Not its comm: Node renames its threads.
       const file = basename(await readlink(`/proc/${entry}/exe`))
-      if (file === program && (await readFile(`/proc/${entry}/cgroup`, 'utf8')).includes(podUid))
-        pids.push(Number(entry))
+      if (file !== program) continue
+      const cgroups = await readFile(`/proc/${entry}/cgroup`, 'utf8')
+      // The systemd driver writes the uid with underscores.
+      if (cgroups.includes(podUid) || cgroups.includes(podUid.replaceAll('-', '_'))) pids.push(Number(entry))
     } catch {
       // The process has ended since the directory was read.
     }

@@ -3,7 +3,7 @@
  * pod that was promoted. Judged by what a client reads, never by a label.
  */
 import { kill } from 'node:process'
-import { setTimeout as sleep } from 'node:timers/promises'
+import { until as waitUntil } from '../playground/until.ts'
 import { type BackupPodSet, backupPodSets } from '../src/api/backuppodset.ts'
 import { labels } from '../src/api/labels.ts'
 import { nodeReports } from '../src/api/node-report.ts'
@@ -38,8 +38,7 @@ export interface Takeover {
   readonly restarts: number
 }
 
-const patienceMs = 90_000
-const pollMs = 20
+const patience = { patienceMs: 90_000, pollMs: 20 } as const
 
 export async function perform(
   stage: Stage,
@@ -172,13 +171,5 @@ function addressOf(pod: Pod): string {
   return ip
 }
 
-/** The first answer that is neither undefined nor false. @throws Error after a while without one. */
-async function until<T>(what: string, ask: () => Promise<T | undefined | false>): Promise<T> {
-  const deadline = performance.now() + patienceMs
-  for (;;) {
-    const answer = await ask()
-    if (answer !== undefined && answer !== false) return answer
-    if (performance.now() > deadline) throw new Error(`${what} did not come within ${patienceMs / 1000} s`)
-    await sleep(pollMs)
-  }
-}
+const until = <T>(what: string, ask: () => Promise<T | undefined | false>): Promise<T> =>
+  waitUntil(what, ask, patience)

@@ -117,8 +117,6 @@ function redis(ip: string, ...words: readonly string[]): Promise<string> {
   })
 }
 
-export const redisCommand = redis
-
 export const specimens: readonly Specimen[] = [
   {
     name: 'redis',

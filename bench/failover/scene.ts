@@ -1,9 +1,9 @@
 import { kill } from 'node:process'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { pidsOf } from '../../playground/pids.ts'
 import type { Pod } from '../../src/kube/resources.ts'
 import { type BenchContext, demand } from '../bench.ts'
 import { type Prober, startProber } from '../node/probe.ts'
+import { pidInPod } from '../node/process.ts'
 import { counterPort } from '../objects.ts'
 
 /** A client that asks one pod by its own address, beside the client of the Service. */
@@ -19,8 +19,7 @@ export const clientOf = (context: BenchContext, pod: Pod): Prober => {
 
 /** Ends the counter of a pod at once. @returns Unix ms of the signal. */
 export async function killCounter(context: BenchContext, pod: Pod): Promise<number> {
-  const [pid] = await pidsOf(pod.metadata.uid, 'counter')
-  if (pid === undefined) throw new Error(`no counter runs in ${pod.metadata.name}`)
+  const pid = demand(await pidInPod(pod.metadata.uid, 'counter'), 'the process of the counter')
   // At any moment of the kubelet's look at its containers once a second, and of the interval of checkpoints.
   await sleep(Math.random() * 1_000)
   const at = context.clock.now()

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { until as waitUntil } from '../../playground/until.ts'
 import { backupPodSets } from '../../src/api/backuppodset.ts'
 import { labels } from '../../src/api/labels.ts'
 import { parseSlotLease, slotLeaseName } from '../../src/api/slot-lease.ts'
@@ -165,12 +166,5 @@ const answered = (probes: readonly Probe[]) =>
     .flatMap(({ at, ms, count }) => (count === undefined ? [] : [{ at, ms, count }]))
     .sort((a, b) => a.at - b.at)
 
-async function until<T>(what: string, ask: () => Promise<T | undefined | false>): Promise<T> {
-  const deadline = performance.now() + timeoutMs
-  for (;;) {
-    const answer = await ask()
-    if (answer !== undefined && answer !== false) return answer
-    if (performance.now() > deadline) throw new Error(`not within ${timeoutMs / 1000} s: ${what}`)
-    await sleep(100)
-  }
-}
+const until = <T>(what: string, ask: () => Promise<T | undefined | false>): Promise<T> =>
+  waitUntil(what, ask, { patienceMs: timeoutMs, pollMs: 100 })

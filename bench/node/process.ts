@@ -1,21 +1,9 @@
-import { readdir, readFile } from 'node:fs/promises'
+import { readFile } from 'node:fs/promises'
+import { pidsOf } from '../../playground/pids.ts'
 
-/**
- * The process of a container as this machine sees it: the playground's nodes have pid namespaces of their own, but
- * all their processes are ours too.
- * @param program last part of its first argument; the kernel's own name for it may be that of a thread
- */
-export async function pidInPod(podUid: string, program: string): Promise<number | undefined> {
-  for (const entry of await readdir('/proc')) {
-    if (!/^\d+$/.test(entry)) continue
-    const [path = ''] = (await readOrNothing(`/proc/${entry}/cmdline`)).split('\0')
-    if (path.slice(path.lastIndexOf('/') + 1) !== program) continue
-    const cgroups = await readOrNothing(`/proc/${entry}/cgroup`)
-    // The systemd driver writes the uid with underscores.
-    if (cgroups.includes(podUid) || cgroups.includes(podUid.replaceAll('-', '_'))) return Number(entry)
-  }
-  return undefined
-}
+/** The process of a container as this machine sees it; `program` is its file's name. */
+export const pidInPod = async (podUid: string, program: string): Promise<number | undefined> =>
+  (await pidsOf(podUid, program))[0]
 
 export interface ProcessMemory {
   /** Bytes in memory, shared pages counted in full. */

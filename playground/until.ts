@@ -1,0 +1,27 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+
+export interface Patience {
+  readonly patienceMs: number
+  /** Between two questions. */
+  readonly pollMs: number
+  readonly signal?: AbortSignal | undefined
+}
+
+/**
+ * Asks again and again; the first answer that is neither undefined nor false.
+ * @param what is waited for, for the error.
+ * @throws Error after `patienceMs` without one, and the signal's reason.
+ */
+export async function until<T>(
+  what: string,
+  ask: () => Promise<T | undefined | false>,
+  { patienceMs, pollMs, signal }: Patience,
+): Promise<T> {
+  const deadline = performance.now() + patienceMs
+  for (;;) {
+    const answer = await ask()
+    if (answer !== undefined && answer !== false) return answer
+    if (performance.now() > deadline) throw new Error(`not within ${patienceMs / 1000} s: ${what}`)
+    await sleep(pollMs, undefined, signal ? { signal } : {})
+  }
+}
