@@ -22,7 +22,8 @@ declare module 'vitest' {
   }
 }
 
-const name = 'e2e'
+/** Another name lets two checkouts test on one machine at once. */
+const name = process.env['UNDERSTUDY_E2E_CLUSTER'] ?? 'e2e'
 
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
   if (process.env['UNDERSTUDY_USE_CURRENT_CLUSTER'] === '1') {
