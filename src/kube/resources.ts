@@ -3,6 +3,7 @@ import type {
   EventsV1Event,
   V1ConfigMap,
   V1CustomResourceDefinition,
+  V1DaemonSet,
   V1Deployment,
   V1EndpointSlice,
   V1Lease,
@@ -31,6 +32,7 @@ export interface Resource<T extends KubeObject> {
 
 export type ConfigMap = Stored<V1ConfigMap>
 export type CustomResourceDefinition = Stored<V1CustomResourceDefinition>
+export type DaemonSet = Stored<V1DaemonSet>
 export type Deployment = Stored<V1Deployment>
 export type EndpointSlice = Stored<V1EndpointSlice>
 /** An event of `events.k8s.io/v1`. */
@@ -62,6 +64,7 @@ export const customResourceDefinitions = resource<CustomResourceDefinition>(
   'CustomResourceDefinition',
   false,
 )
+export const daemonSets = resource<DaemonSet>('apps', 'v1', 'daemonsets', 'DaemonSet')
 export const deployments = resource<Deployment>('apps', 'v1', 'deployments', 'Deployment')
 export const endpointSlices = resource<EndpointSlice>(
   'discovery.k8s.io',

@@ -1,0 +1,154 @@
+import { kill } from 'node:process'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { pidsOf } from '../../playground/pids.ts'
+import { until } from '../../playground/until.ts'
+import { backupPodSets } from '../../src/api/backuppodset.ts'
+import { daemonSets, pods } from '../../src/kube/resources.ts'
+import {
+  addressOf,
+  type CounterSet,
+  counter,
+  holderOf,
+  killApp,
+  promoted,
+  readSlot,
+  restartsOf,
+  saved,
+  slotsOf,
+} from '../../zoo/slots.ts'
+import { type Drill, type DrillContext, must } from './drill.ts'
+
+const namespaceOfAgents = 'understudy-agents'
+const upgrades = 2
+
+/** Longest that a primary may leave a client without an answer, ms. */
+const patienceOfClient = 1_000
+
+/** Agents die at any moment of a dump, a transfer, a restore, and are upgraded: nobody is promoted, no memory is lost. */
+export const agents: Drill = {
+  name: 'agents',
+  title: 'agents are killed at random moments, and upgraded twice: primaries go on, memory stays whole',
+  n: 20,
+  run: async context => {
+    const { api, namespace, n, signal, say } = context
+    const set: CounterSet = { api, namespace, name: 'guarded' }
+    await api.create(
+      backupPodSets,
+      {
+        apiVersion: 'backup.example.com/v1alpha1',
+        kind: 'BackupPodSet',
+        metadata: { namespace, name: set.name },
+        spec: { replicas: 1, hotBackups: 1, checkpoint: { interval: '1s' }, template: counter.template },
+      },
+      { namespace, signal },
+    )
+    await until('a slot', async () => (await slotsOf(set)).length === 1, {
+      patienceMs: 120_000,
+      pollMs: 200,
+      signal,
+    })
+    await saved(set)
+    const [first] = await slotsOf(set)
+    if (first === undefined) throw new Error('the slot is gone')
+    const client = startClient(addressOf(await holderOf(set, first)))
+    try {
+      for (let round = 1; round <= n; round += 1) {
+        await sleep(Math.random() * 1_500, undefined, { signal })
+        await killAgents(context)
+        await saved(set)
+        say(`${round}/${n}: killed; the slowest answer so far took ${client.slowest().toFixed(0)} ms`)
+      }
+      for (let round = 1; round <= upgrades; round += 1) {
+        await upgrade(context, round)
+        await saved(set)
+        say(`upgrade ${round}/${upgrades}: the slowest answer so far took ${client.slowest().toFixed(0)} ms`)
+      }
+    } finally {
+      await client.stop()
+    }
+    const [now] = await slotsOf(set)
+    if (now === undefined) throw new Error('the slot is gone')
+    must(
+      'the slot has another holder',
+      [now.epoch, now.life, now.holder.uid],
+      ([epoch, life, uid]) => epoch === first.epoch && life === first.life && uid === first.holder.uid,
+    )
+    must('restarts', await restartsOf(set), seen => Object.keys(seen).length === 0)
+    must('slowest answer, ms', Math.round(client.slowest()), ms => ms <= patienceOfClient)
+    must('failed requests', client.failed(), failed => failed.length === 0)
+    // And what was kept throughout is good: it is the state that a client left.
+    const ip = addressOf(await holderOf(set, now))
+    const expected = await counter.read(ip)
+    must('counted', expected, value => value === client.added())
+    await saved(set)
+    await killApp(await holderOf(set, now))
+    const read = await readSlot(set, await promoted(set, now))
+    must(`came back, instead of ${expected}, with`, read, value => value === expected)
+    return [
+      `${n} kills of all agents, ${upgrades} upgrades: nobody promoted, ${client.added()} requests, none failed, ` +
+        `slowest answer ${client.slowest().toFixed(0)} ms; afterwards ${read} of ${expected} came back`,
+    ]
+  },
+}
+
+/** A client that counts without a pause. */
+function startClient(ip: string) {
+  let added = 0
+  let slowest = 0
+  const failed: string[] = []
+  const stop = new AbortController()
+  const done = (async () => {
+    while (!stop.signal.aborted) {
+      const begun = performance.now()
+      try {
+        await counter.add(ip)
+        added += 1
+      } catch (error) {
+        failed.push(String(error))
+      }
+      slowest = Math.max(slowest, performance.now() - begun)
+      await sleep(10)
+    }
+  })()
+  return {
+    added: () => added,
+    failed: () => failed,
+    slowest: () => slowest,
+    async stop() {
+      stop.abort()
+      await done
+    },
+  }
+}
+
+async function killAgents({ api }: DrillContext): Promise<void> {
+  const { items } = await api.list(pods, {
+    namespace: namespaceOfAgents,
+    labelSelector: 'app.kubernetes.io/component=agent',
+  })
+  for (const { metadata } of items) for (const pid of await pidsOf(metadata.uid, 'node')) kill(pid, 'SIGKILL')
+}
+
+/** Rolls every agent to a new pod, as another version of the image would. */
+async function upgrade({ api, signal }: DrillContext, round: number): Promise<void> {
+  const ref = { namespace: namespaceOfAgents, name: 'understudy-agent' }
+  await api.patch(daemonSets, ref, {
+    type: 'merge',
+    body: {
+      spec: { template: { metadata: { annotations: { 'drill/upgrade': `${Date.now()}-${round}` } } } },
+    },
+  })
+  await until(
+    'the agents rolled',
+    async () => {
+      const { metadata, status } = await api.get(daemonSets, ref)
+      return (
+        status !== undefined &&
+        status.observedGeneration === metadata.generation &&
+        status.updatedNumberScheduled === status.desiredNumberScheduled &&
+        status.numberReady === status.desiredNumberScheduled
+      )
+    },
+    { patienceMs: 300_000, pollMs: 500, signal },
+  )
+}

@@ -1,0 +1,87 @@
+/** `npm run drill`: endurance runs on a playground. Each stops at the first thing that is not as it must be. */
+import { parseArgs } from 'node:util'
+import { ensureImages, imageNames } from '../../images/build.ts'
+import { openCluster, up } from '../../playground/cluster.ts'
+import { deployOperator } from '../../playground/deploy.ts'
+import { createProgress } from '../../playground/progress.ts'
+import { createApi } from '../../src/kube/api.ts'
+import { loadConnection } from '../../src/kube/connection.ts'
+import { namespaces } from '../../src/kube/resources.ts'
+import { agents } from './agents.ts'
+import type { Drill } from './drill.ts'
+import { refreshes } from './refreshes.ts'
+import { slots } from './slots.ts'
+
+const drills: readonly Drill[] = [refreshes, slots, agents]
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    n: { type: 'string' },
+    name: { type: 'string', default: 'drill' },
+    keep: { type: 'boolean', default: false },
+    help: { type: 'boolean', short: 'h', default: false },
+  },
+})
+
+const usage = `npm run drill -- [options] [drill ...]
+
+${drills.map(({ name, title, n }) => `  ${name.padEnd(10)} ${title} (${n} times)`).join('\n')}
+
+  --n N           how often, instead
+  --name CLUSTER  playground to run on; started when it is not up, and then taken down (drill)
+  --keep          leave a cluster up that was started for this`
+
+if (values.help) {
+  console.log(usage)
+  process.exit()
+}
+const n = values.n === undefined ? undefined : Number(values.n)
+const chosen = drills.filter(({ name }) => positionals.length === 0 || positionals.includes(name))
+if (
+  (n !== undefined && !(Number.isSafeInteger(n) && n > 0)) ||
+  chosen.length < new Set(positionals).size ||
+  chosen.length === 0
+) {
+  console.error(usage)
+  process.exit(2)
+}
+
+const stop = new AbortController()
+for (const signal of ['SIGINT', 'SIGTERM'] as const)
+  process.once(signal, () => stop.abort(new Error(`stopped by ${signal}`)))
+const { signal } = stop
+const progress = createProgress(process.stderr)
+const wasUp = (await openCluster(values.name)) !== undefined
+const images = await progress.step('images', step =>
+  ensureImages(imageNames, { progress: step.detail, signal }),
+)
+const cluster = await up({
+  name: values.name,
+  images: Object.values(images).map(({ path }) => path),
+  progress,
+  signal,
+})
+const api = createApi({ connection: await loadConnection({ kubeconfig: cluster.kubeconfigPath }) })
+try {
+  await deployOperator(cluster, { progress, signal })
+  for (const drill of chosen) {
+    const namespace = `drill-${drill.name}-${Date.now().toString(36)}`
+    await api.create(namespaces, { metadata: { name: namespace } })
+    try {
+      const seen = await progress.step(drill.title, step =>
+        drill.run({ api, cluster, namespace, n: n ?? drill.n, signal, say: step.detail }),
+      )
+      console.log(`${drill.name}: held\n${seen.map(line => `  ${line}\n`).join('')}`)
+    } catch (error) {
+      console.log(`${drill.name}: DID NOT HOLD: ${error instanceof Error ? error.message : String(error)}\n`)
+      process.exitCode = 1
+      signal.throwIfAborted()
+    } finally {
+      await api.delete(namespaces, { name: namespace }, { propagationPolicy: 'Background' })
+    }
+  }
+} finally {
+  await api.close()
+  if (!wasUp && !values.keep) await cluster.down()
+}

@@ -1,0 +1,100 @@
+import { until } from '../../playground/until.ts'
+import { backupPodSets } from '../../src/api/backuppodset.ts'
+import { type CounterSet, count, counter, restartsOf, saved, slotsOf } from '../../zoo/slots.ts'
+import { grown, restingCounts } from './counts.ts'
+import { type Drill, must } from './drill.ts'
+
+const primaries = 5
+const understudies = 3
+
+/** Saved memory may differ by what the applications touched meanwhile; a generation left behind is far more. */
+const memorySlack = 64 * 1024 * primaries
+
+/** Many refreshes in a row, then nothing may have grown; and without the set nothing may be left. */
+export const refreshes: Drill = {
+  name: 'refreshes',
+  title: `refreshes of ${primaries} primaries with ${understudies} understudies leave nothing behind`,
+  n: 50,
+  run: async ({ api, cluster, namespace, n, signal, say }) => {
+    const set: CounterSet = { api, namespace, name: 'refreshed' }
+    const ref = { namespace, name: set.name }
+    const empty = await restingCounts(cluster.name, signal)
+    await api.create(
+      backupPodSets,
+      {
+        apiVersion: 'backup.example.com/v1alpha1',
+        kind: 'BackupPodSet',
+        metadata: ref,
+        spec: {
+          replicas: primaries,
+          hotBackups: understudies,
+          checkpoint: { interval: '1s' },
+          template: counter.template,
+        },
+      },
+      { namespace, signal },
+    )
+    const generations = async () => {
+      const { status } = await api.get(backupPodSets, ref)
+      const slots = status?.slots ?? []
+      return slots.length === primaries &&
+        slots.every(({ protection }) => protection === 'Frozen' || protection === 'Staged')
+        ? Math.min(...slots.map(({ generation }) => generation ?? 0))
+        : undefined
+    }
+    const reached = (what: string, goal: (now: number) => boolean) =>
+      until(
+        what,
+        async () => {
+          const now = await generations()
+          return now !== undefined && goal(now) && now
+        },
+        { patienceMs: 20_000 * n, pollMs: 500, signal },
+      )
+    const first = await reached('protection of all slots, refreshed three times', now => now >= 3)
+    await count(set, 3)
+    await saved(set)
+    const before = await restingCounts(cluster.name, signal)
+    say(`all ${primaries} slots protected at generation ${first}`)
+    const begun = performance.now()
+    const last = await reached(`${n} refreshes of each primary`, now => now >= first + n)
+    const seconds = (performance.now() - begun) / 1000
+    say(`generation ${last} of the slowest slot after ${seconds.toFixed(0)} s`)
+    const after = await restingCounts(cluster.name, signal)
+    must(
+      'grew',
+      grown(before, after).filter(line => !line.startsWith('bytes')),
+      lines => lines.length === 0,
+    )
+    const memory = 'bytes of saved memory'
+    must(
+      `${memory} grew`,
+      [before[memory] ?? 0, after[memory] ?? 0],
+      ([was = 0, is = 0]) => is <= was + memorySlack,
+    )
+    must('restarts', await restartsOf(set), seen => Object.keys(seen).length === 0)
+    must(
+      'slots',
+      (await slotsOf(set)).map(({ epoch }) => epoch),
+      seen => seen.length === primaries,
+    )
+    await api.delete(backupPodSets, ref, { propagationPolicy: 'Foreground' })
+    let left: string[] = []
+    await until(
+      'everything gone',
+      async () => {
+        left = grown(empty, await restingCounts(cluster.name, signal))
+        return left.length === 0
+      },
+      { patienceMs: 120_000, pollMs: 500, signal },
+    ).catch((error: unknown) => {
+      throw new Error(`left behind: ${left.join(', ')}`, { cause: error })
+    })
+    return [
+      `${n} refreshes of each of ${primaries} primaries in ${seconds.toFixed(0)} s: no restart, nothing grew`,
+      ...Object.entries(after).map(
+        ([name, value]) => `${name}: ${empty[name] ?? 0} -> ${before[name] ?? 0} -> ${value} -> as before`,
+      ),
+    ]
+  },
+}

@@ -1,0 +1,106 @@
+/** The slots of a set of counters, as a client and a cluster administrator see them. */
+import { kill } from 'node:process'
+import { pidsOf } from '../playground/pids.ts'
+import { type Patience, until } from '../playground/until.ts'
+import { labels } from '../src/api/labels.ts'
+import { nodeReports } from '../src/api/node-report.ts'
+import { parseSlotLease, type SlotLease } from '../src/api/slot-lease.ts'
+import type { Api } from '../src/kube/api.ts'
+import { leases, type Pod, pods } from '../src/kube/resources.ts'
+import { specimen } from './specimens.ts'
+
+export interface CounterSet {
+  readonly api: Api
+  readonly namespace: string
+  readonly name: string
+}
+
+export const counter = specimen('counter')
+
+const patience: Patience = { patienceMs: 120_000, pollMs: 50 }
+
+export const addressOf = (pod: Pod): string => {
+  if (pod.status?.podIP === undefined) throw new Error(`${pod.metadata.name} has no address`)
+  return pod.status.podIP
+}
+
+/** The Leases of a set's slots, by slot. */
+export async function slotsOf({ api, namespace, name }: CounterSet): Promise<SlotLease[]> {
+  const { items } = await api.list(leases, { namespace, labelSelector: `${labels.set}=${name}` })
+  return items.flatMap(lease => parseSlotLease(lease) ?? []).sort((a, b) => a.slot - b.slot)
+}
+
+export const holderOf = ({ api, namespace }: CounterSet, { holder }: SlotLease): Promise<Pod> =>
+  api.get(pods, { namespace, name: holder.name })
+
+/** Waits until memory of now lies ready for every slot of the set. */
+export async function saved(set: CounterSet): Promise<void> {
+  const since = Date.now()
+  const lives = (await slotsOf(set)).map(({ life }) => life)
+  await until(
+    `memory of now for ${lives.length} slots`,
+    async () => {
+      const { items } = await set.api.list(nodeReports, {})
+      const ready = items
+        .flatMap(({ status }) => status?.slots ?? [])
+        .filter(({ usable, takenAt }) => usable !== undefined && Date.parse(takenAt ?? '') > since)
+        .map(({ life }) => life)
+      return lives.every(life => ready.includes(life))
+    },
+    patience,
+  )
+}
+
+/** Adds until each slot's counter has a number of its own. @returns the numbers, by position in `slotsOf`. */
+export async function count(set: CounterSet, base: number): Promise<number[]> {
+  const numbers: number[] = []
+  for (const lease of await slotsOf(set)) {
+    const ip = addressOf(await holderOf(set, lease))
+    for (let i = 0; i < base + lease.slot * 3; i += 1) await counter.add(ip)
+    numbers.push(await counter.read(ip))
+  }
+  return numbers
+}
+
+/** SIGKILL to the application of a pod. */
+export async function killApp(pod: Pod): Promise<void> {
+  const [pid] = await pidsOf(pod.metadata.uid, counter.program)
+  if (pid === undefined) throw new Error(`no counter runs in ${pod.metadata.name}`)
+  kill(pid, 'SIGKILL')
+}
+
+/** Waits for the next epoch of a slot. */
+export const promoted = (set: CounterSet, before: SlotLease): Promise<SlotLease> =>
+  until(
+    `a successor in slot ${before.slot}`,
+    async () => (await slotsOf(set)).find(({ life, epoch }) => life === before.life && epoch > before.epoch),
+    patience,
+  )
+
+/** The first number that a client reads from the holder of a slot. */
+export const readSlot = (set: CounterSet, lease: SlotLease): Promise<number> =>
+  until(
+    `an answer of slot ${lease.slot}`,
+    async () => {
+      const pod = await holderOf(set, lease)
+      return counter.read(addressOf(pod)).then(
+        value => ({ value }),
+        () => undefined,
+      )
+    },
+    patience,
+  ).then(({ value }) => value)
+
+/** Restarts of all containers of the set's pods, by pod, those without any left out. */
+export async function restartsOf({ api, namespace, name }: CounterSet): Promise<Record<string, number>> {
+  const { items } = await api.list(pods, { namespace, labelSelector: `${labels.set}=${name}` })
+  return Object.fromEntries(
+    items
+      .filter(({ metadata }) => metadata.labels?.[labels.type] !== 'retired')
+      .map(({ metadata, status }) => [
+        metadata.name,
+        (status?.containerStatuses ?? []).reduce((sum, { restartCount }) => sum + restartCount, 0),
+      ])
+      .filter(([, restarts]) => restarts !== 0),
+  )
+}
