@@ -20,6 +20,8 @@ export const labels = {
   strategy: 'backup.example.com/strategy',
   /** Which template the pod was made from. */
   templateHash: 'backup.example.com/template-hash',
+  /** What memory it can be given, and what its own could be given to; only of pods made for memory. */
+  restoreHash: 'backup.example.com/restore-hash',
 } as const
 
 export const annotations = {

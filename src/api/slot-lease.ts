@@ -34,6 +34,12 @@ export interface SlotLease extends SlotKey {
   readonly heir: Heir | undefined
   /** Nodes that are to keep the slot's generations, the heir's first. Never the primary's own. */
   readonly holders: readonly string[]
+  /** Pods of this restore hash can be given its memory. Undefined in Leases of before it was written. */
+  readonly restoreHash?: string | undefined
+  /** Uid of the understudy for which the primary is to stand still with its last generation saved: it is to be replaced. */
+  readonly handover?: string | undefined
+  /** Template hash of the pods for which its memory is given up; written after the event that says so. */
+  readonly givenUpFor?: string | undefined
 }
 
 export const slotAnnotations = {
@@ -44,6 +50,9 @@ export const slotAnnotations = {
   heirUid: `${prefix}heir-uid`,
   heirIp: `${prefix}heir-ip`,
   holders: `${prefix}holders`,
+  restoreHash: `${prefix}restore-hash`,
+  handover: `${prefix}handover`,
+  givenUpFor: `${prefix}given-up-for`,
 } as const
 
 export const slotLeaseName = (set: string, slot: number): string => `${set}-${slot}`
@@ -64,6 +73,9 @@ export function slotLeaseBody(lease: SlotLease) {
         [slotAnnotations.heirUid]: lease.heir?.uid ?? '',
         [slotAnnotations.heirIp]: lease.heir?.ip ?? '',
         [slotAnnotations.holders]: lease.holders.join(','),
+        [slotAnnotations.restoreHash]: lease.restoreHash ?? '',
+        [slotAnnotations.handover]: lease.handover ?? '',
+        [slotAnnotations.givenUpFor]: lease.givenUpFor ?? '',
       },
     },
     spec: { holderIdentity: lease.holder.uid, leaseTransitions: lease.epoch },
@@ -98,5 +110,8 @@ export function parseSlotLease(lease: Lease): SlotLease | undefined {
         ? undefined
         : { name: heirName, uid: heirUid, ip: note('heirIp') },
     holders: note('holders')?.split(',') ?? [],
+    restoreHash: note('restoreHash'),
+    handover: note('handover'),
+    givenUpFor: note('givenUpFor'),
   }
 }

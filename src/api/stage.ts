@@ -27,6 +27,14 @@ export const memoryAnnotation = `${prefix}memory`
 export const memoryKept = 'kept'
 
 /**
+ * What agents need to know of the template that a pod was made from, for the template of its set may be another one by now:
+ * names of the containers that are saved, separated by commas, and, where understudies have them no more, their probes.
+ */
+export const savedAnnotation = `${prefix}saved-containers`
+export const probesAnnotation = `${prefix}probes`
+export const probeKinds = ['startupProbe', 'readinessProbe', 'livenessProbe'] as const
+
+/**
  * Volume of understudies with the waker in it and, for each container NAME, `run-NAME/hold.sock`: one level, because
  * the init container does not know the users that the containers run as, and `hold` makes its own directory.
  */

@@ -6,10 +6,12 @@ import type { PodTemplate } from '../api/backuppodset.ts'
  * Names what restored memory depends on: images, commands, arguments, mounts with the volumes behind them, and security
  * contexts. Everything else of a template (labels, resources, probes, environment) may change and memory goes on.
  * Taken from the template of the set as the API server stores it, never from a pod, to which admission adds mounts.
+ * @param saved names of the containers whose memory is kept; absent: all.
  * @returns 16 hex digits, fit for a label.
  */
-export function restoreHash(template: PodTemplate): string {
+export function restoreHash(template: PodTemplate, saved?: readonly string[]): string {
   const spec = template.spec
+  const isWhole = (spec?.containers ?? []).every(({ name }) => saved?.includes(name) ?? true)
   const containers = (spec?.containers ?? []).map(container => ({
     name: container.name,
     image: container.image,
@@ -27,6 +29,7 @@ export function restoreHash(template: PodTemplate): string {
         runtimeClassName: spec?.runtimeClassName,
         volumes: (spec?.volumes ?? []).filter(volume => mounted.has(volume.name)),
         containers,
+        saved: isWhole ? undefined : [...(saved ?? [])].sort(),
       }),
     )
     .digest('hex')

@@ -1,10 +1,14 @@
 /** Who is to take each slot first, and which nodes keep its generations: the rule of N primaries and M understudies. */
 
+import { fitsMemory } from './kinds.ts'
+
 /** A hot backup that can hold memory. */
 export interface Understudy {
   readonly name: string
   readonly uid: string
   readonly node: string
+  /** Of the pod: which memory it can be given. */
+  readonly restoreHash?: string | undefined
 }
 
 export interface SlotToCover {
@@ -16,6 +20,8 @@ export interface SlotToCover {
   /** The understudy in which it lies frozen, as last reported. */
   readonly frozenIn: string | undefined
   readonly holders: readonly string[]
+  /** Of its memory. */
+  readonly restoreHash?: string | undefined
 }
 
 export interface Cover {
@@ -51,7 +57,8 @@ export function assign(
   )
 }
 
-const mayTake = (pod: Understudy, slot: SlotToCover): boolean => pod.node !== slot.node
+const mayTake = (pod: Understudy, slot: SlotToCover): boolean =>
+  pod.node !== slot.node && fitsMemory(pod.restoreHash, slot.restoreHash)
 
 function heirsOf(slots: readonly SlotToCover[], pods: readonly Understudy[]): Map<number, Understudy> {
   const heirs = new Map<number, Understudy>()
@@ -106,7 +113,8 @@ function holdersOf(
   const rotated = (nodes: readonly string[]) =>
     nodes.length === 0 ? [] : nodes.map((_, i) => nodes[(i + slot.slot) % nodes.length] ?? '')
   const stickyFirst = (nodes: readonly string[]) => rotated(nodes).sort((a, b) => keepsIt(a) - keepsIt(b))
-  const hotNodes = [...new Set(pods.map(pod => pod.node))]
+  // One whose pods cannot be given this memory is as good as one without: it can only keep it.
+  const hotNodes = [...new Set(pods.filter(pod => mayTake(pod, slot)).map(pod => pod.node))]
   const wanted = [
     ...(heir === undefined ? [] : [heir.node]),
     ...stickyFirst(hotNodes),

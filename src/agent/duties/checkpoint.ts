@@ -5,7 +5,7 @@ import { parseProbe } from '../probe/handler.ts'
 import { probe as runProbe } from '../probe/probe.ts'
 import { dumpDeadlineMs } from './deadlines.ts'
 import type { DutyOf } from './duty.ts'
-import { containersOf } from './settings.ts'
+import { containersOf, restoreHashOf } from './settings.ts'
 import type { Work } from './work.ts'
 
 /** Saves a primary's memory again and again, at the pace that the set asks for and its freezes allow. */
@@ -49,7 +49,7 @@ async function whyUnfit(
   { pod, settings }: DutyOf<'checkpoint'>,
   signal: AbortSignal,
 ): Promise<string | undefined> {
-  for (const container of containersOf(settings)) {
+  for (const container of containersOf(pod, settings)) {
     const asked = container.readinessProbe ?? container.livenessProbe
     const parsed = asked && parseProbe(asked, container)
     if (typeof parsed !== 'object') continue
@@ -96,7 +96,7 @@ async function saveOnce(
         criu,
         kernel,
         architecture,
-        restoreHash: settings.restoreHash,
+        restoreHash: restoreHashOf(pod, settings),
         containers,
         volumes,
       },

@@ -3,6 +3,7 @@ import { servingReasons } from '../../api/stage.ts'
 import { slotName } from '../../checkpoint/manifest.ts'
 import { slotOfDeath } from './deaths.ts'
 import type { Duty } from './duty.ts'
+import { restoreHashOf } from './settings.ts'
 import type { Kept, MemorySettings, PodView, Snapshot } from './snapshot.ts'
 
 /** What this node should be doing now. Pure; its order means nothing. */
@@ -169,7 +170,9 @@ function ofUnderstudy(snapshot: Snapshot, slots: readonly Slot[], pod: PodView):
   const ids = idsOf(pod)
   const restorable = slots.flatMap(slot => {
     const kept = snapshot.kept.get(slot.name)
-    return kept === undefined || kept.restoreHash !== slot.settings.restoreHash ? [] : [{ ...slot, kept }]
+    return kept === undefined || kept.restoreHash !== restoreHashOf(pod, slot.settings)
+      ? []
+      : [{ ...slot, kept }]
   })
   const own = restorable.filter(
     ({ lease, settings, kept }) =>

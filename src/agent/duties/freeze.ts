@@ -4,6 +4,7 @@ import { bringBack, generationsOf, isSameGeneration } from './bring-back.ts'
 import { fits } from './duties-of.ts'
 import type { DutyOf } from './duty.ts'
 import { reasonOf } from './failure.ts'
+import { restoreHashOf } from './settings.ts'
 import { isOf } from './understudies.ts'
 import type { Work } from './work.ts'
 
@@ -32,7 +33,7 @@ export async function freeze(
     const candidate = generationsOf(store, lease).find(
       one =>
         !failed.has(one.dir) &&
-        one.manifest.restoreHash === settings.restoreHash &&
+        one.manifest.restoreHash === restoreHashOf(pod, settings) &&
         fits(pod, { memory: memoryOf(one) }),
     )
     if (candidate === undefined || (isOf(place.clone, lease) && isSameGeneration(place.clone, candidate))) {

@@ -74,7 +74,7 @@ function memorySettings(set: BackupPodSet): MemorySettings | undefined {
   const result = parseSet(set)
   if (!result.ok || result.set.memory === undefined) return undefined
   const { memory, liveness, template } = result.set
-  return { ...memory, liveness, template, restoreHash: restoreHash(template) }
+  return { ...memory, liveness, template, restoreHash: restoreHash(template, memory.containers) }
 }
 
 function keptIn(store: Pick<GenerationStore, 'list'>): Map<string, Kept> {

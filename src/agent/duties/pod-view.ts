@@ -1,20 +1,30 @@
 import { annotations, labels } from '../../api/labels.ts'
 import { parseBytes } from '../../api/memory.ts'
-import { holdInitContainer, podConditions } from '../../api/stage.ts'
+import {
+  holdInitContainer,
+  podConditions,
+  probeKinds,
+  probesAnnotation,
+  savedAnnotation,
+} from '../../api/stage.ts'
+import { isSet, objectIn } from '../../api/unknown.ts'
 import type { Pod } from '../../kube/resources.ts'
-import type { PodView, Stamp } from './snapshot.ts'
+import type { App, PodView, Stamp } from './snapshot.ts'
 
 /**
  * The pod as duties see it; undefined when it belongs to no set, or has ended.
  *
- * @param kept names of the containers whose memory is kept; undefined: all.
+ * @param kept names of the containers whose memory is kept where the pod does not say so itself; undefined: all.
  */
 export function viewOf(pod: Pod, kept: readonly string[] | undefined): PodView | undefined {
   const { namespace = '', name, uid } = pod.metadata
   const set = pod.metadata.labels?.[labels.set]
   const phase = pod.status?.phase
   if (set === undefined || phase === 'Succeeded' || phase === 'Failed') return undefined
-  const containers = (pod.spec?.containers ?? []).filter(one => kept?.includes(one.name) ?? true)
+  const saved = pod.metadata.annotations?.[savedAnnotation]?.split(',')
+  const names = saved ?? kept
+  const containers = (pod.spec?.containers ?? []).filter(one => names?.includes(one.name) ?? true)
+  const restoreHash = pod.metadata.labels?.[labels.restoreHash]
   return {
     namespace,
     name,
@@ -42,7 +52,29 @@ export function viewOf(pod: Pod, kept: readonly string[] | undefined): PodView |
         memoryLimit: limit === undefined ? undefined : parseBytes(String(limit)),
       }
     }),
+    ...(restoreHash === undefined ? {} : { restoreHash }),
+    ...(saved === undefined
+      ? {}
+      : { apps: appsOf(containers, pod.metadata.annotations?.[probesAnnotation]) }),
   }
+}
+
+/** Understudies have given their probes away, for nothing answers before the promotion; the annotation has them. */
+function appsOf(containers: readonly App[], probes: string | undefined): readonly App[] {
+  if (probes === undefined) return containers
+  let given: unknown
+  try {
+    given = JSON.parse(probes)
+  } catch {
+    // Edited by hand: without probes the app is asked at its port.
+    return containers
+  }
+  const byName = objectIn(given)
+  return containers.map(container => {
+    const own = objectIn(byName[container.name])
+    const kinds = probeKinds.flatMap(kind => (isSet(own[kind]) ? [[kind, own[kind]]] : []))
+    return { ...container, ...Object.fromEntries(kinds) }
+  })
 }
 
 const natural = (text: string | undefined): number | undefined =>

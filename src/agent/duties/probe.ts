@@ -59,7 +59,7 @@ export async function probe(work: Work, duty: DutyOf<'probe'>, signal: AbortSign
         return
     }
   }
-  const probers = containersOf(settings).map(container => {
+  const probers = containersOf(pod, settings).map(container => {
     const parsed = (kind: 'readinessProbe' | 'livenessProbe') => {
       const probe = container[kind]
       const result = probe && parseProbe(probe, container)

@@ -7,7 +7,7 @@ import { bringBack, generationsOf, isSameGeneration } from './bring-back.ts'
 import { onStageMessage } from './deaths.ts'
 import type { DutyOf } from './duty.ts'
 import { reasonOf } from './failure.ts'
-import { containersOf } from './settings.ts'
+import { containersOf, restoreHashOf } from './settings.ts'
 import { isOf, type Place } from './understudies.ts'
 import type { Work } from './work.ts'
 
@@ -53,7 +53,7 @@ export async function promote(work: Work, duty: DutyOf<'promote'>, signal: Abort
   try {
     await waitUntilAnswering(
       { address: pod.ip ?? '' },
-      { containers: containersOf(settings) },
+      { containers: containersOf(pod, settings) },
       {
         signal,
         clock,
@@ -112,7 +112,7 @@ async function onStage(
   if (isOf(there, lease) && there.stage === 'Thawed') return driver.thaw(there)
   let failure: unknown = new AgentError('RestoreFailed', 'no generation of this slot is here')
   for (const stored of generationsOf(store, lease)) {
-    if (stored.manifest.restoreHash !== settings.restoreHash) continue
+    if (stored.manifest.restoreHash !== restoreHashOf(pod, settings)) continue
     const { generation } = stored.manifest
     try {
       const lies = place.clone

@@ -1,5 +1,10 @@
-import type { MemorySettings } from './snapshot.ts'
+/** Of a pod's own template where it says so: that of its set may be another one by now. */
+import type { App, MemorySettings, PodView } from './snapshot.ts'
 
-/** The template's containers whose memory is kept. */
-export const containersOf = ({ template, containers }: MemorySettings) =>
-  (template.spec?.containers ?? []).filter(({ name }) => containers.includes(name))
+/** The containers whose memory is kept, with the probes of their template. */
+export const containersOf = ({ apps }: PodView, { template, containers }: MemorySettings): readonly App[] =>
+  apps ?? (template.spec?.containers ?? []).filter(({ name }) => containers.includes(name))
+
+/** What memory the pod can be given, and what its own could be given to. */
+export const restoreHashOf = (pod: PodView, settings: MemorySettings): string =>
+  pod.restoreHash ?? settings.restoreHash

@@ -6,6 +6,7 @@ import type { Stored } from '../../checkpoint/store.ts'
 import type { PodCondition } from '../conditions.ts'
 import { fits, isDead, isFreeUnderstudy } from './duties-of.ts'
 import type { SlotProgress } from './progress.ts'
+import { restoreHashOf } from './settings.ts'
 import type { PodView, Snapshot } from './snapshot.ts'
 
 export interface KeptGenerations {
@@ -81,14 +82,18 @@ export function usabilityOf(snapshot: Snapshot, lease: SlotLease): Usability {
   const kept = snapshot.kept.get(name)
   if (settings === undefined || kept === undefined)
     return { reason: 'NoGeneration', message: 'no generation has arrived yet' }
-  if (kept.restoreHash !== settings.restoreHash)
-    return { reason: 'TemplateChanged', message: 'the memory is of another template than the understudies' }
   const primaries = new Set(snapshot.slots.map(({ holder }) => holder.uid))
-  const understudies = snapshot.pods.filter(
+  const free = snapshot.pods.filter(
     pod => pod.set === set && isFreeUnderstudy(snapshot, pod) && !primaries.has(pod.uid),
   )
-  if (understudies.length === 0)
+  if (free.length === 0)
     return { reason: 'NoUnderstudy', message: 'no understudy of the set holds the stage on this node' }
+  const understudies = free.filter(pod => restoreHashOf(pod, settings) === kept.restoreHash)
+  if (understudies.length === 0)
+    return {
+      reason: 'TemplateChanged',
+      message: 'the memory is of another template than the understudies on this node',
+    }
   const frozen = understudies.find(({ uid }) => {
     const stage = snapshot.stages.get(uid)
     return stage?.state === 'Frozen' && stage.slot === name

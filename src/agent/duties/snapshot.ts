@@ -38,7 +38,13 @@ export interface PodView {
   /** The condition `understudy`, as last seen. */
   readonly understudyState: Stamp | undefined
   readonly containers: readonly ContainerView[]
+  /** What memory it can be given, and what its own could be given to; absent: made before this was written on pods. */
+  readonly restoreHash?: string | undefined
+  /** Its saved containers as its own template has them, with their probes; absent likewise. */
+  readonly apps?: readonly App[] | undefined
 }
+
+export type App = NonNullable<PodTemplate['spec']>['containers'][number]
 
 export interface Stamp {
   readonly status: string
@@ -51,7 +57,7 @@ export interface MemorySettings extends ParsedMemory {
   /** How the liveness of its primaries is asked; absent: as the template's probe says. */
   readonly liveness: ParsedLiveness | undefined
   readonly template: PodTemplate
-  /** Names what restored memory depends on. */
+  /** Of the set's template as it is now; pods may be of an earlier one, see `restoreHashOf`. */
   readonly restoreHash: string
 }
 

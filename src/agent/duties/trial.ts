@@ -2,6 +2,7 @@ import { slotName } from '../../checkpoint/manifest.ts'
 import { AgentError } from '../errors.ts'
 import { bringBack, generationsOf } from './bring-back.ts'
 import type { DutyOf } from './duty.ts'
+import { restoreHashOf } from './settings.ts'
 import type { Work } from './work.ts'
 
 /** Brings memory of a kind back once, frozen and never run, to see that this node can; then takes it away again. */
@@ -13,7 +14,7 @@ export async function trial(
   const { understudies, store, driver, progress } = work
   const place = await understudies.enter(pod, signal)
   const newest = generationsOf(store, lease).find(
-    ({ manifest }) => manifest.restoreHash === settings.restoreHash,
+    ({ manifest }) => manifest.restoreHash === restoreHashOf(pod, settings),
   )
   if (newest === undefined) throw new AgentError('RestoreFailed', 'there is no generation')
   const clone = await bringBack(work, place, newest, signal)

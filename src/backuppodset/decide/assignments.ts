@@ -32,9 +32,15 @@ export function assignments(s: Snapshot, memory: MemoryView, random: Random, pla
         heirUid: slot?.lease.heir?.uid,
         frozenIn: slot?.copies.find(({ report }) => report.usable === 'Frozen')?.report.understudyUid,
         holders: slot?.lease.holders ?? [],
+        restoreHash: pod.stage?.restoreHash,
       }
     }),
-    understudies.map(({ name, uid, node = '' }) => ({ name, uid, node })),
+    understudies.map(({ name, uid, node = '', stage }) => ({
+      name,
+      uid,
+      node,
+      restoreHash: stage?.restoreHash,
+    })),
     { copies: memory.copies, spareNodes: spareNodes(s, memory) },
   )
   return holders.flatMap((pod): Action[] => {
@@ -54,6 +60,9 @@ export function assignments(s: Snapshot, memory: MemoryView, random: Random, pla
       node: pod.node,
       heir: heir && { name: heir.name, uid: heir.uid, ip: heir.stage?.ip },
       holders: cover?.holders ?? [],
+      restoreHash: pod.stage?.restoreHash,
+      handover: undefined,
+      givenUpFor: undefined,
     }
     if (present !== undefined && isDeepStrictEqual(lease, present.lease)) return []
     const restarts = (isSame && !isEmptied ? present.restarts : undefined) ?? pod.stage?.restarts ?? 0

@@ -1,4 +1,5 @@
 import type { Random } from '../../kube/random.ts'
+import { fitsMemory } from '../../succession/kinds.ts'
 import { match, type Option } from '../../succession/match.ts'
 import { madeAt, takenAt } from '../memory/age.ts'
 import type { MemoryView, SlotMemory } from '../memory/view.ts'
@@ -242,9 +243,9 @@ function optionsOf(slot: SlotMemory | undefined, pods: readonly PodView[]): Opti
   const usable = slot?.copies.filter(({ report }) => report.usable !== undefined) ?? []
   // Numbers begin anew with an epoch: the time tells which memory is newer.
   const times = [...new Set(usable.map(madeAt))].sort((a, b) => b - a)
-  return pods.flatMap(({ uid, node }) => {
+  return pods.flatMap(({ uid, node, stage }) => {
     const copy = usable.find(each => each.node === node)
-    if (copy === undefined) return []
+    if (copy === undefined || !fitsMemory(stage?.restoreHash, slot?.lease.restoreHash)) return []
     const isFrozen = copy.report.usable === 'Frozen' && copy.report.understudyUid === uid
     const behind = Math.min(99, times.indexOf(madeAt(copy))) / 100
     // Of equals the heir: that is where connections to the dead pod are sent already.
@@ -266,6 +267,7 @@ function promotion(slot: SlotMemory, pod: PodView, role: Role, s: Snapshot): Act
       node: pod.node,
       heir: undefined,
       holders: lease.holders.filter(node => node !== pod.node),
+      handover: undefined,
     },
     version: resourceVersion,
     origin: originOn(slot, pod, s),

@@ -36,6 +36,7 @@ export function stageOf(pod: Pod): StageView {
     summoned: false,
     failed: failed && !serving ? (understudy.message ?? restoreFailed) : undefined,
     ip: pod.status?.podIP,
+    restoreHash: pod.metadata.labels?.[labels.restoreHash],
     memory: parseBroughtBack(conditionOf(pod, podConditions.serving)?.message ?? ''),
   }
 }

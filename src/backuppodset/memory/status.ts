@@ -1,5 +1,6 @@
 import type { SlotStatus } from '../../api/backuppodset.ts'
 import { reasons } from '../../api/reasons.ts'
+import { fitsMemory } from '../../succession/kinds.ts'
 import type { PodView } from '../snapshot.ts'
 import { ageOf, madeAt } from './age.ts'
 import type { MemoryView, SlotMemory } from './view.ts'
@@ -22,7 +23,12 @@ export function slotFacts(
   const copies = slot?.lease.holder.uid === primary.uid ? slot.copies : []
   const usable = copies.filter(({ node, report }) => report.usable !== undefined && node !== primary.node)
   const able = pods.filter(
-    pod => pod.kind === 'hotbackup' && pod.ready && pod.stage?.understudy && pod.stage.failed === undefined,
+    pod =>
+      pod.kind === 'hotbackup' &&
+      pod.ready &&
+      pod.stage?.understudy &&
+      pod.stage.failed === undefined &&
+      fitsMemory(pod.stage.restoreHash, slot?.lease.restoreHash),
   )
   const withPod = usable.filter(({ node }) => able.some(pod => pod.node === node))
   const isFrozen = withPod.some(

@@ -109,7 +109,15 @@ describe('an understudy', () => {
       { name: 'understudy-hold', emptyDir: {} },
     ])
     expect(pod.spec?.readinessGates).toEqual([{ conditionType: 'backup.example.com/serving' }])
-    expect(pod.metadata?.annotations).toEqual({ 'backup.example.com/memory': 'kept' })
+    const http = { httpGet: { port: 80 } }
+    expect(pod.metadata?.annotations).toEqual({
+      'backup.example.com/memory': 'kept',
+      'backup.example.com/saved-containers': 'app',
+      'backup.example.com/probes': JSON.stringify({
+        app: { startupProbe: http, readinessProbe: http, livenessProbe: http },
+      }),
+    })
+    expect(pod.metadata?.labels?.['backup.example.com/restore-hash']).toMatch(/^[0-9a-f]{16}$/)
   })
 
   it.each([

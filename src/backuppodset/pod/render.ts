@@ -3,7 +3,7 @@ import { backupPodSets } from '../../api/backuppodset.ts'
 import { annotations, labels, type PodKind } from '../../api/labels.ts'
 import type { ParsedMemory } from '../../api/memory.ts'
 import type { ParsedSet } from '../../api/parse.ts'
-import { holdInitContainer, memoryAnnotation, memoryKept } from '../../api/stage.ts'
+import { holdInitContainer } from '../../api/stage.ts'
 import type { Wire } from '../../kube/object.ts'
 import { apiVersionOf } from '../../kube/resources.ts'
 import type { Action } from '../plan.ts'
@@ -11,6 +11,7 @@ import { deriveToken, tokenDigest } from '../wake/token.ts'
 import { withAntiAffinity } from './anti-affinity.ts'
 import { gateContainer } from './gate-container.ts'
 import { savedPrimary, understudy } from './keep-memory.ts'
+import { memoryMarks } from './memory-marks.ts'
 import { templateHash } from './template-hash.ts'
 
 /** What the operator adds to every set's pods. */
@@ -32,6 +33,7 @@ export function renderPod(
   const { metadata, spec } = set.template
   const affinity = withAntiAffinity(spec.affinity, set, kind, strategy)
   const placed = { ...spec, schedulerName: set.schedulerName, ...(affinity ? { affinity } : {}) }
+  const marks = set.memory && memoryMarks(set.template, set.memory, kind)
   const made = set.memory === undefined ? placed : forMemory(placed, set.memory, kind, settings)
   return {
     apiVersion: 'v1',
@@ -45,12 +47,13 @@ export function renderPod(
         [labels.set]: set.name,
         [labels.strategy]: strategy,
         [labels.templateHash]: templateHash(set),
+        ...marks?.labels,
         ...(role ? { [labels.slot]: String(role.slot) } : {}),
       },
       annotations: {
         ...metadata?.annotations,
         ...(role ? { [annotations.epoch]: String(role.epoch) } : {}),
-        ...(set.memory === undefined ? {} : { [memoryAnnotation]: memoryKept }),
+        ...marks?.annotations,
       },
       ownerReferences: [ownerOf(set)],
     },

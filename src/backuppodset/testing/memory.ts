@@ -28,6 +28,7 @@ const stage = (over: Partial<StageView> = {}): StageView => ({
   summoned: false,
   failed: undefined,
   ip: '10.0.0.1',
+  restoreHash: undefined,
   memory: undefined,
   ...over,
 })
@@ -52,6 +53,9 @@ export const makeLease = (pod: PodView, over: Partial<SlotLease> = {}): SlotLeas
   node: pod.node,
   heir: undefined,
   holders: [],
+  restoreHash: pod.stage?.restoreHash,
+  handover: undefined,
+  givenUpFor: undefined,
   ...over,
 })
 

@@ -1,0 +1,77 @@
+import { describe, expect, it } from 'vitest'
+import { labels } from '../../api/labels.ts'
+import { holdInitContainer, probesAnnotation, savedAnnotation } from '../../api/stage.ts'
+import type { Pod } from '../../kube/resources.ts'
+import { dutiesOf } from './duties-of.ts'
+import { viewOf } from './pod-view.ts'
+import { containersOf, restoreHashOf } from './settings.ts'
+import { usabilityOf } from './slot-reports.ts'
+import { kept, lease, nameOf, peer, settings, snapshot, understudy } from './testing/snapshots.ts'
+
+const old = '0'.repeat(16)
+const next = 'f'.repeat(16)
+
+/** The set's template is the new one; the primary on node `p` and its memory are of the old one. */
+const changed = (...hashes: readonly string[]) =>
+  snapshot({
+    node: 'b',
+    settings: new Map([['default/web', settings({ restoreHash: next })]]),
+    pods: hashes.map((restoreHash, i) => understudy(`h${i}`, { restoreHash })),
+    slots: [lease({ heir: { name: 'h0', uid: 'uid-h0', ip: '10.0.0.2' } })],
+    reports: new Map([['a', peer('a')]]),
+    kept: new Map([[nameOf(), kept({ restoreHash: old })]]),
+    proven: new Set([old]),
+  })
+
+describe('after the template of a set has changed', () => {
+  it('D3.restore-hash: memory goes only into understudies of the restore hash that it was saved under', () => {
+    const typesFor = (...hashes: readonly string[]) =>
+      dutiesOf(changed(...hashes)).flatMap(duty => ('pod' in duty ? [`${duty.type} ${duty.pod.name}`] : []))
+    expect(typesFor(old)).toEqual(['freeze h0'])
+    expect(typesFor(next)).toEqual(['clear h0'])
+    expect(typesFor(next, old)).toEqual(['clear h0', 'clear h1'])
+  })
+
+  it('it is usable where such an understudy is, and what is said names the template where there is none', () => {
+    expect(usabilityOf(changed(old), lease())).toMatchObject({ usable: 'Staged' })
+    expect(usabilityOf(changed(next, old), lease())).toMatchObject({ usable: 'Staged' })
+    expect(usabilityOf(changed(next), lease())).toMatchObject({ reason: 'TemplateChanged' })
+  })
+})
+
+describe('a pod is asked by the probes of its own template', () => {
+  const probe = { tcpSocket: { port: 1 } }
+  const pod = (over: object, spec: object = {}) =>
+    viewOf(
+      {
+        metadata: {
+          name: 'h0',
+          namespace: 'default',
+          uid: 'u',
+          resourceVersion: '1',
+          labels: { [labels.set]: 'web', [labels.restoreHash]: old },
+          annotations: { [savedAnnotation]: 'app', ...over },
+        },
+        spec: {
+          initContainers: [{ name: holdInitContainer }],
+          containers: [{ name: 'app' }, { name: 'log' }],
+          ...spec,
+        },
+      } as unknown as Pod,
+      ['other'],
+    )
+
+  it('which an understudy carries beside it', () => {
+    const view = pod({ [probesAnnotation]: JSON.stringify({ app: { livenessProbe: probe } }) })
+    expect(view && containersOf(view, settings())).toEqual([{ name: 'app', livenessProbe: probe }])
+    expect(view && restoreHashOf(view, settings())).toBe(old)
+    expect(view?.containers.map(({ name }) => name)).toEqual(['app'])
+  })
+
+  it('and a primary has; what cannot be read counts as none', () => {
+    const view = pod({}, { containers: [{ name: 'app', readinessProbe: probe }] })
+    expect(view && containersOf(view, settings())).toEqual([{ name: 'app', readinessProbe: probe }])
+    const torn = pod({ [probesAnnotation]: '{"app":' })
+    expect(torn && containersOf(torn, settings())).toEqual([{ name: 'app' }])
+  })
+})
