@@ -2,11 +2,15 @@
 import { readdir, readFile, readlink, statfs } from 'node:fs/promises'
 import { basename } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { isDeepStrictEqual } from 'node:util'
 import { cgroupsOf, detectCgroups, processesIn } from '../../playground/cgroups.ts'
 import { labelPrefix } from '../../playground/plan.ts'
 
 /** By name of the thing, e.g. `processes of sentinel`, `open files of node`, `mounts`. */
 export type Counts = Readonly<Record<string, number>>
+
+/** Name of the count of what lies in the tmpfs of all nodes. */
+export const savedMemory = 'bytes of saved memory'
 
 /** Programs that are ours or do our work; a node's own come and go as they like. */
 const programs = new Set([
@@ -26,19 +30,16 @@ const programs = new Set([
 /** Of these the open files are counted: they live on from refresh to refresh. */
 const lasting = new Set(['sentinel', 'waker', 'counter', 'node'])
 
-/**
- * The least that was seen in a while. What a refresh needs comes and goes; what it leaves behind is there each time.
- */
+/** Counts that stay the same for a while: what was under way has ended. */
 export async function restingCounts(cluster: string, signal: AbortSignal): Promise<Counts> {
-  const samples: Counts[] = []
-  for (let i = 0; i < 20; i += 1) {
-    samples.push(await countsNow(cluster))
-    await sleep(250, undefined, { signal })
+  for (let last = await countsNow(cluster), same = 0, tries = 0; ; tries += 1) {
+    await sleep(500, undefined, { signal })
+    const now = await countsNow(cluster)
+    same = isDeepStrictEqual(now, last) ? same + 1 : 0
+    if (same === 6) return now
+    if (tries > 240) throw new Error(`no rest: ${grown(last, now).concat(grown(now, last)).join(', ')}`)
+    last = now
   }
-  const names = new Set(samples.flatMap(Object.keys))
-  return Object.fromEntries(
-    [...names].sort().map(name => [name, Math.min(...samples.map(sample => sample[name] ?? 0))]),
-  )
 }
 
 /** What there is more of afterwards, as `name: before -> after`. */
@@ -67,7 +68,7 @@ async function countsNow(cluster: string): Promise<Counts> {
       if (program === 'sentinel') {
         const memory = `/proc/${pid}/root/run/understudy/memory`
         const { blocks, bfree, bsize } = await statfs(memory)
-        add('bytes of saved memory', (blocks - bfree) * bsize)
+        add(savedMemory, (blocks - bfree) * bsize)
       }
     } catch {
       // It has ended since it was listed.

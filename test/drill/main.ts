@@ -58,6 +58,8 @@ const images = await progress.step('images', step =>
 )
 const cluster = await up({
   name: values.name,
+  // One for each primary of `slots` and one for its understudy, which does not cover its own node.
+  nodes: 4,
   images: Object.values(images).map(({ path }) => path),
   progress,
   signal,

@@ -1,7 +1,7 @@
 import { until } from '../../playground/until.ts'
 import { backupPodSets } from '../../src/api/backuppodset.ts'
 import { type CounterSet, count, counter, restartsOf, saved, slotsOf } from '../../zoo/slots.ts'
-import { grown, restingCounts } from './counts.ts'
+import { type Counts, grown, restingCounts, savedMemory } from './counts.ts'
 import { type Drill, must } from './drill.ts'
 
 const primaries = 5
@@ -18,7 +18,15 @@ export const refreshes: Drill = {
   run: async ({ api, cluster, namespace, n, signal, say }) => {
     const set: CounterSet = { api, namespace, name: 'refreshed' }
     const ref = { namespace, name: set.name }
-    const empty = await restingCounts(cluster.name, signal)
+    let empty: Counts = {}
+    await until(
+      'memory of earlier sets swept, which agents do a minute after their end',
+      async () => {
+        empty = await restingCounts(cluster.name, signal)
+        return empty[savedMemory] === 0
+      },
+      { patienceMs: 150_000, pollMs: 500, signal },
+    )
     await api.create(
       backupPodSets,
       {
@@ -51,25 +59,34 @@ export const refreshes: Drill = {
         },
         { patienceMs: 20_000 * n, pollMs: 500, signal },
       )
-    const first = await reached('protection of all slots, refreshed three times', now => now >= 3)
+    const interval = (text: string) =>
+      api.patch(backupPodSets, ref, { type: 'merge', body: { spec: { checkpoint: { interval: text } } } })
+    /** Counts while nothing is being saved or rebuilt. */
+    const atRest = async () => {
+      await interval('1h')
+      const counts = await restingCounts(cluster.name, signal)
+      await interval('1s')
+      return counts
+    }
+    await reached('protection of all slots, refreshed three times', now => now >= 3)
     await count(set, 3)
     await saved(set)
-    const before = await restingCounts(cluster.name, signal)
+    const before = await atRest()
+    const first = await reached('protection of all slots', () => true)
     say(`all ${primaries} slots protected at generation ${first}`)
     const begun = performance.now()
     const last = await reached(`${n} refreshes of each primary`, now => now >= first + n)
     const seconds = (performance.now() - begun) / 1000
     say(`generation ${last} of the slowest slot after ${seconds.toFixed(0)} s`)
-    const after = await restingCounts(cluster.name, signal)
+    const after = await atRest()
     must(
       'grew',
-      grown(before, after).filter(line => !line.startsWith('bytes')),
+      grown(before, after).filter(line => !line.startsWith(savedMemory)),
       lines => lines.length === 0,
     )
-    const memory = 'bytes of saved memory'
     must(
-      `${memory} grew`,
-      [before[memory] ?? 0, after[memory] ?? 0],
+      `${savedMemory} grew`,
+      [before[savedMemory] ?? 0, after[savedMemory] ?? 0],
       ([was = 0, is = 0]) => is <= was + memorySlack,
     )
     must('restarts', await restartsOf(set), seen => Object.keys(seen).length === 0)

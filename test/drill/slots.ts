@@ -31,6 +31,7 @@ export const slots: Drill = {
         spec: {
           replicas: primaries,
           hotBackups: 1,
+          antiAffinity: 'Required',
           checkpoint: { interval: '1s' },
           template: counter.template,
         },
