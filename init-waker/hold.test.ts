@@ -169,7 +169,7 @@ describe.skipIf(cannotUnshare !== undefined).each([
       },
     )
 
-    test('every signal that can be taken reaches the app', async () => {
+    test('D6.hold-life: every signal that can be taken reaches the app', async () => {
       await using hold = await startHold(waker, [app, 'stubborn'], asPid1)
       await hold.order('start')
       await eventually(() => expect(hold.stdout()).toBe('ready\n'))
@@ -217,7 +217,7 @@ describe.skipIf(cannotUnshare !== undefined).each([
       expect(await hold.order('state')).toBe(`running ${pid}`)
     })
 
-    test('a container that starts again only holds, until it is told anew', async () => {
+    test('D6.hold-order: a container that starts again only holds, until it is told anew', async () => {
       const directory = mkdtempSync(join(tmpdir(), 'hold-'))
       try {
         const first = await startHold(waker, [app, 'signals'], { ...asPid1, directory })
@@ -246,7 +246,7 @@ describe.skipIf(cannotUnshare !== undefined).each([
       expect(await hold.exit).toBe(42)
     })
 
-    test('a death by signal is 128 + the signal', async () => {
+    test('D6.hold-life: a death by signal is 128 + the signal', async () => {
       await using hold = await startHold(waker, [], asPid1)
       const { inside, outside } = await readyOrphanIn(hold, 'stubborn')
       await hold.order(`adopt ${inside}`)

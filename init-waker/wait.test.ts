@@ -41,7 +41,7 @@ describe.each([
     await expect(exchange(gate.port, wakeAs(kind))).rejects.toMatchObject({ code: 'ECONNREFUSED' })
   })
 
-  test('whatever is not the request is answered and leaves the gate shut', async () => {
+  test('D7.wake-once: whatever is not the request is answered and leaves the gate shut', async () => {
     await using gate = await startGate(waker)
     const request = wakeAs('primary')
     const table: readonly (readonly [string, string | Uint8Array, string])[] = [

@@ -1,6 +1,6 @@
 /** `npm run checklist`: every feature with the tests that name it and what the last test run says of them. */
 import { styleText } from 'node:util'
-import { type Coverage, coverageOf } from './checklist/coverage.ts'
+import { type Coverage, coverageOf, strayIds } from './checklist/coverage.ts'
 import { type FeatureGroup, groups } from './checklist/features.ts'
 import { readTestRun, type TestResult, type TestRun } from './reporter/results.ts'
 
@@ -43,7 +43,13 @@ function words(verdict: Coverage['verdict']): string {
 try {
   const run = await readTestRun()
   console.log(`Test run of ${run.startedAt}, projects: ${run.projects.map(({ name }) => name).join(', ')}\n`)
-  process.exitCode = groups.map(group => print(group, run)).every(Boolean) ? 0 : 1
+  const complete = groups.map(group => print(group, run)).every(Boolean)
+  const strays = strayIds(
+    groups.flatMap(({ features }) => features),
+    run,
+  )
+  if (strays.length > 0) console.log(styleText('red', `Tests name what is not listed: ${strays.join(', ')}`))
+  process.exitCode = complete && strays.length === 0 ? 0 : 1
 } catch (error) {
   console.error(error instanceof Error ? error.message : error)
   process.exitCode = 2

@@ -197,7 +197,7 @@ describe.skipIf(cannotUnshare !== undefined)(`layer ${cannotUnshare ?? ''}`, () 
     expect(await readdir(`/proc/${target.pid}/root/etc`)).not.toContain('mounted')
   })
 
-  test('a volume becomes what it was, and its links lead nowhere', async () => {
+  test('D10.files: a volume becomes what it was, and its links lead nowhere', async () => {
     const source = await mkdtemp(join(scratch, 'volume-'))
     await run('sh', ['-c', 'mkdir -p etc data; echo 1 > etc/f; ln -s /etc data/out; chown 7:8 data'], {
       cwd: source,

@@ -38,7 +38,7 @@ describe.skipIf(cannotNetwork !== undefined).each([
 
   const refused = 'error 111'
 
-  test('before the death nothing is different, from it on every port is the heir’s', async () => {
+  test('D7.grave: before the death nothing is different, from it on every port is the heir’s', async () => {
     await using sentinel = await startSentinel(program)
     await using network = await createNetwork(app)
     const client = await sentinel.connect()
@@ -59,7 +59,7 @@ describe.skipIf(cannotNetwork !== undefined).each([
       for (const port of [8080, 9090, 20001]) expect(ask(network, protocol, port)).toBe('heir 10.0.0.2')
   })
 
-  test('a container that starts again in the same pod is never heard', async () => {
+  test('D7.grave: a container that starts again in the same pod is never heard', async () => {
     await using sentinel = await startSentinel(program)
     await using network = await createNetwork(app)
     const client = await sentinel.connect()

@@ -32,7 +32,7 @@ describe.skipIf(cannotCgroup !== undefined).each([
   const statesOf = (...all: readonly { readonly pid: number }[]) =>
     all.map(({ pid }) => (stateOf(pid) === 'R' ? 'S' : stateOf(pid)))
 
-  test('everybody in the cgroups and below them stops and goes on when told', async () => {
+  test('D7.stop: everybody in the cgroups and below them stops and goes on when told', async () => {
     using outer = createCgroup()
     using other = createCgroup()
     await using sentinel = await startSentinel(program)

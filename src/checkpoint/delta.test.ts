@@ -104,7 +104,7 @@ test('without a base everything travels', async () => {
   expect(holder.latest(slotKey)).toBe(stored)
 })
 
-test('only changed pages travel, also when others have moved in the image', async () => {
+test('D7.delta: only changed pages travel, also when others have moved in the image', async () => {
   const random = seededRandom(2)
   const before = newMemory(random, 4000)
   const after = new Map(changed(random, before, 0.005))
@@ -258,7 +258,7 @@ test('a delta of another slot or generation is not taken', async () => {
     ).rejects.toMatchObject({ code: 'Corrupt' })
 })
 
-test('damage anywhere is noticed, and nothing is left', async () => {
+test('D7.verified: damage anywhere is noticed, and nothing is left', async () => {
   const random = seededRandom(5)
   const before = newMemory(random, 200)
   const base = await add(source, 1, container(memoryImages(1, 1, before)))

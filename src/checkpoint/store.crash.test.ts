@@ -51,7 +51,7 @@ async function checkpoints(dir: string, done: (generation: number) => void) {
   }
 }
 
-test('wherever the process ends, the next one finds whole generations only, and every one that was promised', async () => {
+test('D9.crash: wherever the process ends, the next one finds whole generations only, and every one that was promised', async () => {
   let crashes = 0
   for (let allowed = 0; ; allowed += 1) {
     Object.assign(life, { calls: 0, allowed: Number.POSITIVE_INFINITY })

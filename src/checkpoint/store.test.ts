@@ -28,7 +28,7 @@ async function add(store: GenerationStore, generation: number, { epoch = 1, cont
 
 const onDisk = async () => (await readdir(root, { recursive: true })).sort()
 
-test('a draft becomes a generation with its digests, private to root', async () => {
+test('D10.private: a draft becomes a generation with its digests, private to root', async () => {
   const store = newStore()
   const draft = await store.begin(slotKey, 1)
   await putFiles(draft.dir, { 'containers/app/criu/pages-1.img': page, 'shm.tar': 'shm' })
@@ -132,7 +132,7 @@ test('prune keeps the newest, and what is read until it is read no more', async 
   await expect.poll(() => store.bytes).toBe(full / 2)
 })
 
-test('a removed or dead slot leaves nothing', async () => {
+test('D9.swept: a removed or dead slot leaves nothing', async () => {
   const store = newStore()
   const other = { ...slotKey, life: 'ffffffff' }
   await add(store, 1)
@@ -145,7 +145,7 @@ test('a removed or dead slot leaves nothing', async () => {
   expect(store.bytes).toBe(0)
 })
 
-test('the budget is never exceeded, and drafts count', async () => {
+test('D7.budget: the budget is never exceeded, and drafts count', async () => {
   const store = newStore({ budget: 12 * 4096 })
   await add(store, 1)
   expect(store.bytes).toBe(4 * 4096)

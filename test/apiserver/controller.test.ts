@@ -419,7 +419,7 @@ describe('changes', () => {
   })
 })
 
-it('one bad set, stored under an older CRD, is told what to change and harms no other', async () => {
+it('D6.restart-policy: one bad set, stored under an older CRD, is told what to change and harms no other', async () => {
   const name = 'backuppodsets.backup.example.com'
   const crd = await api.get(customResourceDefinitions, { name })
   type Loose = {

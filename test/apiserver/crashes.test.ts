@@ -236,7 +236,7 @@ describe('F34: faults at any write', () => {
     180_000,
   )
 
-  it('the answer to every second write is lost: nothing is made twice', async () => {
+  it('D6.names: the answer to every second write is lost: nothing is made twice', async () => {
     await onStage(async stage => {
       await stage.start().leading()
       let count = 0

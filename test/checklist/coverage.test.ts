@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { ProjectName, TestResult, TestRun } from '../reporter/results.ts'
-import { coverageOf, idsIn } from './coverage.ts'
+import { coverageOf, idsIn, strayIds } from './coverage.ts'
 import { type Feature, groups } from './features.ts'
 
 // The titles of these tests name no id themselves: the checklist reads them too.
@@ -11,6 +11,8 @@ const cases: readonly [title: string, ids: readonly string[]][] = [
   ['F01-F03 one object', ['F01', 'F02', 'F03']],
   ['F09 F09 twice', ['F09']],
   ['0xF15, F1 and F15x name nothing', []],
+  ['D7.wake-once: whatever is not the request', ['D7.wake-once']],
+  ['XD7.wake, D7 and D7.1 name nothing', []],
   ['no id', []],
 ]
 test('ids are read from titles', () => {
@@ -49,6 +51,12 @@ test('one failed test is enough, whatever else passed', () => {
 
 test('skipped tests prove nothing', () => {
   expect(verdict(run(['e2e', 'F01 works', 'skipped']))).toBe('skipped')
+})
+
+test('an id that no feature has is a stray', () => {
+  expect(strayIds(features, run(['e2e', 'F01 works', 'passed'], ['unit', 'F99 too', 'passed']))).toEqual([
+    'F99',
+  ])
 })
 
 test('ids are unique, and the first group has all of the paper', () => {

@@ -19,9 +19,9 @@ export interface Coverage {
   readonly verdict: Verdict
 }
 
-/** The ids that a title names, in order and once each. `F15-F17` names all three. */
+/** The ids that a title names, in order and once each. `F15-F17` names all three; `D7.wake-once` is one by itself. */
 export function idsIn(title: string): string[] {
-  const ids: string[] = []
+  const ids: string[] = title.match(/(?<![A-Za-z0-9])D\d+\.[a-z]+(?:-[a-z]+)*/g) ?? []
   for (const [, letters = '', from = '', upTo] of title.matchAll(
     /(?<![A-Za-z0-9])([A-Z]{1,3})(\d{2,3})(?:\s*[-–]\s*\1(\d{2,3}))?(?![A-Za-z0-9])/g,
   )) {
@@ -30,6 +30,13 @@ export function idsIn(title: string): string[] {
       ids.push(`${letters}${String(number).padStart(from.length, '0')}`)
   }
   return [...new Set(ids)]
+}
+
+/** Ids that tests name and no feature has: a slip of the pen, or a promise that nobody has written down. */
+export function strayIds(features: readonly Feature[], run: TestRun): string[] {
+  const known = new Set(features.map(({ id }) => id))
+  const named = run.projects.flatMap(({ tests }) => tests.flatMap(({ name }) => idsIn(name)))
+  return [...new Set(named)].filter(id => !known.has(id)).sort()
 }
 
 /** What the run says about each feature. */

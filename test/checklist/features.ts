@@ -1,4 +1,5 @@
 import type { ProjectName } from '../reporter/results.ts'
+import { design } from './design.ts'
 
 /** A promise of the project that tests have to name in their titles. */
 export interface Feature {
@@ -72,4 +73,4 @@ const backupPodSet: FeatureGroup = {
   ],
 }
 
-export const groups: readonly FeatureGroup[] = [backupPodSet]
+export const groups: readonly FeatureGroup[] = [backupPodSet, ...design]

@@ -241,7 +241,7 @@ describe.skipIf(why)(`gates${why ? ` (${why})` : ''}`, () => {
     expect(uids((await lastSet.settled(1, 0, 1)).primary)).toEqual([last.pod.metadata.uid])
   })
 
-  it('F31: a gate that is stopped costs its pod and never the loop', async () => {
+  it('D7.wake-silent F31: a gate that is stopped costs its pod and never the loop', async () => {
     await using world = await createWorld()
     const set = await world.createSet('silent', {
       replicas: 1,

@@ -106,7 +106,7 @@ describe("the paper's story on real kubelets", () => {
 })
 
 describe('placement', () => {
-  it('F12: a cold backup reserves what it asks for, and runs nothing of the application', async () => {
+  it('D6.cold F12: a cold backup reserves what it asks for, and runs nothing of the application', async () => {
     await using world = await createWorld()
     const [node] = (await world.api.list(nodes, {})).items
     const cpu = Number(node?.status?.allocatable?.['cpu'] ?? 0)

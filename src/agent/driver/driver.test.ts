@@ -143,7 +143,7 @@ describe.skipIf(cannotDump !== undefined)(`driver on real CRIU ${cannotDump ?? '
     expect(await ask(second)).toBe('5 5 5')
   })
 
-  test('layer, volumes and /dev/shm are those of the same moment, and nothing else is', async () => {
+  test('D7.moment: layer, volumes and /dev/shm are those of the same moment, and nothing else is', async () => {
     const volumeOf = (uid: string) => join(node.directory, `pods/${uid}/volumes/kubernetes.io~empty-dir/data`)
     const withVolume = (podUid: string) => ({ podUid, options: ['--volume', `${volumeOf(podUid)}:/data`] })
     const [primary, understudy] = [
@@ -184,7 +184,7 @@ describe.skipIf(cannotDump !== undefined)(`driver on real CRIU ${cannotDump ?? '
     expect(await ask(third)).toBe('3 3 3')
   })
 
-  test('what is said of a dump is measured', async () => {
+  test('D7.measured: what is said of a dump is measured', async () => {
     const primary = await primaryCell()
     await ask(primary)
     const { manifest } = await save(await locate(primary))
@@ -284,7 +284,7 @@ describe.skipIf(cannotDump !== undefined)(`driver on real CRIU ${cannotDump ?? '
     await holds(understudy)
   })
 
-  test('past its deadline a dump is given up anywhere, and the primary goes on', async () => {
+  test('D7.deadline: past its deadline a dump is given up anywhere, and the primary goes on', async () => {
     const primary = await primaryCell()
     await ask(primary)
     const located = await locate(primary)
@@ -310,7 +310,7 @@ describe.skipIf(cannotDump !== undefined)(`driver on real CRIU ${cannotDump ?? '
     expect(await ask(primary)).toBe('2 2 2')
   })
 
-  test('when the connection to the sentinel ends during a stop, the primary goes on', async () => {
+  test('D7.continue: when the connection to the sentinel ends during a stop, the primary goes on', async () => {
     const primary = await primaryCell()
     await ask(primary)
     const other = node.connect()
@@ -335,7 +335,7 @@ describe.skipIf(cannotDump !== undefined)(`driver on real CRIU ${cannotDump ?? '
     await save(located)
   })
 
-  test('whenever an agent goes away in the middle of a dump, the primary goes on and can be saved', async () => {
+  test('D7.continue: whenever an agent goes away in the middle of a dump, the primary goes on and can be saved', async () => {
     const primary = await primaryCell()
     await ask(primary)
     const located = await locate(primary)
@@ -354,7 +354,7 @@ describe.skipIf(cannotDump !== undefined)(`driver on real CRIU ${cannotDump ?? '
     await save(located)
   })
 
-  test('a pod that is told to end while it is stopped is not saved', async () => {
+  test('D7.void: a pod that is told to end while it is stopped is not saved', async () => {
     const [primary, understudy] = [await primaryCell(), await understudyCell()]
     await ask(primary)
     await node.driver.thaw(await restore(understudy, await save(await locate(primary))))
@@ -365,7 +365,7 @@ describe.skipIf(cannotDump !== undefined)(`driver on real CRIU ${cannotDump ?? '
     )
   })
 
-  test('memory with more rights than the understudy is not brought in', async () => {
+  test('D10.rights: memory with more rights than the understudy is not brought in', async () => {
     const [primary, understudy] = [await primaryCell(), await understudyCell({ options: ['--user', '1000'] })]
     await ask(primary)
     const saved = await save(await locate(primary))
@@ -396,7 +396,7 @@ describe.skipIf(cannotDump !== undefined)(`driver on real CRIU ${cannotDump ?? '
     expect(await ask(understudy)).toBe('2 2 2')
   })
 
-  test('another image is not restored', async () => {
+  test('D6.image: another image is not restored', async () => {
     const [primary, understudy] = [await primaryCell(), await understudyCell()]
     const saved = await save(await locate(primary))
     const [image] = saved.manifest.containers
@@ -405,7 +405,7 @@ describe.skipIf(cannotDump !== undefined)(`driver on real CRIU ${cannotDump ?? '
     expect(await codeOf(restore(understudy, other))).toBe('ImageDiffers')
   })
 
-  test('two containers are saved as of one moment, and restored together or not at all', async () => {
+  test('D7.moment: two containers are saved as of one moment, and restored together or not at all', async () => {
     const pair = async (role: string, command: (container: string) => readonly string[]) => {
       const two = [
         await cell({ role: `${role}-a`, podUid: role, container: 'a', command: command('a') }),

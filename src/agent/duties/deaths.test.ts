@@ -93,7 +93,7 @@ describe('deaths', () => {
     expect(written).toEqual([])
   })
 
-  it('of a pod on stage show in another container than the one its condition names', async () => {
+  it('D6.serving: of a pod on stage show in another container than the one its condition names', async () => {
     const first = understudy('h', { kind: 'primary' })
     const serving = { status: 'True', reason: 'OnStage', message: onStageMessage(first, 3) }
     const { deaths, written } = stand([first])

@@ -285,7 +285,7 @@ describe('any world', () => {
     })
   })
 
-  it('only what serves, is not on its way out and is kept elsewhere is saved', () => {
+  it('D7.when: only what serves, is not on its way out and is kept elsewhere is saved', () => {
     holds((duties, world) => {
       for (const duty of duties) {
         if (duty.type !== 'checkpoint') continue

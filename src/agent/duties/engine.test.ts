@@ -100,7 +100,7 @@ describe('the agents of two nodes', () => {
     await Promise.all([dispose(a), dispose(b)])
   })
 
-  it('bring a primary back with its memory when it dies', async () => {
+  it('D7.deaths: bring a primary back with its memory when it dies', async () => {
     const [agentA] = [await start('a', a), await start('b', b)]
     await untilFrozen('one')
     a.running.set('uid-p', 'two')
@@ -145,7 +145,7 @@ describe('the agents of two nodes', () => {
     expect(serving('a', 'p')).toMatchObject({ status: 'False', reason: 'Died' })
   })
 
-  it('tell a death that happened while there was no agent', async () => {
+  it('D7.deaths: tell a death that happened while there was no agent', async () => {
     const agentA = await start('a', a)
     await start('b', b)
     await untilFrozen('one')
@@ -188,7 +188,7 @@ describe('the agents of two nodes', () => {
     await untilFrozen('three')
   })
 
-  it('end a primary that is being deleted before its successor starts', async () => {
+  it('D7.deleted: end a primary that is being deleted before its successor starts', async () => {
     await start('a', a)
     await start('b', b)
     await untilFrozen('one')
@@ -220,7 +220,7 @@ describe('the agents of two nodes', () => {
     expect(serving('b', 'h')).toBeUndefined()
   })
 
-  it('end a primary that does not answer any more, and its successor likewise', async () => {
+  it('D6.probes: end a primary that does not answer any more, and its successor likewise', async () => {
     const livenessProbe = { tcpSocket: { port: 80 }, failureThreshold: 1 }
     cluster.sets.upsert({
       metadata: { name: 'web', namespace: 'default', uid: 'set', resourceVersion: '2', generation: 2 },

@@ -283,7 +283,7 @@ describe('while a generation is read', () => {
 const code = (code: string) => expect.objectContaining({ code })
 
 describe('only those who may', () => {
-  test('a stranger gets no further than the handshake', async () => {
+  test('D10.transit: a stranger gets no further than the handshake', async () => {
     const { peer } = await startServer()
     await commit(1, { a: 'a' })
     const { client } = await startClient({ identity: identities.stranger })
@@ -304,7 +304,7 @@ describe('only those who may', () => {
     expect(socket.bytesRead).toBeLessThan(4096)
   })
 
-  test('nothing older than TLS 1.3', async () => {
+  test('D10.transit: nothing older than TLS 1.3', async () => {
     const { peer } = await startServer()
     const socket = connectTls({
       ...pinnedTls(identities.holder),
@@ -323,7 +323,7 @@ describe('only those who may', () => {
     await expect(client.pull(slotKey, peer, never)).rejects.toEqual(code('PeerKeyDiffers'))
   })
 
-  test('what a node may read is asked at every request', async () => {
+  test('D10.peer-lease: what a node may read is asked at every request', async () => {
     let allowed = false
     let known = true
     const { peer } = await startServer({
@@ -384,7 +384,7 @@ describe('what breaks', () => {
     return `127.0.0.1:${(wire.address() as AddressInfo).port}`
   }
 
-  test('a connection cut in the middle leaves nothing behind, and the next pull gets it', async () => {
+  test('D7.broken: a connection cut in the middle leaves nothing behind, and the next pull gets it', async () => {
     const { peer } = await startServer()
     const { client, store } = await startClient({ backoff: { initialMs: 1, maxMs: 2 } })
     let cuts = 0

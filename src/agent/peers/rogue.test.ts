@@ -188,7 +188,7 @@ describe('nothing is taken, and nothing is left of', () => {
     await expect(pull(await send(body))).rejects.toEqual(code('Corrupt'))
   })
 
-  test('other content than was said', async () => {
+  test('D10.hostile-peer: other content than was said', async () => {
     const body = delta(formatHeader({ manifest: manifest([fileOf('a', 'x')]) }), records(['y']))
     await expect(pull(await send(body))).rejects.toEqual(code('Corrupt'))
   })

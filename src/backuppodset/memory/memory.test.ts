@@ -48,7 +48,7 @@ const dead = { type: podConditions.serving, status: 'False', reason: 'Died' }
 const torn = { type: podConditions.understudy, status: 'False', reason: 'RestoreFailed' }
 
 describe('what a pod with memory is good for', () => {
-  it('a dead primary serves nobody, whatever the kubelet has started in its place', () => {
+  it('D7.readiness: a dead primary serves nobody, whatever the kubelet has started in its place', () => {
     expect(stage(pod('primary', false, [ready]))).toMatchObject({ ready: true, stage: { died: false } })
     expect(stage(pod('primary', false, [ready, dead]))).toMatchObject({
       ready: false,

@@ -34,7 +34,7 @@ describe('without checkpoint', () => {
     )
   })
 
-  it('mode Warm is the same, with the same hash', () => {
+  it('D6.warm: mode Warm is the same, with the same hash', () => {
     const warm = parsed({}, { antiAffinity: 'None', checkpoint: {}, hotBackup: { mode: 'Warm' } })
     const paper = parsed({}, { antiAffinity: 'None' })
     expect(render(warm, 'hotbackup')).toEqual(render(paper, 'hotbackup'))
@@ -46,7 +46,7 @@ describe('without checkpoint', () => {
 })
 
 describe('a primary whose memory is kept', () => {
-  it('runs the template, where its memory can be saved', () => {
+  it('D6.primary: runs the template, where its memory can be saved', () => {
     const set = kept({ hostname: 'x' })
     expect(render(set, 'primary')).toMatchObject({
       metadata: { annotations: { 'backup.example.com/memory': 'kept' } },
@@ -80,7 +80,7 @@ describe('a primary whose memory is kept', () => {
 })
 
 describe('an understudy', () => {
-  it('holds the stage in place of the app, with the words of the template', () => {
+  it('D6.hot: holds the stage in place of the app, with the words of the template', () => {
     const app = {
       name: 'app',
       image: 'app',
@@ -142,7 +142,7 @@ describe('an understudy', () => {
     expect(pod.spec?.containers[1]).toEqual(containers[1])
   })
 
-  it('has the waker put in place by its first init container, which has no rights at all', () => {
+  it('D6.hot: has the waker put in place by its first init container, which has no rights at all', () => {
     const init = render(kept({ initContainers: [{ name: 'own', image: 'own' }] }), 'hotbackup').spec
       ?.initContainers
     expect(init?.map(({ name }) => name)).toEqual(['understudy-hold', 'own'])
@@ -188,7 +188,7 @@ describe('an understudy', () => {
     ])
   })
 
-  it('keeps its distance to primaries', () => {
+  it('D6.distance: keeps its distance to primaries', () => {
     const set = kept({}, { antiAffinity: 'Required' })
     expect(render(set, 'hotbackup').spec?.affinity).toMatchObject({
       nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: {} },
@@ -208,7 +208,7 @@ describe('a cold backup of a set that keeps memory', () => {
       'coldbackup',
     ).spec?.initContainers?.map(({ name }) => name)
 
-  it('is an understudy behind a gate', () => {
+  it('D6.understudy: is an understudy behind a gate', () => {
     const pod = render(kept(), 'coldbackup')
     expect(containerOf(pod)?.command?.slice(0, 2)).toEqual(['/.understudy/waker', 'hold'])
     expect(pod.spec?.readinessGates).toHaveLength(1)

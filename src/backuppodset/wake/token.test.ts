@@ -6,7 +6,7 @@ import { deriveToken, tokenDigest } from './token.ts'
 const key = Buffer.from('000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f', 'hex')
 const uid = '7d7c1d9e-4b4f-4a0f-9a55-6f1f0c1b2a3d'
 
-test('the token is the HMAC over the set and the pod, in lower-case hex', () => {
+test('D7.wake-token: the token is the HMAC over the set and the pod, in lower-case hex', () => {
   expect(deriveToken(key, uid, 'bps-sample-3f583358bca8')).toBe(
     createHmac('sha256', key).update(`${uid}/bps-sample-3f583358bca8`).digest('hex'),
   )

@@ -202,7 +202,7 @@ describe('memory and faults at any write', () => {
     180_000,
   )
 
-  it('the answer to every second write is lost: no slot is promoted twice', async () => {
+  it('D7.epoch: the answer to every second write is lost: no slot is promoted twice', async () => {
     await onStage(async stage => {
       await stage.start().leading()
       let count = 0

@@ -127,7 +127,7 @@ const holderOf = async (ref: Ref, slot: number): Promise<Pod> => {
 }
 
 describe('assignment', () => {
-  it('each slot has a Lease with its primary, a life, an heir off its node and the nodes that keep it', async () => {
+  it('D9.lease: each slot has a Lease with its primary, a life, an heir off its node and the nodes that keep it', async () => {
     const ref = await create('assigned', { replicas: 2, hotBackups: 2 })
     const [first, second] = await covered(ref, 2, 2)
     for (const slot of [first, second]) {
@@ -157,7 +157,7 @@ describe('assignment', () => {
     expect(after.map(({ life }) => life)).toEqual(before.map(({ life }) => life))
   })
 
-  it('a slot that is not wanted any more loses its Lease, and its number begins another life', async () => {
+  it('D9.life: a slot that is not wanted any more loses its Lease, and its number begins another life', async () => {
     const ref = await create('smaller', { replicas: 2, hotBackups: 1 })
     const before = await covered(ref, 2, 1)
     await api.patch(backupPodSets, ref, { type: 'merge', body: { spec: { replicas: 1 } } })
@@ -209,7 +209,7 @@ describe('failover with memory', () => {
     expect((await noted(ref, 'FailedOver')).note).toMatch(/generation 1\) was \d+\.\d s old/)
   })
 
-  it('the loser is off stage only when its successor is on it, and is not deleted for two seconds more', async () => {
+  it('D7.loser: the loser is off stage only when its successor is on it, and is not deleted for two seconds more', async () => {
     const ref = await create('order', { replicas: 1, hotBackups: 1 })
     const [slot] = await covered(ref, 1, 1)
     const heir = slot?.heir?.name ?? ''
@@ -324,7 +324,7 @@ describe('failover with memory', () => {
 })
 
 describe('Services', () => {
-  it('a failover is one write of the endpoints, in the Service of all and in that of the slot', async () => {
+  it('D7.one-write: a failover is one write of the endpoints, in the Service of all and in that of the slot', async () => {
     const ref = await create('served', {
       replicas: 2,
       hotBackups: 2,

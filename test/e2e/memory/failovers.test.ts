@@ -29,31 +29,34 @@ const created = (world: World, replicas: number, hotBackups: number) =>
   })
 
 describe.skipIf(needsNodes())('failovers with memory', () => {
-  it.each([0, 1, 2])('three primaries and one understudy: slot %i gets its own memory back', async victim => {
-    await using world = await createWorld()
-    const { nodes } = await playground()
-    const last = nodes.at(-1) ?? ''
-    // An understudy does not cover primaries of its own node, and this cluster has three nodes for four pods.
-    await kubectl('cordon', last)
-    let set: TestSet
-    try {
-      set = await created(world, 3, 0)
-      await set.settled(3, 0, 0)
-    } finally {
-      await kubectl('uncordon', last)
-    }
-    await set.patch({ hotBackups: 1, antiAffinity: 'Required' })
-    await saved(inside(world))
-    const expected = await count(inside(world), 2)
-    await saved(inside(world))
-    const lease = (await slotsOf(inside(world)))[victim] as SlotLease
-    await killApp(await holderOf(inside(world), lease))
-    const next = await promoted(inside(world), lease)
-    expect(await readSlot(inside(world), next)).toBe(expected[victim])
-    expect(restartsOf(await holderOf(inside(world), next))).toBe(0)
-  })
+  it.each([0, 1, 2])(
+    'D7.own-memory: three primaries and one understudy: slot %i gets its own memory back',
+    async victim => {
+      await using world = await createWorld()
+      const { nodes } = await playground()
+      const last = nodes.at(-1) ?? ''
+      // An understudy does not cover primaries of its own node, and this cluster has three nodes for four pods.
+      await kubectl('cordon', last)
+      let set: TestSet
+      try {
+        set = await created(world, 3, 0)
+        await set.settled(3, 0, 0)
+      } finally {
+        await kubectl('uncordon', last)
+      }
+      await set.patch({ hotBackups: 1, antiAffinity: 'Required' })
+      await saved(inside(world))
+      const expected = await count(inside(world), 2)
+      await saved(inside(world))
+      const lease = (await slotsOf(inside(world)))[victim] as SlotLease
+      await killApp(await holderOf(inside(world), lease))
+      const next = await promoted(inside(world), lease)
+      expect(await readSlot(inside(world), next)).toBe(expected[victim])
+      expect(restartsOf(await holderOf(inside(world), next))).toBe(0)
+    },
+  )
 
-  it('a deleted primary: its successor goes on with its memory', async () => {
+  it('D7.own-memory: a deleted primary: its successor goes on with its memory', async () => {
     await using world = await createWorld()
     const set = await created(world, 1, 1)
     await eventually(async () => expect(await slotsOf(inside(world))).toHaveLength(1))
@@ -65,7 +68,7 @@ describe.skipIf(needsNodes())('failovers with memory', () => {
     expect(await readSlot(inside(world), await promoted(inside(world), lease))).toBe(expected)
   })
 
-  it('agents that are killed promote nobody, and memory is kept again afterwards', async () => {
+  it('D7.agents: agents that are killed promote nobody, and memory is kept again afterwards', async () => {
     await using world = await createWorld()
     await created(world, 1, 1)
     await eventually(async () => expect(await slotsOf(inside(world))).toHaveLength(1))
