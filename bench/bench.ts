@@ -4,6 +4,13 @@ import type { UnixClock } from './clock.ts'
 import type { Operator } from './operator.ts'
 import type { Report } from './report.ts'
 
+export interface BenchImages {
+  readonly counter: string
+  readonly waker: string
+  readonly redis: string
+  readonly zoo: string
+}
+
 export interface BenchContext {
   readonly api: Api
   /** Undefined on the reader's own cluster, whose nodes are not at hand. */
@@ -15,7 +22,7 @@ export interface BenchContext {
   readonly clock: UnixClock
   readonly signal: AbortSignal
   /** References of images that the nodes have. */
-  readonly images: { readonly counter: string; readonly waker: string }
+  readonly images: BenchImages
   /** A line of progress. */
   say(text: string): void
 }

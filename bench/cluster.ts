@@ -3,6 +3,7 @@ import { type Cluster, clusterName, openCluster, up } from '../playground/cluste
 import type { Progress } from '../playground/progress.ts'
 import { type Api, createApi } from '../src/kube/api.ts'
 import { loadConnection } from '../src/kube/connection.ts'
+import type { BenchImages } from './bench.ts'
 
 export type Target =
   /** A playground of that name; brought up if it is not, and then taken down again unless it is to be kept. */
@@ -13,7 +14,7 @@ export type Target =
 export interface BenchCluster {
   readonly api: Api
   readonly playground: Cluster | undefined
-  readonly images: { readonly counter: string; readonly waker: string }
+  readonly images: BenchImages
   close(): Promise<void>
 }
 
@@ -56,10 +57,18 @@ const userAgent = 'understudy-bench/1'
 
 async function projectImages(signal: AbortSignal, progress: Progress) {
   const built = await progress.step('images', step =>
-    ensureImages(['operator', 'agent', 'waker', 'counter'], { signal, progress: text => step.detail(text) }),
+    ensureImages(['operator', 'agent', 'waker', 'counter', 'redis', 'zoo'], {
+      signal,
+      progress: text => step.detail(text),
+    }),
   )
   return {
     archives: Object.values(built).map(({ path }) => path),
-    version: { counter: built.counter.ref, waker: built.waker.ref },
+    version: {
+      counter: built.counter.ref,
+      waker: built.waker.ref,
+      redis: built.redis.ref,
+      zoo: built.zoo.ref,
+    },
   }
 }

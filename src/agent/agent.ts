@@ -231,7 +231,15 @@ export async function runAgent(
       clock,
       log,
     })
-    const peers = createPeerClient({ identity, store, apply: applyDelta, clock, random, log })
+    const peers = createPeerClient({
+      identity,
+      store,
+      apply: applyDelta,
+      clock,
+      random,
+      log,
+      onReceived: agentMetrics.shipped,
+    })
     const shared: Work = {
       node: options.node,
       driver: entered.driver,

@@ -9,6 +9,8 @@ export interface AgentMetrics {
     readonly pipelineSeconds: number
   }): void
   received(one: { readonly bytes: number; readonly pipelineSeconds: number }): void
+  /** What a generation needed on the wire, before TLS. */
+  shipped(one: { readonly bytes: number }): void
   restored(seconds: number): void
   /** By phase, `total` among them. */
   promoted(phases: Readonly<Record<string, number>>): void
@@ -39,6 +41,12 @@ export function createAgentMetrics(registry: Registry, storeBytes: () => number)
     help: 'Size of complete generations by role (source, holder).',
     labelNames: ['role'],
     buckets: [1e5, 1e6, 1e7, 1e8, 1e9, 1e10],
+    registers,
+  })
+  const shipped = new Histogram({
+    name: 'understudy_generation_shipped_bytes',
+    help: 'What generations that were fetched needed on the wire.',
+    buckets: [1e4, 1e5, 1e6, 1e7, 1e8, 1e9],
     registers,
   })
   const restore = seconds('restore', 'From the order to bring a generation back until it lay frozen.')
@@ -81,6 +89,7 @@ export function createAgentMetrics(registry: Registry, storeBytes: () => number)
       size.observe({ role: 'holder' }, bytes)
       pipeline.observe({ role: 'holder' }, pipelineSeconds)
     },
+    shipped: ({ bytes }) => shipped.observe(bytes),
     restored: each => restore.observe(each),
     promoted(phases) {
       for (const [phase, each] of Object.entries(phases)) promotion.observe({ phase }, each)

@@ -1,0 +1,72 @@
+import { nodeReports } from '../../src/api/node-report.ts'
+import type { Api } from '../../src/kube/api.ts'
+import { demand } from '../bench.ts'
+
+const metricsPort = 9445
+
+/** What the agent of a node has measured of generations so far: sums and counts of its histograms. */
+export interface Totals {
+  readonly count: number
+  /** For which primaries stood still, seconds. */
+  readonly frozen: number
+  /** From the stop of a primary until its generation was complete there, seconds. */
+  readonly pipeline: number
+  /** Of whole generations, bytes. */
+  readonly size: number
+  /** On the wire, bytes; of a holder. */
+  readonly shipped: number
+}
+
+export type Role = 'source' | 'holder'
+
+export interface AgentMetrics {
+  read(role: Role): Promise<Totals>
+}
+
+/** @throws Error when that node has no agent that reports. */
+export async function agentMetrics(api: Api, node: string, signal: AbortSignal): Promise<AgentMetrics> {
+  const { status } = await api.get(nodeReports, { name: node }, { signal })
+  const address = demand(status?.address, `the address of the agent of ${node}`)
+  const host = address.slice(0, address.lastIndexOf(':'))
+  return {
+    async read(role) {
+      const response = await fetch(`http://${host}:${metricsPort}/metrics`, { signal })
+      if (!response.ok) throw new Error(`metrics of ${node}: ${response.status}`)
+      return totalsOf(await response.text(), role)
+    },
+  }
+}
+
+/** A series that is not there yet has counted nothing. */
+export function totalsOf(text: string, role: Role): Totals {
+  const values = new Map(
+    text
+      .split('\n')
+      .filter(line => line.startsWith('understudy_'))
+      .map((line): [string, number] => {
+        const at = line.lastIndexOf(' ')
+        return [line.slice(0, at), Number(line.slice(at + 1))]
+      }),
+  )
+  const read = (name: string) => values.get(`understudy_${name}`) ?? 0
+  const of = `{role="${role}"}`
+  return {
+    count: read(`generation_pipeline_seconds_count${of}`),
+    frozen: read('checkpoint_frozen_seconds_sum'),
+    pipeline: read(`generation_pipeline_seconds_sum${of}`),
+    size: read(`generation_bytes_sum${of}`),
+    shipped: read('generation_shipped_bytes_sum'),
+  }
+}
+
+/** What one generation more has added. Undefined: none has come; more than one cannot be told apart. */
+export function oneMore(before: Totals, after: Totals): Totals | undefined {
+  if (after.count !== before.count + 1) return undefined
+  return {
+    count: 1,
+    frozen: after.frozen - before.frozen,
+    pipeline: after.pipeline - before.pipeline,
+    size: after.size - before.size,
+    shipped: after.shipped - before.shipped,
+  }
+}

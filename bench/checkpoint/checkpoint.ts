@@ -1,0 +1,243 @@
+import { until as waitUntil } from '../../playground/until.ts'
+import { backupPodSets } from '../../src/api/backuppodset.ts'
+import { labels } from '../../src/api/labels.ts'
+import { type Pod, pods } from '../../src/kube/resources.ts'
+import { type Bench, type BenchContext, demand } from '../bench.ts'
+import { inNamespace } from '../namespace.ts'
+import { setOf } from '../objects.ts'
+import { type Baselines, createSamples, type Sampler } from '../report.ts'
+import { agentMetrics, oneMore, type Role, type Totals } from './agent-metrics.ts'
+import { kubeletCheckpoint, makeCheckpointsPossible } from './kubelet.ts'
+import { connectRedis, write } from './redis.ts'
+import { containerName, type Subject, subjects } from './subjects.ts'
+
+export const checkpoint: Bench = {
+  name: 'checkpoint',
+  title:
+    "memory saved and shipped to another node, as the agents measure it; beside the kubelet's checkpoint API",
+  trials: 20,
+  needs: ['operator', 'playground'],
+  run: async context => {
+    const samples = createSamples()
+    await inNamespace(context.api, 'bench-checkpoint', context.signal, async namespace => {
+      for (const subject of subjects) await measure(context, namespace, subject, samples)
+    })
+    return samples.report('checkpoint', baselines(samples))
+  },
+}
+
+const timeoutMs = 180_000
+const pollMs = 50
+/** Long enough that none comes while the kubelet is asked. */
+const never = '1h'
+const writesAtOnce = 5_000
+
+async function measure(
+  context: BenchContext,
+  namespace: string,
+  subject: Subject,
+  samples: Sampler,
+): Promise<void> {
+  const { api, signal, images } = context
+  const n = Math.max(3, Math.round(context.n * subject.share))
+  const ref = { namespace, name: subject.set }
+  const checkpoint = { interval: subject.interval, keep: 1, maxFreezePercent: 50 }
+  await api.create(
+    backupPodSets,
+    setOf(subject.set, { primary: 1, hotbackup: 1, coldbackup: 0 }, subject.template(images), {
+      checkpoint,
+      hotBackup: { mode: 'Staged' },
+    }),
+    { namespace, signal },
+  )
+  try {
+    const primary = await podOf(context, namespace, subject.set, 'primary')
+    const host = demand(primary.status?.podIP, 'an address')
+    await subject.prepare(host)
+    const understudy = await podOf(context, namespace, subject.set, 'hotbackup')
+    const generations = await watchGenerations(context, primary, understudy)
+    // The first ones are whole, and some of them from before it had its size.
+    for (let i = 0; i < 3; i += 1) await generations.next('holder')
+    await ownDumps(context, subject, host, n, generations, samples)
+    if (subject.keys !== undefined)
+      await fewWrites(context, subject, host, subject.keys, generations, samples)
+    await api.patch(
+      backupPodSets,
+      ref,
+      { type: 'merge', body: { spec: { checkpoint: { ...checkpoint, interval: never } } } },
+      { signal },
+    )
+    // A new pace begins with a generation.
+    await generations.next('holder')
+    await kubeletDumps(context, subject, primary, Math.max(3, Math.round(n / 4)), samples)
+  } finally {
+    await api.delete(backupPodSets, ref, { propagationPolicy: 'Foreground' })
+    await until(
+      'the end of the set',
+      async () => (await podsOf(context, namespace, subject.set)).length === 0,
+    )
+  }
+}
+
+interface Generations {
+  /** The next one that is complete on that node. Those of which several came at once are passed over. */
+  next(role: Role): Promise<Totals>
+}
+
+async function watchGenerations(
+  { api, signal }: BenchContext,
+  primary: Pod,
+  understudy: Pod,
+): Promise<Generations> {
+  const nodeOf = (pod: Pod) => demand(pod.spec?.nodeName, 'a node')
+  const source = await agentMetrics(api, nodeOf(primary), signal)
+  const holder = await agentMetrics(api, nodeOf(understudy), signal)
+  return {
+    async next(role) {
+      const agent = role === 'source' ? source : holder
+      let before = await agent.read(role)
+      return until(`a generation at its ${role}`, async () => {
+        const now = await agent.read(role)
+        const more = oneMore(before, now)
+        before = now
+        return more
+      })
+    },
+  }
+}
+
+async function ownDumps(
+  context: BenchContext,
+  subject: Subject,
+  host: string,
+  n: number,
+  generations: Generations,
+  samples: Sampler,
+): Promise<void> {
+  const load = await subject.load?.(host)
+  try {
+    // What the load has changed since the last one is no fair first trial.
+    if (load !== undefined) await generations.next('holder')
+    const client = await subject.client(host, context.signal)
+    try {
+      for (let trial = 1; trial <= n; trial += 1) {
+        client.worst()
+        const both = [generations.next('source'), generations.next('holder')] as const
+        const [saved, staged] = await Promise.all(both)
+        samples.add(`${subject.name} freeze`, 's', saved.frozen)
+        samples.add(`${subject.name} freeze, seen by a client`, 's', client.worst() / 1000)
+        samples.add(`${subject.name} total`, 's', saved.pipeline)
+        samples.add(`${subject.name} image`, 'bytes', saved.size)
+        samples.add(`${subject.name} shipped`, 'bytes', staged.shipped)
+        samples.add(`${subject.name} staged`, 's', staged.pipeline)
+        context.say(
+          `${subject.name} ${trial}/${n}: frozen ${(saved.frozen * 1000).toFixed(1)} ms, staged after ${(staged.pipeline * 1000).toFixed(0)} ms`,
+        )
+      }
+    } finally {
+      await client.stop()
+    }
+  } finally {
+    await load?.stop()
+  }
+}
+
+/** An application that rests, but for so many writes: what of it travels. */
+async function fewWrites(
+  context: BenchContext,
+  subject: Subject,
+  host: string,
+  keys: number,
+  generations: Generations,
+  samples: Sampler,
+): Promise<void> {
+  const client = await connectRedis(host)
+  try {
+    for (let trial = 1; trial <= 3; trial += 1) {
+      await generations.next('holder')
+      await write(client, keys, writesAtOnce)
+      const { shipped } = await generations.next('holder')
+      samples.add(`${subject.name} shipped after ${writesAtOnce} writes`, 'bytes', shipped)
+      context.say(`${subject.name}: ${(shipped / 1e6).toFixed(1)} MB after ${writesAtOnce} writes`)
+    }
+  } finally {
+    client.close()
+  }
+}
+
+async function kubeletDumps(
+  context: BenchContext,
+  subject: Subject,
+  primary: Pod,
+  n: number,
+  samples: Sampler,
+): Promise<void> {
+  const playground = demand(context.playground, 'a playground')
+  const host = demand(primary.status?.podIP, 'an address')
+  await makeCheckpointsPossible(playground, demand(primary.spec?.nodeName, 'a node'), context.signal)
+  const load = await subject.load?.(host)
+  const client = await subject.client(host, context.signal)
+  try {
+    for (let trial = 1; trial <= n; trial += 1) {
+      client.worst()
+      const seconds = await kubeletCheckpoint(context.api, playground, primary, containerName, context.signal)
+      const stall = client.worst() / 1000
+      samples.add(`${subject.name} by the kubelet: freeze, seen by a client`, 's', stall)
+      samples.add(`${subject.name} by the kubelet: total`, 's', seconds)
+      context.say(
+        `${subject.name}, kubelet ${trial}/${n}: ${(stall * 1000).toFixed(0)} of ${(seconds * 1000).toFixed(0)} ms`,
+      )
+    }
+  } finally {
+    await client.stop()
+    await load?.stop()
+  }
+}
+
+function baselines(samples: Sampler): Baselines {
+  const kubelet = (name: string, what: string) => ({
+    'kubelet API': { case: `${name} by the kubelet: ${what}` },
+  })
+  return Object.fromEntries(
+    subjects
+      .filter(({ name }) => samples.values(`${name} by the kubelet: total`).length > 0)
+      .flatMap(({ name, keys }): [string, Baselines[string]][] => [
+        [`${name} freeze`, kubelet(name, 'freeze, seen by a client')],
+        [`${name} freeze, seen by a client`, kubelet(name, 'freeze, seen by a client')],
+        [`${name} total`, kubelet(name, 'total')],
+        [`${name} shipped`, { 'whole image': { case: `${name} image` } }],
+        ...(keys === undefined
+          ? []
+          : [
+              [
+                `${name} shipped after ${writesAtOnce} writes`,
+                { 'whole image': { case: `${name} image` } },
+              ] satisfies [string, Baselines[string]],
+            ]),
+      ]),
+  )
+}
+
+async function podsOf(
+  { api, signal }: BenchContext,
+  namespace: string,
+  set: string,
+): Promise<readonly Pod[]> {
+  const { items } = await api.list(pods, { namespace, labelSelector: `${labels.set}=${set}` }, { signal })
+  return items
+}
+
+/** @returns the running pod of that kind, which has an address. */
+const podOf = (context: BenchContext, namespace: string, set: string, kind: string): Promise<Pod> =>
+  until(`a ${kind} of ${set}`, async () =>
+    (await podsOf(context, namespace, set)).find(
+      ({ metadata, status }) =>
+        metadata.labels?.[labels.type] === kind &&
+        metadata.deletionTimestamp === undefined &&
+        status?.containerStatuses?.every(({ state }) => state?.running !== undefined) === true &&
+        status.podIP !== undefined,
+    ),
+  )
+
+const until = <T>(what: string, ask: () => Promise<T | undefined | false>): Promise<T> =>
+  waitUntil(what, ask, { patienceMs: timeoutMs, pollMs })

@@ -1,0 +1,60 @@
+import { readFile } from 'node:fs/promises'
+import type { Cluster } from '../../playground/cluster.ts'
+import type { Api } from '../../src/kube/api.ts'
+import type { Pod } from '../../src/kube/resources.ts'
+import { demand } from '../bench.ts'
+
+const programs = '/var/lib/understudy/bin'
+
+/**
+ * What containerd and runc need for the kubelet's checkpoint API and a playground's nodes have not: `criu` and `tar`,
+ * here those that the agent has installed there, and `gzip`. To be called before the node is asked for the first time:
+ * containerd looks for CRIU once.
+ */
+export async function makeCheckpointsPossible(
+  cluster: Cluster,
+  node: string,
+  signal: AbortSignal,
+): Promise<void> {
+  const sh = (script: string, input: { input?: string; inputFile?: string } = {}) =>
+    cluster.inNode(node, ['sh', '-c', script], { signal, ...input })
+  const [installed] = (await sh(`ls -t ${programs}`)).trim().split('\n')
+  const directory = `${programs}/${demand(installed || undefined, `the agent's programs on ${node}`)}/criu`
+  const loader = `${directory}/ld.so --library-path ${directory}/lib`
+  const install = async (name: string, input: { input?: string; inputFile?: string }) =>
+    sh(`cat > /usr/sbin/${name} && chmod 755 /usr/sbin/${name}`, input)
+  const script = (command: string) => ({ input: `#!/bin/sh\nexec ${command} "$@"\n` })
+  // Without CAP_SYS_RESOURCE CRIU could not dump other users' processes: the same cure as the agent's.
+  await install('criu', script(`${loader} --preload ${directory}/preload.so ${directory}/criu`))
+  await install('tar', script(`${loader} ${directory}/tar`))
+  await install('gzip', { inputFile: await realGzip() })
+  // Connections are not locked by rules of iptables, which the nodes have not: nor does the agent.
+  await sh('mkdir -p /etc/criu && cat > /etc/criu/runc.conf', { input: 'network-lock skip\n' })
+}
+
+async function realGzip(): Promise<string> {
+  for (const path of ['/usr/bin/gzip', '/bin/gzip'])
+    if ((await readFile(path).catch(() => undefined))?.subarray(1, 4).toString() === 'ELF') return path
+  throw new Error('this machine has no gzip that could be lent to a node')
+}
+
+/** Asks the kubelet for a checkpoint and throws it away. @returns seconds. */
+export async function kubeletCheckpoint(
+  api: Api,
+  cluster: Cluster,
+  pod: Pod,
+  container: string,
+  signal: AbortSignal,
+): Promise<number> {
+  const { name, namespace } = pod.metadata
+  const node = demand(pod.spec?.nodeName, 'a node')
+  const path = `/api/v1/nodes/${node}/proxy/checkpoint/${namespace}/${name}/${container}`
+  const begun = performance.now()
+  const { status, body } = await api.request('POST', path, { signal, timeoutMs: timeoutMs })
+  const seconds = (performance.now() - begun) / 1000
+  if (status !== 200) throw new Error(`the kubelet's checkpoint API: ${status} ${JSON.stringify(body)}`)
+  await cluster.inNode(node, ['sh', '-c', 'rm -f /var/lib/kubelet/checkpoints/*'], { signal })
+  return seconds
+}
+
+const timeoutMs = 120_000

@@ -1,0 +1,130 @@
+import { randomBytes } from 'node:crypto'
+import { connect, type Socket } from 'node:net'
+
+const port = 6379
+
+/** A connection that takes many commands at once and counts their replies; nothing here has a reply of many lines. */
+export interface RedisClient {
+  /** Resolves with the reply to the last of them. @throws Error when one is an error, or the connection ends. */
+  send(commands: readonly (readonly (string | Buffer)[])[]): Promise<string>
+  close(): void
+}
+
+export async function connectRedis(host: string): Promise<RedisClient> {
+  const socket = connect({ host, port, noDelay: true })
+  await new Promise<void>((resolve, reject) => socket.once('connect', resolve).once('error', reject))
+  return clientOf(socket)
+}
+
+interface Waiting {
+  left: number
+  failed: string | undefined
+  resolve(reply: string): void
+  reject(error: Error): void
+}
+
+function clientOf(socket: Socket): RedisClient {
+  const queue: Waiting[] = []
+  let partial = ''
+  const end = (error: Error) => {
+    for (const waiting of queue.splice(0)) waiting.reject(error)
+  }
+  socket.setEncoding('latin1')
+  socket.on('error', end)
+  socket.on('close', () => end(new Error('redis has closed the connection')))
+  socket.on('data', (text: string) => {
+    const lines = (partial + text).split('\r\n')
+    partial = lines.pop() ?? ''
+    for (const line of lines) {
+      // The length of a bulk string; what follows is the reply.
+      if (line.startsWith('$') && line !== '$-1') continue
+      const waiting = queue[0]
+      if (waiting === undefined) continue
+      if (line.startsWith('-')) waiting.failed ??= line
+      waiting.left -= 1
+      if (waiting.left > 0) continue
+      queue.shift()
+      if (waiting.failed === undefined) waiting.resolve(line)
+      else waiting.reject(new Error(waiting.failed))
+    }
+  })
+  return {
+    send: commands =>
+      new Promise((resolve, reject) => {
+        queue.push({ left: commands.length, failed: undefined, resolve, reject })
+        for (const words of commands) {
+          socket.write(`*${words.length}\r\n`)
+          for (const word of words) {
+            socket.write(`$${Buffer.byteLength(word)}\r\n`)
+            socket.write(word)
+            socket.write('\r\n')
+          }
+        }
+      }),
+    close: () => socket.destroy(),
+  }
+}
+
+export const valueBytes = 1024
+/** What redis needs for a key with a value of that size, about. */
+const bytesPerKey = 1408
+const poolBytes = 8 * 1024 * 1024
+const keysAtOnce = 5_000
+
+export const keysFor = (bytes: number): number => Math.ceil(bytes / bytesPerKey)
+
+/**
+ * Fills an instance with values that are all different and do not compress: pieces of random bytes that it gets once,
+ * from places that are further apart than a compressor looks back.
+ */
+export async function fill(client: RedisClient, keys: number): Promise<void> {
+  await client.send([['SET', 'pool', randomBytes(poolBytes)]])
+  const script = `
+    local pool = redis.call('GET', 'pool')
+    local room = #pool - ${valueBytes}
+    for i = tonumber(ARGV[1]), tonumber(ARGV[2]) do
+      local at = (i * 1048583) % room + 1
+      redis.call('SET', 'key:' .. i, i .. ':' .. string.sub(pool, at, at + ${valueBytes} - 1 - #tostring(i) - 1))
+    end
+    return 1`
+  for (let from = 0; from < keys; from += keysAtOnce)
+    await client.send([['EVAL', script, '0', String(from), String(Math.min(from + keysAtOnce, keys) - 1)]])
+  await client.send([['DEL', 'pool']])
+}
+
+/** So many new random values in random keys. */
+export async function write(client: RedisClient, keys: number, count: number): Promise<void> {
+  await client.send(
+    Array.from({ length: count }, () => [
+      'SET',
+      `key:${Math.floor(Math.random() * keys)}`,
+      randomBytes(valueBytes),
+    ]),
+  )
+}
+
+/** Goes on writing until told to stop. @returns how to stop it; that throws what made it fail. */
+export function writeSteadily(client: RedisClient, keys: number, perSecond: number): () => Promise<void> {
+  const periodMs = 20
+  let stopped = false
+  let owed = 0
+  let last = performance.now()
+  const run = async () => {
+    while (!stopped) {
+      const now = performance.now()
+      owed += ((now - last) / 1000) * perSecond
+      last = now
+      const count = Math.floor(owed)
+      owed -= count
+      // What a stop has held up comes right after it, as from clients that wait.
+      if (count > 0) await write(client, keys, count)
+      await new Promise(resolve => setTimeout(resolve, periodMs))
+    }
+  }
+  const done = run()
+  done.catch(() => undefined)
+  return () => {
+    stopped = true
+    return done
+  }
+}
