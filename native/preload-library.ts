@@ -22,16 +22,25 @@ export async function preloadLibrary(options: DebianOptions = {}): Promise<strin
   ]
   const inputs = {
     compiler: await run(compiler, ['--version'], withSignal),
-    sources: await textsOf(directory, /\.c$/),
+    sources: await textsOf(directory, /\.[ch]$/),
     flags,
   }
   const target = join(options.cacheDir ?? cacheRoot(), 'native', `preload-${keyOf(inputs)}`)
   await cachedDirectory(target, async scratch => {
     options.progress?.('compile preload.so')
-    await run(compiler, [...flags, '-o', join(scratch, 'preload.so'), ...Object.keys(inputs.sources)], {
-      ...withSignal,
-      cwd: directory,
-    })
+    await run(
+      compiler,
+      [
+        ...flags,
+        '-o',
+        join(scratch, 'preload.so'),
+        ...Object.keys(inputs.sources).filter(name => name.endsWith('.c')),
+      ],
+      {
+        ...withSignal,
+        cwd: directory,
+      },
+    )
   })
   return join(target, 'preload.so')
 }

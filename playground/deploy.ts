@@ -16,8 +16,8 @@ const AVAILABLE_WITHIN = '120s'
  * Installs what deploy/ describes, as its users do (`kubectl apply -k`), and waits until each Deployment and DaemonSet of
  * it is rolled out. Does nothing in a checkout that has no deploy/kustomization.yaml.
  *
- * One thing differs from the users' way: images here change under the same tag, as the source does, so each pod
- * template carries the digests of its images, and a new image is a new rollout.
+ * Two things differ from the users' way: images here change under the same tag, as the source does, so each pod
+ * template carries the digests of its images, and a new image is a new rollout; and agents have room for large memory.
  */
 export async function deployOperator(
   cluster: Cluster,
@@ -68,10 +68,18 @@ interface Manifest {
   readonly kind?: string
   readonly metadata?: { readonly name?: string; readonly namespace?: string }
   readonly spec?: {
-    readonly template?: {
-      metadata?: { annotations?: Record<string, string> }
-      readonly spec?: { readonly containers?: readonly { readonly image?: string }[] }
-    }
+    readonly template?: PodTemplate
+  }
+}
+
+interface PodTemplate {
+  metadata?: { annotations?: Record<string, string> }
+  readonly spec?: {
+    readonly containers?: readonly {
+      readonly name?: string
+      readonly image?: string
+      readonly resources?: { readonly limits?: Record<string, string> }
+    }[]
   }
 }
 
@@ -94,11 +102,21 @@ export function withImageDigests(
     const images = template.spec?.containers?.map(it => digests.get(normaliseReference(it.image ?? ''))) ?? []
     const known = images.filter(digest => digest !== undefined)
     if (known.length === 0) return manifest
+    if (kind === 'DaemonSet') giveRoom(template)
     template.metadata ??= {}
     template.metadata.annotations = { ...template.metadata.annotations, [DIGESTS]: known.join(' ') }
     return manifest
   })
   return { text: documents.map(it => stringify(it)).join('---\n'), workloads }
+}
+
+/** What a playground's agents may have, so that half of it keeps three generations of 1 GB. */
+const AGENT_MEMORY = '8Gi'
+
+/** A limit reserves nothing: on a small machine it is what large memory fails at, and nothing else. */
+function giveRoom(template: PodTemplate): void {
+  for (const { name, resources } of template.spec?.containers ?? [])
+    if (name === 'agent' && resources?.limits !== undefined) resources.limits['memory'] = AGENT_MEMORY
 }
 
 const DIGESTS = 'playground.example.com/image-digests'

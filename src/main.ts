@@ -4,11 +4,16 @@ import { Command, InvalidArgumentError, Option } from 'commander'
 import { type Logger, pino } from 'pino'
 import packageJson from '../package.json' with { type: 'json' }
 import { runAgent } from './agent/agent.ts'
-import { type AgentOptions, defaults as agentDefaults } from './agent/options.ts'
+import { type AgentOptions, defaults as agentDefaults, budgetOf } from './agent/options.ts'
 import { runOperator } from './operator/operator.ts'
 import { defaults, type OperatorOptions } from './operator/options.ts'
 
 const { version } = packageJson
+
+type AgentArguments = Omit<AgentOptions, 'memoryBudget'> & {
+  readonly memoryLimit?: number
+  readonly memoryBudget?: number
+}
 
 const natural = (lowest: number) => (text: string) => {
   const value = Number(text)
@@ -77,7 +82,12 @@ program
     agentDefaults.healthPort,
   )
   .option('--metrics-port <port>', '/metrics; 0: any free one', natural(0), agentDefaults.metricsPort)
-  .option('--memory-budget <bytes>', 'for generations', natural(1), agentDefaults.memoryBudget)
+  .option('--memory-limit <bytes>', "of the agent's container: half of it is for generations", natural(1))
+  .option(
+    '--memory-budget <bytes>',
+    `for generations, whatever the limit is (default: half of the limit, else ${agentDefaults.memoryBudget})`,
+    natural(1),
+  )
   .option('--run-directory <path>', 'what is gone with the boot', agentDefaults.runDirectory)
   .option(
     '--state-directory <path>',
@@ -90,7 +100,13 @@ program
       .choices(['debug', 'info', 'warn', 'error'])
       .default(agentDefaults.logLevel),
   )
-  .action((options: AgentOptions) => run(runAgent, options))
+  .action(({ memoryLimit, memoryBudget, ...options }: AgentArguments) =>
+    run(runAgent, {
+      ...options,
+      memoryBudget:
+        memoryBudget ?? (memoryLimit === undefined ? agentDefaults.memoryBudget : budgetOf(memoryLimit)),
+    }),
+  )
 
 program
   .command('version')

@@ -8,8 +8,11 @@ import { createProgress } from '../playground/progress.ts'
 import { createApi } from '../src/kube/api.ts'
 import { loadConnection } from '../src/kube/connection.ts'
 import { namespaces } from '../src/kube/resources.ts'
+import { largeSpecimens } from './large.ts'
 import { type Performance, perform } from './perform.ts'
-import { specimens } from './specimens.ts'
+import { specimens as smallSpecimens } from './specimens.ts'
+
+const specimens = [...smallSpecimens, ...largeSpecimens]
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,

@@ -18,6 +18,8 @@ export interface Stage {
   /** Ids, as this machine sees them, of the processes of a pod that run this program. */
   readonly pidsOf: (podUid: string, program: string) => Promise<readonly number[]>
   readonly say?: (text: string) => void
+  /** For each thing that is waited for; 90 s. */
+  readonly patienceMs?: number
 }
 
 export interface Performance {
@@ -41,10 +43,12 @@ export interface Takeover {
 const patience = { patienceMs: 90_000, pollMs: 20 } as const
 
 export async function perform(
-  stage: Stage,
+  given: Stage,
   specimen: Specimen,
   { refreshes, mode }: { readonly refreshes: number; readonly mode?: 'Frozen' | 'Staged' },
 ): Promise<Performance> {
+  const { patienceMs } = specimen
+  const stage = patienceMs === undefined ? given : { ...given, patienceMs }
   const { api, namespace } = stage
   const ref = { namespace, name: specimen.name }
   await api.create(
@@ -56,7 +60,7 @@ export async function perform(
       spec: {
         replicas: 1,
         hotBackups: 1,
-        checkpoint: { interval: '1s' },
+        checkpoint: { interval: '1s', ...specimen.checkpoint },
         ...(mode ? { hotBackup: { mode } } : {}),
         template: specimen.template,
       },
@@ -65,8 +69,12 @@ export async function perform(
   )
   try {
     const failovers: Takeover[] = []
+    const first = addressOf(await primaryOf(stage, specimen.name))
+    await specimen.prepare?.(first)
     for (let round = 1; round <= 2; round += 1) {
+      const endLoad = await specimen.load?.(addressOf(await primaryOf(stage, specimen.name)))
       await refreshed(stage, specimen, refreshes)
+      await endLoad?.()
       failovers.push(await failOver(stage, specimen))
       stage.say?.(`${specimen.name}: failover ${round} took ${failovers.at(-1)?.ms.toFixed(0)} ms`)
     }
@@ -79,7 +87,7 @@ export async function perform(
 /** Waits until the understudy could take over and has been refreshed so many times since. */
 async function refreshed(stage: Stage, specimen: Specimen, times: number): Promise<void> {
   const first = await protectedGeneration(stage, specimen.name)
-  await until(`${times} refreshes of ${specimen.name}`, async () => {
+  await until(stage, `${times} refreshes of ${specimen.name}`, async () => {
     const slot = await slotOf(stage, specimen.name)
     return slot !== undefined && isProtected(slot) && (slot.generation ?? 0) >= first + times
   })
@@ -98,12 +106,12 @@ async function failOver(stage: Stage, specimen: Specimen): Promise<Takeover> {
   if (pid === undefined) throw new Error(`${specimen.program} does not run in ${before.metadata.name}`)
   const killedAt = performance.now()
   kill(pid, 'SIGKILL')
-  const after = await until(`a successor of ${before.metadata.name}`, async () => {
+  const after = await until(stage, `a successor of ${before.metadata.name}`, async () => {
     const lease = parseSlotLease(await api.get(leases, { namespace, name: slotLeaseName(specimen.name, 0) }))
     if (lease === undefined || lease.holder.uid === before.metadata.uid) return undefined
     return api.get(pods, { namespace, name: lease.holder.name })
   })
-  const read = await until(`an answer of ${after.metadata.name}`, () =>
+  const read = await until(stage, `an answer of ${after.metadata.name}`, () =>
     specimen.read(addressOf(after)).catch(() => undefined),
   )
   const ms = performance.now() - killedAt
@@ -126,8 +134,9 @@ async function failOver(stage: Stage, specimen: Specimen): Promise<Takeover> {
 }
 
 /** Waits until a node could go on stage with memory of after this moment. Unix ms; source and caller share a clock. */
-async function savedSince({ api, namespace }: Stage, name: string, since: number): Promise<void> {
-  await until(`a saved state of ${name} with the last change`, async () => {
+async function savedSince(stage: Stage, name: string, since: number): Promise<void> {
+  const { api, namespace } = stage
+  await until(stage, `a saved state of ${name} with the last change`, async () => {
     const { items } = await api.list(nodeReports, {})
     return items
       .flatMap(({ status }) => status?.slots ?? [])
@@ -150,13 +159,14 @@ type Slot = NonNullable<Awaited<ReturnType<typeof slotOf>>>
 const isProtected = (slot: Slot) => slot.protection === 'Frozen' || slot.protection === 'Staged'
 
 const protectedGeneration = (stage: Stage, name: string): Promise<number> =>
-  until(`protection of ${name}`, async () => {
+  until(stage, `protection of ${name}`, async () => {
     const slot = await slotOf(stage, name)
     return slot !== undefined && isProtected(slot) ? slot.generation : undefined
   })
 
-async function primaryOf({ api, namespace }: Stage, name: string): Promise<Pod> {
-  return until(`a primary of ${name}`, async () => {
+async function primaryOf(stage: Stage, name: string): Promise<Pod> {
+  const { api, namespace } = stage
+  return until(stage, `a primary of ${name}`, async () => {
     const { items } = await api.list(pods, {
       namespace,
       labelSelector: `${labels.set}=${name},${labels.type}=primary`,
@@ -171,5 +181,8 @@ function addressOf(pod: Pod): string {
   return ip
 }
 
-const until = <T>(what: string, ask: () => Promise<T | undefined | false>): Promise<T> =>
-  waitUntil(what, ask, patience)
+const until = <T>(
+  { patienceMs = patience.patienceMs }: Stage,
+  what: string,
+  ask: () => Promise<T | undefined | false>,
+): Promise<T> => waitUntil(what, ask, { ...patience, patienceMs })

@@ -2,7 +2,7 @@
 
 import { get } from 'node:http'
 import { connect } from 'node:net'
-import type { PodTemplate } from '../src/api/backuppodset.ts'
+import type { CheckpointSpec, PodTemplate } from '../src/api/backuppodset.ts'
 
 export interface Specimen {
   readonly name: string
@@ -15,6 +15,14 @@ export interface Specimen {
   readonly add: (ip: string) => Promise<void>
   /** The state as one number that only grows. */
   readonly read: (ip: string) => Promise<number>
+  /** Brings it to its size, before anything is counted. */
+  readonly prepare?: (ip: string) => Promise<void>
+  /** Works on it while it is refreshed. @returns how to end that; that throws what it failed with. */
+  readonly load?: (ip: string) => Promise<() => Promise<void>>
+  /** Beyond an interval of 1 s. */
+  readonly checkpoint?: CheckpointSpec
+  /** For each thing that is waited for, ms. */
+  readonly patienceMs?: number
   /** Further things that must be right in a state of this number. @throws Error when one is not. */
   readonly check?: (ip: string, value: number) => Promise<void>
 }

@@ -1,6 +1,6 @@
 import { Agent, get } from 'node:http'
 import { systemClock } from '../../src/kube/clock.ts'
-import { connectRedis } from './redis.ts'
+import { connectRedis } from '../../zoo/redis.ts'
 
 /** A client that asks an app for next to nothing, again and again, over one connection. */
 export interface StallClient {

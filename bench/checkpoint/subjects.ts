@@ -1,5 +1,5 @@
 import type { PodTemplate } from '../../src/api/backuppodset.ts'
-import { connectRedis, fill, keysFor, writeSteadily } from './redis.ts'
+import { connectRedis, fill, keysFor, writeSteadily } from '../../zoo/redis.ts'
 import { httpClient, redisClient, type StallClient } from './stall.ts'
 
 export interface Images {

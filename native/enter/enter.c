@@ -17,8 +17,7 @@
  * which leaves zombies to the container's first process. A CRIU that is dumping is not killed: it may have put foreign
  * code into a process and not yet taken it out. It ends soon by itself; whoever has no time for that sends SIGKILL.
  *
- * Started by CRIU as its action script it lays a fresh /proc over the restored tree's, see proc.c, and holds a dump back
- * until it may begin, see gate.c.
+ * Started by CRIU as its action script it lays a fresh /proc over the restored tree's, see proc.c.
  *
  * Exit codes: the program's; 128 + the signal that ended it; 127 and 126 when it cannot be found or started; 125 when
  * anything else fails. Every failure is a line on standard error.
@@ -26,6 +25,7 @@
 #include "enter.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -33,6 +33,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -152,6 +153,8 @@ static int name_keeper(char **arguments, pid_t keeper)
 
 static int start(char **command)
 {
+	/* Whoever has started us comes before others; what is run does not, unless it says so itself. */
+	setpriority(PRIO_PROCESS, 0, 0);
 	execv(command[0], command);
 	fail("%s: %s", command[0], strerror(errno));
 	return errno == ENOENT ? 127 : 126;
@@ -183,13 +186,19 @@ static volatile sig_atomic_t passed_to;
 static volatile sig_atomic_t passed_as;
 static volatile sig_atomic_t told_to_end;
 
+/* Whether a CRIU has gone through its gate (preload/gate.c); false for anything else. Safe in a handler. */
+static bool dump_has_begun(void)
+{
+	return faccessat(WORK, "begun", F_OK, 0) == 0;
+}
+
 static void pass_on(int signal)
 {
 	int error = errno;
 
 	(void)signal;
 	told_to_end = 1;
-	if (passed_to && !(passed_as == SIGKILL && dump_has_begun(WORK)))
+	if (passed_to && !(passed_as == SIGKILL && dump_has_begun()))
 		kill((pid_t)passed_to, passed_as);
 	errno = error;
 }
@@ -296,7 +305,7 @@ int main(int count, char **arguments)
 	int code;
 
 	if (count == 1 && getenv("CRTOOLS_SCRIPT_ACTION"))
-		return action_script(arguments[0]);
+		return action_script();
 	if (count < 4)
 		return usage();
 	mode = arguments[2];

@@ -13,10 +13,5 @@ __attribute__((format(printf, 1, 2))) int fail(const char *format, ...);
 int wait_for(pid_t child);
 
 /* What CRIU calls at each of its stages; nothing to do at most of them. Gives an exit code. */
-int action_script(const char *self);
+int action_script(void);
 
-/* Before a dump: says that CRIU is ready and waits until it may begin. Gives an exit code. */
-int wait_for_go(const char *self);
-
-/* Whether the CRIU with that work directory has gone through the gate; false for anything else. Safe in a handler. */
-bool dump_has_begun(int work);

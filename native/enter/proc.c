@@ -168,13 +168,11 @@ static int give_own_proc(const char *root)
 	return wait_for(child);
 }
 
-int action_script(const char *self)
+int action_script(void)
 {
 	const char *action = getenv("CRTOOLS_SCRIPT_ACTION"), *root = getenv("CRTOOLS_INIT_PID");
 	int code;
 
-	if (strcmp(action, "pre-dump") == 0)
-		return wait_for_go(self);
 	if (strcmp(action, "pre-resume") != 0)
 		return 0;
 	if (!root || atoi(root) <= 0)

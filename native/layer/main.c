@@ -122,8 +122,11 @@ int main(int count, char **arguments)
 	paths_sort(&excluded);
 	umask(0);
 	allow_depth();
-	if (strcmp(verb, "save") == 0 && !directory && !pid)
+	if (strcmp(verb, "save") == 0 && !directory && !pid) {
+		/* An application stands still for it. What cannot be had is done without. */
+		setpriority(PRIO_PROCESS, 0, -20);
 		return save(layer, &excluded);
+	}
 	if (strcmp(verb, "list") == 0 && !directory && pid)
 		return list(pid, &excluded);
 	if (strcmp(verb, "apply") == 0 && !layer && !pid)

@@ -1,5 +1,6 @@
 /*
- * Loaded into CRIU in front of the C library (ld.so --preload). Two things that CRIU does cannot be done where it runs:
+ * Loaded into CRIU in front of the C library (ld.so --preload), with gate.c. Two things that CRIU does cannot be done
+ * where it runs:
  *
  * 1. It reads the limits of the processes that it dumps with prlimit64. The kernel refuses that for processes of other
  *    users to whoever lacks CAP_SYS_RESOURCE, which even root lacks on some machines. A read that is refused is answered
@@ -13,46 +14,12 @@
  * Everything else is as it was. No header and no symbol of a C library but errno's: it runs with any.
  */
 
-typedef unsigned long size_t;
-typedef int pid_t;
+#include "calls.h"
 
-enum { E_PERM = 1, E_NOENT = 2, E_ACCES = 13 };
-enum { LIMITS = 16, BUNDLE = 200, CWD = -100 };
-enum { O_CLOSE_ON_EXEC = 02000000 };
+enum { LIMITS = 16, BUNDLE = 200 };
 
 extern int *__errno_location(void);
 extern char **environ;
-
-#if defined(__x86_64__)
-enum { NR_read = 0, NR_close = 3, NR_getpid = 39, NR_fstatfs = 138, NR_openat = 257, NR_unlinkat = 263,
-       NR_renameat2 = 316, NR_prlimit64 = 302 };
-
-static long raw(long number, long a, long b, long c, long d, long e, long f)
-{
-	register long r10 __asm__("r10") = d, r8 __asm__("r8") = e, r9 __asm__("r9") = f;
-	long result;
-
-	__asm__ volatile("syscall"
-			 : "=a"(result)
-			 : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
-			 : "rcx", "r11", "memory");
-	return result;
-}
-#elif defined(__aarch64__)
-enum { NR_read = 63, NR_close = 57, NR_getpid = 172, NR_fstatfs = 44, NR_openat = 56, NR_unlinkat = 35,
-       NR_renameat2 = 276, NR_prlimit64 = 261 };
-
-static long raw(long number, long a, long b, long c, long d, long e, long f)
-{
-	register long x8 __asm__("x8") = number, x0 __asm__("x0") = a, x1 __asm__("x1") = b, x2 __asm__("x2") = c;
-	register long x3 __asm__("x3") = d, x4 __asm__("x4") = e, x5 __asm__("x5") = f;
-
-	__asm__ volatile("svc 0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5) : "memory", "cc");
-	return x0;
-}
-#else
-#error "system calls of this processor are not written yet"
-#endif
 
 static long result(long value)
 {
@@ -69,28 +36,6 @@ static int same(const char *a, const char *b)
 		b++;
 	}
 	return *a == *b;
-}
-
-static char *append(char *to, const char *text)
-{
-	while (*text)
-		*to++ = *text++;
-	*to = 0;
-	return to;
-}
-
-/* Bytes read, at most `room`, or a negative error. */
-static long read_file(const char *path, char *buffer, long room)
-{
-	long fd = raw(NR_openat, CWD, (long)path, O_CLOSE_ON_EXEC, 0, 0, 0);
-	long have = 0, count;
-
-	if (fd < 0)
-		return fd;
-	while (have < room && (count = raw(NR_read, fd, (long)(buffer + have), room - have, 0, 0, 0)) > 0)
-		have += count;
-	raw(NR_close, fd, 0, 0, 0, 0, 0);
-	return have;
 }
 
 /* ---- limits ---- */
@@ -112,33 +57,14 @@ static unsigned long number_at(const char *text)
 	return value;
 }
 
-static void put_number(char *to, unsigned long value)
-{
-	char digits[24];
-	int count = 0;
-
-	do {
-		digits[count++] = (char)('0' + value % 10);
-		value /= 10;
-	} while (value);
-	while (count)
-		*to++ = digits[--count];
-	*to = 0;
-}
-
 /* Lines are in the order of the numbers of the limits, after a heading; columns have fixed widths of 25 and 20. */
 static int limits_from_proc(pid_t pid, unsigned resource, struct limit *limit)
 {
-	char path[48] = "/proc/", text[4096], *at = path;
+	char path[48], text[4096];
 	const char *line = text;
 	long length;
 
-	while (*at)
-		at++;
-	put_number(at, (unsigned long)pid);
-	while (*at)
-		at++;
-	append(at, "/limits");
+	append(append_number(append(path, "/proc/"), (unsigned long)pid), "/limits");
 	length = read_file(path, text, sizeof text - 1);
 	if (length <= 0)
 		return 0;

@@ -213,6 +213,9 @@ int main(int argc, char **argv)
 	if (instance_lock(options.socket) < 0) {
 		int error = errno;
 
+		/* Room for memory is what a new agent may want more of from one that guards pods and stays. */
+		if (error == EWOULDBLOCK && options.memory_dir && !memory_dir_resize(options.memory_dir, options.memory_bytes))
+			return fail("cannot resize the file system for memory", errno);
 		log_failure(error == EWOULDBLOCK ? "another sentinel is running" : "cannot lock", error);
 		return error == EWOULDBLOCK ? EXIT_RUNNING : EXIT_FAILED;
 	}

@@ -21,15 +21,35 @@ static bool is_mounted(const char *path)
 	       fs.f_type == TMPFS_MAGIC;
 }
 
+static bool remount(const char *path, const char *options)
+{
+	return mount("understudy", path, "tmpfs", FLAGS | MS_REMOUNT, options) == 0;
+}
+
+enum { OPTIONS_BYTES = 128 };
+
+static void format_options(char *options, int64_t bytes)
+{
+	snprintf(options, OPTIONS_BYTES, "size=%lld,mode=0700", (long long)bytes);
+}
+
+bool memory_dir_resize(const char *path, int64_t bytes)
+{
+	char options[OPTIONS_BYTES];
+
+	format_options(options, bytes);
+	return is_mounted(path) && remount(path, options);
+}
+
 bool memory_dir_mount(const char *path, int64_t bytes)
 {
-	char options[128];
+	char options[OPTIONS_BYTES];
 
 	if (mkdir(path, 0700) != 0 && errno != EEXIST)
 		return false;
-	snprintf(options, sizeof options, "size=%lld,mode=0700", (long long)bytes);
+	format_options(options, bytes);
 	if (is_mounted(path))
-		return mount("understudy", path, "tmpfs", FLAGS | MS_REMOUNT, options) == 0;
+		return remount(path, options);
 	/* Memory of pods must not reach a disk. Kernels before 6.4 do not know the option. */
 	strcat(options, ",noswap");
 	if (mount("understudy", path, "tmpfs", FLAGS, options) == 0)

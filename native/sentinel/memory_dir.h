@@ -8,4 +8,7 @@
 /* Mounts a tmpfs of that size at `path` (made if missing, 0700), or resizes the one there. False with errno. */
 bool memory_dir_mount(const char *path, int64_t bytes);
 
+/* Only the one that is there. False with errno, or when there is none. */
+bool memory_dir_resize(const char *path, int64_t bytes);
+
 #endif

@@ -1,9 +1,11 @@
 #include "stop.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cgroup_procs.h"
 #include "clock.h"
@@ -26,6 +28,7 @@ struct stop {
 	struct asker asker;
 	char *name;
 	char **cgroups; /* ends with NULL; relative to /sys/fs/cgroup */
+	char **gates; /* ends with NULL; files to be made when everybody stands */
 	struct processes excluded, seen; /* `seen`: also those that were stopped before, start 0 there */
 	size_t stopped;
 	int64_t deadline, began, last, settle_until, ended;
@@ -39,6 +42,13 @@ static struct stop *find(struct sentinel *sentinel, const char *name)
 	return NULL;
 }
 
+static void free_list(char **list)
+{
+	for (size_t i = 0; list && list[i]; i++)
+		free(list[i]);
+	free(list);
+}
+
 static void forget(struct sentinel *sentinel, struct stop *stop)
 {
 	for (struct stop **at = &sentinel->stops; *at; at = &(*at)->next)
@@ -47,9 +57,8 @@ static void forget(struct sentinel *sentinel, struct stop *stop)
 			break;
 		}
 	free(stop->name);
-	for (size_t i = 0; stop->cgroups && stop->cgroups[i]; i++)
-		free(stop->cgroups[i]);
-	free(stop->cgroups);
+	free_list(stop->cgroups);
+	free_list(stop->gates);
 	processes_free(&stop->excluded);
 	processes_free(&stop->seen);
 	free(stop);
@@ -120,6 +129,22 @@ static void let_go(struct stop *stop)
 		stop->ended = monotonic_ns();
 }
 
+/*
+ * Whoever waits to work on what is stopped goes ahead without the client's having to be told first: on a busy node that
+ * is a wait for a processor more, in which an application stands still. What cannot be made the client still can.
+ */
+static void open_gates(const struct stop *stop)
+{
+	for (size_t i = 0; stop->gates[i]; i++) {
+		int fd = open(stop->gates[i], O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+
+		if (fd >= 0)
+			close(fd);
+		else
+			log_line("warn", "a gate was not opened", ",\"errno\":%d", errno);
+	}
+}
+
 static void settled(struct sentinel *sentinel, struct stop *stop)
 {
 	struct message message;
@@ -147,20 +172,18 @@ static bool read_pids(const struct request *request, const char *key, struct pro
 	return true;
 }
 
-/* NULL when memory is short, or a path leads elsewhere. */
-static char **read_cgroups(const struct request *request, const char **wrong)
+/* The values of a key; NULL when memory is short. */
+static char **read_list(const struct request *request, const char *key)
 {
-	char **cgroups = calloc(request->count + 1, sizeof *cgroups);
+	char **list = calloc(request->count + 1, sizeof *list);
 	size_t count = 0;
 
-	for (size_t i = 0; cgroups && i < request->count; i++) {
-		if (strcmp(request->fields[i].key, "cgroup") != 0)
-			continue;
-		if (!cgroup_path_is_inside(request->fields[i].value))
-			*wrong = "bad-cgroup";
-		cgroups[count++] = strdup(request->fields[i].value);
-	}
-	return cgroups;
+	for (size_t i = 0; list && i < request->count; i++)
+		if (strcmp(request->fields[i].key, key) == 0 && !(list[count++] = strdup(request->fields[i].value))) {
+			free_list(list);
+			return NULL;
+		}
+	return list;
 }
 
 static size_t count_of(const struct stop *stop)
@@ -202,10 +225,17 @@ void stop_verb(struct client *client, const struct request *request)
 	sentinel->stops = stop;
 	stop->name = strdup(name);
 	stop->asker = asker_of(client, request);
-	stop->cgroups = read_cgroups(request, &wrong);
+	stop->cgroups = read_list(request, "cgroup");
+	stop->gates = read_list(request, "go");
+	for (size_t i = 0; stop->cgroups && stop->cgroups[i]; i++)
+		if (!cgroup_path_is_inside(stop->cgroups[i]))
+			wrong = "bad-cgroup";
+	for (size_t i = 0; stop->gates && stop->gates[i]; i++)
+		if (stop->gates[i][0] != '/')
+			wrong = "bad-go";
 	if (!read_pids(request, "exclude", &stop->excluded))
 		wrong = "bad-exclude";
-	if (wrong || !stop->name || !stop->cgroups) {
+	if (wrong || !stop->name || !stop->cgroups || !stop->gates) {
 		forget(sentinel, stop);
 		client_reply(client, request, "refused", wrong ? wrong : "memory");
 		return;
@@ -220,8 +250,10 @@ void stop_verb(struct client *client, const struct request *request)
 		client_reply_error(client, request, "cgroup", error == ESRCH ? ENOENT : error);
 		return;
 	}
-	if (complete)
+	if (complete) {
+		open_gates(stop);
 		settled(sentinel, stop);
+	}
 }
 
 void continue_verb(struct client *client, const struct request *request)
@@ -282,8 +314,10 @@ int64_t stops_due(struct sentinel *sentinel, int64_t now)
 		bool complete = true;
 
 		/* A cgroup that is gone by now had nobody left in it. */
-		if (stop->state == STOP_SETTLING && (stop_more(stop, &complete) != 0 || complete || now >= stop->settle_until))
+		if (stop->state == STOP_SETTLING && (stop_more(stop, &complete) != 0 || complete || now >= stop->settle_until)) {
+			open_gates(stop);
 			settled(sentinel, stop);
+		}
 		if (stop->state != STOP_EXPIRED && now >= stop->deadline) {
 			let_go(stop);
 			stop->state = STOP_EXPIRED;

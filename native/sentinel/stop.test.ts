@@ -1,4 +1,6 @@
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { beforeAll, describe, expect, test, vi } from 'vitest'
 import { eventually } from '../../init-waker/testing/eventually.ts'
 import { childrenOf, type Started, start, stateOf } from '../../init-waker/testing/process.ts'
@@ -48,6 +50,30 @@ describe.skipIf(cannotCgroup !== undefined).each([
     expect(end).toMatchObject({ word: 'continued', values: { expired: '0' } })
     expect(statesOf(a, b, c)).toEqual(['S', 'S', 'S'])
     expect((await client.ask('continue', { name: 'n' })).values['reason']).toBe('unknown-name')
+  })
+
+  test('gates are open when everybody stands, before anybody is told', async () => {
+    using cgroup = createCgroup()
+    await using sentinel = await startSentinel(program)
+    await using a = await startIn(cgroup)
+    const client = await sentinel.connect()
+    const directory = mkdtempSync(join(tmpdir(), 'understudy-gates-'))
+    try {
+      const go = ['one', 'two'].map(name => join(directory, name))
+      const elsewhere = join(directory, 'no', 'directory')
+      const request = { name: 'n', deadline: FOREVER, cgroup: cgroup.path }
+      const relative = await client.ask('stop', { ...request, go: 'one' })
+      expect([relative.word, relative.values['reason']]).toEqual(['refused', 'bad-go'])
+      expect(readdirSync(directory)).toEqual([])
+      expect(statesOf(a)).toEqual(['S'])
+      const reply = await client.ask('stop', { ...request, go: [...go, elsewhere] })
+      expect(reply).toMatchObject({ word: 'stopped', values: { count: '1' } })
+      expect(statesOf(a)).toEqual(['T'])
+      expect(readdirSync(directory).sort()).toEqual(['one', 'two'])
+      await client.ask('continue', { name: 'n' })
+    } finally {
+      rmSync(directory, { recursive: true })
+    }
   })
 
   test('who forks all the time does not get away', async () => {

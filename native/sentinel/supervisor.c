@@ -177,8 +177,11 @@ void supervise(const struct job *job)
 	prctl(PR_SET_NAME, "supervisor");
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	umask(077);
-	/* The sentinel comes before others; what it runs does not. */
-	setpriority(PRIO_PROCESS, 0, 0);
+	/*
+	 * It only waits, and what it waits for may be what an application stands still for. What it runs is not to come before
+	 * others: `enter` sees to that.
+	 */
+	setpriority(PRIO_PROCESS, 0, -20);
 	sigemptyset(&awaited);
 	sigaddset(&awaited, SIGCHLD);
 	sigaddset(&awaited, SIGTERM);

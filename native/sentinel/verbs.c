@@ -28,7 +28,7 @@ static const struct verb {
 	{ "hello", "", hello },
 	{ "spawn", "target! start! ns! cgroup! deadline! log? fd#* env* arg+", spawn_verb },
 	{ "kill-spawn", "spawn!", kill_spawn_verb },
-	{ "stop", "name! deadline! cgroup+ exclude*", stop_verb },
+	{ "stop", "name! deadline! cgroup+ exclude* go*", stop_verb },
 	{ "continue", "name!", continue_verb },
 	{ "watch", "name! pid! start!", watch_verb },
 	{ "unwatch", "name!", unwatch_verb },

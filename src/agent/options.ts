@@ -8,7 +8,7 @@ export interface AgentOptions {
   readonly peerPort: number
   readonly healthPort: number
   readonly metricsPort: number
-  /** Bytes of generations kept here, at most. */
+  /** Bytes of generations kept here, at most: see `budgetOf`. */
   readonly memoryBudget: number
   /** What is volatile: the sentinel's socket and the generations. */
   readonly runDirectory: string
@@ -29,3 +29,9 @@ export const defaults = {
   binaries: '/opt/understudy',
   logLevel: 'info',
 } as const
+
+/**
+ * What generations may take of what an agent may have, bytes: pages of a tmpfs count as memory of whoever wrote them, and
+ * what a holder receives its agent writes. The other half is for receiving itself.
+ */
+export const budgetOf = (memoryLimit: number): number => Math.max(Math.floor(memoryLimit / 2), 1)

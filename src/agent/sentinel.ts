@@ -77,6 +77,8 @@ export interface SentinelClient {
       /** Directories below /sys/fs/cgroup. */
       readonly cgroups: readonly string[]
       readonly exclude?: readonly number[]
+      /** Files that the sentinel makes as soon as everything stands: gates of those who wait for it. */
+      readonly gates?: readonly string[]
     },
     signal?: AbortSignal,
   ): Promise<{ readonly count: number; readonly skewMicroseconds: number }>
@@ -199,12 +201,13 @@ export function createSentinelClient(options: SentinelClientOptions): SentinelCl
         expired: field(line, 'expired') === '1',
       }
     },
-    async stop({ name, deadlineMs, cgroups, exclude = [] }, signal) {
+    async stop({ name, deadlineMs, cgroups, exclude = [], gates = [] }, signal) {
       const fields: Field[] = [
         ['name', name],
         ['deadline', String(deadlineMs)],
         ...cgroups.map((cgroup): Field => ['cgroup', cgroup]),
         ...exclude.map((pid): Field => ['exclude', String(pid)]),
+        ...gates.map((path): Field => ['go', path]),
       ]
       const line = await ask('stop', fields, ['stopped'], signal)
       return { count: number(line, 'count'), skewMicroseconds: number(line, 'skew_us') }

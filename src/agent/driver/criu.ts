@@ -48,8 +48,7 @@ const common = [
 
 /**
  * CRIU closes what it inherited in the children that run scripts: the script is named by the table of a process that
- * keeps these descriptors open. It holds a dump back until its gate is opened, and gives restored processes a /proc of
- * their own.
+ * keeps these descriptors open. It gives restored processes a /proc of their own.
  */
 const actionScript = ['--action-script', `/proc/@KEEPER@/fd/${descriptors.programs}/enter`]
 
@@ -61,7 +60,6 @@ export function dumpArguments(): string[] {
     ...[...criuProgram, 'dump', '-t', String(rootPid), '-o', 'dump.log', ...common],
     // A busy listener has connections that nobody has accepted yet; without this it could not be dumped.
     ...['--skip-in-flight', '--network-lock', 'skip', '--leave-running'],
-    ...actionScript,
   ]
 }
 

@@ -14,7 +14,7 @@ import {
   startCell,
 } from '../cell.ts'
 import { statusOf, treeOf } from '../discover/process.ts'
-import { isAgentError } from '../errors.ts'
+import { AgentError, isAgentError } from '../errors.ts'
 import type { SentinelClient } from '../sentinel.ts'
 import { cannotDump, hostFs, startTestNode, type TestNode } from '../testing/node.ts'
 import { createMemoryDriver } from './driver.ts'
@@ -363,6 +363,44 @@ describe.skipIf(cannotDump !== undefined)(`driver on real CRIU ${cannotDump ?? '
     expect(await codeOf(driver.dump(await locate(understudy, true), dir, { deadlineMs, signal }))).toBe(
       'DumpVoid',
     )
+  })
+
+  test('a CRIU that does not wait for the stop has saved nothing that counts', async () => {
+    const primary = await primaryCell()
+    await ask(primary)
+    const stops: string[] = []
+    const sentinel: SentinelClient = {
+      ...node.sentinel,
+      // As with a CRIU that was loaded without what keeps the gate.
+      spawn: async (request, signal) =>
+        request.arguments.includes('dump')
+          ? { code: 0, signal: undefined, milliseconds: 1, expired: false }
+          : node.sentinel.spawn(request, signal),
+      stop: async (request, signal) => {
+        stops.push(request.name)
+        return node.sentinel.stop(request, signal)
+      },
+    }
+    const driver = createMemoryDriver({ ...node.dependencies, sentinel })
+    const { dir } = await generation()
+    expect(await codeOf(driver.dump(await locate(primary), dir, { deadlineMs, signal }))).toBe('DumpFailed')
+    expect(stops).toEqual([])
+    expect(await ask(primary)).toBe('2 2 2')
+  })
+
+  test('a sentinel of before an update, which opens no gates, is good enough', async () => {
+    const primary = await primaryCell()
+    await ask(primary)
+    const sentinel: SentinelClient = {
+      ...node.sentinel,
+      stop: async (request, signal) => {
+        if (request.gates !== undefined) throw new AgentError('SentinelRefused', 'stop: refused unknown-key')
+        return node.sentinel.stop(request, signal)
+      },
+    }
+    const driver = createMemoryDriver({ ...node.dependencies, sentinel })
+    await save(await locate(primary), driver)
+    expect(await ask(primary)).toBe('2 2 2')
   })
 
   test('D10.rights: memory with more rights than the understudy is not brought in', async () => {

@@ -71,9 +71,23 @@ async function dumpWith(
   try {
     await Promise.all(targets.map((it, index) => it.gate.ready(dumps[index] ?? Promise.resolve())))
     run.signal.throwIfAborted()
+    // One that does not know the gate has dumped what was not stopped: of no one moment, and without its files.
+    for (const { gate, container } of targets)
+      if (!(await gate.wasReached()))
+        throw new AgentError('DumpFailed', `container ${container.name}: CRIU did not wait for the stop`)
     const takenAt = new Date(deps.clock.now()).toISOString()
-    const { skewMicroseconds } = await stop(deps, { name, deadlineMs, cgroups })
+    const gates = targets.map(({ gate }) => gate.path)
+    const { skewMicroseconds } = await stop(deps, { name, deadlineMs, cgroups, gates }).catch(
+      async (error: unknown) => {
+        failed.abort(error)
+        await Promise.allSettled(dumps)
+        // The stop may be there all the same, and a CRIU past its gate, which leaves stopped what it found stopped.
+        if (!isAgentError(error, 'StopFailed')) await continueAnyway(deps, pod, { name, startedUnixNs })
+        throw error
+      },
+    )
     const held = await whileStopped(deps, pod, { name, startedUnixNs }, async () => {
+      // The sentinel has done it already, unless it could not.
       await Promise.all(targets.map(it => it.gate.open()))
       const saved = saves.map(save => deps.files.save(save, run).catch(fail))
       // All have ended before anything is continued: a dump of a process that runs would be of no moment.
@@ -132,14 +146,21 @@ const patienceMs = 1_500
 /** Takes no signal: a stop whose answer nobody waits for would last until its deadline. */
 async function stop(
   deps: DriverDependencies,
-  { name, deadlineMs, cgroups }: Parameters<SentinelClient['stop']>[0],
+  { deadlineMs, gates, ...request }: Parameters<SentinelClient['stop']>[0],
 ): ReturnType<SentinelClient['stop']> {
+  const patient = { ...request, deadlineMs: deadlineMs + patienceMs }
   try {
-    return await deps.sentinel.stop({ name, deadlineMs: deadlineMs + patienceMs, cgroups })
+    return await deps.sentinel
+      .stop({ ...patient, ...(gates === undefined ? {} : { gates }) })
+      .catch((error: unknown) => {
+        // A sentinel of before an update, which guards pods and so is still there, knows no gates.
+        if (!isAgentError(error, 'SentinelRefused') || error.detail?.includes('unknown-key') !== true)
+          throw error
+        return deps.sentinel.stop(patient)
+      })
   } catch (error) {
     // Refused, then nobody was stopped, but perhaps by an earlier agent, whose CRIU is still at it.
     if (isAgentError(error, 'SentinelRefused')) throw new AgentError('StopFailed', error.detail, error)
-    if (!isAgentError(error, 'SentinelLost')) await deps.sentinel.continue(name).catch(() => undefined)
     throw error
   }
 }

@@ -4,18 +4,25 @@ import { join } from 'node:path'
 
 /**
  * A CRIU that is started but has not looked at any process yet: starting takes longer than dumping a small application,
- * which need not stand still for it. `enter`, as CRIU's action script, keeps the other side, in CRIU's work directory.
+ * which need not stand still for it. What is loaded into CRIU (native/preload/gate.c) keeps the other side, in CRIU's work
+ * directory.
  */
 export interface Gate {
+  /** The file that opens it, whoever makes it. */
+  readonly path: string
   /** Resolves when CRIU is there, and when `ended` is settled, for then it will not come. */
   ready(ended: Promise<unknown>): Promise<void>
   open(): Promise<void>
+  /** Whether CRIU has come to it. */
+  wasReached(): Promise<boolean>
 }
 
 /** To be called before CRIU is started. */
 export async function createGate(work: string): Promise<Gate> {
+  const path = join(work, 'go')
   await writeFile(join(work, 'gate'), '')
   return {
+    path,
     async ready(ended) {
       const { promise, resolve } = Promise.withResolvers<void>()
       const watcher = watch(work, (_, name) => {
@@ -33,7 +40,8 @@ export async function createGate(work: string): Promise<Gate> {
         watcher.close()
       }
     },
-    open: () => writeFile(join(work, 'go'), ''),
+    open: () => writeFile(path, ''),
+    wasReached: () => exists(join(work, 'ready')),
   }
 }
 

@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process'
-import { mkdir, readlink } from 'node:fs/promises'
+import { mkdir, readlink, statfs } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type { Clock } from '../../kube/clock.ts'
 import { isGone, isSame, type ProcFs, refOf, statusOf } from '../discover/process.ts'
@@ -44,6 +44,7 @@ const patienceMs = 15_000
  */
 export async function ensureSentinel(options: LaunchOptions): Promise<Launched> {
   const found = await findSentinel(options)
+  if (found !== undefined) await resizeMemory(options)
   if (found?.current === true) return found
   if (found !== undefined) {
     const watches = await options.client.watches(options.signal)
@@ -69,6 +70,19 @@ export async function ensureSentinel(options: LaunchOptions): Promise<Launched> 
     if (options.clock.monotonic() > until) throw new AgentError('SentinelUnavailable', said)
     await options.clock.sleep(100, options.signal)
   }
+}
+
+/** One that runs was perhaps told another size: a second one that finds it gives the tmpfs its new one, and ends. */
+async function resizeMemory(options: LaunchOptions): Promise<void> {
+  const { memory, log } = options
+  if (memory === undefined) return
+  const { blocks, bsize } = await statfs(memory.directory)
+  if (blocks === Math.ceil(memory.bytes / bsize)) return
+  const said = await startSentinel(options)
+  const { blocks: now } = await statfs(memory.directory)
+  const fields = { bytes: now * bsize, wanted: memory.bytes, said }
+  if (now === Math.ceil(memory.bytes / bsize)) log.info(fields, 'the room for memory was resized')
+  else log.warn(fields, 'the room for memory could not be resized')
 }
 
 async function findSentinel(options: LaunchOptions): Promise<Launched | undefined> {

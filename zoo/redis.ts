@@ -92,15 +92,14 @@ export async function fill(client: RedisClient, keys: number): Promise<void> {
   await client.send([['DEL', 'pool']])
 }
 
-/** So many new random values in random keys. */
+/** So many new random values in random keys. Each begins with the number of its key. */
 export async function write(client: RedisClient, keys: number, count: number): Promise<void> {
-  await client.send(
-    Array.from({ length: count }, () => [
-      'SET',
-      `key:${Math.floor(Math.random() * keys)}`,
-      randomBytes(valueBytes),
-    ]),
-  )
+  const one = () => {
+    const key = Math.floor(Math.random() * keys)
+    const label = Buffer.from(`${key}:`)
+    return ['SET', `key:${key}`, Buffer.concat([label, randomBytes(valueBytes - label.length)])] as const
+  }
+  await client.send(Array.from({ length: count }, one))
 }
 
 /** Goes on writing until told to stop. @returns how to stop it; that throws what made it fail. */

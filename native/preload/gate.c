@@ -1,0 +1,198 @@
+/*
+ * Starting CRIU takes longer than dumping a small application. So that the application stands still only for the dump,
+ * CRIU is started before it is stopped and held at a gate: just before it looks at the processes for the first time it
+ * says so and waits until it may. Both is said by files in its work directory, descriptor 202.
+ *
+ * The place of the gate is CRIU's call of alarm(), the first thing in its function that seizes the processes: all that it
+ * finds out about the node, and about itself, lies before it. CRIU's own hook for such things, the action script at
+ * `pre-dump`, comes before all that, and asks for two more programs within the stop.
+ *
+ * It also waits until everything that is to be dumped really stands: a thread that has been told to stop does so when it
+ * gets its turn, and when CRIU seizes a process of which some threads have stopped and others not yet, now and then one
+ * of them neither stops nor is stopped, and CRIU waits for it for ever (1 of 200 dumps on a busy machine).
+ */
+#include "calls.h"
+
+enum { WORK = 202 };
+enum { O_WRITE_NEW = 01 | 0100 | O_CLOSE_ON_EXEC };
+/* 20 waits of 50 us, then of 1 ms: whoever takes longer waits for a device, and is not to be hurried. */
+enum { WAIT_NS = 50000, LONG_WAIT_NS = 1000000, SHORT_WAITS = 20, LONG_WAITS = 60 * 1000 };
+/* Beyond these a dump is refused. */
+enum { PIDS = 65536 };
+
+static void pause_for(long nanoseconds)
+{
+	const long moment[2] = { 0, nanoseconds };
+
+	raw(NR_nanosleep, (long)moment, 0, 0, 0, 0, 0);
+}
+
+static int is_there(const char *name)
+{
+	return raw(NR_faccessat, WORK, (long)name, 0, 0, 0, 0) == 0;
+}
+
+/* Zero: it could not be done. */
+static int say(const char *name)
+{
+	long fd = raw(NR_openat, WORK, (long)name, O_WRITE_NEW, 0600, 0, 0);
+
+	if (fd < 0)
+		return 0;
+	raw(NR_close, fd, 0, 0, 0, 0, 0);
+	return 1;
+}
+
+/* Before CRIU has changed anything: there is nothing to be undone. */
+static void __attribute__((noreturn)) give_up(const char *why)
+{
+	char line[96];
+	long length = append(append(append(line, "gate: "), why), "\n") - line;
+
+	raw(NR_write, 2, (long)line, length, 0, 0, 0);
+	for (;;)
+		raw(NR_exit_group, 125, 0, 0, 0, 0, 0);
+}
+
+/* All below the first process of this pid namespace, which is what is dumped. */
+static int pids[PIDS];
+static int count;
+
+static char *path_of(char *path, int pid, const char *rest)
+{
+	append(append_number(append(path, "/proc/"), (unsigned long)pid), rest);
+	return path;
+}
+
+static void path_of_thread(char *path, int pid, const char *thread, const char *file)
+{
+	append(append(append(append_number(append(path, "/proc/"), (unsigned long)pid), "/task/"), thread), file);
+}
+
+/* A zombie stands as well, and so does what is gone. The state follows the last parenthesis: a name may have some. */
+static int stands(int pid, const char *thread)
+{
+	char path[64], text[512], *at;
+	long length;
+
+	path_of_thread(path, pid, thread, "/stat");
+	length = read_file(path, text, sizeof text - 1);
+	if (length <= 0)
+		return 1;
+	for (at = text + length - 1; at > text && *at != ')'; at--)
+		;
+	if (*at != ')' || text + length - at < 3)
+		return 1;
+	return at[2] == 'T' || at[2] == 't' || at[2] == 'Z' || at[2] == 'X';
+}
+
+/* In pieces: a process may have more children than fit into any buffer, and a number may lie across two. */
+static void add_children(int pid, const char *thread)
+{
+	char path[64], text[4096];
+	long fd, length;
+	unsigned child = 0;
+
+	path_of_thread(path, pid, thread, "/children");
+	fd = raw(NR_openat, CWD, (long)path, O_CLOSE_ON_EXEC, 0, 0, 0);
+	if (fd < 0)
+		return;
+	while ((length = raw(NR_read, fd, (long)text, sizeof text, 0, 0, 0)) > 0)
+		for (long i = 0; i < length; i++) {
+			if (text[i] >= '0' && text[i] <= '9') {
+				child = child * 10 + (unsigned)(text[i] - '0');
+				continue;
+			}
+			if (child && count == PIDS)
+				give_up("too many processes");
+			if (child)
+				pids[count++] = (int)child;
+			child = 0;
+		}
+	raw(NR_close, fd, 0, 0, 0, 0, 0);
+}
+
+/* As getdents64 gives it. */
+struct entry {
+	unsigned long inode;
+	long offset;
+	unsigned short length;
+	unsigned char type;
+	char name[];
+};
+
+/* Whether all threads of a process stand; their children are added. */
+static int process_stands(int pid)
+{
+	char path[32], room[4096] __attribute__((aligned(8)));
+	long fd = raw(NR_openat, CWD, (long)path_of(path, pid, "/task"), O_DIRECTORY_ONLY | O_CLOSE_ON_EXEC, 0, 0, 0);
+	long length;
+	int all = 1;
+
+	if (fd < 0)
+		return 1;
+	while (all && (length = raw(NR_getdents64, fd, (long)room, sizeof room, 0, 0, 0)) > 0)
+		for (long at = 0; all && at < length;) {
+			const struct entry *entry = (const struct entry *)(const void *)(room + at);
+
+			at += entry->length;
+			if (entry->name[0] == '.')
+				continue;
+			/* In this order: whoever stands has no child that is not in its list yet. */
+			all = stands(pid, entry->name);
+			if (all)
+				add_children(pid, entry->name);
+		}
+	raw(NR_close, fd, 0, 0, 0, 0, 0);
+	return all;
+}
+
+static int all_stand(void)
+{
+	int all = 1;
+
+	pids[0] = 1;
+	count = 1;
+	for (int i = 0; i < count && all; i++)
+		all = process_stands(pids[i]);
+	return all;
+}
+
+static void wait_for_go(void)
+{
+	/* Only who asked for it by a file of this name opens the gate. */
+	if (!is_there("gate"))
+		return;
+	if (!say("ready"))
+		give_up("cannot say that it is ready");
+	/* Here every moment counts: the pod is stopped when the file is there. */
+	for (long waits = 0; !is_there("go"); waits++) {
+		if (waits > LONG_WAITS * (LONG_WAIT_NS / WAIT_NS))
+			give_up("nobody opened the gate");
+		pause_for(WAIT_NS);
+	}
+	/* From here to its end an application stands still for it: it comes before what else this node has to do. */
+	raw(NR_setpriority, 0, 0, -20, 0, 0, 0);
+	for (long waits = 0; !all_stand(); waits++) {
+		if (waits > LONG_WAITS)
+			give_up("not all processes stopped");
+		pause_for(waits < SHORT_WAITS ? WAIT_NS : LONG_WAIT_NS);
+	}
+	/* From here on CRIU changes what it dumps for a while, and a sudden end would leave it changed. */
+	if (!say("begun"))
+		give_up("cannot say that it has begun");
+}
+
+/* Of the C library, as CRIU calls it: with 0 to take it back. */
+unsigned alarm(unsigned seconds)
+{
+	static int passed;
+	const long timer[4] = { 0, 0, (long)seconds, 0 };
+
+	if (seconds && !passed) {
+		passed = 1;
+		wait_for_go();
+	}
+	raw(NR_setitimer, 0, (long)timer, 0, 0, 0, 0);
+	return 0;
+}
