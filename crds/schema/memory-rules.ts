@@ -52,9 +52,13 @@ export const memoryRules = (): readonly Schema[] => [
     'ModeWithoutCheckpoint',
     "has(self.checkpoint) || !has(self.hotBackup) || !has(self.hotBackup.mode) || self.hotBackup.mode == 'Warm'",
   ),
-  refused(
-    'MemoryRolled',
-    "has(self.updateStrategy) && has(self.updateStrategy.type) && self.updateStrategy.type == 'RollingUpdate'",
+  specRule(
+    'StateLossWithoutCheckpoint',
+    'has(self.checkpoint) || !has(self.updateStrategy) || !has(self.updateStrategy.allowStateLoss) || !self.updateStrategy.allowStateLoss',
+  ),
+  specRule(
+    'StateLossWithoutRoll',
+    "!has(self.updateStrategy) || !has(self.updateStrategy.allowStateLoss) || !self.updateStrategy.allowStateLoss || (has(self.updateStrategy.type) && self.updateStrategy.type == 'RollingUpdate')",
   ),
   specRule('LivenessWithoutCheckpoint', `!${liveness} || has(self.checkpoint)`),
   specRule(

@@ -43,6 +43,9 @@ const slot = object<SlotReport>(
     intervalSeconds: seconds(
       'Time between two checkpoints, as adapted to how long they take; of a source only.',
     ),
+    final: flag(
+      'Whether it is the last state of a primary that stands still for its successor; of a holder also that its understudy could go on with it at once.',
+    ),
     reason: text('Why there is no newer state or why it is not usable, in one word for programs.'),
     message: text('The same for people, with what to change.'),
   },

@@ -109,8 +109,12 @@ export const specSchema = (): SchemaOf<BackupPodSetSpec> =>
         {
           // Without a default in the schema: it depends on another field.
           type: choice(
-            'RollingUpdate: cold backups, then hot ones, then primaries by promotion, one ready pod at a time. OnDelete: pods keep their template until they are deleted or converted away. Default RollingUpdate; with checkpoint OnDelete, and RollingUpdate is refused, because pods of another template are not given the memory.',
+            'RollingUpdate: cold backups, then hot ones, then primaries by promotion, one ready pod at a time. OnDelete: pods keep their template until they are deleted or converted away. Default RollingUpdate; with checkpoint OnDelete. With checkpoint, primaries are rolled with their memory if the new template has the same images, commands, arguments, mounts and security contexts; otherwise nothing is rolled unless allowStateLoss says that it may be lost.',
             updateStrategies,
+          ),
+          allowStateLoss: flag(
+            'Whether a RollingUpdate may cost memory that pods of the new template cannot be given: primaries then begin anew, one by one, each after an event StateWillBeLost. Default false.',
+            defaults.allowStateLoss,
           ),
         },
         {},

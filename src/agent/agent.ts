@@ -49,6 +49,7 @@ const recheck = { initialMs: 5_000, maxMs: 300_000, jitter: 0.2 }
 const actions: Readonly<Record<DutyType, string>> = {
   guard: 'Guard',
   checkpoint: 'Checkpoint',
+  handOver: 'HandOver',
   hold: 'Fetch',
   freeze: 'Freeze',
   trial: 'Try',

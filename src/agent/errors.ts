@@ -58,6 +58,10 @@ export const agentErrors = Object.freeze({
     'saving the memory took longer than it may; the pod went on',
     'raise checkpoint.maxFreezePercent, or give the node faster memory',
   ),
+  HandoverExpired: entry(
+    'the primary stood still for its successor, which was not ready in time; it went on',
+    'look at what the node of the successor reports; raise hotBackups if the memory does not fit there',
+  ),
   LayerFailed: entry(
     'the writable layer or a volume could not be saved',
     'keep large files out of the writable layer and emptyDirs, or on a volume that is not saved',

@@ -113,8 +113,8 @@ const actedOn = ({ ready, checks, address, fingerprint, slots }: ReportContent) 
   fingerprint,
   checks: checks.map(({ name, ok }) => ({ name, ok })),
   slots: slots.map(
-    ({ namespace, set, slot, life, role, generation, usable, understudyUid, reason }: SlotReport) => ({
-      ...{ namespace, set, slot, life, role, usable, understudyUid, reason },
+    ({ namespace, set, slot, life, role, generation, usable, understudyUid, final, reason }: SlotReport) => ({
+      ...{ namespace, set, slot, life, role, usable, understudyUid, final, reason },
       any: generation > 0,
     }),
   ),

@@ -65,6 +65,8 @@ export interface StrategySpec
 
 export interface UpdateStrategySpec {
   readonly type?: UpdateStrategy
+  /** Memory that no pod of the new template can be given may be lost. */
+  readonly allowStateLoss?: boolean
 }
 
 export interface LivenessSpec {
@@ -148,8 +150,9 @@ export const defaults = Object.freeze({
   paused: false,
   antiAffinity: 'Preferred',
   updateStrategy: 'RollingUpdate',
-  /** A roll gives nobody the memory, so it is not what an edit of the template should do by itself. */
+  /** What is carried may not fit another template, so an edit of it changes nothing by itself. */
   updateStrategyWithMemory: 'OnDelete',
+  allowStateLoss: false,
   unreadySeconds: 30,
   crashLoop: 'Replace',
   checkpoint: Object.freeze({

@@ -133,9 +133,13 @@ export const refusals = Object.freeze({
     'spec.hotBackup.mode',
     'add spec.checkpoint (checkpoint: {} is enough), or set hotBackup.mode to Warm: nothing is saved without it',
   ),
-  MemoryRolled: refuse(
+  StateLossWithoutCheckpoint: refuse(
+    'spec.updateStrategy.allowStateLoss',
+    'add spec.checkpoint, or remove updateStrategy.allowStateLoss: nothing is kept that could be lost',
+  ),
+  StateLossWithoutRoll: refuse(
     'spec.updateStrategy.type',
-    `set updateStrategy.type to OnDelete or leave it out, or ${orWarm}: pods of another template are not given the memory`,
+    'set updateStrategy.type to RollingUpdate, or remove updateStrategy.allowStateLoss: nothing is rolled otherwise, and what is deleted by hand never costs memory',
   ),
   LivenessWithoutCheckpoint: refuse(
     'spec.failover.liveness',

@@ -9,6 +9,7 @@ export interface MemoryRuled {
   readonly checkpoint: unknown
   readonly hotBackup: unknown
   readonly liveness: unknown
+  readonly allowStateLoss: unknown
   readonly updateType: unknown
   /** The primaries' memory is kept. */
   readonly keepsMemory: boolean
@@ -16,7 +17,7 @@ export interface MemoryRuled {
 
 /** The same rules stand in the CRD as CEL, see crds/schema/memory-rules.ts. */
 export function memoryRules(pod: Anything, spec: MemoryRuled): Rules {
-  const { checkpoint, hotBackup, liveness, updateType, keepsMemory } = spec
+  const { checkpoint, hotBackup, liveness, allowStateLoss, updateType, keepsMemory } = spec
   const containers = objectsIn(pod['containers'])
   return [
     [
@@ -24,7 +25,8 @@ export function memoryRules(pod: Anything, spec: MemoryRuled): Rules {
       textsIn(objectIn(checkpoint)['containers']).some(name => !containers.some(it => it['name'] === name)),
     ],
     ['ModeWithoutCheckpoint', !isSet(checkpoint) && (objectIn(hotBackup)['mode'] ?? 'Warm') !== 'Warm'],
-    ['MemoryRolled', keepsMemory && updateType === 'RollingUpdate'],
+    ['StateLossWithoutCheckpoint', allowStateLoss === true && !isSet(checkpoint)],
+    ['StateLossWithoutRoll', allowStateLoss === true && updateType !== 'RollingUpdate'],
     ['LivenessWithoutCheckpoint', isSet(liveness) && !isSet(checkpoint)],
     [
       'LivenessWithoutProbe',

@@ -35,6 +35,11 @@ export interface SlotReport extends SlotKey {
   readonly understudyUid?: string
   /** Effective interval, seconds; source only. */
   readonly intervalSeconds?: number
+  /**
+   * It is the last generation of its primary, which stands still until its successor goes on. Source: nothing came after
+   * it. Holder: the understudy could go on with it at once.
+   */
+  readonly final?: boolean
   /** Why there is no newer generation, or why it is not usable. */
   readonly reason?: string
   readonly message?: string

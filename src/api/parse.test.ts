@@ -201,7 +201,8 @@ describe('parseSet', () => {
       containers: [{ ...container, volumeMounts: [{ name: 'x', mountPath: '/.understudy' }] }],
     }),
     IntervalOutOfRange: parse({ checkpoint: { interval: '100ms' }, template }),
-    MemoryRolled: parse({ checkpoint: {}, updateStrategy: { type: 'RollingUpdate' }, template }),
+    StateLossWithoutCheckpoint: parse({ updateStrategy: { allowStateLoss: true }, template }),
+    StateLossWithoutRoll: parse({ checkpoint: {}, updateStrategy: { allowStateLoss: true }, template }),
     LivenessWithoutCheckpoint: parse({ failover: { liveness: {} }, template }),
     LivenessWithoutProbe: parse({
       checkpoint: {},

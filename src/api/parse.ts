@@ -41,6 +41,8 @@ export interface ParsedSet {
   readonly paused: boolean
   readonly antiAffinity: AntiAffinity
   readonly updateStrategy: UpdateStrategy
+  /** A roll may cost memory that pods of the new template cannot be given. */
+  readonly allowStateLoss: boolean
   readonly failover: { readonly unreadySeconds: number; readonly crashLoop: CrashLoopPolicy }
   /** Undefined: nothing is kept, hot backups are as in the paper. */
   readonly memory: ParsedMemory | undefined
@@ -103,6 +105,11 @@ export function parseSet(object: BackupPodSet): Parsed {
       updateStrategies,
       memory === undefined ? defaults.updateStrategy : defaults.updateStrategyWithMemory,
     ),
+    allowStateLoss: read.flag(
+      'spec.updateStrategy.allowStateLoss',
+      updateStrategy['allowStateLoss'],
+      defaults.allowStateLoss,
+    ),
     failover: Object.freeze({
       unreadySeconds: read.integer(
         'spec.failover.unreadySeconds',
@@ -131,6 +138,7 @@ export function parseSet(object: BackupPodSet): Parsed {
     hotBackup: spec['hotBackup'],
     service: spec['service'],
     liveness: failover['liveness'],
+    allowStateLoss: updateStrategy['allowStateLoss'],
     updateType: updateStrategy['type'],
   })
   if (code !== undefined) refused.push(refusalOf(code))

@@ -13,6 +13,10 @@ export const reasons = {
   allInPlace: 'AllInPlace',
   podsMissing: 'PodsMissing',
   rollingOut: 'RollingOut',
+  /** Pods have an older template and go when somebody deletes them. */
+  updateOnDelete: 'UpdateOnDelete',
+  /** A roll would cost memory that the set does not allow to be lost. */
+  updateWouldLoseState: 'UpdateWouldLoseState',
   converging: 'Converging',
   settled: 'Settled',
   paused: 'Paused',
@@ -45,6 +49,8 @@ export const eventReasons = {
   stateLost: 'StateLost',
   /** A slot got a successor without the memory that it had. */
   restoredEmpty: 'RestoredEmpty',
+  /** Comes before what costs a slot its memory, where the set allows that. */
+  stateWillBeLost: 'StateWillBeLost',
   promotionFailed: 'PromotionFailed',
   retired: 'PodsRetired',
   served: 'ServicesChanged',

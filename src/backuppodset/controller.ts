@@ -11,6 +11,7 @@ import type { Queue } from '../kube/queue.ts'
 import type { Random } from '../kube/random.ts'
 import { type Recorder, referenceTo } from '../kube/recorder.ts'
 import {
+  type ControllerRevision,
   type EndpointSlice,
   endpointSlices,
   type Lease,
@@ -48,6 +49,10 @@ export interface SetControllerOptions {
   readonly reports: Store<NodeReport>
   readonly services: Store<Service>
   readonly slices: Store<EndpointSlice>
+  readonly revisions: Store<ControllerRevision>
+  readonly revisionsKnown: () => boolean
+  /** Name of this process, for events. */
+  readonly instance: string
   /** Whether Leases, reports, Services and slices have been read once. */
   readonly memoryKnown: () => boolean
   readonly consistency: ConsistencyStore
@@ -111,12 +116,15 @@ export function createSetController(options: SetControllerOptions): Controller {
     for (const key of setsOf(change)) queue.add(key, { priority: isLoss(change) ? urgent : 0 })
   })
 
-  const addOf = ({ object }: Change<Lease> | Change<Service> | Change<EndpointSlice>) => {
+  const addOf = ({
+    object,
+  }: Change<Lease> | Change<Service> | Change<EndpointSlice> | Change<ControllerRevision>) => {
     const set = object.metadata.labels?.[labels.set]
     if (set !== undefined) queue.add(`${object.metadata.namespace}/${set}`)
   }
   options.leases.subscribe(addOf)
   options.services.subscribe(addOf)
+  options.revisions.subscribe(addOf)
   options.slices.subscribe(addOf)
   options.reports.subscribe(change => {
     reports.note(change)
@@ -150,6 +158,7 @@ export function createSetController(options: SetControllerOptions): Controller {
       },
     },
     services: { services: options.services, slices: options.slices },
+    revisions: { store: options.revisions, known: options.revisionsKnown },
     memoryKnown: options.memoryKnown,
     caughtUp: (key, signal) => consistency.waitReady(key, signal, caughtUpMs),
     wroteSet: (key, set) => {
@@ -184,6 +193,8 @@ export function createSetController(options: SetControllerOptions): Controller {
         awaitServing: request => awaitServing(request, { pods, clock }),
         failedOnStage: (uid, why) => setbacks.set(uid, { why, at: clock.monotonic() }),
         monotonic: () => clock.monotonic(),
+        now: () => clock.now(),
+        instance: options.instance,
         log,
         openGate: async request => {
           const started = clock.monotonic()

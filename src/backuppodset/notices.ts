@@ -113,6 +113,10 @@ export function noticesOf(outcomes: readonly Outcome[], monotonicNow: number): N
       // Told by what caused them.
       case 'forget':
       case 'publish':
+      case 'record':
+      case 'prune':
+      // Told before it was done, by what does it.
+      case 'giveUp':
         break
       default:
         action satisfies never

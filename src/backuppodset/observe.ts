@@ -1,6 +1,7 @@
 import type { BackupPodSet } from '../api/backuppodset.ts'
 import { isPodKind, labels } from '../api/labels.ts'
 import type { ParsedSet } from '../api/parse.ts'
+import { restoreHash } from '../checkpoint/restore-hash.ts'
 import type { Clock } from '../kube/clock.ts'
 import type { Pod } from '../kube/resources.ts'
 import type { Store } from '../kube/store.ts'
@@ -11,6 +12,7 @@ import { isForMemory, isRetired, withStage } from './memory/stage.ts'
 import { controllerOf } from './pod/owner.ts'
 import { templateHash } from './pod/template-hash.ts'
 import { epochOf, slotOf, viewOf, type Wakening } from './pod/view.ts'
+import { observeRevisions, type RevisionsDeps } from './revisions/observe.ts'
 import { observeServices, type ServicesDeps } from './services/observe.ts'
 import type { PodRef, PodView, Snapshot } from './snapshot.ts'
 
@@ -53,6 +55,7 @@ export interface ObserveDeps {
     readonly farewells: Farewells
   }
   readonly services?: ServicesDeps
+  readonly revisions?: RevisionsDeps
 }
 
 /** What is to be done about one pod's ownership. */
@@ -133,11 +136,14 @@ export function observe(set: ParsedSet, status: BackupPodSet['status'], deps: Ob
           slot,
           lease: { uid: metadata.uid, resourceVersion: metadata.resourceVersion },
         }))
+  const revisions = deps.revisions && observeRevisions(set, deps.revisions)
   const services = deps.services && observeServices(set, candidates.values(), deps.services)
   const retired = retiring.flatMap(pod => deps.memory?.farewells.of(pod, live) ?? [])
   const snapshot: Snapshot = {
     set,
     templateHash: templateHash(set),
+    ...(set.memory && { restoreHash: restoreHash(set.template, set.memory.containers) }),
+    ...(revisions && { revisions }),
     pods: live,
     orphans,
     strays,

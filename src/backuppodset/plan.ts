@@ -1,11 +1,20 @@
 import type { Strategy } from '../api/backuppodset.ts'
 import type { PodKind } from '../api/labels.ts'
 import type { SlotLease } from '../api/slot-lease.ts'
+import type { SlotMemory } from './memory/view.ts'
+import type { Revision, StoredRevision } from './revisions/revision.ts'
 import type { Endpoint, ServicePort } from './services/view.ts'
 import type { LostPrimary, PodRef, PodView } from './snapshot.ts'
 
 /** Why a pod is deleted; becomes the event's reason and a metric label. */
-export type DeleteReason = 'Surplus' | 'Finished' | 'Superseded' | 'Outdated' | 'GateSpent' | 'Retired'
+export type DeleteReason =
+  | 'Surplus'
+  | 'Finished'
+  | 'Superseded'
+  | 'Outdated'
+  | 'GateSpent'
+  | 'Retired'
+  | 'Misfit'
 
 /** The place on stage that a pod takes: slot and epoch move in the same write as its label. */
 export interface Role {
@@ -38,6 +47,8 @@ export type Action =
       readonly name: string
       readonly strategy: Strategy
       readonly role: Role | undefined
+      /** The template that it is made of; absent: that of the set as it is now. */
+      readonly revision?: Revision
     }
   | {
       readonly type: 'convert'
@@ -79,6 +90,11 @@ export type Action =
       readonly slot: number
       readonly lease: { readonly uid: string; readonly resourceVersion: string }
     }
+  /** Says in an event that the memory of a slot will not go on, and then marks its Lease. */
+  | { readonly type: 'giveUp'; readonly slot: SlotMemory; readonly lease: SlotLease }
+  /** Keeps a template of the set, or forgets it. */
+  | { readonly type: 'record'; readonly revision: Revision; readonly number: number }
+  | { readonly type: 'prune'; readonly revision: StoredRevision }
   /** Makes or changes a Service without selector. `version` undefined: there is none yet. */
   | {
       readonly type: 'serve'
@@ -111,6 +127,7 @@ export type ActionType = Action['type']
 export interface Stage {
   readonly tier:
     | 'claims'
+    | 'revisions'
     | 'primaries'
     | 'hotbackups'
     | 'coldbackups'

@@ -19,6 +19,7 @@ import { failureOf, type Notice, noticesOf } from './notices.ts'
 import { type ObserveDeps, type Observed, observe } from './observe.ts'
 import type { Reporter } from './report.ts'
 import { refusedStatus, statusOf } from './status.ts'
+import { updateNotices } from './update-status.ts'
 
 export interface ReconcileDeps extends ObserveDeps {
   readonly sets: Store<BackupPodSet>
@@ -83,6 +84,7 @@ export async function reconcile(
   const status = statusOf(set, current.status, {
     pods,
     templateHash: observed.snapshot.templateHash,
+    restoreHash: observed.snapshot.restoreHash,
     failure: failureOf(outcomes),
     ...news,
     now: clock.now(),
@@ -92,6 +94,7 @@ export async function reconcile(
   const { written, againAfterMs } = await deps.reporter.report(current, status, signal)
   if (written !== undefined) deps.wroteSet(key, written)
   deps.news.told(key, news)
+  deps.notify(current, updateNotices(current.status, status))
 
   raise(outcomes)
   // Who comes next is to be decided at once; a slot without an app is waiting for it.

@@ -1,6 +1,7 @@
 import type { PodKind } from '../api/labels.ts'
 import type { ParsedSet } from '../api/parse.ts'
 import type { MemoryView, StageView } from './memory/view.ts'
+import type { RevisionsView } from './revisions/observe.ts'
 import type { ServicesView } from './services/view.ts'
 
 /**
@@ -60,6 +61,10 @@ export type LossReason = 'PodDeleted' | 'PodFinished' | 'Died' | 'Unready' | 'Cr
 export interface Snapshot {
   readonly set: ParsedSet
   readonly templateHash: string
+  /** Of the template, where memory is kept. */
+  readonly restoreHash?: string | undefined
+  /** The templates that the set had; absent where it keeps no memory, and while they are not known. */
+  readonly revisions?: RevisionsView
   /** Live pods of the set: owned (or about to be adopted), not being deleted, not finished. */
   readonly pods: readonly PodView[]
   /** Live pods without owner that carry this set's labels; they are in `pods` too. */

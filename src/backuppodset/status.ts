@@ -13,12 +13,14 @@ import { setCondition } from './condition.ts'
 import { checkpointReadiness, slotFacts } from './memory/status.ts'
 import type { MemoryView } from './memory/view.ts'
 import type { PodView } from './snapshot.ts'
+import { waitingUpdate } from './update-status.ts'
 
 /** What a pass knows when it is over. */
 export interface PassFacts {
   /** Live pods as they are after the pass' writes. */
   readonly pods: readonly PodView[]
   readonly templateHash: string
+  readonly restoreHash?: string | undefined
   /** Why an action failed, for people; undefined when none did. */
   readonly failure: string | undefined
   readonly lastTransition: LastTransition | undefined
@@ -110,7 +112,8 @@ function conditionsOf(
 ): readonly Condition[] {
   const { readyReplicas = 0, readyHotbackups = 0, gatedColdbackups = 0 } = status
   const outdated = facts.pods.length - (status.updatedPods ?? 0)
-  const rolling = outdated > 0 && set.updateStrategy === 'RollingUpdate'
+  const waiting = waitingUpdate({ set, ...facts })
+  const rolling = outdated > 0 && set.updateStrategy === 'RollingUpdate' && waiting === undefined
   const inPlace =
     status.replicas === set.replicas &&
     status.hotbackups === set.hotBackups &&
@@ -132,7 +135,9 @@ function conditionsOf(
             reason: reasons.podsCrashLooping,
             message: `containers keep failing in ${names(crashing).slice(0, 5).join(', ')}`,
           }
-        : undefined
+        : waiting?.reason === reasons.updateWouldLoseState
+          ? waiting
+          : undefined
   const wanted: readonly Pick<Condition, 'type' | 'status' | 'reason' | 'message'>[] = [
     isReady
       ? { type: conditionTypes.ready, status: 'True', reason: reasons.allInPlace, message: numbers }
@@ -146,8 +151,8 @@ function conditionsOf(
       ? {
           type: conditionTypes.progressing,
           status: 'False',
-          reason: set.paused ? reasons.paused : reasons.settled,
-          message: set.paused ? 'paused by spec.paused' : 'nothing left to do',
+          reason: set.paused ? reasons.paused : (waiting?.reason ?? reasons.settled),
+          message: set.paused ? 'paused by spec.paused' : (waiting?.message ?? 'nothing left to do'),
         }
       : {
           type: conditionTypes.progressing,

@@ -43,6 +43,8 @@ export interface Manifest {
   readonly kernel: string
   readonly architecture: string
   readonly restoreHash: string
+  /** Its primary stood still from then on, for a successor. */
+  readonly final?: true
   readonly containers: readonly ContainerImage[]
   /** emptyDirs whose content is in it. */
   readonly volumes: readonly string[]
@@ -124,6 +126,7 @@ export function parseManifest(text: string): Manifest {
     kernel: root.text('kernel'),
     architecture: root.text('architecture'),
     restoreHash: root.text('restoreHash'),
+    ...(root.value['final'] === true && { final: true }),
     containers: root.list('containers', containerImage),
     volumes: root.list('volumes', textAt),
     files: root.list('files', generationFile),

@@ -2,6 +2,7 @@
 import type {
   EventsV1Event,
   V1ConfigMap,
+  V1ControllerRevision,
   V1CustomResourceDefinition,
   V1DaemonSet,
   V1Deployment,
@@ -31,6 +32,7 @@ export interface Resource<T extends KubeObject> {
 }
 
 export type ConfigMap = Stored<V1ConfigMap>
+export type ControllerRevision = Stored<V1ControllerRevision>
 export type CustomResourceDefinition = Stored<V1CustomResourceDefinition>
 export type DaemonSet = Stored<V1DaemonSet>
 export type Deployment = Stored<V1Deployment>
@@ -57,6 +59,12 @@ function resource<T extends KubeObject>(
 }
 
 export const configMaps = resource<ConfigMap>('', 'v1', 'configmaps', 'ConfigMap')
+export const controllerRevisions = resource<ControllerRevision>(
+  'apps',
+  'v1',
+  'controllerrevisions',
+  'ControllerRevision',
+)
 export const customResourceDefinitions = resource<CustomResourceDefinition>(
   'apiextensions.k8s.io',
   'v1',

@@ -9,6 +9,7 @@ import { leaseIndexes } from '../backuppodset/memory/observe.ts'
 import { reportIndexes } from '../backuppodset/memory/reports.ts'
 import { createSetMetrics } from '../backuppodset/metrics.ts'
 import { podIndexes } from '../backuppodset/observe.ts'
+import { revisionIndexes } from '../backuppodset/revisions/observe.ts'
 import { serviceIndexes, sliceIndexes } from '../backuppodset/services/observe.ts'
 import { loadWakeKey } from '../backuppodset/wake-key.ts'
 import { createApi } from '../kube/api.ts'
@@ -30,6 +31,8 @@ import { systemRandom as random } from '../kube/random.ts'
 import { createRecorder } from '../kube/recorder.ts'
 import { createReflector } from '../kube/reflector.ts'
 import {
+  type ControllerRevision,
+  controllerRevisions,
   type EndpointSlice,
   endpointSlices,
   type Lease,
@@ -84,6 +87,7 @@ export async function runOperator(
   const leases = createStore<Lease>({ indexes: leaseIndexes })
   const reports = createStore<NodeReport>({ indexes: reportIndexes })
   const services = createStore<Service>({ indexes: serviceIndexes })
+  const revisions = createStore<ControllerRevision>({ indexes: revisionIndexes })
   const slices = createStore<EndpointSlice>({ indexes: sliceIndexes })
   const stages = createStore<Node>()
   const mirror = { api, clock, random, log, metrics: metrics.reflector }
@@ -120,6 +124,13 @@ export async function runOperator(
       store: slices,
     }),
   }
+  // Apart from these: without it older templates are forgotten, and nothing else.
+  const revisionReflector = createReflector({
+    ...mirror,
+    resource: controllerRevisions,
+    query: { labelSelector: labels.set },
+    store: revisions,
+  })
   const stage = createReflector({
     ...mirror,
     resource: nodeResource,
@@ -159,6 +170,9 @@ export async function runOperator(
     reports,
     services,
     slices,
+    revisions,
+    revisionsKnown: () => revisionReflector.hasSynced(),
+    instance: hostname(),
     memoryKnown: () => Object.values(forMemory).every(reflector => reflector.hasSynced()),
     consistency,
     queue,
@@ -207,7 +221,7 @@ export async function runOperator(
   // Caches outlive the work that reads them: passes may finish after the signal has fired.
   const caches = new AbortController()
   const mirroring = Promise.all([
-    ...[...Object.values(reflectors), ...Object.values(forMemory), stage].map(reflector =>
+    ...[...Object.values(reflectors), ...Object.values(forMemory), revisionReflector, stage].map(reflector =>
       reflector.run(caches.signal),
     ),
     keepWarm({ api, connections: Math.min(warm.bulk, options.connections), clock, log }, caches.signal),

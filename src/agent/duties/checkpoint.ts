@@ -61,10 +61,16 @@ async function whyUnfit(
   return undefined
 }
 
-async function saveOnce(
+/**
+ * Saves a primary's memory now.
+ * @param isFinal nothing of it will come after this: it stands still already.
+ * @throws AgentError, CheckpointError, the signal's reason.
+ */
+export async function saveOnce(
   work: Work,
-  { pod, lease, settings }: DutyOf<'checkpoint'>,
+  { pod, lease, settings }: Pick<DutyOf<'checkpoint'>, 'pod' | 'lease' | 'settings'>,
   signal: AbortSignal,
+  { isFinal = false } = {},
 ): Promise<Stored> {
   const { driver, store, understudies } = work
   const { namespace, set, slot, life, epoch } = lease
@@ -99,6 +105,7 @@ async function saveOnce(
         restoreHash: restoreHashOf(pod, settings),
         containers,
         volumes,
+        ...(isFinal && { final: true }),
       },
       { stoppedAt, signal },
     )

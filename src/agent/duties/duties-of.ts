@@ -111,6 +111,18 @@ function ofPrimary(snapshot: Snapshot, slot: Slot, pod: PodView): Duty[] {
       ...about,
     })
   const isKeptElsewhere = lease.holders.some(node => node !== snapshot.node)
+  // One that stands still answers nobody and is not ready: that is no reason to let it go on.
+  if (snapshot.able && isKeptElsewhere && lease.handover !== undefined)
+    return [
+      ...duties,
+      {
+        type: 'handOver',
+        key: `handOver/${pod.uid}`,
+        version: `${name} ${lease.epoch} ${ids} ${lease.handover}`,
+        memoryOf: pod.uid,
+        ...about,
+      },
+    ]
   if (snapshot.able && isKeptElsewhere && isServing(pod))
     duties.push({
       type: 'checkpoint',
@@ -180,7 +192,9 @@ function ofUnderstudy(snapshot: Snapshot, slots: readonly Slot[], pod: PodView):
   )
   const present = snapshot.stages.get(pod.uid)
   // What lies there already goes first: one of several slots is as good as another, and a change costs a restore.
-  const chosen = own.find(({ name }) => name === present?.slot) ?? bySlot(own)[0]
+  // But a primary that stands still for this very pod comes before all.
+  const awaited = own.find(({ lease }) => lease.handover === pod.uid)
+  const chosen = awaited ?? own.find(({ name }) => name === present?.slot) ?? bySlot(own)[0]
   if (chosen !== undefined)
     return [
       {

@@ -21,6 +21,13 @@ export type Duty =
       readonly lease: SlotLease
       readonly settings: MemorySettings
     })
+  /** A primary that is to be replaced: it stands still, and its last generation is saved. */
+  | (Common & {
+      readonly type: 'handOver'
+      readonly pod: PodView
+      readonly lease: SlotLease
+      readonly settings: MemorySettings
+    })
   /** A slot whose generations are kept here: fetched from its source. */
   | (Common & {
       readonly type: 'hold'

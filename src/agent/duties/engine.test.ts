@@ -125,6 +125,54 @@ describe('the agents of two nodes', () => {
     expect(serving('b', 'h')?.message).toMatch(/^epoch 2: app is containerd:\/\/h; generation \d+ of \S+Z$/)
   })
 
+  describe('hand a slot over', () => {
+    const asked = () => ({ ...atFirst(), handover: 'uid-h' })
+    const saidBy = (node: string) => cluster.reports.get(node)?.status?.slots[0]
+    const untilHandedOver = () =>
+      vi.waitFor(
+        () => {
+          expect([saidBy('a')?.final, saidBy('b')?.final]).toEqual([true, true])
+          expect(saidBy('b')?.takenAt).toBe(saidBy('a')?.takenAt)
+        },
+        { timeout: 10_000 },
+      )
+
+    it('D3.stands-still: the primary stands from its last generation on, until its successor is called', async () => {
+      await start('a', a)
+      await start('b', b)
+      await untilFrozen('one')
+      expect([saidBy('a')?.final, saidBy('b')?.final]).toEqual([undefined, undefined])
+      a.running.set('uid-p', 'two')
+      cluster.setLease(asked())
+      await untilHandedOver()
+      expect([...a.stops]).toEqual(['handover-uid-p'])
+      // What can fail has been done: the last generation lies frozen.
+      expect(frozen()?.word).toBe('two')
+      const { dumps } = a.counts
+      cluster.setLease(called())
+      await vi.waitFor(() => expect(serving('b', 'h')).toMatchObject({ status: 'True', reason: 'OnStage' }))
+      await vi.waitFor(() => expect(serving('a', 'p')).toMatchObject({ status: 'False', reason: 'Died' }))
+      expect(b.running.get('uid-h')).toBe('two')
+      expect(a.running.has('uid-p')).toBe(false)
+      // Never continued: it would have run beside its successor.
+      expect([...a.stops]).toEqual(['handover-uid-p'])
+      expect(a.counts.dumps).toBe(dumps)
+    })
+
+    it('and the primary goes on as before when nobody is called after all', async () => {
+      await start('a', a)
+      await start('b', b)
+      await untilFrozen('one')
+      cluster.setLease(asked())
+      await untilHandedOver()
+      cluster.setLease(atFirst())
+      await vi.waitFor(() => expect([...a.stops]).toEqual([]))
+      a.running.set('uid-p', 'two')
+      await untilFrozen('two')
+      expect([saidBy('a')?.final, saidBy('b')?.final]).toEqual([undefined, undefined])
+    })
+  })
+
   it('go on where the agent before them ended', async () => {
     await start('a', a)
     const first = await start('b', b)

@@ -80,13 +80,14 @@ function memorySettings(set: BackupPodSet): MemorySettings | undefined {
 function keptIn(store: Pick<GenerationStore, 'list'>): Map<string, Kept> {
   const kept = new Map<string, Kept>()
   for (const stored of [...store.list()].sort((a, b) => newestFirst(a.manifest, b.manifest))) {
-    const { slot, epoch, generation, restoreHash, source, takenAt } = stored.manifest
+    const { slot, epoch, generation, restoreHash, source, takenAt, final = false } = stored.manifest
     const name = slotName(slot)
     if (kept.has(name)) continue
     kept.set(name, {
       epoch,
       generation,
       restoreHash,
+      final,
       podUid: source.podUid,
       takenAt: Date.parse(takenAt),
       memory: memoryOf(stored),

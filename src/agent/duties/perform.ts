@@ -4,6 +4,7 @@ import { clear } from './clear.ts'
 import type { Duty } from './duty.ts'
 import { freeze } from './freeze.ts'
 import { guard } from './guard.ts'
+import { handOver } from './hand-over.ts'
 import { hold } from './hold.ts'
 import { probe } from './probe.ts'
 import { promote } from './promote.ts'
@@ -17,6 +18,8 @@ export function perform(work: Work, duty: Duty, signal: AbortSignal): Promise<vo
       return guard(work, duty, signal)
     case 'checkpoint':
       return checkpoint(work, duty, signal)
+    case 'handOver':
+      return handOver(work, duty, signal)
     case 'hold':
       return hold(work, duty, signal)
     case 'freeze':

@@ -50,7 +50,8 @@ function reportOf(snapshot: Snapshot, lease: SlotLease, kept: KeptGenerations): 
   if (isSource) {
     const { intervalSeconds } = progress ?? {}
     const interval = intervalSeconds === undefined ? {} : { intervalSeconds: round(intervalSeconds) }
-    return { ...common, role: 'source', ...interval, ...trouble }
+    const last = progress?.standing === true && stored?.manifest.final === true
+    return { ...common, role: 'source', ...interval, ...(last && { final: true }), ...trouble }
   }
   const use = usabilityOf(snapshot, lease)
   // What goes wrong outweighs what has not come to pass yet.
@@ -62,6 +63,7 @@ function reportOf(snapshot: Snapshot, lease: SlotLease, kept: KeptGenerations): 
     role: 'holder',
     ...(use.usable === undefined ? {} : { usable: use.usable }),
     ...(use.understudyUid === undefined ? {} : { understudyUid: use.understudyUid }),
+    ...(isHandedOver(snapshot, lease) && { final: true }),
     ...(reason === undefined ? {} : { reason }),
     ...(message === undefined ? {} : { message }),
   }
@@ -109,6 +111,24 @@ export function usabilityOf(snapshot: Snapshot, lease: SlotLease): Usability {
       message: 'frozen it would not leave 10 % of the memory limit; raise the limit',
     }
   return { usable: 'Staged' }
+}
+
+/**
+ * The last generation of a primary that stands still is here, and its successor could go on with it at once: where it is
+ * to be frozen it lies frozen, so that nothing can fail after the switch that could not be taken back before it.
+ */
+function isHandedOver(snapshot: Snapshot, lease: SlotLease): boolean {
+  const name = slotName(lease)
+  const settings = snapshot.settings.get(`${lease.namespace}/${lease.set}`)
+  const kept = snapshot.kept.get(name)
+  const successor = snapshot.pods.find(({ uid }) => uid === lease.handover)
+  if (settings === undefined || kept?.final !== true || successor === undefined) return false
+  if (!isFreeUnderstudy(snapshot, successor) || restoreHashOf(successor, settings) !== kept.restoreHash)
+    return false
+  if (settings.mode !== 'Frozen' || lease.heir?.uid !== successor.uid || !fits(successor, kept))
+    return snapshot.proven.has(kept.restoreHash)
+  const stage = snapshot.stages.get(successor.uid)
+  return stage?.slot === name && stage.generation === kept.generation && stage.epoch === kept.epoch
 }
 
 /** The condition `understudy` of a pod that waits for its turn; undefined for any other pod. Pure. */

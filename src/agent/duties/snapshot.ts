@@ -66,6 +66,8 @@ export interface Kept {
   readonly epoch: number
   readonly generation: number
   readonly restoreHash: string
+  /** Nothing of its primary came after it. */
+  readonly final?: boolean
   /** Pod it was taken from. */
   readonly podUid: string
   /** Wall clock of the source, ms. */

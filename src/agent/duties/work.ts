@@ -19,7 +19,10 @@ import type { Understudies } from './understudies.ts'
 export interface Work {
   readonly node: string
   readonly driver: MemoryDriver
-  readonly sentinel: Pick<SentinelClient, 'watch' | 'unwatch' | 'grave' | 'bury' | 'treeKill' | 'watches'>
+  readonly sentinel: Pick<
+    SentinelClient,
+    'watch' | 'unwatch' | 'grave' | 'bury' | 'treeKill' | 'watches' | 'stop' | 'continue'
+  >
   readonly store: GenerationStore
   readonly peers: Pick<PeerClient, 'pull'>
   readonly understudies: Understudies

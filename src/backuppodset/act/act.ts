@@ -2,11 +2,13 @@ import { labels } from '../../api/labels.ts'
 import { isKubeError } from '../../kube/errors.ts'
 import { deleteLease, writeLease } from '../memory/write-lease.ts'
 import type { Action, Plan } from '../plan.ts'
+import { prune, record } from '../revisions/write.ts'
 import { publish, serve, withdraw } from '../services/write.ts'
 import { adopt, release } from './claim.ts'
 import type { ActContext } from './context.ts'
 import { convert, rewake } from './convert.ts'
 import { create } from './create.ts'
+import { giveUp } from './give-up.ts'
 import type { Outcome } from './outcome.ts'
 import { promote, retire } from './promote.ts'
 import { slowStart } from './slow-start.ts'
@@ -88,6 +90,15 @@ async function execute(context: ActContext, action: Action): Promise<Outcome> {
       return { type: 'done', action, pod: undefined }
     case 'publish':
       await publish(context, action)
+      return { type: 'done', action, pod: undefined }
+    case 'giveUp':
+      await giveUp(context, action)
+      return { type: 'done', action, pod: undefined }
+    case 'record':
+      await record(context, action.revision, action.number)
+      return { type: 'done', action, pod: undefined }
+    case 'prune':
+      await prune(context, action.revision)
       return { type: 'done', action, pod: undefined }
     case 'withdraw':
       await withdraw(context, action)

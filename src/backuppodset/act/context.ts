@@ -39,6 +39,10 @@ export interface ActContext {
   /** A pod that was called on stage did not come. */
   readonly failedOnStage: (uid: string, why: string) => void
   readonly monotonic: () => number
+  /** Wall clock, ms. */
+  readonly now: () => number
+  /** Name of this process, for events. */
+  readonly instance: string
   readonly log: Log
   /** A wake-up or promotion that outlived its pass has ended. */
   readonly finishedLate: (outcome: Outcome) => void

@@ -3,6 +3,7 @@ import { type Pod, pods } from '../../kube/resources.ts'
 import type { Action } from '../plan.ts'
 import { controllerOf } from '../pod/owner.ts'
 import { renderPod } from '../pod/render.ts'
+import { asOf } from '../revisions/revision.ts'
 import type { ActContext } from './context.ts'
 
 const attempts = 3
@@ -14,7 +15,7 @@ const attempts = 3
 export async function create(context: ActContext, action: Extract<Action, { type: 'create' }>): Promise<Pod> {
   const { api, set, settings, signal } = context
   const ref = { namespace: set.namespace, name: action.name }
-  const body = renderPod(set, action, settings)
+  const body = renderPod(asOf(set, action.revision), action, settings)
   for (let attempt = 1; ; attempt += 1) {
     try {
       return await api.create(pods, body, { namespace: set.namespace, signal })

@@ -5,6 +5,8 @@ import { assign } from '../../succession/assign.ts'
 import type { MemoryView } from '../memory/view.ts'
 import type { Action } from '../plan.ts'
 import type { PodView, Snapshot } from '../snapshot.ts'
+import { turnOf } from './handover.ts'
+import { isGivenUp } from './update.ts'
 
 export interface Players {
   /** Primaries that hold their slot and stay. */
@@ -43,6 +45,7 @@ export function assignments(s: Snapshot, memory: MemoryView, random: Random, pla
     })),
     { copies: memory.copies, spareNodes: spareNodes(s, memory) },
   )
+  const turn = turnOf(s)
   return holders.flatMap((pod): Action[] => {
     const slot = pod.slot ?? -1
     const present = memory.slots.get(slot)
@@ -61,10 +64,13 @@ export function assignments(s: Snapshot, memory: MemoryView, random: Random, pla
       heir: heir && { name: heir.name, uid: heir.uid, ip: heir.stage?.ip },
       holders: cover?.holders ?? [],
       restoreHash: pod.stage?.restoreHash,
-      handover: undefined,
-      givenUpFor: undefined,
+      handover: turn?.primary === pod ? turn.successor?.uid : undefined,
+      givenUpFor: isSame && !isEmptied && isGivenUp(s, present) ? present.lease.givenUpFor : undefined,
     }
     if (present !== undefined && isDeepStrictEqual(lease, present.lease)) return []
+    // Being replaced by this one, and it serves until this one can.
+    const holder = s.pods.find(({ uid }) => uid === present?.lease.holder.uid)
+    if (!isSame && holder?.ready && !holder.stage?.died && !pod.ready) return []
     const restarts = (isSame && !isEmptied ? present.restarts : undefined) ?? pod.stage?.restarts ?? 0
     return [{ type: 'assign', lease, version: present?.resourceVersion, restarts, stateLost: isEmptied }]
   })

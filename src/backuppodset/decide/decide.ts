@@ -5,7 +5,9 @@ import { converge } from './converge.ts'
 import { untilNextFailure } from './failing.ts'
 import { farewells, untilFarewell } from './farewells.ts'
 import { convergeWithMemory, untilDeparture, untilRetirement } from './memory.ts'
+import { revisionActions } from './revisions.ts'
 import { rollout } from './rollout.ts'
+import { rolloutWithMemory } from './rollout-with-memory.ts'
 import { policies as builtIn, type Policies } from './select.ts'
 import { services } from './services.ts'
 
@@ -25,9 +27,14 @@ export function decide(s: Snapshot, random: Random, policies: Policies = builtIn
     },
     ...(s.memory ? convergeWithMemory(s, s.memory, random, policies) : converge(s, random, policies)),
   ]
+  // Before pods of it are made; but nobody waits for it.
+  const revisions: Stage = { tier: 'revisions', aside: true, actions: revisionActions(s) }
   const settled = stages.every(stage => stage.actions.length === 0) && s.pods.every(pod => !pod.waking)
-  // Primaries with memory are replaced by hand: a pod of another template cannot be given it.
-  if (settled && !s.memory) stages.push({ tier: 'rollout', actions: rollout(s, random, policies) })
+  if (settled)
+    stages.push({
+      tier: 'rollout',
+      actions: s.memory ? rolloutWithMemory(s, s.memory, random, policies) : rollout(s, random, policies),
+    })
   if (s.formerSlots?.length)
     stages.push({
       tier: 'assignments',
@@ -37,7 +44,7 @@ export function decide(s: Snapshot, random: Random, policies: Policies = builtIn
   if (s.retired?.length) stages.push({ tier: 'farewells', aside: true, actions: farewells(s) })
   if (s.services) stages.push({ tier: 'services', aside: true, actions: services(s, s.services, stages) })
   return {
-    stages: stages.filter(stage => stage.actions.length > 0),
+    stages: [revisions, ...stages].filter(stage => stage.actions.length > 0),
     requeueAfterMs: soonest(untilNextFailure(s), untilDeparture(s), untilRetirement(s), untilFarewell(s)),
   }
 }

@@ -239,7 +239,7 @@ export const isGoing = (s: Snapshot, slot: SlotMemory): boolean =>
   slot.copies.some(({ report }) => report.usable !== undefined)
 
 /** Which of the pods could go on stage with this slot's memory: frozen before staged, word that is fresh before old. */
-function optionsOf(slot: SlotMemory | undefined, pods: readonly PodView[]): Option[] {
+export function optionsOf(slot: SlotMemory | undefined, pods: readonly PodView[]): Option[] {
   const usable = slot?.copies.filter(({ report }) => report.usable !== undefined) ?? []
   // Numbers begin anew with an epoch: the time tells which memory is newer.
   const times = [...new Set(usable.map(madeAt))].sort((a, b) => b - a)
@@ -254,7 +254,7 @@ function optionsOf(slot: SlotMemory | undefined, pods: readonly PodView[]): Opti
   })
 }
 
-function promotion(slot: SlotMemory, pod: PodView, role: Role, s: Snapshot): Action {
+export function promotion(slot: SlotMemory, pod: PodView, role: Role, s: Snapshot): Action {
   const { lease, resourceVersion } = slot
   return {
     type: 'promote',
@@ -301,14 +301,17 @@ const msUntilSelectable = (s: Snapshot, { stage }: PodView): number =>
  * at the successor, and a Service that selects its pods would lead nowhere.
  */
 function retirements(s: Snapshot, cast: Cast): Action[] {
-  const present = new Set(
+  const present = new Map(
     cast.primaries
       .filter(pod => !pod.stage?.summoned && !pod.waking && msUntilSelectable(s, pod) === 0)
-      .map(({ slot }) => slot),
+      .map(pod => [pod.slot, pod]),
   )
-  return cast.superseded
-    .filter(pod => present.has(pod.slot) && !pod.waking)
-    .map(pod => ({ type: 'retire', pod }))
+  return (
+    cast.superseded
+      // Who is to be replaced by a pod that begins anew serves until that one does.
+      .filter(pod => present.has(pod.slot) && !pod.waking && (!pod.ready || present.get(pod.slot)?.ready))
+      .map(pod => ({ type: 'retire', pod }))
+  )
 }
 
 /** Ms until a loser may leave although the kubelet has not published its successor; undefined where none waits. */

@@ -13,27 +13,9 @@ import { isGated, remove } from './tools.ts'
  */
 export function rollout(s: Snapshot, random: Random, policies: Policies): Action[] {
   if (s.set.updateStrategy !== 'RollingUpdate') return []
-  const isOld = (pod: PodView) => pod.templateHash !== s.templateHash
-  const ofKind = (kind: PodView['kind']) => s.pods.filter(pod => pod.kind === kind)
-  const next = (pods: readonly PodView[], policy: keyof typeof s.set.strategy, purpose: Purpose = 'delete') =>
-    take(
-      pods,
-      1,
-      purpose === 'delete' ? readinessForDeletion : readinessForConversion,
-      policies[s.set.strategy[policy]],
-      { purpose, peers: s.pods, random },
-    )
-
-  for (const [pods, serves, policy] of [
-    [ofKind('coldbackup'), (pod: PodView) => pod.gate === 'waiting', 'coldbackupToUnallocated'],
-    [ofKind('hotbackup'), (pod: PodView) => pod.ready, 'hotbackupToUnallocated'],
-  ] as const) {
-    const old = pods.filter(isOld)
-    const idle = old.filter(pod => !serves(pod))
-    if (idle.length > 0) return idle.map(pod => remove(pod, 'Outdated'))
-    if (!pods.every(serves)) return []
-    if (old.length > 0) return next(old, policy).map(pod => remove(pod, 'Outdated'))
-  }
+  const { isOld, ofKind, next } = wordsOf(s, random, policies)
+  const backups = rollBackups(s, random, policies)
+  if (backups !== undefined) return backups
 
   const { primaries, superseded } = castOf(ofKind('primary'))
   const failed = (pod: PodView) => isOld(pod) && !pod.ready
@@ -68,4 +50,43 @@ export function rollout(s: Snapshot, random: Random, policies: Policies): Action
         },
       ]
     : [{ type: 'convert', pod: successor, to: 'primary', role, wake: isGated(successor) }]
+}
+
+/**
+ * The next step for backups: cold ones first; undefined when all are of the new template and do what they are for.
+ * @param mayGo whether one that is good for something may go now.
+ */
+export function rollBackups(
+  s: Snapshot,
+  random: Random,
+  policies: Policies,
+  mayGo: () => boolean = () => true,
+): Action[] | undefined {
+  const { isOld, ofKind, next } = wordsOf(s, random, policies)
+  for (const [pods, serves, policy] of [
+    [ofKind('coldbackup'), (pod: PodView) => pod.gate === 'waiting', 'coldbackupToUnallocated'],
+    [ofKind('hotbackup'), (pod: PodView) => pod.ready, 'hotbackupToUnallocated'],
+  ] as const) {
+    const old = pods.filter(isOld)
+    const idle = old.filter(pod => !serves(pod))
+    if (idle.length > 0) return idle.map(pod => remove(pod, 'Outdated'))
+    if (!pods.every(serves)) return []
+    if (old.length > 0) return mayGo() ? next(old, policy).map(pod => remove(pod, 'Outdated')) : []
+  }
+  return undefined
+}
+
+function wordsOf(s: Snapshot, random: Random, policies: Policies) {
+  return {
+    isOld: (pod: PodView) => pod.templateHash !== s.templateHash,
+    ofKind: (kind: PodView['kind']) => s.pods.filter(pod => pod.kind === kind),
+    next: (pods: readonly PodView[], policy: keyof typeof s.set.strategy, purpose: Purpose = 'delete') =>
+      take(
+        pods,
+        1,
+        purpose === 'delete' ? readinessForDeletion : readinessForConversion,
+        policies[s.set.strategy[policy]],
+        { purpose, peers: s.pods, random },
+      ),
+  }
 }

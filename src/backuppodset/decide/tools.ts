@@ -2,8 +2,10 @@ import type { Strategy } from '../../api/backuppodset.ts'
 import type { PodKind } from '../../api/labels.ts'
 import type { Random } from '../../kube/random.ts'
 import type { Action, DeleteReason, Role } from '../plan.ts'
+import type { Revision } from '../revisions/revision.ts'
 import type { PodView, Snapshot } from '../snapshot.ts'
 import { podNamer } from './name.ts'
+import { revisionGiver } from './revisions.ts'
 import { type Policies, type Purpose, readinessForConversion, readinessForDeletion, take } from './select.ts'
 
 /** What the rules of all tiers do, for one plan. */
@@ -17,6 +19,7 @@ export interface Tools {
 
 export function toolsOf(s: Snapshot, random: Random, policies: Policies): Tools {
   const newName = podNamer(s, random)
+  const revisionOf = revisionGiver(s)
   const pick = (
     candidates: readonly PodView[],
     count: number,
@@ -44,9 +47,12 @@ export function toolsOf(s: Snapshot, random: Random, policies: Policies): Tools 
       name: newName(),
       strategy: s.isNew ? s.set.strategy.init : refill,
       role: role?.(),
+      ...optional(revisionOf(kind)),
     }),
   }
 }
+
+const optional = (revision: Revision | undefined) => (revision === undefined ? {} : { revision })
 
 export const isGated = (pod: PodView): boolean => pod.gate === 'starting' || pod.gate === 'waiting'
 

@@ -1,6 +1,7 @@
 /** Sets that keep memory, for tests of the rules: who holds what, who keeps copies, and what a plan makes of it. */
 import type { ParsedMemory } from '../../api/memory.ts'
 import type { SlotLease } from '../../api/slot-lease.ts'
+import { fitsMemory } from '../../succession/kinds.ts'
 import type { Copy, MemoryView, SlotMemory, StageView } from '../memory/view.ts'
 import type { Plan } from '../plan.ts'
 import type { PodView, RetiredPod, Snapshot } from '../snapshot.ts'
@@ -136,15 +137,20 @@ export function played(s: Snapshot, plan: Plan, { comes }: Answers): Snapshot {
     switch (action.type) {
       case 'create': {
         const uid = `uid-${action.name}`
-        const over = { slot: action.role?.slot, epoch: action.role?.epoch ?? 0 }
-        if (action.kind === 'primary') pods.set(uid, { ...makePrimary(action.name, 0), ...over })
-        else if (action.kind === 'hotbackup') pods.set(uid, makeUnderstudy(action.name))
+        const revision = action.revision ?? s.revisions?.current
+        const { templateHash = s.templateHash, restoreHash = s.restoreHash } = revision ?? {}
+        const over = { slot: action.role?.slot, epoch: action.role?.epoch ?? 0, templateHash }
+        if (action.kind === 'primary')
+          pods.set(uid, { ...makePrimary(action.name, 0, {}, { restoreHash }), ...over })
+        else if (action.kind === 'hotbackup')
+          pods.set(uid, makeUnderstudy(action.name, { templateHash }, { restoreHash }))
         else
           pods.set(
             uid,
             makePod(action.name, 'coldbackup', {
               node: `n-${action.name}`,
-              stage: stage({ understudy: true }),
+              templateHash,
+              stage: stage({ understudy: true, restoreHash }),
             }),
           )
         break
@@ -171,7 +177,12 @@ export function played(s: Snapshot, plan: Plan, { comes }: Answers): Snapshot {
           epoch: isThere ? role.epoch : 0,
           ready: true,
           unreadySince: undefined,
-          stage: stage({ understudy: true, serving: isThere, failed: isThere ? undefined : 'torn' }),
+          stage: stage({
+            understudy: true,
+            serving: isThere,
+            failed: isThere ? undefined : 'torn',
+            restoreHash: pod.stage?.restoreHash,
+          }),
         })
         break
       }
@@ -196,6 +207,11 @@ export function played(s: Snapshot, plan: Plan, { comes }: Answers): Snapshot {
       case 'release':
       case 'serve':
       case 'publish':
+      case 'giveUp':
+        slots.set(action.lease.slot, { ...action.slot, lease: action.lease })
+        break
+      case 'record':
+      case 'prune':
       case 'withdraw':
         break
       default:
@@ -204,6 +220,7 @@ export function played(s: Snapshot, plan: Plan, { comes }: Answers): Snapshot {
   return staged(
     makeMemorySnapshot(s.set, [...pods.values()], [...slots.values()], {
       monotonicNow: s.monotonicNow + 5_000,
+      ...templatesOf(s),
       ...(retired.length > 0 && { retired: retired.map((pod): RetiredPod => pod) }),
     }),
   )
@@ -216,16 +233,29 @@ export function staged(s: Snapshot): Snapshot {
   const slots = [...s.memory.slots.values()].map(slot => {
     const isHeld = s.pods.some(pod => pod.uid === slot.lease.holder.uid && !pod.stage?.died)
     // Of a primary that is gone nothing new can be saved; what lay there still does.
+    const { lease } = slot
+    const fit = hot.filter(pod => fitsMemory(pod.stage?.restoreHash, lease.restoreHash))
+    const word = { takenAt: '2030-01-01T00:00:00Z', ...(lease.handover !== undefined && { final: true }) }
     const copies = isHeld
-      ? hot
-          .filter(pod => pod.node !== undefined && slot.lease.holders.includes(pod.node))
-          .map(pod => makeCopy(slot.lease, pod, pod.uid === slot.lease.heir?.uid ? 'Frozen' : 'Staged'))
-      : slot.copies.filter(({ node }) => hot.some(pod => pod.node === node))
-    return { ...slot, copies }
+      ? fit
+          .filter(pod => pod.node !== undefined && lease.holders.includes(pod.node))
+          .map(pod => makeCopy(lease, pod, pod.uid === lease.heir?.uid ? 'Frozen' : 'Staged', word))
+      : slot.copies.filter(({ node }) => fit.some(pod => pod.node === node))
+    const source = isHeld ? { ...keyOf(lease), role: 'source' as const, generation: 3, ...word } : undefined
+    return { ...slot, copies, source }
   })
   return makeMemorySnapshot(s.set, s.pods, slots, {
     monotonicNow: s.monotonicNow,
+    ...templatesOf(s),
     lost: s.lost,
     ...(s.retired && { retired: s.retired }),
   })
 }
+
+const keyOf = ({ namespace, set, slot, life }: SlotLease) => ({ namespace, set, slot, life })
+
+const templatesOf = ({ templateHash, restoreHash, revisions }: Snapshot): Partial<Snapshot> => ({
+  templateHash,
+  restoreHash,
+  ...(revisions && { revisions }),
+})

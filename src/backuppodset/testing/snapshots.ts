@@ -21,6 +21,7 @@ export function makeSet(over: Partial<ParsedSet> = {}): ParsedSet {
     paused: false,
     antiAffinity: 'Preferred',
     updateStrategy: 'RollingUpdate',
+    allowStateLoss: false,
     failover: { unreadySeconds: 30, crashLoop: 'Replace' },
     memory: undefined,
     service: undefined,
@@ -125,6 +126,9 @@ export function applied(s: Snapshot, plan: Plan): Snapshot {
       case 'forget':
       case 'serve':
       case 'publish':
+      case 'record':
+      case 'prune':
+      case 'giveUp':
       case 'withdraw':
         break
       default:

@@ -371,9 +371,14 @@ export const rejected: readonly [string, object, RegExp][] = [
     /spec\.hotBackup\.mode.*supported values: "Frozen", "Staged", "Warm"/,
   ],
   [
-    'memory that a roll would lose',
-    kept({}, { updateStrategy: { type: 'RollingUpdate' } }),
-    new RegExp(`set updateStrategy\\.type to OnDelete or leave it out, or ${warm}`),
+    'state that may be lost where nothing is rolled',
+    kept({}, { updateStrategy: { allowStateLoss: true } }),
+    /set updateStrategy\.type to RollingUpdate, or remove updateStrategy\.allowStateLoss/,
+  ],
+  [
+    'state that may be lost where none is kept',
+    set({ spec: { updateStrategy: { type: 'RollingUpdate', allowStateLoss: true } } }),
+    /add spec\.checkpoint, or remove updateStrategy\.allowStateLoss/,
   ],
   [
     "an agent's clock without agents",

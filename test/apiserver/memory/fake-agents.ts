@@ -83,6 +83,8 @@ export async function startFakeAgents(
       generation: 1,
       takenAt: new Date().toISOString(),
       bytes: 4096,
+      // Its primary stands still: nothing comes after this generation.
+      ...(lease.handover !== undefined && { final: true, takenAt: '2030-01-01T00:00:00.000Z' }),
     }
     if (lease.node === node) return [{ ...common, role: 'source', intervalSeconds: 10 }]
     if (!lease.holders.includes(node)) return []

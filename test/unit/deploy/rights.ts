@@ -81,6 +81,22 @@ export const rights: Readonly<Record<string, Readonly<Record<string, Caller>>>> 
       code: /urgentApi\.delete\(leases/,
       only: 'a set keeps memory',
     },
+    'apps/controllerrevisions list': {
+      file: 'src/kube/list-all.ts',
+      code: /api\.list\(/,
+      only: 'the server cannot stream the initial list',
+    },
+    'apps/controllerrevisions watch': { file: 'src/kube/reflector.ts', code: /api\.watch\(/ },
+    'apps/controllerrevisions create': {
+      file: 'src/backuppodset/revisions/write.ts',
+      code: /api\.create\(controllerRevisions/,
+      only: 'a set keeps memory',
+    },
+    'apps/controllerrevisions delete': {
+      file: 'src/backuppodset/revisions/write.ts',
+      code: /api\.delete\(\s*controllerRevisions/,
+      only: 'a set that keeps memory has changed its template',
+    },
     '/services list': {
       file: 'src/kube/list-all.ts',
       code: /api\.list\(/,

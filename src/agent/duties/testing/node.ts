@@ -82,6 +82,8 @@ export interface FakeMemory {
   readonly clones: Map<string, { clone: Clone; word: string }>
   readonly watches: Map<string, { heir: string | undefined; died: boolean }>
   readonly counts: { dumps: number; restores: number; discards: number }
+  /** Names of stops that hold. */
+  readonly stops: Set<string>
   /** Restores of these words fail. */
   readonly broken: Set<string>
   /** Pods in which something is going on; two at once is what must never be. */
@@ -95,6 +97,7 @@ export async function createFakeMemory(): Promise<FakeMemory> {
     clones: new Map(),
     watches: new Map(),
     counts: { dumps: 0, restores: 0, discards: 0 },
+    stops: new Set(),
     broken: new Set(),
     busy: new Set(),
     directory: await mkdtemp(join(tmpdir(), 'understudy-agent-')),
@@ -153,6 +156,14 @@ export async function startFakeAgent(
     bury: async name => {
       if (!memory.watches.has(name)) throw new AgentError('SentinelRefused', 'unknown-name')
       return { microseconds: 1 }
+    },
+    stop: async ({ name }) => {
+      memory.stops.add(name)
+      return { count: 1, skewMicroseconds: 0 }
+    },
+    continue: async name => {
+      memory.stops.delete(name)
+      return { heldMicroseconds: 1, expired: false }
     },
     treeKill: async ({ pid }) => {
       for (const [uid] of memory.running) if (pidOf(uid) === pid) memory.running.delete(uid)

@@ -1,0 +1,44 @@
+import { slotName } from '../../checkpoint/manifest.ts'
+import { AgentError } from '../errors.ts'
+import { saveOnce } from './checkpoint.ts'
+import { dumpDeadlineMs, restoreDeadlineMs } from './deadlines.ts'
+import type { DutyOf } from './duty.ts'
+import type { Work } from './work.ts'
+
+/** Between the end of the restore and the swap of the Lease: reports, and a pass of the operator. */
+const switchMs = 5_000
+
+/**
+ * Brings a primary to a stand for the successor that its Lease names, and saves its memory once more: what comes after
+ * that moment would be lost. It stands until somebody else holds the slot, or the Lease names no successor any more, or
+ * its time is over; in the last two cases it goes on as if nothing had been. The sentinel keeps the time, too.
+ *
+ * @throws AgentError HandoverExpired, and whatever a save throws; the signal's reason.
+ */
+export async function handOver(work: Work, duty: DutyOf<'handOver'>, signal: AbortSignal): Promise<void> {
+  const { sentinel, understudies, store, progress, clock, log } = work
+  const { pod, lease } = duty
+  const slot = slotName(lease)
+  const { located } = await understudies.enter(pod, signal)
+  const bytes = store.latest(lease)?.manifest.bytes
+  const deadlineMs = dumpDeadlineMs(bytes) + restoreDeadlineMs(bytes ?? 0) + switchMs
+  const name = `handover-${pod.uid}`
+  const resumeProbes = work.suspendProbes(pod.uid)
+  const stoppedAt = clock.monotonic()
+  // Not within the dump's own stop, which ends with the dump: what stands already it leaves standing.
+  const cgroups = located.containers.flatMap(container => container.cgroups)
+  await sentinel.stop({ name, deadlineMs: deadlineMs + switchMs, cgroups })
+  try {
+    const stored = await saveOnce(work, duty, signal, { isFinal: true })
+    progress.standing(slot, true)
+    const generation = stored.manifest.generation
+    log.info({ pod: pod.name, slot, generation, successor: lease.handover }, 'stands still for its successor')
+    await clock.sleep(Math.max(deadlineMs - (clock.monotonic() - stoppedAt), 0), signal)
+    throw new AgentError('HandoverExpired', `${Math.round(deadlineMs / 1000)} s`)
+  } finally {
+    progress.standing(slot, false)
+    // Called by its Lease somebody else may run already: who stood still until now is buried.
+    if (work.slotHeldBy(pod.uid) === slot) await sentinel.continue(name)
+    resumeProbes()
+  }
+}

@@ -1,0 +1,45 @@
+import { backupPodSets } from '../../api/backuppodset.ts'
+import { eventReasons } from '../../api/reasons.ts'
+import { isKubeError } from '../../kube/errors.ts'
+import { microTime } from '../../kube/micro-time.ts'
+import { apiVersionOf, events } from '../../kube/resources.ts'
+import { writeLease } from '../memory/write-lease.ts'
+import type { Action } from '../plan.ts'
+import type { ActContext } from './context.ts'
+
+export type GiveUp = Extract<Action, { type: 'giveUp' }>
+
+/**
+ * Says that a slot's memory will be lost, and only then marks its Lease: nothing is done to the slot before that mark is
+ * seen. Not by the recorder, which may drop events; the name makes a second try the same event.
+ * @throws KubeError.
+ */
+export async function giveUp(context: ActContext, { slot, lease }: GiveUp): Promise<void> {
+  const { api, set, signal, instance } = context
+  const { holder, life, givenUpFor } = lease
+  const event = {
+    apiVersion: apiVersionOf(events),
+    kind: events.kind,
+    metadata: { name: `${set.name}.${lease.slot}.${life}.${givenUpFor}`, namespace: set.namespace },
+    eventTime: microTime(context.now()),
+    reportingController: 'understudy-operator',
+    reportingInstance: instance,
+    type: 'Warning',
+    reason: eventReasons.stateWillBeLost,
+    action: 'Update',
+    note: `slot ${lease.slot} (${holder.name}) will begin anew: pods of the new template cannot be given its memory, and updateStrategy.allowStateLoss is true`,
+    regarding: {
+      apiVersion: apiVersionOf(backupPodSets),
+      kind: backupPodSets.kind,
+      name: set.name,
+      namespace: set.namespace,
+      uid: set.uid,
+    },
+  }
+  try {
+    await api.create(events, event, { namespace: set.namespace, signal })
+  } catch (error) {
+    if (!isKubeError(error, 'AlreadyExists')) throw error
+  }
+  await writeLease(context, lease, slot.resourceVersion, slot.restarts ?? 0)
+}

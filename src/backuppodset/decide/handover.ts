@@ -1,0 +1,86 @@
+import type { SlotMemory } from '../memory/view.ts'
+import type { PodView, Snapshot } from '../snapshot.ts'
+import { optionsOf } from './memory.ts'
+import { isGivenUp, updateOf } from './update.ts'
+
+/** Whose turn it is in a roll: one slot at a time. */
+export interface Turn {
+  readonly primary: PodView
+  readonly slot: SlotMemory
+  /** The understudy of the new template that takes it over with its memory; undefined: the slot begins anew. */
+  readonly successor: PodView | undefined
+}
+
+/**
+ * The slot whose primary is to be replaced next, when everything below it is of the new template and in its place. It
+ * follows from the snapshot alone, so that a new leader goes on where the last one was.
+ */
+export function turnOf(s: Snapshot): Turn | undefined {
+  const { set, memory } = s
+  if (memory === undefined || set.updateStrategy !== 'RollingUpdate' || set.paused) return undefined
+  const { blocked, outdated } = updateOf(s)
+  if (blocked || !isCalm(s)) return undefined
+  const turns = outdated.flatMap((primary): Turn[] => {
+    const slot = memory.slots.get(primary.slot ?? -1)
+    if (slot === undefined) return []
+    if (isGivenUp(s, slot)) return [{ primary, slot, successor: undefined }]
+    // What keeps it from being saved would keep it from being saved for the last time.
+    if (slot.source?.reason !== undefined) return []
+    const successor = successorOf(s, slot)
+    return successor === undefined ? [] : [{ primary, slot, successor }]
+  })
+  // Who has begun goes on; then the lowest number.
+  const rank = ({ slot }: Turn) => (slot.lease.handover === undefined ? 1 : 0)
+  return turns.sort((a, b) => rank(a) - rank(b) || a.slot.lease.slot - b.slot.lease.slot)[0]
+}
+
+/** The understudy in which the memory of the slot is, or can be at once; the one that was called stays called. */
+function successorOf(s: Snapshot, slot: SlotMemory): PodView | undefined {
+  const pods = s.pods.filter(
+    pod =>
+      pod.kind === 'hotbackup' &&
+      pod.templateHash === s.templateHash &&
+      pod.stage?.failed === undefined &&
+      pod.node !== slot.lease.node,
+  )
+  const options = optionsOf(slot, pods).sort((a, b) => a.rank - b.rank || (a.uid < b.uid ? -1 : 1))
+  const uid = options.find(option => option.uid === slot.lease.handover)?.uid ?? options[0]?.uid
+  return pods.find(pod => pod.uid === uid)
+}
+
+/** Every number is exact, everybody does what he is for, and every backup is of the new template. */
+function isCalm(s: Snapshot): boolean {
+  const { set, memory } = s
+  if ((s.retired?.length ?? 0) > 0 || s.finished.length > 0) return false
+  const of = (kind: PodView['kind']) => s.pods.filter(pod => pod.kind === kind)
+  const isNew = (pod: PodView) => pod.templateHash === s.templateHash
+  const primaries = of('primary')
+  const [hot, cold] = [of('hotbackup'), of('coldbackup')]
+  return (
+    primaries.length === set.replicas &&
+    primaries.every(pod => {
+      const lease = memory?.slots.get(pod.slot ?? -1)?.lease
+      // One that stands still for its successor answers nobody.
+      const isWell = pod.ready || lease?.handover !== undefined
+      return (
+        isWell && !pod.waking && !pod.stage?.died && !pod.stage?.summoned && lease?.holder.uid === pod.uid
+      )
+    }) &&
+    hot.length === set.hotBackups &&
+    hot.every(pod => isNew(pod) && pod.ready && !pod.waking) &&
+    cold.length === set.coldBackups &&
+    cold.every(pod => isNew(pod) && pod.gate === 'waiting' && !pod.waking)
+  )
+}
+
+/** The primary stands still, and its last generation is where its successor is, ready to go on. */
+export const isHandedOver = ({ slot, successor }: Turn): boolean => {
+  const copy = slot.copies.find(({ node }) => node === successor?.node)
+  return (
+    successor !== undefined &&
+    slot.lease.handover === successor.uid &&
+    slot.source?.final === true &&
+    copy?.report.final === true &&
+    copy.report.takenAt === slot.source.takenAt
+  )
+}

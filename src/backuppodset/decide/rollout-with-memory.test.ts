@@ -1,0 +1,288 @@
+import * as fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { seededRandom } from '../../kube/random.ts'
+import type { Action, Plan } from '../plan.ts'
+import type { Revision, StoredRevision } from '../revisions/revision.ts'
+import type { PodView, Snapshot } from '../snapshot.ts'
+import {
+  makeLease,
+  makeMemorySnapshot,
+  makePrimary,
+  makeSlot,
+  makeUnderstudy,
+  played,
+  staged,
+} from '../testing/memory.ts'
+import { actionsOf } from '../testing/snapshots.ts'
+import { decide } from './decide.ts'
+
+const random = seededRandom(1)
+
+/** A template named by two letters: what its pods are, and which memory they can be given. */
+const template = (hash: string): Revision => ({
+  templateHash: hash,
+  restoreHash: hash.slice(0, 1),
+  template: { spec: { containers: [{ name: 'app', image: hash }] } },
+  containers: ['app'],
+})
+const stored = (hash: string, number: number): StoredRevision => ({
+  ...template(hash),
+  name: `bps-${hash}`,
+  uid: hash,
+  resourceVersion: '1',
+  number,
+})
+
+/** The template of the set becomes another one; those before it are remembered. */
+function edited(s: Snapshot, hash: string, wish: Partial<Snapshot['set']> = {}): Snapshot {
+  const known = new Map((s.revisions?.stored ?? []).map(it => [it.templateHash, it]))
+  for (const each of [s.templateHash, hash])
+    if (!known.has(each)) known.set(each, stored(each, known.size + 1))
+  const current = template(hash)
+  return {
+    ...s,
+    set: { ...s.set, ...wish },
+    templateHash: hash,
+    restoreHash: current.restoreHash,
+    revisions: { current, stored: [...known.values()].sort((a, b) => b.number - a.number) },
+  }
+}
+
+/** Everybody there, of template `a1`, and every slot's memory where it is to be. */
+function begun(wish: Partial<Snapshot['set']>): Snapshot {
+  const { replicas = 1, hotBackups = 1 } = wish
+  const of = { templateHash: 'a1' }
+  const on = { restoreHash: 'a' }
+  const primaries = Array.from({ length: replicas }, (_, i) => makePrimary(`p${i}`, i, of, on))
+  const hot = Array.from({ length: hotBackups }, (_, i) => makeUnderstudy(`h${i}`, of, on))
+  const s = makeMemorySnapshot(
+    { replicas, hotBackups, updateStrategy: 'OnDelete', ...wish },
+    [...primaries, ...hot],
+    primaries.map(pod => makeSlot(makeLease(pod), [])),
+    { templateHash: 'a1' },
+  )
+  return rest(edited(s, 'a1')).end
+}
+
+const allCome = { comes: () => true }
+
+/** Plays passes until there is nothing left to do. */
+function rest(from: Snapshot, check: (s: Snapshot, plan: Plan) => void = () => {}) {
+  let s = from
+  const actions: Action[] = []
+  for (let passes = 0; ; passes += 1) {
+    const plan = decide(s, random)
+    check(s, plan)
+    if (plan.stages.length === 0) return { end: s, actions }
+    if (passes > 200) throw new Error(`does not come to rest: ${JSON.stringify(plan.stages)}`)
+    actions.push(...actionsOf(plan))
+    s = played(s, plan, allCome)
+  }
+}
+
+const livesOf = (s: Snapshot) => [...(s.memory?.slots.values() ?? [])].map(({ lease }) => lease.life)
+const hashesOf = (s: Snapshot) => [...new Set(s.pods.map(({ templateHash }) => templateHash))]
+const types = (actions: readonly Action[]) => [...new Set(actions.map(({ type }) => type))]
+
+/** What no plan may do, whatever came before it. */
+function keepsMemory(s: Snapshot, plan: Plan): void {
+  const permitted = (slot: number) =>
+    s.set.allowStateLoss && s.memory?.slots.get(slot)?.lease.givenUpFor === s.templateHash
+  const alive = (slot: number): PodView | undefined => {
+    const uid = s.memory?.slots.get(slot)?.lease.holder.uid
+    return s.pods.find(pod => pod.uid === uid && pod.ready && !pod.stage?.died)
+  }
+  const gone = new Set<string>()
+  for (const action of actionsOf(plan)) {
+    if ((action.type === 'delete' && action.reason !== 'Surplus') || action.type === 'retire')
+      gone.add(action.pod.uid)
+    if (action.type === 'create' && action.kind === 'primary' && action.role && alive(action.role.slot))
+      expect(permitted(action.role.slot), 'a successor without memory beside one that has it').toBe(true)
+    if (action.type === 'promote') {
+      const slot = s.memory?.slots.get(action.role.slot)
+      expect(action.pod.stage?.restoreHash, 'memory fits its pod').toBe(slot?.lease.restoreHash)
+      if (alive(action.role.slot))
+        expect([slot?.source?.final, slot?.copies.some(({ report }) => report.final)]).toEqual([true, true])
+    }
+    if (action.type === 'giveUp') expect(s.set.allowStateLoss).toBe(true)
+  }
+  for (const { lease } of s.memory?.slots.values() ?? [])
+    if (alive(lease.slot) && !permitted(lease.slot))
+      expect(gone.has(lease.holder.uid), `the holder of slot ${lease.slot} goes`).toBe(false)
+}
+
+describe('a template that memory fits', () => {
+  it('D3.rolls-with-memory: hot backups one by one, then slots one by one, each with its memory', () => {
+    const before = begun({ replicas: 2, hotBackups: 2 })
+    const { end, actions } = rest(edited(before, 'a2', { updateStrategy: 'RollingUpdate' }), keepsMemory)
+    expect(hashesOf(end)).toEqual(['a2'])
+    expect(livesOf(end)).toEqual(livesOf(before))
+    const steps = actions.flatMap(action =>
+      action.type === 'delete' && action.reason === 'Outdated'
+        ? ['hot']
+        : action.type === 'promote'
+          ? [`slot ${action.role.slot}`]
+          : [],
+    )
+    expect(steps).toEqual(['hot', 'hot', 'slot 0', 'slot 1'])
+    expect(actions.filter(({ type }) => type === 'create')).toEqual(
+      actions.filter(action => action.type === 'create' && action.kind === 'hotbackup'),
+    )
+  })
+
+  it('a primary is asked to stand still first, and nobody follows it before its last generation is there', () => {
+    const rolled = edited(begun({}), 'a2', { updateStrategy: 'RollingUpdate' })
+    let s = rolled
+    // Until its Lease asks for it.
+    for (let i = 0; s.memory?.slots.get(0)?.lease.handover === undefined; i += 1) {
+      expect(i).toBeLessThan(20)
+      s = played(s, decide(s, random), allCome)
+    }
+    const [slot] = s.memory?.slots.values() ?? []
+    if (slot?.source === undefined) throw new Error('nothing is known of the source')
+    const { final: _, ...running } = slot.source
+    const notYet = { ...s, memory: { ...s.memory, slots: new Map([[0, { ...slot, source: running }]]) } }
+    expect(actionsOf(decide(notYet as Snapshot, random))).toEqual([])
+    const older = { ...slot, source: { ...slot.source, takenAt: '2030-01-01T00:00:09Z' } }
+    expect(
+      actionsOf(decide({ ...s, memory: { ...s.memory, slots: new Map([[0, older]]) } } as Snapshot, random)),
+    ).toEqual([])
+    expect(actionsOf(decide(s, random))).toMatchObject([
+      {
+        type: 'promote',
+        role: { slot: 0, replaces: { reason: 'Replaced' } },
+        lease: { handover: undefined },
+      },
+    ])
+  })
+
+  it('it goes on where it is when the template is taken back', () => {
+    let s = edited(begun({}), 'a2', { updateStrategy: 'RollingUpdate' })
+    for (let i = 0; s.memory?.slots.get(0)?.lease.handover === undefined; i += 1) {
+      expect(i).toBeLessThan(20)
+      s = played(s, decide(s, random), allCome)
+    }
+    const back = edited(s, 'a1')
+    expect(actionsOf(decide(back, random))).toMatchObject([
+      { type: 'assign', lease: { handover: undefined } },
+    ])
+  })
+})
+
+describe('a template that memory does not fit', () => {
+  it.each([
+    ['D3.on-delete: under OnDelete changes nothing', { updateStrategy: 'OnDelete' }],
+    ['D3.blocked: under RollingUpdate changes nothing either', { updateStrategy: 'RollingUpdate' }],
+    [
+      'nor does it when memory may be lost, but nobody rolls',
+      { updateStrategy: 'OnDelete', allowStateLoss: true },
+    ],
+  ] as const)('%s', (_, wish) => {
+    const s = edited(begun({ replicas: 2, hotBackups: 2 }), 'b1', wish)
+    expect(actionsOf(decide(s, random))).toEqual([])
+  })
+
+  it('D3.crash-before-roll: a crash brings the memory back, and the next understudy is of the old template', () => {
+    const before = edited(begun({}), 'b1')
+    const died = {
+      ...before,
+      pods: before.pods.map(pod =>
+        pod.kind === 'primary' && pod.stage
+          ? { ...pod, ready: false, stage: { ...pod.stage, died: true } }
+          : pod,
+      ),
+    }
+    const { end, actions } = rest(died, keepsMemory)
+    expect(livesOf(end)).toEqual(livesOf(before))
+    expect(actions).toContainEqual(
+      expect.objectContaining({ type: 'create', kind: 'hotbackup', revision: stored('a1', 1) }),
+    )
+    expect(hashesOf(end)).toEqual(['a1'])
+  })
+
+  it('D3.allow-state-loss: where it may be lost that is said before anything is done', () => {
+    const before = begun({ replicas: 2, hotBackups: 1 })
+    const wish = { updateStrategy: 'RollingUpdate', allowStateLoss: true } as const
+    const { end, actions } = rest(edited(before, 'b1', wish), keepsMemory)
+    expect(types(actions.slice(0, 2))).toEqual(['giveUp'])
+    expect(actions.slice(0, 2).map(it => (it.type === 'giveUp' ? it.lease.slot : -1))).toEqual([0, 1])
+    expect(hashesOf(end)).toEqual(['b1'])
+    for (const life of livesOf(end)) expect(livesOf(before)).not.toContain(life)
+  })
+
+  it('a primary serves until the one that begins anew does', () => {
+    const wish = { updateStrategy: 'RollingUpdate', allowStateLoss: true } as const
+    let s = edited(begun({}), 'b1', wish)
+    for (let i = 0; !s.pods.some(({ epoch }) => epoch === 2); i += 1) {
+      expect(i).toBeLessThan(20)
+      s = played(s, decide(s, random), allCome)
+    }
+    const starting = s.pods.map(pod => (pod.epoch === 2 ? { ...pod, ready: false } : pod))
+    expect(actionsOf(decide(staged({ ...s, pods: starting }), random))).toEqual([])
+    expect(types(rest(s, keepsMemory).actions)).toContain('retire')
+  })
+})
+
+describe('whatever happens', () => {
+  const events = fc.oneof(
+    fc.record({
+      type: fc.constant('edit' as const),
+      hash: fc.constantFrom('a1', 'a2', 'b1', 'b2', 'c1'),
+      updateStrategy: fc.constantFrom('OnDelete' as const, 'RollingUpdate' as const),
+      allowStateLoss: fc.boolean(),
+    }),
+    fc.record({ type: fc.constant('die' as const), which: fc.nat(9) }),
+    fc.record({ type: fc.constant('lose' as const), which: fc.nat(9) }),
+    fc.record({ type: fc.constant('passes' as const), count: fc.integer({ min: 1, max: 6 }) }),
+  )
+
+  it('no plan retires the only holder of memory that may not be lost, and every walk comes to its end', () => {
+    fc.assert(
+      fc.property(
+        fc.integer({ min: 1, max: 3 }),
+        fc.integer({ min: 1, max: 3 }),
+        fc.array(events, { maxLength: 12 }),
+        (replicas, hotBackups, walk) => {
+          let s = begun({ replicas, hotBackups })
+          const pass = () => {
+            const plan = decide(s, random)
+            keepsMemory(s, plan)
+            s = played(s, plan, allCome)
+          }
+          for (const event of walk) {
+            if (event.type === 'edit') {
+              const { hash, type: _, ...wish } = event
+              s = edited(s, hash, wish)
+            } else if (event.type === 'passes') for (let i = 0; i < event.count; i += 1) pass()
+            else {
+              const kind = event.type === 'die' ? 'primary' : 'hotbackup'
+              const pods = s.pods.filter(pod => pod.kind === kind)
+              const hit = pods[event.which % Math.max(1, pods.length)]
+              if (hit?.stage === undefined) continue
+              const dead = { ...hit, ready: false, stage: { ...hit.stage, died: true } }
+              s = staged({
+                ...s,
+                pods: s.pods.flatMap(pod => (pod !== hit ? [pod] : event.type === 'die' ? [dead] : [])),
+              })
+            }
+          }
+          const { end } = rest(s, keepsMemory)
+          const isBlocked =
+            !s.set.allowStateLoss &&
+            [...(end.memory?.slots.values() ?? [])].some(({ lease }) => lease.restoreHash !== end.restoreHash)
+          if (end.set.updateStrategy === 'RollingUpdate' && !isBlocked)
+            expect(hashesOf(end)).toEqual([end.templateHash])
+          // Whatever the templates: somebody could go on with the memory of each slot.
+          const kinds = new Set(
+            end.pods.filter(({ kind }) => kind === 'hotbackup').map(({ stage }) => stage?.restoreHash),
+          )
+          const wanted = new Set(
+            [...(end.memory?.slots.values() ?? [])].map(({ lease }) => lease.restoreHash),
+          )
+          if (wanted.size === 1) for (const hash of wanted) expect(kinds).toContain(hash)
+        },
+      ),
+      { numRuns: 150 },
+    )
+  })
+})

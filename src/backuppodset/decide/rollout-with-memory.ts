@@ -1,0 +1,89 @@
+import type { Random } from '../../kube/random.ts'
+import type { MemoryView } from '../memory/view.ts'
+import type { Action } from '../plan.ts'
+import type { LostPrimary, PodView, Snapshot } from '../snapshot.ts'
+import { isHandedOver, turnOf } from './handover.ts'
+import { promotion } from './memory.ts'
+import { podNamer } from './name.ts'
+import { kindsOfMemory } from './revisions.ts'
+import { rollBackups } from './rollout.ts'
+import type { Policies } from './select.ts'
+import { roleIn } from './slots.ts'
+import { remove } from './tools.ts'
+import { isGivenUp, updateOf } from './update.ts'
+
+/**
+ * The next step from an old template to the new one, for a set that keeps memory and whose numbers are exact: cold
+ * backups, hot ones, then slots one by one. A slot whose memory fits the new template goes over with it: its primary
+ * stands still, its last generation is brought to an understudy, and that one goes on. Other memory is given up only
+ * where the set says so, and after an event.
+ */
+export function rolloutWithMemory(
+  s: Snapshot,
+  memory: MemoryView,
+  random: Random,
+  policies: Policies,
+): Action[] {
+  const misfits = misfitsOf(s)
+  if (misfits.length > 0) return misfits
+  if (s.set.updateStrategy !== 'RollingUpdate') return []
+  const { stranded, blocked } = updateOf(s)
+  if (blocked) return []
+  const untold = stranded.filter(slot => !isGivenUp(s, slot))
+  if (untold.length > 0)
+    return untold.map(slot => ({
+      type: 'giveUp',
+      slot,
+      lease: { ...slot.lease, handover: undefined, givenUpFor: s.templateHash },
+    }))
+
+  const backups = rollBackups(s, random, policies, () => isCovered(s, memory))
+  if (backups !== undefined) return backups
+
+  const turn = turnOf(s)
+  if (turn === undefined) return []
+  const { primary, slot, successor } = turn
+  const replaces: LostPrimary = {
+    name: primary.name,
+    slot: slot.lease.slot,
+    epoch: primary.epoch,
+    reason: 'Replaced',
+    seenAt: s.monotonicNow,
+  }
+  const role = roleIn(s, slot.lease.slot, replaces)
+  if (successor !== undefined)
+    // Until then its Lease asks the primary to stand still: see `assignments`.
+    return isHandedOver(turn) ? [promotion(slot, successor, role, s)] : []
+  // The loser goes when its successor serves: until then the Lease names it.
+  return [
+    {
+      type: 'create',
+      kind: 'primary',
+      name: podNamer(s, random)(),
+      strategy: s.set.strategy.unallocatedToReplicas,
+      role,
+    },
+  ]
+}
+
+/** Every slot that has an heir could go on there: one more understudy may go. */
+function isCovered(s: Snapshot, memory: MemoryView): boolean {
+  return [...memory.slots.values()].every(slot => {
+    const heir = s.pods.find(({ uid }) => uid === slot.lease.heir?.uid)
+    if (heir === undefined || isGivenUp(s, slot)) return true
+    return slot.copies.some(({ node, report }) => node === heir.node && report.usable !== undefined)
+  })
+}
+
+/**
+ * Backups that no memory of the set fits, one at a time, so that others are made that some fits: what is left when a
+ * template is taken back in the middle of a roll.
+ */
+function misfitsOf(s: Snapshot): Action[] {
+  const kinds = kindsOfMemory(s)
+  if (kinds.size === 0) return []
+  const isMisfit = ({ kind, stage }: PodView) =>
+    kind !== 'primary' && stage?.restoreHash !== undefined && !kinds.has(stage.restoreHash)
+  const [first] = s.pods.filter(isMisfit).sort((a, b) => (a.name < b.name ? -1 : 1))
+  return first === undefined ? [] : [remove(first, 'Misfit')]
+}

@@ -1,0 +1,43 @@
+import { labels } from '../../api/labels.ts'
+import type { ParsedSet } from '../../api/parse.ts'
+import type { ControllerRevision } from '../../kube/resources.ts'
+import type { Store } from '../../kube/store.ts'
+import { parseRevision, type Revision, revisionOf, type StoredRevision } from './revision.ts'
+
+/** Revisions by the set that their label names, `namespace/set`. */
+export const bySet = 'set'
+
+export const revisionIndexes: Readonly<Record<string, (revision: ControllerRevision) => readonly string[]>> =
+  {
+    [bySet]: ({ metadata }) => {
+      const set = metadata.labels?.[labels.set]
+      return set === undefined ? [] : [`${metadata.namespace}/${set}`]
+    },
+  }
+
+export interface RevisionsDeps {
+  readonly store: Store<ControllerRevision>
+  /** The cache is filled: without it every older template would look as if it were lost. */
+  readonly known: () => boolean
+}
+
+export interface RevisionsView {
+  readonly current: Revision
+  /** Newest first. */
+  readonly stored: readonly StoredRevision[]
+}
+
+/** The templates of a set that keeps memory; undefined for others, and while they are not known. */
+export function observeRevisions(set: ParsedSet, deps: RevisionsDeps): RevisionsView | undefined {
+  if (set.memory === undefined || !deps.known()) return undefined
+  const stored = deps.store
+    .by(bySet, `${set.namespace}/${set.name}`)
+    .filter(
+      ({ metadata }) =>
+        metadata.deletionTimestamp === undefined &&
+        metadata.ownerReferences?.some(({ uid }) => uid === set.uid) === true,
+    )
+    .flatMap(object => parseRevision(object, set) ?? [])
+    .sort((a, b) => b.number - a.number)
+  return { current: revisionOf(set.template, set.memory), stored }
+}

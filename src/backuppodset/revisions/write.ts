@@ -1,0 +1,54 @@
+import { labels } from '../../api/labels.ts'
+import { isKubeError } from '../../kube/errors.ts'
+import { apiVersionOf, controllerRevisions } from '../../kube/resources.ts'
+import type { ActContext } from '../act/context.ts'
+import { ownerOf } from '../pod/render.ts'
+import { type Revision, revisionName, type StoredRevision } from './revision.ts'
+
+type Context = Pick<ActContext, 'api' | 'set' | 'signal'>
+
+/** Keeps a template. One of the same name says the same: its name is the hash of what it says. */
+export async function record(
+  { api, set, signal }: Context,
+  revision: Revision,
+  number: number,
+): Promise<void> {
+  const body = {
+    apiVersion: apiVersionOf(controllerRevisions),
+    kind: controllerRevisions.kind,
+    metadata: {
+      name: revisionName(set.name, revision),
+      namespace: set.namespace,
+      labels: {
+        [labels.set]: set.name,
+        [labels.templateHash]: revision.templateHash,
+        [labels.restoreHash]: revision.restoreHash,
+      },
+      ownerReferences: [ownerOf(set)],
+    },
+    data: { template: revision.template, containers: revision.containers },
+    revision: number,
+  }
+  try {
+    await api.create(controllerRevisions, body, { namespace: set.namespace, signal })
+  } catch (error) {
+    if (!isKubeError(error, 'AlreadyExists')) throw error
+  }
+}
+
+/** Forgets a template of which neither pods nor memory are left. */
+export async function prune(
+  { api, set, signal }: Context,
+  { name, uid, resourceVersion }: StoredRevision,
+): Promise<void> {
+  try {
+    await api.delete(
+      controllerRevisions,
+      { namespace: set.namespace, name },
+      { uid, resourceVersion },
+      { signal },
+    )
+  } catch (error) {
+    if (!isKubeError(error, 'NotFound')) throw error
+  }
+}

@@ -1,0 +1,49 @@
+import type { BackupPodSetStatus } from '../api/backuppodset.ts'
+import { conditionTypes, reasons } from '../api/reasons.ts'
+import { updateOf } from './decide/update.ts'
+import type { Notice } from './notices.ts'
+
+type Facts = Parameters<typeof updateOf>[0]
+
+export interface UpdateWord {
+  readonly reason: string
+  readonly message: string
+}
+
+/** What is to be said of pods that have an older template and stay; undefined where there are none, and while they are rolled. */
+export function waitingUpdate(facts: Facts): UpdateWord | undefined {
+  const { set } = facts
+  const { outdated, stranded, blocked } = updateOf(facts)
+  if (outdated.length === 0) return undefined
+  const have = `${outdated.length} pods have an older template`
+  const slots = stranded.map(({ lease }) => lease.slot)
+  const named = `${slots.slice(0, 10).join(', ')}${slots.length > 10 ? ' and others' : ''}`
+  const strands = `the memory of slot ${named} does not fit the new one: images, commands, mounts or security contexts differ`
+  if (blocked)
+    return {
+      reason: reasons.updateWouldLoseState,
+      message: `${have}, and ${strands}. Set updateStrategy.allowStateLoss to true to give it up, or take the change back`,
+    }
+  if (set.updateStrategy === 'RollingUpdate') return undefined
+  return {
+    reason: reasons.updateOnDelete,
+    message:
+      stranded.length === 0
+        ? `${have} and are replaced when they are deleted`
+        : `${have}, and ${strands}. While it lives, successors are made of the older template; set updateStrategy to RollingUpdate with allowStateLoss to give it up`,
+  }
+}
+
+/** Told once, when it becomes so. */
+export function updateNotices(
+  previous: BackupPodSetStatus | undefined,
+  status: BackupPodSetStatus,
+): readonly Notice[] {
+  const wordOf = (of: BackupPodSetStatus | undefined) =>
+    of?.conditions?.find(({ type }) => type === conditionTypes.progressing)
+  const now = wordOf(status)
+  if (now === undefined || wordOf(previous)?.reason === now.reason) return []
+  if (now.reason !== reasons.updateOnDelete && now.reason !== reasons.updateWouldLoseState) return []
+  const type = now.reason === reasons.updateWouldLoseState ? 'Warning' : 'Normal'
+  return [{ type, reason: now.reason, action: 'Update', note: now.message }]
+}
