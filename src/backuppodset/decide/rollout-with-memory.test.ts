@@ -36,8 +36,8 @@ const stored = (hash: string, number: number): StoredRevision => ({
 /** The template of the set becomes another one; those before it are remembered. */
 function edited(s: Snapshot, hash: string, wish: Partial<Snapshot['set']> = {}): Snapshot {
   const known = new Map((s.revisions?.stored ?? []).map(it => [it.templateHash, it]))
-  for (const each of [s.templateHash, hash])
-    if (!known.has(each)) known.set(each, stored(each, known.size + 1))
+  if (!known.has(hash))
+    known.set(hash, stored(hash, 1 + Math.max(0, ...[...known.values()].map(it => it.number))))
   const current = template(hash)
   return {
     ...s,

@@ -133,6 +133,7 @@ export function played(s: Snapshot, plan: Plan, { comes }: Answers): Snapshot {
   const pods = new Map(s.pods.map(pod => [pod.uid, pod]))
   const slots = new Map(s.memory.slots)
   let retired = [...(s.retired ?? [])]
+  let revisions = s.revisions?.stored ?? []
   for (const action of actionsOf(plan))
     switch (action.type) {
       case 'create': {
@@ -202,16 +203,23 @@ export function played(s: Snapshot, plan: Plan, { comes }: Answers): Snapshot {
       case 'forget':
         slots.delete(action.slot)
         break
+      case 'record': {
+        const { revision, number } = action
+        const name = `bps-${revision.templateHash}`
+        revisions = [{ ...revision, number, name, uid: name, resourceVersion: '1' }, ...revisions]
+        break
+      }
+      case 'prune':
+        revisions = revisions.filter(({ name }) => name !== action.revision.name)
+        break
+      case 'giveUp':
+        slots.set(action.lease.slot, { ...action.slot, lease: action.lease })
+        break
       case 'rewake':
       case 'adopt':
       case 'release':
       case 'serve':
       case 'publish':
-      case 'giveUp':
-        slots.set(action.lease.slot, { ...action.slot, lease: action.lease })
-        break
-      case 'record':
-      case 'prune':
       case 'withdraw':
         break
       default:
@@ -221,6 +229,7 @@ export function played(s: Snapshot, plan: Plan, { comes }: Answers): Snapshot {
     makeMemorySnapshot(s.set, [...pods.values()], [...slots.values()], {
       monotonicNow: s.monotonicNow + 5_000,
       ...templatesOf(s),
+      ...(s.revisions && { revisions: { ...s.revisions, stored: revisions } }),
       ...(retired.length > 0 && { retired: retired.map((pod): RetiredPod => pod) }),
     }),
   )
