@@ -47,6 +47,7 @@ program
   .command('operator')
   .description('Run the controllers; in the cluster, or outside of it with a kubeconfig.')
   .option('--namespace <name>', 'own namespace, for its Lease and its Secret', 'understudy-system')
+  .option('--agents-namespace <name>', 'namespace of the agents, for their Secret', defaults.agentsNamespace)
   .option('--waker-image <image>', 'image of the gate of cold backups', `understudy/waker:${version}`)
   .option('--identity <name>', 'this process among the replicas', `${hostname()}_${randomUUID().slice(0, 8)}`)
   .option(
@@ -88,6 +89,19 @@ program
     `for generations, whatever the limit is (default: half of the limit, else ${agentDefaults.memoryBudget})`,
     natural(1),
   )
+  .option(
+    '--disk-budget <bytes>',
+    "for generations on the node's disk, encrypted; 0: none",
+    natural(0),
+    agentDefaults.diskBudget,
+  )
+  .option(
+    '--disk-interval <seconds>',
+    'between two copies of one slot on the disk',
+    natural(1),
+    agentDefaults.diskInterval,
+  )
+  .option('--namespace <name>', 'of the agents, with their Secret', agentDefaults.namespace)
   .option('--run-directory <path>', 'what is gone with the boot', agentDefaults.runDirectory)
   .option(
     '--state-directory <path>',

@@ -1,5 +1,5 @@
 import { limits } from '../../src/api/backuppodset.ts'
-import type { NodeCheck, NodeReportStatus, SlotReport } from '../../src/api/node-report.ts'
+import type { Budget, NodeCheck, NodeReportStatus, SlotReport } from '../../src/api/node-report.ts'
 import {
   choice,
   count,
@@ -40,6 +40,14 @@ const slot = object<SlotReport>(
     pipelineSeconds: seconds('From the stop of the primary until it was complete here.'),
     usable: choice('How it could go on from here; absent: it could not, or not yet.', ['Frozen', 'Staged']),
     understudyUid: text('UID of the hot backup in which it lies frozen.'),
+    onDisk: object<NonNullable<SlotReport['onDisk']>>(
+      {
+        generation: count('The saved state that is there.', int64),
+        takenAt: time("The instant whose memory it is, by the source's clock, RFC 3339."),
+      },
+      { generation: true, takenAt: true },
+      { description: "What of it is on the node's disk, encrypted; absent: nothing." },
+    ),
     intervalSeconds: seconds(
       'Time between two checkpoints, as adapted to how long they take; of a source only.',
     ),
@@ -51,6 +59,18 @@ const slot = object<SlotReport>(
   },
   { namespace: true, set: true, slot: true, life: true, role: true, generation: true },
 )
+
+const budget = (description: string) =>
+  object<Budget>(
+    {
+      bytes: count('Taken up, in bytes.', int64),
+      budget: count('Bytes that may be taken up.', int64),
+      reason: text('Why nothing is written there though it should be, in one word for programs.'),
+      message: text('The same for people, with what to change.'),
+    },
+    { bytes: true, budget: true },
+    { description },
+  )
 
 /** A report that is refused says nothing at all, so this is far above what a node can run. */
 const maxSlots = 4 * limits.listed
@@ -70,6 +90,8 @@ const status = (): SchemaOf<NodeReportStatus> =>
       checks: mapList('What the agent has checked, each failure with its cure.', 'name', check, 64),
       ready: flag('Whether every check holds: memory can be saved and restored here.'),
       slots: list('Slots of which something is here.', slot, maxSlots),
+      memory: budget('What saved states take up in the memory of the node.'),
+      disk: budget("What saved states take up on the node's disk; absent: none is used."),
       slotCount: count('Number of slots of which something is here, as kubectl get prints it.'),
       updatedAt: time(
         'When this was written, RFC 3339. An agent that works writes at least every few seconds.',

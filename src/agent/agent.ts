@@ -3,8 +3,14 @@ import { join } from 'node:path'
 import type { Logger } from 'pino'
 import { type BackupPodSet, backupPodSets } from '../api/backuppodset.ts'
 import { labels } from '../api/labels.ts'
-import { type NodeCheck, type NodeReport, nodeReports, type SlotReport } from '../api/node-report.ts'
-import { parseSlotLease, slotLeaseName } from '../api/slot-lease.ts'
+import {
+  type Budget,
+  type NodeCheck,
+  type NodeReport,
+  nodeReports,
+  type SlotReport,
+} from '../api/node-report.ts'
+import { parseSlotLease, type SlotLease, slotAnnotations, slotLeaseName } from '../api/slot-lease.ts'
 import { applyDelta, encodeDelta } from '../checkpoint/delta.ts'
 import { slotName } from '../checkpoint/manifest.ts'
 import { createApi } from '../kube/api.ts'
@@ -20,6 +26,10 @@ import { createReflector } from '../kube/reflector.ts'
 import { type Lease, leases as leaseResource, type Pod, pods as podResource } from '../kube/resources.ts'
 import { createStore } from '../kube/store.ts'
 import { type PodCondition, patchCondition } from './conditions.ts'
+import { hostProcFs } from './discover/process.ts'
+import { createAgentsHalf } from './disk/agents-half.ts'
+import { createDiskKeeper, type DiskKeeper } from './disk/keeper.ts'
+import { createBudgetMetrics } from './disk/metrics.ts'
 import { createDeaths } from './duties/deaths.ts'
 import type { DutyType } from './duties/duty.ts'
 import { createEngine } from './duties/engine.ts'
@@ -29,7 +39,7 @@ import { createObserver } from './duties/observe.ts'
 import { perform } from './duties/perform.ts'
 import { createProgress } from './duties/progress.ts'
 import { loadProven } from './duties/proven.ts'
-import type { PodView } from './duties/snapshot.ts'
+import type { PodView, Snapshot } from './duties/snapshot.ts'
 import { createUnderstudies } from './duties/understudies.ts'
 import type { Work } from './duties/work.ts'
 import { createAgentMetrics } from './metrics.ts'
@@ -39,6 +49,7 @@ import { createPeerClient } from './peers/client.ts'
 import { loadIdentity } from './peers/identity.ts'
 import { createPeerServer } from './peers/server.ts'
 import { createReportWriter } from './report.ts'
+import { sizeOfVolumes } from './volumes-size.ts'
 
 const eventLoopLimitMs = 10_000
 const flushMs = 2_000
@@ -58,6 +69,11 @@ const actions: Readonly<Record<DutyType, string>> = {
   probe: 'Probe',
   bury: 'Stop',
 }
+/** Where there is no disk. */
+async function* nothing(): AsyncGenerator<never> {}
+
+/** What the disk has is waited for so long before deaths are listened to; the rest comes behind. */
+const recallMs = 20_000
 const sentinelCheckMs = 5_000
 const sentinelRounds = 60
 
@@ -81,7 +97,13 @@ export async function runAgent(
   const identity = await loadIdentity(join(options.stateDirectory, 'identity'))
   const report = createReportWriter({ api, node: options.node, clock, log })
 
-  const node: { checks: readonly NodeCheck[]; slots: readonly SlotReport[]; criu: string } = {
+  const node: {
+    checks: readonly NodeCheck[]
+    slots: readonly SlotReport[]
+    criu: string
+    budgets: () => { readonly memory?: Budget; readonly disk?: Budget }
+  } = {
+    budgets: () => ({}),
     checks: [{ name: 'node', ok: false, message: 'the agent is starting', cure: 'wait' }],
     slots: [],
     criu: '',
@@ -97,6 +119,7 @@ export async function runAgent(
       checks: node.checks,
       ready: node.checks.length > 0 && node.checks.every(({ ok }) => ok),
       slots: node.slots,
+      ...node.budgets(),
     })
 
   const stores = {
@@ -150,6 +173,7 @@ export async function runAgent(
     log,
     metrics: metrics.recorder,
   })
+  const room: { keeper: DiskKeeper | undefined } = { keeper: undefined }
   try {
     publish()
     const [entered] = await Promise.all([
@@ -159,6 +183,7 @@ export async function runAgent(
           clock,
           random,
           log,
+          relieve: async bytes => room.keeper?.relieve(bytes),
           onChecks: checks => {
             node.checks = checks
             publish()
@@ -180,12 +205,18 @@ export async function runAgent(
   }
 
   async function work(entered: Node): Promise<void> {
-    const { sentinel, store } = entered
+    const { sentinel, store, disk } = entered
     const state = { able: false, sentinel: await entered.ensureSentinel(signal) }
     const generations = createNews()
     const suspensions = new Map<string, () => () => void>()
     const changed = () => engine.changed()
     const agentMetrics = createAgentMetrics(metrics.registry, () => store.bytes)
+    createBudgetMetrics(metrics.registry, store, disk, () => room.keeper)
+    const budgetOf = ({ bytes, budget }: Budget): Budget => ({ bytes, budget })
+    node.budgets = () => ({
+      memory: budgetOf(store),
+      ...(disk && { disk: { ...budgetOf(disk), ...room.keeper?.trouble } }),
+    })
 
     const proven = await loadProven(join(entered.volatile, 'proven'), entered.programs.digest, log, changed)
     const understudies = createUnderstudies(entered.driver, changed)
@@ -259,8 +290,11 @@ export async function runAgent(
       announce: slot => {
         generations.tell(slotName(slot))
         server.announce(slot)
+        room.keeper?.noted()
         changed()
       },
+      measureVolumes: (pod, upTo, signal) => sizeOfVolumes(hostProcFs, pod, upTo, signal),
+      fromDisk: (lease, signal) => room.keeper?.others(lease, signal) ?? nothing(),
       suspendProbes: uid => suspensions.get(uid)?.() ?? (() => undefined),
       onProber: (uid, suspend) => {
         if (suspend === undefined) suspensions.delete(uid)
@@ -282,8 +316,23 @@ export async function runAgent(
       proven: proven.kinds,
       dead: deaths.dead,
     })
+    room.keeper =
+      disk &&
+      createDiskKeeper({
+        disk,
+        store,
+        agentsHalf: createAgentsHalf(api, options.namespace, clock),
+        node: options.node,
+        slots: () => slotsOnDisk(observe(state)),
+        everyMs: options.diskInterval * 1000,
+        onRecalled: ({ manifest: { slot } }) => shared.announce(slot),
+        changed: () => changed(),
+        clock,
+        log,
+      })
     const engine = createEngine({
       observe: () => observe(state),
+      onDisk: slot => room.keeper?.onDisk(slot),
       perform: (duty, signal) => perform(shared, duty, signal),
       deaths,
       store,
@@ -298,6 +347,7 @@ export async function runAgent(
       leases: stores.leases.list,
       sweepPods: async live => {
         for (const uid of await entered.records.list()) if (!live.has(uid)) await entered.records.remove(uid)
+        await entered.tidy()
       },
       metrics: agentMetrics,
       clock,
@@ -308,8 +358,13 @@ export async function runAgent(
     // What an earlier agent watched, before anything is watched anew; then the deaths that nobody has heard of.
     deaths.recall(await sentinel.watches(signal))
     sentinel.onDeath(deaths.onDeath)
+    // What outlived the boot, before anything is decided by what is in the tmpfs.
+    await room.keeper
+      ?.recall(AbortSignal.any([signal, AbortSignal.timeout(recallMs)]))
+      .catch((error: unknown) => log.warn({ err: error }, 'not all that is on the disk was brought back yet'))
     const parts = [
       engine.run(signal),
+      room.keeper?.run(signal),
       sentinel.run(signal),
       prove(entered, state, changed),
       watchSentinel(entered, state, changed),
@@ -365,6 +420,16 @@ export async function runAgent(
         if (!signal.aborted) log.error({ err: error }, 'there is no sentinel')
       }
     }
+  }
+
+  /** Of sets that let their memory be written to disks; undefined: a Lease says nothing, so that not all are known. */
+  function slotsOnDisk({ slots, settings }: Snapshot): readonly SlotLease[] | undefined {
+    if (stores.leases.list().some(lease => lease.metadata.annotations?.[slotAnnotations.life] === undefined))
+      return undefined
+    const isOurs = ({ node, holders }: SlotLease) => node === options.node || holders.includes(options.node)
+    return slots.filter(
+      lease => isOurs(lease) && settings.get(`${lease.namespace}/${lease.set}`)?.disk !== false,
+    )
   }
 
   function nodeByFingerprint(fingerprint: string): string | undefined {

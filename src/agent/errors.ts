@@ -114,6 +114,18 @@ export const agentErrors = Object.freeze({
     'the agent of another node answered what is no answer',
     'run agents of one version; if they are, treat that node as hostile',
   ),
+  GenerationImplausible: entry(
+    'the agent of another node offers a generation that the slot cannot have',
+    'nothing: it is tried again when the Lease of the slot is seen here; if it goes on, treat that node as hostile',
+  ),
+  KeyMissing: entry(
+    'the key for generations on disks cannot be read, so none is written there',
+    'let the operator run, which makes the Secret, and agents read it: apply deploy/agent',
+  ),
+  VolumesTooLarge: entry(
+    'the writable layers and emptyDirs of the pod hold more than checkpoint.volumes.maxSize, so it is not saved',
+    'raise checkpoint.volumes.maxSize, or keep large files elsewhere than in the writable layer, /dev/shm and emptyDirs',
+  ),
   Unsupported: entry(
     'the pod has something that cannot be saved',
     'take it out of the template, or set hotBackup.mode to Warm',

@@ -1,7 +1,8 @@
 /** What has to be there on the node before anything can be done: programs, sentinel, generations, and the proof of it. */
-import { mkdir } from 'node:fs/promises'
+import { mkdir, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { NodeCheck } from '../api/node-report.ts'
+import { createGenerationDisk, type GenerationDisk } from '../checkpoint/disk/disk.ts'
 import { createGenerationStore, type GenerationStore } from '../checkpoint/store.ts'
 import { createBackoff } from '../kube/backoff.ts'
 import type { Clock } from '../kube/clock.ts'
@@ -14,11 +15,13 @@ import { createFiles } from './driver/files.ts'
 import type { MemoryDriver } from './driver/memory-driver.ts'
 import { type CloneRecords, createCloneRecords } from './driver/records.ts'
 import { isAgentError } from './errors.ts'
-import { type InstalledPrograms, installPrograms } from './launch/install.ts'
+import { programsInUse } from './launch/in-use.ts'
+import { type InstalledPrograms, installPrograms, pruneInstalled } from './launch/install.ts'
 import { ensureSentinel, type Launched } from './launch/sentinel.ts'
 import type { AgentOptions } from './options.ts'
 import { preflight } from './preflight.ts'
 import { createSentinelClient, type SentinelClient } from './sentinel.ts'
+import { sweepWorkDirectory } from './work-directory.ts'
 
 export interface Node {
   readonly programs: InstalledPrograms
@@ -28,6 +31,10 @@ export interface Node {
   /** What lies in which pod. */
   readonly records: CloneRecords
   readonly volatile: string
+  /** Where generations outlive a boot; undefined: they do not. */
+  readonly disk: GenerationDisk | undefined
+  /** Throws away what earlier agents have left: of their work, and programs that nobody runs any more. */
+  tidy(): Promise<void>
   /** Asks the node what it can do, with a real dump and a real restore. */
   check(signal: AbortSignal): Promise<readonly NodeCheck[]>
   /** Makes sure that a sentinel runs. @returns what tells it from another one. */
@@ -41,6 +48,8 @@ export interface NodeDependencies {
   readonly clock: Clock
   readonly random: Random
   readonly log: Log
+  /** Asked to make room in the tmpfs for so many bytes. */
+  readonly relieve: (bytes: number) => Promise<void>
   /** Told what is missing after each try that failed. */
   readonly onChecks: (checks: readonly NodeCheck[]) => void
 }
@@ -66,13 +75,14 @@ export async function enterNode(deps: NodeDependencies, signal: AbortSignal): Pr
 }
 
 async function tryEnter(
-  { options, clock, random, log }: NodeDependencies,
+  { options, clock, random, log, relieve }: NodeDependencies,
   signal: AbortSignal,
 ): Promise<Node> {
   const { runDirectory, stateDirectory, memoryBudget } = options
   const memoryDirectory = join(runDirectory, 'memory')
   const socket = join(runDirectory, 'sentinel.sock')
-  const programs = await installPrograms({ from: options.binaries, to: join(stateDirectory, 'bin'), random })
+  const installed = join(stateDirectory, 'bin')
+  const programs = await installPrograms({ from: options.binaries, to: installed, random })
   const sentinel = createSentinelClient({ path: socket, clock, log })
   const launch = (signal: AbortSignal): Promise<Launched> =>
     ensureSentinel({
@@ -88,8 +98,9 @@ async function tryEnter(
       signal,
     })
   await launch(signal)
-  const store = createGenerationStore({ dir: memoryDirectory, budget: memoryBudget, clock, random })
+  const store = createGenerationStore({ dir: memoryDirectory, budget: memoryBudget, clock, random, relieve })
   for (const { name, reason } of await store.load()) log.warn({ name, reason }, 'thrown away')
+  const disk = await openDisk(options, clock, random)
   const workDirectory = join(memoryDirectory, '.work')
   await mkdir(workDirectory, { recursive: true, mode: 0o700 })
   const records = createCloneRecords(join(runDirectory, 'clones'))
@@ -111,6 +122,11 @@ async function tryEnter(
     driver,
     store,
     volatile: runDirectory,
+    disk,
+    async tidy() {
+      await sweepWorkDirectory(workDirectory, clock.now())
+      await pruneInstalled(installed, [programs.directory, ...(await programsInUse(fs, installed))])
+    },
     check: signal =>
       preflight({
         fs,
@@ -142,6 +158,24 @@ async function tryEnter(
       }
     },
   }
+}
+
+async function openDisk(
+  { stateDirectory, diskBudget }: AgentOptions,
+  clock: Clock,
+  random: Random,
+): Promise<GenerationDisk | undefined> {
+  const dir = join(stateDirectory, 'generations')
+  if (diskBudget === 0) {
+    // Nobody would look after what is there.
+    await rm(dir, { recursive: true, force: true })
+    return undefined
+  }
+  const id = (await readFile('/proc/sys/kernel/random/boot_id', 'utf8')).trim()
+  const uptime = () => Number(process.hrtime.bigint() / 1_000_000n)
+  const disk = createGenerationDisk({ dir, budget: diskBudget, clock, random, boot: { id, uptime } })
+  await disk.load()
+  return disk
 }
 
 /** Something that went wrong, as a check of the report. */

@@ -1,3 +1,5 @@
+import { generationsKey } from '../api/generations-key.ts'
+
 /** The agent's configuration: one type, each with a default, all of it in `--help`. */
 export interface AgentOptions {
   /** The node this agent runs on, as the API server calls it. */
@@ -10,6 +12,12 @@ export interface AgentOptions {
   readonly metricsPort: number
   /** Bytes of generations kept here, at most: see `budgetOf`. */
   readonly memoryBudget: number
+  /** Bytes of generations on the node's disk, at most; 0: none is written there. */
+  readonly diskBudget: number
+  /** Seconds between two copies of a slot on the disk. */
+  readonly diskInterval: number
+  /** Namespace of the agents, with their Secret. */
+  readonly namespace: string
   /** What is volatile: the sentinel's socket and the generations. */
   readonly runDirectory: string
   /** What outlives a reboot: binaries, the agent's key. */
@@ -24,6 +32,9 @@ export const defaults = {
   healthPort: 9444,
   metricsPort: 9445,
   memoryBudget: 512 * 1024 * 1024,
+  diskBudget: 2 * 1024 * 1024 * 1024,
+  diskInterval: 60,
+  namespace: generationsKey.namespace,
   runDirectory: '/run/understudy',
   stateDirectory: '/var/lib/understudy',
   binaries: '/opt/understudy',

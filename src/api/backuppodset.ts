@@ -50,6 +50,7 @@ export type CrashLoopPolicy = (typeof crashLoopPolicies)[number]
 
 /** How a hot backup keeps a primary's memory: rebuilt and stopped, on its node, or not at all. */
 export const hotBackupModes = ['Frozen', 'Staged', 'Warm'] as const
+export const diskUses = ['Encrypted', 'None'] as const
 export type HotBackupMode = (typeof hotBackupModes)[number]
 
 export const protections = ['Frozen', 'Staged', 'Cold', 'None'] as const
@@ -97,7 +98,11 @@ export interface CheckpointSpec {
   readonly copies?: number
   /** Generations kept on each. */
   readonly keep?: number
+  /** Whether these nodes may also write them to their disks, encrypted. */
+  readonly disk?: DiskUse
 }
+
+export type DiskUse = (typeof diskUses)[number]
 
 export interface HotBackupSpec {
   readonly mode?: HotBackupMode
@@ -160,6 +165,7 @@ export const defaults = Object.freeze({
     maxFreezePercent: 2,
     copies: 2,
     keep: 2,
+    disk: 'Encrypted',
     volumes: Object.freeze({ maxSize: '1Gi' }),
   }),
   /** Where a set asks for memory and does not say how. */

@@ -9,6 +9,8 @@ export interface ParsedMemory {
   readonly containers: readonly string[]
   readonly copies: number
   readonly keep: number
+  /** Generations may be written to disks, encrypted. */
+  readonly disk: boolean
   /** Bytes: what emptyDirs and writable layers may have together. */
   readonly volumeBytes: number
 }

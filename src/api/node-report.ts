@@ -33,6 +33,8 @@ export interface SlotReport extends SlotKey {
   readonly usable?: 'Frozen' | 'Staged'
   /** Holder: the understudy in which it is frozen. */
   readonly understudyUid?: string
+  /** Holder: what of it is on the node's disk. */
+  readonly onDisk?: { readonly generation: number; readonly takenAt: string }
   /** Effective interval, seconds; source only. */
   readonly intervalSeconds?: number
   /**
@@ -41,6 +43,15 @@ export interface SlotReport extends SlotKey {
    */
   readonly final?: boolean
   /** Why there is no newer generation, or why it is not usable. */
+  readonly reason?: string
+  readonly message?: string
+}
+
+/** What generations take up of a budget, bytes. */
+export interface Budget {
+  readonly bytes: number
+  readonly budget: number
+  /** Why nothing is written there, though it should be. */
   readonly reason?: string
   readonly message?: string
 }
@@ -59,6 +70,10 @@ export interface NodeReportStatus {
   /** Every check holds: memory can be saved and restored here. */
   readonly ready: boolean
   readonly slots: readonly SlotReport[]
+  /** The tmpfs of generations. */
+  readonly memory?: Budget
+  /** The disk of generations; absent: none is used. */
+  readonly disk?: Budget
   /** Length of `slots`: a column of `kubectl get` cannot count. */
   readonly slotCount?: number
   /** RFC 3339. */

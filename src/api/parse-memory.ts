@@ -1,4 +1,4 @@
-import { defaults, hotBackupModes, limits, protocols } from './backuppodset.ts'
+import { defaults, diskUses, hotBackupModes, limits, protocols } from './backuppodset.ts'
 import {
   type ParsedLiveness,
   type ParsedMemory,
@@ -32,6 +32,8 @@ export function parseMemory(read: Reader, spec: Readonly<Record<string, unknown>
     containers: all.filter(name => !Array.isArray(named) || named.includes(name)),
     copies: number('copies'),
     keep: number('keep'),
+    disk:
+      read.oneOf('spec.checkpoint.disk', checkpoint['disk'], diskUses, defaults.checkpoint.disk) !== 'None',
     volumeBytes: read.measure(
       'spec.checkpoint.volumes.maxSize',
       volumes['maxSize'] ?? defaults.checkpoint.volumes.maxSize,

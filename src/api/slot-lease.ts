@@ -40,6 +40,11 @@ export interface SlotLease extends SlotKey {
   readonly handover?: string | undefined
   /** Template hash of the pods for which its memory is given up; written after the event that says so. */
   readonly givenUpFor?: string | undefined
+  /**
+   * Half of the key of what lies on disks of this life, 64 hex digits; the other one is in the agents' Secret. With the
+   * Lease it goes, and nothing of it can be read again. Absent: nothing is written to disks.
+   */
+  readonly seal?: string
 }
 
 export const slotAnnotations = {
@@ -53,6 +58,7 @@ export const slotAnnotations = {
   restoreHash: `${prefix}restore-hash`,
   handover: `${prefix}handover`,
   givenUpFor: `${prefix}given-up-for`,
+  seal: `${prefix}seal`,
 } as const
 
 export const slotLeaseName = (set: string, slot: number): string => `${set}-${slot}`
@@ -76,6 +82,7 @@ export function slotLeaseBody(lease: SlotLease) {
         [slotAnnotations.restoreHash]: lease.restoreHash ?? '',
         [slotAnnotations.handover]: lease.handover ?? '',
         [slotAnnotations.givenUpFor]: lease.givenUpFor ?? '',
+        [slotAnnotations.seal]: lease.seal ?? '',
       },
     },
     spec: { holderIdentity: lease.holder.uid, leaseTransitions: lease.epoch },
@@ -97,6 +104,7 @@ export function parseSlotLease(lease: Lease): SlotLease | undefined {
   if (metadata.name !== slotLeaseName(set, Number(slot))) return undefined
   const heirName = note('heir')
   const heirUid = note('heirUid')
+  const seal = note('seal')
   return {
     namespace: metadata.namespace ?? '',
     set,
@@ -113,5 +121,6 @@ export function parseSlotLease(lease: Lease): SlotLease | undefined {
     restoreHash: note('restoreHash'),
     handover: note('handover'),
     givenUpFor: note('givenUpFor'),
+    ...(seal !== undefined && /^[0-9a-f]{64}$/.test(seal) && { seal }),
   }
 }

@@ -7,6 +7,8 @@
  * | BadManifest | a manifest cannot be read or contradicts itself | throw the generation away |
  * | BadDraft | a draft holds something that is not a plain file or a directory | throw the draft away |
  * | StoreFull | the budget has no room | keep fewer generations, or raise it; checkpoints pause until then |
+ * | DiskFull | the budget of the node's disk has no room; what is in memory goes on | keep fewer generations, or raise it |
+ * | DiskLow | the filesystem of the disk has too little left | make room on the node's disk |
  * | Superseded | this generation of this slot is complete already, or its draft is finished | nothing |
  * | NoSuchGeneration | it was never here, or is not any more | look for another |
  * | DeltaBaseMissing | the receiver has not the generation that the delta was made against | ask for the whole |
@@ -17,6 +19,8 @@ export type CheckpointErrorCode =
   | 'BadManifest'
   | 'BadDraft'
   | 'StoreFull'
+  | 'DiskFull'
+  | 'DiskLow'
   | 'Superseded'
   | 'NoSuchGeneration'
   | 'DeltaBaseMissing'

@@ -16,6 +16,8 @@ export interface GenerationStore {
   open(slot: SlotKey, generation: number, epoch?: number): Stored | undefined
   /** Removes all but the `keep` newest generations; those that are being read, when nobody reads them any more. */
   prune(slot: SlotKey, keep: number): Promise<void>
+  /** Removes one generation; if it is being read, when nobody reads it any more. */
+  drop(slot: SlotKey, generation: number, epoch: number): Promise<void>
   /** Removes all generations; those that are being read, when nobody reads them any more. */
   remove(slot: SlotKey): Promise<void>
   /**
@@ -26,6 +28,8 @@ export interface GenerationStore {
   /** What complete generations take up. */
   readonly bytes: number
   readonly budget: number
+  /** Bytes that are neither taken nor set aside. */
+  readonly room: number
   /**
    * Keeps a generation's files where they are until the function returned is called.
    * @throws CheckpointError NoSuchGeneration

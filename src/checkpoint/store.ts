@@ -41,6 +41,8 @@ export interface StoreOptions {
   readonly random: Random
   /** Milliseconds on a clock that goes on when this process ends. Default: CLOCK_MONOTONIC. */
   readonly uptime?: () => number
+  /** Asked to make room for so many bytes when there is none for another generation; then it is tried once more. */
+  readonly relieve?: (bytes: number) => Promise<void>
 }
 
 interface Entry {
@@ -66,10 +68,12 @@ const unless =
   }
 
 export function createGenerationStore(options: StoreOptions): GenerationStore {
-  const { dir: root, budget, clock, random, uptime = systemUptime } = options
+  const { dir: root, budget, clock, random, uptime = systemUptime, relieve } = options
   const slots = new Map<string, readonly Entry[]>()
   /** By directories of drafts. */
   const reserved = new Map<string, number>()
+  /** What drafts of a slot have asked for in vain. */
+  const refused = new Map<string, number>()
   let bytes = 0
 
   const live = (slot: SlotKey) => (slots.get(slotName(slot)) ?? []).filter(entry => !entry.doomed)
@@ -96,9 +100,15 @@ export function createGenerationStore(options: StoreOptions): GenerationStore {
     bytes += entry.bytes
   }
 
-  function setAside(draft: string, wanted: number) {
+  /** By generations, and by drafts other than this one. */
+  function takenBeside(draft?: string): number {
     let taken = bytes
     for (const [dir, size] of reserved) if (dir !== draft) taken += size
+    return taken
+  }
+
+  function setAside(draft: string, wanted: number) {
+    const taken = takenBeside(draft)
     if (taken + wanted > budget || taken >= budget)
       throw new CheckpointError(
         'StoreFull',
@@ -157,11 +167,20 @@ export function createGenerationStore(options: StoreOptions): GenerationStore {
       reserved.delete(dir)
     }
 
+    function setAsideLate(size: number) {
+      try {
+        setAside(dir, size)
+      } catch (error) {
+        refused.set(name, size)
+        throw error
+      }
+    }
+
     async function seal(manifest: Omit<Manifest, 'files' | 'bytes'>, options: CommitOptions) {
       if (slotName(manifest.slot) !== name || manifest.generation !== generation)
         throw new CheckpointError('BadManifest', 'the manifest is of another generation than its draft')
       const { files = [], stoppedAt = startedAt, signal } = options
-      const sealed = await sealFiles(dir, files, size => setAside(dir, size), signal)
+      const sealed = await sealFiles(dir, files, setAsideLate, signal)
       const full = parseManifest(formatManifest({ ...manifest, ...sealed }))
       const completedAt = clock.monotonic()
       const pipelineMs = Math.max(completedAt - stoppedAt, 0)
@@ -170,7 +189,18 @@ export function createGenerationStore(options: StoreOptions): GenerationStore {
       return { dir: await settle(dir, name, full), manifest: full, completedAt, pipelineMs }
     }
 
-    setAside(dir, options.expectedBytes ?? live(slot)[0]?.bytes ?? 0)
+    const wanted = options.expectedBytes ?? live(slot)[0]?.bytes ?? 0
+    // A draft could only tell how much it needs when it was half made.
+    const missing = refused.get(name) ?? 0
+    refused.delete(name)
+    if (relieve !== undefined && missing > budget - takenBeside()) await relieve(missing)
+    try {
+      setAside(dir, wanted)
+    } catch (error) {
+      if (relieve === undefined || !isCheckpointError(error, 'StoreFull')) throw error
+      await relieve(wanted)
+      setAside(dir, wanted)
+    }
     try {
       await mkdir(dir, { recursive: true, mode: 0o700 })
     } catch (error) {
@@ -182,7 +212,7 @@ export function createGenerationStore(options: StoreOptions): GenerationStore {
       generation,
       dir,
       reserve(wanted) {
-        if (!finished) setAside(dir, wanted)
+        if (!finished) setAsideLate(wanted)
       },
       async commit(manifest, options = {}) {
         if (finished)
@@ -249,6 +279,10 @@ export function createGenerationStore(options: StoreOptions): GenerationStore {
     list: () => [...slots.values()].flatMap(entries => entries.filter(it => !it.doomed).map(it => it.stored)),
     open: (slot, generation, epoch) => find(slot, generation, epoch)?.stored,
     prune: async (slot, keep) => removeOld(slotName(slot), keep),
+    async drop(slot, generation, epoch) {
+      const entry = find(slot, generation, epoch)
+      if (entry !== undefined) await doom(entry)
+    },
     remove: async slot => removeOld(slotName(slot), 0),
     async sweep(listed) {
       const names = new Set(listed.live.map(slotName))
@@ -258,6 +292,9 @@ export function createGenerationStore(options: StoreOptions): GenerationStore {
       return bytes
     },
     budget,
+    get room() {
+      return budget - takenBeside()
+    },
     retain(slot, generation, epoch) {
       const entry = find(slot, generation, epoch)
       if (entry === undefined)

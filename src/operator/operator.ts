@@ -46,6 +46,7 @@ import {
   services as serviceResource,
 } from '../kube/resources.ts'
 import { createStore } from '../kube/store.ts'
+import { keepGenerationsKey } from './generations-key.ts'
 import type { OperatorOptions } from './options.ts'
 import { createStageController } from './stage-label.ts'
 
@@ -233,7 +234,19 @@ export async function runOperator(
     await soon(Object.values(forMemory).map(reflector => reflector.synced(signal)))
     const work = async (stop: AbortSignal, lost?: AbortSignal) => {
       log.info({ sets: sets.size, pods: pods.size }, 'leading')
-      await Promise.all([controller.run(stop, lost), stageController.run(stop, lost)])
+      await Promise.all([
+        controller.run(stop, lost),
+        stageController.run(stop, lost),
+        keepGenerationsKey(
+          {
+            api,
+            namespace: options.agentsNamespace,
+            wanted: () => sets.list().some(({ spec }) => spec.checkpoint !== undefined),
+            ...{ clock, random, log },
+          },
+          stop,
+        ),
+      ])
     }
     if (options.leaderElect) await elector.run({ onStarted: work, signal })
     else await work(signal)

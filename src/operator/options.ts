@@ -1,7 +1,11 @@
+import { generationsKey } from '../api/generations-key.ts'
+
 /** The operator's configuration: one type, each with a default, all of it in `--help`. */
 export interface OperatorOptions {
   /** The operator's own namespace: its Lease and its Secret live there. */
   readonly namespace: string
+  /** Where the agents run, and read the key of what they write to disks. */
+  readonly agentsNamespace: string
   /** Image of the gate of cold backups. */
   readonly wakerImage: string
   /** This process among the replicas. */
@@ -18,6 +22,7 @@ export interface OperatorOptions {
 }
 
 export const defaults = {
+  agentsNamespace: generationsKey.namespace,
   workers: 8,
   connections: 24,
   healthPort: 8081,

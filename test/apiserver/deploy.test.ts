@@ -108,12 +108,14 @@ describe('rights', () => {
     'create leases -n understudy-system',
     'update leases/understudy-operator -n understudy-system',
     'get secrets/understudy-wake-key -n understudy-system',
+    'create secrets -n understudy-agents',
   ])('the operator may: %s', async question => {
     expect(await can(operator, ...question.split(' '))).toBe(true)
   })
 
   test.each([
     'get secrets/understudy-wake-key -n shop',
+    'get secrets/understudy-generations-key -n understudy-agents',
     'get secrets/other -n understudy-system',
     'list secrets -n understudy-system',
     'delete secrets/understudy-wake-key -n understudy-system',
@@ -126,6 +128,21 @@ describe('rights', () => {
     'create pods --subresource=eviction -n shop',
   ])('the operator may not: %s', async question => {
     expect(await can(operator, ...question.split(' '))).toBe(false)
+  })
+
+  test('an agent may read its key, and no other Secret', async () => {
+    const agent = 'system:serviceaccount:understudy-agents:understudy-agent'
+    expect(await can(agent, 'get', 'secrets/understudy-generations-key', '-n', 'understudy-agents')).toBe(
+      true,
+    )
+    for (const question of [
+      'get secrets/understudy-generations-key -n shop',
+      'get secrets/other -n understudy-agents',
+      'list secrets -n understudy-agents',
+      'create secrets -n understudy-agents',
+      'get secrets/understudy-wake-key -n understudy-system',
+    ])
+      expect(await can(agent, ...question.split(' ')), question).toBe(false)
   })
 
   test('view sees sets, edit changes and scales them', async () => {

@@ -6,6 +6,7 @@ import { probe as runProbe } from '../probe/probe.ts'
 import { dumpDeadlineMs } from './deadlines.ts'
 import type { DutyOf } from './duty.ts'
 import { containersOf, restoreHashOf } from './settings.ts'
+import { assertVolumesFit, withinVolumesLimit } from './volumes-limit.ts'
 import type { Work } from './work.ts'
 
 /** Saves a primary's memory again and again, at the pace that the set asks for and its freezes allow. */
@@ -78,13 +79,17 @@ export async function saveOnce(
   const last = store.latest(key)
   const generation = (last?.manifest.generation ?? 0) + 1
   const { located } = await understudies.enter(pod, signal)
+  const limit = settings.volumeBytes
+  const known = last !== undefined && work.progress.get(slotName(key))?.reason !== 'VolumesTooLarge'
+  await assertVolumesFit(work, located, { limit, known, signal })
   const draft = await store.begin(key, generation)
   const resumeProbes = work.suspendProbes(pod.uid)
   try {
     const stoppedAt = work.clock.monotonic()
-    const result = await driver
-      .dump(located, draft.dir, { deadlineMs: dumpDeadlineMs(last?.manifest.bytes), signal })
-      .finally(resumeProbes)
+    const deadlineMs = dumpDeadlineMs(last?.manifest.bytes)
+    const result = await withinVolumesLimit(draft.dir, limit, work.clock, signal, signal =>
+      driver.dump(located, draft.dir, { deadlineMs, signal }),
+    ).finally(resumeProbes)
     const now = work.podOf(pod.uid)
     if (now === undefined || now.terminating || work.deaths.dead.has(pod.uid))
       throw new AgentError('DumpVoid')

@@ -173,6 +173,41 @@ describe('the agents of two nodes', () => {
     })
   })
 
+  it('D3.keep: keep as many generations as the set says, at the source and on the holder', async () => {
+    const set = cluster.sets.list()[0]
+    if (set === undefined) throw new Error('no set')
+    cluster.sets.upsert({ ...set, spec: { ...set.spec, checkpoint: { interval: '200ms', keep: 3 } } })
+    await start('a', a)
+    await start('b', b)
+    await untilFrozen('one')
+    await vi.waitFor(
+      () => {
+        for (const node of ['a', 'b']) {
+          const kept = cluster.stores.get(node)?.list() ?? []
+          expect(kept[0]?.manifest.generation, node).toBeGreaterThan(4)
+          expect(kept.length, node).toBeGreaterThanOrEqual(3)
+          // One more while it is being taken in.
+          expect(kept.length, node).toBeLessThanOrEqual(4)
+        }
+      },
+      { timeout: 60_000 },
+    )
+  }, 90_000)
+
+  it('D3.volumes-duty: save nothing of a pod whose volumes are too large, say so, and begin when they are not', async () => {
+    a.volumeBytes = 2 ** 30 + 1
+    await start('a', a)
+    await vi.waitFor(() =>
+      expect(cluster.reports.get('a')?.status?.slots[0]).toMatchObject({
+        reason: 'VolumesTooLarge',
+        message: expect.stringContaining('checkpoint.volumes.maxSize'),
+      }),
+    )
+    expect(a.counts.dumps).toBe(0)
+    a.volumeBytes = 2 ** 30
+    await vi.waitFor(() => expect(a.counts.dumps).toBeGreaterThan(0), { timeout: 60_000 })
+  }, 90_000)
+
   it('go on where the agent before them ended', async () => {
     await start('a', a)
     const first = await start('b', b)

@@ -1,4 +1,5 @@
 /** Turns news into work: looks at the world, decides, and lets tasks, report and conditions follow. */
+import type { SlotReport } from '../../api/node-report.ts'
 import { type SlotKey, slotAnnotations } from '../../api/slot-lease.ts'
 import { slotName } from '../../checkpoint/manifest.ts'
 import type { GenerationStore } from '../../checkpoint/store.ts'
@@ -41,6 +42,7 @@ export interface EngineOptions {
   readonly deaths: Deaths
   readonly store: Pick<GenerationStore, 'latest' | 'list' | 'remove'>
   readonly progress: Progress
+  readonly onDisk?: (slot: string) => SlotReport['onDisk']
   /** The report's slots; the rest of it is somebody else's. */
   readonly report: (slots: ReportContent['slots']) => void
   readonly patch: (pod: PodView, condition: PodCondition, signal: AbortSignal) => Promise<boolean>
@@ -108,7 +110,13 @@ export function createEngine(options: EngineOptions): Engine {
     tasks.want(duties)
     metrics.duties(countBy(duties))
     progress.keepOnly(new Set(snapshot.slots.map(slotName)))
-    report(slotReportsOf(snapshot, { latest: lease => store.latest(lease), progress: progress.get }))
+    report(
+      slotReportsOf(snapshot, {
+        latest: lease => store.latest(lease),
+        progress: progress.get,
+        ...(options.onDisk === undefined ? {} : { onDisk: options.onDisk }),
+      }),
+    )
     for (const pod of snapshot.pods) tell(pod, ended)
   }
 

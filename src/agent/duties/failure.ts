@@ -1,11 +1,21 @@
-import { isCheckpointError } from '../../checkpoint/errors.ts'
+import { type CheckpointErrorCode, isCheckpointError } from '../../checkpoint/errors.ts'
 import { isKubeError } from '../../kube/errors.ts'
 import { isAgentError } from '../errors.ts'
+
+/** What a person can do about the budgets of a node. */
+const cures: Partial<Record<CheckpointErrorCode, string>> = {
+  StoreFull: 'raise --memory-budget of the agents, or let fewer sets keep memory on this node',
+  DiskFull: 'raise --disk-budget of the agents; memory goes on being kept in the tmpfs',
+  DiskLow: "make room on the node's disk; memory goes on being kept in the tmpfs",
+}
 
 /** An error as the reason and the message of a report. Of an unexpected one only what it is called: its text may hold anything. */
 export function reasonOf(error: unknown): { readonly reason: string; readonly message: string } {
   if (isAgentError(error)) return { reason: error.code, message: `${error.message}; ${error.cure}` }
-  if (isCheckpointError(error)) return { reason: error.code, message: error.message }
+  if (isCheckpointError(error)) {
+    const cure = cures[error.code]
+    return { reason: error.code, message: cure === undefined ? error.message : `${error.message}; ${cure}` }
+  }
   if (isKubeError(error)) return { reason: `Api${error.code}`, message: error.message }
   const name = error instanceof Error ? error.name : typeof error
   return { reason: 'Unexpected', message: `${name}; the agent's log has more` }

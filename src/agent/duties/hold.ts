@@ -11,7 +11,7 @@ export async function hold(
   const { namespace, set, slot, life } = lease
   const key = { namespace, set, slot, life }
   for (;;) {
-    const stored = await work.peers.pull(key, source, signal)
+    const stored = await work.peers.pull(key, source, lease.epoch, signal)
     work.metrics.received({ bytes: stored.manifest.bytes, pipelineSeconds: stored.pipelineMs / 1000 })
     work.progress.well(slotName(key))
     work.announce(key)

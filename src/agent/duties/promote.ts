@@ -1,5 +1,7 @@
+import type { SlotLease } from '../../api/slot-lease.ts'
 import { broughtBackNote, podConditions, servingReasons } from '../../api/stage.ts'
 import { slotName } from '../../checkpoint/manifest.ts'
+import type { Stored } from '../../checkpoint/store.ts'
 import type { Clone } from '../driver/memory-driver.ts'
 import { AgentError, isAgentError } from '../errors.ts'
 import { waitUntilAnswering } from '../probe/answering.ts'
@@ -106,12 +108,12 @@ async function onStage(
   timeline: Timeline,
   signal: AbortSignal,
 ): Promise<Clone> {
-  const { driver, store, log } = work
+  const { driver, log } = work
   const there = place.clone
   // An agent before this one thawed it and came no further.
   if (isOf(there, lease) && there.stage === 'Thawed') return driver.thaw(there)
   let failure: unknown = new AgentError('RestoreFailed', 'no generation of this slot is here')
-  for (const stored of generationsOf(store, lease)) {
+  for await (const stored of candidates(work, lease, signal)) {
     if (stored.manifest.restoreHash !== restoreHashOf(pod, settings)) continue
     const { generation } = stored.manifest
     try {
@@ -136,6 +138,12 @@ async function onStage(
     }
   }
   throw failure
+}
+
+/** The tmpfs first; what only the disk has takes time to be brought back. */
+async function* candidates(work: Work, lease: SlotLease, signal: AbortSignal): AsyncGenerator<Stored> {
+  yield* generationsOf(work.store, lease)
+  if (work.fromDisk !== undefined) yield* work.fromDisk(lease, signal)
 }
 
 interface Timeline {

@@ -13,6 +13,8 @@ export interface KeptGenerations {
   /** The newest of a slot on this node. */
   readonly latest: (lease: SlotLease) => Stored | undefined
   readonly progress: (slot: string) => SlotProgress | undefined
+  /** What of a slot is on the disk of this node. */
+  readonly onDisk?: (slot: string) => SlotReport['onDisk']
 }
 
 /** What this node keeps of each slot, and how it could go on stage from here. Pure. */
@@ -53,6 +55,7 @@ function reportOf(snapshot: Snapshot, lease: SlotLease, kept: KeptGenerations): 
     const last = progress?.standing === true && stored?.manifest.final === true
     return { ...common, role: 'source', ...interval, ...(last && { final: true }), ...trouble }
   }
+  const onDisk = kept.onDisk?.(slotName(lease))
   const use = usabilityOf(snapshot, lease)
   // What goes wrong outweighs what has not come to pass yet.
   const why =
@@ -62,6 +65,7 @@ function reportOf(snapshot: Snapshot, lease: SlotLease, kept: KeptGenerations): 
     ...common,
     role: 'holder',
     ...(use.usable === undefined ? {} : { usable: use.usable }),
+    ...(onDisk === undefined ? {} : { onDisk }),
     ...(use.understudyUid === undefined ? {} : { understudyUid: use.understudyUid }),
     ...(isHandedOver(snapshot, lease) && { final: true }),
     ...(reason === undefined ? {} : { reason }),

@@ -1,10 +1,10 @@
 /** What the performance of duties has at hand. */
-import type { SlotKey } from '../../api/slot-lease.ts'
-import type { GenerationStore } from '../../checkpoint/store.ts'
+import type { SlotKey, SlotLease } from '../../api/slot-lease.ts'
+import type { GenerationStore, Stored } from '../../checkpoint/store.ts'
 import type { Clock } from '../../kube/clock.ts'
 import type { Log } from '../../kube/log.ts'
 import type { PodCondition } from '../conditions.ts'
-import type { MemoryDriver } from '../driver/memory-driver.ts'
+import type { LocatedPod, MemoryDriver } from '../driver/memory-driver.ts'
 import type { AgentMetrics } from '../metrics.ts'
 import type { PeerClient } from '../peers/client.ts'
 import type { Probe } from '../probe/probe.ts'
@@ -45,6 +45,10 @@ export interface Work {
   readonly suspendProbes: (uid: string) => () => void
   readonly onProber: (uid: string, suspend: (() => () => void) | undefined) => void
   readonly probe?: Probe
+  /** What layers, emptyDirs and /dev/shm of a pod have together now, bytes; counted up to a limit. */
+  readonly measureVolumes?: (pod: LocatedPod, upTo: number, signal: AbortSignal) => Promise<number>
+  /** Generations of a slot that only the disk has, brought back one by one. */
+  readonly fromDisk?: (lease: SlotLease, signal: AbortSignal) => AsyncIterable<Stored>
   /** A person should hear of it. */
   readonly event: (
     pod: PodView,

@@ -46,9 +46,10 @@ export interface PeerClient {
    * A failure is thrown at once, for the caller to report; calling again is how to go on: the call waits first, the
    * longer the more have failed in a row, and begins with whatever is the newest then. After a generation that was not
    * what it should be the next one is asked for as a whole.
-   * @throws AgentError Peer*, CheckpointError, or the signal's reason
+   * @param epoch of the slot's Lease: a later one is not accepted.
+   * @throws AgentError Peer*, GenerationImplausible, CheckpointError, or the signal's reason
    */
-  pull(slot: SlotKey, peer: Peer, signal: AbortSignal): Promise<Stored>
+  pull(slot: SlotKey, peer: Peer, epoch: number, signal: AbortSignal): Promise<Stored>
   /** Whether that peer answers to us. @throws AgentError Peer*, or the signal's reason */
   check(peer: Peer, signal: AbortSignal): Promise<void>
   close(): void
@@ -169,7 +170,13 @@ export function createPeerClient(options: PeerClientOptions): PeerClient {
     }
   }
 
-  const pullOnce = (slot: SlotKey, peer: Peer, trouble: Trouble | undefined, signal: AbortSignal) => {
+  const pullOnce = (
+    slot: SlotKey,
+    peer: Peer,
+    epoch: number,
+    trouble: Trouble | undefined,
+    signal: AbortSignal,
+  ) => {
     const ours = store.latest(slot)
     const after = ours && { epoch: ours.manifest.epoch, generation: ours.manifest.generation }
     const request = { slot, after, base: trouble?.whole ? undefined : after }
@@ -183,6 +190,7 @@ export function createPeerClient(options: PeerClientOptions): PeerClient {
       return receiveGeneration(watched(body, watchdog), {
         request,
         answer,
+        epoch,
         ours,
         peer: peer.address,
         store,
@@ -194,14 +202,14 @@ export function createPeerClient(options: PeerClientOptions): PeerClient {
   }
 
   return {
-    async pull(slot, peer, signal) {
+    async pull(slot, peer, epoch, signal) {
       const key = `${peer.fingerprint} ${slotName(slot)}`
       const trouble = troubles.get(key)
       if (trouble) await clock.sleep(trouble.nextDelayMs, signal)
       try {
         for (;;) {
           signal.throwIfAborted()
-          const received = await pullOnce(slot, peer, trouble, signal)
+          const received = await pullOnce(slot, peer, epoch, trouble, signal)
           if (received === undefined) continue
           troubles.delete(key)
           onReceived?.(received)

@@ -54,6 +54,8 @@ afterEach(async () => {
 })
 
 const never = new AbortController().signal
+/** Of the slot's Lease. */
+const epoch = 5
 
 const commit = async (generation: number, files: Record<string, Uint8Array | string>, epoch = 1) => {
   const draft = await source.begin(slotKey, generation)
@@ -103,12 +105,12 @@ describe('a generation goes from node to node', () => {
     const big = randomBytes(300_000)
     await commit(1, { 'containers/app/criu/pages-1.img': big, 'shm.tar': 'one' })
 
-    const first = await client.pull(slotKey, peer, never)
+    const first = await client.pull(slotKey, peer, epoch, never)
     expect(first.manifest.generation).toBe(1)
     expect(await readFile(join(first.dir, 'containers/app/criu/pages-1.img'))).toEqual(big)
     expect(store.latest(slotKey)).toBe(first)
 
-    const next = client.pull(slotKey, peer, never)
+    const next = client.pull(slotKey, peer, epoch, never)
     await commit(2, { 'containers/app/criu/pages-1.img': big, 'shm.tar': 'two' })
     server.announce(slotKey)
     const second = await next
@@ -132,7 +134,7 @@ describe('a generation goes from node to node', () => {
     await putFiles(draft.dir, { a: 'a' })
     // The pod was stopped a minute ago.
     await draft.commit(manifestOf(1), { stoppedAt: systemClock.monotonic() - 60_000 })
-    const stored = await client.pull(slotKey, peer, never)
+    const stored = await client.pull(slotKey, peer, epoch, never)
     expect(stored.pipelineMs).toBeGreaterThanOrEqual(60_000)
     expect(stored.pipelineMs).toBeLessThan(90_000)
   })
@@ -141,13 +143,13 @@ describe('a generation goes from node to node', () => {
     const { peer } = await startServer()
     const { client } = await startClient()
     await commit(7, { a: '7' })
-    expect((await client.pull(slotKey, peer, never)).manifest.generation).toBe(7)
+    expect((await client.pull(slotKey, peer, epoch, never)).manifest.generation).toBe(7)
     await commit(8, { a: '8' })
     await commit(9, { a: '9' })
-    expect((await client.pull(slotKey, peer, never)).manifest.generation).toBe(9)
+    expect((await client.pull(slotKey, peer, epoch, never)).manifest.generation).toBe(9)
     // A later epoch goes on from what its node had.
     await commit(8, { a: 'later' }, 2)
-    const later = await client.pull(slotKey, peer, never)
+    const later = await client.pull(slotKey, peer, epoch, never)
     expect(await readFile(join(later.dir, 'a'), 'utf8')).toBe('later')
   })
 
@@ -155,10 +157,10 @@ describe('a generation goes from node to node', () => {
     const { peer } = await startServer()
     const { client, received } = await startClient()
     await commit(1, { a: '1' })
-    await client.pull(slotKey, peer, never)
+    await client.pull(slotKey, peer, epoch, never)
     await commit(2, { a: '2' })
     await source.prune(slotKey, 1)
-    await client.pull(slotKey, peer, never)
+    await client.pull(slotKey, peer, epoch, never)
     expect(received.map(({ delta }) => delta)).toEqual([false, false])
   })
 
@@ -174,7 +176,7 @@ describe('a generation goes from node to node', () => {
         },
       }),
     })
-    const pulled = client.pull(slotKey, peer, never)
+    const pulled = client.pull(slotKey, peer, epoch, never)
     await asked.promise
     await commit(1, { a: 'a' })
     server.announce(slotKey)
@@ -185,7 +187,7 @@ describe('a generation goes from node to node', () => {
     const { peer, server } = await startServer()
     const { client, store } = await startClient()
     const slots = Array.from({ length: 150 }, (_, slot) => ({ ...slotKey, slot }))
-    const pulled = Promise.all(slots.map(slot => client.pull(slot, peer, never)))
+    const pulled = Promise.all(slots.map(slot => client.pull(slot, peer, epoch, never)))
     for (const slot of slots) {
       const draft = await source.begin(slot, 1)
       await putFiles(draft.dir, { a: `${slot.slot}` })
@@ -224,11 +226,11 @@ describe('while a generation is read', () => {
     const { client } = await startClient()
     const first = await startServer()
     await commit(1, { a: '1', b: 'same' })
-    await client.pull(slotKey, first.peer, never)
+    await client.pull(slotKey, first.peer, epoch, never)
     await commit(2, { a: '2', b: 'same' })
     const hold = held()
     const { peer } = await startServer({ encode: hold.encode })
-    const pulled = client.pull(slotKey, peer, never)
+    const pulled = client.pull(slotKey, peer, epoch, never)
     await hold.reached
     await source.remove(slotKey)
     expect(source.latest(slotKey)).toBeUndefined()
@@ -249,10 +251,10 @@ describe('while a generation is read', () => {
       await draft.commit(manifestOf(generation, { slot: other }))
     }
     await commit(1, { a: 'a' })
-    const first = client.pull(slotKey, peer, never)
+    const first = client.pull(slotKey, peer, epoch, never)
     await hold.reached
     await put(1)
-    const second = client.pull(other, peer, never)
+    const second = client.pull(other, peer, epoch, never)
     await client.check(peer, never)
     await put(2)
     await source.prune(other, 1)
@@ -268,7 +270,7 @@ describe('while a generation is read', () => {
     const { client, store } = await startClient()
     await commit(1, { a: 'a' })
     const stop = new AbortController()
-    const pulled = client.pull(slotKey, peer, stop.signal)
+    const pulled = client.pull(slotKey, peer, epoch, stop.signal)
     await hold.reached
     stop.abort(new Error('enough'))
     await expect(pulled).rejects.toThrow('enough')
@@ -287,7 +289,7 @@ describe('only those who may', () => {
     const { peer } = await startServer()
     await commit(1, { a: 'a' })
     const { client } = await startClient({ identity: identities.stranger })
-    await expect(client.pull(slotKey, peer, never)).rejects.toEqual(code('PeerUnreachable'))
+    await expect(client.pull(slotKey, peer, epoch, never)).rejects.toEqual(code('PeerUnreachable'))
     await expect(client.check(peer, never)).rejects.toEqual(code('PeerUnreachable'))
   })
 
@@ -320,7 +322,7 @@ describe('only those who may', () => {
     const { peer } = await startServer({ identity: identities.stranger, nodeOf: () => 'node-b' })
     const { client } = await startClient()
     await commit(1, { a: 'a' })
-    await expect(client.pull(slotKey, peer, never)).rejects.toEqual(code('PeerKeyDiffers'))
+    await expect(client.pull(slotKey, peer, epoch, never)).rejects.toEqual(code('PeerKeyDiffers'))
   })
 
   test('D10.peer-lease: what a node may read is asked at every request', async () => {
@@ -332,20 +334,22 @@ describe('only those who may', () => {
     })
     const { client } = await startClient()
     await commit(1, { a: 'a' })
-    await expect(client.pull(slotKey, peer, never)).rejects.toEqual(code('PeerRefused'))
+    await expect(client.pull(slotKey, peer, epoch, never)).rejects.toEqual(code('PeerRefused'))
     allowed = true
-    expect((await client.pull(slotKey, peer, never)).manifest.generation).toBe(1)
-    await expect(client.pull({ ...slotKey, slot: 1 }, peer, never)).rejects.toEqual(code('PeerRefused'))
+    expect((await client.pull(slotKey, peer, epoch, never)).manifest.generation).toBe(1)
+    await expect(client.pull({ ...slotKey, slot: 1 }, peer, epoch, never)).rejects.toEqual(
+      code('PeerRefused'),
+    )
     // The connection is there from before.
     known = false
-    await expect(client.pull(slotKey, peer, never)).rejects.toEqual(code('PeerRefused'))
+    await expect(client.pull(slotKey, peer, epoch, never)).rejects.toEqual(code('PeerRefused'))
   })
 
   test('not those who were struck off while they waited', async () => {
     let allowed = true
     const { peer, server } = await startServer({ mayRead: () => allowed })
     const { client } = await startClient()
-    const pulled = client.pull(slotKey, peer, never)
+    const pulled = client.pull(slotKey, peer, epoch, never)
     await client.check(peer, never)
     allowed = false
     await commit(1, { a: 'a' })
@@ -396,17 +400,19 @@ describe('what breaks', () => {
     })
     await commit(1, { 'pages-1.img': randomBytes(1_000_000) })
     for (let attempt = 0; attempt < 3; attempt += 1) {
-      await expect(client.pull(slotKey, { ...peer, address }, never)).rejects.toEqual(code('PeerUnreachable'))
+      await expect(client.pull(slotKey, { ...peer, address }, epoch, never)).rejects.toEqual(
+        code('PeerUnreachable'),
+      )
       expect(store.list()).toEqual([])
     }
-    expect((await client.pull(slotKey, { ...peer, address }, never)).manifest.bytes).toBe(1_000_000)
+    expect((await client.pull(slotKey, { ...peer, address }, epoch, never)).manifest.bytes).toBe(1_000_000)
   })
 
   test('nobody at the address, or no address', async () => {
     const { peer, server } = await startServer()
     await server.close()
     const { client } = await startClient({ backoff: { initialMs: 1, maxMs: 2 } })
-    await expect(client.pull(slotKey, peer, never)).rejects.toEqual(code('PeerUnreachable'))
+    await expect(client.pull(slotKey, peer, epoch, never)).rejects.toEqual(code('PeerUnreachable'))
     for (const address of ['', 'host', 'host:0', 'host:99999', '::1:7', 'user@host:1', '[::1]'])
       await expect(client.check({ ...peer, address }, never)).rejects.toEqual(code('PeerUnreachable'))
   })
@@ -422,7 +428,7 @@ describe('what breaks', () => {
     })
     const { client, store } = await startClient()
     await commit(1, { a: 'a' })
-    await expect(client.pull(slotKey, peer, never)).rejects.toEqual(code('PeerUnreachable'))
+    await expect(client.pull(slotKey, peer, epoch, never)).rejects.toEqual(code('PeerUnreachable'))
     expect(store.list()).toEqual([])
   })
 
@@ -431,7 +437,7 @@ describe('what breaks', () => {
     const { peer } = await startServer({ encode: hold.encode })
     const { client, store } = await startClient({ silenceMs: 50 })
     await commit(1, { a: 'a' })
-    await expect(client.pull(slotKey, peer, never)).rejects.toEqual(code('PeerSilent'))
+    await expect(client.pull(slotKey, peer, epoch, never)).rejects.toEqual(code('PeerSilent'))
     expect(store.list()).toEqual([])
     hold.go()
   })
@@ -439,7 +445,7 @@ describe('what breaks', () => {
   test('a source that waits is not silent', async () => {
     const { peer, server } = await startServer({ signOfLifeMs: 5 })
     const { client } = await startClient({ silenceMs: 200 })
-    const pulled = client.pull(slotKey, peer, never)
+    const pulled = client.pull(slotKey, peer, epoch, never)
     await systemClock.sleep(500)
     await commit(1, { a: 'a' })
     server.announce(slotKey)
@@ -463,8 +469,8 @@ describe('what breaks', () => {
     await putFiles(draft.dir, { a: 'a' })
     await draft.commit(manifestOf(1, { slot: other }))
     const stop = new AbortController()
-    const first = client.pull(slotKey, peer, stop.signal)
-    const second = await client.pull(other, peer, never)
+    const first = client.pull(slotKey, peer, epoch, stop.signal)
+    const second = await client.pull(other, peer, epoch, never)
     expect(second.manifest.slot.slot).toBe(1)
     stuck.reject(new Error('freed'))
     await expect(first).rejects.toThrow()
@@ -488,7 +494,7 @@ test('a connection that nobody uses any more is closed, and the next question op
   }
   const { client } = await startClient({ clock })
   await client.check(peer, never)
-  await client.pull(slotKey, peer, never)
+  await client.pull(slotKey, peer, epoch, never)
   // Used again in time.
   expect(idle.map(({ signal }) => signal?.aborted)).toEqual([true, false])
   idle.at(-1)?.wake()

@@ -27,6 +27,8 @@ export interface ReceivedGeneration {
 export interface ReceiveOptions {
   readonly request: GenerationRequest
   readonly answer: GenerationHead
+  /** Of the slot's Lease: nobody was promoted in a later one. */
+  readonly epoch: number
   /** Our newest at the time of the request. */
   readonly ours: Stored | undefined
   /** For messages. */
@@ -37,13 +39,16 @@ export interface ReceiveOptions {
   readonly signal: AbortSignal
 }
 
+/** Generations that a holder can have missed: those of years. */
+const widestGap = 1_000_000_000
+
 /** Framing and incompressible data may make a stream a little longer than its files. */
 const overheadBytes = 16 * 1024 * 1024
 
 /** @throws AgentError PeerMalformed, CheckpointError, or what reading the stream failed with */
 export async function receiveGeneration(
   stream: AsyncIterable<Buffer>,
-  { request, answer, ours, peer, store, apply, clock, signal }: ReceiveOptions,
+  { request, answer, epoch, ours, peer, store, apply, clock, signal }: ReceiveOptions,
 ): Promise<ReceivedGeneration> {
   const { slot, after } = request
   const { version } = answer
@@ -51,6 +56,17 @@ export async function receiveGeneration(
   const stoppedAt = start - answer.ageMs
   if (!isNewer(version, after))
     throw new AgentError('PeerMalformed', `${peer}: ${formatVersion(version)} is not newer than what we have`)
+  // What is in the store once outlives whoever sent it, and outranks what comes after it.
+  if (version.epoch > epoch)
+    throw new AgentError(
+      'GenerationImplausible',
+      `${peer}: ${formatVersion(version)}, the Lease has epoch ${epoch}`,
+    )
+  if (version.generation - (after?.epoch === version.epoch ? after.generation : 0) > widestGap)
+    throw new AgentError(
+      'GenerationImplausible',
+      `${peer}: ${formatVersion(version)}, we have ${formatVersion(after)}`,
+    )
   if (answer.base !== undefined && !sameVersion(answer.base, request.base))
     throw new AgentError('PeerMalformed', `${peer}: the difference is to what we have not offered`)
   const base = answer.base && ours

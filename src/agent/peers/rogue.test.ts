@@ -111,7 +111,7 @@ const left = async () =>
     .map(({ name }) => name)
 
 const pull = (peer: Parameters<PeerClient['pull']>[1], slot: SlotKey = slotKey) =>
-  client.pull(slot, peer, never)
+  client.pull(slot, peer, 5, never)
 
 test('the tools of these tests make a generation that is taken', async () => {
   const stored = await pull(await send(whole({ 'a/b': 'content', c: '' })))
@@ -309,4 +309,27 @@ test('after a difference that led nowhere the whole is asked for, until a genera
   await pull(peer)
   await pull(peer)
   expect(bases).toEqual([undefined, 1, undefined, 2])
+})
+
+describe('D10.epoch: the slot cannot have', () => {
+  afterEach(async () => {
+    expect(store.list()).toEqual([])
+    expect(await left()).toEqual([])
+  })
+
+  // In the store it would outrank whatever the slot's next primary saves.
+  test.each([
+    ['a later epoch than that of its Lease', { epoch: 6, generation: 1 }],
+    ['an epoch of a far future', { epoch: 999_999_999_999_999, generation: 1 }],
+    ['a number that leaves no room for others', { epoch: 5, generation: 999_999_999_999_999 }],
+  ])('%s: it is refused before a byte of it is read', async (_, version) => {
+    await expect(pull(await send(whole({ a: 'x' }, version), head({ version })))).rejects.toEqual(
+      code('GenerationImplausible'),
+    )
+  })
+
+  test('what its head does not say: the manifest is held to the head', async () => {
+    const version = { epoch: 6, generation: 1 }
+    await expect(pull(await send(whole({ a: 'x' }, version), head()))).rejects.toEqual(code('BadManifest'))
+  })
 })

@@ -53,11 +53,15 @@ export function assignments(s: Snapshot, memory: MemoryView, random: Random, pla
     const isEmptied = players.emptied.has(slot)
     const cover = covers.get(slot)
     const heir = understudies.find(({ uid }) => uid === cover?.heir?.uid)
+    const goesOn = isSame && !isEmptied
+    const life = goesOn ? present.lease.life : draw(random, 4)
+    // Drawn with the life: what was sealed with another one is not its memory.
+    const seal = goesOn ? present.lease.seal : draw(random, 32)
     const lease: SlotLease = {
       namespace: s.set.namespace,
       set: s.set.name,
       slot,
-      life: isSame && !isEmptied ? present.lease.life : newLife(random),
+      life,
       holder: { name: pod.name, uid: pod.uid },
       epoch: isSame ? Math.max(pod.epoch, present.lease.epoch) : pod.epoch,
       node: pod.node,
@@ -65,13 +69,14 @@ export function assignments(s: Snapshot, memory: MemoryView, random: Random, pla
       holders: cover?.holders ?? [],
       restoreHash: pod.stage?.restoreHash,
       handover: turn?.primary === pod ? turn.successor?.uid : undefined,
-      givenUpFor: isSame && !isEmptied && isGivenUp(s, present) ? present.lease.givenUpFor : undefined,
+      givenUpFor: goesOn && isGivenUp(s, present) ? present.lease.givenUpFor : undefined,
+      ...(seal !== undefined && { seal }),
     }
     if (present !== undefined && isDeepStrictEqual(lease, present.lease)) return []
     // Being replaced by this one, and it serves until this one can.
     const holder = s.pods.find(({ uid }) => uid === present?.lease.holder.uid)
     if (!isSame && holder?.ready && !holder.stage?.died && !pod.ready) return []
-    const restarts = (isSame && !isEmptied ? present.restarts : undefined) ?? pod.stage?.restarts ?? 0
+    const restarts = (goesOn ? present.restarts : undefined) ?? pod.stage?.restarts ?? 0
     return [{ type: 'assign', lease, version: present?.resourceVersion, restarts, stateLost: isEmptied }]
   })
 }
@@ -83,4 +88,4 @@ function spareNodes(s: Snapshot, { nodes }: MemoryView): readonly string[] {
   return [...ready.filter(name => cold.has(name)), ...ready.filter(name => !cold.has(name))]
 }
 
-const newLife = (random: Random): string => Buffer.from(random.bytes(4)).toString('hex')
+const draw = (random: Random, bytes: number): string => Buffer.from(random.bytes(bytes)).toString('hex')

@@ -15,6 +15,7 @@ export const parsedMemory: ParsedMemory = {
   copies: 2,
   keep: 2,
   volumeBytes: 0,
+  disk: true,
 }
 
 const stage = (over: Partial<StageView> = {}): StageView => ({

@@ -14,6 +14,7 @@ import {
   namespaces,
   type Pod,
   pods,
+  secrets,
   services,
 } from '../../../src/kube/resources.ts'
 import { runOperator } from '../../../src/operator/operator.ts'
@@ -46,13 +47,14 @@ const place = ({ metadata: { uid, labels: own } }: Pod, others: readonly Pod[]):
 
 beforeAll(async () => {
   api = createApi({ connection: await loadConnection({ kubeconfig: inject('kubeconfig') }) })
-  await api.create(namespaces, { metadata: { name: namespace } })
+  for (const name of [namespace, `${namespace}-agents`]) await api.create(namespaces, { metadata: { name } })
   kubelet = startFakeKubelet(api, namespace, { place })
   agents = await startFakeAgents(api, namespace, nodes)
   ended = runOperator(
     {
       ...defaults,
       namespace,
+      agentsNamespace: `${namespace}-agents`,
       wakerImage: 'waker',
       identity: 'test',
       kubeconfig: inject('kubeconfig'),
@@ -144,6 +146,18 @@ describe('assignment', () => {
     expect(first?.life).not.toBe(second?.life)
   })
 
+  it('D3.copies: as many nodes keep a slot as the set says', async () => {
+    const ref = await create('copied', { replicas: 1, hotBackups: 1, checkpoint: { copies: 1 } })
+    const [one] = await covered(ref, 1, 1)
+    expect(one?.holders).toHaveLength(1)
+    await api.patch(backupPodSets, ref, { type: 'merge', body: { spec: { checkpoint: { copies: 3 } } } })
+    await eventually(async () => {
+      const holders = new Set((await slotsOf(ref))[0]?.holders)
+      expect(holders.size).toBe(3)
+      expect(holders).not.toContain('fake-p')
+    })
+  })
+
   it('one understudy covers three primaries, and a second one takes its share', async () => {
     const ref = await create('shared', { replicas: 3, hotBackups: 1 })
     const before = await covered(ref, 3, 1)
@@ -172,6 +186,41 @@ describe('assignment', () => {
     expect(after.map(({ slot }) => slot)).toEqual([0, 1])
     const lives = new Set(before.map(({ life }) => life))
     expect(after.filter(({ life }) => lives.has(life))).toHaveLength(1)
+  })
+})
+
+describe('keys of generations on disks', () => {
+  it('D9.key-life: half of a key is with the Lease of its slot: it stays through failovers and ends with the life', async () => {
+    const ref = await create('sealed', { replicas: 2, hotBackups: 2 })
+    const before = await covered(ref, 2, 2)
+    for (const { seal } of before) expect(seal).toMatch(/^[0-9a-f]{64}$/)
+    expect(before[0]?.seal).not.toBe(before[1]?.seal)
+    const [object] = (await api.list(leases, { namespace, labelSelector: `${labels.set}=sealed` })).items
+    // The garbage collector removes it with the set.
+    expect(object?.metadata.ownerReferences).toMatchObject([
+      { kind: 'BackupPodSet', name: 'sealed', controller: true },
+    ])
+    await agents.declareDead(before[1]?.holder.name ?? '')
+    const after = await eventually(async () => {
+      const slots = await slotsOf(ref)
+      expect(slots[1]?.epoch).toBe(2)
+      return slots
+    })
+    expect(after.map(({ seal }) => seal)).toEqual(before.map(({ seal }) => seal))
+    await covered(ref, 2, 2)
+    await api.patch(backupPodSets, ref, { type: 'merge', body: { spec: { replicas: 1 } } })
+    await eventually(async () => expect(await slotsOf(ref)).toHaveLength(1))
+    await api.patch(backupPodSets, ref, { type: 'merge', body: { spec: { replicas: 2 } } })
+    const anew = await covered(ref, 2, 2)
+    const seals = new Set(before.map(({ seal }) => seal))
+    expect(anew.filter(({ seal }) => seals.has(seal))).toHaveLength(1)
+  })
+
+  it('D9.key-made: the operator makes the agents’ half once a set keeps memory', async () => {
+    const key = await eventually(() =>
+      api.get(secrets, { namespace: `${namespace}-agents`, name: 'understudy-generations-key' }),
+    )
+    expect(Buffer.from(key.data?.['key'] ?? '', 'base64')).toHaveLength(32)
   })
 })
 

@@ -88,6 +88,8 @@ export interface FakeMemory {
   readonly broken: Set<string>
   /** Pods in which something is going on; two at once is what must never be. */
   readonly busy: Set<string>
+  /** What layers and volumes of its pods have together. */
+  volumeBytes: number
   readonly directory: string
 }
 
@@ -100,6 +102,7 @@ export async function createFakeMemory(): Promise<FakeMemory> {
     stops: new Set(),
     broken: new Set(),
     busy: new Set(),
+    volumeBytes: 0,
     directory: await mkdtemp(join(tmpdir(), 'understudy-agent-')),
   }
 }
@@ -175,7 +178,7 @@ export async function startFakeAgent(
     driver,
     sentinel,
     store,
-    peers: { pull: (slot, { address }, signal) => pull(cluster, address, store, slot, signal) },
+    peers: { pull: (slot, { address }, _, signal) => pull(cluster, address, store, slot, signal) },
     understudies,
     proven: {
       kinds,
@@ -197,6 +200,7 @@ export async function startFakeAgent(
     },
     suspendProbes: () => () => undefined,
     onProber: () => undefined,
+    measureVolumes: async () => memory.volumeBytes,
     probe,
     event: () => undefined,
     metrics,

@@ -55,6 +55,7 @@ export const settings = (over: Partial<MemorySettings> = {}): MemorySettings => 
   copies: 2,
   keep: 2,
   volumeBytes: 1e9,
+  disk: true,
   liveness: undefined,
   template: {
     spec: { containers: [{ name: 'app', image: 'web:1', ports: [{ containerPort: 8080 }] }] },

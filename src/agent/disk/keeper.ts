@@ -1,0 +1,299 @@
+/**
+ * What of the generations in the tmpfs is also on the disk. Behind everything else: one file at a time, at a bounded
+ * rate, for each slot the newest there is when its turn comes, and not more often than every so many seconds.
+ */
+import type { SlotLease } from '../../api/slot-lease.ts'
+import type { GenerationDisk, Sealed } from '../../checkpoint/disk/disk.ts'
+import { deriveKey, type GenerationKey } from '../../checkpoint/disk/generation-key.ts'
+import { isCheckpointError } from '../../checkpoint/errors.ts'
+import { slotName } from '../../checkpoint/manifest.ts'
+import type { GenerationStore, Stored } from '../../checkpoint/store.ts'
+import type { Clock } from '../../kube/clock.ts'
+import type { Log } from '../../kube/log.ts'
+import { reasonOf } from '../duties/failure.ts'
+import { createPace } from '../peers/pace.ts'
+
+export interface DiskKeeperOptions {
+  readonly disk: GenerationDisk
+  readonly store: GenerationStore
+  readonly agentsHalf: (signal: AbortSignal) => Promise<Uint8Array>
+  readonly node: string
+  /** Slots that this node has to do with, of sets that let their memory be written; undefined: not all are known now. */
+  readonly slots: () => readonly SlotLease[] | undefined
+  /** Milliseconds between two files of a slot. */
+  readonly everyMs: number
+  readonly bytesPerSecond?: number
+  /** A generation is in the store that was not there before. */
+  readonly onRecalled: (stored: Stored) => void
+  readonly changed: () => void
+  readonly clock: Clock
+  readonly log: Log
+}
+
+export interface OnDisk {
+  readonly generation: number
+  readonly takenAt: string
+}
+
+export interface DiskKeeper {
+  /** Writes, brings back and sweeps until the signal fires. */
+  run(signal: AbortSignal): Promise<void>
+  /** There may be something to write. */
+  noted(): void
+  /**
+   * Brings back what the disk has and the tmpfs has not: to be called once before anything is decided by what is in the
+   * tmpfs. What cannot be done now is tried again by `run`.
+   */
+  recall(signal: AbortSignal): Promise<void>
+  /** Generations of a slot that only the disk has, the newest first; each is brought back when it is asked for. */
+  others(lease: SlotLease, signal: AbortSignal): AsyncGenerator<Stored>
+  /** Makes room in the tmpfs for so many bytes, as far as that costs nothing that is needed. */
+  relieve(bytes: number): Promise<void>
+  onDisk(slot: string): OnDisk | undefined
+  /** Why nothing is written; undefined while all goes well. */
+  readonly trouble: { readonly reason: string; readonly message: string } | undefined
+}
+
+const lookMs = 5_000
+/** How long files are kept that no slot here wants: a Lease may be on its way to another state. */
+const sweepAfterMs = 60_000
+const defaultRate = 32 * 1024 * 1024
+
+interface Written {
+  readonly on: OnDisk | undefined
+  readonly version: string
+  /** Of the last try, monotonic ms. */
+  readonly at: number
+}
+
+const versionOf = ({ epoch, generation }: { readonly epoch: number; readonly generation: number }) =>
+  `${epoch}.${generation}`
+
+export function createDiskKeeper(options: DiskKeeperOptions): DiskKeeper {
+  const { disk, store, agentsHalf, node, slots, everyMs, onRecalled, changed, clock, log } = options
+  const pace = createPace(options.bytesPerSecond ?? defaultRate, clock)
+  const written = new Map<string, Written>()
+  /** Lives of slots for which the disk has been asked. */
+  const recalled = new Set<string>()
+  const unwantedSince = new Map<string, number>()
+  let trouble: DiskKeeper['trouble']
+  let wake = Promise.withResolvers<void>()
+  let relieving: Promise<void> = Promise.resolve()
+
+  const keyOf = async (lease: SlotLease, signal: AbortSignal): Promise<GenerationKey | undefined> =>
+    lease.seal === undefined ? undefined : deriveKey(await agentsHalf(signal), lease.seal, lease)
+  const held = () => (slots() ?? []).filter(({ holders }) => holders.includes(node))
+
+  const tell = (next: DiskKeeper['trouble']) => {
+    if (trouble?.reason !== next?.reason) changed()
+    trouble = next
+  }
+
+  async function readOne(
+    sealed: Sealed,
+    key: GenerationKey,
+    signal: AbortSignal,
+  ): Promise<Stored | undefined> {
+    const fields = { slot: slotName(sealed.slot), generation: sealed.generation }
+    try {
+      const stored = await disk.read(sealed, key, store, signal)
+      log.info({ ...fields, bytes: stored.manifest.bytes }, 'a generation was brought back from the disk')
+      onRecalled(stored)
+      return stored
+    } catch (error) {
+      signal.throwIfAborted()
+      log.warn({ err: error, ...fields }, 'a generation could not be brought back from the disk')
+      if (isCheckpointError(error, 'Corrupt', 'BadManifest')) await disk.remove(sealed.file)
+      return undefined
+    }
+  }
+
+  async function recallSlot(lease: SlotLease, signal: AbortSignal): Promise<void> {
+    const name = slotName(lease)
+    if (recalled.has(name)) return
+    const key = await keyOf(lease, signal)
+    if (key === undefined) return
+    if (trouble?.reason === 'KeyMissing') tell(undefined)
+    const there = await disk.of(lease, key)
+    const [newest] = there
+    if (newest !== undefined) note(name, newest, clock.monotonic() - everyMs)
+    for (const sealed of there) {
+      // Nobody was promoted in a later epoch than the Lease has: such a file was written by a liar.
+      if (sealed.epoch > lease.epoch) continue
+      const latest = store.latest(lease)?.manifest
+      const isNewer =
+        latest === undefined ||
+        sealed.epoch > latest.epoch ||
+        (sealed.epoch === latest.epoch && sealed.generation > latest.generation)
+      if (!isNewer || (await readOne(sealed, key, signal)) !== undefined) break
+    }
+    recalled.add(name)
+  }
+
+  async function recall(signal: AbortSignal): Promise<void> {
+    for (const lease of held())
+      try {
+        await recallSlot(lease, signal)
+      } catch (error) {
+        signal.throwIfAborted()
+        log.warn({ err: error, slot: slotName(lease) }, 'the disk could not be asked for a slot')
+        tell(reasonOf(error))
+      }
+  }
+
+  const note = (slot: string, sealed: Sealed, at: number) => {
+    const { generation, takenAt } = sealed
+    written.set(slot, { on: { generation, takenAt }, version: versionOf(sealed), at })
+    changed()
+  }
+
+  /** The slot that waits longest for a file of its newest generation. */
+  function nextDue(): { readonly lease: SlotLease; readonly stored: Stored } | undefined {
+    const due = held().flatMap(lease => {
+      const stored = store.latest(lease)
+      const last = written.get(slotName(lease))
+      if (lease.seal === undefined || stored === undefined) return []
+      if (last?.version === versionOf(stored.manifest)) return []
+      const at = last?.at ?? Number.NEGATIVE_INFINITY
+      return clock.monotonic() - at < everyMs ? [] : [{ lease, stored, at }]
+    })
+    return due.sort((a, b) => a.at - b.at)[0]
+  }
+
+  async function writeOne(lease: SlotLease, stored: Stored, signal: AbortSignal): Promise<void> {
+    const name = slotName(lease)
+    const { epoch, generation } = stored.manifest
+    try {
+      const key = await keyOf(lease, signal)
+      if (key === undefined) return
+      const release = store.retain(lease, generation, epoch)
+      try {
+        const sealed = await disk.write(stored, key, { signal, pace: bytes => pace.take(bytes, signal) })
+        note(name, sealed, clock.monotonic())
+      } finally {
+        release()
+      }
+      await disk.prune(lease, key, 1)
+      tell(undefined)
+    } catch (error) {
+      signal.throwIfAborted()
+      // Another generation has taken its place meanwhile: that one follows.
+      if (isCheckpointError(error, 'NoSuchGeneration')) return
+      const before = written.get(name)
+      written.set(name, { on: before?.on, version: before?.version ?? '', at: clock.monotonic() })
+      log.warn({ err: error, slot: name, generation }, 'a generation could not be written to the disk')
+      tell(reasonOf(error))
+    }
+  }
+
+  async function sweep(signal: AbortSignal): Promise<void> {
+    // What a list has left out would be gone for good: only a whole one counts.
+    const known = slots()
+    if (known === undefined || disk.tags().size === 0) return
+    const wanted = new Set<string>()
+    for (const lease of known) {
+      const key = await keyOf(lease, signal)
+      if (key !== undefined) wanted.add(key.tag)
+    }
+    for (const tag of [...unwantedSince.keys()]) if (wanted.has(tag)) unwantedSince.delete(tag)
+    for (const tag of disk.tags()) {
+      if (wanted.has(tag)) continue
+      const since = unwantedSince.get(tag) ?? clock.monotonic()
+      unwantedSince.set(tag, since)
+      if (clock.monotonic() - since < sweepAfterMs) wanted.add(tag)
+    }
+    const removed = await disk.sweep({ complete: true, tags: wanted })
+    if (removed > 0) log.info({ files: removed }, 'files of slots that nobody wants here were removed')
+    const names = new Set(known.map(slotName))
+    for (const name of [...written.keys()]) if (!names.has(name)) written.delete(name)
+    for (const name of [...recalled]) if (!names.has(name)) recalled.delete(name)
+    const tags = disk.tags()
+    for (const tag of [...unwantedSince.keys()]) if (!tags.has(tag)) unwantedSince.delete(tag)
+  }
+
+  /** Whether the slot has something to fall back on when this one leaves the tmpfs. */
+  async function isSpare(stored: Stored, lease: SlotLease, signal: AbortSignal): Promise<boolean> {
+    // At the source it was kept for differences only: nobody brings it back here.
+    if (lease.node === node) return true
+    const key = await keyOf(lease, signal)
+    if (key === undefined) return false
+    // Not every one of them: a tmpfs that is always full would have every generation written to the disk.
+    if ((await disk.of(lease, key)).length > 0) return true
+    const { slot, epoch, generation } = stored.manifest
+    const release = store.retain(slot, generation, epoch)
+    try {
+      note(slotName(slot), await disk.write(stored, key, { signal }), clock.monotonic())
+      return true
+    } finally {
+      release()
+    }
+  }
+
+  async function relieveNow(bytes: number): Promise<void> {
+    const signal = AbortSignal.timeout(30_000)
+    const leases = new Map((slots() ?? []).map(lease => [slotName(lease), lease]))
+    const newest = new Set(store.list().flatMap(({ manifest }) => store.latest(manifest.slot)?.dir ?? []))
+    const older = store
+      .list()
+      .filter(({ dir }) => !newest.has(dir))
+      .sort((a, b) => a.completedAt - b.completedAt)
+    for (const stored of older) {
+      if (store.room >= bytes) return
+      const lease = leases.get(slotName(stored.manifest.slot))
+      try {
+        if (lease === undefined || !(await isSpare(stored, lease, signal))) continue
+        const { slot, epoch, generation } = stored.manifest
+        await store.drop(slot, generation, epoch)
+        log.info({ slot: slotName(slot), generation }, 'an older generation makes room in the tmpfs')
+      } catch (error) {
+        log.warn({ err: error }, 'an older generation could not make room')
+      }
+    }
+  }
+
+  return {
+    async run(signal) {
+      while (!signal.aborted) {
+        wake = Promise.withResolvers()
+        try {
+          await recall(signal)
+          await sweep(signal)
+          const due = nextDue()
+          if (due !== undefined) {
+            await writeOne(due.lease, due.stored, signal)
+            continue
+          }
+        } catch (error) {
+          if (signal.aborted) return
+          log.warn({ err: error }, 'the disk of generations could not be looked after')
+          tell(reasonOf(error))
+        }
+        const over = new AbortController()
+        const pause = clock.sleep(lookMs, AbortSignal.any([signal, over.signal])).catch(() => undefined)
+        await Promise.race([pause, wake.promise])
+        over.abort()
+      }
+    },
+    noted: () => wake.resolve(),
+    recall,
+    async *others(lease, signal) {
+      const key = await keyOf(lease, signal)
+      if (key === undefined) return
+      for (const sealed of await disk.of(lease, key)) {
+        const { slot, epoch, generation } = sealed
+        if (epoch > lease.epoch || store.open(slot, generation, epoch) !== undefined) continue
+        const stored = await readOne(sealed, key, signal)
+        if (stored !== undefined) yield stored
+      }
+    },
+    relieve(bytes) {
+      // One after the other: what the first has freed need not be freed by the next.
+      relieving = relieving.then(() => relieveNow(bytes))
+      return relieving
+    },
+    onDisk: slot => written.get(slot)?.on,
+    get trouble() {
+      return trouble
+    },
+  }
+}

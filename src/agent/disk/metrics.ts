@@ -1,0 +1,56 @@
+import { Gauge, type Registry } from 'prom-client'
+import type { GenerationDisk } from '../../checkpoint/disk/disk.ts'
+import type { GenerationStore } from '../../checkpoint/store.ts'
+import type { DiskKeeper } from './keeper.ts'
+
+/** What generations take up of each budget of the node; 0 for a disk that is not used. */
+export function createBudgetMetrics(
+  registry: Registry,
+  store: Pick<GenerationStore, 'bytes' | 'budget'>,
+  disk: Pick<GenerationDisk, 'bytes' | 'budget'> | undefined,
+  keeper: () => Pick<DiskKeeper, 'trouble'> | undefined,
+): void {
+  const gauge = (
+    name: string,
+    help: string,
+    values: () => readonly (readonly [string, number])[],
+    label: string,
+  ) =>
+    new Gauge({
+      name: `understudy_${name}`,
+      help,
+      labelNames: [label],
+      registers: [registry],
+      collect() {
+        this.reset()
+        for (const [of, value] of values()) this.set({ [label]: of }, value)
+      },
+    })
+  gauge(
+    'generations_used_bytes',
+    'What generations take up on this node, by tier (memory, disk).',
+    () => [
+      ['memory', store.bytes],
+      ['disk', disk?.bytes ?? 0],
+    ],
+    'tier',
+  )
+  gauge(
+    'generations_budget_bytes',
+    'What generations may take up on this node, by tier (memory, disk).',
+    () => [
+      ['memory', store.budget],
+      ['disk', disk?.budget ?? 0],
+    ],
+    'tier',
+  )
+  gauge(
+    'generations_disk_trouble',
+    '1 for the reason why nothing is written to the disk of this node (DiskFull, DiskLow, KeyMissing, ...).',
+    () => {
+      const reason = keeper()?.trouble?.reason
+      return reason === undefined ? [] : [[reason, 1]]
+    },
+    'reason',
+  )
+}

@@ -1,0 +1,47 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { chmod, copyFile, mkdir, mkdtemp, readdir, rm, utimes, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import { programsInUse } from './launch/in-use.ts'
+import { pruneInstalled } from './launch/install.ts'
+import { sweepWorkDirectory } from './work-directory.ts'
+
+let dir: string
+beforeEach(async () => {
+  dir = await mkdtemp(join(tmpdir(), 'tidy-'))
+})
+afterEach(() => rm(dir, { recursive: true }))
+
+it('programs of earlier versions go, but for those that run', async () => {
+  for (const version of ['now', 'running', 'old']) {
+    await mkdir(join(dir, version))
+    await copyFile('/bin/sleep', join(dir, version, 'sentinel'))
+    await chmod(join(dir, version, 'sentinel'), 0o755)
+  }
+  const child = spawn(join(dir, 'running/sentinel'), ['600'])
+  await once(child, 'spawn')
+  try {
+    const tidy = async () =>
+      pruneInstalled(dir, [join(dir, 'now'), ...(await programsInUse({ proc: '/proc' }, dir))])
+    await tidy()
+    expect((await readdir(dir)).sort()).toEqual(['now', 'running'])
+    child.kill('SIGKILL')
+    await once(child, 'exit')
+    await tidy()
+    expect(await readdir(dir)).toEqual(['now'])
+  } finally {
+    child.kill('SIGKILL')
+  }
+})
+
+it('what dumps and restores of a dead agent have left goes after an hour, and nothing before', async () => {
+  await mkdir(join(dir, 'dump-old-1/app'), { recursive: true })
+  await writeFile(join(dir, 'dump-old-1/app/dump.log'), 'x')
+  await mkdir(join(dir, 'dump-now-2'))
+  const now = Date.now()
+  await utimes(join(dir, 'dump-old-1'), now / 1000 - 3_700, now / 1000 - 3_700)
+  expect(await sweepWorkDirectory(dir, now)).toBe(1)
+  expect(await readdir(dir)).toEqual(['dump-now-2'])
+})

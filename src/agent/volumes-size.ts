@@ -1,0 +1,72 @@
+import { constants } from 'node:fs'
+import { type FileHandle, lstat, open, readdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { isGone, type ProcFs } from './discover/process.ts'
+import type { LocatedPod } from './driver/memory-driver.ts'
+import { planSaves } from './driver/saves.ts'
+
+/** A member of an archive has a header, and its content is padded to blocks. */
+const blockBytes = 512
+
+/**
+ * About what writable layers, emptyDirs and /dev/shm of a pod would take up in archives, bytes; more than `upTo` is not
+ * counted any further. The pod goes on meanwhile, so it is a moment's estimate.
+ *
+ * @throws AgentError Unsupported; the signal's reason.
+ */
+export async function sizeOfVolumes(
+  fs: ProcFs,
+  pod: LocatedPod,
+  upTo: number,
+  signal: AbortSignal,
+): Promise<number> {
+  let bytes = 0
+  for (const save of await planSaves({ fs }, pod, '/')) {
+    const directory = save.kind === 'layer' ? save.upper : save.directory
+    bytes += await sizeOf(onHost(fs, directory), upTo - bytes, signal)
+    if (bytes > upTo) break
+  }
+  return bytes
+}
+
+/** The path is one of the host, which is not what is mounted here. */
+const onHost = (fs: ProcFs, path: string): string =>
+  path.startsWith(`${fs.proc}/`) ? path : join(fs.proc, String(fs.host), 'root', path)
+
+/** Directories are opened without following links: what an app puts in the place of one leads nowhere. */
+export async function sizeOf(directory: string, upTo: number, signal: AbortSignal): Promise<number> {
+  signal.throwIfAborted()
+  let handle: FileHandle
+  try {
+    handle = await open(directory, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW)
+  } catch (error) {
+    if (isGone(error) || isNoDirectory(error)) return 0
+    throw error
+  }
+  try {
+    const here = `/proc/self/fd/${handle.fd}`
+    let bytes = 0
+    for (const name of await readdir(here)) {
+      if (bytes > upTo) break
+      bytes += await sizeOfMember(`${here}/${name}`, upTo - bytes, signal)
+    }
+    return bytes
+  } finally {
+    await handle.close()
+  }
+}
+
+async function sizeOfMember(path: string, upTo: number, signal: AbortSignal): Promise<number> {
+  try {
+    const found = await lstat(path)
+    if (found.isDirectory()) return blockBytes + (await sizeOf(path, upTo, signal))
+    return blockBytes + (found.isFile() ? Math.ceil(found.size / blockBytes) * blockBytes : 0)
+  } catch (error) {
+    // The app goes on, and takes files away.
+    if (isGone(error)) return 0
+    throw error
+  }
+}
+
+const isNoDirectory = (error: unknown): boolean =>
+  error instanceof Error && 'code' in error && (error.code === 'ENOTDIR' || error.code === 'ELOOP')

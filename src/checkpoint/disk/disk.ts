@@ -1,0 +1,288 @@
+/**
+ * Generations on the node's disk, sealed: one file each, whole or not at all. What the tmpfs forgets with the boot, or
+ * has no room for, can be brought back from here, by whoever has the key.
+ */
+import { mkdir, open, readdir, rename, rm, stat, statfs } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { SlotKey } from '../../api/slot-lease.ts'
+import type { Clock } from '../../kube/clock.ts'
+import type { Random } from '../../kube/random.ts'
+import { applyDelta, encodeDelta } from '../delta.ts'
+import { CheckpointError, isCheckpointError } from '../errors.ts'
+import { syncDirectory } from '../files.ts'
+import type { Draft, GenerationStore } from '../generation-store.ts'
+import { slotName } from '../manifest.ts'
+import { isSystemError, type Stored } from '../stored.ts'
+import type { GenerationKey } from './generation-key.ts'
+import { formatHead, type Head, takeHead } from './head.ts'
+import { seal, unseal } from './seal.ts'
+
+export interface DiskOptions {
+  /** A directory of its own on a disk. Made if it is not there. */
+  readonly dir: string
+  /** Bytes that all files may take up. */
+  readonly budget: number
+  readonly clock: Clock
+  readonly random: Random
+  /** Tells one boot of the machine from another, and ms on a clock that goes on during one. */
+  readonly boot: { readonly id: string; readonly uptime: () => number }
+  /** Bytes of the filesystem: left for everybody, and in all. Default: asks it. */
+  readonly space?: () => Promise<{ readonly free: number; readonly total: number }>
+  /** Written between two looks at the filesystem, bytes. Default: 16 MiB. */
+  readonly lookEvery?: number
+}
+
+/** One generation on the disk. */
+export interface Sealed extends Head {
+  /** Name of its file. */
+  readonly file: string
+  readonly bytesOnDisk: number
+}
+
+export interface WriteOptions {
+  readonly signal: AbortSignal
+  /** Called after so many bytes, to slow the writing down. */
+  readonly pace?: (bytes: number) => Promise<void>
+}
+
+export interface GenerationDisk {
+  /** To be called once, before anything else: takes over what an earlier process has left. */
+  load(): Promise<void>
+  /**
+   * Seals a generation into a file. It must stay in its place until then (`retain`). The older ones of its slot are not
+   * removed: see `prune`.
+   * @throws CheckpointError DiskFull, DiskLow; the signal's reason; nothing is left then.
+   */
+  write(stored: Stored, key: GenerationKey, options: WriteOptions): Promise<Sealed>
+  /** Those of a slot, the newest first; a file that cannot be read is removed. */
+  of(slot: SlotKey, key: GenerationKey): Promise<readonly Sealed[]>
+  /**
+   * Brings one back into the store, which checks every file against its digest.
+   * @throws CheckpointError Corrupt, BadManifest, StoreFull; the signal's reason.
+   */
+  read(
+    sealed: Sealed,
+    key: GenerationKey,
+    store: Pick<GenerationStore, 'begin' | 'open'>,
+    signal: AbortSignal,
+  ): Promise<Stored>
+  remove(file: string): Promise<void>
+  /** Removes all but the `keep` newest of a slot. */
+  prune(slot: SlotKey, key: GenerationKey, keep: number): Promise<void>
+  /** Removes every file whose tag is not among these; the caller says that it has seen all slots there are. */
+  sweep(listed: { readonly complete: true; readonly tags: ReadonlySet<string> }): Promise<number>
+  /** Of all files. */
+  tags(): ReadonlySet<string>
+  readonly bytes: number
+  readonly budget: number
+}
+
+/** Of the filesystem, that has to stay free: below it a kubelet begins to evict pods. */
+export const leastFree = 0.15
+const blockBytes = 4096
+
+const unfinished = '.new-'
+const namePattern = /^([0-9a-f]{32})-[0-9a-f]{16}$/
+
+interface Entry {
+  readonly tag: string
+  readonly bytes: number
+  head: Head | undefined
+}
+
+export function createGenerationDisk(options: DiskOptions): GenerationDisk {
+  const { dir: root, budget, clock, random, boot, lookEvery = 16 * 1024 * 1024 } = options
+  const space = options.space ?? (() => spaceOf(root))
+  const entries = new Map<string, Entry>()
+  /** Of files that are being written. */
+  const growing = new Map<string, number>()
+
+  const hex = (bytes: number) => Buffer.from(random.bytes(bytes)).toString('hex')
+  const taken = () => {
+    let sum = 0
+    for (const { bytes } of entries.values()) sum += bytes
+    for (const bytes of growing.values()) sum += bytes
+    return sum
+  }
+
+  async function assertSpace() {
+    const { free, total } = await space()
+    if (free - lookEvery < total * leastFree)
+      throw new CheckpointError(
+        'DiskLow',
+        `the filesystem of ${root} has ${percent(free, total)} free, and less than ${percent(leastFree, 1)} would make the kubelet evict pods`,
+      )
+  }
+
+  async function write(stored: Stored, key: GenerationKey, { signal, pace }: WriteOptions): Promise<Sealed> {
+    const { manifest } = stored
+    const age = clock.monotonic() - stored.completedAt + stored.pipelineMs
+    const head: Head = {
+      slot: manifest.slot,
+      epoch: manifest.epoch,
+      generation: manifest.generation,
+      takenAt: manifest.takenAt,
+      bytes: manifest.bytes,
+      boot: boot.id,
+      stoppedUptimeMs: boot.uptime() - age,
+    }
+    const scratch = join(root, `${unfinished}${hex(8)}`)
+    const plain = async function* () {
+      yield formatHead(head)
+      yield* encodeDelta(undefined, stored, { signal })
+    }
+    let written = 0
+    growing.set(scratch, 0)
+    try {
+      const handle = await open(scratch, 'wx', 0o600)
+      try {
+        let looked = Number.NEGATIVE_INFINITY
+        for await (const part of seal(plain(), key.secret, random.bytes(16))) {
+          signal.throwIfAborted()
+          if (written - looked >= lookEvery) {
+            await assertSpace()
+            looked = written
+          }
+          if (taken() + part.length > budget)
+            throw new CheckpointError(
+              'DiskFull',
+              `${taken()} of ${budget} bytes are taken, which has no room for generation ${head.generation} beside the one before it`,
+            )
+          await handle.writeFile(part)
+          written += part.length
+          growing.set(scratch, written)
+          await pace?.(part.length)
+        }
+        await handle.sync()
+      } finally {
+        await handle.close()
+      }
+      signal.throwIfAborted()
+      const file = `${key.tag}-${hex(8)}`
+      await rename(scratch, join(root, file))
+      const bytes = Math.ceil(written / blockBytes) * blockBytes
+      entries.set(file, { tag: key.tag, bytes, head })
+      await syncDirectory(root)
+      return { ...head, file, bytesOnDisk: bytes }
+    } catch (error) {
+      await rm(scratch, { force: true })
+      if (isSystemError(error, 'ENOSPC', 'EDQUOT'))
+        throw new CheckpointError('DiskLow', `the filesystem of ${root} is full`, error)
+      throw error
+    } finally {
+      growing.delete(scratch)
+    }
+  }
+
+  async function headOf(file: string, entry: Entry, slot: SlotKey, key: GenerationKey): Promise<Head> {
+    if (entry.head !== undefined) return entry.head
+    const handle = await open(join(root, file))
+    try {
+      const { head } = await takeHead(unseal(handle, key.secret))
+      if (slotName(head.slot) !== slotName(slot))
+        throw new CheckpointError('Corrupt', 'the file of one slot has the name of another')
+      entry.head = head
+      return head
+    } finally {
+      await handle.close()
+    }
+  }
+
+  async function of(slot: SlotKey, key: GenerationKey): Promise<readonly Sealed[]> {
+    const found: Sealed[] = []
+    for (const [file, entry] of [...entries]) {
+      if (entry.tag !== key.tag) continue
+      try {
+        found.push({ ...(await headOf(file, entry, slot, key)), file, bytesOnDisk: entry.bytes })
+      } catch (error) {
+        if (!isCheckpointError(error) && !isSystemError(error, 'ENOENT')) throw error
+        await remove(file)
+      }
+    }
+    return found.sort((a, b) => b.epoch - a.epoch || b.generation - a.generation)
+  }
+
+  async function read(
+    sealed: Sealed,
+    key: GenerationKey,
+    store: Pick<GenerationStore, 'begin' | 'open'>,
+    signal: AbortSignal,
+  ): Promise<Stored> {
+    const { slot, epoch, generation } = sealed
+    const file = await open(join(root, sealed.file))
+    try {
+      const { head, rest } = await takeHead(unseal(file, key.secret))
+      const draft = await store.begin(slot, generation, { expectedBytes: head.bytes })
+      return await applyDelta(rest, undefined, onlyAs(head, stoppedAt(head), draft), { signal })
+    } catch (error) {
+      const there = store.open(slot, generation, epoch)
+      if (isCheckpointError(error, 'Superseded') && there !== undefined) return there
+      throw error
+    } finally {
+      await file.close()
+    }
+  }
+
+  /** When the pod was stopped, on our monotonic clock. Of another boot only the source's wall clock tells. */
+  function stoppedAt(head: Head): number {
+    const age =
+      head.boot === boot.id ? boot.uptime() - head.stoppedUptimeMs : clock.now() - Date.parse(head.takenAt)
+    return clock.monotonic() - Math.max(age, 0)
+  }
+
+  async function remove(file: string): Promise<void> {
+    await rm(join(root, file), { force: true })
+    entries.delete(file)
+  }
+
+  return {
+    async load() {
+      await mkdir(root, { recursive: true, mode: 0o700 })
+      for (const file of await readdir(root)) {
+        const [, tag] = namePattern.exec(file) ?? []
+        if (tag === undefined) {
+          if (file.startsWith(unfinished)) await rm(join(root, file), { force: true })
+          continue
+        }
+        const { size } = await stat(join(root, file))
+        entries.set(file, { tag, bytes: Math.ceil(size / blockBytes) * blockBytes, head: undefined })
+      }
+    },
+    write,
+    of,
+    read,
+    remove,
+    async prune(slot, key, keep) {
+      for (const { file } of (await of(slot, key)).slice(Math.max(keep, 0))) await remove(file)
+    },
+    async sweep({ tags }) {
+      const orphans = [...entries].filter(([, { tag }]) => !tags.has(tag))
+      for (const [file] of orphans) await remove(file)
+      return orphans.length
+    },
+    tags: () => new Set([...entries.values()].map(({ tag }) => tag)),
+    get bytes() {
+      return taken()
+    },
+    budget,
+  }
+}
+
+/** A draft that becomes the generation of this head, or nothing. */
+function onlyAs(head: Head, stoppedAt: number, draft: Draft): Draft {
+  return {
+    ...draft,
+    commit: async (manifest, options) => {
+      if (manifest.epoch !== head.epoch || manifest.takenAt !== head.takenAt)
+        throw new CheckpointError('Corrupt', 'a generation on the disk is another one than its head says')
+      return draft.commit(manifest, { ...options, stoppedAt })
+    },
+  }
+}
+
+async function spaceOf(path: string) {
+  const { bsize, bavail, blocks } = await statfs(path)
+  return { free: bavail * bsize, total: blocks * bsize }
+}
+
+const percent = (part: number, whole: number) => `${Math.round((100 * part) / Math.max(whole, 1))} %`

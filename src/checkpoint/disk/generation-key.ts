@@ -1,0 +1,30 @@
+/** The key of one slot's life: made of two halves, neither of which says anything without the other. */
+import { createHmac, hkdfSync } from 'node:crypto'
+import type { SlotKey } from '../../api/slot-lease.ts'
+import { slotName } from '../manifest.ts'
+
+export interface GenerationKey {
+  /** 32 bytes; never written anywhere. */
+  readonly secret: Buffer
+  /** Names the slot's files on a disk: 32 hex digits that tell nobody without the key whose they are. */
+  readonly tag: string
+}
+
+/** Bytes of each half. */
+export const halfLength = 32
+
+/**
+ * @param agentsHalf of the Secret that all agents share.
+ * @param seal the slot's half, of its Lease, 64 hex digits: gone with the Lease, and with the set.
+ */
+export function deriveKey(agentsHalf: Uint8Array, seal: string, slot: SlotKey): GenerationKey {
+  const half = Buffer.from(seal, 'hex')
+  if (agentsHalf.length !== halfLength || half.length !== halfLength)
+    throw new RangeError(`both halves of a key have ${halfLength} bytes`)
+  const derive = (purpose: string, length: number) =>
+    Buffer.from(hkdfSync('sha256', agentsHalf, half, `understudy/1 ${purpose} ${slotName(slot)}`, length))
+  return {
+    secret: derive('generations', 32),
+    tag: createHmac('sha256', derive('names', 32)).update('tag').digest('hex').slice(0, 32),
+  }
+}

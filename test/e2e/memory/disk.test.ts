@@ -1,0 +1,141 @@
+import { mkdtemp, open, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { generationsKey } from '../../../src/api/generations-key.ts'
+import { nodeReports, type SlotReport } from '../../../src/api/node-report.ts'
+import { parseSlotLease, type SlotLease } from '../../../src/api/slot-lease.ts'
+import { deriveKey } from '../../../src/checkpoint/disk/generation-key.ts'
+import { unseal } from '../../../src/checkpoint/disk/seal.ts'
+import { leases, pods, secrets } from '../../../src/kube/resources.ts'
+import { specimen } from '../../../zoo/specimens.ts'
+import { kubectl, needsNodes, playground } from '../lib/cluster.ts'
+import { createWorld, eventually, type TestSet, type World } from '../lib/world.ts'
+
+const counter = specimen('counter')
+const directory = '/var/lib/understudy/generations'
+
+async function slotOf({ api, namespace }: World, set: TestSet): Promise<SlotLease> {
+  const query = { namespace, labelSelector: `backup.example.com/backuppodset=${set.name}` }
+  const [lease] = (await api.list(leases, query)).items.flatMap(it => parseSlotLease(it) ?? [])
+  if (lease === undefined) throw new Error('no slot yet')
+  return lease
+}
+
+const addressOf = async ({ api, namespace }: World, { holder }: SlotLease): Promise<string> => {
+  const { status } = await api.get(pods, { namespace, name: holder.name })
+  if (status?.podIP === undefined) throw new Error(`${holder.name} has no address`)
+  return status.podIP
+}
+
+/** What a node says of this life of a slot, once it says so. */
+const reported = (
+  { api }: World,
+  node: string,
+  { life }: SlotLease,
+  test: (slot: SlotReport, updatedAt: number) => boolean,
+  timeoutMs: number,
+): Promise<SlotReport> =>
+  eventually(async () => {
+    const { status } = await api.get(nodeReports, { name: node })
+    const slot = status?.slots.find(it => it.life === life)
+    if (slot === undefined || !test(slot, Date.parse(status?.updatedAt ?? '')))
+      throw new Error(`not yet: ${JSON.stringify(slot)}`)
+    return slot
+  }, timeoutMs)
+
+/** A set of one primary and one understudy, its count, and where the understudy is; that count is on its disk. */
+async function onDisk(world: World): Promise<{ set: TestSet; slot: SlotLease; node: string; count: number }> {
+  const set = await world.createSet('kept', {
+    replicas: 1,
+    hotBackups: 1,
+    checkpoint: { interval: '1s', copies: 1 },
+    template: counter.template,
+  })
+  const slot = await eventually(async () => {
+    const lease = await slotOf(world, set)
+    if (lease.heir === undefined) throw new Error('no heir yet')
+    return lease
+  }, 120_000)
+  const [node = ''] = slot.holders
+  const ip = await eventually(() => addressOf(world, slot))
+  for (let i = 0; i < 7; i += 1) await eventually(() => counter.add(ip))
+  const count = await counter.read(ip)
+  const since = Date.now()
+  await reported(world, node, slot, ({ onDisk }) => Date.parse(onDisk?.takenAt ?? '') > since, 240_000)
+  return { set, slot, node, count }
+}
+
+describe.skipIf(needsNodes())('generations on disks', () => {
+  it('D9.power: primary and holder lose their power, the holder comes back, and with it the memory', async () => {
+    await using world = await createWorld()
+    const cluster = await playground()
+    const { set, slot, node, count } = await onDisk(world)
+    const dead = slot.node ?? ''
+    try {
+      await Promise.all([cluster.killNode(dead), cluster.killNode(node)])
+      await cluster.startNode(node)
+      const since = Date.now()
+      const back = await reported(
+        world,
+        node,
+        slot,
+        ({ usable }, updatedAt) => updatedAt > since && usable !== undefined,
+        240_000,
+      )
+      expect(back.generation).toBe(back.onDisk?.generation)
+      await kubectl('-n', world.namespace, 'delete', 'pod', slot.holder.name, '--force', '--grace-period=0')
+      const next = await eventually(async () => {
+        const now = await slotOf(world, set)
+        if (now.epoch === slot.epoch) throw new Error('not promoted yet')
+        return now
+      }, 120_000)
+      expect(next.life).toBe(slot.life)
+      expect(await eventually(async () => counter.read(await addressOf(world, next)))).toBe(count)
+    } finally {
+      for (const name of [dead, node]) await cluster.startNode(name)
+    }
+  }, 900_000)
+
+  it('D9.set-deleted: with the set goes the key, and then the files', async () => {
+    await using world = await createWorld()
+    const cluster = await playground()
+    const { set, slot, node } = await onDisk(world)
+    const { data } = await world.api.get(secrets, {
+      namespace: generationsKey.namespace,
+      name: generationsKey.secret,
+    })
+    const half = Buffer.from(data?.[generationsKey.field] ?? '', 'base64')
+    const { tag } = deriveKey(half, slot.seal ?? '', slot)
+    const files = async () =>
+      (await cluster.inNode(node, ['ls', directory])).split('\n').filter(name => name.startsWith(tag))
+    const [file] = await files()
+    // What somebody may have taken with the disk.
+    const taken = Buffer.from(await cluster.inNode(node, ['base64', '-w0', `${directory}/${file}`]), 'base64')
+    const scratch = await mkdtemp(join(tmpdir(), 'taken-'))
+    const opens = async (seal: string) => {
+      await writeFile(join(scratch, 'file'), taken)
+      const handle = await open(join(scratch, 'file'))
+      try {
+        for await (const _ of unseal(handle, deriveKey(half, seal, slot).secret)) return true
+        return true
+      } catch {
+        return false
+      } finally {
+        await handle.close()
+      }
+    }
+    try {
+      expect(await opens(slot.seal ?? '')).toBe(true)
+      await kubectl('-n', world.namespace, 'delete', 'bps', set.name)
+      await eventually(async () => {
+        await expect(slotOf(world, set)).rejects.toThrow('no slot')
+        expect(await files()).toEqual([])
+      }, 240_000)
+      const left = (await world.api.list(leases, {})).items.flatMap(it => parseSlotLease(it)?.seal ?? [])
+      for (const seal of [...left, '00'.repeat(32)]) expect(await opens(seal)).toBe(false)
+    } finally {
+      await rm(scratch, { recursive: true })
+    }
+  }, 900_000)
+})
