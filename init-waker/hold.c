@@ -213,6 +213,7 @@ static int open_orders(struct hold *hold)
 	int length;
 
 	hold->server.listener = -1;
+	hold->server.local = -1;
 	if (!hold->directory)
 		return 0;
 	length = snprintf(hold->path, sizeof hold->path, "%s/hold.sock", hold->directory);

@@ -106,11 +106,11 @@ static struct connection *make_room(struct server *server)
 	return oldest;
 }
 
-static void accept_some(struct server *server)
+static void accept_some(struct server *server, int listener)
 {
 	/* Bounded, so that a flood of connections cannot keep signals and deadlines waiting. */
 	for (size_t i = 0; i < server->slots && !server->stopping; i++) {
-		int fd = accept4(server->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+		int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 		struct connection *connection;
 
 		if (fd < 0) {
@@ -145,7 +145,7 @@ static int wait_ms(int64_t now, int64_t next)
 
 int server_run(struct server *server)
 {
-	struct pollfd polled[2 + SERVER_CONNECTIONS];
+	struct pollfd polled[3 + SERVER_CONNECTIONS];
 
 	for (size_t i = 0; i < server->slots; i++)
 		server->connections[i].fd = -1;
@@ -161,7 +161,7 @@ int server_run(struct server *server)
 				give_up(server, connection);
 			if (connection->fd >= 0 && connection->deadline < next)
 				next = connection->deadline;
-			polled[2 + i] = (struct pollfd){ .fd = connection->fd, .events = POLLIN };
+			polled[3 + i] = (struct pollfd){ .fd = connection->fd, .events = POLLIN };
 		}
 		if (server->stopping)
 			break;
@@ -173,7 +173,11 @@ int server_run(struct server *server)
 			.fd = server->accept_again > now ? -1 : server->listener,
 			.events = POLLIN,
 		};
-		if (poll(polled, 2 + server->slots, wait_ms(now, next)) < 0) {
+		polled[2] = (struct pollfd){
+			.fd = server->accept_again > now ? -1 : server->local,
+			.events = POLLIN,
+		};
+		if (poll(polled, 3 + server->slots, wait_ms(now, next)) < 0) {
 			if (errno == EINTR || errno == EAGAIN)
 				continue;
 			return -1;
@@ -182,10 +186,12 @@ int server_run(struct server *server)
 			read_signals(server);
 		/* Before accepting: a place that accept_some() gives to a newcomer must not be read on behalf of the old. */
 		for (size_t i = 0; i < server->slots && !server->stopping; i++)
-			if (polled[2 + i].revents)
+			if (polled[3 + i].revents)
 				receive(server, &server->connections[i]);
 		if (polled[1].revents && !server->stopping)
-			accept_some(server);
+			accept_some(server, server->listener);
+		if (polled[2].revents && !server->stopping)
+			accept_some(server, server->local);
 	}
 	return 0;
 }
@@ -198,6 +204,22 @@ static void dismiss(int fd, const struct reply *farewell)
 		;
 	send(fd, farewell->text, farewell->length, MSG_NOSIGNAL | MSG_DONTWAIT);
 	close(fd);
+}
+
+static void dismiss_pending(int *listener, const struct reply *farewell)
+{
+	if (*listener < 0)
+		return;
+	for (int i = 0; i < 4 * SERVER_CONNECTIONS; i++) {
+		int fd = accept4(*listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+		if (fd >= 0)
+			dismiss(fd, farewell);
+		else if (errno != ECONNABORTED && errno != EINTR)
+			break;
+	}
+	close(*listener);
+	*listener = -1;
 }
 
 void server_dismiss(struct server *server, const struct reply *farewell)
@@ -213,14 +235,6 @@ void server_dismiss(struct server *server, const struct reply *farewell)
 			close(connection->fd);
 		connection->fd = -1;
 	}
-	for (int i = 0; i < 4 * SERVER_CONNECTIONS; i++) {
-		int fd = accept4(server->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-
-		if (fd >= 0)
-			dismiss(fd, farewell);
-		else if (errno != ECONNABORTED && errno != EINTR)
-			break;
-	}
-	close(server->listener);
-	server->listener = -1;
+	dismiss_pending(&server->listener, farewell);
+	dismiss_pending(&server->local, farewell);
 }

@@ -32,6 +32,7 @@ struct connection {
 
 struct server {
 	int listener; /* -1: none */
+	int local; /* a second listener, -1: none */
 	int signals; /* from signals_open() */
 	size_t slots; /* connections at once, at most SERVER_CONNECTIONS */
 	size_t capacity; /* bytes of a request; one that fills it must be answered */

@@ -2,7 +2,8 @@
 
 int usage(FILE *out, int code)
 {
-	fputs("usage: waker wait --port PORT --token-sha256 HEX [--bind ADDRESS] [--install DIR] [--quiet]\n"
+	fputs("usage: waker wait --port PORT --token-sha256 HEX [--bind ADDRESS] [--install DIR] [--socket PATH]\n"
+	      "                  [--quiet]\n"
 	      "           listen, and exit 0 when the peer sends the token with that SHA-256 (port 0: any free one)\n"
 	      "       waker hold [--dir DIR] [--stop-signal NUMBER] [--] [COMMAND [ARGUMENT...]]\n"
 	      "           do nothing until an order comes through DIR/hold.sock, then be the parent of the app\n"

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "clock.h"
 #include "install.h"
@@ -28,6 +29,7 @@ enum { PLACES = SERVER_CONNECTIONS, REFUSAL_LOG_MS = 1000 };
 struct options {
 	const char *bind;
 	const char *install;
+	const char *socket; /* a door that only this node can reach */
 	uint16_t port;
 	bool quiet;
 	uint8_t digest[SHA256_SIZE];
@@ -64,6 +66,10 @@ static void name_peer(int fd, char name[INET6_ADDRSTRLEN])
 	if (getpeername(fd, (struct sockaddr *)&peer, &length) != 0)
 		return;
 	family = peer.ss_family;
+	if (family == AF_UNIX) {
+		strcpy(name, "node");
+		return;
+	}
 	if (family == AF_INET6) {
 		/* IPv4 peers of a dual-stack socket are shown as what they are. */
 		family = IN6_IS_ADDR_V4MAPPED(&v6->sin6_addr) ? AF_INET : AF_INET6;
@@ -99,6 +105,17 @@ static int64_t log_refusals(void *context, int64_t now)
 	return INT64_MAX;
 }
 
+/* How many were refused is told to this node alone: to others it would tell how their guesses are taken. */
+static bool is_count_request(int fd, const char *bytes, size_t length)
+{
+	static const char request[] = "understudy/1 refused\n";
+	struct sockaddr_storage own = { 0 };
+	socklen_t size = sizeof own;
+
+	return length == sizeof request - 1 && memcmp(bytes, request, length) == 0 &&
+	       getsockname(fd, (struct sockaddr *)&own, &size) == 0 && own.ss_family == AF_UNIX;
+}
+
 static bool answer(void *context, int fd, const char *bytes, size_t length, enum arrival arrival, struct reply *reply)
 {
 	struct gate *gate = context;
@@ -109,6 +126,11 @@ static bool answer(void *context, int fd, const char *bytes, size_t length, enum
 
 	if (parsed == WAKE_INCOMPLETE && arrival == ARRIVAL_BYTES)
 		return false;
+	if (is_count_request(fd, bytes, length)) {
+		reply->length = (size_t)snprintf(reply->text, sizeof reply->text, "understudy/1 refused %lu\n",
+						 gate->refusals.total);
+		return true;
+	}
 	/* Connected and closed without a word: a port check, nothing to answer or to tell of. */
 	if (length == 0 && arrival == ARRIVAL_END)
 		return true;
@@ -150,7 +172,8 @@ static int parse_options(int argc, char **argv, struct options *options)
 	static const struct option known[] = {
 		{ "port", required_argument, NULL, 'p' },    { "token-sha256", required_argument, NULL, 't' },
 		{ "bind", required_argument, NULL, 'b' },    { "install", required_argument, NULL, 'i' },
-		{ "quiet", no_argument, NULL, 'q' },	     { NULL, 0, NULL, 0 },
+		{ "socket", required_argument, NULL, 's' },  { "quiet", no_argument, NULL, 'q' },
+		{ NULL, 0, NULL, 0 },
 	};
 	bool port = false, digest = false;
 	long number;
@@ -174,6 +197,9 @@ static int parse_options(int argc, char **argv, struct options *options)
 			break;
 		case 'i':
 			options->install = optarg;
+			break;
+		case 's':
+			options->socket = optarg;
 			break;
 		case 'q':
 			options->quiet = true;
@@ -204,6 +230,11 @@ static int open_gate(struct gate *gate)
 		log_failure("cannot listen", errno);
 		return EXIT_FAILED;
 	}
+	gate->server.local = options->socket ? listen_unix(options->socket) : -1;
+	if (options->socket && gate->server.local < 0) {
+		log_failure("cannot listen for this node", errno);
+		return EXIT_FAILED;
+	}
 	if (!options->quiet)
 		log_line("info", "waiting", ",\"port\":%u", (unsigned)options->port);
 	return 0;
@@ -229,6 +260,8 @@ int wait_main(int argc, char **argv)
 		log_failure("cannot poll", errno);
 		return EXIT_FAILED;
 	}
+	if (gate.options.socket)
+		unlink(gate.options.socket);
 	if (gate.woken_ns == 0)
 		return gate.exit_code;
 	/* The time of the waking, not of the farewell: a client whose first reply was lost learns when it was. */

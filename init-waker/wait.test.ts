@@ -1,4 +1,6 @@
-import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync, statSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { beforeAll, describe, expect, test, vi } from 'vitest'
 import { buildWaker } from './build.ts'
 import { buildSanitized } from './testing/build.ts'
@@ -79,6 +81,41 @@ describe.each([
     }
     await stillOpens(gate)
     expect(gate.log().at(-1)).toMatchObject({ msg: 'woken', refused: table.length + 1 })
+  })
+
+  test('D7.second-door: its own node opens it by the same message, through a socket of files', async () => {
+    const directory = mkdtempSync(join(tmpdir(), 'gate-'))
+    const path = join(directory, 'gate.sock')
+    await using gate = await startGate(waker, ['--socket', path])
+    expect(statSync(path).mode & 0o777).toBe(0o600)
+    expect(await exchange({ path }, wakeAs('primary', otherToken))).toMatch(replyOf('denied'))
+    expect(await exchange({ path }, 'nonsense\n')).toMatch(replyOf('malformed'))
+    expect(await exchange(gate.port, wakeAs('hotbackup', otherToken))).toMatch(replyOf('denied'))
+    // What was refused at either door is counted, and told to the node alone.
+    expect(await exchange({ path }, 'understudy/1 refused\n')).toBe('understudy/1 refused 3\n')
+    expect(await exchange(gate.port, 'understudy/1 refused\n')).toMatch(replyOf('malformed'))
+    const waiting = await Promise.all([connect({ path }), connect(gate.port)])
+    const woken = await exchange({ path }, wakeAs('primary'))
+    expect(woken).toMatch(replyOf('woken'))
+    for (const peer of waiting) expect(await peer.reply).toBe(woken.replace('woken', 'already'))
+    expect(await gate.exit).toBe(0)
+    expect(gate.log().at(-1)).toMatchObject({ msg: 'woken', kind: 'primary', refused: 4 })
+    expect(existsSync(path)).toBe(false)
+    rmSync(directory, { recursive: true })
+  })
+
+  test('a door that cannot be made is a failure, not a gate with one door', async () => {
+    await using gate = await start(waker, [
+      'wait',
+      '--port',
+      '0',
+      '--token-sha256',
+      digest,
+      '--socket',
+      '/nowhere/gate.sock',
+    ])
+    expect(await gate.exit).toBe(1)
+    expect(gate.stderr()).toContain('cannot listen for this node')
   })
 
   test('a request in single bytes is the same request', async () => {

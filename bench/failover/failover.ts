@@ -6,7 +6,8 @@ import { modes, ofSet } from './set.ts'
 
 export const failover: Bench = {
   name: 'failover-basic',
-  title: 'kill -9 of the app of the only primary, 1 understudy: what clients see; beside a Deployment',
+  title:
+    'kill -9 of the app of the only primary, 1 hot, 1 cold or no backup: what clients see; beside a Deployment',
   trials: 20,
   needs: ['operator', 'playground'],
   run: async context => {

@@ -15,12 +15,20 @@ import { isLeaving } from '../observe/state.ts'
 import type { Sampler } from '../report.ts'
 import { clientOf, killCounter } from './scene.ts'
 
-export const modes = ['Frozen', 'Staged'] as const
+/** Where the successor comes from: a hot backup in either mode, a cold one, or a pod that is made for the slot. */
+export const modes = ['Frozen', 'Staged', 'Cold', 'Fresh'] as const
 export type Mode = (typeof modes)[number]
+
+const backups = {
+  Frozen: { hotbackup: 1, coldbackup: 0, protection: 'Frozen' },
+  Staged: { hotbackup: 1, coldbackup: 0, protection: 'Staged' },
+  Cold: { hotbackup: 0, coldbackup: 1, protection: 'Cold' },
+  Fresh: { hotbackup: 0, coldbackup: 0, protection: 'Cold' },
+} as const
 
 const intervalSeconds = 1
 
-/** The only primary's app is killed, again and again: each time its only understudy follows, and gets one of its own. */
+/** The only primary's app is killed, again and again: each time its only backup follows, and gets one of its own. */
 export async function ofSet(
   context: BenchContext,
   namespace: string,
@@ -30,11 +38,12 @@ export async function ofSet(
   const { api, clock, signal, images } = context
   const name = mode.toLowerCase()
   const ref = { namespace, name }
+  const { hotbackup, coldbackup, protection } = backups[mode]
   await api.create(
     backupPodSets,
-    setOf(name, { primary: 1, hotbackup: 1, coldbackup: 0 }, counterTemplate(images.counter, name), {
+    setOf(name, { primary: 1, hotbackup, coldbackup }, counterTemplate(images.counter, name), {
       checkpoint: { interval: `${intervalSeconds}s` },
-      hotBackup: { mode },
+      ...(mode === 'Frozen' || mode === 'Staged' ? { hotBackup: { mode } } : {}),
       service: { perSlot: true, ports: [{ port: counterPort }] },
     }),
     { namespace, signal },
@@ -53,8 +62,10 @@ export async function ofSet(
   })
   const slot = async () => (await api.get(backupPodSets, ref)).status?.slots?.[0]
   const isReady = async () => {
-    const seen = await slot()
-    return seen?.protection === mode && (seen.generation ?? 0) > 0 ? seen : undefined
+    const { status } = await api.get(backupPodSets, ref)
+    const seen = status?.slots?.[0]
+    if (status?.gatedColdbackups !== coldbackup || seen?.protection !== protection) return undefined
+    return (seen.generation ?? 0) > 0 ? seen : undefined
   }
   try {
     for (let trial = 1; trial <= context.n; trial++) {
@@ -68,10 +79,6 @@ export async function ofSet(
       await slices.quiet(proxyRestMs)
       const lease = demand([...orders.live.values()].map(parseSlotLease)[0], 'the Lease of slot 0')
       const primary = demand(pods.live.get(lease.holder.uid), 'the primary')
-      const heir = demand(
-        [...pods.live.values()].find(pod => pod.metadata.uid === lease.heir?.uid),
-        'the heir',
-      )
       const direct = clientOf(context, primary)
       try {
         await direct.steady(20, 0, timeoutMs)
@@ -81,18 +88,20 @@ export async function ofSet(
         await sleep(2_000 * intervalSeconds + 1_500, undefined, { signal })
         const killedAt = await killCounter(context, primary)
         const promoted = await until('the promotion', async () =>
-          orders.events.find(({ object }) => object.spec?.holderIdentity === heir.metadata.uid),
+          orders.events.find(({ object }) => object.spec?.holderIdentity !== lease.holder.uid),
         )
+        const successor = demand(promoted.object.spec?.holderIdentity, 'its successor')
         const serving = await until('the successor on stage', async () =>
-          pods.events.find(({ object }) => object.metadata.uid === heir.metadata.uid && isServing(object)),
+          pods.events.find(({ object }) => object.metadata.uid === successor && isServing(object)),
         )
+        const { podIP = '' } = serving.object.status ?? {}
         await prober.steady(50, serving.at + 1_000, timeoutMs)
         const died = demand(
           pods.events.find(({ object }) => object.metadata.uid === primary.metadata.uid && isDead(object)),
           'the report of the death',
         )
         const switched = slices.events.find(({ object }) =>
-          object.endpoints?.some(({ addresses }) => addresses.includes(heir.status?.podIP ?? '')),
+          object.endpoints?.some(({ addresses }) => addresses.includes(podIP)),
         )
         const outage = outageOf(prober.probes, killedAt)
         const note = (what: string, ms: number) => samples.add(`${name} ${what}`, 's', ms / 1000)
@@ -100,7 +109,7 @@ export async function ofSet(
         note('service', outage.ms)
         const memory = memoryOf(prober.probes, killedAt)
         note('service, kill to first right answer', memory.firstAnswer - killedAt)
-        note('service, slowest answer', memory.slowest)
+        if (memory.slowest !== undefined) note('service, slowest answer', memory.slowest)
         note('phase: kill to death reported', died.at - killedAt)
         note('phase: death reported to order given', promoted.at - died.at)
         note('phase: order given to on stage', serving.at - promoted.at)
@@ -134,7 +143,7 @@ interface Memory {
   /** How long before the kill that memory was saved, ms. */
   readonly age: number
   /** The longest that a request waited for its answer which began within a second after the kill, ms. */
-  readonly slowest: number
+  readonly slowest: number | undefined
 }
 
 /**
@@ -152,12 +161,13 @@ function memoryOf(probes: readonly Probe[], killedAt: number): Memory {
   if (oldest === undefined) throw new Error('the client began too late to tell how old the memory is')
   if (first.count < oldest.count)
     throw new Error(`an answer carried ${first.count}, which is older than ${oldest.count}`)
+  const slow = after.filter(({ at }) => at < killedAt + 1_000).map(({ ms }) => ms)
   // This request itself has added one.
   const last = before.findLast(({ count }) => count < first.count)
   return {
     firstAnswer: first.at + first.ms,
     age: last === undefined ? 0 : Math.max(0, killedAt - (last.at + last.ms)),
-    slowest: Math.max(...after.filter(({ at }) => at < killedAt + 1_000).map(({ ms }) => ms)),
+    slowest: slow.length === 0 ? undefined : Math.max(...slow),
   }
 }
 

@@ -38,7 +38,10 @@ const slot = object<SlotReport>(
     bytes: count('Size of that state in bytes.', int64),
     frozenSeconds: seconds('How long the primary stood still for it.'),
     pipelineSeconds: seconds('From the stop of the primary until it was complete here.'),
-    usable: choice('How it could go on from here; absent: it could not, or not yet.', ['Frozen', 'Staged']),
+    usable: choice(
+      'How it could go on from here: frozen in an understudy, staged on its node, or Cold, by a pod that has to be woken or made first. Absent: it could not, or not yet.',
+      ['Frozen', 'Staged', 'Cold'],
+    ),
     understudyUid: text('UID of the hot backup in which it lies frozen.'),
     onDisk: object<NonNullable<SlotReport['onDisk']>>(
       {

@@ -4,6 +4,7 @@ import {
   type LastFailover,
   type LastTransition,
   limits,
+  origins,
   protections,
   type SlotStatus,
   type Summary,
@@ -121,13 +122,17 @@ export const statusSchema = (): SchemaOf<BackupPodSetStatus> =>
           slot: count('Number of the slot that lost its primary.'),
           from: text('Name of the lost primary.'),
           to: text('Name of its successor.'),
-          reason: text('PodDeleted, PodFinished, Unready or CrashLoop.'),
+          reason: text('PodDeleted, PodFinished, Died, Unready or CrashLoop.'),
           seconds: {
             description:
               "Seconds from the operator's first sight of the loss to the accepted write that put the successor on stage.",
             type: 'number',
           },
           at: time('When, RFC 3339.'),
+          how: choice(
+            'With checkpoint: how the successor got the memory. Frozen: it lay in it. Staged: on its node. Fetched: from another node. Cold: a cold backup was woken for it. Created: a pod was made for it. Empty: nobody had it.',
+            origins,
+          ),
           generation: count('With checkpoint: the saved state that the successor went on with.'),
           stateAge: seconds('With checkpoint: how old that state was.'),
           phases: {

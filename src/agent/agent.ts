@@ -33,7 +33,7 @@ import { createBudgetMetrics } from './disk/metrics.ts'
 import { createDeaths } from './duties/deaths.ts'
 import type { DutyType } from './duties/duty.ts'
 import { createEngine } from './duties/engine.ts'
-import { unwatch } from './duties/guard.ts'
+import { dropWatch } from './duties/guard.ts'
 import { createNews } from './duties/news.ts'
 import { createObserver } from './duties/observe.ts'
 import { perform } from './duties/perform.ts'
@@ -42,6 +42,7 @@ import { loadProven } from './duties/proven.ts'
 import type { PodView, Snapshot } from './duties/snapshot.ts'
 import { createUnderstudies } from './duties/understudies.ts'
 import type { Work } from './duties/work.ts'
+import { createGates } from './gates.ts'
 import { createAgentMetrics } from './metrics.ts'
 import { enterNode, failedCheck, type Node } from './node.ts'
 import type { AgentOptions } from './options.ts'
@@ -62,12 +63,16 @@ const actions: Readonly<Record<DutyType, string>> = {
   checkpoint: 'Checkpoint',
   handOver: 'HandOver',
   hold: 'Fetch',
+  fetch: 'Fetch',
   freeze: 'Freeze',
   trial: 'Try',
   clear: 'Empty',
   promote: 'Promote',
   probe: 'Probe',
   bury: 'Stop',
+  redirect: 'Redirect',
+  wake: 'Wake',
+  attend: 'Watch',
 }
 /** Where there is no disk. */
 async function* nothing(): AsyncGenerator<never> {}
@@ -223,8 +228,9 @@ export async function runAgent(
     const progress = createProgress(changed)
     const patch = (pod: PodView, condition: PodCondition, signal?: AbortSignal) =>
       patchCondition({ api: urgentApi, clock }, pod, condition, signal)
+    // What was shut off because a process ended is open to what runs in its place, if that is its rightful successor.
     const takeAway = (name: string) => {
-      unwatch(sentinel, name, signal).catch((error: unknown) =>
+      dropWatch(sentinel, name, signal).catch((error: unknown) =>
         log.warn({ err: error, name }, 'not unwatched'),
       )
     }
@@ -258,7 +264,9 @@ export async function runAgent(
         const key = `${slot.namespace}/${slotLeaseName(slot.set, slot.slot)}`
         const lease = stores.leases.get(key)
         const parsed = lease && parseSlotLease(lease)
-        return parsed !== undefined && slotName(parsed) === slotName(slot) && parsed.holders.includes(reader)
+        const isOf = parsed !== undefined && slotName(parsed) === slotName(slot)
+        // The node that is to hold the primary may have to fetch what it shall be.
+        return isOf && (parsed.holders.includes(reader) || parsed.node === reader)
       },
       clock,
       log,
@@ -279,6 +287,7 @@ export async function runAgent(
       store,
       peers,
       understudies,
+      gates: createGates({ fs: hostProcFs, clock }),
       proven,
       progress,
       deaths,

@@ -42,6 +42,10 @@ export const agentErrors = Object.freeze({
     'the first process of the understudy refused an order',
     'delete the understudy: it does not hold what it should hold',
   ),
+  GateUnavailable: entry(
+    'the gate of a cold backup takes no messages of this node',
+    'nothing: it is tried again; the operator replaces a cold backup that cannot be woken',
+  ),
   StopFailed: entry(
     'not all processes of the pod could be stopped in time',
     'look for processes in uninterruptible sleep (state D) in the pod; slow storage is the usual cause',

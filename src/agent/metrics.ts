@@ -16,6 +16,10 @@ export interface AgentMetrics {
   promoted(phases: Readonly<Record<string, number>>): void
   /** From the end of the process to the accepted write that says so. */
   deathTold(seconds: number): void
+  /** What a gate answered to the operator's message, as this node handed it over. */
+  woke(verdict: string): void
+  /** So many more messages than before were refused by gates of this node. */
+  refusedAtGate(more: number): void
   failed(duty: string, reason: string): void
   duties(counts: ReadonlyMap<string, number>): void
 }
@@ -58,6 +62,17 @@ export function createAgentMetrics(registry: Registry, storeBytes: () => number)
     registers,
   })
   const told = seconds('death_told', 'From the end of a process to the accepted write that says so.')
+  const wakes = new Counter({
+    name: 'understudy_gate_messages_total',
+    help: 'Wake messages that this node handed to gates, by what the gate answered (woken, already, denied, malformed).',
+    labelNames: ['verdict'],
+    registers,
+  })
+  const refused = new Counter({
+    name: 'understudy_gate_refusals_total',
+    help: 'Messages that gates on this node have refused: wrong, replayed or unreadable, from anywhere.',
+    registers,
+  })
   const failures = new Counter({
     name: 'understudy_agent_failures_total',
     help: 'Failures of duties by duty and reason.',
@@ -95,6 +110,8 @@ export function createAgentMetrics(registry: Registry, storeBytes: () => number)
       for (const [phase, each] of Object.entries(phases)) promotion.observe({ phase }, each)
     },
     deathTold: each => told.observe(each),
+    refusedAtGate: more => refused.inc(more),
+    woke: verdict => wakes.inc({ verdict }),
     failed: (duty, reason) => failures.inc({ duty, reason }),
     duties(counts) {
       duties.reset()

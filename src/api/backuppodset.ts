@@ -56,6 +56,13 @@ export type HotBackupMode = (typeof hotBackupModes)[number]
 export const protections = ['Frozen', 'Staged', 'Cold', 'None'] as const
 export type Protection = (typeof protections)[number]
 
+/**
+ * How a successor got its slot's memory: it lay frozen in it, it was staged on its node, it was fetched from another
+ * node; a cold backup was woken for it, a pod was created for it; or nobody had it and the slot began anew.
+ */
+export const origins = ['Frozen', 'Staged', 'Fetched', 'Cold', 'Created', 'Empty'] as const
+export type OriginOfMemory = (typeof origins)[number]
+
 export const protocols = ['TCP', 'UDP'] as const
 export type Protocol = (typeof protocols)[number]
 
@@ -248,7 +255,9 @@ export interface LastFailover {
   readonly seconds: number
   /** RFC 3339. */
   readonly at: string
-  /** The rest only with memory. Generation that was restored, and how old it was, in seconds. */
+  /** The rest only with memory. */
+  readonly how?: OriginOfMemory
+  /** Generation that was restored, and how old it was, in seconds. */
   readonly generation?: number
   readonly stateAge?: number
   /** Seconds of each step, in order. */

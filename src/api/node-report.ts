@@ -29,8 +29,11 @@ export interface SlotReport extends SlotKey {
   readonly frozenSeconds?: number
   /** Seconds from the stop of the primary until the generation was complete here. */
   readonly pipelineSeconds?: number
-  /** Holder: how it could go on stage from here. Absent: not (yet). */
-  readonly usable?: 'Frozen' | 'Staged'
+  /**
+   * Holder: how it could go on stage from here. `Cold`: no understudy holds the stage here, so one has to be woken or
+   * made first, here or where it can fetch it. Absent: not (yet).
+   */
+  readonly usable?: 'Frozen' | 'Staged' | 'Cold'
   /** Holder: the understudy in which it is frozen. */
   readonly understudyUid?: string
   /** Holder: what of it is on the node's disk. */

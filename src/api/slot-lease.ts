@@ -29,6 +29,8 @@ export interface SlotLease extends SlotKey {
   /** The primary. */
   readonly holder: PodName
   readonly epoch: number
+  /** Address of a primary that followed another one: where connections to those before it are sent. */
+  readonly ip: string | undefined
   /** Node of the primary, whose agent takes checkpoints. */
   readonly node: string | undefined
   readonly heir: Heir | undefined
@@ -51,6 +53,7 @@ export const slotAnnotations = {
   life: `${prefix}life`,
   pod: `${prefix}pod`,
   node: `${prefix}node`,
+  ip: `${prefix}ip`,
   heir: `${prefix}heir`,
   heirUid: `${prefix}heir-uid`,
   heirIp: `${prefix}heir-ip`,
@@ -75,6 +78,7 @@ export function slotLeaseBody(lease: SlotLease) {
         [slotAnnotations.pod]: lease.holder.name,
         // Empty and not absent: a merge patch must be able to take a value back.
         [slotAnnotations.node]: lease.node ?? '',
+        [slotAnnotations.ip]: lease.ip ?? '',
         [slotAnnotations.heir]: lease.heir?.name ?? '',
         [slotAnnotations.heirUid]: lease.heir?.uid ?? '',
         [slotAnnotations.heirIp]: lease.heir?.ip ?? '',
@@ -113,6 +117,7 @@ export function parseSlotLease(lease: Lease): SlotLease | undefined {
     holder: { name, uid },
     epoch: spec.leaseTransitions ?? 0,
     node: note('node'),
+    ip: note('ip'),
     heir:
       heirName === undefined || heirUid === undefined
         ? undefined

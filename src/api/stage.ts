@@ -1,4 +1,6 @@
 /** Names that operator and agents agree on for pods whose memory is kept. */
+import type { Pod } from '../kube/resources.ts'
+import { gateContainerName } from './gate.ts'
 import { prefix } from './labels.ts'
 
 /** Node label, set by the operator while the node's report says that memory can be saved and restored there. */
@@ -42,6 +44,22 @@ export const holdVolume = 'understudy-hold'
 export const holdPath = '/.understudy'
 export const holdDirectory = (container: string): string => `${holdPath}/run-${container}`
 export const holdInitContainer = 'understudy-hold'
+
+/** Its containers only hold the stage. Read off what cannot be changed in a pod: of a cold backup the gate is the installer, too. */
+export function isUnderstudy({ spec }: Pod): boolean {
+  const has = (name: string) => spec?.initContainers?.some(container => container.name === name) ?? false
+  if (has(holdInitContainer)) return true
+  const gates = spec?.readinessGates ?? []
+  return has(gateContainerName) && gates.some(({ conditionType }) => conditionType === podConditions.serving)
+}
+
+/** Of a hot backup that was made because a slot had none left: the number of the slot that it is to take. */
+export const successorAnnotation = `${prefix}successor-of`
+
+/** Where the gate of a cold backup takes wake messages of its node's agent. */
+export const gateSocket = `${holdPath}/gate.sock`
+/** What an agent is to tell the gate of a pod: `KIND TOKEN`. The token opens this one gate, and no other. */
+export const wakeAnnotation = `${prefix}wake`
 
 /** Which memory a pod has gone on with, as the message of its condition `serving` ends. */
 export interface BroughtBack {

@@ -47,7 +47,7 @@ export function createSetMetrics(registry: Registry): SetMetrics {
   })
   const phases = new Histogram({
     name: 'bps_failover_duration_seconds',
-    help: 'Failovers with memory by step: until the Lease is won, the app answers, label and endpoints are written; and all of it.',
+    help: 'Failovers with memory by step: until the Lease is won, the gate of a cold backup is open, the app answers, label and endpoints are written; and all of it.',
     labelNames: ['phase'],
     buckets: [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30],
     registers,

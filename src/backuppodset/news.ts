@@ -52,7 +52,13 @@ function lastTransition(outcomes: readonly Outcome[], clock: Clock): LastTransit
       : action.type === 'convert' && action.pod.kind !== action.to
         ? [{ pod: action.pod.name, from: action.pod.kind, to: action.to }]
         : action.type === 'promote'
-          ? [{ pod: action.pod.name, from: 'hotbackup' as const, to: 'primary' as const }]
+          ? [
+              {
+                pod: action.pod.name,
+                from: action.wake ? ('coldbackup' as const) : ('hotbackup' as const),
+                to: 'primary' as const,
+              },
+            ]
           : [],
   )
   const last = conversions.at(-1)
@@ -74,6 +80,7 @@ function lastFailover(outcomes: readonly Outcome[], clock: Clock): LastFailover 
       seconds: Math.round((outcome.phases?.published ?? clock.monotonic()) - replaces.seenAt) / 1000,
       at: new Date(clock.now()).toISOString(),
       ...(action.type === 'promote' ? withMemory(action, outcome.phases ?? {}, replaces.seenAt) : {}),
+      ...(action.role.startsEmpty ? { how: 'Empty' as const } : {}),
     }
   }
   return undefined
@@ -84,9 +91,10 @@ function withMemory(
   { origin }: Extract<Action, { type: 'promote' }>,
   phases: Phases,
   seenAt: number,
-): Pick<LastFailover, 'generation' | 'stateAge' | 'phases'> {
+): Pick<LastFailover, 'how' | 'generation' | 'stateAge' | 'phases'> {
   return {
     ...(origin && {
+      how: origin.how,
       generation: origin.generation,
       stateAge: Math.max(0, Math.round((seenAt - origin.takenAt) / 10) / 100),
     }),
@@ -98,7 +106,7 @@ function withMemory(
 export function stepsOf(phases: Phases, seenAt: number): Readonly<Record<string, number>> {
   const steps: Record<string, number> = {}
   let before = seenAt
-  for (const phase of ['lease', 'serving', 'published'] as const) {
+  for (const phase of ['lease', 'woken', 'serving', 'published'] as const) {
     const at = phases[phase]
     if (at === undefined) continue
     steps[phase] = Math.max(0, Math.round(at - before) / 1000)

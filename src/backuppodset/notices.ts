@@ -40,9 +40,12 @@ export function noticesOf(outcomes: readonly Outcome[], monotonicNow: number): N
       single.push({ type: 'Warning', reason: eventReasons.restoredEmpty, action: 'Promote', note })
     }
     switch (action.type) {
-      case 'create':
-        tell('Normal', eventReasons.created, 'Create', `Created ${action.kind}`, action.name)
+      case 'create': {
+        const { kind, name, successorOf } = action
+        const what = successorOf === undefined ? kind : `successor for slot ${successorOf.slot}`
+        tell('Normal', eventReasons.created, 'Create', `Created ${what}`, name)
         break
+      }
       case 'convert': {
         const { pod, to, role } = action
         if (role?.replaces) {

@@ -1,4 +1,4 @@
-import type { Strategy } from '../api/backuppodset.ts'
+import type { OriginOfMemory, Strategy } from '../api/backuppodset.ts'
 import type { PodKind } from '../api/labels.ts'
 import type { SlotLease } from '../api/slot-lease.ts'
 import type { SlotMemory } from './memory/view.ts'
@@ -28,7 +28,7 @@ export interface Role {
 
 /** Which saved state a promotion is to bring on stage, as far as it is known before. */
 export interface Origin {
-  readonly how: 'Frozen' | 'Staged'
+  readonly how: Exclude<OriginOfMemory, 'Empty'>
   readonly generation: number
   readonly bytes: number
   /** Monotonic ms of the moment whose memory it is. */
@@ -49,6 +49,12 @@ export type Action =
       readonly role: Role | undefined
       /** The template that it is made of; absent: that of the set as it is now. */
       readonly revision?: Revision
+      /** A hot backup beyond the set's number, because this slot has none left that could take it. */
+      readonly successorOf?: {
+        readonly slot: number
+        /** Nodes that have its memory, the best first. */
+        readonly near: readonly string[]
+      }
     }
   | {
       readonly type: 'convert'
@@ -61,7 +67,7 @@ export type Action =
   /** A converted pod whose sandbox was made anew stands at its gate again. */
   | { readonly type: 'rewake'; readonly pod: PodView }
   | { readonly type: 'delete'; readonly pod: PodView; readonly reason: DeleteReason }
-  /** A hot backup takes a slot over with its memory: the Lease first, then the agent, then the label. */
+  /** A backup takes a slot over with its memory: the Lease first, then the gate of a cold one, the agent, the label. */
   | {
       readonly type: 'promote'
       readonly pod: PodView
@@ -70,6 +76,8 @@ export type Action =
       /** Version of the Lease to swap; undefined: it names this pod already, and what comes after it is to be done. */
       readonly version: string | undefined
       readonly origin: Origin | undefined
+      /** It stands at its gate. */
+      readonly wake: boolean
     }
   /** A loser leaves the stage; it is deleted later. */
   | { readonly type: 'retire'; readonly pod: PodView }

@@ -272,10 +272,11 @@ async function soon(all: readonly Promise<void>[]): Promise<void> {
 /** Drops what no rule reads and what makes up most of a pod in memory. */
 function withoutBallast(pod: Pod): Pod {
   const { managedFields: _, ...metadata } = pod.metadata
-  const { nodeName, initContainers } = pod.spec ?? { containers: [] }
+  const { nodeName, initContainers, readinessGates } = pod.spec ?? { containers: [] }
   const spec = {
     containers: [],
     ...(nodeName === undefined ? {} : { nodeName }),
+    ...(readinessGates ? { readinessGates } : {}),
     ...(initContainers ? { initContainers: initContainers.map(({ name }) => ({ name })) } : {}),
   }
   return { ...pod, metadata, spec }

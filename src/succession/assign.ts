@@ -20,6 +20,8 @@ export interface SlotToCover {
   /** The understudy in which it lies frozen, as last reported. */
   readonly frozenIn: string | undefined
   readonly holders: readonly string[]
+  /** Nodes that have something of it, as last reported. */
+  readonly keptOn: readonly string[]
   /** Of its memory. */
   readonly restoreHash?: string | undefined
 }
@@ -32,7 +34,9 @@ export interface Cover {
 export interface AssignOptions {
   /** How many nodes keep the generations of a slot. */
   readonly copies: number
-  /** Nodes that could keep generations although no hot backup is there, best first. */
+  /** Nodes of cold backups that could keep generations. */
+  readonly coldNodes: readonly string[]
+  /** Any other nodes that could. */
   readonly spareNodes: readonly string[]
 }
 
@@ -101,24 +105,37 @@ function heirsOf(slots: readonly SlotToCover[], pods: readonly Understudy[]): Ma
   return heirs
 }
 
-/** The heir's node, then other nodes of hot backups, then spare ones; those that keep it already come first. */
+/**
+ * The heir's node, then other nodes of hot backups, of cold ones, and any others; among equals those that keep it
+ * already. One that has to make room goes on until whoever takes its place has something: not a moment without a copy.
+ */
 function holdersOf(
   slot: SlotToCover,
   heir: Understudy | undefined,
   pods: readonly Understudy[],
-  { copies, spareNodes }: AssignOptions,
+  { copies, coldNodes, spareNodes }: AssignOptions,
 ): readonly string[] {
-  const keepsIt = (node: string) => (slot.holders.includes(node) ? 0 : 1)
+  // In the order that they have: another one would be a change for nothing.
+  const keepsIt = (node: string) => {
+    const place = slot.holders.indexOf(node)
+    return place < 0 ? slot.holders.length : place
+  }
   // Slots that have no copy yet begin with different nodes, so that not all second copies lie on the first.
   const rotated = (nodes: readonly string[]) =>
     nodes.length === 0 ? [] : nodes.map((_, i) => nodes[(i + slot.slot) % nodes.length] ?? '')
   const stickyFirst = (nodes: readonly string[]) => rotated(nodes).sort((a, b) => keepsIt(a) - keepsIt(b))
   // One whose pods cannot be given this memory is as good as one without: it can only keep it.
   const hotNodes = [...new Set(pods.filter(pod => mayTake(pod, slot)).map(pod => pod.node))]
-  const wanted = [
+  const able = [
     ...(heir === undefined ? [] : [heir.node]),
     ...stickyFirst(hotNodes),
-    ...stickyFirst(spareNodes.filter(node => !hotNodes.includes(node))),
+    ...stickyFirst(coldNodes),
+    ...stickyFirst(spareNodes),
   ]
-  return [...new Set(wanted)].filter(node => node !== slot.node).slice(0, copies)
+  const wanted = [...new Set(able)].filter(node => node !== slot.node).slice(0, copies)
+  if (wanted.every(node => slot.keptOn.includes(node))) return wanted
+  const leaving = slot.holders.find(
+    node => !wanted.includes(node) && node !== slot.node && able.includes(node) && slot.keptOn.includes(node),
+  )
+  return leaving === undefined ? wanted : [...wanted, leaving]
 }

@@ -16,7 +16,8 @@ export function match(wishes: ReadonlyMap<number, readonly Option[]>): ReadonlyM
       if (tried.has(uid) || rank > highest) continue
       tried.add(uid)
       const other = givenTo.get(uid)
-      if (other === undefined || place(other, tried, Number.POSITIVE_INFINITY)) {
+      // Who has it gives it up for nothing worse than what is looked at now: another time for the rest.
+      if (other === undefined || place(other, tried, highest)) {
         givenTo.set(uid, slot)
         return true
       }

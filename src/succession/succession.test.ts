@@ -10,9 +10,10 @@ const slot = (number: number, over: Partial<SlotToCover> = {}): SlotToCover => (
   heirUid: undefined,
   frozenIn: undefined,
   holders: [],
+  keptOn: [],
   ...over,
 })
-const none = { copies: 2, spareNodes: [] }
+const none = { copies: 2, coldNodes: [], spareNodes: [] }
 
 const worlds = fc.record({
   slots: fc.uniqueArray(
@@ -24,7 +25,10 @@ const worlds = fc.record({
     maxLength: 5,
   }),
   copies: fc.integer({ min: 1, max: 3 }),
-  spares: fc.subarray(['a', 'b', 'e', 'f']),
+  colds: fc.subarray(['b', 'c', 'g']),
+  spares: fc.subarray(['a', 'e', 'f']),
+  kept: fc.subarray(['a', 'b', 'c', 'd', 'e', 'f', 'g']),
+  held: fc.subarray(['a', 'b', 'e', 'f', 'g']),
 })
 
 describe('heirs and holders', () => {
@@ -42,10 +46,12 @@ describe('heirs and holders', () => {
 
   it('any: every slot that can have an heir has one, never on its node; nothing moves a second time', () => {
     fc.assert(
-      fc.property(worlds, ({ slots, pods, copies, spares }) => {
+      fc.property(worlds, ({ slots, pods, copies, colds, spares, kept, held }) => {
         const understudies = pods.map(({ name, node }) => pod(`${name}`, node))
-        const options = { copies, spareNodes: spares }
-        const before = slots.map(each => slot(each.slot, { node: each.node, heirUid: `uid-${each.heir}` }))
+        const options = { copies, coldNodes: colds, spareNodes: spares }
+        const before = slots.map(each =>
+          slot(each.slot, { node: each.node, heirUid: `uid-${each.heir}`, holders: held, keptOn: kept }),
+        )
         const covers = assign(before, understudies, options)
         for (const each of before) {
           const { heir, holders } = covers.get(each.slot) ?? { heir: undefined, holders: [] }
@@ -54,9 +60,21 @@ describe('heirs and holders', () => {
           expect(holders).not.toContain(each.node)
           expect(heir === undefined || holders[0] === heir.node).toBe(true)
           expect(new Set(holders).size).toBe(holders.length)
-          const nodes = new Set([...understudies.map(({ node }) => node), ...spares])
+          const hot = new Set(understudies.map(({ node }) => node))
+          const nodes = new Set([...hot, ...colds, ...spares])
           nodes.delete(each.node ?? '')
-          expect(holders.length).toBe(Math.min(copies, nodes.size))
+          const wanted = holders.slice(0, Math.min(copies, nodes.size))
+          // Nodes of hot backups before those of cold ones before others; and none of a kind is left out for a worse one.
+          const tier = (node: string) => (hot.has(node) ? 0 : colds.includes(node) ? 1 : 2)
+          expect(wanted.map(tier)).toEqual([...nodes].map(tier).sort().slice(0, wanted.length))
+          const [extra, ...more] = holders.slice(wanted.length)
+          expect(more).toEqual([])
+          if (extra !== undefined) {
+            expect(held).toContain(extra)
+            expect(wanted.every(node => kept.includes(node))).toBe(false)
+          }
+          if (held.some(node => kept.includes(node) && nodes.has(node)))
+            expect(holders.some(node => kept.includes(node))).toBe(true)
         }
         // Nobody has two more than another one who could take the difference.
         const load = (uid: string) => [...covers.values()].filter(({ heir }) => heir?.uid === uid).length

@@ -19,6 +19,7 @@ const lease = (more: Partial<SlotLease> = {}): SlotLease => ({
   epoch: 3,
   node: 'a',
   heir: undefined,
+  ip: undefined,
   holders: ['b'],
   seal,
   ...more,

@@ -106,13 +106,16 @@ describe('deaths', () => {
 
   it('are forgotten with the pod, and with the life of its slot', () => {
     const primary = pod('p')
-    const { deaths } = stand([primary])
+    const { deaths, unwatched } = stand([primary])
     deaths.guarded(primary)
     void deaths.declare(primary, 'app', 'was stopped')
     expect(isDead({ dead: deaths.dead }, primary, nameOf())).toBe(true)
     expect(isDead({ dead: deaths.dead }, primary, nameOf({ life: 'ffffffff' }))).toBe(false)
     deaths.revive(primary.uid)
     expect(isDead({ dead: deaths.dead }, primary)).toBe(false)
+    // What was shut off at the death is open to the new life.
+    expect(unwatched).toEqual([watchOf(primary)])
+    deaths.guarded(primary)
     expect(deaths.forget(primary.uid)).toEqual([watchOf(primary)])
     expect(deaths.known().size).toBe(0)
   })

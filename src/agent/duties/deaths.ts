@@ -138,7 +138,12 @@ export function createDeaths(options: DeathsOptions): Deaths {
     },
     declare: (pod, container, what) => declare(pod, container, what),
     revive(uid) {
-      if (dead.delete(uid)) changed()
+      if (!dead.delete(uid)) return
+      // What was shut off when the earlier life ended is open to this one.
+      for (const [container, containerId] of watched.get(uid) ?? [])
+        unwatch(watchName({ uid, container, containerId }))
+      watched.delete(uid)
+      changed()
     },
     inspect(pod) {
       if (dead.has(pod.uid)) return

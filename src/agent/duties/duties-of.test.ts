@@ -158,6 +158,70 @@ describe('an understudy', () => {
   })
 })
 
+describe('where connections to a dead primary go', () => {
+  const heir = { name: 'h', uid: 'uid-h', ip: '10.0.0.9' }
+  const way = (over: Partial<SlotLease>, more: Partial<Snapshot> = {}) => {
+    const it = snapshot({ pods: [pod('p')], slots: [lease(over)], ...more })
+    return dutiesOf(it).find(({ type }) => type === 'guard')
+  }
+  it('D7.grave: to its heir; to nobody where its memory has to start first; nowhere else where nobody has it', () => {
+    const kept = { reports: new Map([['b', usableAt('b', lease())]]) }
+    expect(way({ heir })).toMatchObject({ way: '10.0.0.9' })
+    expect(way({}, kept)).toMatchObject({ way: '127.0.0.1' })
+    expect(way({})).toMatchObject({ way: undefined })
+  })
+
+  it('not to an heir that has another slot by now: other memory would answer', () => {
+    const other = lease({ slot: 1, holder: { name: 'h', uid: 'uid-h' }, node: 'b' })
+    const both = { slots: [lease({ heir }), other] }
+    expect(way({}, both)).toMatchObject({ way: undefined })
+    expect(way({}, { ...both, reports: new Map([['b', usableAt('b', lease())]]) })).toMatchObject({
+      way: '127.0.0.1',
+    })
+  })
+
+  it('to whoever holds its slot, as soon as that is known', () => {
+    const next = lease({ holder: { name: 'c', uid: 'uid-c' }, node: 'b', epoch: 2, ip: '10.0.0.7' })
+    const dead = { dead: new Map([['uid-p', nameOf()]]) }
+    const it = snapshot({ pods: [pod('p')], slots: [next], ...dead })
+    expect(dutiesOf(it)).toMatchObject([{ type: 'redirect', pod: { name: 'p' }, lease: { ip: '10.0.0.7' } }])
+    expect(types(dutiesOf({ ...it, slots: [{ ...next, ip: undefined }] }))).toEqual([])
+  })
+})
+
+describe('a pod that is woken or made for a slot', () => {
+  const called = lease({ holder: { name: 'c', uid: 'uid-c' }, node: 'a', epoch: 2, holders: ['b'] })
+  const report = usableAt('b', lease())
+  const world = (over: Partial<PodView>) =>
+    snapshot({
+      pods: [understudy('c', { kind: 'coldbackup', ...over })],
+      slots: [called],
+      reports: new Map([['b', report]]),
+    })
+  const gated = {
+    containers: [container({ containerId: undefined, running: false })],
+    gate: { containerId: 'containerd://9a7e', order: undefined },
+  }
+
+  it('has its memory fetched while it starts, and is brought on stage when it holds it', () => {
+    expect(dutiesOf(world(gated))).toMatchObject([
+      { type: 'fetch', others: [{ address: report.address, fingerprint: report.fingerprint }] },
+      { type: 'attend' },
+    ])
+    expect(dutiesOf(world({}))).toMatchObject([{ type: 'promote', others: [{ address: report.address }] }])
+  })
+
+  it('D7.node-wakes: has its gate told to open when the operator wrote so, once for each order and gate', () => {
+    const order = { containerId: 'containerd://9a7e', order: `primary ${'0'.repeat(64)}` }
+    const duties = dutiesOf(world({ ...gated, gate: order }))
+    expect(types(duties)).toEqual(['attend', 'fetch', 'wake'])
+    const versionOf = (gate: PodView['gate']) =>
+      dutiesOf(world({ ...gated, gate })).find(({ type }) => type === 'wake')?.version
+    expect(versionOf({ ...order, containerId: 'containerd://2' })).not.toBe(versionOf(order))
+    expect(types(dutiesOf(world({ ...gated, gate: order, understudy: false })))).not.toContain('wake')
+  })
+})
+
 describe('what the node says of slots', () => {
   const slot = lease({ node: 'b', holders: ['a'], heir: { name: 'h', uid: 'uid-h', ip: '10.0.0.2' } })
   const world = (over: Partial<Snapshot>) =>
@@ -168,7 +232,7 @@ describe('what the node says of slots', () => {
     ['frozen', world({ stages: frozen }), 'Frozen', undefined, 'Frozen'],
     ['staged', world({ proven: new Set([kept().restoreHash]) }), 'Staged', undefined, 'Staged'],
     ['of a kind never brought back', world({}), undefined, 'Unproven', 'Unproven'],
-    ['without an understudy', world({ pods: [] }), undefined, 'NoUnderstudy', undefined],
+    ['without an understudy', world({ pods: [] }), 'Cold', 'NoUnderstudy', undefined],
     ['with nothing yet', world({ kept: new Map() }), undefined, 'NoGeneration', 'NoGeneration'],
     [
       'on a node that cannot',

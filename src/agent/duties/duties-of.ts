@@ -2,7 +2,7 @@ import type { SlotLease } from '../../api/slot-lease.ts'
 import { servingReasons } from '../../api/stage.ts'
 import { slotName } from '../../checkpoint/manifest.ts'
 import { slotOfDeath } from './deaths.ts'
-import type { Duty } from './duty.ts'
+import type { Duty, Elsewhere } from './duty.ts'
 import { restoreHashOf } from './settings.ts'
 import type { Kept, MemorySettings, PodView, Snapshot } from './snapshot.ts'
 
@@ -21,6 +21,7 @@ export function dutiesOf(snapshot: Snapshot): Duty[] {
     else duties.push(...ofHolder(snapshot, slot))
     duties.push(...ofLosers(snapshot, slot))
   }
+  for (const pod of snapshot.pods) duties.push(...ofGate(pod))
   for (const pod of snapshot.pods) {
     if (!isFreeUnderstudy(snapshot, pod) || primaries.has(pod.uid)) continue
     duties.push(
@@ -89,18 +90,24 @@ function ofPrimary(snapshot: Snapshot, slot: Slot, pod: PodView): Duty[] {
     if (!onStage || !isAtStake(snapshot, lease)) return []
     return [{ type: 'bury', key: `bury/${pod.uid}`, version: name, memoryOf: pod.uid, ...about }]
   }
-  if (!pod.containers.every(isUp) || pod.ip === undefined) return []
+  const others = elsewhere(snapshot, lease)
+  if (!pod.containers.every(isUp) || pod.ip === undefined)
+    return onStage || !pod.understudy
+      ? []
+      : [{ type: 'fetch', key: `fetch/${name}`, version: `${lease.epoch}`, lease, others }]
   if (!onStage) {
     const version = `${name} ${lease.epoch} ${ids}`
-    return [{ type: 'promote', key: `promote/${pod.uid}`, version, memoryOf: pod.uid, ...about }]
+    return [{ type: 'promote', key: `promote/${pod.uid}`, version, memoryOf: pod.uid, ...about, others }]
   }
+  const way = wayFrom(snapshot, lease)
   const duties: Duty[] = [
     {
       type: 'guard',
       key: `guard/${pod.uid}`,
-      version: `${snapshot.sentinel} ${name} ${lease.epoch} ${ids} ${lease.heir?.ip ?? ''}`,
+      version: `${snapshot.sentinel} ${name} ${lease.epoch} ${ids} ${way ?? ''}`,
       pod,
       lease,
+      way,
     },
   ]
   if (pod.understudy || settings.liveness !== undefined)
@@ -134,28 +141,62 @@ function ofPrimary(snapshot: Snapshot, slot: Slot, pod: PodView): Duty[] {
   return duties
 }
 
+/** Swallows connections: to itself by an interface from which none may come, and the kernel drops them. */
+const nowhere = '127.0.0.1'
+
+/**
+ * Where connections to a primary go when it dies. To its heir, unless that has another slot by now: its memory would
+ * answer for this one's. To nobody where a successor has to be woken or made first: what the kubelet starts in the dead
+ * one's place must not answer. Undefined: nobody else has its memory, and what the kubelet starts is its successor.
+ */
+export function wayFrom(snapshot: Snapshot, lease: SlotLease): string | undefined {
+  const { heir } = lease
+  const isTaken = heir !== undefined && snapshot.slots.some(({ holder }) => holder.uid === heir.uid)
+  if (heir?.ip !== undefined && !isTaken) return heir.ip
+  return isAtStake(snapshot, lease) ? nowhere : undefined
+}
+
+/** What other nodes have of a slot, the newest first. */
+function elsewhere({ reports }: Snapshot, lease: SlotLease): Elsewhere[] {
+  const name = slotName(lease)
+  return [...reports.values()]
+    .flatMap(({ address, fingerprint, slots }) =>
+      slots
+        .filter(report => report.generation > 0 && slotName(report) === name)
+        .map(report => ({ address, fingerprint, takenAt: Date.parse(report.takenAt ?? '') || 0 })),
+    )
+    .sort((a, b) => b.takenAt - a.takenAt || (a.address < b.address ? -1 : 1))
+}
+
+/** The operator could not reach the gate, and asks its node to. */
+function ofGate(pod: PodView): Duty[] {
+  if (!pod.understudy || pod.terminating || pod.gate === undefined) return []
+  const { containerId, order } = pod.gate
+  const attend: Duty = { type: 'attend', key: `attend/${pod.uid}`, version: containerId, pod }
+  return order === undefined
+    ? [attend]
+    : [attend, { type: 'wake', key: `wake/${pod.uid}`, version: `${containerId} ${order}`, pod }]
+}
+
 /** Who held the slot until somebody else was called, and runs on: two must not answer with one memory. */
 function ofLosers(snapshot: Snapshot, { lease, settings, name }: Slot): Duty[] {
-  return snapshot.pods
-    .filter(
-      pod =>
-        pod.set === setOf(lease) &&
-        pod.slot === lease.slot &&
-        pod.uid !== lease.holder.uid &&
-        (pod.kind === 'primary' || pod.kind === 'retired') &&
-        pod.epoch < lease.epoch &&
-        !isDead(snapshot, pod) &&
-        pod.containers.some(isUp),
-    )
-    .map(pod => ({
-      type: 'bury',
-      key: `bury/${pod.uid}`,
-      version: name,
-      memoryOf: pod.uid,
-      pod,
-      lease,
-      settings,
-    }))
+  const losers = snapshot.pods.filter(
+    pod =>
+      pod.set === setOf(lease) &&
+      pod.slot === lease.slot &&
+      pod.uid !== lease.holder.uid &&
+      (pod.kind === 'primary' || pod.kind === 'retired') &&
+      pod.epoch < lease.epoch &&
+      pod.containers.some(isUp),
+  )
+  return losers.flatMap((pod): Duty[] => {
+    const version = `${name} ${snapshot.sentinel} ${idsOf(pod)} ${lease.ip ?? ''}`
+    if (isDead(snapshot, pod))
+      return lease.ip === undefined
+        ? []
+        : [{ type: 'redirect', key: `redirect/${pod.uid}`, version, pod, lease }]
+    return [{ type: 'bury', key: `bury/${pod.uid}`, version: name, memoryOf: pod.uid, pod, lease, settings }]
+  })
 }
 
 /** Readiness of an understudy on stage follows its condition `serving`, up to a second late. */
@@ -174,6 +215,7 @@ function ofHolder(snapshot: Snapshot, { lease, settings, name }: Slot): Duty[] {
       lease,
       settings,
       source: { address, fingerprint },
+      others: elsewhere(snapshot, lease).filter(other => other.address !== address),
     },
   ]
 }

@@ -11,9 +11,27 @@ interface Common {
   readonly memoryOf?: string
 }
 
+/** How an agent is reached, and known. */
+export interface Peer {
+  readonly address: string
+  readonly fingerprint: string
+}
+
+/** The memory of a slot on another node, as its report says. */
+export interface Elsewhere extends Peer {
+  /** Wall clock of the source, ms. */
+  readonly takenAt: number
+}
+
 export type Duty =
   /** A primary: its end is noticed at once, and the way to its heir is prepared. */
-  | (Common & { readonly type: 'guard'; readonly pod: PodView; readonly lease: SlotLease })
+  | (Common & {
+      readonly type: 'guard'
+      readonly pod: PodView
+      readonly lease: SlotLease
+      /** Address to which connections go at its death; undefined: nowhere else. */
+      readonly way: string | undefined
+    })
   /** A primary whose memory others keep: saved again and again. */
   | (Common & {
       readonly type: 'checkpoint'
@@ -33,8 +51,12 @@ export type Duty =
       readonly type: 'hold'
       readonly lease: SlotLease
       readonly settings: MemorySettings
-      readonly source: { readonly address: string; readonly fingerprint: string }
+      readonly source: Peer
+      /** Other nodes that have something of it, the newest first: where the source is gone they are all there is. */
+      readonly others: readonly Elsewhere[]
     })
+  /** An understudy that the slot's Lease names, but whose containers do not run yet: its memory, meanwhile. */
+  | (Common & { readonly type: 'fetch'; readonly lease: SlotLease; readonly others: readonly Elsewhere[] })
   /** An understudy in which the memory of a slot is kept frozen. */
   | (Common & {
       readonly type: 'freeze'
@@ -57,7 +79,14 @@ export type Duty =
       readonly pod: PodView
       readonly lease: SlotLease
       readonly settings: MemorySettings
+      readonly others: readonly Elsewhere[]
     })
+  /** A cold backup at its gate, which the operator wants to be told to open. */
+  | (Common & { readonly type: 'wake'; readonly pod: PodView; readonly lease?: undefined })
+  /** A cold backup at its gate: whoever tries to open it without being entitled to is noticed. */
+  | (Common & { readonly type: 'attend'; readonly pod: PodView; readonly lease?: undefined })
+  /** A primary that has died here and whose slot another one holds: connections to it are led there. */
+  | (Common & { readonly type: 'redirect'; readonly pod: PodView; readonly lease: SlotLease })
   /** An understudy on stage: its template's probes. */
   | (Common & {
       readonly type: 'probe'

@@ -18,7 +18,7 @@ import { lease } from './testing/snapshots.ts'
 const template = { spec: { containers: [{ name: 'app', image: 'web:1', ports: [{ containerPort: 80 }] }] } }
 
 function podOf(name: string, type: string, over: { containerId?: string; deleted?: boolean } = {}): Pod {
-  const isUnderstudy = type === 'hotbackup'
+  const isUnderstudy = type !== 'primary'
   return {
     metadata: {
       name,
@@ -83,7 +83,7 @@ describe('the agents of two nodes', () => {
     )
 
   beforeEach(async () => {
-    cluster = createFakeCluster(['a', 'b'])
+    cluster = createFakeCluster(['a', 'b', 'c'])
     cluster.sets.upsert({
       metadata: { name: 'web', namespace: 'default', uid: 'set', resourceVersion: '1', generation: 1 },
       spec: { replicas: 1, hotBackups: 1, checkpoint: { interval: '200ms' }, template },
@@ -123,6 +123,30 @@ describe('the agents of two nodes', () => {
     await vi.waitFor(() => expect(serving('b', 'h')).toMatchObject({ status: 'True', reason: 'OnStage' }))
     expect(b.running.get('uid-h')).toBe('two')
     expect(serving('b', 'h')?.message).toMatch(/^epoch 2: app is containerd:\/\/h; generation \d+ of \S+Z$/)
+  })
+
+  it('D7.fetch: bring memory to a pod that is called where none is, and lead connections there', async () => {
+    const c = await createFakeMemory()
+    const agentA = await start('a', a)
+    await start('b', b)
+    await start('c', c)
+    await untilFrozen('one')
+    cluster.put('c', podOf('r', 'coldbackup'))
+    a.running.delete('uid-p')
+    agentA.die('uid-p')
+    a.running.set('uid-p', 'impostor')
+    const again = podOf('p', 'primary', { containerId: 'containerd://again' })
+    const conditions = cluster.pod('a', 'p')?.status?.conditions ?? []
+    cluster.put('a', { ...again, status: { ...again.status, conditions } })
+    const successor = { holder: { name: 'r', uid: 'uid-r' }, node: 'c', ip: '10.0.0.7', holders: ['b'] }
+    cluster.setLease({ ...called(), ...successor })
+    await vi.waitFor(() => expect(serving('c', 'r')).toMatchObject({ status: 'True', reason: 'OnStage' }), {
+      timeout: 10_000,
+    })
+    expect(c.running.get('uid-r')).toBe('one')
+    await vi.waitFor(() => expect([...a.watches.values()].map(({ heir }) => heir)).toEqual(['10.0.0.7']))
+    for (const agent of [...agents]) await stop(agent)
+    await dispose(c)
   })
 
   describe('hand a slot over', () => {

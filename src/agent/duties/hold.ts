@@ -1,20 +1,44 @@
+import type { SlotLease } from '../../api/slot-lease.ts'
 import { slotName } from '../../checkpoint/manifest.ts'
-import type { DutyOf } from './duty.ts'
+import type { Stored } from '../../checkpoint/store.ts'
+import { isAgentError } from '../errors.ts'
+import type { DutyOf, Elsewhere, Peer } from './duty.ts'
+import { fetchNewest } from './fetch.ts'
 import type { Work } from './work.ts'
 
 /** Fetches each new generation of a slot from the node that makes them. */
 export async function hold(
   work: Work,
-  { lease, settings, source }: DutyOf<'hold'>,
+  { lease, settings, source, others }: DutyOf<'hold'>,
   signal: AbortSignal,
 ): Promise<void> {
   const { namespace, set, slot, life } = lease
   const key = { namespace, set, slot, life }
   for (;;) {
-    const stored = await work.peers.pull(key, source, lease.epoch, signal)
+    const stored = await pull(work, lease, source, others, signal)
     work.metrics.received({ bytes: stored.manifest.bytes, pipelineSeconds: stored.pipelineMs / 1000 })
     work.progress.well(slotName(key))
     work.announce(key)
     await work.store.prune(key, settings.keep)
+  }
+}
+
+/** From the source; where that is gone, from whoever has something newer than we have. */
+async function pull(
+  work: Work,
+  lease: SlotLease,
+  source: Peer,
+  others: readonly Elsewhere[],
+  signal: AbortSignal,
+): Promise<Stored> {
+  const { namespace, set, slot, life } = lease
+  try {
+    return await work.peers.pull({ namespace, set, slot, life }, source, lease.epoch, signal)
+  } catch (error) {
+    signal.throwIfAborted()
+    if (!isAgentError(error, 'PeerUnreachable', 'PeerSilent')) throw error
+    const stored = await fetchNewest(work, lease, others, signal)
+    if (stored === undefined) throw error
+    return stored
   }
 }

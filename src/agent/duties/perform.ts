@@ -1,14 +1,18 @@
+import { attend } from './attend.ts'
 import { bury } from './bury.ts'
 import { checkpoint } from './checkpoint.ts'
 import { clear } from './clear.ts'
 import type { Duty } from './duty.ts'
+import { fetch } from './fetch.ts'
 import { freeze } from './freeze.ts'
 import { guard } from './guard.ts'
 import { handOver } from './hand-over.ts'
 import { hold } from './hold.ts'
 import { probe } from './probe.ts'
 import { promote } from './promote.ts'
+import { redirect } from './redirect.ts'
 import { trial } from './trial.ts'
+import { wake } from './wake.ts'
 import type { Work } from './work.ts'
 
 /** Does a duty until it is done or the signal fires. @throws AgentError, CheckpointError, KubeError, the signal's reason. */
@@ -22,6 +26,8 @@ export function perform(work: Work, duty: Duty, signal: AbortSignal): Promise<vo
       return handOver(work, duty, signal)
     case 'hold':
       return hold(work, duty, signal)
+    case 'fetch':
+      return fetch(work, duty, signal)
     case 'freeze':
       return freeze(work, duty, signal)
     case 'trial':
@@ -34,5 +40,11 @@ export function perform(work: Work, duty: Duty, signal: AbortSignal): Promise<vo
       return probe(work, duty, signal)
     case 'bury':
       return bury(work, duty, signal)
+    case 'redirect':
+      return redirect(work, duty, signal)
+    case 'attend':
+      return attend(work, duty, signal)
+    case 'wake':
+      return wake(work, duty, signal)
   }
 }

@@ -1,15 +1,18 @@
+import { gateContainerName } from '../../api/gate.ts'
 import { annotations, labels } from '../../api/labels.ts'
 import { parseBytes } from '../../api/memory.ts'
 import {
-  holdInitContainer,
+  isUnderstudy,
   podConditions,
   probeKinds,
   probesAnnotation,
   savedAnnotation,
+  successorAnnotation,
+  wakeAnnotation,
 } from '../../api/stage.ts'
 import { isSet, objectIn } from '../../api/unknown.ts'
 import type { Pod } from '../../kube/resources.ts'
-import type { App, PodView, Stamp } from './snapshot.ts'
+import type { App, GateView, PodView, Stamp } from './snapshot.ts'
 
 /**
  * The pod as duties see it; undefined when it belongs to no set, or has ended.
@@ -34,7 +37,8 @@ export function viewOf(pod: Pod, kept: readonly string[] | undefined): PodView |
     slot: natural(pod.metadata.labels?.[labels.slot]),
     epoch: natural(pod.metadata.annotations?.[annotations.epoch]) ?? 0,
     ip: pod.status?.podIP || undefined,
-    understudy: pod.spec?.initContainers?.some(one => one.name === holdInitContainer) ?? false,
+    madeForSlot: pod.metadata.annotations?.[successorAnnotation] !== undefined,
+    understudy: isUnderstudy(pod),
     ready: conditionOf(pod, 'Ready')?.status === 'True',
     terminating: pod.metadata.deletionTimestamp !== undefined,
     serving: conditionOf(pod, podConditions.serving),
@@ -52,6 +56,7 @@ export function viewOf(pod: Pod, kept: readonly string[] | undefined): PodView |
         memoryLimit: limit === undefined ? undefined : parseBytes(String(limit)),
       }
     }),
+    gate: gateOf(pod),
     ...(restoreHash === undefined ? {} : { restoreHash }),
     ...(saved === undefined
       ? {}
@@ -75,6 +80,12 @@ function appsOf(containers: readonly App[], probes: string | undefined): readonl
     const kinds = probeKinds.flatMap(kind => (isSet(own[kind]) ? [[kind, own[kind]]] : []))
     return { ...container, ...Object.fromEntries(kinds) }
   })
+}
+
+function gateOf(pod: Pod): GateView | undefined {
+  const gate = pod.status?.initContainerStatuses?.find(({ name }) => name === gateContainerName)
+  if (gate?.state?.running === undefined || !gate.containerID) return undefined
+  return { containerId: gate.containerID, order: pod.metadata.annotations?.[wakeAnnotation] || undefined }
 }
 
 const natural = (text: string | undefined): number | undefined =>

@@ -9,6 +9,7 @@ import { bringBack, generationsOf, isSameGeneration } from './bring-back.ts'
 import { onStageMessage } from './deaths.ts'
 import type { DutyOf } from './duty.ts'
 import { reasonOf } from './failure.ts'
+import { fetchNewest } from './fetch.ts'
 import { containersOf, restoreHashOf } from './settings.ts'
 import { isOf, type Place } from './understudies.ts'
 import type { Work } from './work.ts'
@@ -103,7 +104,7 @@ export async function promote(work: Work, duty: DutyOf<'promote'>, signal: Abort
 /** Thaws the newest generation, brought back first where it does not lie frozen; else the one before it. */
 async function onStage(
   work: Work,
-  { pod, lease, settings }: DutyOf<'promote'>,
+  { pod, lease, settings, others }: DutyOf<'promote'>,
   place: Place,
   timeline: Timeline,
   signal: AbortSignal,
@@ -112,6 +113,8 @@ async function onStage(
   const there = place.clone
   // An agent before this one thawed it and came no further.
   if (isOf(there, lease) && there.stage === 'Thawed') return driver.thaw(there)
+  await haveMemory(work, { pod, lease, others }, place, signal)
+  timeline.mark('fetch')
   let failure: unknown = new AgentError('RestoreFailed', 'no generation of this slot is here')
   for await (const stored of candidates(work, lease, signal)) {
     if (stored.manifest.restoreHash !== restoreHashOf(pod, settings)) continue
@@ -144,6 +147,28 @@ async function onStage(
 async function* candidates(work: Work, lease: SlotLease, signal: AbortSignal): AsyncGenerator<Stored> {
   yield* generationsOf(work.store, lease)
   if (work.fromDisk !== undefined) yield* work.fromDisk(lease, signal)
+}
+
+/**
+ * A hot backup is called where its slot's memory lies, and time counts. One that was woken or made for the slot may be on
+ * a node that has none, or an older one than others.
+ */
+async function haveMemory(
+  work: Work,
+  { pod, lease, others }: Pick<DutyOf<'promote'>, 'pod' | 'lease' | 'others'>,
+  place: Place,
+  signal: AbortSignal,
+): Promise<void> {
+  if (isOf(place.clone, lease)) return
+  const isHere = generationsOf(work.store, lease).length > 0
+  if (isHere && pod.kind === 'hotbackup' && !pod.madeForSlot) return
+  try {
+    await fetchNewest(work, lease, others, signal)
+  } catch (error) {
+    signal.throwIfAborted()
+    // What is here or on the disk may be older, which is better than none.
+    work.log.warn({ err: error, pod: pod.name }, 'newer memory that others have could not be fetched')
+  }
 }
 
 interface Timeline {

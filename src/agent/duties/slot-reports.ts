@@ -74,7 +74,7 @@ function reportOf(snapshot: Snapshot, lease: SlotLease, kept: KeptGenerations): 
 }
 
 interface Usability {
-  readonly usable?: 'Frozen' | 'Staged'
+  readonly usable?: SlotReport['usable']
   readonly understudyUid?: string
   readonly reason?: string
   readonly message?: string
@@ -92,13 +92,17 @@ export function usabilityOf(snapshot: Snapshot, lease: SlotLease): Usability {
   const free = snapshot.pods.filter(
     pod => pod.set === set && isFreeUnderstudy(snapshot, pod) && !primaries.has(pod.uid),
   )
-  if (free.length === 0)
-    return { reason: 'NoUnderstudy', message: 'no understudy of the set holds the stage on this node' }
   const understudies = free.filter(pod => restoreHashOf(pod, settings) === kept.restoreHash)
   if (understudies.length === 0)
     return {
-      reason: 'TemplateChanged',
-      message: 'the memory is of another template than the understudies on this node',
+      // Of a kind that may never have been brought back here: nobody is here in whom that could be tried.
+      ...(snapshot.able ? { usable: 'Cold' as const } : {}),
+      ...(free.length === 0
+        ? { reason: 'NoUnderstudy', message: 'no understudy of the set holds the stage on this node' }
+        : {
+            reason: 'TemplateChanged',
+            message: 'the memory is of another template than the understudies on this node',
+          }),
     }
   const frozen = understudies.find(({ uid }) => {
     const stage = snapshot.stages.get(uid)
@@ -151,7 +155,9 @@ export function understudyConditionOf(snapshot: Snapshot, pod: PodView): PodCond
   const frozen = slots.find(({ lease }) => stage?.state === 'Frozen' && stage.slot === slotName(lease))
   if (frozen !== undefined)
     return { type, status: 'True', reason: 'Frozen', message: `slot ${frozen.lease.slot} lies frozen here` }
-  const staged = slots.filter(({ use }) => use.usable !== undefined).map(({ lease }) => lease.slot)
+  const staged = slots
+    .filter(({ use }) => use.usable === 'Frozen' || use.usable === 'Staged')
+    .map(({ lease }) => lease.slot)
   if (staged.length > 0)
     return {
       type,

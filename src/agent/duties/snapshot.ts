@@ -29,6 +29,8 @@ export interface PodView {
   readonly slot: number | undefined
   readonly epoch: number
   readonly ip: string | undefined
+  /** It was made because a slot had no backup left. */
+  readonly madeForSlot: boolean
   /** Its containers only hold the stage, until something is brought back in them. */
   readonly understudy: boolean
   readonly ready: boolean
@@ -38,10 +40,18 @@ export interface PodView {
   /** The condition `understudy`, as last seen. */
   readonly understudyState: Stamp | undefined
   readonly containers: readonly ContainerView[]
+  /** The gate of a cold backup, while it waits. */
+  readonly gate: GateView | undefined
   /** What memory it can be given, and what its own could be given to; absent: made before this was written on pods. */
   readonly restoreHash?: string | undefined
   /** Its saved containers as its own template has them, with their probes; absent likewise. */
   readonly apps?: readonly App[] | undefined
+}
+
+export interface GateView {
+  readonly containerId: string
+  /** What it is to be told, as the operator has written it: `KIND TOKEN`. Absent: nothing. */
+  readonly order: string | undefined
 }
 
 export type App = NonNullable<PodTemplate['spec']>['containers'][number]

@@ -5,6 +5,7 @@ import type { Clock } from '../../kube/clock.ts'
 import type { Log } from '../../kube/log.ts'
 import type { PodCondition } from '../conditions.ts'
 import type { LocatedPod, MemoryDriver } from '../driver/memory-driver.ts'
+import type { Gates } from '../gates.ts'
 import type { AgentMetrics } from '../metrics.ts'
 import type { PeerClient } from '../peers/client.ts'
 import type { Probe } from '../probe/probe.ts'
@@ -26,6 +27,7 @@ export interface Work {
   readonly store: GenerationStore
   readonly peers: Pick<PeerClient, 'pull'>
   readonly understudies: Understudies
+  readonly gates: Gates
   readonly proven: Proven
   readonly progress: Progress
   readonly deaths: Deaths

@@ -2,6 +2,7 @@ import { labels, type PodKind } from '../../api/labels.ts'
 import type { Pod } from '../../kube/resources.ts'
 import type { Action } from '../plan.ts'
 import type { PodView } from '../snapshot.ts'
+import { askGate } from './ask-gate.ts'
 import type { ActContext } from './context.ts'
 import type { Outcome } from './outcome.ts'
 import { relabel } from './relabel.ts'
@@ -33,18 +34,12 @@ async function wakeFirst(
   to: 'primary' | 'hotbackup',
   then: (openedGate: string | undefined) => Promise<Pod>,
 ): Promise<Outcome> {
-  const { set, wakes, openGate, signal } = context
+  const { wakes } = context
   const { pod } = action
   const role = action.type === 'convert' ? action.role : undefined
   const conversion = async (): Promise<Outcome> => {
     try {
-      const gate = await openGate({
-        setUid: set.uid,
-        pod: { namespace: set.namespace, name: pod.name, uid: pod.uid },
-        to,
-        timeoutMs: set.wakeupTimeout * 1000,
-        signal,
-      })
+      const gate = await askGate(context, pod, to)
       if (gate.type === 'opened') return done(action, await then(gate.openedGate))
       // A gate that stays silent costs its pod: the next pass takes the next one, or makes a new one.
       await deletePod(

@@ -21,6 +21,8 @@ export type Outcome =
 /** Monotonic ms at which the steps of a promotion ended. */
 export interface Phases {
   readonly lease?: number
+  /** Of a cold backup: its gate has answered. */
+  readonly woken?: number
   readonly serving?: number
   readonly published?: number
 }

@@ -1,14 +1,15 @@
-import { labels } from '../../api/labels.ts'
+import { isPodKind, labels } from '../../api/labels.ts'
 import type { BroughtBack } from '../../api/stage.ts'
 import { retired } from '../memory/stage.ts'
 import { writeLease } from '../memory/write-lease.ts'
 import type { Action } from '../plan.ts'
 import { switchOver } from '../services/write.ts'
+import { askGate } from './ask-gate.ts'
 import type { ServingResult } from './await-serving.ts'
 import type { ActContext } from './context.ts'
 import type { Outcome, Phases } from './outcome.ts'
 import { relabel } from './relabel.ts'
-import { patchPod } from './write-pod.ts'
+import { deletePod, patchPod } from './write-pod.ts'
 
 export type Promote = Extract<Action, { type: 'promote' }>
 
@@ -16,6 +17,8 @@ export type Promote = Extract<Action, { type: 'promote' }>
 const graceMs = 10_000
 /** Slowest restore that is waited for, bytes a millisecond. */
 const slowest = 100_000
+/** For containers that have to be started first, or memory that has to be fetched. */
+const startMs = 30_000
 
 /**
  * A slot changes hands. The Lease is the promotion: whoever swaps it has decided, and its agent brings the app on stage.
@@ -32,16 +35,23 @@ export async function promote(context: ActContext, action: Promote): Promise<Out
       if (action.version !== undefined)
         await writeLease(context, lease, action.version, pod.stage?.restarts ?? 0)
       done('lease')
+      // After the Lease: the pod's node fetches what it does not have while the gate opens.
+      const gate = action.wake ? await askGate(context, pod, 'primary') : undefined
+      if (gate?.type === 'failed') {
+        await deletePod(context, pod, current => current.metadata.labels?.[labels.type] === 'coldbackup')
+        return { type: 'spent', action, why: gate.why }
+      }
+      if (gate !== undefined) done('woken')
       const stage = await context.awaitServing({
         namespace: lease.namespace,
         name: pod.name,
         uid: pod.uid,
-        timeoutMs: graceMs + (action.origin?.bytes ?? 0) / slowest,
+        timeoutMs: patienceMs(action),
         signal: context.signal,
       })
       if (stage.type === 'failed') return { type: 'setback', action, why: stage.why }
       done('serving')
-      const written = await onStage(context, action, stage)
+      const written = await onStage(context, action, stage, gate?.openedGate)
       done('published')
       return { type: 'done', action: withMemory(action, stage.memory), pod: written, phases }
     } catch (error) {
@@ -63,6 +73,12 @@ export async function promote(context: ActContext, action: Promote): Promise<Out
   )
 }
 
+function patienceMs({ origin, wake }: Promote): number {
+  const isQuick = !wake && (origin?.how === 'Frozen' || origin?.how === 'Staged')
+  const bytes = origin?.bytes ?? 0
+  return isQuick ? graceMs + bytes / slowest : graceMs + startMs + (2 * bytes) / slowest
+}
+
 /** The report from which it was decided is some seconds old: the agent knows what it has brought back. */
 export function withMemory(action: Promote, memory: BroughtBack | undefined): Promote {
   const { origin } = action
@@ -78,12 +94,13 @@ async function onStage(
   context: ActContext,
   { pod, role, lease }: Promote,
   { ip, resourceVersion }: Extract<ServingResult, { type: 'serving' }>,
+  openedGate: string | undefined,
 ) {
   const { node } = lease
   const kind = context.podOf(pod.uid)?.metadata.labels?.[labels.type]
-  const from = kind === 'primary' ? 'primary' : 'hotbackup'
+  const from = isPodKind(kind) ? kind : 'hotbackup'
   const [written, switched] = await Promise.allSettled([
-    relabel(context, { ...pod, resourceVersion }, from, 'primary', role),
+    relabel(context, { ...pod, resourceVersion }, from, 'primary', role, openedGate),
     ip === undefined
       ? undefined
       : switchOver(context, { slot: role.slot, ip, pod: pod.name, uid: pod.uid, node }),

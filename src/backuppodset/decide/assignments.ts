@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { SlotLease } from '../../api/slot-lease.ts'
 import type { Random } from '../../kube/random.ts'
-import { assign } from '../../succession/assign.ts'
+import { type AssignOptions, assign } from '../../succession/assign.ts'
 import type { MemoryView } from '../memory/view.ts'
 import type { Action } from '../plan.ts'
 import type { PodView, Snapshot } from '../snapshot.ts'
@@ -34,6 +34,7 @@ export function assignments(s: Snapshot, memory: MemoryView, random: Random, pla
         heirUid: slot?.lease.heir?.uid,
         frozenIn: slot?.copies.find(({ report }) => report.usable === 'Frozen')?.report.understudyUid,
         holders: slot?.lease.holders ?? [],
+        keptOn: slot?.copies.map(({ node }) => node) ?? [],
         restoreHash: pod.stage?.restoreHash,
       }
     }),
@@ -43,7 +44,7 @@ export function assignments(s: Snapshot, memory: MemoryView, random: Random, pla
       node,
       restoreHash: stage?.restoreHash,
     })),
-    { copies: memory.copies, spareNodes: spareNodes(s, memory) },
+    { copies: memory.copies, ...spareNodes(s, memory) },
   )
   const turn = turnOf(s)
   return holders.flatMap((pod): Action[] => {
@@ -65,6 +66,7 @@ export function assignments(s: Snapshot, memory: MemoryView, random: Random, pla
       holder: { name: pod.name, uid: pod.uid },
       epoch: isSame ? Math.max(pod.epoch, present.lease.epoch) : pod.epoch,
       node: pod.node,
+      ip: isSame ? present.lease.ip : undefined,
       heir: heir && { name: heir.name, uid: heir.uid, ip: heir.stage?.ip },
       holders: cover?.holders ?? [],
       restoreHash: pod.stage?.restoreHash,
@@ -81,11 +83,32 @@ export function assignments(s: Snapshot, memory: MemoryView, random: Random, pla
   })
 }
 
-/** Nodes that could keep memory although no hot backup is there: those of cold ones first. */
-function spareNodes(s: Snapshot, { nodes }: MemoryView): readonly string[] {
+/** Nodes that could keep memory although no hot backup is there: first those of cold ones, then all others. */
+function spareNodes(s: Snapshot, { nodes }: MemoryView): Pick<AssignOptions, 'coldNodes' | 'spareNodes'> {
   const ready = [...nodes.values()].filter(node => node.ready).map(({ name }) => name)
   const cold = new Set(s.pods.flatMap(pod => (pod.kind === 'coldbackup' ? [pod.node] : [])))
-  return [...ready.filter(name => cold.has(name)), ...ready.filter(name => !cold.has(name))]
+  return {
+    coldNodes: ready.filter(name => cold.has(name)),
+    spareNodes: ready.filter(name => !cold.has(name)),
+  }
 }
+
+/** The node of a pod that was made for a slot keeps its memory from the moment on in which it is known. */
+export const prefetches = (
+  memory: MemoryView,
+  hot: readonly PodView[],
+  expecting: ReadonlySet<number>,
+): Action[] =>
+  [...expecting].flatMap((number): Action[] => {
+    const slot = memory.slots.get(number)
+    const node = hot.find(({ stage }) => stage?.successorOf === number)?.node
+    if (slot === undefined || node === undefined) return []
+    const { lease, resourceVersion, restarts = 0 } = slot
+    if (node === lease.node || lease.holders.includes(node)) return []
+    const holders = [node, ...lease.holders]
+    return [
+      { type: 'assign', lease: { ...lease, holders }, version: resourceVersion, restarts, stateLost: false },
+    ]
+  })
 
 const draw = (random: Random, bytes: number): string => Buffer.from(random.bytes(bytes)).toString('hex')

@@ -10,6 +10,7 @@ import { rollout } from './rollout.ts'
 import { rolloutWithMemory } from './rollout-with-memory.ts'
 import { policies as builtIn, type Policies } from './select.ts'
 import { services } from './services.ts'
+import { untilArrival } from './successors.ts'
 
 /**
  * From what is to what shall be done. Pure and total: the same snapshot, whatever the order of its pods, and the same
@@ -45,7 +46,13 @@ export function decide(s: Snapshot, random: Random, policies: Policies = builtIn
   if (s.services) stages.push({ tier: 'services', aside: true, actions: services(s, s.services, stages) })
   return {
     stages: [revisions, ...stages].filter(stage => stage.actions.length > 0),
-    requeueAfterMs: soonest(untilNextFailure(s), untilDeparture(s), untilRetirement(s), untilFarewell(s)),
+    requeueAfterMs: soonest(
+      untilNextFailure(s),
+      untilDeparture(s),
+      untilArrival(s),
+      untilRetirement(s),
+      untilFarewell(s),
+    ),
   }
 }
 

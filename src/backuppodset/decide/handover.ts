@@ -1,6 +1,6 @@
 import type { SlotMemory } from '../memory/view.ts'
 import type { PodView, Snapshot } from '../snapshot.ts'
-import { optionsOf } from './memory.ts'
+import { optionsOf, slowRank } from './successors.ts'
 import { isGivenUp, updateOf } from './update.ts'
 
 /** Whose turn it is in a roll: one slot at a time. */
@@ -43,7 +43,9 @@ function successorOf(s: Snapshot, slot: SlotMemory): PodView | undefined {
       pod.stage?.failed === undefined &&
       pod.node !== slot.lease.node,
   )
-  const options = optionsOf(slot, pods).sort((a, b) => a.rank - b.rank || (a.uid < b.uid ? -1 : 1))
+  // Only where it lies already: a primary stands still for as long as this takes.
+  const near = optionsOf(slot, pods).filter(({ rank }) => rank < slowRank)
+  const options = near.sort((a, b) => a.rank - b.rank || (a.uid < b.uid ? -1 : 1))
   const uid = options.find(option => option.uid === slot.lease.handover)?.uid ?? options[0]?.uid
   return pods.find(pod => pod.uid === uid)
 }

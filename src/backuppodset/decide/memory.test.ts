@@ -4,6 +4,7 @@ import { seededRandom } from '../../kube/random.ts'
 import type { Action } from '../plan.ts'
 import type { PodView, Snapshot } from '../snapshot.ts'
 import {
+  coldCopy,
   makeCopy,
   makeLease,
   makeMemorySnapshot,
@@ -115,6 +116,106 @@ describe('a primary that died', () => {
       [0, 'h1'],
       [1, 'h0'],
     ])
+  })
+})
+
+describe('a slot without a hot backup', () => {
+  const p0 = makePrimary('p0', 0, dead, died)
+  const lease = makeLease(p0, { holders: ['n-c0', 'n-x'] })
+  const cold = (name: string, over: Partial<PodView> = {}) =>
+    makeUnderstudy(name, { kind: 'coldbackup', gate: 'waiting', ready: false, ...over })
+  const wish = { replicas: 1, hotBackups: 0, coldBackups: 2 }
+  const here = coldCopy(lease, 'n-c0')
+  const elsewhere = coldCopy(lease, 'n-x')
+
+  it('D7.order: goes to the cold backup on whose node its memory is, and its gate is to be opened', () => {
+    const s = makeMemorySnapshot(wish, [p0, cold('c1'), cold('c0')], [makeSlot(lease, [here, elsewhere])])
+    expect(ofType(s, 'promote')).toMatchObject([
+      {
+        pod: { name: 'c0' },
+        wake: true,
+        role: { slot: 0, epoch: 2, replaces: { reason: 'Died' } },
+        lease: { life: lease.life, epoch: 2, node: 'n-c0', ip: '10.0.0.1', holders: ['n-x'] },
+        origin: { how: 'Cold' },
+      },
+    ])
+    expect(ofType(s, 'create').filter(({ kind }) => kind !== 'coldbackup')).toEqual([])
+  })
+
+  it('goes to any cold backup that can fetch its memory', () => {
+    const s = makeMemorySnapshot(wish, [p0, cold('c1')], [makeSlot(lease, [elsewhere])])
+    expect(ofType(s, 'promote')).toMatchObject([{ pod: { name: 'c1' }, lease: { node: 'n-c1' } }])
+  })
+
+  it('a hot backup that has to fetch it comes before a cold one that has it', () => {
+    const h0 = makeUnderstudy('h0')
+    const s = makeMemorySnapshot({ ...wish, hotBackups: 1 }, [p0, h0, cold('c0')], [makeSlot(lease, [here])])
+    expect(ofType(s, 'promote')).toMatchObject([
+      { pod: { name: 'h0' }, wake: false, origin: { how: 'Fetched' } },
+    ])
+  })
+
+  it('what only stands still is not given up for one that has to start', () => {
+    const still = makePrimary('p0', 0, { ready: false, unreadySince: 0 })
+    const s = makeMemorySnapshot(wish, [still, cold('c0'), cold('c1')], [makeSlot(lease, [here])])
+    expect(actions(s).filter(({ type }) => type !== 'assign')).toEqual([])
+  })
+
+  const none = { replicas: 1, hotBackups: 0, coldBackups: 0 }
+  const made = (over: Partial<PodView> = {}, on = {}) =>
+    makeUnderstudy('r', { node: 'n-r', createdAt: 999_000, ...over }, { successorOf: 0, ...on })
+
+  it('D6.created: has a pod made where its memory is, that is nobody else’s; once', () => {
+    const slot = makeSlot(lease, [here, elsewhere])
+    const [create] = ofType(makeMemorySnapshot(none, [p0], [slot]), 'create')
+    expect(create).toMatchObject({ kind: 'hotbackup', role: undefined, successorOf: { slot: 0 } })
+    expect([...(create?.successorOf?.near ?? [])].sort()).toEqual(['n-c0', 'n-x'])
+    // On its way: its node begins to keep the memory, and it is not counted as a hot backup.
+    const waiting = makeMemorySnapshot(none, [p0, made({ ready: false })], [slot])
+    expect(actions(waiting)).toMatchObject([
+      { type: 'assign', lease: { epoch: 1, holder: lease.holder, holders: ['n-r', 'n-c0', 'n-x'] } },
+    ])
+    expect(plan(waiting).requeueAfterMs).toBe(119_000)
+    const there = makeMemorySnapshot(none, [p0, made()], [slot])
+    expect(ofType(there, 'promote')).toMatchObject([
+      { pod: { name: 'r' }, role: { epoch: 2 }, lease: { life: lease.life }, origin: { how: 'Created' } },
+    ])
+    expect(ofType(there, 'delete')).toEqual([])
+  })
+
+  it.each([
+    ['could not be brought on stage there', made({}, { failed: 'torn' })],
+    ['never came to hold the stage', made({ ready: false, createdAt: 0 })],
+  ])('D6.empty: begins anew when it %s', (_, pod) => {
+    const s = makeMemorySnapshot(none, [p0, pod], [makeSlot(lease, [here])])
+    expect(ofType(s, 'create')).toMatchObject([
+      { kind: 'primary', role: { slot: 0, epoch: 2, startsEmpty: true, replaces: { reason: 'Died' } } },
+    ])
+    expect(ofType(s, 'promote')).toEqual([])
+  })
+
+  it('a pod that was made for one slot takes no other', () => {
+    const p1 = makePrimary('p1', 1, dead, died)
+    const lease1 = makeLease(p1, { holders: ['n-x'] })
+    const slots = [makeSlot(lease, [here]), makeSlot(lease1, [coldCopy(lease1, 'n-x')])]
+    const s = makeMemorySnapshot({ ...none, replicas: 2 }, [p0, p1, made()], slots)
+    expect(ofType(s, 'promote').map(({ role, pod }) => [role.slot, pod.name])).toEqual([[0, 'r']])
+    expect(ofType(s, 'create')).toMatchObject([{ successorOf: { slot: 1 } }])
+  })
+
+  it('a primary that is being deleted has its successor made meanwhile', () => {
+    const slot = makeSlot(lease, [here], { holderGoesBy: 1_004_000 })
+    const s = makeMemorySnapshot(none, [], [slot])
+    expect(actions(s)).toMatchObject([{ type: 'create', successorOf: { slot: 0 } }])
+    expect(actions(makeMemorySnapshot(none, [made()], [slot]))).toMatchObject([{ type: 'assign' }])
+  })
+
+  it('a wake-up that was decided is gone on with by whoever leads next', () => {
+    const called = cold('c0', { kind: 'primary', slot: 0, epoch: 2 })
+    const summoned = { ...called, stage: { ...stageOf(called), summoned: true } }
+    const next = { ...lease, holder: { name: 'c0', uid: called.uid }, epoch: 2, node: 'n-c0' }
+    const s = makeMemorySnapshot({ ...none, coldBackups: 0 }, [p0, summoned], [makeSlot(next, [elsewhere])])
+    expect(actions(s)).toMatchObject([{ type: 'promote', wake: true, version: undefined, lease: next }])
   })
 })
 
@@ -262,8 +363,8 @@ describe('backups that are none', () => {
 
 /** Something that happens to a set between two passes. */
 const events = fc.oneof(
-  ...(['die', 'delete', 'linger', 'restart', 'unready', 'lose-hot', 'useless'] as const).map(type =>
-    fc.record({ type: fc.constant(type), which: fc.nat(20) }),
+  ...(['die', 'delete', 'linger', 'restart', 'unready', 'lose-hot', 'lose-cold', 'useless'] as const).map(
+    type => fc.record({ type: fc.constant(type), which: fc.nat(20) }),
   ),
   fc.record({ type: fc.constant('scale' as const), which: fc.nat(3), hot: fc.nat(3) }),
 )
@@ -272,10 +373,22 @@ type Event = typeof events extends fc.Arbitrary<infer T> ? T : never
 function happens(s: Snapshot, event: Event): Snapshot {
   const slots = [...(s.memory?.slots.values() ?? [])]
   const keep = { monotonicNow: s.monotonicNow, ...(s.retired && { retired: s.retired }) }
-  const withPods = (pods: readonly PodView[]) => makeMemorySnapshot(s.set, pods, slots, keep)
+  const nodes = [...(s.memory?.nodes.keys() ?? [])]
+  const withPods = (pods: readonly PodView[]) => makeMemorySnapshot(s.set, pods, slots, keep, nodes)
   if (event.type === 'scale')
-    return makeMemorySnapshot({ ...s.set, replicas: event.which, hotBackups: event.hot }, s.pods, slots, keep)
-  const kind = event.type === 'lose-hot' || event.type === 'useless' ? 'hotbackup' : 'primary'
+    return makeMemorySnapshot(
+      { ...s.set, replicas: event.which, hotBackups: event.hot },
+      s.pods,
+      slots,
+      keep,
+      nodes,
+    )
+  const kind =
+    event.type === 'lose-cold'
+      ? 'coldbackup'
+      : event.type === 'lose-hot' || event.type === 'useless'
+        ? 'hotbackup'
+        : 'primary'
   const those = s.pods.filter(pod => pod.kind === kind)
   const hit = those[event.which % Math.max(1, those.length)]
   if (hit === undefined) return s
@@ -300,6 +413,7 @@ function happens(s: Snapshot, event: Event): Snapshot {
           slot.lease.holder.uid === hit.uid ? { ...slot, holderGoesBy: s.now + 1_000 } : slot,
         ),
         keep,
+        nodes,
       )
     case 'useless':
       return makeMemorySnapshot(
@@ -307,9 +421,11 @@ function happens(s: Snapshot, event: Event): Snapshot {
         s.pods,
         slots.map(slot => ({ ...slot, copies: slot.copies.filter(({ node }) => node !== hit.node) })),
         keep,
+        nodes,
       )
     case 'delete':
     case 'lose-hot':
+    case 'lose-cold':
       return withPods(others)
   }
 }
@@ -326,19 +442,29 @@ function check(s: Snapshot, all: readonly Action[]): void {
   for (const action of all) {
     if (action.type === 'promote') {
       const slot = s.memory?.slots.get(action.role.slot)
-      const copy = slot?.copies.find(({ node }) => node === action.pod.node)
-      if (action.version !== undefined) expect(copy?.report.usable, 'only with its memory').toBeDefined()
+      const isKept = slot?.copies.some(({ report }) => report.usable !== undefined)
+      if (action.version !== undefined) expect(isKept, 'only with its memory').toBe(true)
       expect(action.lease.life, 'in the same life').toBe(slot?.lease.life)
       expect(action.role.epoch).toBeGreaterThanOrEqual(slot?.lease.epoch ?? 0)
       expect(action.pod.stage?.understudy).toBe(true)
     }
     if (action.type === 'create' && action.role?.startsEmpty) {
       const slot = s.memory?.slots.get(action.role.slot)
-      const left = s.pods.filter(
-        pod => pod.kind === 'hotbackup' && pod.ready && !stageOf(pod).failed && !touched.includes(pod.uid),
+      const usable = slot?.copies.filter(({ report }) => report.usable !== undefined) ?? []
+      const tried = s.pods.some(
+        ({ stage }) => stage?.successorOf === action.role?.slot && stage?.failed !== undefined,
       )
-      const usable = slot?.copies.filter(({ node }) => left.some(pod => pod.node === node)) ?? []
-      expect(usable, 'empty only where nobody is left who has the memory').toEqual([])
+      if (!tried) expect(usable, 'empty only where nobody is left who has the memory').toEqual([])
+    }
+    if (action.type === 'create' && action.successorOf !== undefined) {
+      const left = s.pods.filter(
+        pod =>
+          (pod.kind === 'hotbackup' ? pod.ready : pod.kind === 'coldbackup' && pod.gate === 'waiting') &&
+          stageOf(pod).failed === undefined &&
+          (stageOf(pod).successorOf ?? action.successorOf?.slot) === action.successorOf?.slot &&
+          !touched.includes(pod.uid),
+      )
+      expect(left, 'made only where no backup is left').toEqual([])
     }
     if (action.type === 'convert') expect(action.to, 'no label without memory').not.toBe('primary')
     if (action.type === 'delete' && action.pod.kind === 'primary' && action.pod.ready)
@@ -367,7 +493,7 @@ it('comes to rest in its numbers, with a Lease for each primary, after any walk;
         const draws = seededRandom(seed)
         let tries = 0
         const answers = { comes: () => torn[tries++] !== true }
-        let s = makeMemorySnapshot({ replicas: 2, hotBackups: 2, coldBackups: 1 }, [], [])
+        let s = makeMemorySnapshot({ replicas: 2, hotBackups: 2, coldBackups: 1 }, [], [], {}, ['n-x', 'n-y'])
         const pass = () => {
           const next = decide(s, draws)
           check(s, actionsOf(next))
@@ -395,6 +521,7 @@ it('comes to rest in its numbers, with a Lease for each primary, after any walk;
               ),
               [...(s.memory?.slots.values() ?? [])].map(slot => ({ ...slot, holderGoesBy: undefined })),
               { monotonicNow: s.monotonicNow + 5_000, ...(s.retired && { retired: s.retired }) },
+              ['n-x', 'n-y'],
             ),
           )
         let passes = 0

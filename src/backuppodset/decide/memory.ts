@@ -1,22 +1,32 @@
 import type { Random } from '../../kube/random.ts'
-import { fitsMemory } from '../../succession/kinds.ts'
-import { match, type Option } from '../../succession/match.ts'
-import { madeAt, takenAt } from '../memory/age.ts'
+import { match } from '../../succession/match.ts'
 import type { MemoryView, SlotMemory } from '../memory/view.ts'
-import type { Action, Origin, Role, Stage } from '../plan.ts'
+import type { Action, Role, Stage } from '../plan.ts'
 import type { LossReason, LostPrimary, PodView, Snapshot } from '../snapshot.ts'
-import { assignments } from './assignments.ts'
+import { assignments, prefetches } from './assignments.ts'
 import { together } from './converge.ts'
 import { failureOf } from './failing.ts'
 import { refill } from './refill.ts'
+import { revisionFor } from './revisions.ts'
 import type { Policies } from './select.ts'
 import { type Cast, castOf, roleGiver, roleIn } from './slots.ts'
+import {
+  candidatesOf,
+  lastResort,
+  nodesWith,
+  optionsOf,
+  promotion,
+  slowRank,
+  unfinished,
+  usableOf,
+} from './successors.ts'
 import { goes, remove, rewakes, toolsOf } from './tools.ts'
 
 /**
- * Algorithm 1 for sets that keep memory. A slot that lost its primary goes to a hot backup on whose node its memory
- * is usable; a backup without it is no successor, since nothing runs in it. Where no memory is left the slot begins
- * anew: in place if the kubelet restarts the container, else in a new pod.
+ * Algorithm 1 for sets that keep memory. A slot that lost its primary goes to a hot backup, to a cold one, or to a pod
+ * that is made for it, in this order, as long as anybody has its memory; a backup without it is no successor, since
+ * nothing runs in it. Where no memory is left the slot begins anew: in place if the kubelet restarts the container, else
+ * in a new pod.
  */
 export function convergeWithMemory(
   s: Snapshot,
@@ -38,14 +48,16 @@ export function convergeWithMemory(
   // Which slots want a successor: those of primaries that failed, and those whose primary is gone.
   const over = Math.max(0, cast.primaries.length - replicas)
   const failing = over > 0 ? [] : failures(s, memory, cast)
-  const { waiting, open, needless } = vacancies(s, memory, cast, fit)
-  const candidates = fit.filter(pod => pod.ready && !pod.waking && pod.stage?.failed === undefined)
-  const wishes = new Map(
-    [...failing.map(({ pod }) => pod.slot ?? -1), ...open.map(({ lease }) => lease.slot)].map(slot => [
-      slot,
-      optionsOf(memory.slots.get(slot), candidates),
-    ]),
-  )
+  const { waiting, open, needless } = vacancies(s, memory, cast, backups)
+  const candidates = candidatesOf(fit, cold)
+  const wishes = new Map([
+    ...failing.map(({ pod: { slot = -1 }, reason }) => {
+      const options = optionsOf(memory.slots.get(slot), candidates)
+      // What still runs is not given up for a start that takes seconds.
+      return [slot, reason === 'Died' ? options : options.filter(({ rank }) => rank < slowRank)] as const
+    }),
+    ...open.map(slot => [slot.lease.slot, optionsOf(slot, candidates)] as const),
+  ])
   const taken = match(wishes)
   const successorOf = (slot: number | undefined) =>
     candidates.find(pod => slot !== undefined && pod.uid === taken.get(slot))
@@ -53,6 +65,22 @@ export function convergeWithMemory(
   const primaryActions: Action[] = []
   const replaced = new Set<PodView>()
   const vacant: Role[] = []
+  /** Slots for which a pod was made, or is. */
+  const expecting = new Set<number>()
+  const makeFor = (slot: SlotMemory, role: Role) => {
+    const next = lastResort(s, slot, fit)
+    if (next === 'anew') vacant.push({ ...role, startsEmpty: true })
+    else expecting.add(slot.lease.slot)
+    if (next !== 'make') return
+    const { revision: _, ...made } = tools.creating('hotbackup', strategy.unallocatedToReplicas)
+    const { slot: number, restoreHash = '' } = slot.lease
+    const revision = restoreHash === s.restoreHash ? undefined : revisionFor(s, restoreHash)
+    primaryActions.push({
+      ...made,
+      ...(revision && { revision }),
+      successorOf: { slot: number, near: nodesWith(slot) },
+    })
+  }
   for (const { pod, reason } of failing) {
     const slot = memory.slots.get(pod.slot ?? -1)
     const successor = successorOf(pod.slot)
@@ -63,7 +91,8 @@ export function convergeWithMemory(
       replaced.add(pod)
     } else if (reason === 'Died') {
       // Whoever declared it dead has shut it off, and an understudy comes to life by a restore only: it does not come back.
-      vacant.push({ ...role, startsEmpty: true })
+      if (slot === undefined) vacant.push({ ...role, startsEmpty: true })
+      else makeFor(slot, role)
       replaced.add(pod)
     }
   }
@@ -71,23 +100,19 @@ export function convergeWithMemory(
     const successor = successorOf(slot.lease.slot)
     const role = roleIn(s, slot.lease.slot, s.lost.get(slot.lease.slot) ?? lostHolder(s, slot))
     if (successor !== undefined) primaryActions.push(promotion(slot, successor, role, s))
-    else vacant.push({ ...role, startsEmpty: true })
+    else makeFor(slot, role)
+  }
+  // It may start while the one before it is being stopped.
+  for (const slot of waiting) {
+    const next = lastResort(s, slot, fit)
+    if (next === 'awaited' || (next === 'make' && optionsOf(slot, candidates).length === 0))
+      makeFor(slot, roleIn(s, slot.lease.slot, undefined))
   }
   // Unfinished promotions: the Lease has been won, by us or by whoever led before.
   for (const pod of cast.primaries) {
     const slot = memory.slots.get(pod.slot ?? -1)
-    if (pod.stage?.summoned && !pod.waking && slot !== undefined) {
-      const { lease } = slot
-      const role = { slot: lease.slot, epoch: lease.epoch, replaces: s.lost.get(lease.slot) }
-      primaryActions.push({
-        type: 'promote',
-        pod,
-        role,
-        lease,
-        version: undefined,
-        origin: originOn(slot, pod, s),
-      })
-    }
+    if (pod.stage?.summoned && !pod.waking && slot !== undefined)
+      primaryActions.push(unfinished(slot, pod, s))
   }
 
   const healthy = cast.primaries.filter(pod => !replaced.has(pod))
@@ -111,11 +136,14 @@ export function convergeWithMemory(
   for (const role of vacant)
     primaryActions.push(tools.creating('primary', strategy.unallocatedToReplicas, () => role))
   primaryActions.push(
-    ...rewakes(healthy.filter(pod => !slotless.includes(pod) && !goes(surplusPrimaries, pod))),
+    ...rewakes(
+      healthy.filter(pod => !slotless.includes(pod) && !pod.stage?.summoned && !goes(surplusPrimaries, pod)),
+    ),
   )
 
   const converted = new Set(primaryActions.flatMap(action => ('pod' in action ? [action.pod.uid] : [])))
-  const left = (pods: readonly PodView[]) => pods.filter(pod => !converted.has(pod.uid))
+  const isExpected = ({ stage }: PodView) => expecting.has(stage?.successorOf ?? -1)
+  const left = (pods: readonly PodView[]) => pods.filter(pod => !converted.has(pod.uid) && !isExpected(pod))
   const stages: Stage[] = [
     { tier: 'primaries', actions: primaryActions },
     {
@@ -126,11 +154,10 @@ export function convergeWithMemory(
           primaries: healthy.filter(pod => !slotless.includes(pod) && !goes(surplusPrimaries, pod)),
           understudies: left(fit),
           emptied: new Set(
-            healthy.flatMap(pod =>
-              pod.slot !== undefined && beganAnew(s, memory, pod, candidates) ? [pod.slot] : [],
-            ),
+            healthy.flatMap(pod => (pod.slot !== undefined && beganAnew(s, memory, pod) ? [pod.slot] : [])),
           ),
         }),
+        ...prefetches(memory, fit, expecting),
         ...needless.map(({ lease, uid, resourceVersion }): Action => {
           return { type: 'forget', slot: lease.slot, lease: { uid, resourceVersion } }
         }),
@@ -194,18 +221,13 @@ function failures(s: Snapshot, { slots }: MemoryView, cast: Cast): Failure[] {
 const tellingMs = 15_000
 
 /** The kubelet has restarted the app of a primary, and nobody said that another pod should go on with its memory. */
-function beganAnew(
-  s: Snapshot,
-  { slots }: MemoryView,
-  pod: PodView,
-  candidates: readonly PodView[],
-): boolean {
+function beganAnew(s: Snapshot, { slots }: MemoryView, pod: PodView): boolean {
   const slot = slots.get(pod.slot ?? -1)
   const { stage } = pod
   if (slot?.restarts === undefined || slot.lease.holder.uid !== pod.uid) return false
   if (stage === undefined || stage.understudy || stage.restarts <= slot.restarts) return false
   const isLate = stage.restartedAt !== undefined && s.now - stage.restartedAt >= tellingMs
-  return isLate || optionsOf(slot, candidates).length === 0
+  return isLate || usableOf(slot).length === 0
 }
 
 interface Vacancies {
@@ -218,10 +240,10 @@ interface Vacancies {
 }
 
 /** Slots whose primary is gone, as many as the set still wants; those whose memory can be had come first. */
-function vacancies(s: Snapshot, { slots }: MemoryView, cast: Cast, fit: readonly PodView[]): Vacancies {
+function vacancies(s: Snapshot, { slots }: MemoryView, cast: Cast, backups: readonly PodView[]): Vacancies {
   const held = new Set(cast.primaries.map(pod => pod.slot))
   const rank = (slot: SlotMemory) =>
-    Math.min(3, ...optionsOf(slot, fit).map(option => option.rank)) + (isGoing(s, slot) ? 0 : 0.5)
+    Math.min(9, ...optionsOf(slot, backups).map(option => option.rank)) + (isGoing(s, slot) ? 0 : 0.5)
   const left = [...slots.values()].filter(({ lease }) => !held.has(lease.slot))
   left.sort((a, b) => rank(a) - rank(b) || a.lease.slot - b.lease.slot)
   const room = Math.max(0, s.set.replicas - cast.primaries.length)
@@ -237,55 +259,6 @@ export const isGoing = (s: Snapshot, slot: SlotMemory): boolean =>
   slot.holderGoesBy !== undefined &&
   slot.holderGoesBy > s.now &&
   slot.copies.some(({ report }) => report.usable !== undefined)
-
-/** Which of the pods could go on stage with this slot's memory: frozen before staged, word that is fresh before old. */
-export function optionsOf(slot: SlotMemory | undefined, pods: readonly PodView[]): Option[] {
-  const usable = slot?.copies.filter(({ report }) => report.usable !== undefined) ?? []
-  // Numbers begin anew with an epoch: the time tells which memory is newer.
-  const times = [...new Set(usable.map(madeAt))].sort((a, b) => b - a)
-  return pods.flatMap(({ uid, node, stage }) => {
-    const copy = usable.find(each => each.node === node)
-    if (copy === undefined || !fitsMemory(stage?.restoreHash, slot?.lease.restoreHash)) return []
-    const isFrozen = copy.report.usable === 'Frozen' && copy.report.understudyUid === uid
-    const behind = Math.min(99, times.indexOf(madeAt(copy))) / 100
-    // Of equals the heir: that is where connections to the dead pod are sent already.
-    const isHeir = slot?.lease.heir?.uid === uid ? 0 : 0.001
-    return [{ uid, rank: (copy.stale ? 2 : 0) + (isFrozen ? 0 : 1) + behind + isHeir }]
-  })
-}
-
-export function promotion(slot: SlotMemory, pod: PodView, role: Role, s: Snapshot): Action {
-  const { lease, resourceVersion } = slot
-  return {
-    type: 'promote',
-    pod,
-    role,
-    lease: {
-      ...lease,
-      holder: { name: pod.name, uid: pod.uid },
-      epoch: role.epoch,
-      node: pod.node,
-      heir: undefined,
-      holders: lease.holders.filter(node => node !== pod.node),
-      handover: undefined,
-    },
-    version: resourceVersion,
-    origin: originOn(slot, pod, s),
-  }
-}
-
-function originOn({ copies }: SlotMemory, pod: PodView, s: Snapshot): Origin | undefined {
-  const copy = copies.find(({ node }) => node === pod.node)
-  if (copy === undefined) return undefined
-  const { report } = copy
-  return {
-    how: report.usable === 'Frozen' && report.understudyUid === pod.uid ? 'Frozen' : 'Staged',
-    generation: report.generation,
-    bytes: report.bytes ?? 0,
-    takenAt: takenAt(copy, s),
-    takenAtSource: Date.parse(report.takenAt ?? ''),
-  }
-}
 
 /** The kubelet publishes that a pod is ready within a second or so; longer is not waited for, ms. */
 const selectableMs = 2_000

@@ -3,12 +3,12 @@ import type { MemoryView } from '../memory/view.ts'
 import type { Action } from '../plan.ts'
 import type { LostPrimary, PodView, Snapshot } from '../snapshot.ts'
 import { isHandedOver, turnOf } from './handover.ts'
-import { promotion } from './memory.ts'
 import { podNamer } from './name.ts'
 import { kindsOfMemory } from './revisions.ts'
 import { rollBackups } from './rollout.ts'
 import type { Policies } from './select.ts'
 import { roleIn } from './slots.ts'
+import { promotion } from './successors.ts'
 import { remove } from './tools.ts'
 import { isGivenUp, updateOf } from './update.ts'
 
@@ -71,7 +71,9 @@ function isCovered(s: Snapshot, memory: MemoryView): boolean {
   return [...memory.slots.values()].every(slot => {
     const heir = s.pods.find(({ uid }) => uid === slot.lease.heir?.uid)
     if (heir === undefined || isGivenUp(s, slot)) return true
-    return slot.copies.some(({ node, report }) => node === heir.node && report.usable !== undefined)
+    return slot.copies.some(
+      ({ node, report }) => node === heir.node && report.usable !== undefined && report.usable !== 'Cold',
+    )
   })
 }
 

@@ -2,8 +2,9 @@ import { isDeepStrictEqual } from 'node:util'
 import type { Action, Stage } from '../plan.ts'
 import { familyOf, sliceName, wantedServices } from '../services/shape.ts'
 import type { Endpoint, ServicesView } from '../services/view.ts'
-import type { Snapshot } from '../snapshot.ts'
+import type { PodView, Snapshot } from '../snapshot.ts'
 import { isGoing } from './memory.ts'
+import { isGated } from './tools.ts'
 
 /**
  * Services and endpoints of a set, where they are not as they should be. A slot whose successor is on its way keeps the
@@ -63,12 +64,22 @@ export function services(s: Snapshot, present: ServicesView, stages: readonly St
   return changes
 }
 
-/** Slots that change hands with their memory: connections to the old address end at the heir meanwhile. */
+/**
+ * Slots that change hands with their memory: connections to the old address end at the heir meanwhile. A cold backup
+ * takes seconds, in which the address of a pod that is gone may become somebody else's.
+ */
 function slotsInTransition(s: Snapshot, actions: readonly Action[]): ReadonlySet<number> {
   const held = new Set<number>()
-  for (const action of actions) if (action.type === 'promote') held.add(action.role.slot)
-  for (const { slot, stage, waking } of s.pods)
-    if (slot !== undefined && (stage?.summoned || (waking && stage?.understudy))) held.add(slot)
+  const hold = (slot: number, successor: PodView) => {
+    const hasPredecessor = s.pods.some(
+      pod => pod.kind === 'primary' && pod.slot === slot && pod.uid !== successor.uid,
+    )
+    if (!isGated(successor) || hasPredecessor) held.add(slot)
+  }
+  for (const action of actions) if (action.type === 'promote') hold(action.role.slot, action.pod)
+  for (const pod of s.pods)
+    if (pod.slot !== undefined && (pod.stage?.summoned || (pod.waking && pod.stage?.understudy)))
+      hold(pod.slot, pod)
   for (const [number, slot] of s.memory?.slots ?? []) if (isGoing(s, slot)) held.add(number)
   return held
 }

@@ -14,7 +14,7 @@ export interface Tools {
   converting(pods: readonly PodView[], count: number, policy: Strategy): PodView[]
   /** Deletes what is too much. */
   surplus(pods: readonly PodView[], count: number, policy: Strategy): Action[]
-  creating(kind: PodKind, refill: Strategy, role?: () => Role): Action
+  creating(kind: PodKind, refill: Strategy, role?: () => Role): Extract<Action, { type: 'create' }>
 }
 
 export function toolsOf(s: Snapshot, random: Random, policies: Policies): Tools {

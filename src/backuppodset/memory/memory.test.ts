@@ -202,8 +202,8 @@ describe('status', () => {
       protection: 'Frozen',
     })
     expect(facts(makeSlot(lease, [makeCopy(lease, h0, 'Staged')])).protection).toBe('Staged')
-    expect(facts(frozen, [p0])).toMatchObject({ usableOn: ['n-h0'], protection: 'None' })
-    expect(facts(frozen, [p0, makeUnderstudy('h0', {}, { failed: 'torn' })]).protection).toBe('None')
+    expect(facts(frozen, [p0])).toMatchObject({ usableOn: ['n-h0'], protection: 'Cold' })
+    expect(facts(frozen, [p0, makeUnderstudy('h0', {}, { failed: 'torn' })]).protection).toBe('Cold')
     const succeeded = makeSlot({ ...lease, holder: { name: 'x', uid: 'x' } }, frozen.copies)
     expect(facts(succeeded)).toMatchObject({ generation: 0, usableOn: [], protection: 'None' })
   })

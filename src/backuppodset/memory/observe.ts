@@ -85,6 +85,9 @@ export function observeMemory(
 /** Until when to wait for the word that a primary which is being deleted has stopped. */
 function goesBy(pod: Pod | undefined, { isDeleted, clock }: MemoryDeps): number | undefined {
   if (pod === undefined || isFinished(pod) || stageOf(pod).died) return undefined
+  // Called, and never on stage, as a cold backup whose gate stayed silent: nothing of it has to be stopped first.
+  const { understudy, serving } = stageOf(pod)
+  if (understudy && !serving && pod.metadata.labels?.[labels.type] !== 'primary') return undefined
   const { deletionTimestamp, uid } = pod.metadata
   if (deletionTimestamp === undefined) return isDeleted(uid) ? clock.now() + afterGraceMs : undefined
   return (Date.parse(deletionTimestamp) || 0) + afterGraceMs

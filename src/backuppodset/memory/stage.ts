@@ -1,13 +1,15 @@
 import { labels } from '../../api/labels.ts'
 import type { SlotLease } from '../../api/slot-lease.ts'
 import {
-  holdInitContainer,
+  isUnderstudy,
   memoryAnnotation,
   parseBroughtBack,
   podConditions,
   servingReasons,
+  successorAnnotation,
 } from '../../api/stage.ts'
 import type { Pod } from '../../kube/resources.ts'
+import { natural } from '../pod/view.ts'
 import type { PodView } from '../snapshot.ts'
 import type { StageView } from './view.ts'
 
@@ -26,7 +28,8 @@ export function stageOf(pod: Pod): StageView {
   const failed = understudy?.status === 'False' && understudy.reason === restoreFailed
   return {
     keeps: pod.metadata.annotations?.[memoryAnnotation] !== undefined,
-    understudy: pod.spec?.initContainers?.some(({ name }) => name === holdInitContainer) ?? false,
+    understudy: isUnderstudy(pod),
+    successorOf: natural(pod.metadata.annotations?.[successorAnnotation]),
     died: death !== undefined,
     restarts: containers.reduce((sum, { restartCount }) => sum + restartCount, 0),
     restartedAt: started.length === 0 ? undefined : Math.max(...started),
@@ -80,10 +83,11 @@ export function withStage(
   failed: string | undefined,
 ): PodView {
   const stage = stageOf(pod)
-  const isCalled = summons !== undefined && pod.metadata.labels?.[labels.type] === 'hotbackup'
+  const label = pod.metadata.labels?.[labels.type]
+  const isCalled = summons !== undefined && (label === 'hotbackup' || label === 'coldbackup')
   const ended = isCalled && stage.died ? 'its app has ended' : undefined
   const why = ended ?? stage.failed ?? (stage.serving ? undefined : failed)
-  // One that failed is a hot backup again, whatever the Lease still says: the slot looks for another one.
+  // One that failed is a backup again, whatever the Lease still says: the slot looks for another one.
   const isSummoned = isCalled && why === undefined && stage.understudy
   const whole: StageView = { ...stage, failed: why, summoned: isSummoned }
   const kind = isSummoned ? 'primary' : view.kind

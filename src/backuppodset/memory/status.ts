@@ -30,11 +30,13 @@ export function slotFacts(
       pod.stage.failed === undefined &&
       fitsMemory(pod.stage.restoreHash, slot?.lease.restoreHash),
   )
-  const withPod = usable.filter(({ node }) => able.some(pod => pod.node === node))
+  const withPod = usable.filter(
+    ({ node, report }) => report.usable !== 'Cold' && able.some(pod => pod.node === node),
+  )
   const isFrozen = withPod.some(
     ({ report }) => report.usable === 'Frozen' && able.some(pod => pod.uid === report.understudyUid),
   )
-  const best = [...(withPod.length > 0 ? withPod : copies)].sort(
+  const best = [...(withPod.length > 0 ? withPod : usable.length > 0 ? usable : copies)].sort(
     (a, b) => madeAt(b) - madeAt(a) || b.report.generation - a.report.generation,
   )[0]
   const intervalSeconds = slot?.source?.intervalSeconds
@@ -45,7 +47,7 @@ export function slotFacts(
     ...(intervalSeconds !== undefined && { intervalSeconds }),
     ...(pipelineSeconds !== undefined && { pipelineSeconds }),
     usableOn: usable.map(({ node }) => node),
-    protection: isFrozen ? 'Frozen' : withPod.length > 0 ? 'Staged' : 'None',
+    protection: isFrozen ? 'Frozen' : withPod.length > 0 ? 'Staged' : usable.length > 0 ? 'Cold' : 'None',
   }
 }
 
@@ -76,7 +78,7 @@ export function checkpointReadiness(
     )
   }
   for (const { pod, slot, protection } of slots) {
-    if (protection === 'Frozen' || protection === 'Staged') continue
+    if (protection !== undefined && protection !== 'None') continue
     const primary = pods.find(({ name }) => name === pod)
     const facts = memory.slots.get(slot)
     const node = primary?.node === undefined ? undefined : memory.nodes.get(primary.node)
@@ -100,9 +102,12 @@ export function checkpointReadiness(
       return not(reasons.notSaved, `${where}: no generation is complete yet`)
     return not(reasons.notStaged, `${where}: no generation is usable on the node of a hot backup yet`)
   }
+  const cold = slots.filter(({ protection }) => protection === 'Cold').length
   return {
     status: 'True',
     reason: reasons.allProtected,
-    message: `the memory of ${slots.length} primaries could be taken over`,
+    message:
+      `the memory of ${slots.length} primaries could be taken over` +
+      (cold === 0 ? '' : `, of ${cold} by a pod that has to be woken or made first`),
   }
 }

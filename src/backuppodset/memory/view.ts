@@ -8,6 +8,8 @@ export interface StageView {
   readonly keeps: boolean
   /** Born as an understudy: nothing of it runs but what an agent restores. */
   readonly understudy: boolean
+  /** The slot that it was made for, because no backup was left; no other slot may have it until that one has a primary. */
+  readonly successorOf: number | undefined
   /** The app has ended and its memory is gone. What the kubelet starts in its place is somebody else. */
   readonly died: boolean
   /** How often the kubelet has started containers of it again, and when it last did. Wall clock, ms. */

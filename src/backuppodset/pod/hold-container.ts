@@ -2,7 +2,8 @@ import { holdDirectory, holdInitContainer, holdPath, holdVolume } from '../../ap
 import { type Container, injectedContainer } from './injected-container.ts'
 import { signalNumber } from './stop-signal.ts'
 
-const mount = { name: holdVolume, mountPath: holdPath }
+/** The volume that holds the stage, as every container of an understudy has it. */
+export const mount = { name: holdVolume, mountPath: holdPath }
 
 /** The first init container of an understudy: it puts the waker where all containers of the pod can run it. */
 export function holdInit(image: string, beside: readonly Container[]): Container {

@@ -17,13 +17,17 @@ export const savedPrimary = (spec: PodSpec): PodSpec => ({
  * them. Those whose memory is not kept run from the start, as the template has them: nobody would start them later. No
  * Service finds the pod before it is on stage, because its readiness gate is written by the agent alone.
  * @param saved names of the containers whose memory is kept.
+ * @param wakerImage what puts the waker into the pod; undefined: its gate does.
  */
-export function understudy(spec: PodSpec, saved: readonly string[], wakerImage: string): PodSpec {
+export function understudy(spec: PodSpec, saved: readonly string[], wakerImage: string | undefined): PodSpec {
   const init = spec.initContainers ?? []
   return {
     ...withSeccomp(spec),
     affinity: requireStage(spec.affinity),
-    initContainers: [holdInit(wakerImage, [...init, ...spec.containers]), ...init],
+    initContainers: [
+      ...(wakerImage === undefined ? [] : [holdInit(wakerImage, [...init, ...spec.containers])]),
+      ...init,
+    ],
     containers: spec.containers.map(it => (saved.includes(it.name) ? heldContainer(it) : it)),
     volumes: [...(spec.volumes ?? []), holdPodVolume],
     readinessGates: [...(spec.readinessGates ?? []), { conditionType: podConditions.serving }],

@@ -2,6 +2,8 @@ import { describe, expect, it } from 'vitest'
 import type { BackupPodSet, BackupPodSetSpec, PodTemplate } from '../../api/backuppodset.ts'
 import type { PodKind } from '../../api/labels.ts'
 import { type ParsedSet, parseSet } from '../../api/parse.ts'
+import { isUnderstudy } from '../../api/stage.ts'
+import type { Pod } from '../../kube/resources.ts'
 import { renderPod } from './render.ts'
 import { signalNumber } from './stop-signal.ts'
 import { templateHash } from './template-hash.ts'
@@ -13,12 +15,9 @@ const parsed = (pod: object, spec: Partial<BackupPodSetSpec> = {}): ParsedSet =>
   if (!result.ok) throw new Error(result.message)
   return result.set
 }
+const settings = { wakerImage: 'waker:1', wakeKey: new Uint8Array(32) }
 const render = (set: ParsedSet, kind: PodKind) =>
-  renderPod(
-    set,
-    { type: 'create', kind, name: 'web-1', strategy: 'random', role: undefined },
-    { wakerImage: 'waker:1', wakeKey: new Uint8Array(32) },
-  )
+  renderPod(set, { type: 'create', kind, name: 'web-1', strategy: 'random', role: undefined }, settings)
 const kept = (pod: object = {}, spec: Partial<BackupPodSetSpec> = {}) =>
   parsed(pod, { antiAffinity: 'None', checkpoint: {}, ...spec })
 const containerOf = (pod: ReturnType<typeof render>) => pod.spec?.containers[0]
@@ -212,8 +211,47 @@ describe('a cold backup of a set that keeps memory', () => {
     const pod = render(kept(), 'coldbackup')
     expect(containerOf(pod)?.command?.slice(0, 2)).toEqual(['/.understudy/waker', 'hold'])
     expect(pod.spec?.readinessGates).toHaveLength(1)
-    expect(initOf('First')).toEqual(['understudy-hold', 'understudy-gate', 'own'])
-    expect(initOf('Last')).toEqual(['understudy-hold', 'own', 'understudy-gate'])
+    expect(initOf('First')).toEqual(['understudy-gate', 'own'])
+    expect(initOf('Last')).toEqual(['own', 'understudy-gate'])
+    expect(isUnderstudy(pod as Pod)).toBe(true)
+    expect(isUnderstudy(render(parsed({}), 'coldbackup') as Pod)).toBe(false)
+  })
+
+  it('D6.cold-gate: its gate puts the waker in place, and has a second door for its node', () => {
+    const [gate] = render(kept(), 'coldbackup').spec?.initContainers ?? []
+    expect(gate?.command?.slice(-4)).toEqual([
+      '--install',
+      '/.understudy',
+      '--socket',
+      '/.understudy/gate.sock',
+    ])
+    expect(gate?.volumeMounts).toEqual([{ name: 'understudy-hold', mountPath: '/.understudy' }])
+    expect(render(parsed({}), 'coldbackup').spec?.initContainers?.[0]?.command).not.toContain('--install')
+  })
+
+  it("made for a slot that has none left goes to who has its memory, the newest first, and is no other slot's", () => {
+    const body = renderPod(
+      kept(),
+      {
+        type: 'create',
+        kind: 'hotbackup',
+        name: 'bps-1',
+        strategy: 'random',
+        role: undefined,
+        successorOf: { slot: 3, near: ['a', 'b'] },
+      },
+      settings,
+    )
+    const preferred = body.spec?.affinity?.nodeAffinity?.preferredDuringSchedulingIgnoredDuringExecution
+    expect(preferred?.map(({ weight, preference }) => [weight, preference.matchFields?.[0]?.values])).toEqual(
+      [
+        [100, ['a']],
+        [90, ['b']],
+      ],
+    )
+    expect(body.metadata?.annotations?.['backup.example.com/successor-of']).toBe('3')
+    expect(body.metadata?.labels).not.toHaveProperty('backup.example.com/slot')
+    expect(containerOf(body)?.command?.[1]).toBe('hold')
   })
 })
 

@@ -3,15 +3,17 @@ import { backupPodSets } from '../../api/backuppodset.ts'
 import { annotations, labels, type PodKind } from '../../api/labels.ts'
 import type { ParsedMemory } from '../../api/memory.ts'
 import type { ParsedSet } from '../../api/parse.ts'
-import { holdInitContainer } from '../../api/stage.ts'
+import { holdPath, successorAnnotation } from '../../api/stage.ts'
 import type { Wire } from '../../kube/object.ts'
 import { apiVersionOf } from '../../kube/resources.ts'
 import type { Action } from '../plan.ts'
 import { deriveToken, tokenDigest } from '../wake/token.ts'
 import { withAntiAffinity } from './anti-affinity.ts'
 import { gateContainer } from './gate-container.ts'
+import { mount } from './hold-container.ts'
 import { savedPrimary, understudy } from './keep-memory.ts'
 import { memoryMarks } from './memory-marks.ts'
+import { preferNodes } from './stage-affinity.ts'
 import { templateHash } from './template-hash.ts'
 
 /** What the operator adds to every set's pods. */
@@ -29,9 +31,11 @@ export function renderPod(
   action: Extract<Action, { type: 'create' }>,
   settings: PodSettings,
 ): Wire<V1Pod> {
-  const { kind, name, strategy, role } = action
+  const { kind, name, strategy, role, successorOf } = action
   const { metadata, spec } = set.template
-  const affinity = withAntiAffinity(spec.affinity, set, kind, strategy)
+  // A pod that is made to be a primary keeps the distance of one.
+  const distant = withAntiAffinity(spec.affinity, set, successorOf ? 'primary' : kind, strategy)
+  const affinity = successorOf ? preferNodes(distant, successorOf.near) : distant
   const placed = { ...spec, schedulerName: set.schedulerName, ...(affinity ? { affinity } : {}) }
   const marks = set.memory && memoryMarks(set.template, set.memory, kind)
   const made = set.memory === undefined ? placed : forMemory(placed, set.memory, kind, settings)
@@ -54,6 +58,7 @@ export function renderPod(
         ...metadata?.annotations,
         ...(role ? { [annotations.epoch]: String(role.epoch) } : {}),
         ...marks?.annotations,
+        ...(successorOf ? { [successorAnnotation]: String(successorOf.slot) } : {}),
       },
       ownerReferences: [ownerOf(set)],
     },
@@ -81,23 +86,25 @@ function forMemory(
       return savedPrimary(spec)
     // A cold backup wakes up as an understudy: whether it is one cannot be changed later.
     case 'hotbackup':
-    case 'coldbackup':
       return understudy(spec, containers, wakerImage)
+    // Its gate is the installer, too: it waits in the place where the other would have run.
+    case 'coldbackup':
+      return understudy(spec, containers, undefined)
   }
 }
 
 function withGate(
   spec: Wire<V1PodSpec>,
-  { uid, gatePosition, template }: ParsedSet,
+  { uid, gatePosition, template, memory }: ParsedSet,
   podName: string,
   { wakerImage, wakeKey }: PodSettings,
 ) {
   const digest = tokenDigest(deriveToken(wakeKey, uid, podName))
   const { initContainers: own = [], containers } = template.spec
-  const gate = gateContainer(wakerImage, digest, [...own, ...containers])
+  const beside = [...own, ...containers]
+  const gate = memory
+    ? { ...gateContainer(wakerImage, digest, beside, holdPath), volumeMounts: [mount] }
+    : gateContainer(wakerImage, digest, beside)
   const init = spec.initContainers ?? []
-  if (gatePosition === 'Last') return [...init, gate]
-  // What prepares the stage comes before even the first position: it is nothing of the template's, and waking is faster.
-  const ours = init.filter(({ name }) => name === holdInitContainer)
-  return [...ours, gate, ...init.slice(ours.length)]
+  return gatePosition === 'Last' ? [...init, gate] : [gate, ...init]
 }

@@ -29,6 +29,26 @@ const withStage = (term: Term): Term =>
     ? term
     : { ...term, matchExpressions: [...(term.matchExpressions ?? []), onStage] }
 
+/** Adds that the pod rather goes to one of these nodes, the first before the others. */
+export function preferNodes(affinity: Affinity | undefined, nodes: readonly string[]): Affinity {
+  const own = affinity?.nodeAffinity
+  const terms = nodes.slice(0, 5).map((name, index) => ({
+    weight: 100 - 10 * index,
+    // A field and not the label of the host's name, which may be another.
+    preference: { matchFields: [{ key: 'metadata.name', operator: 'In', values: [name] }] },
+  }))
+  return {
+    ...affinity,
+    nodeAffinity: {
+      ...own,
+      preferredDuringSchedulingIgnoredDuringExecution: [
+        ...(own?.preferredDuringSchedulingIgnoredDuringExecution ?? []),
+        ...terms,
+      ],
+    },
+  }
+}
+
 /** Adds that the pod rather goes to nodes where its memory can be saved. */
 export function preferStage(affinity: Affinity | undefined): Affinity {
   const own = affinity?.nodeAffinity

@@ -82,7 +82,8 @@ const startOf = (pod: Pod): string | undefined => {
 const latest = (...times: readonly (string | undefined)[]): number =>
   Math.max(0, ...times.map(text => time(text) ?? 0))
 
-const natural = (text: string | undefined): number | undefined =>
+/** A number as labels and annotations carry it; undefined where there is none, or something else. */
+export const natural = (text: string | undefined): number | undefined =>
   text !== undefined && /^(0|[1-9]\d{0,8})$/.test(text) ? Number(text) : undefined
 
 const time = (text: string | undefined): number | undefined => {

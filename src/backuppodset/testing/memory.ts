@@ -21,6 +21,7 @@ export const parsedMemory: ParsedMemory = {
 const stage = (over: Partial<StageView> = {}): StageView => ({
   keeps: true,
   understudy: false,
+  successorOf: undefined,
   died: false,
   restarts: 0,
   restartedAt: undefined,
@@ -53,6 +54,7 @@ export const makeLease = (pod: PodView, over: Partial<SlotLease> = {}): SlotLeas
   holder: { name: pod.name, uid: pod.uid },
   epoch: pod.epoch,
   node: pod.node,
+  ip: undefined,
   heir: undefined,
   holders: [],
   restoreHash: pod.stage?.restoreHash,
@@ -105,11 +107,13 @@ export function makeMemorySnapshot(
   pods: readonly PodView[],
   slots: readonly SlotMemory[],
   over: Partial<Snapshot> = {},
+  /** Nodes that are able to keep memory. */
+  nodes: readonly string[] = [],
 ): Snapshot {
   const memory: MemoryView = {
     slots: new Map(slots.map(slot => [slot.lease.slot, slot])),
     copies: 2,
-    nodes: new Map(),
+    nodes: new Map(nodes.map(name => [name, { name, ready: true, problem: undefined }])),
   }
   const epochs = new Map<number, number>()
   const see = (slot: number | undefined, epoch: number) => {
@@ -144,9 +148,15 @@ export function played(s: Snapshot, plan: Plan, { comes }: Answers): Snapshot {
         const over = { slot: action.role?.slot, epoch: action.role?.epoch ?? 0, templateHash }
         if (action.kind === 'primary')
           pods.set(uid, { ...makePrimary(action.name, 0, {}, { restoreHash }), ...over })
-        else if (action.kind === 'hotbackup')
-          pods.set(uid, makeUnderstudy(action.name, { templateHash }, { restoreHash }))
-        else
+        else if (action.kind === 'hotbackup') {
+          const { successorOf } = action
+          const made = makeUnderstudy(
+            action.name,
+            { templateHash },
+            { restoreHash, successorOf: successorOf?.slot },
+          )
+          pods.set(uid, successorOf ? { ...made, ready: false, createdAt: s.now } : made)
+        } else
           pods.set(
             uid,
             makePod(action.name, 'coldbackup', {
@@ -174,7 +184,8 @@ export function played(s: Snapshot, plan: Plan, { comes }: Answers): Snapshot {
         const isThere = comes(pod)
         pods.set(pod.uid, {
           ...pod,
-          kind: isThere ? 'primary' : 'hotbackup',
+          kind: isThere ? 'primary' : pod.kind === 'coldbackup' ? 'coldbackup' : 'hotbackup',
+          gate: pod.gate === 'none' ? 'none' : 'open',
           slot: isThere ? role.slot : undefined,
           epoch: isThere ? role.epoch : 0,
           ready: true,
@@ -227,13 +238,25 @@ export function played(s: Snapshot, plan: Plan, { comes }: Answers): Snapshot {
         action satisfies never
     }
   return staged(
-    makeMemorySnapshot(s.set, [...pods.values()], [...slots.values()], {
-      monotonicNow: s.monotonicNow + 5_000,
-      ...templatesOf(s),
-      ...(s.revisions && { revisions: { ...s.revisions, stored: revisions } }),
-      ...(retired.length > 0 && { retired: retired.map((pod): RetiredPod => pod) }),
-    }),
+    makeMemorySnapshot(
+      s.set,
+      [...pods.values()],
+      [...slots.values()],
+      {
+        monotonicNow: s.monotonicNow + 5_000,
+        ...templatesOf(s),
+        ...(s.revisions && { revisions: { ...s.revisions, stored: revisions } }),
+        ...(retired.length > 0 && { retired: retired.map((pod): RetiredPod => pod) }),
+      },
+      [...s.memory.nodes.keys()],
+    ),
   )
+}
+
+/** The memory of a slot on a node where nobody holds the stage. */
+export const coldCopy = (lease: SlotLease, node: string): Copy => {
+  const copy = makeCopy(lease, makeUnderstudy(node, { node }), undefined)
+  return { ...copy, report: { ...copy.report, usable: 'Cold' } }
 }
 
 /** Every holder has the memory of its slots, and the heir's lies frozen in it. */
@@ -246,20 +269,25 @@ export function staged(s: Snapshot): Snapshot {
     const { lease } = slot
     const fit = hot.filter(pod => fitsMemory(pod.stage?.restoreHash, lease.restoreHash))
     const word = { takenAt: '2030-01-01T00:00:00Z', ...(lease.handover !== undefined && { final: true }) }
+    const spare = [...(s.memory?.nodes.keys() ?? [])].filter(node => lease.holders.includes(node))
     const copies = isHeld
-      ? fit
-          .filter(pod => pod.node !== undefined && lease.holders.includes(pod.node))
-          .map(pod => makeCopy(lease, pod, pod.uid === lease.heir?.uid ? 'Frozen' : 'Staged', word))
-      : slot.copies.filter(({ node }) => fit.some(pod => pod.node === node))
+      ? [
+          ...fit
+            .filter(pod => pod.node !== undefined && lease.holders.includes(pod.node))
+            .map(pod => makeCopy(lease, pod, pod.uid === lease.heir?.uid ? 'Frozen' : 'Staged', word)),
+          ...spare.map(node => coldCopy(lease, node)),
+        ]
+      : slot.copies.filter(({ node }) => spare.includes(node) || fit.some(pod => pod.node === node))
     const source = isHeld ? { ...keyOf(lease), role: 'source' as const, generation: 3, ...word } : undefined
     return { ...slot, copies, source }
   })
-  return makeMemorySnapshot(s.set, s.pods, slots, {
+  const rest = {
     monotonicNow: s.monotonicNow,
     ...templatesOf(s),
     lost: s.lost,
     ...(s.retired && { retired: s.retired }),
-  })
+  }
+  return makeMemorySnapshot(s.set, s.pods, slots, rest, [...s.memory.nodes.keys()])
 }
 
 const keyOf = ({ namespace, set, slot, life }: SlotLease) => ({ namespace, set, slot, life })

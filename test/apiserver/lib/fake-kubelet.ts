@@ -23,6 +23,8 @@ export interface FakeKubelet extends AsyncDisposable {
   readonly lingering: Set<string>
   /** Containers of these pods have been started again so many times. */
   readonly restarts: Map<string, number>
+  /** The gate of this pod opens, whoever told it to. */
+  open(name: string): void
   /** Something that is not in the API has changed: look at all pods again. */
   look(): void
 }
@@ -138,7 +140,7 @@ export function startFakeKubelet(
     const life: Life = { address, gate: gate ? 'waiting' : 'none', server: undefined, told: '' }
     lives.set(pod.metadata.uid, life)
     if (gate) {
-      const digest = gate.command?.at(-1)
+      const digest = gate.command?.[gate.command.indexOf('--token-sha256') + 1]
       life.server = createServer(socket => {
         socket.setEncoding('latin1').on('error', () => socket.destroy())
         socket.once('data', (line: string) => {
@@ -176,6 +178,14 @@ export function startFakeKubelet(
     unready,
     lingering,
     restarts,
+    open(name) {
+      const pod = store.get(`${namespace}/${name}`)
+      const life = pod && lives.get(pod.metadata.uid)
+      if (pod === undefined || life === undefined) throw new Error(`no pod ${name}`)
+      life.gate = 'open'
+      life.server?.close()
+      settle(pod)
+    },
     look: () => store.list().forEach(settle),
     async [Symbol.asyncDispose]() {
       stop.abort()

@@ -2,9 +2,11 @@
  * Stands in for the agents of some nodes where a test needs the real API server but no memory: keeps their reports, and
  * brings pods on stage when a Lease names them, as far as the operator can see.
  */
+
+import { labels } from '../../../src/api/labels.ts'
 import { nodeReports, type SlotReport } from '../../../src/api/node-report.ts'
 import { parseSlotLease, type SlotLease } from '../../../src/api/slot-lease.ts'
-import { holdInitContainer, podConditions, servingReasons } from '../../../src/api/stage.ts'
+import { isUnderstudy, podConditions, servingReasons } from '../../../src/api/stage.ts'
 import type { Api } from '../../../src/kube/api.ts'
 import { systemClock as clock } from '../../../src/kube/clock.ts'
 import { isKubeError } from '../../../src/kube/errors.ts'
@@ -15,7 +17,7 @@ import { type Lease, leases, type Pod, pods } from '../../../src/kube/resources.
 import { createStore } from '../../../src/kube/store.ts'
 
 export interface FakeAgents extends AsyncDisposable {
-  /** These pods cannot be brought on stage. */
+  /** These pods cannot be brought on stage; `all`: none can. */
   readonly failing: Set<string>
   /** For these nobody says anything when they are called. */
   readonly mute: Set<string>
@@ -55,23 +57,34 @@ export async function startFakeAgents(
 
   const slotLeases = (): SlotLease[] => leaseStore.list().flatMap(lease => parseSlotLease(lease) ?? [])
   const podBy = (uid: string) => podStore.list().find(pod => pod.metadata.uid === uid)
-  const isUnderstudy = (pod: Pod) =>
-    pod.spec?.initContainers?.some(({ name }) => name === holdInitContainer) ?? false
+  const isGated = (pod: Pod) =>
+    pod.status?.initContainerStatuses?.some(({ state }) => state?.running !== undefined) ?? false
 
   const stage = async (lease: SlotLease): Promise<void> => {
     const pod = podBy(lease.holder.uid)
-    if (pod === undefined || !isUnderstudy(pod)) return
+    if (pod?.status?.podIP === undefined || !isUnderstudy(pod) || isGated(pod)) return
     const { name } = pod.metadata
     const word = `${name} ${lease.epoch}`
     if (done.has(word) || mute.has(name)) return
     done.add(word)
-    if (failing.has(name)) {
+    if (failing.has(name) || failing.has('all')) {
       await condition(name, podConditions.understudy, 'False', 'RestoreFailed', 'the image is torn')
       return
     }
     stages.push(word)
     await condition(name, podConditions.serving, 'True', servingReasons.onStage, `epoch ${lease.epoch}`)
   }
+
+  /** A hot backup of the set is on this node. */
+  const holdsOn = (node: string, { set }: SlotLease) =>
+    podStore
+      .list()
+      .some(
+        ({ metadata, spec }) =>
+          spec?.nodeName === node &&
+          metadata.labels?.[labels.set] === set &&
+          metadata.labels?.[labels.type] === 'hotbackup',
+      )
 
   const slotReport = (node: string, lease: SlotLease): SlotReport[] => {
     const { set, slot, life } = lease
@@ -100,7 +113,9 @@ export async function startFakeAgents(
         ...common,
         role: 'holder',
         pipelineSeconds: 0.2,
-        ...(useless.has(node) ? {} : { usable: frozen ? 'Frozen' : 'Staged', ...frozen }),
+        ...(useless.has(node)
+          ? {}
+          : { usable: frozen ? 'Frozen' : holdsOn(node, lease) ? 'Staged' : 'Cold', ...frozen }),
       },
     ]
   }

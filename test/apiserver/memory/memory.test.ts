@@ -4,6 +4,8 @@ import { afterAll, beforeAll, describe, expect, inject, it, vi } from 'vitest'
 import { type BackupPodSet, type BackupPodSetSpec, backupPodSets } from '../../../src/api/backuppodset.ts'
 import { annotations, labels } from '../../../src/api/labels.ts'
 import { parseSlotLease, type SlotLease } from '../../../src/api/slot-lease.ts'
+import { isUnderstudy, wakeAnnotation } from '../../../src/api/stage.ts'
+import { tokenDigest } from '../../../src/backuppodset/wake/token.ts'
 import { type Api, createApi } from '../../../src/kube/api.ts'
 import { loadConnection } from '../../../src/kube/connection.ts'
 import {
@@ -119,6 +121,14 @@ const covered = (ref: Ref, p: number, h: number) =>
     expect([status?.readyReplicas, status?.readyHotbackups]).toEqual([p, h])
     const condition = status?.conditions?.find(({ type }) => type === 'CheckpointReady')
     expect(condition).toMatchObject({ status: 'True' })
+    return slotsOf(ref)
+  })
+/** The only slot could be taken over in this way, and so many cold backups wait. */
+const protectedAs = (ref: Ref, protection: string, cold: number) =>
+  eventually(async () => {
+    const { status } = await get(ref)
+    expect(status?.gatedColdbackups).toBe(cold)
+    expect(status?.slots?.map(slot => slot.protection)).toEqual([protection])
     return slotsOf(ref)
   })
 const holderOf = async (ref: Ref, slot: number): Promise<Pod> => {
@@ -329,13 +339,16 @@ describe('failover with memory', () => {
     const ref = await create('empty', { replicas: 1, hotBackups: 1 })
     const [slot] = await covered(ref, 1, 1)
     const hot = slot?.heir?.name ?? ''
-    agents.failing.add(hot)
+    // In the hot backup, and then in a pod that is made for the slot.
+    agents.failing.add('all')
     await agents.declareDead(slot?.holder.name ?? '')
     const fresh = await eventually(async () => {
       const pod = await holderOf(ref, 0)
       expect([slot?.holder.name, hot]).not.toContain(pod.metadata.name)
       return pod
     })
+    agents.failing.delete('all')
+    expect(isUnderstudy(fresh)).toBe(false)
     const lease = await eventually(async () => {
       const [now] = await slotsOf(ref)
       expect(now?.holder.uid).toBe(fresh.metadata.uid)
@@ -344,6 +357,76 @@ describe('failover with memory', () => {
     expect(lease?.life).not.toBe(slot?.life)
     expect(lease?.epoch).toBeGreaterThan(2)
     await noted(ref, 'RestoredEmpty')
+    await eventually(async () => expect((await get(ref)).status?.lastFailover?.how).toBe('Empty'))
+  })
+
+  it('D6.cold: no hot backup is left: a cold one is woken and gets the memory, and a new one takes its place', async () => {
+    const ref = await create('cold', { replicas: 1, hotBackups: 0, coldBackups: 1 })
+    const [slot] = await protectedAs(ref, 'Cold', 1)
+    const [cold] = await podsOf(ref, 'coldbackup')
+    // Its node keeps the memory, before others that could.
+    expect(slot?.holders[0]).toBe(cold?.spec?.nodeName)
+    await agents.declareDead(slot?.holder.name ?? '')
+    const successor = await eventually(async () => {
+      const pod = await holderOf(ref, 0)
+      expect(pod.metadata.uid).toBe(cold?.metadata.uid)
+      return pod
+    })
+    expect((await slotsOf(ref))[0]).toMatchObject({
+      life: slot?.life,
+      epoch: 2,
+      holder: { uid: successor.metadata.uid },
+      ip: successor.status?.podIP,
+    })
+    const { lastFailover } = (await get(ref)).status ?? {}
+    expect(lastFailover).toMatchObject({ how: 'Cold', generation: 1, to: successor.metadata.name })
+    expect(Object.keys(lastFailover?.phases ?? {}).sort()).toEqual(['lease', 'published', 'serving', 'woken'])
+    await eventually(async () => expect(await podsOf(ref, 'coldbackup')).toHaveLength(1))
+  })
+
+  it('D7.cold-wake: a gate that does not answer is opened by its node, with a message that only this gate takes', async () => {
+    const ref = await create('second-door', { replicas: 1, hotBackups: 0, coldBackups: 1, wakeupTimeout: 10 })
+    const [slot] = await protectedAs(ref, 'Cold', 1)
+    const [cold] = await podsOf(ref, 'coldbackup')
+    const name = cold?.metadata.name ?? ''
+    kubelet.silent.add(name)
+    await agents.declareDead(slot?.holder.name ?? '')
+    const order = await eventually(async () => {
+      const pod = await api.get(pods, { namespace, name })
+      const written = pod.metadata.annotations?.[wakeAnnotation]
+      expect(written).toMatch(/^primary [0-9a-f]{64}$/)
+      return written
+    })
+    const digest = cold?.spec?.initContainers?.[0]?.command
+    expect(digest).toContain(tokenDigest(order?.split(' ')[1] ?? ''))
+    // As the agent of its node does when it has handed the message over.
+    kubelet.open(name)
+    await eventually(async () => expect((await holderOf(ref, 0)).metadata.uid).toBe(cold?.metadata.uid))
+    expect((await slotsOf(ref))[0]).toMatchObject({ life: slot?.life, epoch: 2 })
+  })
+
+  it('D6.fresh: no backup is left: a pod is made where the memory is, and gets it', async () => {
+    const ref = await create('fresh', { replicas: 1, hotBackups: 0, coldBackups: 0 })
+    const [slot] = await protectedAs(ref, 'Cold', 0)
+    await agents.declareDead(slot?.holder.name ?? '')
+    const successor = await eventually(async () => {
+      const pod = await holderOf(ref, 0)
+      expect(pod.metadata.name).not.toBe(slot?.holder.name)
+      return pod
+    })
+    expect(isUnderstudy(successor)).toBe(true)
+    expect((await slotsOf(ref))[0]).toMatchObject({
+      life: slot?.life,
+      epoch: 2,
+      holder: { uid: successor.metadata.uid },
+    })
+    const near = successor.spec?.affinity?.nodeAffinity?.preferredDuringSchedulingIgnoredDuringExecution
+    const names = near?.flatMap(({ preference }) => preference.matchFields?.[0]?.values ?? []) ?? []
+    expect([...names].sort()).toEqual([...(slot?.holders ?? [])].sort())
+    await eventually(async () =>
+      expect((await get(ref)).status?.lastFailover).toMatchObject({ how: 'Created', generation: 1 }),
+    )
+    expect(await podsOf(ref, 'hotbackup')).toEqual([])
   })
 
   it('a restart in place that nobody takes over: once StateLost, and a new life', async () => {

@@ -81,6 +81,8 @@ export interface FakeMemory {
   readonly running: Map<string, string>
   readonly clones: Map<string, { clone: Clone; word: string }>
   readonly watches: Map<string, { heir: string | undefined; died: boolean }>
+  /** What gates answer, by uid of the pod. */
+  readonly gates: Map<string, (line: string) => string>
   readonly counts: { dumps: number; restores: number; discards: number }
   /** Names of stops that hold. */
   readonly stops: Set<string>
@@ -98,6 +100,7 @@ export async function createFakeMemory(): Promise<FakeMemory> {
     running: new Map(),
     clones: new Map(),
     watches: new Map(),
+    gates: new Map(),
     counts: { dumps: 0, restores: 0, discards: 0 },
     stops: new Set(),
     broken: new Set(),
@@ -180,6 +183,10 @@ export async function startFakeAgent(
     store,
     peers: { pull: (slot, { address }, _, signal) => pull(cluster, address, store, slot, signal) },
     understudies,
+    gates: {
+      tell: async ({ uid }, _, line) => memory.gates.get(uid)?.(line) ?? 'denied',
+      refused: async () => 0,
+    },
     proven: {
       kinds,
       add: async kind => {

@@ -23,11 +23,13 @@ export const pod = (name: string, over: Partial<PodView> = {}): PodView => ({
   epoch: 1,
   ip: '10.0.0.1',
   understudy: false,
+  madeForSlot: false,
   ready: true,
   terminating: false,
   serving: undefined,
   understudyState: undefined,
   containers: [container()],
+  gate: undefined,
   ...over,
 })
 
@@ -42,6 +44,7 @@ export const lease = (over: Partial<SlotLease> = {}): SlotLease => ({
   holder: { name: 'p', uid: 'uid-p' },
   epoch: 1,
   node: 'a',
+  ip: undefined,
   heir: undefined,
   holders: ['b'],
   ...over,

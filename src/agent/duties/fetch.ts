@@ -1,0 +1,66 @@
+import type { SlotLease } from '../../api/slot-lease.ts'
+import { slotName } from '../../checkpoint/manifest.ts'
+import type { Stored } from '../../checkpoint/store.ts'
+import { isAgentError } from '../errors.ts'
+import { generationsOf } from './bring-back.ts'
+import { restoreDeadlineMs } from './deadlines.ts'
+import type { DutyOf, Elsewhere } from './duty.ts'
+import type { Work } from './work.ts'
+
+/** Brings the memory of a slot here while the containers that shall have it are being started. */
+export async function fetch(
+  work: Work,
+  { lease, others }: DutyOf<'fetch'>,
+  signal: AbortSignal,
+): Promise<void> {
+  await fetchNewest(work, lease, others, signal)
+}
+
+/** Its Lease has just come to name us: the other agent may not have seen that yet, ms. */
+const unknownMs = 3_000
+const againMs = 50
+
+/**
+ * Fetches the newest generation of a slot that other nodes have, if it is newer than what is here; from the next one
+ * where one cannot be reached or has nothing to give.
+ *
+ * @returns undefined where nobody has anything newer. @throws AgentError of the last one that was asked, CheckpointError;
+ *   the signal's reason.
+ */
+export async function fetchNewest(
+  work: Work,
+  { namespace, set, slot, life, epoch }: SlotLease,
+  others: readonly Elsewhere[],
+  signal: AbortSignal,
+): Promise<Stored | undefined> {
+  const { store, peers, clock, log } = work
+  const key = { namespace, set, slot, life }
+  const [ours] = generationsOf(store, key)
+  const newer = others.filter(({ takenAt }) => takenAt > Date.parse(ours?.manifest.takenAt ?? '1970-01-01'))
+  let failure: { readonly error: unknown } | undefined
+  for (const other of newer) {
+    const deadline = clock.monotonic() + unknownMs
+    for (;;) {
+      // What it reports it has: an answer that does not begin at once does not come.
+      const late = AbortSignal.timeout(restoreDeadlineMs(ours?.manifest.bytes ?? 0))
+      try {
+        const stored = await peers.pull(key, other, epoch, AbortSignal.any([signal, late]))
+        work.metrics.received({ bytes: stored.manifest.bytes, pipelineSeconds: stored.pipelineMs / 1000 })
+        work.announce(key)
+        log.info(
+          { slot: slotName(key), from: other.address, generation: stored.manifest.generation },
+          'fetched',
+        )
+        return stored
+      } catch (error) {
+        signal.throwIfAborted()
+        failure = { error }
+        if (!isAgentError(error, 'PeerRefused') || clock.monotonic() > deadline) break
+        await clock.sleep(againMs, signal)
+      }
+    }
+    log.warn({ err: failure.error, slot: slotName(key), from: other.address }, 'not fetched from there')
+  }
+  if (failure !== undefined) throw failure.error
+  return undefined
+}

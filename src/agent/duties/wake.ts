@@ -1,0 +1,22 @@
+import type { DutyOf } from './duty.ts'
+import type { Work } from './work.ts'
+
+/**
+ * Hands the operator's message to a gate, by a socket that only this node can reach. The gate checks the token, as of any
+ * message: this agent could not open it without one.
+ */
+export async function wake(work: Work, { pod }: DutyOf<'wake'>, signal: AbortSignal): Promise<void> {
+  const { gate } = pod
+  const [, kind, token] = /^(primary|hotbackup) ([0-9a-f]{64})$/.exec(gate?.order ?? '') ?? []
+  if (gate === undefined) return
+  if (kind === undefined || token === undefined) {
+    work.metrics.woke('malformed')
+    work.event(pod, 'Warning', 'WakeRefused', 'Wake', 'what the gate is to be told cannot be read')
+    return
+  }
+  const verdict = await work.gates.tell(pod, gate.containerId, `understudy/1 wake ${token} ${kind}\n`, signal)
+  work.metrics.woke(verdict)
+  work.log.info({ pod: pod.name, kind, verdict }, 'a gate was told to open')
+  if (verdict !== 'woken' && verdict !== 'already')
+    work.event(pod, 'Warning', 'WakeRefused', 'Wake', `the gate answered ${verdict}`)
+}

@@ -1,0 +1,53 @@
+/** The gates of cold backups on this node, by the socket that each of them has for its node's agent. */
+import { basename, dirname } from 'node:path'
+import { gateContainerName } from '../api/gate.ts'
+import { gateSocket } from '../api/stage.ts'
+import type { Clock } from '../kube/clock.ts'
+import { locateContainers } from './discover/container.ts'
+import type { ProcFs } from './discover/process.ts'
+import { AgentError } from './errors.ts'
+import { askSocket } from './socket.ts'
+
+export interface Gates {
+  /**
+   * Gives a gate one line.
+   *
+   * @returns the first word of its answer: `woken`, `already`, `denied`, `malformed`.
+   * @throws AgentError GateUnavailable, NotRunning; the signal's reason.
+   */
+  tell(pod: { readonly uid: string }, containerId: string, line: string, signal: AbortSignal): Promise<string>
+  /** How many messages it has refused since it waits, from anywhere. @throws as `tell`. */
+  refused(pod: { readonly uid: string }, containerId: string, signal: AbortSignal): Promise<number>
+}
+
+export function createGates({ fs, clock }: { readonly fs: ProcFs; readonly clock: Clock }): Gates {
+  const ask = async (uid: string, containerId: string, line: string, signal: AbortSignal) => {
+    const [gate] = await locateContainers(fs, uid, [{ name: gateContainerName, containerId }])
+    if (gate === undefined) throw new AgentError('NotRunning', gateContainerName)
+    return askSocket(
+      {
+        root: `${fs.proc}/${gate.init.pid}/root`,
+        directory: dirname(gateSocket),
+        socket: basename(gateSocket),
+        failure: 'GateUnavailable',
+        clock,
+        signal,
+      },
+      Buffer.from(line),
+    )
+  }
+  return {
+    async refused({ uid }, containerId, signal) {
+      const text = await ask(uid, containerId, 'understudy/1 refused\n', signal)
+      const [, count] = /^understudy\/1 refused (\d{1,15})\n$/.exec(text) ?? []
+      if (count === undefined) throw new AgentError('GateUnavailable', 'not an answer of a gate')
+      return Number(count)
+    },
+    async tell({ uid }, containerId, line, signal) {
+      const text = await ask(uid, containerId, line, signal)
+      const [, word] = /^understudy\/1 (woken|already|denied|malformed) \d{1,19}\n$/.exec(text) ?? []
+      if (word === undefined) throw new AgentError('GateUnavailable', 'not an answer of a gate')
+      return word
+    },
+  }
+}

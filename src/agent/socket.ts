@@ -1,0 +1,86 @@
+import { constants } from 'node:fs'
+import { type FileHandle, lstat, open } from 'node:fs/promises'
+import { connect } from 'node:net'
+import type { Clock } from '../kube/clock.ts'
+import { AgentError, type AgentErrorCode } from './errors.ts'
+
+export interface SocketOptions {
+  /** Root of the container as seen from here: `/proc/PID/root`. */
+  readonly root: string
+  /** Directory of the socket in the container, and its name there. */
+  readonly directory: string
+  readonly socket: string
+  /** Code of what is thrown when nobody answers. */
+  readonly failure: AgentErrorCode
+  readonly clock: Clock
+  readonly signal?: AbortSignal
+}
+
+const answerMs = 5_000
+const longestReply = 256
+
+/**
+ * Sends one request to a socket in a container, through its mount namespace, and resolves with all that is answered.
+ *
+ * Each step of the path is opened without following links: whatever runs in the container must not be able to lead a
+ * request, or this process, to a socket of the host.
+ *
+ * @throws AgentError with the code given when there is no socket, no listener or no answer; the signal's reason.
+ */
+export async function askSocket(options: SocketOptions, request: Buffer): Promise<string> {
+  const { socket, failure, clock, signal } = options
+  signal?.throwIfAborted()
+  const directory = await openDirectory(options)
+  const done = new AbortController()
+  try {
+    const path = `/proc/self/fd/${directory.fd}/${socket}`
+    if (!(await lstat(path)).isSocket()) throw new AgentError(failure, `${socket} is not a socket`)
+    const late = clock
+      .sleep(answerMs, done.signal)
+      .then(() => Promise.reject(new AgentError(failure, `no answer in ${answerMs} ms`)))
+    late.catch(() => undefined)
+    const until = signal === undefined ? done.signal : AbortSignal.any([done.signal, signal])
+    return await Promise.race([exchange(path, request, until), late])
+  } catch (error) {
+    if (error instanceof AgentError || signal?.aborted) throw error
+    throw new AgentError(failure, (error as NodeJS.ErrnoException).code, error)
+  } finally {
+    done.abort()
+    await directory.close()
+  }
+}
+
+async function openDirectory({ root, directory, failure }: SocketOptions): Promise<FileHandle> {
+  const flags = constants.O_RDONLY | constants.O_DIRECTORY
+  try {
+    // The root itself is a link of the kernel's, and may be followed.
+    let handle = await open(root, flags)
+    for (const name of directory.split('/').filter(part => part !== '')) {
+      const parent = handle
+      try {
+        handle = await open(`/proc/self/fd/${parent.fd}/${name}`, flags | constants.O_NOFOLLOW)
+      } finally {
+        await parent.close()
+      }
+    }
+    return handle
+  } catch (error) {
+    throw new AgentError(failure, `${directory}: ${(error as NodeJS.ErrnoException).code}`, error)
+  }
+}
+
+function exchange(path: string, request: Buffer, signal: AbortSignal): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const socket = connect({ path, signal })
+    let text = ''
+    socket.setEncoding('latin1')
+    socket.on('error', error => reject(signal.aborted ? signal.reason : error))
+    socket.once('connect', () => socket.write(request))
+    socket.on('data', (chunk: string) => {
+      text += chunk
+      if (text.length > longestReply) socket.destroy(new Error('an answer too long'))
+    })
+    socket.once('end', () => resolve(text))
+    socket.once('close', () => reject(new Error('closed without an answer')))
+  })
+}

@@ -1,0 +1,162 @@
+import type { OriginOfMemory } from '../../api/backuppodset.ts'
+import { fitsMemory } from '../../succession/kinds.ts'
+import type { Option } from '../../succession/match.ts'
+import { madeAt, takenAt } from '../memory/age.ts'
+import type { Copy, SlotMemory } from '../memory/view.ts'
+import type { Action, Origin, Role } from '../plan.ts'
+import type { PodView, Snapshot } from '../snapshot.ts'
+import { revisionFor } from './revisions.ts'
+import { isGated } from './tools.ts'
+
+/**
+ * How good a successor would be, lower is better: the order of the paper (hot, cold; a new pod is nobody's option), and
+ * within a kind whoever has the memory at hand. Fractions tell equals apart.
+ */
+const ranks = { frozen: 0, staged: 1, stale: 2, fetching: 4, cold: 5, coldFetching: 6 } as const
+
+/** From here on a successor needs seconds: what only stands still, or cannot be reached, is not replaced by it. */
+export const slowRank = ranks.fetching
+
+/** Copies that could be brought back, where they lie or by whoever fetches them. */
+export const usableOf = (slot: SlotMemory | undefined): readonly Copy[] =>
+  slot?.copies.filter(({ report }) => report.usable !== undefined) ?? []
+
+/** Which of the pods could go on stage with this slot's memory. */
+export function optionsOf(slot: SlotMemory | undefined, pods: readonly PodView[]): Option[] {
+  const usable = usableOf(slot)
+  if (slot === undefined || usable.length === 0) return []
+  // Numbers begin anew with an epoch: the time tells which memory is newer.
+  const times = [...new Set(usable.map(madeAt))].sort((a, b) => b - a)
+  return pods.flatMap((pod): Option[] => {
+    const { uid, node, kind, stage } = pod
+    if (stage?.successorOf !== undefined && stage.successorOf !== slot.lease.slot) return []
+    if (!fitsMemory(stage?.restoreHash, slot.lease.restoreHash)) return []
+    const isCold = kind === 'coldbackup'
+    const copy = usable.find(each => each.node === node)
+    if (copy === undefined) {
+      // Its source has it, if nothing but the app has ended.
+      const isSource = node !== undefined && node === slot.lease.node ? 0 : 0.5
+      return [{ uid, rank: (isCold ? ranks.coldFetching : ranks.fetching) + isSource }]
+    }
+    const isFrozen = copy.report.usable === 'Frozen' && copy.report.understudyUid === uid
+    const behind = Math.min(99, times.indexOf(madeAt(copy))) / 100
+    if (isCold) return [{ uid, rank: ranks.cold + behind + (copy.stale ? 0.5 : 0) }]
+    // Of equals the heir: that is where connections to the dead pod are sent already.
+    const isHeir = slot.lease.heir?.uid === uid ? 0 : 0.001
+    return [
+      {
+        uid,
+        rank: (copy.stale ? ranks.stale : 0) + (isFrozen ? ranks.frozen : ranks.staged) + behind + isHeir,
+      },
+    ]
+  })
+}
+
+/** Backups that could be called on stage now. A cold one whose gate still starts is further than any that is to be made. */
+export const candidatesOf = (hot: readonly PodView[], cold: readonly PodView[]): readonly PodView[] => [
+  ...hot.filter(pod => pod.ready && !pod.waking && pod.stage?.failed === undefined),
+  ...cold.filter(
+    pod => isGated(pod) && pod.node !== undefined && !pod.waking && pod.stage?.failed === undefined,
+  ),
+]
+
+export function promotion(slot: SlotMemory, pod: PodView, role: Role, s: Snapshot): Action {
+  const { lease, resourceVersion } = slot
+  return {
+    type: 'promote',
+    pod,
+    role,
+    lease: {
+      ...lease,
+      holder: { name: pod.name, uid: pod.uid },
+      epoch: role.epoch,
+      node: pod.node,
+      ip: pod.stage?.ip,
+      heir: undefined,
+      holders: lease.holders.filter(node => node !== pod.node),
+      handover: undefined,
+    },
+    version: resourceVersion,
+    origin: originOn(slot, pod, s),
+    wake: isGated(pod),
+  }
+}
+
+/** A promotion that has been decided, by us or by whoever led before, and not come to its end. */
+export function unfinished(slot: SlotMemory, pod: PodView, s: Snapshot): Action {
+  const { lease } = slot
+  const role = { slot: lease.slot, epoch: lease.epoch, replaces: s.lost.get(lease.slot) }
+  return {
+    type: 'promote',
+    pod,
+    role,
+    lease,
+    version: undefined,
+    origin: originOn(slot, pod, s),
+    wake: isGated(pod),
+  }
+}
+
+function originOn(slot: SlotMemory, pod: PodView, s: Snapshot): Origin | undefined {
+  const here = slot.copies.find(({ node }) => node === pod.node)
+  const copy = here ?? [...usableOf(slot)].sort((a, b) => madeAt(b) - madeAt(a))[0]
+  if (copy === undefined) return undefined
+  const { report } = copy
+  return {
+    how: howOf(pod, here),
+    generation: report.generation,
+    bytes: report.bytes ?? 0,
+    takenAt: takenAt(copy, s),
+    takenAtSource: Date.parse(report.takenAt ?? ''),
+  }
+}
+
+function howOf({ uid, gate, stage }: PodView, here: Copy | undefined): Exclude<OriginOfMemory, 'Empty'> {
+  if (gate === 'starting' || gate === 'waiting') return 'Cold'
+  if (stage?.successorOf !== undefined) return 'Created'
+  if (here === undefined) return 'Fetched'
+  return here.report.usable === 'Frozen' && here.report.understudyUid === uid ? 'Frozen' : 'Staged'
+}
+
+/** A pod of the template that the memory fits can be made. */
+const canBeMade = (s: Snapshot, { lease: { restoreHash } }: SlotMemory): boolean =>
+  fitsMemory(s.restoreHash, restoreHash) || revisionFor(s, restoreHash ?? '') !== undefined
+
+/** A pod that was made for a slot and does not hold the stage by then is not waited for any longer, ms. */
+const arrivalMs = 120_000
+
+/**
+ * What is to be done for a slot that no backup can take: `make` a pod that can, wait for the one that is `awaited`, or
+ * begin `anew` with nothing. One is made once: where the memory could not be brought back in a pod of its own, after all
+ * others, no pod can.
+ */
+export function lastResort(
+  s: Snapshot,
+  slot: SlotMemory,
+  hot: readonly PodView[],
+): 'make' | 'awaited' | 'anew' {
+  if (usableOf(slot).length === 0 || !canBeMade(s, slot)) return 'anew'
+  const own = hot.filter(({ stage }) => stage?.successorOf === slot.lease.slot)
+  if (own.length === 0) return 'make'
+  const comes = own.some(
+    pod =>
+      pod.waking || (pod.stage?.failed === undefined && (pod.ready || s.now - pod.createdAt < arrivalMs)),
+  )
+  return comes ? 'awaited' : 'anew'
+}
+
+/** Ms until a pod that was made for a slot is not waited for any longer; undefined where none is on its way. */
+export function untilArrival(s: Snapshot): number | undefined {
+  const left = s.pods.flatMap(({ kind, ready, stage, createdAt }) =>
+    kind === 'hotbackup' && !ready && stage?.successorOf !== undefined && createdAt + arrivalMs > s.now
+      ? [createdAt + arrivalMs - s.now]
+      : [],
+  )
+  return left.length === 0 ? undefined : Math.min(...left)
+}
+
+/** Nodes that have the memory of a slot, the newest first. */
+export const nodesWith = (slot: SlotMemory): readonly string[] =>
+  [...usableOf(slot)]
+    .sort((a, b) => Number(a.stale) - Number(b.stale) || madeAt(b) - madeAt(a))
+    .map(({ node }) => node)
