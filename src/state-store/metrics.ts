@@ -1,0 +1,33 @@
+import { Counter, Gauge, type Registry } from 'prom-client'
+
+export interface StateStoreMetrics {
+  done(operation: string, result: 'ok' | 'failed'): void
+  healthy(isHealthy: boolean): void
+  pending(keys: number): void
+}
+
+export function createStateStoreMetrics(registry: Registry): StateStoreMetrics {
+  const registers = [registry]
+  const operations = new Counter({
+    name: 'understudy_state_store_operations_total',
+    help: 'Operations on the state store (put, renew, delete, load) by result.',
+    labelNames: ['operation', 'result'],
+    registers,
+  })
+  const up = new Gauge({
+    name: 'understudy_state_store_up',
+    help: '1 while the last operation on the state store succeeded. At 0 nothing is wrong but what a restart would lose.',
+    registers,
+  })
+  const pending = new Gauge({
+    name: 'understudy_state_store_pending_keys',
+    help: 'Keys whose last change the state store does not have yet.',
+    registers,
+  })
+  up.set(1)
+  return {
+    done: (operation, result) => operations.inc({ operation, result }),
+    healthy: isHealthy => up.set(isHealthy ? 1 : 0),
+    pending: keys => pending.set(keys),
+  }
+}

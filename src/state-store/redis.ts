@@ -1,0 +1,138 @@
+import { Redis } from 'ioredis'
+import type { Log } from '../kube/log.ts'
+import type { Random } from '../kube/random.ts'
+import { type StateStore, StoreUnavailable } from './state-store.ts'
+
+export interface RedisOptions {
+  /** `redis://[user@]host[:port][/db]`, or `rediss://` for TLS. */
+  readonly url: string
+  /** Beats the one in the URL. */
+  readonly password: string | undefined
+  /** Certificates in PEM form that are trusted beside the system's. */
+  readonly ca: string | undefined
+}
+
+/** A server that has not answered for so long is given up, ms; a value is given a ms more for each 2000 bytes. */
+const patienceMs = 2_000
+const slowest = 2_000
+/** A connection on which something is awaited and nothing comes is closed after so long, ms. */
+const silenceMs = 15_000
+const firstRetryMs = 200
+const longestRetryMs = 10_000
+
+/** @throws Error when the URL is none of a Redis. */
+export function parseRedisUrl(url: string): {
+  host: string
+  port: number
+  db: number
+  username?: string
+  password?: string
+  tls: boolean
+} {
+  const parsed = URL.parse(url)
+  const db = /^\/(\d{1,4})$/.exec(parsed?.pathname ?? '')?.[1]
+  const isPathEmpty = parsed?.pathname === '' || parsed?.pathname === '/'
+  if (
+    parsed === null ||
+    (parsed.protocol !== 'redis:' && parsed.protocol !== 'rediss:') ||
+    parsed.hostname === '' ||
+    (db === undefined && !isPathEmpty)
+  )
+    // Without the text: there may be a password in it.
+    throw new Error(
+      'the state store needs to be "memory", or a URL like redis://host:6379/0 or rediss://host:6379',
+    )
+  return {
+    host: parsed.hostname.replace(/^\[|\]$/g, ''),
+    port: Number(parsed.port) || 6379,
+    db: Number(db ?? 0),
+    ...(parsed.username === '' ? {} : { username: decodeURIComponent(parsed.username) }),
+    ...(parsed.password === '' ? {} : { password: decodeURIComponent(parsed.password) }),
+    tls: parsed.protocol === 'rediss:',
+  }
+}
+
+/**
+ * A Redis that may be down, slow, flapping or empty at any moment. Nothing is queued while it is away, nothing is sent
+ * twice, and a connection on which nothing comes back is closed, so that no command and no value waits for ever.
+ * @throws Error when the URL is none.
+ */
+export function createRedisStore({ url, password, ca }: RedisOptions, log: Log, random: Random): StateStore {
+  const { tls, ...address } = parseRedisUrl(url)
+  const redis = new Redis({
+    ...address,
+    ...(password === undefined ? {} : { password }),
+    ...(tls ? { tls: { ...(ca === undefined ? {} : { ca }), servername: address.host } } : {}),
+    // Old and forked servers speak it, too.
+    protocol: 2,
+    disableClientInfo: true,
+    connectionName: 'understudy',
+    connectTimeout: patienceMs,
+    // Also while connecting: a stopped server accepts connections, and then says nothing.
+    socketTimeout: silenceMs,
+    disconnectTimeout: 500,
+    enableOfflineQueue: false,
+    maxRetriesPerRequest: 0,
+    autoResendUnfulfilledCommands: false,
+    retryStrategy: times =>
+      Math.min(longestRetryMs, firstRetryMs * 2 ** Math.min(times - 1, 10)) * (0.75 + random.next() / 2),
+  })
+  let told: 'up' | 'down' | undefined
+  const say = (state: 'up' | 'down', error?: unknown) => {
+    if (told === state) return
+    told = state
+    if (state === 'up') log.info({ host: address.host, port: address.port }, 'the state store answers')
+    else
+      log.warn(
+        { host: address.host, port: address.port, err: error },
+        'the state store does not answer: history and pulled state of this operator would be lost with it',
+      )
+  }
+  redis.on('ready', () => say('up'))
+  redis.on('error', (error: unknown) => say('down', error))
+  redis.on('close', () => say('down'))
+
+  const within = async <T>(bytes: number, command: () => Promise<T>): Promise<T> => {
+    // Refused at once by the client, too; but the value need not be encoded for that.
+    if (redis.status !== 'ready') throw new StoreUnavailable('the state store is not connected')
+    let timer: NodeJS.Timeout | undefined
+    const late = new Promise<never>((_, reject) => {
+      timer = setTimeout(
+        () => {
+          // Answers to what was sent before would come one after the other, however late: begin anew.
+          redis.disconnect(true)
+          reject(new StoreUnavailable('the state store did not answer in time'))
+        },
+        patienceMs + bytes / slowest,
+      )
+    })
+    const answer = command()
+    // It ends some time, with the connection; nobody waits for it then.
+    answer.catch(() => {})
+    try {
+      return await Promise.race([answer, late])
+    } catch (error) {
+      throw error instanceof StoreUnavailable
+        ? error
+        : new StoreUnavailable(error instanceof Error ? error.message : String(error), { cause: error })
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+  return {
+    durable: true,
+    get: key => within(0, async () => (await redis.getBuffer(key)) ?? undefined),
+    put: (key, value, ttlMs) =>
+      within(value.length, async () => {
+        await redis.set(key, Buffer.from(value.buffer, value.byteOffset, value.length), 'PX', ttlMs)
+      }),
+    touch: (key, ttlMs) => within(0, async () => (await redis.pexpire(key, ttlMs)) === 1),
+    delete: keys =>
+      within(0, async () => {
+        if (keys.length > 0) await redis.del(...keys)
+      }),
+    async close() {
+      redis.disconnect()
+    },
+  }
+}
