@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import * as clientNode from '@kubernetes/client-node'
 import { describe, expect, it } from 'vitest'
-import { parse } from 'yaml'
+import { parse, parseAllDocuments } from 'yaml'
 import { refusals } from '../src/api/errors.ts'
 import { crdFiles } from './generate.ts'
 import { firstSentence, readPodSchema } from './pod-template.ts'
@@ -66,8 +66,15 @@ describe('the CRDs', () => {
   })
 })
 
-it('samples/all-fields.yaml has all fields', () => {
-  const sample = parse(readFileSync(new URL('../samples/all-fields.yaml', import.meta.url), 'utf8'))
+const sample = (name: string) => {
+  const documents = parseAllDocuments(readFileSync(new URL(`../samples/${name}`, import.meta.url), 'utf8'))
+  return documents.map(it => it.toJS()).find(({ kind }) => kind === 'BackupPodSet')
+}
+
+it('samples/all-fields.yaml has all fields, and those of state over HTTP are in samples/http-state.yaml', () => {
+  const all = sample('all-fields.yaml')
+  const { source, http } = sample('http-state.yaml').spec.checkpoint
+  const given = { ...all.spec, checkpoint: { ...all.spec.checkpoint, source, http } }
   const spec = (schema['properties'] as Record<string, Schema>)['spec'] as Schema
   for (const [path, node] of nodes(spec))
     if (node['properties'] !== undefined && !path.startsWith('.template')) {
@@ -79,7 +86,7 @@ it('samples/all-fields.yaml has all fields', () => {
             key.endsWith('[]')
               ? (at?.[key.slice(0, -2)] as Schema[] | undefined)?.[0]
               : (at?.[key] as Schema | undefined),
-          sample.spec,
+          given,
         )
       expect(Object.keys(value ?? {}).sort(), `spec${path}`).toEqual(
         Object.keys(node['properties'] as Schema).sort(),

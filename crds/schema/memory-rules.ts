@@ -6,8 +6,10 @@ import { specRule } from './spec-rule.ts'
 
 const pod = 'self.template.spec'
 const liveness = 'has(self.failover.liveness)'
+const pullsState = "has(self.checkpoint) && has(self.checkpoint.source) && self.checkpoint.source == 'http'"
 const keepsMemory =
-  "has(self.checkpoint) && !(has(self.hotBackup) && has(self.hotBackup.mode) && self.hotBackup.mode == 'Warm')"
+  `has(self.checkpoint) && !(${pullsState}) && ` +
+  "!(has(self.hotBackup) && has(self.hotBackup.mode) && self.hotBackup.mode == 'Warm')"
 
 const isTrue = (field: string) => `(has(${pod}.${field}) && ${pod}.${field})`
 const named = (list: string) =>
@@ -60,6 +62,14 @@ export const memoryRules = (): readonly Schema[] => [
     'StateLossWithoutRoll',
     "!has(self.updateStrategy) || !has(self.updateStrategy.allowStateLoss) || !self.updateStrategy.allowStateLoss || (has(self.updateStrategy.type) && self.updateStrategy.type == 'RollingUpdate')",
   ),
+  specRule('HttpSourceIncomplete', `!(${pullsState}) || has(self.checkpoint.http)`),
+  specRule('HttpSourceUnused', `!has(self.checkpoint) || !has(self.checkpoint.http) || (${pullsState})`),
+  specRule(
+    'HttpSourceWithMode',
+    `!(${pullsState}) || !has(self.hotBackup) || !has(self.hotBackup.mode) || self.hotBackup.mode == 'Warm'`,
+  ),
+  specRule('HttpSourceOnHost', `!(${pullsState}) || !${isTrue('hostNetwork')}`),
+  specRule('HttpSourceWithLiveness', `!(${pullsState}) || !${liveness}`),
   specRule('LivenessWithoutCheckpoint', `!${liveness} || has(self.checkpoint)`),
   specRule(
     'LivenessWithoutProbe',

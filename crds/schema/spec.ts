@@ -2,6 +2,7 @@ import {
   antiAffinities,
   type BackupPodSetSpec,
   type CheckpointSpec,
+  checkpointSources,
   crashLoopPolicies,
   defaults,
   diskUses,
@@ -23,6 +24,7 @@ import {
 import { gatePort } from '../../src/api/gate.ts'
 import { portName, serviceName } from '../../src/api/service-rules.ts'
 import { choice, count, flag, integer, list, object, type SchemaOf, text } from './build.ts'
+import { httpSource } from './http-source.ts'
 import { memoryRules } from './memory-rules.ts'
 import { serviceRules } from './service-rules.ts'
 import { specRule } from './spec-rule.ts'
@@ -162,6 +164,12 @@ export const specSchema = (): SchemaOf<BackupPodSetSpec> =>
       ),
       checkpoint: object<CheckpointSpec>(
         {
+          source: choice(
+            'Where saved states come from. criu: the memory of the processes, saved by the agent; the application knows nothing of it. http: what the application answers to a GET of checkpoint.http, given back to a successor; needs no agent, and hot backups are running applications (hotBackup.mode Warm). Of the other fields http uses only interval. Default criu.',
+            checkpointSources,
+            defaults.checkpoint.source,
+          ),
+          http: httpSource(),
           interval: text(
             'How often the memory of each primary is saved, as 500ms, 10s or 1m30s; from 200ms to 1h. It grows by itself when primaries would stand still for more than maxFreezePercent of the time. Default 10s.',
             {

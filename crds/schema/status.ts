@@ -6,6 +6,7 @@ import {
   limits,
   origins,
   protections,
+  type SlotFailover,
   type SlotStatus,
   type Summary,
 } from '../../src/api/backuppodset.ts'
@@ -45,8 +46,20 @@ const slot = object<SlotStatus>(
       limits.listed,
     ),
     protection: choice(
-      'With checkpoint: Frozen, Staged or Cold, by the best backup that could take over with the memory; None: it would be lost.',
+      'With checkpoint: Frozen, Staged, Warm (a running hot backup is given the pulled state) or Cold, by the best backup that could take over with the memory; None: it would be lost, or only a new pod could go on with it.',
       protections,
+    ),
+    lastFailover: object<SlotFailover>(
+      {
+        from: text('Name of the lost primary.'),
+        to: text('Name of its successor.'),
+        reason: text('Why it was lost.'),
+        seconds: seconds('From the first sight of the loss to the successor on stage.'),
+        at: time('When, RFC 3339.'),
+        stateAge: seconds('With checkpoint: how old the state was.'),
+      },
+      { from: true, to: true, reason: true, seconds: true, at: true },
+      { description: 'The last time that a backup or a new pod took over this slot from a lost primary.' },
     ),
   },
   { slot: true, pod: true, epoch: true, ready: true },
@@ -73,6 +86,35 @@ const condition = object<Condition>(
     observedGeneration: true,
   },
 )
+
+const failover = (description: string) =>
+  object<LastFailover>(
+    {
+      slot: count('Number of the slot that lost its primary.'),
+      from: text('Name of the lost primary.'),
+      to: text('Name of its successor.'),
+      reason: text('PodDeleted, PodFinished, Died, Unready or CrashLoop.'),
+      seconds: {
+        description:
+          "Seconds from the operator's first sight of the loss to the accepted write that put the successor on stage.",
+        type: 'number',
+      },
+      at: time('When, RFC 3339.'),
+      how: choice(
+        'With checkpoint: how the successor got the memory. Frozen: it lay in it. Staged: on its node. Fetched: from another node. Warm: it ran and was given a pulled state. Cold: a cold backup was woken for it. Created: a pod was made for it. Empty: nobody had it.',
+        origins,
+      ),
+      generation: count('With checkpoint: the saved state that the successor went on with.'),
+      stateAge: seconds('With checkpoint: how old that state was.'),
+      phases: {
+        description: 'With checkpoint: seconds of each step, by its name.',
+        type: 'object',
+        additionalProperties: { type: 'number' },
+      },
+    },
+    { slot: true, from: true, to: true, reason: true, seconds: true, at: true },
+    { description },
+  )
 
 export const statusSchema = (): SchemaOf<BackupPodSetStatus> =>
   object<BackupPodSetStatus>(
@@ -117,32 +159,11 @@ export const statusSchema = (): SchemaOf<BackupPodSetStatus> =>
         { pod: true, from: true, to: true, at: true },
         { description: 'The last conversion of a pod.' },
       ),
-      lastFailover: object<LastFailover>(
-        {
-          slot: count('Number of the slot that lost its primary.'),
-          from: text('Name of the lost primary.'),
-          to: text('Name of its successor.'),
-          reason: text('PodDeleted, PodFinished, Died, Unready or CrashLoop.'),
-          seconds: {
-            description:
-              "Seconds from the operator's first sight of the loss to the accepted write that put the successor on stage.",
-            type: 'number',
-          },
-          at: time('When, RFC 3339.'),
-          how: choice(
-            'With checkpoint: how the successor got the memory. Frozen: it lay in it. Staged: on its node. Fetched: from another node. Cold: a cold backup was woken for it. Created: a pod was made for it. Empty: nobody had it.',
-            origins,
-          ),
-          generation: count('With checkpoint: the saved state that the successor went on with.'),
-          stateAge: seconds('With checkpoint: how old that state was.'),
-          phases: {
-            description: 'With checkpoint: seconds of each step, by its name.',
-            type: 'object',
-            additionalProperties: { type: 'number' },
-          },
-        },
-        { slot: true, from: true, to: true, reason: true, seconds: true, at: true },
-        { description: 'The last time a backup or a new pod took over from a lost primary.' },
+      lastFailover: failover('The last time a backup or a new pod took over from a lost primary.'),
+      failovers: list(
+        `The last ${limits.failovers}, newest first; they survive operators, as far as the state store does.`,
+        failover('One of them.'),
+        limits.failovers,
       ),
       conditions: mapList(
         'Ready: all numbers are met and every pod does what its kind is for. Progressing: there is something left to do. Degraded: an action fails, or containers keep failing. Paused: spec.paused. CheckpointReady: with checkpoint, whether every primary could be replaced with its memory.',

@@ -53,15 +53,22 @@ export const hotBackupModes = ['Frozen', 'Staged', 'Warm'] as const
 export const diskUses = ['Encrypted', 'None'] as const
 export type HotBackupMode = (typeof hotBackupModes)[number]
 
-export const protections = ['Frozen', 'Staged', 'Cold', 'None'] as const
+export const protections = ['Frozen', 'Staged', 'Warm', 'Cold', 'None'] as const
 export type Protection = (typeof protections)[number]
 
 /**
  * How a successor got its slot's memory: it lay frozen in it, it was staged on its node, it was fetched from another
- * node; a cold backup was woken for it, a pod was created for it; or nobody had it and the slot began anew.
+ * node, it ran and was given a pulled state; a cold backup was woken for it, a pod was created for it; or nobody had it and the slot began anew.
  */
-export const origins = ['Frozen', 'Staged', 'Fetched', 'Cold', 'Created', 'Empty'] as const
+export const origins = ['Frozen', 'Staged', 'Fetched', 'Warm', 'Cold', 'Created', 'Empty'] as const
 export type OriginOfMemory = (typeof origins)[number]
+
+/** Where saved states come from: the memory of processes, or what the application says of itself. */
+export const checkpointSources = ['criu', 'http'] as const
+export type CheckpointSource = (typeof checkpointSources)[number]
+
+export const pushMethods = ['POST', 'PUT', 'PATCH'] as const
+export type PushMethod = (typeof pushMethods)[number]
 
 export const protocols = ['TCP', 'UDP'] as const
 export type Protocol = (typeof protocols)[number]
@@ -92,8 +99,34 @@ export interface FailoverSpec {
   readonly liveness?: LivenessSpec
 }
 
+export interface HttpHeader {
+  readonly name: string
+  readonly value: string
+}
+
+/** Where the application gives its state to a GET, and takes it. */
+export interface HttpSourceSpec {
+  readonly port: number
+  readonly path?: string
+  /** Of both requests. */
+  readonly headers?: readonly HttpHeader[]
+  /** A size such as `16Mi`. */
+  readonly maxSize?: string
+  /** For one request. */
+  readonly timeoutSeconds?: number
+  /** For a successor to take the state, from the moment at which its containers may start. */
+  readonly restoreSeconds?: number
+  readonly push?: {
+    readonly path?: string
+    readonly method?: PushMethod
+    readonly headers?: readonly HttpHeader[]
+  }
+}
+
 /** Its presence asks for the primaries' memory to be kept. */
 export interface CheckpointSpec {
+  readonly source?: CheckpointSource
+  readonly http?: HttpSourceSpec
   /** A duration such as `10s` or `500ms`. */
   readonly interval?: string
   /** Of the time, for which a primary may stand still; the interval grows to keep it. */
@@ -174,6 +207,14 @@ export const defaults = Object.freeze({
     keep: 2,
     disk: 'Encrypted',
     volumes: Object.freeze({ maxSize: '1Gi' }),
+    source: 'criu',
+  }),
+  httpSource: Object.freeze({
+    path: '/state',
+    maxSize: '16Mi',
+    timeoutSeconds: 5,
+    restoreSeconds: 60,
+    method: 'POST',
   }),
   /** Where a set asks for memory and does not say how. */
   hotBackupMode: 'Frozen',
@@ -206,6 +247,16 @@ export const limits = Object.freeze({
   livenessPeriod: { min: 50, max: 60_000 },
   failureThreshold: { min: 1, max: 100 },
   port: { min: 1, max: 65_535 },
+  /** Bytes of one pulled state. */
+  stateBytes: { min: 1, max: 256 * 2 ** 20 },
+  /** Seconds. */
+  pullTimeout: { min: 1, max: 300 },
+  /** Seconds. */
+  restoreSeconds: { min: 1, max: 3_600 },
+  /** Headers of a pull or push. */
+  headers: 16,
+  /** Failovers listed in the status; the ledger has more. */
+  failovers: 10,
   /** Entries of a list in the status: etcd and every watcher pay for each. The counts go on. */
   listed: 200,
 } as const)
@@ -236,6 +287,18 @@ export interface SlotStatus {
   /** Nodes on which it could be taken over. */
   readonly usableOn?: readonly string[]
   readonly protection?: Protection
+  /** The last time that this slot changed hands after a loss. */
+  readonly lastFailover?: SlotFailover
+}
+
+export interface SlotFailover {
+  readonly from: string
+  readonly to: string
+  readonly reason: string
+  readonly seconds: number
+  /** RFC 3339. */
+  readonly at: string
+  readonly stateAge?: number
 }
 
 export interface LastTransition {
@@ -288,6 +351,8 @@ export interface BackupPodSetStatus {
   readonly slots?: readonly SlotStatus[]
   readonly lastTransition?: LastTransition
   readonly lastFailover?: LastFailover
+  /** Newest first. */
+  readonly failovers?: readonly LastFailover[]
   readonly conditions?: readonly Condition[]
 }
 

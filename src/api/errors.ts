@@ -149,6 +149,30 @@ export const refusals = Object.freeze({
     'spec.failover.liveness',
     'add a livenessProbe with httpGet, tcpSocket or grpc to a container of the template, or remove failover.liveness: there is nothing to ask',
   ),
+  HttpSourceIncomplete: refuse(
+    'spec.checkpoint.http',
+    'add checkpoint.http with the port (and the path) at which the application gives its state, or remove checkpoint.source',
+  ),
+  HttpSourceUnused: refuse(
+    'spec.checkpoint.source',
+    'set checkpoint.source to http, or remove checkpoint.http: without it the memory of processes is saved and nothing is asked over HTTP',
+  ),
+  HttpHeaderReserved: refuse(
+    'spec.checkpoint.http',
+    'name a header that is not of the connection or the body: the operator writes those itself',
+  ),
+  HttpSourceWithMode: refuse(
+    'spec.hotBackup.mode',
+    'set hotBackup.mode to Warm or leave it out, or remove checkpoint.source: a hot backup has to run to be given a state over HTTP',
+  ),
+  HttpSourceOnHost: refuse(
+    'spec.template.spec.hostNetwork',
+    'remove template.spec.hostNetwork, or checkpoint.source: the operator asks pods at addresses of their own, never nodes',
+  ),
+  HttpSourceWithLiveness: refuse(
+    'spec.failover.liveness',
+    'remove failover.liveness, or checkpoint.source: it is agents who ask by this clock, and over HTTP no agent is needed; the livenessProbe of the template is asked by the kubelet',
+  ),
   ServiceForNobody: refuse(
     'spec.service',
     'set service.name for a Service in front of all primaries, service.perSlot for one in front of each, or remove spec.service',

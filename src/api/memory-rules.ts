@@ -13,11 +13,13 @@ export interface MemoryRuled {
   readonly updateType: unknown
   /** The primaries' memory is kept. */
   readonly keepsMemory: boolean
+  /** Its application's state is pulled over HTTP. */
+  readonly pullsState: boolean
 }
 
 /** The same rules stand in the CRD as CEL, see crds/schema/memory-rules.ts. */
 export function memoryRules(pod: Anything, spec: MemoryRuled): Rules {
-  const { checkpoint, hotBackup, liveness, allowStateLoss, updateType, keepsMemory } = spec
+  const { checkpoint, hotBackup, liveness, allowStateLoss, updateType, keepsMemory, pullsState } = spec
   const containers = objectsIn(pod['containers'])
   return [
     [
@@ -27,6 +29,11 @@ export function memoryRules(pod: Anything, spec: MemoryRuled): Rules {
     ['ModeWithoutCheckpoint', !isSet(checkpoint) && (objectIn(hotBackup)['mode'] ?? 'Warm') !== 'Warm'],
     ['StateLossWithoutCheckpoint', allowStateLoss === true && !isSet(checkpoint)],
     ['StateLossWithoutRoll', allowStateLoss === true && updateType !== 'RollingUpdate'],
+    ['HttpSourceIncomplete', pullsState && !isSet(objectIn(checkpoint)['http'])],
+    ['HttpSourceUnused', !pullsState && isSet(objectIn(checkpoint)['http'])],
+    ['HttpSourceWithMode', pullsState && (objectIn(hotBackup)['mode'] ?? 'Warm') !== 'Warm'],
+    ['HttpSourceOnHost', pullsState && pod['hostNetwork'] === true],
+    ['HttpSourceWithLiveness', pullsState && isSet(liveness)],
     ['LivenessWithoutCheckpoint', isSet(liveness) && !isSet(checkpoint)],
     [
       'LivenessWithoutProbe',

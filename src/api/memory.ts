@@ -1,5 +1,5 @@
 /** The parsed parts of a spec that are about memory. */
-import type { HotBackupMode } from './backuppodset.ts'
+import type { HotBackupMode, HttpHeader, PushMethod } from './backuppodset.ts'
 
 export interface ParsedMemory {
   readonly mode: Exclude<HotBackupMode, 'Warm'>
@@ -13,6 +13,24 @@ export interface ParsedMemory {
   readonly disk: boolean
   /** Bytes: what emptyDirs and writable layers may have together. */
   readonly volumeBytes: number
+}
+
+/** How the application's own state is pulled from primaries and pushed into successors. */
+export interface ParsedPull {
+  readonly intervalMs: number
+  readonly port: number
+  readonly path: string
+  readonly headers: readonly HttpHeader[]
+  readonly maxBytes: number
+  readonly timeoutMs: number
+  readonly restoreMs: number
+  readonly push: {
+    readonly path: string
+    readonly method: PushMethod
+    readonly headers: readonly HttpHeader[]
+  }
+  /** Whose restarts end the state: the container that has the port, else the first. */
+  readonly container: string
 }
 
 export interface ParsedService {

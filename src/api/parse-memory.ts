@@ -44,7 +44,7 @@ export function parseMemory(read: Reader, spec: Readonly<Record<string, unknown>
   })
 }
 
-function intervalOf(read: Reader, value: unknown): number {
+export function intervalOf(read: Reader, value: unknown): number {
   const any = { min: 0, max: Number.MAX_SAFE_INTEGER }
   const ms = read.measure(
     'spec.checkpoint.interval',

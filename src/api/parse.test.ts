@@ -152,6 +152,12 @@ describe('parseSet', () => {
 
   const keeping = (pod: object) =>
     parse({ checkpoint: {}, template: { spec: { containers: [container], ...pod } } })
+  const pulling = (pod: object, spec: object = {}) =>
+    parse({
+      checkpoint: { source: 'http', http: { port: 80 } },
+      template: { spec: { containers: [container], ...pod } },
+      ...spec,
+    })
   const broken: Record<keyof typeof refusals, ReturnType<typeof parse>> = {
     NameTooLong: parse({ template }, 'x'.repeat(51)),
     TemplateMissing: parse({}),
@@ -203,6 +209,18 @@ describe('parseSet', () => {
     IntervalOutOfRange: parse({ checkpoint: { interval: '100ms' }, template }),
     StateLossWithoutCheckpoint: parse({ updateStrategy: { allowStateLoss: true }, template }),
     StateLossWithoutRoll: parse({ checkpoint: {}, updateStrategy: { allowStateLoss: true }, template }),
+    HttpSourceIncomplete: parse({ checkpoint: { source: 'http' }, template }),
+    HttpSourceUnused: parse({ checkpoint: { http: { port: 80 } }, template }),
+    HttpHeaderReserved: parse({
+      checkpoint: { source: 'http', http: { port: 80, headers: [{ name: 'Host', value: 'other' }] } },
+      template,
+    }),
+    HttpSourceWithMode: pulling({}, { hotBackup: { mode: 'Frozen' } }),
+    HttpSourceOnHost: pulling({ hostNetwork: true }),
+    HttpSourceWithLiveness: pulling(
+      { containers: [{ ...container, livenessProbe: { tcpSocket: { port: 80 } } }] },
+      { failover: { liveness: {} } },
+    ),
     LivenessWithoutCheckpoint: parse({ failover: { liveness: {} }, template }),
     LivenessWithoutProbe: parse({
       checkpoint: {},

@@ -19,8 +19,9 @@ import {
   updateStrategies,
 } from './backuppodset.ts'
 import { type Refusal, refusalOf } from './errors.ts'
-import type { ParsedLiveness, ParsedMemory, ParsedService } from './memory.ts'
+import type { ParsedLiveness, ParsedMemory, ParsedPull, ParsedService } from './memory.ts'
 import { parseLiveness, parseMemory, parseService } from './parse-memory.ts'
+import { parsePull, pullsState } from './parse-pull.ts'
 import { reader } from './reader.ts'
 import { brokenRule } from './template-rules.ts'
 
@@ -46,10 +47,17 @@ export interface ParsedSet {
   readonly failover: { readonly unreadySeconds: number; readonly crashLoop: CrashLoopPolicy }
   /** Undefined: nothing is kept, hot backups are as in the paper. */
   readonly memory: ParsedMemory | undefined
+  /** The application's own state is pulled over HTTP; never together with `memory`. */
+  readonly pull: ParsedPull | undefined
   readonly service: ParsedService | undefined
   readonly liveness: ParsedLiveness | undefined
   readonly template: PodTemplate & { readonly spec: NonNullable<PodTemplate['spec']> }
 }
+
+/**
+ * Whether a set's state travels by HTTP: its pods are ordinary ones, and one of another template can be given the state.
+ */
+export const carriesStateByHttp = ({ pull }: Pick<ParsedSet, 'pull'>): boolean => pull !== undefined
 
 export type Parsed = { readonly ok: true; readonly set: ParsedSet } | ({ readonly ok: false } & Refusal)
 
@@ -71,7 +79,8 @@ export function parseSet(object: BackupPodSet): Parsed {
     keys.map(
       key => [key, read.oneOf(`spec.strategy.${key}`, strategy[key], values, defaults.strategy)] as const,
     )
-  const memory = parseMemory(read, spec)
+  const pull = parsePull(read, spec)
+  const memory = pull === undefined ? parseMemory(read, spec) : undefined
   const values = {
     replicas: count('replicas'),
     hotBackups: count('hotBackups'),
@@ -103,7 +112,7 @@ export function parseSet(object: BackupPodSet): Parsed {
       'spec.updateStrategy.type',
       updateStrategy['type'],
       updateStrategies,
-      memory === undefined ? defaults.updateStrategy : defaults.updateStrategyWithMemory,
+      (memory ?? pull) ? defaults.updateStrategyWithMemory : defaults.updateStrategy,
     ),
     allowStateLoss: read.flag(
       'spec.updateStrategy.allowStateLoss',
@@ -125,6 +134,7 @@ export function parseSet(object: BackupPodSet): Parsed {
       ),
     }),
     memory,
+    pull,
     service: parseService(read, spec['service']),
     liveness: parseLiveness(read, failover['liveness']),
     template: spec['template'] as ParsedSet['template'],
@@ -134,6 +144,7 @@ export function parseSet(object: BackupPodSet): Parsed {
     ...values,
     set: metadata.name,
     keepsMemory: values.memory !== undefined,
+    pullsState: pullsState(spec),
     checkpoint: spec['checkpoint'],
     hotBackup: spec['hotBackup'],
     service: spec['service'],

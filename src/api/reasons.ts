@@ -31,6 +31,8 @@ export const reasons = {
   noUnderstudy: 'NoUnderstudy',
   notSaved: 'NotSaved',
   notStaged: 'NotStaged',
+  pullFailed: 'PullFailed',
+  stateTooLarge: 'StateTooLarge',
 } as const
 
 export const eventReasons = {
@@ -51,6 +53,8 @@ export const eventReasons = {
   restoredEmpty: 'RestoredEmpty',
   /** Comes before what costs a slot its memory, where the set allows that. */
   stateWillBeLost: 'StateWillBeLost',
+  /** A pulled state was given back to an app that its kubelet had restarted. */
+  restoredInPlace: 'RestoredInPlace',
   promotionFailed: 'PromotionFailed',
   retired: 'PodsRetired',
   served: 'ServicesChanged',

@@ -1,5 +1,7 @@
 /** Sets that are refused, each with what is wrong, the object, and what the message must say about the way out. */
 
+import { rejectedHttpSources } from './rejected-http-sources.ts'
+
 export const container = { name: 'app', image: 'app' }
 
 /** A valid object with one thing changed: `spec`, `template`, its `metadata` or its `pod`. */
@@ -28,6 +30,7 @@ const warm = 'set hotBackup\\.mode to Warm or remove spec\\.checkpoint'
 
 /** By our own fields and rules. */
 export const rejected: readonly [string, object, RegExp][] = [
+  ...rejectedHttpSources,
   ['a name over 50 characters', set({ name: 'x'.repeat(51) }), /choose a name of at most 50 characters/],
   ['negative replicas', set({ spec: { replicas: -1 } }), /spec\.replicas.*greater than or equal to 0/],
   ['negative hotBackups', set({ spec: { hotBackups: -1 } }), /spec\.hotBackups.*greater than or equal to 0/],
