@@ -5,6 +5,8 @@
  *
  *   GET /         adds one, then answers {"count":N,"pid":P,"host":"pod","startedAt":unix milliseconds}
  *   GET /peek     the same without adding
+ *   GET /state    the state for somebody else: {"count":N}
+ *   POST /state   takes such a state: N is the number to go on from; 400 when there is none in it
  *   GET /healthz  200, or 503 between POST /fail and POST /recover
  *   POST /crash   ends the process with exit code 7, without an answer
  *
@@ -122,7 +124,29 @@ static int says(const char *value, const char *word)
 	return value && strncasecmp(value, word, strlen(word)) == 0 && !isalnum((unsigned char)value[strlen(word)]);
 }
 
-static void answer(struct connection *c, char *request)
+/* The number behind "count": in a body; 0 when there is none. */
+static int take_state(const char *body)
+{
+	const char *at = strstr(body, "\"count\"");
+	char *end;
+
+	if (!at)
+		return 0;
+	at += strlen("\"count\"");
+	while (*at == ' ' || *at == ':')
+		at++;
+	if (!isdigit((unsigned char)*at))
+		return 0;
+	errno = 0;
+	unsigned long long n = strtoull(at, &end, 10);
+	if (errno)
+		return 0;
+	count = n;
+	return 1;
+}
+
+/* `content`: the body, NUL-terminated, or NULL where it is not read. */
+static void answer(struct connection *c, char *request, const char *content)
 {
 	char method[8], path[128], version[16], body[420];
 	const char *length = header(request, "content-length:");
@@ -133,8 +157,8 @@ static void answer(struct connection *c, char *request)
 		respond(c, 400, "text/plain", "bad request\n", 0);
 		return;
 	}
-	/* Bodies are not read: what follows the headers would be taken for the next request. */
-	if ((length && atoi(length) > 0) || header(request, "transfer-encoding:") || says(connection, "close") ||
+	/* Other bodies are not read: what follows the headers would be taken for the next request. */
+	if ((!content && length && atoi(length) > 0) || header(request, "transfer-encoding:") || says(connection, "close") ||
 	    (strcmp(version, "HTTP/1.0") == 0 && !says(connection, "keep-alive")))
 		c->closing = 1;
 	path[strcspn(path, "?")] = 0;
@@ -154,6 +178,14 @@ static void answer(struct connection *c, char *request)
 		snprintf(body, sizeof body, "{\"count\":%llu,\"pid\":%d,\"host\":\"%s\",\"startedAt\":%.3f}\n", count,
 			 (int)getpid(), host, started_ms);
 		respond(c, 200, "application/json", body, head);
+	} else if (strcmp(path, "/state") == 0 && reading) {
+		snprintf(body, sizeof body, "{\"count\":%llu}\n", count);
+		respond(c, 200, "application/json", body, head);
+	} else if (strcmp(path, "/state") == 0 && posting) {
+		if (content && take_state(content))
+			respond(c, 200, "text/plain", "taken\n", 0);
+		else
+			respond(c, 400, "text/plain", "want {\"count\":N}\n", 0);
 	} else if (strcmp(path, "/healthz") == 0 && reading) {
 		respond(c, healthy ? 200 : 503, "text/plain", healthy ? "ok\n" : "told to fail\n", head);
 	} else if (posting && (strcmp(path, "/fail") == 0 || strcmp(path, "/recover") == 0)) {
@@ -206,10 +238,29 @@ static void serve(struct connection *c)
 			respond(c, 431, "text/plain", "request too large\n", 0);
 			continue;
 		}
+		size_t used = (size_t)(end + 4 - c->request), body = 0;
+		char *content = NULL;
 		/* Keep the last header's line end, so that header() sees whole lines. */
 		end[2] = 0;
-		answer(c, c->request);
-		size_t used = (size_t)(end + 4 - c->request);
+		const char *length = header(c->request, "content-length:");
+		if (length && strncmp(c->request, "POST /state", 11) == 0) {
+			char *stop;
+			long n = strtol(length, &stop, 10);
+			if (n > 0 && (size_t)n < REQUEST - 1 - used) {
+				body = (size_t)n;
+				if (c->have < used + body) {
+					end[2] = '\r';
+					return;
+				}
+				content = end + 4;
+			}
+		}
+		/* The byte behind the body is the first of the next request. */
+		char next = c->request[used + body];
+		c->request[used + body] = 0;
+		answer(c, c->request, content);
+		used += body;
+		c->request[used] = next;
 		memmove(c->request, c->request + used, c->have - used);
 		c->have -= used;
 	}

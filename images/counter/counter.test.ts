@@ -88,6 +88,33 @@ describe('counting', () => {
   })
 })
 
+describe('state', () => {
+  test('what one gives, another takes and goes on from', async () => {
+    const [a, b] = [await start(), await start()]
+    for (let i = 0; i < 3; i += 1) await count(a.url, '/')
+    const state = await (await fetch(`${a.url}/state`)).text()
+    expect(state).toBe('{"count":3}\n')
+    const answer = await fetch(`${b.url}/state`, { method: 'POST', body: state })
+    expect([answer.status, await answer.text()]).toEqual([200, 'taken\n'])
+    expect(await count(b.url, '/')).toBe(4)
+  })
+
+  test.each(['', '{}', '{"count":-1}', '{"count":"3"}', 'x'.repeat(5000)])('%j is none', async body => {
+    const { url } = await start()
+    await count(url, '/')
+    expect((await fetch(`${url}/state`, { method: 'POST', body })).status).toBe(400)
+    expect(await count(url, '/peek')).toBe(1)
+  })
+
+  test('a body in pieces is waited for, and what follows it is the next request', async () => {
+    const { port } = await start()
+    const post = 'POST /state HTTP/1.1\r\nHost: x\r\nContent-Length: 11\r\n\r\n'
+    const answer = await raw(port, post, '{"count', '":7}GET / HTTP/1.1\r\n', 'Connection: close\r\n\r\n')
+    expect(answer).toContain('taken')
+    expect(answer).toContain('"count":8')
+  })
+})
+
 describe('HTTP', () => {
   test('pipelined requests on one connection are answered in order', async () => {
     const { port } = await start()
