@@ -56,6 +56,15 @@ program
   )
   .option('--workers <n>', 'passes over different sets at the same time', natural(1), defaults.workers)
   .option('--connections <n>', 'connections for bulk requests', natural(1), defaults.connections)
+  .addOption(
+    new Option(
+      '--state-store <url>',
+      'where history and pulled state outlive the operator: memory (they do not), redis://[user@]host[:port][/db], rediss:// for TLS',
+    )
+      .env('UNDERSTUDY_STATE_STORE')
+      .default(defaults.stateStore),
+  )
+  .option('--state-store-ca <file>', 'certificates to trust for rediss://, PEM')
   .option('--no-leader-elect', 'lead at once, for development with a single process')
   .option('--health-port <port>', '/healthz and /readyz; 0: any free one', natural(0), defaults.healthPort)
   .option('--metrics-port <port>', '/metrics; 0: any free one', natural(0), defaults.metricsPort)
@@ -64,7 +73,13 @@ program
       .choices(['debug', 'info', 'warn', 'error'])
       .default(defaults.logLevel),
   )
-  .action((options: OperatorOptions) => run(runOperator, options))
+  // Of the environment alone: arguments are shown to everybody who may list processes.
+  .action((options: OperatorOptions) =>
+    run(runOperator, {
+      ...options,
+      stateStorePassword: process.env['UNDERSTUDY_STATE_STORE_PASSWORD'] || undefined,
+    }),
+  )
 
 program
   .command('agent')

@@ -23,9 +23,11 @@ import {
   services as serviceResource,
 } from '../kube/resources.ts'
 import type { Change, Store } from '../kube/store.ts'
+import type { WriteBehind } from '../state-store/write-behind.ts'
 import { awaitServing } from './act/await-serving.ts'
 import { openGate } from './act/open-gate.ts'
 import { createWakes } from './act/wakes.ts'
+import { createLedger } from './ledger.ts'
 import { createLosses, isDeath } from './losses.ts'
 import { createFarewells } from './memory/farewells.ts'
 import { createReports, setsIn } from './memory/reports.ts'
@@ -34,6 +36,8 @@ import { createNewsDesk } from './news.ts'
 import { noticesOf } from './notices.ts'
 import { controllerOf } from './pod/owner.ts'
 import type { PodSettings } from './pod/render.ts'
+import type { PullMetrics } from './pulled/metrics.ts'
+import { createPulled } from './pulled/pulled.ts'
 import { type ReconcileDeps, reconcile } from './reconcile.ts'
 import { createReporter } from './report.ts'
 import { createTombstones } from './tombstones.ts'
@@ -60,6 +64,9 @@ export interface SetControllerOptions {
   readonly recorder: Recorder
   readonly settings: PodSettings
   readonly metrics: SetMetrics
+  readonly pullMetrics?: PullMetrics | undefined
+  /** Where history and pulled state outlive this process, if they do. */
+  readonly stateStore: WriteBehind
   readonly controllerMetrics?: ControllerMetrics | undefined
   readonly workers: number
   readonly clock: Clock
@@ -72,6 +79,8 @@ const wakePatienceMs = 200
 const caughtUpMs = 2_000
 /** News of generations are collected for so long before a pass looks at them. */
 const progressMs = 2_000
+/** At the end of leading, what the state store does not have yet is waited for so long. */
+const flushMs = 500
 /** A pod that did not come on stage is not called again for so long. */
 const setbackMs = 60_000
 /** Priority of sets that lost a primary over those that only have something to look at. */
@@ -93,6 +102,34 @@ export function createSetController(options: SetControllerOptions): Controller {
   const reports = createReports(options.reports, clock)
   const farewells = createFarewells(clock)
   const setbacks = new Map<string, { readonly why: string; readonly at: number }>()
+  const keyOfUid = (setUid: string) => {
+    const set = sets.list().find(({ metadata }) => metadata.uid === setUid)
+    return set && keyOf(set)
+  }
+  const ledger = createLedger(options.stateStore, {
+    log,
+    changed: setUid => {
+      const key = keyOfUid(setUid)
+      if (key !== undefined) queue.add(key)
+    },
+  })
+  const pulled = createPulled({
+    store: options.stateStore,
+    pods,
+    clock,
+    random,
+    log,
+    metrics: options.pullMetrics,
+    isDeleted: tombstones.has,
+    changed: (setUid, isUrgent) => {
+      const key = keyOfUid(setUid)
+      if (key !== undefined) queue.add(key, isUrgent ? {} : { afterMs: progressMs })
+    },
+  })
+  const refusal = (uid: string) => {
+    const setback = setbacks.get(uid)
+    return setback && clock.monotonic() - setback.at < setbackMs ? setback.why : undefined
+  }
   // Ends wake-ups that outlive their pass when this process stops leading.
   let term = new AbortController()
 
@@ -103,6 +140,8 @@ export function createSetController(options: SetControllerOptions): Controller {
       losses.forget(key)
       news.forget(key)
       reporter.forget(object.metadata.uid)
+      ledger.forget(object.metadata.uid)
+      pulled.forget(object.metadata.uid)
     }
     queue.add(key)
   })
@@ -143,6 +182,8 @@ export function createSetController(options: SetControllerOptions): Controller {
     losses,
     reporter,
     news,
+    ledger,
+    pulled: { ...pulled, refusal },
     metrics: options.metrics,
     isDeleted: tombstones.has,
     wakening: wakes.of,
@@ -152,10 +193,7 @@ export function createSetController(options: SetControllerOptions): Controller {
       clock,
       isDeleted: tombstones.has,
       farewells,
-      failedOnStage: uid => {
-        const setback = setbacks.get(uid)
-        return setback && clock.monotonic() - setback.at < setbackMs ? setback.why : undefined
-      },
+      failedOnStage: refusal,
     },
     services: { services: options.services, slices: options.slices },
     revisions: { store: options.revisions, known: options.revisionsKnown },
@@ -175,14 +213,16 @@ export function createSetController(options: SetControllerOptions): Controller {
     },
     actContext: (set, observed, context) => {
       const key = `${set.namespace}/${set.name}`
+      const signal = AbortSignal.any([context.signal, term.signal])
       return {
+        ...pulled.acts(set, signal),
         set,
         api,
         urgentApi,
         settings,
         tombstones,
         wakes,
-        signal: AbortSignal.any([context.signal, term.signal]),
+        signal,
         podOf: uid => observed.pods.get(uid),
         wrote: pod => consistency.wrote(key, podsName, pod.metadata.resourceVersion),
         wroteLease: lease => consistency.wrote(key, leasesName, lease.metadata.resourceVersion),
@@ -205,7 +245,7 @@ export function createSetController(options: SetControllerOptions): Controller {
         finishedLate: outcome => {
           // Cut off by the end of the term: nothing went wrong, and whoever leads next goes on with it.
           if (outcome.type === 'failed' && term.signal.aborted) return
-          news.note(key, [outcome])
+          ledger.note(set.uid, news.note(key, [outcome]))
           options.metrics.acted([outcome], clock.monotonic())
           const current = sets.get(key)
           if (current !== undefined) deps.notify(current, noticesOf([outcome], clock.monotonic()))
@@ -228,12 +268,18 @@ export function createSetController(options: SetControllerOptions): Controller {
   return {
     async run(stop, abort) {
       term = new AbortController()
+      ledger.clear()
+      pulled.begin()
+      options.stateStore.abandon()
       for (const set of sets.list()) queue.add(keyOf(set), { priority: -1 })
       try {
         await controller.run(stop, abort)
       } finally {
         term.abort(new Error('this process stopped leading'))
         await wakes.settled()
+        await options.stateStore.flush(flushMs)
+        options.stateStore.abandon()
+        await pulled.end()
       }
     },
   }

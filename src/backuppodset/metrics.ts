@@ -87,6 +87,8 @@ export function createSetMetrics(registry: Registry): SetMetrics {
     acted(outcomes, monotonicNow) {
       for (const outcome of outcomes) {
         actions.inc({ type: outcome.action.type, result: outcome.type })
+        if (outcome.type === 'setback' && outcome.action.type === 'restore')
+          stateLost.inc({ how: 'restarted' })
         if (outcome.type !== 'done' || outcome.action.type === 'rewake') continue
         const role = 'role' in outcome.action ? outcome.action.role : undefined
         const endedAt = outcome.phases?.published ?? monotonicNow

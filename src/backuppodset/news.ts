@@ -1,4 +1,4 @@
-import type { LastFailover, LastTransition } from '../api/backuppodset.ts'
+import type { LastFailover, LastTransition, OriginOfMemory } from '../api/backuppodset.ts'
 import type { Clock } from '../kube/clock.ts'
 import type { Outcome, Phases } from './act/outcome.ts'
 import type { Action } from './plan.ts'
@@ -14,7 +14,8 @@ export interface News {
  * when its pass is over.
  */
 export interface NewsDesk {
-  note(setKey: string, outcomes: readonly Outcome[]): void
+  /** @returns the failovers among them, in order. */
+  note(setKey: string, outcomes: readonly Outcome[]): readonly LastFailover[]
   of(setKey: string): News
   /** A status with exactly these is written; what came in meanwhile stays. */
   told(setKey: string, news: News): void
@@ -29,13 +30,15 @@ export function createNewsDesk(clock: Clock): NewsDesk {
   return {
     note(setKey, outcomes) {
       const transition = lastTransition(outcomes, clock)
-      const failover = lastFailover(outcomes, clock)
-      if (transition === undefined && failover === undefined) return
+      const all = failoversIn(outcomes, clock)
+      const failover = all.at(-1)
+      if (transition === undefined && failover === undefined) return all
       const before = of(setKey)
       bySet.set(setKey, {
         lastTransition: transition ?? before.lastTransition,
         lastFailover: failover ?? before.lastFailover,
       })
+      return all
     },
     of,
     told: (setKey, news) => {
@@ -66,40 +69,49 @@ function lastTransition(outcomes: readonly Outcome[], clock: Clock): LastTransit
   return { ...last, at: new Date(clock.now()).toISOString() }
 }
 
-function lastFailover(outcomes: readonly Outcome[], clock: Clock): LastFailover | undefined {
-  for (const outcome of outcomes.toReversed()) {
+function failoversIn(outcomes: readonly Outcome[], clock: Clock): readonly LastFailover[] {
+  return outcomes.flatMap((outcome): LastFailover[] => {
     const { type, action } = outcome
-    if (type !== 'done' || !('role' in action) || action.role?.replaces === undefined) continue
+    if (type !== 'done' || !('role' in action) || action.role?.replaces === undefined) return []
     const { slot, replaces } = action.role
-    if (replaces.reason === 'Replaced') continue
-    return {
-      slot,
-      from: replaces.name,
-      to: action.type === 'create' ? action.name : action.pod.name,
-      reason: replaces.reason,
-      seconds: Math.round((outcome.phases?.published ?? clock.monotonic()) - replaces.seenAt) / 1000,
-      at: new Date(clock.now()).toISOString(),
-      ...(action.type === 'promote' ? withMemory(action, outcome.phases ?? {}, replaces.seenAt) : {}),
-      ...(action.role.startsEmpty ? { how: 'Empty' as const } : {}),
-    }
-  }
-  return undefined
+    if (replaces.reason === 'Replaced') return []
+    return [
+      {
+        slot,
+        from: replaces.name,
+        to: action.type === 'create' ? action.name : action.pod.name,
+        reason: replaces.reason,
+        seconds: Math.round((outcome.phases?.published ?? clock.monotonic()) - replaces.seenAt) / 1000,
+        at: new Date(clock.now()).toISOString(),
+        ...withMemory(action, outcome.phases, replaces.seenAt),
+        ...(action.role.startsEmpty ? { how: 'Empty' as const } : {}),
+      },
+    ]
+  })
 }
 
 /** What memory adds to a failover: which one it was, how old when the primary was lost, and how long each step took. */
 function withMemory(
-  { origin }: Extract<Action, { type: 'promote' }>,
-  phases: Phases,
+  action: Action,
+  phases: Phases | undefined,
   seenAt: number,
 ): Pick<LastFailover, 'how' | 'generation' | 'stateAge' | 'phases'> {
+  const origin = action.type === 'promote' ? action.origin : pulledOrigin(action)
   return {
     ...(origin && {
       how: origin.how,
       generation: origin.generation,
       stateAge: Math.max(0, Math.round((seenAt - origin.takenAt) / 10) / 100),
     }),
-    phases: stepsOf(phases, seenAt),
+    ...(action.type === 'promote' || origin ? { phases: stepsOf(phases ?? {}, seenAt) } : {}),
   }
+}
+
+/** As what memory adds, of a successor that was given a pulled state. */
+function pulledOrigin(action: Action) {
+  if ((action.type !== 'convert' && action.type !== 'create') || action.state === undefined) return undefined
+  const how: OriginOfMemory = action.type === 'create' ? 'Created' : action.wake ? 'Cold' : 'Warm'
+  return { ...action.state, how }
 }
 
 /** Seconds of each step, from the first sight of the loss. */

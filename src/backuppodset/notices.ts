@@ -1,6 +1,7 @@
 import { eventReasons } from '../api/reasons.ts'
 import type { Outcome } from './act/outcome.ts'
 import { PodChangedError } from './act/write-pod.ts'
+import type { StateRef } from './pulled/view.ts'
 
 /** An event to be sent about a set. */
 export interface Notice {
@@ -34,6 +35,15 @@ export function noticesOf(outcomes: readonly Outcome[], monotonicNow: number): N
       const note = `${action.pod.name} was called to slot ${action.role.slot} and did not come on stage: ${outcome.why}`
       single.push({ type: 'Warning', reason: eventReasons.promotionFailed, action: 'Promote', note })
     }
+    if (outcome.type === 'setback' && (action.type === 'convert' || action.type === 'create')) {
+      const name = action.type === 'create' ? action.name : action.pod.name
+      const note = `${name} did not take the state of slot ${action.role?.slot}: ${outcome.why}`
+      single.push({ type: 'Warning', reason: eventReasons.promotionFailed, action: 'Promote', note })
+    }
+    if (outcome.type === 'setback' && action.type === 'restore') {
+      const note = `the app in ${action.pod.name} was started again and did not take its state back (${outcome.why}): slot ${action.slot} begins anew there`
+      single.push({ type: 'Warning', reason: eventReasons.stateLost, action: 'Restart', note })
+    }
     if (outcome.type !== 'done') continue
     if ('role' in action && action.role?.startsEmpty) {
       const note = `slot ${action.role.slot} begins anew in ${action.type === 'create' ? action.name : action.pod.name}: nobody has its memory`
@@ -44,6 +54,13 @@ export function noticesOf(outcomes: readonly Outcome[], monotonicNow: number): N
         const { kind, name, successorOf } = action
         const what = successorOf === undefined ? kind : `successor for slot ${successorOf.slot}`
         tell('Normal', eventReasons.created, 'Create', `Created ${what}`, name)
+        if (action.state && action.role?.replaces) {
+          const { name, reason, seenAt } = action.role.replaces
+          const seconds = ((monotonicNow - seenAt) / 1000).toFixed(3)
+          const note = `new pod ${action.name} took over slot ${action.role.slot} from ${name} (${reason}) in ${seconds} s${stateNote(action, seenAt)}`
+          const event = reason === 'Replaced' ? eventReasons.replaced : eventReasons.failedOver
+          single.push({ type: 'Normal', reason: event, action: 'Promote', note })
+        }
         break
       }
       case 'convert': {
@@ -51,12 +68,17 @@ export function noticesOf(outcomes: readonly Outcome[], monotonicNow: number): N
         if (role?.replaces) {
           const { name, reason, seenAt } = role.replaces
           const seconds = ((monotonicNow - seenAt) / 1000).toFixed(3)
-          const note = `${pod.name} took over slot ${role.slot} from ${name} (${reason}) in ${seconds} s`
+          const note = `${pod.name} took over slot ${role.slot} from ${name} (${reason}) in ${seconds} s${stateNote(action, seenAt)}`
           const event = reason === 'Replaced' ? eventReasons.replaced : eventReasons.failedOver
           single.push({ type: 'Normal', reason: event, action: 'Promote', note })
         } else if (pod.kind === 'primary')
           tell('Normal', eventReasons.slotGiven, 'Promote', 'Gave a slot to', pod.name)
         else tell('Normal', eventReasons.converted, 'Convert', `Converted ${pod.kind} to ${to}:`, pod.name)
+        break
+      }
+      case 'restore': {
+        const note = `the app in ${action.pod.name} was started again and given its state back (generation ${action.state.generation})`
+        single.push({ type: 'Normal', reason: eventReasons.restoredInPlace, action: 'Restart', note })
         break
       }
       case 'rewake':
@@ -138,6 +160,11 @@ export function noticesOf(outcomes: readonly Outcome[], monotonicNow: number): N
         { type: 'Warning', reason: eventReasons.actionFailed, action: 'Reconcile', note: failure },
       ]
 }
+
+const stateNote = ({ state }: { readonly state?: StateRef }, seenAt: number): string =>
+  state === undefined
+    ? ''
+    : `; its state (pulled, generation ${state.generation}) was ${Math.max(0, (seenAt - state.takenAt) / 1000).toFixed(1)} s old`
 
 /** The first thing that went wrong in a pass, for people. A pod that changed under our hands is normal life. */
 export function failureOf(outcomes: readonly Outcome[]): string | undefined {

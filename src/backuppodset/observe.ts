@@ -12,6 +12,8 @@ import { isForMemory, isRetired, withStage } from './memory/stage.ts'
 import { controllerOf } from './pod/owner.ts'
 import { templateHash } from './pod/template-hash.ts'
 import { epochOf, slotOf, viewOf, type Wakening } from './pod/view.ts'
+import { withPulled, withVacated } from './pulled/observe.ts'
+import type { PulledView } from './pulled/view.ts'
 import { observeRevisions, type RevisionsDeps } from './revisions/observe.ts'
 import { observeServices, type ServicesDeps } from './services/observe.ts'
 import type { PodRef, PodView, Snapshot } from './snapshot.ts'
@@ -56,6 +58,12 @@ export interface ObserveDeps {
   }
   readonly services?: ServicesDeps
   readonly revisions?: RevisionsDeps
+  /** Absent in tests of what has nothing to do with pulled state. */
+  readonly pulled?: {
+    readonly view: (setUid: string) => PulledView
+    /** Why a pod did not take the state that it was last given. */
+    readonly refusal: (podUid: string) => string | undefined
+  }
 }
 
 /** What is to be done about one pod's ownership. */
@@ -88,11 +96,17 @@ export function observe(set: ParsedSet, status: BackupPodSet['status'], deps: Ob
       ? observeMemory(key, set.memory.copies, uid => candidates.get(uid), deps.memory)
       : undefined
   const summons = new Map([...(memory?.slots.values() ?? [])].map(({ lease }) => [lease.holder.uid, lease]))
+  const pulled = set.pull && deps.pulled?.view(set.uid)
   const view = (pod: Pod): PodView | undefined => {
     const { uid } = pod.metadata
     const seen = viewOf(pod, deps.wakening(uid))
-    if (seen === undefined || (memory === undefined && !isForMemory(pod))) return seen
-    return withStage(pod, seen, summons.get(uid), deps.memory?.failedOnStage(uid))
+    const known =
+      seen === undefined || (memory === undefined && !isForMemory(pod))
+        ? seen
+        : withStage(pod, seen, summons.get(uid), deps.memory?.failedOnStage(uid))
+    if (!set.pull || !pulled || !known) return known
+    const refused = deps.pulled?.refusal(uid)
+    return withPulled(pod, known, set.pull, pulled, { refused, now: deps.clock.now() })
   }
   const live: PodView[] = []
   const retiring: Pod[] = []
@@ -127,7 +141,9 @@ export function observe(set: ParsedSet, status: BackupPodSet['status'], deps: Ob
   }
   for (const { lease } of memory?.slots.values() ?? [])
     epochs.set(lease.slot, Math.max(epochs.get(lease.slot) ?? 0, lease.epoch))
-  const lost = deps.losses.of(key)
+  const lost = pulled
+    ? withVacated(deps.losses.of(key), status, live, deps.clock.monotonic())
+    : deps.losses.of(key)
   for (const { slot, epoch } of lost.values()) epochs.set(slot, Math.max(epochs.get(slot) ?? 0, epoch))
   const former =
     set.memory || !deps.memory
@@ -154,6 +170,7 @@ export function observe(set: ParsedSet, status: BackupPodSet['status'], deps: Ob
     now: deps.clock.now(),
     monotonicNow: deps.clock.monotonic(),
     ...(memory && { memory }),
+    ...(pulled && { pulled }),
     ...(former.length > 0 && { formerSlots: former }),
     ...(services && { services }),
     ...(retired.length > 0 && { retired }),

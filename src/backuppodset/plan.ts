@@ -2,6 +2,7 @@ import type { OriginOfMemory, Strategy } from '../api/backuppodset.ts'
 import type { PodKind } from '../api/labels.ts'
 import type { SlotLease } from '../api/slot-lease.ts'
 import type { SlotMemory } from './memory/view.ts'
+import type { StateRef } from './pulled/view.ts'
 import type { Revision, StoredRevision } from './revisions/revision.ts'
 import type { Endpoint, ServicePort } from './services/view.ts'
 import type { LostPrimary, PodRef, PodView } from './snapshot.ts'
@@ -55,6 +56,8 @@ export type Action =
         /** Nodes that have its memory, the best first. */
         readonly near: readonly string[]
       }
+      /** Pulled state that it is given before it goes on stage. */
+      readonly state?: StateRef
     }
   | {
       readonly type: 'convert'
@@ -63,7 +66,11 @@ export type Action =
       readonly role: Role | undefined
       /** The gate has to be woken before the label moves. */
       readonly wake: boolean
+      /** Pulled state that it is given before the label moves. */
+      readonly state?: StateRef
     }
+  /** A primary whose app was started again in its pod gets its pulled state back. */
+  | { readonly type: 'restore'; readonly pod: PodView; readonly slot: number; readonly state: StateRef }
   /** A converted pod whose sandbox was made anew stands at its gate again. */
   | { readonly type: 'rewake'; readonly pod: PodView }
   | { readonly type: 'delete'; readonly pod: PodView; readonly reason: DeleteReason }

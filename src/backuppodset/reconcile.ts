@@ -12,22 +12,26 @@ import type { ActContext } from './act/context.ts'
 import type { Outcome } from './act/outcome.ts'
 import { PodChangedError } from './act/write-pod.ts'
 import { decide } from './decide/decide.ts'
+import type { Ledger } from './ledger.ts'
 import { isFinished } from './losses.ts'
 import type { SetMetrics } from './metrics.ts'
 import type { NewsDesk } from './news.ts'
 import { failureOf, type Notice, noticesOf } from './notices.ts'
 import { type ObserveDeps, type Observed, observe } from './observe.ts'
+import type { Pulled } from './pulled/pulled.ts'
 import type { Reporter } from './report.ts'
 import { refusedStatus, statusOf } from './status.ts'
 import { updateNotices } from './update-status.ts'
 
-export interface ReconcileDeps extends ObserveDeps {
+export interface ReconcileDeps extends Omit<ObserveDeps, 'pulled'> {
   readonly sets: Store<BackupPodSet>
   readonly pods: Store<Pod>
   readonly clock: Clock
   readonly random: Random
   readonly reporter: Reporter
   readonly news: NewsDesk
+  readonly ledger: Ledger
+  readonly pulled: Pulled & NonNullable<ObserveDeps['pulled']>
   readonly metrics: SetMetrics
   /** Waits until the caches show what this process wrote for the set. False: they do not yet. */
   readonly caughtUp: (setKey: string, signal: AbortSignal) => Promise<boolean>
@@ -61,7 +65,10 @@ export async function reconcile(
   if (!parsed.ok) return refuse(deps, current, parsed, context)
   const { set } = parsed
   if (set.memory && !deps.memoryKnown()) throw new RetryLater(500, 'Leases and reports are not known yet')
+  if (set.pull && !deps.pulled.loaded(set, current.status))
+    throw new RetryLater(50, 'states of an operator before this one are being loaded')
   log.debug({ generation: set.generation }, 'reconciling')
+  deps.ledger.open(set.uid, current.status)
 
   const observed = observe(set, current.status, deps)
   const plan = decide(observed.snapshot, deps.random)
@@ -77,16 +84,21 @@ export async function reconcile(
   if (outcomes.length > 0) log.info({ actions: tally(outcomes) }, 'acted')
   // Before the status: it may meet a conflict, and then the next pass does not know any more what this one did.
   deps.notify(current, noticesOf(outcomes, now))
-  deps.news.note(key, outcomes)
+  deps.ledger.note(set.uid, deps.news.note(key, outcomes))
   const news = deps.news.of(key)
 
   const pods = after(observed, outcomes).flatMap(pod => observed.viewOf(pod) ?? [])
+  // Before the status, which says what is there now.
+  deps.pulled.after(set, { snapshot: observed.snapshot, outcomes, pods, status: current.status })
+  const pulledFacts = deps.pulled.facts(set)
   const status = statusOf(set, current.status, {
     pods,
     templateHash: observed.snapshot.templateHash,
     restoreHash: observed.snapshot.restoreHash,
     failure: failureOf(outcomes),
     ...news,
+    failovers: deps.ledger.of(set.uid),
+    ...(pulledFacts && { pulled: pulledFacts, vacant: new Set(observed.snapshot.lost.keys()) }),
     now: clock.now(),
     ...(observed.snapshot.memory && { memory: observed.snapshot.memory, monotonicNow: now }),
   })

@@ -1,6 +1,7 @@
 import type { PodKind } from '../api/labels.ts'
 import type { ParsedSet } from '../api/parse.ts'
 import type { MemoryView, StageView } from './memory/view.ts'
+import type { PulledPod, PulledView } from './pulled/view.ts'
 import type { RevisionsView } from './revisions/observe.ts'
 import type { ServicesView } from './services/view.ts'
 
@@ -43,6 +44,8 @@ export interface PodView extends PodRef {
   readonly templateHash: string | undefined
   /** Where the pod stands with regard to memory; only of pods of sets that keep it. */
   readonly stage?: StageView
+  /** Where it stands with regard to pulled state; only of pods of sets that pull it. */
+  readonly pulled?: PulledPod
 }
 
 /** A primary that is gone or going: what its successor inherits and what the status will say of it. */
@@ -85,6 +88,8 @@ export interface Snapshot {
   readonly monotonicNow: number
   /** What is known of the slots' memory; absent for sets that keep none. */
   readonly memory?: MemoryView
+  /** States that were pulled from primaries; absent for sets that pull none. */
+  readonly pulled?: PulledView
   /** Slots with a Lease of a set that keeps no memory any more. */
   readonly formerSlots?: readonly {
     readonly slot: number

@@ -10,8 +10,10 @@ import { labels, type PodKind } from '../api/labels.ts'
 import type { ParsedSet } from '../api/parse.ts'
 import { conditionTypes, reasons } from '../api/reasons.ts'
 import { setCondition } from './condition.ts'
+import { listed, slotFailover } from './ledger.ts'
 import { checkpointReadiness, slotFacts } from './memory/status.ts'
 import type { MemoryView } from './memory/view.ts'
+import { type PulledFacts, pulledReadiness, pulledSlotFacts } from './pulled/status.ts'
 import type { PodView } from './snapshot.ts'
 import { waitingUpdate } from './update-status.ts'
 
@@ -25,12 +27,18 @@ export interface PassFacts {
   readonly failure: string | undefined
   readonly lastTransition: LastTransition | undefined
   readonly lastFailover: LastFailover | undefined
+  /** All that is known of, newest first. */
+  readonly failovers?: readonly LastFailover[]
   /** Wall clock, ms. */
   readonly now: number
   /** Of sets that keep memory. */
   readonly memory?: MemoryView
   /** Monotonic clock, ms; with `memory`. */
   readonly monotonicNow?: number
+  /** Of sets whose state is pulled. */
+  readonly pulled?: PulledFacts
+  /** Slots of such a set whose primary was lost and has no successor yet. */
+  readonly vacant?: ReadonlySet<number>
 }
 
 /** The status that a set should show. Pure; equal facts give an equal status whatever the order of the pods. */
@@ -65,9 +73,10 @@ export function statusOf(
       coldbackups: `${cold.length}/${set.coldBackups}`,
     },
     selector: `${labels.set}=${set.name},${labels.type}=primary`,
-    slots: slotsOf(primaries, facts),
+    slots: slotsOf(primaries, facts, previous),
     ...optional('lastTransition', facts.lastTransition ?? previous?.lastTransition),
     ...optional('lastFailover', facts.lastFailover ?? previous?.lastFailover),
+    ...optional('failovers', facts.failovers?.length ? listed(facts.failovers) : previous?.failovers),
     conditions: [],
   }
   return { ...status, conditions: conditionsOf(set, previous?.conditions ?? [], status, facts) }
@@ -180,6 +189,9 @@ function conditionsOf(
           },
         ]
       : []),
+    ...(facts.pulled
+      ? [{ type: conditionTypes.checkpointReady, ...pulledReadiness(facts.pulled, status.slots ?? []) }]
+      : []),
   ]
   return wanted.reduce<readonly Condition[]>(
     (all, condition) =>
@@ -191,18 +203,45 @@ function conditionsOf(
 const names = (pods: readonly PodView[]): readonly string[] =>
   pods.slice(0, limits.listed).map(pod => pod.name)
 
-const slotsOf = (primaries: readonly PodView[], facts: PassFacts): readonly SlotStatus[] =>
-  primaries
-    .flatMap((pod): SlotStatus[] => {
+const slotsOf = (
+  primaries: readonly PodView[],
+  facts: PassFacts,
+  previous: BackupPodSetStatus | undefined,
+): readonly SlotStatus[] => {
+  const { memory, pulled, now, monotonicNow = 0, failovers = [], vacant } = facts
+  // Whose state a slot has is known by its last holder: who is only on the way to it is not named yet.
+  const held = pulled ? primaries.filter(pod => !pod.waking || pod.pulled?.emptied) : primaries
+  const left = (pulled ? previous?.slots : undefined)?.filter(
+    ({ slot }) => vacant?.has(slot) && held.every(pod => pod.slot !== slot),
+  )
+  return [
+    ...held.flatMap((pod): SlotStatus[] => {
       const { slot, name, node, ready, epoch } = pod
       if (slot === undefined) return []
-      const { memory, now, monotonicNow = 0 } = facts
       const kept = memory && slotFacts(memory.slots.get(slot), pod, facts.pods, { now, monotonicNow })
-      return [{ slot, pod: name, ...optional('node', node), epoch, ready, ...kept }]
-    })
+      const told = pulled && pulledSlotFacts(pulled, slot, pod, facts.pods)
+      const last =
+        slotFailover(failovers, slot, name) ??
+        previous?.slots?.find(each => each.slot === slot && each.pod === name)?.lastFailover
+      return [
+        {
+          slot,
+          pod: name,
+          ...optional('node', node),
+          epoch,
+          ready,
+          ...kept,
+          ...told,
+          ...optional('lastFailover', last),
+        },
+      ]
+    }),
+    ...(left ?? []).map(slot => ({ ...slot, ready: false })),
+  ]
     .sort((a, b) => a.slot - b.slot || b.epoch - a.epoch)
     .filter(({ slot }, index, all) => all[index - 1]?.slot !== slot)
     .slice(0, limits.listed)
+}
 
 const optional = <Key extends string, Value>(
   key: Key,

@@ -9,6 +9,7 @@ import { leaseIndexes } from '../backuppodset/memory/observe.ts'
 import { reportIndexes } from '../backuppodset/memory/reports.ts'
 import { createSetMetrics } from '../backuppodset/metrics.ts'
 import { podIndexes } from '../backuppodset/observe.ts'
+import { createPullMetrics } from '../backuppodset/pulled/metrics.ts'
 import { revisionIndexes } from '../backuppodset/revisions/observe.ts'
 import { serviceIndexes, sliceIndexes } from '../backuppodset/services/observe.ts'
 import { loadWakeKey } from '../backuppodset/wake-key.ts'
@@ -46,6 +47,9 @@ import {
   services as serviceResource,
 } from '../kube/resources.ts'
 import { createStore } from '../kube/store.ts'
+import { createStateStoreMetrics } from '../state-store/metrics.ts'
+import { openStateStore } from '../state-store/open.ts'
+import { createWriteBehind } from '../state-store/write-behind.ts'
 import { keepGenerationsKey } from './generations-key.ts'
 import type { OperatorOptions } from './options.ts'
 import { createStageController } from './stage-label.ts'
@@ -82,6 +86,13 @@ export async function runOperator(
     wakerImage: options.wakerImage,
     wakeKey: await loadWakeKey(api, options.namespace, random, signal),
   }
+
+  const stateStore = await openStateStore(options, settings.wakeKey, { clock, log, random })
+  const writeBehind = createWriteBehind(stateStore, {
+    clock,
+    log,
+    metrics: createStateStoreMetrics(metrics.registry),
+  })
 
   const sets = createStore<BackupPodSet>()
   const pods = createStore<Pod>({ indexes: podIndexes })
@@ -180,6 +191,8 @@ export async function runOperator(
     recorder,
     settings,
     metrics: createSetMetrics(metrics.registry),
+    pullMetrics: createPullMetrics(metrics.registry),
+    stateStore: writeBehind,
     controllerMetrics: metrics.controller,
     workers: options.workers,
     clock,
@@ -227,6 +240,7 @@ export async function runOperator(
     ),
     keepWarm({ api, connections: Math.min(warm.bulk, options.connections), clock, log }, caches.signal),
     keepWarm({ api: urgentApi, connections: warm.urgent, clock, log }, caches.signal),
+    writeBehind.run(caches.signal),
   ])
   try {
     // A candidate with empty caches would keep a warm one from leading.
@@ -258,7 +272,7 @@ export async function runOperator(
     await recorder.flush(AbortSignal.timeout(flushMs))
     caches.abort()
     await mirroring
-    await Promise.all([...servers, api, urgentApi, electionApi].map(part => part.close()))
+    await Promise.all([...servers, api, urgentApi, electionApi, stateStore].map(part => part.close()))
   }
 }
 

@@ -15,6 +15,10 @@ export interface OperatorOptions {
   readonly workers: number
   /** Connections for bulk requests; urgent ones have others. */
   readonly connections: number
+  /** `memory`, or the URL of a Redis: where history and pulled state outlive the operator. */
+  readonly stateStore: string
+  readonly stateStoreCa?: string | undefined
+  readonly stateStorePassword?: string | undefined
   readonly leaderElect: boolean
   readonly healthPort: number
   readonly metricsPort: number
@@ -25,6 +29,7 @@ export const defaults = {
   agentsNamespace: generationsKey.namespace,
   workers: 8,
   connections: 24,
+  stateStore: 'memory',
   healthPort: 8081,
   metricsPort: 8080,
   logLevel: 'info',

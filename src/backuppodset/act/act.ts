@@ -12,6 +12,7 @@ import { giveUp } from './give-up.ts'
 import type { Outcome } from './outcome.ts'
 import { promote, retire } from './promote.ts'
 import { slowStart } from './slow-start.ts'
+import { convertWithState, createWithState, restore } from './with-state.ts'
 import { deletePod } from './write-pod.ts'
 
 /**
@@ -58,11 +59,15 @@ async function perform(context: ActContext, action: Action): Promise<Outcome> {
 async function execute(context: ActContext, action: Action): Promise<Outcome> {
   switch (action.type) {
     case 'create':
+      if (action.state) return createWithState(context, { ...action, state: action.state })
       return { type: 'done', action, pod: await create(context, action) }
     case 'convert':
+      if (action.state) return convertWithState(context, { ...action, state: action.state })
       return convert(context, action)
     case 'rewake':
       return rewake(context, action)
+    case 'restore':
+      return restore(context, action)
     case 'delete': {
       const kind = context.podOf(action.pod.uid)?.metadata.labels?.[labels.type]
       await deletePod(context, action.pod, current => current.metadata.labels?.[labels.type] === kind)

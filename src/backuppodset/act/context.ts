@@ -3,6 +3,9 @@ import type { Api } from '../../kube/api.ts'
 import type { Log } from '../../kube/log.ts'
 import type { EndpointSlice, Lease, Pod, Service } from '../../kube/resources.ts'
 import type { PodSettings } from '../pod/render.ts'
+import type { GiveResult } from '../pulled/give.ts'
+import type { Holder, StateRef } from '../pulled/view.ts'
+import type { PodView } from '../snapshot.ts'
 import type { Tombstones } from '../tombstones.ts'
 import type { ServingRequest, ServingResult } from './await-serving.ts'
 import type { GateRequest, GateResult } from './open-gate.ts'
@@ -38,6 +41,21 @@ export interface ActContext {
   readonly awaitServing: (request: ServingRequest) => Promise<ServingResult>
   /** A pod that was called on stage did not come. */
   readonly failedOnStage: (uid: string, why: string) => void
+  /**
+   * Gives the pulled state of a slot to a pod. `fresh`: the primary still serves, and is asked once more before.
+   * `state`: which one it was.
+   */
+  readonly giveState: (
+    pod: Pick<PodView, 'name' | 'uid'>,
+    slot: number,
+    fresh: boolean,
+  ) => Promise<{ readonly result: GiveResult; readonly state: StateRef | undefined }>
+  /** From now on this pod has the slot's state. */
+  readonly heldState: (slot: number, holder: Holder) => void
+  /** A candidate did not take the slot's state. */
+  readonly refusedState: (slot: number) => void
+  /** The slot's life has ended: nobody will be given its state. */
+  readonly beganAnew: (slot: number) => void
   readonly monotonic: () => number
   /** Wall clock, ms. */
   readonly now: () => number

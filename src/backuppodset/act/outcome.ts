@@ -14,7 +14,7 @@ export type Outcome =
   | { readonly type: 'pending'; readonly action: Action }
   /** A wake-up that failed for good and cost the cold pod. */
   | { readonly type: 'spent'; readonly action: Action; readonly why: string }
-  /** A promotion whose pod did not come on stage; the pod is as it was, and another one has its turn. */
+  /** A promotion whose pod did not come on stage, or did not take its state; the pod is as it was, and another one has its turn. */
   | { readonly type: 'setback'; readonly action: Action; readonly why: string }
   | { readonly type: 'failed'; readonly action: Action; readonly error: unknown }
 

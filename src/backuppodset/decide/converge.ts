@@ -2,9 +2,10 @@ import type { Random } from '../../kube/random.ts'
 import type { Action, Stage } from '../plan.ts'
 import type { LostPrimary, Snapshot } from '../snapshot.ts'
 import { replaceable } from './failing.ts'
+import { lostFirst, mayTake, restores, withState } from './pulled.ts'
 import { refill } from './refill.ts'
 import type { Policies } from './select.ts'
-import { castOf, roleGiver } from './slots.ts'
+import { castOf } from './slots.ts'
 import { goes, isGated, remove, rewakes, toolsOf } from './tools.ts'
 
 /**
@@ -31,7 +32,7 @@ export function converge(s: Snapshot, random: Random, policies: Policies): Stage
     missing < 0
       ? []
       : replaceable(s, cast.primaries, {
-          readyHot: hot.filter(pod => pod.ready).length - missing,
+          readyHot: hot.filter(pod => pod.ready && mayTake(pod)).length - missing,
           // Hot backups are converted before cold ones, so none is left for a failing primary while one of them is unready.
           gatedCold: hot.every(pod => pod.ready)
             ? gated.filter(pod => pod.gate === 'waiting').length - Math.max(0, missing - hot.length)
@@ -44,7 +45,7 @@ export function converge(s: Snapshot, random: Random, policies: Policies): Stage
       ? []
       : [{ name: pod.name, slot: pod.slot, epoch: pod.epoch, reason, seenAt: s.monotonicNow }],
   )
-  const nextRole = roleGiver(
+  const nextRole = lostFirst(
     s,
     healthy.flatMap(pod => (pod.slot === undefined || slotless.includes(pod) ? [] : [pod.slot])),
     losses,
@@ -57,17 +58,23 @@ export function converge(s: Snapshot, random: Random, policies: Policies): Stage
   primaryActions.push(...surplusPrimaries)
 
   let short = Math.max(0, replicas - healthy.length)
-  const fromHot = converting(hot, short, strategy.hotbackupToReplicas)
+  const fromHot = converting(hot.filter(mayTake), short, strategy.hotbackupToReplicas)
   short -= fromHot.length
-  const fromCold = converting(cold, short, strategy.coldbackupToReplicas)
+  const fromCold = converting(cold.filter(mayTake), short, strategy.coldbackupToReplicas)
   short -= fromCold.length
   for (const pod of [...fromHot, ...fromCold])
-    primaryActions.push({ type: 'convert', pod, to: 'primary', role: nextRole(), wake: isGated(pod) })
+    primaryActions.push(
+      withState(s, { type: 'convert', pod, to: 'primary', role: nextRole(), wake: isGated(pod) }),
+    )
   for (; short > 0; short -= 1)
-    primaryActions.push(creating('primary', strategy.unallocatedToReplicas, nextRole))
+    primaryActions.push(withState(s, creating('primary', strategy.unallocatedToReplicas, nextRole)))
   // One write a pod: who is given a slot now is woken by the next pass.
   primaryActions.push(
     ...rewakes(healthy.filter(pod => !slotless.includes(pod) && !goes(surplusPrimaries, pod))),
+    ...restores(
+      s,
+      healthy.filter(pod => !slotless.includes(pod) && !goes(surplusPrimaries, pod)),
+    ),
   )
 
   const stages: Stage[] = [

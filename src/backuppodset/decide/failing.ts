@@ -11,6 +11,8 @@ export function failureOf(s: Snapshot, pod: PodView): LossReason | undefined {
   if (pod.waking) return undefined
   const { crashLoop, unreadySeconds } = s.set.failover
   if (crashLoop === 'Replace' && pod.crashLooping) return 'CrashLoop'
+  // Its state is gone: a ready backup that is given it serves sooner than an app that starts.
+  if (pod.pulled?.emptied) return 'Died'
   if (
     unreadySeconds > 0 &&
     pod.unreadySince !== undefined &&

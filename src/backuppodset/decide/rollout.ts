@@ -2,6 +2,7 @@ import type { Random } from '../../kube/random.ts'
 import type { Action } from '../plan.ts'
 import { type LostPrimary, lastEpoch, type PodView, type Snapshot } from '../snapshot.ts'
 import { podNamer } from './name.ts'
+import { mayRoll, withState } from './pulled.ts'
 import { type Policies, type Purpose, readinessForConversion, readinessForDeletion, take } from './select.ts'
 import { castOf, roleIn } from './slots.ts'
 import { isGated, remove } from './tools.ts'
@@ -34,6 +35,7 @@ export function rollout(s: Snapshot, random: Random, policies: Policies): Action
     seenAt: s.monotonicNow,
   }
   const role = roleIn(s, loser.slot, replaces)
+  if (!mayRoll(s, loser, role)) return []
   const [successor] = [
     ...next(ofKind('hotbackup'), 'hotbackupToReplicas', 'convert'),
     ...next(ofKind('coldbackup'), 'coldbackupToReplicas', 'convert'),
@@ -41,15 +43,15 @@ export function rollout(s: Snapshot, random: Random, policies: Policies): Action
   // The loser goes in a later pass, when its successor serves: `castOf` knows it by its older epoch.
   return successor === undefined
     ? [
-        {
+        withState(s, {
           type: 'create',
           kind: 'primary',
           name: podNamer(s, random)(),
           strategy: s.set.strategy.unallocatedToReplicas,
           role,
-        },
+        }),
       ]
-    : [{ type: 'convert', pod: successor, to: 'primary', role, wake: isGated(successor) }]
+    : [withState(s, { type: 'convert', pod: successor, to: 'primary', role, wake: isGated(successor) })]
 }
 
 /**

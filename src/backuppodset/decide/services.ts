@@ -76,7 +76,12 @@ function slotsInTransition(s: Snapshot, actions: readonly Action[]): ReadonlySet
     )
     if (!isGated(successor) || hasPredecessor) held.add(slot)
   }
-  for (const action of actions) if (action.type === 'promote') hold(action.role.slot, action.pod)
+  for (const action of actions) {
+    if (action.type === 'promote') hold(action.role.slot, action.pod)
+    // Within milliseconds: one that has to start first would leave clients with an address that nobody has.
+    if (action.type === 'convert' && action.state && action.pod.ready && action.role)
+      held.add(action.role.slot)
+  }
   for (const pod of s.pods)
     if (pod.slot !== undefined && (pod.stage?.summoned || (pod.waking && pod.stage?.understudy)))
       hold(pod.slot, pod)

@@ -228,6 +228,7 @@ export function played(s: Snapshot, plan: Plan, { comes }: Answers): Snapshot {
         slots.set(action.lease.slot, { ...action.slot, lease: action.lease })
         break
       case 'rewake':
+      case 'restore':
       case 'adopt':
       case 'release':
       case 'serve':

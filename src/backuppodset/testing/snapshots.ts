@@ -24,6 +24,7 @@ export function makeSet(over: Partial<ParsedSet> = {}): ParsedSet {
     allowStateLoss: false,
     failover: { unreadySeconds: 30, crashLoop: 'Replace' },
     memory: undefined,
+    pull: undefined,
     service: undefined,
     liveness: undefined,
     template: { spec: { containers: [{ name: 'app', image: 'app' }] } },
@@ -118,6 +119,7 @@ export function applied(s: Snapshot, plan: Plan): Snapshot {
       case 'delete':
         pods.delete(action.pod.uid)
         break
+      case 'restore':
       case 'adopt':
       case 'release':
       case 'promote':

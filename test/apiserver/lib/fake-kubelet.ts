@@ -33,6 +33,7 @@ interface Life {
   readonly address: string
   gate: 'none' | 'waiting' | 'open'
   server: Server | undefined
+  app: { close(): unknown } | undefined
   told: string
 }
 
@@ -41,6 +42,8 @@ let lastAddress = 0
 export interface FakeKubeletOptions {
   /** Which node a pod goes to; default: one of three, by its uid. */
   readonly place?: (pod: Pod, others: readonly Pod[]) => string
+  /** Starts the app of a pod at its address, which can be reached then; called when its gate, if any, is open. */
+  readonly app?: (pod: Pod, address: string) => { close(): unknown }
 }
 
 export function startFakeKubelet(
@@ -48,6 +51,7 @@ export function startFakeKubelet(
   namespace: string,
   {
     place = ({ metadata: { uid } }) => `fake-${Number.parseInt(uid.slice(-1), 16) % 3}`,
+    app,
   }: FakeKubeletOptions = {},
 ): FakeKubelet {
   const stop = new AbortController()
@@ -75,6 +79,7 @@ export function startFakeKubelet(
     if (pod.metadata.deletionTimestamp !== undefined) {
       if (lingering.has(name)) return
       lives.get(uid)?.server?.close()
+      lives.get(uid)?.app?.close()
       lives.delete(uid)
       await api.delete(pods, ref, { uid, gracePeriodSeconds: 0 })
       return
@@ -90,6 +95,7 @@ export function startFakeKubelet(
     }
     const life = lives.get(uid) ?? bear(pod)
     const gated = life.gate === 'waiting'
+    if (!gated && app) life.app ??= app(pod, life.address)
     const isReady = !gated && !unready.has(name)
     const status = {
       phase: gated ? 'Pending' : 'Running',
@@ -136,8 +142,14 @@ export function startFakeKubelet(
     lastAddress += 1
     const gate = pod.spec?.initContainers?.find(({ name }) => name === gateContainerName)
     // Gates are really there; addresses of the loopback network are refused as endpoints of a Service.
-    const address = `${gate ? '127.20' : '10.20'}.${lastAddress >> 8}.${lastAddress & 255}`
-    const life: Life = { address, gate: gate ? 'waiting' : 'none', server: undefined, told: '' }
+    const address = `${gate || app ? '127.20' : '10.20'}.${lastAddress >> 8}.${lastAddress & 255}`
+    const life: Life = {
+      address,
+      gate: gate ? 'waiting' : 'none',
+      server: undefined,
+      app: undefined,
+      told: '',
+    }
     lives.set(pod.metadata.uid, life)
     if (gate) {
       const digest = gate.command?.[gate.command.indexOf('--token-sha256') + 1]
@@ -161,7 +173,10 @@ export function startFakeKubelet(
 
   store.subscribe(change => {
     if (change.type !== 'deleted') settle(change.object)
-    else lives.get(change.object.metadata.uid)?.server?.close()
+    else {
+      lives.get(change.object.metadata.uid)?.server?.close()
+      lives.get(change.object.metadata.uid)?.app?.close()
+    }
   })
   const reflector = createReflector({
     api,
@@ -191,7 +206,10 @@ export function startFakeKubelet(
       stop.abort()
       await running
       await Promise.all(work)
-      for (const { server } of lives.values()) server?.close()
+      for (const { server, app: running } of lives.values()) {
+        server?.close()
+        running?.close()
+      }
     },
   }
 }

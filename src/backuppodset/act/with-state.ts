@@ -1,0 +1,149 @@
+import { labels, type PodKind } from '../../api/labels.ts'
+import type { Action } from '../plan.ts'
+import { viewOf } from '../pod/view.ts'
+import type { GiveResult } from '../pulled/give.ts'
+import type { StateRef } from '../pulled/view.ts'
+import { switchOver } from '../services/write.ts'
+import type { PodView } from '../snapshot.ts'
+import type { ActContext } from './context.ts'
+import { create } from './create.ts'
+import type { Outcome, Phases } from './outcome.ts'
+import { relabel } from './relabel.ts'
+import { deletePod } from './write-pod.ts'
+
+export type Taking = Extract<Action, { type: 'convert' | 'create' }> & { readonly state: StateRef }
+export type Restore = Extract<Action, { type: 'restore' }>
+
+/** A backup becomes primary with its slot's state: gate, state, and only then the label that Services select by. */
+export function convertWithState(
+  context: ActContext,
+  action: Taking & { type: 'convert' },
+): Promise<Outcome> {
+  return takeOver(context, action, action.pod, action.wake)
+}
+
+/**
+ * A new pod that is to be given a state is made as a hot backup, which no Service selects and which runs the app, and goes
+ * on as one: whoever leads after a crash in between finds a hot backup to convert.
+ */
+export async function createWithState(
+  context: ActContext,
+  action: Taking & { type: 'create' },
+): Promise<Outcome> {
+  const made = await create(context, { ...action, kind: 'hotbackup', role: undefined })
+  context.wrote(made)
+  const pod = viewOf(made, undefined)
+  if (pod === undefined) throw new Error(`pod ${action.name} was made with another label than it was given`)
+  return takeOver(context, action, pod, false)
+}
+
+async function takeOver(context: ActContext, action: Taking, pod: PodView, wake: boolean): Promise<Outcome> {
+  const { set, role } = { set: context.set, role: action.role }
+  const phases: Record<string, number> = {}
+  const takeover = async (): Promise<Outcome> => {
+    try {
+      if (role === undefined) throw new Error('nobody takes a state without a slot')
+      let openedGate: string | undefined
+      if (wake) {
+        const gate = await context.openGate({
+          setUid: set.uid,
+          pod: { namespace: set.namespace, name: pod.name, uid: pod.uid },
+          to: 'primary',
+          timeoutMs: set.wakeupTimeout * 1000,
+          signal: context.signal,
+        })
+        if (gate.type === 'failed') {
+          await deletePod(context, pod, current => current.metadata.labels?.[labels.type] === 'coldbackup')
+          return { type: 'spent', action, why: gate.why }
+        }
+        openedGate = gate.openedGate
+      }
+      const given = await context.giveState(pod, role.slot, role.replaces?.reason === 'Replaced')
+      if (given.result.type !== 'taken') return setback(context, action, pod, role.slot, given.result)
+      phases['serving'] = context.monotonic()
+      const current = context.podOf(pod.uid)
+      const from = (current?.metadata.labels?.[labels.type] ?? 'hotbackup') as PodKind
+      // Side by side, as both are visible at once.
+      const [written, switched] = await Promise.allSettled([
+        relabel(context, pod, from, 'primary', role, openedGate),
+        switchOver(context, {
+          slot: role.slot,
+          ip: given.result.ip,
+          pod: pod.name,
+          uid: pod.uid,
+          node: current?.spec?.nodeName ?? pod.node,
+        }),
+      ])
+      if (written.status === 'rejected') throw written.reason
+      // The pass that follows compares all endpoints and repeats what failed here.
+      if (switched.status === 'rejected')
+        context.log.warn({ err: switched.reason }, 'endpoints were not switched')
+      phases['published'] = context.monotonic()
+      context.heldState(role.slot, {
+        name: pod.name,
+        uid: pod.uid,
+        epoch: role.epoch,
+        restarts: given.result.restarts,
+      })
+      const state = given.state ?? action.state
+      return { type: 'done', action: { ...action, state }, pod: written.value, phases: phases as Phases }
+    } catch (error) {
+      return { type: 'failed', action, error }
+    }
+  }
+  return background(context, action, pod, takeover)
+}
+
+/** An app that was started again in its pod is given what it had. */
+export function restore(context: ActContext, action: Restore): Promise<Outcome> {
+  const { pod, slot } = action
+  return background(context, action, pod, async () => {
+    try {
+      const given = await context.giveState(pod, slot, false)
+      if (given.result.type !== 'taken') {
+        // It runs without: what it says from now on is its state.
+        if (given.result.type === 'refused') context.beganAnew(slot)
+        return { type: 'setback', action, why: given.result.why }
+      }
+      const { restarts } = given.result
+      context.heldState(slot, { name: pod.name, uid: pod.uid, epoch: pod.epoch, restarts })
+      return { type: 'done', action: { ...action, state: given.state ?? action.state }, pod: undefined }
+    } catch (error) {
+      return { type: 'failed', action, error }
+    }
+  })
+}
+
+function setback(
+  context: ActContext,
+  action: Taking,
+  { uid }: PodView,
+  slot: number,
+  result: Exclude<GiveResult, { type: 'taken' }>,
+): Outcome {
+  // Before anybody decides again: the next pass must not ask the same pod.
+  context.failedOnStage(uid, result.why)
+  if (result.type === 'refused') context.refusedState(slot)
+  return { type: 'setback', action, why: result.why }
+}
+
+/** An app that is up takes its state within the pass; one that starts goes on beside it. */
+async function background(
+  context: ActContext,
+  action: Taking | Restore,
+  pod: PodView,
+  work: () => Promise<Outcome>,
+): Promise<Outcome> {
+  const role = action.type === 'restore' ? undefined : action.role
+  const recorded = async () => {
+    const outcome = await work()
+    if (outcome.type === 'done' && outcome.pod !== undefined) context.wrote(outcome.pod)
+    return outcome
+  }
+  return (
+    (await context.wakes.start(pod, 'primary', role, recorded, context.finishedLate)) ?? {
+      type: 'pending',
+      action,
+    }
+  )
+}

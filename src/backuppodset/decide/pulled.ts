@@ -1,0 +1,68 @@
+/** Rules of sets whose application's state is pulled over HTTP: what a successor is given, and who may be one. */
+import type { Action, Role } from '../plan.ts'
+import type { StateRef } from '../pulled/view.ts'
+import type { LostPrimary, PodView, Snapshot } from '../snapshot.ts'
+import { roleGiver, roleIn } from './slots.ts'
+
+type Taking = Extract<Action, { type: 'convert' | 'create' }>
+
+/** So many candidates are given the state, new pods included; then the slot begins anew. */
+const mostRefusals = 3
+
+/** The pod has not refused a state lately; of sets without pulled state, any pod. */
+export const mayTake = (pod: PodView): boolean => pod.pulled?.refused === undefined
+
+/** The state of the primary that this role's holder succeeds: nobody else's, whatever number its slot had. */
+export function stateFor(s: Snapshot, role: Role | undefined): StateRef | undefined {
+  const held = role && s.pulled?.slots.get(role.slot)
+  if (held === undefined || role?.replaces === undefined || held.holder.name !== role.replaces.name)
+    return undefined
+  const { life, generation, bytes, takenAt } = held
+  return { life, generation, bytes, takenAt }
+}
+
+/** Adds the state that a successor is to be given before anybody reaches it, or says that there is none. */
+export function withState<A extends Action>(s: Snapshot, action: A): A {
+  if (s.pulled === undefined || !isTaking(action) || action.role?.replaces === undefined) return action
+  const state = stateFor(s, action.role)
+  const isWorn =
+    action.type === 'create' && (s.pulled.slots.get(action.role.slot)?.refusals ?? 0) >= mostRefusals
+  if (state !== undefined && !isWorn) return { ...action, state }
+  return { ...action, role: { ...action.role, startsEmpty: true } }
+}
+
+const isTaking = (action: Action): action is Taking =>
+  (action.type === 'convert' && action.to === 'primary') ||
+  (action.type === 'create' && action.kind === 'primary')
+
+/**
+ * As `roleGiver`, but lost slots come before free ones, however low their numbers: a pod that took another slot would
+ * leave the state behind.
+ */
+export function lostFirst(s: Snapshot, taken: Iterable<number>, failing: readonly LostPrimary[]): () => Role {
+  if (s.pulled === undefined) return roleGiver(s, taken, failing)
+  const used = new Set(taken)
+  const lost = new Map([...s.lost, ...failing.map(each => [each.slot, each] as const)])
+  const open = [...lost.values()].filter(({ slot }) => !used.has(slot)).sort((a, b) => a.slot - b.slot)
+  const otherwise = roleGiver(s, [...used, ...open.map(({ slot }) => slot)], failing)
+  return () => {
+    const next = open.shift()
+    return next === undefined ? otherwise() : roleIn(s, next.slot, next)
+  }
+}
+
+/** Primaries whose app was started again where it is get back what it had; in their pods, where no backup is better. */
+export function restores(s: Snapshot, primaries: readonly PodView[]): Action[] {
+  return primaries.flatMap((pod): Action[] => {
+    const held = pod.slot === undefined ? undefined : s.pulled?.slots.get(pod.slot)
+    if (held === undefined || pod.waking || !pod.pulled?.emptied || !pod.pulled.running || !mayTake(pod))
+      return []
+    const { life, generation, bytes, takenAt } = held
+    return [{ type: 'restore', pod, slot: pod.slot ?? -1, state: { life, generation, bytes, takenAt } }]
+  })
+}
+
+/** A roll gives the state on, so it waits for one; and for the end of what a pod of the new template refused. */
+export const mayRoll = (s: Snapshot, loser: PodView, role: Role): boolean =>
+  s.pulled === undefined ||
+  (stateFor(s, role) !== undefined && s.pods.every(mayTake) && !loser.pulled?.emptied)

@@ -1,0 +1,115 @@
+import type { BackupPodSetStatus, LastFailover, SlotFailover } from '../api/backuppodset.ts'
+import { limits } from '../api/backuppodset.ts'
+import type { Log } from '../kube/log.ts'
+import type { WriteBehind } from '../state-store/write-behind.ts'
+
+/**
+ * What has happened to each set, for display: failovers with the generation that was brought back. It goes on where the
+ * operator before stopped, as far as the status or the state store still have it; nothing is decided by it.
+ */
+export interface Ledger {
+  /** To be called before the first status is written; reads the store in the background, once. */
+  open(setUid: string, status: BackupPodSetStatus | undefined): void
+  note(setUid: string, failovers: readonly LastFailover[]): void
+  /** Newest first. */
+  of(setUid: string): readonly LastFailover[]
+  /** The set is gone. */
+  forget(setUid: string): void
+  /** Another process has led meanwhile. */
+  clear(): void
+}
+
+/** Entries of a set that are kept; the status shows the newest of them. */
+const mostEntries = 100
+
+export function createLedger(
+  store: WriteBehind,
+  { log, changed }: { readonly log: Log; readonly changed: (setUid: string) => void },
+): Ledger {
+  const sets = new Map<string, readonly LastFailover[]>()
+  const keyOf = (setUid: string) => `understudy:${setUid}:ledger`
+  const add = (setUid: string, entries: readonly LastFailover[]): boolean => {
+    const before = sets.get(setUid) ?? []
+    const after = merged(before, entries)
+    sets.set(setUid, after)
+    return after.length !== before.length
+  }
+  const keep = (setUid: string) =>
+    store.keep(keyOf(setUid), () => {
+      const entries = sets.get(setUid)
+      return entries && Buffer.from(JSON.stringify(entries))
+    })
+  return {
+    open(setUid, status) {
+      if (sets.has(setUid)) return
+      const told = status?.failovers ?? (status?.lastFailover ? [status.lastFailover] : [])
+      add(setUid, told)
+      if (!store.store.durable) return
+      store.store
+        .get(keyOf(setUid))
+        .then(bytes => {
+          if (!sets.has(setUid)) return
+          if (add(setUid, parseEntries(bytes))) changed(setUid)
+          if (told.length > 0) keep(setUid)
+        })
+        .catch((error: unknown) => log.warn({ err: error }, 'the history of a set is not to be had'))
+    },
+    note(setUid, failovers) {
+      if (failovers.length === 0) return
+      add(setUid, failovers)
+      keep(setUid)
+    },
+    of: setUid => sets.get(setUid) ?? [],
+    forget(setUid) {
+      sets.delete(setUid)
+      store.drop(keyOf(setUid))
+    },
+    clear: () => sets.clear(),
+  }
+}
+
+function merged(a: readonly LastFailover[], b: readonly LastFailover[]): readonly LastFailover[] {
+  const byIdentity = new Map([...a, ...b].map(entry => [`${entry.slot} ${entry.to} ${entry.at}`, entry]))
+  return [...byIdentity.values()]
+    .sort((x, y) => (x.at < y.at ? 1 : x.at > y.at ? -1 : x.slot - y.slot))
+    .slice(0, mostEntries)
+}
+
+/** What a store gives back may be of any age and shape: entries that cannot be read are left out. */
+function parseEntries(bytes: Uint8Array | undefined): LastFailover[] {
+  if (bytes === undefined) return []
+  try {
+    const value: unknown = JSON.parse(Buffer.from(bytes).toString())
+    return Array.isArray(value) ? value.filter(isFailover) : []
+  } catch {
+    return []
+  }
+}
+
+function isFailover(value: unknown): value is LastFailover {
+  if (typeof value !== 'object' || value === null) return false
+  const { slot, from, to, reason, seconds, at } = value as Record<string, unknown>
+  return (
+    Number.isSafeInteger(slot) &&
+    [from, to, reason].every(text => typeof text === 'string') &&
+    typeof seconds === 'number' &&
+    typeof at === 'string' &&
+    !Number.isNaN(Date.parse(at))
+  )
+}
+
+/** As many as the status has room for. */
+export const listed = (entries: readonly LastFailover[]): readonly LastFailover[] =>
+  entries.slice(0, limits.failovers)
+
+/** How the pod that holds a slot came to it, if that was by a failover. */
+export function slotFailover(
+  entries: readonly LastFailover[],
+  slot: number,
+  pod: string,
+): SlotFailover | undefined {
+  const entry = entries.find(each => each.slot === slot && each.to === pod)
+  if (entry === undefined) return undefined
+  const { from, to, reason, seconds, at, stateAge } = entry
+  return { from, to, reason, seconds, at, ...(stateAge === undefined ? {} : { stateAge }) }
+}

@@ -1,0 +1,36 @@
+import { Counter, Histogram, type Registry } from 'prom-client'
+
+export interface PullMetrics {
+  pulled(set: { readonly namespace: string; readonly name: string }, result: string, seconds: number): void
+  pushed(result: 'taken' | 'refused' | 'gone', seconds: number): void
+}
+
+export function createPullMetrics(registry: Registry): PullMetrics {
+  const registers = [registry]
+  const pulls = new Counter({
+    name: 'bps_pulls_total',
+    help: 'Requests for the state of a primary (checkpoint.source http), by result: ok, PullFailed, StateTooLarge.',
+    labelNames: ['namespace', 'name', 'result'],
+    registers,
+  })
+  const pullSeconds = new Histogram({
+    name: 'bps_pull_duration_seconds',
+    help: 'Requests for the state of a primary.',
+    buckets: [0.001, 0.005, 0.02, 0.1, 0.5, 2, 5, 30],
+    registers,
+  })
+  const pushes = new Histogram({
+    name: 'bps_push_duration_seconds',
+    help: 'Giving a pulled state to a successor, its start included, by result: taken, refused, gone.',
+    labelNames: ['result'],
+    buckets: [0.005, 0.02, 0.1, 0.5, 1, 2, 5, 10, 30, 60],
+    registers,
+  })
+  return {
+    pulled({ namespace, name }, result, seconds) {
+      pulls.inc({ namespace, name, result })
+      pullSeconds.observe(seconds)
+    },
+    pushed: (result, seconds) => pushes.observe({ result }, seconds),
+  }
+}

@@ -1,0 +1,218 @@
+import { Agent } from 'undici'
+import type { BackupPodSetStatus } from '../../api/backuppodset.ts'
+import { labels } from '../../api/labels.ts'
+import type { ParsedSet } from '../../api/parse.ts'
+import type { Clock } from '../../kube/clock.ts'
+import type { Log } from '../../kube/log.ts'
+import { keyOfRef } from '../../kube/object.ts'
+import type { Random } from '../../kube/random.ts'
+import type { Pod } from '../../kube/resources.ts'
+import type { Store } from '../../kube/store.ts'
+import type { WriteBehind } from '../../state-store/write-behind.ts'
+import type { ActContext } from '../act/context.ts'
+import type { Outcome } from '../act/outcome.ts'
+import { epochOf } from '../pod/view.ts'
+import type { PodView, Snapshot } from '../snapshot.ts'
+import { containerOf } from './container.ts'
+import { giveState } from './give.ts'
+import type { PullMetrics } from './metrics.ts'
+import { createPuller, type SetRef, type Target } from './puller.ts'
+import { createStates } from './states.ts'
+import type { PulledFacts } from './status.ts'
+import type { PulledView, StateRef } from './view.ts'
+
+/** Everything about pulled state that a controller of sets needs. */
+export interface Pulled {
+  /** False while states of an operator before this one are being loaded; for two seconds at most, once. */
+  loaded(set: ParsedSet, status: BackupPodSetStatus | undefined): boolean
+  view(setUid: string): PulledView
+  facts(set: ParsedSet): PulledFacts | undefined
+  acts(
+    set: ParsedSet,
+    signal: AbortSignal,
+  ): Pick<ActContext, 'giveState' | 'heldState' | 'refusedState' | 'beganAnew'>
+  /** To be called at the end of each pass: whom to ask from now on, and whose state nobody will want. */
+  after(
+    set: ParsedSet,
+    pass: {
+      readonly snapshot: Snapshot
+      readonly outcomes: readonly Outcome[]
+      /** As they are after the pass. */
+      readonly pods: readonly PodView[]
+      readonly status: BackupPodSetStatus | undefined
+    },
+  ): void
+  forget(setUid: string): void
+  /** This process begins to lead. */
+  begin(): void
+  /** It leads no more: nobody is asked, and what is here will be old. */
+  end(): Promise<void>
+  close(): Promise<void>
+}
+
+export interface PulledDeps {
+  readonly store: WriteBehind
+  readonly pods: Store<Pod>
+  readonly clock: Clock
+  readonly random: Random
+  readonly log: Log
+  readonly metrics?: PullMetrics | undefined
+  readonly isDeleted: (podUid: string) => boolean
+  /** A pass is worth while. `urgent`: at once. */
+  readonly changed: (setUid: string, urgent: boolean) => void
+}
+
+/** Connections to one pod: a pull, and a push beside it. */
+const connectionsPerPod = 2
+const connectMs = 5_000
+
+export function createPulled(deps: PulledDeps): Pulled {
+  const { pods, clock, random, log, store } = deps
+  // Connections are not kept: pods come and go, and one request in some seconds gains nothing from them.
+  const dispatcher = new Agent({
+    connections: connectionsPerPod,
+    pipelining: 0,
+    connect: { timeout: connectMs },
+    // Deadlines are those of each request.
+    headersTimeout: 0,
+    bodyTimeout: 0,
+  })
+  const states = createStates({ store, clock, random, log, changed: uid => deps.changed(uid, true) })
+  const puller = createPuller({
+    states,
+    dispatcher,
+    clock,
+    log,
+    metrics: deps.metrics,
+    isCurrent: (set, target, container) => {
+      const pod = pods.get(keyOfRef({ namespace: set.namespace, name: target.holder.name }))
+      return pod !== undefined && !deps.isDeleted(target.holder.uid) && isCurrent(pod, target, container)
+    },
+    changed: (set, isNew) => deps.changed(set.uid, isNew),
+  })
+  return {
+    loaded(set, status) {
+      const slots = (status?.slots ?? []).map(({ slot }) => slot)
+      const container = set.pull?.container ?? ''
+      return states.loaded(set.uid, slots, holder => {
+        const pod = pods.get(keyOfRef({ namespace: set.namespace, name: holder.name }))
+        return (
+          pod?.metadata.uid === holder.uid &&
+          pod.metadata.deletionTimestamp === undefined &&
+          containerOf(pod, container).restarts === holder.restarts
+        )
+      })
+    },
+    view: states.view,
+    facts: ({ uid, pull }) =>
+      pull && {
+        pull,
+        stateOf: slot => states.get(uid, slot),
+        problemOf: slot => states.problem(uid, slot),
+        storeHealthy: store.store.durable ? store.healthy() : undefined,
+        monotonicNow: clock.monotonic(),
+      },
+    acts: (set, signal) => ({
+      async giveState(pod, slot, fresh) {
+        if (fresh) await puller.now(set.uid, slot, signal)
+        const state = states.get(set.uid, slot)
+        if (state === undefined || set.pull === undefined)
+          return { result: { type: 'gone', why: 'its slot has no state any more' }, state: undefined }
+        const ref: StateRef = { ...state, bytes: state.bytes.length }
+        const startedAt = clock.monotonic()
+        const { name, uid } = pod
+        const result = await giveState(
+          { pod: { namespace: set.namespace, name, uid }, pull: set.pull, state, signal },
+          { pods, clock, dispatcher },
+        )
+        deps.metrics?.pushed(result.type, (clock.monotonic() - startedAt) / 1000)
+        return { result, state: ref }
+      },
+      heldState: (slot, holder) => states.inherited(set.uid, slot, holder),
+      refusedState: slot => states.refused(set.uid, slot),
+      beganAnew: slot => states.drop(set.uid, [slot]),
+    }),
+    after(set, { snapshot, outcomes, pods: views, status }) {
+      if (set.pull === undefined) {
+        puller.stop(set.uid)
+        states.drop(set.uid)
+        return
+      }
+      for (const { type, action } of outcomes)
+        if (
+          type === 'done' &&
+          action.type === 'delete' &&
+          action.reason === 'Surplus' &&
+          action.pod.slot !== undefined
+        )
+          states.drop(set.uid, [action.pod.slot])
+      const held = new Set(
+        views.flatMap(pod => (pod.kind === 'primary' && pod.slot !== undefined ? [pod.slot] : [])),
+      )
+      const orphaned = [...states.view(set.uid).slots.keys()].filter(
+        slot => !held.has(slot) && !snapshot.lost.has(slot),
+      )
+      if (orphaned.length > 0) states.drop(set.uid, orphaned)
+      puller.sync(setRef(set), set.pull, targetsOf(set, views, status, pods))
+    },
+    forget(setUid) {
+      puller.stop(setUid)
+      states.drop(setUid)
+    },
+    begin: () => states.clear(),
+    async end() {
+      puller.stop()
+      await puller.settled()
+      states.clear()
+    },
+    close: () => dispatcher.destroy(),
+  }
+}
+
+const setRef = ({ namespace, name, uid }: ParsedSet): SetRef => ({ namespace, name, uid })
+
+/** Primaries that serve and hold their slot for good. */
+function targetsOf(
+  set: ParsedSet,
+  views: readonly PodView[],
+  status: BackupPodSetStatus | undefined,
+  pods: Store<Pod>,
+): Target[] {
+  const bySlot = new Map<number, PodView>()
+  for (const pod of views) {
+    if (pod.kind !== 'primary' || pod.slot === undefined) continue
+    const other = bySlot.get(pod.slot)
+    if (other === undefined || pod.epoch > other.epoch) bySlot.set(pod.slot, pod)
+  }
+  return [...bySlot].flatMap(([slot, view]): Target[] => {
+    if (!view.ready || view.waking || view.pulled?.emptied) return []
+    const pod = pods.get(keyOfRef({ namespace: set.namespace, name: view.name }))
+    const ip = pod?.metadata.uid === view.uid ? pod.status?.podIP : undefined
+    if (ip === undefined || view.pulled === undefined) return []
+    const { name, uid, epoch } = view
+    const told = status?.slots?.find(each => each.slot === slot && each.pod === name)
+    return [
+      {
+        slot,
+        ip,
+        holder: { name, uid, epoch, restarts: view.pulled.restarts },
+        floor: told?.generation ?? 0,
+      },
+    ]
+  })
+}
+
+function isCurrent(pod: Pod, { holder, ip }: Target, container: string): boolean {
+  const ready = pod.status?.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True')
+  const life = containerOf(pod, container)
+  return (
+    pod.metadata.uid === holder.uid &&
+    pod.metadata.deletionTimestamp === undefined &&
+    pod.metadata.labels?.[labels.type] === 'primary' &&
+    epochOf(pod) === holder.epoch &&
+    ready === true &&
+    pod.status?.podIP === ip &&
+    life.running &&
+    life.restarts === holder.restarts
+  )
+}

@@ -1,0 +1,201 @@
+import type { TransferredState } from '../../checkpoint/http/transfer.ts'
+import type { Clock } from '../../kube/clock.ts'
+import type { Log } from '../../kube/log.ts'
+import type { Random } from '../../kube/random.ts'
+import type { WriteBehind } from '../../state-store/write-behind.ts'
+import { parseStored, type StoredState, storedBytes, storedMeta } from './stored.ts'
+import type { Holder, PulledView } from './view.ts'
+
+/** The state of one slot. Generations belong to a life: a slot number that is used again begins another one. */
+export interface SavedState extends StoredState {
+  readonly bytes: Buffer
+  /** Monotonic ms at which the request for it began: it is not older than that. */
+  readonly takenAt: number
+}
+
+export interface PullProblem {
+  readonly reason: 'PullFailed' | 'StateTooLarge'
+  readonly why: string
+}
+
+/**
+ * The states that this process has pulled, one a slot. What is here is what a successor is given; the state store follows
+ * in the background, and is read once, when a process begins to lead.
+ */
+export interface States {
+  /**
+   * Takes over from the store what an operator before this one has pulled. `isHere`: the state is where it was pulled
+   * from, so that its bytes need not be read. Starts it on the first call. @returns false while it is under way; it
+   * ends within two seconds, whatever the store does.
+   */
+  loaded(setUid: string, slots: readonly number[], isHere: (holder: Holder) => boolean): boolean
+  view(setUid: string): PulledView
+  get(setUid: string, slot: number): SavedState | undefined
+  /** False: somebody else holds the slot meanwhile, or a newer state is here. */
+  commit(setUid: string, slot: number, holder: Holder, state: TransferredState, times: PullTimes): boolean
+  /** A successor has taken the state and holds the slot. */
+  inherited(setUid: string, slot: number, holder: Holder): void
+  refused(setUid: string, slot: number): void
+  problem(setUid: string, slot: number): PullProblem | undefined
+  failed(setUid: string, slot: number, problem: PullProblem): void
+  /** The life of these slots has ended; all of them when none are named. */
+  drop(setUid: string, slots?: Iterable<number>): void
+  /** Another process has led meanwhile: what is here may be old. */
+  clear(): void
+}
+
+export interface PullTimes {
+  /** Monotonic ms. */
+  readonly takenAt: number
+  readonly endedAt: number
+  /** The generation that the last status named for this very pod; numbers go on from there. */
+  readonly floor: number
+}
+
+export interface StatesDeps {
+  readonly store: WriteBehind
+  readonly clock: Clock
+  readonly random: Random
+  readonly log: Log
+  /** Something was loaded. */
+  readonly changed: (setUid: string) => void
+}
+
+/** How long the first pass of a set waits for the store, ms. Only once, and only where somebody has a durable one. */
+const loadPatienceMs = 2_000
+
+export function createStates({ store, clock, random, log, changed }: StatesDeps): States {
+  const sets = new Map<string, Map<number, SavedState>>()
+  const refusals = new Map<string, number>()
+  const problems = new Map<string, PullProblem>()
+  const loads = new Map<string, { readonly until: number; done: boolean }>()
+  const at = (setUid: string, slot: number) => `${setUid}/${slot}`
+  const keysOf = (setUid: string, slot: number) => ({
+    meta: `understudy:${setUid}:state:${slot}:meta`,
+    bytes: `understudy:${setUid}:state:${slot}:bytes`,
+  })
+  const put = (setUid: string, state: SavedState) => {
+    const slots = sets.get(setUid) ?? new Map<number, SavedState>()
+    sets.set(setUid, slots)
+    const before = slots.get(state.slot)
+    slots.set(state.slot, state)
+    const keys = keysOf(setUid, state.slot)
+    const current = () => sets.get(setUid)?.get(state.slot)
+    store.keep(keys.meta, () => storedMeta(current()))
+    // Bytes that did not change are not written again.
+    if (!state.hollow && (before === undefined || before.hollow || before.digest !== state.digest))
+      store.keep(keys.bytes, () => storedBytes(current()))
+  }
+
+  const load = async (setUid: string, slots: readonly number[], isHere: (holder: Holder) => boolean) => {
+    for (const slot of slots) {
+      const keys = keysOf(setUid, slot)
+      const meta = parseStored(await store.store.get(keys.meta))
+      if (meta === undefined || meta.slot !== slot) continue
+      const bytes = isHere(meta.holder) ? undefined : await store.store.get(keys.bytes)
+      // Pulled meanwhile, or given up: this is old.
+      if (!loads.has(setUid) || sets.get(setUid)?.has(slot)) continue
+      const age = Math.max(0, clock.now() - meta.takenAtWall)
+      const state = { ...meta, takenAt: clock.monotonic() - age }
+      const held = bytes && storedBytes.read(bytes, meta.digest)
+      // Without its bytes it only tells which life it is, until the next pull.
+      if (held !== undefined || isHere(meta.holder))
+        put(setUid, { ...state, bytes: held ?? Buffer.alloc(0), hollow: held === undefined })
+    }
+  }
+
+  return {
+    loaded(setUid, slots, isHere) {
+      if (!store.store.durable) return true
+      const known = loads.get(setUid)
+      if (known !== undefined) return known.done || clock.monotonic() >= known.until
+      const state = { until: clock.monotonic() + loadPatienceMs, done: false }
+      loads.set(setUid, state)
+      load(setUid, slots, isHere)
+        .catch((error: unknown) =>
+          log.warn({ err: error }, 'pulled state of an operator before this one is not to be had'),
+        )
+        .finally(() => {
+          state.done = true
+          changed(setUid)
+        })
+      return false
+    },
+    view(setUid) {
+      const slots = [...(sets.get(setUid) ?? [])].flatMap(([slot, state]) =>
+        state.hollow
+          ? []
+          : [
+              [
+                slot,
+                {
+                  life: state.life,
+                  generation: state.generation,
+                  bytes: state.bytes.length,
+                  takenAt: state.takenAt,
+                  holder: state.holder,
+                  refusals: refusals.get(at(setUid, slot)) ?? 0,
+                },
+              ] as const,
+            ],
+      )
+      return { slots: new Map(slots) }
+    },
+    get(setUid, slot) {
+      const state = sets.get(setUid)?.get(slot)
+      return state?.hollow ? undefined : state
+    },
+    commit(setUid, slot, holder, state, { takenAt, endedAt, floor }) {
+      const before = sets.get(setUid)?.get(slot)
+      // A pull that was slow, or of a pod that has been succeeded.
+      if (before !== undefined && (takenAt < before.takenAt || holder.epoch < before.holder.epoch))
+        return false
+      const goesOn = before?.holder.uid === holder.uid && before.holder.restarts === holder.restarts
+      put(setUid, {
+        slot,
+        life: goesOn ? before.life : Buffer.from(random.bytes(4)).toString('hex'),
+        generation: (goesOn ? before.generation : floor) + 1,
+        holder,
+        digest: state.digest,
+        contentType: state.contentType,
+        bytes: goesOn && !before.hollow && before.digest === state.digest ? before.bytes : state.bytes,
+        takenAt,
+        takenAtWall: clock.now() - (endedAt - takenAt),
+        seconds: Math.round(endedAt - takenAt) / 1000,
+        hollow: false,
+      })
+      problems.delete(at(setUid, slot))
+      refusals.delete(at(setUid, slot))
+      return true
+    },
+    inherited(setUid, slot, holder) {
+      const state = sets.get(setUid)?.get(slot)
+      if (state !== undefined) put(setUid, { ...state, holder })
+      refusals.delete(at(setUid, slot))
+    },
+    refused(setUid, slot) {
+      refusals.set(at(setUid, slot), (refusals.get(at(setUid, slot)) ?? 0) + 1)
+    },
+    problem: (setUid, slot) => problems.get(at(setUid, slot)),
+    failed: (setUid, slot, problem) => {
+      problems.set(at(setUid, slot), problem)
+    },
+    drop(setUid, slots) {
+      const present = sets.get(setUid)
+      for (const slot of slots ?? [...(present?.keys() ?? [])]) {
+        present?.delete(slot)
+        refusals.delete(at(setUid, slot))
+        problems.delete(at(setUid, slot))
+        const keys = keysOf(setUid, slot)
+        store.drop(keys.meta)
+        store.drop(keys.bytes)
+      }
+      if (slots !== undefined) return
+      sets.delete(setUid)
+      loads.delete(setUid)
+    },
+    clear() {
+      for (const map of [sets, refusals, problems, loads]) map.clear()
+    },
+  }
+}

@@ -1,0 +1,86 @@
+import type { SlotStatus } from '../../api/backuppodset.ts'
+import type { ParsedPull } from '../../api/memory.ts'
+import { reasons } from '../../api/reasons.ts'
+import type { Readiness } from '../memory/status.ts'
+import type { PodView } from '../snapshot.ts'
+import type { PullProblem, SavedState } from './states.ts'
+
+/** What the operator knows of pulled state when a pass is over. */
+export interface PulledFacts {
+  readonly pull: ParsedPull
+  readonly stateOf: (slot: number) => SavedState | undefined
+  readonly problemOf: (slot: number) => PullProblem | undefined
+  /** The store that outlives the operator answers; undefined where there is none. */
+  readonly storeHealthy: boolean | undefined
+  /** Monotonic ms. */
+  readonly monotonicNow: number
+}
+
+type SlotFacts = Required<Pick<SlotStatus, 'generation' | 'usableOn' | 'protection'>> &
+  Pick<SlotStatus, 'stateAge' | 'intervalSeconds' | 'pipelineSeconds'>
+
+/** As of memory, with the same words: how new the state is, and who could go on with it. */
+export function pulledSlotFacts(
+  { pull, stateOf, monotonicNow }: PulledFacts,
+  slot: number,
+  primary: PodView,
+  pods: readonly PodView[],
+): SlotFacts {
+  const saved = stateOf(slot)
+  const state = saved?.holder.uid === primary.uid ? saved : undefined
+  const able = pods.filter(pod => pod.pulled?.refused === undefined)
+  const hot = able.filter(pod => pod.kind === 'hotbackup' && pod.ready)
+  const cold = able.filter(pod => pod.kind === 'coldbackup' && pod.gate === 'waiting')
+  const nodes = new Set([...hot, ...cold].flatMap(({ node }) => node ?? []))
+  return {
+    generation: state?.generation ?? 0,
+    ...(state && {
+      stateAge: Math.max(0, Math.round((monotonicNow - state.takenAt) / 10) / 100),
+      pipelineSeconds: state.seconds,
+    }),
+    intervalSeconds: pull.intervalMs / 1000,
+    usableOn: state === undefined ? [] : [...nodes].sort(),
+    protection: state === undefined ? 'None' : hot.length > 0 ? 'Warm' : cold.length > 0 ? 'Cold' : 'None',
+  }
+}
+
+/** A state that is older than so many intervals counts as missing. */
+const staleIntervals = 3
+
+/** Whether every primary could be replaced with its state; if not, the first thing that stands in the way. */
+export function pulledReadiness(facts: PulledFacts, slots: readonly SlotStatus[]): Readiness {
+  const { pull, stateOf, problemOf, monotonicNow } = facts
+  for (const { slot, pod } of slots) {
+    const where = `slot ${slot} (${pod})`
+    const state = stateOf(slot)
+    const problem = problemOf(slot)
+    const isStale =
+      state !== undefined && monotonicNow - state.takenAt > staleIntervals * pull.intervalMs + pull.timeoutMs
+    if (problem !== undefined && (state === undefined || isStale || problem.reason === 'StateTooLarge'))
+      return {
+        status: 'False',
+        reason: reasons[problemReasons[problem.reason]],
+        message: `${where}: ${problem.why}`,
+      }
+    if (state === undefined || isStale)
+      return {
+        status: 'False',
+        reason: reasons.notSaved,
+        message:
+          state === undefined
+            ? `${where}: its state has not been pulled yet; that begins when the pod is ready`
+            : `${where}: its state was last pulled ${Math.round((monotonicNow - state.takenAt) / 1000)} s ago; it is asked while the pod is ready`,
+      }
+  }
+  const store =
+    facts.storeHealthy === false
+      ? '; the state store does not answer: a restart of the operator would lose them'
+      : ''
+  return {
+    status: 'True',
+    reason: reasons.allProtected,
+    message: `the states of ${slots.length} primaries could be given to successors${store}`,
+  }
+}
+
+const problemReasons = { PullFailed: 'pullFailed', StateTooLarge: 'stateTooLarge' } as const

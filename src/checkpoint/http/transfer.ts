@@ -1,0 +1,147 @@
+/** The application's own state over HTTP: asked for with GET, given back with POST. Redirects are never followed. */
+import { createHash } from 'node:crypto'
+import type { Readable } from 'node:stream'
+import { createGunzip } from 'node:zlib'
+import { type Dispatcher, request } from 'undici'
+import type { HttpHeader } from '../../api/backuppodset.ts'
+import type { ParsedPull } from '../../api/memory.ts'
+
+export interface TransferredState {
+  /** What the application answered, unpacked. */
+  readonly bytes: Buffer
+  /** SHA-256 of it, hex. */
+  readonly digest: string
+  /** As the application named it; sent back with it. */
+  readonly contentType: string | undefined
+}
+
+export type PullResult =
+  | { readonly type: 'state'; readonly state: TransferredState }
+  | { readonly type: 'failed'; readonly reason: 'PullFailed' | 'StateTooLarge'; readonly why: string }
+
+export type PushResult = { readonly type: 'taken' } | { readonly type: 'failed'; readonly why: string }
+
+/** Answers of 2xx that are not the whole of a state. */
+const withoutState = new Set([204, 205, 206])
+
+class TooLarge extends Error {}
+
+/**
+ * Asks for the state once, within `timeoutMs` altogether. A state above `maxBytes` ends the connection as soon as that is
+ * clear, before or after it is unpacked. Never throws for what the application or the network does; nothing of a state
+ * is ever in a message. @throws the signal's reason.
+ */
+export async function pullState(
+  host: string,
+  pull: Pick<ParsedPull, 'port' | 'path' | 'headers' | 'maxBytes' | 'timeoutMs'>,
+  dispatcher: Dispatcher,
+  signal: AbortSignal,
+): Promise<PullResult> {
+  const url = urlOf(host, pull.port, pull.path)
+  const failed = (why: string): PullResult => ({
+    type: 'failed',
+    reason: 'PullFailed',
+    why: `GET ${url} ${why}`,
+  })
+  try {
+    const answer = await request(url, {
+      dispatcher,
+      method: 'GET',
+      headers: headersOf([{ name: 'accept-encoding', value: 'gzip' }], pull.headers),
+      signal: AbortSignal.any([signal, AbortSignal.timeout(pull.timeoutMs)]),
+    })
+    const { statusCode, headers, body } = answer
+    const drop = (why: string) => {
+      body.on('error', () => {}).destroy()
+      return failed(why)
+    }
+    if (statusCode < 200 || statusCode > 299) return drop(`answered ${statusCode}`)
+    if (withoutState.has(statusCode)) return drop(`answered ${statusCode}, which has no whole state`)
+    const encoding = one(headers['content-encoding'])?.toLowerCase() ?? 'identity'
+    if (encoding !== 'identity' && encoding !== 'gzip') return drop(`answered in the encoding ${encoding}`)
+    if (Number(one(headers['content-length']) ?? 0) > pull.maxBytes) {
+      body.on('error', () => {}).destroy()
+      throw new TooLarge()
+    }
+    const plain = await bytesOf(body, pull.maxBytes, encoding === 'gzip')
+    return {
+      type: 'state',
+      state: {
+        bytes: plain,
+        digest: createHash('sha256').update(plain).digest('hex'),
+        contentType: one(headers['content-type']),
+      },
+    }
+  } catch (error) {
+    signal.throwIfAborted()
+    if (error instanceof TooLarge) {
+      const why = `GET ${url} gave more than ${pull.maxBytes} bytes: raise checkpoint.http.maxSize, or let the application say less`
+      return { type: 'failed', reason: 'StateTooLarge', why }
+    }
+    return failed(messageOf(error, pull.timeoutMs))
+  }
+}
+
+/** Gives a state to an application, once. Only a status from 200 to 299 means that it was taken. @throws the signal's reason. */
+export async function pushState(
+  host: string,
+  pull: Pick<ParsedPull, 'port' | 'headers' | 'push' | 'timeoutMs'>,
+  state: TransferredState,
+  dispatcher: Dispatcher,
+  signal: AbortSignal,
+): Promise<PushResult> {
+  const { path, method, headers } = pull.push
+  const url = urlOf(host, pull.port, path)
+  const own = state.contentType === undefined ? [] : [{ name: 'content-type', value: state.contentType }]
+  try {
+    const { statusCode, body } = await request(url, {
+      dispatcher,
+      method,
+      headers: headersOf(pull.headers, headers, own),
+      body: state.bytes,
+      signal: AbortSignal.any([signal, AbortSignal.timeout(pull.timeoutMs)]),
+    })
+    await body.dump({ limit: 64 * 1024 }).catch(() => {})
+    return statusCode >= 200 && statusCode <= 299
+      ? { type: 'taken' }
+      : { type: 'failed', why: `${method} ${url} answered ${statusCode}` }
+  } catch (error) {
+    signal.throwIfAborted()
+    return { type: 'failed', why: `${method} ${url} ${messageOf(error, pull.timeoutMs)}` }
+  }
+}
+
+const urlOf = (host: string, port: number, path: string): string =>
+  `http://${host.includes(':') ? `[${host}]` : host}:${port}${path}`
+
+/** Later lists win, whatever the case of their names. */
+function headersOf(...lists: readonly (readonly HttpHeader[])[]): Record<string, string> {
+  return Object.fromEntries(lists.flat().map(({ name, value }) => [name.toLowerCase(), value]))
+}
+
+async function bytesOf(body: Readable, maxBytes: number, isPacked: boolean): Promise<Buffer> {
+  const chunks: Buffer[] = []
+  let size = 0
+  // Errors of the connection end the unpacking, too, or it would wait for more.
+  const plain = isPacked ? body.pipe(createGunzip()) : body
+  if (plain !== body) body.on('error', error => plain.destroy(error))
+  try {
+    for await (const chunk of plain as AsyncIterable<Buffer>) {
+      size += chunk.length
+      if (size > maxBytes) throw new TooLarge()
+      chunks.push(chunk)
+    }
+  } finally {
+    body.on('error', () => {}).destroy()
+  }
+  return Buffer.concat(chunks, size)
+}
+
+const one = (value: string | string[] | undefined): string | undefined =>
+  Array.isArray(value) ? value[0] : value
+
+function messageOf(error: unknown, timeoutMs: number): string {
+  if (!(error instanceof Error)) return String(error)
+  if (error.name === 'TimeoutError') return `was not through within ${timeoutMs / 1000} s`
+  return `failed: ${error.message}`
+}
