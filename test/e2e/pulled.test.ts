@@ -1,0 +1,118 @@
+import { describe, expect, it } from 'vitest'
+import { labels } from '../../src/api/labels.ts'
+import type { Pod } from '../../src/kube/resources.ts'
+import { kubectl } from './lib/cluster.ts'
+import { createWorld, eventually, restartsOf, type TestSet, testSet, type World } from './lib/world.ts'
+
+const file = (path: string) => new URL(`../../${path}`, import.meta.url).pathname
+const urlOf = (pod: Pod, path: string): string => `http://${pod.status?.podIP}:8080${path}`
+
+async function valueOf(pod: Pod): Promise<number> {
+  const answer = await fetch(urlOf(pod, '/peek'), { signal: AbortSignal.timeout(5_000) })
+  return ((await answer.json()) as { count: number }).count
+}
+
+async function sampleSet({ api, namespace }: World): Promise<TestSet> {
+  await kubectl('apply', '-n', namespace, '-f', file('samples/http-state.yaml'))
+  return testSet(api, namespace, 'http-state')
+}
+
+/** Counts on, and waits until the operator has asked for it. @returns the primary and its number. */
+async function counted(set: TestSet, primary: Pod | undefined, times: number): Promise<number> {
+  if (!primary) throw new Error('no primary')
+  for (let i = 0; i < times; i += 1) await (await fetch(urlOf(primary, '/'))).text()
+  const generation = async () => (await set.get()).status?.slots?.[0]?.generation ?? 0
+  const before = await generation()
+  // The one that is told next may have been asked for before: the one after it has not.
+  await eventually(async () => expect(await generation()).toBeGreaterThan(before + 1))
+  return valueOf(primary)
+}
+
+const successor = (set: TestSet, lost: Pod | undefined): Promise<Pod> =>
+  eventually(async () => {
+    const [pod] = (await set.pods('primary')).filter(({ metadata }) => metadata.uid !== lost?.metadata.uid)
+    if (!pod || pod.status?.podIP === undefined) throw new Error('no successor yet')
+    return pod
+  })
+
+describe('D3.http-kubelets: state over HTTP on real kubelets', () => {
+  it('the value goes on in a hot backup, in a cold one, in a new pod, and in an app that was started again', async () => {
+    await using world = await createWorld()
+    const set = await sampleSet(world)
+    let [primary] = (await set.settled(1, 1, 1)).primary
+    for (const [backups, times] of [
+      [{ hotBackups: 1, coldBackups: 1 }, 3],
+      [{ hotBackups: 0, coldBackups: 1 }, 5],
+      [{ hotBackups: 0, coldBackups: 0 }, 7],
+    ] as const) {
+      await set.scale({ replicas: 1, ...backups })
+      ;[primary] = (await set.settled(1, backups.hotBackups, backups.coldBackups)).primary
+      const value = await counted(set, primary, times)
+      expect(value).toBeGreaterThanOrEqual(times)
+      if (primary) await set.deletePod(primary, 0)
+      const next = await successor(set, primary)
+      expect(await valueOf(next)).toBe(value)
+      primary = next
+    }
+    ;[primary] = (await set.settled(1, 0, 0)).primary
+    const value = await counted(set, primary, 2)
+    if (!primary) throw new Error('no primary')
+    await fetch(urlOf(primary, '/crash'), { method: 'POST' }).catch(() => {})
+    await eventually(async () => {
+      const [pod] = await set.pods('primary')
+      if (!pod || restartsOf(pod) === 0) throw new Error('not started again yet')
+      expect(await valueOf(pod)).toBe(value)
+    })
+    const { failovers = [] } = (await set.get()).status ?? {}
+    expect(failovers.map(({ reason }) => reason)).toEqual(['PodDeleted', 'PodDeleted', 'PodDeleted'])
+    expect(
+      failovers.every(({ generation, stateAge }) => generation !== undefined && stateAge !== undefined),
+    ).toBe(true)
+  }, 400_000)
+
+  it('D9.redis-kubelets: with a Redis the value goes on although the operator was restarted and its primary lost meanwhile', async () => {
+    await using world = await createWorld()
+    const namespace = 'understudy-system'
+    const operator = ['-n', namespace, 'deployment/understudy-operator']
+    const env = (value: string) => kubectl('set', 'env', ...operator, `UNDERSTUDY_STATE_STORE${value}`)
+    const rolled = () => kubectl('rollout', 'status', ...operator, '--timeout=180s')
+    await kubectl(
+      'create',
+      'secret',
+      'generic',
+      'understudy-state-store',
+      '-n',
+      namespace,
+      '--from-literal=password=',
+    )
+    await kubectl('apply', '-f', file('deploy/redis/redis.yaml'))
+    try {
+      await env('=redis://understudy-redis:6379')
+      await rolled()
+      await kubectl('rollout', 'status', '-n', namespace, 'deployment/understudy-redis', '--timeout=180s')
+      const set = await sampleSet(world)
+      const [primary] = (await set.settled(1, 1, 1)).primary
+      const value = await counted(set, primary, 4)
+      // What the operator does at its end is its own; what it has written before is what counts.
+      await kubectl(
+        'delete',
+        'pods',
+        '-n',
+        namespace,
+        '-l',
+        'app.kubernetes.io/component=operator',
+        '--force',
+        '--grace-period=0',
+      )
+      if (primary) await set.deletePod(primary, 0)
+      const next = await successor(set, primary)
+      expect(await valueOf(next)).toBe(value)
+      expect(next.metadata.labels?.[labels.slot]).toBe('0')
+    } finally {
+      await env('-')
+      await kubectl('delete', '-f', file('deploy/redis/redis.yaml'), '--ignore-not-found')
+      await kubectl('delete', 'secret', 'understudy-state-store', '-n', namespace, '--ignore-not-found')
+      await rolled()
+    }
+  }, 600_000)
+})
