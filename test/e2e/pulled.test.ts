@@ -7,7 +7,7 @@ import { createWorld, eventually, restartsOf, type TestSet, testSet, type World 
 const file = (path: string) => new URL(`../../${path}`, import.meta.url).pathname
 const urlOf = (pod: Pod, path: string): string => `http://${pod.status?.podIP}:8080${path}`
 
-async function valueOf(pod: Pod): Promise<number> {
+async function numberIn(pod: Pod): Promise<number> {
   const answer = await fetch(urlOf(pod, '/peek'), { signal: AbortSignal.timeout(5_000) })
   return ((await answer.json()) as { count: number }).count
 }
@@ -25,7 +25,7 @@ async function counted(set: TestSet, primary: Pod | undefined, times: number): P
   const before = await generation()
   // The one that is told next may have been asked for before: the one after it has not.
   await eventually(async () => expect(await generation()).toBeGreaterThan(before + 1))
-  return valueOf(primary)
+  return numberIn(primary)
 }
 
 const successor = (set: TestSet, lost: Pod | undefined): Promise<Pod> =>
@@ -51,7 +51,7 @@ describe('D3.http-kubelets: state over HTTP on real kubelets', () => {
       expect(value).toBeGreaterThanOrEqual(times)
       if (primary) await set.deletePod(primary, 0)
       const next = await successor(set, primary)
-      expect(await valueOf(next)).toBe(value)
+      expect(await numberIn(next)).toBe(value)
       primary = next
     }
     ;[primary] = (await set.settled(1, 0, 0)).primary
@@ -61,7 +61,7 @@ describe('D3.http-kubelets: state over HTTP on real kubelets', () => {
     await eventually(async () => {
       const [pod] = await set.pods('primary')
       if (!pod || restartsOf(pod) === 0) throw new Error('not started again yet')
-      expect(await valueOf(pod)).toBe(value)
+      expect(await numberIn(pod)).toBe(value)
     })
     const { failovers = [] } = (await set.get()).status ?? {}
     expect(failovers.map(({ reason }) => reason)).toEqual(['PodDeleted', 'PodDeleted', 'PodDeleted'])
@@ -106,7 +106,7 @@ describe('D3.http-kubelets: state over HTTP on real kubelets', () => {
       )
       if (primary) await set.deletePod(primary, 0)
       const next = await successor(set, primary)
-      expect(await valueOf(next)).toBe(value)
+      expect(await numberIn(next)).toBe(value)
       expect(next.metadata.labels?.[labels.slot]).toBe('0')
     } finally {
       await env('-')
