@@ -13,16 +13,22 @@ import type { Recipe } from './recipes/recipe.ts'
 import { redis } from './recipes/redis.ts'
 import { waker } from './recipes/waker.ts'
 import { zoo } from './recipes/zoo.ts'
+import { zooJava } from './recipes/zoo-java.ts'
 
 export { type ImageConfig, type ImageSource, type PackedImage, packImage } from './archive.ts'
 export type { Entry } from './entry.ts'
 export { projectVersion } from './project-version.ts'
 
-const recipes = { operator, agent, waker, pause, counter, nginx, redis, zoo } satisfies Record<string, Recipe>
+const usual = { operator, agent, waker, pause, counter, nginx, redis, zoo } satisfies Record<string, Recipe>
+/** Large ones, made for those who ask for them by name. */
+const large = { 'zoo-java': zooJava } satisfies Record<string, Recipe>
+const recipes = { ...usual, ...large }
 
 export type ImageName = keyof typeof recipes
 
-export const imageNames = Object.keys(recipes) as readonly ImageName[]
+/** What a playground is given. */
+export const imageNames = Object.keys(usual) as readonly (keyof typeof usual)[]
+export const allImageNames = Object.keys(recipes) as readonly ImageName[]
 
 export interface BuildOptions {
   /** Told what is about to be done, only for steps that the cache does not answer. */

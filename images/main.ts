@@ -1,19 +1,19 @@
 import { Command } from 'commander'
-import { ensureImages, type ImageName, imageNames } from './build.ts'
+import { allImageNames, ensureImages, type ImageName, imageNames } from './build.ts'
 import { unpackImage } from './unpack.ts'
 
 const program = new Command('npm run image --')
   .description('Builds container images as OCI archives, without a docker daemon, and prints where they are.')
-  .argument('[name...]', `images to build: ${imageNames.join(', ')} (default: all)`)
+  .argument('[name...]', `images to build: ${allImageNames.join(', ')} (default: ${imageNames.join(', ')})`)
   .option('--json', 'print the result as JSON')
   .option(
     '--rootfs <directory>',
     'also put the files of the one image named into a directory, as the Dockerfiles do',
   )
   .action(async (names: string[], { json, rootfs }: { json?: boolean; rootfs?: string }) => {
-    const unknown = names.filter(name => !(imageNames as readonly string[]).includes(name))
+    const unknown = names.filter(name => !(allImageNames as readonly string[]).includes(name))
     if (unknown.length > 0)
-      program.error(`unknown image: ${unknown.join(', ')}; there are ${imageNames.join(', ')}`)
+      program.error(`unknown image: ${unknown.join(', ')}; there are ${allImageNames.join(', ')}`)
     if (rootfs !== undefined && names.length !== 1) program.error('--rootfs wants exactly one image')
     const aborted = new AbortController()
     for (const signal of ['SIGINT', 'SIGTERM'] as const) {

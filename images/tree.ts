@@ -41,8 +41,13 @@ export interface Executable {
  * The executables together with the dynamic loader and every library that they need, directly or not, taken from
  * the tree: the smallest file system in which they start. Libraries lie under the name they are asked for by, so no
  * loader cache is needed. Throws when the tree lacks one.
+ * @param provided names of libraries that the executables find by themselves.
  */
-export async function withLibraries(tree: PackageTree, executables: readonly Executable[]): Promise<Entry[]> {
+export async function withLibraries(
+  tree: PackageTree,
+  executables: readonly Executable[],
+  provided: ReadonlySet<string> = new Set(),
+): Promise<Entry[]> {
   const directories = await libraryDirectories(tree)
   const found = new Map<string, Entry>()
   const add = async (path: string, source: string): Promise<void> => {
@@ -61,7 +66,7 @@ export async function withLibraries(tree: PackageTree, executables: readonly Exe
     }
   }
   const addLibrary = async (library: string, wantedBy: string): Promise<void> => {
-    if (library.startsWith('ld-linux')) return
+    if (library.startsWith('ld-linux') || provided.has(library)) return
     for (const directory of directories) {
       if (await exists(join(tree.root, directory, library))) {
         await add(`${directory}/${library}`, await inTree(tree, `${directory}/${library}`))

@@ -39,10 +39,21 @@ enum child_state child_state(const struct exits *exits, pid_t pid, int *code)
 	return CHILD_UNKNOWN;
 }
 
-static void __attribute__((noreturn)) become(char **argv, const sigset_t *mask, int report)
+static void silence(void)
+{
+	int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+		if (nothing < 0 || dup2(nothing, fd) < 0)
+			close(fd);
+}
+
+static void __attribute__((noreturn)) become(char **argv, const sigset_t *mask, bool quiet, int report)
 {
 	int error;
 
+	if (quiet)
+		silence();
 	/* A leader of its own: CRIU dumps a tree only with its session's leader. */
 	setsid();
 	sigprocmask(SIG_SETMASK, mask, NULL);
@@ -53,7 +64,7 @@ static void __attribute__((noreturn)) become(char **argv, const sigset_t *mask, 
 	_exit(127);
 }
 
-pid_t spawn(char **argv, const sigset_t *mask)
+pid_t spawn(char **argv, const sigset_t *mask, bool quiet)
 {
 	int report[2], error = 0;
 	ssize_t n;
@@ -63,7 +74,7 @@ pid_t spawn(char **argv, const sigset_t *mask)
 		return -1;
 	pid = fork();
 	if (pid == 0)
-		become(argv, mask, report[1]);
+		become(argv, mask, quiet, report[1]);
 	error = errno;
 	close(report[1]);
 	if (pid > 0) {

@@ -2,6 +2,7 @@
 #define APP_H
 
 #include <signal.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -27,9 +28,9 @@ void exits_remember(struct exits *exits, pid_t pid, int code);
 enum child_state child_state(const struct exits *exits, pid_t pid, int *code);
 
 /*
- * Runs `argv` in a child, in a session of its own, with signal mask `mask`. Returns its pid once the exec has
- * succeeded, or -1 and the errno of the fork or the exec.
+ * Runs `argv` in a child, in a session of its own, with signal mask `mask`; `quiet`: its input and output are /dev/null.
+ * Returns its pid once the exec has succeeded, or -1 and the errno of the fork or the exec.
  */
-pid_t spawn(char **argv, const sigset_t *mask);
+pid_t spawn(char **argv, const sigset_t *mask, bool quiet);
 
 #endif

@@ -27,7 +27,7 @@
 #include "server.h"
 #include "usage.h"
 
-enum { PLACES = 4 };
+enum { PLACES = 4, COMMANDS = 8 };
 
 struct hold {
 	struct server server;
@@ -38,6 +38,8 @@ struct hold {
 	sigset_t mask; /* of whoever started us, for the app */
 	pid_t app; /* 0: none */
 	struct exits exits;
+	pid_t commands[COMMANDS]; /* what runs beside the app, the latest of them; 0: none */
+	size_t command_turn;
 	int exit_code;
 	char path[sizeof ((struct sockaddr_un *)0)->sun_path];
 	/* One more than the longest order: a byte behind it is seen. */
@@ -55,6 +57,9 @@ static void note_end(void *context, pid_t pid, int status)
 	struct hold *hold = context;
 
 	exits_remember(&hold->exits, pid, exit_code_of(status));
+	for (size_t i = 0; i < COMMANDS; i++)
+		if (hold->commands[i] == pid)
+			hold->commands[i] = 0;
 	if (pid == hold->app)
 		end(hold, exit_code_of(status));
 }
@@ -111,7 +116,7 @@ static struct outcome start(struct hold *hold, const struct order *order)
 	for (; at < order->count; argument += strlen(argument) + 1)
 		argv[at++] = (char *)argument;
 	memcpy(argv + at, hold->command, hold->command_count * sizeof *argv);
-	pid = spawn(argv, &hold->mask);
+	pid = spawn(argv, &hold->mask, false);
 	error = errno;
 	free(argv);
 	if (pid < 0)
@@ -139,6 +144,52 @@ static struct outcome adopt(struct hold *hold, pid_t pid)
 	return (struct outcome){ WORD_UNKNOWN, pid };
 }
 
+/* A command of a probe: with the rights of this container, for whoever gives the order has those of the node. */
+static struct outcome run(struct hold *hold, const struct order *order)
+{
+	char *argv[ORDER_ARGUMENTS_MAX + 1];
+	const char *argument = order->arguments;
+	size_t at = 0;
+	pid_t pid;
+
+	if (hold->app <= 0)
+		return (struct outcome){ WORD_HOLDING, 0 };
+	for (; at < order->count; argument += strlen(argument) + 1)
+		argv[at++] = (char *)argument;
+	argv[at] = NULL;
+	pid = spawn(argv, &hold->mask, true);
+	if (pid < 0)
+		return (struct outcome){ WORD_FAILED, errno };
+	hold->commands[hold->command_turn++ % COMMANDS] = pid;
+	return (struct outcome){ WORD_STARTED, pid };
+}
+
+static struct outcome wait_for(const struct hold *hold, pid_t pid)
+{
+	int code = 0;
+
+	switch (child_state(&hold->exits, pid, &code)) {
+	case CHILD_ALIVE:
+		return (struct outcome){ WORD_RUNNING, pid };
+	case CHILD_DEAD:
+		return (struct outcome){ WORD_DIED, code };
+	case CHILD_UNKNOWN:
+		break;
+	}
+	return (struct outcome){ WORD_UNKNOWN, pid };
+}
+
+static struct outcome end_command(const struct hold *hold, pid_t pid)
+{
+	for (size_t i = 0; i < COMMANDS; i++)
+		if (pid > 0 && hold->commands[i] == pid) {
+			/* It leads a session, so a group, of its own; not reaped yet, so the number is still its. */
+			kill(-pid, SIGKILL);
+			return (struct outcome){ WORD_KILLED, pid };
+		}
+	return (struct outcome){ WORD_UNKNOWN, pid };
+}
+
 static struct outcome obey(struct hold *hold, const struct order *order)
 {
 	pid_t former = hold->app;
@@ -156,6 +207,12 @@ static struct outcome obey(struct hold *hold, const struct order *order)
 	case ORDER_END:
 		end(hold, (int)order->number);
 		return (struct outcome){ WORD_ENDING, order->number };
+	case ORDER_RUN:
+		return run(hold, order);
+	case ORDER_WAIT:
+		return wait_for(hold, (pid_t)order->number);
+	case ORDER_KILL:
+		return end_command(hold, (pid_t)order->number);
 	}
 	return (struct outcome){ WORD_MALFORMED, 0 };
 }
@@ -166,9 +223,10 @@ static bool answer(void *context, int fd, const char *bytes, size_t length, enum
 	struct outcome outcome = { WORD_DENIED, 0 };
 	struct order order;
 
-	if (may_order(fd)) {
-		enum order_parse parsed = order_parse(bytes, length, &order);
+	enum order_parse parsed = order_parse(bytes, length, &order);
 
+	/* Anybody here may ask whether there is an app: a command that is for the app alone does, see if_app.c. */
+	if (may_order(fd) || (parsed == ORDER_COMPLETE && order.verb == ORDER_STATE)) {
 		if (parsed == ORDER_INCOMPLETE && arrival == ARRIVAL_BYTES)
 			return false;
 		/* Half an order is none, and neither is one whose giver has gone before it was whole. */

@@ -106,6 +106,63 @@ describe.skipIf(cannotUnshare !== undefined).each([
     })
   })
 
+  describe('commands beside the app', () => {
+    const run = (hold: Hold, ...words: readonly string[]) => {
+      const payload = words.map(word => `${word}\0`).join('')
+      return hold.order(`run ${payload.length}`, payload)
+    }
+    const pidOf = (reply: string) => Number(/^started (\d+)$/.exec(reply)?.[1])
+    const ended = (hold: Hold, pid: number) =>
+      eventually(async () => {
+        const reply = await hold.order(`wait ${pid}`)
+        if (!reply.startsWith('died ')) throw new Error(reply)
+        return reply
+      })
+
+    test('D6.exec-probes: they are run with its rights and not into its log, and their ends are not its end', async () => {
+      await using hold = await startHold(waker, [app, 'signals'], asPid1)
+      await hold.order('start')
+      await eventually(() => expect(hold.stdout()).toBe('ready\n'))
+      for (const code of [0, 3]) {
+        const pid = pidOf(await run(hold, 'sh', '-c', `echo noise; echo noise >&2; exit ${code}`))
+        expect(await ended(hold, pid)).toBe(`died ${code}`)
+      }
+      expect(await run(hold, '/nonexistent')).toBe('failed 2')
+      expect(await hold.order('state')).toMatch(/^running/)
+      expect(hold.stdout() + hold.stderr()).toBe('ready\n')
+    })
+
+    test('none is run where there is no app', async () => {
+      await using hold = await startHold(waker, [app, 'signals'], asPid1)
+      expect(await run(hold, 'sh', '-c', 'exit 0')).toBe('holding 0')
+      expect(await hold.order('run 0')).toBe('malformed 0')
+    })
+
+    test('one that lasts is ended with all of its group, and nothing else is', async () => {
+      await using hold = await startHold(waker, [app, 'signals'], asPid1)
+      const appPid = pidOf(await hold.order('start'))
+      const pid = pidOf(await run(hold, 'sh', '-c', 'sleep 1000 & wait'))
+      expect(await hold.order(`wait ${pid}`)).toBe(`running ${pid}`)
+      expect(await hold.order(`kill ${appPid}`)).toBe(`unknown ${appPid}`)
+      await eventually(() => expect(childrenOf(hold.pid).flatMap(childrenOf)).toHaveLength(1))
+      const [grandchild = 0] = childrenOf(hold.pid).flatMap(childrenOf)
+      expect(await hold.order(`kill ${pid}`)).toBe(`killed ${pid}`)
+      expect(await ended(hold, pid)).toBe('died 137')
+      await eventually(() => expect(stateOf(grandchild)).toBeUndefined())
+      expect(await hold.order(`kill ${pid}`)).toBe(`unknown ${pid}`)
+      expect(await hold.order('state')).toBe(`running ${appPid}`)
+    })
+
+    test('D6.prestop: if-app runs a command when there is an app, and only then', async () => {
+      await using hold = await startHold(waker, [app, 'signals'], asPid1)
+      const directory = hold.socket.slice(0, -'/hold.sock'.length)
+      const ifApp = () => inNamespaceOf(hold.pid, [waker, 'if-app', '--dir', directory, '--', 'echo', 'bye'])
+      expect(await ifApp()).toBe('')
+      await hold.order('start')
+      expect(await ifApp()).toBe('bye\n')
+    })
+  })
+
   describe('start', () => {
     test('runs the command as the app, a clean process with a session of its own', async () => {
       await using hold = await startHold(waker, [app, 'show', 'one', '', 'two words'], asPid1)
@@ -412,12 +469,16 @@ describe.skipIf(cannotUnshare !== undefined).each([
 
     test('a process of the container may give none', async () => {
       await using hold = await startHold(waker, [app, 'signals'], asPid1)
-      for (const text of ['state', 'start', 'end 0']) {
+      for (const text of ['start', 'end 0', 'release', 'run 3', 'wait 2', 'kill 2']) {
         expect(await inNamespaceOf(hold.pid, [app, 'order', hold.socket, `understudy/1 ${text}`])).toMatch(
           /^understudy\/1 denied 0 \d{19}\n$/,
         )
       }
       expect(await hold.order('state')).toBe('holding 0')
+      // But anybody may ask whether there is an app.
+      expect(await inNamespaceOf(hold.pid, [app, 'order', hold.socket, 'understudy/1 state'])).toMatch(
+        /^understudy\/1 holding 0 \d{19}\n$/,
+      )
     })
 
     test('the socket is for its owner alone', async () => {

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "hold.h"
+#include "if_app.h"
 #include "install.h"
 #include "log.h"
 #include "usage.h"
@@ -16,6 +17,8 @@ int main(int argc, char **argv)
 		return wait_main(argc - 1, argv + 1);
 	if (strcmp(name, "hold") == 0)
 		return hold_main(argc - 1, argv + 1);
+	if (strcmp(name, "if-app") == 0)
+		return if_app_main(argc - 1, argv + 1);
 	if (strcmp(name, "install") == 0)
 		return install_main(argc - 1, argv + 1);
 	if (strcmp(name, "version") == 0 && argc == 2) {

@@ -19,6 +19,9 @@ static const struct verb verbs[] = {
 	{ "adopt", ORDER_ADOPT, MUST_NUMBER, ORDER_PID_MAX },
 	{ "release", ORDER_RELEASE, NO_NUMBER, 0 },
 	{ "end", ORDER_END, MUST_NUMBER, 255 },
+	{ "run", ORDER_RUN, MUST_NUMBER, ORDER_ARGUMENT_BYTES_MAX },
+	{ "wait", ORDER_WAIT, MUST_NUMBER, ORDER_PID_MAX },
+	{ "kill", ORDER_KILL, MUST_NUMBER, ORDER_PID_MAX },
 };
 
 /* Reads `<verb>[ <number>]`, which is the whole of the text. */
@@ -70,11 +73,13 @@ enum order_parse order_parse(const char *bytes, size_t length, struct order *ord
 		return ORDER_MALFORMED;
 	if (!parse_verb(bytes + prefix_length, line - prefix_length, order))
 		return ORDER_MALFORMED;
-	if (order->verb != ORDER_START)
+	if (order->verb != ORDER_START && order->verb != ORDER_RUN)
 		return rest == 0 ? ORDER_COMPLETE : ORDER_MALFORMED;
 	if (rest < (size_t)order->number)
 		return ORDER_INCOMPLETE;
 	if (rest > (size_t)order->number || !count_arguments(newline + 1, rest, &order->count))
+		return ORDER_MALFORMED;
+	if (order->verb == ORDER_RUN && order->count == 0)
 		return ORDER_MALFORMED;
 	order->arguments = newline + 1;
 	return ORDER_COMPLETE;
@@ -89,6 +94,7 @@ size_t order_format_reply(char *out, size_t size, enum order_word word, long num
 		[WORD_ADOPTED] = "adopted",
 		[WORD_RELEASED] = "released",
 		[WORD_ENDING] = "ending",
+		[WORD_KILLED] = "killed",
 		[WORD_BUSY] = "busy",
 		[WORD_DIED] = "died",
 		[WORD_UNKNOWN] = "unknown",

@@ -12,6 +12,9 @@
  *	understudy/1 start [BYTES]         run the command as a child; BYTES of NUL-terminated strings follow the line
  *	                                   and go in front of it (the image's entrypoint, which the pod cannot know)
  *	understudy/1 adopt PID             the child PID is the app from now on: gets the signals, its end is the end
+ *	understudy/1 run BYTES             run the strings that follow as a command beside the app, its output thrown away
+ *	understudy/1 wait PID              what has become of a child
+ *	understudy/1 kill PID              end what `run` has started, and its process group
  *	understudy/1 release               the app is going to be replaced: its end is not the end
  *	understudy/1 end CODE              exit with CODE
  *
@@ -26,14 +29,23 @@ enum {
 	ORDER_PID_MAX = 4194304,
 };
 
-enum order_verb { ORDER_STATE, ORDER_START, ORDER_ADOPT, ORDER_RELEASE, ORDER_END };
+enum order_verb {
+	ORDER_STATE,
+	ORDER_START,
+	ORDER_ADOPT,
+	ORDER_RELEASE,
+	ORDER_END,
+	ORDER_RUN,
+	ORDER_WAIT,
+	ORDER_KILL,
+};
 
 enum order_parse { ORDER_INCOMPLETE, ORDER_MALFORMED, ORDER_COMPLETE };
 
 struct order {
 	enum order_verb verb;
 	long number; /* the pid, the code, or how many bytes of arguments */
-	const char *arguments; /* start: NUL-terminated strings, `count` of them, inside the bytes parsed */
+	const char *arguments; /* start, run: NUL-terminated strings, `count` of them, inside the bytes parsed */
 	size_t count;
 };
 
@@ -44,9 +56,10 @@ enum order_word {
 	WORD_ADOPTED, /* number: its pid */
 	WORD_RELEASED, /* number: pid of the former app, 0 if there was none */
 	WORD_ENDING, /* number: the code */
+	WORD_KILLED, /* number: its pid */
 	WORD_BUSY, /* refused: there is an app; number: its pid */
-	WORD_DIED, /* refused: the pid to adopt has ended; number: its exit code, or 128 + signal */
-	WORD_UNKNOWN, /* refused: the pid to adopt is no child of hold; number: that pid */
+	WORD_DIED, /* the pid to adopt or to wait for has ended; number: its exit code, or 128 + signal */
+	WORD_UNKNOWN, /* refused: the pid is no child of hold, or none that may be killed; number: that pid */
 	WORD_FAILED, /* the command could not be run; number: errno */
 	WORD_DENIED, /* the peer may not give orders; number 0 */
 	WORD_MALFORMED, /* number 0 */

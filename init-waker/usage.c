@@ -7,6 +7,8 @@ int usage(FILE *out, int code)
 	      "           listen, and exit 0 when the peer sends the token with that SHA-256 (port 0: any free one)\n"
 	      "       waker hold [--dir DIR] [--stop-signal NUMBER] [--] [COMMAND [ARGUMENT...]]\n"
 	      "           do nothing until an order comes through DIR/hold.sock, then be the parent of the app\n"
+	      "       waker if-app --dir DIR [--] COMMAND [ARGUMENT...]\n"
+	      "           run the command if the hold of DIR has an app, else exit 0\n"
 	      "       waker install DIR\n"
 	      "           copy this program to DIR/waker\n"
 	      "       waker version\n",

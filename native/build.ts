@@ -8,7 +8,7 @@ import { type Bundle, criuBundle, nftBundle } from './bundles.ts'
 import { staticProgram } from './static-program.ts'
 
 /** The static programs of a node, by the directory they are in. */
-export const programNames = ['cell', 'enter', 'layer', 'sentinel'] as const
+export const programNames = ['cell', 'enter', 'layer', 'look', 'sentinel'] as const
 
 export type ProgramName = (typeof programNames)[number]
 
@@ -20,7 +20,7 @@ export async function buildProgram(name: ProgramName, options: DebianOptions = {
 
 /** Everything native that an agent puts on its node. */
 export interface NodeTools {
-  /** In the cache: `cell`, `enter`, `layer`, `sentinel`, `waker`, `criu/` and `nft/`. */
+  /** In the cache: `cell`, `enter`, `layer`, `look`, `sentinel`, `waker`, `criu/` and `nft/`. */
   readonly directory: string
   readonly criu: Bundle
   readonly nft: Bundle

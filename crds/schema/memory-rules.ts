@@ -1,5 +1,6 @@
 /** Rules of sets that keep memory, in CEL; the same as in src/api/memory-rules.ts. */
 import type { refusals } from '../../src/api/errors.ts'
+import { diskVolumes, hugePages } from '../../src/api/memory-rules.ts'
 import { holdPath, holdVolume } from '../../src/api/stage.ts'
 import type { Schema } from './build.ts'
 import { specRule } from './spec-rule.ts'
@@ -36,6 +37,20 @@ export const memoryRules = (): readonly Schema[] => [
     'MemoryBesideClaim',
     `has(${pod}.volumes) && ${pod}.volumes.exists(it, has(it.persistentVolumeClaim) || has(it.ephemeral))`,
   ),
+  refused(
+    'MemoryBesideDisk',
+    `has(${pod}.volumes) && ${pod}.volumes.exists(it, ${diskVolumes.map(kind => `has(it.${kind})`).join(' || ')})`,
+  ),
+  refused(
+    'MemoryOfHugePages',
+    `${someContainer(`has(it.resources) && has(it.resources.limits) && it.resources.limits.exists(name, name.startsWith('${hugePages}'))`)} || ` +
+      `(has(${pod}.volumes) && ${pod}.volumes.exists(it, has(it.emptyDir) && has(it.emptyDir.medium) && it.emptyDir.medium.startsWith('HugePages')))`,
+  ),
+  refused(
+    'MemoryBelowExpression',
+    someContainer('has(it.volumeMounts) && it.volumeMounts.exists(mount, has(mount.subPathExpr))'),
+  ),
+  refused('MemoryOfRestartRules', someContainer('has(it.restartPolicy) || has(it.restartPolicyRules)')),
   refused('HoldNameReserved', [named('volumes'), named('containers'), named('initContainers')].join(' || ')),
   refused(
     'HoldPathTaken',

@@ -2,6 +2,7 @@ import { fileURLToPath } from 'node:url'
 import { compileStatic } from '../compile.ts'
 import { debianPackages } from '../debian.ts'
 import type { Entry } from '../entry.ts'
+import { goProgram } from '../go.ts'
 import { strippedNode } from '../node-binary.ts'
 import { mergedUsr, takeTree, users, withLibraries } from '../tree.ts'
 import { versionOf } from './nginx.ts'
@@ -10,19 +11,25 @@ import { shell } from './shell.ts'
 
 const program = (name: string): string => fileURLToPath(new URL(`../zoo/${name}`, import.meta.url))
 
+const modules = ['ndk_http_module', 'ngx_http_lua_module'].map(name => `/usr/lib/nginx/modules/${name}.so`)
+
 /** Programs of several runtimes whose memory is moved in tests and benches; a pod says which by its command. */
 export const zoo: Recipe = async options => {
   const tree = await debianPackages(
-    ['busybox-static', 'libgcc-s1', 'libpython3-stdlib', 'libstdc++6', 'python3-minimal'],
+    [
+      ...['busybox-static', 'libgcc-s1', 'libpython3-stdlib', 'libstdc++6', 'python3-minimal'],
+      ...['libnginx-mod-http-lua', 'nginx'],
+    ],
     options,
   )
   const python = `python${/^(\d+\.\d+)/.exec(versionOf(tree.packages, 'python3-minimal'))?.[1]}`
-  const script = (name: string): Entry => ({
+  const executable = (name: string, source: string): Entry => ({
     type: 'file',
     path: `/zoo/${name}`,
     mode: 0o755,
-    content: { source: program(name) },
+    content: { source },
   })
+  const script = (name: string, source = name): Entry => executable(name, program(source))
   const library = await takeTree(tree, `/usr/lib/${python}`)
   return {
     ref: `understudy/zoo:${options.version}`,
@@ -33,10 +40,17 @@ export const zoo: Recipe = async options => {
           ...(await withLibraries(tree, [
             { path: '/usr/bin/node', source: await strippedNode(options) },
             { path: '/usr/bin/python3', source: `${tree.root}/usr/bin/${python}` },
+            { path: '/usr/sbin/nginx' },
+            ...modules.map(path => ({ path })),
             // What the standard library's own modules are linked to, beyond the interpreter's libraries.
             ...library.flatMap(({ path }) => (path.endsWith('.so') ? [{ path }] : [])),
           ])),
           ...library.filter(({ path }) => !path.endsWith('.so')),
+          // nginx's module says everything in Lua.
+          ...(await takeTree(tree, '/usr/share/lua/5.1')),
+          { type: 'directory', path: '/run', mode: 0o755 },
+          { type: 'directory', path: '/var/lib/nginx', mode: 0o755 },
+          { type: 'directory', path: '/var/log/nginx', mode: 0o755 },
           ...(await shell(tree)),
           ...users('zoo', 1000),
         ],
@@ -46,12 +60,10 @@ export const zoo: Recipe = async options => {
           { type: 'directory', path: '/zoo', mode: 0o755 },
           script('server.mjs'),
           script('server.py'),
-          {
-            type: 'file',
-            path: '/zoo/prefork',
-            mode: 0o755,
-            content: { source: await compileStatic(program('prefork.c'), options) },
-          },
+          script('nginx.conf', 'nginx/nginx.conf'),
+          executable('prefork', await compileStatic(program('prefork.c'), options)),
+          executable('kinds', await compileStatic(program('kinds.c'), options)),
+          executable('counter', await goProgram('counter', program('go'), options)),
         ],
       },
     ],

@@ -1,4 +1,5 @@
-"""The counter of images/counter as a Python program on asyncio: GET / adds one, GET /peek does not, GET /healthz.
+"""The counter of images/counter as a Python program on asyncio: GET / adds one, GET /peek does not, GET /healthz,
+GET /cat/PATH tells what is in a file.
 
 NOTEBOOK: a file to which each count is appended and which is read back for every answer. With READER=1 nothing is
 appended: the count is what another container of the pod has written there, and the own memory counts the readings.
@@ -9,6 +10,7 @@ import os
 import signal
 import socket
 
+HOST = os.environ.get("HOST", "0.0.0.0")
 PORT = int(os.environ.get("PORT", "8080"))
 NOTEBOOK = os.environ.get("NOTEBOOK")
 READER = os.environ.get("READER") == "1"
@@ -45,7 +47,11 @@ async def serve(reader, writer):
     path = request.split()[1].decode() if request else "/"
     if path == "/crash":
         os._exit(7)
-    body = "ok" if path == "/healthz" else answer(path)
+    if path.startswith("/cat/"):
+        with open(path.removeprefix("/cat"), encoding="utf-8") as file:
+            body = json.dumps({"text": file.read()})
+    else:
+        body = "ok" if path == "/healthz" else answer(path)
     writer.write(
         f"HTTP/1.1 200 OK\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n{body}".encode()
     )
@@ -61,7 +67,7 @@ async def tick():
 
 async def main():
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, os._exit, 0)
-    server = await asyncio.start_server(serve, "0.0.0.0", PORT)
+    server = await asyncio.start_server(serve, HOST, PORT)
     print(f"listening on {PORT}", flush=True)
     await asyncio.gather(server.serve_forever(), tick())
 

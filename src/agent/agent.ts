@@ -43,8 +43,11 @@ import type { PodView, Snapshot } from './duties/snapshot.ts'
 import { createUnderstudies } from './duties/understudies.ts'
 import type { Work } from './duties/work.ts'
 import { createGates } from './gates.ts'
+import { hostProcFs } from './discover/process.ts'
+import { createCommandRunner } from './hold-command.ts'
 import { createAgentMetrics } from './metrics.ts'
 import { enterNode, failedCheck, type Node } from './node.ts'
+import { findObstacles } from './obstacles/find.ts'
 import type { AgentOptions } from './options.ts'
 import { createPeerClient } from './peers/client.ts'
 import { loadIdentity } from './peers/identity.ts'
@@ -310,6 +313,9 @@ export async function runAgent(
         else suspensions.set(uid, suspend)
       },
       event,
+      runCommand: createCommandRunner({ fs: hostProcFs, clock }),
+      obstacles: (pod, signal) =>
+        findObstacles(pod, { fs: hostProcFs, programs: entered.programs.directory, signal }),
       metrics: agentMetrics,
       clock,
       log,

@@ -37,6 +37,9 @@ describe('orders to hold', () => {
     [{ order: 'adopt', pid: 42 }, 'understudy/1 adopt 42\n'],
     [{ order: 'release' }, 'understudy/1 release\n'],
     [{ order: 'end', code: 3 }, 'understudy/1 end 3\n'],
+    [{ order: 'run', command: ['/a b', ''] }, 'understudy/1 run 6\n/a b\0\0'],
+    [{ order: 'wait', pid: 7 }, 'understudy/1 wait 7\n'],
+    [{ order: 'kill', pid: 7 }, 'understudy/1 kill 7\n'],
     [{ order: 'start' }, 'understudy/1 start\n'],
     [{ order: 'start', entrypoint: ['/a b', 'ä'] }, 'understudy/1 start 8\n/a b\0ä\0'],
   ] as const)('%j', (order, bytes) => {

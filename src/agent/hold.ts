@@ -15,6 +15,10 @@ export type HoldOrder =
   | { readonly order: 'adopt'; readonly pid: number }
   | { readonly order: 'release' }
   | { readonly order: 'end'; readonly code: number }
+  /** Beside the app; at least one word. */
+  | { readonly order: 'run'; readonly command: readonly string[] }
+  | { readonly order: 'wait'; readonly pid: number }
+  | { readonly order: 'kill'; readonly pid: number }
 
 /** Bytes to send for an order. */
 export function encodeOrder(order: HoldOrder): Buffer {
@@ -23,15 +27,23 @@ export function encodeOrder(order: HoldOrder): Buffer {
     case 'release':
       return Buffer.from(`understudy/1 ${order.order}\n`)
     case 'adopt':
-      return Buffer.from(`understudy/1 adopt ${order.pid}\n`)
+    case 'wait':
+    case 'kill':
+      return Buffer.from(`understudy/1 ${order.order} ${order.pid}\n`)
     case 'end':
       return Buffer.from(`understudy/1 end ${order.code}\n`)
     case 'start': {
       if (order.entrypoint === undefined) return Buffer.from('understudy/1 start\n')
-      const words = Buffer.from(order.entrypoint.map(word => `${word}\0`).join(''))
-      return Buffer.concat([Buffer.from(`understudy/1 start ${words.length}\n`), words])
+      return withWords('start', order.entrypoint)
     }
+    case 'run':
+      return withWords('run', order.command)
   }
+}
+
+function withWords(order: string, words: readonly string[]): Buffer {
+  const payload = Buffer.from(words.map(word => `${word}\0`).join(''))
+  return Buffer.concat([Buffer.from(`understudy/1 ${order} ${payload.length}\n`), payload])
 }
 
 /** undefined: not a whole reply of hold. */

@@ -113,6 +113,22 @@ export const refusals = Object.freeze({
     'spec.template.spec.volumes',
     `use emptyDir in place of persistentVolumeClaim and ephemeral volumes, or ${orWarm}: the memory would be older than the disk, and a claim has one pod`,
   ),
+  MemoryBesideDisk: refuse(
+    'spec.template.spec.volumes',
+    `use emptyDir in place of volumes on disks and of inline CSI volumes, or ${orWarm}: the memory would be older than the disk, and a disk has one node`,
+  ),
+  MemoryOfHugePages: refuse(
+    'spec.template.spec',
+    `remove limits of hugepages-* and emptyDir.medium HugePages from the template, or ${orWarm}: huge pages are not saved`,
+  ),
+  MemoryBelowExpression: refuse(
+    'spec.template.spec.containers',
+    `use subPath in place of subPathExpr, or ${orWarm}: the path would differ between a pod and its successor`,
+  ),
+  MemoryOfRestartRules: refuse(
+    'spec.template.spec.containers',
+    `remove restartPolicy and restartPolicyRules from the container, or ${orWarm}: an understudy's container has to stay up`,
+  ),
   HoldNameReserved: refuse(
     'spec.template.spec',
     `rename the container or volume ${holdVolume}: understudies have one of that name`,

@@ -58,6 +58,20 @@ function templateRules(pod: Anything, containers: readonly Anything[]): Rules {
     ['MemoryOnTerminal', containers.some(it => it['tty'] === true)],
     ['MemoryOfDevices', containers.some(hasDevices)],
     ['MemoryBesideClaim', volumes.some(it => isSet(it['persistentVolumeClaim']) || isSet(it['ephemeral']))],
+    ['MemoryBesideDisk', volumes.some(it => diskVolumes.some(kind => isSet(it[kind])))],
+    [
+      'MemoryOfHugePages',
+      containers.some(it => limitsOf(it).some(name => name.startsWith(hugePages))) ||
+        volumes.some(it => String(objectIn(it['emptyDir'])['medium'] ?? '').startsWith('HugePages')),
+    ],
+    [
+      'MemoryBelowExpression',
+      containers.some(it => objectsIn(it['volumeMounts']).some(({ subPathExpr }) => isSet(subPathExpr))),
+    ],
+    [
+      'MemoryOfRestartRules',
+      containers.some(it => isSet(it['restartPolicy']) || isSet(it['restartPolicyRules'])),
+    ],
     ['HoldNameReserved', [...all, ...volumes].some(it => it['name'] === holdVolume)],
     [
       'HoldPathTaken',
@@ -66,12 +80,23 @@ function templateRules(pod: Anything, containers: readonly Anything[]): Rules {
   ]
 }
 
+/** Volumes that one node has at a time, and those of CSI that begin empty in each pod. */
+export const diskVolumes = [
+  ...['awsElasticBlockStore', 'azureDisk', 'cinder', 'csi', 'fc', 'flexVolume', 'gcePersistentDisk', 'iscsi'],
+  ...['photonPersistentDisk', 'portworxVolume', 'rbd', 'scaleIO', 'storageos', 'vsphereVolume'],
+] as const
+
+/** What resources of huge pages are called, before their size. */
+export const hugePages = 'hugepages-'
+
+const limitsOf = (container: Anything) => Object.keys(objectIn(objectIn(container['resources'])['limits']))
+
 /** Resources with a slash in their names are those of device plugins: GPUs and the like. */
 function hasDevices(container: Anything): boolean {
-  const { claims, limits } = objectIn(container['resources'])
+  const { claims } = objectIn(container['resources'])
   return (
     objectsIn(container['volumeDevices']).length > 0 ||
     objectsIn(claims).length > 0 ||
-    Object.keys(objectIn(limits)).some(name => name.includes('/'))
+    limitsOf(container).some(name => name.includes('/'))
   )
 }

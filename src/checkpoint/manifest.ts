@@ -32,7 +32,13 @@ export interface Manifest {
   readonly epoch: number
   /** Counts from 1 in each slot's life. */
   readonly generation: number
-  readonly source: { readonly pod: string; readonly podUid: string; readonly node: string }
+  readonly source: {
+    readonly pod: string
+    readonly podUid: string
+    readonly node: string
+    /** The pod's address, to which sockets of its memory may be bound. */
+    readonly ip?: string
+  }
   /** RFC 3339, by the source's clock: when the pod was stopped. */
   readonly takenAt: string
   /** For which the whole pod stood still. */
@@ -118,7 +124,12 @@ export function parseManifest(text: string): Manifest {
     },
     epoch: root.count('epoch'),
     generation: root.count('generation'),
-    source: { pod: source.text('pod'), podUid: source.text('podUid'), node: source.text('node') },
+    source: {
+      pod: source.text('pod'),
+      podUid: source.text('podUid'),
+      node: source.text('node'),
+      ...(source.value['ip'] === undefined ? {} : { ip: source.text('ip') }),
+    },
     takenAt: root.text('takenAt'),
     frozenSeconds: root.number('frozenSeconds'),
     skewSeconds: root.number('skewSeconds'),

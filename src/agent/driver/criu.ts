@@ -55,11 +55,17 @@ const actionScript = ['--action-script', `/proc/@KEEPER@/fd/${descriptors.progra
 /** Root of what is dumped, in its own pid namespace. */
 export const rootPid = 1
 
-export function dumpArguments(): string[] {
+/**
+ * @param watched paths, in the container, of what is watched by inotify: CRIU knows of these only numbers, and an overlay
+ *   does not lead from them to a name.
+ */
+export function dumpArguments(watched: readonly string[]): string[] {
   return [
     ...[...criuProgram, 'dump', '-t', String(rootPid), '-o', 'dump.log', ...common],
     // A busy listener has connections that nobody has accepted yet; without this it could not be dumped.
     ...['--skip-in-flight', '--network-lock', 'skip', '--leave-running'],
+    ...(watched.length > 0 ? ['--force-irmap'] : []),
+    ...watched.flatMap(path => ['--irmap-scan-path', path]),
   ]
 }
 

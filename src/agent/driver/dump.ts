@@ -5,6 +5,7 @@ import { credentialsOf } from '../../checkpoint/images/credentials.ts'
 import { readStats } from '../../checkpoint/images/stats.ts'
 import type { ContainerImage } from '../../checkpoint/manifest.ts'
 import { assertSame, statusOf, stdioOf } from '../discover/process.ts'
+import { watchedPaths } from '../discover/watches.ts'
 import { AgentError, isAgentError } from '../errors.ts'
 import type { ProcessRef, SentinelClient } from '../sentinel.ts'
 import { continueAnyway, type HeldStop } from './continue.ts'
@@ -20,6 +21,7 @@ interface DumpTarget {
   readonly app: ProcessRef
   readonly stdio: ContainerImage['stdio']
   readonly gate: Gate
+  readonly watched: readonly string[]
   readonly images: string
   readonly work: string
 }
@@ -133,6 +135,7 @@ async function target(
     app,
     stdio: { '0': '', '1': '', '2': '', ...(await stdioOf(deps.fs, app.pid)) },
     gate: await createGate(made.work),
+    watched: await watchedPaths(deps.fs, app.pid),
     ...made,
   }
 }
@@ -211,7 +214,7 @@ async function saveLateFiles(
 
 async function dumpContainer(
   deps: DriverDependencies,
-  { app, images, work, container }: DumpTarget,
+  { app, images, work, container, watched }: DumpTarget,
   { deadlineMs, signal }: FilesRun,
 ): Promise<void> {
   const end = await deps.sentinel.spawn(
@@ -222,7 +225,7 @@ async function dumpContainer(
       deadlineMs,
       log: join(work, 'output'),
       files: directoryFiles({ programs: deps.programs, images, work }),
-      arguments: dumpArguments(),
+      arguments: dumpArguments(watched),
     },
     signal,
   )

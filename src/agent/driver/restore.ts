@@ -2,7 +2,7 @@ import { link, mkdir, readdir, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { holdDirectory } from '../../api/stage.ts'
 import { credentialsOf } from '../../checkpoint/images/credentials.ts'
-import { forgetParent, newPidNamespace, rearmTimers } from '../../checkpoint/images/edits.ts'
+import { forgetParent, moveAddress, newPidNamespace, rearmTimers } from '../../checkpoint/images/edits.ts'
 import type { ContainerImage } from '../../checkpoint/manifest.ts'
 import type { Stored } from '../../checkpoint/store.ts'
 import { assertSame, refOf, statusOf, treeOf } from '../discover/process.ts'
@@ -41,7 +41,12 @@ export async function restore(
   try {
     await rm(work, { recursive: true, force: true })
     const prepared = await Promise.all(
-      pairs.map(pair => prepare(deps, pair.container, pair.image, dir, join(work, pair.container.name))),
+      pairs.map(pair =>
+        prepare(deps, pair.container, pair.image, dir, join(work, pair.container.name), {
+          from: manifest.source.ip,
+          to: pod.pod.ip,
+        }),
+      ),
     )
     // The files first: what is open is opened again by its path, and has to be as it was.
     for (const save of await planSaves(deps, pod, dir))
@@ -108,6 +113,7 @@ async function prepare(
   image: ContainerImage,
   directory: string,
   work: string,
+  address: { readonly from: string | undefined; readonly to: string },
 ): Promise<Prepared> {
   const source = join(directory, 'containers', container.name, 'criu')
   await assertWithinRights(deps, container, source)
@@ -117,6 +123,7 @@ async function prepare(
   await newPidNamespace(images)
   await rearmTimers(images)
   await forgetParent(images)
+  if (address.from !== undefined) await moveAddress(images, address.from, address.to)
   return { container, image, images, work }
 }
 

@@ -1,10 +1,12 @@
 import { slotName } from '../../checkpoint/manifest.ts'
 import type { Stored } from '../../checkpoint/store.ts'
 import { AgentError } from '../errors.ts'
+import { describeObstacles } from '../obstacles/obstacle.ts'
 import { parseProbe } from '../probe/handler.ts'
 import { probe as runProbe } from '../probe/probe.ts'
 import { dumpDeadlineMs } from './deadlines.ts'
 import type { DutyOf } from './duty.ts'
+import { targetOf } from './probe-target.ts'
 import { containersOf, restoreHashOf } from './settings.ts'
 import { assertVolumesFit, withinVolumesLimit } from './volumes-limit.ts'
 import type { Work } from './work.ts'
@@ -14,8 +16,14 @@ export async function checkpoint(work: Work, duty: DutyOf<'checkpoint'>, signal:
   const { clock, progress, metrics } = work
   const { lease, settings } = duty
   const slot = slotName(lease)
+  const isInTheWay = createLookout(work, duty)
   for (;;) {
     const startedAt = clock.monotonic()
+    // Before the first of them, too: a dump of what cannot be saved fails late, and stops the app for nothing.
+    if (await isInTheWay(signal)) {
+      await clock.sleep(Math.max(settings.intervalMs, lookAgainMs), signal)
+      continue
+    }
     const problem = await whyUnfit(work, duty, signal)
     if (problem !== undefined) {
       progress.badly(slot, 'NotAnswering', problem)
@@ -28,6 +36,31 @@ export async function checkpoint(work: Work, duty: DutyOf<'checkpoint'>, signal:
     const intervalMs = intervalFor(settings, frozenSeconds * 1000, clock.monotonic() - startedAt)
     progress.well(slot, Math.round(intervalMs) / 1000)
     await clock.sleep(Math.max(intervalMs - (clock.monotonic() - startedAt), 0), signal)
+  }
+}
+
+const lookAgainMs = 5_000
+/** What appears in a process later ends its dumps, mostly; some of it is only lost, so it is looked for now and then. */
+const lookEveryMs = 60_000
+
+/** Tells whether the pod has something that cannot be saved, and says it once in an event, always in the report. */
+function createLookout(work: Work, { pod, lease }: DutyOf<'checkpoint'>) {
+  const { clock, progress, understudies, obstacles, event } = work
+  let lookedAt = Number.NEGATIVE_INFINITY
+  let told = ''
+  return async (signal: AbortSignal): Promise<boolean> => {
+    if (clock.monotonic() - lookedAt < lookEveryMs) return false
+    const { located } = await understudies.enter(pod, signal)
+    const found = await obstacles(located, signal)
+    if (found.length === 0) {
+      lookedAt = clock.monotonic()
+      return false
+    }
+    const { code, message } = new AgentError('Unsupported', describeObstacles(found))
+    progress.badly(slotName(lease), code, message)
+    if (told !== message) event(pod, 'Warning', code, 'Checkpoint', message)
+    told = message
+    return true
   }
 }
 
@@ -46,17 +79,19 @@ export function intervalFor(
  * sick app until then would bring the sickness back with it: it is asked itself, each time.
  */
 async function whyUnfit(
-  { clock, probe = runProbe }: Work,
+  work: Work,
   { pod, settings }: DutyOf<'checkpoint'>,
   signal: AbortSignal,
 ): Promise<string | undefined> {
+  const { clock, probe = runProbe } = work
+  const target = targetOf(work, pod)
   for (const container of containersOf(pod, settings)) {
     const asked = container.readinessProbe ?? container.livenessProbe
     const parsed = asked && parseProbe(asked, container)
     if (typeof parsed !== 'object') continue
     const { handler, timing } = parsed
     const options = { timeoutMs: timing.timeoutMs, signal, clock }
-    const result = await probe(handler, { address: pod.ip ?? '' }, options)
+    const result = await probe(handler, target, options)
     if (result.outcome === 'failure') return `container ${container.name}: ${result.message}`
   }
   return undefined
@@ -100,7 +135,7 @@ export async function saveOnce(
         slot: key,
         epoch,
         generation,
-        source: { pod: pod.name, podUid: pod.uid, node: work.node },
+        source: { pod: pod.name, podUid: pod.uid, node: work.node, ...(pod.ip ? { ip: pod.ip } : {}) },
         takenAt,
         frozenSeconds,
         skewSeconds,

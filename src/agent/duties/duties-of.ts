@@ -23,7 +23,11 @@ export function dutiesOf(snapshot: Snapshot): Duty[] {
   }
   for (const pod of snapshot.pods) duties.push(...ofGate(pod))
   for (const pod of snapshot.pods) {
-    if (!isFreeUnderstudy(snapshot, pod) || primaries.has(pod.uid)) continue
+    if (primaries.has(pod.uid)) continue
+    // A preStop over HTTP would wait for an app that is frozen, as its kernel takes connections for it.
+    if (pod.kind === 'hotbackup' && pod.terminating && snapshot.stages.has(pod.uid))
+      duties.push({ type: 'clear', key: `clear/${pod.uid}`, version: idsOf(pod), memoryOf: pod.uid, pod })
+    if (!isFreeUnderstudy(snapshot, pod)) continue
     duties.push(
       ...ofUnderstudy(
         snapshot,

@@ -100,6 +100,20 @@ describe('the agents of two nodes', () => {
     await Promise.all([dispose(a), dispose(b)])
   })
 
+  it('D6.refused: what cannot be saved is not dumped, and the report says what helps', async () => {
+    const detail = 'node: io_uring'
+    a.obstacles.set('uid-p', [{ kind: 'IoUring', container: 'app', pid: 1, detail }])
+    await start('a', a)
+    await start('b', b)
+    await vi.waitFor(() =>
+      expect(cluster.reports.get('a')?.status?.slots[0]).toMatchObject({
+        reason: 'Unsupported',
+        message: expect.stringMatching(/container app has an io_uring \(node: io_uring\): leave seccomp at/),
+      }),
+    )
+    expect(a.counts.dumps).toBe(0)
+  })
+
   it('D7.deaths: bring a primary back with its memory when it dies', async () => {
     const [agentA] = [await start('a', a), await start('b', b)]
     await untilFrozen('one')

@@ -5,6 +5,7 @@ import { createProber, type ProberEvent } from '../probe/prober.ts'
 import { endPod } from './bury.ts'
 import { onStageMessage } from './deaths.ts'
 import type { DutyOf } from './duty.ts'
+import { targetOf } from './probe-target.ts'
 import { containersOf } from './settings.ts'
 import type { MemorySettings } from './snapshot.ts'
 import type { Work } from './work.ts'
@@ -18,8 +19,17 @@ export async function probe(work: Work, duty: DutyOf<'probe'>, signal: AbortSign
   const { clock, log } = work
   // Its start is the kubelet's business: the template's own delays are made for it.
   while (!pod.understudy && work.podOf(pod.uid)?.ready !== true) await clock.sleep(startPollMs, signal)
-  const target = { address: pod.ip ?? '' }
-  const unready = new Map<string, string>()
+  const target = targetOf(work, pod)
+  const told = (work.podOf(pod.uid) ?? pod).serving
+  // It is here because it answers; only an agent before this one may have said since that it does not.
+  const readyAtStart = pod.understudy && told?.reason !== servingReasons.notAnswering
+  const unready = new Map<string, string>(
+    pod.understudy && !readyAtStart
+      ? containersOf(pod, settings).flatMap(({ name, readinessProbe }) =>
+          readinessProbe === undefined ? [] : [[name, told?.message ?? '']],
+        )
+      : [],
+  )
   const over = new AbortController()
   const lost = Promise.withResolvers<{ container: string; message: string }>()
 
@@ -44,7 +54,6 @@ export async function probe(work: Work, duty: DutyOf<'probe'>, signal: AbortSign
   const onEvent = (container: string) => (event: ProberEvent) => {
     switch (event.type) {
       case 'ready':
-        // It is on stage because it answers: the first success is no news.
         if (unready.delete(container)) tell()
         return
       case 'notReady':
@@ -64,11 +73,12 @@ export async function probe(work: Work, duty: DutyOf<'probe'>, signal: AbortSign
       const probe = container[kind]
       const result = probe && parseProbe(probe, container)
       if (typeof result === 'string') log.warn({ pod: pod.name, kind }, result)
-      return typeof result === 'object' ? result : undefined
+      return typeof result === 'object' ? (pod.understudy ? started(result) : result) : undefined
     }
     return createProber({
       readiness: pod.understudy ? parsed('readinessProbe') : undefined,
       liveness: paced(parsed('livenessProbe'), settings),
+      readyAtStart,
       target,
       clock,
       onEvent: onEvent(container.name),
@@ -102,6 +112,12 @@ export async function probe(work: Work, duty: DutyOf<'probe'>, signal: AbortSign
 }
 
 const startPollMs = 200
+
+/** Delays wait for a start, and there was none: it ran already when it was saved. */
+const started = ({ handler, timing }: ParsedProbe): ParsedProbe => ({
+  handler,
+  timing: { ...timing, initialDelayMs: 0 },
+})
 
 /** The set may ask for a faster pace than whole seconds allow. */
 function paced(probe: ParsedProbe | undefined, { liveness }: MemorySettings): ParsedProbe | undefined {

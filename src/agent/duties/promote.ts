@@ -10,6 +10,7 @@ import { onStageMessage } from './deaths.ts'
 import type { DutyOf } from './duty.ts'
 import { reasonOf } from './failure.ts'
 import { fetchNewest } from './fetch.ts'
+import { targetOf } from './probe-target.ts'
 import { containersOf, restoreHashOf } from './settings.ts'
 import { isOf, type Place } from './understudies.ts'
 import type { Work } from './work.ts'
@@ -55,7 +56,7 @@ export async function promote(work: Work, duty: DutyOf<'promote'>, signal: Abort
     .catch(() => undefined)
   try {
     await waitUntilAnswering(
-      { address: pod.ip ?? '' },
+      targetOf(work, pod),
       { containers: containersOf(pod, settings) },
       {
         signal,

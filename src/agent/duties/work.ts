@@ -6,7 +6,9 @@ import type { Log } from '../../kube/log.ts'
 import type { PodCondition } from '../conditions.ts'
 import type { LocatedPod, MemoryDriver } from '../driver/memory-driver.ts'
 import type { Gates } from '../gates.ts'
+import type { CommandRunner } from '../hold-command.ts'
 import type { AgentMetrics } from '../metrics.ts'
+import type { Obstacle } from '../obstacles/obstacle.ts'
 import type { PeerClient } from '../peers/client.ts'
 import type { Probe } from '../probe/probe.ts'
 import type { SentinelClient } from '../sentinel.ts'
@@ -51,6 +53,10 @@ export interface Work {
   readonly measureVolumes?: (pod: LocatedPod, upTo: number, signal: AbortSignal) => Promise<number>
   /** Generations of a slot that only the disk has, brought back one by one. */
   readonly fromDisk?: (lease: SlotLease, signal: AbortSignal) => AsyncIterable<Stored>
+  /** Runs a command of a template in a container on stage, with the container's rights. */
+  readonly runCommand: CommandRunner
+  /** What a pod has that cannot be saved. */
+  readonly obstacles: (pod: LocatedPod, signal: AbortSignal) => Promise<readonly Obstacle[]>
   /** A person should hear of it. */
   readonly event: (
     pod: PodView,

@@ -7,7 +7,7 @@ import { AgentError } from '../errors.ts'
 
 /** The agent's native programs as they lie on the node. */
 export interface InstalledPrograms {
-  /** `enter`, `layer`, `sentinel`, `cell`, `waker`, `criu/`, `nft/`; the same path on the host and here. */
+  /** `enter`, `layer`, `look`, `sentinel`, `cell`, `waker`, `criu/`, `nft/`; the same path on the host and here. */
   readonly directory: string
   /** SHA-256 over names, modes and content, hex. */
   readonly digest: string

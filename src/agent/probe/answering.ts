@@ -49,7 +49,7 @@ export async function waitUntilAnswering(
   const containers = await Promise.all(
     template.containers.map(async container => {
       const { name } = container
-      const question = questionFor(container)
+      const question = questionFor(container, target)
       if (question === undefined) return { name, by: 'assumed' as const }
       await untilSuccess(name, question, target, options)
       return { name, by: question.by }
@@ -65,9 +65,9 @@ interface Question {
   readonly timeoutMs: number
 }
 
-function questionFor(container: Wire<V1Container>): Question | undefined {
+function questionFor(container: Wire<V1Container>, { run }: ProbeTarget): Question | undefined {
   const parsed = container.readinessProbe && parseProbe(container.readinessProbe, container)
-  if (typeof parsed === 'object' && parsed.handler.type !== 'exec')
+  if (typeof parsed === 'object' && (parsed.handler.type !== 'exec' || run !== undefined))
     return { by: 'probe', handler: parsed.handler, timeoutMs: parsed.timing.timeoutMs }
   const port = container.ports?.find(({ protocol = 'TCP' }) => protocol === 'TCP')
   if (port === undefined) return undefined

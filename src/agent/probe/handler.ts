@@ -28,6 +28,8 @@ export interface GrpcHandler {
 
 export interface ExecHandler {
   readonly type: 'exec'
+  /** Name of the container it is run in. */
+  readonly container: string
   readonly command: readonly string[]
 }
 
@@ -72,7 +74,7 @@ export function parseProbe(probe: Wire<V1Probe>, container: ProbedContainer): Pa
 }
 
 function parseHandler(probe: Wire<V1Probe>, container: ProbedContainer): Handler | string {
-  if (probe.exec) return { type: 'exec', command: probe.exec.command ?? [] }
+  if (probe.exec) return { type: 'exec', container: container.name, command: probe.exec.command ?? [] }
   if (probe.httpGet) {
     const { host, path, scheme = 'HTTP', httpHeaders = [] } = probe.httpGet
     const port = portOf(probe.httpGet.port, container)

@@ -352,8 +352,37 @@ describe('any probe', () => {
     expect(await ask(http(port))).toEqual({ outcome: 'success' })
   })
 
-  test('commands are not run', async () => {
-    const result = await ask({ type: 'exec', command: ['touch', '/tmp/never'] })
-    expect(result).toEqual({ outcome: 'unsupported', message: 'commands are not run by the agent' })
+  test('D6.exec-probes: a command is run by whoever holds the container, never by the agent itself', async () => {
+    const handler = { type: 'exec', container: 'app', command: ['touch', '/tmp/never'] } as const
+    expect(await ask(handler)).toMatchObject({ outcome: 'unsupported' })
+    const asked: unknown[] = []
+    const target = {
+      address: '127.0.0.1',
+      run: async (container: string, command: readonly string[]) => {
+        asked.push([container, command])
+        return { outcome: 'success' } as const
+      },
+    }
+    const { signal } = new AbortController()
+    expect(await probe(handler, target, { timeoutMs: 1_000, signal })).toEqual({ outcome: 'success' })
+    expect(asked).toEqual([['app', ['touch', '/tmp/never']]])
+  })
+
+  test('a command that takes too long is given up, and told so', async () => {
+    let gaveUp = false
+    const target = {
+      address: '127.0.0.1',
+      run: (_: string, __: readonly string[], signal: AbortSignal) =>
+        new Promise<never>((_resolve, reject) => {
+          signal.addEventListener('abort', () => {
+            gaveUp = true
+            reject(signal.reason)
+          })
+        }),
+    }
+    const { signal } = new AbortController()
+    const handler = { type: 'exec', container: 'app', command: ['sleep'] } as const
+    expect((await probe(handler, target, { timeoutMs: 20, signal })).outcome).toBe('failure')
+    expect(gaveUp).toBe(true)
   })
 })

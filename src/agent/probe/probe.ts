@@ -9,7 +9,15 @@ import { probeTcp } from './tcp.ts'
 export interface ProbeTarget {
   /** Address of the pod. */
   readonly address: string
+  /** Runs a command in a container, with the rights of that container. Absent: none is run. */
+  readonly run?: RunCommand | undefined
 }
+
+export type RunCommand = (
+  container: string,
+  command: readonly string[],
+  signal: AbortSignal,
+) => Promise<ProbeResult>
 
 export interface ProbeOptions {
   readonly timeoutMs: number
@@ -30,14 +38,15 @@ export const probe: Probe = async (handler, target, options) => {
   const { timeoutMs, signal, clock = systemClock } = options
   signal.throwIfAborted()
   // The agent has all rights on the node: no command of a template is ever run with them.
-  if (handler.type === 'exec') return { outcome: 'unsupported', message: 'commands are not run by the agent' }
+  if (handler.type === 'exec' && target.run === undefined)
+    return { outcome: 'unsupported', message: 'commands are run in pods that were understudies only' }
 
   const over = new AbortController()
   const onAbort = () => over.abort()
   signal.addEventListener('abort', onAbort, { once: true })
   try {
     const result = await Promise.race([
-      run(handler, target.address, over.signal),
+      run(handler, target, over.signal),
       expiry(timeoutMs, clock, over.signal),
     ])
     signal.throwIfAborted()
@@ -48,8 +57,16 @@ export const probe: Probe = async (handler, target, options) => {
   }
 }
 
-function run(handler: Exclude<Handler, { type: 'exec' }>, address: string, signal: AbortSignal) {
+async function run(
+  handler: Handler,
+  { address, run }: ProbeTarget,
+  signal: AbortSignal,
+): Promise<ProbeResult> {
   switch (handler.type) {
+    case 'exec':
+      return run === undefined
+        ? failure('commands are not run here')
+        : run(handler.container, handler.command, signal)
     case 'http':
       return probeHttp(handler, address, signal)
     case 'tcp':

@@ -22,12 +22,16 @@ export const holdPodVolume = { name: holdVolume, emptyDir: {} }
  * image, whose entrypoint the agent gives with its order.
  *
  * Nothing listens while the stage is held, so there is nothing to probe: the agent does that after the promotion.
- * postStart would act for an app that is not there, and again in a pod that has been somebody's successor. preStop
- * stays: it is the successor's as it was the primary's.
+ * postStart would act for an app that is not there, and again in a pod that has been somebody's successor. preStop is the
+ * successor's as it was the primary's, and a command of it does nothing before: the waker asks `hold` first.
  */
 export function heldContainer(container: Container): Container {
   const { livenessProbe, readinessProbe, startupProbe, lifecycle, ...rest } = container
-  const { postStart, ...kept } = lifecycle ?? {}
+  const { postStart, preStop, ...others } = lifecycle ?? {}
+  const kept = {
+    ...others,
+    ...(preStop === undefined ? {} : { preStop: forAppOnly(preStop, container.name) }),
+  }
   const stopSignal = signalNumber(lifecycle?.stopSignal)
   return {
     ...rest,
@@ -44,5 +48,15 @@ export function heldContainer(container: Container): Container {
       ...(container.command ?? []),
     ],
     volumeMounts: [...(container.volumeMounts ?? []), mount],
+  }
+}
+
+type Hook = NonNullable<NonNullable<Container['lifecycle']>['preStop']>
+
+function forAppOnly(hook: Hook, container: string): Hook {
+  const command = hook.exec?.command ?? []
+  if (command.length === 0) return hook
+  return {
+    exec: { command: [`${holdPath}/waker`, 'if-app', '--dir', holdDirectory(container), '--', ...command] },
   }
 }

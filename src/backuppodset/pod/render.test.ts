@@ -167,7 +167,12 @@ describe('an understudy', () => {
     const lifecycle = { postStart: exec, preStop: exec, stopSignal: 'SIGUSR1' }
     const of = (lifecycle: object) =>
       containerOf(render(kept({ containers: [{ name: 'app', image: 'a', lifecycle }] }), 'hotbackup'))
-    expect(of(lifecycle)?.lifecycle).toEqual({ preStop: exec, stopSignal: 'SIGUSR1' })
+    const gated = {
+      exec: { command: ['/.understudy/waker', 'if-app', '--dir', '/.understudy/run-app', '--', '/bye'] },
+    }
+    expect(of(lifecycle)?.lifecycle).toEqual({ preStop: gated, stopSignal: 'SIGUSR1' })
+    const sleep = { sleep: { seconds: 1 } }
+    expect(of({ preStop: sleep })?.lifecycle).toEqual({ preStop: sleep })
     expect(of(lifecycle)?.command).toContain('--stop-signal')
     expect(of({ postStart: exec })).not.toHaveProperty('lifecycle')
   })

@@ -1,6 +1,7 @@
 /** Changes to a dump without which it cannot be restored below a placeholder, or comes back wrong. */
 import { readdir } from 'node:fs/promises'
 import { CheckpointError } from '../errors.ts'
+import { addressWords } from './address-words.ts'
 import { editImage, readImage } from './image-file.ts'
 import { has, type ValueOf } from './message.ts'
 import { coreEntry, fileEntry, inventoryEntry, taskKobjIds } from './messages.ts'
@@ -77,4 +78,28 @@ export async function forgetParent(dir: string): Promise<boolean> {
     return true
   })
   return edited > 0
+}
+
+/**
+ * Sockets that were bound to the address of the pod they were saved in are bound to that of the pod they come back in.
+ * Where a connection led to stays as it was.
+ * @returns how many sockets were changed; 0 when it is done again.
+ * @throws CheckpointError BadImage
+ */
+export function moveAddress(dir: string, from: string, to: string): Promise<number> {
+  const moves = addressWords(from).flatMap(words => {
+    const target = addressWords(to).find(it => it.length === words.length)
+    // From one family to the other nothing can be bound: the restore says so.
+    return target === undefined ? [] : [{ words, target }]
+  })
+  return editImage(dir, 'files.img', 'files', fileEntry, ({ isk }) => {
+    const move = moves.find(
+      ({ words }) =>
+        words.length === isk?.srcAddr.length && words.every((word, at) => word === isk.srcAddr[at]),
+    )
+    if (isk === undefined || move === undefined) return false
+    if (move.target.every((word, at) => word === move.words[at])) return false
+    isk.srcAddr = [...move.target]
+    return true
+  })
 }

@@ -5,8 +5,9 @@ import { BinaryReader, BinaryWriter, WireType } from '@bufbuild/protobuf/wire'
 import fc from 'fast-check'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { isCheckpointError } from '../errors.ts'
+import { addressWords } from './address-words.ts'
 import { credentialsOf } from './credentials.ts'
-import { newPidNamespace, rearmTimers } from './edits.ts'
+import { moveAddress, newPidNamespace, rearmTimers } from './edits.ts'
 import { joinEntries } from './image-file.ts'
 import { decode, encode } from './message.ts'
 import { credsEntry, fileEntry } from './messages.ts'
@@ -178,6 +179,38 @@ test('periodic timers with an unread expiry run again, others stay as they are',
     joinEntries('files', [timerfd(1, { ticks: 3, value: 1, interval: 50_000_000 }), ...entries.slice(1)]),
   )
   expect(await rearmTimers(dir)).toBe(0)
+})
+
+/** Fields in the order of CRIU's own; the last one is one that the codec does not know. */
+const socket = (id: number, words: readonly number[]) =>
+  wire([
+    [1, 2],
+    [2, id],
+    [
+      4,
+      wire([
+        ...Array.from({ length: 10 }, (_, at) => [at + 1, at + 1] as [number, number]),
+        ...words.map(word => [11, word] as [number, number]),
+        [17, 5],
+      ]),
+    ],
+  ])
+
+test.each([
+  ['10.1.2.3', '10.9.8.7', [0x0302010a], [0x0708090a]],
+  ['10.1.2.3', '10.9.8.7', [0, 0, 0xffff0000, 0x0302010a], [0, 0, 0xffff0000, 0x0708090a]],
+  ['fd00::1', 'fd00::2:3', [0xfd, 0, 0, 0x01000000], [0xfd, 0, 0, 0x03000200]],
+])('sockets that were bound to %s are bound to %s', async (from, to, before, after) => {
+  const others = [socket(2, [0]), socket(3, [0x0100007f]), timerfd(4, { ticks: 0, interval: 1 })]
+  await put('files.img', 'files', [socket(1, before), ...others])
+  expect(await moveAddress(dir, from, to)).toBe(1)
+  expect(await readFile(join(dir, 'files.img'))).toEqual(joinEntries('files', [socket(1, after), ...others]))
+  expect(await moveAddress(dir, from, to)).toBe(0)
+  expect(await moveAddress(dir, to, to)).toBe(0)
+})
+
+test.each(['', 'x', '1.2.3', 'fd00::1%eth0'])('%j is no address', text => {
+  expect(addressWords(text)).toEqual([])
 })
 
 test('credentials of every thread, as /proc shows them', async () => {

@@ -97,9 +97,25 @@ export const timerfdEntry = message('timerfd_entry', {
   insec: one(10, 'uint64'),
 })
 
+/** Addresses come as the words of memory in network order: one, or four of IPv6. */
+export const inetSocketEntry = message('inet_sk_entry', {
+  id: one(1, 'uint32'),
+  ino: one(2, 'uint32'),
+  family: one(3, 'uint32'),
+  type: one(4, 'uint32'),
+  proto: one(5, 'uint32'),
+  state: one(6, 'uint32'),
+  srcPort: one(7, 'uint32'),
+  dstPort: one(8, 'uint32'),
+  flags: one(9, 'uint32'),
+  backlog: one(10, 'uint32'),
+  srcAddr: many(11, 'uint32'),
+})
+
 export const fileEntry = message('file_entry', {
   type: one(1, 'uint32'),
   id: one(2, 'uint32'),
+  isk: one(4, inetSocketEntry),
   tfd: one(12, timerfdEntry),
 })
 

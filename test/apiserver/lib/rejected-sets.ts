@@ -301,6 +301,43 @@ export const rejected: readonly [string, object, RegExp][] = [
     /use emptyDir in place of persistentVolumeClaim and ephemeral volumes/,
   ],
   [
+    'memory beside a disk',
+    kept({ volumes: [{ name: 'data', iscsi: { targetPortal: 'a', iqn: 'b', lun: 0 } }] }),
+    /use emptyDir in place of volumes on disks and of inline CSI volumes/,
+  ],
+  [
+    'memory beside an inline CSI volume',
+    kept({ volumes: [{ name: 'data', csi: { driver: 'a' } }] }),
+    /use emptyDir in place of volumes on disks and of inline CSI volumes/,
+  ],
+  [
+    'memory in huge pages',
+    kept({
+      containers: [{ ...container, resources: { limits: { 'hugepages-2Mi': '4Mi', memory: '64Mi' } } }],
+    }),
+    /remove limits of hugepages-\*/,
+  ],
+  [
+    'memory beside a volume of huge pages',
+    kept({ volumes: [{ name: 'huge', emptyDir: { medium: 'HugePages' } }] }),
+    /emptyDir\.medium HugePages from the template/,
+  ],
+  [
+    'memory below a path that differs between pods',
+    kept({
+      volumes: [{ name: 'data', emptyDir: {} }],
+      containers: [
+        { ...container, volumeMounts: [{ name: 'data', mountPath: '/d', subPathExpr: '$(POD)' }] },
+      ],
+    }),
+    /use subPath in place of subPathExpr/,
+  ],
+  [
+    'memory of a container with rules of its own for restarts',
+    kept({ containers: [{ ...container, restartPolicy: 'Never' }] }),
+    /remove restartPolicy and restartPolicyRules from the container/,
+  ],
+  [
     'a volume that is called as that of understudies',
     kept({ volumes: [{ name: 'understudy-hold', emptyDir: {} }] }),
     /rename the container or volume understudy-hold/,

@@ -17,6 +17,7 @@ import type { PodCondition } from '../../conditions.ts'
 import type { Clone, LocatedPod, MemoryDriver } from '../../driver/memory-driver.ts'
 import { AgentError } from '../../errors.ts'
 import { createAgentMetrics } from '../../metrics.ts'
+import type { Obstacle } from '../../obstacles/obstacle.ts'
 import type { Probe } from '../../probe/probe.ts'
 import type { Death, Watched } from '../../sentinel.ts'
 import { createDeaths } from '../deaths.ts'
@@ -88,6 +89,8 @@ export interface FakeMemory {
   readonly stops: Set<string>
   /** Restores of these words fail. */
   readonly broken: Set<string>
+  /** What each pod, by uid, has that cannot be saved. */
+  readonly obstacles: Map<string, readonly Obstacle[]>
   /** Pods in which something is going on; two at once is what must never be. */
   readonly busy: Set<string>
   /** What layers and volumes of its pods have together. */
@@ -104,6 +107,7 @@ export async function createFakeMemory(): Promise<FakeMemory> {
     counts: { dumps: 0, restores: 0, discards: 0 },
     stops: new Set(),
     broken: new Set(),
+    obstacles: new Map(),
     busy: new Set(),
     volumeBytes: 0,
     directory: await mkdtemp(join(tmpdir(), 'understudy-agent-')),
@@ -209,6 +213,8 @@ export async function startFakeAgent(
     onProber: () => undefined,
     measureVolumes: async () => memory.volumeBytes,
     probe,
+    runCommand: async () => ({ outcome: 'success' }),
+    obstacles: async ({ pod }) => memory.obstacles.get(pod.uid) ?? [],
     event: () => undefined,
     metrics,
     clock,

@@ -1,0 +1,3 @@
+module understudy.example.com/zoo
+
+go 1.24

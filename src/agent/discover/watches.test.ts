@@ -1,0 +1,33 @@
+import { watch } from 'node:fs'
+import { mkdir, mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { hostProcFs } from './process.ts'
+import { parseWatches, watchedPaths } from './watches.ts'
+
+test('watches of a real process get their names back', async () => {
+  // Near a root of the filesystem: only so many files are looked at.
+  const directory = await mkdtemp(join(process.getuid?.() === 0 ? '/' : tmpdir(), '.watched-'))
+  onTestFinished(() => rm(directory, { recursive: true }))
+  await mkdir(join(directory, 'inner'))
+  const watchers = [directory, join(directory, 'inner')].map(path => watch(path))
+  onTestFinished(() => {
+    for (const watcher of watchers) watcher.close()
+  })
+  const found = await watchedPaths(hostProcFs, process.pid)
+  expect(found).toEqual(expect.arrayContaining([directory, join(directory, 'inner')]))
+})
+
+test('numbers of the kernel', () => {
+  const fdinfo = [
+    'pos:\t0\nflags:\t02000000\nmnt_id:\t16\nino:\t66',
+    'inotify wd:2 ino:9e7e sdev:800013 mask:800afce ignored_mask:0 fhandle-bytes:8 fhandle-type:1 f_handle:7e9e',
+    'inotify wd:1 ino:192627 sdev:2e mask:800afce ignored_mask:0 fhandle-bytes:8 fhandle-type:1 f_handle:2726',
+    '',
+  ].join('\n')
+  expect(parseWatches(fdinfo)).toEqual([
+    { device: '8:19', inode: 0x9e7en },
+    { device: '0:46', inode: 0x192627n },
+  ])
+})

@@ -1,0 +1,85 @@
+import { lstat, readdir, readFile, readlink } from 'node:fs/promises'
+import { mountsOf } from './container.ts'
+import { isGone, type ProcFs, treeOf } from './process.ts'
+
+interface Watched {
+  /** `major:minor` of the filesystem. */
+  readonly device: string
+  readonly inode: bigint
+}
+
+/** What is not among so many files of its filesystem is given up, and CRIU says that it cannot save it. */
+const mostFiles = 20_000
+
+/**
+ * Paths, in the container of `root`, of what it and its descendants watch by inotify. The kernel tells inodes only; the
+ * names are looked for from the roots of the mounts downwards, the shallowest first. Most programs watch nothing.
+ */
+export async function watchedPaths(fs: ProcFs, root: number): Promise<string[]> {
+  const lists = await Promise.all((await treeOf(fs, root)).map(pid => watchesOf(fs, pid)))
+  const wanted = new Map(lists.flat().map(it => [`${it.device} ${it.inode}`, it]))
+  if (wanted.size === 0) return []
+  const mounts = await mountsOf(fs, root)
+  const others = new Set(mounts.map(({ mountPoint }) => mountPoint))
+  const found: string[] = []
+  for (const { device, mountPoint } of mounts) {
+    const inodes = new Set([...wanted.values()].filter(it => it.device === device).map(it => it.inode))
+    for await (const { path, inode } of walk(`${fs.proc}/${root}/root`, mountPoint, others)) {
+      if (inodes.size === 0) break
+      if (!inodes.delete(inode)) continue
+      wanted.delete(`${device} ${inode}`)
+      found.push(path)
+    }
+  }
+  return found.sort()
+}
+
+async function watchesOf(fs: ProcFs, pid: number): Promise<Watched[]> {
+  const directory = `${fs.proc}/${pid}`
+  const descriptors = (await unlessGone(readdir(`${directory}/fd`))) ?? []
+  const found = await Promise.all(
+    descriptors.map(async fd => {
+      if ((await unlessGone(readlink(`${directory}/fd/${fd}`))) !== 'anon_inode:inotify') return []
+      return parseWatches((await unlessGone(readFile(`${directory}/fdinfo/${fd}`, 'utf8'))) ?? '')
+    }),
+  )
+  return found.flat()
+}
+
+/** Of /proc/PID/fdinfo/FD: lines `inotify wd:1 ino:9e7e sdev:800013 ...`, all hexadecimal; 20 bits are the minor number. */
+export function parseWatches(fdinfo: string): Watched[] {
+  return [...fdinfo.matchAll(/^inotify wd:[0-9a-f]+ ino:([0-9a-f]+) sdev:([0-9a-f]+) /gm)].map(
+    ([, inode = '', device = '']) => {
+      const number = Number.parseInt(device, 16)
+      return { device: `${number >>> 20}:${number & 0xfffff}`, inode: BigInt(`0x${inode}`) }
+    },
+  )
+}
+
+async function* walk(
+  root: string,
+  start: string,
+  others: ReadonlySet<string>,
+): AsyncGenerator<{ readonly path: string; readonly inode: bigint }> {
+  const queue = [start]
+  for (let seen = 0; queue.length > 0 && seen < mostFiles; seen += 1) {
+    const path = queue.shift() ?? ''
+    const about = await unlessGone(lstat(`${root}${path}`, { bigint: true }))
+    if (about === undefined) continue
+    yield { path, inode: about.ino }
+    if (!about.isDirectory()) continue
+    for (const name of (await unlessGone(readdir(`${root}${path}`))) ?? []) {
+      const child = path === '/' ? `/${name}` : `${path}/${name}`
+      if (!others.has(child)) queue.push(child)
+    }
+  }
+}
+
+async function unlessGone<T>(work: Promise<T>): Promise<T | undefined> {
+  try {
+    return await work
+  } catch (error) {
+    if (isGone(error) || (error as NodeJS.ErrnoException).code === 'ENOTDIR') return undefined
+    throw error
+  }
+}

@@ -1,0 +1,63 @@
+import { holdDirectory } from '../api/stage.ts'
+import { type BackoffPolicy, backoffMs } from '../kube/backoff.ts'
+import type { Clock } from '../kube/clock.ts'
+import type { LocatedContainer } from './discover/container.ts'
+import type { ProcFs } from './discover/process.ts'
+import { isAgentError } from './errors.ts'
+import { type HoldOrder, orderHold } from './hold.ts'
+import { failure, type ProbeResult, success } from './probe/result.ts'
+
+export type CommandRunner = (
+  container: Pick<LocatedContainer, 'init' | 'name'>,
+  command: readonly string[],
+  signal: AbortSignal,
+) => Promise<ProbeResult>
+
+/** Most commands of probes end within the first of these. */
+const between: BackoffPolicy = { initialMs: 4, maxMs: 100, jitter: 0 }
+
+/**
+ * Has `hold`, the first process of an understudy's container, run a command: with the user, the rights and the environment
+ * of the container, as `kubectl exec` would. The agent itself runs nothing. What it writes goes nowhere.
+ */
+export function createCommandRunner({
+  fs,
+  clock,
+}: {
+  readonly fs: ProcFs
+  readonly clock: Clock
+}): CommandRunner {
+  return async ({ init, name }, command, signal) => {
+    const order = (what: HoldOrder, signal?: AbortSignal) =>
+      orderHold(
+        {
+          root: `${fs.proc}/${init.pid}/root`,
+          directory: holdDirectory(name),
+          clock,
+          ...(signal === undefined ? {} : { signal }),
+        },
+        what,
+      )
+    try {
+      const begun = await order({ order: 'run', command }, signal)
+      if (begun.word === 'holding') return failure('nothing is on stage')
+      if (begun.word !== 'started') return failure(`the command cannot be run: ${begun.word} ${begun.number}`)
+      const pid = begun.number
+      try {
+        for (let tries = 0; ; tries += 1) {
+          await clock.sleep(backoffMs(tries, between), signal)
+          const now = await order({ order: 'wait', pid }, signal)
+          if (now.word === 'running') continue
+          if (now.word !== 'died') return failure(`the command was lost: ${now.word}`)
+          return now.number === 0 ? success : failure(`the command ended with ${now.number}`)
+        }
+      } finally {
+        // Of one that has ended nothing is left to be ended.
+        if (signal.aborted) await order({ order: 'kill', pid })
+      }
+    } catch (error) {
+      if (signal.aborted || !isAgentError(error)) throw error
+      return failure(error.message)
+    }
+  }
+}

@@ -1,0 +1,83 @@
+import { readdir, readlink, stat } from 'node:fs/promises'
+import { isGone, type ProcFs } from '../discover/process.ts'
+import type { ObstacleKind } from './obstacle.ts'
+
+export interface Finding {
+  readonly kind: ObstacleKind
+  readonly detail: string
+}
+
+/** What CRIU can save of files without a path. Others end a dump. */
+const savedAnonymous = new Set([
+  ...['eventfd', 'eventpoll', 'timerfd', 'signalfd', 'pidfd', 'inotify', 'fanotify'],
+  // Of CRIU's own, in a process that it has just let go.
+  'criu',
+])
+
+/** CRIU keeps deleted files of up to this size; see the limit in driver/criu.ts. */
+export const largestDeleted = 64 * 1024 * 1024
+
+/** Looks at what a process has open, by the names that the kernel gives it, and at the files behind them. */
+export async function inDescriptors(fs: ProcFs, pid: number): Promise<Finding[]> {
+  const directory = `${fs.proc}/${pid}/fd`
+  const names = await unlessGone(readdir(directory))
+  const found = await Promise.all((names ?? []).map(name => inDescriptor(`${directory}/${name}`)))
+  return found.filter(it => it !== undefined)
+}
+
+async function inDescriptor(path: string): Promise<Finding | undefined> {
+  const name = await unlessGone(readlink(path))
+  if (name === undefined) return undefined
+  const anonymous = /^anon_inode:\[?([^\]]*)\]?$/.exec(name)?.[1]
+  if (anonymous !== undefined) return inAnonymous(anonymous)
+  // Pipes, sockets, memfds and pidfds have no path; what they are is said by their names.
+  if (!name.startsWith('/') || name.startsWith('/memfd:')) return undefined
+  const about = await unlessGone(stat(path))
+  if (about === undefined) return undefined
+  if (about.isCharacterDevice() || about.isBlockDevice())
+    return inDevice(name, about.rdev, about.isBlockDevice())
+  if (!name.endsWith(' (deleted)') || !about.isFile()) return undefined
+  const file = name.slice(0, -' (deleted)'.length)
+  if (about.nlink > 0) return { kind: 'LinkedDeletedFile', detail: file }
+  return about.size > largestDeleted
+    ? { kind: 'LargeDeletedFile', detail: `${file}, ${about.size} bytes` }
+    : undefined
+}
+
+function inAnonymous(name: string): Finding | undefined {
+  if (name === 'io_uring') return { kind: 'IoUring', detail: name }
+  return savedAnonymous.has(name) ? undefined : { kind: 'KernelObject', detail: name }
+}
+
+const memoryDevices = 1
+const firstPts = 136
+const lastPts = 143
+
+/** null, zero, full, random and urandom are the same everywhere. */
+const harmlessDevices = new Set([3, 5, 7, 8, 9])
+
+function inDevice(name: string, device: number, isBlock: boolean): Finding | undefined {
+  const { major, minor } = numbersOf(device)
+  const detail = `${name}, ${major}:${minor}`
+  if (isBlock) return { kind: 'Device', detail }
+  if (major === memoryDevices && harmlessDevices.has(minor)) return undefined
+  const isTerminal = (major >= firstPts && major <= lastPts) || major === 4 || major === 5
+  return { kind: isTerminal ? 'Terminal' : 'Device', detail }
+}
+
+/** As the kernel packs them for programs: 12 and 20 bits, in four pieces. */
+export function numbersOf(device: number): { readonly major: number; readonly minor: number } {
+  const wide = BigInt(device)
+  const major = ((wide >> 8n) & 0xfffn) | ((wide >> 32n) & 0xfffff000n)
+  const minor = (wide & 0xffn) | ((wide >> 12n) & 0xffffff00n)
+  return { major: Number(major), minor: Number(minor) }
+}
+
+export async function unlessGone<T>(work: Promise<T>): Promise<T | undefined> {
+  try {
+    return await work
+  } catch (error) {
+    if (isGone(error)) return undefined
+    throw error
+  }
+}

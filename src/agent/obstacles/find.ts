@@ -1,0 +1,118 @@
+import { execFile } from 'node:child_process'
+import { readFile, readlink } from 'node:fs/promises'
+import { promisify } from 'node:util'
+import { type ProcFs, statusOf, treeOf } from '../discover/process.ts'
+import type { LocatedAppContainer, LocatedPod } from '../driver/memory-driver.ts'
+import { type Finding, inDescriptors, unlessGone } from './descriptors.ts'
+import type { Obstacle } from './obstacle.ts'
+
+export interface FindOptions {
+  readonly fs: ProcFs
+  /** The node's programs, `look` among them. */
+  readonly programs: string
+  readonly signal?: AbortSignal
+}
+
+/**
+ * Looks at the processes of a pod's saved containers for what cannot be saved, without touching them. What ends meanwhile
+ * is passed over; what is opened a moment later is not seen: then the dump fails, and the processes are looked at again.
+ */
+export async function findObstacles(pod: LocatedPod, options: FindOptions): Promise<Obstacle[]> {
+  const found = await Promise.all(pod.containers.map(container => inContainer(container, options)))
+  return found.flat()
+}
+
+async function inContainer({ app, name }: LocatedAppContainer, options: FindOptions): Promise<Obstacle[]> {
+  if (app === undefined) return []
+  const { fs } = options
+  const pids = await treeOf(fs, app.pid)
+  const namespaces = await namespacesOf(fs, app.pid)
+  const [found, seen] = await Promise.all([
+    Promise.all(pids.map(async pid => (await inProcess(fs, pid, namespaces)).map(it => ({ ...it, pid })))),
+    look(pids, options),
+  ])
+  const findings = [...found.flat(), ...parseLook(seen).map(({ pid = app.pid, ...it }) => ({ ...it, pid }))]
+  return Promise.all(
+    findings.map(async ({ pid, kind, detail }) => {
+      const program = (await unlessGone(readFile(`${fs.proc}/${pid}/comm`, 'utf8')))?.trim() ?? '?'
+      return { kind, container: name, pid, detail: `${program}: ${detail}` }
+    }),
+  )
+}
+
+async function inProcess(fs: ProcFs, pid: number, root: Namespaces): Promise<Finding[]> {
+  const [descriptors, maps, own, status] = await Promise.all([
+    inDescriptors(fs, pid),
+    unlessGone(readFile(`${fs.proc}/${pid}/maps`, 'utf8')),
+    namespacesOf(fs, pid),
+    statusOf(fs, pid),
+  ])
+  const foreign = namespaceKinds.filter(kind => own[kind] !== undefined && own[kind] !== root[kind])
+  const tracer = status?.fields.get('TracerPid') ?? '0'
+  return [
+    ...descriptors,
+    ...inMaps(maps ?? ''),
+    ...foreign.map((kind): Finding => ({ kind: 'Namespace', detail: kind })),
+    ...(tracer === '0' ? [] : [{ kind: 'Traced', detail: `traced by ${tracer}` } as const]),
+  ]
+}
+
+/** What is mapped and may have no descriptor any more. */
+export function inMaps(maps: string): Finding[] {
+  const names = new Set<string>()
+  for (const line of maps.split('\n')) {
+    const name = /^\S+ \S+ \S+ \S+ \S+\s+(\/.*|anon_inode:.*)$/.exec(line)?.[1]
+    if (name !== undefined) names.add(name)
+  }
+  return [...names].flatMap((name): Finding[] => {
+    if (name.startsWith('/SYSV')) return [{ kind: 'SystemV', detail: `shared memory ${name.slice(5, 13)}` }]
+    if (name.startsWith('anon_inode:[io_uring]')) return [{ kind: 'IoUring', detail: 'io_uring' }]
+    const isDevice = name.startsWith('/dev/') && !/^\/dev\/(shm\/|zero\b|null$)/.test(name)
+    return isDevice ? [{ kind: 'Device', detail: name }] : []
+  })
+}
+
+/** Those of the root are what its successor has, too; another one would have to be made. */
+const namespaceKinds = ['cgroup', 'ipc', 'mnt', 'net', 'pid', 'user', 'uts'] as const
+type Namespaces = Readonly<Partial<Record<(typeof namespaceKinds)[number], string>>>
+
+async function namespacesOf(fs: ProcFs, pid: number): Promise<Namespaces> {
+  const links = await Promise.all(
+    namespaceKinds.map(
+      async kind => [kind, await unlessGone(readlink(`${fs.proc}/${pid}/ns/${kind}`))] as const,
+    ),
+  )
+  return Object.fromEntries(links.filter(([, link]) => link !== undefined))
+}
+
+const run = promisify(execFile)
+
+async function look(pids: readonly number[], { programs, signal }: FindOptions): Promise<string> {
+  const { stdout } = await run(`${programs}/look`, pids.map(String), {
+    maxBuffer: 64 * 1024 * 1024,
+    ...(signal === undefined ? {} : { signal }),
+  })
+  return stdout
+}
+
+/** Names that the kernel gives to protocols of which CRIU saves no socket; those that it has never heard of it refuses itself. */
+const foreignProtocols =
+  /^(SCTP|DCCP|SMC|AF_VSOCK|VSOCK|ALG|XDP|RDS|TIPC|CAN|BT|KCM|QIPCRTR|PPPOE|L2TP|AX25)/i
+
+export function parseLook(text: string): (Finding & { readonly pid?: number })[] {
+  return text.split('\n').flatMap((line): (Finding & { readonly pid?: number })[] => {
+    const [word, first = '', second = '', third = ''] = line.split(' ')
+    if (word === 'sysv') return [{ kind: 'SystemV', detail: `${second} ${sysvNames[first] ?? first}` }]
+    if (word !== 'socket') return []
+    const pid = Number(first)
+    const detail = `descriptor ${second}, ${third}`
+    if (third.startsWith('MPTCP')) return [{ kind: 'Mptcp', detail, pid }]
+    return foreignProtocols.test(third) ? [{ kind: 'ForeignSocket', detail, pid }] : []
+  })
+}
+
+const sysvNames: Readonly<Record<string, string>> = {
+  shm: 'segments of shared memory',
+  sem: 'sets of semaphores',
+  msg: 'message queues',
+}

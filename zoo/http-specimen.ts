@@ -1,0 +1,100 @@
+/** Applications that speak HTTP on port 8080: GET / adds one to their count, GET /peek tells it. */
+import { get } from 'node:http'
+import type { CheckpointSpec, PodTemplate } from '../src/api/backuppodset.ts'
+
+export interface Specimen {
+  readonly name: string
+  readonly template: PodTemplate
+  /** The executable of the process that is killed, by its file's name. */
+  readonly program: string
+  readonly protocol: 'http' | 'redis'
+  readonly port: number
+  /** Adds one to the state. */
+  readonly add: (ip: string) => Promise<void>
+  /** The state as one number that only grows. */
+  readonly read: (ip: string) => Promise<number>
+  /** Brings it to its size, before anything is counted. */
+  readonly prepare?: (ip: string) => Promise<void>
+  /** Works on it while it is refreshed. @returns how to end that; that throws what it failed with. */
+  readonly load?: (ip: string) => Promise<() => Promise<void>>
+  /** Beyond an interval of 1 s. */
+  readonly checkpoint?: CheckpointSpec
+  /** For each thing that is waited for, ms. */
+  readonly patienceMs?: number
+  /** Further things that must be right in a state of this number. @throws Error when one is not. */
+  readonly check?: (ip: string, value: number) => Promise<void>
+}
+
+export const patienceMs = 2_000
+
+function httpGet(ip: string, port: number, path: string): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const request = get(
+      { host: ip, port, path, agent: false, signal: AbortSignal.timeout(patienceMs) },
+      response => {
+        let body = ''
+        response.setEncoding('utf8').on('data', (text: string) => {
+          body += text
+        })
+        response.on('end', () => resolve(body)).on('error', reject)
+      },
+    )
+    request.on('error', reject)
+  })
+}
+
+export const answerOf = async (ip: string, port: number, path: string) =>
+  JSON.parse(await httpGet(ip, port, path)) as Readonly<Record<string, unknown>>
+
+export function numberIn(answer: Readonly<Record<string, unknown>>, key: string): number {
+  const value = answer[key]
+  if (typeof value !== 'number') throw new Error(`no number "${key}" in ${JSON.stringify(answer)}`)
+  return value
+}
+
+export const must = (what: string, seen: unknown, wanted: unknown): void => {
+  if (seen !== wanted) throw new Error(`${what} is ${String(seen)} instead of ${String(wanted)}`)
+}
+
+type Pod = NonNullable<PodTemplate['spec']>
+export type Container = Pod['containers'][number]
+
+export const httpSpecimen = (
+  name: string,
+  program: string,
+  container: Partial<Container>,
+  more: {
+    readonly pod?: Partial<Pod>
+    readonly beside?: readonly Container[]
+    readonly check?: Specimen['check']
+  } = {},
+): Specimen => ({
+  name,
+  program,
+  protocol: 'http',
+  port: 8080,
+  template: {
+    metadata: { labels: { app: name } },
+    spec: {
+      automountServiceAccountToken: false,
+      terminationGracePeriodSeconds: 5,
+      ...more.pod,
+      containers: [
+        {
+          name: 'app',
+          image: 'understudy/zoo:0.1.0',
+          imagePullPolicy: 'IfNotPresent',
+          ports: [{ containerPort: 8080 }],
+          readinessProbe: { httpGet: { path: '/healthz', port: 8080 }, periodSeconds: 1 },
+          ...container,
+        },
+        ...(more.beside ?? []),
+      ],
+    },
+  },
+  add: async ip => {
+    await httpGet(ip, 8080, '/')
+  },
+  read: async ip => numberIn(await answerOf(ip, 8080, '/peek'), 'count'),
+  ...(more.check ? { check: more.check } : {}),
+})
