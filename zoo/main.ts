@@ -1,6 +1,6 @@
 /** `npm run zoo`: every specimen, many refreshes, two failovers each, on a playground; a table at the end. */
 import { parseArgs } from 'node:util'
-import { ensureImages, imageNames } from '../images/build.ts'
+import { allImageNames, ensureImages } from '../images/build.ts'
 import { openCluster, up } from '../playground/cluster.ts'
 import { deployOperator } from '../playground/deploy.ts'
 import { pidsOf } from '../playground/pids.ts'
@@ -8,11 +8,14 @@ import { createProgress } from '../playground/progress.ts'
 import { createApi } from '../src/kube/api.ts'
 import { loadConnection } from '../src/kube/connection.ts'
 import { namespaces } from '../src/kube/resources.ts'
+import { costly } from './demanding.ts'
 import { largeSpecimens } from './large.ts'
 import { type Performance, perform } from './perform.ts'
 import { specimens as smallSpecimens } from './specimens.ts'
 
-const specimens = [...smallSpecimens, ...largeSpecimens]
+/** Not in npm test: what takes long. */
+const longOnes = [...costly, ...largeSpecimens]
+const specimens = [...smallSpecimens, ...longOnes]
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
@@ -34,7 +37,8 @@ Each specimen is refreshed, fails over with its memory, and fails over again fro
   --name CLUSTER  playground to run on; started when it is not up, and then taken down (zoo)
   --keep          leave a cluster up that was started for this
 
-Specimens: ${specimens.map(({ name }) => name).join(', ')}`
+Specimens: ${specimens.map(({ name }) => name).join(', ')}
+Only here and not in npm test: ${longOnes.map(({ name }) => name).join(', ')}`
 
 if (values.help) {
   console.log(usage)
@@ -54,7 +58,7 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const)
 const progress = createProgress(process.stderr)
 const wasUp = (await openCluster(values.name)) !== undefined
 const images = await progress.step('images', step =>
-  ensureImages(imageNames, { progress: step.detail, signal: stop.signal }),
+  ensureImages(allImageNames, { progress: step.detail, signal: stop.signal }),
 )
 const cluster = await up({
   name: values.name,

@@ -202,6 +202,14 @@ describe('parseSet', () => {
     MemoryOnTerminal: keeping({ containers: [{ ...container, tty: true }] }),
     MemoryOfDevices: keeping({ containers: [{ ...container, resources: { claims: [{ name: 'gpu' }] } }] }),
     MemoryBesideClaim: keeping({ volumes: [{ name: 'data', persistentVolumeClaim: { claimName: 'data' } }] }),
+    MemoryBesideDisk: keeping({ volumes: [{ name: 'a', rbd: { image: 'a', monitors: [] } }] }),
+    MemoryOfHugePages: keeping({
+      containers: [{ ...container, resources: { limits: { 'hugepages-2Mi': '2Mi' } } }],
+    }),
+    MemoryBelowExpression: keeping({
+      containers: [{ ...container, volumeMounts: [{ name: 'a', mountPath: '/a', subPathExpr: '$(A)' }] }],
+    }),
+    MemoryOfRestartRules: keeping({ containers: [{ ...container, restartPolicy: 'Never' }] }),
     HoldNameReserved: keeping({ volumes: [{ name: 'understudy-hold', emptyDir: {} }] }),
     HoldPathTaken: keeping({
       containers: [{ ...container, volumeMounts: [{ name: 'x', mountPath: '/.understudy' }] }],
