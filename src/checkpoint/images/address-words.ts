@@ -10,7 +10,8 @@ export function addressWords(address: string): readonly (readonly number[])[] {
     const word = wordsOf(address.split('.').map(Number))
     return [word, [0, 0, 0xffff0000, ...word]]
   }
-  return isIPv6(address) ? [wordsOf(bytesOfIPv6(address))] : []
+  // One with a zone is of a link, not of a pod.
+  return isIPv6(address) && !address.includes('%') ? [wordsOf(bytesOfIPv6(address))] : []
 }
 
 function wordsOf(bytes: readonly number[]): number[] {
