@@ -90,6 +90,7 @@ describe('parseSet', () => {
       copies: 2,
       keep: 2,
       volumeBytes: 2 ** 30,
+      disk: true,
     })
     expect(
       memoryOf({
