@@ -361,7 +361,7 @@ export async function runAgent(
       leases: stores.leases.list,
       sweepPods: async live => {
         for (const uid of await entered.records.list()) if (!live.has(uid)) await entered.records.remove(uid)
-        await entered.tidy()
+        await entered.tidy().catch((error: unknown) => log.warn({ err: error }, 'not tidied up'))
       },
       metrics: agentMetrics,
       clock,

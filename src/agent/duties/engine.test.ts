@@ -214,7 +214,11 @@ describe('the agents of two nodes', () => {
   it('D3.keep: keep as many generations as the set says, at the source and on the holder', async () => {
     const set = cluster.sets.list()[0]
     if (set === undefined) throw new Error('no set')
-    cluster.sets.upsert({ ...set, spec: { ...set.spec, checkpoint: { interval: '200ms', keep: 3 } } })
+    cluster.sets.upsert({
+      ...set,
+      metadata: { ...set.metadata, resourceVersion: '2', generation: 2 },
+      spec: { ...set.spec, checkpoint: { interval: '200ms', keep: 3 } },
+    })
     await start('a', a)
     await start('b', b)
     await untilFrozen('one')

@@ -13,8 +13,8 @@ export async function programsInUse(
       const program = await readlink(`${proc}/${name}/exe`)
       if (program.startsWith(`${below}/`)) found.add(program)
     } catch (error) {
-      // It has ended, or is a thread of the kernel.
-      if (!isGone(error)) throw error
+      // It has ended, is a thread of the kernel, or has more rights than we and what we start: not one of ours.
+      if (!isGone(error) && (error as NodeJS.ErrnoException).code !== 'EACCES') throw error
     }
   }
   return [...found]
