@@ -72,6 +72,15 @@ export const demanding: readonly Specimen[] = [
       },
     },
   ),
+  // The address that its socket is bound to is another one in each pod.
+  httpSpecimen('pod-address', 'python3', {
+    command: ['/usr/bin/python3', '/zoo/server.py'],
+    env: [{ name: 'HOST', valueFrom: { fieldRef: { fieldPath: 'status.podIP' } } }],
+  }),
+]
+
+/** Need several containers or an image of their own: for `npm run zoo`. */
+export const costly: readonly Specimen[] = [
   // Whatever else a pod may say of itself.
   httpSpecimen(
     'fields',
@@ -163,15 +172,6 @@ export const demanding: readonly Specimen[] = [
       },
     },
   ),
-  // The address that its socket is bound to is another one in each pod.
-  httpSpecimen('pod-address', 'python3', {
-    command: ['/usr/bin/python3', '/zoo/server.py'],
-    env: [{ name: 'HOST', valueFrom: { fieldRef: { fieldPath: 'status.podIP' } } }],
-  }),
-]
-
-/** Takes longer than the others, and an image of its own: for `npm run zoo`. */
-export const costly: readonly Specimen[] = [
   httpSpecimen(
     'java',
     'java',
