@@ -43,6 +43,7 @@ describe('parseSet', () => {
         paused: false,
         antiAffinity: 'Preferred',
         updateStrategy: 'RollingUpdate',
+        allowStateLoss: false,
         failover: { unreadySeconds: 30, crashLoop: 'Replace' },
         template,
       },
