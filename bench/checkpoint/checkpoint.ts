@@ -28,6 +28,8 @@ export const checkpoint: Bench = {
 
 const timeoutMs = 180_000
 const pollMs = 50
+/** Longer than a dump of the largest takes. */
+const restMs = 10_000
 /** Long enough that none comes while the kubelet is asked. */
 const never = '1h'
 const writesAtOnce = 5_000
@@ -67,8 +69,9 @@ async function measure(
       { type: 'merge', body: { spec: { checkpoint: { ...checkpoint, interval: never } } } },
       { signal },
     )
-    // A new pace begins with a generation.
-    await generations.next('holder')
+    // A new pace begins with a generation. Two CRIUs cannot work on one process.
+    await generations.next('source')
+    await generations.rest()
     await kubeletDumps(context, subject, primary, Math.max(3, Math.round(n / 4)), samples)
   } finally {
     await api.delete(backupPodSets, ref, { propagationPolicy: 'Foreground' })
@@ -82,6 +85,8 @@ async function measure(
 interface Generations {
   /** The next one that is complete on that node. Those of which several came at once are passed over. */
   next(role: Role): Promise<Totals>
+  /** Resolves when none has come for a while. */
+  rest(): Promise<void>
 }
 
 async function watchGenerations(
@@ -101,6 +106,14 @@ async function watchGenerations(
         const more = oneMore(before, now)
         before = now
         return more
+      })
+    },
+    async rest() {
+      let seen = { count: -1, at: 0 }
+      await until('the last generation', async () => {
+        const { count } = await source.read('source')
+        if (count !== seen.count) seen = { count, at: performance.now() }
+        return performance.now() - seen.at > restMs
       })
     },
   }

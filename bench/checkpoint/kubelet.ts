@@ -28,8 +28,9 @@ export async function makeCheckpointsPossible(
   await install('criu', script(`${loader} --preload ${directory}/preload.so ${directory}/criu`))
   await install('tar', script(`${loader} ${directory}/tar`))
   await install('gzip', { inputFile: await realGzip() })
-  // Connections are not locked by rules of iptables, which the nodes have not: nor does the agent.
-  await sh('mkdir -p /etc/criu && cat > /etc/criu/runc.conf', { input: 'network-lock skip\n' })
+  // As the agent does it: connections are left alone, and not locked by rules of iptables, which the nodes have not.
+  const connections = 'network-lock skip\ntcp-close\nskip-in-flight\n'
+  await sh('mkdir -p /etc/criu && cat > /etc/criu/runc.conf', { input: connections })
 }
 
 async function realGzip(): Promise<string> {
