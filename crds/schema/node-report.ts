@@ -90,6 +90,11 @@ const status = (): SchemaOf<NodeReportStatus> =>
       kernel: text('Release of the kernel.'),
       criu: text('Version of CRIU that the agent brings.'),
       architecture: text('Architecture of the processor, as uname names it.'),
+      cpuFeatures: list(
+        'Instructions that programs find on every processor: memory goes on only where all of those are that its source has.',
+        text('Name of a feature, as in /proc/cpuinfo.', { maxLength: 63 }),
+        512,
+      ),
       checks: mapList('What the agent has checked, each failure with its cure.', 'name', check, 64),
       ready: flag('Whether every check holds: memory can be saved and restored here.'),
       slots: list('Slots of which something is here.', slot, maxSlots),

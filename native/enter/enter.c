@@ -123,6 +123,9 @@ static int join(const char *target, bool clone)
 	}
 	if (same_user_namespace((pid_t)pid))
 		return EXIT_OWN;
+	/* While they are of our own mount namespace: those of others cannot be copied. */
+	if (clone && seclude_directories())
+		return EXIT_OWN;
 	if (setns(pidfd, all))
 		return fail("join the namespaces of process %llu: %s", pid, strerror(errno));
 	close(pidfd);
@@ -230,20 +233,6 @@ static void termination_as_usual(const sigset_t *before)
 	sigprocmask(SIG_SETMASK, before, NULL);
 }
 
-static void kill_children(void)
-{
-	char path[64];
-	FILE *file;
-	int pid;
-
-	snprintf(path, sizeof path, "/proc/self/task/%d/children", (int)getpid());
-	file = fopen(path, "re");
-	while (file && fscanf(file, "%d", &pid) == 1)
-		kill(pid, SIGKILL);
-	if (file)
-		fclose(file);
-}
-
 /*
  * Reaps until the program has ended, orphans of it too: they would go to the container's first process, which knows
  * nothing of them, and a zombie that nobody reaps is one that no CRIU can dump. When it was killed because we were told
@@ -261,7 +250,9 @@ static int reap_until(pid_t program)
 	code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 	errno = 0;
 	while (told_to_end && errno != ECHILD) {
-		kill_children();
+		/* Whoever cannot be found cannot be waited for either. */
+		if (!kill_children())
+			break;
 		errno = 0;
 		waitpid(-1, NULL, 0);
 	}
@@ -279,6 +270,7 @@ static int inside(char **command)
 		return EXIT_OWN;
 	if (prctl(PR_SET_CHILD_SUBREAPER, 1))
 		return fail("PR_SET_CHILD_SUBREAPER: %s", strerror(errno));
+	know_children();
 	hear_termination(&before);
 	child = fork();
 	if (child < 0)

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { eventually } from '../../init-waker/testing/eventually.ts'
-import { cannotUnshare, start, stateOf } from '../../init-waker/testing/process.ts'
+import { cannotUnshare, childrenOf, start, stateOf } from '../../init-waker/testing/process.ts'
 import { buildProgram } from '../build.ts'
 import { type Done, enter, type Target, targetOf } from '../testing/container.ts'
 
@@ -43,6 +43,9 @@ async function withNamespaces(
   const target = await targetOf(pid)
   return { ...target, process: target, [Symbol.asyncDispose]: () => started[Symbol.asyncDispose]() }
 }
+
+/** Everybody below a process, as this namespace numbers them. */
+const treeBelow = (pid: number): number[] => childrenOf(pid).flatMap(child => [child, ...treeBelow(child)])
 
 const sh = (script: string): string[] => ['/bin/sh', '-c', script]
 const failed = (line: RegExp): Pick<Done, 'code' | 'stderr'> => ({
@@ -106,6 +109,33 @@ describe.skipIf(cannotUnshare !== undefined)(`enter ${cannotUnshare ?? ''}`, () 
     const [one, two] = ['ls /proc/@KEEPER@/fd/200/', 'test /proc/@KEEPER@/fd/200 -ef /proc/self/fd/200']
     const seen = await enter(tools, target, 'keep', sh(`${one} && ${two}`))
     expect(seen).toEqual({ code: 0, stdout: 'enter\n', stderr: '' })
+  })
+
+  test('told to end it ends what its program has left, also where /proc is of another pid namespace', async () => {
+    // Its pids are not those that /proc shows there.
+    await using target = await withNamespaces('--pid', '--fork')
+    const script = 'setsid sh -c "sleep 1000 & echo left; wait" & wait'
+    const args = [`${target.pid}:${target.start}`, 'keep', '/bin/sh', '-c', script]
+    const told = spawn(join(tools, 'enter'), args, { stdio: ['ignore', 'pipe', 'ignore'] })
+    await once(told.stdout, 'data')
+    const below = () => treeBelow(told.pid ?? 0)
+    const before = below()
+    expect(before.length).toBeGreaterThan(3)
+    const gone = once(told, 'exit')
+    told.kill('SIGTERM')
+    await gone
+    for (const pid of before) expect([undefined, 'Z']).toContain(stateOf(pid))
+    expect(stateOf(target.pid)).toBe('S')
+  })
+
+  test('directories of the node that are passed on have nothing above them, and its programs are for reading', async () => {
+    await using target = await withNamespaces('--mount', '--pid', '--fork', '--mount-proc')
+    const script =
+      'ls -a /proc/self/fd/200/.. ; echo x > /proc/self/fd/200/x; ls /proc/self/fd/200/../../../../etc'
+    const seen = await enter(tools, target, 'clone', sh(script))
+    expect(seen.stdout).toBe('.\n..\nenter\n')
+    expect(seen.stderr).toMatch(/Read-only file system/)
+    expect(seen.stderr).toMatch(/etc.*No such file/)
   })
 
   test.each([

@@ -23,8 +23,8 @@ struct paths {
 void paths_add(struct paths *paths, const char *path);
 void paths_sort(struct paths *paths);
 bool paths_have(const struct paths *sorted, const char *path);
-/* The mounts that we see, relative to `root`, an absolute path; added, not sorted. */
-int paths_add_mounts(struct paths *paths, const char *root);
+/* The mounts that we see, relative to the root directory; added, not sorted. */
+int paths_add_mounts(struct paths *paths);
 
 /* ---- list.c: what a directory holds, parents before what is in them ---- */
 
@@ -84,10 +84,10 @@ int clear_all_but(const struct clear *clear, const struct list *wanted);
 
 /* ---- sandbox.c ---- */
 
-/* A root directory with nothing but /proc and FD_DIRECTORY, as /directory, in it. */
-int enter_sandbox(void);
+/* A root directory with nothing in it but the open directory, as /directory. Nothing of /proc can be had after it. */
+int enter_sandbox(int directory, bool writable);
 
-/* ---- tar.c: these do not return when tar starts ---- */
+/* ---- tar.c: in the sandbox; these do not return when tar starts ---- */
 
 int tar_create(const struct list *list);
-int tar_extract(const char *root, const struct paths *excluded);
+int tar_extract(const struct paths *excluded);

@@ -12,9 +12,11 @@
  * list   only lists, to 203, the upper directory of the overlay that is the root of the process PID, with a mark on what
  *        its image has too.
  * apply  makes the root directory what it was: 202 and 203 as save left them, 204, if open, a `list` of the upper
- *        directory as it is now, so that what an earlier memory left goes away. Run inside the container: paths can lead
- *        nowhere else, and mounts are left alone. Does nothing when the root is read-only.
- *        --directory: makes the directory open as 201 what it was, in a root of its own.
+ *        directory as it is now, so that what an earlier memory left goes away. Run inside the container. What is mounted
+ *        in it is left alone. Does nothing when the root is read-only.
+ *        --directory: makes the directory open as 201 what it was.
+ *
+ * Archives are read and written in a root directory of their own, see sandbox.c: no name and no link leads out of it.
  *
  * 200 is the directory with `criu/`, which has tar. Paths to exclude are relative to the root.
  * Exit codes: 0; 1 when a file changed while it was read; 3 when what an earlier memory changed in the image's own files
@@ -57,6 +59,9 @@ static int save(bool layer, const struct paths *excluded)
 
 	if (list_directory(&walk) || list_write(&walk.list, FD_LIST))
 		return EXIT_OWN;
+	/* Directories become links at any moment: not everybody who can write there stands still. */
+	if (enter_sandbox(FD_DIRECTORY, false))
+		return EXIT_OWN;
 	return tar_create(&walk.list);
 }
 
@@ -71,13 +76,13 @@ static int list(const char *pid, const struct paths *excluded)
 static int apply(bool directory, struct paths *excluded)
 {
 	struct list wanted = { 0 }, present = { 0 };
-	const char *root = directory ? "/directory" : "/";
 	struct clear clear = { .kept = excluded };
+	int root = directory ? FD_DIRECTORY : open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	struct statvfs status;
 	int code;
 
-	if (!directory && statvfs(root, &status))
-		return fail("%s: %s", root, strerror(errno));
+	if (root < 0 || (!directory && fstatvfs(root, &status)))
+		return fail("/: %s", strerror(errno));
 	/* What is in such a layer the runtime has put there, at the start of each container. */
 	if (!directory && (status.f_flag & ST_RDONLY))
 		return 0;
@@ -86,16 +91,17 @@ static int apply(bool directory, struct paths *excluded)
 		return EXIT_OWN;
 	if (!directory && fcntl(FD_PRESENT, F_GETFD) >= 0 && list_read(&present, FD_PRESENT))
 		return EXIT_OWN;
-	if (directory && enter_sandbox())
-		return EXIT_OWN;
-	if (paths_add_mounts(excluded, root))
+	/* A volume is taken without what is mounted in it; of a root directory the mounts tell what is not the layer's. */
+	if (!directory && paths_add_mounts(excluded))
 		return EXIT_OWN;
 	paths_sort(excluded);
-	clear.root = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (enter_sandbox(root, true))
+		return EXIT_OWN;
+	clear.root = open("/directory", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (clear.root < 0)
-		return fail("%s: %s", root, strerror(errno));
+		return fail("/directory: %s", strerror(errno));
 	code = directory ? clear_all_but(&clear, &wanted) : clear_for(&clear, &wanted, &present);
-	return code ? code : tar_extract(root, excluded);
+	return code ? code : tar_extract(excluded);
 }
 
 int main(int count, char **arguments)

@@ -52,10 +52,10 @@ static void unescape(char *text)
 	*to = 0;
 }
 
-int paths_add_mounts(struct paths *paths, const char *root)
+int paths_add_mounts(struct paths *paths)
 {
 	FILE *file = fopen("/proc/self/mountinfo", "re");
-	size_t size = 0, prefix = strlen(root);
+	size_t size = 0;
 	char *line = NULL;
 
 	if (!file)
@@ -68,8 +68,7 @@ int paths_add_mounts(struct paths *paths, const char *root)
 		if (!point)
 			return fail("/proc/self/mountinfo: not understood");
 		unescape(point);
-		if (strncmp(point, root, prefix) == 0 && (prefix == 1 || point[prefix] == '/'))
-			paths_add(paths, point + prefix);
+		paths_add(paths, point);
 	}
 	if (ferror(file))
 		return fail("/proc/self/mountinfo: %s", strerror(errno));

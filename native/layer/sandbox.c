@@ -1,6 +1,9 @@
 /*
- * A volume is not the root of anything: an archive could lead out of it through its own symbolic links. So it becomes
- * the only thing in a root directory that nobody else sees.
+ * Where tar works: a root directory with nothing in it but the files in question, as /directory. Names in archives and
+ * links in directories are an application's or another node's, tar follows links on its way to a file, and directories
+ * change while they are read. Here they lead nowhere: no other file is below this root, and there is no /proc, whose
+ * links (root, cwd, fd/200/..) lead out of any root. openat2 with RESOLVE_IN_ROOT and RESOLVE_NO_MAGICLINKS, for a program
+ * that does not know it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,36 +23,26 @@
 /* Of <linux/mount.h>, which libcs have only since lately. */
 enum { TREE_CLONE = 1, TREE_CLOEXEC = O_CLOEXEC, MOVE_F_EMPTY_PATH = 4 };
 
-static int take(int directory, const char *path)
+int enter_sandbox(int directory, bool writable)
 {
-	return (int)syscall(SYS_open_tree, directory, path, TREE_CLONE | TREE_CLOEXEC | AT_EMPTY_PATH);
-}
+	/* A device that is swapped in for a file is not opened. What may be written is only what is unpacked. */
+	const unsigned long flags = MS_REMOUNT | MS_BIND | MS_NODEV | MS_NOSUID | MS_NOEXEC | (writable ? 0 : MS_RDONLY);
+	/* Without what is mounted in it. Before the copy: mounts of another namespace than ours are not to be had. */
+	int tree = (int)syscall(SYS_open_tree, directory, "", TREE_CLONE | TREE_CLOEXEC | AT_EMPTY_PATH);
 
-static int put(int tree, const char *path)
-{
-	if (mkdir(path, 0755) || syscall(SYS_move_mount, tree, "", AT_FDCWD, path, MOVE_F_EMPTY_PATH))
-		return fail("sandbox: %s: %s", path, strerror(errno));
-	close(tree);
-	return 0;
-}
-
-int enter_sandbox(void)
-{
-	/* Before the copy: mounts of another namespace than ours are not to be had. */
-	int directory = take(FD_DIRECTORY, ""), proc = take(AT_FDCWD, "/proc");
-
-	if (directory < 0)
-		return fail("directory, descriptor %d: %s", FD_DIRECTORY, strerror(errno));
-	if (proc < 0)
-		return fail("/proc: %s", strerror(errno));
+	if (tree < 0)
+		return fail("directory, descriptor %d: %s", directory, strerror(errno));
 	if (unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL))
 		return fail("sandbox: %s", strerror(errno));
 	/* On /proc because every root directory has one. */
 	if (mount("sandbox", "/proc", "tmpfs", MS_NOSUID | MS_NODEV, "mode=0755,size=64k") || chdir("/proc"))
 		return fail("sandbox: %s", strerror(errno));
-	if (put(directory, "directory") || put(proc, "proc"))
-		return EXIT_OWN;
+	if (mkdir("directory", 0755) || syscall(SYS_move_mount, tree, "", AT_FDCWD, "directory", MOVE_F_EMPTY_PATH))
+		return fail("sandbox: directory: %s", strerror(errno));
+	if (mount(NULL, "directory", NULL, flags, NULL) || mount(NULL, ".", NULL, MS_REMOUNT | MS_RDONLY, NULL))
+		return fail("sandbox: %s", strerror(errno));
 	if (chroot(".") || chdir("/"))
 		return fail("sandbox: %s", strerror(errno));
+	close(tree);
 	return 0;
 }

@@ -1,15 +1,19 @@
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "layer.h"
 
 enum { ARGUMENTS = 32 };
 
-static const char tools[] = "/proc/self/fd/200/criu";
+/* The archive is standard input or output, and tar is found from the working directory: there is no other way to what is
+   outside of the sandbox, and no name in an archive is looked up from there. */
+static const char root[] = "/directory";
 
 struct command {
 	char **words;
@@ -38,14 +42,14 @@ static struct command tar(void)
 		/* Labels belong to where files are. */
 		"--xattrs-exclude=security.selinux", "--xattrs-exclude=trusted.overlay.*",
 		/* Archive names are never those of another machine, or a compressor. */
-		"--force-local", "--file=/proc/self/fd/202",
+		"--force-local", "--file=-",
 	};
 	struct command command = { 0 };
 
-	say(&command, tools, "/ld.so");
+	say(&command, "ld.so", "");
 	say(&command, "--library-path", "");
-	say(&command, tools, "/lib");
-	say(&command, tools, "/tar");
+	say(&command, "lib", "");
+	say(&command, "./tar", "");
 	for (size_t i = 0; i < sizeof common / sizeof *common; i++)
 		say(&command, common[i], "");
 	return command;
@@ -53,12 +57,17 @@ static struct command tar(void)
 
 static int start(const struct command *command)
 {
-	execv(command->words[0], command->words);
-	return fail("%s: %s", command->words[0], strerror(errno));
+	int tools = openat(FD_TOOLS, "criu", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	int loader = tools < 0 ? -1 : openat(tools, "ld.so", O_RDONLY | O_CLOEXEC);
+
+	if (loader < 0 || fchdir(tools))
+		return fail("tar: %s", strerror(errno));
+	syscall(SYS_execveat, loader, "", command->words, environ, AT_EMPTY_PATH);
+	return fail("tar: %s", strerror(errno));
 }
 
 /* In a file of its own: names may be more than a command line holds. */
-static int write_names(const struct list *list, char *path, size_t size)
+static int write_names(const struct list *list)
 {
 	int fd = memfd_create("names", 0), copy = dup(fd);
 	FILE *file = copy < 0 ? NULL : fdopen(copy, "w");
@@ -68,36 +77,39 @@ static int write_names(const struct list *list, char *path, size_t size)
 	for (size_t i = 0; i < list->count; i++)
 		if (list->items[i].kind != KIND_WHITEOUT)
 			fprintf(file, "%s%c", list->items[i].path, 0);
-	if (fclose(file) || lseek(fd, 0, SEEK_SET))
+	if (fclose(file) || lseek(fd, 0, SEEK_SET) || dup2(fd, STDIN_FILENO) < 0)
 		return fail("names: %s", strerror(errno));
-	snprintf(path, size, "/proc/self/fd/%d", fd);
+	close(fd);
 	return 0;
 }
 
 int tar_create(const struct list *list)
 {
 	struct command command = tar();
-	char names[40];
 
-	if (write_names(list, names, sizeof names))
+	if (write_names(list))
 		return EXIT_OWN;
+	if (dup2(FD_ARCHIVE, STDOUT_FILENO) < 0)
+		return fail("archive, descriptor %d: %s", FD_ARCHIVE, strerror(errno));
 	say(&command, "--create", "");
 	say(&command, "--format=posix", "");
 	/* Names only by us, sorted; times at which files were read say nothing. */
 	say(&command, "--pax-option=exthdr.name=%d/PaxHeaders/%f,delete=atime,delete=ctime", "");
 	say(&command, "--sparse", "");
-	say(&command, "--directory=/proc/self/fd/201", "");
+	say(&command, "--directory=", root);
 	say(&command, "--no-recursion", "");
 	say(&command, "--null", "");
 	say(&command, "--verbatim-files-from", "");
-	say(&command, "--files-from=", names);
+	say(&command, "--files-from=-", "");
 	return start(&command);
 }
 
-int tar_extract(const char *root, const struct paths *excluded)
+int tar_extract(const struct paths *excluded)
 {
 	struct command command = tar();
 
+	if (dup2(FD_ARCHIVE, STDIN_FILENO) < 0)
+		return fail("archive, descriptor %d: %s", FD_ARCHIVE, strerror(errno));
 	say(&command, "--extract", "");
 	say(&command, "--preserve-permissions", "");
 	say(&command, "--same-owner", "");

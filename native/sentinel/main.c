@@ -24,6 +24,7 @@
 #include "client.h"
 #include "clock.h"
 #include "daemon.h"
+#include "journal.h"
 #include "killing.h"
 #include "listen.h"
 #include "log.h"
@@ -134,10 +135,11 @@ static bool signals_open(struct sentinel *sentinel)
 static int64_t due(void *context, int64_t now)
 {
 	struct sentinel *sentinel = context;
-	int64_t stops = stops_due(sentinel, now), killings = killings_due(sentinel, now);
+	int64_t stops = stops_due(sentinel, now), killings = killings_due(sentinel, now), left = journal_due(now);
+	int64_t first = stops < killings ? stops : killings;
 
 	sentinel->loop.ended = sentinel->ending && !sentinel->spawns && !sentinel->killings;
-	return stops < killings ? stops : killings;
+	return first < left ? first : left;
 }
 
 /* A death must be noticed also when the node is busy, out of memory or out of descriptors. What cannot be had is told. */
@@ -180,6 +182,8 @@ static int serve(const struct options *options, int ready)
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	if (!loop_open(&sentinel.loop) || !signals_open(&sentinel))
 		return fail("cannot wait for events", errno);
+	if (!journal_open(options->socket))
+		return fail("cannot keep a journal of stops", errno);
 	listener = listen_unix(options->socket);
 	if (listener < 0 || !clients_accept(&sentinel, listener))
 		return fail("cannot listen", errno);

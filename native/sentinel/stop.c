@@ -9,6 +9,7 @@
 
 #include "cgroup_procs.h"
 #include "clock.h"
+#include "journal.h"
 #include "log.h"
 #include "number.h"
 #include "spawn.h"
@@ -62,6 +63,8 @@ static void forget(struct sentinel *sentinel, struct stop *stop)
 	processes_free(&stop->excluded);
 	processes_free(&stop->seen);
 	free(stop);
+	if (!sentinel->stops)
+		journal_clear();
 }
 
 /* Called for each process of a round. False when there are too many. */
@@ -75,11 +78,14 @@ static bool meet(void *context, pid_t pid)
 	    stat.state == 'Z' || stat.state == 'X')
 		return true;
 	process = (struct process){ .pid = pid, .start = stat.start };
+	journal_leave(pid);
 	/* Whoever was stopped before, by somebody else and for a reason of theirs, is not ours to continue. */
 	if (stat.state == 'T')
 		process.start = 0;
 	if (!processes_add(&stop->seen, process))
 		return false;
+	if (process.start)
+		journal_note(process);
 	if (process.start && process_signal(process, SIGSTOP) == 0) {
 		stop->stopped++;
 		stop->last = monotonic_ns();

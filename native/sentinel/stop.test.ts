@@ -103,6 +103,35 @@ describe.skipIf(cannotCgroup !== undefined).each([
     })
   })
 
+  test('D7.continue: whom a sentinel that was killed had stopped the next one continues, and nobody else', async () => {
+    using cgroup = createCgroup()
+    const directory = mkdtempSync(join(tmpdir(), 'sentinel-'))
+    await using a = await startIn(cgroup)
+    await using b = await startIn(cgroup.child('inner'))
+    await using other = await startIn(cgroup)
+    // By somebody else, and before.
+    process.kill(other.pid, 'SIGSTOP')
+    await eventually(() => expect(stateOf(other.pid)).toBe('T'))
+    {
+      await using killed = await startSentinel(program, { directory })
+      const client = await killed.connect()
+      await client.ask('stop', { name: 'n', deadline: FOREVER, cgroup: cgroup.path })
+      process.kill(killed.pid, 'SIGKILL')
+      await killed.exit
+    }
+    expect(statesOf(a, b, other)).toEqual(['T', 'T', 'T'])
+    await using next = await startSentinel(program, { directory })
+    await eventually(() => expect(statesOf(a, b, other)).toEqual(['S', 'S', 'T']))
+    // It is over: what is stopped from now on is stopped, and nothing is left for a third one.
+    const client = await next.connect()
+    await client.ask('stop', { name: 'n', deadline: FOREVER, cgroup: cgroup.path })
+    await new Promise(resolve => setTimeout(resolve, 300))
+    expect(statesOf(a, b)).toEqual(['T', 'T'])
+    await client.ask('continue', { name: 'n' })
+    expect(readFileSync(join(directory, 's.stopped'), 'utf8')).toBe('')
+    rmSync(directory, { recursive: true })
+  })
+
   test('at the deadline everybody goes on by itself, and the client learns it', async () => {
     using cgroup = createCgroup()
     await using sentinel = await startSentinel(program)

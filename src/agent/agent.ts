@@ -1,4 +1,3 @@
-import { machine, release } from 'node:os'
 import { join } from 'node:path'
 import type { Logger } from 'pino'
 import { type BackupPodSet, backupPodSets } from '../api/backuppodset.ts'
@@ -10,7 +9,13 @@ import {
   nodeReports,
   type SlotReport,
 } from '../api/node-report.ts'
-import { parseSlotLease, type SlotLease, slotAnnotations, slotLeaseName } from '../api/slot-lease.ts'
+import {
+  parseSlotLease,
+  type SlotKey,
+  type SlotLease,
+  slotAnnotations,
+  slotLeaseName,
+} from '../api/slot-lease.ts'
 import { applyDelta, encodeDelta } from '../checkpoint/delta.ts'
 import { slotName } from '../checkpoint/manifest.ts'
 import { createApi } from '../kube/api.ts'
@@ -25,6 +30,8 @@ import { createRecorder, referenceTo } from '../kube/recorder.ts'
 import { createReflector } from '../kube/reflector.ts'
 import { type Lease, leases as leaseResource, type Pod, pods as podResource } from '../kube/resources.ts'
 import { createStore } from '../kube/store.ts'
+import { originFault } from '../succession/origin.ts'
+import type { Machine } from '../succession/placement.ts'
 import { type PodCondition, patchCondition } from './conditions.ts'
 import { hostProcFs } from './discover/process.ts'
 import { createAgentsHalf } from './disk/agents-half.ts'
@@ -44,6 +51,7 @@ import { createUnderstudies } from './duties/understudies.ts'
 import type { Work } from './duties/work.ts'
 import { createGates } from './gates.ts'
 import { createCommandRunner } from './hold-command.ts'
+import { thisMachine } from './machine.ts'
 import { createAgentMetrics } from './metrics.ts'
 import { enterNode, failedCheck, type Node } from './node.ts'
 import { findObstacles } from './obstacles/find.ts'
@@ -107,22 +115,21 @@ export async function runAgent(
   const node: {
     checks: readonly NodeCheck[]
     slots: readonly SlotReport[]
-    criu: string
+    machine: Machine
     budgets: () => { readonly memory?: Budget; readonly disk?: Budget }
   } = {
     budgets: () => ({}),
     checks: [{ name: 'node', ok: false, message: 'the agent is starting', cure: 'wait' }],
     slots: [],
-    criu: '',
+    machine: await thisMachine(''),
   }
   const publish = () =>
     report.update({
       version,
       address: `${options.address}:${options.peerPort}`,
       fingerprint: identity.fingerprint,
-      kernel: release(),
-      criu: node.criu,
-      architecture: machine(),
+      ...node.machine,
+      cpuFeatures: node.machine.cpuFeatures ?? [],
       checks: node.checks,
       ready: node.checks.length > 0 && node.checks.every(({ ok }) => ok),
       slots: node.slots,
@@ -200,7 +207,7 @@ export async function runAgent(
       ),
       ...Object.values(reflectors).map(reflector => reflector.synced(signal)),
     ])
-    node.criu = entered.programs.criuVersion
+    node.machine = entered.machine
     await work(entered)
   } catch (error) {
     if (!signal.aborted) throw error
@@ -263,12 +270,10 @@ export async function runAgent(
       encode: encodeDelta,
       nodeOf: nodeByFingerprint,
       mayRead: (reader, slot) => {
-        const key = `${slot.namespace}/${slotLeaseName(slot.set, slot.slot)}`
-        const lease = stores.leases.get(key)
-        const parsed = lease && parseSlotLease(lease)
-        const isOf = parsed !== undefined && slotName(parsed) === slotName(slot)
+        const lease = leaseOf(slot)
+        const isOf = lease !== undefined && slotName(lease) === slotName(slot)
         // The node that is to hold the primary may have to fetch what it shall be.
-        return isOf && (parsed.holders.includes(reader) || parsed.node === reader)
+        return isOf && (lease.holders.includes(reader) || lease.node === reader)
       },
       clock,
       log,
@@ -277,6 +282,7 @@ export async function runAgent(
       identity,
       store,
       apply: applyDelta,
+      originFault: manifest => originFault(manifest, leaseOf(manifest.slot)),
       clock,
       random,
       log,
@@ -321,6 +327,7 @@ export async function runAgent(
     }
     const observe = createObserver({
       node: options.node,
+      machine: entered.machine,
       pods: stores.pods,
       sets: stores.sets,
       leases: stores.leases,
@@ -444,6 +451,11 @@ export async function runAgent(
     return slots.filter(
       lease => isOurs(lease) && settings.get(`${lease.namespace}/${lease.set}`)?.disk !== false,
     )
+  }
+
+  function leaseOf({ namespace, set, slot }: SlotKey): SlotLease | undefined {
+    const lease = stores.leases.get(`${namespace}/${slotLeaseName(set, slot)}`)
+    return lease && parseSlotLease(lease)
   }
 
   function nodeByFingerprint(fingerprint: string): string | undefined {

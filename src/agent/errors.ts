@@ -110,6 +110,18 @@ export const agentErrors = Object.freeze({
     'the agent of another node gives nothing of this slot to this node',
     'nothing: it is tried again; it has not yet seen this node among the holders, or its report',
   ),
+  PeerForeign: entry(
+    'memory of a pod or a node that the Lease of its slot does not name',
+    'nothing when it passes: a Lease was seen late; if it does not, treat that node as hostile',
+  ),
+  MachineDiffers: entry(
+    'memory of another kind of machine cannot go on here',
+    'use nodes of one processor type for a set, and upgrade kernels and agents of all of them',
+  ),
+  PodForeign: entry(
+    'memory of one namespace is not brought back in a pod of another',
+    'report this: nothing should have asked for it',
+  ),
   PeerSilent: entry(
     'the agent of another node has stopped in the middle of an answer',
     'nothing: it is tried again; look for a node that hangs or a network that drops large packets',

@@ -8,6 +8,7 @@ import { createBackoff } from '../kube/backoff.ts'
 import type { Clock } from '../kube/clock.ts'
 import type { Log } from '../kube/log.ts'
 import type { Random } from '../kube/random.ts'
+import type { Machine } from '../succession/placement.ts'
 import { runCanary } from './canary.ts'
 import { hostProcFs as fs } from './discover/process.ts'
 import { createMemoryDriver } from './driver/driver.ts'
@@ -18,6 +19,7 @@ import { isAgentError } from './errors.ts'
 import { programsInUse } from './launch/in-use.ts'
 import { type InstalledPrograms, installPrograms, pruneInstalled } from './launch/install.ts'
 import { ensureSentinel, type Launched } from './launch/sentinel.ts'
+import { thisMachine } from './machine.ts'
 import type { AgentOptions } from './options.ts'
 import { preflight } from './preflight.ts'
 import { createSentinelClient, type SentinelClient } from './sentinel.ts'
@@ -35,6 +37,8 @@ export interface Node {
   readonly disk: GenerationDisk | undefined
   /** Throws away what earlier agents have left: of their work, and programs that nobody runs any more. */
   tidy(): Promise<void>
+  /** What memory finds here. */
+  readonly machine: Machine
   /** Asks the node what it can do, with a real dump and a real restore. */
   check(signal: AbortSignal): Promise<readonly NodeCheck[]>
   /** Makes sure that a sentinel runs. @returns what tells it from another one. */
@@ -104,7 +108,9 @@ async function tryEnter(
   const workDirectory = join(memoryDirectory, '.work')
   await mkdir(workDirectory, { recursive: true, mode: 0o700 })
   const records = createCloneRecords(join(runDirectory, 'clones'))
+  const machine = await thisMachine(programs.criuVersion)
   const driver = createMemoryDriver({
+    machine,
     sentinel,
     fs,
     clock,
@@ -116,6 +122,7 @@ async function tryEnter(
     criuVersion: programs.criuVersion,
   })
   return {
+    machine,
     records,
     programs,
     sentinel,

@@ -69,6 +69,8 @@ export interface NodeReportStatus {
   readonly kernel: string
   readonly criu: string
   readonly architecture: string
+  /** Instructions that programs find on every processor of the node; absent: an agent of an earlier version. */
+  readonly cpuFeatures?: readonly string[]
   readonly checks: readonly NodeCheck[]
   /** Every check holds: memory can be saved and restored here. */
   readonly ready: boolean

@@ -48,6 +48,8 @@ export interface Manifest {
   readonly criu: string
   readonly kernel: string
   readonly architecture: string
+  /** Instructions that its processes may have found; absent: made by an agent of an earlier version. */
+  readonly cpuFeatures?: readonly string[]
   readonly restoreHash: string
   /** Its primary stood still from then on, for a successor. */
   readonly final?: true
@@ -136,6 +138,7 @@ export function parseManifest(text: string): Manifest {
     criu: root.text('criu'),
     kernel: root.text('kernel'),
     architecture: root.text('architecture'),
+    ...(root.value['cpuFeatures'] === undefined ? {} : { cpuFeatures: root.list('cpuFeatures', textAt) }),
     restoreHash: root.text('restoreHash'),
     ...(root.value['final'] === true && { final: true }),
     containers: root.list('containers', containerImage),

@@ -24,6 +24,8 @@ export interface SlotToCover {
   readonly keptOn: readonly string[]
   /** Of its memory. */
   readonly restoreHash?: string | undefined
+  /** Nodes whose machines cannot go on with its memory: see `misfit`. They may keep it when there are no others. */
+  readonly unfitNodes?: ReadonlySet<string>
 }
 
 export interface Cover {
@@ -62,7 +64,9 @@ export function assign(
 }
 
 const mayTake = (pod: Understudy, slot: SlotToCover): boolean =>
-  pod.node !== slot.node && fitsMemory(pod.restoreHash, slot.restoreHash)
+  pod.node !== slot.node &&
+  slot.unfitNodes?.has(pod.node) !== true &&
+  fitsMemory(pod.restoreHash, slot.restoreHash)
 
 function heirsOf(slots: readonly SlotToCover[], pods: readonly Understudy[]): Map<number, Understudy> {
   const heirs = new Map<number, Understudy>()
@@ -126,11 +130,15 @@ function holdersOf(
   const stickyFirst = (nodes: readonly string[]) => rotated(nodes).sort((a, b) => keepsIt(a) - keepsIt(b))
   // One whose pods cannot be given this memory is as good as one without: it can only keep it.
   const hotNodes = [...new Set(pods.filter(pod => mayTake(pod, slot)).map(pod => pod.node))]
+  const fitFirst = (nodes: readonly string[]) =>
+    [...nodes].sort(
+      (a, b) => Number(slot.unfitNodes?.has(a) ?? false) - Number(slot.unfitNodes?.has(b) ?? false),
+    )
   const able = [
     ...(heir === undefined ? [] : [heir.node]),
     ...stickyFirst(hotNodes),
-    ...stickyFirst(coldNodes),
-    ...stickyFirst(spareNodes),
+    ...fitFirst(stickyFirst(coldNodes)),
+    ...fitFirst(stickyFirst(spareNodes)),
   ]
   const wanted = [...new Set(able)].filter(node => node !== slot.node).slice(0, copies)
   if (wanted.every(node => slot.keptOn.includes(node))) return wanted

@@ -44,6 +44,18 @@ describe('heirs and holders', () => {
     expect([...covers.values()].map(({ heir }) => heir?.name)).toEqual(['x', 'y', 'x'])
   })
 
+  it('D6.placement: an understudy on a machine that cannot go on with the memory is nobody’s heir', () => {
+    const unfit = slot(0, { unfitNodes: new Set(['h']), heirUid: 'uid-x' })
+    const covers = assign([unfit], [pod('x', 'h'), pod('y', 'i')], {
+      copies: 1,
+      coldNodes: [],
+      spareNodes: ['h', 'j'],
+    })
+    expect(covers.get(0)).toMatchObject({ heir: { name: 'y' }, holders: ['i'] })
+    const alone = assign([unfit], [pod('x', 'h')], { copies: 1, coldNodes: [], spareNodes: ['h', 'j'] })
+    expect(alone.get(0)).toMatchObject({ heir: undefined, holders: ['j'] })
+  })
+
   it('any: every slot that can have an heir has one, never on its node; nothing moves a second time', () => {
     fc.assert(
       fc.property(worlds, ({ slots, pods, copies, colds, spares, kept, held }) => {

@@ -1,4 +1,5 @@
 import type { Clock } from '../../kube/clock.ts'
+import type { Machine } from '../../succession/placement.ts'
 import type { ProcFs } from '../discover/process.ts'
 import type { SentinelClient } from '../sentinel.ts'
 import type { Files } from './files.ts'
@@ -18,4 +19,6 @@ export interface DriverDependencies {
   readonly files: Files
   /** Version of the CRIU in `programs`. */
   readonly criuVersion: string
+  /** What memory that is saved here depends on, and what other memory finds here; absent: not compared. */
+  readonly machine?: Machine
 }

@@ -23,7 +23,7 @@ import { nestedChildren, runningOf } from './tree.ts'
 
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 300_000 })
 
-const slot = { namespace: 'default', set: 'counter', slot: 3, life: '0123abcd' }
+const slot = { namespace: 'cells', set: 'counter', slot: 3, life: '0123abcd' }
 const deadlineMs = 20_000
 
 const codeOf = (promise: Promise<unknown>) =>

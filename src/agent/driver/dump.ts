@@ -106,6 +106,7 @@ async function dumpWith(
       criu: deps.criuVersion,
       kernel: release(),
       architecture: machine(),
+      ...(deps.machine?.cpuFeatures === undefined ? {} : { cpuFeatures: deps.machine.cpuFeatures }),
       containers: await Promise.all(targets.map(imageOf)),
       volumes: saves.flatMap(save => (save.kind === 'volume' ? [save.name] : [])),
     }

@@ -45,6 +45,7 @@ export interface DumpResult {
   readonly criu: string
   readonly kernel: string
   readonly architecture: string
+  readonly cpuFeatures?: readonly string[]
   readonly containers: readonly ContainerImage[]
   readonly volumes: readonly string[]
 }

@@ -3,14 +3,17 @@ import { join } from 'node:path'
 import { holdDirectory } from '../../api/stage.ts'
 import { credentialsOf } from '../../checkpoint/images/credentials.ts'
 import { forgetParent, moveAddress, newPidNamespace, rearmTimers } from '../../checkpoint/images/edits.ts'
+import { reachOf } from '../../checkpoint/images/reach.ts'
 import type { ContainerImage } from '../../checkpoint/manifest.ts'
 import type { Stored } from '../../checkpoint/store.ts'
-import { assertSame, refOf, statusOf, treeOf } from '../discover/process.ts'
+import { misfit } from '../../succession/placement.ts'
+import { assertSame, refOf, statusOf } from '../discover/process.ts'
 import { AgentError } from '../errors.ts'
 import { orderHold } from '../hold.ts'
 import { directoryFiles, inheritPipes, restoreArguments } from './criu.ts'
 import type { DriverDependencies } from './dependencies.ts'
 import { explain } from './dump.ts'
+import { escapes } from './escape.ts'
 import type {
   Clone,
   ClonedContainer,
@@ -18,9 +21,10 @@ import type {
   LocatedPod,
   RestoreOptions,
 } from './memory-driver.ts'
-import { excess, rightsOf } from './rights.ts'
+import { beyondReach } from './reach.ts'
+import { excess, type Rights, rightsOf } from './rights.ts'
 import { planSaves } from './saves.ts'
-import { childBelowHold, nestedChildren, runningOf } from './tree.ts'
+import { childBelowHold, nestedChildren, runningOf, threadsOf } from './tree.ts'
 
 /** See MemoryDriver.restore. */
 export async function restore(
@@ -30,6 +34,10 @@ export async function restore(
   { deadlineMs, signal }: RestoreOptions,
 ): Promise<Clone> {
   const { manifest, dir } = from
+  if (manifest.slot.namespace !== pod.pod.namespace)
+    throw new AgentError('PodForeign', `of ${manifest.slot.namespace}, in ${pod.pod.namespace}`)
+  const unfit = deps.machine && misfit(manifest, deps.machine)
+  if (unfit !== undefined) throw new AgentError('MachineDiffers', unfit.message)
   const work = join(deps.workDirectory, `restore-${pod.pod.uid}`)
   const pairs = pod.containers.map(container => ({
     container,
@@ -132,11 +140,13 @@ async function assertWithinRights(
   { init, name }: LocatedAppContainer,
   images: string,
 ): Promise<void> {
-  const status = await statusOf(deps.fs, init.pid)
-  if (status === undefined) throw new AgentError('ProcessGone', `container ${name}`)
-  const holder = rightsOf(status)
+  const holder = await livingRights(deps, init.pid)
+  if (holder === undefined) throw new AgentError('ProcessGone', `container ${name}`)
   // Of the images and not of the manifest: the manifest is what the other node says of them.
-  const more = (await credentialsOf(images)).flatMap(held => excess(held, holder))
+  const more = [
+    ...(await credentialsOf(images)).flatMap(held => excess(held, holder)),
+    ...beyondReach(await reachOf(images), holder),
+  ]
   if (more.length > 0)
     throw new AgentError('CredentialsExceed', `container ${name}: ${[...new Set(more)].join('; ')}`)
 }
@@ -192,15 +202,25 @@ async function restoreContainer(
   return cloned
 }
 
+/** Of a process or a thread; undefined: it is gone. */
+async function livingRights({ fs }: DriverDependencies, task: number): Promise<Rights | undefined> {
+  const status = await statusOf(fs, task)
+  // Without a security module there is nothing to be read.
+  const lsm = await readFile(`${fs.proc}/${task}/attr/current`, 'utf8').catch(() => '')
+  return status === undefined ? undefined : rightsOf(status, lsm)
+}
+
 /** Once more on what came out: the images were read by two programs, and only one of them is ours. */
 async function assertFrozenWithinRights(deps: DriverDependencies, { app, hold, name }: ClonedContainer) {
-  const holder = await statusOf(deps.fs, hold.pid)
+  const holder = await livingRights(deps, hold.pid)
   if (holder === undefined) throw new AgentError('ProcessGone', `container ${name}`)
-  for (const pid of await treeOf(deps.fs, app.pid)) {
-    const status = await statusOf(deps.fs, pid)
-    const more = status === undefined ? [] : excess(rightsOf(status), rightsOf(holder))
-    if (more.length > 0) throw new AgentError('CredentialsExceed', `container ${name}: ${more.join('; ')}`)
-  }
+  const held = await Promise.all((await threadsOf(deps.fs, app.pid)).map(each => livingRights(deps, each)))
+  const more = [
+    ...held.flatMap(rights => (rights === undefined ? [] : excess(rights, holder))),
+    ...(await escapes(deps.fs, app.pid, hold.pid)),
+  ]
+  if (more.length > 0)
+    throw new AgentError('CredentialsExceed', `container ${name}: ${[...new Set(more)].join('; ')}`)
   // CRIU lets go of what it has told to stop: on a busy machine each task stops only when it gets its turn.
   for (const end = deps.clock.monotonic() + stoppingMs; ; await deps.clock.sleep(1)) {
     const running = await runningOf(deps.fs, app.pid)

@@ -9,11 +9,17 @@ import { numbers, type ProcessStatus } from '../discover/process.ts'
 /** What a process may do, from an image or from /proc. */
 export type Rights = Pick<
   Credentials,
-  'uids' | 'gids' | 'groups' | 'capabilities' | 'noNewPrivileges' | 'seccomp'
->
+  'uids' | 'gids' | 'groups' | 'capabilities' | 'noNewPrivileges' | 'seccomp' | 'lsmProfile'
+> &
+  // Of a living process nobody but itself can ask for these.
+  Partial<Pick<Credentials, 'secureBits'>>
 
-/** Rights of a living process. Absent lines (old kernels) count as none. */
-export function rightsOf(status: ProcessStatus): Rights {
+/**
+ * Rights of a living process. Absent lines (old kernels) count as none.
+ *
+ * @param lsm what its /proc/PID/attr/current says.
+ */
+export function rightsOf(status: ProcessStatus, lsm = ''): Rights {
   const ids = (name: string) => {
     const [real = 0, effective = 0, saved = 0, filesystem = 0] = numbers(status.fields.get(name))
     return { real, effective, saved, filesystem }
@@ -32,11 +38,21 @@ export function rightsOf(status: ProcessStatus): Rights {
     },
     noNewPrivileges: status.fields.get('NoNewPrivs') === '1',
     seccomp: seccompModes[Number(status.fields.get('Seccomp') ?? 0)] ?? 'disabled',
+    ...lsmRight(lsm),
   }
+}
+
+/** AppArmor tells the mode, too; who is confined by nothing has no profile. */
+function lsmRight(current: string): Pick<Rights, 'lsmProfile'> {
+  const profile = current.replace(/[\0\n]+$/, '').replace(/ \((enforce|complain|mixed|kill)\)$/, '')
+  return profile === '' || profile === 'unconfined' ? {} : { lsmProfile: profile }
 }
 
 const CAP_SETGID = 1n << 6n
 const CAP_SETUID = 1n << 7n
+const CAP_SETPCAP = 1n << 8n
+/** SECBIT_KEEP_CAPS: anybody may set it for itself, and it gives nothing that is not there. */
+const keepCaps = 1 << 4
 
 /**
  * What `held` may do that a process started by `holder` could not come to: memory that arrives from another node must
@@ -63,8 +79,16 @@ export function excess(held: Rights, holder: Rights): string[] {
   if (holder.noNewPrivileges && !held.noNewPrivileges) found.push('new privileges allowed')
   if (seccompModes.indexOf(held.seccomp) < seccompModes.indexOf(holder.seccomp))
     found.push(`seccomp ${held.seccomp} instead of ${holder.seccomp}`)
+  if (((held.secureBits ?? 0) & ~keepCaps) !== 0 && (permitted & CAP_SETPCAP) === 0n)
+    found.push(`secure bits ${(held.secureBits ?? 0).toString(16)}`)
+  if (holder.lsmProfile !== undefined && held.lsmProfile !== holder.lsmProfile)
+    found.push(`LSM profile ${held.lsmProfile ?? 'none'} instead of ${holder.lsmProfile}`)
   return found
 }
+
+/** What a process of the holder could come to have. */
+export const reachableCapabilities = (holder: Rights): bigint =>
+  bits(limitOf('effective', holder, holder.capabilities.bounding))
 
 /**
  * Nothing outside the bounding set can ever be had. Within it: a program with file capabilities can raise what it

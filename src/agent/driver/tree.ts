@@ -1,4 +1,5 @@
-import { childrenOf, type ProcFs, statusOf, treeOf } from '../discover/process.ts'
+import { readdir } from 'node:fs/promises'
+import { childrenOf, isGone, type ProcFs, statusOf, treeOf } from '../discover/process.ts'
 
 /**
  * Children of a container's first process that have a pid namespace of their own: what was restored there. Below a
@@ -31,6 +32,21 @@ export async function childBelowHold(
   for (const pid of await childrenOf(fs, hold.pid))
     if ((await statusOf(fs, pid))?.nsPids[depth - 1] === pidBelowHold) return pid
   return undefined
+}
+
+/** Every thread of the tree: each has rights of its own. */
+export async function threadsOf(fs: ProcFs, root: number): Promise<number[]> {
+  const lists = await Promise.all(
+    (await treeOf(fs, root)).map(async pid => {
+      try {
+        return (await readdir(`${fs.proc}/${pid}/task`)).map(Number)
+      } catch (error) {
+        if (isGone(error)) return []
+        throw error
+      }
+    }),
+  )
+  return lists.flat()
 }
 
 /** Processes of the tree that are not stopped; zombies run nothing. */

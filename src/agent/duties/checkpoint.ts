@@ -142,6 +142,7 @@ export async function saveOnce(
         criu,
         kernel,
         architecture,
+        ...(result.cpuFeatures === undefined ? {} : { cpuFeatures: result.cpuFeatures }),
         restoreHash: restoreHashOf(pod, settings),
         containers,
         volumes,

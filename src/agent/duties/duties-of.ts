@@ -3,6 +3,7 @@ import { servingReasons } from '../../api/stage.ts'
 import { slotName } from '../../checkpoint/manifest.ts'
 import { slotOfDeath } from './deaths.ts'
 import type { Duty, Elsewhere } from './duty.ts'
+import { unfitImages, unfitNode } from './placement.ts'
 import { restoreHashOf } from './settings.ts'
 import type { Kept, MemorySettings, PodView, Snapshot } from './snapshot.ts'
 
@@ -228,9 +229,9 @@ function ofUnderstudy(snapshot: Snapshot, slots: readonly Slot[], pod: PodView):
   const ids = idsOf(pod)
   const restorable = slots.flatMap(slot => {
     const kept = snapshot.kept.get(slot.name)
-    return kept === undefined || kept.restoreHash !== restoreHashOf(pod, slot.settings)
-      ? []
-      : [{ ...slot, kept }]
+    if (kept === undefined || kept.restoreHash !== restoreHashOf(pod, slot.settings)) return []
+    if (unfitNode(snapshot, kept) !== undefined || unfitImages(pod, kept) !== undefined) return []
+    return [{ ...slot, kept }]
   })
   const own = restorable.filter(
     ({ lease, settings, kept }) =>

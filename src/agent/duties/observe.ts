@@ -8,6 +8,7 @@ import type { GenerationStore } from '../../checkpoint/store.ts'
 import { keyOf } from '../../kube/object.ts'
 import type { Lease, Pod } from '../../kube/resources.ts'
 import type { Store } from '../../kube/store.ts'
+import type { Machine } from '../../succession/placement.ts'
 import { memoryOf } from './freeze.ts'
 import { viewOf } from './pod-view.ts'
 import type { Kept, MemorySettings, Snapshot } from './snapshot.ts'
@@ -15,6 +16,8 @@ import type { Understudies } from './understudies.ts'
 
 export interface World {
   readonly node: string
+  /** Absent: memory is not compared with it. */
+  readonly machine?: Machine
   readonly pods: Store<Pod>
   readonly sets: Store<BackupPodSet>
   readonly leases: Store<Lease>
@@ -56,6 +59,7 @@ export function createObserver(world: World): (node: NodeState) => Snapshot {
     return {
       node: world.node,
       able,
+      ...(world.machine === undefined ? {} : { machine: world.machine }),
       sentinel,
       pods,
       slots: world.leases.list().flatMap(lease => parseSlotLease(lease) ?? []),
@@ -80,7 +84,16 @@ function memorySettings(set: BackupPodSet): MemorySettings | undefined {
 function keptIn(store: Pick<GenerationStore, 'list'>): Map<string, Kept> {
   const kept = new Map<string, Kept>()
   for (const stored of [...store.list()].sort((a, b) => newestFirst(a.manifest, b.manifest))) {
-    const { slot, epoch, generation, restoreHash, source, takenAt, final = false } = stored.manifest
+    const {
+      slot,
+      epoch,
+      generation,
+      restoreHash,
+      source,
+      takenAt,
+      containers,
+      final = false,
+    } = stored.manifest
     const name = slotName(slot)
     if (kept.has(name)) continue
     kept.set(name, {
@@ -91,6 +104,8 @@ function keptIn(store: Pick<GenerationStore, 'list'>): Map<string, Kept> {
       podUid: source.podUid,
       takenAt: Date.parse(takenAt),
       memory: memoryOf(stored),
+      machine: stored.manifest,
+      imageIds: new Map(containers.map(({ name, imageId }) => [name, imageId])),
     })
   }
   return kept

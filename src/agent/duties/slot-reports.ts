@@ -5,6 +5,7 @@ import { slotName } from '../../checkpoint/manifest.ts'
 import type { Stored } from '../../checkpoint/store.ts'
 import type { PodCondition } from '../conditions.ts'
 import { fits, isDead, isFreeUnderstudy } from './duties-of.ts'
+import { unfitImages, unfitNode } from './placement.ts'
 import type { SlotProgress } from './progress.ts'
 import { restoreHashOf } from './settings.ts'
 import type { PodView, Snapshot } from './snapshot.ts'
@@ -88,12 +89,15 @@ export function usabilityOf(snapshot: Snapshot, lease: SlotLease): Usability {
   const kept = snapshot.kept.get(name)
   if (settings === undefined || kept === undefined)
     return { reason: 'NoGeneration', message: 'no generation has arrived yet' }
+  const unfit = unfitNode(snapshot, kept)
+  if (unfit !== undefined) return unfit
   const primaries = new Set(snapshot.slots.map(({ holder }) => holder.uid))
   const free = snapshot.pods.filter(
     pod => pod.set === set && isFreeUnderstudy(snapshot, pod) && !primaries.has(pod.uid),
   )
-  const understudies = free.filter(pod => restoreHashOf(pod, settings) === kept.restoreHash)
-  if (understudies.length === 0)
+  const ofTemplate = free.filter(pod => restoreHashOf(pod, settings) === kept.restoreHash)
+  const [first] = ofTemplate
+  if (first === undefined)
     return {
       // Of a kind that may never have been brought back here: nobody is here in whom that could be tried.
       ...(snapshot.able ? { usable: 'Cold' as const } : {}),
@@ -104,6 +108,8 @@ export function usabilityOf(snapshot: Snapshot, lease: SlotLease): Usability {
             message: 'the memory is of another template than the understudies on this node',
           }),
     }
+  const understudies = ofTemplate.filter(pod => unfitImages(pod, kept) === undefined)
+  if (understudies.length === 0) return unfitImages(first, kept) ?? {}
   const frozen = understudies.find(({ uid }) => {
     const stage = snapshot.stages.get(uid)
     return stage?.state === 'Frozen' && stage.slot === name

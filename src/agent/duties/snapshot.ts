@@ -3,6 +3,7 @@ import type { PodTemplate } from '../../api/backuppodset.ts'
 import type { ParsedLiveness, ParsedMemory } from '../../api/memory.ts'
 import type { NodeReportStatus } from '../../api/node-report.ts'
 import type { SlotLease } from '../../api/slot-lease.ts'
+import type { Machine } from '../../succession/placement.ts'
 
 export interface ContainerView {
   readonly name: string
@@ -84,6 +85,10 @@ export interface Kept {
   readonly takenAt: number
   /** Bytes of memory by container. */
   readonly memory: ReadonlyMap<string, number>
+  /** On what it was made; absent: not compared. */
+  readonly machine?: Machine
+  /** What each container ran; absent: not compared. */
+  readonly imageIds?: ReadonlyMap<string, string>
 }
 
 /** What lies in an understudy of this node. */
@@ -100,6 +105,8 @@ export interface Snapshot {
   readonly node: string
   /** Memory can be saved and restored here. */
   readonly able: boolean
+  /** What memory finds here; absent: not compared. */
+  readonly machine?: Machine
   /** Tells the sentinel that runs from the ones before it: a new one watches nothing yet. */
   readonly sentinel: string
   readonly pods: readonly PodView[]

@@ -8,7 +8,7 @@ import {
 import type { SlotKey } from '../../api/slot-lease.ts'
 import { applyDelta } from '../../checkpoint/delta.ts'
 import { isCheckpointError } from '../../checkpoint/errors.ts'
-import { slotName } from '../../checkpoint/manifest.ts'
+import { type Manifest, slotName } from '../../checkpoint/manifest.ts'
 import type { GenerationStore, Stored } from '../../checkpoint/store.ts'
 import { type BackoffPolicy, createBackoff } from '../../kube/backoff.ts'
 import type { Clock } from '../../kube/clock.ts'
@@ -28,6 +28,11 @@ export interface PeerClientOptions {
   readonly store: Pick<GenerationStore, 'latest' | 'begin' | 'retain' | 'budget'>
   /** Default: applyDelta. */
   readonly apply?: Apply | undefined
+  /**
+   * What is wrong with the origin that a manifest names, by the Lease of its slot as it is now; undefined: nothing. Asked
+   * before anything that came is kept.
+   */
+  readonly originFault: (manifest: Pick<Manifest, 'slot' | 'epoch' | 'source'>) => string | undefined
   readonly clock: Clock
   readonly random: Random
   readonly log: Log
@@ -195,6 +200,7 @@ export function createPeerClient(options: PeerClientOptions): PeerClient {
         peer: peer.address,
         store,
         apply,
+        originFault: options.originFault,
         clock,
         signal,
       })

@@ -4,12 +4,14 @@ import { type AddressInfo, connect as connectTcp, createServer, type Socket } fr
 import { join } from 'node:path'
 import { connect as connectTls } from 'node:tls'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import type { SlotLease } from '../../api/slot-lease.ts'
 import { applyDelta, encodeDelta } from '../../checkpoint/delta.ts'
 import { createGenerationStore, type GenerationStore } from '../../checkpoint/store.ts'
 import { manifestOf, putFiles, slotKey } from '../../checkpoint/testing/generation.ts'
 import { systemClock } from '../../kube/clock.ts'
 import { silentLog } from '../../kube/log.ts'
 import { seededRandom, systemRandom } from '../../kube/random.ts'
+import { originFault } from '../../succession/origin.ts'
 import { createPeerClient, type PeerClientOptions } from './client.ts'
 import type { Encode } from './codec.ts'
 import { type Identity, loadIdentity } from './identity.ts'
@@ -90,6 +92,7 @@ const startClient = async (options: Partial<PeerClientOptions> = {}) => {
     store,
     clock: systemClock,
     random: seededRandom(1),
+    originFault: () => undefined,
     log: silentLog,
     onReceived: it => void received.push(it),
     ...options,
@@ -343,6 +346,54 @@ describe('only those who may', () => {
     // The connection is there from before.
     known = false
     await expect(client.pull(slotKey, peer, epoch, never)).rejects.toEqual(code('PeerRefused'))
+  })
+
+  describe('D10.peers: source and target stand in the Lease, over TLS with pinned keys', () => {
+    const lease: SlotLease = {
+      ...slotKey,
+      holder: { name: 'p', uid: manifestOf(1).source.podUid },
+      ...{ epoch: 1, node: manifestOf(1).source.node, ip: undefined, heir: undefined, holders: ['node-b'] },
+    }
+    const pullWith = async (now: SlotLease | undefined) => {
+      const { peer } = await startServer()
+      const { client, store } = await startClient({ originFault: manifest => originFault(manifest, now) })
+      await commit(1, { a: 'a' })
+      return { pulled: client.pull(slotKey, peer, epoch, never), store }
+    }
+
+    test('what the Lease names is taken', async () => {
+      const { pulled } = await pullWith(lease)
+      expect((await pulled).manifest.generation).toBe(1)
+    })
+
+    test.each<[string, SlotLease | undefined]>([
+      ['without a Lease', undefined],
+      ['of a pod that the Lease does not name', { ...lease, holder: { name: 'p', uid: 'another' } }],
+      ['of a node that the Lease does not name', { ...lease, node: 'another' }],
+      ['of an epoch that has not begun', { ...lease, epoch: 0 }],
+      ['of another namespace', { ...lease, namespace: 'another' }],
+      ['of another life of the slot', { ...lease, life: 'ffffffff' }],
+    ])('memory %s is not kept', async (_, now) => {
+      const { pulled, store } = await pullWith(now)
+      await expect(pulled).rejects.toEqual(code('PeerForeign'))
+      expect(store.latest(slotKey)).toBeUndefined()
+      expect(store.bytes).toBe(0)
+    })
+
+    test('an old generation that is sent again does not replace a newer one', async () => {
+      const { peer } = await startServer({ store: { ...source, latest: () => old, open: () => old } })
+      const { client, store } = await startClient({ originFault: manifest => originFault(manifest, lease) })
+      const old = await commit(1, { a: 'old' })
+      const draft = await store.begin(slotKey, 2)
+      await putFiles(draft.dir, { a: 'new' })
+      await draft.commit(manifestOf(2, { epoch: 1 }))
+      const stop = new AbortController()
+      const pulled = client.pull(slotKey, peer, epoch, stop.signal)
+      await new Promise(resolve => setTimeout(resolve, 300))
+      stop.abort(new Error('enough'))
+      await expect(pulled).rejects.toThrow()
+      expect(store.latest(slotKey)?.manifest.generation).toBe(2)
+    })
   })
 
   test('not those who were struck off while they waited', async () => {

@@ -1,6 +1,7 @@
 /** One generation on its way in: nothing of it counts until the store has checked and committed all of it. */
 import type { SlotKey } from '../../api/slot-lease.ts'
 import { CheckpointError, isCheckpointError } from '../../checkpoint/errors.ts'
+import type { Manifest } from '../../checkpoint/manifest.ts'
 import type { Draft, GenerationStore, Stored } from '../../checkpoint/store.ts'
 import type { Clock } from '../../kube/clock.ts'
 import { AgentError } from '../errors.ts'
@@ -35,6 +36,8 @@ export interface ReceiveOptions {
   readonly peer: string
   readonly store: Pick<GenerationStore, 'latest' | 'begin' | 'retain' | 'budget'>
   readonly apply: Apply
+  /** See PeerClientOptions. */
+  readonly originFault: (manifest: Pick<Manifest, 'slot' | 'epoch' | 'source'>) => string | undefined
   readonly clock: Clock
   readonly signal: AbortSignal
 }
@@ -45,10 +48,10 @@ const widestGap = 1_000_000_000
 /** Framing and incompressible data may make a stream a little longer than its files. */
 const overheadBytes = 16 * 1024 * 1024
 
-/** @throws AgentError PeerMalformed, CheckpointError, or what reading the stream failed with */
+/** @throws AgentError PeerMalformed, PeerForeign, CheckpointError, or what reading the stream failed with */
 export async function receiveGeneration(
   stream: AsyncIterable<Buffer>,
-  { request, answer, epoch, ours, peer, store, apply, clock, signal }: ReceiveOptions,
+  { request, answer, epoch, ours, peer, store, apply, originFault, clock, signal }: ReceiveOptions,
 ): Promise<ReceivedGeneration> {
   const { slot, after } = request
   const { version } = answer
@@ -93,8 +96,16 @@ export async function receiveGeneration(
   const release = base && store.retain(slot, base.manifest.generation, base.manifest.epoch)
   try {
     const draft = await store.begin(slot, version.generation)
+    const checked: Draft = {
+      ...draft,
+      commit: async (manifest, options) => {
+        const fault = originFault(manifest)
+        if (fault !== undefined) throw new AgentError('PeerForeign', `${peer}: ${fault}`)
+        return draft.commit(manifest, options)
+      },
+    }
     try {
-      const stored = await apply(counted(), base, onlyAs(request, answer, stoppedAt, draft), { signal })
+      const stored = await apply(counted(), base, onlyAs(request, answer, stoppedAt, checked), { signal })
       return { stored, slot, delta: base !== undefined, bytes, ms: clock.monotonic() - start }
     } catch (error) {
       await draft.discard()

@@ -42,6 +42,7 @@ beforeEach(async () => {
     store,
     clock: systemClock,
     random: seededRandom(1),
+    originFault: () => undefined,
     log: silentLog,
     silenceMs: 2_000,
     backoff: { initialMs: 1, maxMs: 1 },

@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from 'node:util'
 import type { SlotLease } from '../../api/slot-lease.ts'
 import type { Random } from '../../kube/random.ts'
 import { type AssignOptions, assign } from '../../succession/assign.ts'
+import { misfit } from '../../succession/placement.ts'
 import type { MemoryView } from '../memory/view.ts'
 import type { Action } from '../plan.ts'
 import type { PodView, Snapshot } from '../snapshot.ts'
@@ -36,6 +37,7 @@ export function assignments(s: Snapshot, memory: MemoryView, random: Random, pla
         holders: slot?.lease.holders ?? [],
         keptOn: slot?.copies.map(({ node }) => node) ?? [],
         restoreHash: pod.stage?.restoreHash,
+        unfitNodes: unfitNodes(memory, pod.node),
       }
     }),
     understudies.map(({ name, uid, node = '', stage }) => ({
@@ -81,6 +83,14 @@ export function assignments(s: Snapshot, memory: MemoryView, random: Random, pla
     const restarts = (goesOn ? present.restarts : undefined) ?? pod.stage?.restarts ?? 0
     return [{ type: 'assign', lease, version: present?.resourceVersion, restarts, stateLost: isEmptied }]
   })
+}
+
+/** Nodes on which memory that is made on that one cannot go on. */
+function unfitNodes({ nodes }: MemoryView, source: string | undefined): ReadonlySet<string> {
+  const from = source === undefined ? undefined : nodes.get(source)?.machine
+  if (from === undefined) return new Set()
+  const unfit = [...nodes.values()].filter(({ machine }) => machine && misfit(from, machine) !== undefined)
+  return new Set(unfit.map(({ name }) => name))
 }
 
 /** Nodes that could keep memory although no hot backup is there: first those of cold ones, then all others. */

@@ -103,6 +103,7 @@ function nodeView(report: NodeReport, reports: Reports): NodeView {
     problem: silent
       ? `its agent has been silent for more than ${staleMs / 1000} s: look at its pod's log`
       : failing && `${failing.name}: ${failing.message}${failing.cure ? `; ${failing.cure}` : ''}`,
+    machine: report.status,
   }
 }
 

@@ -1,6 +1,7 @@
 import type { SlotReport } from '../../api/node-report.ts'
 import type { SlotLease } from '../../api/slot-lease.ts'
 import type { BroughtBack } from '../../api/stage.ts'
+import type { Machine } from '../../succession/placement.ts'
 
 /** One pod of a set that keeps memory, beside what every pod of a set has. */
 export interface StageView {
@@ -63,6 +64,8 @@ export interface NodeView {
   readonly ready: boolean
   /** The first check that fails, with its cure. */
   readonly problem: string | undefined
+  /** What memory finds there; undefined: not told yet. */
+  readonly machine?: Machine | undefined
 }
 
 export interface MemoryView {

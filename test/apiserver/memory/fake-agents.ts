@@ -15,6 +15,7 @@ import { systemRandom as random } from '../../../src/kube/random.ts'
 import { createReflector } from '../../../src/kube/reflector.ts'
 import { type Lease, leases, type Pod, pods } from '../../../src/kube/resources.ts'
 import { createStore } from '../../../src/kube/store.ts'
+import type { Machine } from '../../../src/succession/placement.ts'
 
 export interface FakeAgents extends AsyncDisposable {
   /** These pods cannot be brought on stage; `all`: none can. */
@@ -23,6 +24,8 @@ export interface FakeAgents extends AsyncDisposable {
   readonly mute: Set<string>
   /** Nodes whose copies are not usable. */
   readonly useless: Set<string>
+  /** What else the reports of nodes say of their machines. */
+  readonly machines: Map<string, Partial<Machine>>
   /** Every word that put a pod on stage, in order: `pod epoch`. */
   readonly stages: readonly string[]
   /** Says that the app of this pod has ended. */
@@ -40,6 +43,7 @@ export async function startFakeAgents(
   const failing = new Set<string>()
   const mute = new Set<string>()
   const useless = new Set<string>()
+  const machines = new Map<string, Partial<Machine>>()
   const stages: string[] = []
   const podStore = createStore<Pod>()
   const leaseStore = createStore<Lease>()
@@ -134,7 +138,7 @@ export async function startFakeAgents(
   const told = new Map<string, string>()
   const reportOf = async (node: string, always: boolean) => {
     const slots = slotLeases().flatMap(lease => slotReport(node, lease))
-    const text = JSON.stringify(slots.map(({ takenAt: _, ...slot }) => slot))
+    const text = JSON.stringify([machines.get(node), slots.map(({ takenAt: _, ...slot }) => slot)])
     if (!always && told.get(node) === text) return
     told.set(node, text)
     const status = {
@@ -144,6 +148,7 @@ export async function startFakeAgents(
       kernel: '6.0',
       criu: '4.2.1',
       architecture: 'amd64',
+      ...machines.get(node),
       checks: [{ name: 'canary', ok: true, message: 'restored' }],
       ready: true,
       slots,
@@ -201,6 +206,7 @@ export async function startFakeAgents(
     failing,
     mute,
     useless,
+    machines,
     stages,
     declareDead: name =>
       condition(name, podConditions.serving, 'False', servingReasons.died, 'container app has ended'),

@@ -139,6 +139,25 @@ const holderOf = async (ref: Ref, slot: number): Promise<Pod> => {
 }
 
 describe('assignment', () => {
+  it('D6.placement: a node that reports another processor has no heir, and nothing is promoted there', async () => {
+    agents.machines.set('fake-p', { cpuFeatures: ['avx2', 'sse2'] })
+    agents.machines.set('fake-a', { cpuFeatures: ['sse2'] })
+    agents.machines.set('fake-b', { cpuFeatures: ['avx2', 'avx512f', 'sse2'] })
+    await agents.report()
+    const ref = await create('placed', { replicas: 1, hotBackups: 2 })
+    const [slot] = await covered(ref, 1, 2)
+    const backups = await podsOf(ref, 'hotbackup')
+    expect(backups.map(({ spec }) => spec?.nodeName).sort()).toEqual(['fake-a', 'fake-b'])
+    const fit = backups.find(({ spec }) => spec?.nodeName === 'fake-b')
+    expect(slot?.heir?.uid).toBe(fit?.metadata.uid)
+    expect(slot?.holders[0]).toBe('fake-b')
+    await agents.declareDead(slot?.holder.name ?? '')
+    await eventually(async () => expect((await slotsOf(ref))[0]?.holder.uid).toBe(fit?.metadata.uid))
+    await api.delete(backupPodSets, ref)
+    agents.machines.clear()
+    await agents.report()
+  })
+
   it('D9.lease: each slot has a Lease with its primary, a life, an heir off its node and the nodes that keep it', async () => {
     const ref = await create('assigned', { replicas: 2, hotBackups: 2 })
     const [first, second] = await covered(ref, 2, 2)

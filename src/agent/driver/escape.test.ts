@@ -1,0 +1,53 @@
+import { afterEach, describe, expect, it } from 'vitest'
+import { cannotUnshare, type Started, start } from '../../../init-waker/testing/process.ts'
+import { hostProcFs } from '../discover/process.ts'
+import { escapes } from './escape.ts'
+
+const fs = { ...hostProcFs, host: process.pid }
+const started: Started[] = []
+afterEach(async () => {
+  for (const each of started.splice(0)) await each[Symbol.asyncDispose]()
+})
+
+/** A process of mounts and namespaces of its own, made by `unshare`. */
+async function run(script: string): Promise<number> {
+  const each = await start('sh', ['-c', `${script}; echo ready; exec sleep 1000`])
+  started.push(each)
+  await expect.poll(() => each.stdout(), { timeout: 20_000 }).toContain('ready')
+  return each.pid
+}
+const inMounts = (before: string, inside = 'true') =>
+  run(`${before}; exec 0<&-; exec unshare --mount sh -c '${inside}; echo ready; exec sleep 1000'`)
+
+describe.skipIf(cannotUnshare !== undefined)(
+  `D10.forged: what restored processes hold ${cannotUnshare ?? ''}`,
+  () => {
+    it('files, directories and mappings of its own mounts are its own', async () => {
+      const pid = await inMounts('true', 'exec 5</etc/hostname; cd /etc')
+      expect(await escapes(fs, pid, pid)).toEqual([])
+    })
+
+    it('an open file of other mounts', async () => {
+      const pid = await inMounts('exec 5</etc/hostname')
+      expect(await escapes(fs, pid, pid)).toEqual(['an open file that is not in the container'])
+    })
+
+    it('a directory of the node from which everything can be reached', async () => {
+      const pid = await inMounts('exec 5</')
+      expect(await escapes(fs, pid, pid)).toEqual(['an open file that is not in the container'])
+    })
+
+    it('mounts that the container has not', async () => {
+      const [hold, app] = [await inMounts('true'), await inMounts('true', 'mount -t tmpfs more /mnt')]
+      expect(await escapes(fs, app, hold)).toEqual(['1 mounts that the container has not'])
+    })
+
+    it('another network', async () => {
+      const [hold, app] = [
+        await run('true'),
+        await run('true; exec unshare --net sh -c "echo ready; exec sleep 1000"'),
+      ]
+      expect(await escapes(fs, app, hold)).toContain('another net namespace')
+    })
+  },
+)

@@ -1,0 +1,121 @@
+/** What processes that were restored have in their hands: it has to be of their own container. */
+import { open, readdir, readFile, readlink } from 'node:fs/promises'
+import { mountsOf } from '../discover/container.ts'
+import { isGone, type ProcFs, readIfThere, treeOf } from '../discover/process.ts'
+
+const O_PATH = 0o10000000
+const sharedNamespaces = ['ipc', 'net', 'uts', 'user', 'cgroup'] as const
+
+/**
+ * Files, directories, mappings, mounts and namespaces of the tree that are not those of the container whose first process
+ * is `hold`. One line each, without any name; empty: none. The tree has to stand still.
+ */
+export async function escapes(fs: ProcFs, app: number, hold: number): Promise<string[]> {
+  const mounts = await ownMounts(fs, app)
+  const found = await Promise.all([
+    foreignMounts(fs, app, hold),
+    ...(await treeOf(fs, app)).flatMap(pid => [
+      foreignNamespaces(fs, pid, app, hold),
+      foreignFiles(fs, pid, mounts),
+      foreignMappings(fs, pid, mounts),
+    ]),
+  ])
+  return [...new Set(found.flat())]
+}
+
+/** Numbers of the mounts that its mount namespace has. */
+async function ownMounts(fs: ProcFs, pid: number): Promise<ReadonlySet<string>> {
+  const text = (await readIfThere(`${fs.proc}/${pid}/mountinfo`)) ?? ''
+  return new Set(text.split('\n').map(line => line.split(' ')[0] ?? ''))
+}
+
+/** A restored tree has a copy of the container's mounts, with a /proc of its own. */
+async function foreignMounts(fs: ProcFs, app: number, hold: number): Promise<string[]> {
+  const key = ({ device, root, mountPoint }: { device: string; root: string; mountPoint: string }) =>
+    `${device} ${root} ${mountPoint}`
+  const known = new Set((await mountsOf(fs, hold)).map(key))
+  const more = (await mountsOf(fs, app)).filter(
+    mount => !known.has(key(mount)) && !(mount.mountPoint === '/proc' && mount.type === 'proc'),
+  )
+  return more.length === 0 ? [] : [`${more.length} mounts that the container has not`]
+}
+
+async function foreignNamespaces(fs: ProcFs, pid: number, app: number, hold: number): Promise<string[]> {
+  const of = (process: number, name: string) => linkIfThere(`${fs.proc}/${process}/ns/${name}`)
+  const differs = async (name: string, other: number) =>
+    (await of(pid, name)) === (await of(other, name)) ? [] : [`another ${name} namespace`]
+  const all = [
+    ...sharedNamespaces.map(name => differs(name, hold)),
+    ...['mnt', 'pid'].map(name => differs(name, app)),
+  ]
+  return (await Promise.all(all)).flat()
+}
+
+async function foreignFiles(fs: ProcFs, pid: number, mounts: ReadonlySet<string>): Promise<string[]> {
+  const base = `${fs.proc}/${pid}`
+  const descriptors = await namesIn(`${base}/fd`)
+  const open = descriptors.map(async fd => {
+    const link = await linkIfThere(`${base}/fd/${fd}`)
+    if (link === undefined || isOfNoMount(link)) return []
+    const mount = mountIn((await readIfThere(`${base}/fdinfo/${fd}`)) ?? '')
+    return mount !== undefined && mounts.has(mount) ? [] : ['an open file that is not in the container']
+  })
+  const places = ['cwd', 'root', 'exe'].map(async name => {
+    const mount = await mountOf(`${base}/${name}`)
+    return mount === undefined || mounts.has(mount) ? [] : [`its ${name} is not in the container`]
+  })
+  return (await Promise.all([...open, ...places])).flat()
+}
+
+async function foreignMappings(fs: ProcFs, pid: number, mounts: ReadonlySet<string>): Promise<string[]> {
+  // One of each file: a thousand mappings are of a few files.
+  const files = new Map<string, string>()
+  for (const line of ((await readIfThere(`${fs.proc}/${pid}/maps`)) ?? '').split('\n')) {
+    const [range, , , device = '', inode = '0', ...name] = line.split(/\s+/)
+    if (range === undefined || inode === '0' || isOfNoMount(name.join(' '))) continue
+    files.set(`${device} ${inode}`, range)
+  }
+  const found = [...files.values()].map(async range => {
+    const mount = await mountOf(`${fs.proc}/${pid}/map_files/${range.replace(/(^|-)0+(?=[0-9a-f])/g, '$1')}`)
+    return mount === undefined || mounts.has(mount)
+      ? []
+      : ['a mapping of a file that is not in the container']
+  })
+  return (await Promise.all(found)).flat()
+}
+
+/** Pipes, sockets and the like; memory that only looks like a file. */
+const isOfNoMount = (link: string): boolean =>
+  !link.startsWith('/') || /^\/(memfd:.*|dev\/zero|SYSV[0-9a-f]{8}) \(deleted\)$/.test(link)
+
+/** Number of the mount that a link of /proc leads to, whatever its name would lead to from here. */
+async function mountOf(path: string): Promise<string | undefined> {
+  try {
+    await using file = await open(path, O_PATH)
+    return mountIn(await readFile(`/proc/self/fdinfo/${file.fd}`, 'utf8'))
+  } catch (error) {
+    // A zombie has none of these.
+    if (isGone(error)) return undefined
+    throw error
+  }
+}
+
+const mountIn = (fdinfo: string): string | undefined => /^mnt_id:\s*(\d+)$/m.exec(fdinfo)?.[1]
+
+async function linkIfThere(path: string): Promise<string | undefined> {
+  try {
+    return await readlink(path)
+  } catch (error) {
+    if (isGone(error)) return undefined
+    throw error
+  }
+}
+
+async function namesIn(directory: string): Promise<string[]> {
+  try {
+    return await readdir(directory)
+  } catch (error) {
+    if (isGone(error)) return []
+    throw error
+  }
+}

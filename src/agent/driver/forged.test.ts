@@ -1,0 +1,211 @@
+/** Generations that another node has forged, brought back by the real CRIU. */
+import { readdir, readFile, stat, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
+import { editImage, joinEntries, readImageBytes, splitEntries } from '../../checkpoint/images/image-file.ts'
+import { message, one } from '../../checkpoint/images/message.ts'
+import { coreEntry, inventoryEntry } from '../../checkpoint/images/messages.ts'
+import type { Stored } from '../../checkpoint/store.ts'
+import { systemClock } from '../../kube/clock.ts'
+import { systemRandom } from '../../kube/random.ts'
+import { askCell, type Cell, type CellRequest, holdCommand, serveCommand, startCell } from '../cell.ts'
+import { isAgentError } from '../errors.ts'
+import { cannotDump, hostFs, startTestNode, type TestNode } from '../testing/node.ts'
+import { createMemoryDriver } from './driver.ts'
+import { nestedChildren } from './tree.ts'
+
+vi.setConfig({ testTimeout: 120_000, hookTimeout: 300_000 })
+
+const namedFile = message('file_entry', {
+  type: one(1, 'uint32'),
+  reg: one(3, message('reg_file_entry', { name: one(6, 'string') })),
+})
+
+const editCore =
+  (edit: (core: NonNullable<Parameters<Parameters<typeof editImage>[4]>[0]>) => boolean) =>
+  async (images: string) => {
+    for (const name of await readdir(images))
+      if (/^core-\d+\.img$/.test(name)) await editImage(images, name, 'core', coreEntry, edit as never)
+  }
+const editCredentials = (set: (creds: Record<string, unknown>) => void) =>
+  editCore(core => {
+    set((core as unknown as { threadCore: { creds: Record<string, unknown> } }).threadCore.creds)
+    return true
+  })
+
+/** What is forged, and how: the memory of a user without any right becomes that of somebody with one. */
+const forgeries: readonly (readonly [string, (images: string) => Promise<unknown>])[] = [
+  [
+    'root',
+    editCredentials(creds => {
+      for (const id of ['uid', 'euid', 'suid', 'fsuid']) creds[id] = 0
+    }),
+  ],
+  [
+    'a saved user to return to',
+    editCredentials(creds => {
+      creds['suid'] = 0
+    }),
+  ],
+  [
+    'another group',
+    editCredentials(creds => {
+      creds['groups'] = [0, 6]
+    }),
+  ],
+  [
+    'capabilities',
+    editCredentials(creds => {
+      for (const set of ['capPrm', 'capEff', 'capBnd']) creds[set] = [1 << 21, 0]
+    }),
+  ],
+  [
+    'new privileges',
+    editCredentials(creds => {
+      creds['noNewPrivs'] = 0
+    }),
+  ],
+]
+
+describe.skipIf(cannotDump !== undefined)(`D10.forged: images of another node ${cannotDump ?? ''}`, () => {
+  let node: TestNode
+  let saved: Stored
+  const cells: Cell[] = []
+  const signal = new AbortController().signal
+  const user = { options: ['--user', '1000'] }
+  const deadlineMs = 60_000
+
+  const options = () => ({
+    ...{ sentinel: node.sentinel, clock: systemClock, random: systemRandom, fs: hostFs, signal },
+    ...{ programs: node.programs.directory, directory: join(node.directory, 'cells') },
+  })
+  const cell = async (request: CellRequest) => {
+    const started = await startCell(options(), request)
+    cells.push(started)
+    return started
+  }
+  const understudy = () => cell({ role: 'understudy', command: holdCommand, ...user })
+  beforeAll(async () => {
+    node = await startTestNode()
+    const primary = await startCell(options(), { role: 'primary', command: serveCommand, ...user })
+    await askCell(options(), primary)
+    const dir = join(node.directory, 'generations', '1')
+    await node.driver
+      .dump(await node.driver.locate({ ...primary.pod, promoted: false }, signal), dir, {
+        ...{ deadlineMs, signal },
+      })
+      .then(dumped => {
+        saved = {
+          ...{ dir, completedAt: 0, pipelineMs: 0 },
+          manifest: {
+            ...dumped,
+            ...{ version: 1, epoch: 1, generation: 1, restoreHash: 'h', files: [], bytes: 0 },
+            slot: { namespace: 'cells', set: 'counter', slot: 0, life: '0123abcd' },
+            source: { pod: 'p', podUid: 'u', node: 'n' },
+          },
+        }
+      })
+    await primary.stop()
+  })
+  afterEach(async () => {
+    await Promise.all(cells.splice(0).map(each => each.stop()))
+  })
+  afterAll(() => node?.dispose())
+
+  const images = () => join(saved.dir, 'containers', 'app', 'criu')
+  /** Changes the generation for the time of `work`. */
+  const forged = async (forge: (images: string) => Promise<unknown>, work: () => Promise<void>) => {
+    const before = new Map<string, Buffer>()
+    for (const name of await readdir(images()))
+      if (!name.startsWith('pages-')) before.set(name, await readFile(join(images(), name)))
+    await forge(images())
+    try {
+      await work()
+    } finally {
+      for (const [name, bytes] of before) await writeFile(join(images(), name), bytes)
+    }
+  }
+  /** Forges what was checked already, right before CRIU reads it. */
+  const late = (forge: (images: string) => Promise<unknown>) =>
+    createMemoryDriver({
+      ...node.dependencies,
+      sentinel: {
+        ...node.sentinel,
+        async spawn(request, ...more) {
+          const copy = request.files.find(({ fd }) => fd === 201)?.path
+          if (request.namespaces === 'clone' && copy !== undefined) await forge(copy)
+          return node.sentinel.spawn(request, ...more)
+        },
+      },
+    })
+  const restore = async (into: Cell, driver = node.driver): Promise<string> => {
+    const located = await driver.locate({ ...into.pod, promoted: false }, signal)
+    return driver.restore(located, saved, { deadlineMs, signal }).then(
+      () => 'restored',
+      (error: unknown) => (isAgentError(error) ? error.code : String(error)),
+    )
+  }
+  const nothingIsLeft = (of: Cell) => expect.poll(() => nestedChildren(hostFs, of.init)).toEqual([])
+
+  it('what was not forged is restored', async () => {
+    expect(await restore(await understudy())).toBe('restored')
+  })
+
+  it.each(forgeries)('before the restore: %s', async (_, forge) => {
+    const into = await understudy()
+    await forged(forge, async () => expect(await restore(into)).toBe('CredentialsExceed'))
+    await nothingIsLeft(into)
+  })
+
+  it.each(forgeries)('and again on the stopped processes: %s', async (_, forge) => {
+    const into = await understudy()
+    // CRIU has brought it back, rights and all: it is the second look that ends it.
+    expect(await restore(into, late(forge))).toBe('CredentialsExceed')
+    await nothingIsLeft(into)
+  })
+
+  it('a namespace of its own, with the mounts that the images say', async () => {
+    const into = await understudy()
+    const forge = (dir: string) =>
+      editImage(dir, 'inventory.img', 'inventory', inventoryEntry, entry => {
+        if (entry.rootIds !== undefined) entry.rootIds.mntNsId = 99
+        return true
+      })
+    await forged(forge, async () => expect(await restore(into)).toBe('CredentialsExceed'))
+    await nothingIsLeft(into)
+  })
+
+  const rename = (from: string, to: string) => (dir: string) =>
+    editImage(dir, 'files.img', 'files', namedFile, ({ reg }) => {
+      if (reg === undefined || reg.name !== from) return false
+      reg.name = to
+      return true
+    })
+
+  it('a file by a way around, before the restore', async () => {
+    const into = await understudy()
+    await forged(rename('/tmp/log', '/proc/2/fd/200/../x'), async () =>
+      expect(await restore(into)).toBe('CredentialsExceed'),
+    )
+  })
+
+  it('entries of a kind that the container could not make', async () => {
+    const into = await understudy()
+    const forge = async (dir: string) => {
+      const entries = splitEntries('files', 'files.img', await readImageBytes(dir, 'files.img'))
+      // type = PACKETSK, id = 9999.
+      const packet = Buffer.from([0x08, 10, 0x10, 0x8f, 0x4e])
+      await writeFile(join(dir, 'files.img'), joinEntries('files', [...entries, packet]))
+    }
+    await forged(forge, async () => expect(await restore(into)).toBe('CredentialsExceed'))
+  })
+
+  it('nothing of memory is readable by others', async () => {
+    const modes = new Set<string>()
+    for (const name of await readdir(saved.dir, { recursive: true })) {
+      const { mode } = await stat(join(saved.dir, name))
+      if ((mode & 0o077) !== 0) modes.add(`${name} ${(mode & 0o777).toString(8)}`)
+    }
+    expect([...modes]).toEqual([])
+  })
+})

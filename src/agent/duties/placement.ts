@@ -1,0 +1,28 @@
+import { misfit } from '../../succession/placement.ts'
+import type { Kept, PodView, Snapshot } from './snapshot.ts'
+
+/** Why something cannot take memory that is here, with its cure. */
+export interface Unfit {
+  readonly reason: string
+  readonly message: string
+}
+
+/** Whether this node can go on with that memory at all. Pure. */
+export const unfitNode = ({ machine }: Pick<Snapshot, 'machine'>, kept: Kept): Unfit | undefined =>
+  machine === undefined || kept.machine === undefined ? undefined : misfit(kept.machine, machine)
+
+/**
+ * Whether that understudy runs the images that the memory is of: programs are mapped from their files, and a tag may have
+ * moved between two nodes' pulls. Pure.
+ */
+export function unfitImages({ containers }: Pick<PodView, 'containers'>, kept: Kept): Unfit | undefined {
+  const other = containers.find(({ name, imageId }) => {
+    const needed = kept.imageIds?.get(name)
+    return needed !== undefined && imageId !== '' && imageId !== needed
+  })
+  if (other === undefined) return undefined
+  return {
+    reason: 'ImageDiffers',
+    message: `container ${other.name} runs ${other.imageId}, and the memory is of ${kept.imageIds?.get(other.name)}; name the image by its digest, or delete the understudy when the node has the right one`,
+  }
+}

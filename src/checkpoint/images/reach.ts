@@ -1,0 +1,86 @@
+/**
+ * What the images would have a restore open and make, beside the memory itself. CRIU does it as root, inside of the
+ * container, before tasks get their own rights; and the images come from another node.
+ */
+import { readdir } from 'node:fs/promises'
+import { CheckpointError } from '../errors.ts'
+import { readImage } from './image-file.ts'
+import { message, one, type ValueOf } from './message.ts'
+import { coreEntry, inventoryEntry, taskKobjIds } from './messages.ts'
+import { tasksOf } from './tasks.ts'
+
+/** CRIU's numbers for kinds of open files. */
+const fileKinds = [
+  ...['none', 'regular', 'pipe', 'fifo', 'inet', 'unix', 'eventfd', 'eventpoll', 'inotify', 'signalfd'],
+  ...['packet', 'tty', 'fanotify', 'netlink', 'namespace', 'tun', 'external', 'timerfd', 'memfd', 'bpf'],
+  'pidfd',
+] as const
+
+export interface OpenedFile {
+  /** One of CRIU's kinds by its name, or the number of one that is not known here. */
+  readonly kind: string
+  /** Where it is opened, bound or connected; absent: it has no path. */
+  readonly paths: readonly string[]
+  /** Of an inet socket: SOCK_STREAM and so on. */
+  readonly socketType?: number
+}
+
+export interface Reach {
+  readonly files: readonly OpenedFile[]
+  /** Namespaces, but that of pids, which tasks do not share with their container. */
+  readonly ownNamespaces: readonly string[]
+  /** Images in a form that CRIU has given up; it would still read them, and nobody here looks into them. */
+  readonly oldImages: readonly string[]
+}
+
+const fileEntry = message('file_entry', {
+  type: one(1, 'uint32'),
+  reg: one(3, message('reg_file_entry', { name: one(6, 'string') })),
+  isk: one(4, message('inet_sk_entry', { type: one(4, 'uint32') })),
+  usk: one(16, message('unix_sk_entry', { name: one(11, 'bytes'), nameDir: one(14, 'string') })),
+})
+
+const oldNames =
+  /^(reg-files|ext-files|ns-files|eventfd|eventpoll|inotify|signalfd|fanotify|pipes|fifo|unixsk|inetsk|packetsk|netlinksk|tunfile|tty|timerfd|memfd|bpfmap-file|pidfd|creds-\d+|vmas-\d+|itimers-\d+|rlimit-\d+|signal-[sp]-\d+|mountpoints(-\d+)?)\.img$/
+
+/** @throws CheckpointError BadImage */
+export async function reachOf(dir: string): Promise<Reach> {
+  const files = (await readImage(dir, 'files.img', 'files', fileEntry)).map(openedFile)
+  const ownNamespaces = await namespacesOf(dir)
+  const oldImages = (await readdir(dir)).filter(name => oldNames.test(name))
+  return { files, ownNamespaces, oldImages }
+}
+
+function openedFile({ type, reg, isk, usk }: ValueOf<typeof fileEntry>): OpenedFile {
+  const kind = fileKinds[type] ?? String(type)
+  // Whatever it says it is: what is in the entry is what may be used.
+  const paths = [...(reg === undefined ? [] : [reg.name]), ...(usk === undefined ? [] : unixPaths(usk))]
+  return { kind, paths, ...(isk === undefined ? {} : { socketType: isk.type }) }
+}
+
+/** Names that begin with a zero are in no file system. */
+function unixPaths({ name, nameDir }: { readonly name: Uint8Array; readonly nameDir: string }): string[] {
+  const path = Buffer.from(name).toString('utf8').replace(/\0+$/, '')
+  return [...(path === '' || name[0] === 0 ? [] : [path]), ...(nameDir === '' ? [] : [nameDir])]
+}
+
+const shared = ['netNsId', 'ipcNsId', 'utsNsId', 'mntNsId', 'userNsId', 'cgroupNsId', 'timeNsId'] as const
+
+/** CRIU makes a namespace for tasks, with all that their images put into it, when its number is not that of CRIU's own. */
+async function namespacesOf(dir: string): Promise<string[]> {
+  const [inventory] = await readImage(dir, 'inventory.img', 'inventory', inventoryEntry)
+  const own = inventory?.rootIds
+  if (own === undefined) throw new CheckpointError('BadImage', 'inventory.img does not name its namespaces')
+  const names = new Set(await readdir(dir))
+  const found = new Set<string>()
+  const compare = (ids: ValueOf<typeof taskKobjIds>) => {
+    for (const name of shared) if (ids[name] !== own[name]) found.add(name.replace('NsId', ''))
+  }
+  for (const { pid } of await tasksOf(dir)) {
+    if (names.has(`ids-${pid}.img`))
+      for (const ids of await readImage(dir, `ids-${pid}.img`, 'ids', taskKobjIds)) compare(ids)
+    for (const { ids } of await readImage(dir, `core-${pid}.img`, 'core', coreEntry))
+      if (ids !== undefined) compare(ids)
+  }
+  return [...found]
+}

@@ -1,0 +1,71 @@
+/** Which node can go on with memory that another one has made. */
+
+/** A machine as far as memory depends on it. */
+export interface Machine {
+  /** As uname names it. */
+  readonly architecture: string
+  /** Release of the kernel. */
+  readonly kernel: string
+  /** Version of CRIU. */
+  readonly criu: string
+  /** Instructions that programs may find and use; absent: not told. */
+  readonly cpuFeatures?: readonly string[] | undefined
+}
+
+export interface Misfit {
+  readonly reason: 'ArchitectureDiffers' | 'CpuDiffers' | 'KernelOlder' | 'CriuOlder'
+  readonly message: string
+}
+
+/**
+ * Why memory of one machine cannot go on at another; undefined: nothing that is known says so. Programs look once, when
+ * they start, which instructions there are, so all of them have to be there. What an older kernel or CRIU has never heard
+ * of it cannot bring back; patch levels do not count.
+ */
+export function misfit(from: Machine, to: Machine): Misfit | undefined {
+  if (from.architecture !== to.architecture)
+    return {
+      reason: 'ArchitectureDiffers',
+      message: `the memory is of ${from.architecture}, the node is ${to.architecture}; use nodes of one architecture`,
+    }
+  const missing = missingFeatures(from, to)
+  if (missing.length > 0)
+    return {
+      reason: 'CpuDiffers',
+      message: `the processors here lack ${shortList(missing)}; use nodes of one processor type for a set, or let the hypervisor hide the difference`,
+    }
+  if (isOlder(to.kernel, from.kernel))
+    return {
+      reason: 'KernelOlder',
+      message: `the memory is of Linux ${from.kernel}, the node runs ${to.kernel}; upgrade this node`,
+    }
+  if (isOlder(to.criu, from.criu))
+    return {
+      reason: 'CriuOlder',
+      message: `the memory is of CRIU ${from.criu}, the agent here has ${to.criu}; run agents of one version`,
+    }
+  return undefined
+}
+
+function missingFeatures({ cpuFeatures: needed }: Machine, { cpuFeatures: there }: Machine): string[] {
+  if (needed === undefined || there === undefined) return []
+  const present = new Set(there)
+  return needed.filter(feature => !present.has(feature))
+}
+
+const shortList = (names: readonly string[]): string =>
+  names.length <= 5 ? names.join(', ') : `${names.slice(0, 5).join(', ')} and ${names.length - 5} more`
+
+/** By the first two numbers. What cannot be read is not older. */
+function isOlder(version: string, than: string): boolean {
+  const [a, b] = [numbersOf(version), numbersOf(than)]
+  if (a === undefined || b === undefined) return false
+  return a.major < b.major || (a.major === b.major && a.minor < b.minor)
+}
+
+function numbersOf(version: string): { readonly major: number; readonly minor: number } | undefined {
+  const [, major, minor] = /^(\d+)\.(\d+)/.exec(version) ?? []
+  return major === undefined || minor === undefined
+    ? undefined
+    : { major: Number(major), minor: Number(minor) }
+}

@@ -1,0 +1,344 @@
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { run } from '../../images/run.ts'
+import { type ControlPlane, startControlPlane } from '../../playground/control-plane.ts'
+import { type NodeReportStatus, nodeReports } from '../../src/api/node-report.ts'
+import { slotLeaseBody } from '../../src/api/slot-lease.ts'
+import { type Api, createApi } from '../../src/kube/api.ts'
+import { loadConnection } from '../../src/kube/connection.ts'
+import { apiVersionOf, leases, namespaces, nodes, pods } from '../../src/kube/resources.ts'
+import { project } from '../unit/deploy/manifests.ts'
+import { apiWithToken } from './lib/bound-token.ts'
+
+// An API server of its own, with all of deploy/ in it: policies concern everybody.
+let cluster: ControlPlane
+const users: Partial<Record<User, Api>> = {}
+
+const agents = { namespace: 'understudy-agents', serviceAccount: 'understudy-agent' }
+const operator = { namespace: 'understudy-system', serviceAccount: 'understudy-operator' }
+type User =
+  | 'admin'
+  | 'agent of n1'
+  | 'agent without a pod'
+  | 'operator'
+  | 'edit'
+  | 'kubelet'
+  | 'replicaset'
+  | 'gc'
+
+const containers = [{ name: 'app', image: 'app' }]
+const marked = {
+  labels: { type: 'hotbackup', 'backup.example.com/backuppodset': 'web', app: 'web' },
+  annotations: { 'backup.example.com/epoch': '3', note: 'mine' },
+}
+const condition = (type: string, status = 'True') => ({
+  type,
+  status,
+  reason: 'Test',
+  message: '',
+  lastTransitionTime: '2026-01-01T00:00:00Z',
+})
+const lease = {
+  apiVersion: 'coordination.k8s.io/v1',
+  kind: 'Lease',
+  ...slotLeaseBody({
+    ...{
+      namespace: 'shop',
+      set: 'web',
+      slot: 0,
+      life: '0a1b2c3d',
+      epoch: 1,
+      node: 'n1',
+      ip: undefined,
+      heir: undefined,
+    },
+    ...{ holder: { name: 'p', uid: 'u' }, holders: [] },
+  }),
+}
+
+beforeAll(async () => {
+  cluster = await startControlPlane()
+  const admin = createApi({ connection: await loadConnection({ kubeconfig: cluster.kubeconfigPath }) })
+  users.admin = admin
+  const kubectl = (...args: string[]) =>
+    run(cluster.kubectl, ['--kubeconfig', cluster.kubeconfigPath, ...args])
+  await kubectl('apply', '-k', join(project, 'deploy'))
+  await vi.waitFor(() => kubectl('get', 'bps,nodereports', '-A'), { timeout: 30_000, interval: 100 })
+  await admin.create(namespaces, { metadata: { name: 'shop' } })
+  for (const name of ['n1', 'n2']) {
+    await admin.create(nodes, {
+      metadata: { name, labels: { zone: 'a', 'backup.example.com/stage': 'ready' } },
+    })
+    const kind = { apiVersion: apiVersionOf(nodeReports), kind: nodeReports.kind }
+    await admin.create(nodeReports, { ...kind, metadata: { name } })
+    const spec = { nodeName: name, serviceAccountName: agents.serviceAccount, containers }
+    await admin.create(pods, { metadata: { name: `agent-${name}` }, spec }, { namespace: agents.namespace })
+    await admin.create(
+      pods,
+      { metadata: { name: `web-${name}`, ...marked }, spec: { nodeName: name, containers } },
+      { namespace: 'shop' },
+    )
+    await admin.create(
+      pods,
+      { metadata: { name: `other-${name}` }, spec: { nodeName: name, containers } },
+      { namespace: 'shop' },
+    )
+    const status = {
+      podIP: '10.0.0.9',
+      conditions: [condition('Ready'), condition('backup.example.com/serving')],
+    }
+    const ref = { namespace: 'shop', name: `web-${name}` }
+    await admin.patch(pods, ref, { type: 'merge', body: { status } }, { subresource: 'status' })
+  }
+  await admin.create(leases, lease, { namespace: 'shop' })
+  users['agent of n1'] = await apiWithToken(cluster, admin, { ...agents, pod: 'agent-n1' })
+  users['agent without a pod'] = await apiWithToken(cluster, admin, agents)
+  users.operator = await apiWithToken(cluster, admin, operator)
+  const certified = async (user: string, groups?: string[]) =>
+    createApi({ connection: await loadConnection({ kubeconfig: await cluster.kubeconfigFor(user, groups) }) })
+  users.edit = await certified('edith')
+  // As the cluster's role `edit`, which is filled by a controller that does not run here.
+  const resources = '--resource=pods,leases.coordination.k8s.io'
+  await kubectl('-n', 'shop', 'create', 'role', 'edit', '--verb=get,create,patch,delete', resources)
+  await kubectl('-n', 'shop', 'create', 'rolebinding', 'edith', '--role=edit', '--user=edith')
+  users.kubelet = await certified('system:node:n1', ['system:nodes'])
+  const controller = 'system:serviceaccount:kube-system:'
+  const groups = ['system:serviceaccounts', 'system:serviceaccounts:kube-system']
+  users.replicaset = await certified(`${controller}replicaset-controller`, groups)
+  users.gc = await certified(`${controller}generic-garbage-collector`, groups)
+  // The server takes a moment to go by a new policy.
+  await vi.waitFor(() => expect(attempt(attacks[0]?.[1] as Attempt)).rejects.toThrow(), {
+    timeout: 60_000,
+    interval: 200,
+  })
+})
+afterAll(async () => {
+  await Promise.all(Object.values(users).map(api => api.close()))
+  await cluster?.stop()
+})
+
+interface Attempt {
+  readonly as: User
+  readonly method: 'POST' | 'PATCH' | 'DELETE'
+  readonly path: string
+  readonly body?: unknown
+  readonly type?: 'merge' | 'strategic' | 'json'
+}
+
+/** For nothing: everything is asked of the server but to keep it. */
+async function attempt({ as, method, path, body, type = 'strategic' }: Attempt): Promise<unknown> {
+  const contentType = `application/${type === 'json' ? 'json-patch' : `${type}-merge-patch`}+json`
+  const options = { query: { dryRun: 'All' }, ...(body === undefined ? {} : { body }) }
+  const answer = await users[as]?.request(method, path, {
+    ...options,
+    ...(method === 'PATCH'
+      ? { contentType: type === 'merge' ? 'application/merge-patch+json' : contentType }
+      : {}),
+  })
+  if (answer === undefined || answer.status >= 300) throw new Error(JSON.stringify(answer?.body))
+  return answer.body
+}
+
+const pod = (name: string, subresource = '') =>
+  `/api/v1/namespaces/shop/pods/${name}${subresource && `/${subresource}`}`
+const status = (as: User, name: string, body: object, type: Attempt['type'] = 'strategic'): Attempt => ({
+  ...{ as, method: 'PATCH', type, path: pod(name, 'status') },
+  body,
+})
+const patch = (as: User, path: string, body: object, type: Attempt['type'] = 'merge'): Attempt => ({
+  ...{ as, method: 'PATCH', path, body, type },
+})
+const create = (as: User, path: string, body: object): Attempt => ({ as, method: 'POST', path, body })
+const conditions = (type: string, value?: string) => ({ status: { conditions: [condition(type, value)] } })
+const serving = conditions('backup.example.com/serving', 'False')
+const leasesPath = '/apis/coordination.k8s.io/v1/namespaces/shop/leases'
+const leasePath = `${leasesPath}/web-0`
+const reportPath = (name: string) => `/apis/backup.example.com/v1alpha1/nodereports/${name}/status`
+const reportStatus: NodeReportStatus = {
+  ...{ version: '0.1.0', address: '10.0.0.1:9443', fingerprint: 'ab'.repeat(32), kernel: '6', criu: '4.2' },
+  ...{ architecture: 'x86_64', checks: [], ready: true, slots: [], updatedAt: '2026-01-01T00:00:00Z' },
+}
+const event = (controller: string, instance: string) => ({
+  ...{ apiVersion: 'events.k8s.io/v1', kind: 'Event', metadata: { generateName: 'x-' } },
+  ...{ reportingController: controller, reportingInstance: instance },
+  ...{ eventTime: '2026-01-01T00:00:00.000000Z', type: 'Normal', reason: 'Saved', action: 'Save', note: '' },
+  regarding: { apiVersion: 'v1', kind: 'Pod', namespace: 'shop', name: 'web-n1' },
+})
+const eventsPath = '/apis/events.k8s.io/v1/namespaces/shop/events'
+const podsPath = '/api/v1/namespaces/shop/pods'
+const newPod = (metadata: object) => ({
+  ...{ apiVersion: 'v1', kind: 'Pod' },
+  metadata: { name: 'new', ...metadata },
+  spec: { containers },
+})
+
+/** Each is within the user's rights by RBAC, so nothing but the policies stands against it. */
+const attacks: readonly (readonly [string, Attempt])[] = [
+  ['an agent says that a pod of another node died', status('agent of n1', 'web-n2', serving)],
+  ['a token that is bound to no node', status('agent without a pod', 'web-n1', serving)],
+  ['an agent writes to a pod of no set', status('agent of n1', 'other-n1', serving)],
+  ['an agent says that a pod is ready', status('agent of n1', 'web-n1', conditions('Ready', 'False'))],
+  [
+    'an agent invents a condition of ours',
+    status('agent of n1', 'web-n1', conditions('backup.example.com/other')),
+  ],
+  [
+    'an agent takes conditions away',
+    status('agent of n1', 'web-n1', [{ op: 'remove', path: '/status/conditions' }], 'json'),
+  ],
+  [
+    'an agent gives a pod another address',
+    status('agent of n1', 'web-n1', { status: { podIP: '10.6.6.6' } }),
+  ],
+  ['an agent says that a pod failed', status('agent of n1', 'web-n1', { status: { phase: 'Failed' } })],
+  [
+    'an agent makes a primary',
+    status('agent of n1', 'web-n1', { metadata: { labels: { type: 'primary' } } }),
+  ],
+  [
+    'an agent moves an epoch',
+    status('agent of n1', 'web-n1', { metadata: { annotations: { 'backup.example.com/epoch': '9' } } }),
+  ],
+  ['an agent keeps a pod from going', status('agent of n1', 'web-n1', { metadata: { finalizers: ['a/b'] } })],
+  ['an agent reports for another node', patch('agent of n1', reportPath('n2'), { status: reportStatus })],
+  [
+    'an agent makes the report of another node',
+    create('agent of n1', '/apis/backup.example.com/v1alpha1/nodereports', {
+      ...{ apiVersion: 'backup.example.com/v1alpha1', kind: 'NodeReport', metadata: { name: 'n3' } },
+    }),
+  ],
+  [
+    'a token without a node reports',
+    patch('agent without a pod', reportPath('n1'), { status: reportStatus }),
+  ],
+  ['an agent lets another one speak', create('agent of n1', eventsPath, event('understudy-agent', 'n2'))],
+  ['an agent lets the scheduler speak', create('agent of n1', eventsPath, event('default-scheduler', 'n1'))],
+  ['the operator drains a node', patch('operator', '/api/v1/nodes/n1', { spec: { unschedulable: true } })],
+  [
+    'the operator changes another label of a node',
+    patch('operator', '/api/v1/nodes/n1', { metadata: { labels: { zone: 'b' } } }),
+  ],
+  [
+    'the operator takes a label of a node away',
+    patch('operator', '/api/v1/nodes/n1', { metadata: { labels: { zone: null } } }),
+  ],
+  ['a user makes a primary', patch('edit', pod('web-n1'), { metadata: { labels: { type: 'primary' } } })],
+  [
+    'a user takes a pod out of its set',
+    patch('edit', pod('web-n1'), { metadata: { labels: { 'backup.example.com/backuppodset': null } } }),
+  ],
+  [
+    'a user gives a pod a slot',
+    patch('edit', pod('other-n1'), { metadata: { labels: { 'backup.example.com/slot': '0' } } }),
+  ],
+  [
+    'a user changes an epoch',
+    patch('edit', pod('web-n1'), { metadata: { annotations: { 'backup.example.com/epoch': '9' } } }),
+  ],
+  ['a user makes a pod of a set', create('edit', podsPath, newPod({ labels: marked.labels }))],
+  ['a template makes pods of a set', create('replicaset', podsPath, newPod({ labels: marked.labels }))],
+  [
+    'a template makes pods with memory',
+    create('edit', podsPath, newPod({ annotations: { 'backup.example.com/memory': 'kept' } })),
+  ],
+  ['a kubelet says that its pod serves', status('kubelet', 'web-n1', serving)],
+  [
+    'a kubelet says that its node is a stage',
+    patch('kubelet', '/api/v1/nodes/n1', { metadata: { labels: { 'backup.example.com/stage': 'else' } } }),
+  ],
+  ['a user promotes by the Lease', patch('edit', leasePath, { spec: { holderIdentity: 'mine' } })],
+  [
+    'a user names a holder of memory',
+    patch('edit', leasePath, { metadata: { annotations: { 'backup.example.com/holders': 'n2' } } }),
+  ],
+  [
+    'a user takes the label off a Lease',
+    patch('edit', leasePath, { metadata: { labels: { 'backup.example.com/backuppodset': null } } }),
+  ],
+  [
+    'a user makes the Lease of a slot',
+    create('edit', leasesPath, { ...lease, metadata: { ...lease.metadata, name: 'web-1' } }),
+  ],
+  ['a user deletes the Lease of a slot', { as: 'edit', method: 'DELETE', path: leasePath }],
+]
+
+const allowed: readonly (readonly [string, Attempt])[] = [
+  ['an agent says that a pod of its node died', status('agent of n1', 'web-n1', serving)],
+  [
+    'an agent says that a pod can take over',
+    status('agent of n1', 'web-n1', conditions('backup.example.com/understudy')),
+  ],
+  ['an agent reports for its node', patch('agent of n1', reportPath('n1'), { status: reportStatus })],
+  ['an agent makes an event', create('agent of n1', eventsPath, event('understudy-agent', 'n1'))],
+  [
+    'the operator makes a primary',
+    patch('operator', pod('web-n1'), {
+      metadata: { labels: { type: 'primary', 'backup.example.com/slot': '1' } },
+    }),
+  ],
+  ['the operator makes a pod of a set', create('operator', podsPath, newPod(marked))],
+  ['the operator writes a Lease', patch('operator', leasePath, { spec: { holderIdentity: 'next' } })],
+  [
+    'the operator says that a node is a stage',
+    patch('operator', '/api/v1/nodes/n1', { metadata: { labels: { 'backup.example.com/stage': null } } }),
+  ],
+  [
+    'an administrator repairs by hand',
+    patch('admin', pod('web-n1'), { metadata: { labels: { type: 'primary' } } }),
+  ],
+  [
+    'a user labels and annotates what is his',
+    patch('edit', pod('web-n1'), { metadata: { labels: { app: 'x' }, annotations: { note: null } } }),
+  ],
+  [
+    'a user labels a pod of no set as he likes',
+    patch('edit', pod('other-n1'), { metadata: { labels: { type: 'primary' } } }),
+  ],
+  [
+    'a user asks for something',
+    patch('edit', pod('web-n1'), {
+      metadata: { annotations: { 'backup.example.com/checkpoint-requested': '2026-01-01T00:00:00Z' } },
+    }),
+  ],
+  ['a user deletes a pod of a set', { as: 'edit', method: 'DELETE', path: pod('web-n1') }],
+  ['a user makes a pod', create('edit', podsPath, newPod({ labels: { type: 'primary', app: 'web' } }))],
+  [
+    'a user makes a Lease',
+    create('edit', leasesPath, { ...lease, metadata: { name: 'mine', namespace: 'shop' } }),
+  ],
+  ['a template makes pods', create('replicaset', podsPath, newPod({ labels: { app: 'web' } }))],
+  [
+    'a kubelet says how its pod is',
+    status('kubelet', 'web-n1', { status: { phase: 'Running', conditions: [condition('Ready', 'False')] } }),
+  ],
+  [
+    'a kubelet labels its node',
+    patch('kubelet', '/api/v1/nodes/n1', { metadata: { labels: { 'kubernetes.io/arch': 'amd64' } } }),
+  ],
+  ['the garbage collector deletes a Lease', { as: 'gc', method: 'DELETE', path: leasePath }],
+  ['the garbage collector changes its owners', patch('gc', leasePath, { metadata: { finalizers: ['x/y'] } })],
+]
+
+describe('D10.admission: agents write to pods of their node and to our conditions, and nobody else to ours', () => {
+  it.each(attacks)('refused: %s', async (_, each) => {
+    await expect(attempt(each)).rejects.toThrow(/ValidatingAdmissionPolicy 'understudy-/)
+  })
+
+  it.each(allowed)('allowed: %s', async (_, each) => {
+    await expect(attempt(each)).resolves.toBeDefined()
+  })
+
+  it('what is refused is refused by the policies and by nothing else', async () => {
+    const bindings = '/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings'
+    await users.admin?.request('DELETE', `${bindings}?labelSelector=app.kubernetes.io/part-of%3Dunderstudy`)
+    const succeeds = ([, each]: readonly [string, Attempt]) =>
+      attempt(each).then(
+        () => [],
+        (error: Error) => [error.message],
+      )
+    await vi.waitFor(async () => expect((await Promise.all(attacks.map(succeeds))).flat()).toEqual([]), {
+      timeout: 50_000,
+      interval: 500,
+    })
+  })
+})

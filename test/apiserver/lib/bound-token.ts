@@ -1,0 +1,42 @@
+import { readFile } from 'node:fs/promises'
+import type { ControlPlane } from '../../../playground/control-plane.ts'
+import { type Api, createApi } from '../../../src/kube/api.ts'
+
+interface Bound {
+  readonly namespace: string
+  readonly serviceAccount: string
+  /** The pod that the token ends with; without it the token is bound to nothing. */
+  readonly pod?: string
+}
+
+/** Talks to the API server with a token of a service account, as the kubelet gives it to a pod: by TokenRequest. */
+export async function apiWithToken(
+  cluster: ControlPlane,
+  admin: Api,
+  { namespace, serviceAccount, pod }: Bound,
+): Promise<Api> {
+  const path = `/api/v1/namespaces/${namespace}`
+  const boundObjectRef = pod && { apiVersion: 'v1', kind: 'Pod', name: pod }
+  const { status, body } = await admin.request('POST', `${path}/serviceaccounts/${serviceAccount}/token`, {
+    body: {
+      apiVersion: 'authentication.k8s.io/v1',
+      kind: 'TokenRequest',
+      spec: { expirationSeconds: 3600, ...(boundObjectRef && { boundObjectRef }) },
+    },
+  })
+  const { token } = (body as { status?: { token?: string } }).status ?? {}
+  if (token === undefined) throw new Error(`no token: ${status} ${JSON.stringify(body)}`)
+  const credentials = {
+    headers: { authorization: `Bearer ${token}` },
+    tls: { ca: await readFile(cluster.caPath) },
+  }
+  return createApi({
+    connection: {
+      server: cluster.server,
+      namespace: undefined,
+      proxyUrl: undefined,
+      credentials: () => Promise.resolve(credentials),
+      invalidate: () => undefined,
+    },
+  })
+}
