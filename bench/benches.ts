@@ -1,10 +1,19 @@
 import type { Bench } from './bench.ts'
 import { checkpoint } from './checkpoint/checkpoint.ts'
-import { failover } from './failover/failover.ts'
+import { failover, failoverCold } from './failover/failover.ts'
 import { leader } from './leader/leader.ts'
 import { paper } from './paper/paper.ts'
 import { promotion } from './promotion/promotion.ts'
 import { scale } from './scale/scale.ts'
 import { wake } from './wake/wake.ts'
 
-export const benches: readonly Bench[] = [paper, wake, promotion, checkpoint, failover, leader, scale]
+export const benches: readonly Bench[] = [
+  paper,
+  wake,
+  promotion,
+  checkpoint,
+  failover,
+  failoverCold,
+  leader,
+  scale,
+]

@@ -20,6 +20,21 @@ export const failover: Bench = {
   },
 }
 
+/** The ways that take seconds, alone: often enough to trust that every memory comes back. */
+export const failoverCold: Bench = {
+  name: 'failover-cold',
+  title: 'the same where no hot backup is: 1 cold backup, and none; fails at the first wrong value',
+  trials: 50,
+  needs: ['operator', 'playground'],
+  run: async context => {
+    const samples = createSamples()
+    await inNamespace(context.api, 'bench-failover', context.signal, async namespace => {
+      for (const mode of ['Cold', 'Fresh'] as const) await ofSet(context, namespace, mode, samples)
+    })
+    return samples.report('failover-cold', {})
+  },
+}
+
 function baselines(): Baselines {
   const deployment = {
     'restart in place': { case: 'Deployment, restart in place: service' },

@@ -3,6 +3,7 @@ import { kill } from 'node:process'
 import { promisify } from 'node:util'
 import { describe, expect, it } from 'vitest'
 import { pidsOf } from '../../../playground/pids.ts'
+import { nodeReports } from '../../../src/api/node-report.ts'
 import { parseSlotLease, type SlotLease, slotLeaseName } from '../../../src/api/slot-lease.ts'
 import { events, leases, type Pod, pods } from '../../../src/kube/resources.ts'
 import { specimen } from '../../../zoo/specimens.ts'
@@ -35,25 +36,27 @@ async function holderOf(world: World, { holder }: SlotLease): Promise<{ pod: Pod
 }
 
 /** Waits until the slot's memory of now could be brought back by a pod that is not there yet. */
-async function saved(set: TestSet): Promise<void> {
+async function saved(world: World, set: TestSet): Promise<void> {
   const since = Date.now()
+  const { life } = await leaseOf(world, set)
   await eventually(async () => {
-    const slot = (await set.get()).status?.slots?.[0]
-    if (slot?.protection !== 'Cold') throw new Error(`protection is ${slot?.protection}`)
-    if (Date.now() - (slot.stateAge ?? Number.POSITIVE_INFINITY) * 1000 < since)
-      throw new Error('nothing newer is saved')
+    const { items } = await world.api.list(nodeReports, {})
+    const copies = items
+      .flatMap(({ status }) => status?.slots ?? [])
+      .filter(slot => slot.life === life && slot.usable === 'Cold')
+    if (!copies.some(({ takenAt }) => Date.parse(takenAt ?? '') > since)) throw new Error('not saved yet')
   }, 120_000)
 }
 
 /** Counts, has it saved, kills the app. @returns what it had counted, and the Lease before. */
 async function lose(world: World, set: TestSet): Promise<{ expected: number; before: SlotLease }> {
   await eventually(() => leaseOf(world, set))
-  await saved(set)
+  await saved(world, set)
   const before = await leaseOf(world, set)
   const { pod, ip } = await holderOf(world, before)
   for (let i = 0; i < 7; i += 1) await counter.add(ip)
   const expected = await counter.read(ip)
-  await saved(set)
+  await saved(world, set)
   const [pid] = await pidsOf(pod.metadata.uid, 'counter')
   if (pid === undefined) throw new Error('no counter runs')
   kill(pid, 'SIGKILL')
