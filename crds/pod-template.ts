@@ -4,14 +4,14 @@
  */
 import { execFileSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
+import podSchema from './pod-template.schema.json' with { type: 'json' }
 
 export type Schema = { readonly [key: string]: unknown }
 
 const kubernetes = 'k8s.io/kubernetes@v1.36.3'
-const committed = new URL('pod-template.schema.json', import.meta.url)
 
 /** The schema of a PodSpec. */
-export const readPodSchema = (): Schema => JSON.parse(readFileSync(committed, 'utf8')) as Schema
+export const readPodSchema = (): Schema => podSchema as Schema
 
 /** What apply needs to merge lists and maps; everything else that starts with x-kubernetes- is not for CRDs. */
 const kept = [
@@ -110,6 +110,7 @@ function podSpec(openapi: { components: { schemas: Record<string, Schema> } }): 
 }
 
 if (import.meta.main) {
+  const committed = new URL('pod-template.schema.json', import.meta.url)
   const module = JSON.parse(
     execFileSync('go', ['mod', 'download', '-json', kubernetes], { encoding: 'utf8' }),
   ) as { Dir: string }

@@ -57,6 +57,9 @@ const slot = object<SlotReport>(
     final: flag(
       'Whether it is the last state of a primary that stands still for its successor; of a holder also that its understudy could go on with it at once.',
     ),
+    answeredRequest: text(
+      'The annotation checkpoint-requested of the primary that this generation, or one before it, answers; of a source only.',
+    ),
     reason: text('Why there is no newer state or why it is not usable, in one word for programs.'),
     message: text('The same for people, with what to change.'),
   },

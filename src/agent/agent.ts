@@ -222,6 +222,7 @@ export async function runAgent(
     const { sentinel, store, disk } = entered
     const state = { able: false, sentinel: await entered.ensureSentinel(signal) }
     const generations = createNews()
+    const requests = createNews()
     const suspensions = new Map<string, () => () => void>()
     const changed = () => engine.changed()
     const agentMetrics = createAgentMetrics(metrics.registry, () => store.bytes)
@@ -304,6 +305,7 @@ export async function runAgent(
       slotHeldBy: uid => engine.slotHeldBy(uid),
       matters: pod => engine.matters(pod),
       generations,
+      requests,
       announce: slot => {
         generations.tell(slotName(slot))
         server.announce(slot)
@@ -364,6 +366,7 @@ export async function runAgent(
       },
       patch,
       unwatch: takeAway,
+      onRequest: requests.tell,
       onTrouble: (pod, duty, reason, message) => event(pod, 'Warning', reason, actions[duty.type], message),
       leases: stores.leases.list,
       sweepPods: async live => {

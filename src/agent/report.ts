@@ -113,8 +113,20 @@ const actedOn = ({ ready, checks, address, fingerprint, slots }: ReportContent) 
   fingerprint,
   checks: checks.map(({ name, ok }) => ({ name, ok })),
   slots: slots.map(
-    ({ namespace, set, slot, life, role, generation, usable, understudyUid, final, reason }: SlotReport) => ({
-      ...{ namespace, set, slot, life, role, usable, understudyUid, final, reason },
+    ({
+      namespace,
+      set,
+      slot,
+      life,
+      role,
+      generation,
+      usable,
+      understudyUid,
+      answeredRequest,
+      final,
+      reason,
+    }: SlotReport) => ({
+      ...{ namespace, set, slot, life, role, usable, understudyUid, answeredRequest, final, reason },
       any: generation > 0,
     }),
   ),

@@ -29,4 +29,9 @@ export const annotations = {
   epoch: 'backup.example.com/epoch',
   /** Container ID of the gate that was woken, so that a later life of the gate is recognised. */
   openedGate: 'backup.example.com/opened-gate',
+  /**
+   * Written by people on a primary: its memory is to be saved now. Any word of up to 64 printable characters that has not
+   * been there before; the agent repeats it in its report when a checkpoint that began after it is complete.
+   */
+  checkpointRequested: 'backup.example.com/checkpoint-requested',
 } as const

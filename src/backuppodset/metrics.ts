@@ -58,9 +58,17 @@ export function createSetMetrics(registry: Registry): SetMetrics {
     labelNames: ['how'],
     registers,
   })
+  // From the start: of a counter that appears with its first loss nobody sees an increase.
+  for (const how of ['restarted', 'replaced']) stateLost.inc({ how }, 0)
   const age = new Gauge({
     name: 'bps_generation_age_seconds',
     help: 'How old the memory is that a successor of the slot would have.',
+    labelNames: ['namespace', 'name', 'slot'],
+    registers,
+  })
+  const interval = new Gauge({
+    name: 'bps_checkpoint_interval_seconds',
+    help: 'Time between two checkpoints of the slot, as its node adapts it to how long they take.',
     labelNames: ['namespace', 'name', 'slot'],
     registers,
   })
@@ -74,13 +82,18 @@ export function createSetMetrics(registry: Registry): SetMetrics {
   const shown = new Map<string, ReadonlySet<string>>()
   const showSlots = (namespace: string, name: string, slots: readonly SlotStatus[]) => {
     const now = new Set<string>()
-    for (const { slot, stateAge } of slots)
-      if (stateAge !== undefined) {
-        age.set({ namespace, name, slot: `${slot}` }, stateAge)
-        now.add(`${slot}`)
-      }
+    for (const { slot, stateAge, intervalSeconds } of slots) {
+      const labels = { namespace, name, slot: `${slot}` }
+      now.add(labels.slot)
+      for (const [gauge, value] of [
+        [age, stateAge],
+        [interval, intervalSeconds],
+      ] as const)
+        if (value === undefined) gauge.remove(labels)
+        else gauge.set(labels, value)
+    }
     for (const slot of shown.get(`${namespace}/${name}`) ?? [])
-      if (!now.has(slot)) age.remove({ namespace, name, slot })
+      if (!now.has(slot)) for (const gauge of [age, interval]) gauge.remove({ namespace, name, slot })
     shown.set(`${namespace}/${name}`, now)
   }
   return {

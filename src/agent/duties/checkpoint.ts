@@ -19,23 +19,47 @@ export async function checkpoint(work: Work, duty: DutyOf<'checkpoint'>, signal:
   const isInTheWay = createLookout(work, duty)
   for (;;) {
     const startedAt = clock.monotonic()
+    const request = work.podOf(duty.pod.uid)?.checkpointRequest
     // Before the first of them, too: a dump of what cannot be saved fails late, and stops the app for nothing.
     if (await isInTheWay(signal)) {
-      await clock.sleep(Math.max(settings.intervalMs, lookAgainMs), signal)
+      await pause(work, duty.pod.uid, request, Math.max(settings.intervalMs, lookAgainMs), signal)
       continue
     }
     const problem = await whyUnfit(work, duty, signal)
     if (problem !== undefined) {
       progress.badly(slot, 'NotAnswering', problem)
-      await clock.sleep(settings.intervalMs, signal)
+      await pause(work, duty.pod.uid, request, settings.intervalMs, signal)
       continue
     }
     const stored = await saveOnce(work, duty, signal)
     const { frozenSeconds, skewSeconds, bytes } = stored.manifest
     metrics.saved({ frozenSeconds, skewSeconds, bytes, pipelineSeconds: stored.pipelineMs / 1000 })
     const intervalMs = intervalFor(settings, frozenSeconds * 1000, clock.monotonic() - startedAt)
-    progress.well(slot, Math.round(intervalMs) / 1000)
-    await clock.sleep(Math.max(intervalMs - (clock.monotonic() - startedAt), 0), signal)
+    progress.well(slot, Math.round(intervalMs) / 1000, request)
+    const restMs = Math.max(intervalMs - (clock.monotonic() - startedAt), 0)
+    await pause(work, duty.pod.uid, request, restMs, signal)
+  }
+}
+
+/**
+ * Waits, but not once somebody asks for a checkpoint with another word than `seen`: also while the one before was being
+ * saved, which may have stopped the pod before the wish was made.
+ */
+async function pause(
+  { clock, requests, podOf }: Work,
+  uid: string,
+  seen: string | undefined,
+  ms: number,
+  signal: AbortSignal,
+): Promise<void> {
+  const pod = podOf(uid)
+  if (pod !== undefined && pod.checkpointRequest !== seen) return
+  const over = new AbortController()
+  const either = AbortSignal.any([signal, over.signal])
+  try {
+    await Promise.race([clock.sleep(ms, either), requests.wait(uid, either)])
+  } finally {
+    over.abort()
   }
 }
 

@@ -47,6 +47,8 @@ export interface EngineOptions {
   readonly report: (slots: ReportContent['slots']) => void
   readonly patch: (pod: PodView, condition: PodCondition, signal: AbortSignal) => Promise<boolean>
   readonly unwatch: (name: string) => void
+  /** Somebody asks for a checkpoint of this pod. */
+  readonly onRequest: (uid: string) => void
   readonly onTrouble: (pod: PodView, duty: Duty, reason: string, message: string) => void
   /** All Leases of slots as they are in the cache. */
   readonly leases: () => readonly Lease[]
@@ -96,7 +98,10 @@ export function createEngine(options: EngineOptions): Engine {
 
   const look = () => {
     snapshot = observe()
+    const before = pods
     pods = new Map(snapshot.pods.map(pod => [pod.uid, pod]))
+    for (const { uid, checkpointRequest } of snapshot.pods)
+      if (checkpointRequest !== before.get(uid)?.checkpointRequest) options.onRequest(uid)
     held = new Map(snapshot.slots.map(lease => [lease.holder.uid, slotName(lease)]))
   }
 

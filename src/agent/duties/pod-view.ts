@@ -28,6 +28,7 @@ export function viewOf(pod: Pod, kept: readonly string[] | undefined): PodView |
   const names = saved ?? kept
   const containers = (pod.spec?.containers ?? []).filter(one => names?.includes(one.name) ?? true)
   const restoreHash = pod.metadata.labels?.[labels.restoreHash]
+  const asked = pod.metadata.annotations?.[annotations.checkpointRequested]
   return {
     namespace,
     name,
@@ -57,6 +58,8 @@ export function viewOf(pod: Pod, kept: readonly string[] | undefined): PodView |
       }
     }),
     gate: gateOf(pod),
+    // It is repeated in the node's report, which must not be filled up by it.
+    ...(asked !== undefined && /^[!-~]{1,64}$/.test(asked) ? { checkpointRequest: asked } : {}),
     ...(restoreHash === undefined ? {} : { restoreHash }),
     ...(saved === undefined
       ? {}

@@ -6,12 +6,14 @@ export interface SlotProgress {
   /** Why it does not go on; absent while it does. */
   readonly reason?: string
   readonly message?: string
+  /** The last word with which somebody asked for a checkpoint and got one. */
+  readonly answeredRequest?: string
 }
 
 export interface Progress {
   get(slot: string): SlotProgress | undefined
-  /** Goes well, at this pace. */
-  well(slot: string, intervalSeconds?: number): void
+  /** Goes well, at this pace, and has done what was asked for by this word. */
+  well(slot: string, intervalSeconds?: number, request?: string): void
   badly(slot: string, reason: string, message: string): void
   standing(slot: string, is: boolean): void
   keepOnly(slots: ReadonlySet<string>): void
@@ -25,27 +27,35 @@ export function createProgress(changed: () => void): Progress {
     if (
       old?.reason !== next.reason ||
       old?.intervalSeconds !== next.intervalSeconds ||
-      old?.standing !== next.standing
+      old?.standing !== next.standing ||
+      old?.answeredRequest !== next.answeredRequest
     )
       changed()
   }
   return {
     get: slot => slots.get(slot),
-    well: (slot, intervalSeconds = slots.get(slot)?.intervalSeconds) =>
-      set(slot, intervalSeconds === undefined ? {} : { intervalSeconds }),
-    badly(slot, reason, message) {
-      const { intervalSeconds } = slots.get(slot) ?? {}
-      set(slot, { ...(intervalSeconds === undefined ? {} : { intervalSeconds }), reason, message })
+    well(
+      slot,
+      intervalSeconds = slots.get(slot)?.intervalSeconds,
+      request = slots.get(slot)?.answeredRequest,
+    ) {
+      set(slot, lasting({ intervalSeconds, answeredRequest: request }))
     },
-    standing(slot, is) {
-      const { intervalSeconds } = slots.get(slot) ?? {}
-      set(slot, {
-        ...(intervalSeconds === undefined ? {} : { intervalSeconds }),
-        ...(is && { standing: is }),
-      })
-    },
+    badly: (slot, reason, message) => set(slot, { ...lasting(slots.get(slot)), reason, message }),
+    standing: (slot, is) => set(slot, { ...lasting(slots.get(slot)), ...(is && { standing: is }) }),
     keepOnly(keep) {
       for (const slot of [...slots.keys()]) if (!keep.has(slot)) slots.delete(slot)
     },
   }
 }
+
+/** What stays known however it goes on. */
+const lasting = ({
+  intervalSeconds,
+  answeredRequest,
+}: {
+  [Key in 'intervalSeconds' | 'answeredRequest']?: SlotProgress[Key] | undefined
+} = {}): SlotProgress => ({
+  ...(intervalSeconds === undefined ? {} : { intervalSeconds }),
+  ...(answeredRequest === undefined ? {} : { answeredRequest }),
+})

@@ -54,7 +54,9 @@ function reportOf(snapshot: Snapshot, lease: SlotLease, kept: KeptGenerations): 
     const { intervalSeconds } = progress ?? {}
     const interval = intervalSeconds === undefined ? {} : { intervalSeconds: round(intervalSeconds) }
     const last = progress?.standing === true && stored?.manifest.final === true
-    return { ...common, role: 'source', ...interval, ...(last && { final: true }), ...trouble }
+    const answer =
+      progress?.answeredRequest === undefined ? {} : { answeredRequest: progress.answeredRequest }
+    return { ...common, role: 'source', ...interval, ...answer, ...(last && { final: true }), ...trouble }
   }
   const onDisk = kept.onDisk?.(slotName(lease))
   const use = usabilityOf(snapshot, lease)

@@ -43,6 +43,8 @@ export interface PodView {
   readonly containers: readonly ContainerView[]
   /** The gate of a cold backup, while it waits. */
   readonly gate: GateView | undefined
+  /** Somebody has asked with this word for a checkpoint now. */
+  readonly checkpointRequest?: string | undefined
   /** What memory it can be given, and what its own could be given to; absent: made before this was written on pods. */
   readonly restoreHash?: string | undefined
   /** Its saved containers as its own template has them, with their probes; absent likewise. */

@@ -43,6 +43,8 @@ export interface Work {
   readonly matters: (pod: PodView) => boolean
   /** Told for the name of a slot when this node has another generation of it. */
   readonly generations: News
+  /** Told for the uid of a pod when somebody asks for a checkpoint of it. */
+  readonly requests: News
   /** A new generation is here: peers that wait for it are told, too. */
   readonly announce: (slot: SlotKey) => void
   /** Keeps probes of this pod from counting until the function returned is called. */

@@ -2,8 +2,7 @@
  * Stands in for the agents of some nodes where a test needs the real API server but no memory: keeps their reports, and
  * brings pods on stage when a Lease names them, as far as the operator can see.
  */
-
-import { labels } from '../../../src/api/labels.ts'
+import { annotations, labels } from '../../../src/api/labels.ts'
 import { nodeReports, type SlotReport } from '../../../src/api/node-report.ts'
 import { parseSlotLease, type SlotLease } from '../../../src/api/slot-lease.ts'
 import { isUnderstudy, podConditions, servingReasons } from '../../../src/api/stage.ts'
@@ -22,6 +21,8 @@ export interface FakeAgents extends AsyncDisposable {
   readonly failing: Set<string>
   /** For these nobody says anything when they are called. */
   readonly mute: Set<string>
+  /** Nobody saves these pods when somebody asks for it. */
+  readonly deaf: Set<string>
   /** Nodes whose copies are not usable. */
   readonly useless: Set<string>
   /** What else the reports of nodes say of their machines. */
@@ -42,6 +43,7 @@ export async function startFakeAgents(
   const stop = new AbortController()
   const failing = new Set<string>()
   const mute = new Set<string>()
+  const deaf = new Set<string>()
   const useless = new Set<string>()
   const machines = new Map<string, Partial<Machine>>()
   const stages: string[] = []
@@ -89,21 +91,39 @@ export async function startFakeAgents(
           metadata.labels?.[labels.set] === set &&
           metadata.labels?.[labels.type] === 'hotbackup',
       )
+  /** By life of a slot: the words with which checkpoints of it were asked for, each of which is one more generation. */
+  const asked = new Map<string, string[]>()
+  const requestsOf = ({ life, holder }: SlotLease): readonly string[] => {
+    const known = asked.get(life) ?? []
+    const word = podBy(holder.uid)?.metadata.annotations?.[annotations.checkpointRequested]
+    if (word !== undefined && !known.includes(word)) asked.set(life, [...known, word])
+    return asked.get(life) ?? []
+  }
 
   const slotReport = (node: string, lease: SlotLease): SlotReport[] => {
     const { set, slot, life } = lease
+    const requests = deaf.has(lease.holder.name) ? [] : requestsOf(lease)
+    const answered = requests.at(-1)
     const common = {
       namespace,
       set,
       slot,
       life,
-      generation: 1,
+      generation: 1 + requests.length,
       takenAt: new Date().toISOString(),
       bytes: 4096,
       // Its primary stands still: nothing comes after this generation.
       ...(lease.handover !== undefined && { final: true, takenAt: '2030-01-01T00:00:00.000Z' }),
+      frozenSeconds: 0.0072,
     }
-    if (lease.node === node) return [{ ...common, role: 'source', intervalSeconds: 10 }]
+    if (lease.node === node)
+      return [
+        {
+          ...common,
+          ...{ role: 'source', intervalSeconds: 10 },
+          ...(answered === undefined ? {} : { answeredRequest: answered }),
+        },
+      ]
     if (!lease.holders.includes(node)) return []
     const heir = lease.heir && podBy(lease.heir.uid)
     // Only one slot lies frozen in a pod.
@@ -205,6 +225,7 @@ export async function startFakeAgents(
   return {
     failing,
     mute,
+    deaf,
     useless,
     machines,
     stages,

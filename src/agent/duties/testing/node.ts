@@ -133,6 +133,7 @@ export async function startFakeAgent(
   cluster.stores.set(node, store)
   const stop = new AbortController()
   const generations = createNews()
+  const requests = createNews()
   const kinds = new Set<string>()
   const changed = () => engine.changed()
   const driver = fakeDriver(memory)
@@ -205,6 +206,7 @@ export async function startFakeAgent(
     slotHeldBy: uid => engine.slotHeldBy(uid),
     matters: pod => engine.matters(pod),
     generations,
+    requests,
     announce: slot => {
       generations.tell(slotName(slot))
       changed()
@@ -257,6 +259,7 @@ export async function startFakeAgent(
     },
     patch,
     unwatch: name => memory.watches.delete(name),
+    onRequest: requests.tell,
     onTrouble: () => undefined,
     leases: cluster.leases.list,
     sweepPods: async () => undefined,

@@ -1,0 +1,201 @@
+import type { BackupPodSet, SlotStatus } from '../../api/backuppodset.ts'
+import { annotations } from '../../api/labels.ts'
+import type { SlotReport } from '../../api/node-report.ts'
+import { type Pod, pods } from '../../kube/resources.ts'
+import { CliError, exitCodes } from '../failure.ts'
+import { findSet } from '../find-set.ts'
+import { bytes, duration } from '../output/quantities.ts'
+import type { Session } from '../session.ts'
+import { type FollowedWorld, followWorld, type World } from '../world.ts'
+import { slotsOf } from './slots.ts'
+
+export interface CheckpointOptions {
+  /** Absent: all. */
+  readonly slot?: number
+  readonly wait?: boolean
+  /** Seconds. */
+  readonly timeout: number
+}
+
+/** A generation that was asked for. */
+export interface Saved {
+  readonly slot: number
+  readonly pod: string
+  readonly node: string
+  readonly generation: number
+  /** For which the primary stood still. */
+  readonly frozenSeconds?: number
+  readonly bytes?: number
+  /** Nodes that have it or a newer one, and how it could go on stage there; with `wait` at least one that can. */
+  readonly holders: readonly { readonly node: string; readonly usable?: NonNullable<SlotReport['usable']> }[]
+  /** From the request until all this was known. */
+  readonly seconds: number
+}
+
+/**
+ * Has the memory of a set's primaries saved now, and prints what came of it.
+ *
+ * @throws CliError, KubeError.
+ */
+export async function checkpoint(session: Session, name: string, options: CheckpointOptions): Promise<void> {
+  const { terminal, output, namespace } = session
+  const set = await findSet(session, name)
+  const slots = slotsOf(set, options.slot)
+  const saved = await followWorld(session, { namespace, set: name }, world =>
+    Promise.all(
+      slots.map(slot =>
+        saveNow(session, world, set, slot, {
+          wait: options.wait === true,
+          timeoutMs: options.timeout * 1000,
+        }),
+      ),
+    ),
+  )
+  terminal.out(
+    output === 'json'
+      ? JSON.stringify({ checkpoints: saved }, undefined, 2)
+      : saved.map(savedLine).join('\n'),
+  )
+}
+
+export function savedLine({
+  slot,
+  pod,
+  generation,
+  frozenSeconds,
+  bytes: size,
+  holders,
+  seconds,
+}: Saved): string {
+  const facts = [
+    ...(size === undefined ? [] : [bytes(size)]),
+    ...(frozenSeconds === undefined ? [] : [`stood still ${duration(frozenSeconds)}`]),
+    `after ${duration(seconds)}`,
+  ].join(', ')
+  const usable = holders.filter(holder => holder.usable !== undefined)
+  const where =
+    usable.length > 0
+      ? `usable on ${usable.map(it => `${it.node} (${it.usable})`).join(', ')}`
+      : 'not usable elsewhere yet; --wait waits for that'
+  return `slot ${slot}: generation ${generation} of ${pod}, ${facts}; ${where}`
+}
+
+interface SaveOptions {
+  /** Until a successor could go on with it. */
+  readonly wait: boolean
+  readonly timeoutMs: number
+}
+
+/** Asks for a checkpoint of one slot, and waits for the answer. @throws CliError, KubeError. */
+export async function saveNow(
+  session: Session,
+  world: FollowedWorld,
+  set: BackupPodSet,
+  { slot, pod: name }: Pick<SlotStatus, 'slot' | 'pod'>,
+  { wait, timeoutMs }: SaveOptions,
+): Promise<Saved> {
+  const { api, call, clock, random, namespace } = session
+  const key = { namespace, set: set.metadata.name, slot }
+  const primary = ableToSave(world.now, name, key)
+  const { uid } = primary.metadata
+  const askedAt = clock.monotonic()
+  const request = `${new Date(clock.now()).toISOString()}-${Buffer.from(random.bytes(3)).toString('hex')}`
+  await api.patch(
+    pods,
+    { namespace, name },
+    {
+      type: 'merge',
+      body: { metadata: { uid, annotations: { [annotations.checkpointRequested]: request } } },
+    },
+    call,
+  )
+  const mustBeThere = (now: World) => {
+    const pod = now.pods.find(it => it.metadata.uid === uid)
+    if (pod === undefined || pod.metadata.deletionTimestamp !== undefined)
+      throw new CliError(`slot ${slot}: its primary ${name} was lost before it was saved`, {
+        advice: `\`kubectl understudy status ${set.metadata.name}\` shows what became of it`,
+      })
+  }
+  const answered = await world.until(
+    now => {
+      mustBeThere(now)
+      return reportsOf(now, key).find(
+        ({ role, answeredRequest }) => role === 'source' && answeredRequest === request,
+      )
+    },
+    timeoutMs,
+    () =>
+      late(
+        `slot ${slot}: ${name} has not been saved`,
+        reportsOf(world.now, key).find(it => it.role === 'source'),
+      ),
+  )
+  const having = (now: World) =>
+    reportsOf(now, key).filter(
+      ({ role, life, generation }) =>
+        role === 'holder' && life === answered.life && generation >= answered.generation,
+    )
+  if (wait)
+    await world.until(
+      now => having(now).find(({ usable }) => usable !== undefined),
+      Math.max(timeoutMs - (clock.monotonic() - askedAt), 0),
+      () =>
+        late(
+          `slot ${slot}: generation ${answered.generation} is saved, but nobody could go on with it yet`,
+          reportsOf(world.now, key).find(it => it.role === 'holder' && it.reason !== undefined),
+        ),
+    )
+  return {
+    slot,
+    pod: name,
+    node: answered.node,
+    generation: answered.generation,
+    ...(answered.frozenSeconds === undefined ? {} : { frozenSeconds: answered.frozenSeconds }),
+    ...(answered.bytes === undefined ? {} : { bytes: answered.bytes }),
+    holders: having(world.now).map(({ node, usable }) => ({
+      node,
+      ...(usable === undefined ? {} : { usable }),
+    })),
+    seconds: (clock.monotonic() - askedAt) / 1000,
+  }
+}
+
+interface Key {
+  readonly namespace: string
+  readonly set: string
+  readonly slot: number
+}
+
+const reportsOf = ({ reports = [] }: World, key: Key): readonly (SlotReport & { readonly node: string })[] =>
+  reports.flatMap(({ metadata, status }) =>
+    (status?.slots ?? [])
+      .filter(it => it.namespace === key.namespace && it.set === key.set && it.slot === key.slot)
+      .map(it => ({ ...it, node: metadata.name })),
+  )
+
+/** The primary, if there is any hope that it will be saved. @throws CliError. */
+function ableToSave(world: World, name: string, key: Key): Pod {
+  const primary = world.pods.find(({ metadata }) => metadata.name === name)
+  if (primary === undefined || primary.metadata.deletionTimestamp !== undefined)
+    throw new CliError(`slot ${key.slot}: its primary ${name} is not there any more`, {
+      advice: `try again: a successor is on its way (\`kubectl understudy status ${key.set} -w\`)`,
+    })
+  if (world.reports === undefined)
+    throw new CliError('you may not watch nodereports, which say whether a checkpoint is complete', {
+      advice: 'bind the ClusterRole understudy-view to yourself by a ClusterRoleBinding',
+    })
+  if (!reportsOf(world, key).some(({ role }) => role === 'source'))
+    throw new CliError(`slot ${key.slot}: no agent reports that it saves ${name}`, {
+      advice: '`kubectl understudy doctor` says what is wrong with its node, and the cure',
+    })
+  return primary
+}
+
+const late = (what: string, report: SlotReport | undefined): CliError =>
+  new CliError(`${what} within the time given`, {
+    exitCode: exitCodes.late,
+    advice:
+      report?.reason === undefined
+        ? 'raise --timeout, or see the log of the agents'
+        : `${report.reason}: ${report.message ?? 'see the log of the agents'}`,
+  })

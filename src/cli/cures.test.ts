@@ -1,0 +1,50 @@
+import { expect, test } from 'vitest'
+import { agentErrors } from '../agent/errors.ts'
+import { reasons } from '../api/reasons.ts'
+import { cureOf, isAsItShouldBe } from './cures.ts'
+
+/** Of conditions that are as they should be. */
+const good: readonly string[] = [
+  reasons.allInPlace,
+  reasons.settled,
+  reasons.running,
+  reasons.asExpected,
+  reasons.allProtected,
+]
+
+test.each(Object.values(reasons).filter(reason => !good.includes(reason)))(
+  'there is a cure for %s',
+  reason => {
+    expect(cureOf({ reason, message: '' })).toMatch(/\w/)
+  },
+)
+
+test('what an agent cannot do has the cure of its catalogue, and only once', () => {
+  const { message, cure } = agentErrors.DumpFailed
+  expect(cureOf({ reason: 'DumpFailed', message })).toBe(cure)
+  expect(cureOf({ reason: 'DumpFailed', message: `slot 0 (a): ${message}; ${cure}` })).toBeUndefined()
+})
+
+test('a refusal is cured by what it says', () => {
+  expect(cureOf({ reason: 'MemoryOnTerminal', message: 'remove tty' })).toBe(
+    'change the set as the message says',
+  )
+})
+
+test('conditions that mean trouble by being True, and those that mean it by being False', () => {
+  const condition = (type: string, status: 'True' | 'False') => isAsItShouldBe({ type, status })
+  expect(
+    ['Ready', 'CheckpointReady'].map(type => [condition(type, 'True'), condition(type, 'False')]),
+  ).toEqual([
+    [true, false],
+    [true, false],
+  ])
+  expect(
+    ['Progressing', 'Degraded', 'Paused'].map(type => [condition(type, 'True'), condition(type, 'False')]),
+  ).toEqual([
+    [false, true],
+    [false, true],
+    [false, true],
+  ])
+  expect(condition('SomethingNew', 'False')).toBe(true)
+})

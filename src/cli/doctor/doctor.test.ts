@@ -1,0 +1,246 @@
+import { describe, expect, test } from 'vitest'
+import { KubeError } from '../../kube/errors.ts'
+import type {
+  CustomResourceDefinition,
+  DaemonSet,
+  Deployment,
+  Lease,
+  Node,
+  Secret,
+} from '../../kube/resources.ts'
+import { condition, goodConditions, now, report, set, slotReport } from '../testing/objects.ts'
+import { examine } from './doctor.ts'
+import type { Installation, Part } from './installation.ts'
+import { fieldsOf, type SchemaNode } from './kinds.ts'
+import { renderFindings } from './render.ts'
+import { asked } from './rights.ts'
+import { tagOf } from './version.ts'
+
+const places = { operatorNamespace: 'understudy-system', agentNamespace: 'understudy-agents' }
+const schema: SchemaNode = { properties: { spec: { properties: { replicas: {} } } } }
+const schemas = { backuppodsets: schema, nodereports: schema }
+const there = <T>(value: unknown): Part<T> => ({ ok: true, value: value as T })
+const missing: Part<never> = {
+  ok: false,
+  error: new KubeError('NotFound', 'get it: not found', { details: { name: 'it' } }),
+}
+const forbidden: Part<never> = { ok: false, error: new KubeError('Forbidden', 'no') }
+
+const crd = (openAPIV3Schema: SchemaNode = schema): Part<CustomResourceDefinition> =>
+  there({
+    spec: { versions: [{ name: 'v1alpha1', served: true, schema: { openAPIV3Schema } }] },
+    status: { conditions: [{ type: 'Established', status: 'True' }] },
+  })
+const pods = (image: string) => ({ template: { spec: { containers: [{ image }] } } })
+const deployment = (availableReplicas: number, tag = '0.1.0'): Part<Deployment> =>
+  there({ spec: { replicas: 2, ...pods(`r/understudy/operator:${tag}`) }, status: { availableReplicas } })
+const daemonSet = (numberReady: number, tag = '0.1.0'): Part<DaemonSet> =>
+  there({
+    spec: pods(`r/understudy/agent:${tag}`),
+    status: { desiredNumberScheduled: 2, updatedNumberScheduled: 2, numberReady },
+  })
+const lease = (renewTime: string, holderIdentity = 'op-1'): Part<Lease> =>
+  there({ spec: { holderIdentity, renewTime, leaseDurationSeconds: 2 } })
+const key = (length: number): Part<Secret> =>
+  there({ data: { key: Buffer.alloc(length).toString('base64') } })
+const node = (name: string, labelled = true, runtime = 'containerd://2.4.0') =>
+  ({
+    metadata: { name, labels: labelled ? { 'backup.example.com/stage': 'ready' } : {} },
+    status: { nodeInfo: { containerRuntimeVersion: runtime } },
+  }) as unknown as Node
+
+/** Everything is well. */
+const healthy: Installation = {
+  version: '0.1.0',
+  server: 'https://api:6443',
+  kubernetes: 'v1.36.0',
+  identity: there({ user: 'jane', now }),
+  crds: { backuppodsets: crd(), nodereports: crd() },
+  operator: deployment(2),
+  leadership: lease('2030-01-01T00:59:59.5Z'),
+  wakeKey: key(32),
+  agents: daemonSet(2),
+  nodes: there([node('n1'), node('n2')]),
+  reports: there([report('n1'), report('n2')]),
+  sets: there([set()]),
+  rights: asked({ namespace: 'shop', ...places }).map(right => ({ ...right, allowed: true })),
+}
+
+const findings = (over: Partial<Installation>) => examine({ ...healthy, ...over }, places, schemas)
+const brokenIn = (over: Partial<Installation>) => findings(over).filter(({ verdict }) => verdict === 'broken')
+
+test('in a healthy installation everything is ok', () => {
+  expect(findings({}).filter(({ verdict }) => verdict !== 'ok')).toEqual([])
+})
+
+describe('each of these is broken, and says how it is cured', () => {
+  const n1 = (over: Parameters<typeof report>[1]) => ({
+    reports: there<never>([report('n1', over), report('n2')]),
+  })
+  const bad = { name: 'canary', ok: false, message: 'not restored', cure: 'use another kernel' }
+  test.each<[string, Partial<Installation>, string, string]>([
+    [
+      'no kind',
+      { crds: { ...healthy.crds, backuppodsets: missing } },
+      'backuppodsets',
+      'kubectl apply -k deploy/',
+    ],
+    [
+      'an older kind',
+      { crds: { ...healthy.crds, nodereports: crd({}) } },
+      'nodereports',
+      'kubectl apply -k crds/',
+    ],
+    ['no operator', { operator: missing }, 'deployment', '--operator-namespace'],
+    ['an operator that does not run', { operator: deployment(0) }, 'deployment', 'describe deployment,pod'],
+    ['no standby', { operator: deployment(1) }, 'deployment', 'describe pod'],
+    ['no leader', { leadership: missing }, 'leader', 'logs deployment/understudy-operator'],
+    ['a leader of old', { leadership: lease('2030-01-01T00:59:30Z') }, 'leader', 'logs'],
+    ['a lease that was given back', { leadership: lease('2030-01-01T00:59:59Z', '') }, 'leader', 'logs'],
+    ['no wake key', { wakeKey: missing }, 'wake key', 'rollout restart'],
+    ['half a wake key', { wakeKey: key(16) }, 'wake key', 'delete secret'],
+    ['no agents, where sets want memory', { agents: missing }, 'daemonset', 'kubectl apply -k deploy/agent'],
+    ['an agent that is not ready', { agents: daemonSet(1) }, 'daemonset', 'get pods'],
+    ['agents of another version', { agents: daemonSet(2, '0.2.0') }, 'version', 'one version'],
+    ['a node without a report', { reports: there([report('n1')]) }, 'n2', 'DaemonSet understudy-agent'],
+    ['a check that fails', n1({ checks: [bad] }), 'n1 canary', 'use another kernel'],
+    ['an agent that is silent', n1({ updatedAt: '2030-01-01T00:58:00Z' }), 'n1 agent', 'clock'],
+    ['a node without its label', { nodes: there([node('n1', false), node('n2')]) }, 'n1 label', 'operator'],
+    [
+      'a set in trouble',
+      {
+        sets: there([set({ conditions: [condition('CheckpointReady', 'False', 'NoUnderstudy', 'slot 0')] })]),
+      },
+      'shop/web CheckpointReady',
+      'raise hotBackups',
+    ],
+    [
+      'a set that is refused',
+      {
+        sets: there([
+          set({}, { template: { spec: { containers: [{ name: 'app', image: 'a', tty: true }] } } }),
+        ]),
+      },
+      'shop/web',
+      'change the set',
+    ],
+  ])('%s', (_, over, about, cure) => {
+    const [first, ...others] = brokenIn(over)
+    expect(first).toMatchObject({ about })
+    expect(first?.cure).toContain(cure)
+    expect(others).toEqual([])
+  })
+})
+
+describe('these are not broken', () => {
+  const found = (over: Partial<Installation>, verdict: string) =>
+    findings(over)
+      .filter(finding => finding.verdict === verdict)
+      .map(({ about, message }) => `${about}: ${message}`)
+
+  test('what may not be read is unknown, never well', () => {
+    const hidden = { operator: forbidden, leadership: forbidden, wakeKey: forbidden, agents: forbidden }
+    expect(brokenIn({ ...hidden, reports: forbidden, nodes: forbidden })).toEqual([])
+    expect(found({ ...hidden, reports: forbidden }, 'unknown')).toHaveLength(5)
+  })
+
+  test('no agents, where no set wants memory', () => {
+    const { checkpoint: _, ...spec } = set().spec
+    const plain = { ...set({ conditions: goodConditions.slice(0, 4) }), spec }
+    const over = { agents: missing, reports: there<never>([]), sets: there<never>([plain]) }
+    expect(brokenIn(over)).toEqual([])
+    expect(found(over, 'note')).toEqual([
+      'daemonset: there is no DaemonSet understudy-agent in understudy-agents; no set asks for memory',
+      'shop/web memory: keeps none, and could: `checkpoint: {}` in its spec asks for it',
+    ])
+  })
+
+  test('a template that memory refuses says why', () => {
+    const { checkpoint: _, ...spec } = set().spec
+    const template = { spec: { shareProcessNamespace: true, containers: [{ name: 'app', image: 'a' }] } }
+    const plain = { ...set({ conditions: goodConditions.slice(0, 4) }), spec: { ...spec, template } }
+    expect(found({ sets: there([plain]) }, 'note')[0]).toContain('remove template.spec.shareProcessNamespace')
+  })
+
+  test('a kind that has more fields than this program knows', () => {
+    const more = { properties: { ...schema.properties, status: {} } }
+    expect(found({ crds: { ...healthy.crds, backuppodsets: crd(more) } }, 'note')[0]).toContain(
+      'knows nothing of status',
+    )
+  })
+
+  test('rights that are missing are named with the command that needs them', () => {
+    const rights = healthy.rights.map(right =>
+      right.verb === 'delete' ? { ...right, allowed: false } : right,
+    )
+    expect(found({ rights }, 'note')).toEqual(['promote: jane may not: delete pods in shop'])
+  })
+
+  test('a set that is on its way', () => {
+    const conditions = [condition('Progressing', 'True', 'Converging', '1 of 2')]
+    expect(brokenIn({ sets: there([set({ conditions })]) })).toEqual([])
+  })
+})
+
+describe('what this project has never tried', () => {
+  const unproven = (over: Partial<Installation>) =>
+    findings(over)
+      .filter(({ verdict }) => verdict === 'unproven')
+      .map(({ about }) => about)
+  const checks = (canary: boolean) => [
+    { name: 'cgroups', ok: true, message: 'v2' },
+    { name: 'canary', ok: canary, message: '' },
+  ]
+
+  test('is marked until the canary of the node has passed', () => {
+    const of = (canary: boolean) => ({
+      reports: there<never>([report('n1', { checks: checks(canary) }), report('n2')]),
+    })
+    expect(unproven(of(false))).toEqual(['n1 cgroup v2'])
+    expect(unproven(of(true))).toEqual([])
+  })
+
+  test('another runtime is marked until the node has kept memory', () => {
+    const nodes = there<never>([node('n1', true, 'cri-o://1.36.0'), node('n2')])
+    expect(unproven({ nodes })).toEqual(['n1 runtime'])
+    const kept = there<never>([report('n1', { slots: [slotReport({})] }), report('n2')])
+    expect(unproven({ nodes, reports: kept })).toEqual([])
+  })
+})
+
+test('the print is by area, a node of which all is well is one line, and the sum stands at the end', () => {
+  const checks = [{ name: 'canary', ok: false, message: 'not restored', cure: 'use another kernel' }]
+  const text = renderFindings(
+    findings({ reports: there([report('n1', { checks }), report('n2')]) }),
+    (_, it) => it,
+    false,
+  )
+  expect(text).toContain('  ✗ n1 canary: not restored\n      → use another kernel')
+  expect(text).toContain('  ✓ n2: 2 checks hold; canary: saved in 9.1 ms')
+  expect(text.split('\n').filter(line => /^\w/.test(line))).toEqual([
+    'cluster', 'kinds', 'operator', 'agents', 'nodes', 'sets', 'you', '1 broken',
+  ]) // biome-ignore format: one line says it
+})
+
+test('fields are named with their path, those of the pod template are not', () => {
+  const deep: SchemaNode = {
+    properties: {
+      spec: {
+        properties: {
+          template: { properties: { spec: {} } },
+          ports: { items: { properties: { port: {} } } },
+        },
+      },
+    },
+  }
+  expect([...fieldsOf(deep)]).toEqual(['spec', 'spec.template', 'spec.ports', 'spec.ports[].port'])
+})
+
+test.each([
+  ['understudy/operator:0.1.0', '0.1.0'],
+  ['registry:5000/understudy/operator', undefined],
+  ['registry:5000/understudy/operator:0.2.0@sha256:00', '0.2.0'],
+  ['understudy/operator@sha256:00', undefined],
+])('the tag of %s', (image, tag) => {
+  expect(tagOf(image)).toBe(tag)
+})

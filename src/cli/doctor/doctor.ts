@@ -1,0 +1,62 @@
+import { keptBy } from '../checkpoint/slots.ts'
+import { exitCodes } from '../failure.ts'
+import type { Session } from '../session.ts'
+import { painter } from '../terminal.ts'
+import { agentsFindings } from './agents.ts'
+import { about, type Finding } from './finding.ts'
+import { type Installation, type Places, readInstallation } from './installation.ts'
+import { kindsFindings, type SchemaNode } from './kinds.ts'
+import { nodesFindings } from './nodes.ts'
+import { operatorFindings } from './operator.ts'
+import { renderFindings } from './render.ts'
+import { rightsFindings } from './rights.ts'
+import { setsFindings } from './sets.ts'
+
+export interface DoctorOptions extends Places {}
+
+/**
+ * Examines the installation and prints what it finds.
+ *
+ * @returns 1 if something is broken. @throws KubeError when nothing can be examined at all.
+ */
+export async function doctor(session: Session, places: DoctorOptions): Promise<number> {
+  const { terminal, output } = session
+  const installation = await readInstallation(session, places)
+  const findings = examine(installation, places, await ownSchemas())
+  const broken = findings.filter(({ verdict }) => verdict === 'broken').length
+  terminal.out(
+    output === 'json'
+      ? JSON.stringify({ broken, findings }, undefined, 2)
+      : renderFindings(findings, painter(terminal.colour), output === 'wide'),
+  )
+  return broken > 0 ? exitCodes.failed : exitCodes.done
+}
+
+/** What is found in an installation. Pure. */
+export function examine(
+  installation: Installation,
+  places: Places,
+  schemas: Parameters<typeof kindsFindings>[1],
+): readonly Finding[] {
+  const { identity, kubernetes, server, sets, rights } = installation
+  const { ok } = about('cluster')
+  const memoryWanted = sets.ok && sets.value.some(set => keptBy(set) === 'memory')
+  return [
+    ok('api server', `${server}, Kubernetes ${kubernetes}`),
+    ...kindsFindings(installation, schemas),
+    ...operatorFindings(installation, places),
+    ...agentsFindings({ ...installation, memoryWanted }, places),
+    ...nodesFindings(installation),
+    ...setsFindings(installation),
+    ...rightsFindings(rights, identity.ok ? identity.value.user : undefined),
+  ]
+}
+
+/** The kinds as this version defines them. Loaded only here: they are large. */
+async function ownSchemas(): Promise<Parameters<typeof kindsFindings>[1]> {
+  const [{ backupPodSetSchema }, { nodeReportSchema }] = await Promise.all([
+    import('../../../crds/schema/backuppodset.ts'),
+    import('../../../crds/schema/node-report.ts'),
+  ])
+  return { backuppodsets: backupPodSetSchema() as SchemaNode, nodereports: nodeReportSchema() as SchemaNode }
+}

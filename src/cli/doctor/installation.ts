@@ -1,0 +1,124 @@
+/** Everything `doctor` looks at, read once. What could not be read is a part of it, too. */
+import { type BackupPodSet, backupPodSets } from '../../api/backuppodset.ts'
+import { type NodeReport, nodeReports } from '../../api/node-report.ts'
+import { listAll } from '../../kube/list-all.ts'
+import {
+  type CustomResourceDefinition,
+  customResourceDefinitions,
+  type DaemonSet,
+  type Deployment,
+  daemonSets,
+  deployments,
+  type Lease,
+  leases,
+  type Node,
+  nodes,
+  type Secret,
+  secrets,
+} from '../../kube/resources.ts'
+import type { Session } from '../session.ts'
+import { asked, type Right, readRights } from './rights.ts'
+
+export type Part<T> =
+  | { readonly ok: true; readonly value: T }
+  | { readonly ok: false; readonly error: unknown }
+
+export interface Identity {
+  readonly user: string
+  /** Wall clock of the API server, ms. */
+  readonly now: number
+}
+
+export interface Installation {
+  /** Of this program. */
+  readonly version: string
+  readonly server: string
+  readonly kubernetes: string
+  readonly identity: Part<Identity>
+  readonly crds: Readonly<Record<'backuppodsets' | 'nodereports', Part<CustomResourceDefinition>>>
+  readonly operator: Part<Deployment>
+  readonly leadership: Part<Lease>
+  readonly wakeKey: Part<Secret>
+  readonly agents: Part<DaemonSet>
+  readonly nodes: Part<readonly Node[]>
+  readonly reports: Part<readonly NodeReport[]>
+  /** Of all namespaces if the rights go so far, else of the session's. */
+  readonly sets: Part<readonly BackupPodSet[]>
+  readonly rights: readonly Right[]
+}
+
+export interface Places {
+  readonly operatorNamespace: string
+  readonly agentNamespace: string
+}
+
+/** @throws KubeError when the API server cannot be reached or does not accept who asks; nothing else. */
+export async function readInstallation(
+  session: Session,
+  { operatorNamespace, agentNamespace }: Places,
+): Promise<Installation> {
+  const { api, call, namespace, version, server } = session
+  // The first call says whether there is anybody to talk to; its failure is the whole answer.
+  const kubernetes = await gitVersion(session)
+  const name = 'understudy-operator'
+  const crd = (plural: string) =>
+    part(api.get(customResourceDefinitions, { name: `${plural}.${backupPodSets.group}` }, call))
+  const everySet = listAll(api, backupPodSets, {}, call)
+    .catch(() => listAll(api, backupPodSets, { namespace }, call))
+    .then(({ objects }) => objects)
+  const [sets, ofSets, ofReports, reports, operator, leadership, wakeKey, agents, found, identity, rights] =
+    await Promise.all([
+      part(everySet),
+      crd(backupPodSets.plural),
+      crd(nodeReports.plural),
+      part(listAll(api, nodeReports, {}, call).then(({ objects }) => objects)),
+      part(api.get(deployments, { namespace: operatorNamespace, name }, call)),
+      part(api.get(leases, { namespace: operatorNamespace, name }, call)),
+      part(api.get(secrets, { namespace: operatorNamespace, name: 'understudy-wake-key' }, call)),
+      part(api.get(daemonSets, { namespace: agentNamespace, name: 'understudy-agent' }, call)),
+      part(listAll(api, nodes, {}, call).then(({ objects }) => objects)),
+      part(whoami(session)),
+      readRights(session, asked({ namespace, operatorNamespace, agentNamespace })),
+    ])
+  return {
+    version,
+    server,
+    kubernetes,
+    identity,
+    crds: { backuppodsets: ofSets, nodereports: ofReports },
+    operator,
+    leadership,
+    wakeKey,
+    agents,
+    nodes: found,
+    reports,
+    sets,
+    rights,
+  }
+}
+
+const part = <T>(promise: Promise<T>): Promise<Part<T>> =>
+  promise.then(
+    value => ({ ok: true, value }),
+    (error: unknown) => ({ ok: false, error }),
+  )
+
+async function gitVersion({ api, call }: Session): Promise<string> {
+  const { body } = await api.request('GET', '/version', call)
+  const { gitVersion: found } = body as { gitVersion?: string }
+  return found ?? 'of an unknown version'
+}
+
+/** The API server says who asks, and stamps the answer with its own time. */
+async function whoami({ api, call }: Session): Promise<Identity> {
+  const { body } = await api.request('POST', '/apis/authentication.k8s.io/v1/selfsubjectreviews', {
+    ...call,
+    body: { apiVersion: 'authentication.k8s.io/v1', kind: 'SelfSubjectReview' },
+  })
+  const { metadata, status } = body as {
+    metadata?: { creationTimestamp?: string }
+    status?: { userInfo?: { username?: string } }
+  }
+  const now = Date.parse(metadata?.creationTimestamp ?? '')
+  return { user: status?.userInfo?.username ?? 'unknown', now: Number.isNaN(now) ? Date.now() : now }
+}

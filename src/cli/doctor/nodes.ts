@@ -1,0 +1,118 @@
+import type { NodeReport } from '../../api/node-report.ts'
+import { stageLabel, stageReady } from '../../api/stage.ts'
+import type { Node } from '../../kube/resources.ts'
+import { about, type Finding } from './finding.ts'
+import type { Installation } from './installation.ts'
+import { unreadable } from './unreadable.ts'
+
+const { ok, broken, note, unproven } = about('nodes')
+
+type Seen = Pick<Installation, 'nodes' | 'reports' | 'agents' | 'identity'>
+
+/** An agent that works writes every 10 s; clocks of nodes and servers differ by some seconds. */
+const silentMs = 60_000
+
+/** Every check of every node; who is silent; who is labelled; what nobody has seen work. */
+export function nodesFindings(seen: Seen): readonly Finding[] {
+  const { nodes, reports, agents, identity } = seen
+  if (!reports.ok) return [unreadable('nodes', 'reports', reports.error)]
+  const now = identity.ok ? identity.value.now : Date.now()
+  const known = nodes.ok ? new Map(nodes.value.map(node => [node.metadata.name, node])) : undefined
+  const reported = new Set(reports.value.map(({ metadata }) => metadata.name))
+  // Agents tolerate everything: a node without a report lacks its agent, unless there are none at all.
+  const silent = agents.ok
+    ? [...(known?.values() ?? [])]
+        .filter(({ metadata }) => !reported.has(metadata.name))
+        .map(({ metadata }) =>
+          broken(
+            metadata.name,
+            'no agent reports from it: no memory is kept there',
+            'look for its pod of the DaemonSet understudy-agent; image, taints and pod security are the usual causes',
+          ),
+        )
+    : []
+  return [
+    ...(known === undefined && !nodes.ok ? [unreadable('nodes', 'nodes', nodes.error)] : []),
+    ...silent,
+    ...[...reports.value]
+      .sort((a, b) => (a.metadata.name < b.metadata.name ? -1 : 1))
+      .flatMap(report => ofReport(report, known, now)),
+  ]
+}
+
+function ofReport(
+  { metadata: { name }, status }: NodeReport,
+  known: ReadonlyMap<string, Node> | undefined,
+  now: number,
+): Finding[] {
+  const node = known?.get(name)
+  if (known !== undefined && node === undefined)
+    return [note(name, 'a report of a node that is gone', `\`kubectl delete nodereport ${name}\``)]
+  if (status === undefined)
+    return [
+      broken(name, 'its report is empty', 'see the log of its agent: it may not write nodereports/status'),
+    ]
+  const findings = status.checks.map(({ name: check, ok: holds, message, cure }) =>
+    holds
+      ? ok(`${name} ${check}`, message)
+      : broken(`${name} ${check}`, message, cure ?? 'see the log of its agent'),
+  )
+  const silentFor = now - Date.parse(status.updatedAt)
+  if (silentFor > silentMs)
+    findings.push(
+      broken(
+        `${name} agent`,
+        `silent since ${status.updatedAt}`,
+        'look at its pod of the DaemonSet understudy-agent, and whether the clock of the node is right',
+      ),
+    )
+  const labelled = node?.metadata.labels?.[stageLabel] === stageReady
+  const isReady = status.ready && silentFor <= silentMs
+  if (node !== undefined && isReady && !labelled)
+    findings.push(
+      broken(
+        `${name} label`,
+        `it can keep memory, but lacks the label ${stageLabel}=${stageReady}: no understudy goes there`,
+        'nothing for some seconds; then see the log of the operator, which sets it',
+      ),
+    )
+  if (node !== undefined && !isReady && labelled)
+    findings.push(
+      note(
+        `${name} label`,
+        `it still has ${stageLabel}=${stageReady}, which the operator takes away within 30 s`,
+      ),
+    )
+  return [...findings, ...unprovenOn(name, status, node)]
+}
+
+/** What this project has not been able to try is said, until the node itself has shown it. */
+function unprovenOn(
+  name: string,
+  { checks, architecture, slots }: NonNullable<NodeReport['status']>,
+  node: Node | undefined,
+): Finding[] {
+  const canary = checks.some(check => check.name === 'canary' && check.ok)
+  const cgroups = checks.find(check => check.name === 'cgroups')?.message
+  const runtime = node?.status?.nodeInfo?.containerRuntimeVersion
+  const untried = [
+    ...(!canary && cgroups === 'v2' ? ['cgroup v2'] : []),
+    ...(!canary && architecture === 'aarch64' ? ['processors of the kind aarch64'] : []),
+  ].map(what =>
+    unproven(
+      `${name} ${what}`,
+      `${what}: written for, never tried by this project, and the canary of this node has not passed`,
+      'when the canary passes it counts as shown',
+    ),
+  )
+  const kept = slots.some(({ generation }) => generation > 0)
+  if (runtime !== undefined && !runtime.startsWith('containerd://') && !kept)
+    untried.push(
+      unproven(
+        `${name} runtime`,
+        `${runtime}: written for, never tried by this project; the canary runs without a runtime`,
+        'when this node has kept a generation of a primary it counts as shown',
+      ),
+    )
+  return untried
+}

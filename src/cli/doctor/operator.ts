@@ -1,0 +1,99 @@
+import { isKubeError } from '../../kube/errors.ts'
+import { about, type Finding } from './finding.ts'
+import type { Installation, Places } from './installation.ts'
+import { unreadable } from './unreadable.ts'
+import { tagOf } from './version.ts'
+
+const { ok, broken, note } = about('operator')
+
+type Seen = Pick<Installation, 'operator' | 'leadership' | 'wakeKey' | 'version' | 'identity'>
+
+/** Whether somebody leads, somebody could follow, and cold backups can be woken. */
+export function operatorFindings(seen: Seen, { operatorNamespace }: Places): readonly Finding[] {
+  return [
+    deployment(seen, operatorNamespace),
+    leadership(seen, operatorNamespace),
+    wakeKey(seen, operatorNamespace),
+  ]
+}
+
+function deployment({ operator, version }: Seen, namespace: string): Finding {
+  const what = 'deployment'
+  if (!operator.ok) {
+    if (!isKubeError(operator.error, 'NotFound')) return unreadable('operator', what, operator.error)
+    return broken(
+      what,
+      `there is no Deployment understudy-operator in ${namespace}`,
+      '`kubectl apply -k deploy/`, or say where it is with --operator-namespace',
+    )
+  }
+  const { spec, status } = operator.value
+  const wanted = spec?.replicas ?? 1
+  const available = status?.availableReplicas ?? 0
+  const image = spec?.template.spec?.containers[0]?.image ?? ''
+  const tag = tagOf(image)
+  const which = tag === undefined ? image : `version ${tag}`
+  if (available === 0)
+    return broken(
+      what,
+      `none of ${wanted} replicas is available: failures are not repaired`,
+      `\`kubectl -n ${namespace} describe deployment,pod\`, and its logs`,
+    )
+  if (available < wanted)
+    return broken(
+      what,
+      `${available} of ${wanted} replicas are available (${which}): a takeover may wait for a new pod`,
+      `\`kubectl -n ${namespace} describe pod\``,
+    )
+  if (tag !== undefined && tag !== version)
+    return note(
+      what,
+      `${available} of ${wanted} replicas are available; ${which}, and this program is ${version}`,
+      'use the kubectl-understudy of the version that is installed',
+    )
+  return ok(what, `${available} of ${wanted} replicas are available, ${which}`)
+}
+
+function leadership({ leadership: lease, identity }: Seen, namespace: string): Finding {
+  const what = 'leader'
+  if (!lease.ok) {
+    if (!isKubeError(lease.error, 'NotFound')) return unreadable('operator', what, lease.error)
+    return broken(
+      what,
+      'nobody has ever led',
+      `\`kubectl -n ${namespace} logs deployment/understudy-operator\``,
+    )
+  }
+  const { holderIdentity, renewTime, leaseDurationSeconds = 15 } = lease.value.spec ?? {}
+  const now = identity.ok ? identity.value.now : Date.now()
+  // A second for the rounding of the server's time and as much again for what a request takes.
+  const isOver = now - Date.parse(renewTime ?? '') > (leaseDurationSeconds + 2) * 1000
+  if (!holderIdentity || renewTime === undefined || isOver)
+    return broken(
+      what,
+      holderIdentity ? `${holderIdentity} led last, at ${renewTime}` : 'nobody leads',
+      `\`kubectl -n ${namespace} logs deployment/understudy-operator\``,
+    )
+  return ok(what, holderIdentity)
+}
+
+function wakeKey({ wakeKey: secret }: Seen, namespace: string): Finding {
+  const what = 'wake key'
+  if (!secret.ok) {
+    if (!isKubeError(secret.error, 'NotFound')) return unreadable('operator', what, secret.error)
+    return broken(
+      what,
+      `there is no Secret understudy-wake-key in ${namespace}: no cold backup can be woken`,
+      `\`kubectl -n ${namespace} rollout restart deployment/understudy-operator\` makes one; cold backups of before are replaced when they are needed`,
+    )
+  }
+  // Only its length is looked at; what it says goes nowhere.
+  const length = Buffer.from(secret.value.data?.['key'] ?? '', 'base64').length
+  return length === 32
+    ? ok(what, 'is there')
+    : broken(
+        what,
+        `Secret understudy-wake-key holds ${length} bytes in place of 32`,
+        `delete it and restart the operator: \`kubectl -n ${namespace} delete secret understudy-wake-key\``,
+      )
+}

@@ -1,0 +1,51 @@
+import type { Paint } from '../terminal.ts'
+import { areas, type Finding } from './finding.ts'
+
+const marks: Readonly<Record<Finding['verdict'], readonly ['green' | 'red' | 'yellow' | 'dim', string]>> = {
+  ok: ['green', '✓'],
+  broken: ['red', '✗'],
+  unproven: ['yellow', '~'],
+  unknown: ['yellow', '?'],
+  note: ['dim', '•'],
+}
+
+/**
+ * Findings by area. Checks of nodes that hold are one line a node, unless `all` is wanted: what is broken has to be seen.
+ */
+export function renderFindings(findings: readonly Finding[], paint: Paint, all: boolean): string {
+  const parts = areas.flatMap(area => {
+    const found = findings.filter(finding => finding.area === area)
+    if (found.length === 0) return []
+    return [
+      [paint('bold', area), ...(area === 'nodes' && !all ? shorter(found) : found).map(line)].join('\n'),
+    ]
+  })
+  const broken = findings.filter(({ verdict }) => verdict === 'broken').length
+  const unproven = findings.some(({ verdict }) => verdict === 'unproven')
+  const sum = broken === 0 ? paint('green', 'nothing is broken') : paint('red', `${broken} broken`)
+  return [...parts, unproven ? `${sum} (~: nobody has seen this work)` : sum].join('\n\n')
+
+  function line({ about, verdict, message, cure }: Finding): string {
+    const [style, mark] = marks[verdict]
+    return `  ${paint(style, mark)} ${about}: ${message}${cure === undefined ? '' : `\n      → ${cure}`}`
+  }
+}
+
+/** One line for a node of which every check holds, with what its canary measured. */
+function shorter(found: readonly Finding[]): readonly Finding[] {
+  const nodeOf = ({ about }: Finding) => about.split(' ')[0] ?? ''
+  return [...Map.groupBy(found, nodeOf)].flatMap(([node, ofNode]) => {
+    const good = ofNode.filter(({ verdict }) => verdict === 'ok')
+    const others = ofNode.filter(({ verdict }) => verdict !== 'ok')
+    if (good.length === 0) return others
+    const canary = good.find(({ about }) => about.endsWith(' canary'))?.message
+    const names = good.map(({ about }) => about.slice(node.length + 1)).join(', ')
+    const first: Finding = {
+      ...{ area: 'nodes', verdict: 'ok', about: node },
+      message: others.some(({ verdict }) => verdict === 'broken')
+        ? names
+        : `${good.length} checks hold; canary: ${canary ?? '-'}`,
+    }
+    return [first, ...others]
+  })
+}

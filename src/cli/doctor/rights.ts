@@ -1,0 +1,97 @@
+import type { Session } from '../session.ts'
+import { about, type Finding } from './finding.ts'
+
+export interface Asked {
+  /** What cannot be done without it. */
+  readonly command: 'status' | 'checkpoint' | 'promote' | 'doctor'
+  readonly verb: string
+  readonly group: string
+  readonly resource: string
+  /** Absent: of any name. */
+  readonly name?: string
+  /** Absent: cluster-wide. */
+  readonly namespace?: string
+}
+
+export interface Right extends Asked {
+  readonly allowed: boolean
+}
+
+interface Namespaces {
+  readonly namespace: string
+  readonly operatorNamespace: string
+  readonly agentNamespace: string
+}
+
+/** Everything the commands ask the API server for, but for the wake key: few shall read Secrets, and `doctor` says so. */
+export function asked({ namespace, operatorNamespace, agentNamespace }: Namespaces): readonly Asked[] {
+  const ours = 'backup.example.com'
+  return [
+    { command: 'status', verb: 'list', group: ours, resource: 'backuppodsets', namespace },
+    { command: 'status', verb: 'watch', group: ours, resource: 'backuppodsets', namespace },
+    { command: 'status', verb: 'list', group: '', resource: 'pods', namespace },
+    { command: 'status', verb: 'watch', group: '', resource: 'pods', namespace },
+    { command: 'status', verb: 'list', group: ours, resource: 'nodereports' },
+    { command: 'checkpoint', verb: 'watch', group: ours, resource: 'nodereports' },
+    { command: 'checkpoint', verb: 'patch', group: '', resource: 'pods', namespace },
+    { command: 'promote', verb: 'delete', group: '', resource: 'pods', namespace },
+    ...['backuppodsets', 'nodereports'].map(plural => ({
+      ...({ command: 'doctor', verb: 'get', group: 'apiextensions.k8s.io' } as const),
+      ...{ resource: 'customresourcedefinitions', name: `${plural}.${ours}` },
+    })),
+    {
+      ...{ command: 'doctor', verb: 'get', group: 'apps', resource: 'deployments' },
+      ...{ name: 'understudy-operator', namespace: operatorNamespace },
+    },
+    {
+      ...{ command: 'doctor', verb: 'get', group: 'coordination.k8s.io', resource: 'leases' },
+      ...{ name: 'understudy-operator', namespace: operatorNamespace },
+    },
+    {
+      ...{ command: 'doctor', verb: 'get', group: 'apps', resource: 'daemonsets' },
+      ...{ name: 'understudy-agent', namespace: agentNamespace },
+    },
+    { command: 'doctor', verb: 'list', group: '', resource: 'nodes' },
+  ]
+}
+
+/** Asks for each whether the user may. */
+export const readRights = ({ api, call }: Session, all: readonly Asked[]): Promise<readonly Right[]> =>
+  Promise.all(
+    all.map(async right => {
+      const { command: _, ...resourceAttributes } = right
+      const { body } = await api.request('POST', '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews', {
+        ...call,
+        body: {
+          apiVersion: 'authorization.k8s.io/v1',
+          kind: 'SelfSubjectAccessReview',
+          spec: { resourceAttributes },
+        },
+      })
+      const { status } = body as { status?: { allowed?: boolean } }
+      return { ...right, allowed: status?.allowed === true }
+    }),
+  )
+
+const cures: Readonly<Record<Asked['command'], string>> = {
+  status:
+    'bind the ClusterRole view in the namespace; for nodereports bind understudy-view by a ClusterRoleBinding',
+  checkpoint: 'bind the ClusterRole edit in the namespace, and understudy-view by a ClusterRoleBinding',
+  promote: 'bind the ClusterRole edit in the namespace',
+  doctor: 'nothing, if others look after the installation; else bind the ClusterRole understudy-doctor',
+}
+
+/** What this user cannot do with these commands. A right that is missing is nothing broken. */
+export function rightsFindings(rights: readonly Right[], user: string | undefined): readonly Finding[] {
+  const { ok, note } = about('you')
+  const who = user === undefined ? 'you' : user
+  const missing = rights.filter(({ allowed }) => !allowed)
+  const textOf = ({ verb, resource, group, namespace }: Right) =>
+    `${verb} ${resource}${group === '' ? '' : `.${group}`}${namespace === undefined ? ' in the whole cluster' : ` in ${namespace}`}`
+  return (['status', 'checkpoint', 'promote', 'doctor'] as const).map(command => {
+    const lacking = missing.filter(right => right.command === command)
+    return lacking.length === 0
+      ? ok(command, `${who} may do all that \`${command}\` needs`)
+      : note(command, `${who} may not: ${lacking.map(textOf).join(', ')}`, cures[command])
+  })
+}

@@ -1,0 +1,52 @@
+import type { BackupPodSet } from '../../api/backuppodset.ts'
+import { parseSet } from '../../api/parse.ts'
+import { keyOf } from '../../kube/object.ts'
+import { keptBy } from '../checkpoint/slots.ts'
+import { cureOf, isAsItShouldBe } from '../cures.ts'
+import { about, type Finding } from './finding.ts'
+import type { Installation } from './installation.ts'
+import { unreadable } from './unreadable.ts'
+
+const { ok, broken, note } = about('sets')
+
+/** Which sets are not as they should be; which keep no memory, and whether they could. */
+export function setsFindings({ sets }: Pick<Installation, 'sets'>): readonly Finding[] {
+  if (!sets.ok) return [unreadable('sets', 'sets', sets.error)]
+  if (sets.value.length === 0) return [note('sets', 'there are none')]
+  return [...sets.value].sort((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1)).flatMap(ofSet)
+}
+
+function ofSet(set: BackupPodSet): Finding[] {
+  const key = keyOf(set)
+  const parsed = parseSet(set)
+  if (!parsed.ok)
+    return [broken(key, `refused (${parsed.code}): ${parsed.message}`, 'change the set as the message says')]
+  const conditions = set.status?.conditions ?? []
+  const troubles = conditions
+    .filter(condition => !isAsItShouldBe(condition))
+    .map(condition => {
+      const { type, reason, message } = condition
+      const what = `${key} ${type}`
+      const cure = cureOf(condition)
+      const text = `${reason}${message === '' ? '' : `: ${message}`}`
+      // On its way, or as somebody wanted it: nothing is broken.
+      if (type === 'Progressing' || type === 'Paused') return note(what, text, cure)
+      return broken(what, text, cure ?? 'as the message says')
+    })
+  const memory = keptBy(set) === 'nothing' ? [withoutMemory(set, key)] : []
+  return troubles.length > 0
+    ? [...troubles, ...memory]
+    : [ok(key, 'every condition is as it should be'), ...memory]
+}
+
+/** What stands against memory in this template, if somebody wanted it. */
+function withoutMemory(set: BackupPodSet, key: string): Finding {
+  const { updateStrategy: _, ...spec } = set.spec
+  const tried = parseSet({
+    ...set,
+    spec: { ...spec, checkpoint: set.spec.checkpoint ?? {}, hotBackup: { mode: 'Frozen' } },
+  })
+  return tried.ok
+    ? note(`${key} memory`, 'keeps none, and could: `checkpoint: {}` in its spec asks for it')
+    : note(`${key} memory`, `keeps none, and its template refuses it: ${tried.message}`)
+}

@@ -1,0 +1,61 @@
+import { type BackupPodSet, backupPodSets } from '../api/backuppodset.ts'
+import { isKubeError } from '../kube/errors.ts'
+import { listAll } from '../kube/list-all.ts'
+import { CliError, isUnknownKind } from './failure.ts'
+import type { Session } from './session.ts'
+
+/** @throws CliError that names what was probably meant; KubeError. */
+export async function findSet(session: Session, name: string): Promise<BackupPodSet> {
+  const { api, namespace, call } = session
+  try {
+    return await api.get(backupPodSets, { namespace, name }, call)
+  } catch (error) {
+    if (!isKubeError(error, 'NotFound') || isUnknownKind(error)) throw error
+    throw new CliError(`there is no BackupPodSet ${name} in namespace ${namespace}`, {
+      advice: suggestion(name, namespace, await everySet(session)),
+    })
+  }
+}
+
+interface Named {
+  readonly namespace: string
+  readonly name: string
+}
+
+/** Of all namespaces, or of this one where the rights end there. */
+async function everySet({ api, namespace, call }: Session): Promise<readonly Named[]> {
+  const list = (scope: object) => listAll(api, backupPodSets, scope, call)
+  const { objects } = await list({}).catch((error: unknown) => {
+    if (!isKubeError(error, 'Forbidden')) throw error
+    return list({ namespace })
+  })
+  return objects.map(({ metadata }) => ({ namespace: metadata.namespace ?? '', name: metadata.name }))
+}
+
+/** What to try instead. */
+export function suggestion(name: string, namespace: string, sets: readonly Named[]): string {
+  const elsewhere = sets.filter(set => set.name === name && set.namespace !== namespace)
+  if (elsewhere.length > 0)
+    return `it is in another namespace: -n ${elsewhere.map(it => it.namespace).join(' or -n ')}`
+  const here = sets.filter(set => set.namespace === namespace).map(set => set.name)
+  if (here.length === 0)
+    return sets.length === 0
+      ? 'there are no sets yet; samples/ has some to begin with'
+      : `there are no sets in this namespace; \`kubectl understudy status -A\` lists all`
+  const near = here.filter(other => distance(name, other) <= Math.max(2, name.length / 3))
+  return near.length > 0 ? `did you mean ${near.join(' or ')}?` : `there are: ${here.slice(0, 10).join(', ')}`
+}
+
+/** Letters that have to be changed, added or removed (Levenshtein). */
+export function distance(a: string, b: string): number {
+  let row = Array.from({ length: b.length + 1 }, (_, i) => i)
+  for (const [i, letter] of [...a].entries()) {
+    const next = [i + 1]
+    for (const [j, other] of [...b].entries())
+      next.push(
+        Math.min((row[j] ?? 0) + (letter === other ? 0 : 1), (row[j + 1] ?? 0) + 1, (next[j] ?? 0) + 1),
+      )
+    row = next
+  }
+  return row[b.length] ?? 0
+}

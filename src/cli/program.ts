@@ -1,0 +1,139 @@
+import { Command, CommanderError, InvalidArgumentError, Option } from 'commander'
+import packageJson from '../../package.json' with { type: 'json' }
+import { type CheckpointOptions, checkpoint } from './checkpoint/checkpoint.ts'
+import { type DoctorOptions, doctor } from './doctor/doctor.ts'
+import { exitCodes, explain } from './failure.ts'
+import { type PromoteOptions, promote } from './promote/promote.ts'
+import { type CommonOptions, openSession, type Session } from './session.ts'
+import { type StatusOptions, status } from './status/status.ts'
+import type { Terminal } from './terminal.ts'
+
+const { version } = packageJson
+
+/**
+ * Runs one command line (without node and program).
+ *
+ * @param signal fires when the person has seen enough.
+ * @returns the exit code; everything that is to be said has been said.
+ */
+export async function runCli(
+  args: readonly string[],
+  terminal: Terminal,
+  signal: AbortSignal,
+): Promise<number> {
+  let exitCode: number = exitCodes.done
+  let server: string | undefined
+  const perform = async (command: Command, act: (session: Session) => Promise<number | undefined>) => {
+    const session = await openSession(command.optsWithGlobals<CommonOptions>(), { terminal, version, signal })
+    server = session.server
+    try {
+      exitCode = (await act(session)) ?? exitCodes.done
+    } finally {
+      await session.api.close()
+    }
+  }
+  try {
+    await program(terminal, perform).parseAsync(args, { from: 'user' })
+    return exitCode
+  } catch (error) {
+    if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.done : exitCodes.usage
+    if (signal.aborted) return exitCodes.interrupted
+    const told = explain(error, server)
+    terminal.err(`error: ${told.message}`)
+    if (told.advice !== undefined) terminal.err(`  → ${told.advice}`)
+    return told.exitCode
+  }
+}
+
+type Perform = (command: Command, act: (session: Session) => Promise<number | undefined>) => Promise<void>
+
+function program(terminal: Terminal, perform: Perform): Command {
+  const root = new Command('kubectl understudy')
+    .description('Looks after BackupPodSets: who is protected how, what is wrong, and planned failovers.')
+    .version(version)
+    .option('-n, --namespace <name>', 'namespace; default: that of the context')
+    .option('--kubeconfig <file>', 'default: $KUBECONFIG, else ~/.kube/config; in a pod its service account')
+    .option('--context <name>', 'context of the kubeconfig; default: its current one')
+    .addOption(new Option('-o, --output <format>', 'how results are printed').choices(['wide', 'json']))
+    .exitOverride()
+    .configureOutput({
+      writeOut: text => terminal.out(text.trimEnd()),
+      writeErr: text => terminal.err(text.trimEnd()),
+    })
+    .configureHelp({ showGlobalOptions: true })
+    .showSuggestionAfterError()
+    .addHelpText(
+      'after',
+      `
+Exit codes: 0 done; 1 failed, or something is broken; 2 wrong usage; 3 refused, memory would be lost;
+4 not done within --timeout; 130 interrupted.`,
+    )
+
+  root
+    .command('status [set]')
+    .description('Show all sets, or one set with its slots, pods, nodes, and what is not as it should be.')
+    .option('-A, --all-namespaces', 'sets of all namespaces')
+    .option('-w, --watch', 'go on showing it as it changes, until Ctrl-C')
+    .action(async (name: string | undefined, options: StatusOptions, command: Command) =>
+      perform(command, async session => {
+        await status(session, name, options)
+        return undefined
+      }),
+    )
+
+  root
+    .command('doctor')
+    .description(
+      'Examine the installation, the nodes, your rights and all sets; exits with 1 if something is broken.',
+    )
+    .option('--operator-namespace <name>', 'where the operator runs', 'understudy-system')
+    .option('--agent-namespace <name>', 'where the agents run', 'understudy-agents')
+    .action(async (options: DoctorOptions, command: Command) =>
+      perform(command, session => doctor(session, options)),
+    )
+
+  root
+    .command('checkpoint <set>')
+    .description("Have the primaries' memory saved now, and print which generation it is and where it is.")
+    .option('--slot <number>', 'only this slot; default: all', natural)
+    .option('--wait', 'until a successor could go on with it')
+    .option('--timeout <seconds>', 'longest wait', natural, defaultTimeout)
+    .action(async (name: string, options: CheckpointOptions, command: Command) =>
+      perform(command, async session => {
+        await checkpoint(session, name, options)
+        return undefined
+      }),
+    )
+
+  root
+    .command('promote')
+    .argument('<set>')
+    .argument('<slot>', 'number of the slot', natural)
+    .description(
+      'Planned failover of one slot: save its memory, delete its primary, follow until its successor serves. ' +
+        'What happens between the checkpoint and the deletion is lost.',
+    )
+    .option('--allow-state-loss', 'also where the successor would begin without the memory')
+    .option(
+      '--timeout <seconds>',
+      'longest wait, for the checkpoint and for the failover each',
+      natural,
+      defaultTimeout,
+    )
+    .action(async (name: string, slot: number, options: PromoteOptions, command: Command) =>
+      perform(command, async session => {
+        await promote(session, name, slot, options)
+        return undefined
+      }),
+    )
+
+  return root
+}
+
+/** Seconds. */
+const defaultTimeout = 60
+
+function natural(text: string): number {
+  if (!/^\d{1,9}$/.test(text)) throw new InvalidArgumentError('needs a whole number')
+  return Number(text)
+}

@@ -1,0 +1,178 @@
+import type { BackupPodSet, LastFailover, SlotStatus } from '../../api/backuppodset.ts'
+import { conditionTypes } from '../../api/reasons.ts'
+import { isKubeError } from '../../kube/errors.ts'
+import { pods } from '../../kube/resources.ts'
+import { type Saved, savedLine, saveNow } from '../checkpoint/checkpoint.ts'
+import { keptBy, slotOf } from '../checkpoint/slots.ts'
+import { cureOf } from '../cures.ts'
+import { CliError, exitCodes } from '../failure.ts'
+import { findSet } from '../find-set.ts'
+import { age, duration } from '../output/quantities.ts'
+import type { Session } from '../session.ts'
+import { type FollowedWorld, followWorld } from '../world.ts'
+
+export interface PromoteOptions {
+  /** Also where the successor would begin without the memory. */
+  readonly allowStateLoss?: boolean
+  /** Seconds, for each: the checkpoint, and the failover. */
+  readonly timeout: number
+}
+
+/** A planned failover that has come to its end. */
+export interface Promoted {
+  readonly slot: number
+  readonly from: string
+  readonly to: string
+  readonly epoch: number
+  /** What was saved for it; absent: nothing was. */
+  readonly checkpoint?: Saved
+  /** From the first sight of the loss until the successor was on stage, as the operator measured it. */
+  readonly seconds?: number
+  /** Generation that the successor has gone on with, and how old it was then, in seconds. */
+  readonly generation?: number
+  readonly stateAge?: number
+}
+
+/**
+ * Gives a slot to another pod on purpose: saves its memory, deletes its primary, follows until the successor serves.
+ *
+ * @throws CliError with exit code 3 before anything has been done, if memory would be lost; CliError, KubeError.
+ */
+export async function promote(
+  session: Session,
+  name: string,
+  slot: number,
+  options: PromoteOptions,
+): Promise<void> {
+  const { terminal, output, namespace } = session
+  const set = await findSet(session, name)
+  const before = slotOf(set, slot)
+  mayBeDone(set, before, options)
+  const promoted = await followWorld(session, { namespace, set: name }, world =>
+    failOver(session, world, set, before, options),
+  )
+  terminal.out(
+    output === 'json' ? JSON.stringify(promoted, undefined, 2) : promotedLine(promoted, keptBy(set)),
+  )
+}
+
+function promotedLine(
+  { slot, from, to, seconds, generation, stateAge }: Promoted,
+  kept: ReturnType<typeof keptBy>,
+): string {
+  const time = seconds === undefined ? '' : ` after ${duration(seconds)}`
+  const old = stateAge === undefined ? '' : `, ${age(stateAge)} old`
+  const state =
+    kept === 'nothing'
+      ? ', with a memory of its own'
+      : generation !== undefined
+        ? `, with generation ${generation}${old}`
+        : stateAge !== undefined
+          ? `, with the state that was kept${old}`
+          : ', without what was kept: see the events of the set'
+  return `slot ${slot}: ${from} → ${to} serves${time}${state}`
+}
+
+/** @throws CliError that says what to do first. */
+function mayBeDone(set: BackupPodSet, slot: SlotStatus, { allowStateLoss }: PromoteOptions): void {
+  const { name } = set.metadata
+  if (set.spec.paused === true)
+    throw new CliError(`${name} is paused: nobody would take over`, {
+      advice: 'set spec.paused to false first',
+      exitCode: exitCodes.refused,
+    })
+  if (allowStateLoss === true) return
+  if (keptBy(set) === 'nothing')
+    throw new CliError(`${name} keeps no memory: a successor of slot ${slot.slot} would go on with its own`, {
+      advice: '`checkpoint: {}` in its spec asks for it; --allow-state-loss does it without',
+      exitCode: exitCodes.refused,
+    })
+  if (slot.protection !== undefined && slot.protection !== 'None') return
+  const condition = set.status?.conditions?.find(({ type }) => type === conditionTypes.checkpointReady)
+  const why =
+    condition === undefined || condition.status === 'True'
+      ? ''
+      : `; ${condition.reason}: ${condition.message}`
+  const cure = condition === undefined ? undefined : cureOf(condition)
+  throw new CliError(`nobody could go on with the memory of slot ${slot.slot}${why}`, {
+    advice: `${cure ?? 'wait until `kubectl understudy status` shows a protection'}; or lose it: --allow-state-loss`,
+    exitCode: exitCodes.refused,
+  })
+}
+
+async function failOver(
+  session: Session,
+  world: FollowedWorld,
+  set: BackupPodSet,
+  before: SlotStatus,
+  options: PromoteOptions,
+): Promise<Promoted> {
+  const { api, call, namespace, terminal } = session
+  const { slot, pod: name } = before
+  const timeoutMs = options.timeout * 1000
+  const primary = world.now.pods.find(({ metadata }) => metadata.name === name)
+  if (primary === undefined)
+    throw new CliError(`slot ${slot}: its primary ${name} is not there any more`, {
+      advice: 'try again: a successor is on its way',
+    })
+  const saved = keptBy(set) === 'memory' ? await save(session, world, set, before, options) : undefined
+  if (saved !== undefined) terminal.err(savedLine(saved))
+  try {
+    await api.delete(pods, { namespace, name }, { uid: primary.metadata.uid }, call)
+  } catch (error) {
+    // Somebody else was faster: the failover is the same.
+    if (!isKubeError(error, 'NotFound')) throw error
+  }
+  const after = await world.until(
+    ({ sets }) => {
+      const status = sets.find(({ metadata }) => metadata.name === set.metadata.name)?.status
+      const now = status?.slots?.find(it => it.slot === slot)
+      if (now === undefined || now.pod === name || !now.ready) return undefined
+      return { now, lastFailover: status?.lastFailover }
+    },
+    timeoutMs,
+    () =>
+      new CliError(`slot ${slot}: ${name} is deleted, and nobody serves in its place yet`, {
+        advice: `\`kubectl understudy status ${set.metadata.name} -w\` shows how it goes on`,
+        exitCode: exitCodes.late,
+      }),
+  )
+  // The set's last one says more than the slot's, and may be that of another slot already.
+  const facts = [
+    after.lastFailover?.slot === slot ? after.lastFailover : undefined,
+    after.now.lastFailover as Partial<LastFailover> | undefined,
+  ].find(it => it?.from === name)
+  return {
+    slot,
+    from: name,
+    to: after.now.pod,
+    epoch: after.now.epoch,
+    ...(saved === undefined ? {} : { checkpoint: saved }),
+    ...(facts?.seconds === undefined ? {} : { seconds: facts.seconds }),
+    ...(facts?.generation === undefined ? {} : { generation: facts.generation }),
+    ...(facts?.stateAge === undefined ? {} : { stateAge: facts.stateAge }),
+  }
+}
+
+/** @throws CliError with exit code 3 when it cannot be saved and must not be lost. */
+async function save(
+  session: Session,
+  world: FollowedWorld,
+  set: BackupPodSet,
+  slot: SlotStatus,
+  { allowStateLoss, timeout }: PromoteOptions,
+): Promise<Saved | undefined> {
+  try {
+    return await saveNow(session, world, set, slot, { wait: true, timeoutMs: timeout * 1000 })
+  } catch (error) {
+    if (!(error instanceof CliError)) throw error
+    if (allowStateLoss === true) {
+      session.terminal.err(`not saved: ${error.message}`)
+      return undefined
+    }
+    throw new CliError(`nothing was done: ${error.message}`, {
+      advice: `${error.advice ?? 'see the log of the agents'}; or lose what is not saved: --allow-state-loss`,
+      exitCode: exitCodes.refused,
+    })
+  }
+}

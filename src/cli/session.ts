@@ -1,0 +1,54 @@
+import { type Api, createApi } from '../kube/api.ts'
+import type { CallOptions } from '../kube/api-types.ts'
+import { type Clock, systemClock } from '../kube/clock.ts'
+import { loadConnection } from '../kube/connection.ts'
+import { type Random, systemRandom } from '../kube/random.ts'
+import type { Terminal } from './terminal.ts'
+
+/** What every command takes. */
+export interface CommonOptions {
+  readonly kubeconfig?: string
+  readonly context?: string
+  readonly namespace?: string
+  readonly output?: 'wide' | 'json'
+}
+
+/** What every command works with. */
+export interface Session {
+  readonly api: Api
+  /** URL of the API server. */
+  readonly server: string
+  /** As the command line says, else the context, else `default`. */
+  readonly namespace: string
+  readonly output: 'text' | 'wide' | 'json'
+  readonly version: string
+  readonly terminal: Terminal
+  readonly clock: Clock
+  readonly random: Random
+  /** Fires at Ctrl-C. */
+  readonly signal: AbortSignal
+  /** Options of every single request: somebody waits for it. */
+  readonly call: CallOptions
+}
+
+const requestTimeoutMs = 10_000
+
+/** @throws Error naming the kubeconfig and what is wrong with it. Nothing is sent yet. */
+export async function openSession(
+  { kubeconfig, context, namespace, output }: CommonOptions,
+  { terminal, version, signal }: Pick<Session, 'terminal' | 'version' | 'signal'>,
+): Promise<Session> {
+  const connection = await loadConnection({ kubeconfig, context })
+  return {
+    api: createApi({ connection, userAgent: `kubectl-understudy/${version}`, connections: 8 }),
+    server: connection.server,
+    namespace: namespace ?? connection.namespace ?? 'default',
+    output: output ?? 'text',
+    version,
+    terminal,
+    clock: systemClock,
+    random: systemRandom,
+    signal,
+    call: { signal, timeoutMs: requestTimeoutMs },
+  }
+}

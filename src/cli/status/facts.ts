@@ -1,0 +1,171 @@
+/** One set as a person has to know it. Plain data: `-o json` prints it as it is. */
+import {
+  type BackupPodSet,
+  type Condition,
+  defaults,
+  type HotBackupMode,
+  type LastFailover,
+  type SlotStatus,
+} from '../../api/backuppodset.ts'
+import { labels } from '../../api/labels.ts'
+import type { NodeReport, SlotReport } from '../../api/node-report.ts'
+import type { Pod } from '../../kube/resources.ts'
+import { keptBy } from '../checkpoint/slots.ts'
+import { cureOf, isAsItShouldBe } from '../cures.ts'
+import type { World } from '../world.ts'
+import { type PodFacts, podFacts } from './pods.ts'
+
+export type SlotFacts = SlotStatus
+
+export interface Trouble {
+  readonly condition: string
+  readonly status: Condition['status']
+  readonly reason: string
+  readonly message: string
+  readonly cure?: string
+}
+
+export interface NodeFacts {
+  readonly node: string
+  /** Undefined: no agent reports from there. */
+  readonly agent?: string
+  readonly ready: boolean
+  /** Of the first check that fails, with its cure. */
+  readonly problem?: string
+  readonly reportedAt?: string
+  /** What it has of the set's slots. */
+  readonly slots: readonly SlotReport[]
+}
+
+interface Count {
+  readonly wanted: number
+  readonly there: number
+  /** Ready, or at their gate. */
+  readonly inPlace: number
+}
+
+export interface SetFacts {
+  readonly namespace: string
+  readonly name: string
+  readonly createdAt: string
+  readonly primaries: Count
+  readonly hotBackups: Count
+  readonly coldBackups: Count
+  /** Undefined: the set keeps no memory. `state`: the operator asks the application for it. */
+  readonly memory?: {
+    readonly source: 'memory' | 'state'
+    readonly mode: HotBackupMode
+    readonly interval: string
+  }
+  readonly ready: boolean
+  /** The operator has seen this version of the set. */
+  readonly observed: boolean
+  readonly slots: readonly SlotFacts[]
+  readonly pods: readonly PodFacts[]
+  readonly troubles: readonly Trouble[]
+  /** Undefined: this user may not read the reports of nodes. */
+  readonly nodes?: readonly NodeFacts[]
+  readonly lastFailover?: LastFailover
+}
+
+export function setsFacts({ sets, pods, reports }: World): readonly SetFacts[] {
+  const bySet = Map.groupBy(pods, pod => `${pod.metadata.namespace}/${pod.metadata.labels?.[labels.set]}`)
+  return sets
+    .map(set => setFacts(set, bySet.get(`${set.metadata.namespace}/${set.metadata.name}`) ?? [], reports))
+    .sort((a, b) => (`${a.namespace}/${a.name}` < `${b.namespace}/${b.name}` ? -1 : 1))
+}
+
+export function setFacts(
+  set: BackupPodSet,
+  pods: readonly Pod[],
+  reports: readonly NodeReport[] | undefined,
+): SetFacts {
+  const { metadata, spec, status = {} } = set
+  const { namespace = '', name, creationTimestamp = '' } = metadata
+  const source = keptBy(set)
+  const mode = spec.hotBackup?.mode ?? (source === 'state' ? 'Warm' : defaults.hotBackupMode)
+  const conditions = status.conditions ?? []
+  const { lastFailover } = status
+  const observed = status.observedGeneration === metadata.generation
+  return {
+    namespace,
+    name,
+    createdAt: creationTimestamp,
+    primaries: {
+      wanted: spec.replicas ?? defaults.replicas,
+      there: status.replicas ?? 0,
+      inPlace: status.readyReplicas ?? 0,
+    },
+    hotBackups: {
+      wanted: spec.hotBackups ?? defaults.hotBackups,
+      there: status.hotbackups ?? 0,
+      inPlace: status.readyHotbackups ?? 0,
+    },
+    coldBackups: {
+      wanted: spec.coldBackups ?? defaults.coldBackups,
+      there: status.coldbackups ?? 0,
+      inPlace: status.gatedColdbackups ?? 0,
+    },
+    ...(source === 'nothing'
+      ? {}
+      : { memory: { source, mode, interval: spec.checkpoint?.interval ?? defaults.checkpoint.interval } }),
+    ready: observed && conditions.some(it => it.type === 'Ready' && it.status === 'True'),
+    observed,
+    slots: status.slots ?? [],
+    pods: podFacts(pods),
+    troubles: troublesOf(conditions, observed),
+    ...(reports === undefined ? {} : { nodes: nodeFacts(namespace, name, pods, reports) }),
+    ...(lastFailover === undefined ? {} : { lastFailover }),
+  }
+}
+
+function troublesOf(conditions: readonly Condition[], observed: boolean): readonly Trouble[] {
+  const unseen: readonly Trouble[] = [
+    {
+      condition: 'Observed',
+      status: 'False',
+      reason: 'NotSeen',
+      message: 'the operator has not looked at this version of the set yet',
+      cure: 'nothing, in the first second; later: `kubectl understudy doctor` says whether an operator runs',
+    },
+  ]
+  return [
+    ...(observed ? [] : unseen),
+    ...conditions
+      .filter(condition => !isAsItShouldBe(condition))
+      .map(condition => {
+        const { type, status, reason, message } = condition
+        const cure = cureOf(condition)
+        return { condition: type, status, reason, message, ...(cure === undefined ? {} : { cure }) }
+      }),
+  ]
+}
+
+/** The nodes on which pods of the set are, or something of its slots. */
+function nodeFacts(
+  namespace: string,
+  name: string,
+  pods: readonly Pod[],
+  reports: readonly NodeReport[],
+): readonly NodeFacts[] {
+  const bySlots = new Map(
+    reports.map(({ metadata, status }) => [
+      metadata.name,
+      (status?.slots ?? []).filter(slot => slot.namespace === namespace && slot.set === name),
+    ]),
+  )
+  const ofPods = pods.flatMap(({ spec }) => spec?.nodeName ?? [])
+  const keeping = [...bySlots].filter(([, slots]) => slots.length > 0).map(([node]) => node)
+  return [...new Set([...ofPods, ...keeping])].sort().map(node => {
+    const report = reports.find(({ metadata }) => metadata.name === node)?.status
+    const failed = report?.checks.find(({ ok }) => !ok)
+    const slots = [...(bySlots.get(node) ?? [])].sort((a, b) => a.slot - b.slot)
+    return {
+      node,
+      ...(report === undefined ? {} : { agent: report.version, reportedAt: report.updatedAt }),
+      ready: report?.ready ?? false,
+      ...(failed === undefined ? {} : { problem: `${failed.name}: ${failed.message}` }),
+      slots,
+    }
+  })
+}

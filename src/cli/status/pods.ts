@@ -1,0 +1,99 @@
+import { gateContainerName } from '../../api/gate.ts'
+import { annotations, labels } from '../../api/labels.ts'
+import { holdInitContainer, podConditions } from '../../api/stage.ts'
+import type { Pod } from '../../kube/resources.ts'
+
+/** A pod of a set, as far as a person has to know. */
+export interface PodFacts {
+  readonly name: string
+  /** primary, hotbackup, coldbackup or retired. */
+  readonly kind: string
+  readonly slot?: number
+  readonly epoch?: number
+  readonly node?: string
+  /** `Ready`, `Frozen`, `Staged`, `AtGate`, or what it is instead. */
+  readonly state: string
+  /** It can do what its kind is for. */
+  readonly inPlace: boolean
+  /** Why it is not in place. */
+  readonly note?: string
+  readonly restarts: number
+  /** RFC 3339. */
+  readonly createdAt: string
+}
+
+const ranks = ['primary', 'hotbackup', 'coldbackup']
+const rankOf = (kind: string): number => (ranks.includes(kind) ? ranks.indexOf(kind) : ranks.length)
+
+/** Primaries by slot, then hot backups, cold backups and those on their way out. */
+export function podFacts(pods: readonly Pod[]): readonly PodFacts[] {
+  return pods
+    .map(factsOf)
+    .sort(
+      (a, b) =>
+        rankOf(a.kind) - rankOf(b.kind) || (a.slot ?? 0) - (b.slot ?? 0) || (a.name < b.name ? -1 : 1),
+    )
+}
+
+function factsOf(pod: Pod): PodFacts {
+  const { name, creationTimestamp = '' } = pod.metadata
+  const slot = numberIn(pod.metadata.labels?.[labels.slot])
+  const epoch = numberIn(pod.metadata.annotations?.[annotations.epoch])
+  const node = pod.spec?.nodeName
+  return {
+    name,
+    kind: pod.metadata.labels?.[labels.type] ?? '',
+    ...(slot === undefined ? {} : { slot }),
+    ...(epoch === undefined ? {} : { epoch }),
+    ...(node === undefined ? {} : { node }),
+    ...stateOf(pod),
+    restarts: (pod.status?.containerStatuses ?? []).reduce((sum, it) => sum + it.restartCount, 0),
+    createdAt: creationTimestamp,
+  }
+}
+
+const numberIn = (text: string | undefined): number | undefined =>
+  text !== undefined && /^\d{1,9}$/.test(text) ? Number(text) : undefined
+
+type State = Pick<PodFacts, 'state' | 'inPlace' | 'note'>
+
+const not = (state: string, note: string | undefined): State => ({
+  state,
+  inPlace: false,
+  ...(note ? { note } : {}),
+})
+
+function stateOf(pod: Pod): State {
+  const { status, metadata } = pod
+  const kind = metadata.labels?.[labels.type]
+  const condition = (type: string) => status?.conditions?.find(it => it.type === type)
+  if (metadata.deletionTimestamp !== undefined) return { state: 'Terminating', inPlace: true }
+  if (status?.phase === 'Failed' || status?.phase === 'Succeeded') return not(status.phase, status.message)
+  const scheduled = condition('PodScheduled')
+  if (scheduled?.status === 'False') return not(scheduled.reason ?? 'Unschedulable', scheduled.message)
+  const waiting = [...(status?.initContainerStatuses ?? []), ...(status?.containerStatuses ?? [])]
+    .map(it => it.state?.waiting)
+    .find(it => it?.reason !== undefined && !ordinary.includes(it.reason))
+  if (waiting?.reason !== undefined) return not(waiting.reason, waiting.message)
+  if (kind === 'coldbackup') {
+    const gate = status?.initContainerStatuses?.find(it => it.name === gateContainerName)
+    return gate?.state?.running === undefined
+      ? not('Starting', undefined)
+      : { state: 'AtGate', inPlace: true }
+  }
+  if (kind === 'hotbackup' && pod.spec?.initContainers?.some(it => it.name === holdInitContainer)) {
+    const understudy = condition(podConditions.understudy)
+    if (understudy === undefined) return not('Starting', undefined)
+    const { reason = 'Unknown', message } = understudy
+    return understudy.status === 'True' ? { state: reason, inPlace: true } : not(reason, message)
+  }
+  const ready = condition('Ready')
+  if (ready?.status === 'True') return { state: 'Ready', inPlace: true }
+  const serving = condition(podConditions.serving)
+  if (serving?.status === 'False' && kind === 'primary')
+    return not(serving.reason ?? 'NotReady', serving.message)
+  return not('NotReady', ready?.message)
+}
+
+/** What every start passes through. */
+const ordinary = ['PodInitializing', 'ContainerCreating']

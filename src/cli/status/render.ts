@@ -1,0 +1,181 @@
+import type { LastFailover, SlotFailover } from '../../api/backuppodset.ts'
+import { age, ageOf, bytes, duration } from '../output/quantities.ts'
+import { table } from '../output/table.ts'
+import type { Paint } from '../terminal.ts'
+import type { NodeFacts, SetFacts, SlotFacts } from './facts.ts'
+import type { PodFacts } from './pods.ts'
+
+export interface RenderOptions {
+  readonly wide: boolean
+  readonly allNamespaces: boolean
+  /** ms, wall clock. */
+  readonly now: number
+  readonly paint: Paint
+}
+
+const countOf = ({ inPlace, wanted }: SetFacts['primaries']) => `${inPlace}/${wanted}`
+
+/** A line for each set. */
+export function renderList(
+  sets: readonly SetFacts[],
+  { wide, allNamespaces, now, paint }: RenderOptions,
+): string {
+  return table(
+    [
+      ...(allNamespaces ? ['NAMESPACE'] : []),
+      ...['NAME', 'READY', 'PRIMARIES', 'HOT', 'COLD', 'MEMORY', 'OLDEST STATE', 'AGE'],
+      ...(wide ? ['MODE', 'INTERVAL', 'LAST FAILOVER'] : []),
+      'NEEDS',
+    ],
+    sets.map(set => [
+      ...(allNamespaces ? [set.namespace] : []),
+      set.name,
+      set.ready ? paint('green', 'yes') : paint('red', 'no'),
+      countOf(set.primaries),
+      countOf(set.hotBackups),
+      countOf(set.coldBackups),
+      protectionOf(set),
+      oldestState(set),
+      ageOf(set.createdAt, now),
+      ...(wide
+        ? [
+            set.memory?.mode ?? '-',
+            set.memory?.interval ?? '-',
+            set.lastFailover === undefined ? '-' : failoverText(set.lastFailover, now),
+          ]
+        : []),
+      [...new Set(set.troubles.map(it => it.reason))].join(', '),
+    ]),
+  )
+}
+
+/** How many slots lie how: `2 Frozen, 1 None`. */
+function protectionOf({ memory, slots }: SetFacts): string {
+  if (memory === undefined) return '-'
+  const counts = new Map<string, number>()
+  for (const { protection = 'None' } of slots) counts.set(protection, (counts.get(protection) ?? 0) + 1)
+  return counts.size === 0 ? '0 slots' : [...counts].map(([name, count]) => `${count} ${name}`).join(', ')
+}
+
+function oldestState({ slots }: SetFacts): string {
+  const ages = slots.flatMap(({ stateAge }) => stateAge ?? [])
+  return ages.length === 0 ? '-' : age(Math.max(...ages))
+}
+
+/** All about one set. */
+export function renderSet(set: SetFacts, options: RenderOptions): string {
+  const { now, paint } = options
+  const { primaries, hotBackups, coldBackups, memory, lastFailover } = set
+  const head = [
+    `${paint('bold', `${set.namespace}/${set.name}`)}  ${set.ready ? paint('green', 'Ready') : paint('red', 'not Ready')}`,
+    `  primaries      ${countOf(primaries)} ready`,
+    `  hot backups    ${countOf(hotBackups)} ready`,
+    `  cold backups   ${countOf(coldBackups)} at their gate`,
+    `  memory         ${memory === undefined ? 'not kept: hot backups run with a memory of their own' : `${memory.mode}${memory.source === 'state' ? ', as the application says it' : ''}, every ${memory.interval}`}`,
+    ...(lastFailover === undefined ? [] : [`  last failover  ${failoverLine(lastFailover, now)}`]),
+  ].join('\n')
+  return [
+    head,
+    ...(set.slots.length > 0 ? [slotTable(set, options)] : []),
+    ...(set.pods.length > 0 ? [podTable(set.pods, options)] : []),
+    nodesPart(set, options),
+    troublesPart(set, paint),
+  ]
+    .filter(part => part !== '')
+    .join('\n\n')
+}
+
+function slotTable({ slots, memory }: SetFacts, { now, paint, wide }: RenderOptions): string {
+  const protection = ({ protection: name = 'None' }: SlotFacts) =>
+    paint(name === 'None' ? 'red' : 'green', name)
+  const ofMemory = (slot: SlotFacts): string[] => [
+    String(slot.generation ?? 0),
+    slot.stateAge === undefined ? '-' : age(slot.stateAge),
+    protection(slot),
+    slot.usableOn?.join(', ') || '-',
+    ...(wide
+      ? [
+          slot.intervalSeconds === undefined ? '-' : duration(slot.intervalSeconds),
+          slot.pipelineSeconds === undefined ? '-' : duration(slot.pipelineSeconds),
+        ]
+      : []),
+  ]
+  return table(
+    [
+      ...['SLOT', 'POD', 'NODE', 'READY', 'EPOCH'],
+      ...(memory === undefined ? [] : ['GENERATION', 'STATE AGE', 'PROTECTION', 'USABLE ON']),
+      ...(memory !== undefined && wide ? ['INTERVAL', 'PIPELINE'] : []),
+      'LAST FAILOVER',
+    ],
+    slots.map(slot => [
+      String(slot.slot),
+      slot.pod,
+      slot.node ?? '-',
+      slot.ready ? 'yes' : paint('red', 'no'),
+      String(slot.epoch),
+      ...(memory === undefined ? [] : ofMemory(slot)),
+      slot.lastFailover === undefined ? '' : failoverText(slot.lastFailover, now),
+    ]),
+  )
+}
+
+const podTable = (pods: readonly PodFacts[], { now, paint }: RenderOptions): string =>
+  table(
+    ['POD', 'KIND', 'SLOT', 'NODE', 'STATE', 'RESTARTS', 'AGE', 'WHY'],
+    pods.map(pod => [
+      pod.name,
+      pod.kind,
+      pod.kind === 'primary' ? String(pod.slot ?? '') : '',
+      pod.node ?? '-',
+      paint(pod.inPlace ? 'green' : 'red', pod.state),
+      String(pod.restarts),
+      ageOf(pod.createdAt, now),
+      pod.note ?? '',
+    ]),
+  )
+
+function nodesPart({ nodes, memory }: SetFacts, { now, paint }: RenderOptions): string {
+  if (memory === undefined) return ''
+  if (nodes === undefined)
+    return 'nodes: not shown, you may not read nodereports (a ClusterRoleBinding to understudy-view lets you)'
+  return table(
+    ['NODE', 'AGENT', 'READY', 'REPORTED', 'KEEPS'],
+    nodes.map(node => [
+      node.node,
+      node.agent ?? paint('red', 'none'),
+      node.ready ? 'yes' : paint('red', node.problem ?? 'no'),
+      node.reportedAt === undefined ? '-' : `${ageOf(node.reportedAt, now)} ago`,
+      keeps(node),
+    ]),
+  )
+}
+
+const keeps = ({ slots }: NodeFacts): string =>
+  slots
+    .map(({ slot, role, generation, usable, bytes: size, reason }) => {
+      const how = role === 'source' ? 'source' : (usable ?? 'not usable')
+      const why = reason === undefined || usable !== undefined ? '' : ` (${reason})`
+      return `slot ${slot}: ${how}${why}, generation ${generation}${size === undefined ? '' : `, ${bytes(size)}`}`
+    })
+    .join('; ')
+
+const troublesPart = ({ troubles }: SetFacts, paint: Paint): string =>
+  troubles.length === 0
+    ? `${paint('green', '✓')} every condition is as it should be`
+    : troubles
+        .map(
+          ({ condition, status, reason, message, cure }) =>
+            `${paint('red', '✗')} ${condition} is ${status} (${reason})${message === '' ? '' : `: ${message}`}` +
+            (cure === undefined ? '' : `\n  → ${cure}`),
+        )
+        .join('\n')
+
+function failoverText({ at, seconds, stateAge }: SlotFailover, now: number): string {
+  const memory = stateAge === undefined ? '' : `, memory ${age(stateAge)} old`
+  return `${ageOf(at, now)} ago in ${duration(seconds)}${memory}`
+}
+
+export function failoverLine(failover: LastFailover, now: number): string {
+  const { slot, from, to, reason } = failover
+  return `slot ${slot}, ${from} → ${to} (${reason}), ${failoverText(failover, now)}`
+}

@@ -1,0 +1,71 @@
+import { findSet } from '../find-set.ts'
+import type { Session } from '../session.ts'
+import { painter } from '../terminal.ts'
+import { followWorld, readWorld, type World } from '../world.ts'
+import { setsFacts } from './facts.ts'
+import { type RenderOptions, renderList, renderSet } from './render.ts'
+
+export interface StatusOptions {
+  readonly allNamespaces?: boolean
+  readonly watch?: boolean
+}
+
+/** Pictures follow each other no faster, ms: a start of many pods is many changes. */
+const pictureEveryMs = 250
+
+/**
+ * Shows all sets, or one with everything about it; with `watch` again after each change until the session ends.
+ *
+ * @throws CliError, KubeError.
+ */
+export async function status(
+  session: Session,
+  name: string | undefined,
+  options: StatusOptions,
+): Promise<void> {
+  const { terminal, signal, output } = session
+  const allNamespaces = options.allNamespaces === true && name === undefined
+  const scope = { namespace: allNamespaces ? undefined : session.namespace, set: name }
+  if (name !== undefined) await findSet(session, name)
+  if (options.watch !== true) {
+    terminal.out(picture(session, await readWorld(session, scope), name, allNamespaces))
+    return
+  }
+  try {
+    await followWorld(session, scope, async world => {
+      let last = ''
+      const show = (now: World) => {
+        const next = picture(session, now, name, allNamespaces)
+        if (next === last) return
+        last = next
+        // Programs read one document after the other.
+        if (output === 'json') terminal.out(next)
+        else terminal.redraw(next)
+      }
+      show(world.now)
+      await world.onChange(show, pictureEveryMs)
+    })
+  } catch (error) {
+    if (!signal.aborted) throw error
+  }
+}
+
+function picture(session: Session, world: World, name: string | undefined, allNamespaces: boolean): string {
+  const { output, clock, terminal, namespace } = session
+  const facts = setsFacts(world)
+  const [only] = facts
+  if (output === 'json')
+    return JSON.stringify(name === undefined ? { items: facts } : (only ?? null), undefined, 2)
+  const options: RenderOptions = {
+    wide: output === 'wide',
+    allNamespaces,
+    now: clock.now(),
+    paint: painter(terminal.colour),
+  }
+  if (name !== undefined)
+    return only === undefined ? `${namespace}/${name} is gone` : renderSet(only, options)
+  if (facts.length > 0) return renderList(facts, options)
+  return allNamespaces
+    ? 'no sets in this cluster'
+    : `no sets in namespace ${namespace} (-A: in all namespaces)`
+}

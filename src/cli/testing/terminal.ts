@@ -1,0 +1,27 @@
+import type { Terminal } from '../terminal.ts'
+
+export interface RecordingTerminal extends Terminal {
+  readonly written: string[]
+  readonly told: string[]
+  /** Calls of `redraw`. */
+  readonly pictures: string[]
+}
+
+/** Remembers what a command says, without colours. */
+export function recordingTerminal(onPicture: () => void = () => undefined): RecordingTerminal {
+  const written: string[] = []
+  const told: string[] = []
+  const pictures: string[] = []
+  return {
+    written,
+    told,
+    pictures,
+    colour: false,
+    out: text => void written.push(text),
+    err: text => void told.push(text),
+    redraw: text => {
+      pictures.push(text)
+      onPicture()
+    },
+  }
+}

@@ -1,0 +1,161 @@
+/** What commands look at: sets, their pods and the nodes' reports, read once or followed. */
+import { type BackupPodSet, backupPodSets } from '../api/backuppodset.ts'
+import { labels } from '../api/labels.ts'
+import { type NodeReport, nodeReports } from '../api/node-report.ts'
+import { isKubeError } from '../kube/errors.ts'
+import { listAll } from '../kube/list-all.ts'
+import type { Log } from '../kube/log.ts'
+import type { KubeObject } from '../kube/object.ts'
+import { createReflector } from '../kube/reflector.ts'
+import { type Pod, pods, type Resource } from '../kube/resources.ts'
+import { createStore, type MutableStore } from '../kube/store.ts'
+import type { CliError } from './failure.ts'
+import type { Session } from './session.ts'
+
+/** Which sets, and whose pods. */
+export interface Scope {
+  /** Absent: all namespaces. */
+  readonly namespace?: string | undefined
+  /** Absent: all sets. */
+  readonly set?: string | undefined
+}
+
+export interface World {
+  readonly sets: readonly BackupPodSet[]
+  readonly pods: readonly Pod[]
+  /** Undefined: this user may not read them. */
+  readonly reports: readonly NodeReport[] | undefined
+}
+
+const queries = ({ namespace, set }: Scope) => ({
+  sets: { namespace, fieldSelector: set === undefined ? undefined : `metadata.name=${set}` },
+  pods: { namespace, labelSelector: set === undefined ? labels.set : `${labels.set}=${set}` },
+})
+
+/** @throws KubeError. A user without the right to read reports of nodes gets the rest. */
+export async function readWorld({ api, call }: Session, scope: Scope): Promise<World> {
+  const query = queries(scope)
+  const [sets, ofSets, reports] = await Promise.all([
+    listAll(api, backupPodSets, query.sets, call),
+    listAll(api, pods, query.pods, call),
+    listAll(api, nodeReports, {}, call).catch((error: unknown) => {
+      if (isKubeError(error, 'Forbidden', 'NotFound')) return undefined
+      throw error
+    }),
+  ])
+  return { sets: sets.objects, pods: ofSets.objects, reports: reports?.objects }
+}
+
+export interface FollowedWorld {
+  /** As it is now. */
+  readonly now: World
+  /**
+   * The first value of `look` that is not undefined; it is called at once and after every change.
+   *
+   * @throws `late()` when there was none within `timeoutMs`; the session's reason when it ends.
+   */
+  until<T>(look: (world: World) => T | undefined, timeoutMs: number, late: () => CliError): Promise<T>
+  /** Calls `listener` after changes, at most every `everyMs`, until the session ends. */
+  onChange(listener: (world: World) => void, everyMs: number): Promise<never>
+}
+
+/**
+ * Follows the world by watches while `use` runs.
+ *
+ * @throws KubeError when it cannot be read in the first place. Later failures are told to the person and mended.
+ */
+export async function followWorld<T>(
+  session: Session,
+  scope: Scope,
+  use: (world: FollowedWorld) => Promise<T>,
+): Promise<T> {
+  const { api, clock, random, signal, terminal } = session
+  // Reflectors go on through every failure; who has no right at all shall hear of it at once.
+  const first = await readWorld(session, scope)
+  const query = queries(scope)
+  const stores = {
+    sets: createStore<BackupPodSet>(),
+    pods: createStore<Pod>(),
+    reports: createStore<NodeReport>(),
+  }
+  const stop = new AbortController()
+  const ended = AbortSignal.any([signal, stop.signal])
+  const log: Log = {
+    debug() {},
+    info() {},
+    warn: fields => terminal.err(`lost the API server, trying again: ${messageOf(fields['err'])}`),
+    error: fields => terminal.err(messageOf(fields['err'])),
+  }
+  const mirror = <O extends KubeObject>(resource: Resource<O>, store: MutableStore<O>, of: object) =>
+    createReflector({ api, resource, store, query: of, clock, random, log })
+  const reflectors = [
+    mirror(backupPodSets, stores.sets, query.sets),
+    mirror(pods, stores.pods, query.pods),
+    ...(first.reports === undefined ? [] : [mirror(nodeReports, stores.reports, {})]),
+  ]
+  const running = Promise.all(reflectors.map(reflector => reflector.run(ended)))
+  const listeners = new Set<() => void>()
+  for (const store of Object.values(stores))
+    store.subscribe(() => {
+      for (const listener of [...listeners]) listener()
+    })
+  const world: FollowedWorld = {
+    get now() {
+      return {
+        sets: stores.sets.list(),
+        pods: stores.pods.list(),
+        reports: first.reports === undefined ? undefined : stores.reports.list(),
+      }
+    },
+    until(look, timeoutMs, late) {
+      const found = Promise.withResolvers<NonNullable<ReturnType<typeof look>>>()
+      const check = () => {
+        try {
+          const value = look(world.now)
+          if (value !== undefined && value !== null) found.resolve(value)
+        } catch (error) {
+          found.reject(error)
+        }
+      }
+      const over = new AbortController()
+      listeners.add(check)
+      check()
+      const timeout = clock
+        .sleep(timeoutMs, AbortSignal.any([ended, over.signal]))
+        .then(() => Promise.reject(late()))
+      return Promise.race([found.promise, timeout]).finally(() => {
+        listeners.delete(check)
+        over.abort()
+        // Nobody waits for it any more.
+        timeout.catch(() => undefined)
+      })
+    },
+    async onChange(listener, everyMs) {
+      for (;;) {
+        const changed = Promise.withResolvers<void>()
+        const wake = () => changed.resolve()
+        const end = () => changed.reject(ended.reason)
+        listeners.add(wake)
+        ended.addEventListener('abort', end, { once: true })
+        if (ended.aborted) end()
+        try {
+          await changed.promise
+        } finally {
+          listeners.delete(wake)
+          ended.removeEventListener('abort', end)
+        }
+        await clock.sleep(everyMs, ended)
+        listener(world.now)
+      }
+    },
+  }
+  try {
+    await Promise.all(reflectors.map(reflector => reflector.synced(ended)))
+    return await use(world)
+  } finally {
+    stop.abort()
+    await running
+  }
+}
+
+const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))

@@ -1,0 +1,178 @@
+/** `checkpoint` and `promote` against a real API server and the operator; nodes and agents are stood in for. */
+import { randomBytes } from 'node:crypto'
+import { pino } from 'pino'
+import { afterAll, beforeAll, describe, expect, inject, it, vi } from 'vitest'
+import { type BackupPodSetSpec, backupPodSets } from '../../../src/api/backuppodset.ts'
+import { annotations } from '../../../src/api/labels.ts'
+import type { Promoted } from '../../../src/cli/promote/promote.ts'
+import { type Api, createApi } from '../../../src/kube/api.ts'
+import { loadConnection } from '../../../src/kube/connection.ts'
+import { namespaces, pods } from '../../../src/kube/resources.ts'
+import { runOperator } from '../../../src/operator/operator.ts'
+import { defaults } from '../../../src/operator/options.ts'
+import { type FakeKubelet, startFakeKubelet } from '../lib/fake-kubelet.ts'
+import { type FakeAgents, startFakeAgents } from '../memory/fake-agents.ts'
+import { cli } from './run.ts'
+
+let api: Api
+let kubelet: FakeKubelet
+let agents: FakeAgents
+let ended: Promise<void>
+const stop = new AbortController()
+const namespace = `act-${randomBytes(4).toString('hex')}`
+const run = (...args: string[]) => cli([...args, '-n', namespace])
+
+beforeAll(async () => {
+  api = createApi({ connection: await loadConnection({ kubeconfig: inject('kubeconfig') }) })
+  await api.create(namespaces, { metadata: { name: namespace } })
+  kubelet = startFakeKubelet(api, namespace, {
+    place: ({ metadata }) => (metadata.labels?.['type'] === 'primary' ? 'cli-a' : 'cli-b'),
+  })
+  agents = await startFakeAgents(api, namespace, ['cli-a', 'cli-b'])
+  ended = runOperator(
+    {
+      ...defaults,
+      namespace,
+      wakerImage: 'waker',
+      identity: 'test',
+      kubeconfig: inject('kubeconfig'),
+      leaderElect: false,
+      healthPort: 0,
+      metricsPort: 0,
+    },
+    pino({ level: process.env['LOG'] ?? 'error' }),
+    '0.0.0',
+    stop.signal,
+  )
+})
+afterAll(async () => {
+  stop.abort(new Error('the tests are over'))
+  await ended
+  await agents[Symbol.asyncDispose]()
+  await kubelet[Symbol.asyncDispose]()
+  await api.close()
+})
+
+/** A set whose slot 0 could be taken over (or, without memory, whose pods are there). @returns name of its primary. */
+async function settled(name: string, spec: Partial<BackupPodSetSpec>, protection?: string): Promise<string> {
+  const template = { spec: { containers: [{ name: 'app', image: 'app' }] } }
+  await api.create(
+    backupPodSets,
+    {
+      ...{ apiVersion: 'backup.example.com/v1alpha1', kind: 'BackupPodSet', metadata: { name } },
+      spec: { replicas: 1, hotBackups: 1, template, ...spec },
+    },
+    { namespace },
+  )
+  return vi.waitFor(
+    async () => {
+      const { status } = await api.get(backupPodSets, { namespace, name })
+      expect(status).toMatchObject({ readyReplicas: 1, readyHotbackups: spec.hotBackups ?? 1 })
+      expect(status?.slots?.[0]?.protection).toBe(protection)
+      return status?.slots?.[0]?.pod ?? ''
+    },
+    { timeout: 30_000, interval: 50 },
+  )
+}
+
+describe('checkpoint', () => {
+  it('has every primary saved anew, and says as which generation and where', async () => {
+    const primary = await settled('saved', { checkpoint: {} }, 'Frozen')
+    const { exitCode, out, err } = await run('checkpoint', 'saved', '--wait')
+    expect([exitCode, err]).toEqual([0, ''])
+    expect(out).toMatch(
+      new RegExp(
+        `^slot 0: generation 2 of ${primary}, 4\\.1 kB, stood still 7\\.2 ms, after .*; usable on cli-b \\(Frozen\\)$`,
+      ),
+    )
+    const again = await run('checkpoint', 'saved', '--slot', '0', '-o', 'json')
+    expect(JSON.parse(again.out)).toMatchObject({
+      checkpoints: [{ slot: 0, pod: primary, node: 'cli-a', generation: 3 }],
+    })
+  })
+
+  it('that does not come is told as late, with the reason', async () => {
+    const primary = await settled('deaf', { checkpoint: {} }, 'Frozen')
+    agents.deaf.add(primary)
+    const { exitCode, err } = await run('checkpoint', 'deaf', '--timeout', '1')
+    expect(exitCode).toBe(4)
+    expect(err).toContain(`slot 0: ${primary} has not been saved within the time given`)
+  })
+
+  it('of a set without memory, of a slot that is not there, of a set that is not there', async () => {
+    await settled('plain', {})
+    expect(await run('checkpoint', 'plain')).toMatchObject({ exitCode: 1 })
+    await settled('small', { checkpoint: {} }, 'Frozen')
+    const { exitCode, err } = await run('checkpoint', 'small', '--slot', '7')
+    expect(exitCode).toBe(1)
+    expect(err).toBe('error: small has no slot 7\n  → there are: 0')
+    expect((await run('checkpoint', 'smal')).err).toContain('did you mean small?')
+    expect((await run('checkpoint', 'small', '--slot', 'first')).exitCode).toBe(2)
+  })
+})
+
+describe('promote', () => {
+  it('saves, deletes, and follows until the successor serves with what was saved', async () => {
+    const primary = await settled('moved', { checkpoint: {} }, 'Frozen')
+    const { exitCode, out, err } = await run('promote', 'moved', '0', '-o', 'json')
+    expect(exitCode).toBe(0)
+    expect(err).toContain('generation 2')
+    const promoted = JSON.parse(out) as Promoted
+    expect(promoted).toMatchObject({ slot: 0, from: primary, epoch: 2, checkpoint: { generation: 2 } })
+    expect(promoted.seconds).toBeGreaterThan(0)
+    const { status } = await api.get(backupPodSets, { namespace, name: 'moved' })
+    expect(status?.slots?.[0]).toMatchObject({ pod: promoted.to, epoch: 2, ready: true })
+    await expect(api.get(pods, { namespace, name: primary })).rejects.toMatchObject({ code: 'NotFound' })
+  })
+
+  const untouched = async (name: string) => {
+    const { metadata } = await api.get(pods, { namespace, name })
+    expect(metadata.deletionTimestamp).toBeUndefined()
+    expect(metadata.annotations?.[annotations.checkpointRequested]).toBeUndefined()
+  }
+
+  it('refuses where nobody has the memory, says what to do, and touches nothing', async () => {
+    agents.useless.add('cli-b')
+    try {
+      const primary = await settled('alone', { checkpoint: {} }, 'None')
+      const { exitCode, err } = await run('promote', 'alone', '0')
+      expect(exitCode).toBe(3)
+      expect(err).toContain('nobody could go on with the memory of slot 0')
+      expect(err).toContain('--allow-state-loss')
+      await untouched(primary)
+    } finally {
+      agents.useless.delete('cli-b')
+      await agents.report()
+    }
+  })
+
+  it('refuses where no memory is kept, unless that is meant', async () => {
+    const primary = await settled('paper', {})
+    expect(await run('promote', 'paper', '0')).toMatchObject({ exitCode: 3 })
+    await untouched(primary)
+    const { exitCode, out } = await run('promote', 'paper', '0', '--allow-state-loss')
+    expect(exitCode).toBe(0)
+    expect(out).toMatch(
+      new RegExp(`^slot 0: ${primary} → paper-[0-9a-f]{12} serves.*with a memory of its own$`),
+    )
+  })
+
+  it('refuses where the memory cannot be saved before, and deletes nothing', async () => {
+    const primary = await settled('stuck', { checkpoint: {} }, 'Frozen')
+    agents.deaf.add(primary)
+    const { exitCode, err } = await run('promote', 'stuck', '0', '--timeout', '1')
+    expect(exitCode).toBe(3)
+    expect(err).toContain('nothing was done')
+    expect((await api.get(pods, { namespace, name: primary })).metadata.deletionTimestamp).toBeUndefined()
+  })
+
+  it('refuses a set that is paused', async () => {
+    await settled('paused', { checkpoint: {} }, 'Frozen')
+    await api.patch(
+      backupPodSets,
+      { namespace, name: 'paused' },
+      { type: 'merge', body: { spec: { paused: true } } },
+    )
+    expect(await run('promote', 'paused', '0', '--allow-state-loss')).toMatchObject({ exitCode: 3 })
+  })
+})

@@ -1,0 +1,23 @@
+/** The plugin as its users start it, in this process: what it prints, and how it ends. */
+import { inject } from 'vitest'
+import { runCli } from '../../../src/cli/program.ts'
+import { type RecordingTerminal, recordingTerminal } from '../../../src/cli/testing/terminal.ts'
+
+export interface Result {
+  readonly exitCode: number
+  readonly out: string
+  readonly err: string
+}
+
+export interface RunOptions {
+  readonly kubeconfig?: string
+  readonly signal?: AbortSignal
+  readonly terminal?: RecordingTerminal
+}
+
+export async function cli(args: readonly string[], options: RunOptions = {}): Promise<Result> {
+  const { kubeconfig = inject('kubeconfig'), signal = new AbortController().signal } = options
+  const { terminal = recordingTerminal() } = options
+  const exitCode = await runCli(['--kubeconfig', kubeconfig, ...args], terminal, signal)
+  return { exitCode, out: terminal.written.join('\n'), err: terminal.told.join('\n') }
+}
