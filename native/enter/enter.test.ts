@@ -158,7 +158,7 @@ describe.skipIf(cannotUnshare !== undefined)(`enter ${cannotUnshare ?? ''}`, () 
     killed.kill('SIGKILL')
     await gone
     if (goesOn) {
-      expect(stateOf(program)).toBe('S')
+      await eventually(() => expect(stateOf(program)).toBe('S'))
       process.kill(program, 'SIGKILL')
     }
     await eventually(() => expect([undefined, 'Z']).toContain(stateOf(program)))
