@@ -107,7 +107,7 @@ export function createSetController(options: SetControllerOptions): Controller {
     return set && keyOf(set)
   }
   const ledger = createLedger(options.stateStore, {
-    log,
+    clock,
     changed: setUid => {
       const key = keyOfUid(setUid)
       if (key !== undefined) queue.add(key)

@@ -1,6 +1,6 @@
 import type { BackupPodSetStatus, LastFailover, SlotFailover } from '../api/backuppodset.ts'
 import { limits } from '../api/backuppodset.ts'
-import type { Log } from '../kube/log.ts'
+import type { Clock } from '../kube/clock.ts'
 import type { WriteBehind } from '../state-store/write-behind.ts'
 
 /**
@@ -19,14 +19,17 @@ export interface Ledger {
   clear(): void
 }
 
+const retryMs = 1_000
 /** Entries of a set that are kept; the status shows the newest of them. */
 const mostEntries = 100
 
 export function createLedger(
   store: WriteBehind,
-  { log, changed }: { readonly log: Log; readonly changed: (setUid: string) => void },
+  { clock, changed }: { readonly clock: Clock; readonly changed: (setUid: string) => void },
 ): Ledger {
   const sets = new Map<string, readonly LastFailover[]>()
+  // What is there is read before anything is written over it.
+  const read = new Set<string>()
   const keyOf = (setUid: string) => `understudy:${setUid}:ledger`
   const add = (setUid: string, entries: readonly LastFailover[]): boolean => {
     const before = sets.get(setUid) ?? []
@@ -34,25 +37,32 @@ export function createLedger(
     sets.set(setUid, after)
     return after.length !== before.length
   }
-  const keep = (setUid: string) =>
+  const keep = (setUid: string) => {
+    if (!read.has(setUid) || !sets.get(setUid)?.length) return
     store.keep(keyOf(setUid), () => {
       const entries = sets.get(setUid)
       return entries && Buffer.from(JSON.stringify(entries))
     })
+  }
+  const load = async (setUid: string): Promise<void> => {
+    while (sets.has(setUid))
+      try {
+        const bytes = await store.store.get(keyOf(setUid))
+        if (!sets.has(setUid)) return
+        read.add(setUid)
+        if (add(setUid, parseEntries(bytes))) changed(setUid)
+        keep(setUid)
+        return
+      } catch {
+        // Down, which the store says itself; nobody waits for this.
+        await clock.sleep(retryMs)
+      }
+  }
   return {
     open(setUid, status) {
       if (sets.has(setUid)) return
-      const told = status?.failovers ?? (status?.lastFailover ? [status.lastFailover] : [])
-      add(setUid, told)
-      if (!store.store.durable) return
-      store.store
-        .get(keyOf(setUid))
-        .then(bytes => {
-          if (!sets.has(setUid)) return
-          if (add(setUid, parseEntries(bytes))) changed(setUid)
-          if (told.length > 0) keep(setUid)
-        })
-        .catch((error: unknown) => log.warn({ err: error }, 'the history of a set is not to be had'))
+      add(setUid, status?.failovers ?? (status?.lastFailover ? [status.lastFailover] : []))
+      if (store.store.durable) void load(setUid)
     },
     note(setUid, failovers) {
       if (failovers.length === 0) return
@@ -62,9 +72,13 @@ export function createLedger(
     of: setUid => sets.get(setUid) ?? [],
     forget(setUid) {
       sets.delete(setUid)
+      read.delete(setUid)
       store.drop(keyOf(setUid))
     },
-    clear: () => sets.clear(),
+    clear() {
+      sets.clear()
+      read.clear()
+    },
   }
 }
 

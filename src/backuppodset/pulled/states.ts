@@ -63,6 +63,7 @@ export interface StatesDeps {
 
 /** How long the first pass of a set waits for the store, ms. Only once, and only where somebody has a durable one. */
 const loadPatienceMs = 2_000
+const retryMs = 50
 
 export function createStates({ store, clock, random, log, changed }: StatesDeps): States {
   const sets = new Map<string, Map<number, SavedState>>()
@@ -87,12 +88,27 @@ export function createStates({ store, clock, random, log, changed }: StatesDeps)
       store.keep(keys.bytes, () => storedBytes(current()))
   }
 
-  const load = async (setUid: string, slots: readonly number[], isHere: (holder: Holder) => boolean) => {
+  /** A process that has just started may not be connected yet: again and again, until nobody waits any more. */
+  const read = async (key: string, until: number): Promise<Uint8Array | undefined> => {
+    for (;;)
+      try {
+        return await store.store.get(key)
+      } catch (error) {
+        if (clock.monotonic() >= until) throw error
+        await clock.sleep(retryMs)
+      }
+  }
+  const load = async (
+    setUid: string,
+    slots: readonly number[],
+    isHere: (holder: Holder) => boolean,
+    until: number,
+  ) => {
     for (const slot of slots) {
       const keys = keysOf(setUid, slot)
-      const meta = parseStored(await store.store.get(keys.meta))
+      const meta = parseStored(await read(keys.meta, until))
       if (meta === undefined || meta.slot !== slot) continue
-      const bytes = isHere(meta.holder) ? undefined : await store.store.get(keys.bytes)
+      const bytes = isHere(meta.holder) ? undefined : await read(keys.bytes, until)
       // Pulled meanwhile, or given up: this is old.
       if (!loads.has(setUid) || sets.get(setUid)?.has(slot)) continue
       const age = Math.max(0, clock.now() - meta.takenAtWall)
@@ -111,7 +127,7 @@ export function createStates({ store, clock, random, log, changed }: StatesDeps)
       if (known !== undefined) return known.done || clock.monotonic() >= known.until
       const state = { until: clock.monotonic() + loadPatienceMs, done: false }
       loads.set(setUid, state)
-      load(setUid, slots, isHere)
+      load(setUid, slots, isHere, state.until)
         .catch((error: unknown) =>
           log.warn({ err: error }, 'pulled state of an operator before this one is not to be had'),
         )
@@ -160,7 +176,7 @@ export function createStates({ store, clock, random, log, changed }: StatesDeps)
         contentType: state.contentType,
         bytes: goesOn && !before.hollow && before.digest === state.digest ? before.bytes : state.bytes,
         takenAt,
-        takenAtWall: clock.now() - (endedAt - takenAt),
+        takenAtWall: Math.round(clock.now() - (endedAt - takenAt)),
         seconds: Math.round(endedAt - takenAt) / 1000,
         hollow: false,
       })
