@@ -42,6 +42,25 @@ describe.skipIf(cannotUnshare !== undefined)(
       expect(await escapes(fs, app, hold)).toEqual(['1 mounts that the container has not'])
     })
 
+    it('a /proc of its own is one, with what the runtime has laid over parts of it, and no more', async () => {
+      const over = (...parts: string[]) =>
+        parts.map(part => `mount --bind /proc/${part} /proc/${part}`).join('; ')
+      const hold = await inMounts('true', over('sys', 'bus'))
+      const own = await inMounts('true', `mount -t proc proc /proc; ${over('sys', 'bus')}`)
+      expect(await escapes(fs, own, hold)).toEqual([])
+      const more = await inMounts('true', `mount -t proc proc /proc; ${over('sys', 'bus', 'irq')}`)
+      expect(await escapes(fs, more, hold)).toEqual(['1 mounts that the container has not'])
+    })
+
+    it('a part of another /proc', async () => {
+      const hold = await inMounts('true', 'mount --bind /proc/sys /proc/sys')
+      const app = await inMounts(
+        'true',
+        'mount -t proc other /mnt; mount -t proc own /proc; mount --bind /mnt/sys /proc/sys; umount /mnt',
+      )
+      expect(await escapes(fs, app, hold)).toEqual(['1 mounts that the container has not'])
+    })
+
     it('another network', async () => {
       const [hold, app] = [
         await run('true'),

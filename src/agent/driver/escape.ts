@@ -1,6 +1,7 @@
 /** What processes that were restored have in their hands: it has to be of their own container. */
 import { open, readdir, readFile, readlink } from 'node:fs/promises'
 import { mountsOf } from '../discover/container.ts'
+import type { Mount } from '../discover/mountinfo.ts'
 import { isGone, type ProcFs, readIfThere, treeOf } from '../discover/process.ts'
 
 const O_PATH = 0o10000000
@@ -29,13 +30,22 @@ async function ownMounts(fs: ProcFs, pid: number): Promise<ReadonlySet<string>> 
   return new Set(text.split('\n').map(line => line.split(' ')[0] ?? ''))
 }
 
-/** A restored tree has a copy of the container's mounts, with a /proc of its own. */
+/**
+ * A restored tree has a copy of the container's mounts, with a /proc of its own over the old one. What the runtime has laid
+ * over parts of /proc (`/proc/sys`, read-only) is repeated over the new one: the same parts, of that one.
+ */
 async function foreignMounts(fs: ProcFs, app: number, hold: number): Promise<string[]> {
-  const key = ({ device, root, mountPoint }: { device: string; root: string; mountPoint: string }) =>
-    `${device} ${root} ${mountPoint}`
-  const known = new Set((await mountsOf(fs, hold)).map(key))
-  const more = (await mountsOf(fs, app)).filter(
-    mount => !known.has(key(mount)) && !(mount.mountPoint === '/proc' && mount.type === 'proc'),
+  const [ofHold, ofApp] = await Promise.all([mountsOf(fs, hold), mountsOf(fs, app)])
+  const isProc = ({ mountPoint, type }: Mount) => mountPoint === '/proc' && type === 'proc'
+  const own = ofApp.findLast(isProc)
+  const place = ({ root, mountPoint }: Mount) => `${root} ${mountPoint}`
+  const known = new Set(ofHold.map(mount => `${mount.device} ${place(mount)}`))
+  const parts = new Set(ofHold.filter(({ type }) => type === 'proc').map(place))
+  const more = ofApp.filter(
+    mount =>
+      !isProc(mount) &&
+      !known.has(`${mount.device} ${place(mount)}`) &&
+      !(mount.type === 'proc' && mount.device === own?.device && parts.has(place(mount))),
   )
   return more.length === 0 ? [] : [`${more.length} mounts that the container has not`]
 }
