@@ -235,7 +235,8 @@ export function createSentinelClient(options: SentinelClientOptions): SentinelCl
     },
     async grave({ name, netns, heir }, signal) {
       const fields: Field[] = [['name', name], ...processFields('netns', netns), ['heir', heir]]
-      await ask('grave', fields, ['ready'], signal)
+      // `closed`: of who has died already; from now on connections go to this one.
+      await ask('grave', fields, ['ready', 'closed'], signal)
     },
     async bury(name, signal) {
       const line = await ask('bury', [['name', name]], ['closed'], signal)
