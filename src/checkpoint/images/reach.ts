@@ -27,7 +27,7 @@ export interface OpenedFile {
 
 export interface Reach {
   readonly files: readonly OpenedFile[]
-  /** Namespaces, but that of pids, which tasks do not share with their container. */
+  /** Namespaces, but those of pids and of time, which tasks do not share with their container. */
   readonly ownNamespaces: readonly string[]
   /** Images in a form that CRIU has given up; it would still read them, and nobody here looks into them. */
   readonly oldImages: readonly string[]
@@ -64,7 +64,8 @@ function unixPaths({ name, nameDir }: { readonly name: Uint8Array; readonly name
   return [...(path === '' || name[0] === 0 ? [] : [path]), ...(nameDir === '' ? [] : [nameDir])]
 }
 
-const shared = ['netNsId', 'ipcNsId', 'utsNsId', 'mntNsId', 'userNsId', 'cgroupNsId', 'timeNsId'] as const
+// Not that of time: CRIU gives one to every tree that it restores, so that clocks go on, and it gives no right.
+const shared = ['netNsId', 'ipcNsId', 'utsNsId', 'mntNsId', 'userNsId', 'cgroupNsId'] as const
 
 /** CRIU makes a namespace for tasks, with all that their images put into it, when its number is not that of CRIU's own. */
 async function namespacesOf(dir: string): Promise<string[]> {
