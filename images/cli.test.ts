@@ -1,0 +1,46 @@
+import { execFile } from 'node:child_process'
+import { copyFile, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import packageJson from '../package.json' with { type: 'json' }
+import { buildCli } from './cli.ts'
+
+const run = promisify(execFile)
+let scratch = ''
+/** As a user has it: one file, somewhere else. */
+let program = ''
+beforeAll(async () => {
+  scratch = await mkdtemp(join(tmpdir(), 'understudy-cli-'))
+  const built = await buildCli(join(scratch, 'built'))
+  // Started where it was built, too: below a package.json that says otherwise.
+  expect((await run(process.execPath, [built, '--version'])).stdout.trim()).toBe(packageJson.version)
+  program = join(scratch, 'kubectl-understudy')
+  await copyFile(built, program)
+})
+afterAll(() => rm(scratch, { recursive: true, force: true }))
+
+describe('the bundle of the command line tool', () => {
+  test('runs alone, and has everything in it', async () => {
+    const { stdout } = await run(process.execPath, [program, 'doctor', '--help'])
+    expect(stdout).toContain('--operator-namespace')
+    const failed = run(process.execPath, [program, 'status', '--kubeconfig', join(scratch, 'none')])
+    await expect(failed).rejects.toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('cannot read kubeconfig'),
+    })
+  })
+
+  test('says so on a Node that is too old', async () => {
+    const old = join(scratch, 'old.cjs')
+    await writeFile(
+      old,
+      "Object.defineProperty(process, 'versions', { value: { ...process.versions, node: '20.1.0' } })",
+    )
+    await expect(run(process.execPath, ['--require', old, program, 'status'])).rejects.toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('needs Node.js 24 or later'),
+    })
+  })
+})
