@@ -91,7 +91,7 @@ export async function saveNow(
   session: Session,
   world: FollowedWorld,
   set: BackupPodSet,
-  { slot, pod: name }: Pick<SlotStatus, 'slot' | 'pod'>,
+  { slot, pod: name, protection }: Pick<SlotStatus, 'slot' | 'pod' | 'protection'>,
   { wait, timeoutMs }: SaveOptions,
 ): Promise<Saved> {
   const { api, call, clock, random, namespace } = session
@@ -137,7 +137,8 @@ export async function saveNow(
     )
   if (wait)
     await world.until(
-      now => having(now).find(({ usable }) => usable !== undefined),
+      now =>
+        having(now).find(({ usable }) => ranks.indexOf(usable) >= Math.max(ranks.indexOf(protection), 0)),
       Math.max(timeoutMs - (clock.monotonic() - askedAt), 0),
       () =>
         late(
@@ -159,6 +160,12 @@ export async function saveNow(
     seconds: (clock.monotonic() - askedAt) / 1000,
   }
 }
+
+/**
+ * Ways to go on with memory, the best one last. What could be done before has to be possible with the new generation, too:
+ * while it is only fetched for a cold backup, the hot one would go on with the generation before.
+ */
+const ranks: readonly (SlotStatus['protection'] | SlotReport['usable'])[] = ['Cold', 'Staged', 'Frozen']
 
 interface Key {
   readonly namespace: string
