@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { until as waitUntil } from '../../playground/until.ts'
-import { backupPodSets } from '../../src/api/backuppodset.ts'
+import { backupPodSets, type SlotStatus } from '../../src/api/backuppodset.ts'
 import { labels } from '../../src/api/labels.ts'
 import { parseSlotLease, slotLeaseName } from '../../src/api/slot-lease.ts'
 import { podConditions } from '../../src/api/stage.ts'
@@ -85,7 +85,8 @@ export async function ofSet(
         for (const each of [pods, slices, orders, prober]) each.forget()
         clock.anchor()
         // The client's past tells how old a memory is.
-        await sleep(2_000 * intervalSeconds + 1_500, undefined, { signal })
+        const limitMs = oldestMs(await slot())
+        await sleep(limitMs + 1_500, undefined, { signal })
         const killedAt = await killCounter(context, primary)
         const promoted = await until('the promotion', async () =>
           orders.events.find(({ object }) => object.spec?.holderIdentity !== lease.holder.uid),
@@ -107,7 +108,7 @@ export async function ofSet(
         const note = (what: string, ms: number) => samples.add(`${name} ${what}`, 's', ms / 1000)
         note('pod', outageOf(direct.probes, killedAt).ms)
         note('service', outage.ms)
-        const memory = memoryOf(prober.probes, killedAt)
+        const memory = memoryOf(prober.probes, killedAt, limitMs)
         note('service, kill to first right answer', memory.firstAnswer - killedAt)
         if (memory.slowest !== undefined) note('service, slowest answer', memory.slowest)
         note('phase: kill to death reported', died.at - killedAt)
@@ -133,6 +134,10 @@ export async function ofSet(
   }
 }
 
+/** How old a memory may be: twice the interval that the node has adapted to its pace, its pipeline, and a second, ms. */
+const oldestMs = (slot: SlotStatus | undefined): number =>
+  2_000 * (slot?.intervalSeconds ?? intervalSeconds) + 1_000 * (slot?.pipelineSeconds ?? 0) + 1_000
+
 const conditionOf = (pod: Pod) => pod.status?.conditions?.find(({ type }) => type === podConditions.serving)
 const isServing = (pod: Pod) => conditionOf(pod)?.status === 'True'
 const isDead = (pod: Pod) => conditionOf(pod)?.status === 'False'
@@ -149,15 +154,16 @@ interface Memory {
 /**
  * What the client's numbers say of the successor's memory: it begins with the lowest number after the kill, because the
  * dying process may still have answered a request or two.
- * @throws Error when that is older than an interval and what a pipeline may take, above all when it is a fresh one.
+ * @param limitMs see `oldestMs`.
+ * @throws Error when that is older, above all when it is a fresh one.
  */
-function memoryOf(probes: readonly Probe[], killedAt: number): Memory {
+function memoryOf(probes: readonly Probe[], killedAt: number, limitMs: number): Memory {
   const all = answered(probes)
   const after = all.filter(({ at }) => at >= killedAt)
   const [first] = after.toSorted((a, b) => a.count - b.count)
   if (first === undefined) throw new Error('nobody answered after the kill')
   const before = all.filter(({ at, ms }) => at + ms < killedAt)
-  const oldest = before.findLast(({ at }) => at < killedAt - 2_000 * intervalSeconds - 1_000)
+  const oldest = before.findLast(({ at }) => at < killedAt - limitMs)
   if (oldest === undefined) throw new Error('the client began too late to tell how old the memory is')
   if (first.count < oldest.count)
     throw new Error(`an answer carried ${first.count}, which is older than ${oldest.count}`)
