@@ -109,7 +109,7 @@ describe('install', () => {
       const { status, stderr } = spawnSync(waker, args, { encoding: 'utf8' })
       expect([status, stderr.split('\n')[0]], args.join(' ')).toEqual([
         2,
-        'usage: waker wait --port PORT --token-sha256 HEX [--bind ADDRESS] [--install DIR] [--quiet]',
+        'usage: waker wait --port PORT --token-sha256 HEX [--bind ADDRESS] [--install DIR] [--socket PATH]',
       ])
     }
   })

@@ -439,6 +439,7 @@ const never = (): never => {
 function check(s: Snapshot, all: readonly Action[]): void {
   const touched = all.flatMap(action => ('pod' in action ? [action.pod.uid] : []))
   expect(new Set(touched).size, 'one action a pod').toBe(touched.length)
+  const named = new Set([...(s.memory?.slots.values() ?? [])].map(({ lease }) => lease.holder.uid))
   for (const action of all) {
     if (action.type === 'promote') {
       const slot = s.memory?.slots.get(action.role.slot)
@@ -462,7 +463,8 @@ function check(s: Snapshot, all: readonly Action[]): void {
           (pod.kind === 'hotbackup' ? pod.ready : pod.kind === 'coldbackup' && pod.gate === 'waiting') &&
           stageOf(pod).failed === undefined &&
           (stageOf(pod).successorOf ?? action.successorOf?.slot) === action.successorOf?.slot &&
-          !touched.includes(pod.uid),
+          !touched.includes(pod.uid) &&
+          !named.has(pod.uid),
       )
       expect(left, 'made only where no backup is left').toEqual([])
     }

@@ -21,6 +21,7 @@ import {
   usableOf,
 } from './successors.ts'
 import { goes, remove, rewakes, toolsOf } from './tools.ts'
+import { isGivenUp } from './update.ts'
 
 /**
  * Algorithm 1 for sets that keep memory. A slot that lost its primary goes to a hot backup, to a cold one, or to a pod
@@ -36,7 +37,8 @@ export function convergeWithMemory(
 ): Stage[] {
   const { strategy, replicas } = s.set
   const tools = toolsOf(s, random, policies)
-  const cast = castByLease(s, memory)
+  const untimely = untimelySuccessors(s, memory)
+  const cast = castByLease(s, memory, untimely)
   const [backups, unfit] = partition(
     s.pods.filter(pod => pod.kind !== 'primary'),
     // A dead one comes back as little as one that was made before the set asked for memory: that runs the app, or would.
@@ -49,7 +51,9 @@ export function convergeWithMemory(
   const over = Math.max(0, cast.primaries.length - replicas)
   const failing = over > 0 ? [] : failures(s, memory, cast)
   const { waiting, open, needless } = vacancies(s, memory, cast, backups)
-  const candidates = candidatesOf(fit, cold)
+  // One that was called to a slot and failed is named there until another is: no two Leases name the same pod.
+  const named = new Set([...memory.slots.values()].map(({ lease }) => lease.holder.uid))
+  const candidates = candidatesOf(fit, cold).filter(({ uid }) => !named.has(uid))
   const wishes = new Map([
     ...failing.map(({ pod: { slot = -1 }, reason }) => {
       const options = optionsOf(memory.slots.get(slot), candidates)
@@ -167,6 +171,7 @@ export function convergeWithMemory(
       tier: 'claims',
       actions: [
         ...s.finished.map(pod => remove(pod, 'Finished')),
+        ...untimely.map(pod => remove(pod, 'Misfit')),
         ...retirements(s, cast),
         ...unfit.filter(pod => !pod.waking).map(pod => remove(pod, 'Outdated')),
       ],
@@ -187,17 +192,31 @@ export function untilDeparture(s: Snapshot): number | undefined {
 }
 
 /** As `castOf`; but the Lease knows better than labels who has been succeeded. */
-function castByLease(s: Snapshot, { slots }: MemoryView): Cast {
+function castByLease(s: Snapshot, { slots }: MemoryView, untimely: readonly PodView[]): Cast {
   const isSucceeded = (pod: PodView) => {
     const lease = slots.get(pod.slot ?? -1)?.lease
     return lease !== undefined && lease.holder.uid !== pod.uid && pod.epoch < lease.epoch
   }
   const [succeeded, others] = partition(
-    s.pods.filter(pod => pod.kind === 'primary'),
+    s.pods.filter(pod => pod.kind === 'primary' && !untimely.includes(pod)),
     isSucceeded,
   )
   const cast = castOf(others)
   return { ...cast, superseded: [...cast.superseded, ...succeeded] }
+}
+
+/**
+ * Pods that were to begin their slot anew beside the holder of its memory, and will not: the roll that made them has been
+ * taken back since, or they have died. The holder stays.
+ */
+function untimelySuccessors(s: Snapshot, { slots }: MemoryView): readonly PodView[] {
+  return s.pods.filter(pod => {
+    const slot = slots.get(pod.slot ?? -1)
+    if (pod.kind !== 'primary' || slot === undefined || pod.epoch <= slot.lease.epoch) return false
+    const holder = s.pods.find(({ uid }) => uid === slot.lease.holder.uid)
+    const isOnStage = holder?.kind === 'primary' && holder.ready && holder.stage?.died !== true
+    return isOnStage && (pod.stage?.died === true || !isGivenUp(s, slot))
+  })
 }
 
 interface Failure {
@@ -209,7 +228,9 @@ function failures(s: Snapshot, { slots }: MemoryView, cast: Cast): Failure[] {
   return cast.primaries.flatMap((pod): Failure[] => {
     if (pod.slot === undefined || pod.waking || pod.stage?.summoned || cast.slotless.includes(pod)) return []
     const slot = slots.get(pod.slot)
-    if (slot !== undefined && slot.lease.holder.uid !== pod.uid) return []
+    // One that began the slot anew may die before its Lease names it.
+    const isNamed = slot === undefined || slot.lease.holder.uid === pod.uid
+    if (!isNamed && !(pod.stage?.died && pod.epoch > slot.lease.epoch)) return []
     const isEmpty = pod.stage?.understudy === true && pod.stage.failed !== undefined
     if (pod.stage?.died || isEmpty) return [{ pod, reason: 'Died' }]
     const reason = failureOf(s, pod)
@@ -290,7 +311,7 @@ function retirements(s: Snapshot, cast: Cast): Action[] {
 /** Ms until a loser may leave although the kubelet has not published its successor; undefined where none waits. */
 export function untilRetirement(s: Snapshot): number | undefined {
   if (s.memory === undefined) return undefined
-  const { primaries, superseded } = castByLease(s, s.memory)
+  const { primaries, superseded } = castByLease(s, s.memory, untimelySuccessors(s, s.memory))
   const left = primaries
     .filter(({ slot }) => superseded.some(pod => pod.slot === slot))
     .map(pod => msUntilSelectable(s, pod))
