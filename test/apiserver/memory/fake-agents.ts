@@ -168,6 +168,8 @@ export async function startFakeAgents(
       kernel: '6.0',
       criu: '4.2.1',
       architecture: 'amd64',
+      // A merge patch takes away only what it names.
+      cpuFeatures: null,
       ...machines.get(node),
       checks: [{ name: 'canary', ok: true, message: 'restored' }],
       ready: true,
