@@ -13,7 +13,7 @@ import { startOperator } from '../apiserver/lib/operator-process.ts'
 import { rights } from '../unit/deploy/rights.ts'
 import { operatorRequests } from './lib/audit.ts'
 import { kubectl, needsNodes, playground } from './lib/cluster.ts'
-import { counterTemplate, createWorld, eventually, isReady, type World } from './lib/world.ts'
+import { counterTemplate, counterWith, createWorld, eventually, isReady, type World } from './lib/world.ts'
 
 const system = 'understudy-system'
 const why = needsNodes()
@@ -134,8 +134,8 @@ describe.skipIf(why)(`least privilege${why ? ` (${why})` : ''}`, () => {
       await using standby = startOperator(join(dir, 'kubeconfig'), system)
       await eventually(() => {
         const synced = standby.log.filter(line => line.includes('"msg":"synced"'))
-        // Sets, pods, Leases of slots, reports of nodes, Services, EndpointSlices, nodes.
-        expect(synced).toHaveLength(7)
+        // Sets, pods, Leases of slots, reports of nodes, Services, EndpointSlices, nodes, earlier templates.
+        expect(synced).toHaveLength(8)
       })
     } finally {
       await proxy.close()
@@ -170,7 +170,8 @@ describe.skipIf(why)(`least privilege${why ? ` (${why})` : ''}`, () => {
     await eventually(async () => expect((await service())?.spec?.ports?.[0]?.targetPort).toBe(8081))
     await set.patch({ service: null })
     await eventually(async () => expect(await service()).toBeUndefined())
-    await set.patch({ replicas: 0 })
+    // Nothing is left of the first template then: it is forgotten.
+    await set.patch({ replicas: 0, hotBackups: 0, template: counterWith({ args: ['--another'] }) })
   }
 
   it('F35: nothing it asked for was denied, and nothing it may do was left unused', async () => {
