@@ -89,9 +89,10 @@ describe('D3.http-kubelets: state over HTTP on real kubelets', () => {
     )
     await kubectl('apply', '-f', file('deploy/redis/redis.yaml'))
     try {
+      // First: an operator that finds no Redis looks again later and later, and this test does not wait for that.
+      await kubectl('rollout', 'status', '-n', namespace, 'deployment/understudy-redis', '--timeout=180s')
       await env('=redis://understudy-redis:6379')
       await rolled()
-      await kubectl('rollout', 'status', '-n', namespace, 'deployment/understudy-redis', '--timeout=180s')
       const set = await sampleSet(world)
       const [primary] = (await set.settled(1, 1, 1)).primary
       const value = await counted(set, primary, 4)
