@@ -41,7 +41,7 @@ const fileEntry = message('file_entry', {
 })
 
 const oldNames =
-  /^(reg-files|ext-files|ns-files|eventfd|eventpoll|inotify|signalfd|fanotify|pipes|fifo|unixsk|inetsk|packetsk|netlinksk|tunfile|tty|timerfd|memfd|bpfmap-file|pidfd|creds-\d+|vmas-\d+|itimers-\d+|rlimit-\d+|signal-[sp]-\d+|mountpoints(-\d+)?)\.img$/
+  /^(reg-files|ext-files|ns-files|eventfd|eventpoll|inotify|signalfd|fanotify|pipes|fifo|unixsk|inetsk|packetsk|netlinksk|tunfile|tty|timerfd|bpfmap-file|pidfd|creds-\d+|vmas-\d+|itimers-\d+|rlimit-\d+|signal-[sp]-\d+|mountpoints(-\d+)?)\.img$/
 
 /** @throws CheckpointError BadImage */
 export async function reachOf(dir: string): Promise<Reach> {
