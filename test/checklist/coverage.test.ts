@@ -12,6 +12,7 @@ const cases: readonly [title: string, ids: readonly string[]][] = [
   ['F09 F09 twice', ['F09']],
   ['0xF15, F1 and F15x name nothing', []],
   ['D7.wake-once: whatever is not the request', ['D7.wake-once']],
+  ['D10.links: saving', ['D10.links']],
   ['XD7.wake, D7 and D7.1 name nothing', []],
   ['no id', []],
 ]

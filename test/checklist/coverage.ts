@@ -23,7 +23,7 @@ export interface Coverage {
 export function idsIn(title: string): string[] {
   const ids: string[] = title.match(/(?<![A-Za-z0-9])D\d+\.[a-z]+(?:-[a-z]+)*/g) ?? []
   for (const [, letters = '', from = '', upTo] of title.matchAll(
-    /(?<![A-Za-z0-9])([A-Z]{1,3})(\d{2,3})(?:\s*[-–]\s*\1(\d{2,3}))?(?![A-Za-z0-9])/g,
+    /(?<![A-Za-z0-9])([A-Z]{1,3})(\d{2,3})(?:\s*[-–]\s*\1(\d{2,3}))?(?![A-Za-z0-9]|\.[a-z])/g,
   )) {
     const last = Number(upTo ?? from)
     for (let number = Number(from); number <= last; number += 1)
