@@ -85,12 +85,15 @@ describe('D3.http-kubelets: state over HTTP on real kubelets', () => {
       'understudy-state-store',
       '-n',
       namespace,
-      '--from-literal=password=',
+      '--from-literal=password=not-much-of-a-secret',
     )
     await kubectl('apply', '-f', file('deploy/redis/redis.yaml'))
     try {
       // First: an operator that finds no Redis looks again later and later, and this test does not wait for that.
       await kubectl('rollout', 'status', '-n', namespace, 'deployment/understudy-redis', '--timeout=180s')
+      // Its key `password` becomes UNDERSTUDY_STATE_STORE_PASSWORD.
+      const secret = '--from=secret/understudy-state-store'
+      await kubectl('set', 'env', ...operator, secret, '--prefix=UNDERSTUDY_STATE_STORE_')
       await env('=redis://understudy-redis:6379')
       await rolled()
       const set = await sampleSet(world)
@@ -113,6 +116,7 @@ describe('D3.http-kubelets: state over HTTP on real kubelets', () => {
       expect(next.metadata.labels?.[labels.slot]).toBe('0')
     } finally {
       await env('-')
+      await env('_PASSWORD-')
       await kubectl('delete', '-f', file('deploy/redis/redis.yaml'), '--ignore-not-found')
       await kubectl('delete', 'secret', 'understudy-state-store', '-n', namespace, '--ignore-not-found')
       await rolled()
