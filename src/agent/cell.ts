@@ -1,11 +1,11 @@
-import { chmod, copyFile, mkdir, readFile, rm, rmdir, writeFile } from 'node:fs/promises'
+import { chmod, copyFile, mkdir, rm, rmdir, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { holdDirectory } from '../api/stage.ts'
 import type { Clock } from '../kube/clock.ts'
 import type { Random } from '../kube/random.ts'
 import { cgroupDirectory, parseCgroup } from './discover/cgroup.ts'
 import { mountsOf } from './discover/container.ts'
-import { isGone, type ProcFs, refOf } from './discover/process.ts'
+import { type ProcFs, readIfThere, refOf } from './discover/process.ts'
 import type { PodTarget } from './driver/memory-driver.ts'
 import { AgentError } from './errors.ts'
 import type { ProcessRef, SentinelClient } from './sentinel.ts'
@@ -99,7 +99,7 @@ export async function startCell(options: CellOptions, request: CellRequest): Pro
     )
     .then(
       async end => {
-        const said = (await readIfThere(log)).trim().slice(-300)
+        const said = (await textOf(log)).trim().slice(-300)
         failure = `ended with ${end.code ?? `signal ${end.signal}`}; ${said}`
       },
       (error: unknown) => {
@@ -127,11 +127,11 @@ export async function startCell(options: CellOptions, request: CellRequest): Pro
   try {
     const pid = await eventually(clock, signal, async () => {
       if (failure !== undefined) throw new AgentError('Unsupported', failure)
-      return firstPid(await readIfThere(pidFile), role)
+      return firstPid(await textOf(pidFile), role)
     })
     init = await refOf(fs, pid)
     groups = await groupsOf(fs, pid)
-    return { pod, init, stop, output: () => readIfThere(log) }
+    return { pod, init, stop, output: () => textOf(log) }
   } catch (error) {
     await stop()
     throw error
@@ -140,7 +140,7 @@ export async function startCell(options: CellOptions, request: CellRequest): Pro
 
 async function groupsOf(fs: ProcFs, pid: number): Promise<string[]> {
   const mounts = await mountsOf(fs, fs.host)
-  const memberships = parseCgroup(await readIfThere(`${fs.proc}/${pid}/cgroup`))
+  const memberships = parseCgroup(await textOf(`${fs.proc}/${pid}/cgroup`))
   return memberships.flatMap(membership => {
     const directory = cgroupDirectory(mounts, membership)
     const own = directory?.includes('/cells/') === true
@@ -185,7 +185,7 @@ export async function askCell(options: CellOptions, cell: Cell): Promise<string>
       },
       signal,
     )
-    const text = (await readIfThere(log)).trim()
+    const text = (await textOf(log)).trim()
     await rm(log, { force: true })
     if (end.code !== 0) throw new Error(`${cell.pod.name} does not answer: ${text.slice(-200)}`)
     return text
@@ -206,11 +206,4 @@ async function eventually<T>(clock: Clock, signal: AbortSignal, attempt: () => P
   }
 }
 
-async function readIfThere(path: string): Promise<string> {
-  try {
-    return await readFile(path, 'utf8')
-  } catch (error) {
-    if (isGone(error)) return ''
-    throw error
-  }
-}
+const textOf = async (path: string): Promise<string> => (await readIfThere(path)) ?? ''

@@ -1,7 +1,6 @@
 import { constants } from 'node:fs'
 import { type FileHandle, lstat, open, readdir } from 'node:fs/promises'
-import { join } from 'node:path'
-import { isGone, type ProcFs } from './discover/process.ts'
+import { isGone, onHost, type ProcFs } from './discover/process.ts'
 import type { LocatedPod } from './driver/memory-driver.ts'
 import { planSaves } from './driver/saves.ts'
 
@@ -28,10 +27,6 @@ export async function sizeOfVolumes(
   }
   return bytes
 }
-
-/** The path is one of the host, which is not what is mounted here. */
-const onHost = (fs: ProcFs, path: string): string =>
-  path.startsWith(`${fs.proc}/`) ? path : join(fs.proc, String(fs.host), 'root', path)
 
 /** Directories are opened without following links: what an app puts in the place of one leads nowhere. */
 export async function sizeOf(directory: string, upTo: number, signal: AbortSignal): Promise<number> {

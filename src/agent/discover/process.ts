@@ -1,4 +1,5 @@
 import { readdir, readFile, readlink } from 'node:fs/promises'
+import { join } from 'node:path'
 import { AgentError } from '../errors.ts'
 import type { ProcessRef } from '../sentinel.ts'
 
@@ -21,6 +22,10 @@ export interface ProcFs {
 
 /** As an agent with `hostPID` sees it. */
 export const hostProcFs: ProcFs = Object.freeze({ proc: '/proc', host: 1 })
+
+/** Where this process finds what lies on the host at a path; one below /proc is the same for both. */
+export const onHost = (fs: ProcFs, path: string): string =>
+  path.startsWith(`${fs.proc}/`) ? path : join(fs.proc, String(fs.host), 'root', path)
 
 /** Field 22 of /proc/PID/stat; undefined when there is no such process. */
 export async function startTimeOf(fs: ProcFs, pid: number): Promise<number | undefined> {
@@ -105,11 +110,8 @@ export async function childrenOf(fs: ProcFs, pid: number): Promise<number[]> {
 export async function stdioOf(fs: ProcFs, pid: number): Promise<Partial<Record<'0' | '1' | '2', string>>> {
   const found: Partial<Record<'0' | '1' | '2', string>> = {}
   for (const fd of ['0', '1', '2'] as const) {
-    try {
-      found[fd] = await readlink(`${fs.proc}/${pid}/fd/${fd}`)
-    } catch (error) {
-      if (!isGone(error)) throw error
-    }
+    const link = await unlessGone(readlink(`${fs.proc}/${pid}/fd/${fd}`))
+    if (link !== undefined) found[fd] = link
   }
   return found
 }
@@ -124,20 +126,16 @@ export function isGone(error: unknown): boolean {
   return code === 'ENOENT' || code === 'ESRCH'
 }
 
-export async function readIfThere(path: string): Promise<string | undefined> {
+/** What there is to tell of a process or a file, or undefined when it has gone meanwhile. */
+export async function unlessGone<T>(work: Promise<T>): Promise<T | undefined> {
   try {
-    return await readFile(path, 'utf8')
+    return await work
   } catch (error) {
     if (isGone(error)) return undefined
     throw error
   }
 }
 
-async function listIfThere(path: string): Promise<string[]> {
-  try {
-    return await readdir(path)
-  } catch (error) {
-    if (isGone(error)) return []
-    throw error
-  }
-}
+export const readIfThere = (path: string): Promise<string | undefined> => unlessGone(readFile(path, 'utf8'))
+
+export const listIfThere = async (path: string): Promise<string[]> => (await unlessGone(readdir(path))) ?? []

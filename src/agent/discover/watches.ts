@@ -1,6 +1,6 @@
-import { lstat, readdir, readFile, readlink } from 'node:fs/promises'
+import { lstat, readdir, readlink } from 'node:fs/promises'
 import { mountsOf } from './container.ts'
-import { isGone, type ProcFs, treeOf } from './process.ts'
+import { listIfThere, type ProcFs, readIfThere, treeOf, unlessGone } from './process.ts'
 
 interface Watched {
   /** `major:minor` of the filesystem. */
@@ -36,11 +36,11 @@ export async function watchedPaths(fs: ProcFs, root: number): Promise<string[]> 
 
 async function watchesOf(fs: ProcFs, pid: number): Promise<Watched[]> {
   const directory = `${fs.proc}/${pid}`
-  const descriptors = (await unlessGone(readdir(`${directory}/fd`))) ?? []
+  const descriptors = await listIfThere(`${directory}/fd`)
   const found = await Promise.all(
     descriptors.map(async fd => {
       if ((await unlessGone(readlink(`${directory}/fd/${fd}`))) !== 'anon_inode:inotify') return []
-      return parseWatches((await unlessGone(readFile(`${directory}/fdinfo/${fd}`, 'utf8'))) ?? '')
+      return parseWatches((await readIfThere(`${directory}/fdinfo/${fd}`)) ?? '')
     }),
   )
   return found.flat()
@@ -64,22 +64,20 @@ async function* walk(
   const queue = [start]
   for (let seen = 0; queue.length > 0 && seen < mostFiles; seen += 1) {
     const path = queue.shift() ?? ''
-    const about = await unlessGone(lstat(`${root}${path}`, { bigint: true }))
+    const about = await unlessReplaced(lstat(`${root}${path}`, { bigint: true }))
     if (about === undefined) continue
     yield { path, inode: about.ino }
     if (!about.isDirectory()) continue
-    for (const name of (await unlessGone(readdir(`${root}${path}`))) ?? []) {
+    for (const name of (await unlessReplaced(readdir(`${root}${path}`))) ?? []) {
       const child = path === '/' ? `/${name}` : `${path}/${name}`
       if (!others.has(child)) queue.push(child)
     }
   }
 }
 
-async function unlessGone<T>(work: Promise<T>): Promise<T | undefined> {
-  try {
-    return await work
-  } catch (error) {
-    if (isGone(error) || (error as NodeJS.ErrnoException).code === 'ENOTDIR') return undefined
+/** The app goes on meanwhile: what was a directory may be a file by now. */
+const unlessReplaced = <T>(work: Promise<T>): Promise<T | undefined> =>
+  unlessGone(work).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOTDIR') return undefined
     throw error
-  }
-}
+  })

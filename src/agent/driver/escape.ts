@@ -1,8 +1,8 @@
 /** What processes that were restored have in their hands: it has to be of their own container. */
-import { open, readdir, readFile, readlink } from 'node:fs/promises'
+import { open, readFile, readlink } from 'node:fs/promises'
 import { mountsOf } from '../discover/container.ts'
 import type { Mount } from '../discover/mountinfo.ts'
-import { isGone, type ProcFs, readIfThere, treeOf } from '../discover/process.ts'
+import { isGone, listIfThere, type ProcFs, readIfThere, treeOf, unlessGone } from '../discover/process.ts'
 
 const O_PATH = 0o10000000
 const sharedNamespaces = ['ipc', 'net', 'uts', 'user', 'cgroup'] as const
@@ -51,7 +51,7 @@ async function foreignMounts(fs: ProcFs, app: number, hold: number): Promise<str
 }
 
 async function foreignNamespaces(fs: ProcFs, pid: number, app: number, hold: number): Promise<string[]> {
-  const of = (process: number, name: string) => linkIfThere(`${fs.proc}/${process}/ns/${name}`)
+  const of = (process: number, name: string) => unlessGone(readlink(`${fs.proc}/${process}/ns/${name}`))
   const differs = async (name: string, other: number) =>
     (await of(pid, name)) === (await of(other, name)) ? [] : [`another ${name} namespace`]
   const all = [
@@ -63,9 +63,9 @@ async function foreignNamespaces(fs: ProcFs, pid: number, app: number, hold: num
 
 async function foreignFiles(fs: ProcFs, pid: number, mounts: ReadonlySet<string>): Promise<string[]> {
   const base = `${fs.proc}/${pid}`
-  const descriptors = await namesIn(`${base}/fd`)
+  const descriptors = await listIfThere(`${base}/fd`)
   const open = descriptors.map(async fd => {
-    const link = await linkIfThere(`${base}/fd/${fd}`)
+    const link = await unlessGone(readlink(`${base}/fd/${fd}`))
     if (link === undefined || isOfNoMount(link)) return []
     const mount = mountIn((await readIfThere(`${base}/fdinfo/${fd}`)) ?? '')
     return mount !== undefined && mounts.has(mount) ? [] : ['an open file that is not in the container']
@@ -111,21 +111,3 @@ async function mountOf(path: string): Promise<string | undefined> {
 }
 
 const mountIn = (fdinfo: string): string | undefined => /^mnt_id:\s*(\d+)$/m.exec(fdinfo)?.[1]
-
-async function linkIfThere(path: string): Promise<string | undefined> {
-  try {
-    return await readlink(path)
-  } catch (error) {
-    if (isGone(error)) return undefined
-    throw error
-  }
-}
-
-async function namesIn(directory: string): Promise<string[]> {
-  try {
-    return await readdir(directory)
-  } catch (error) {
-    if (isGone(error)) return []
-    throw error
-  }
-}

@@ -1,6 +1,6 @@
 import { mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { isGone, type ProcFs, refOf } from '../discover/process.ts'
+import { onHost, type ProcFs, refOf, unlessGone } from '../discover/process.ts'
 import { AgentError } from '../errors.ts'
 import type { SentinelClient, SpawnRequest } from '../sentinel.ts'
 import { programsDescriptor } from './criu.ts'
@@ -160,19 +160,7 @@ function nameOf(what: Save): string {
 
 const excluded = (paths: readonly string[]) => paths.flatMap(path => ['--exclude', path])
 
-/** The path is one of the host, which is not what is mounted here. */
-async function isEmpty(fs: ProcFs, directory: string): Promise<boolean> {
-  const path = directory.startsWith(`${fs.proc}/`)
-    ? directory
-    : join(fs.proc, String(fs.host), 'root', directory)
-  return (await readdir(path)).length === 0
-}
+const isEmpty = async (fs: ProcFs, directory: string): Promise<boolean> =>
+  (await readdir(onHost(fs, directory))).length === 0
 
-async function sizeIfThere(path: string): Promise<number | undefined> {
-  try {
-    return (await stat(path)).size
-  } catch (error) {
-    if (isGone(error)) return undefined
-    throw error
-  }
-}
+const sizeIfThere = async (path: string): Promise<number | undefined> => (await unlessGone(stat(path)))?.size

@@ -1,8 +1,8 @@
 /** `checkpoint.volumes.maxSize`: what layers, emptyDirs and /dev/shm of a pod may have together in one generation. */
-import { readdir, stat } from 'node:fs/promises'
+import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Clock } from '../../kube/clock.ts'
-import { isGone } from '../discover/process.ts'
+import { listIfThere, unlessGone } from '../discover/process.ts'
 import type { LocatedPod } from '../driver/memory-driver.ts'
 import { AgentError } from '../errors.ts'
 import type { Work } from './work.ts'
@@ -72,25 +72,14 @@ const emptyBytes = 10_240
 export async function archivedBytes(directory: string): Promise<number> {
   let bytes = 0
   for (const path of await archivesIn(directory)) {
-    try {
-      const { size } = await stat(path)
-      if (size > emptyBytes) bytes += size
-    } catch (error) {
-      if (!isGone(error)) throw error
-    }
+    const size = (await unlessGone(stat(path)))?.size ?? 0
+    if (size > emptyBytes) bytes += size
   }
   return bytes
 }
 
 async function archivesIn(directory: string): Promise<string[]> {
-  const list = async (below: string) => {
-    try {
-      return await readdir(join(directory, below))
-    } catch (error) {
-      if (isGone(error)) return []
-      throw error
-    }
-  }
+  const list = (below: string) => listIfThere(join(directory, below))
   const layers = (await list('containers')).map(name => join('containers', name, 'layer.tar'))
   const volumes = (await list('volumes'))
     .filter(name => name.endsWith('.tar'))

@@ -1,5 +1,5 @@
 import { readdir, readlink, stat } from 'node:fs/promises'
-import { isGone, type ProcFs } from '../discover/process.ts'
+import { type ProcFs, unlessGone } from '../discover/process.ts'
 import type { ObstacleKind } from './obstacle.ts'
 
 export interface Finding {
@@ -71,13 +71,4 @@ export function numbersOf(device: number): { readonly major: number; readonly mi
   const major = ((wide >> 8n) & 0xfffn) | ((wide >> 32n) & 0xfffff000n)
   const minor = (wide & 0xffn) | ((wide >> 12n) & 0xffffff00n)
   return { major: Number(major), minor: Number(minor) }
-}
-
-export async function unlessGone<T>(work: Promise<T>): Promise<T | undefined> {
-  try {
-    return await work
-  } catch (error) {
-    if (isGone(error)) return undefined
-    throw error
-  }
 }

@@ -1,9 +1,9 @@
 import { execFile } from 'node:child_process'
-import { readFile, readlink } from 'node:fs/promises'
+import { readlink } from 'node:fs/promises'
 import { promisify } from 'node:util'
-import { type ProcFs, statusOf, treeOf } from '../discover/process.ts'
+import { type ProcFs, readIfThere, statusOf, treeOf, unlessGone } from '../discover/process.ts'
 import type { LocatedAppContainer, LocatedPod } from '../driver/memory-driver.ts'
-import { type Finding, inDescriptors, unlessGone } from './descriptors.ts'
+import { type Finding, inDescriptors } from './descriptors.ts'
 import type { Obstacle } from './obstacle.ts'
 
 export interface FindOptions {
@@ -34,7 +34,7 @@ async function inContainer({ app, name }: LocatedAppContainer, options: FindOpti
   const findings = [...found.flat(), ...parseLook(seen).map(({ pid = app.pid, ...it }) => ({ ...it, pid }))]
   return Promise.all(
     findings.map(async ({ pid, kind, detail }) => {
-      const program = (await unlessGone(readFile(`${fs.proc}/${pid}/comm`, 'utf8')))?.trim() ?? '?'
+      const program = (await readIfThere(`${fs.proc}/${pid}/comm`))?.trim() ?? '?'
       return { kind, container: name, pid, detail: `${program}: ${detail}` }
     }),
   )
@@ -43,7 +43,7 @@ async function inContainer({ app, name }: LocatedAppContainer, options: FindOpti
 async function inProcess(fs: ProcFs, pid: number, root: Namespaces): Promise<Finding[]> {
   const [descriptors, maps, own, status] = await Promise.all([
     inDescriptors(fs, pid),
-    unlessGone(readFile(`${fs.proc}/${pid}/maps`, 'utf8')),
+    readIfThere(`${fs.proc}/${pid}/maps`),
     namespacesOf(fs, pid),
     statusOf(fs, pid),
   ])

@@ -1,9 +1,10 @@
-import type { V1Affinity, V1NodeSelectorTerm } from '@kubernetes/client-node'
+import type { V1Affinity, V1NodeSelectorTerm, V1PreferredSchedulingTerm } from '@kubernetes/client-node'
 import { stageLabel, stageReady } from '../../api/stage.ts'
 import type { Wire } from '../../kube/object.ts'
 
 type Affinity = Wire<V1Affinity>
 type Term = Wire<V1NodeSelectorTerm>
+type Preference = Wire<V1PreferredSchedulingTerm>
 
 const onStage = { key: stageLabel, operator: 'In', values: [stageReady] }
 
@@ -30,13 +31,22 @@ const withStage = (term: Term): Term =>
     : { ...term, matchExpressions: [...(term.matchExpressions ?? []), onStage] }
 
 /** Adds that the pod rather goes to one of these nodes, the first before the others. */
-export function preferNodes(affinity: Affinity | undefined, nodes: readonly string[]): Affinity {
+export const preferNodes = (affinity: Affinity | undefined, nodes: readonly string[]): Affinity =>
+  prefer(
+    affinity,
+    nodes.slice(0, 5).map((name, index) => ({
+      weight: 100 - 10 * index,
+      // A field and not the label of the host's name, which may be another.
+      preference: { matchFields: [{ key: 'metadata.name', operator: 'In', values: [name] }] },
+    })),
+  )
+
+/** Adds that the pod rather goes to nodes where its memory can be saved. */
+export const preferStage = (affinity: Affinity | undefined): Affinity =>
+  prefer(affinity, [{ weight: 100, preference: { matchExpressions: [onStage] } }])
+
+function prefer(affinity: Affinity | undefined, terms: readonly Preference[]): Affinity {
   const own = affinity?.nodeAffinity
-  const terms = nodes.slice(0, 5).map((name, index) => ({
-    weight: 100 - 10 * index,
-    // A field and not the label of the host's name, which may be another.
-    preference: { matchFields: [{ key: 'metadata.name', operator: 'In', values: [name] }] },
-  }))
   return {
     ...affinity,
     nodeAffinity: {
@@ -44,21 +54,6 @@ export function preferNodes(affinity: Affinity | undefined, nodes: readonly stri
       preferredDuringSchedulingIgnoredDuringExecution: [
         ...(own?.preferredDuringSchedulingIgnoredDuringExecution ?? []),
         ...terms,
-      ],
-    },
-  }
-}
-
-/** Adds that the pod rather goes to nodes where its memory can be saved. */
-export function preferStage(affinity: Affinity | undefined): Affinity {
-  const own = affinity?.nodeAffinity
-  return {
-    ...affinity,
-    nodeAffinity: {
-      ...own,
-      preferredDuringSchedulingIgnoredDuringExecution: [
-        ...(own?.preferredDuringSchedulingIgnoredDuringExecution ?? []),
-        { weight: 100, preference: { matchExpressions: [onStage] } },
       ],
     },
   }
