@@ -1,12 +1,12 @@
 import { spawn } from 'node:child_process'
 import { closeSync, openSync, readFileSync } from 'node:fs'
 import { access, constants, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { prepareApiserver, waitReady } from './apiserver.ts'
 import { ensureArtifacts, missingArtifacts } from './artifacts/artifacts.ts'
 import { lastLines } from './exec.ts'
+import { freePort } from './free-port.ts'
 import { writeKubeconfig } from './kubeconfig.ts'
 import { openAuthority } from './pki.ts'
 import { checkControlPlanePrerequisites } from './prerequisites.ts'
@@ -245,18 +245,4 @@ async function memoryDirectory(): Promise<string> {
   } catch {
     return tmpdir()
   }
-}
-
-function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const server = createServer()
-    server.on('error', reject)
-    server.listen(0, '127.0.0.1', () => {
-      const address = server.address()
-      server.close(() => {
-        if (address === null || typeof address === 'string') reject(new Error('no TCP address'))
-        else resolve(address.port)
-      })
-    })
-  })
 }

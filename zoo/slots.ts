@@ -2,6 +2,7 @@
 import { kill } from 'node:process'
 import { pidsOf } from '../playground/pids.ts'
 import { type Patience, until } from '../playground/until.ts'
+import { type BackupPodSetSpec, backupPodSets } from '../src/api/backuppodset.ts'
 import { labels } from '../src/api/labels.ts'
 import { nodeReports } from '../src/api/node-report.ts'
 import { parseSlotLease, type SlotLease } from '../src/api/slot-lease.ts'
@@ -23,6 +24,19 @@ export const addressOf = (pod: Pod): string => {
   if (pod.status?.podIP === undefined) throw new Error(`${pod.metadata.name} has no address`)
   return pod.status.podIP
 }
+
+/** Makes the set, of counters whose memory is saved every second. */
+export const createCounters = ({ api, namespace, name }: CounterSet, spec: Partial<BackupPodSetSpec>) =>
+  api.create(
+    backupPodSets,
+    {
+      apiVersion: 'backup.example.com/v1alpha1',
+      kind: 'BackupPodSet',
+      metadata: { namespace, name },
+      spec: { checkpoint: { interval: '1s' }, template: counter.template, ...spec },
+    },
+    { namespace },
+  )
 
 /** The Leases of a set's slots, by slot. */
 export async function slotsOf({ api, namespace, name }: CounterSet): Promise<SlotLease[]> {
@@ -67,6 +81,18 @@ export async function killApp(pod: Pod): Promise<void> {
   const [pid] = await pidsOf(pod.metadata.uid, counter.program)
   if (pid === undefined) throw new Error(`no counter runs in ${pod.metadata.name}`)
   kill(pid, 'SIGKILL')
+}
+
+/** Where the agents are installed. */
+export const agentsNamespace = 'understudy-agents'
+
+/** SIGKILL to the agents of all nodes. */
+export async function killAgents(api: Api): Promise<void> {
+  const { items } = await api.list(pods, {
+    namespace: agentsNamespace,
+    labelSelector: 'app.kubernetes.io/component=agent',
+  })
+  for (const { metadata } of items) for (const pid of await pidsOf(metadata.uid, 'node')) kill(pid, 'SIGKILL')
 }
 
 /** Waits for the next epoch of a slot. */

@@ -1,7 +1,8 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { type AddressInfo, connect, createServer } from 'node:net'
+import { connect } from 'node:net'
 import { afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { freePort } from '../../playground/free-port.ts'
 import { compileStatic } from '../compile.ts'
 import { counterSource } from '../recipes/counter.ts'
 
@@ -19,15 +20,6 @@ afterEach(async () => {
     await once(child, 'exit')
   }
 })
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  server.close()
-  await once(server, 'close')
-  return port
-}
 
 /** A running counter that listens. */
 async function start(...args: string[]): Promise<{ child: ChildProcess; port: number; url: string }> {

@@ -1,14 +1,14 @@
-import { kill } from 'node:process'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { pidsOf } from '../../playground/pids.ts'
 import { until } from '../../playground/until.ts'
-import { backupPodSets } from '../../src/api/backuppodset.ts'
-import { daemonSets, pods } from '../../src/kube/resources.ts'
+import { daemonSets } from '../../src/kube/resources.ts'
 import {
   addressOf,
+  agentsNamespace,
   type CounterSet,
   counter,
+  createCounters,
   holderOf,
+  killAgents,
   killApp,
   promoted,
   readSlot,
@@ -18,7 +18,6 @@ import {
 } from '../../zoo/slots.ts'
 import { type Drill, type DrillContext, must } from './drill.ts'
 
-const namespaceOfAgents = 'understudy-agents'
 const upgrades = 2
 
 /** Longest that a primary may leave a client without an answer, ms. */
@@ -32,16 +31,7 @@ export const agents: Drill = {
   run: async context => {
     const { api, namespace, n, signal, say } = context
     const set: CounterSet = { api, namespace, name: 'guarded' }
-    await api.create(
-      backupPodSets,
-      {
-        apiVersion: 'backup.example.com/v1alpha1',
-        kind: 'BackupPodSet',
-        metadata: { namespace, name: set.name },
-        spec: { replicas: 1, hotBackups: 1, checkpoint: { interval: '1s' }, template: counter.template },
-      },
-      { namespace, signal },
-    )
+    await createCounters(set, { replicas: 1, hotBackups: 1 })
     await until('a slot', async () => (await slotsOf(set)).length === 1, {
       patienceMs: 120_000,
       pollMs: 200,
@@ -54,7 +44,7 @@ export const agents: Drill = {
     try {
       for (let round = 1; round <= n; round += 1) {
         await sleep(Math.random() * 1_500, undefined, { signal })
-        await killAgents(context)
+        await killAgents(api)
         await saved(set)
         say(`${round}/${n}: killed; the slowest answer so far took ${client.slowest().toFixed(0)} ms`)
       }
@@ -121,17 +111,9 @@ function startClient(ip: string) {
   }
 }
 
-async function killAgents({ api }: DrillContext): Promise<void> {
-  const { items } = await api.list(pods, {
-    namespace: namespaceOfAgents,
-    labelSelector: 'app.kubernetes.io/component=agent',
-  })
-  for (const { metadata } of items) for (const pid of await pidsOf(metadata.uid, 'node')) kill(pid, 'SIGKILL')
-}
-
 /** Rolls every agent to a new pod, as another version of the image would. */
 async function upgrade({ api, signal }: DrillContext, round: number): Promise<void> {
-  const ref = { namespace: namespaceOfAgents, name: 'understudy-agent' }
+  const ref = { namespace: agentsNamespace, name: 'understudy-agent' }
   await api.patch(daemonSets, ref, {
     type: 'merge',
     body: {

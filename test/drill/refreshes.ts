@@ -1,6 +1,6 @@
 import { until } from '../../playground/until.ts'
 import { backupPodSets } from '../../src/api/backuppodset.ts'
-import { type CounterSet, count, counter, restartsOf, saved, slotsOf } from '../../zoo/slots.ts'
+import { type CounterSet, count, createCounters, restartsOf, saved, slotsOf } from '../../zoo/slots.ts'
 import { type Counts, grown, restingCounts, savedMemory } from './counts.ts'
 import { type Drill, must } from './drill.ts'
 
@@ -27,21 +27,7 @@ export const refreshes: Drill = {
       },
       { patienceMs: 150_000, pollMs: 500, signal },
     )
-    await api.create(
-      backupPodSets,
-      {
-        apiVersion: 'backup.example.com/v1alpha1',
-        kind: 'BackupPodSet',
-        metadata: ref,
-        spec: {
-          replicas: primaries,
-          hotBackups: understudies,
-          checkpoint: { interval: '1s' },
-          template: counter.template,
-        },
-      },
-      { namespace, signal },
-    )
+    await createCounters(set, { replicas: primaries, hotBackups: understudies })
     const generations = async () => {
       const { status } = await api.get(backupPodSets, ref)
       const slots = status?.slots ?? []

@@ -2,7 +2,7 @@ import { backupPodSets } from '../../src/api/backuppodset.ts'
 import {
   type CounterSet,
   count,
-  counter,
+  createCounters,
   holderOf,
   killApp,
   promoted,
@@ -22,22 +22,7 @@ export const slots: Drill = {
   n: 30,
   run: async ({ api, namespace, n, signal, say }) => {
     const set: CounterSet = { api, namespace, name: 'shared' }
-    await api.create(
-      backupPodSets,
-      {
-        apiVersion: 'backup.example.com/v1alpha1',
-        kind: 'BackupPodSet',
-        metadata: { namespace, name: set.name },
-        spec: {
-          replicas: primaries,
-          hotBackups: 1,
-          antiAffinity: 'Required',
-          checkpoint: { interval: '1s' },
-          template: counter.template,
-        },
-      },
-      { namespace, signal },
-    )
+    await createCounters(set, { replicas: primaries, hotBackups: 1, antiAffinity: 'Required' })
     const protections: Record<string, number> = {}
     for (let round = 0; round < n; round += 1) {
       signal.throwIfAborted()

@@ -2,9 +2,10 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readdir } from 'node:fs/promises'
-import { type AddressInfo, connect, createServer } from 'node:net'
+import { connect } from 'node:net'
 import { join } from 'node:path'
 import { debianPackages } from '../../../images/debian.ts'
+import { freePort } from '../../../playground/free-port.ts'
 
 export interface RedisServer extends AsyncDisposable {
   readonly port: number
@@ -17,15 +18,6 @@ export interface RedisServer extends AsyncDisposable {
   resume(): void
   /** One command over a connection of its own. @returns the raw answer. */
   command(line: string): Promise<string>
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  server.close()
-  await once(server, 'close')
-  return port
 }
 
 /** @param flags for example `--requirepass x`. */

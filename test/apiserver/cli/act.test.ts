@@ -1,6 +1,5 @@
 /** `checkpoint` and `promote` against a real API server and the operator; nodes and agents are stood in for. */
 import { randomBytes } from 'node:crypto'
-import { pino } from 'pino'
 import { afterAll, beforeAll, describe, expect, inject, it, vi } from 'vitest'
 import { type BackupPodSetSpec, backupPodSets } from '../../../src/api/backuppodset.ts'
 import { annotations } from '../../../src/api/labels.ts'
@@ -8,17 +7,15 @@ import type { Promoted } from '../../../src/cli/promote/promote.ts'
 import { type Api, createApi } from '../../../src/kube/api.ts'
 import { loadConnection } from '../../../src/kube/connection.ts'
 import { namespaces, pods } from '../../../src/kube/resources.ts'
-import { runOperator } from '../../../src/operator/operator.ts'
-import { defaults } from '../../../src/operator/options.ts'
 import { type FakeKubelet, startFakeKubelet } from '../lib/fake-kubelet.ts'
+import { startOperatorHere } from '../lib/operator-here.ts'
 import { type FakeAgents, startFakeAgents } from '../memory/fake-agents.ts'
 import { cli } from './run.ts'
 
 let api: Api
 let kubelet: FakeKubelet
 let agents: FakeAgents
-let ended: Promise<void>
-const stop = new AbortController()
+let operator: AsyncDisposable
 const namespace = `act-${randomBytes(4).toString('hex')}`
 const run = (...args: string[]) => cli([...args, '-n', namespace])
 
@@ -29,25 +26,10 @@ beforeAll(async () => {
     place: ({ metadata }) => (metadata.labels?.['type'] === 'primary' ? 'cli-a' : 'cli-b'),
   })
   agents = await startFakeAgents(api, namespace, ['cli-a', 'cli-b'])
-  ended = runOperator(
-    {
-      ...defaults,
-      namespace,
-      wakerImage: 'waker',
-      identity: 'test',
-      kubeconfig: inject('kubeconfig'),
-      leaderElect: false,
-      healthPort: 0,
-      metricsPort: 0,
-    },
-    pino({ level: process.env['LOG'] ?? 'error' }),
-    '0.0.0',
-    stop.signal,
-  )
+  operator = startOperatorHere(namespace)
 })
 afterAll(async () => {
-  stop.abort(new Error('the tests are over'))
-  await ended
+  await operator[Symbol.asyncDispose]()
   await agents[Symbol.asyncDispose]()
   await kubelet[Symbol.asyncDispose]()
   await api.close()

@@ -1,5 +1,4 @@
 import { randomBytes } from 'node:crypto'
-import { pino } from 'pino'
 import { afterAll, beforeAll, describe, expect, inject, it, vi } from 'vitest'
 import { type BackupPodSet, type BackupPodSetSpec, backupPodSets } from '../../../src/api/backuppodset.ts'
 import { annotations, labels } from '../../../src/api/labels.ts'
@@ -19,16 +18,14 @@ import {
   secrets,
   services,
 } from '../../../src/kube/resources.ts'
-import { runOperator } from '../../../src/operator/operator.ts'
-import { defaults } from '../../../src/operator/options.ts'
 import { type FakeKubelet, startFakeKubelet } from '../lib/fake-kubelet.ts'
+import { startOperatorHere } from '../lib/operator-here.ts'
 import { type FakeAgents, startFakeAgents } from './fake-agents.ts'
 
 let api: Api
 let kubelet: FakeKubelet
 let agents: FakeAgents
-let ended: Promise<void>
-const stop = new AbortController()
+let operator: AsyncDisposable
 const namespace = `memory-${randomBytes(4).toString('hex')}`
 const nodes = ['fake-p', 'fake-a', 'fake-b', 'fake-c']
 const eventually = <T>(check: () => Promise<T> | T) => vi.waitFor(check, { timeout: 20_000, interval: 25 })
@@ -52,26 +49,10 @@ beforeAll(async () => {
   for (const name of [namespace, `${namespace}-agents`]) await api.create(namespaces, { metadata: { name } })
   kubelet = startFakeKubelet(api, namespace, { place })
   agents = await startFakeAgents(api, namespace, nodes)
-  ended = runOperator(
-    {
-      ...defaults,
-      namespace,
-      agentsNamespace: `${namespace}-agents`,
-      wakerImage: 'waker',
-      identity: 'test',
-      kubeconfig: inject('kubeconfig'),
-      leaderElect: false,
-      healthPort: 0,
-      metricsPort: 0,
-    },
-    pino({ level: process.env['LOG'] ?? 'error' }),
-    '0.0.0',
-    stop.signal,
-  )
+  operator = startOperatorHere(namespace, { agentsNamespace: `${namespace}-agents` })
 })
 afterAll(async () => {
-  stop.abort(new Error('the tests are over'))
-  await ended
+  await operator[Symbol.asyncDispose]()
   await agents[Symbol.asyncDispose]()
   await kubelet[Symbol.asyncDispose]()
   await api.close()

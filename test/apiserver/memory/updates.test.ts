@@ -1,5 +1,4 @@
 import { randomBytes } from 'node:crypto'
-import { pino } from 'pino'
 import { afterAll, beforeAll, describe, expect, inject, it, vi } from 'vitest'
 import { type BackupPodSet, type BackupPodSetSpec, backupPodSets } from '../../../src/api/backuppodset.ts'
 import { labels } from '../../../src/api/labels.ts'
@@ -14,16 +13,14 @@ import {
   type Pod,
   pods,
 } from '../../../src/kube/resources.ts'
-import { runOperator } from '../../../src/operator/operator.ts'
-import { defaults } from '../../../src/operator/options.ts'
 import { type FakeKubelet, startFakeKubelet } from '../lib/fake-kubelet.ts'
+import { startOperatorHere } from '../lib/operator-here.ts'
 import { type FakeAgents, startFakeAgents } from './fake-agents.ts'
 
 let api: Api
 let kubelet: FakeKubelet
 let agents: FakeAgents
-let ended: Promise<void>
-const stop = new AbortController()
+let operator: AsyncDisposable
 const namespace = `updates-${randomBytes(4).toString('hex')}`
 const nodes = ['update-a', 'update-b', 'update-c']
 const eventually = <T>(check: () => Promise<T> | T) => vi.waitFor(check, { timeout: 60_000, interval: 50 })
@@ -43,25 +40,10 @@ beforeAll(async () => {
   await api.create(namespaces, { metadata: { name: namespace } })
   kubelet = startFakeKubelet(api, namespace, { place })
   agents = await startFakeAgents(api, namespace, nodes)
-  ended = runOperator(
-    {
-      ...defaults,
-      namespace,
-      wakerImage: 'waker',
-      identity: 'test',
-      kubeconfig: inject('kubeconfig'),
-      leaderElect: false,
-      healthPort: 0,
-      metricsPort: 0,
-    },
-    pino({ level: process.env['LOG'] ?? 'error' }),
-    '0.0.0',
-    stop.signal,
-  )
+  operator = startOperatorHere(namespace)
 })
 afterAll(async () => {
-  stop.abort(new Error('the tests are over'))
-  await ended
+  await operator[Symbol.asyncDispose]()
   await agents[Symbol.asyncDispose]()
   await kubelet[Symbol.asyncDispose]()
   await api.close()

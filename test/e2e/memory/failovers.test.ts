@@ -1,14 +1,12 @@
-import { kill } from 'node:process'
 import { describe, expect, it } from 'vitest'
-import { pidsOf } from '../../../playground/pids.ts'
 import type { SlotLease } from '../../../src/api/slot-lease.ts'
-import type { Pod } from '../../../src/kube/resources.ts'
 import {
   addressOf,
   type CounterSet,
   count,
   counter,
   holderOf,
+  killAgents,
   killApp,
   promoted,
   readSlot,
@@ -76,11 +74,7 @@ describe.skipIf(needsNodes())('failovers with memory', () => {
     const [lease] = (await slotsOf(inside(world))) as [SlotLease]
     const primary = await holderOf(inside(world), lease)
     for (let round = 0; round < 3; round += 1) {
-      const agents = JSON.parse(
-        await kubectl('--namespace', 'understudy-agents', 'get', 'pods', '--output', 'json'),
-      ) as { items: Pod[] }
-      for (const agent of agents.items)
-        for (const pid of await pidsOf(agent.metadata.uid, 'node')) kill(pid, 'SIGKILL')
+      await killAgents(world.api)
       // Throughout: the primary answers, or waits at most for its end of a stop.
       for (let i = 0; i < 20; i += 1) await counter.add(addressOf(primary))
       await saved(inside(world))
