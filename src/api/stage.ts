@@ -24,6 +24,12 @@ export const servingReasons = {
   notAnswering: 'NotAnswering',
 } as const
 
+/**
+ * Reason of `understudy` with which an agent says that nothing can be brought back in this one any more: it is replaced.
+ * Also the code of the error that says so.
+ */
+export const spoiledReason = 'UnderstudySpoiled'
+
 /** Pods made for memory carry it; others are as in the paper. */
 export const memoryAnnotation = `${prefix}memory`
 export const memoryKept = 'kept'

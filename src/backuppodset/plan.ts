@@ -16,6 +16,7 @@ export type DeleteReason =
   | 'GateSpent'
   | 'Retired'
   | 'Misfit'
+  | 'Spoiled'
 
 /** The place on stage that a pod takes: slot and epoch move in the same write as its label. */
 export interface Role {

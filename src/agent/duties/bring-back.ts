@@ -2,6 +2,7 @@ import type { SlotKey } from '../../api/slot-lease.ts'
 import { newestFirst, slotName } from '../../checkpoint/manifest.ts'
 import type { GenerationStore, Stored } from '../../checkpoint/store.ts'
 import type { Clone } from '../driver/memory-driver.ts'
+import { isAgentError } from '../errors.ts'
 import { restoreDeadlineMs } from './deadlines.ts'
 import { isOf, type Place } from './understudies.ts'
 import type { Work } from './work.ts'
@@ -46,6 +47,7 @@ export async function bringBack(
     return clone
   } catch (error) {
     place.put(undefined)
+    if (isAgentError(error, 'UnderstudySpoiled')) place.spoil()
     throw error
   } finally {
     release()

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { labels } from '../../api/labels.ts'
 import type { SlotLease } from '../../api/slot-lease.ts'
-import { holdInitContainer, podConditions } from '../../api/stage.ts'
+import { holdInitContainer, podConditions, spoiledReason } from '../../api/stage.ts'
 import type { Pod } from '../../kube/resources.ts'
 import type { Probe } from '../probe/probe.ts'
 import {
@@ -301,7 +301,7 @@ describe('the agents of two nodes', () => {
     await start('a', a)
     await start('b', b)
     await untilFrozen('one')
-    b.broken.add('two')
+    b.broken.set('two', 'RestoreFailed')
     a.running.set('uid-p', 'two')
     const has = (word: string) =>
       vi.waitFor(() => expect(cluster.reports.get('b')?.status?.slots[0]).toMatchObject({ reason: word }), {
@@ -311,6 +311,22 @@ describe('the agents of two nodes', () => {
     // The memory from before lies there again, as long as it is kept.
     a.running.set('uid-p', 'three')
     await untilFrozen('three')
+  })
+
+  it('say of an understudy that an earlier memory has spoiled that it is to be replaced', async () => {
+    await start('a', a)
+    await start('b', b)
+    await untilFrozen('one')
+    b.broken.set('two', 'UnderstudySpoiled')
+    a.running.set('uid-p', 'two')
+    const condition = () => cluster.condition('b', 'h', podConditions.understudy)
+    await vi.waitFor(() => expect(condition()).toMatchObject({ status: 'False', reason: spoiledReason }), {
+      timeout: 5_000,
+    })
+    // Not even a memory that could be brought back elsewhere makes it good again.
+    a.running.set('uid-p', 'three')
+    await vi.waitFor(() => expect(b.counts.restores).toBeGreaterThanOrEqual(3))
+    expect(condition()).toMatchObject({ reason: spoiledReason })
   })
 
   it('D7.deleted: end a primary that is being deleted before its successor starts', async () => {

@@ -67,6 +67,7 @@ export function createObserver(world: World): (node: NodeState) => Snapshot {
       reports: new Map(reports.filter(([node]) => node !== world.node)),
       kept: keptIn(world.store),
       stages: world.understudies.stages(pods),
+      spoiled: world.understudies.spoiled(pods),
       proven: world.proven,
       dead: world.dead,
     }

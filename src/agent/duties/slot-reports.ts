@@ -1,6 +1,6 @@
 import type { SlotReport } from '../../api/node-report.ts'
 import type { SlotLease } from '../../api/slot-lease.ts'
-import { podConditions, servingReasons } from '../../api/stage.ts'
+import { podConditions, servingReasons, spoiledReason } from '../../api/stage.ts'
 import { slotName } from '../../checkpoint/manifest.ts'
 import type { Stored } from '../../checkpoint/store.ts'
 import type { PodCondition } from '../conditions.ts'
@@ -155,6 +155,11 @@ export function understudyConditionOf(snapshot: Snapshot, pod: PodView): PodCond
   const no = (reason: string, message: string) => ({ type, status: 'False', reason, message }) as const
   if (!snapshot.able)
     return no('NodeNotReady', 'memory cannot be brought back on this node; its NodeReport says why')
+  if (snapshot.spoiled?.has(pod.uid))
+    return no(
+      spoiledReason,
+      'an earlier memory has left there what cannot be taken away: a new one takes its place',
+    )
   if (!isFreeUnderstudy(snapshot, pod)) return no('NotHolding', 'its containers do not hold the stage')
   const stage = snapshot.stages.get(pod.uid)
   const slots = snapshot.slots

@@ -121,6 +121,8 @@ export interface Snapshot {
   readonly kept: ReadonlyMap<string, Kept>
   /** By uid of the understudy, of the containers it has now. */
   readonly stages: ReadonlyMap<string, StageView>
+  /** Understudies in which nothing can be brought back any more, by uid. */
+  readonly spoiled?: ReadonlySet<string>
   /** Kinds of memory (restore hashes) that this node has brought back at least once. */
   readonly proven: ReadonlySet<string>
   /** Pods that died, by uid, and whose memory (`slotName`) ended with them; whether the API server knows it yet or not. */

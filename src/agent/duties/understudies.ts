@@ -13,6 +13,8 @@ export interface Understudies {
   lookAgain(uid: string): void
   /** By uid, of containers that are still the ones that were seen. */
   stages(pods: readonly PodView[]): ReadonlyMap<string, StageView>
+  /** Uids of those in which nothing can be brought back any more. */
+  spoiled(pods: readonly PodView[]): ReadonlySet<string>
 }
 
 export interface Place {
@@ -23,6 +25,8 @@ export interface Place {
   put(clone: Clone | undefined): void
   /** What lies there is taken away, and a newer one of the same slot follows: to others it goes on lying there. */
   replace(): void
+  /** An earlier memory has left there what cannot be taken away. */
+  spoil(): void
   /** It is on stage, and those who have to know have been told. */
   arrive(clone: Clone): void
 }
@@ -36,6 +40,7 @@ interface Entry {
   /** What others still see while it is being replaced. */
   shown: Clone | undefined
   arrived: boolean
+  spoiled: boolean
 }
 
 export function createUnderstudies(
@@ -55,6 +60,7 @@ export function createUnderstudies(
       clone: undefined,
       shown: undefined,
       arrived: false,
+      spoiled: false,
     }
     entries.set(pod.uid, entry)
     return entry
@@ -106,6 +112,10 @@ export function createUnderstudies(
         replace() {
           entry.clone = undefined
         },
+        spoil() {
+          entry.spoiled = true
+          changed()
+        },
         arrive(clone) {
           entry.clone = clone
           entry.shown = clone
@@ -137,6 +147,13 @@ export function createUnderstudies(
       }
       return found
     },
+    spoiled: pods =>
+      new Set(
+        pods.flatMap(pod => {
+          const entry = entries.get(pod.uid)
+          return entry?.spoiled === true && entry.ids === idsOf(pod) ? [pod.uid] : []
+        }),
+      ),
   }
 }
 

@@ -351,6 +351,21 @@ describe('backups that are none', () => {
     ])
   })
 
+  it('those in which nothing can be brought back any more are replaced, and take no slot', () => {
+    const primary = makePrimary('p', 0)
+    const lease = makeLease(primary)
+    const spoiled = makeUnderstudy('h', {}, { spoiled: true })
+    const s = makeMemorySnapshot(
+      { replicas: 1, hotBackups: 1 },
+      [primary, spoiled],
+      [makeSlot(lease, [makeCopy(lease, spoiled, 'Staged')])],
+    )
+    expect(actions(s)).toMatchObject([
+      { type: 'delete', pod: { name: 'h' }, reason: 'Spoiled' },
+      { type: 'create', kind: 'hotbackup' },
+    ])
+  })
+
   it('and those that hold the stage when it ends to', () => {
     const s = makeMemorySnapshot({ replicas: 0, hotBackups: 1, memory: undefined }, [makeUnderstudy('h')], [])
     const { memory: _, ...without } = s

@@ -41,8 +41,8 @@ export function convergeWithMemory(
   const cast = castByLease(s, memory, untimely)
   const [backups, unfit] = partition(
     s.pods.filter(pod => pod.kind !== 'primary'),
-    // A dead one comes back as little as one that was made before the set asked for memory: that runs the app, or would.
-    pod => pod.stage?.keeps === true && pod.stage.understudy && !pod.stage.died,
+    // A dead or spoiled one comes back as little as one that was made before the set asked for memory: that runs the app, or would.
+    pod => pod.stage?.keeps === true && pod.stage.understudy && !pod.stage.died && !pod.stage.spoiled,
   )
   const fit = backups.filter(pod => pod.kind === 'hotbackup')
   const cold = backups.filter(pod => pod.kind === 'coldbackup')
@@ -173,7 +173,9 @@ export function convergeWithMemory(
         ...s.finished.map(pod => remove(pod, 'Finished')),
         ...untimely.map(pod => remove(pod, 'Misfit')),
         ...retirements(s, cast),
-        ...unfit.filter(pod => !pod.waking).map(pod => remove(pod, 'Outdated')),
+        ...unfit
+          .filter(pod => !pod.waking)
+          .map(pod => remove(pod, pod.stage?.spoiled ? 'Spoiled' : 'Outdated')),
       ],
     },
   ]

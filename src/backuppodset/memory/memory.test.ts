@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { labels } from '../../api/labels.ts'
 import type { NodeReport, SlotReport } from '../../api/node-report.ts'
-import { holdInitContainer, memoryAnnotation, podConditions } from '../../api/stage.ts'
+import { holdInitContainer, memoryAnnotation, podConditions, spoiledReason } from '../../api/stage.ts'
 import { createFakeClock } from '../../kube/clock.ts'
 import type { Pod } from '../../kube/resources.ts'
 import { createStore } from '../../kube/store.ts'
@@ -79,6 +79,9 @@ describe('what a pod with memory is good for', () => {
     expect(stage(pod('hotbackup', true, [holding, torn]), true)).toMatchObject(failed)
     expect(stage(called, true, 'too late')).toMatchObject(failed)
     expect(stage(pod('hotbackup', true, [dead]), true)).toMatchObject(failed)
+    expect(stage(pod('hotbackup', true, [holding, torn])).stage?.spoiled).toBe(false)
+    const spoiled = { ...torn, reason: spoiledReason }
+    expect(stage(pod('hotbackup', true, [holding, spoiled])).stage?.spoiled).toBe(true)
     // Late, but there.
     expect(stage(pod('hotbackup', true, [torn, serving]), true, 'too late')).toMatchObject({
       kind: 'primary',

@@ -6,6 +6,7 @@ import {
   parseBroughtBack,
   podConditions,
   servingReasons,
+  spoiledReason,
   successorAnnotation,
 } from '../../api/stage.ts'
 import type { Pod } from '../../kube/resources.ts'
@@ -37,6 +38,7 @@ export function stageOf(pod: Pod): StageView {
     servingSince: serving ? servingChangedAt(pod) : undefined,
     selectable: conditionOf(pod, 'Ready')?.status === 'True',
     summoned: false,
+    spoiled: understudy?.status === 'False' && understudy.reason === spoiledReason,
     failed: failed && !serving ? (understudy.message ?? restoreFailed) : undefined,
     ip: pod.status?.podIP,
     restoreHash: pod.metadata.labels?.[labels.restoreHash],

@@ -23,6 +23,8 @@ export interface StageView {
   readonly selectable: boolean
   /** The Lease of a slot names this pod, but its label does not say so yet. */
   readonly summoned: boolean
+  /** Its agent can bring nothing back in it any more. */
+  readonly spoiled: boolean
   /** Why it did not come on stage when it was last called; undefined where it was not, or came. */
   readonly failed: string | undefined
   readonly ip: string | undefined

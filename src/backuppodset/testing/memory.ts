@@ -29,6 +29,7 @@ const stage = (over: Partial<StageView> = {}): StageView => ({
   servingSince: undefined,
   selectable: false,
   summoned: false,
+  spoiled: false,
   failed: undefined,
   ip: '10.0.0.1',
   restoreHash: undefined,

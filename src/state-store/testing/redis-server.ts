@@ -1,10 +1,9 @@
 /** A real redis-server, from Debian's package, that a test can do to what the world does. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { readdir } from 'node:fs/promises'
 import { connect } from 'node:net'
-import { join } from 'node:path'
-import { debianPackages } from '../../../images/debian.ts'
+import { debianProgram } from '../../../images/debian-program.ts'
+import { redisPackages } from '../../../images/recipes/redis.ts'
 import { freePort } from '../../../playground/free-port.ts'
 
 export interface RedisServer extends AsyncDisposable {
@@ -22,10 +21,7 @@ export interface RedisServer extends AsyncDisposable {
 
 /** @param flags for example `--requirepass x`. */
 export async function createRedisServer(...flags: readonly string[]): Promise<RedisServer> {
-  const { root } = await debianPackages(['busybox-static', 'redis-server', 'redis-tools'])
-  const [libraries] = (await readdir(join(root, 'usr/lib'))).filter(name => name.endsWith('-linux-gnu'))
-  const lib = join(root, 'usr/lib', libraries ?? '')
-  const [loader] = (await readdir(lib)).filter(name => /^ld-linux.*\.so\./.test(name))
+  const { command, args } = await debianProgram('usr/bin/redis-server', redisPackages)
   const port = await freePort()
   let child: ChildProcess | undefined
   const end = async (signal: NodeJS.Signals) => {
@@ -40,14 +36,8 @@ export async function createRedisServer(...flags: readonly string[]): Promise<Re
     port,
     url: `redis://127.0.0.1:${port}`,
     async start() {
-      const program = join(root, 'usr/bin/redis-server')
       const settings = ['--port', `${port}`, '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no']
-      // The program of the package with the libraries of its release: the machine's own may be older.
-      child = spawn(
-        join(lib, loader ?? ''),
-        ['--argv0', 'redis-server', '--library-path', lib, program, ...settings, ...flags],
-        { stdio: ['ignore', 'pipe', 'inherit'] },
-      )
+      child = spawn(command, [...args, ...settings, ...flags], { stdio: ['ignore', 'pipe', 'inherit'] })
       let said = ''
       for await (const chunk of child.stdout ?? []) {
         said += String(chunk)

@@ -15,7 +15,7 @@ import type { Lease, Pod } from '../../../kube/resources.ts'
 import { createStore, type MutableStore } from '../../../kube/store.ts'
 import type { PodCondition } from '../../conditions.ts'
 import type { Clone, LocatedPod, MemoryDriver } from '../../driver/memory-driver.ts'
-import { AgentError } from '../../errors.ts'
+import { AgentError, type AgentErrorCode } from '../../errors.ts'
 import { createAgentMetrics } from '../../metrics.ts'
 import type { Obstacle } from '../../obstacles/obstacle.ts'
 import type { Probe } from '../../probe/probe.ts'
@@ -87,8 +87,8 @@ export interface FakeMemory {
   readonly counts: { dumps: number; restores: number; discards: number }
   /** Names of stops that hold. */
   readonly stops: Set<string>
-  /** Restores of these words fail. */
-  readonly broken: Set<string>
+  /** Restores of these words fail, and how. */
+  readonly broken: Map<string, AgentErrorCode>
   /** What each pod, by uid, has that cannot be saved. */
   readonly obstacles: Map<string, readonly Obstacle[]>
   /** Pods in which something is going on; two at once is what must never be. */
@@ -106,7 +106,7 @@ export async function createFakeMemory(): Promise<FakeMemory> {
     gates: new Map(),
     counts: { dumps: 0, restores: 0, discards: 0 },
     stops: new Set(),
-    broken: new Set(),
+    broken: new Map(),
     obstacles: new Map(),
     busy: new Set(),
     volumeBytes: 0,
@@ -347,7 +347,8 @@ function fakeDriver(memory: FakeMemory): MemoryDriver {
       alone(pod.uid, async () => {
         const word = await readFile(join(from.dir, 'word'), 'utf8')
         memory.counts.restores += 1
-        if (memory.broken.has(word)) throw new AgentError('RestoreFailed', word)
+        const broken = memory.broken.get(word)
+        if (broken !== undefined) throw new AgentError(broken, word)
         const { slot, generation, epoch } = from.manifest
         const clone: Clone = { podUid: pod.uid, slot, generation, epoch, containers: [], stage: 'Frozen' }
         memory.clones.set(pod.uid, { clone, word })
