@@ -1,5 +1,5 @@
 /** Specimens that take minutes and gigabytes: not part of every run of the tests. */
-import { connectRedis, fill, keysFor, type RedisClient, valueBytes, writeSteadily } from './redis.ts'
+import { connectRedis, fill, keyName, keysFor, type RedisClient, valueBytes, writeSteadily } from './redis.ts'
 import type { Specimen } from './specimens.ts'
 
 const bytes = 1e9
@@ -69,9 +69,9 @@ const redis1g: Specimen = {
       for (let i = 0; i < sampled; i += 1) {
         const key = Math.floor(Math.random() * keys)
         const label = `${key}:`
-        const start = await client.send([['GETRANGE', `key:${key}`, '0', String(label.length - 1)]])
+        const start = await client.send([['GETRANGE', keyName(key), '0', String(label.length - 1)]])
         must(`the start of key ${key}`, start, label)
-        must(`the length of key ${key}`, await client.send([['STRLEN', `key:${key}`]]), `:${valueBytes}`)
+        must(`the length of key ${key}`, await client.send([['STRLEN', keyName(key)]]), `:${valueBytes}`)
       }
     }),
 }

@@ -71,6 +71,9 @@ const bytesPerKey = 1408
 const poolBytes = 8 * 1024 * 1024
 const keysAtOnce = 5_000
 
+/** As redis-benchmark names its keys, so that it overwrites them. */
+export const keyName = (index: number): string => `key:${String(index).padStart(12, '0')}`
+
 export const keysFor = (bytes: number): number => Math.ceil(bytes / bytesPerKey)
 
 /**
@@ -84,7 +87,7 @@ export async function fill(client: RedisClient, keys: number): Promise<void> {
     local room = #pool - ${valueBytes}
     for i = tonumber(ARGV[1]), tonumber(ARGV[2]) do
       local at = (i * 1048583) % room + 1
-      redis.call('SET', 'key:' .. i, i .. ':' .. string.sub(pool, at, at + ${valueBytes} - 1 - #tostring(i) - 1))
+      redis.call('SET', string.format('key:%012d', i), i .. ':' .. string.sub(pool, at, at + ${valueBytes} - 1 - #tostring(i) - 1))
     end
     return 1`
   for (let from = 0; from < keys; from += keysAtOnce)
@@ -97,7 +100,7 @@ export async function write(client: RedisClient, keys: number, count: number): P
   const one = () => {
     const key = Math.floor(Math.random() * keys)
     const label = Buffer.from(`${key}:`)
-    return ['SET', `key:${key}`, Buffer.concat([label, randomBytes(valueBytes - label.length)])] as const
+    return ['SET', keyName(key), Buffer.concat([label, randomBytes(valueBytes - label.length)])] as const
   }
   await client.send(Array.from({ length: count }, one))
 }
