@@ -1,5 +1,6 @@
 import type { Bench } from './bench.ts'
 import { checkpoint } from './checkpoint/checkpoint.ts'
+import { cost } from './cost/cost.ts'
 import { failover, failoverCold } from './failover/failover.ts'
 import { leader } from './leader/leader.ts'
 import { paper } from './paper/paper.ts'
@@ -12,6 +13,7 @@ export const benches: readonly Bench[] = [
   wake,
   promotion,
   checkpoint,
+  cost,
   failover,
   failoverCold,
   leader,

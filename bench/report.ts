@@ -1,7 +1,16 @@
 import { type Summary, summarise } from './statistics.ts'
 
 /** `s` and `bytes` are shown in whatever is easy to read; in JSON they stay seconds and bytes. */
-export type Unit = 's' | 'bytes' | 'writes' | 'passes' | 'pods/s' | 'changes' | 'requests'
+export type Unit =
+  | 's'
+  | 'bytes'
+  | 'writes'
+  | 'passes'
+  | 'pods/s'
+  | 'changes'
+  | 'requests'
+  | 'requests/s'
+  | 'ratio'
 
 export interface Case extends Summary {
   readonly case: string
@@ -113,7 +122,10 @@ function scaleOf(it: Case): { unit: string; scale: number; digits: number } {
     case 'requests':
       return { unit: it.unit, scale: 1, digits: Number.isInteger(it.median) ? 0 : 1 }
     case 'pods/s':
+    case 'requests/s':
       return { unit: it.unit, scale: 1, digits: 1 }
+    case 'ratio':
+      return { unit: '', scale: 1, digits: 3 }
     default:
       return it.unit satisfies never
   }

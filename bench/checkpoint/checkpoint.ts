@@ -1,13 +1,13 @@
 import { until as waitUntil } from '../../playground/until.ts'
 import { backupPodSets } from '../../src/api/backuppodset.ts'
-import { labels } from '../../src/api/labels.ts'
-import { type Pod, pods } from '../../src/kube/resources.ts'
+import type { Pod } from '../../src/kube/resources.ts'
 import { connectRedis, write } from '../../zoo/redis.ts'
 import { type Bench, type BenchContext, demand } from '../bench.ts'
 import { inNamespace } from '../namespace.ts'
 import { setOf } from '../objects.ts'
+import { podsOf, runningPod } from '../observe/pods.ts'
 import { type Baselines, createSamples, type Sampler } from '../report.ts'
-import { agentMetrics, oneMore, type Role, type Totals } from './agent-metrics.ts'
+import { type Generations, watchGenerations } from './generations.ts'
 import { kubeletCheckpoint, makeCheckpointsPossible } from './kubelet.ts'
 import { containerName, type Subject, subjects } from './subjects.ts'
 
@@ -28,8 +28,6 @@ export const checkpoint: Bench = {
 
 const timeoutMs = 180_000
 const pollMs = 50
-/** Longer than a dump of the largest takes. */
-const restMs = 10_000
 /** Long enough that none comes while the kubelet is asked. */
 const never = '1h'
 const writesAtOnce = 5_000
@@ -53,10 +51,10 @@ async function measure(
     { namespace, signal },
   )
   try {
-    const primary = await podOf(context, namespace, subject.set, 'primary')
+    const primary = await runningPod(context, namespace, subject.set, 'primary')
     const host = demand(primary.status?.podIP, 'an address')
     await subject.prepare(host)
-    const understudy = await podOf(context, namespace, subject.set, 'hotbackup')
+    const understudy = await runningPod(context, namespace, subject.set, 'hotbackup')
     const generations = await watchGenerations(context, primary, understudy)
     // The first ones are whole, and some of them from before it had its size.
     for (let i = 0; i < 3; i += 1) await generations.next('holder')
@@ -79,43 +77,6 @@ async function measure(
       'the end of the set',
       async () => (await podsOf(context, namespace, subject.set)).length === 0,
     )
-  }
-}
-
-interface Generations {
-  /** The next one that is complete on that node. Those of which several came at once are passed over. */
-  next(role: Role): Promise<Totals>
-  /** Resolves when none has come for a while. */
-  rest(): Promise<void>
-}
-
-async function watchGenerations(
-  { api, signal }: BenchContext,
-  primary: Pod,
-  understudy: Pod,
-): Promise<Generations> {
-  const nodeOf = (pod: Pod) => demand(pod.spec?.nodeName, 'a node')
-  const source = await agentMetrics(api, nodeOf(primary), signal)
-  const holder = await agentMetrics(api, nodeOf(understudy), signal)
-  return {
-    async next(role) {
-      const agent = role === 'source' ? source : holder
-      let before = await agent.read(role)
-      return until(`a generation at its ${role}`, async () => {
-        const now = await agent.read(role)
-        const more = oneMore(before, now)
-        before = now
-        return more
-      })
-    },
-    async rest() {
-      let seen = { count: -1, at: 0 }
-      await until('the last generation', async () => {
-        const { count } = await source.read('source')
-        if (count !== seen.count) seen = { count, at: performance.now() }
-        return performance.now() - seen.at > restMs
-      })
-    },
   }
 }
 
@@ -230,27 +191,6 @@ function baselines(samples: Sampler): Baselines {
       ]),
   )
 }
-
-async function podsOf(
-  { api, signal }: BenchContext,
-  namespace: string,
-  set: string,
-): Promise<readonly Pod[]> {
-  const { items } = await api.list(pods, { namespace, labelSelector: `${labels.set}=${set}` }, { signal })
-  return items
-}
-
-/** @returns the running pod of that kind, which has an address. */
-const podOf = (context: BenchContext, namespace: string, set: string, kind: string): Promise<Pod> =>
-  until(`a ${kind} of ${set}`, async () =>
-    (await podsOf(context, namespace, set)).find(
-      ({ metadata, status }) =>
-        metadata.labels?.[labels.type] === kind &&
-        metadata.deletionTimestamp === undefined &&
-        status?.containerStatuses?.every(({ state }) => state?.running !== undefined) === true &&
-        status.podIP !== undefined,
-    ),
-  )
 
 const until = <T>(what: string, ask: () => Promise<T | undefined | false>): Promise<T> =>
   waitUntil(what, ask, { patienceMs: timeoutMs, pollMs })

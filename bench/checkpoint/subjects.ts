@@ -115,3 +115,10 @@ export const subjects: readonly Subject[] = [
   redis('100MB', 100e6, { share: 0.5 }),
   redis('1GB', 1e9, { interval: '5s', share: 0.25, writesPerSecond: 1_000, keys: keysFor(1e9) }),
 ]
+
+/** @throws Error when there is none of that name. */
+export function subject(name: string): Subject {
+  const found = subjects.find(it => it.name === name)
+  if (found === undefined) throw new Error(`no subject is called ${name}`)
+  return found
+}

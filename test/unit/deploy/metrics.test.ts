@@ -4,12 +4,14 @@ import { describe, expect, test } from 'vitest'
 import { createAgentMetrics } from '../../../src/agent/metrics.ts'
 import { createSetMetrics } from '../../../src/backuppodset/metrics.ts'
 import { createMetrics } from '../../../src/kube/metrics.ts'
+import { createStateStoreMetrics } from '../../../src/state-store/metrics.ts'
 import { manifest, text } from './manifests.ts'
 
 /** By name: labels and type of everything that operator and agents export. */
 async function exported(): Promise<Map<string, { type: string; labels: readonly string[] }>> {
   const registries = [createMetrics().registry, new Registry()]
   createSetMetrics(registries[0] as Registry)
+  createStateStoreMetrics(registries[0] as Registry)
   createAgentMetrics(registries[1] as Registry, () => 0)
   return new Map(
     registries.flatMap(registry =>

@@ -1,0 +1,52 @@
+import { until as waitUntil } from '../../playground/until.ts'
+import type { Pod } from '../../src/kube/resources.ts'
+import { type BenchContext, demand } from '../bench.ts'
+import { agentMetrics, oneMore, type Role, type Totals } from './agent-metrics.ts'
+
+const timeoutMs = 180_000
+const pollMs = 50
+/** Longer than a dump of the largest takes. */
+const restMs = 10_000
+
+const until = <T>(what: string, ask: () => Promise<T | undefined | false>): Promise<T> =>
+  waitUntil(what, ask, { patienceMs: timeoutMs, pollMs })
+
+export interface Generations {
+  /** How many the source has saved so far. */
+  count(): Promise<number>
+  /** The next one that is complete on that node. Those of which several came at once are passed over. */
+  next(role: Role): Promise<Totals>
+  /** Resolves when none has come for a while. */
+  rest(): Promise<void>
+}
+
+export async function watchGenerations(
+  { api, signal }: BenchContext,
+  primary: Pod,
+  understudy: Pod,
+): Promise<Generations> {
+  const nodeOf = (pod: Pod) => demand(pod.spec?.nodeName, 'a node')
+  const source = await agentMetrics(api, nodeOf(primary), signal)
+  const holder = await agentMetrics(api, nodeOf(understudy), signal)
+  return {
+    count: async () => (await source.read('source')).count,
+    async next(role) {
+      const agent = role === 'source' ? source : holder
+      let before = await agent.read(role)
+      return until(`a generation at its ${role}`, async () => {
+        const now = await agent.read(role)
+        const more = oneMore(before, now)
+        before = now
+        return more
+      })
+    },
+    async rest() {
+      let seen = { count: -1, at: 0 }
+      await until('the last generation', async () => {
+        const { count } = await source.read('source')
+        if (count !== seen.count) seen = { count, at: performance.now() }
+        return performance.now() - seen.at > restMs
+      })
+    },
+  }
+}
