@@ -121,6 +121,9 @@ async function whyUnfit(
   return undefined
 }
 
+/** A generation travels as its difference to the one before: without that, all of it would travel each time. */
+const baseAndNewest = 2
+
 /**
  * Saves a primary's memory now.
  * @param isFinal nothing of it will come after this: it stands still already.
@@ -141,6 +144,8 @@ export async function saveOnce(
   const limit = settings.volumeBytes
   const known = last !== undefined && work.progress.get(slotName(key))?.reason !== 'VolumesTooLarge'
   await assertVolumesFit(work, located, { limit, known, signal })
+  // Room for this one: until now the one before could be asked for what differs from it.
+  await store.prune(key, settings.keep)
   const draft = await store.begin(key, generation)
   const resumeProbes = work.suspendProbes(pod.uid)
   try {
@@ -175,7 +180,7 @@ export async function saveOnce(
       { stoppedAt, signal },
     )
     work.announce(key)
-    await store.prune(key, settings.keep)
+    await store.prune(key, Math.max(settings.keep, baseAndNewest))
     return stored
   } catch (error) {
     await draft.discard()

@@ -236,6 +236,30 @@ describe('the agents of two nodes', () => {
     )
   }, 90_000)
 
+  it('a source that is to keep one generation keeps the one before for what differs, until the next one', async () => {
+    const set = cluster.sets.list()[0]
+    if (set === undefined) throw new Error('no set')
+    cluster.sets.upsert({
+      ...set,
+      metadata: { ...set.metadata, resourceVersion: '2', generation: 2 },
+      spec: { ...set.spec, checkpoint: { interval: '200ms', keep: 1 } },
+    })
+    await start('a', a)
+    await start('b', b)
+    const counts = new Set<number>()
+    await vi.waitFor(
+      () => {
+        const kept = cluster.stores.get('a')?.list() ?? []
+        counts.add(kept.length)
+        expect(kept[0]?.manifest.generation).toBeGreaterThan(4)
+        expect(kept).toHaveLength(2)
+      },
+      { timeout: 60_000, interval: 5 },
+    )
+    expect(Math.max(...counts)).toBe(2)
+    await vi.waitFor(() => expect(cluster.stores.get('b')?.list()).toHaveLength(1))
+  }, 90_000)
+
   it('D3.volumes-duty: save nothing of a pod whose volumes are too large, say so, and begin when they are not', async () => {
     a.volumeBytes = 2 ** 30 + 1
     await start('a', a)
