@@ -6,7 +6,7 @@ typedef int pid_t;
 
 enum { E_PERM = 1, E_NOENT = 2, E_ACCES = 13 };
 enum { CWD = -100 };
-enum { O_CLOSE_ON_EXEC = 02000000 };
+enum { O_EMPTY = 01000, O_CLOSE_ON_EXEC = 02000000 };
 
 #if defined(__x86_64__)
 enum { NR_read = 0, NR_write = 1, NR_close = 3, NR_nanosleep = 35, NR_getpid = 39, NR_fstatfs = 138, NR_setpriority = 141,

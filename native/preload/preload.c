@@ -1,6 +1,6 @@
 /*
- * Loaded into CRIU in front of the C library (ld.so --preload), with gate.c. Two things that CRIU does cannot be done
- * where it runs:
+ * Loaded into CRIU in front of the C library (ld.so --preload), with gate.c. Three things that CRIU does cannot be done
+ * where it runs, or not as well:
  *
  * 1. It reads the limits of the processes that it dumps with prlimit64. The kernel refuses that for processes of other
  *    users to whoever lacks CAP_SYS_RESOURCE, which even root lacks on some machines. A read that is refused is answered
@@ -10,6 +10,8 @@
  *    system, and would leave a file behind that the application can see and forge. Here that name means a file in the
  *    bundle's directory, which is open as descriptor 200: criu.kdat.<boot id>, so that it is never believed after a
  *    reboot into another kernel. It is written only when UNDERSTUDY_KDAT=write is in the environment.
+ * 3. It empties the files that it writes pages to. They were filled before the application was stopped for them, because
+ *    memory that a tmpfs has already is half as dear: see src/agent/driver/room.ts, which also cuts off what is left over.
  *
  * Everything else is as it was. No header and no symbol of a C library but errno's: it runs with any.
  */
@@ -199,6 +201,33 @@ int open(const char *path, int flags, unsigned mode)
 int open64(const char *path, int flags, unsigned mode)
 {
 	return open_any(path, flags, mode);
+}
+
+/* pages-NUMBER.img */
+static int is_for_pages(const char *path)
+{
+	const char *start = "pages-";
+
+	while (*start)
+		if (*path++ != *start++)
+			return 0;
+	if (*path < '0' || *path > '9')
+		return 0;
+	while (*path >= '0' && *path <= '9')
+		path++;
+	return same(path, ".img");
+}
+
+int openat64(int directory, const char *path, int flags, unsigned mode)
+{
+	if (is_for_pages(path))
+		flags &= ~O_EMPTY;
+	return (int)result(raw(NR_openat, directory, (long)path, flags, mode, 0, 0));
+}
+
+int openat(int directory, const char *path, int flags, unsigned mode)
+{
+	return openat64(directory, path, flags, mode);
 }
 
 int unlink(const char *path)

@@ -1,5 +1,7 @@
 import { spawnSync } from 'node:child_process'
-import { readFile } from 'node:fs/promises'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { beforeAll, describe, expect, test, vi } from 'vitest'
 import { elfNeeds } from '../../images/elf.ts'
 import { eventually } from '../../init-waker/testing/eventually.ts'
@@ -11,6 +13,29 @@ vi.setConfig({ testTimeout: 30_000, hookTimeout: 180_000 })
 const prlimit = '/usr/bin/prlimit'
 
 // Most machines' root has the capability whose lack is cured; here it is always given up first.
+test('files for pages are not emptied by who opens them to write, others are', async () => {
+  const library = await preloadLibrary()
+  const loader = elfNeeds(await readFile('/usr/bin/cp')).interpreter ?? ''
+  const directory = await mkdtemp(join(tmpdir(), 'preload-'))
+  try {
+    await writeFile(join(directory, 'new'), 'new')
+    const copied = async (name: string, preload: readonly string[]) => {
+      await writeFile(join(directory, name), 'what was there')
+      const done = spawnSync(loader, [...preload, '/usr/bin/cp', '--', 'new', name], { cwd: directory })
+      expect(done.status).toBe(0)
+      return readFile(join(directory, name), 'utf8')
+    }
+    const preload = ['--preload', library]
+    expect(await copied('pages-1.img', [])).toBe('new')
+    expect(await copied('pages-1.img', preload)).toBe('newt was there')
+    expect(await copied('pages-12.img', preload)).toBe('newt was there')
+    for (const name of ['pages-.img', 'pages-1.img.new', 'core-1.img', 'pages-1x.img', 'inventory.img'])
+      expect(await copied(name, preload)).toBe('new')
+  } finally {
+    await rm(directory, { recursive: true })
+  }
+})
+
 describe.skipIf(cannotUnshare !== undefined)(
   `limits of another user's process ${cannotUnshare ?? ''}`,
   () => {

@@ -1,3 +1,4 @@
+import { statSync } from 'node:fs'
 import { mkdir, readdir, readFile, readlink, rm, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
@@ -115,6 +116,39 @@ describe.skipIf(cannotDump !== undefined)(`driver on real CRIU ${cannotDump ?? '
         },
       },
     })
+
+  test('room that was made before the stop is used, and what is left over of it is cut off', async () => {
+    const [primary, understudy] = [await primaryCell(), await understudyCell()]
+    for (const count of [1, 2, 3]) expect(await ask(primary)).toBe(`${count} ${count} ${count}`)
+    const located = await locate(primary)
+    const first = await save(located)
+    const name = located.containers[0]?.name
+    const pages = (dir: string) => join(dir, `containers/${name}/criu/pages-1.img`)
+    const { size } = statSync(pages(first.dir))
+    for (const wrong of [-4096, 0, 4 * 1024 * 1024]) {
+      const { dir, stored } = await generation()
+      const atStop: number[] = []
+      const driver = afterStop(() => atStop.push(statSync(pages(dir)).size))
+      const before = { files: [{ path: pages(''), size: size + wrong, sha256: '' }] }
+      const saved = stored(await driver.dump(located, dir, { deadlineMs, before, signal }))
+      expect(atStop).toEqual([size + wrong])
+      const files = (await readdir(join(dir, `containers/${name}/criu`))).filter(it =>
+        it.startsWith('pages-'),
+      )
+      const bytes = files.reduce(
+        (sum, it) => sum + statSync(join(dir, `containers/${name}/criu`, it)).size,
+        0,
+      )
+      expect(bytes).toBe(saved.manifest.containers[0]?.memoryBytes)
+      // What an idle app changes in its memory meanwhile is little.
+      expect(Math.abs(statSync(pages(dir)).size - size)).toBeLessThan(1024 * 1024)
+      const clone = await restore(understudy, saved)
+      await node.driver.thaw(clone)
+      expect(await ask(understudy)).toBe('4 4 4')
+      await node.driver.discard(clone)
+      await holds(understudy)
+    }
+  })
 
   test('a primary goes on in an understudy from where it was, and from there in another one', async () => {
     const [primary, first, second] = [

@@ -14,6 +14,7 @@ import type { DriverDependencies } from './dependencies.ts'
 import type { FilesRun } from './files.ts'
 import { createGate, type Gate } from './gate.ts'
 import type { DumpOptions, DumpResult, LocatedAppContainer, LocatedPod } from './memory-driver.ts'
+import { cutOff, type Expected, makeRoom } from './room.ts'
 import { planSaves, type Save } from './saves.ts'
 
 interface DumpTarget {
@@ -53,7 +54,7 @@ async function dumpWith(
   pod: LocatedPod,
   directory: string,
   work: string,
-  { deadlineMs, signal }: DumpOptions,
+  { deadlineMs, before, signal }: DumpOptions,
 ): Promise<DumpResult> {
   const name = `dump-${pod.pod.uid}`
   // Everything that can be found out before the stop is: the pod stands still only for what needs it.
@@ -71,7 +72,10 @@ async function dumpWith(
   }
   const dumps = targets.map(it => dumpContainer(deps, it, run).catch(fail))
   try {
-    await Promise.all(targets.map((it, index) => it.gate.ready(dumps[index] ?? Promise.resolve())))
+    await Promise.all([
+      ...targets.map((it, index) => it.gate.ready(dumps[index] ?? Promise.resolve())),
+      ...targets.map(it => makeRoom(it.images, expected(it, before), run.signal)),
+    ])
     run.signal.throwIfAborted()
     // One that does not know the gate has dumped what was not stopped: of no one moment, and without its files.
     for (const { gate, container } of targets)
@@ -99,6 +103,7 @@ async function dumpWith(
       for (const it of targets) await assertNotEnding(deps, it)
     })
     if (held.expired) throw new AgentError('DumpExpired', `${deadlineMs} ms`)
+    for (const { images } of targets) await cutOff(images)
     return {
       takenAt,
       frozenSeconds: held.heldMicroseconds / 1e6,
@@ -117,6 +122,17 @@ async function dumpWith(
   }
 }
 
+/** What the dump before made of the container. */
+function expected({ container }: DumpTarget, before: DumpOptions['before']): Expected[] {
+  const directory = `${imagesOf(container)}/`
+  return (before?.files ?? []).flatMap(({ path, size }) =>
+    path.startsWith(directory) ? [{ name: path.slice(directory.length), size }] : [],
+  )
+}
+
+/** Below the directory of the generation. */
+const imagesOf = ({ name }: LocatedAppContainer): string => join('containers', name, 'criu')
+
 async function target(
   deps: DriverDependencies,
   container: LocatedAppContainer,
@@ -127,7 +143,7 @@ async function target(
   if (app === undefined) throw new AgentError('NotRunning', `container ${container.name}`)
   await assertSame(deps.fs, app)
   const made = {
-    images: join(directory, 'containers', container.name, 'criu'),
+    images: join(directory, imagesOf(container)),
     work: join(work, container.name),
   }
   for (const path of Object.values(made)) await mkdir(path, { recursive: true, mode: 0o700 })

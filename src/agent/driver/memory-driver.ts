@@ -1,5 +1,5 @@
 import type { SlotKey } from '../../api/slot-lease.ts'
-import type { ContainerImage } from '../../checkpoint/manifest.ts'
+import type { ContainerImage, Manifest } from '../../checkpoint/manifest.ts'
 import type { Stored } from '../../checkpoint/store.ts'
 import type { ContainerName, LocatedContainer } from '../discover/container.ts'
 import type { ProcessRef } from '../sentinel.ts'
@@ -33,6 +33,8 @@ export interface LocatedPod {
 export interface DumpOptions {
   /** From the stop on; past it everything is continued and nothing is kept. */
   readonly deadlineMs: number
+  /** What the dump before made: as much room is made before the stop. */
+  readonly before?: Pick<Manifest, 'files'> | undefined
   readonly signal: AbortSignal
 }
 

@@ -152,7 +152,7 @@ export async function saveOnce(
     const stoppedAt = work.clock.monotonic()
     const deadlineMs = dumpDeadlineMs(last?.manifest.bytes)
     const result = await withinVolumesLimit(draft.dir, limit, work.clock, signal, signal =>
-      driver.dump(located, draft.dir, { deadlineMs, signal }),
+      driver.dump(located, draft.dir, { deadlineMs, before: last?.manifest, signal }),
     ).finally(resumeProbes)
     const now = work.podOf(pod.uid)
     if (now === undefined || now.terminating || work.deaths.dead.has(pod.uid))
