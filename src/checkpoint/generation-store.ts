@@ -36,6 +36,11 @@ export interface GenerationStore {
    */
   retain(slot: SlotKey, generation: number, epoch?: number): () => void
   /**
+   * Resolves when nobody reads a generation of the slot.
+   * @throws the signal's reason
+   */
+  unread(slot: SlotKey, signal: AbortSignal): Promise<void>
+  /**
    * To be called once, before anything else: takes over what an earlier process has left.
    * @returns what was thrown away, and why.
    */

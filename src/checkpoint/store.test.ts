@@ -1,6 +1,7 @@
 import { mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setImmediate } from 'node:timers/promises'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { createFakeClock } from '../kube/clock.ts'
 import { seededRandom } from '../kube/random.ts'
@@ -107,6 +108,28 @@ test('the newest is that of the latest epoch, and two epochs may share a number'
     [1, 8],
     [1, 7],
   ])
+})
+
+test('who waits until nobody reads a slot waits for the last reader of any of its generations', async () => {
+  const store = newStore()
+  for (const generation of [1, 2]) await add(store, generation)
+  const { signal } = new AbortController()
+  await store.unread(slotKey, signal)
+  const [first, second] = [store.retain(slotKey, 1), store.retain(slotKey, 2)]
+  await store.prune(slotKey, 1)
+  let unread = false
+  const waiting = store.unread(slotKey, signal).then(() => {
+    unread = true
+  })
+  const end = new AbortController()
+  const given = store.unread(slotKey, end.signal)
+  end.abort(new Error('given up'))
+  await expect(given).rejects.toThrow('given up')
+  second()
+  await setImmediate()
+  expect(unread).toBe(false)
+  first()
+  await waiting
 })
 
 test('prune keeps the newest, and what is read until it is read no more', async () => {

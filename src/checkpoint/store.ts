@@ -74,6 +74,8 @@ export function createGenerationStore(options: StoreOptions): GenerationStore {
   const reserved = new Map<string, number>()
   /** What drafts of a slot have asked for in vain. */
   const refused = new Map<string, number>()
+  /** Told when a reader has let go. */
+  const waiting = new Set<() => void>()
   let bytes = 0
 
   const live = (slot: SlotKey) => (slots.get(slotName(slot)) ?? []).filter(entry => !entry.doomed)
@@ -305,10 +307,31 @@ export function createGenerationStore(options: StoreOptions): GenerationStore {
         if (released) return
         released = true
         entry.readers -= 1
+        for (const look of [...waiting]) look()
         // Nobody waits for this one. What cannot be removed goes on counting, and the next removal tries it again.
         if (entry.doomed) doom(entry).catch(() => undefined)
       }
     },
+    unread: (slot, signal) =>
+      new Promise((resolve, reject) => {
+        const end = () => {
+          waiting.delete(look)
+          signal.removeEventListener('abort', onAbort)
+        }
+        const onAbort = () => {
+          end()
+          reject(signal.reason)
+        }
+        const look = () => {
+          if ((slots.get(slotName(slot)) ?? []).some(({ readers }) => readers > 0)) return
+          end()
+          resolve()
+        }
+        if (signal.aborted) return onAbort()
+        signal.addEventListener('abort', onAbort)
+        waiting.add(look)
+        look()
+      }),
     async load() {
       await mkdir(root, { recursive: true, mode: 0o700 })
       const dropped: Dropped[] = []

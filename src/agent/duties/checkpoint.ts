@@ -1,3 +1,4 @@
+import type { SlotKey } from '../../api/slot-lease.ts'
 import { slotName } from '../../checkpoint/manifest.ts'
 import type { Stored } from '../../checkpoint/store.ts'
 import { AgentError } from '../errors.ts'
@@ -17,6 +18,8 @@ export async function checkpoint(work: Work, duty: DutyOf<'checkpoint'>, signal:
   const { lease, settings } = duty
   const slot = slotName(lease)
   const isInTheWay = createLookout(work, duty)
+  /** From one to the next where the last ones were still being fetched when the next was due; else 0. */
+  let delayedMs = 0
   for (;;) {
     const startedAt = clock.monotonic()
     const request = work.podOf(duty.pod.uid)?.checkpointRequest
@@ -35,9 +38,14 @@ export async function checkpoint(work: Work, duty: DutyOf<'checkpoint'>, signal:
     const { frozenSeconds, skewSeconds, bytes } = stored.manifest
     metrics.saved({ frozenSeconds, skewSeconds, bytes, pipelineSeconds: stored.pipelineMs / 1000 })
     const intervalMs = intervalFor(settings, frozenSeconds * 1000, clock.monotonic() - startedAt)
-    progress.well(slot, Math.round(intervalMs) / 1000, request)
+    progress.well(slot, Math.round(Math.max(intervalMs, delayedMs)) / 1000, request)
     const restMs = Math.max(intervalMs - (clock.monotonic() - startedAt), 0)
     await pause(work, duty.pod.uid, request, restMs, signal)
+    const dueMs = clock.monotonic() - startedAt
+    await untilFetched(work, lease, signal)
+    const spacingMs = clock.monotonic() - startedAt
+    // Rounded, for every change of it is written.
+    delayedMs = spacingMs > 1.1 * dueMs ? Math.ceil(spacingMs / 1000) * 1000 : 0
   }
 }
 
@@ -58,6 +66,23 @@ async function pause(
   const either = AbortSignal.any([signal, over.signal])
   try {
     await Promise.race([clock.sleep(ms, either), requests.wait(uid, either)])
+  } finally {
+    over.abort()
+  }
+}
+
+/** A holder that takes longer than this for one generation does not hold up the others. */
+const fetchMs = 60_000
+
+/**
+ * A generation that nobody has yet protects nobody, and a holder that is a generation behind for good finds the one that
+ * it has no more when it asks for what differs from it: all of the memory would travel, and it would never catch up.
+ */
+async function untilFetched({ store, clock }: Work, slot: SlotKey, signal: AbortSignal): Promise<void> {
+  const over = new AbortController()
+  const either = AbortSignal.any([signal, over.signal])
+  try {
+    await Promise.race([store.unread(slot, either), clock.sleep(fetchMs, either)])
   } finally {
     over.abort()
   }

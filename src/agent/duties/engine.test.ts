@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { labels } from '../../api/labels.ts'
 import type { SlotLease } from '../../api/slot-lease.ts'
@@ -259,6 +260,34 @@ describe('the agents of two nodes', () => {
     expect(Math.max(...counts)).toBe(2)
     await vi.waitFor(() => expect(cluster.stores.get('b')?.list()).toHaveLength(1))
   }, 90_000)
+
+  it('a generation that is still being fetched is followed by none', async () => {
+    await start('a', a)
+    await start('b', b)
+    await untilFrozen('one')
+    const store = cluster.stores.get('a')
+    const newest = store?.list()[0]
+    if (store === undefined || newest === undefined) throw new Error('nothing is stored')
+    const release = store.retain(newest.manifest.slot, newest.manifest.generation)
+    // One may have been under way.
+    await expect
+      .poll(
+        async () => {
+          const before = a.counts.dumps
+          await sleep(1_000)
+          return a.counts.dumps - before
+        },
+        { timeout: 10_000 },
+      )
+      .toBe(0)
+    release()
+    const { dumps } = a.counts
+    await vi.waitFor(() => expect(a.counts.dumps).toBeGreaterThan(dumps))
+    // The pace that is told is the one that is kept.
+    await vi.waitFor(() =>
+      expect(cluster.reports.get('a')?.status?.slots[0]?.intervalSeconds).toBeGreaterThanOrEqual(1),
+    )
+  })
 
   it('D3.volumes-duty: save nothing of a pod whose volumes are too large, say so, and begin when they are not', async () => {
     a.volumeBytes = 2 ** 30 + 1
