@@ -2,6 +2,7 @@ import { until } from '../../playground/until.ts'
 import { labels } from '../../src/api/labels.ts'
 import { type Pod, pods } from '../../src/kube/resources.ts'
 import type { BenchContext } from '../bench.ts'
+import { isLeaving, isReady, kindOf } from './state.ts'
 
 export async function podsOf(
   { api, signal }: BenchContext,
@@ -12,7 +13,7 @@ export async function podsOf(
   return items
 }
 
-/** @returns the first pod of that kind that runs and has an address. */
+/** @returns the first pod of that kind that runs and has an address; a primary also answers. */
 export const runningPod = (
   context: BenchContext,
   namespace: string,
@@ -23,11 +24,12 @@ export const runningPod = (
     `a ${kind} of ${set}`,
     async () =>
       (await podsOf(context, namespace, set)).find(
-        ({ metadata, status }) =>
-          metadata.labels?.[labels.type] === kind &&
-          metadata.deletionTimestamp === undefined &&
-          status?.containerStatuses?.every(({ state }) => state?.running !== undefined) === true &&
-          status.podIP !== undefined,
+        pod =>
+          kindOf(pod) === kind &&
+          !isLeaving(pod) &&
+          (kind !== 'primary' || isReady(pod)) &&
+          pod.status?.containerStatuses?.every(({ state }) => state?.running !== undefined) === true &&
+          pod.status.podIP !== undefined,
       ),
     { patienceMs: 180_000, pollMs: 50 },
   )
