@@ -33,10 +33,7 @@ export const memoryRules = (): readonly Schema[] => [
         "(has(it.resources.limits) && it.resources.limits.exists(name, name.contains('/')))))",
     ),
   ),
-  refused(
-    'MemoryBesideClaim',
-    `has(${pod}.volumes) && ${pod}.volumes.exists(it, has(it.persistentVolumeClaim) || has(it.ephemeral))`,
-  ),
+  refused('MemoryBesideClaim', `has(${pod}.volumes) && ${pod}.volumes.exists(it, has(it.ephemeral))`),
   refused(
     'MemoryBesideDisk',
     `has(${pod}.volumes) && ${pod}.volumes.exists(it, ${diskVolumes.map(kind => `has(it.${kind})`).join(' || ')})`,

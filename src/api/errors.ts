@@ -111,7 +111,7 @@ export const refusals = Object.freeze({
   ),
   MemoryBesideClaim: refuse(
     'spec.template.spec.volumes',
-    `use emptyDir in place of persistentVolumeClaim and ephemeral volumes, or ${orWarm}: the memory would be older than the disk, and a claim has one pod`,
+    `use emptyDir, or a claim that is ReadWriteMany, in place of ephemeral volumes, or ${orWarm}: the claim of an ephemeral volume has one pod, and its content is not carried`,
   ),
   MemoryBesideDisk: refuse(
     'spec.template.spec.volumes',

@@ -57,7 +57,7 @@ function templateRules(pod: Anything, containers: readonly Anything[]): Rules {
     ['MemoryOfUserNamespace', pod['hostUsers'] === false],
     ['MemoryOnTerminal', containers.some(it => it['tty'] === true)],
     ['MemoryOfDevices', containers.some(hasDevices)],
-    ['MemoryBesideClaim', volumes.some(it => isSet(it['persistentVolumeClaim']) || isSet(it['ephemeral']))],
+    ['MemoryBesideClaim', volumes.some(it => isSet(it['ephemeral']))],
     ['MemoryBesideDisk', volumes.some(it => diskVolumes.some(kind => isSet(it[kind])))],
     [
       'MemoryOfHugePages',

@@ -203,7 +203,9 @@ describe('parseSet', () => {
     MemoryOfUserNamespace: keeping({ hostUsers: false }),
     MemoryOnTerminal: keeping({ containers: [{ ...container, tty: true }] }),
     MemoryOfDevices: keeping({ containers: [{ ...container, resources: { claims: [{ name: 'gpu' }] } }] }),
-    MemoryBesideClaim: keeping({ volumes: [{ name: 'data', persistentVolumeClaim: { claimName: 'data' } }] }),
+    MemoryBesideClaim: keeping({
+      volumes: [{ name: 'data', ephemeral: { volumeClaimTemplate: { spec: {} } } }],
+    }),
     MemoryBesideDisk: keeping({ volumes: [{ name: 'a', rbd: { image: 'a', monitors: [] } }] }),
     MemoryOfHugePages: keeping({
       containers: [{ ...container, resources: { limits: { 'hugepages-2Mi': '2Mi' } } }],

@@ -31,6 +31,12 @@ export const reasons = {
   noUnderstudy: 'NoUnderstudy',
   notSaved: 'NotSaved',
   notStaged: 'NotStaged',
+  /** Caveats: memory is kept, and there is something to know about it. */
+  diskAheadOfMemory: 'DiskAheadOfMemory',
+  /** A claim of the template has one node or pod at a time. */
+  claimNotShared: 'ClaimNotShared',
+  claimMissing: 'ClaimMissing',
+  claimUnread: 'ClaimUnread',
   pullFailed: 'PullFailed',
   stateTooLarge: 'StateTooLarge',
 } as const

@@ -29,6 +29,7 @@ import { openGate } from './act/open-gate.ts'
 import { createWakes } from './act/wakes.ts'
 import { createLedger } from './ledger.ts'
 import { createLosses, isDeath } from './losses.ts'
+import { createClaimReader } from './memory/claim-reader.ts'
 import { createFarewells } from './memory/farewells.ts'
 import { createReports, setsIn } from './memory/reports.ts'
 import type { SetMetrics } from './metrics.ts'
@@ -101,6 +102,7 @@ export function createSetController(options: SetControllerOptions): Controller {
   const slicesName = resourceName(endpointSlices)
   const reports = createReports(options.reports, clock)
   const farewells = createFarewells(clock)
+  const claims = createClaimReader({ api, clock, changed: key => queue.add(key) })
   const setbacks = new Map<string, { readonly why: string; readonly at: number }>()
   const keyOfUid = (setUid: string) => {
     const set = sets.list().find(({ metadata }) => metadata.uid === setUid)
@@ -139,6 +141,7 @@ export function createSetController(options: SetControllerOptions): Controller {
       // Here and not only in a pass: a namesake may be there before the next one, and a standby makes none.
       losses.forget(key)
       news.forget(key)
+      claims.forget(key)
       reporter.forget(object.metadata.uid)
       ledger.forget(object.metadata.uid)
       pulled.forget(object.metadata.uid)
@@ -192,10 +195,12 @@ export function createSetController(options: SetControllerOptions): Controller {
       reports,
       clock,
       isDeleted: tombstones.has,
+      claims,
       farewells,
       failedOnStage: refusal,
     },
     services: { services: options.services, slices: options.slices },
+    readClaims: claims.look,
     revisions: { store: options.revisions, known: options.revisionsKnown },
     memoryKnown: options.memoryKnown,
     caughtUp: (key, signal) => consistency.waitReady(key, signal, caughtUpMs),

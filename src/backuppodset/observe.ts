@@ -93,7 +93,7 @@ export function observe(set: ParsedSet, status: BackupPodSet['status'], deps: Ob
   )
   const memory =
     set.memory && deps.memory
-      ? observeMemory(key, set.memory.copies, uid => candidates.get(uid), deps.memory)
+      ? observeMemory({ ...set, memory: set.memory }, uid => candidates.get(uid), deps.memory)
       : undefined
   const summons = new Map([...(memory?.slots.values() ?? [])].map(({ lease }) => [lease.holder.uid, lease]))
   const pulled = set.pull && deps.pulled?.view(set.uid)

@@ -1,5 +1,5 @@
 import type { BackupPodSet } from '../api/backuppodset.ts'
-import { parseSet } from '../api/parse.ts'
+import { type ParsedSet, parseSet } from '../api/parse.ts'
 import type { Clock } from '../kube/clock.ts'
 import { type ReconcileContext, type Result, RetryLater } from '../kube/controller.ts'
 import { isKubeError } from '../kube/errors.ts'
@@ -14,6 +14,7 @@ import { PodChangedError } from './act/write-pod.ts'
 import { decide } from './decide/decide.ts'
 import type { Ledger } from './ledger.ts'
 import { isFinished } from './losses.ts'
+import { memoryNotices } from './memory/notices.ts'
 import type { SetMetrics } from './metrics.ts'
 import type { NewsDesk } from './news.ts'
 import { failureOf, type Notice, noticesOf } from './notices.ts'
@@ -37,6 +38,8 @@ export interface ReconcileDeps extends Omit<ObserveDeps, 'pulled'> {
   readonly caughtUp: (setKey: string, signal: AbortSignal) => Promise<boolean>
   /** The caches of Leases and node reports are filled: without them every slot would look as if its memory were lost. */
   readonly memoryKnown: () => boolean
+  /** Waits, not for long, until something is known of the claims that its template names. */
+  readonly readClaims: (set: ParsedSet, signal: AbortSignal) => Promise<void>
   readonly wroteSet: (setKey: string, set: BackupPodSet) => void
   readonly forgetSet: (setKey: string) => void
   readonly actContext: (set: ActContext['set'], observed: Observed, context: ReconcileContext) => ActContext
@@ -69,6 +72,7 @@ export async function reconcile(
     throw new RetryLater(50, 'states of an operator before this one are being loaded')
   log.debug({ generation: set.generation }, 'reconciling')
   deps.ledger.open(set.uid, current.status)
+  if (set.memory) await deps.readClaims(set, signal)
 
   const observed = observe(set, current.status, deps)
   const plan = decide(observed.snapshot, deps.random)
@@ -104,7 +108,10 @@ export async function reconcile(
   })
   metrics.counted(set, status)
   const { written, againAfterMs } = await deps.reporter.report(current, status, signal)
-  if (written !== undefined) deps.wroteSet(key, written)
+  if (written !== undefined) {
+    deps.wroteSet(key, written)
+    deps.notify(current, memoryNotices(current.status, observed.snapshot.memory))
+  }
   deps.news.told(key, news)
   deps.notify(current, updateNotices(current.status, status))
 

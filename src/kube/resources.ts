@@ -10,6 +10,7 @@ import type {
   V1Lease,
   V1Namespace,
   V1Node,
+  V1PersistentVolumeClaim,
   V1Pod,
   V1ReplicaSet,
   V1Secret,
@@ -42,6 +43,7 @@ export type Event = Stored<EventsV1Event>
 export type Lease = Stored<V1Lease>
 export type Namespace = Stored<V1Namespace>
 export type Node = Stored<V1Node>
+export type PersistentVolumeClaim = Stored<V1PersistentVolumeClaim>
 export type Pod = Stored<V1Pod>
 export type ReplicaSet = Stored<V1ReplicaSet>
 export type Secret = Stored<V1Secret>
@@ -84,6 +86,12 @@ export const events = resource<Event>('events.k8s.io', 'v1', 'events', 'Event')
 export const leases = resource<Lease>('coordination.k8s.io', 'v1', 'leases', 'Lease')
 export const namespaces = resource<Namespace>('', 'v1', 'namespaces', 'Namespace', false)
 export const nodes = resource<Node>('', 'v1', 'nodes', 'Node', false)
+export const persistentVolumeClaims = resource<PersistentVolumeClaim>(
+  '',
+  'v1',
+  'persistentvolumeclaims',
+  'PersistentVolumeClaim',
+)
 export const pods = resource<Pod>('', 'v1', 'pods', 'Pod')
 export const replicaSets = resource<ReplicaSet>('apps', 'v1', 'replicasets', 'ReplicaSet')
 export const secrets = resource<Secret>('', 'v1', 'secrets', 'Secret')

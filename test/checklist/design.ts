@@ -110,6 +110,12 @@ export const design: readonly FeatureGroup[] = [
       sentence('D6.prestop', 'a preStop command runs when there is an app, and only then', 'unit'),
       sentence('D6.fields', 'every field of a pod works or is refused with its cure', 'unit'),
       sentence('D6.refused', 'what cannot be carried is found before the first dump', 'unit'),
+      sentence('D6.claims', 'a claim that is ReadWriteMany passes, with a warning', 'apiserver'),
+      sentence(
+        'D6.claims-refused',
+        'beside a claim that is ReadWriteOnce or ReadWriteOncePod nothing is saved',
+        'apiserver',
+      ),
       sentence('D6.placement', 'a holder that cannot run a generation is not usable', 'unit'),
     ],
   },

@@ -174,6 +174,21 @@ describe.skipIf(why)(`least privilege${why ? ` (${why})` : ''}`, () => {
     await set.patch({ replicas: 0, hotBackups: 0, template: counterWith({ args: ['--another'] }) })
   }
 
+  /** A set whose template names a claim; that there is none is an answer, too. */
+  async function provokeClaim(world: World) {
+    const volumes = [{ name: 'data', persistentVolumeClaim: { claimName: 'nowhere' } }]
+    const set = await world.createSet('claiming', {
+      replicas: 0,
+      hotBackups: 0,
+      checkpoint: {},
+      template: counterWith({}, { volumes }),
+    })
+    await eventually(async () => {
+      const { conditions = [] } = (await set.get()).status ?? {}
+      expect(conditions.find(({ type }) => type === 'CheckpointReady')?.reason).toBe('ClaimMissing')
+    })
+  }
+
   it('F35: nothing it asked for was denied, and nothing it may do was left unused', async () => {
     await using world = await createWorld()
     const set = await world.createSet('privilege', { replicas: 2, hotBackups: 1, coldBackups: 1 })
@@ -181,6 +196,7 @@ describe.skipIf(why)(`least privilege${why ? ` (${why})` : ''}`, () => {
     await set.deletePod(primary[0] as Pod)
     await provoke(world)
     await provokeMemory(world)
+    await provokeClaim(world)
     const { auditLogPath } = await playground()
     await eventually(async () => {
       const { used, denied, total } = await operatorRequests(auditLogPath)

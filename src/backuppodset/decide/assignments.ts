@@ -23,8 +23,10 @@ export function assignments(s: Snapshot, memory: MemoryView, random: Random, pla
   const holders = players.primaries
     .filter(pod => pod.node !== undefined && pod.slot !== undefined && !pod.waking && !pod.stage?.summoned)
     .sort((a, b) => (a.slot ?? 0) - (b.slot ?? 0))
+  // Whose memory must not be kept is saved by nobody: agents go by the nodes that are named.
+  const isRefused = memory.refused !== undefined
   const understudies = players.understudies.filter(
-    pod => pod.node !== undefined && pod.stage?.failed === undefined,
+    pod => !isRefused && pod.node !== undefined && pod.stage?.failed === undefined,
   )
   const covers = assign(
     holders.map(pod => {
@@ -46,7 +48,7 @@ export function assignments(s: Snapshot, memory: MemoryView, random: Random, pla
       node,
       restoreHash: stage?.restoreHash,
     })),
-    { copies: memory.copies, ...spareNodes(s, memory) },
+    { copies: isRefused ? 0 : memory.copies, ...spareNodes(s, memory) },
   )
   const turn = turnOf(s)
   return holders.flatMap((pod): Action[] => {

@@ -567,3 +567,28 @@ it('comes to rest in its numbers, with a Lease for each primary, after any walk;
     { numRuns: 300 },
   )
 }, 60_000)
+
+describe('a set whose memory must not be kept', () => {
+  const p0 = makePrimary('p0', 0)
+  const h0 = makeUnderstudy('h0')
+  const refusing = (slots: Parameters<typeof makeMemorySnapshot>[2]) => {
+    const s = makeMemorySnapshot({ replicas: 1, hotBackups: 1 }, [p0, h0], slots, {}, ['n-p0', 'n-x'])
+    if (s.memory === undefined) throw new Error('no memory')
+    return { ...s, memory: { ...s.memory, refused: { reason: 'ClaimNotShared', message: 'no' } } }
+  }
+
+  it('has Leases that name no heir and no node: nobody saves anything', () => {
+    expect(ofType(refusing([]), 'assign')).toMatchObject([
+      { lease: { holder: { name: 'p0' }, heir: undefined, holders: [] } },
+    ])
+  })
+
+  it('takes back what was assigned before, and touches no pod for it', () => {
+    const lease = makeLease(p0, { heir: { name: 'h0', uid: h0.uid, ip: '10.0.0.1' }, holders: ['n-h0'] })
+    const s = refusing([makeSlot(lease, [makeCopy(lease, h0, 'Frozen')])])
+    expect(actions(s)).toMatchObject([
+      { type: 'assign', lease: { life: lease.life, heir: undefined, holders: [] } },
+    ])
+    expect(actions(refusing([makeSlot({ ...lease, heir: undefined, holders: [] }, [])]))).toEqual([])
+  })
+})

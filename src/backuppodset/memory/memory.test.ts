@@ -10,6 +10,7 @@ import { viewOf } from '../pod/view.ts'
 import { makeCopy, makeLease, makePrimary, makeSlot, makeUnderstudy } from '../testing/memory.ts'
 import { makeSet } from '../testing/snapshots.ts'
 import { ageOf } from './age.ts'
+import { memoryNotices } from './notices.ts'
 import { createReports, reportIndexes, setsIn } from './reports.ts'
 import { withStage } from './stage.ts'
 import { checkpointReadiness, slotFacts } from './status.ts'
@@ -245,5 +246,51 @@ describe('status', () => {
     expect(readiness(withSource({}), both)[1]).toBe('NotSaved')
     expect(readiness(withSource({ generation: 1 }), both)[1]).toBe('NotStaged')
     expect(readiness(makeSlot(lease, [makeCopy(lease, h0, 'Frozen')]), both)[0]).toBe('True')
+  })
+
+  it('CheckpointReady says why nothing is saved before all else, and what to know of what is, always', () => {
+    const caveats = [
+      { reason: 'First', message: 'the disk is ahead' },
+      { reason: 'Second', message: 'a name is old' },
+    ]
+    const readiness = (slot: SlotMemory, over: Partial<MemoryView>) => {
+      const facts = slotFacts(slot, p0, [p0, h0], times)
+      const status = { slot: 0, pod: 'p0', epoch: 1, ready: true, ...facts }
+      return checkpointReadiness({ ...memory(slot, both), ...over }, [p0, h0], [status])
+    }
+    const frozen = makeSlot(lease, [makeCopy(lease, h0, 'Frozen')])
+    expect(readiness(frozen, { caveats })).toEqual({
+      status: 'True',
+      reason: 'First',
+      message: 'the memory of 1 primaries could be taken over; the disk is ahead; a name is old',
+    })
+    expect(readiness(makeSlot(lease, []), { caveats })).toMatchObject({
+      status: 'False',
+      reason: 'NotSaved',
+      message: expect.stringMatching(/; the disk is ahead; a name is old$/),
+    })
+    const refused = { reason: 'ClaimNotShared', message: 'use another one' }
+    expect(readiness(frozen, { refused })).toEqual({ status: 'False', ...refused })
+  })
+
+  it('each of these is one event, until something else is said', () => {
+    const view = memory(makeSlot(lease, []), both)
+    const caveat = { reason: 'Caveat', message: 'the disk is ahead' }
+    const refused = { reason: 'Refused', message: 'use another one' }
+    const saying = (message: string) => ({
+      conditions: [
+        {
+          ...({ type: 'CheckpointReady', status: 'True', reason: 'R', message } as const),
+          ...{ lastTransitionTime: '', observedGeneration: 1 },
+        },
+      ],
+    })
+    const reasonsOf = (previous: Parameters<typeof memoryNotices>[0], over: Partial<MemoryView>) =>
+      memoryNotices(previous, { ...view, ...over }).map(({ reason }) => reason)
+    const all = { refused, caveats: [caveat] }
+    expect(reasonsOf(undefined, all)).toEqual(['Refused', 'Caveat'])
+    expect(reasonsOf(saying('all well; the disk is ahead'), all)).toEqual(['Refused'])
+    expect(reasonsOf(saying('use another one; the disk is ahead'), all)).toEqual([])
+    expect(reasonsOf(undefined, {})).toEqual([])
   })
 })

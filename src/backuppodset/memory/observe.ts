@@ -1,10 +1,13 @@
 import { labels } from '../../api/labels.ts'
 import type { NodeReport } from '../../api/node-report.ts'
+import type { ParsedSet } from '../../api/parse.ts'
 import { parseSlotLease, type SlotLease } from '../../api/slot-lease.ts'
 import type { Clock } from '../../kube/clock.ts'
 import type { Lease, Pod } from '../../kube/resources.ts'
 import type { Store } from '../../kube/store.ts'
 import { isFinished } from '../losses.ts'
+import type { ClaimReader } from './claim-reader.ts'
+import { claimCaveats, claimInTheWay } from './claims.ts'
 import { type Reports, staleMs } from './reports.ts'
 import { stageOf } from './stage.ts'
 import type { Copy, MemoryView, NodeView, SlotMemory } from './view.ts'
@@ -26,6 +29,7 @@ export interface MemoryDeps {
   readonly clock: Clock
   /** A pod whose deletion the API server has accepted from us. */
   readonly isDeleted: (uid: string) => boolean
+  readonly claims: Pick<ClaimReader, 'of'>
 }
 
 /** After its grace a pod that is being deleted has been killed; its node may be slow to say so, ms. */
@@ -44,11 +48,11 @@ export const slotLeasesOf = (leases: Store<Lease>, setKey: string): readonly Slo
 
 /** What Leases and reports say of a set's slots. */
 export function observeMemory(
-  setKey: string,
-  copies: number,
+  set: ParsedSet & { readonly memory: NonNullable<ParsedSet['memory']> },
   podByUid: (uid: string) => Pod | undefined,
   deps: MemoryDeps,
 ): MemoryView {
+  const setKey = `${set.namespace}/${set.name}`
   const told = deps.reports.ofSet(setKey)
   const slots = slotLeasesOf(deps.leases, setKey).map(({ lease, object }): [number, SlotMemory] => {
     const here = told.filter(({ slot }) => slot.slot === lease.slot && slot.life === lease.life)
@@ -79,7 +83,15 @@ export function observeMemory(
   const nodes = deps.reports
     .all()
     .map(report => [report.metadata.name, nodeView(report, deps.reports)] as const)
-  return { slots: new Map(slots.sort(([a], [b]) => a - b)), copies, nodes: new Map(nodes.sort()) }
+  const claims = deps.claims.of(set)
+  const isKept = slots.some(([, { lease }]) => lease.holders.length > 0)
+  return {
+    slots: new Map(slots.sort(([a], [b]) => a - b)),
+    copies: set.memory.copies,
+    nodes: new Map(nodes.sort()),
+    refused: claimInTheWay(claims, isKept),
+    caveats: claimCaveats(claims),
+  }
 }
 
 /** Until when to wait for the word that a primary which is being deleted has stopped. */

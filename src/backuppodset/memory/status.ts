@@ -63,7 +63,13 @@ export function checkpointReadiness(
   pods: readonly PodView[],
   slots: readonly SlotStatus[],
 ): Readiness {
-  const not = (reason: string, message: string): Readiness => ({ status: 'False', reason, message })
+  const { refused, caveats = [] } = memory
+  const not = (reason: string, message: string): Readiness => ({
+    status: 'False',
+    reason,
+    message: [message, ...caveats.map(caveat => caveat.message)].join('; '),
+  })
+  if (refused !== undefined) return not(refused.reason, refused.message)
   const nodes = [...memory.nodes.values()]
   if (nodes.length === 0)
     return not(
@@ -103,11 +109,12 @@ export function checkpointReadiness(
     return not(reasons.notStaged, `${where}: no generation is usable on the node of a hot backup yet`)
   }
   const cold = slots.filter(({ protection }) => protection === 'Cold').length
+  const told =
+    `the memory of ${slots.length} primaries could be taken over` +
+    (cold === 0 ? '' : `, of ${cold} by a pod that has to be woken or made first`)
   return {
     status: 'True',
-    reason: reasons.allProtected,
-    message:
-      `the memory of ${slots.length} primaries could be taken over` +
-      (cold === 0 ? '' : `, of ${cold} by a pod that has to be woken or made first`),
+    reason: caveats[0]?.reason ?? reasons.allProtected,
+    message: [told, ...caveats.map(caveat => caveat.message)].join('; '),
   }
 }

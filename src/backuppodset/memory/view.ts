@@ -70,10 +70,20 @@ export interface NodeView {
   readonly machine?: Machine | undefined
 }
 
+/** A reason with what to say of it. */
+export interface Word {
+  readonly reason: string
+  readonly message: string
+}
+
 export interface MemoryView {
   /** By slot; a slot without Lease has no memory. */
   readonly slots: ReadonlyMap<number, SlotMemory>
   readonly copies: number
   /** Every node with an agent, by name. */
   readonly nodes: ReadonlyMap<string, NodeView>
+  /** Why nothing is to be saved, with the cure. No node keeps anything of the set's slots then. */
+  readonly refused?: Word | undefined
+  /** What to know of memory that is kept. */
+  readonly caveats?: readonly Word[]
 }

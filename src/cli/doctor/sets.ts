@@ -1,5 +1,6 @@
 import type { BackupPodSet } from '../../api/backuppodset.ts'
 import { parseSet } from '../../api/parse.ts'
+import { conditionTypes, reasons } from '../../api/reasons.ts'
 import { keyOf } from '../../kube/object.ts'
 import { keptBy } from '../checkpoint/slots.ts'
 import { cureOf, isAsItShouldBe } from '../cures.ts'
@@ -33,10 +34,15 @@ function ofSet(set: BackupPodSet): Finding[] {
       if (type === 'Progressing' || type === 'Paused') return note(what, text, cure)
       return broken(what, text, cure ?? 'as the message says')
     })
+  // As it should be, and still something to know.
+  const caveats = conditions
+    .filter(it => it.type === conditionTypes.checkpointReady && it.status === 'True')
+    .filter(it => it.reason !== reasons.allProtected)
+    .map(({ type, reason, message }) => note(`${key} ${type}`, `${reason}: ${message}`))
   const memory = keptBy(set) === 'nothing' ? [withoutMemory(set, key)] : []
   return troubles.length > 0
-    ? [...troubles, ...memory]
-    : [ok(key, 'every condition is as it should be'), ...memory]
+    ? [...troubles, ...caveats, ...memory]
+    : [ok(key, 'every condition is as it should be'), ...caveats, ...memory]
 }
 
 /** What stands against memory in this template, if somebody wanted it. */

@@ -291,14 +291,9 @@ export const rejected: readonly [string, object, RegExp][] = [
     /remove volumeDevices, resources\.claims and limits of device plugins/,
   ],
   [
-    'memory beside a claim',
-    kept({ volumes: [{ name: 'data', persistentVolumeClaim: { claimName: 'data' } }] }),
-    new RegExp(`use emptyDir in place of persistentVolumeClaim and ephemeral volumes, or ${warm}`),
-  ],
-  [
     'memory beside a claim of each pod',
     kept({ volumes: [{ name: 'data', ephemeral: { volumeClaimTemplate: { spec: {} } } }] }),
-    /use emptyDir in place of persistentVolumeClaim and ephemeral volumes/,
+    new RegExp(`use emptyDir, or a claim that is ReadWriteMany, in place of ephemeral volumes, or ${warm}`),
   ],
   [
     'memory beside a disk',

@@ -42,6 +42,11 @@ export const rights: Readonly<Record<string, Readonly<Record<string, Caller>>>> 
     '/pods create': { file: 'src/backuppodset/act/create.ts', code: /api\.create\(pods/ },
     '/pods patch': { file: 'src/backuppodset/act/write-pod.ts', code: /[aA]pi\.patch\(\s*pods/ },
     '/pods delete': { file: 'src/backuppodset/act/write-pod.ts', code: /[aA]pi\.delete\(\s*pods/ },
+    '/persistentvolumeclaims get': {
+      file: 'src/backuppodset/memory/claim-reader.ts',
+      code: /api\.get\(\s*persistentVolumeClaims/,
+      only: 'the template of a set that keeps memory names a claim',
+    },
     'backup.example.com/nodereports list': {
       file: 'src/kube/list-all.ts',
       code: /api\.list\(/,

@@ -1,0 +1,100 @@
+import { expect, it } from 'vitest'
+import type { Api } from '../../kube/api.ts'
+import { createFakeClock } from '../../kube/clock.ts'
+import { KubeError } from '../../kube/errors.ts'
+import { makeSet } from '../testing/snapshots.ts'
+import { createClaimReader } from './claim-reader.ts'
+
+const volumes = [{ name: 'data', persistentVolumeClaim: { claimName: 'data' } }]
+const set = makeSet({ template: { spec: { containers: [], volumes } } })
+const shared = { spec: { accessModes: ['ReadWriteMany'] } }
+
+function setup() {
+  const clock = createFakeClock()
+  const news: string[] = []
+  const asked: string[] = []
+  let answer: () => Promise<object> = async () => shared
+  const get = ((_: object, { namespace, name }: { namespace: string; name: string }) => {
+    asked.push(`${namespace}/${name}`)
+    return answer()
+  }) as unknown as Api['get']
+  const reader = createClaimReader({ api: { get }, clock, changed: key => news.push(key) })
+  const { signal } = new AbortController()
+  return {
+    ...{ clock, news, asked, reader },
+    look: (of = set) => reader.look(of, signal),
+    state: () => reader.of(set)[0]?.state,
+    answers: (next: () => Promise<object>) => {
+      answer = next
+    },
+  }
+}
+const fails = (code: 'NotFound' | 'Unavailable' | 'Forbidden') => async () => {
+  throw new KubeError(code, code)
+}
+
+it('the first look waits for the answer; those after it do not ask again for a while', async () => {
+  const { clock, asked, look, state } = setup()
+  expect(state()).toEqual({ type: 'unread', why: 'no answer yet' })
+  await look()
+  expect(state()).toEqual({ type: 'there', accessModes: ['ReadWriteMany'] })
+  await clock.advance(14_000)
+  await look()
+  expect(asked).toEqual(['default/data'])
+  await clock.advance(1_000)
+  await look()
+  expect(asked).toHaveLength(2)
+})
+
+it('a template without claims asks for none', async () => {
+  const { asked, look } = setup()
+  await look(makeSet())
+  expect(asked).toEqual([])
+})
+
+it('no pass waits for long for an answer that does not come, and the set is looked at again when it does', async () => {
+  const { clock, news, look, state, answers } = setup()
+  const late = Promise.withResolvers<object>()
+  answers(() => late.promise)
+  const looked = look()
+  await clock.advance(1_000)
+  await looked
+  expect(state()?.type).toBe('unread')
+  late.resolve(shared)
+  await expect.poll(() => news).toEqual(['default/bps'])
+  expect(state()?.type).toBe('there')
+})
+
+it('one that is missing is asked for again soon, and told when it is there', async () => {
+  const { clock, news, look, state, answers } = setup()
+  answers(fails('NotFound'))
+  await look()
+  expect(state()).toEqual({ type: 'missing' })
+  answers(async () => shared)
+  await clock.advance(1_000)
+  await look()
+  await expect.poll(() => state()?.type).toBe('there')
+  expect(news).toEqual(['default/bps', 'default/bps'])
+})
+
+it('what is known stays known while the server does not answer; a claim that was made anew is another one', async () => {
+  const { clock, news, look, state, answers } = setup()
+  await look()
+  answers(fails('Unavailable'))
+  await clock.advance(20_000)
+  await look()
+  await clock.advance(0)
+  expect(state()).toEqual({ type: 'there', accessModes: ['ReadWriteMany'] })
+  answers(async () => ({ spec: { accessModes: ['ReadWriteOnce'] } }))
+  await clock.advance(20_000)
+  await look()
+  await expect.poll(state).toEqual({ type: 'there', accessModes: ['ReadWriteOnce'] })
+  expect(news).toHaveLength(2)
+})
+
+it('a right that is missing is told', async () => {
+  const { look, state, answers } = setup()
+  answers(fails('Forbidden'))
+  await look()
+  expect(state()).toEqual({ type: 'unread', why: 'Forbidden' })
+})

@@ -1,0 +1,117 @@
+import type { ParsedSet } from '../../api/parse.ts'
+import type { Api } from '../../kube/api.ts'
+import type { Clock } from '../../kube/clock.ts'
+import { isKubeError } from '../../kube/errors.ts'
+import { persistentVolumeClaims } from '../../kube/resources.ts'
+import { type Claim, type ClaimState, claimsOf } from './claims.ts'
+
+/** Access modes cannot be changed, but a claim may be made anew under its name: what is known is read again after so long, ms. */
+const freshMs = 15_000
+/** What is missing or could not be read is expected to come, ms. */
+const awaitedMs = 1_000
+/** How long a pass waits for what is not known at all; slots may be waiting for the pass, ms. */
+const patienceMs = 1_000
+const requestMs = 5_000
+
+/**
+ * The claims of templates that keep memory, read one by one and by name: watching them would need a right on all claims
+ * of the cluster, and a copy of them, for the few that matter.
+ */
+export interface ClaimReader {
+  /** Waits, not for long, until something is known of each claim; what is old is read anew meanwhile. Never rejects. */
+  look(set: Wanted, signal: AbortSignal): Promise<void>
+  of(set: Wanted): readonly Claim[]
+  forget(setKey: string): void
+}
+
+type Wanted = Pick<ParsedSet, 'namespace' | 'name' | 'template'>
+
+interface Known {
+  readonly state: ClaimState
+  /** Monotonic ms. */
+  readonly at: number
+}
+
+export interface ClaimReaderOptions {
+  readonly api: Pick<Api, 'get'>
+  readonly clock: Clock
+  /** Something else is known of a claim of this set: it is to be looked at again. */
+  readonly changed: (setKey: string) => void
+}
+
+export function createClaimReader({ api, clock, changed }: ClaimReaderOptions): ClaimReader {
+  const bySet = new Map<string, Map<string, Known>>()
+  /** By set and claim: requests under way. */
+  const reading = new Map<string, Promise<void>>()
+
+  const read = (key: string, namespace: string, name: string): Promise<void> => {
+    const id = `${key} ${name}`
+    const running =
+      reading.get(id) ??
+      readState(api, { namespace, name })
+        .then(state => {
+          const claims = bySet.get(key)
+          // Forgotten meanwhile.
+          if (claims === undefined) return
+          const before = claims.get(name)?.state
+          // Once known, it is not less known because the server is busy.
+          const next = state.type === 'unread' && before?.type === 'there' ? before : state
+          claims.set(name, { state: next, at: clock.monotonic() })
+          if (JSON.stringify(before) !== JSON.stringify(next)) changed(key)
+        })
+        .finally(() => reading.delete(id))
+    reading.set(id, running)
+    return running
+  }
+
+  const isOld = ({ state, at }: Known) =>
+    clock.monotonic() - at >= (state.type === 'there' ? freshMs : awaitedMs)
+
+  return {
+    async look(set, signal) {
+      const key = keyOf(set)
+      const names = claimsOf(set.template).map(({ name }) => name)
+      if (names.length === 0) {
+        bySet.delete(key)
+        return
+      }
+      const claims = bySet.get(key) ?? new Map<string, Known>()
+      bySet.set(key, claims)
+      for (const name of claims.keys()) if (!names.includes(name)) claims.delete(name)
+      const unknown = names.flatMap(name => {
+        const known = claims.get(name)
+        if (known !== undefined && !isOld(known)) return []
+        const running = read(key, set.namespace, name)
+        return known === undefined ? [running] : []
+      })
+      if (unknown.length === 0) return
+      const over = new AbortController()
+      const late = clock.sleep(patienceMs, AbortSignal.any([signal, over.signal])).catch(() => undefined)
+      await Promise.race([Promise.all(unknown), late])
+      over.abort()
+    },
+    of(set) {
+      const known = bySet.get(keyOf(set))
+      return claimsOf(set.template).map(claim => ({
+        ...claim,
+        state: known?.get(claim.name)?.state ?? { type: 'unread', why: 'no answer yet' },
+      }))
+    },
+    forget: key => bySet.delete(key),
+  }
+}
+
+async function readState(
+  api: Pick<Api, 'get'>,
+  ref: { readonly namespace: string; readonly name: string },
+): Promise<ClaimState> {
+  try {
+    const { spec } = await api.get(persistentVolumeClaims, ref, { timeoutMs: requestMs })
+    return { type: 'there', accessModes: spec?.accessModes ?? [] }
+  } catch (error) {
+    if (isKubeError(error, 'NotFound')) return { type: 'missing' }
+    return { type: 'unread', why: isKubeError(error) ? error.code : String(error) }
+  }
+}
+
+const keyOf = ({ namespace, name }: Wanted) => `${namespace}/${name}`

@@ -1,0 +1,74 @@
+/** What claims of a template have to do with its memory: who else may have the disk, and what is on it after a failover. */
+import type { ParsedSet } from '../../api/parse.ts'
+import { reasons } from '../../api/reasons.ts'
+import { objectIn, objectsIn } from '../../api/unknown.ts'
+import type { Word } from './view.ts'
+
+/** A claim that a template names. */
+export interface ClaimName {
+  readonly name: string
+  /** Every volume of it is mounted read-only: the app changes nothing on it. */
+  readonly readOnly: boolean
+}
+
+/** What is known of it. `unread`: it could not be read, and never was. */
+export type ClaimState =
+  | { readonly type: 'there'; readonly accessModes: readonly string[] }
+  | { readonly type: 'missing' }
+  | { readonly type: 'unread'; readonly why: string }
+
+export type Claim = ClaimName & { readonly state: ClaimState }
+
+/** Of volumes in pods of this template, each claim once, in their order. */
+export function claimsOf(template: ParsedSet['template']): readonly ClaimName[] {
+  const claims = new Map<string, boolean>()
+  for (const volume of objectsIn(template.spec.volumes)) {
+    const { claimName, readOnly } = objectIn(volume['persistentVolumeClaim'])
+    if (typeof claimName === 'string')
+      claims.set(claimName, (claims.get(claimName) ?? true) && readOnly === true)
+  }
+  return [...claims].map(([name, readOnly]) => ({ name, readOnly }))
+}
+
+/** As the attach/detach controller of Kubernetes tells volumes that several nodes may have at a time. */
+const isShared = (accessModes: readonly string[]): boolean =>
+  accessModes.some(mode => mode === 'ReadWriteMany' || mode === 'ReadOnlyMany')
+
+/**
+ * Why the memory of pods with these claims must not be kept, and the cure; undefined: nothing stands against it.
+ * @param isKept memory of the set is on other nodes already. A claim that cannot be read just now ends none of it.
+ */
+export function claimInTheWay(claims: readonly Claim[], isKept: boolean): Word | undefined {
+  for (const { name, state } of claims)
+    if (state.type === 'there' && !isShared(state.accessModes))
+      return {
+        reason: reasons.claimNotShared,
+        message: `claim ${name} is ${state.accessModes.join(' and ')}, for one node or pod at a time: a successor could not have it. Use a claim that is ReadWriteMany, or emptyDir, or set hotBackup.mode to Warm; until then nothing is saved`,
+      }
+  for (const { name, state } of claims) {
+    if (state.type === 'missing')
+      return {
+        reason: reasons.claimMissing,
+        message: `claim ${name} does not exist, and pods wait for it: make it, with access mode ReadWriteMany; until then nothing is saved`,
+      }
+    if (state.type === 'unread' && !isKept)
+      return {
+        reason: reasons.claimUnread,
+        message: `claim ${name} could not be read (${state.why}): let the operator get persistentvolumeclaims; until then nothing is saved, because only its access modes say whether a successor could have it`,
+      }
+  }
+  return undefined
+}
+
+/** What to know of claims beside which memory is kept. */
+export const claimCaveats = (claims: readonly Claim[]): readonly Word[] =>
+  claims.flatMap(({ name, readOnly, state }): Word[] =>
+    readOnly || state.type !== 'there' || !isShared(state.accessModes)
+      ? []
+      : [
+          {
+            reason: reasons.diskAheadOfMemory,
+            message: `claim ${name} is not saved with the memory: after a failover what is on it is ahead of the memory, by up to an interval`,
+          },
+        ],
+  )

@@ -1,0 +1,115 @@
+import { randomBytes } from 'node:crypto'
+import { afterAll, beforeAll, expect, inject, it, vi } from 'vitest'
+import { type BackupPodSet, backupPodSets } from '../../../src/api/backuppodset.ts'
+import { labels } from '../../../src/api/labels.ts'
+import { parseSlotLease } from '../../../src/api/slot-lease.ts'
+import { type Api, createApi } from '../../../src/kube/api.ts'
+import { loadConnection } from '../../../src/kube/connection.ts'
+import { events, leases, namespaces, persistentVolumeClaims } from '../../../src/kube/resources.ts'
+import { type FakeKubelet, startFakeKubelet } from '../lib/fake-kubelet.ts'
+import { startOperatorHere } from '../lib/operator-here.ts'
+import { type FakeAgents, startFakeAgents } from './fake-agents.ts'
+
+let api: Api
+let kubelet: FakeKubelet
+let agents: FakeAgents
+let operator: AsyncDisposable
+const namespace = `claims-${randomBytes(4).toString('hex')}`
+const eventually = <T>(check: () => Promise<T> | T) => vi.waitFor(check, { timeout: 20_000, interval: 25 })
+
+beforeAll(async () => {
+  api = createApi({ connection: await loadConnection({ kubeconfig: inject('kubeconfig') }) })
+  for (const name of [namespace, `${namespace}-agents`]) await api.create(namespaces, { metadata: { name } })
+  kubelet = startFakeKubelet(api, namespace, {
+    place: ({ metadata }) => (metadata.labels?.[labels.type] === 'primary' ? 'fake-p' : 'fake-a'),
+  })
+  agents = await startFakeAgents(api, namespace, ['fake-p', 'fake-a', 'fake-b'])
+  operator = startOperatorHere(namespace, { agentsNamespace: `${namespace}-agents` })
+})
+afterAll(async () => {
+  await operator[Symbol.asyncDispose]()
+  await agents[Symbol.asyncDispose]()
+  await kubelet[Symbol.asyncDispose]()
+  await api.close()
+})
+
+const makeClaim = (name: string, accessMode: string) =>
+  api.create(
+    persistentVolumeClaims,
+    {
+      metadata: { name },
+      spec: { accessModes: [accessMode], resources: { requests: { storage: '1Mi' } } },
+    },
+    { namespace },
+  )
+
+async function makeSet(name: string, claimName: string) {
+  const volumes = [{ name: 'data', persistentVolumeClaim: { claimName } }]
+  const containers = [{ name: 'app', image: 'app', volumeMounts: [{ name: 'data', mountPath: '/data' }] }]
+  await api.create(
+    backupPodSets,
+    {
+      apiVersion: 'backup.example.com/v1alpha1',
+      kind: 'BackupPodSet',
+      metadata: { name },
+      spec: { replicas: 1, hotBackups: 1, checkpoint: {}, template: { spec: { containers, volumes } } },
+    },
+    { namespace },
+  )
+  return name
+}
+
+const ready = (name: string, want: object) =>
+  eventually(async () => {
+    const { status } = await api.get<BackupPodSet>(backupPodSets, { namespace, name })
+    expect([status?.readyReplicas, status?.replicas]).toEqual([1, 1])
+    const condition = status?.conditions?.find(({ type }) => type === 'CheckpointReady')
+    expect(condition).toMatchObject(want)
+    return status
+  })
+const leaseOf = async (name: string) => {
+  const { items } = await api.list(leases, { namespace, labelSelector: `${labels.set}=${name}` })
+  return items.flatMap(lease => parseSlotLease(lease) ?? [])[0]
+}
+const eventsOf = async (name: string, reason: string) =>
+  (await api.list(events, { namespace, fieldSelector: `regarding.name=${name},reason=${reason}` })).items
+
+it('D6.claims: memory is kept beside a claim that is ReadWriteMany, and the set says what is ahead of it', async () => {
+  await makeClaim('shared', 'ReadWriteMany')
+  const set = await makeSet('beside-shared', 'shared')
+  const { message } =
+    (await ready(set, { status: 'True', reason: 'DiskAheadOfMemory' }))?.conditions?.find(
+      ({ type }) => type === 'CheckpointReady',
+    ) ?? {}
+  expect(message).toContain('claim shared is not saved with the memory')
+  expect((await leaseOf(set))?.holders[0]).toBe('fake-a')
+  await eventually(async () => expect(await eventsOf(set, 'DiskAheadOfMemory')).toHaveLength(1))
+})
+
+it('D6.claims-refused: beside one that is ReadWriteOnce nothing is saved, and pods are there', async () => {
+  for (const [claim, mode] of [
+    ['alone', 'ReadWriteOnce'],
+    ['alone-pod', 'ReadWriteOncePod'],
+  ] as const) {
+    await makeClaim(claim, mode)
+    const set = await makeSet(`beside-${claim}`, claim)
+    await ready(set, { status: 'False', reason: 'ClaimNotShared' })
+    await eventually(async () => expect(await eventsOf(set, 'ClaimNotShared')).toHaveLength(1))
+    // No node is to keep anything, and so no agent saves.
+    expect(await leaseOf(set)).toMatchObject({ holders: [], heir: undefined, node: 'fake-p' })
+  }
+})
+
+it('one that does not exist is said, and memory is kept once it does', async () => {
+  const set = await makeSet('beside-late', 'late')
+  await ready(set, { status: 'False', reason: 'ClaimMissing' })
+  await makeClaim('late', 'ReadWriteMany')
+  // A scheduler would place the pods now; what happens to a pod lets the operator look again.
+  await api.patch(
+    backupPodSets,
+    { namespace, name: set },
+    { type: 'merge', body: { metadata: { annotations: { look: 'again' } } } },
+  )
+  await ready(set, { status: 'True', reason: 'DiskAheadOfMemory' })
+  expect((await leaseOf(set))?.holders[0]).toBe('fake-a')
+})
