@@ -33,6 +33,7 @@ export const reasons = {
   notStaged: 'NotStaged',
   /** Caveats: memory is kept, and there is something to know about it. */
   diskAheadOfMemory: 'DiskAheadOfMemory',
+  environmentOfDeadPod: 'EnvironmentOfDeadPod',
   /** A claim of the template has one node or pod at a time. */
   claimNotShared: 'ClaimNotShared',
   claimMissing: 'ClaimMissing',

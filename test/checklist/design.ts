@@ -288,4 +288,14 @@ export const design: readonly FeatureGroup[] = [
       ),
     ],
   },
+  {
+    name: 'Limits',
+    features: [
+      sentence(
+        'D13.environment',
+        'variables that stay those of the dead pod are named, with the way out',
+        'unit',
+      ),
+    ],
+  },
 ]

@@ -8,6 +8,7 @@ import type { Store } from '../../kube/store.ts'
 import { isFinished } from '../losses.ts'
 import type { ClaimReader } from './claim-reader.ts'
 import { claimCaveats, claimInTheWay } from './claims.ts'
+import { environmentCaveats } from './environment.ts'
 import { type Reports, staleMs } from './reports.ts'
 import { stageOf } from './stage.ts'
 import type { Copy, MemoryView, NodeView, SlotMemory } from './view.ts'
@@ -90,7 +91,7 @@ export function observeMemory(
     copies: set.memory.copies,
     nodes: new Map(nodes.sort()),
     refused: claimInTheWay(claims, isKept),
-    caveats: claimCaveats(claims),
+    caveats: [...claimCaveats(claims), ...environmentCaveats(set.template, set.memory.containers)],
   }
 }
 

@@ -1,0 +1,81 @@
+/** What the memory of an app says for ever of the pod in which it once started: its environment. */
+import type { ParsedSet } from '../../api/parse.ts'
+import { reasons } from '../../api/reasons.ts'
+import { type Anything, objectIn, objectsIn, textsIn } from '../../api/unknown.ts'
+import type { Word } from './view.ts'
+
+/** Fields that differ between a pod and its successor, and how an app learns its own. */
+const waysOut: Readonly<Record<string, string>> = {
+  'metadata.name': 'ask the kernel (gethostname), or mount a downwardAPI volume',
+  'metadata.uid': 'mount a downwardAPI volume',
+  'status.podIP': 'ask the kernel (getifaddrs), and listen on 0.0.0.0',
+  'status.podIPs': 'ask the kernel (getifaddrs), and listen on 0.0.0.0',
+  'spec.nodeName': 'read it anew where it is needed (the API server knows it by the name of the pod)',
+  'status.hostIP': 'read it anew where it is needed (the API server knows it by the name of the pod)',
+  'status.hostIPs': 'read it anew where it is needed (the API server knows it by the name of the pod)',
+}
+const ofResources = 'mount a downwardAPI volume'
+
+/**
+ * Variables of saved containers that a successor does not have of its own: those taken from a field that differs between
+ * pods, and those made of them. One word for each container.
+ * @param saved names of the containers whose memory is kept; others start anew in each pod.
+ */
+export function environmentCaveats(
+  template: ParsedSet['template'],
+  saved: readonly string[],
+): readonly Word[] {
+  return objectsIn(template.spec.containers).flatMap((container): Word[] => {
+    const { name } = container
+    if (typeof name !== 'string' || !saved.includes(name)) return []
+    const stale = staleVariables(container)
+    if (stale.length === 0) return []
+    const ways = [...new Set(stale.map(({ field }) => waysOut[field] ?? ofResources))]
+    const listed = stale.map(({ variable, field }) => `${variable} (${field})`).join(', ')
+    return [
+      {
+        reason: reasons.environmentOfDeadPod,
+        message: `container ${name}: after a failover ${listed} in its memory still ${stale.length === 1 ? 'is that' : 'are those'} of the pod in which it once started: ${ways.join('; ')}`,
+      },
+    ]
+  })
+}
+
+interface Stale {
+  readonly variable: string
+  /** `metadata.name`, `limits.memory`, ... */
+  readonly field: string
+}
+
+function staleVariables(container: Anything): readonly Stale[] {
+  const stale = new Map<string, string>()
+  for (const { name, value, valueFrom } of objectsIn(container['env'])) {
+    if (typeof name !== 'string') continue
+    const field = fieldIn(objectIn(valueFrom)) ?? madeOf(value, stale)
+    // The last of a name is the one that counts.
+    stale.delete(name)
+    if (field !== undefined) stale.set(name, field)
+  }
+  const words = [...textsIn(container['command']), ...textsIn(container['args'])]
+  return [...stale].map(([variable, field]) => ({
+    variable: words.some(word => refersTo(word, variable)) ? `${variable}, also in its arguments,` : variable,
+    field,
+  }))
+}
+
+function fieldIn(valueFrom: Anything): string | undefined {
+  const { fieldPath } = objectIn(valueFrom['fieldRef'])
+  if (typeof fieldPath === 'string' && Object.hasOwn(waysOut, fieldPath)) return fieldPath
+  const { resource } = objectIn(valueFrom['resourceFieldRef'])
+  return typeof resource === 'string' ? resource : undefined
+}
+
+/** The field of the first variable before it that a value is made of. */
+function madeOf(value: unknown, stale: ReadonlyMap<string, string>): string | undefined {
+  if (typeof value !== 'string') return undefined
+  return [...stale].find(([variable]) => refersTo(value, variable))?.[1]
+}
+
+/** As the kubelet expands it: `$(NAME)`, and not where the dollar is doubled. */
+const refersTo = (text: string, variable: string): boolean =>
+  [...text.matchAll(/\$\$|\$\(([^)]*)\)/g)].some(([, name]) => name === variable)
