@@ -1,5 +1,6 @@
-import { expect, it } from 'vitest'
-import { refusedStatus } from './status.ts'
+import { describe, expect, it } from 'vitest'
+import { refusedStatus, statusOf } from './status.ts'
+import { makePod, makeSet } from './testing/snapshots.ts'
 
 it('a refused set makes no progress, whatever it did before', () => {
   const progressing = {
@@ -17,4 +18,46 @@ it('a refused set makes no progress, whatever it did before', () => {
     ['Ready', 'False', 'ImageMissing'],
     ['Degraded', 'True', 'ImageMissing'],
   ])
+})
+
+describe('a slot that changes hands', () => {
+  const set = makeSet({ replicas: 2, hotBackups: 0, coldBackups: 0 })
+  const status = (successorIsReady: boolean, loserIsReady: boolean) =>
+    statusOf(
+      set,
+      undefined,
+      {
+        pods: [
+          makePod('a', 'primary', { slot: 0, epoch: 1, ready: loserIsReady }),
+          makePod('b', 'primary', { slot: 1, epoch: 1 }),
+          makePod('c', 'primary', { slot: 0, epoch: 2, ready: successorIsReady }),
+        ],
+        ...{ templateHash: 'now', failure: undefined, now: 0 },
+        ...{ lastTransition: undefined, lastFailover: undefined },
+      },
+    )
+
+  it('is one replica, named by its successor, and ready as long as one of the two is', () => {
+    expect(status(true, true)).toMatchObject({
+      ...{ replicas: 2, readyReplicas: 2, primaryPodNames: ['b', 'c'] },
+      summary: { replicas: '2/2' },
+      slots: [
+        { slot: 0, pod: 'c' },
+        { slot: 1, pod: 'b' },
+      ],
+    })
+    expect(status(false, true).readyReplicas).toBe(2)
+    expect(status(false, false)).toMatchObject({ replicas: 2, readyReplicas: 1 })
+  })
+
+  it('is not in place yet', () => {
+    const { conditions = [] } = status(true, true)
+    expect(conditions.filter(({ status }) => status === 'True').map(({ type }) => type)).toEqual(['Progressing'])
+  })
+
+  it('two primaries of one epoch are two: one of them gets another slot', () => {
+    const pods = ['a', 'b'].map(name => makePod(name, 'primary', { slot: 0, epoch: 1 }))
+    const facts = { templateHash: 'now', failure: undefined, now: 0, lastTransition: undefined }
+    expect(statusOf(set, undefined, { ...facts, pods, lastFailover: undefined }).replicas).toBe(2)
+  })
 })

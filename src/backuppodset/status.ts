@@ -10,6 +10,7 @@ import { labels, type PodKind } from '../api/labels.ts'
 import type { ParsedSet } from '../api/parse.ts'
 import { conditionTypes, reasons } from '../api/reasons.ts'
 import { setCondition } from './condition.ts'
+import { castOf } from './decide/slots.ts'
 import { listed, slotFailover } from './ledger.ts'
 import { checkpointReadiness, slotFacts } from './memory/status.ts'
 import type { MemoryView } from './memory/view.ts'
@@ -49,11 +50,16 @@ export function statusOf(
 ): BackupPodSetStatus {
   const ofKind = (kind: PodKind) =>
     facts.pods.filter(pod => pod.kind === kind).sort((a, b) => (a.name < b.name ? -1 : 1))
-  const primaries = ofKind('primary')
+  const everyPrimary = ofKind('primary')
+  // While a slot changes hands two pods are called its primary: it is one replica all the same.
+  const { primaries, superseded } = castOf(everyPrimary)
+  const primaryNames = names([...primaries].sort((a, b) => (a.name < b.name ? -1 : 1)))
+  const serves = ({ slot, ready }: PodView) =>
+    ready || superseded.some(other => other.slot === slot && other.ready)
   const hot = ofKind('hotbackup')
   const cold = ofKind('coldbackup')
   const counts = {
-    readyReplicas: primaries.filter(pod => pod.ready).length,
+    readyReplicas: primaries.filter(serves).length,
     readyHotbackups: hot.filter(pod => pod.ready).length,
     gatedColdbackups: cold.filter(pod => pod.gate === 'waiting').length,
   }
@@ -64,7 +70,7 @@ export function statusOf(
     coldbackups: cold.length,
     ...counts,
     updatedPods: facts.pods.filter(pod => pod.templateHash === facts.templateHash).length,
-    primaryPodNames: names(primaries),
+    primaryPodNames: primaryNames,
     hotbackupPodNames: names(hot),
     coldbackupPodNames: names(cold),
     summary: {
@@ -73,7 +79,7 @@ export function statusOf(
       coldbackups: `${cold.length}/${set.coldBackups}`,
     },
     selector: `${labels.set}=${set.name},${labels.type}=primary`,
-    slots: slotsOf(primaries, facts, previous),
+    slots: slotsOf(everyPrimary, facts, previous),
     ...optional('lastTransition', facts.lastTransition ?? previous?.lastTransition),
     ...optional('lastFailover', facts.lastFailover ?? previous?.lastFailover),
     ...optional('failovers', facts.failovers?.length ? listed(facts.failovers) : previous?.failovers),
@@ -124,7 +130,7 @@ function conditionsOf(
   const waiting = waitingUpdate({ set, ...facts })
   const rolling = outdated > 0 && set.updateStrategy === 'RollingUpdate' && waiting === undefined
   const inPlace =
-    status.replicas === set.replicas &&
+    facts.pods.filter(pod => pod.kind === 'primary').length === set.replicas &&
     status.hotbackups === set.hotBackups &&
     status.coldbackups === set.coldBackups &&
     readyReplicas === set.replicas &&
