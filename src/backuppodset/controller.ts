@@ -27,6 +27,7 @@ import type { WriteBehind } from '../state-store/write-behind.ts'
 import { awaitServing } from './act/await-serving.ts'
 import { openGate } from './act/open-gate.ts'
 import { createWakes } from './act/wakes.ts'
+import { createDeparted } from './departed.ts'
 import { createLedger } from './ledger.ts'
 import { createLosses, isDeath } from './losses.ts'
 import { createClaimReader } from './memory/claim-reader.ts'
@@ -103,6 +104,11 @@ export function createSetController(options: SetControllerOptions): Controller {
   const reports = createReports(options.reports, clock)
   const farewells = createFarewells(clock)
   const claims = createClaimReader({ api, clock, changed: key => queue.add(key) })
+  const departed = createDeparted({
+    ...{ api, clock, log },
+    isDeleted: tombstones.has,
+    changed: key => queue.add(key),
+  })
   const setbacks = new Map<string, { readonly why: string; readonly at: number }>()
   const keyOfUid = (setUid: string) => {
     const set = sets.list().find(({ metadata }) => metadata.uid === setUid)
@@ -150,6 +156,7 @@ export function createSetController(options: SetControllerOptions): Controller {
   })
   pods.subscribe(change => {
     losses.note(change)
+    departed.note(change)
     tombstones.note(change)
     if (change.type === 'deleted') {
       setbacks.delete(change.object.metadata.uid)
@@ -200,6 +207,7 @@ export function createSetController(options: SetControllerOptions): Controller {
       failedOnStage: refusal,
     },
     services: { services: options.services, slices: options.slices },
+    departed,
     readClaims: claims.look,
     revisions: { store: options.revisions, known: options.revisionsKnown },
     memoryKnown: options.memoryKnown,
@@ -273,6 +281,7 @@ export function createSetController(options: SetControllerOptions): Controller {
   return {
     async run(stop, abort) {
       term = new AbortController()
+      departed.begin(term.signal)
       ledger.clear()
       pulled.begin()
       options.stateStore.abandon()

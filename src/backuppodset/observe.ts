@@ -5,6 +5,7 @@ import { restoreHash } from '../checkpoint/restore-hash.ts'
 import type { Clock } from '../kube/clock.ts'
 import type { Pod } from '../kube/resources.ts'
 import type { Store } from '../kube/store.ts'
+import type { Departed } from './departed.ts'
 import { isFinished, type Losses } from './losses.ts'
 import type { Farewells } from './memory/farewells.ts'
 import { type MemoryDeps, observeMemory, slotLeasesOf } from './memory/observe.ts'
@@ -56,6 +57,8 @@ export interface ObserveDeps {
     readonly failedOnStage: (uid: string) => string | undefined
     readonly farewells: Farewells
   }
+  /** Pods without our label that still name a set as their owner; absent in tests of other things. */
+  readonly departed?: Pick<Departed, 'of'>
   readonly services?: ServicesDeps
   readonly revisions?: RevisionsDeps
   /** Absent in tests of what has nothing to do with pulled state. */
@@ -87,7 +90,7 @@ export function claimOf(set: Pick<ParsedSet, 'name' | 'uid'>, pod: Pod): Claim {
 export function observe(set: ParsedSet, status: BackupPodSet['status'], deps: ObserveDeps): Observed {
   const key = `${set.namespace}/${set.name}`
   const candidates = new Map(
-    [...deps.pods.by(bySetLabel, key), ...deps.pods.by(byController, set.uid)]
+    [...deps.pods.by(bySetLabel, key), ...deps.pods.by(byController, set.uid), ...(deps.departed?.of(key) ?? [])]
       .filter(pod => pod.metadata.namespace === set.namespace)
       .map(pod => [pod.metadata.uid, pod]),
   )

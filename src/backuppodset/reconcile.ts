@@ -12,6 +12,7 @@ import type { ActContext } from './act/context.ts'
 import type { Outcome } from './act/outcome.ts'
 import { PodChangedError } from './act/write-pod.ts'
 import { decide } from './decide/decide.ts'
+import type { Departed } from './departed.ts'
 import type { Ledger } from './ledger.ts'
 import { isFinished } from './losses.ts'
 import { memoryNotices } from './memory/notices.ts'
@@ -24,11 +25,12 @@ import type { Reporter } from './report.ts'
 import { refusedStatus, statusOf } from './status.ts'
 import { updateNotices } from './update-status.ts'
 
-export interface ReconcileDeps extends Omit<ObserveDeps, 'pulled'> {
+export interface ReconcileDeps extends Omit<ObserveDeps, 'pulled' | 'departed'> {
   readonly sets: Store<BackupPodSet>
   readonly pods: Store<Pod>
   readonly clock: Clock
   readonly random: Random
+  readonly departed: Departed
   readonly reporter: Reporter
   readonly news: NewsDesk
   readonly ledger: Ledger
@@ -85,6 +87,9 @@ export async function reconcile(
     plan.stages.length === 0 && observed.snapshot.pods.every(pod => !pod.waking) && isHeld(observed.snapshot)
   if (settled && !set.paused) deps.losses.forget(key)
   metrics.acted(outcomes, now)
+  for (const { type, action } of outcomes)
+    if (action.type === 'release')
+      deps.departed[type === 'done' ? 'forget' : 'lookAgain'](action.pod.uid)
   if (outcomes.length > 0) log.info({ actions: tally(outcomes) }, 'acted')
   // Before the status: it may meet a conflict, and then the next pass does not know any more what this one did.
   deps.notify(current, noticesOf(outcomes, now))

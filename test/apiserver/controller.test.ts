@@ -326,6 +326,27 @@ describe('ownership', () => {
     await noted(ref, 'PodsAdopted')
   })
 
+  it('a pod whose set label is taken off is let go, too, and outlives its set', async () => {
+    const ref = await create('unlabelled', { replicas: 1, hotBackups: 1 })
+    const primary = only(await settled(ref, 1, 1, 0), 'primary')
+    const { name } = primary.metadata
+    await patchPod(primary, { labels: { [labels.set]: null } })
+    const freed = await eventually(async () => {
+      const pod = await api.get(pods, { namespace, name })
+      expect(pod.metadata.ownerReferences ?? []).toEqual([])
+      return pod
+    })
+    expect(freed.metadata).toMatchObject({ uid: primary.metadata.uid, labels: { type: 'primary' } })
+    expect(freed.metadata.deletionTimestamp).toBeUndefined()
+    expect((await noted(ref, 'PodsReleased')).note).toContain(name)
+    const after = await settled(ref, 1, 1, 0)
+    expect(after.map(pod => pod.metadata.name)).not.toContain(name)
+    // With its label it is the set's again, and one too many.
+    await patchPod(freed, { labels: { [labels.set]: 'unlabelled' } })
+    await noted(ref, 'PodsAdopted')
+    await eventually(async () => expect(await podsOf(ref, 'primary')).toHaveLength(1))
+  })
+
   it('pods of somebody else with our labels are left alone', async () => {
     const ref = await create('foreign', { replicas: 1 })
     await settled(ref, 1, 0, 0)

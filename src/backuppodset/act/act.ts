@@ -78,7 +78,9 @@ async function execute(context: ActContext, action: Action): Promise<Outcome> {
       const known = context.podOf(action.pod.uid)
       if (known === undefined) return { type: 'done', action, pod: undefined }
       const claim = action.type === 'adopt' ? adopt : release
-      return { type: 'done', action, pod: await claim(context, action.pod, known) }
+      const pod = await claim(context, action.pod, known)
+      // Without the label nothing of it reaches the cache any more: nobody is to wait for that.
+      return { type: 'done', action, pod: known.metadata.labels?.[labels.set] === undefined ? undefined : pod }
     }
     case 'promote':
       return promote(context, action)

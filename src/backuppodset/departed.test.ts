@@ -1,0 +1,137 @@
+import { expect, it } from 'vitest'
+import { labels } from '../api/labels.ts'
+import type { Api } from '../kube/api.ts'
+import { createFakeClock } from '../kube/clock.ts'
+import { KubeError } from '../kube/errors.ts'
+import { silentLog } from '../kube/log.ts'
+import type { Pod } from '../kube/resources.ts'
+import { createDeparted } from './departed.ts'
+
+const owner = {
+  ...{ apiVersion: 'backup.example.com/v1alpha1', kind: 'BackupPodSet', name: 'bps', uid: 'set' },
+  controller: true,
+}
+const pod = (over: Partial<Pod['metadata']> = {}): Pod => ({
+  metadata: {
+    ...{ name: 'p', namespace: 'default', uid: 'u', resourceVersion: '1' },
+    labels: { [labels.set]: 'bps', [labels.type]: 'primary' },
+    ownerReferences: [owner],
+    ...over,
+  },
+})
+const without = pod({ labels: { [labels.type]: 'primary' }, resourceVersion: '2' })
+const gone = (object: Pod) => ({ type: 'deleted', object, old: object, initial: false }) as const
+
+function setup() {
+  const clock = createFakeClock()
+  const asked: string[] = []
+  const news: string[] = []
+  const deleted = new Set<string>()
+  let answer: () => Promise<Pod> = async () => without
+  const get = ((_: object, { name }: { name: string }) => {
+    asked.push(name)
+    return answer()
+  }) as unknown as Api['get']
+  const departed = createDeparted({
+    ...{ api: { get }, clock, log: silentLog },
+    isDeleted: uid => deleted.has(uid),
+    changed: key => news.push(key),
+  })
+  const term = new AbortController()
+  return {
+    ...{ clock, asked, news, deleted, departed, term },
+    answers: (next: () => Promise<Pod>) => {
+      answer = next
+    },
+    there: () => departed.of('default/bps').map(({ metadata }) => metadata.name),
+  }
+}
+
+it('a pod that left and is still there is told, with what it is now', async () => {
+  const { departed, news, there, term } = setup()
+  departed.begin(term.signal)
+  departed.note(gone(pod()))
+  await expect.poll(there).toEqual(['p'])
+  expect(news).toEqual(['default/bps'])
+  expect(departed.of('default/bps')).toEqual([without])
+  expect(departed.of('default/other')).toEqual([])
+  departed.forget('u')
+  expect(there()).toEqual([])
+})
+
+it('who does not lead asks nothing, and asks once it leads', async () => {
+  const { departed, asked, there, term } = setup()
+  departed.note(gone(pod()))
+  await Promise.resolve()
+  expect(asked).toEqual([])
+  departed.begin(term.signal)
+  await expect.poll(there).toEqual(['p'])
+})
+
+it.each<[string, () => Promise<Pod>]>([
+  ['that is gone', () => Promise.reject(new KubeError('NotFound', 'gone'))],
+  ['of whose name there is another one', async () => ({ metadata: { ...without.metadata, uid: 'v' } })],
+  ['that is back', async () => pod()],
+  [
+    'that goes by now',
+    async () => ({ metadata: { ...without.metadata, deletionTimestamp: '2030-01-01T00:00:00Z' } }),
+  ],
+])('one %s is forgotten', async (_, answer) => {
+  const { departed, asked, there, answers, news, term } = setup()
+  answers(answer)
+  departed.begin(term.signal)
+  departed.note(gone(pod()))
+  await expect.poll(() => asked).toEqual(['p'])
+  departed.lookAgain('u')
+  await new Promise(resolve => setImmediate(resolve))
+  departed.lookAgain('u')
+  expect([asked.length, there(), news]).toEqual([1, [], []])
+})
+
+it('nobody is asked about pods that were deleted, by us or by others, and that are none of ours', async () => {
+  const { departed, asked, deleted, term } = setup()
+  departed.begin(term.signal)
+  departed.note(gone(pod({ deletionTimestamp: '2030-01-01T00:00:00Z' })))
+  departed.note(gone(pod({ ownerReferences: [] })))
+  departed.note(gone(pod({ ownerReferences: [{ ...owner, apiVersion: 'apps/v1', kind: 'ReplicaSet' }] })))
+  deleted.add('u')
+  departed.note(gone(pod()))
+  await new Promise(resolve => setImmediate(resolve))
+  expect(asked).toEqual([])
+})
+
+it('a server that does not answer is asked again, until the end of the term', async () => {
+  const { clock, departed, asked, there, answers, term } = setup()
+  answers(() => Promise.reject(new KubeError('Unavailable', 'busy')))
+  departed.begin(term.signal)
+  departed.note(gone(pod()))
+  await expect.poll(() => asked.length).toBe(1)
+  answers(async () => without)
+  await clock.advance(1_000)
+  await expect.poll(there).toEqual(['p'])
+  term.abort()
+  departed.lookAgain('u')
+  expect(asked).toHaveLength(2)
+})
+
+it('one that was not let go because it had changed is read again', async () => {
+  const { departed, asked, answers, term } = setup()
+  departed.begin(term.signal)
+  departed.note(gone(pod()))
+  await expect.poll(() => departed.of('default/bps')).toEqual([without])
+  const later = { metadata: { ...without.metadata, resourceVersion: '3' } }
+  answers(async () => later)
+  await new Promise(resolve => setImmediate(resolve))
+  departed.lookAgain('u')
+  await expect.poll(() => departed.of('default/bps')).toEqual([later])
+  expect(asked).toHaveLength(2)
+})
+
+it('one that comes back is the cache’s again', async () => {
+  const { departed, there, term } = setup()
+  departed.begin(term.signal)
+  departed.note(gone(pod()))
+  await expect.poll(there).toEqual(['p'])
+  departed.note({ type: 'added', object: pod(), initial: false })
+  expect(there()).toEqual([])
+})
