@@ -34,6 +34,8 @@ export const reasons = {
   /** Caveats: memory is kept, and there is something to know about it. */
   diskAheadOfMemory: 'DiskAheadOfMemory',
   environmentOfDeadPod: 'EnvironmentOfDeadPod',
+  /** No node that keeps memory of a slot can write it to its disk. */
+  notOnDisk: 'NotOnDisk',
   /** A claim of the template has one node or pod at a time. */
   claimNotShared: 'ClaimNotShared',
   claimMissing: 'ClaimMissing',

@@ -180,8 +180,11 @@ export function createSetController(options: SetControllerOptions): Controller {
     for (const [key, { urgent: isUrgent }] of setsIn(change))
       queue.add(key, isUrgent ? {} : { afterMs: progressMs })
     // What a node can do concerns every set that wants memory.
-    if (change.old?.status?.ready !== change.object.status?.ready || change.type === 'deleted')
-      for (const set of sets.list()) if (set.spec.checkpoint) queue.add(keyOf(set))
+    const isAsBefore = change.old?.status?.ready === change.object.status?.ready && change.type !== 'deleted'
+    if (!isAsBefore) for (const set of sets.list()) if (set.spec.checkpoint) queue.add(keyOf(set))
+    if (change.old?.status?.disk?.reason !== change.object.status?.disk?.reason)
+      for (const { namespace, set } of change.object.status?.slots ?? [])
+        queue.add(`${namespace}/${set}`, { afterMs: progressMs })
   })
 
   const deps: ReconcileDeps = {

@@ -8,6 +8,7 @@ import type { Store } from '../../kube/store.ts'
 import { isFinished } from '../losses.ts'
 import type { ClaimReader } from './claim-reader.ts'
 import { claimCaveats, claimInTheWay } from './claims.ts'
+import { diskCaveats } from './disk.ts'
 import { environmentCaveats } from './environment.ts'
 import { type Reports, staleMs } from './reports.ts'
 import { stageOf } from './stage.ts'
@@ -81,17 +82,29 @@ export function observeMemory(
       },
     ]
   })
-  const nodes = deps.reports
-    .all()
-    .map(report => [report.metadata.name, nodeView(report, deps.reports)] as const)
+  const nodes = new Map(
+    deps.reports
+      .all()
+      .map(report => [report.metadata.name, nodeView(report, deps.reports)] as const)
+      .sort(),
+  )
   const claims = deps.claims.of(set)
   const isKept = slots.some(([, { lease }]) => lease.holders.length > 0)
   return {
     slots: new Map(slots.sort(([a], [b]) => a - b)),
     copies: set.memory.copies,
-    nodes: new Map(nodes.sort()),
+    nodes,
     refused: claimInTheWay(claims, isKept),
-    caveats: [...claimCaveats(claims), ...environmentCaveats(set.template, set.memory.containers)],
+    caveats: [
+      ...(set.memory.disk
+        ? diskCaveats(
+            slots.map(([, slot]) => slot),
+            nodes,
+          )
+        : []),
+      ...claimCaveats(claims),
+      ...environmentCaveats(set.template, set.memory.containers),
+    ],
   }
 }
 
@@ -117,6 +130,7 @@ function nodeView(report: NodeReport, reports: Reports): NodeView {
       ? `its agent has been silent for more than ${staleMs / 1000} s: look at its pod's log`
       : failing && `${failing.name}: ${failing.message}${failing.cure ? `; ${failing.cure}` : ''}`,
     machine: report.status,
+    diskTrouble: report.status?.disk?.reason,
   }
 }
 

@@ -66,6 +66,8 @@ export interface NodeView {
   readonly ready: boolean
   /** The first check that fails, with its cure. */
   readonly problem: string | undefined
+  /** Why generations are not written to its disk, as a reason; undefined: they are, or there is none. */
+  readonly diskTrouble?: string | undefined
   /** What memory finds there; undefined: not told yet. */
   readonly machine?: Machine | undefined
 }

@@ -25,6 +25,8 @@ export interface FakeAgents extends AsyncDisposable {
   readonly deaf: Set<string>
   /** Nodes whose copies are not usable. */
   readonly useless: Set<string>
+  /** Why these nodes write nothing to their disks. */
+  readonly diskTrouble: Map<string, string>
   /** What else the reports of nodes say of their machines. */
   readonly machines: Map<string, Partial<Machine>>
   /** Every word that put a pod on stage, in order: `pod epoch`. */
@@ -46,6 +48,7 @@ export async function startFakeAgents(
   const deaf = new Set<string>()
   const useless = new Set<string>()
   const machines = new Map<string, Partial<Machine>>()
+  const diskTrouble = new Map<string, string>()
   const stages: string[] = []
   const podStore = createStore<Pod>()
   const leaseStore = createStore<Lease>()
@@ -171,6 +174,7 @@ export async function startFakeAgents(
       // A merge patch takes away only what it names.
       cpuFeatures: null,
       ...machines.get(node),
+      disk: { bytes: 0, budget: 1, reason: diskTrouble.get(node) ?? null },
       checks: [{ name: 'canary', ok: true, message: 'restored' }],
       ready: true,
       slots,
@@ -230,6 +234,7 @@ export async function startFakeAgents(
     deaf,
     useless,
     machines,
+    diskTrouble,
     stages,
     declareDead: name =>
       condition(name, podConditions.serving, 'False', servingReasons.died, 'container app has ended'),

@@ -234,6 +234,28 @@ describe('keys of generations on disks', () => {
   })
 })
 
+describe('disks of nodes', () => {
+  it('a set says of which slots nothing new is written to any disk, and when that is over', async () => {
+    const ref = await create('diskless', { replicas: 1, hotBackups: 1 })
+    const [slot] = await covered(ref, 1, 1)
+    const said = (reason: string) =>
+      eventually(async () => {
+        const { conditions = [] } = (await get(ref)).status ?? {}
+        const condition = conditions.find(({ type }) => type === 'CheckpointReady')
+        expect(condition).toMatchObject({ status: 'True', reason })
+        return condition?.message
+      })
+    for (const node of slot?.holders ?? []) agents.diskTrouble.set(node, 'DiskLow')
+    await agents.report()
+    expect(await said('NotOnDisk')).toContain('slot 0 is on no disk')
+    await noted(ref, 'NotOnDisk')
+    agents.diskTrouble.clear()
+    await agents.report()
+    await said('AllProtected')
+    await api.delete(backupPodSets, ref)
+  })
+})
+
 describe('failover with memory', () => {
   it('a death: the heir takes the slot with the next epoch and the same life; the loser retires and goes', async () => {
     const ref = await create('death', { replicas: 2, hotBackups: 2 })

@@ -1,0 +1,30 @@
+import { expect, it } from 'vitest'
+import { makeLease, makePrimary, makeSlot } from '../testing/memory.ts'
+import { diskCaveats } from './disk.ts'
+
+const slot = (number: number, holders: readonly string[]) =>
+  makeSlot(makeLease(makePrimary(`p${number}`, number), { holders }), [])
+const nodes = (troubles: Readonly<Record<string, string | undefined>>) =>
+  new Map(Object.entries(troubles).map(([name, diskTrouble]) => [name, { diskTrouble }]))
+
+it('a slot none of whose holders can write to its disk is named, with reasons and cures', () => {
+  const slots = [slot(0, ['a', 'b']), slot(1, ['b', 'c']), slot(2, ['a'])]
+  const caveats = diskCaveats(slots, nodes({ a: 'DiskLow', b: 'DiskFull', c: undefined }))
+  expect(caveats).toMatchObject([{ reason: 'NotOnDisk' }])
+  const { message } = caveats[0] ?? {}
+  expect(message).toContain('slot 0, 2 is on no disk')
+  expect(message).toContain('DiskLow on a: make room')
+  expect(message).toContain('DiskFull on b: raise --disk-budget')
+})
+
+it('one holder that can is enough, and where nobody keeps anything there is nothing to write', () => {
+  expect(diskCaveats([slot(0, ['a', 'b'])], nodes({ a: 'DiskLow' }))).toEqual([])
+  expect(diskCaveats([slot(0, [])], nodes({ a: 'DiskLow' }))).toEqual([])
+})
+
+it('a long list is cut, and a reason without a cure of its own leads to the report', () => {
+  const slots = Array.from({ length: 8 }, (_, i) => slot(i, ['a']))
+  const [caveat] = diskCaveats(slots, nodes({ a: 'Corrupt' }))
+  expect(caveat?.message).toContain('slot 0, 1, 2, 3, 4 and 3 more is on no disk')
+  expect(caveat?.message).toContain('Corrupt on a: its NodeReport says more')
+})

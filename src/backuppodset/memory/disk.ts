@@ -1,0 +1,37 @@
+import { reasons } from '../../api/reasons.ts'
+import type { NodeView, SlotMemory, Word } from './view.ts'
+
+/** What to do, by the reason that agents give; their own words have figures that change from report to report. */
+const cures: Readonly<Record<string, string>> = {
+  DiskFull: 'raise --disk-budget of the agents, or keep fewer slots on a node',
+  DiskLow: 'make room on the disk of the node',
+  KeyMissing: 'apply deploy/agent and let the operator run, which makes the Secret of the key',
+}
+const other = 'its NodeReport says more'
+const listed = 5
+
+/** Slots whose memory lies in the memory of nodes only, because none of those that keep it can write to its disk. */
+export function diskCaveats(
+  slots: readonly SlotMemory[],
+  nodes: ReadonlyMap<string, Pick<NodeView, 'diskTrouble'>>,
+): readonly Word[] {
+  const troubleOn = (node: string) => nodes.get(node)?.diskTrouble
+  const without = slots
+    .map(({ lease }) => lease)
+    .filter(({ holders }) => holders.length > 0 && holders.every(node => troubleOn(node) !== undefined))
+  if (without.length === 0) return []
+  const numbers = without.map(({ slot }) => slot).sort((a, b) => a - b)
+  const named = numbers.slice(0, listed).join(', ')
+  const more = numbers.length > listed ? ` and ${numbers.length - listed} more` : ''
+  const holders = [...new Set(without.flatMap(lease => lease.holders))].sort()
+  const byReason = Map.groupBy(holders, node => troubleOn(node) ?? '')
+  const why = [...byReason].map(
+    ([reason, on]) => `${reason} on ${on.slice(0, listed).join(', ')}: ${cures[reason] ?? other}`,
+  )
+  return [
+    {
+      reason: reasons.notOnDisk,
+      message: `newer memory of slot ${named}${more} is on no disk and would not outlive its nodes (${why.join('; ')})`,
+    },
+  ]
+}
