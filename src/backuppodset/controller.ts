@@ -197,7 +197,13 @@ export function createSetController(options: SetControllerOptions): Controller {
     news,
     ledger,
     pulled: { ...pulled, refusal },
-    metrics: options.metrics,
+    metrics: {
+      ...options.metrics,
+      // A pass that was left behind may end when this process does not lead any more.
+      counted: (set, status) => {
+        if (!term.signal.aborted) options.metrics.counted(set, status)
+      },
+    },
     isDeleted: tombstones.has,
     wakening: wakes.of,
     memory: {
@@ -293,6 +299,7 @@ export function createSetController(options: SetControllerOptions): Controller {
         await controller.run(stop, abort)
       } finally {
         term.abort(new Error('this process stopped leading'))
+        options.metrics.reset()
         await wakes.settled()
         await options.stateStore.flush(flushMs)
         options.stateStore.abandon()

@@ -9,6 +9,8 @@ export interface SetMetrics {
   woke(result: 'opened' | 'failed', seconds: number): void
   counted(set: { namespace: string; name: string }, status: BackupPodSetStatus): void
   forget(set: { namespace: string; name: string }): void
+  /** What is told of single sets holds no more: somebody else leads, and tells it. Totals stay. */
+  reset(): void
 }
 
 export function createSetMetrics(registry: Registry): SetMetrics {
@@ -144,6 +146,10 @@ export function createSetMetrics(registry: Registry): SetMetrics {
       showSlots(namespace, name, [])
       shown.delete(`${namespace}/${name}`)
       for (const protection of protections) protectedSlots.remove({ namespace, name, protection })
+    },
+    reset() {
+      for (const gauge of [pods, ready, age, interval, protectedSlots]) gauge.reset()
+      shown.clear()
     },
   }
 }

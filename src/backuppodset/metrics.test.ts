@@ -1,0 +1,29 @@
+import { Registry } from 'prom-client'
+import { expect, it } from 'vitest'
+import type { BackupPodSetStatus } from '../api/backuppodset.ts'
+import { createSetMetrics } from './metrics.ts'
+
+const slot = (protection: 'Frozen' | 'None') => ({
+  ...{ slot: 0, pod: 'p', epoch: 1, ready: true, protection },
+  ...{ stateAge: 1, intervalSeconds: 10 },
+})
+const status: BackupPodSetStatus = { replicas: 1, readyReplicas: 1, slots: [slot('Frozen')] }
+
+it('the gauges of sets end with the term, and begin again with the next one; counters stay', async () => {
+  const registry = new Registry()
+  const metrics = createSetMetrics(registry)
+  const ofSet = async () => (await registry.metrics()).split('\n').filter(line => line.includes('name="bps"'))
+  metrics.counted({ namespace: 'a', name: 'bps' }, status)
+  const before = await ofSet()
+  expect(before.map(line => line.slice(0, line.indexOf('{')))).toEqual(
+    expect.arrayContaining([
+      ...['backuppodset_pods', 'backuppodset_pods_ready', 'bps_slots'],
+      ...['bps_generation_age_seconds', 'bps_checkpoint_interval_seconds'],
+    ]),
+  )
+  metrics.reset()
+  expect(await ofSet()).toEqual([])
+  expect(await registry.metrics()).toContain('bps_state_lost_total{how="replaced"} 0')
+  metrics.counted({ namespace: 'a', name: 'bps' }, status)
+  expect(await ofSet()).toEqual(before)
+})
