@@ -120,10 +120,10 @@ export const statusSchema = (): SchemaOf<BackupPodSetStatus> =>
   object<BackupPodSetStatus>(
     {
       observedGeneration: count('The metadata.generation that this status speaks of.', int64),
-      replicas: count('Primaries that exist and are not being deleted.'),
+      replicas: count('Primaries that exist and are not being deleted; a slot that changes hands counts once.'),
       hotbackups: count('Hot backups that exist and are not being deleted.'),
       coldbackups: count('Cold backups that exist and are not being deleted.'),
-      readyReplicas: count('Primaries that are Ready.'),
+      readyReplicas: count('Primaries that are Ready, a slot once.'),
       readyHotbackups: count('Hot backups that are Ready.'),
       gatedColdbackups: count('Cold backups whose gate waits for its wake message.'),
       updatedPods: count('Pods made from the current template.'),

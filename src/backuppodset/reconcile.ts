@@ -176,7 +176,8 @@ function raise(outcomes: readonly Outcome[]): void {
   const unexpected = errors.filter(
     error => !(error instanceof PodChangedError) && !isKubeError(error, 'Conflict'),
   )
-  if (unexpected.length === 0) throw new RetryLater(5, 'pods changed while the pass ran')
+  // The cache mostly shows it within milliseconds; where its watch hangs, each pass would only meet it again.
+  if (unexpected.length === 0) throw new RetryLater('backoff', 'pods changed while the pass ran')
   throw unexpected.length === 1
     ? unexpected[0]
     : new AggregateError(unexpected, `${unexpected.length} actions failed`)

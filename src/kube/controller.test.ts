@@ -107,6 +107,13 @@ describe('controller', () => {
       { result: 'requeue_after', failed: [], againAfter: 300, level: 'debug' },
     ],
     [
+      'RetryLater with backoff',
+      () => {
+        throw new RetryLater('backoff', 'somebody else writes all the time')
+      },
+      { result: 'requeue_after', failed: [], againAfter: 5, level: 'debug' },
+    ],
+    [
       'an error of the API server',
       () => {
         throw new KubeError('Unavailable', 'etcd is gone')
@@ -221,6 +228,26 @@ describe('controller', () => {
     broken = false
     await clock.advance(40)
     expect(queue.failures('bad')).toBe(0)
+    stop.abort()
+    await done
+  })
+
+  test('what is retried with backoff comes later each time, and at once when something changes', async () => {
+    let inTheWay = true
+    const passes: number[] = []
+    const { queue, controller, stop, clock } = setup(async () => {
+      passes.push(clock.monotonic())
+      if (inTheWay) throw new RetryLater('backoff', 'changed meanwhile')
+    })
+    const start = clock.monotonic()
+    const done = controller.run(stop.signal)
+    queue.add('a')
+    await clock.advance(5 + 10 + 20 + 39)
+    expect(passes.map(at => at - start)).toEqual([0, 5, 15, 35])
+    inTheWay = false
+    queue.add('a')
+    await settle()
+    expect([passes.length, queue.failures('a')]).toEqual([5, 0])
     stop.abort()
     await done
   })

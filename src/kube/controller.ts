@@ -25,13 +25,16 @@ export class TerminalError extends Error {
   override readonly name = 'TerminalError'
 }
 
-/** Thrown: not an error, but nothing more can be done now (CloudNativePG's ErrNextLoop). */
+/**
+ * Thrown: not an error, but nothing more can be done now (CloudNativePG's ErrNextLoop). Again after so many milliseconds;
+ * or `'backoff'`: soon, and later with each time in a row, where nobody knows how long it will take.
+ */
 export class RetryLater extends Error {
   override readonly name = 'RetryLater'
   /** Milliseconds. */
-  readonly afterMs: number
+  readonly afterMs: number | 'backoff'
 
-  constructor(afterMs: number, reason: string) {
+  constructor(afterMs: number | 'backoff', reason: string) {
     super(reason)
     this.afterMs = afterMs
   }
@@ -101,7 +104,7 @@ class PassTimeout extends Error {
 
 type Outcome =
   | { readonly type: 'success' }
-  | { readonly type: 'later'; readonly afterMs: number; readonly reason?: string }
+  | { readonly type: 'later'; readonly afterMs: number | 'backoff'; readonly reason?: string }
   | { readonly type: 'stopped' }
   | { readonly type: 'terminal'; readonly error: TerminalError }
   | { readonly type: 'error' | 'timeout' | 'panic'; readonly error: unknown }
@@ -125,12 +128,17 @@ export function createController(options: ControllerOptions): Controller {
         metrics?.reconciled?.(name, 'success', seconds)
         log.debug({ seconds }, 'reconciled')
         return
-      case 'later':
-        queue.forget(key)
-        queue.add(key, { priority, afterMs: outcome.afterMs })
+      case 'later': {
+        const { afterMs, reason } = outcome
+        if (afterMs !== 'backoff') {
+          queue.forget(key)
+          queue.add(key, { priority, afterMs })
+        }
+        const requeueAfterMs = afterMs === 'backoff' ? retry() : afterMs
         metrics?.reconciled?.(name, 'requeue_after', seconds)
-        log.debug({ seconds, requeueAfterMs: outcome.afterMs, reason: outcome.reason }, 'reconciled for now')
+        log.debug({ seconds, requeueAfterMs, reason }, 'reconciled for now')
         return
+      }
       case 'stopped':
         // Nothing is known about what it did: whoever leads next starts from what is there.
         queue.add(key, { priority })
