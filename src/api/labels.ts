@@ -34,4 +34,9 @@ export const annotations = {
    * been there before; the agent repeats it in its report when a checkpoint that began after it is complete.
    */
   checkpointRequested: 'backup.example.com/checkpoint-requested',
+  /**
+   * Written by people on a primary: its slot is to go to a hot backup, with its memory up to its last instruction. Any
+   * value but an empty one; taken off again, the primary stays.
+   */
+  handoverRequested: 'backup.example.com/handover-requested',
 } as const

@@ -110,9 +110,10 @@ Exit codes: 0 done; 1 failed, or something is broken; 2 wrong usage; 3 refused, 
     .argument('<set>')
     .argument('<slot>', 'number of the slot', natural)
     .description(
-      'Planned failover of one slot: save its memory, delete its primary, follow until its successor serves. ' +
-        'What happens between the checkpoint and the deletion is lost.',
+      'Planned failover of one slot: a hot backup takes it over with all its memory while its primary stands still. ' +
+        'Where only a cold backup or a new pod could, its memory is saved and its primary deleted, and what happens in between is lost.',
     )
+    .option('--delete', 'save and delete the primary, also where a hot backup could take it over')
     .option('--allow-state-loss', 'also where the successor would begin without the memory')
     .option(
       '--timeout <seconds>',

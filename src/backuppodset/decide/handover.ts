@@ -1,45 +1,71 @@
-import type { SlotMemory } from '../memory/view.ts'
+import type { MemoryView, SlotMemory } from '../memory/view.ts'
 import type { PodView, Snapshot } from '../snapshot.ts'
 import { optionsOf, slowRank } from './successors.ts'
 import { isGivenUp, updateOf } from './update.ts'
 
-/** Whose turn it is in a roll: one slot at a time. */
+/** Whose turn it is, in a roll or because somebody asked for it: one slot at a time. */
 export interface Turn {
   readonly primary: PodView
   readonly slot: SlotMemory
   /** The understudy of the new template that takes it over with its memory; undefined: the slot begins anew. */
   readonly successor: PodView | undefined
+  /** Its primary carries the wish; else it is a roll's. */
+  readonly requested: boolean
 }
 
 /**
- * The slot whose primary is to be replaced next, when everything below it is of the new template and in its place. It
- * follows from the snapshot alone, so that a new leader goes on where the last one was.
+ * The slot whose primary is to be replaced next. It follows from the snapshot alone, so that a new leader goes on where
+ * the last one was.
  */
 export function turnOf(s: Snapshot): Turn | undefined {
   const { set, memory } = s
-  if (memory === undefined || set.updateStrategy !== 'RollingUpdate' || set.paused) return undefined
-  const { blocked, outdated } = updateOf(s)
-  if (blocked || !isCalm(s)) return undefined
-  const turns = outdated.flatMap((primary): Turn[] => {
-    const slot = memory.slots.get(primary.slot ?? -1)
-    if (slot === undefined) return []
-    if (isGivenUp(s, slot)) return [{ primary, slot, successor: undefined }]
-    // What keeps it from being saved would keep it from being saved for the last time.
-    if (slot.source?.reason !== undefined) return []
-    const successor = successorOf(s, slot)
-    return successor === undefined ? [] : [{ primary, slot, successor }]
-  })
-  // Who has begun goes on; then the lowest number.
-  const rank = ({ slot }: Turn) => (slot.lease.handover === undefined ? 1 : 0)
+  if (memory === undefined || set.paused || !arePrimariesWell(s)) return undefined
+  const turns = [...requested(s, memory), ...rolled(s, memory)]
+  // Who has begun goes on; then who was asked for; then the lowest number.
+  const rank = ({ slot, requested }: Turn) =>
+    (slot.lease.handover === undefined ? 2 : 0) + (requested ? 0 : 1)
   return turns.sort((a, b) => rank(a) - rank(b) || a.slot.lease.slot - b.slot.lease.slot)[0]
 }
 
+/** Slots that somebody wants to go to another pod, where one can go on with their memory. */
+const requested = (s: Snapshot, memory: MemoryView): Turn[] =>
+  s.pods.flatMap((primary): Turn[] => {
+    const slot = memory.slots.get(primary.slot ?? -1)
+    if (slot === undefined || primary.kind !== 'primary' || primary.stage?.handoverRequested !== true) return []
+    if (slot.source?.reason !== undefined) return []
+    // Of whichever template: its memory fits the pod, or it is none of the options.
+    const successor = successorOf(s, slot, () => true)
+    return successor === undefined ? [] : [{ primary, slot, successor, requested: true }]
+  })
+
+/** Outdated slots, when everything below them is of the new template and in its place. */
+function rolled(s: Snapshot, memory: MemoryView): Turn[] {
+  if (s.set.updateStrategy !== 'RollingUpdate') return []
+  const { blocked, outdated } = updateOf(s)
+  if (blocked || !areBackupsNew(s)) return []
+  return outdated.flatMap((primary): Turn[] => {
+    const slot = memory.slots.get(primary.slot ?? -1)
+    if (slot === undefined) return []
+    if (isGivenUp(s, slot)) return [{ primary, slot, successor: undefined, requested: false }]
+    // What keeps it from being saved would keep it from being saved for the last time.
+    if (slot.source?.reason !== undefined) return []
+    const successor = successorOf(s, slot, pod => pod.templateHash === s.templateHash)
+    return successor === undefined ? [] : [{ primary, slot, successor, requested: false }]
+  })
+}
+
 /** The understudy in which the memory of the slot is, or can be at once; the one that was called stays called. */
-function successorOf(s: Snapshot, slot: SlotMemory): PodView | undefined {
+function successorOf(
+  s: Snapshot,
+  slot: SlotMemory,
+  isWanted: (pod: PodView) => boolean,
+): PodView | undefined {
   const pods = s.pods.filter(
     pod =>
       pod.kind === 'hotbackup' &&
-      pod.templateHash === s.templateHash &&
+      pod.ready &&
+      !pod.waking &&
+      isWanted(pod) &&
       pod.stage?.failed === undefined &&
       pod.node !== slot.lease.node,
   )
@@ -50,14 +76,9 @@ function successorOf(s: Snapshot, slot: SlotMemory): PodView | undefined {
   return pods.find(pod => pod.uid === uid)
 }
 
-/** Every number is exact, everybody does what he is for, and every backup is of the new template. */
-function isCalm(s: Snapshot): boolean {
-  const { set, memory } = s
-  if ((s.retired?.length ?? 0) > 0 || s.finished.length > 0) return false
-  const of = (kind: PodView['kind']) => s.pods.filter(pod => pod.kind === kind)
-  const isNew = (pod: PodView) => pod.templateHash === s.templateHash
-  const primaries = of('primary')
-  const [hot, cold] = [of('hotbackup'), of('coldbackup')]
+/** Every slot has its primary, which holds it and does what it is for. */
+function arePrimariesWell({ set, memory, pods }: Snapshot): boolean {
+  const primaries = pods.filter(pod => pod.kind === 'primary')
   return (
     primaries.length === set.replicas &&
     primaries.every(pod => {
@@ -67,7 +88,18 @@ function isCalm(s: Snapshot): boolean {
       return (
         isWell && !pod.waking && !pod.stage?.died && !pod.stage?.summoned && lease?.holder.uid === pod.uid
       )
-    }) &&
+    })
+  )
+}
+
+/** Every backup is there, does what it is for, and is of the new template; and nobody is on his way out. */
+function areBackupsNew(s: Snapshot): boolean {
+  const { set } = s
+  if ((s.retired?.length ?? 0) > 0 || s.finished.length > 0) return false
+  const of = (kind: PodView['kind']) => s.pods.filter(pod => pod.kind === kind)
+  const isNew = (pod: PodView) => pod.templateHash === s.templateHash
+  const [hot, cold] = [of('hotbackup'), of('coldbackup')]
+  return (
     hot.length === set.hotBackups &&
     hot.every(pod => isNew(pod) && pod.ready && !pod.waking) &&
     cold.length === set.coldBackups &&

@@ -1,8 +1,8 @@
 import type { Random } from '../../kube/random.ts'
 import type { MemoryView } from '../memory/view.ts'
-import type { Action } from '../plan.ts'
-import type { LostPrimary, PodView, Snapshot } from '../snapshot.ts'
-import { isHandedOver, turnOf } from './handover.ts'
+import type { Action, Role } from '../plan.ts'
+import type { PodView, Snapshot } from '../snapshot.ts'
+import { isHandedOver, type Turn, turnOf } from './handover.ts'
 import { podNamer } from './name.ts'
 import { kindsOfMemory } from './revisions.ts'
 import { rollBackups } from './rollout.ts'
@@ -24,6 +24,9 @@ export function rolloutWithMemory(
   random: Random,
   policies: Policies,
 ): Action[] {
+  const turn = turnOf(s)
+  // Somebody asked for it: a roll waits until it is done.
+  if (turn?.requested) return handOver(s, turn)
   const misfits = misfitsOf(s)
   if (misfits.length > 0) return misfits
   if (s.set.updateStrategy !== 'RollingUpdate') return []
@@ -40,20 +43,8 @@ export function rolloutWithMemory(
   const backups = rollBackups(s, random, policies, () => isCovered(s, memory))
   if (backups !== undefined) return backups
 
-  const turn = turnOf(s)
   if (turn === undefined) return []
-  const { primary, slot, successor } = turn
-  const replaces: LostPrimary = {
-    name: primary.name,
-    slot: slot.lease.slot,
-    epoch: primary.epoch,
-    reason: 'Replaced',
-    seenAt: s.monotonicNow,
-  }
-  const role = roleIn(s, slot.lease.slot, replaces)
-  if (successor !== undefined)
-    // Until then its Lease asks the primary to stand still: see `assignments`.
-    return isHandedOver(turn) ? [promotion(slot, successor, role, s)] : []
+  if (turn.successor !== undefined) return handOver(s, turn)
   // The loser goes when its successor serves: until then the Lease names it.
   return [
     {
@@ -61,10 +52,25 @@ export function rolloutWithMemory(
       kind: 'primary',
       name: podNamer(s, random)(),
       strategy: s.set.strategy.unallocatedToReplicas,
-      role,
+      role: roleOf(s, turn),
     },
   ]
 }
+
+/** The swap, once the primary's last generation is where its successor is: until then its Lease asks it to stand still. */
+const handOver = (s: Snapshot, turn: Turn): Action[] =>
+  turn.successor !== undefined && isHandedOver(turn)
+    ? [promotion(turn.slot, turn.successor, roleOf(s, turn), s)]
+    : []
+
+const roleOf = (s: Snapshot, { primary, slot }: Turn): Role =>
+  roleIn(s, slot.lease.slot, {
+    name: primary.name,
+    slot: slot.lease.slot,
+    epoch: primary.epoch,
+    reason: 'Replaced',
+    seenAt: s.monotonicNow,
+  })
 
 /** Every slot that has an heir could go on there: one more understudy may go. */
 function isCovered(s: Snapshot, memory: MemoryView): boolean {

@@ -1,4 +1,4 @@
-import { labels } from '../../api/labels.ts'
+import { annotations, labels } from '../../api/labels.ts'
 import type { SlotLease } from '../../api/slot-lease.ts'
 import {
   isUnderstudy,
@@ -41,6 +41,7 @@ export function stageOf(pod: Pod): StageView {
     spoiled: understudy?.status === 'False' && understudy.reason === spoiledReason,
     failed: failed && !serving ? (understudy.message ?? restoreFailed) : undefined,
     ip: pod.status?.podIP,
+    handoverRequested: Boolean(pod.metadata.annotations?.[annotations.handoverRequested]),
     restoreHash: pod.metadata.labels?.[labels.restoreHash],
     memory: parseBroughtBack(conditionOf(pod, podConditions.serving)?.message ?? ''),
   }

@@ -28,6 +28,8 @@ export interface StageView {
   /** Why it did not come on stage when it was last called; undefined where it was not, or came. */
   readonly failed: string | undefined
   readonly ip: string | undefined
+  /** Somebody asked for its slot to go to another pod, memory and all. */
+  readonly handoverRequested?: boolean
   /** What memory it can be given; undefined of pods that were made before this was written on them. */
   readonly restoreHash: string | undefined
   /** Which memory it has gone on with. */

@@ -1,7 +1,7 @@
 import type { BackupPodSet, LastFailover, SlotStatus } from '../../api/backuppodset.ts'
 import { conditionTypes } from '../../api/reasons.ts'
 import { isKubeError } from '../../kube/errors.ts'
-import { pods } from '../../kube/resources.ts'
+import { type Pod, pods } from '../../kube/resources.ts'
 import { type Saved, savedLine, saveNow } from '../checkpoint/checkpoint.ts'
 import { keptBy, slotOf } from '../checkpoint/slots.ts'
 import { cureOf } from '../cures.ts'
@@ -10,10 +10,14 @@ import { findSet } from '../find-set.ts'
 import { age, duration } from '../output/quantities.ts'
 import type { Session } from '../session.ts'
 import { type FollowedWorld, followWorld } from '../world.ts'
+import { handOver } from './hand-over.ts'
+import { type Successor, successorIn } from './successor.ts'
 
 export interface PromoteOptions {
   /** Also where the successor would begin without the memory. */
   readonly allowStateLoss?: boolean
+  /** Save and delete the primary, also where it could be handed over. */
+  readonly delete?: boolean
   /** Seconds, for each: the checkpoint, and the failover. */
   readonly timeout: number
 }
@@ -24,9 +28,14 @@ export interface Promoted {
   readonly from: string
   readonly to: string
   readonly epoch: number
-  /** What was saved for it; absent: nothing was. */
+  /** Its primary stood still until the successor went on: nothing is lost. */
+  readonly handedOver: boolean
+  /** What was saved for it before its primary was deleted; absent: nothing was. */
   readonly checkpoint?: Saved
-  /** From the first sight of the loss until the successor was on stage, as the operator measured it. */
+  /**
+   * From the wish until the successor served; of a deletion from its first sight until the successor was on stage, as the
+   * operator measured it.
+   */
   readonly seconds?: number
   /** Generation that the successor has gone on with, and how old it was then, in seconds. */
   readonly generation?: number
@@ -34,7 +43,8 @@ export interface Promoted {
 }
 
 /**
- * Gives a slot to another pod on purpose: saves its memory, deletes its primary, follows until the successor serves.
+ * Gives a slot to another pod on purpose, and follows until that one serves. A hot backup that has its memory takes it over
+ * standing still; for others it is saved, and its primary deleted.
  *
  * @throws CliError with exit code 3 before anything has been done, if memory would be lost; CliError, KubeError.
  */
@@ -57,13 +67,14 @@ export async function promote(
 }
 
 function promotedLine(
-  { slot, from, to, seconds, generation, stateAge }: Promoted,
+  { slot, from, to, handedOver, seconds, generation, stateAge }: Promoted,
   kept: ReturnType<typeof keptBy>,
 ): string {
   const time = seconds === undefined ? '' : ` after ${duration(seconds)}`
   const old = stateAge === undefined ? '' : `, ${age(stateAge)} old`
-  const state =
-    kept === 'nothing'
+  const state = handedOver
+    ? ', with all its memory'
+    : kept === 'nothing'
       ? ', with a memory of its own'
       : generation !== undefined
         ? `, with generation ${generation}${old}`
@@ -107,7 +118,7 @@ async function failOver(
   before: SlotStatus,
   options: PromoteOptions,
 ): Promise<Promoted> {
-  const { api, call, namespace, terminal } = session
+  const { terminal, clock } = session
   const { slot, pod: name } = before
   const timeoutMs = options.timeout * 1000
   const primary = world.now.pods.find(({ metadata }) => metadata.name === name)
@@ -115,21 +126,53 @@ async function failOver(
     throw new CliError(`slot ${slot}: its primary ${name} is not there any more`, {
       advice: 'try again: a successor is on its way',
     })
-  const saved = keptBy(set) === 'memory' ? await save(session, world, set, before, options) : undefined
+  const isHot = before.protection === 'Frozen' || before.protection === 'Staged'
+  const isHandover = keptBy(set) === 'memory' && isHot && options.delete !== true
+  const startedAt = clock.monotonic()
+  const saved =
+    keptBy(set) === 'memory' && !isHandover ? await save(session, world, set, before, options) : undefined
   if (saved !== undefined) terminal.err(savedLine(saved))
+  const after = isHandover
+    ? await handOver(session, world, set, before, primary, timeoutMs)
+    : await deleteAndFollow(session, world, set, before, primary, timeoutMs)
+  // The set's last one says more than the slot's, and may be that of another slot already.
+  const facts = [
+    after.lastFailover?.slot === slot ? after.lastFailover : undefined,
+    after.now.lastFailover as Partial<LastFailover> | undefined,
+  ].find(it => it?.from === name)
+  // A handover is no failover; one that came in between had only what was saved before.
+  const handedOver = isHandover && facts === undefined
+  const seconds = handedOver ? (clock.monotonic() - startedAt) / 1000 : facts?.seconds
+  return {
+    slot,
+    from: name,
+    to: after.now.pod,
+    epoch: after.now.epoch,
+    handedOver,
+    ...(saved === undefined ? {} : { checkpoint: saved }),
+    ...(seconds === undefined ? {} : { seconds }),
+    ...(facts?.generation === undefined ? {} : { generation: facts.generation }),
+    ...(facts?.stateAge === undefined ? {} : { stateAge: facts.stateAge }),
+  }
+}
+
+/** @throws CliError with exit code 4 when nobody serves in its place in time; KubeError. */
+async function deleteAndFollow(
+  { api, call, namespace }: Session,
+  world: FollowedWorld,
+  set: BackupPodSet,
+  { slot, pod: name }: SlotStatus,
+  primary: Pod,
+  timeoutMs: number,
+): Promise<Successor> {
   try {
     await api.delete(pods, { namespace, name }, { uid: primary.metadata.uid }, call)
   } catch (error) {
     // Somebody else was faster: the failover is the same.
     if (!isKubeError(error, 'NotFound')) throw error
   }
-  const after = await world.until(
-    ({ sets }) => {
-      const status = sets.find(({ metadata }) => metadata.name === set.metadata.name)?.status
-      const now = status?.slots?.find(it => it.slot === slot)
-      if (now === undefined || now.pod === name || !now.ready) return undefined
-      return { now, lastFailover: status?.lastFailover }
-    },
+  return world.until(
+    now => successorIn(now, set, slot, name),
     timeoutMs,
     () =>
       new CliError(`slot ${slot}: ${name} is deleted, and nobody serves in its place yet`, {
@@ -137,21 +180,6 @@ async function failOver(
         exitCode: exitCodes.late,
       }),
   )
-  // The set's last one says more than the slot's, and may be that of another slot already.
-  const facts = [
-    after.lastFailover?.slot === slot ? after.lastFailover : undefined,
-    after.now.lastFailover as Partial<LastFailover> | undefined,
-  ].find(it => it?.from === name)
-  return {
-    slot,
-    from: name,
-    to: after.now.pod,
-    epoch: after.now.epoch,
-    ...(saved === undefined ? {} : { checkpoint: saved }),
-    ...(facts?.seconds === undefined ? {} : { seconds: facts.seconds }),
-    ...(facts?.generation === undefined ? {} : { generation: facts.generation }),
-    ...(facts?.stateAge === undefined ? {} : { stateAge: facts.stateAge }),
-  }
 }
 
 /** @throws CliError with exit code 3 when it cannot be saved and must not be lost. */

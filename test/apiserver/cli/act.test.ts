@@ -2,11 +2,12 @@
 import { randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, inject, it, vi } from 'vitest'
 import { type BackupPodSetSpec, backupPodSets } from '../../../src/api/backuppodset.ts'
-import { annotations } from '../../../src/api/labels.ts'
+import { annotations, labels } from '../../../src/api/labels.ts'
+import { parseSlotLease } from '../../../src/api/slot-lease.ts'
 import type { Promoted } from '../../../src/cli/promote/promote.ts'
 import { type Api, createApi } from '../../../src/kube/api.ts'
 import { loadConnection } from '../../../src/kube/connection.ts'
-import { namespaces, pods } from '../../../src/kube/resources.ts'
+import { leases, namespaces, pods } from '../../../src/kube/resources.ts'
 import { type FakeKubelet, startFakeKubelet } from '../lib/fake-kubelet.ts'
 import { startOperatorHere } from '../lib/operator-here.ts'
 import { type FakeAgents, startFakeAgents } from '../memory/fake-agents.ts'
@@ -94,13 +95,52 @@ describe('checkpoint', () => {
 })
 
 describe('promote', () => {
-  it('saves, deletes, and follows until the successor serves with what was saved', async () => {
+  it('D7.handed-over: a hot backup takes the slot over from a primary that stands still, and nothing is lost', async () => {
+    const primary = await settled('handed', { checkpoint: {} }, 'Frozen')
+    const { exitCode, out } = await run('promote', 'handed', '0', '-o', 'json')
+    expect(exitCode).toBe(0)
+    const promoted = JSON.parse(out) as Promoted
+    expect(promoted).toMatchObject({ slot: 0, from: primary, epoch: 2, handedOver: true })
+    expect(promoted.checkpoint).toBeUndefined()
+    const { status } = await api.get(backupPodSets, { namespace, name: 'handed' })
+    expect(status?.slots?.[0]).toMatchObject({ pod: promoted.to, epoch: 2, ready: true })
+    // It was no failover, and nobody deleted the primary before its successor was there.
+    expect(status?.lastFailover).toBeUndefined()
+    await vi.waitFor(
+      () => expect(api.get(pods, { namespace, name: primary })).rejects.toMatchObject({ code: 'NotFound' }),
+      { timeout: 20_000, interval: 100 },
+    )
+    const [lease] = (await api.list(leases, { namespace, labelSelector: `${labels.set}=handed` })).items
+    expect(lease && parseSlotLease(lease)).toMatchObject({ holder: { name: promoted.to }, handover: undefined })
+  })
+
+  it('a primary that cannot be saved for the last time stays, and the wish is taken back', async () => {
+    const primary = await settled('standing', { checkpoint: {} }, 'Frozen')
+    agents.deaf.add(primary)
+    const { exitCode, err } = await run('promote', 'standing', '0', '--timeout', '2')
+    expect(exitCode).toBe(4)
+    expect(err).toContain('it goes on, and nothing is lost')
+    const { metadata } = await api.get(pods, { namespace, name: primary })
+    expect(metadata.deletionTimestamp).toBeUndefined()
+    expect(metadata.annotations?.[annotations.handoverRequested]).toBeUndefined()
+    await vi.waitFor(
+      async () => {
+        const { items } = await api.list(leases, { namespace, labelSelector: `${labels.set}=standing` })
+        const [lease] = items.flatMap(item => parseSlotLease(item) ?? [])
+        expect(lease).toMatchObject({ holder: { name: primary }, handover: undefined })
+      },
+      { timeout: 20_000, interval: 50 },
+    )
+  })
+
+  it('with --delete it saves, deletes, and follows until the successor serves with what was saved', async () => {
     const primary = await settled('moved', { checkpoint: {} }, 'Frozen')
-    const { exitCode, out, err } = await run('promote', 'moved', '0', '-o', 'json')
+    const { exitCode, out, err } = await run('promote', 'moved', '0', '--delete', '-o', 'json')
     expect(exitCode).toBe(0)
     expect(err).toContain('generation 2')
     const promoted = JSON.parse(out) as Promoted
-    expect(promoted).toMatchObject({ slot: 0, from: primary, epoch: 2, checkpoint: { generation: 2 } })
+    expect(promoted).toMatchObject({ slot: 0, from: primary, epoch: 2, handedOver: false })
+    expect(promoted.checkpoint).toMatchObject({ generation: 2 })
     expect(promoted.seconds).toBeGreaterThan(0)
     const { status } = await api.get(backupPodSets, { namespace, name: 'moved' })
     expect(status?.slots?.[0]).toMatchObject({ pod: promoted.to, epoch: 2, ready: true })
@@ -142,7 +182,7 @@ describe('promote', () => {
   it('refuses where the memory cannot be saved before, and deletes nothing', async () => {
     const primary = await settled('stuck', { checkpoint: {} }, 'Frozen')
     agents.deaf.add(primary)
-    const { exitCode, err } = await run('promote', 'stuck', '0', '--timeout', '1')
+    const { exitCode, err } = await run('promote', 'stuck', '0', '--delete', '--timeout', '1')
     expect(exitCode).toBe(3)
     expect(err).toContain('nothing was done')
     expect((await api.get(pods, { namespace, name: primary })).metadata.deletionTimestamp).toBeUndefined()

@@ -1,0 +1,96 @@
+import { describe, expect, it } from 'vitest'
+import { seededRandom } from '../../kube/random.ts'
+import type { Action } from '../plan.ts'
+import type { PodView, Snapshot } from '../snapshot.ts'
+import { makeLease, makeMemorySnapshot, makePrimary, makeSlot, makeUnderstudy, played, staged } from '../testing/memory.ts'
+import { actionsOf } from '../testing/snapshots.ts'
+import { decide } from './decide.ts'
+
+const random = seededRandom(1)
+
+/** Two primaries and two hot backups, everything where it is to be; under OnDelete, so that nothing rolls. */
+function begun(wish: Partial<Snapshot['set']> = {}): Snapshot {
+  const primaries = [makePrimary('p0', 0), makePrimary('p1', 1)]
+  const hot = [makeUnderstudy('h0'), makeUnderstudy('h1')]
+  const s = makeMemorySnapshot(
+    { replicas: 2, hotBackups: 2, updateStrategy: 'OnDelete', ...wish },
+    [...primaries, ...hot],
+    primaries.map(pod => makeSlot(makeLease(pod), [])),
+  )
+  return play(staged(s)).end
+}
+
+/** Plays passes until there is nothing left to do. */
+function play(from: Snapshot) {
+  let s = from
+  const actions: Action[] = []
+  for (let passes = 0; passes < 50; passes += 1) {
+    const plan = decide(s, random)
+    if (plan.stages.length === 0) return { end: s, actions }
+    actions.push(...actionsOf(plan))
+    s = played(s, plan, { comes: () => true })
+  }
+  throw new Error('does not come to rest')
+}
+
+const changed = (s: Snapshot, name: string, over: (pod: PodView) => PodView): Snapshot => ({
+  ...s,
+  pods: s.pods.map(pod => (pod.name === name ? over(pod) : pod)),
+})
+const asked = (s: Snapshot, name: string, handoverRequested = true) =>
+  changed(s, name, pod => ({ ...pod, ...(pod.stage && { stage: { ...pod.stage, handoverRequested } }) }))
+const handoverOf = (s: Snapshot, slot: number) => s.memory?.slots.get(slot)?.lease.handover
+const assigned = (s: Snapshot) =>
+  actionsOf(decide(s, random)).flatMap(action => (action.type === 'assign' ? [action.lease] : []))
+
+describe('a slot that somebody wants to go to another pod', () => {
+  it('D7.migration: goes standing still, with the life of its memory, and no other slot is touched', () => {
+    const before = begun()
+    const { end, actions } = play(asked(before, 'p0'))
+    const [standing] = actions
+    expect(standing).toMatchObject({ type: 'assign', lease: { slot: 0, holder: { name: 'p0' } } })
+    const promotions = actions.filter(({ type }) => type === 'promote')
+    expect(promotions).toMatchObject([
+      { role: { slot: 0, epoch: 2, replaces: { name: 'p0', reason: 'Replaced' } } },
+    ])
+    expect(actions.findIndex(({ type }) => type === 'promote')).toBeLessThan(
+      actions.findIndex(({ type }) => type === 'retire'),
+    )
+    const leases = (s: Snapshot) => [...(s.memory?.slots.values() ?? [])].map(({ lease }) => lease)
+    expect(leases(end).map(({ life }) => life)).toEqual(leases(before).map(({ life }) => life))
+    expect(leases(end)[1]?.holder).toEqual(leases(before)[1]?.holder)
+    expect(leases(end)[0]?.handover).toBeUndefined()
+    expect(end.pods.filter(({ kind }) => kind === 'hotbackup')).toHaveLength(2)
+  })
+
+  it('one at a time, and who has begun goes on', () => {
+    const both = asked(asked(begun(), 'p1'), 'p0')
+    expect(assigned(both)).toMatchObject([{ slot: 0, handover: expect.any(String) }])
+    const first = played(asked(begun(), 'p1'), decide(asked(begun(), 'p1'), random), { comes: () => true })
+    expect(handoverOf(first, 1)).toBeDefined()
+    expect(assigned(asked(first, 'p0'))).toEqual([])
+  })
+
+  it('stays where it is when the wish is taken back', () => {
+    const wish = asked(begun(), 'p0')
+    const standing = played(wish, decide(wish, random), { comes: () => true })
+    expect(handoverOf(standing, 0)).toBeDefined()
+    expect(assigned(asked(standing, 'p0', false))).toMatchObject([{ slot: 0, handover: undefined }])
+  })
+
+  it.each<[string, (s: Snapshot) => Snapshot]>([
+    ['the set is paused', s => ({ ...s, set: { ...s.set, paused: true } })],
+    ['another primary is not well', s => changed(s, 'p1', pod => ({ ...pod, ready: false }))],
+    [
+      'nobody else has its memory',
+      s => {
+        const slots = [...(s.memory?.slots ?? [])].map(([slot, it]) => [slot, { ...it, copies: [] }] as const)
+        return { ...s, ...(s.memory && { memory: { ...s.memory, slots: new Map(slots) } }) }
+      },
+    ],
+    ['it is a hot backup that carries the wish', s => asked(asked(s, 'p0', false), 'h0')],
+  ])('not while %s', (_, change) => {
+    const s = change(asked(begun(), 'p0'))
+    expect(assigned(s).filter(({ handover }) => handover !== undefined)).toEqual([])
+  })
+})
