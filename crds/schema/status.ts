@@ -120,7 +120,9 @@ export const statusSchema = (): SchemaOf<BackupPodSetStatus> =>
   object<BackupPodSetStatus>(
     {
       observedGeneration: count('The metadata.generation that this status speaks of.', int64),
-      replicas: count('Primaries that exist and are not being deleted; a slot that changes hands counts once.'),
+      replicas: count(
+        'Primaries that exist and are not being deleted; a slot that changes hands counts once.',
+      ),
       hotbackups: count('Hot backups that exist and are not being deleted.'),
       coldbackups: count('Cold backups that exist and are not being deleted.'),
       readyReplicas: count('Primaries that are Ready, a slot once.'),

@@ -217,7 +217,7 @@ export function createSetController(options: SetControllerOptions): Controller {
     },
     services: { services: options.services, slices: options.slices },
     departed,
-    readClaims: claims.look,
+    claims,
     revisions: { store: options.revisions, known: options.revisionsKnown },
     memoryKnown: options.memoryKnown,
     caughtUp: (key, signal) => consistency.waitReady(key, signal, caughtUpMs),

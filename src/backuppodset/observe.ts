@@ -90,7 +90,11 @@ export function claimOf(set: Pick<ParsedSet, 'name' | 'uid'>, pod: Pod): Claim {
 export function observe(set: ParsedSet, status: BackupPodSet['status'], deps: ObserveDeps): Observed {
   const key = `${set.namespace}/${set.name}`
   const candidates = new Map(
-    [...deps.pods.by(bySetLabel, key), ...deps.pods.by(byController, set.uid), ...(deps.departed?.of(key) ?? [])]
+    [
+      ...deps.pods.by(bySetLabel, key),
+      ...deps.pods.by(byController, set.uid),
+      ...(deps.departed?.of(key) ?? []),
+    ]
       .filter(pod => pod.metadata.namespace === set.namespace)
       .map(pod => [pod.metadata.uid, pod]),
   )

@@ -15,6 +15,7 @@ import { decide } from './decide/decide.ts'
 import type { Departed } from './departed.ts'
 import type { Ledger } from './ledger.ts'
 import { isFinished } from './losses.ts'
+import type { ClaimReader } from './memory/claim-reader.ts'
 import { memoryNotices } from './memory/notices.ts'
 import type { SetMetrics } from './metrics.ts'
 import type { NewsDesk } from './news.ts'
@@ -40,8 +41,7 @@ export interface ReconcileDeps extends Omit<ObserveDeps, 'pulled' | 'departed'> 
   readonly caughtUp: (setKey: string, signal: AbortSignal) => Promise<boolean>
   /** The caches of Leases and node reports are filled: without them every slot would look as if its memory were lost. */
   readonly memoryKnown: () => boolean
-  /** Waits, not for long, until something is known of the claims that its template names. */
-  readonly readClaims: (set: ParsedSet, signal: AbortSignal) => Promise<void>
+  readonly claims: Pick<ClaimReader, 'look' | 'againAfterMs'>
   readonly wroteSet: (setKey: string, set: BackupPodSet) => void
   readonly forgetSet: (setKey: string) => void
   readonly actContext: (set: ActContext['set'], observed: Observed, context: ReconcileContext) => ActContext
@@ -74,7 +74,7 @@ export async function reconcile(
     throw new RetryLater(50, 'states of an operator before this one are being loaded')
   log.debug({ generation: set.generation }, 'reconciling')
   deps.ledger.open(set.uid, current.status)
-  if (set.memory) await deps.readClaims(set, signal)
+  if (set.memory) await deps.claims.look(set, signal)
 
   const observed = observe(set, current.status, deps)
   const plan = decide(observed.snapshot, deps.random)
@@ -88,8 +88,7 @@ export async function reconcile(
   if (settled && !set.paused) deps.losses.forget(key)
   metrics.acted(outcomes, now)
   for (const { type, action } of outcomes)
-    if (action.type === 'release')
-      deps.departed[type === 'done' ? 'forget' : 'lookAgain'](action.pod.uid)
+    if (action.type === 'release') deps.departed[type === 'done' ? 'forget' : 'lookAgain'](action.pod.uid)
   if (outcomes.length > 0) log.info({ actions: tally(outcomes) }, 'acted')
   // Before the status: it may meet a conflict, and then the next pass does not know any more what this one did.
   deps.notify(current, noticesOf(outcomes, now))
@@ -123,7 +122,9 @@ export async function reconcile(
   raise(outcomes)
   // Who comes next is to be decided at once; a slot without an app is waiting for it.
   if (outcomes.some(({ type }) => type === 'setback')) return { requeueAfterMs: 0 }
-  return { requeueAfterMs: Math.min(resyncMs, plan.requeueAfterMs ?? resyncMs, againAfterMs ?? resyncMs) }
+  const claimsAfterMs = set.memory && deps.claims.againAfterMs(set)
+  const times = [plan.requeueAfterMs, againAfterMs, claimsAfterMs].map(ms => ms ?? resyncMs)
+  return { requeueAfterMs: Math.min(resyncMs, ...times) }
 }
 
 /** Every slot has its primary: none is going, with a successor that waits for its end. */

@@ -23,19 +23,15 @@ it('a refused set makes no progress, whatever it did before', () => {
 describe('a slot that changes hands', () => {
   const set = makeSet({ replicas: 2, hotBackups: 0, coldBackups: 0 })
   const status = (successorIsReady: boolean, loserIsReady: boolean) =>
-    statusOf(
-      set,
-      undefined,
-      {
-        pods: [
-          makePod('a', 'primary', { slot: 0, epoch: 1, ready: loserIsReady }),
-          makePod('b', 'primary', { slot: 1, epoch: 1 }),
-          makePod('c', 'primary', { slot: 0, epoch: 2, ready: successorIsReady }),
-        ],
-        ...{ templateHash: 'now', failure: undefined, now: 0 },
-        ...{ lastTransition: undefined, lastFailover: undefined },
-      },
-    )
+    statusOf(set, undefined, {
+      pods: [
+        makePod('a', 'primary', { slot: 0, epoch: 1, ready: loserIsReady }),
+        makePod('b', 'primary', { slot: 1, epoch: 1 }),
+        makePod('c', 'primary', { slot: 0, epoch: 2, ready: successorIsReady }),
+      ],
+      ...{ templateHash: 'now', failure: undefined, now: 0 },
+      ...{ lastTransition: undefined, lastFailover: undefined },
+    })
 
   it('is one replica, named by its successor, and ready as long as one of the two is', () => {
     expect(status(true, true)).toMatchObject({
@@ -52,7 +48,9 @@ describe('a slot that changes hands', () => {
 
   it('is not in place yet', () => {
     const { conditions = [] } = status(true, true)
-    expect(conditions.filter(({ status }) => status === 'True').map(({ type }) => type)).toEqual(['Progressing'])
+    expect(conditions.filter(({ status }) => status === 'True').map(({ type }) => type)).toEqual([
+      'Progressing',
+    ])
   })
 
   it('two primaries of one epoch are two: one of them gets another slot', () => {

@@ -26,6 +26,12 @@ const cures: Readonly<Record<string, string>> = {
     'delete pods of the older template when it suits you, or set updateStrategy.type to RollingUpdate',
   [reasons.updateWouldLoseState]:
     'set updateStrategy.allowStateLoss if the memory may be lost, or take the change of the template back',
+  [reasons.claimNotShared]: 'use a claim that is ReadWriteMany, or emptyDir, or set hotBackup.mode to Warm',
+  [reasons.claimMissing]: 'make it, with access mode ReadWriteMany',
+  [reasons.claimUnread]: 'let the operator get persistentvolumeclaims',
+  [reasons.diskAheadOfMemory]: 'nothing, if the application reads again what it shares',
+  [reasons.environmentOfDeadPod]: 'nothing, if the application does not go by these variables',
+  [reasons.notOnDisk]: 'see to the disks of the nodes named: until then memory does not outlive them',
   [reasons.pullFailed]:
     'see why the application does not answer at checkpoint.http, and let the operator reach its pods',
   [reasons.stateTooLarge]: 'raise checkpoint.http.maxSize, or have the application say less',

@@ -40,7 +40,11 @@ it('who leads no more tells nothing of sets', async () => {
     )
     await eventually(async () => expect(await told()).toHaveLength(3))
     const ref = { namespace, name: 'understudy-operator' }
-    const spec = { holderIdentity: 'other', renewTime: '2999-01-01T00:00:00.000000Z', leaseDurationSeconds: 3600 }
+    const spec = {
+      holderIdentity: 'other',
+      renewTime: '2999-01-01T00:00:00.000000Z',
+      leaseDurationSeconds: 3600,
+    }
     await api.patch(leases, ref, { type: 'merge', body: { spec } })
     await eventually(async () => expect(await told()).toEqual([]))
     // It stands by, and would lead again.

@@ -195,7 +195,11 @@ export const design: readonly FeatureGroup[] = [
         'a slot goes over on request standing still, with the life of its memory',
         'unit',
       ),
-      sentence('D7.handed-over', '`promote` has a hot backup take a slot over, and loses nothing', 'apiserver'),
+      sentence(
+        'D7.handed-over',
+        '`promote` has a hot backup take a slot over, and loses nothing',
+        'apiserver',
+      ),
       sentence('D7.fetch', 'memory is brought to a pod that is called where none is', 'unit'),
       sentence('D7.disk-budget', 'a full budget of the disk is told with its cure; memory goes on', 'unit'),
       sentence(

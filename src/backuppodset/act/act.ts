@@ -80,7 +80,11 @@ async function execute(context: ActContext, action: Action): Promise<Outcome> {
       const claim = action.type === 'adopt' ? adopt : release
       const pod = await claim(context, action.pod, known)
       // Without the label nothing of it reaches the cache any more: nobody is to wait for that.
-      return { type: 'done', action, pod: known.metadata.labels?.[labels.set] === undefined ? undefined : pod }
+      return {
+        type: 'done',
+        action,
+        pod: known.metadata.labels?.[labels.set] === undefined ? undefined : pod,
+      }
     }
     case 'promote':
       return promote(context, action)

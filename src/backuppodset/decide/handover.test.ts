@@ -2,7 +2,15 @@ import { describe, expect, it } from 'vitest'
 import { seededRandom } from '../../kube/random.ts'
 import type { Action } from '../plan.ts'
 import type { PodView, Snapshot } from '../snapshot.ts'
-import { makeLease, makeMemorySnapshot, makePrimary, makeSlot, makeUnderstudy, played, staged } from '../testing/memory.ts'
+import {
+  makeLease,
+  makeMemorySnapshot,
+  makePrimary,
+  makeSlot,
+  makeUnderstudy,
+  played,
+  staged,
+} from '../testing/memory.ts'
 import { actionsOf } from '../testing/snapshots.ts'
 import { decide } from './decide.ts'
 

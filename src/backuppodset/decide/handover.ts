@@ -31,7 +31,8 @@ export function turnOf(s: Snapshot): Turn | undefined {
 const requested = (s: Snapshot, memory: MemoryView): Turn[] =>
   s.pods.flatMap((primary): Turn[] => {
     const slot = memory.slots.get(primary.slot ?? -1)
-    if (slot === undefined || primary.kind !== 'primary' || primary.stage?.handoverRequested !== true) return []
+    if (slot === undefined || primary.kind !== 'primary' || primary.stage?.handoverRequested !== true)
+      return []
     if (slot.source?.reason !== undefined) return []
     // Of whichever template: its memory fits the pod, or it is none of the options.
     const successor = successorOf(s, slot, () => true)

@@ -66,14 +66,16 @@ it('no pass waits for long for an answer that does not come, and the set is look
 })
 
 it('one that is missing is asked for again soon, and told when it is there', async () => {
-  const { clock, news, look, state, answers } = setup()
+  const { clock, news, look, reader, state, answers } = setup()
   answers(fails('NotFound'))
   await look()
   expect(state()).toEqual({ type: 'missing' })
+  expect(reader.againAfterMs(set)).toBe(3_000)
   answers(async () => shared)
-  await clock.advance(1_000)
+  await clock.advance(3_000)
   await look()
   await expect.poll(() => state()?.type).toBe('there')
+  expect(reader.againAfterMs(set)).toBeUndefined()
   expect(news).toEqual(['default/bps', 'default/bps'])
 })
 

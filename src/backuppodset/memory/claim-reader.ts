@@ -7,8 +7,8 @@ import { type Claim, type ClaimState, claimsOf } from './claims.ts'
 
 /** Access modes cannot be changed, but a claim may be made anew under its name: what is known is read again after so long, ms. */
 const freshMs = 15_000
-/** What is missing or could not be read is expected to come, ms. */
-const awaitedMs = 1_000
+/** What is missing or could not be read is expected to come: it is asked for again after so long, ms. */
+const awaitedMs = 3_000
 /** How long a pass waits for what is not known at all; slots may be waiting for the pass, ms. */
 const patienceMs = 1_000
 const requestMs = 5_000
@@ -21,6 +21,8 @@ export interface ClaimReader {
   /** Waits, not for long, until something is known of each claim; what is old is read anew meanwhile. Never rejects. */
   look(set: Wanted, signal: AbortSignal): Promise<void>
   of(set: Wanted): readonly Claim[]
+  /** When to look again for what is missing, ms; undefined: nothing is. */
+  againAfterMs(set: Wanted): number | undefined
   forget(setKey: string): void
 }
 
@@ -67,6 +69,14 @@ export function createClaimReader({ api, clock, changed }: ClaimReaderOptions): 
   const isOld = ({ state, at }: Known) =>
     clock.monotonic() - at >= (state.type === 'there' ? freshMs : awaitedMs)
 
+  const of = (set: Wanted): readonly Claim[] => {
+    const known = bySet.get(keyOf(set))
+    return claimsOf(set.template).map(claim => ({
+      ...claim,
+      state: known?.get(claim.name)?.state ?? { type: 'unread', why: 'no answer yet' },
+    }))
+  }
+
   return {
     async look(set, signal) {
       const key = keyOf(set)
@@ -90,13 +100,8 @@ export function createClaimReader({ api, clock, changed }: ClaimReaderOptions): 
       await Promise.race([Promise.all(unknown), late])
       over.abort()
     },
-    of(set) {
-      const known = bySet.get(keyOf(set))
-      return claimsOf(set.template).map(claim => ({
-        ...claim,
-        state: known?.get(claim.name)?.state ?? { type: 'unread', why: 'no answer yet' },
-      }))
-    },
+    of,
+    againAfterMs: set => (of(set).some(({ state }) => state.type !== 'there') ? awaitedMs : undefined),
     forget: key => bySet.delete(key),
   }
 }

@@ -30,7 +30,7 @@ it('a claim that one node or pod has at a time is in the way, and one of several
   for (const mode of ['ReadWriteOnce', 'ReadWriteOncePod'])
     expect(claimInTheWay([claim('data', there(mode))], true)).toMatchObject({
       reason: 'ClaimNotShared',
-      message: expect.stringMatching(new RegExp(`^claim data is ${mode}.*Use a claim that is ReadWriteMany`)),
+      message: expect.stringMatching(new RegExp(`^claim data is ${mode}.*use a claim that is ReadWriteMany`)),
     })
   for (const modes of [['ReadWriteMany'], ['ReadOnlyMany'], ['ReadWriteOnce', 'ReadWriteMany']])
     expect(claimInTheWay([claim('data', there(...modes))], false)).toBeUndefined()

@@ -43,7 +43,7 @@ export function claimInTheWay(claims: readonly Claim[], isKept: boolean): Word |
     if (state.type === 'there' && !isShared(state.accessModes))
       return {
         reason: reasons.claimNotShared,
-        message: `claim ${name} is ${state.accessModes.join(' and ')}, for one node or pod at a time: a successor could not have it. Use a claim that is ReadWriteMany, or emptyDir, or set hotBackup.mode to Warm; until then nothing is saved`,
+        message: `claim ${name} is ${state.accessModes.join(' and ')}, for one node or pod at a time: a successor could not have it; use a claim that is ReadWriteMany, or emptyDir, or set hotBackup.mode to Warm; until then nothing is saved`,
       }
   for (const { name, state } of claims) {
     if (state.type === 'missing')

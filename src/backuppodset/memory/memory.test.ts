@@ -165,6 +165,7 @@ describe('reports of nodes', () => {
       'default/bps': true,
     })
     expect(change([slotReport()])).toEqual({ 'default/other': true })
+    expect(change([slotReport({ final: true }), other])).toEqual({ 'default/bps': true })
   })
 })
 

@@ -83,6 +83,8 @@ export function setsIn(change: Change<NodeReport>): ReadonlyMap<string, { readon
         other?.usable !== slot.usable ||
         other?.understudyUid !== slot.understudyUid ||
         other?.role !== slot.role ||
+        // A primary stands still until somebody acts on it.
+        other?.final !== slot.final ||
         other?.reason !== slot.reason
       if (!isUrgent && other?.generation === slot.generation) continue
       const key = setKeyOf(slot)

@@ -155,6 +155,14 @@ describe('these are not broken', () => {
     ])
   })
 
+  test('something to know of memory that is kept', () => {
+    const caveat = condition('CheckpointReady', 'True', 'DiskAheadOfMemory', 'the disk is ahead')
+    const sets = there([set({ conditions: [...goodConditions.slice(0, 4), caveat] })])
+    expect(brokenIn({ sets })).toEqual([])
+    expect(found({ sets }, 'note')).toEqual(['shop/web CheckpointReady: DiskAheadOfMemory: the disk is ahead'])
+    expect(found({ sets }, 'ok')).toContain('shop/web: every condition is as it should be')
+  })
+
   test('a template that memory refuses says why', () => {
     const { checkpoint: _, ...spec } = set().spec
     const template = { spec: { shareProcessNamespace: true, containers: [{ name: 'app', image: 'a' }] } }

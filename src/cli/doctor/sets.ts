@@ -38,7 +38,7 @@ function ofSet(set: BackupPodSet): Finding[] {
   const caveats = conditions
     .filter(it => it.type === conditionTypes.checkpointReady && it.status === 'True')
     .filter(it => it.reason !== reasons.allProtected)
-    .map(({ type, reason, message }) => note(`${key} ${type}`, `${reason}: ${message}`))
+    .map(it => note(`${key} ${it.type}`, `${it.reason}: ${it.message}`, cureOf(it)))
   const memory = keptBy(set) === 'nothing' ? [withoutMemory(set, key)] : []
   return troubles.length > 0
     ? [...troubles, ...caveats, ...memory]

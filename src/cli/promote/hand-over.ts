@@ -29,10 +29,13 @@ export async function handOver(
       now => successorIn(now, set, slot, name),
       timeoutMs,
       () =>
-        new CliError(`slot ${slot}: nobody has followed ${name} within the time given; it goes on, and nothing is lost`, {
-          advice: `\`kubectl understudy status ${set.metadata.name}\` shows whether its hot backups are in place; --delete saves and deletes it, which loses what happens in between`,
-          exitCode: exitCodes.late,
-        }),
+        new CliError(
+          `slot ${slot}: nobody has followed ${name} within the time given; it goes on, and nothing is lost`,
+          {
+            advice: `\`kubectl understudy status ${set.metadata.name}\` shows whether its hot backups are in place; --delete saves and deletes it, which loses what happens in between`,
+            exitCode: exitCodes.late,
+          },
+        ),
     )
   } catch (error) {
     await wish(session, primary, null).catch((late: unknown) => {

@@ -111,7 +111,10 @@ describe('promote', () => {
       { timeout: 20_000, interval: 100 },
     )
     const [lease] = (await api.list(leases, { namespace, labelSelector: `${labels.set}=handed` })).items
-    expect(lease && parseSlotLease(lease)).toMatchObject({ holder: { name: promoted.to }, handover: undefined })
+    expect(lease && parseSlotLease(lease)).toMatchObject({
+      holder: { name: promoted.to },
+      handover: undefined,
+    })
   })
 
   it('a primary that cannot be saved for the last time stays, and the wish is taken back', async () => {

@@ -104,12 +104,6 @@ it('one that does not exist is said, and memory is kept once it does', async () 
   const set = await makeSet('beside-late', 'late')
   await ready(set, { status: 'False', reason: 'ClaimMissing' })
   await makeClaim('late', 'ReadWriteMany')
-  // A scheduler would place the pods now; what happens to a pod lets the operator look again.
-  await api.patch(
-    backupPodSets,
-    { namespace, name: set },
-    { type: 'merge', body: { metadata: { annotations: { look: 'again' } } } },
-  )
   await ready(set, { status: 'True', reason: 'DiskAheadOfMemory' })
   expect((await leaseOf(set))?.holders[0]).toBe('fake-a')
 })

@@ -116,7 +116,8 @@ export async function startFakeAgents(
       takenAt: new Date().toISOString(),
       bytes: 4096,
       // Its primary stands still: nothing comes after this generation.
-      ...(lease.handover !== undefined && !deaf.has(lease.holder.name) && { final: true, takenAt: '2030-01-01T00:00:00.000Z' }),
+      ...(lease.handover !== undefined &&
+        !deaf.has(lease.holder.name) && { final: true, takenAt: '2030-01-01T00:00:00.000Z' }),
       frozenSeconds: 0.0072,
     }
     if (lease.node === node)
