@@ -26,6 +26,9 @@ const container = parseMountinfo(
     '67 60 0:51 / /var/run/secrets/token ro - tmpfs tmpfs rw',
     `68 60 8:2 /pods/${uid}/etc-hosts /etc/hosts rw - ext4 /dev/sdb rw`,
     `69 60 8:2 /pods/another-pod/volumes/kubernetes.io~empty-dir/data /other rw - ext4 /dev/sdb rw`,
+    // Shared with other pods: a claim behind NFS, and one in a directory of the node.
+    '70 60 0:60 /export /shared rw - nfs4 server:/export rw',
+    '71 60 8:1 /mnt/shared/claim /claim rw - ext4 /dev/sda1 rw',
   ].join('\n'),
 )
 
@@ -47,11 +50,13 @@ describe('what belongs to the memory of a container', () => {
   test('what lies over the layer, outermost only', () => {
     expect(mountPoints(container)).toEqual([
       'cache',
+      'claim',
       'data',
       'etc/hosts',
       'other',
       'part',
       'proc',
+      'shared',
       'sub path',
       'var/run/secrets/token',
     ])
