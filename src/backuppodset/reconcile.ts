@@ -1,5 +1,5 @@
 import type { BackupPodSet } from '../api/backuppodset.ts'
-import { type ParsedSet, parseSet } from '../api/parse.ts'
+import { parseSet } from '../api/parse.ts'
 import type { Clock } from '../kube/clock.ts'
 import { type ReconcileContext, type Result, RetryLater } from '../kube/controller.ts'
 import { isKubeError } from '../kube/errors.ts'

@@ -157,7 +157,8 @@ describe('these are not broken', () => {
 
   test('something to know of memory that is kept', () => {
     const caveat = condition('CheckpointReady', 'True', 'DiskAheadOfMemory', 'the disk is ahead')
-    const sets = there([set({ conditions: [...goodConditions.slice(0, 4), caveat] })])
+    const kept = set({ conditions: [...goodConditions.slice(0, 4), caveat] })
+    const sets = { ok: true, value: [kept] } as const
     expect(brokenIn({ sets })).toEqual([])
     expect(found({ sets }, 'note')).toEqual(['shop/web CheckpointReady: DiskAheadOfMemory: the disk is ahead'])
     expect(found({ sets }, 'ok')).toContain('shop/web: every condition is as it should be')
