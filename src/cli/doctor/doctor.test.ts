@@ -160,7 +160,9 @@ describe('these are not broken', () => {
     const kept = set({ conditions: [...goodConditions.slice(0, 4), caveat] })
     const sets = { ok: true, value: [kept] } as const
     expect(brokenIn({ sets })).toEqual([])
-    expect(found({ sets }, 'note')).toEqual(['shop/web CheckpointReady: DiskAheadOfMemory: the disk is ahead'])
+    expect(found({ sets }, 'note')).toEqual([
+      'shop/web CheckpointReady: DiskAheadOfMemory: the disk is ahead',
+    ])
     expect(found({ sets }, 'ok')).toContain('shop/web: every condition is as it should be')
   })
 
