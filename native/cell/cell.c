@@ -11,6 +11,7 @@
  *       --parent-death N    signal N for COMMAND when this program ends
  *   cell count PORT         serves, in a process, a thread and a child, three numbers that grow by one with each request,
  *                           and adds a line to /tmp/log, which stays open
+ *   cell fill PORT MIB      has so much memory, and says at PORT + 1 what is wrong with it; see fill.h
  *   cell ask PORT           asks such a server at 127.0.0.1 and prints what it says
  */
 #include <arpa/inet.h>
@@ -38,6 +39,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "fill.h"
+
 enum { PATHS = 4096, VOLUMES = 8, HIERARCHIES = 16, SERVERS = 3 };
 
 static const char *directory, *pid_file, *group;
@@ -56,7 +59,7 @@ static _Noreturn void usage(void)
 {
 	fprintf(stderr, "usage: cell run --dir DIR --pid-file FILE [--cgroup PATH] [--volume SRC:DST] [--user UID] "
 			"[--parent-death N] -- "
-			"COMMAND...\n       cell count PORT\n       cell ask PORT\n");
+			"COMMAND...\n       cell count PORT\n       cell fill PORT MIB\n       cell ask PORT\n");
 	_exit(2);
 }
 
@@ -430,6 +433,8 @@ int main(int argc, char **argv)
 		return count((int)number(argv[2]));
 	if (argc == 3 && !strcmp(argv[1], "ask"))
 		return ask((int)number(argv[2]));
+	if (argc == 4 && !strcmp(argv[1], "fill"))
+		return fill((int)number(argv[2]), number(argv[3]));
 	if (argc < 3 || strcmp(argv[1], "run"))
 		usage();
 	for (; at + 1 < argc && strcmp(argv[at], "--"); at += 2) {

@@ -4,14 +4,15 @@
 typedef unsigned long size_t;
 typedef int pid_t;
 
-enum { E_PERM = 1, E_NOENT = 2, E_ACCES = 13 };
+enum { E_PERM = 1, E_NOENT = 2, E_SRCH = 3, E_INTR = 4, E_ACCES = 13 };
 enum { CWD = -100 };
 enum { O_EMPTY = 01000, O_CLOSE_ON_EXEC = 02000000 };
 
 #if defined(__x86_64__)
 enum { NR_read = 0, NR_write = 1, NR_close = 3, NR_nanosleep = 35, NR_getpid = 39, NR_fstatfs = 138, NR_setpriority = 141,
        NR_getdents64 = 217, NR_exit_group = 231, NR_openat = 257, NR_unlinkat = 263, NR_faccessat = 269, NR_prlimit64 = 302,
-       NR_renameat2 = 316, NR_setitimer = 38 };
+       NR_renameat2 = 316, NR_setitimer = 38, NR_mmap = 9, NR_rt_sigprocmask = 14, NR_clone = 56, NR_kill = 62,
+       NR_getppid = 110, NR_rt_sigtimedwait = 128, NR_prctl = 157 };
 enum { O_DIRECTORY_ONLY = 0200000 };
 
 static inline long raw(long number, long a, long b, long c, long d, long e, long f)

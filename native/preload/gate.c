@@ -11,37 +11,12 @@
  * gets its turn, and when CRIU seizes a process of which some threads have stopped and others not yet, now and then one
  * of them neither stops nor is stopped, and CRIU waits for it for ever (1 of 200 dumps on a busy machine).
  */
-#include "calls.h"
+#include "work.h"
 
-enum { WORK = 202 };
-enum { O_WRITE_NEW = 01 | 0100 | O_CLOSE_ON_EXEC };
 /* 20 waits of 50 us, then of 1 ms: whoever takes longer waits for a device, and is not to be hurried. */
 enum { WAIT_NS = 50000, LONG_WAIT_NS = 1000000, SHORT_WAITS = 20, LONG_WAITS = 60 * 1000 };
 /* Beyond these a dump is refused. */
 enum { PIDS = 65536 };
-
-static void pause_for(long nanoseconds)
-{
-	const long moment[2] = { 0, nanoseconds };
-
-	raw(NR_nanosleep, (long)moment, 0, 0, 0, 0, 0);
-}
-
-static int is_there(const char *name)
-{
-	return raw(NR_faccessat, WORK, (long)name, 0, 0, 0, 0) == 0;
-}
-
-/* Zero: it could not be done. */
-static int say(const char *name)
-{
-	long fd = raw(NR_openat, WORK, (long)name, O_WRITE_NEW, 0600, 0, 0);
-
-	if (fd < 0)
-		return 0;
-	raw(NR_close, fd, 0, 0, 0, 0, 0);
-	return 1;
-}
 
 /* Before CRIU has changed anything: there is nothing to be undone. */
 static void __attribute__((noreturn)) give_up(const char *why)

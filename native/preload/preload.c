@@ -1,5 +1,5 @@
 /*
- * Loaded into CRIU in front of the C library (ld.so --preload), with gate.c. Three things that CRIU does cannot be done
+ * Loaded into CRIU in front of the C library (ld.so --preload), with gate.c and pages.c. Three things that CRIU does cannot be done
  * where it runs, or not as well:
  *
  * 1. It reads the limits of the processes that it dumps with prlimit64. The kernel refuses that for processes of other
@@ -13,7 +13,7 @@
  * 3. It empties the files that it writes pages to. They were filled before the application was stopped for them, because
  *    memory that a tmpfs has already is half as dear: see src/agent/driver/room.ts, which also cuts off what is left over.
  *
- * Everything else is as it was. No header and no symbol of a C library but errno's: it runs with any.
+ * Everything else is as it was. No header and no symbol of a C library but errno's, and on_exit in pages.c: it runs with any.
  */
 
 #include "calls.h"

@@ -138,7 +138,7 @@ static int64_t due(void *context, int64_t now)
 	int64_t stops = stops_due(sentinel, now), killings = killings_due(sentinel, now), left = journal_due(now);
 	int64_t first = stops < killings ? stops : killings;
 
-	sentinel->loop.ended = sentinel->ending && !sentinel->spawns && !sentinel->killings;
+	sentinel->loop.ended = sentinel->ending && !spawns_wait(sentinel) && !sentinel->killings;
 	return first < left ? first : left;
 }
 

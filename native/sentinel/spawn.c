@@ -23,6 +23,8 @@ struct spawn {
 	pid_t supervisor;
 	int report;
 	int64_t began;
+	/* Nobody's: neither the end of who asked for it nor our own ends it, and nobody is told of its end. */
+	bool detached;
 };
 
 /* Everything a job points to, besides strings of the request. */
@@ -119,9 +121,24 @@ static size_t count_of(const struct spawn *spawn)
 static struct spawn *find(struct sentinel *sentinel, uint64_t serial, const char *id)
 {
 	for (struct spawn *spawn = sentinel->spawns; spawn; spawn = spawn->next)
-		if (spawn->asker.serial == serial && strcmp(spawn->asker.id, id) == 0)
+		if (!spawn->detached && spawn->asker.serial == serial && strcmp(spawn->asker.id, id) == 0)
 			return spawn;
 	return NULL;
+}
+
+/* Whoever wants to know of its end looks for this process. */
+static void tell_start(struct client *client, const struct request *request, pid_t supervisor)
+{
+	struct process_stat stat = { 0 };
+	struct message message;
+
+	/* Not reaped before we look at our children again. */
+	process_stat(supervisor, &stat);
+	message_begin(&message, request->id, "started");
+	message_number(&message, "pid", supervisor);
+	message_number(&message, "start", (int64_t)stat.start);
+	message_end(&message);
+	client_send(client, &message);
 }
 
 /* 0 or an errno. */
@@ -144,6 +161,7 @@ static int start(struct client *client, const struct request *request, struct jo
 		.asker = asker_of(client, request),
 		.report = report[0],
 		.began = monotonic_ns(),
+		.detached = request_value(request, "detach") != NULL,
 	};
 	job->deadline_ns += spawn->began;
 	spawn->supervisor = fork();
@@ -157,6 +175,8 @@ static int start(struct client *client, const struct request *request, struct jo
 		return error;
 	}
 	sentinel->spawns = spawn;
+	if (spawn->detached)
+		tell_start(client, request, spawn->supervisor);
 	return 0;
 }
 
@@ -168,11 +188,14 @@ void spawn_verb(struct client *client, const struct request *request)
 	struct process target;
 	struct lists lists;
 	int64_t deadline_ms;
+	const char *detach = request_value(request, "detach");
 	int error, pidfd;
 
 	if (!verb_process(client, request, "target", "start", &target))
 		return;
-	if (!ns)
+	if (detach && strcmp(detach, "1") != 0)
+		wrong = "bad-detach";
+	else if (!ns)
 		wrong = "bad-ns";
 	else if (!cgroup)
 		wrong = "bad-cgroup";
@@ -277,7 +300,15 @@ static bool is_gone(const struct sentinel *sentinel, uint64_t serial)
 bool spawns_of(const struct sentinel *sentinel, uint64_t serial)
 {
 	for (const struct spawn *spawn = sentinel->spawns; spawn; spawn = spawn->next)
-		if (spawn->asker.serial == serial)
+		if (!spawn->detached && spawn->asker.serial == serial)
+			return true;
+	return false;
+}
+
+bool spawns_wait(const struct sentinel *sentinel)
+{
+	for (const struct spawn *spawn = sentinel->spawns; spawn; spawn = spawn->next)
+		if (!spawn->detached)
 			return true;
 	return false;
 }
@@ -285,7 +316,7 @@ bool spawns_of(const struct sentinel *sentinel, uint64_t serial)
 bool spawns_kill_of(struct sentinel *sentinel, uint64_t serial)
 {
 	for (const struct spawn *spawn = sentinel->spawns; spawn; spawn = spawn->next)
-		if (spawn->asker.serial == serial)
+		if (!spawn->detached && spawn->asker.serial == serial)
 			kill(spawn->supervisor, SIGTERM);
 	return spawns_of(sentinel, serial);
 }
@@ -302,9 +333,15 @@ void spawn_ended(struct sentinel *sentinel, pid_t pid)
 		if (read(spawn->report, &report, sizeof report) != (ssize_t)sizeof report) {
 			log_line("error", "a supervisor was killed", ",\"pid\":%d", (int)pid);
 			report = (struct report){ .status = SIGKILL };
-			kill_orphans(sentinel);
+			/* An application may hang on what is left of a detached one, and end with it in its own way. */
+			if (!spawn->detached)
+				kill_orphans(sentinel);
 		}
-		answer(sentinel, spawn, &report);
+		if (spawn->detached)
+			log_line(report.error ? "error" : "info", "a detached program has ended", ",\"pid\":%d,\"status\":%d,\"errno\":%d",
+				 (int)pid, report.status, report.error);
+		else
+			answer(sentinel, spawn, &report);
 		if (is_gone(sentinel, spawn->asker.serial) && !spawns_of(sentinel, spawn->asker.serial))
 			stops_continue_of(sentinel, spawn->asker.serial);
 		close(spawn->report);
@@ -316,5 +353,6 @@ void spawn_ended(struct sentinel *sentinel, pid_t pid)
 void spawns_kill_all(struct sentinel *sentinel)
 {
 	for (const struct spawn *spawn = sentinel->spawns; spawn; spawn = spawn->next)
-		kill(spawn->supervisor, SIGTERM);
+		if (!spawn->detached)
+			kill(spawn->supervisor, SIGTERM);
 }

@@ -18,7 +18,10 @@ bool spawns_kill_of(struct sentinel *sentinel, uint64_t serial);
 /* Whether something is there that a connection has started. */
 bool spawns_of(const struct sentinel *sentinel, uint64_t serial);
 
-/* SIGKILL to all of it. */
+/* Whether something runs whose end somebody waits for. */
+bool spawns_wait(const struct sentinel *sentinel);
+
+/* SIGKILL to all of it, but what is detached. */
 void spawns_kill_all(struct sentinel *sentinel);
 
 #endif

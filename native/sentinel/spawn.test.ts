@@ -301,6 +301,63 @@ describe.skipIf(why !== undefined).each([
     expect(treeOf()).toEqual([])
   })
 
+  describe('detached', () => {
+    const detached = (target: number, more: Values = {}) =>
+      request(target, tree(), { detach: 1, ...more }).values
+    const ended = async (supervisor: number) => {
+      await eventually(() => expect([treeOf(), stateOf(supervisor) ?? 'Z']).toEqual([[], 'Z']))
+    }
+
+    test('is told at once, and outlives who asked for it and the sentinel', async () => {
+      await using sentinel = await begin()
+      await using target = await start(app, ['pause'])
+      const client = await sentinel.connect()
+      const reply = await client.ask('spawn', detached(target.pid))
+      const supervisor = Number(reply.values['pid'])
+      expect(reply).toMatchObject({ word: 'started', values: { start: String(processOf(supervisor).start) } })
+      await untilTree()
+      await client.close()
+      const next = await sentinel.connect()
+      await next.ask('hello')
+      process.kill(sentinel.pid, 'SIGTERM')
+      await eventually(() => expect(stateOf(sentinel.pid) ?? 'Z').toBe('Z'))
+      expect(treeOf()).toHaveLength(5)
+      process.kill(supervisor, 'SIGTERM')
+      await ended(supervisor)
+      expect(await sentinel.exit).toBe(0)
+    })
+
+    test('keeps its deadline, and nothing is left of it', async () => {
+      await using sentinel = await begin()
+      await using target = await start(app, ['pause'])
+      const client = await sentinel.connect()
+      const reply = await client.ask('spawn', detached(target.pid, { deadline: 1000 }))
+      await untilTree()
+      await ended(Number(reply.values['pid']))
+      await nothingLeft(sentinel)
+    })
+
+    test('goes on without its supervisor until somebody ends it', async () => {
+      await using sentinel = await begin()
+      await using target = await start(app, ['pause'])
+      const client = await sentinel.connect()
+      const supervisor = Number((await client.ask('spawn', detached(target.pid))).values['pid'])
+      await untilTree()
+      process.kill(supervisor, 'SIGKILL')
+      await eventually(() => expect(sentinel.stderr()).toContain('a supervisor was killed'))
+      expect(treeOf()).toHaveLength(5)
+      for (const pid of treeOf()) process.kill(pid, 'SIGKILL')
+      await nothingLeft(sentinel)
+    })
+
+    test('by another word than 1 is refused', async () => {
+      await using sentinel = await begin()
+      const client = await sentinel.connect()
+      const reply = await client.ask('spawn', detached(sentinel.pid, { detach: 0 }))
+      expect(reply).toMatchObject({ word: 'refused', values: { reason: 'bad-detach' } })
+    })
+  })
+
   describe('trees', () => {
     test('tree-kill takes everybody below and waits until they are gone', async () => {
       await using sentinel = await begin()

@@ -26,7 +26,7 @@ static const struct verb {
 	void (*run)(struct client *client, const struct request *request);
 } verbs[] = {
 	{ "hello", "", hello },
-	{ "spawn", "target! start! ns! cgroup! deadline! log? fd#* env* arg+", spawn_verb },
+	{ "spawn", "target! start! ns! cgroup! deadline! log? detach? fd#* env* arg+", spawn_verb },
 	{ "kill-spawn", "spawn!", kill_spawn_verb },
 	{ "stop", "name! deadline! cgroup+ exclude* go*", stop_verb },
 	{ "continue", "name!", continue_verb },

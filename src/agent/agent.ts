@@ -37,7 +37,8 @@ import { hostProcFs } from './discover/process.ts'
 import { createAgentsHalf } from './disk/agents-half.ts'
 import { createDiskKeeper, type DiskKeeper } from './disk/keeper.ts'
 import { createBudgetMetrics } from './disk/metrics.ts'
-import { createDeaths } from './duties/deaths.ts'
+import { createArrivals } from './duties/arrivals.ts'
+import { createDeaths, lostPagesWhat } from './duties/deaths.ts'
 import type { DutyType } from './duties/duty.ts'
 import { createEngine } from './duties/engine.ts'
 import { dropWatch } from './duties/guard.ts'
@@ -59,6 +60,7 @@ import type { AgentOptions } from './options.ts'
 import { createPeerClient } from './peers/client.ts'
 import { loadIdentity } from './peers/identity.ts'
 import { createPeerServer } from './peers/server.ts'
+import { lazyRestore } from './preflight.ts'
 import { createReportWriter } from './report.ts'
 import { sizeOfVolumes } from './volumes-size.ts'
 
@@ -187,7 +189,7 @@ export async function runAgent(
     log,
     metrics: metrics.recorder,
   })
-  const room: { keeper: DiskKeeper | undefined } = { keeper: undefined }
+  const room: { keeper: DiskKeeper | undefined; notLazy?: () => void } = { keeper: undefined }
   try {
     publish()
     const [entered] = await Promise.all([
@@ -198,6 +200,13 @@ export async function runAgent(
           random,
           log,
           relieve: async bytes => room.keeper?.relieve(bytes),
+          onNotLazy: problem => {
+            room.notLazy?.()
+            node.checks = node.checks.map(check =>
+              check.name === 'lazy-restore' ? lazyRestore(problem) : check,
+            )
+            publish()
+          },
           onChecks: checks => {
             node.checks = checks
             publish()
@@ -234,7 +243,23 @@ export async function runAgent(
     })
 
     const proven = await loadProven(join(entered.volatile, 'proven'), entered.programs.digest, log, changed)
-    const understudies = createUnderstudies(entered.driver, changed)
+    const arrivals = createArrivals({
+      driver: entered.driver,
+      store,
+      metrics: agentMetrics,
+      onLost: (uid, container, message) => {
+        agentMetrics.pagesLost()
+        const pod = engine.podOf(uid)
+        if (pod === undefined) return
+        event(pod, 'Warning', 'PagesLost', 'Promote', message)
+        // The sentinel has told it already, if it was watched.
+        if (engine.matters(pod)) void deaths.declare(pod, container, lostPagesWhat)
+      },
+      clock,
+      log,
+    })
+    room.notLazy = agentMetrics.notLazy
+    const understudies = createUnderstudies(entered.driver, changed, arrivals.note)
     const progress = createProgress(changed)
     const patch = (pod: PodView, condition: PodCondition, signal?: AbortSignal) =>
       patchCondition({ api: urgentApi, clock }, pod, condition, signal)
@@ -257,6 +282,7 @@ export async function runAgent(
       patch,
       unwatch: takeAway,
       changed,
+      lostPages: arrivals.wasLost,
       onDeclared: (pod, ms) => {
         if (ms !== undefined) agentMetrics.deathTold(ms / 1000)
         event(pod, 'Warning', 'Died', 'Watch', 'its app has ended, and its memory with it')
@@ -296,6 +322,7 @@ export async function runAgent(
       store,
       peers,
       understudies,
+      arrivals,
       gates: createGates({ fs: hostProcFs, clock }),
       proven,
       progress,

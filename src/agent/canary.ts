@@ -1,6 +1,7 @@
 import { mkdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Manifest } from '../checkpoint/manifest.ts'
+import type { Stored } from '../checkpoint/store.ts'
 import { askCell, type Cell, type CellOptions, holdCommand, serveCommand, startCell } from './cell.ts'
 import type { LocatedPod, MemoryDriver } from './driver/memory-driver.ts'
 import { AgentError } from './errors.ts'
@@ -14,6 +15,8 @@ export interface CanaryResult {
   readonly frozenMs: number
   readonly restoreMs: number
   readonly thawMs: number
+  /** Why memory cannot come back later than its app here; absent: it can. */
+  readonly lazyProblem?: string
 }
 
 const operationMs = 20_000
@@ -64,7 +67,9 @@ export async function runCanary(options: CanaryOptions): Promise<CanaryResult> {
     await expectCount(options, understudy, 3)
     await expectCount(options, understudy, 4)
     await driver.discard(thawed)
+    const lazyProblem = await whyNotLazy(options, understudy, stored)
     return {
+      ...(lazyProblem === undefined ? {} : { lazyProblem }),
       dumpMs: afterDump - begin,
       frozenMs: dumped.frozenSeconds * 1e3,
       restoreMs: afterRestore - beforeRestore,
@@ -73,6 +78,32 @@ export async function runCanary(options: CanaryOptions): Promise<CanaryResult> {
   } finally {
     await Promise.all(running.map(it => it.stop()))
     await rm(directory, { recursive: true, force: true })
+  }
+}
+
+/** The same memory once more, in the understudy that has just held it, without its pages at first. */
+async function whyNotLazy(
+  options: CanaryOptions,
+  understudy: Cell,
+  stored: Stored,
+): Promise<string | undefined> {
+  const { driver, signal } = options
+  try {
+    const target = await driver.locate(understudy.pod, signal)
+    const lazily = 'Always'
+    const clone = await driver.restore(target, stored, { deadlineMs: operationMs, signal, lazily })
+    try {
+      await driver.thaw(clone)
+      await expectCount(options, understudy, 3)
+      await driver.settle(clone, AbortSignal.any([signal, AbortSignal.timeout(operationMs)]))
+      await expectCount(options, understudy, 4)
+    } finally {
+      await driver.discard(clone)
+    }
+    return undefined
+  } catch (error) {
+    signal.throwIfAborted()
+    return error instanceof Error ? error.message : String(error)
   }
 }
 

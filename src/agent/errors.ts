@@ -90,6 +90,18 @@ export const agentErrors = Object.freeze({
     'bringing the memory back took longer than it may',
     'look for pressure on memory and processors of this node',
   ),
+  PagesFailed: entry(
+    'memory could not be brought back lazily; everything is brought back at once',
+    'nothing, but a promotion takes longer: look for userfaultfd on this node (CONFIG_USERFAULTFD, seccomp or security modules)',
+  ),
+  PagesLost: entry(
+    'memory that was still to come did not come, and the application was ended',
+    'nothing: another generation or understudy goes on; look for out-of-memory kills of criu on this node',
+  ),
+  PagesComing: entry(
+    'memory is still on its way into the application, so it cannot be saved yet',
+    'nothing: it is saved as soon as everything is there',
+  ),
   CloneLost: entry(
     'the restored processes are gone',
     'nothing: the next generation is restored; look for out-of-memory kills if it repeats',

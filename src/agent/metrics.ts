@@ -12,6 +12,12 @@ export interface AgentMetrics {
   /** What a generation needed on the wire, before TLS. */
   shipped(one: { readonly bytes: number }): void
   restored(seconds: number): void
+  /** From the restore until everything was there that came later. */
+  arrived(seconds: number): void
+  /** Large memory was brought back at once, for it could not come later. */
+  notLazy(): void
+  /** Memory that was still to come did not come. */
+  pagesLost(): void
   /** By phase, `total` among them. */
   promoted(phases: Readonly<Record<string, number>>): void
   /** From the end of the process to the accepted write that says so. */
@@ -54,6 +60,22 @@ export function createAgentMetrics(registry: Registry, storeBytes: () => number)
     registers,
   })
   const restore = seconds('restore', 'From the order to bring a generation back until it lay frozen.')
+  const arrival = new Histogram({
+    name: 'understudy_pages_arrival_seconds',
+    help: 'From a lazy restore until all pages were there, while the application ran already.',
+    buckets: [0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300],
+    registers,
+  })
+  const notLazy = new Counter({
+    name: 'understudy_lazy_restore_failures_total',
+    help: 'Lazy restores that failed before anything ran; everything was brought back at once instead.',
+    registers,
+  })
+  const pagesLost = new Counter({
+    name: 'understudy_pages_lost_total',
+    help: 'Applications that were ended because pages that were still to come did not come.',
+    registers,
+  })
   const promotion = new Histogram({
     name: 'understudy_promotion_seconds',
     help: 'Promotions on this node by phase (enter, restore, thaw, answer, told, total).',
@@ -106,6 +128,9 @@ export function createAgentMetrics(registry: Registry, storeBytes: () => number)
     },
     shipped: ({ bytes }) => shipped.observe(bytes),
     restored: each => restore.observe(each),
+    arrived: each => arrival.observe(each),
+    notLazy: () => notLazy.inc(),
+    pagesLost: () => pagesLost.inc(),
     promoted(phases) {
       for (const [phase, each] of Object.entries(phases)) promotion.observe({ phase }, each)
     },

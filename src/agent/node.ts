@@ -54,6 +54,8 @@ export interface NodeDependencies {
   readonly log: Log
   /** Asked to make room in the tmpfs for so many bytes. */
   readonly relieve: (bytes: number) => Promise<void>
+  /** Told why large memory, which could come later by its canary, was brought back at once. */
+  readonly onNotLazy: (problem: string) => void
   /** Told what is missing after each try that failed. */
   readonly onChecks: (checks: readonly NodeCheck[]) => void
 }
@@ -79,7 +81,7 @@ export async function enterNode(deps: NodeDependencies, signal: AbortSignal): Pr
 }
 
 async function tryEnter(
-  { options, clock, random, log, relieve }: NodeDependencies,
+  { options, clock, random, log, relieve, onNotLazy }: NodeDependencies,
   signal: AbortSignal,
 ): Promise<Node> {
   const { runDirectory, stateDirectory, memoryBudget } = options
@@ -109,7 +111,16 @@ async function tryEnter(
   await mkdir(workDirectory, { recursive: true, mode: 0o700 })
   const records = createCloneRecords(join(runDirectory, 'clones'))
   const machine = await thisMachine(programs.criuVersion)
+  // Until this node has shown it; and when it fails later, until the next agent.
+  const lazily = { isPossible: false }
   const driver = createMemoryDriver({
+    lazily: {
+      isPossible: () => lazily.isPossible,
+      failed: error => {
+        lazily.isPossible = false
+        onNotLazy(error instanceof Error ? error.message : String(error))
+      },
+    },
     machine,
     sentinel,
     fs,
@@ -142,8 +153,8 @@ async function tryEnter(
         criuVersion: programs.criuVersion,
         memoryDirectory,
         budget: memoryBudget,
-        canary: () =>
-          runCanary({
+        canary: async () => {
+          const result = await runCanary({
             driver,
             sentinel,
             clock,
@@ -152,7 +163,10 @@ async function tryEnter(
             programs: programs.directory,
             directory: join(memoryDirectory, '.canary'),
             signal,
-          }),
+          })
+          lazily.isPossible = result.lazyProblem === undefined
+          return result
+        },
         signal,
       }),
     ensureSentinel: async signal => String((await launch(signal)).hello.startedUnixNs),

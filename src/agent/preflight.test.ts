@@ -65,6 +65,20 @@ describe.skipIf(cannotDump !== undefined)(`preflight ${cannotDump ?? ''}`, () =>
     expect(checks.filter(check => !check.ok)).toEqual([])
     expect(checks.find(check => check.name === 'canary')?.message).toMatch(/^saved in \d/)
     expect(checks.find(check => check.name === 'kernel-facts')?.message).toBe('known')
+    expect(checks.find(check => check.name === 'lazy-restore')?.message).toMatch(
+      /^large memory comes back while/,
+    )
+  })
+
+  test('a node that cannot restore lazily is as good as any, and says so', async () => {
+    const figures = { dumpMs: 1, frozenMs: 1, restoreMs: 1, thawMs: 1 }
+    const canary = async () => ({ ...figures, lazyProblem: 'no userfaultfd' })
+    const checks = await preflight(dependencies(canary))
+    expect(checks.at(-1)).toEqual({
+      name: 'lazy-restore',
+      ok: true,
+      message: expect.stringMatching(/^large memory is brought back at once, .*: no userfaultfd$/),
+    })
   })
 
   test('a canary that does not come back is a failed check with its cure', async () => {

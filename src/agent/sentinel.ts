@@ -67,6 +67,12 @@ export interface SentinelClient {
   /** Resolves at its end. On an abort it is killed first, so that nothing runs on unseen. */
   spawn(request: SpawnRequest, signal?: AbortSignal): Promise<SpawnEnd>
   /**
+   * Starts it for good: it ends by itself or at its deadline, whatever becomes of this client and of the sentinel. What is
+   * returned lives as long as anything of it, and can be given to `treeKill`. Takes no signal: what was started unheard of
+   * nobody would end.
+   */
+  spawnDetached(request: SpawnRequest): Promise<ProcessRef>
+  /**
    * SIGSTOP to all processes of the cgroups until nobody new is found. The sentinel continues them by itself at the
    * deadline and when this client's connection ends.
    */
@@ -200,6 +206,11 @@ export function createSentinelClient(options: SentinelClientOptions): SentinelCl
         milliseconds: integer(field(line, 'ms')) ?? 0,
         expired: field(line, 'expired') === '1',
       }
+    },
+    async spawnDetached(request) {
+      const fields: Field[] = [...spawnFields(request), ['detach', '1']]
+      const line = await ask('spawn', fields, ['started'], undefined)
+      return { pid: number(line, 'pid'), start: number(line, 'start') }
     },
     async stop({ name, deadlineMs, cgroups, exclude = [], gates = [] }, signal) {
       const fields: Field[] = [

@@ -6,6 +6,17 @@ const sentence = (id: string, title: string, provenBy: ProjectName): Feature => 
 /** What the design says of pods that hold memory, of the paths they take, of truth and of safety. */
 export const design: readonly FeatureGroup[] = [
   {
+    name: 'Memory in another pod',
+    features: [
+      sentence('D5.lazy', 'large memory: it answers before its pages are there, and they are right', 'unit'),
+      sentence(
+        'D5.lazy-lost',
+        'when who brings the pages dies the application ends, and never sees zeros',
+        'unit',
+      ),
+    ],
+  },
+  {
     name: 'BackupPodSet with memory',
     features: [
       sentence(

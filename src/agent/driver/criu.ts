@@ -75,14 +75,29 @@ export interface InheritedPipe {
   readonly name: string
 }
 
-export function restoreArguments(pipes: readonly InheritedPipe[]): string[] {
+/** @param lazily without the pages that can come later: those are brought by who runs with `lazyPagesArguments`. */
+export function restoreArguments(pipes: readonly InheritedPipe[], lazily = false): string[] {
   return [
     ...[...criuProgram, 'restore', '-o', 'restore.log', ...common],
     ...['--restore-detached', '--leave-stopped', '--pidfile', `${at(descriptors.work)}/pid`],
+    ...(lazily ? ['--lazy-pages'] : []),
     ...actionScript,
     ...pipes.flatMap(({ fd, name }) => ['--inherit-fd', `fd[${fd}]:${name}`]),
   ]
 }
+
+/** Made in the work directory, which both have, when pages can be asked for. */
+export const lazyPagesSocket = 'lazy-pages.socket'
+
+export const lazyPagesArguments: readonly string[] = [
+  ...[...criuProgram, 'lazy-pages', '-o', 'pages.log'],
+  ...['-D', at(descriptors.images), '-W', at(descriptors.work), '-v1'],
+]
+
+/** Has what is loaded into CRIU guard the application that waits for the pages: see native/preload/pages.c. */
+export const lazyPagesEnvironment = (deadlineMs: number): readonly string[] => [
+  `UNDERSTUDY_PAGES=${deadlineMs}`,
+]
 
 /**
  * The pipes that a runtime gave the dumped process become those of the container it is restored in: its log goes

@@ -19,6 +19,12 @@ export interface DriverDependencies {
   readonly files: Files
   /** Version of the CRIU in `programs`. */
   readonly criuVersion: string
+  /** Whether large memory can come later on this node; absent: it is tried. */
+  readonly lazily?: {
+    isPossible(): boolean
+    /** Told when it did not work, and all at once did. */
+    failed(error: unknown): void
+  }
   /** What memory that is saved here depends on, and what other memory finds here; absent: not compared. */
   readonly machine?: Machine
 }

@@ -6,6 +6,7 @@ import type { ProcessRef } from '../sentinel.ts'
 import type { DriverDependencies } from './dependencies.ts'
 import { dump } from './dump.ts'
 import type { LocatedAppContainer, LocatedPod, MemoryDriver, PodTarget } from './memory-driver.ts'
+import { settle } from './pages.ts'
 import { restore } from './restore.ts'
 import { clonesOf, discard, thaw } from './stage.ts'
 import { childBelowHold } from './tree.ts'
@@ -17,6 +18,7 @@ export function createMemoryDriver(deps: DriverDependencies): MemoryDriver {
     dump: (pod, directory, options) => dump(deps, pod, directory, options),
     restore: (pod, from, options) => restore(deps, pod, from, options),
     thaw: clone => thaw(deps, clone),
+    settle: (clone, signal) => settle(deps, clone, signal),
     discard: clone => discard(deps, clone),
     clonesOf: pod => clonesOf(deps, pod),
   }

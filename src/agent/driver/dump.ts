@@ -1,4 +1,4 @@
-import { mkdir, mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises'
+import { mkdir, mkdtemp, readdir, rm, stat } from 'node:fs/promises'
 import { machine, release } from 'node:os'
 import { join } from 'node:path'
 import { credentialsOf } from '../../checkpoint/images/credentials.ts'
@@ -9,11 +9,13 @@ import { watchedPaths } from '../discover/watches.ts'
 import { AgentError, isAgentError } from '../errors.ts'
 import type { ProcessRef, SentinelClient } from '../sentinel.ts'
 import { continueAnyway, type HeldStop } from './continue.ts'
-import { complaints, directoryFiles, dumpArguments, rootPid } from './criu.ts'
+import { directoryFiles, dumpArguments, rootPid } from './criu.ts'
 import type { DriverDependencies } from './dependencies.ts'
+import { explain } from './explain.ts'
 import type { FilesRun } from './files.ts'
 import { createGate, type Gate } from './gate.ts'
 import type { DumpOptions, DumpResult, LocatedAppContainer, LocatedPod } from './memory-driver.ts'
+import { assertWhole } from './pages.ts'
 import { cutOff, type Expected, makeRoom } from './room.ts'
 import { planSaves, type Save } from './saves.ts'
 
@@ -34,6 +36,7 @@ export async function dump(
   directory: string,
   options: DumpOptions,
 ): Promise<DumpResult> {
+  if (pod.pod.promoted) await assertWhole(deps, pod.pod.uid)
   await mkdir(deps.workDirectory, { recursive: true, mode: 0o700 })
   // A directory of its own each time: a CRIU that an earlier agent has left may still write to another one.
   const work = await mkdtemp(join(deps.workDirectory, `dump-${pod.pod.uid}-`))
@@ -249,20 +252,6 @@ async function dumpContainer(
   if (end.expired) throw new AgentError('DumpExpired', `container ${container.name}, ${deadlineMs} ms`)
   if (end.code !== 0)
     throw new AgentError('DumpFailed', `container ${container.name}: ${await explain(work, 'dump.log', end)}`)
-}
-
-/** What CRIU says of its failure, or how it ended. */
-export async function explain(
-  work: string,
-  name: string,
-  end: { readonly code: number | undefined; readonly signal: number | undefined },
-): Promise<string> {
-  const logs = await Promise.all(
-    [name, 'output'].map(file => readFile(join(work, file), 'utf8').catch(() => '')),
-  )
-  const [own = '', output = ''] = logs
-  const said = complaints(own) || output.trim().split('\n').slice(-3).join('; ').slice(0, 400)
-  return `${end.signal === undefined ? `exit code ${end.code}` : `signal ${end.signal}`}; ${said}`
 }
 
 async function leavesFiles(images: string): Promise<boolean> {

@@ -138,9 +138,9 @@ describe.skipIf(cannotDump !== undefined)(`D10.forged: images of another node ${
         },
       },
     })
-  const restore = async (into: Cell, driver = node.driver): Promise<string> => {
+  const restore = async (into: Cell, driver = node.driver, lazily?: 'Always'): Promise<string> => {
     const located = await driver.locate({ ...into.pod, promoted: false }, signal)
-    return driver.restore(located, saved, { deadlineMs, signal }).then(
+    return driver.restore(located, saved, { deadlineMs, signal, ...(lazily && { lazily }) }).then(
       () => 'restored',
       (error: unknown) => (isAgentError(error) ? error.code : String(error)),
     )
@@ -162,6 +162,13 @@ describe.skipIf(cannotDump !== undefined)(`D10.forged: images of another node ${
     // CRIU has brought it back, rights and all: it is the second look that ends it.
     expect(await restore(into, late(forge))).toBe('CredentialsExceed')
     await nothingIsLeft(into)
+  })
+
+  it.each(forgeries)('and when memory comes later: %s', async (_, forge) => {
+    const into = await understudy()
+    expect(await restore(into, late(forge), 'Always')).toBe('CredentialsExceed')
+    await nothingIsLeft(into)
+    expect(await readdir(join(node.directory, 'work'))).toEqual([])
   })
 
   it('a namespace of its own, with the mounts that the images say', async () => {

@@ -55,6 +55,27 @@ export interface DumpResult {
 export interface RestoreOptions {
   readonly deadlineMs: number
   readonly signal: AbortSignal
+  /**
+   * `Large`: pages of containers that have many of them come later, while it runs already; `Always`: of all containers;
+   * absent: everything is there at once. Where that fails everything is brought back at once, too.
+   */
+  readonly lazily?: 'Large' | 'Always'
+}
+
+/** Brings pages of a container. */
+export interface PageServer {
+  readonly container: string
+  /** Lives as long as it does. */
+  readonly server: ProcessRef
+  /** Where it says how it has ended. */
+  readonly work: string
+}
+
+/** What has not arrived yet of a clone. */
+export interface PagesToCome {
+  readonly servers: readonly PageServer[]
+  /** With everything they need; nobody else's. */
+  readonly directory: string
 }
 
 export interface ClonedContainer {
@@ -74,6 +95,8 @@ export interface Clone {
   readonly containers: readonly ClonedContainer[]
   /** `Thawed`: it runs and `hold` has adopted it. */
   readonly stage: 'Frozen' | 'Thawed'
+  /** Absent: everything is there. See `settle`. */
+  readonly pages?: PagesToCome
 }
 
 /** Everything that touches memory of pods. One operation per container at a time is the caller's duty. */
@@ -88,7 +111,7 @@ export interface MemoryDriver {
    * Saves memory, writable layers, emptyDirs and /dev/shm of all containers as of one stop into the directory. Whatever
    * happens the pod goes on: here, and in the sentinel when this process ends.
    *
-   * @throws AgentError DumpFailed, DumpVoid, DumpExpired, LayerFailed, StopFailed, ProcessGone.
+   * @throws AgentError DumpFailed, DumpVoid, DumpExpired, LayerFailed, StopFailed, ProcessGone, PagesComing.
    */
   dump(pod: LocatedPod, directory: string, options: DumpOptions): Promise<DumpResult>
   /**
@@ -103,6 +126,13 @@ export interface MemoryDriver {
    * @throws AgentError CloneLost, ThawFailed.
    */
   thaw(clone: Clone): Promise<Clone>
+  /**
+   * Waits until all pages of a clone are there. From then on it hangs on nothing but itself, and can be saved.
+   *
+   * @returns the same without `pages`.
+   * @throws AgentError PagesLost: they will not come, and it was ended; CloneLost: it has ended by itself; the signal's reason.
+   */
+  settle(clone: Clone, signal: AbortSignal): Promise<Clone>
   /** Ends it and leaves `hold` as it was. A clone that is gone is fine. */
   discard(clone: Clone): Promise<void>
   /** What a restore has left in this pod, also when an earlier agent did it; undefined: none that lives. */

@@ -1,4 +1,4 @@
-import { link, mkdir, readdir, readFile, rm } from 'node:fs/promises'
+import { link, mkdir, mkdtemp, readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { holdDirectory } from '../../api/stage.ts'
 import { credentialsOf } from '../../checkpoint/images/credentials.ts'
@@ -7,47 +7,53 @@ import { reachOf } from '../../checkpoint/images/reach.ts'
 import type { ContainerImage } from '../../checkpoint/manifest.ts'
 import type { Stored } from '../../checkpoint/store.ts'
 import { misfit } from '../../succession/placement.ts'
-import { assertSame, refOf, statusOf } from '../discover/process.ts'
-import { AgentError } from '../errors.ts'
+import { assertSame, refOf } from '../discover/process.ts'
+import { AgentError, isAgentError } from '../errors.ts'
 import { orderHold } from '../hold.ts'
-import { directoryFiles, inheritPipes, restoreArguments } from './criu.ts'
 import type { DriverDependencies } from './dependencies.ts'
-import { explain } from './dump.ts'
-import { escapes } from './escape.ts'
 import type {
   Clone,
   ClonedContainer,
   LocatedAppContainer,
   LocatedPod,
+  PageServer,
   RestoreOptions,
 } from './memory-driver.ts'
+import { assertServing, dropPages, endPageServer, lazyBytes, startPageServer } from './pages.ts'
 import { beyondReach } from './reach.ts'
-import { excess, type Rights, rightsOf } from './rights.ts'
+import { livingRights, type Prepared, restoreAll, workOf } from './restore-tree.ts'
+import { excess } from './rights.ts'
 import { planSaves } from './saves.ts'
-import { childBelowHold, nestedChildren, runningOf, threadsOf } from './tree.ts'
+import { nestedChildren } from './tree.ts'
 
 /** See MemoryDriver.restore. */
 export async function restore(
   deps: DriverDependencies,
   pod: LocatedPod,
   from: Stored,
-  { deadlineMs, signal }: RestoreOptions,
+  options: RestoreOptions,
 ): Promise<Clone> {
+  const { deadlineMs, signal } = options
   const { manifest, dir } = from
   if (manifest.slot.namespace !== pod.pod.namespace)
     throw new AgentError('PodForeign', `of ${manifest.slot.namespace}, in ${pod.pod.namespace}`)
   const unfit = deps.machine && misfit(manifest, deps.machine)
   if (unfit !== undefined) throw new AgentError('MachineDiffers', unfit.message)
-  const work = join(deps.workDirectory, `restore-${pod.pod.uid}`)
   const pairs = pod.containers.map(container => ({
     container,
     image: imageFor(container, manifest.containers),
   }))
   await Promise.all(pairs.map(({ container }) => assertHolding(deps, container, signal)))
   await sweep(deps, pod)
+  const before = await deps.records.load(pod.pod.uid)
+  if (before !== undefined) await dropPages(deps, before)
   await deps.records.remove(pod.pod.uid)
+  await mkdir(deps.workDirectory, { recursive: true, mode: 0o700 })
+  // Pages of the one before may still be read from another one, until nobody wants them.
+  const work = await mkdtemp(join(deps.workDirectory, `restore-${pod.pod.uid}-`))
+  let serving: Promise<readonly PageServer[]> = Promise.resolve([])
+  let kept: readonly PageServer[] = []
   try {
-    await rm(work, { recursive: true, force: true })
     const prepared = await Promise.all(
       pairs.map(pair =>
         prepare(deps, pair.container, pair.image, dir, join(work, pair.container.name), {
@@ -56,10 +62,17 @@ export async function restore(
         }),
       ),
     )
+    const large = prepared.filter(({ image }) => comesLater(deps, image, options))
+    // While the files are brought back: it takes as long.
+    serving = startPageServers(deps, large, signal)
+    serving.catch(() => undefined)
     // The files first: what is open is opened again by its path, and has to be as it was.
     for (const save of await planSaves(deps, pod, dir))
       await deps.files.apply(save, { deadlineMs, scratch: work, signal })
-    const containers = await restoreAll(deps, prepared, { deadlineMs, signal })
+    const { containers, servers } = await restoreSomehow(deps, pod, prepared, serving, options)
+    for (const { container, directory } of prepared)
+      if (!servers.some(it => it.container === container.name))
+        await rm(directory, { recursive: true, force: true })
     const clone: Clone = {
       podUid: pod.pod.uid,
       slot: manifest.slot,
@@ -67,22 +80,94 @@ export async function restore(
       epoch: manifest.epoch,
       containers,
       stage: 'Frozen',
+      ...(servers.length > 0 && { pages: { servers, directory: work } }),
     }
     await deps.records.save(clone)
+    kept = servers
     return clone
   } catch (error) {
     await sweep(deps, pod)
+    for (const server of await serving.catch(() => [])) await endPageServer(deps, server)
     throw error
   } finally {
-    await rm(work, { recursive: true, force: true })
+    if (kept.length === 0) await rm(work, { recursive: true, force: true })
   }
 }
 
-interface Prepared {
-  readonly container: LocatedAppContainer
-  readonly image: ContainerImage
-  readonly images: string
-  readonly work: string
+const comesLater = (
+  deps: DriverDependencies,
+  { memoryBytes }: ContainerImage,
+  { lazily }: RestoreOptions,
+): boolean =>
+  lazily === 'Always' ||
+  (lazily === 'Large' && memoryBytes >= lazyBytes && deps.lazily?.isPossible() !== false)
+
+async function startPageServers(
+  deps: DriverDependencies,
+  large: readonly Prepared[],
+  signal: AbortSignal,
+): Promise<readonly PageServer[]> {
+  const all = await Promise.allSettled(
+    large.map(async it => {
+      const work = workOf(it, 'lazy')
+      await mkdir(work, { recursive: true, mode: 0o700 })
+      const { container, image, images } = it
+      const { init: hold, name } = container
+      return startPageServer(deps, {
+        ...{ container: name, hold, images, work, bytes: image.memoryBytes, signal },
+      })
+    }),
+  )
+  const failed = all.find(it => it.status === 'rejected')
+  const started = all.flatMap(it => (it.status === 'fulfilled' ? [it.value] : []))
+  if (failed === undefined) return started
+  for (const server of started) await endPageServer(deps, server)
+  throw failed.reason
+}
+
+interface Restored {
+  readonly containers: readonly ClonedContainer[]
+  /** Who brings what is still to come. */
+  readonly servers: readonly PageServer[]
+}
+
+/** Lazily what is large; when that fails all at once, before anything of it has run. */
+async function restoreSomehow(
+  deps: DriverDependencies,
+  pod: LocatedPod,
+  prepared: readonly Prepared[],
+  serving: Promise<readonly PageServer[]>,
+  options: RestoreOptions,
+): Promise<Restored> {
+  try {
+    const servers = await serving
+    const containers = await restoreAll(deps, prepared, servers, options)
+    // One that has ended meanwhile knew nobody whom to end: nothing has been there that was lost.
+    for (const server of servers) await assertServing(deps, server)
+    return { containers, servers }
+  } catch (error) {
+    options.signal.throwIfAborted()
+    const wasLazy = await serving.then(
+      servers => servers.length > 0,
+      () => true,
+    )
+    const isCurable = isAgentError(
+      error,
+      'PagesFailed',
+      'PagesLost',
+      'RestoreFailed',
+      'RestoreExpired',
+      'CloneLost',
+    )
+    if (!wasLazy || !isCurable || options.lazily === 'Always') throw error
+    deps.log.warn({ err: error, pod: pod.pod.name }, 'not restored lazily; once more, all at once')
+    await sweep(deps, pod)
+    for (const server of await serving.catch(() => [])) await endPageServer(deps, server)
+    const containers = await restoreAll(deps, prepared, [], options)
+    // Not before: what cannot be restored at all says nothing of how it was tried.
+    deps.lazily?.failed(error)
+    return { containers, servers: [] }
+  }
 }
 
 function imageFor(container: LocatedAppContainer, images: readonly ContainerImage[]): ContainerImage {
@@ -132,7 +217,7 @@ async function prepare(
   await rearmTimers(images)
   await forgetParent(images)
   if (address.from !== undefined) await moveAddress(images, address.from, address.to)
-  return { container, image, images, work }
+  return { container, image, images, directory: work }
 }
 
 async function assertWithinRights(
@@ -150,87 +235,6 @@ async function assertWithinRights(
   if (more.length > 0)
     throw new AgentError('CredentialsExceed', `container ${name}: ${[...new Set(more)].join('; ')}`)
 }
-
-async function restoreAll(
-  deps: DriverDependencies,
-  prepared: readonly Prepared[],
-  { deadlineMs, signal }: RestoreOptions,
-): Promise<ClonedContainer[]> {
-  const failed = new AbortController()
-  const stop = AbortSignal.any([signal, failed.signal])
-  const all = prepared.map(it =>
-    restoreContainer(deps, it, deadlineMs, stop).catch((error: unknown) => {
-      failed.abort(error)
-      throw error
-    }),
-  )
-  // All have ended before what is left of them is swept away.
-  await Promise.allSettled(all)
-  signal.throwIfAborted()
-  if (failed.signal.aborted) throw failed.signal.reason
-  return Promise.all(all)
-}
-
-async function restoreContainer(
-  deps: DriverDependencies,
-  { container, image, images, work }: Prepared,
-  deadlineMs: number,
-  signal: AbortSignal,
-): Promise<ClonedContainer> {
-  const { init: hold, name } = container
-  const { pipes, files } = inheritPipes(image.stdio, hold.pid)
-  const end = await deps.sentinel.spawn(
-    {
-      target: hold,
-      namespaces: 'clone',
-      cgroup: 'join',
-      deadlineMs,
-      log: join(work, 'output'),
-      files: [...directoryFiles({ programs: deps.programs, images, work }), ...files],
-      arguments: restoreArguments(pipes),
-    },
-    signal,
-  )
-  if (end.expired) throw new AgentError('RestoreExpired', `container ${name}, ${deadlineMs} ms`)
-  if (end.code !== 0)
-    throw new AgentError('RestoreFailed', `container ${name}: ${await explain(work, 'restore.log', end)}`)
-  const pidBelowHold = Number((await readFile(join(work, 'pid'), 'utf8')).trim())
-  const pid = await childBelowHold(deps.fs, hold, pidBelowHold)
-  if (pid === undefined) throw new AgentError('CloneLost', `container ${name}`)
-  const cloned = { name, hold, app: await refOf(deps.fs, pid), pidBelowHold }
-  await assertFrozenWithinRights(deps, cloned)
-  return cloned
-}
-
-/** Of a process or a thread; undefined: it is gone. */
-async function livingRights({ fs }: DriverDependencies, task: number): Promise<Rights | undefined> {
-  const status = await statusOf(fs, task)
-  // Without a security module there is nothing to be read.
-  const lsm = await readFile(`${fs.proc}/${task}/attr/current`, 'utf8').catch(() => '')
-  return status === undefined ? undefined : rightsOf(status, lsm)
-}
-
-/** Once more on what came out: the images were read by two programs, and only one of them is ours. */
-async function assertFrozenWithinRights(deps: DriverDependencies, { app, hold, name }: ClonedContainer) {
-  const holder = await livingRights(deps, hold.pid)
-  if (holder === undefined) throw new AgentError('ProcessGone', `container ${name}`)
-  const held = await Promise.all((await threadsOf(deps.fs, app.pid)).map(each => livingRights(deps, each)))
-  const more = [
-    ...held.flatMap(rights => (rights === undefined ? [] : excess(rights, holder))),
-    ...(await escapes(deps.fs, app.pid, hold.pid)),
-  ]
-  if (more.length > 0)
-    throw new AgentError('CredentialsExceed', `container ${name}: ${[...new Set(more)].join('; ')}`)
-  // CRIU lets go of what it has told to stop: on a busy machine each task stops only when it gets its turn.
-  for (const end = deps.clock.monotonic() + stoppingMs; ; await deps.clock.sleep(1)) {
-    const running = await runningOf(deps.fs, app.pid)
-    if (running.length === 0) return
-    if (deps.clock.monotonic() > end)
-      throw new AgentError('RestoreFailed', `container ${name}: ${running.length} processes run already`)
-  }
-}
-
-const stoppingMs = 500
 
 /** Ends whatever a restore has left below the first processes, complete or not. Their `hold` must have no app. */
 async function sweep(deps: DriverDependencies, pod: LocatedPod): Promise<void> {

@@ -4,9 +4,18 @@ import { AgentError, isAgentError } from '../errors.ts'
 import { type HoldOrder, type HoldReply, orderHold } from '../hold.ts'
 import type { DriverDependencies } from './dependencies.ts'
 import type { Clone, ClonedContainer, LocatedPod } from './memory-driver.ts'
+import { assertServing, dropPages } from './pages.ts'
 
 /** See MemoryDriver.thaw. */
 export async function thaw(deps: DriverDependencies, clone: Clone): Promise<Clone> {
+  try {
+    // Of the record: what has arrived since is not to come any more.
+    const { pages } = (await deps.records.load(clone.podUid)) ?? {}
+    for (const server of pages?.servers ?? []) await assertServing(deps, server)
+  } catch (error) {
+    if (isAgentError(error, 'PagesLost')) throw new AgentError('CloneLost', error.message, error)
+    throw error
+  }
   await Promise.all(clone.containers.map(container => thawContainer(deps, container)))
   return { ...clone, stage: 'Thawed' }
 }
@@ -47,6 +56,7 @@ export async function discard(deps: DriverDependencies, clone: Clone): Promise<v
       if (!isAgentError(error, 'ProcessGone')) throw error
     }
   }
+  await dropPages(deps, clone)
   await deps.records.remove(clone.podUid)
 }
 

@@ -1,7 +1,7 @@
 import type { SlotKey } from '../../api/slot-lease.ts'
 import { newestFirst, slotName } from '../../checkpoint/manifest.ts'
 import type { GenerationStore, Stored } from '../../checkpoint/store.ts'
-import type { Clone } from '../driver/memory-driver.ts'
+import type { Clone, RestoreOptions } from '../driver/memory-driver.ts'
 import { isAgentError } from '../errors.ts'
 import { restoreDeadlineMs } from './deadlines.ts'
 import { isOf, type Place } from './understudies.ts'
@@ -26,6 +26,7 @@ export async function bringBack(
   place: Place,
   stored: Stored,
   signal: AbortSignal,
+  lazily?: RestoreOptions['lazily'],
 ): Promise<Clone> {
   const { manifest } = stored
   const release = store.retain(manifest.slot, manifest.generation, manifest.epoch)
@@ -40,6 +41,7 @@ export async function bringBack(
     const clone = await driver.restore(place.located, stored, {
       deadlineMs: restoreDeadlineMs(manifest.bytes),
       signal,
+      ...(lazily === undefined ? {} : { lazily }),
     })
     place.put(clone)
     metrics.restored((clock.monotonic() - startedAt) / 1000)

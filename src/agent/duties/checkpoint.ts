@@ -21,6 +21,7 @@ export async function checkpoint(work: Work, duty: DutyOf<'checkpoint'>, signal:
   /** From one to the next where the last ones were still being fetched when the next was due; else 0. */
   let delayedMs = 0
   for (;;) {
+    await untilWhole(work, duty, signal)
     const startedAt = clock.monotonic()
     const request = work.podOf(duty.pod.uid)?.checkpointRequest
     // Before the first of them, too: a dump of what cannot be saved fails late, and stops the app for nothing.
@@ -47,6 +48,20 @@ export async function checkpoint(work: Work, duty: DutyOf<'checkpoint'>, signal:
     // Rounded, for every change of it is written.
     delayedMs = spacingMs > 1.1 * dueMs ? Math.ceil(spacingMs / 1000) * 1000 : 0
   }
+}
+
+/** What runs without all of its memory cannot be saved: CRIU would not wait for the rest. */
+async function untilWhole(
+  { understudies, arrivals, progress }: Work,
+  { pod, lease }: DutyOf<'checkpoint'>,
+  signal: AbortSignal,
+): Promise<void> {
+  // What an earlier agent has begun is found there.
+  await understudies.enter(pod, signal)
+  if (!arrivals.isComing(pod.uid)) return
+  const { code, message } = new AgentError('PagesComing')
+  progress.badly(slotName(lease), code, message)
+  await arrivals.whole(pod.uid, signal)
 }
 
 /**

@@ -8,7 +8,10 @@ import { isDead } from './duties-of.ts'
 import type { PodView } from './snapshot.ts'
 import { container, nameOf, pod, understudy } from './testing/snapshots.ts'
 
-function stand(pods: readonly PodView[], over: { matters?: boolean; fail?: number } = {}) {
+function stand(
+  pods: readonly PodView[],
+  over: { matters?: boolean; fail?: number; lostPages?: boolean } = {},
+) {
   const written: { pod: string; condition: PodCondition }[] = []
   const unwatched: string[] = []
   const present = new Map(pods.map(each => [each.uid, each]))
@@ -24,6 +27,7 @@ function stand(pods: readonly PodView[], over: { matters?: boolean; fail?: numbe
       return Promise.resolve(true)
     },
     unwatch: name => unwatched.push(name),
+    lostPages: () => over.lostPages ?? false,
     changed: () => undefined,
     clock: systemClock,
     log: silentLog,
@@ -51,6 +55,15 @@ describe('deaths', () => {
     expect(written.map(each => each.pod)).toEqual(['p'])
     expect(written[0]?.condition).toMatchObject({ status: 'False', reason: 'Died' })
     expect(written[0]?.condition.message).toContain('container app (containerd://c0ffee) has ended')
+    expect(slotOfDeath(written[0]?.condition.message ?? '')).toBe(nameOf())
+  })
+
+  it('say so when memory that was still to come did not come', async () => {
+    const { deaths, written } = stand([pod('p')], { lostPages: true })
+    deaths.onDeath(death(watchOf(pod('p'))))
+    expect(written[0]?.condition.message).toContain(
+      'was ended, for memory that was still to come did not come',
+    )
     expect(slotOfDeath(written[0]?.condition.message ?? '')).toBe(nameOf())
   })
 

@@ -42,6 +42,8 @@ export interface DeathsOptions {
   readonly unwatch: (name: string) => void
   /** The dead set has changed, or what is watched has. */
   readonly changed: () => void
+  /** Whether it was ended because memory that was still to come did not come. Asked at once. */
+  readonly lostPages?: (uid: string) => boolean
   readonly onDeclared?: (pod: PodView, millisecondsSinceDeath: number | undefined) => void
   readonly clock: Clock
   readonly log: Log
@@ -125,7 +127,8 @@ export function createDeaths(options: DeathsOptions): Deaths {
       const pod = podOf(name.uid)
       // The first thing that happens: everything else can wait for the successor.
       if (pod !== undefined && matters(pod)) {
-        void declare(pod, name.container, 'has ended', Number(death.unixNs / 1_000_000n))
+        const what = options.lostPages?.(pod.uid) === true ? lostPagesWhat : 'has ended'
+        void declare(pod, name.container, what, Number(death.unixNs / 1_000_000n))
         log.info({ watch: death.name, grave: death.grave, graveUs: death.graveMicroseconds }, 'died')
         return
       }
@@ -202,6 +205,9 @@ export function lostContainer(
     return serves !== undefined && !serves.includes(containerId)
   })?.name
 }
+
+/** What is said of a death that came of `PagesLost`. */
+export const lostPagesWhat = 'was ended, for memory that was still to come did not come'
 
 const diedMessage = (container: string, containerId: string, what: string, slot: string): string =>
   `container ${container} (${containerId}) ${what}; it had the memory of ${slot}`

@@ -4,6 +4,7 @@ import { labels } from '../../api/labels.ts'
 import type { SlotLease } from '../../api/slot-lease.ts'
 import { holdInitContainer, podConditions, spoiledReason } from '../../api/stage.ts'
 import type { Pod } from '../../kube/resources.ts'
+import { AgentError } from '../errors.ts'
 import type { Probe } from '../probe/probe.ts'
 import {
   createFakeCluster,
@@ -348,6 +349,49 @@ describe('the agents of two nodes', () => {
     await start('b', b)
     await vi.waitFor(() => expect(serving('b', 'h')).toMatchObject({ status: 'True' }))
     expect(b.counts.restores).toBe(restores)
+  })
+
+  describe('with memory that comes later', () => {
+    const toCome = async () => {
+      cluster.sets.upsert({
+        metadata: { name: 'web', namespace: 'default', uid: 'set', resourceVersion: '2', generation: 2 },
+        spec: {
+          ...{ replicas: 1, hotBackups: 1, checkpoint: { interval: '200ms' }, template },
+          hotBackup: { mode: 'Staged' },
+        },
+      })
+      const [agentA, agentB] = [await start('a', a), await start('b', b)]
+      await vi.waitFor(() => expect(cluster.reports.get('b')?.status?.slots[0]?.usable).toBe('Staged'))
+      const arrival = Promise.withResolvers<void>()
+      arrival.promise.catch(() => undefined)
+      b.coming.set('uid-h', arrival.promise)
+      a.running.delete('uid-p')
+      agentA.die('uid-p')
+      cluster.setLease({ ...called(), holders: ['a'] })
+      await vi.waitFor(() => expect(serving('b', 'h')).toMatchObject({ status: 'True', reason: 'OnStage' }))
+      return { agentB, arrival }
+    }
+    const reasonAt = (node: string) => cluster.reports.get(node)?.status?.slots[0]?.reason
+
+    it('save nothing until it is there, and say so; the next agent too', async () => {
+      const { agentB, arrival } = await toCome()
+      await vi.waitFor(() => expect(reasonAt('b')).toBe('PagesComing'))
+      await stop(agentB)
+      cluster.reports.remove('b')
+      await start('b', b)
+      await vi.waitFor(() => expect(reasonAt('b')).toBe('PagesComing'))
+      expect(b.counts.dumps).toBe(0)
+      arrival.resolve()
+      await vi.waitFor(() => expect(b.counts.dumps).toBeGreaterThan(0))
+      await vi.waitFor(() => expect(reasonAt('b')).toBeUndefined())
+    })
+
+    it('tell a death when it does not come', async () => {
+      const { arrival } = await toCome()
+      arrival.reject(new AgentError('PagesLost', 'container app: killed'))
+      await vi.waitFor(() => expect(serving('b', 'h')).toMatchObject({ status: 'False', reason: 'Died' }))
+      expect(serving('b', 'h')?.message).toMatch(/^container app \(.*\) was ended, for memory that was still/)
+    })
   })
 
   it('take the generation before when the newest cannot be brought back', async () => {

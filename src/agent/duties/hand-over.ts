@@ -20,6 +20,8 @@ export async function handOver(work: Work, duty: DutyOf<'handOver'>, signal: Abo
   const { pod, lease } = duty
   const slot = slotName(lease)
   const { located } = await understudies.enter(pod, signal)
+  // What comes later comes sooner while it runs.
+  await work.arrivals.whole(pod.uid, signal)
   const bytes = store.latest(lease)?.manifest.bytes
   const deadlineMs = dumpDeadlineMs(bytes) + restoreDeadlineMs(bytes ?? 0) + switchMs
   const name = `handover-${pod.uid}`

@@ -7,9 +7,11 @@ import { AgentError, isAgentError } from '../errors.ts'
 import { waitUntilAnswering } from '../probe/answering.ts'
 import { bringBack, generationsOf, isSameGeneration } from './bring-back.ts'
 import { onStageMessage } from './deaths.ts'
+import { fits } from './duties-of.ts'
 import type { DutyOf } from './duty.ts'
 import { reasonOf } from './failure.ts'
 import { fetchNewest } from './fetch.ts'
+import { memoryOf } from './freeze.ts'
 import { targetOf } from './probe-target.ts'
 import { containersOf, restoreHashOf } from './settings.ts'
 import { isOf, type Place } from './understudies.ts'
@@ -124,7 +126,9 @@ async function onStage(
       const lies = place.clone
       let clone = isOf(lies, lease) && isSameGeneration(lies, stored) ? lies : undefined
       if (clone === undefined) {
-        clone = await bringBack(work, place, stored, signal)
+        // Pages that processes share are one copy only where all are brought back at once: where they need that they get it.
+        const lazily = fits(pod, { memory: memoryOf(stored) }) ? 'Large' : undefined
+        clone = await bringBack(work, place, stored, signal, lazily)
         timeline.mark('restore')
       }
       const thawed = await driver.thaw(clone)

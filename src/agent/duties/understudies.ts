@@ -46,6 +46,8 @@ interface Entry {
 export function createUnderstudies(
   driver: Pick<MemoryDriver, 'locate' | 'clonesOf'>,
   changed: () => void,
+  /** Told what lies in a pod now, whoever has put it there. */
+  noted: (uid: string, clone: Clone | undefined) => void = () => undefined,
 ): Understudies {
   const entries = new Map<string, Entry>()
 
@@ -84,6 +86,37 @@ export function createUnderstudies(
     }
   }
 
+  const placeOf = (entry: Entry, { uid }: PodView, located: LocatedPod): Place => ({
+    located,
+    get clone() {
+      return entry.clone
+    },
+    put(clone) {
+      entry.clone = clone
+      entry.shown = clone
+      entry.arrived = false
+      noted(uid, clone)
+      changed()
+    },
+    replace() {
+      entry.clone = undefined
+      noted(uid, undefined)
+    },
+    spoil() {
+      entry.spoiled = true
+      changed()
+    },
+    arrive(clone) {
+      entry.clone = clone
+      entry.shown = clone
+      entry.arrived = true
+      noted(uid, clone)
+      // The app is below `hold` from now on: it is looked for when somebody needs it.
+      entry.located = undefined
+      changed()
+    },
+  })
+
   return {
     async enter(pod, signal) {
       const entry = entryOf(pod)
@@ -95,36 +128,13 @@ export function createUnderstudies(
           entry.searched = true
           entry.clone = clone
           entry.shown = clone
-          if (clone !== undefined) changed()
+          if (clone !== undefined) {
+            noted(pod.uid, clone)
+            changed()
+          }
         }
       }
-      return {
-        located,
-        get clone() {
-          return entry.clone
-        },
-        put(clone) {
-          entry.clone = clone
-          entry.shown = clone
-          entry.arrived = false
-          changed()
-        },
-        replace() {
-          entry.clone = undefined
-        },
-        spoil() {
-          entry.spoiled = true
-          changed()
-        },
-        arrive(clone) {
-          entry.clone = clone
-          entry.shown = clone
-          entry.arrived = true
-          // The app is below `hold` from now on: it is looked for when somebody needs it.
-          entry.located = undefined
-          changed()
-        },
-      }
+      return placeOf(entry, pod, located)
     },
     lookAgain(uid) {
       const entry = entries.get(uid)

@@ -12,6 +12,7 @@ import type { Obstacle } from '../obstacles/obstacle.ts'
 import type { PeerClient } from '../peers/client.ts'
 import type { Probe } from '../probe/probe.ts'
 import type { SentinelClient } from '../sentinel.ts'
+import type { Arrivals } from './arrivals.ts'
 import type { Deaths } from './deaths.ts'
 import type { News } from './news.ts'
 import type { Progress } from './progress.ts'
@@ -29,6 +30,8 @@ export interface Work {
   readonly store: GenerationStore
   readonly peers: Pick<PeerClient, 'pull'>
   readonly understudies: Understudies
+  /** Memory that comes later, while its app runs already. */
+  readonly arrivals: Arrivals
   readonly gates: Gates
   readonly proven: Proven
   readonly progress: Progress

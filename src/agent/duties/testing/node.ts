@@ -20,7 +20,8 @@ import { createAgentMetrics } from '../../metrics.ts'
 import type { Obstacle } from '../../obstacles/obstacle.ts'
 import type { Probe } from '../../probe/probe.ts'
 import type { Death, Watched } from '../../sentinel.ts'
-import { createDeaths } from '../deaths.ts'
+import { createArrivals } from '../arrivals.ts'
+import { createDeaths, lostPagesWhat } from '../deaths.ts'
 import { createEngine } from '../engine.ts'
 import { createNews } from '../news.ts'
 import { createObserver } from '../observe.ts'
@@ -91,6 +92,8 @@ export interface FakeMemory {
   readonly broken: Map<string, AgentErrorCode>
   /** What each pod, by uid, has that cannot be saved. */
   readonly obstacles: Map<string, readonly Obstacle[]>
+  /** Pods, by uid, whose memory is still on its way: settled when it is there, or rejects as the driver would. */
+  readonly coming: Map<string, Promise<void>>
   /** Pods in which something is going on; two at once is what must never be. */
   readonly busy: Set<string>
   /** What layers and volumes of its pods have together. */
@@ -108,6 +111,7 @@ export async function createFakeMemory(): Promise<FakeMemory> {
     stops: new Set(),
     broken: new Map(),
     obstacles: new Map(),
+    coming: new Map(),
     busy: new Set(),
     volumeBytes: 0,
     directory: await mkdtemp(join(tmpdir(), 'understudy-agent-')),
@@ -137,7 +141,18 @@ export async function startFakeAgent(
   const kinds = new Set<string>()
   const changed = () => engine.changed()
   const driver = fakeDriver(memory)
-  const understudies = createUnderstudies(driver, changed)
+  const arrivals = createArrivals({
+    driver,
+    store,
+    metrics: { arrived: () => undefined },
+    onLost: (uid, container) => {
+      const pod = engine.podOf(uid)
+      if (pod !== undefined && engine.matters(pod)) void deaths.declare(pod, container, lostPagesWhat)
+    },
+    clock,
+    log,
+  })
+  const understudies = createUnderstudies(driver, changed, arrivals.note)
   const progress = createProgress(changed)
   const metrics = createAgentMetrics(new Registry(), () => store.bytes)
   const patch = async (pod: PodView, condition: PodCondition) => {
@@ -155,6 +170,7 @@ export async function startFakeAgent(
     patch,
     unwatch: name => memory.watches.delete(name),
     changed,
+    lostPages: arrivals.wasLost,
     clock,
     log,
   })
@@ -188,6 +204,7 @@ export async function startFakeAgent(
     store,
     peers: { pull: (slot, { address }, _, signal) => pull(cluster, address, store, slot, signal) },
     understudies,
+    arrivals,
     gates: {
       tell: async ({ uid }, _, line) => memory.gates.get(uid)?.(line) ?? 'denied',
       refused: async () => 0,
@@ -331,6 +348,7 @@ function fakeDriver(memory: FakeMemory): MemoryDriver {
         const word = memory.running.get(pod.uid)
         if (word === undefined) throw new AgentError('ProcessGone')
         memory.counts.dumps += 1
+        if (memory.coming.has(pod.uid)) throw new AgentError('PagesComing')
         await writeFile(join(directory, 'word'), word)
         return {
           ...{
@@ -343,14 +361,23 @@ function fakeDriver(memory: FakeMemory): MemoryDriver {
           ...{ architecture: 'x86_64', containers: [], volumes: [] },
         }
       }),
-    restore: ({ pod }, from) =>
+    restore: ({ pod }, from, { lazily }) =>
       alone(pod.uid, async () => {
         const word = await readFile(join(from.dir, 'word'), 'utf8')
         memory.counts.restores += 1
         const broken = memory.broken.get(word)
         if (broken !== undefined) throw new AgentError(broken, word)
         const { slot, generation, epoch } = from.manifest
-        const clone: Clone = { podUid: pod.uid, slot, generation, epoch, containers: [], stage: 'Frozen' }
+        const isComing = lazily !== undefined && memory.coming.has(pod.uid)
+        const server = {
+          container: 'app',
+          server: { pid: 1, start: 1 },
+          work: join(memory.directory, 'work'),
+        }
+        const clone: Clone = {
+          ...{ podUid: pod.uid, slot, generation, epoch, containers: [], stage: 'Frozen' },
+          ...(isComing && { pages: { servers: [server], directory: `${pod.uid}-${generation}` } }),
+        }
         memory.clones.set(pod.uid, { clone, word })
         return clone
       }),
@@ -363,6 +390,15 @@ function fakeDriver(memory: FakeMemory): MemoryDriver {
         memory.running.set(clone.podUid, there.word)
         return thawed
       }),
+    async settle(clone, signal) {
+      const ended = new Promise<never>((_, reject) => {
+        signal.addEventListener('abort', () => reject(signal.reason), { once: true })
+      })
+      await Promise.race([memory.coming.get(clone.podUid), ended])
+      memory.coming.delete(clone.podUid)
+      const { pages: _, ...whole } = clone
+      return whole
+    },
     discard: clone =>
       alone(clone.podUid, async () => {
         memory.counts.discards += 1

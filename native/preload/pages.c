@@ -1,0 +1,140 @@
+/*
+ * Memory that is restored lazily: the application runs, and `criu lazy-pages` puts its pages into it when it touches them,
+ * and all others meanwhile. What it hears of them by, userfaultfds, only it has open. When the last one who has them open
+ * ends, the kernel takes every page that is still missing to be empty: the application would not hang but go on with zeros
+ * for memory. So somebody else keeps them open: a guardian, which shares the table of open files with CRIU, with whatever
+ * is added to it later (there is one for each child that the application forks). If CRIU ends before all pages are there, the
+ * application waits for those that it touches, for ever, until the guardian has killed it; that is a death as any other.
+ *
+ * Asked for by UNDERSTUDY_PAGES=<ms> in the environment: the time after which the application is given up. By files in the
+ * work directory it is said how it has ended: `arrived`, all pages are there; `lost`, they are not, and the application is
+ * being killed, if the restore (which writes `pid`) has got so far. Without it nobody runs of it: who thaws looks before.
+ */
+#include "work.h"
+
+enum { SIG_KILL = 9, SIG_USR1 = 10, SIG_SET_BYTES = 8 };
+enum { PROT_READ_WRITE = 3, MAP_SHARED_ANONYMOUS = 0x21, CLONE_SHARES_FILES = 0x400, SIG_BLOCKS = 0 };
+enum { PDEATHSIG = 1, SET_NAME = 15 };
+enum { LOOK_NS = 1000000, LOOKS = 60 * 1000 };
+
+extern int on_exit(void (*function)(int status, void *argument), void *argument) __attribute__((weak));
+
+/* Seen by both. */
+static volatile int *arrived;
+static long server;
+
+static long own_pid(void)
+{
+	return raw(NR_getpid, 0, 0, 0, 0, 0, 0);
+}
+
+static void __attribute__((noreturn)) end(int code)
+{
+	for (;;)
+		raw(NR_exit_group, code, 0, 0, 0, 0, 0);
+}
+
+/* CRIU ends with 0 when every page is where it belongs, or nobody is left who could want it. */
+static void at_end(int status, void *unused)
+{
+	(void)unused;
+	/* A child that CRIU has forked to try something ends like this, too. */
+	if (status != 0 || own_pid() != server)
+		return;
+	*arrived = 1;
+	say("arrived");
+}
+
+/* As CRIU has written it, in the pid namespace that both are in. Zero: it has not. */
+static long application(void)
+{
+	char text[16];
+	long fd = raw(NR_openat, WORK, (long)"pid", O_CLOSE_ON_EXEC, 0, 0, 0), length, pid = 0;
+
+	if (fd < 0)
+		return 0;
+	length = raw(NR_read, fd, (long)text, sizeof text, 0, 0, 0);
+	raw(NR_close, fd, 0, 0, 0, 0, 0);
+	for (long i = 0; i < length && text[i] >= '0' && text[i] <= '9'; i++)
+		pid = pid * 10 + (text[i] - '0');
+	return pid > 1 ? pid : 0;
+}
+
+/* It is the first process of a pid namespace: with it go all of that, and it is not gone before they are. */
+static void end_application(void)
+{
+	long pid;
+
+	say("lost");
+	pid = application();
+	if (!pid || raw(NR_kill, pid, SIG_KILL, 0, 0, 0, 0))
+		return;
+	for (long looks = 0; looks < LOOKS && raw(NR_kill, pid, 0, 0, 0, 0, 0) != -E_SRCH; looks++)
+		pause_for(LOOK_NS);
+}
+
+static void __attribute__((noreturn)) guard(long milliseconds)
+{
+	const unsigned long all = ~0UL, wake = 1UL << (SIG_USR1 - 1);
+	const long deadline[2] = { milliseconds / 1000, milliseconds % 1000 * 1000000 };
+	long signal = 0;
+
+	raw(NR_rt_sigprocmask, SIG_BLOCKS, (long)&all, 0, SIG_SET_BYTES, 0, 0);
+	raw(NR_prctl, SET_NAME, (long)"pages", 0, 0, 0, 0);
+	raw(NR_prctl, PDEATHSIG, SIG_USR1, 0, 0, 0, 0);
+	/* It may have ended before it was asked to be told of that. */
+	if (raw(NR_getppid, 0, 0, 0, 0, 0, 0) == server)
+		do
+			signal = raw(NR_rt_sigtimedwait, (long)&wake, 0, (long)deadline, SIG_SET_BYTES, 0, 0);
+		while (signal == -E_INTR);
+	if (*arrived)
+		end(0);
+	end_application();
+	if (raw(NR_getppid, 0, 0, 0, 0, 0, 0) == server)
+		raw(NR_kill, server, SIG_KILL, 0, 0, 0, 0);
+	end(1);
+}
+
+static long asked_for(char **environment)
+{
+	static const char name[] = "UNDERSTUDY_PAGES=";
+
+	for (; environment && *environment; environment++) {
+		const char *at = *environment;
+		long value = 0;
+		unsigned i = 0;
+
+		while (name[i] && at[i] == name[i])
+			i++;
+		if (name[i])
+			continue;
+		for (at += i; *at >= '0' && *at <= '9'; at++)
+			value = value * 10 + (*at - '0');
+		return value;
+	}
+	return 0;
+}
+
+/* Arguments as the loader gives them to it. */
+static void __attribute__((constructor)) begin(int count, char **arguments, char **environment)
+{
+	long milliseconds = asked_for(environment), memory, guardian;
+
+	(void)count;
+	(void)arguments;
+	if (!milliseconds)
+		return;
+	server = own_pid();
+	memory = raw(NR_mmap, 0, sizeof *arrived, PROT_READ_WRITE, MAP_SHARED_ANONYMOUS, -1, 0);
+	/* Without a guardian there is to be no server either. */
+	if (!on_exit || (memory < 0 && memory > -4096))
+		end(125);
+	arrived = (volatile int *)memory;
+	if (on_exit(at_end, (void *)0))
+		end(125);
+	guardian = raw(NR_clone, CLONE_SHARES_FILES, 0, 0, 0, 0, 0);
+	if (guardian < 0)
+		end(125);
+	if (guardian == 0)
+		guard(milliseconds);
+}

@@ -1,0 +1,20 @@
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { complaints } from './criu.ts'
+
+/** What CRIU says of its failure, or how it ended. */
+export async function explain(
+  work: string,
+  name: string,
+  end: { readonly code: number | undefined; readonly signal: number | undefined },
+): Promise<string> {
+  const said = await complaintsOf(work, [name, 'output'])
+  return `${end.signal === undefined ? `exit code ${end.code}` : `signal ${end.signal}`}; ${said}`
+}
+
+/** The last of what CRIU has said in its log, or else on its standard error. */
+export async function complaintsOf(work: string, names: readonly [string, string]): Promise<string> {
+  const logs = await Promise.all(names.map(file => readFile(join(work, file), 'utf8').catch(() => '')))
+  const [own = '', output = ''] = logs
+  return complaints(own) || output.trim().split('\n').slice(-3).join('; ').slice(0, 400)
+}

@@ -1,0 +1,341 @@
+import { existsSync } from 'node:fs'
+import { cp, mkdir, readdir, readFile, rm } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
+import { buildProgram } from '../../../native/build.ts'
+import { readStats } from '../../checkpoint/images/stats.ts'
+import type { Stored } from '../../checkpoint/store.ts'
+import { systemClock } from '../../kube/clock.ts'
+import { systemRandom } from '../../kube/random.ts'
+import { type Cell, type CellRequest, holdCommandOf, serveCommand, startCell } from '../cell.ts'
+import { isSame, statusOf, treeOf } from '../discover/process.ts'
+import { AgentError, isAgentError } from '../errors.ts'
+import { findObstacles } from '../obstacles/find.ts'
+import type { ProcessRef, SentinelClient } from '../sentinel.ts'
+import { cannotDump, hostFs, startTestNode, type TestNode } from '../testing/node.ts'
+import { createMemoryDriver } from './driver.ts'
+import type { Clone, LocatedPod, PageServer } from './memory-driver.ts'
+import { lazyBytes, pagesDeadlineMs } from './pages.ts'
+
+vi.setConfig({ testTimeout: 90_000, hookTimeout: 300_000 })
+
+const slot = { namespace: 'cells', set: 'filled', slot: 1, life: '0123abcd' }
+const deadlineMs = 30_000
+const large = 160
+const signal = new AbortController().signal
+
+test('who brings pages has longer the more there are, and never as long as its directory is kept', () => {
+  expect(pagesDeadlineMs(1e9)).toBeGreaterThan(pagesDeadlineMs(1e8))
+  expect(pagesDeadlineMs(1e15)).toBeLessThan(3_600_000)
+})
+
+describe.skipIf(cannotDump !== undefined)(`memory that comes later ${cannotDump ?? ''}`, () => {
+  let node: TestNode
+  let generations = 0
+  let saved: Stored
+  let looks = ''
+  const cells: Cell[] = []
+
+  beforeAll(async () => {
+    node = await startTestNode()
+    looks = dirname(await buildProgram('look'))
+    const primary = await fillCell('primary', large)
+    saved = await save(await locate(primary))
+    await stopCells()
+  })
+  const stopCells = async () => void (await Promise.all(cells.splice(0).map(cell => cell.stop())))
+  afterEach(stopCells)
+  afterAll(() => node?.dispose())
+
+  const cell = async (request: CellRequest): Promise<Cell> => {
+    const started = await startCell(
+      {
+        ...{ sentinel: node.sentinel, clock: systemClock, random: systemRandom, fs: hostFs, signal },
+        ...{ programs: node.programs.directory, directory: join(node.directory, 'cells') },
+      },
+      request,
+    )
+    cells.push(started)
+    return started
+  }
+  const fillCell = async (role: string, mebibytes: number) => {
+    const started = await cell({ role, command: ['/bin/cell', 'fill', '8080', String(mebibytes)] })
+    await vi.waitFor(async () => expect(await ask(started, 8081)).toBe('0 0'), { timeout: 30_000 })
+    return started
+  }
+  const understudy = (role = 'understudy') =>
+    cell({
+      role,
+      command: [...holdCommandOf('app').slice(0, -serveCommand.length), '/bin/cell', 'fill', '8080', '1'],
+    })
+  const locate = (of: Cell, promoted = false): Promise<LocatedPod> =>
+    node.driver.locate({ ...of.pod, promoted }, signal)
+  /** What is said at a port; empty: nothing. */
+  const ask = async (of: Cell, port: number): Promise<string> => {
+    const log = join(node.directory, `answer-${port}`)
+    await rm(log, { force: true })
+    await node.sentinel.spawn({
+      ...{ target: of.init, namespaces: 'keep', cgroup: 'stay', deadlineMs, log },
+      files: [{ fd: 200, path: node.programs.directory, mode: 'd' }],
+      arguments: ['/proc/self/fd/200/cell', 'ask', String(port)],
+    })
+    const said = (await readFile(log, 'utf8')).trim()
+    return /^cell:/.test(said) ? '' : said
+  }
+  const save = async (of: LocatedPod): Promise<Stored> => {
+    generations += 1
+    const dir = join(node.directory, 'generations', String(generations))
+    await mkdir(dir, { recursive: true })
+    const dumped = await node.driver.dump(of, dir, { deadlineMs, signal })
+    return {
+      ...{ dir, completedAt: 0, pipelineMs: 0 },
+      manifest: {
+        ...{
+          ...dumped,
+          version: 1,
+          slot,
+          epoch: 2,
+          generation: generations,
+          restoreHash: 'h',
+          files: [],
+          bytes: 0,
+        },
+        source: { pod: 'p', podUid: 'u', node: 'n' },
+      },
+    }
+  }
+  const restore = async (into: Cell, from = saved): Promise<Clone> =>
+    node.driver.restore(await locate(into), from, { deadlineMs, signal, lazily: 'Large' })
+  /** Who brings the pages stands from the end of the restore on: nothing comes but what has come in that moment. */
+  const restoreHeld = async (into: Cell): Promise<Clone> => {
+    let bringing: ProcessRef | undefined
+    const sentinel: SentinelClient = {
+      ...node.sentinel,
+      async spawnDetached(...given) {
+        bringing = await node.sentinel.spawnDetached(...given)
+        return bringing
+      },
+      async spawn(...given) {
+        const end = await node.sentinel.spawn(...given)
+        if (bringing !== undefined) signalAll(await named(bringing.pid, server), 'SIGSTOP')
+        return end
+      },
+    }
+    return createMemoryDriver({ ...node.dependencies, sentinel }).restore(await locate(into), saved, {
+      ...{ deadlineMs, signal, lazily: 'Large' },
+    })
+  }
+  const residentOf = async (clone: Clone) => {
+    const fields = (await statusOf(hostFs, clone.containers[0]?.app.pid ?? 0))?.fields
+    return Number.parseInt(fields?.get('VmRSS') ?? '0', 10) * 1024
+  }
+  const serverOf = (clone: Clone) => {
+    const [server] = clone.pages?.servers ?? []
+    if (server === undefined) throw new Error('nothing is to come')
+    return server
+  }
+  /** Below one, by their names. */
+  const named = async (root: number, name: RegExp): Promise<number[]> => {
+    const pids = await treeOf(hostFs, root)
+    const names = await Promise.all(
+      pids.map(async pid => (await statusOf(hostFs, pid))?.fields.get('Name') ?? ''),
+    )
+    return pids.filter((_, at) => name.test(names[at] ?? ''))
+  }
+  const server = /^(ld\.so|criu)/
+  const guardian = /^pages$/
+  const signalAll = (pids: readonly number[], name: NodeJS.Signals) => {
+    expect(pids).toHaveLength(1)
+    for (const pid of pids) process.kill(pid, name)
+  }
+  const signalOf = async (clone: Clone, name: RegExp, what: NodeJS.Signals) =>
+    signalAll(await named(serverOf(clone).server.pid, name), what)
+  const ended = async ({ server: { pid, start } }: PageServer) =>
+    !(await isSame(hostFs, { pid, start })) || (await statusOf(hostFs, pid))?.state === 'Z'
+  const nothingLeft = async (clone: Clone) => {
+    await expect.poll(() => ended(serverOf(clone))).toBe(true)
+    expect(existsSync(clone.pages?.directory ?? '')).toBe(false)
+  }
+  const codeOf = (promise: Promise<unknown>) =>
+    promise.then(
+      () => 'fulfilled',
+      (error: unknown) => (isAgentError(error) ? error.code : String(error)),
+    )
+  const running = async (of: Cell) => (await locate(of, true)).containers[0]?.app !== undefined
+
+  test('D5.lazy: it answers before its memory is there, and all of it is right when it has come', async () => {
+    const into = await understudy()
+    const clone = await restore(into)
+    expect(clone.pages?.servers).toHaveLength(1)
+    const { pagesRestored } = await readStats(serverOf(clone).work, 'restore')
+    expect(pagesRestored).toBeLessThan(1000)
+    await node.driver.thaw(clone)
+    expect(await ask(into, 8080)).toBe('1')
+    // A child that it forks now is brought its own.
+    expect(await ask(into, 8081)).toBe('0 0')
+    expect(await node.driver.settle(clone, signal)).toEqual({ ...clone, pages: undefined })
+    expect(await residentOf(clone)).toBeGreaterThanOrEqual(large * 2 ** 20)
+    await nothingLeft(clone)
+    expect(await ask(into, 8081)).toBe('0 0')
+    await node.driver.discard(clone)
+  })
+
+  test('when it has come the generation may go, and it can be saved again', async () => {
+    const [into, second] = [await understudy(), await understudy('second')]
+    const dir = join(node.directory, 'generations', 'copy')
+    await mkdir(dir, { recursive: true })
+    await cp(saved.dir, dir, { recursive: true })
+    const clone = await node.driver.thaw(await restore(into, { ...saved, dir }))
+    // Not even before: what is read is linked elsewhere.
+    await rm(dir, { recursive: true })
+    await node.driver.settle(clone, signal)
+    expect(await ask(into, 8081)).toBe('0 0')
+    const again = await save(await locate(into, true))
+    const next = await node.driver.thaw(await restore(second, again))
+    await node.driver.settle(next, signal)
+    expect(await ask(second, 8081)).toBe('0 0')
+  })
+
+  test('while it comes nothing is saved, and nothing of it is in the way', async () => {
+    const into = await understudy()
+    const clone = await restoreHeld(into)
+    await node.driver.thaw(clone)
+    const located = await locate(into, true)
+    expect(await codeOf(save(located))).toBe('PagesComing')
+    expect(await findObstacles(located, { fs: hostFs, programs: looks })).toEqual([])
+    await signalOf(clone, server, 'SIGCONT')
+    await node.driver.settle(clone, signal)
+    await save(await locate(into, true))
+  })
+
+  test('D5.lazy-lost: when who brings it dies the app does not go on with zeros: it ends, and that is told', async () => {
+    const into = await understudy()
+    const clone = await restoreHeld(into)
+    await node.driver.thaw(clone)
+    const app = clone.containers[0]?.app
+    if (app === undefined) throw new Error('no app')
+    await node.sentinel.watch('app', app)
+    const told = new Promise(resolve => node.sentinel.onDeath(resolve))
+    // It waits for a page that nobody will bring: whatever it says must not be made of zeros.
+    const asked = ask(into, 8081).catch(() => '')
+    const settled = codeOf(node.driver.settle(clone, signal))
+    await signalOf(clone, server, 'SIGKILL')
+    expect(await told).toMatchObject({ name: 'app' })
+    expect(await asked).not.toMatch(/^\d/)
+    expect(await settled).toBe('PagesLost')
+    await nothingLeft(clone)
+    await node.sentinel.unwatch('app')
+  })
+
+  test('when its guardian dies as well an agent ends the app, also one that has not restored it', async () => {
+    const into = await understudy()
+    const clone = await restoreHeld(into)
+    await node.driver.thaw(clone)
+    await signalOf(clone, guardian, 'SIGKILL')
+    await signalOf(clone, server, 'SIGKILL')
+    const other = node.connect()
+    // What it read as zeros may have killed it before.
+    expect(await codeOf(other.driver.settle(clone, signal))).toMatch(/^(PagesLost|CloneLost)$/)
+    expect(await isSame(hostFs, clone.containers[0]?.app ?? { pid: 0, start: 0 })).toBe(false)
+    await nothingLeft(clone)
+    other.sentinel.close()
+  })
+
+  test('it goes on coming when the agent and the sentinel are replaced', async () => {
+    const into = await understudy()
+    const clone = await restoreHeld(into)
+    const stopped = await named(serverOf(clone).server.pid, server)
+    const { pid } = await node.sentinel.hello()
+    process.kill(pid, 'SIGKILL')
+    await node.launch()
+    const other = node.connect()
+    const found = await other.driver.clonesOf(await locate(into))
+    expect(found).toEqual(clone)
+    await other.driver.thaw(clone)
+    signalAll(stopped, 'SIGCONT')
+    await other.driver.settle(clone, signal)
+    // As one that had not heard of it.
+    await other.driver.settle(clone, signal)
+    expect(await ask(into, 8081)).toBe('0 0')
+    await nothingLeft(clone)
+    // Nobody else ends it now: who started it is gone.
+    process.kill(into.init.pid, 'SIGKILL')
+    other.sentinel.close()
+  })
+
+  test.each(['Frozen', 'Thawed'] as const)('who discards it, %s, ends who brings it', async stage => {
+    const into = await understudy()
+    const clone = await restoreHeld(into)
+    if (stage === 'Thawed') await node.driver.thaw(clone)
+    await node.driver.discard(clone)
+    await nothingLeft(clone)
+    expect(await running(into)).toBe(false)
+    // And another one has all of the room.
+    const next = await restoreHeld(into)
+    const last = await restoreHeld(into)
+    expect(await ended(serverOf(next))).toBe(true)
+    await node.driver.discard(last)
+    await nothingLeft(last)
+  })
+
+  test('one that was lost before its thaw is not thawed', async () => {
+    const into = await understudy()
+    const clone = await restoreHeld(into)
+    await signalOf(clone, server, 'SIGKILL')
+    expect(await codeOf(node.driver.thaw(clone))).toBe('CloneLost')
+    await node.driver.discard(clone)
+    await nothingLeft(clone)
+  })
+
+  test('small memory, and memory for which nobody asks to come later, comes at once', async () => {
+    const small = await save(await locate(await fillCell('small', 1)))
+    expect(small.manifest.containers[0]?.memoryBytes).toBeLessThan(lazyBytes)
+    for (const [from, lazily] of [
+      [small, 'Large'],
+      [saved, undefined],
+    ] as const) {
+      const into = await understudy(`at-once-${lazily}`)
+      const clone = await node.driver.restore(await locate(into), from, {
+        ...{ deadlineMs, signal },
+        ...(lazily && { lazily }),
+      })
+      expect(clone.pages).toBeUndefined()
+      await node.driver.thaw(clone)
+      expect(await ask(into, 8081)).toBe('0 0')
+    }
+    const into = await understudy('never')
+    const lazily = { isPossible: () => false, failed: () => undefined }
+    expect(
+      (
+        await createMemoryDriver({ ...node.dependencies, lazily }).restore(await locate(into), saved, {
+          ...{ deadlineMs, signal, lazily: 'Large' },
+        })
+      ).pages,
+    ).toBeUndefined()
+  })
+
+  const refuse = async () => {
+    throw new AgentError('SentinelRefused', 'spawn: refused unknown-key')
+  }
+  const runAnother: SentinelClient['spawnDetached'] = request =>
+    node.sentinel.spawnDetached({ ...request, arguments: ['/bin/cell'] })
+
+  test.each([
+    ['a sentinel that knows no such programs', refuse],
+    ['a program that ends at once', runAnother],
+  ] as const)('with %s everything comes at once', async (_, spawnDetached) => {
+    const into = await understudy()
+    const failed: unknown[] = []
+    const sentinel: SentinelClient = { ...node.sentinel, spawnDetached }
+    const clone = await createMemoryDriver({
+      ...node.dependencies,
+      sentinel,
+      lazily: { isPossible: () => true, failed: error => failed.push(error) },
+    }).restore(await locate(into), saved, { deadlineMs, signal, lazily: 'Large' })
+    expect(clone.pages).toBeUndefined()
+    expect(failed).toEqual([expect.objectContaining({ code: 'PagesFailed' })])
+    await node.driver.thaw(clone)
+    expect(await ask(into, 8081)).toBe('0 0')
+    expect(await readdir(join(node.directory, 'work'))).toEqual([])
+  })
+})

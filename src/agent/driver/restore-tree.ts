@@ -1,0 +1,121 @@
+/** CRIU's restores, container by container, and the look at what came out. */
+import { mkdir, readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { ContainerImage } from '../../checkpoint/manifest.ts'
+import { refOf, statusOf } from '../discover/process.ts'
+import { AgentError } from '../errors.ts'
+import { directoryFiles, inheritPipes, restoreArguments } from './criu.ts'
+import type { DriverDependencies } from './dependencies.ts'
+import { escapes } from './escape.ts'
+import { explain } from './explain.ts'
+import type { ClonedContainer, LocatedAppContainer, PageServer, RestoreOptions } from './memory-driver.ts'
+import { excess, type Rights, rightsOf } from './rights.ts'
+import { childBelowHold, runningOf, threadsOf } from './tree.ts'
+
+export interface Prepared {
+  readonly container: LocatedAppContainer
+  readonly image: ContainerImage
+  readonly images: string
+  /** With the images, and all that is said of the restore. */
+  readonly directory: string
+}
+
+/** What CRIU says and writes, by the way it is done: a second one must find nothing of the first. */
+export const workOf = ({ directory }: Prepared, way: 'lazy' | 'full'): string => join(directory, way)
+
+/**
+ * Brings all containers back, stopped; those for which there is somebody who brings their pages without these.
+ *
+ * @throws AgentError RestoreFailed, RestoreExpired, CloneLost, CredentialsExceed; nothing runs any more, but trees may be left.
+ */
+export async function restoreAll(
+  deps: DriverDependencies,
+  prepared: readonly Prepared[],
+  servers: readonly PageServer[],
+  { deadlineMs, signal }: RestoreOptions,
+): Promise<ClonedContainer[]> {
+  const failed = new AbortController()
+  const stop = AbortSignal.any([signal, failed.signal])
+  const all = prepared.map(it =>
+    restoreContainer(
+      deps,
+      it,
+      servers.some(({ container }) => container === it.container.name) ? 'lazy' : 'full',
+      deadlineMs,
+      stop,
+    ).catch((error: unknown) => {
+      failed.abort(error)
+      throw error
+    }),
+  )
+  // All have ended before what is left of them is swept away.
+  await Promise.allSettled(all)
+  signal.throwIfAborted()
+  if (failed.signal.aborted) throw failed.signal.reason
+  return Promise.all(all)
+}
+
+async function restoreContainer(
+  deps: DriverDependencies,
+  one: Prepared,
+  way: 'lazy' | 'full',
+  deadlineMs: number,
+  signal: AbortSignal,
+): Promise<ClonedContainer> {
+  const { container, image, images } = one
+  const { init: hold, name } = container
+  const work = workOf(one, way)
+  await mkdir(work, { recursive: true, mode: 0o700 })
+  const { pipes, files } = inheritPipes(image.stdio, hold.pid)
+  const end = await deps.sentinel.spawn(
+    {
+      target: hold,
+      namespaces: 'clone',
+      cgroup: 'join',
+      deadlineMs,
+      log: join(work, 'output'),
+      files: [...directoryFiles({ programs: deps.programs, images, work }), ...files],
+      arguments: restoreArguments(pipes, way === 'lazy'),
+    },
+    signal,
+  )
+  if (end.expired) throw new AgentError('RestoreExpired', `container ${name}, ${deadlineMs} ms`)
+  if (end.code !== 0)
+    throw new AgentError('RestoreFailed', `container ${name}: ${await explain(work, 'restore.log', end)}`)
+  const pidBelowHold = Number((await readFile(join(work, 'pid'), 'utf8')).trim())
+  const pid = await childBelowHold(deps.fs, hold, pidBelowHold)
+  if (pid === undefined) throw new AgentError('CloneLost', `container ${name}`)
+  const cloned = { name, hold, app: await refOf(deps.fs, pid), pidBelowHold }
+  await assertFrozenWithinRights(deps, cloned)
+  return cloned
+}
+
+/** Of a process or a thread; undefined: it is gone. */
+export async function livingRights({ fs }: DriverDependencies, task: number): Promise<Rights | undefined> {
+  const status = await statusOf(fs, task)
+  // Without a security module there is nothing to be read.
+  const lsm = await readFile(`${fs.proc}/${task}/attr/current`, 'utf8').catch(() => '')
+  return status === undefined ? undefined : rightsOf(status, lsm)
+}
+
+/** Once more on what came out: the images were read by two programs, and only one of them is ours. */
+async function assertFrozenWithinRights(deps: DriverDependencies, { app, hold, name }: ClonedContainer) {
+  const holder = await livingRights(deps, hold.pid)
+  if (holder === undefined) throw new AgentError('ProcessGone', `container ${name}`)
+  const held = await Promise.all((await threadsOf(deps.fs, app.pid)).map(each => livingRights(deps, each)))
+  const more = [
+    ...held.flatMap(rights => (rights === undefined ? [] : excess(rights, holder))),
+    ...(await escapes(deps.fs, app.pid, hold.pid)),
+  ]
+  if (more.length > 0)
+    throw new AgentError('CredentialsExceed', `container ${name}: ${[...new Set(more)].join('; ')}`)
+  // CRIU lets go of what it has told to stop: on a busy machine each task stops only when it gets its turn.
+  for (const end = deps.clock.monotonic() + stoppingMs; ; await deps.clock.sleep(1)) {
+    const running = await runningOf(deps.fs, app.pid)
+    if (running.length === 0) return
+    if (deps.clock.monotonic() > end)
+      throw new AgentError('RestoreFailed', `container ${name}: ${running.length} processes run already`)
+  }
+}
+
+const stoppingMs = 500
