@@ -326,7 +326,7 @@ describe('ownership', () => {
     await noted(ref, 'PodsAdopted')
   })
 
-  it('a pod whose set label is taken off is let go, too, and outlives its set', async () => {
+  it('a pod whose set label is taken off is let go, too, and replaced', async () => {
     const ref = await create('unlabelled', { replicas: 1, hotBackups: 1 })
     const primary = only(await settled(ref, 1, 1, 0), 'primary')
     const { name } = primary.metadata

@@ -107,3 +107,23 @@ it('one that does not exist is said, and memory is kept once it does', async () 
   await ready(set, { status: 'True', reason: 'DiskAheadOfMemory' })
   expect((await leaseOf(set))?.holders[0]).toBe('fake-a')
 })
+
+it('D13.environment: a set whose variables stay those of the dead pod says so, in one event', async () => {
+  const name = 'named'
+  const env = [{ name: 'POD', valueFrom: { fieldRef: { fieldPath: 'metadata.name' } } }]
+  await api.create(
+    backupPodSets,
+    {
+      ...{ apiVersion: 'backup.example.com/v1alpha1', kind: 'BackupPodSet', metadata: { name } },
+      spec: {
+        ...{ replicas: 1, hotBackups: 1, checkpoint: {} },
+        template: { spec: { containers: [{ name: 'app', image: 'app', env }] } },
+      },
+    },
+    { namespace },
+  )
+  const status = await ready(name, { status: 'True', reason: 'EnvironmentOfDeadPod' })
+  const condition = status?.conditions?.find(({ type }) => type === 'CheckpointReady')
+  expect(condition?.message).toContain('POD (metadata.name)')
+  await eventually(async () => expect(await eventsOf(name, 'EnvironmentOfDeadPod')).toHaveLength(1))
+})
