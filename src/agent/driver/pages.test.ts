@@ -282,6 +282,8 @@ describe.skipIf(cannotDump !== undefined)(`memory that comes later ${cannotDump 
     const into = await understudy()
     const clone = await restoreHeld(into)
     await signalOf(clone, server, 'SIGKILL')
+    // A thaw that was faster would be followed by the guardian's kill: a death like that of one on stage.
+    await expect.poll(() => ended(serverOf(clone))).toBe(true)
     expect(await codeOf(node.driver.thaw(clone))).toBe('CloneLost')
     await node.driver.discard(clone)
     await nothingLeft(clone)
