@@ -284,8 +284,11 @@ describe('failover with memory', () => {
     const [other] = slots
     expect((await slotsOf(ref))[0]).toMatchObject({ life: other?.life, epoch: 1, holder: other?.holder })
     await covered(ref, 2, 2)
-    const { lastFailover } = (await get(ref)).status ?? {}
-    expect(lastFailover).toMatchObject({ slot: 1, reason: 'Died', to: heir.metadata.name, generation: 1 })
+    const lastFailover = await eventually(async () => {
+      const seen = (await get(ref)).status?.lastFailover
+      expect(seen).toMatchObject({ slot: 1, reason: 'Died', to: heir.metadata.name, generation: 1 })
+      return seen
+    })
     expect(Object.keys(lastFailover?.phases ?? {}).sort()).toEqual(['lease', 'published', 'serving'])
     expect((await noted(ref, 'FailedOver')).note).toMatch(/generation 1\) was \d+\.\d s old/)
   })
@@ -330,7 +333,9 @@ describe('failover with memory', () => {
     kubelet.lingering.delete(name)
     kubelet.look()
     await covered(ref, 1, 1)
-    expect((await get(ref)).status?.lastFailover).toMatchObject({ reason: 'PodDeleted', from: name })
+    await eventually(async () =>
+      expect((await get(ref)).status?.lastFailover).toMatchObject({ reason: 'PodDeleted', from: name }),
+    )
   })
 
   it('a pod that cannot be brought on stage is passed over for the next one', async () => {
@@ -400,8 +405,11 @@ describe('failover with memory', () => {
       holder: { uid: successor.metadata.uid },
       ip: successor.status?.podIP,
     })
-    const { lastFailover } = (await get(ref)).status ?? {}
-    expect(lastFailover).toMatchObject({ how: 'Cold', generation: 1, to: successor.metadata.name })
+    const lastFailover = await eventually(async () => {
+      const seen = (await get(ref)).status?.lastFailover
+      expect(seen).toMatchObject({ how: 'Cold', generation: 1, to: successor.metadata.name })
+      return seen
+    })
     expect(Object.keys(lastFailover?.phases ?? {}).sort()).toEqual(['lease', 'published', 'serving', 'woken'])
     await eventually(async () => expect(await podsOf(ref, 'coldbackup')).toHaveLength(1))
   })
