@@ -133,7 +133,10 @@ async function failOver(stage: Stage, specimen: Specimen): Promise<Takeover> {
   }
 }
 
-/** Waits until a node could go on stage with memory of after this moment. Unix ms; source and caller share a clock. */
+/**
+ * Waits until the understudy could go on stage with memory of after this moment; a node that only keeps it may have it
+ * sooner. Unix ms; source and caller share a clock.
+ */
 async function savedSince(stage: Stage, name: string, since: number): Promise<void> {
   const { api, namespace } = stage
   await until(stage, `a saved state of ${name} with the last change`, async () => {
@@ -144,7 +147,7 @@ async function savedSince(stage: Stage, name: string, since: number): Promise<vo
         slot =>
           slot.namespace === namespace &&
           slot.set === name &&
-          slot.usable !== undefined &&
+          (slot.usable === 'Frozen' || slot.usable === 'Staged') &&
           Date.parse(slot.takenAt ?? '') > since,
       )
   })

@@ -47,7 +47,7 @@ export async function slotsOf({ api, namespace, name }: CounterSet): Promise<Slo
 export const holderOf = ({ api, namespace }: CounterSet, { holder }: SlotLease): Promise<Pod> =>
   api.get(pods, { namespace, name: holder.name })
 
-/** Waits until memory of now lies ready for every slot of the set. */
+/** Waits until memory of now lies ready for every slot of the set, where an understudy is. */
 export async function saved(set: CounterSet): Promise<void> {
   const since = Date.now()
   const lives = (await slotsOf(set)).map(({ life }) => life)
@@ -57,7 +57,8 @@ export async function saved(set: CounterSet): Promise<void> {
       const { items } = await set.api.list(nodeReports, {})
       const ready = items
         .flatMap(({ status }) => status?.slots ?? [])
-        .filter(({ usable, takenAt }) => usable !== undefined && Date.parse(takenAt ?? '') > since)
+        .filter(({ usable }) => usable === 'Frozen' || usable === 'Staged')
+        .filter(({ takenAt }) => Date.parse(takenAt ?? '') > since)
         .map(({ life }) => life)
       return lives.every(life => ready.includes(life))
     },

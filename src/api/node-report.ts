@@ -17,6 +17,9 @@ export interface NodeCheck {
 }
 
 /** One slot on this node, as far as the agent keeps something of it. */
+/** Reason of a report: what is kept of this kind is being brought back on this node for the first time. */
+export const unprovenReason = 'Unproven'
+
 export interface SlotReport extends SlotKey {
   /** `source`: the primary runs here. `holder`: its generations are kept here. */
   readonly role: 'source' | 'holder'

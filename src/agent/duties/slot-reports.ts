@@ -1,4 +1,4 @@
-import type { SlotReport } from '../../api/node-report.ts'
+import { type SlotReport, unprovenReason } from '../../api/node-report.ts'
 import type { SlotLease } from '../../api/slot-lease.ts'
 import { podConditions, servingReasons, spoiledReason } from '../../api/stage.ts'
 import { slotName } from '../../checkpoint/manifest.ts'
@@ -118,7 +118,7 @@ export function usabilityOf(snapshot: Snapshot, lease: SlotLease): Usability {
   })
   if (frozen !== undefined) return { usable: 'Frozen', understudyUid: frozen.uid }
   if (!snapshot.proven.has(kept.restoreHash))
-    return { reason: 'Unproven', message: 'memory of this kind was not brought back here yet' }
+    return { reason: unprovenReason, message: 'memory of this kind was not brought back here yet' }
   const heir = understudies.find(({ uid }) => uid === lease.heir?.uid)
   if (settings.mode === 'Frozen' && heir !== undefined && !fits(heir, kept))
     return {

@@ -10,7 +10,7 @@ import { rollout } from './rollout.ts'
 import { rolloutWithMemory } from './rollout-with-memory.ts'
 import { policies as builtIn, type Policies } from './select.ts'
 import { services } from './services.ts'
-import { untilArrival } from './successors.ts'
+import { untilArrival, untilTried } from './successors.ts'
 
 /**
  * From what is to what shall be done. Pure and total: the same snapshot, whatever the order of its pods, and the same
@@ -50,6 +50,7 @@ export function decide(s: Snapshot, random: Random, policies: Policies = builtIn
       untilNextFailure(s),
       untilDeparture(s),
       untilArrival(s),
+      untilTried(s),
       untilRetirement(s),
       untilFarewell(s),
     ),

@@ -341,6 +341,33 @@ describe('an app that was restarted where it is', () => {
   })
 })
 
+describe('a memory that is being tried on the node that has it', () => {
+  const gone = makePrimary('p0', 0)
+  const h0 = makeUnderstudy('h0')
+  const lease = makeLease(gone, { holders: ['n-h0'] })
+  const wish = { replicas: 1, hotBackups: 1 }
+  const { usable: _, ...kept } = makeCopy(lease, h0, 'Staged').report
+  const copy = (reason: string, stale = false) => ({
+    ...makeCopy(lease, h0, 'Staged'),
+    report: { ...kept, reason },
+    stale,
+  })
+
+  it('is waited for: the slot neither begins anew nor is looked after only when something changes', () => {
+    const s = makeMemorySnapshot(wish, [h0], [makeSlot(lease, [copy('Unproven')])])
+    expect(ofType(s, 'create')).toEqual([])
+    expect(plan(s).requeueAfterMs).toBe(5_000)
+  })
+
+  it.each([
+    ['could not be brought back', copy('RestoreFailed')],
+    ['is on a node whose agent is silent', copy('Unproven', true)],
+  ])('is not waited for where it %s', (_, there) => {
+    const s = makeMemorySnapshot(wish, [h0], [makeSlot(lease, [there])])
+    expect(ofType(s, 'create')).toMatchObject([{ kind: 'primary', role: { slot: 0, startsEmpty: true } }])
+  })
+})
+
 describe('backups that are none', () => {
   it('those that run the app are replaced when a set begins to keep memory', () => {
     const warm = makePod('warm', 'hotbackup')

@@ -1,4 +1,5 @@
 import type { OriginOfMemory } from '../../api/backuppodset.ts'
+import { unprovenReason } from '../../api/node-report.ts'
 import { fitsMemory } from '../../succession/kinds.ts'
 import type { Option } from '../../succession/match.ts'
 import { madeAt, takenAt } from '../memory/age.ts'
@@ -135,7 +136,8 @@ export function lastResort(
   slot: SlotMemory,
   hot: readonly PodView[],
 ): 'make' | 'awaited' | 'anew' {
-  if (usableOf(slot).length === 0 || !canBeMade(s, slot)) return 'anew'
+  if (usableOf(slot).length === 0) return isBeingTried(slot) ? 'awaited' : 'anew'
+  if (!canBeMade(s, slot)) return 'anew'
   const own = hot.filter(({ stage }) => stage?.successorOf === slot.lease.slot)
   if (own.length === 0) return 'make'
   const comes = own.some(
@@ -143,6 +145,26 @@ export function lastResort(
       pod.waking || (pod.stage?.failed === undefined && (pod.ready || s.now - pod.createdAt < arrivalMs)),
   )
   return comes ? 'awaited' : 'anew'
+}
+
+/**
+ * A node that has lost its power comes back with what is on its disk, and brings each kind of memory back once before it
+ * says that it can: a second or so, in which a slot must not begin anew. A trial that fails has another reason, and an
+ * agent that never ends it falls silent.
+ */
+const isBeingTried = ({ copies }: SlotMemory): boolean =>
+  copies.some(({ report, stale }) => !stale && report.reason === unprovenReason)
+
+/** Whether a memory is being tried is asked again after so long, ms; its end is told by a report, its agent's silence is not. */
+const triedAgainMs = 5_000
+
+/** Ms until it is looked again whether somebody still tries the memory of a slot without primary; undefined where none waits. */
+export function untilTried(s: Snapshot): number | undefined {
+  const held = new Set(s.pods.flatMap(({ kind, slot }) => (kind === 'primary' ? [slot] : [])))
+  const waits = [...(s.memory?.slots.values() ?? [])].some(
+    slot => !held.has(slot.lease.slot) && usableOf(slot).length === 0 && isBeingTried(slot),
+  )
+  return waits ? triedAgainMs : undefined
 }
 
 /** Ms until a pod that was made for a slot is not waited for any longer; undefined where none is on its way. */
