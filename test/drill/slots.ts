@@ -1,3 +1,4 @@
+import { until } from '../../playground/until.ts'
 import { backupPodSets } from '../../src/api/backuppodset.ts'
 import {
   type CounterSet,
@@ -23,6 +24,11 @@ export const slots: Drill = {
   run: async ({ api, namespace, n, signal, say }) => {
     const set: CounterSet = { api, namespace, name: 'shared' }
     await createCounters(set, { replicas: primaries, hotBackups: 1, antiAffinity: 'Required' })
+    await until('a slot for each primary', async () => (await slotsOf(set)).length === primaries, {
+      patienceMs: 60_000,
+      pollMs: 250,
+      signal,
+    })
     const protections: Record<string, number> = {}
     for (let round = 0; round < n; round += 1) {
       signal.throwIfAborted()
