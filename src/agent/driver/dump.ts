@@ -1,4 +1,4 @@
-import { mkdir, mkdtemp, readdir, rm, stat } from 'node:fs/promises'
+import { mkdir, mkdtemp, readdir, rm } from 'node:fs/promises'
 import { machine, release } from 'node:os'
 import { join } from 'node:path'
 import { credentialsOf } from '../../checkpoint/images/credentials.ts'
@@ -106,7 +106,6 @@ async function dumpWith(
       for (const it of targets) await assertNotEnding(deps, it)
     })
     if (held.expired) throw new AgentError('DumpExpired', `${deadlineMs} ms`)
-    for (const { images } of targets) await cutOff(images)
     return {
       takenAt,
       frozenSeconds: held.heldMicroseconds / 1e6,
@@ -271,20 +270,18 @@ async function assertNotEnding(deps: DriverDependencies, { app, container }: Dum
 }
 
 async function imageOf({ container, stdio, images, work }: DumpTarget): Promise<ContainerImage> {
-  const [stats, credentials, names] = await Promise.all([
+  const [stats, credentials, memoryBytes] = await Promise.all([
     readStats(work, 'dump'),
     credentialsOf(images),
-    readdir(images),
+    cutOff(images),
   ])
-  const pages = names.filter(name => name.startsWith('pages-'))
-  const sizes = await Promise.all(pages.map(async name => (await stat(join(images, name))).size))
   return {
     name: container.name,
     imageId: container.imageId,
     rootPid,
     stdio,
     credentials,
-    memoryBytes: sizes.reduce((sum, size) => sum + size, 0),
+    memoryBytes,
     frozenMicroseconds: stats.frozen,
   }
 }

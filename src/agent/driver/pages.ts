@@ -1,14 +1,15 @@
 /** Memory that is still on its way into restored processes: who brings it, and what becomes of it. */
 import { existsSync } from 'node:fs'
-import { access, rm } from 'node:fs/promises'
+import { rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { isGone, isSame, type ProcFs, statusOf } from '../discover/process.ts'
+import { isSame, type ProcFs, statusOf, unlessGone } from '../discover/process.ts'
 import { AgentError, isAgentError } from '../errors.ts'
 import type { ProcessRef } from '../sentinel.ts'
 import { directoryFiles, lazyPagesArguments, lazyPagesEnvironment, lazyPagesSocket } from './criu.ts'
 import type { DriverDependencies } from './dependencies.ts'
 import { complaintsOf } from './explain.ts'
 import type { Clone, PageServer } from './memory-driver.ts'
+import { endTree } from './tree.ts'
 
 /**
  * Bytes of a container's pages from which on they come later. To start who brings them takes 35-60 ms; below this a copy
@@ -87,16 +88,10 @@ const saidBy = async (work: string): Promise<string> =>
   (await complaintsOf(work, ['pages.log', 'pages-output'])) || 'it said nothing'
 
 /** Only when nobody runs, or will run, with the memory: what is missing of it would be taken to be zero. */
-export async function endPageServer(
+export const endPageServer = (
   { sentinel }: Pick<DriverDependencies, 'sentinel'>,
   { server }: PageServer,
-): Promise<void> {
-  try {
-    await sentinel.treeKill(server)
-  } catch (error) {
-    if (!isAgentError(error, 'ProcessGone')) throw error
-  }
-}
+): Promise<void> => endTree(sentinel, server)
 
 /** One whose sentinel was killed may wait for ever to be reaped. */
 async function runs(fs: ProcFs, process: ProcessRef): Promise<boolean> {
@@ -173,10 +168,7 @@ async function appsLive({ fs }: DriverDependencies, clone: Clone): Promise<boole
 
 /** Kills what cannot go on; its guardian has done it already, if there was one left. */
 async function endClone({ sentinel }: DriverDependencies, { containers }: Clone): Promise<void> {
-  for (const { app } of containers)
-    await sentinel.treeKill(app).catch((error: unknown) => {
-      if (!isAgentError(error, 'ProcessGone')) throw error
-    })
+  for (const { app } of containers) await endTree(sentinel, app)
 }
 
 /** To be called when nothing of the clone runs any more. */
@@ -201,12 +193,4 @@ export async function assertWhole(
       throw new AgentError('PagesComing', `container ${server.container}`)
 }
 
-async function exists(path: string): Promise<boolean> {
-  try {
-    await access(path)
-    return true
-  } catch (error) {
-    if (isGone(error)) return false
-    throw error
-  }
-}
+const exists = async (path: string): Promise<boolean> => (await unlessGone(stat(path))) !== undefined

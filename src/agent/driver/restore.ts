@@ -24,7 +24,7 @@ import { beyondReach } from './reach.ts'
 import { livingRights, type Prepared, restoreAll, workOf } from './restore-tree.ts'
 import { excess } from './rights.ts'
 import { planSaves } from './saves.ts'
-import { nestedChildren } from './tree.ts'
+import { endTree, nestedChildren } from './tree.ts'
 
 /** See MemoryDriver.restore. */
 export async function restore(
@@ -240,8 +240,5 @@ async function assertWithinRights(
 async function sweep(deps: DriverDependencies, pod: LocatedPod): Promise<void> {
   for (const { init } of pod.containers)
     for (const { pid } of await nestedChildren(deps.fs, init))
-      await deps.sentinel.treeKill(await refOf(deps.fs, pid)).catch((error: unknown) => {
-        // Gone by itself in the meantime is what was wanted.
-        if (!(error instanceof AgentError && error.code === 'ProcessGone')) throw error
-      })
+      await endTree(deps.sentinel, await refOf(deps.fs, pid))
 }

@@ -61,9 +61,10 @@ const keyOfPageSize = 6n
 
 /**
  * Cuts off what CRIU did not need: there are as many pages as the maps of the processes say.
+ * @returns what is left, bytes.
  * @throws AgentError DumpFailed when a file has fewer.
  */
-export async function cutOff(images: string): Promise<void> {
+export async function cutOff(images: string): Promise<number> {
   const sizes = new Map<string, number>()
   const pageBytes = await pageSize()
   const names = await readdir(images)
@@ -73,11 +74,14 @@ export async function cutOff(images: string): Promise<void> {
     const bytes = runs.reduce((sum, run) => sum + run.pages * pageBytes, 0)
     sizes.set(pages, (sizes.get(pages) ?? 0) + bytes)
   }
+  let bytes = 0
   for (const name of names.filter(isPages)) {
     const path = join(images, name)
     const { size } = await stat(path)
     const needed = sizes.get(name) ?? 0
     if (size < needed) throw new AgentError('DumpFailed', `${name} lacks ${needed - size} bytes`)
     if (size > needed) await truncate(path, needed)
+    bytes += needed
   }
+  return bytes
 }

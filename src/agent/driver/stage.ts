@@ -5,6 +5,7 @@ import { type HoldOrder, type HoldReply, orderHold } from '../hold.ts'
 import type { DriverDependencies } from './dependencies.ts'
 import type { Clone, ClonedContainer, LocatedPod } from './memory-driver.ts'
 import { assertServing, dropPages } from './pages.ts'
+import { endTree } from './tree.ts'
 
 /** See MemoryDriver.thaw. */
 export async function thaw(deps: DriverDependencies, clone: Clone): Promise<Clone> {
@@ -50,11 +51,7 @@ export async function discard(deps: DriverDependencies, clone: Clone): Promise<v
   for (const container of clone.containers) {
     // Before the kill: the end of an app that `hold` has adopted is the end of the container.
     if (await isSame(deps.fs, container.hold)) await release(deps, container)
-    try {
-      await deps.sentinel.treeKill(container.app)
-    } catch (error) {
-      if (!isAgentError(error, 'ProcessGone')) throw error
-    }
+    await endTree(deps.sentinel, container.app)
   }
   await dropPages(deps, clone)
   await deps.records.remove(clone.podUid)

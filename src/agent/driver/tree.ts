@@ -1,5 +1,7 @@
 import { readdir } from 'node:fs/promises'
 import { childrenOf, isGone, type ProcFs, statusOf, treeOf } from '../discover/process.ts'
+import { isAgentError } from '../errors.ts'
+import type { ProcessRef, SentinelClient } from '../sentinel.ts'
 
 /**
  * Children of a container's first process that have a pid namespace of their own: what was restored there. Below a
@@ -20,6 +22,18 @@ export async function nestedChildren(
     const pidBelowHold = nsPids[depth - 1]
     return depth > 0 && nsPids.length > depth && pidBelowHold !== undefined ? [{ pid, pidBelowHold }] : []
   })
+}
+
+/** Kills a process with all below it. Gone by itself in the meantime is what was wanted. */
+export async function endTree(
+  sentinel: Pick<SentinelClient, 'treeKill'>,
+  process: ProcessRef,
+): Promise<void> {
+  try {
+    await sentinel.treeKill(process)
+  } catch (error) {
+    if (!isAgentError(error, 'ProcessGone')) throw error
+  }
 }
 
 /** The child of a container's first process that has this pid in its namespace. */

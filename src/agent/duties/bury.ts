@@ -1,4 +1,5 @@
 import { slotName } from '../../checkpoint/manifest.ts'
+import { endTree } from '../driver/tree.ts'
 import { isAgentError } from '../errors.ts'
 import { watchName } from './deaths.ts'
 import type { DutyOf } from './duty.ts'
@@ -38,15 +39,7 @@ export async function endPod(
       log.info({ pod: pod.name, container: name, problem: error.message }, 'no grave')
     }
   }
-  const killed = Promise.all(
-    located.containers.map(async ({ init }) => {
-      try {
-        await sentinel.treeKill(init)
-      } catch (error) {
-        if (!isAgentError(error, 'ProcessGone')) throw error
-      }
-    }),
-  )
+  const killed = Promise.all(located.containers.map(({ init }) => endTree(sentinel, init)))
   const over = new AbortController()
   await Promise.race([killed, clock.sleep(killPatienceMs, over.signal).catch(() => undefined)])
   over.abort()

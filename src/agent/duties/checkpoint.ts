@@ -1,6 +1,7 @@
 import type { SlotKey } from '../../api/slot-lease.ts'
 import { slotName } from '../../checkpoint/manifest.ts'
 import type { Stored } from '../../checkpoint/store.ts'
+import type { Clock } from '../../kube/clock.ts'
 import { AgentError } from '../errors.ts'
 import { describeObstacles } from '../obstacles/obstacle.ts'
 import { parseProbe } from '../probe/handler.ts'
@@ -77,10 +78,20 @@ async function pause(
 ): Promise<void> {
   const pod = podOf(uid)
   if (pod !== undefined && pod.checkpointRequest !== seen) return
+  await atMost(clock, ms, either => requests.wait(uid, either), signal)
+}
+
+/** Waits for something, but not longer than so many milliseconds. @throws what it failed with, the signal's reason. */
+async function atMost(
+  clock: Clock,
+  ms: number,
+  what: (signal: AbortSignal) => Promise<unknown>,
+  signal: AbortSignal,
+): Promise<void> {
   const over = new AbortController()
   const either = AbortSignal.any([signal, over.signal])
   try {
-    await Promise.race([clock.sleep(ms, either), requests.wait(uid, either)])
+    await Promise.race([clock.sleep(ms, either), what(either)])
   } finally {
     over.abort()
   }
@@ -93,15 +104,8 @@ const fetchMs = 60_000
  * A generation that nobody has yet protects nobody, and a holder that is a generation behind for good finds the one that
  * it has no more when it asks for what differs from it: all of the memory would travel, and it would never catch up.
  */
-async function untilFetched({ store, clock }: Work, slot: SlotKey, signal: AbortSignal): Promise<void> {
-  const over = new AbortController()
-  const either = AbortSignal.any([signal, over.signal])
-  try {
-    await Promise.race([store.unread(slot, either), clock.sleep(fetchMs, either)])
-  } finally {
-    over.abort()
-  }
-}
+const untilFetched = ({ store, clock }: Work, slot: SlotKey, signal: AbortSignal): Promise<void> =>
+  atMost(clock, fetchMs, either => store.unread(slot, either), signal)
 
 const lookAgainMs = 5_000
 /** What appears in a process later ends its dumps, mostly; some of it is only lost, so it is looked for now and then. */
