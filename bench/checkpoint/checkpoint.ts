@@ -1,11 +1,10 @@
-import { until as waitUntil } from '../../playground/until.ts'
 import { backupPodSets } from '../../src/api/backuppodset.ts'
 import type { Pod } from '../../src/kube/resources.ts'
 import { connectRedis, write } from '../../zoo/redis.ts'
 import { type Bench, type BenchContext, demand } from '../bench.ts'
 import { inNamespace } from '../namespace.ts'
 import { setOf } from '../objects.ts'
-import { podsOf, runningPod } from '../observe/pods.ts'
+import { podsOf, runningPod, untilLarge as until } from '../observe/pods.ts'
 import { type Baselines, createSamples, type Sampler } from '../report.ts'
 import { type Generations, watchGenerations } from './generations.ts'
 import { kubeletCheckpoint, makeCheckpointsPossible } from './kubelet.ts'
@@ -26,8 +25,6 @@ export const checkpoint: Bench = {
   },
 }
 
-const timeoutMs = 180_000
-const pollMs = 50
 /** Long enough that none comes while the kubelet is asked. */
 const never = '1h'
 const writesAtOnce = 5_000
@@ -191,6 +188,3 @@ function baselines(samples: Sampler): Baselines {
       ]),
   )
 }
-
-const until = <T>(what: string, ask: () => Promise<T | undefined | false>): Promise<T> =>
-  waitUntil(what, ask, { patienceMs: timeoutMs, pollMs })

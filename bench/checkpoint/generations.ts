@@ -1,15 +1,10 @@
-import { until as waitUntil } from '../../playground/until.ts'
 import type { Pod } from '../../src/kube/resources.ts'
 import { type BenchContext, demand } from '../bench.ts'
+import { untilLarge as until } from '../observe/pods.ts'
 import { agentMetrics, oneMore, type Role, type Totals } from './agent-metrics.ts'
 
-const timeoutMs = 180_000
-const pollMs = 50
 /** Longer than a dump of the largest takes. */
 const restMs = 10_000
-
-const until = <T>(what: string, ask: () => Promise<T | undefined | false>): Promise<T> =>
-  waitUntil(what, ask, { patienceMs: timeoutMs, pollMs })
 
 export interface Generations {
   /** How many the source has saved so far. */

@@ -4,6 +4,10 @@ import { type Pod, pods } from '../../src/kube/resources.ts'
 import type { BenchContext } from '../bench.ts'
 import { isLeaving, isReady, kindOf } from './state.ts'
 
+/** With the patience that pods of a gigabyte need. */
+export const untilLarge = <T>(what: string, ask: () => Promise<T | undefined | false>): Promise<T> =>
+  until(what, ask, { patienceMs: 180_000, pollMs: 50 })
+
 export async function podsOf(
   { api, signal }: BenchContext,
   namespace: string,
@@ -20,16 +24,13 @@ export const runningPod = (
   set: string,
   kind: string,
 ): Promise<Pod> =>
-  until(
-    `a ${kind} of ${set}`,
-    async () =>
-      (await podsOf(context, namespace, set)).find(
-        pod =>
-          kindOf(pod) === kind &&
-          !isLeaving(pod) &&
-          (kind !== 'primary' || isReady(pod)) &&
-          pod.status?.containerStatuses?.every(({ state }) => state?.running !== undefined) === true &&
-          pod.status.podIP !== undefined,
-      ),
-    { patienceMs: 180_000, pollMs: 50 },
+  untilLarge(`a ${kind} of ${set}`, async () =>
+    (await podsOf(context, namespace, set)).find(
+      pod =>
+        kindOf(pod) === kind &&
+        !isLeaving(pod) &&
+        (kind !== 'primary' || isReady(pod)) &&
+        pod.status?.containerStatuses?.every(({ state }) => state?.running !== undefined) === true &&
+        pod.status.podIP !== undefined,
+    ),
   )
