@@ -87,13 +87,16 @@ export async function killApp(pod: Pod): Promise<void> {
 /** Where the agents are installed. */
 export const agentsNamespace = 'understudy-agents'
 
+/** The agents of all nodes. */
+export async function agentPods(api: Api): Promise<readonly Pod[]> {
+  const labelSelector = 'app.kubernetes.io/component=agent'
+  return (await api.list(pods, { namespace: agentsNamespace, labelSelector })).items
+}
+
 /** SIGKILL to the agents of all nodes. */
 export async function killAgents(api: Api): Promise<void> {
-  const { items } = await api.list(pods, {
-    namespace: agentsNamespace,
-    labelSelector: 'app.kubernetes.io/component=agent',
-  })
-  for (const { metadata } of items) for (const pid of await pidsOf(metadata.uid, 'node')) kill(pid, 'SIGKILL')
+  for (const { metadata } of await agentPods(api))
+    for (const pid of await pidsOf(metadata.uid, 'node')) kill(pid, 'SIGKILL')
 }
 
 /** Waits for the next epoch of a slot. */

@@ -5,8 +5,7 @@ import type { Cluster } from '../../playground/cluster.ts'
 import { labelPrefix } from '../../playground/plan.ts'
 import { isGone } from '../../playground/process.ts'
 import type { Api } from '../../src/kube/api.ts'
-import { pods } from '../../src/kube/resources.ts'
-import { agentsNamespace } from '../../zoo/slots.ts'
+import { agentPods } from '../../zoo/slots.ts'
 
 /** What the agent of a node has used: its pod, and the sentinel with all that it runs (CRIU, copies of layers). */
 export interface AgentUsage {
@@ -19,11 +18,7 @@ export interface AgentUsage {
 const sentinelCgroup = 'understudy'
 
 export async function agentUsage(api: Api, cluster: Cluster, node: string): Promise<AgentUsage> {
-  const { items } = await api.list(pods, {
-    namespace: agentsNamespace,
-    labelSelector: 'app.kubernetes.io/component=agent',
-  })
-  const uid = items.find(({ spec }) => spec?.nodeName === node)?.metadata.uid
+  const uid = (await agentPods(api)).find(({ spec }) => spec?.nodeName === node)?.metadata.uid
   if (uid === undefined) throw new Error(`no agent runs on ${node}`)
   const isOurs = (path: string) =>
     basename(path) === sentinelCgroup ||
