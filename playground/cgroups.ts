@@ -33,7 +33,8 @@ export async function detectCgroups(root = CGROUP_ROOT): Promise<Cgroups> {
  * as a group by default: a node must not starve because a compiler runs. The control plane would have processors of its
  * own elsewhere; here it weighs as much as three nodes, or every write would wait for the containers that they start.
  */
-const WEIGHTS = { node: 8, 'control plane': 24 } as const
+const WEIGHTS = { node: 8, 'control plane': 24, elsewhere: 1 } as const
+/** `elsewhere`: what a bench has no look at, and would have processors of its own. */
 export type MachineWeight = keyof typeof WEIGHTS
 const defaultWeights = { 'cpu.shares': 1024, 'cpu.weight': 100 } as const
 
@@ -53,7 +54,7 @@ export async function createMachineCgroups(
       await passOnControllers(parent)
     }
     await inherit(hierarchy, parent)
-    await weigh(parent, WEIGHTS[weight])
+    await weigh(parent, weight)
     // Within the machine the daemons weigh what systemd gives them: by default half of what pods have on two processors.
     await makeDirectory(system)
     await inherit(parent, system)
@@ -78,10 +79,11 @@ async function inherit(parent: string, child: string): Promise<void> {
   }
 }
 
-async function weigh(group: string, times: number): Promise<void> {
+/** @param group of a machine, in whatever hierarchy. */
+export async function weigh(group: string, weight: MachineWeight): Promise<void> {
   const files = await readdir(group)
-  for (const [file, weight] of Object.entries(defaultWeights)) {
-    if (files.includes(file)) await writeFile(join(group, file), String(weight * times))
+  for (const [file, one] of Object.entries(defaultWeights)) {
+    if (files.includes(file)) await writeFile(join(group, file), String(one * WEIGHTS[weight]))
   }
 }
 
@@ -148,7 +150,7 @@ async function writeIfThere(path: string, text: string): Promise<void> {
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
     // EACCES: the root of a hierarchy has no such file and lets nobody create one.
-    if (!isGone(error) && code !== 'EACCES' && code !== 'EPERM' && code !== 'ENODEV') throw error
+    if (!isGone(error) && code !== 'EACCES' && code !== 'EPERM') throw error
   }
 }
 

@@ -65,8 +65,8 @@ async function bootId(): Promise<string> {
   return (await readFile('/proc/sys/kernel/random/boot_id', 'utf8')).trim()
 }
 
-/** A process may end between listing and reading: /proc then answers ENOENT or ESRCH. */
+/** A process or a cgroup may end between listing and reading: ENOENT, or ESRCH of /proc, or ENODEV of a cgroup. */
 export function isGone(error: unknown): boolean {
   const code = (error as NodeJS.ErrnoException).code
-  return code === 'ENOENT' || code === 'ESRCH'
+  return code === 'ENOENT' || code === 'ESRCH' || code === 'ENODEV'
 }

@@ -1,5 +1,5 @@
 /** `npm run drill`: endurance runs on a playground. Each stops at the first thing that is not as it must be. */
-import { parseArgs } from 'node:util'
+import { inspect, parseArgs } from 'node:util'
 import { ensureImages, imageNames } from '../../images/build.ts'
 import { openCluster, up } from '../../playground/cluster.ts'
 import { deployOperator } from '../../playground/deploy.ts'
@@ -76,7 +76,7 @@ try {
       )
       console.log(`${drill.name}: held\n${seen.map(line => `  ${line}\n`).join('')}`)
     } catch (error) {
-      console.log(`${drill.name}: DID NOT HOLD: ${error instanceof Error ? error.message : String(error)}\n`)
+      console.log(`${drill.name}: DID NOT HOLD: ${inspect(error)}\n`)
       process.exitCode = 1
       signal.throwIfAborted()
     } finally {
