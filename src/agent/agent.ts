@@ -50,6 +50,7 @@ import { loadProven } from './duties/proven.ts'
 import type { PodView, Snapshot } from './duties/snapshot.ts'
 import { createUnderstudies } from './duties/understudies.ts'
 import type { Work } from './duties/work.ts'
+import { countBuffersAsHeap } from './garbage.ts'
 import { createGates } from './gates.ts'
 import { createCommandRunner } from './hold-command.ts'
 import { thisMachine } from './machine.ts'
@@ -106,6 +107,7 @@ export async function runAgent(
   version: string,
   signal: AbortSignal,
 ): Promise<void> {
+  countBuffersAsHeap()
   const metrics = createMetrics()
   const connection = await loadConnection({ kubeconfig: options.kubeconfig })
   const shared = { connection, metrics: metrics.api, userAgent: `understudy-agent/${version}`, log }
