@@ -1,8 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { until } from '../../playground/until.ts'
-import { daemonSets } from '../../src/kube/resources.ts'
+import { daemonSets, pods } from '../../src/kube/resources.ts'
 import {
   addressOf,
+  agentPods,
   agentsNamespace,
   type CounterSet,
   counter,
@@ -45,6 +46,7 @@ export const agents: Drill = {
       for (let round = 1; round <= n; round += 1) {
         await sleep(Math.random() * 1_500, undefined, { signal })
         await killAgents(api)
+        await renewAgents(context)
         await saved(set)
         say(`${round}/${n}: killed; the slowest answer so far took ${client.slowest().toFixed(0)} ms`)
       }
@@ -109,6 +111,12 @@ function startClient(ip: string) {
       await done
     },
   }
+}
+
+/** The kubelet waits ever longer before it restarts what keeps dying, minutes in the end; a new pod begins at once. */
+async function renewAgents({ api }: DrillContext): Promise<void> {
+  for (const { metadata } of await agentPods(api))
+    await api.delete(pods, { namespace: agentsNamespace, name: metadata.name })
 }
 
 /** Rolls every agent to a new pod, as another version of the image would. */
