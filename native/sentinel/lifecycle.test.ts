@@ -147,6 +147,8 @@ describe.skipIf(why !== undefined).each([
     [['--cgroup', 'a/b']],
     [['--cgroup', '..']],
     [['more']],
+    [['programs']],
+    [['programs', '/x', 'more']],
   ])('%j is refused with the usage', args => {
     const { status, stderr } = launch(...args)
     expect([status, stderr]).toEqual([2, expect.stringContaining('usage: sentinel')])

@@ -211,6 +211,8 @@ int main(int argc, char **argv)
 	}
 	if (argc == 2 && strcmp(argv[1], "--help") == 0)
 		return usage(stdout, 0);
+	if (argc == 3 && strcmp(argv[1], "programs") == 0)
+		return program_dir_mount(argv[2]) ? 0 : fail("cannot mount the file system for programs", errno);
 	if (!parse_options(argc, argv, &options))
 		return usage(stderr, EXIT_USAGE);
 	umask(077);

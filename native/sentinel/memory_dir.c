@@ -7,7 +7,12 @@
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
-enum { TMPFS_MAGIC = 0x01021994, FLAGS = MS_NOSUID | MS_NODEV | MS_NOEXEC };
+enum {
+	TMPFS_MAGIC = 0x01021994,
+	FLAGS = MS_NOSUID | MS_NODEV | MS_NOEXEC,
+	PROGRAM_FLAGS = MS_NOSUID | MS_NODEV,
+	OPTIONS_BYTES = 128,
+};
 
 /* Whether `path` is where a file system begins, and that one is a tmpfs. */
 static bool is_mounted(const char *path)
@@ -26,7 +31,15 @@ static bool remount(const char *path, const char *options)
 	return mount("understudy", path, "tmpfs", FLAGS | MS_REMOUNT, options) == 0;
 }
 
-enum { OPTIONS_BYTES = 128 };
+/* Neither memory of pods nor what a failover needs at once is to be on a disk. Kernels before 6.4 do not know `noswap`. */
+static bool mount_new(const char *path, unsigned long flags, char options[OPTIONS_BYTES])
+{
+	strcat(options, ",noswap");
+	if (mount("understudy", path, "tmpfs", flags, options) == 0)
+		return true;
+	*strrchr(options, ',') = '\0';
+	return errno == EINVAL && mount("understudy", path, "tmpfs", flags, options) == 0;
+}
 
 static void format_options(char *options, int64_t bytes)
 {
@@ -48,12 +61,15 @@ bool memory_dir_mount(const char *path, int64_t bytes)
 	if (mkdir(path, 0700) != 0 && errno != EEXIST)
 		return false;
 	format_options(options, bytes);
-	if (is_mounted(path))
-		return remount(path, options);
-	/* Memory of pods must not reach a disk. Kernels before 6.4 do not know the option. */
-	strcat(options, ",noswap");
-	if (mount("understudy", path, "tmpfs", FLAGS, options) == 0)
-		return true;
-	*strrchr(options, ',') = '\0';
-	return errno == EINVAL && mount("understudy", path, "tmpfs", FLAGS, options) == 0;
+	return is_mounted(path) ? remount(path, options) : mount_new(path, FLAGS, options);
+}
+
+bool program_dir_mount(const char *path)
+{
+	/* Room for the programs of some versions. */
+	char options[OPTIONS_BYTES] = "size=128m,mode=0755";
+
+	if (mkdir(path, 0755) != 0 && errno != EEXIST)
+		return false;
+	return is_mounted(path) || mount_new(path, PROGRAM_FLAGS, options);
 }

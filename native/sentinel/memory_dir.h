@@ -1,4 +1,4 @@
-/* The file system in memory that generations are kept in. */
+/* The file systems in memory: of the generations, and of the programs that work on them. */
 #ifndef MEMORY_DIR_H
 #define MEMORY_DIR_H
 
@@ -10,5 +10,8 @@ bool memory_dir_mount(const char *path, int64_t bytes);
 
 /* Only the one that is there. False with errno, or when there is none. */
 bool memory_dir_resize(const char *path, int64_t bytes);
+
+/* Mounts a tmpfs at `path` (made if missing, 0755) from which programs can be run, unless there is one. False with errno. */
+bool program_dir_mount(const char *path);
 
 #endif

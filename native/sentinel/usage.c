@@ -4,6 +4,7 @@ int usage(FILE *out, int code)
 {
 	fputs("usage: sentinel [--socket PATH] [--log PATH] [--enter PATH] [--cgroup NAME]\n"
 	      "                [--memory-dir DIR --memory-bytes N] [--foreground]\n"
+	      "       sentinel programs DIR\n"
 	      "       sentinel version\n"
 	      "\n"
 	      "  --socket PATH       where requests come in (/run/understudy/sentinel.sock); PATH.lock tells a running one\n"
@@ -13,6 +14,8 @@ int usage(FILE *out, int code)
 	      "  --memory-dir DIR    mount a tmpfs there, or change the size of one that is there\n"
 	      "  --memory-bytes N    its size\n"
 	      "  --foreground        do not leave the caller; by default it returns when requests are taken\n"
+	      "\n"
+	      "`programs` mounts a tmpfs, from which programs can be run, unless there is one, and ends.\n"
 	      "\n"
 	      "It ends at SIGTERM or SIGINT, when what it runs has ended; at a second one it kills that.\n"
 	      "Exit code 3: another one is running.\n",

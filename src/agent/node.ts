@@ -16,6 +16,7 @@ import { createFiles } from './driver/files.ts'
 import type { MemoryDriver } from './driver/memory-driver.ts'
 import { type CloneRecords, createCloneRecords } from './driver/records.ts'
 import { isAgentError } from './errors.ts'
+import { programsInMemory } from './launch/in-memory.ts'
 import { programsInUse } from './launch/in-use.ts'
 import { type InstalledPrograms, installPrograms, pruneInstalled } from './launch/install.ts'
 import { ensureSentinel, type Launched } from './launch/sentinel.ts'
@@ -87,8 +88,10 @@ async function tryEnter(
   const { runDirectory, stateDirectory, memoryBudget } = options
   const memoryDirectory = join(runDirectory, 'memory')
   const socket = join(runDirectory, 'sentinel.sock')
-  const installed = join(stateDirectory, 'bin')
-  const programs = await installPrograms({ from: options.binaries, to: installed, random })
+  const installed = { onDisk: join(stateDirectory, 'bin'), inMemory: join(runDirectory, 'bin') }
+  const install = { from: options.binaries, random }
+  const onDisk = await installPrograms({ ...install, to: installed.onDisk })
+  const programs = await programsInMemory(onDisk, { ...install, to: installed.inMemory, fs, log, signal })
   const sentinel = createSentinelClient({ path: socket, clock, log })
   const launch = (signal: AbortSignal): Promise<Launched> =>
     ensureSentinel({
@@ -143,7 +146,10 @@ async function tryEnter(
     disk,
     async tidy() {
       await sweepWorkDirectory(workDirectory, clock.now())
-      await pruneInstalled(installed, [programs.directory, ...(await programsInUse(fs, installed))])
+      for (const to of Object.values(installed)) {
+        const inUse = await programsInUse(fs, to)
+        await pruneInstalled(to, [onDisk.directory, programs.directory, ...inUse])
+      }
     },
     check: signal =>
       preflight({

@@ -7,6 +7,7 @@ import { type ProcFs, refOf, statusOf } from './discover/process.ts'
 import { criuProgram, programsDescriptor } from './driver/criu.ts'
 import { isAgentError } from './errors.ts'
 import type { SentinelClient } from './sentinel.ts'
+import { isTmpfs } from './tmpfs.ts'
 
 export interface PreflightDependencies {
   readonly fs: ProcFs
@@ -116,16 +117,14 @@ async function cgroups(fs: ProcFs): Promise<NodeCheck> {
   return passed('cgroups', v1 ? (v2 ? 'v1 and v2' : 'v1') : 'v2')
 }
 
-const TMPFS_MAGIC = 0x01021994
-
 async function memory({ memoryDirectory, budget }: PreflightDependencies): Promise<NodeCheck> {
-  const { type, bsize, blocks, bavail } = await statfs(memoryDirectory)
-  if (type !== TMPFS_MAGIC)
+  if (!(await isTmpfs(memoryDirectory)))
     return failed(
       'memory',
       `${memoryDirectory} is not in memory`,
       'restart the agent: its sentinel mounts a tmpfs there; see /run/understudy/sentinel.log',
     )
+  const { bsize, blocks, bavail } = await statfs(memoryDirectory)
   const size = blocks * bsize
   const free = Math.min(bavail * bsize, freemem())
   const mib = (bytes: number) => `${Math.round(bytes / 2 ** 20)} MiB`

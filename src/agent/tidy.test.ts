@@ -31,6 +31,7 @@ it('programs of earlier versions go, but for those that run', async () => {
     await once(child, 'exit')
     await tidy()
     expect(await readdir(dir)).toEqual(['now'])
+    await pruneInstalled(join(dir, 'absent'), [])
   } finally {
     child.kill('SIGKILL')
   }

@@ -22,7 +22,6 @@ const programs = new Set([
   'criu',
   'tar',
   'ld.so',
-  'nft',
   'counter',
   'node',
 ])

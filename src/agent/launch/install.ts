@@ -3,11 +3,12 @@ import { constants, type Dirent } from 'node:fs'
 import { access, copyFile, mkdir, open, readdir, readFile, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Random } from '../../kube/random.ts'
+import { unlessGone } from '../discover/process.ts'
 import { AgentError } from '../errors.ts'
 
 /** The agent's native programs as they lie on the node. */
 export interface InstalledPrograms {
-  /** `enter`, `layer`, `look`, `sentinel`, `cell`, `waker`, `criu/`, `nft/`; the same path on the host and here. */
+  /** `enter`, `layer`, `look`, `sentinel`, `cell`, `waker`, `criu/`; the same path on the host and here. */
   readonly directory: string
   /** SHA-256 over names, modes and content, hex. */
   readonly digest: string
@@ -18,7 +19,7 @@ export interface InstalledPrograms {
 export interface InstallOptions {
   /** Of the agent's image: `/opt/understudy`. */
   readonly from: string
-  /** A directory of the host that is visible here under the same path: `/var/lib/understudy/bin`. */
+  /** A directory of the host that is visible here under the same path: `/var/lib/understudy/bin`, `/run/understudy/bin`. */
   readonly to: string
   readonly random: Random
 }
@@ -50,9 +51,9 @@ export async function installPrograms({ from, to, random }: InstallOptions): Pro
   return { directory, digest, criuVersion: await criuVersionOf(directory) }
 }
 
-/** Removes the copies of other versions, but for those that the given processes run from. */
+/** Removes the copies of other versions, but for those that are in use. Nothing may be there. */
 export async function pruneInstalled(to: string, keep: readonly string[]): Promise<void> {
-  for (const name of await readdir(to)) {
+  for (const name of (await unlessGone(readdir(to))) ?? []) {
     const path = join(to, name)
     if (!keep.some(it => it === path || it.startsWith(`${path}/`)))
       await rm(path, { recursive: true, force: true })

@@ -1,3 +1,5 @@
+import { execFile, execFileSync } from 'node:child_process'
+import { readlinkSync } from 'node:fs'
 import { cp, mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -6,10 +8,12 @@ import { seededRandom, systemRandom } from '../../kube/random.ts'
 import { refOf, statusOf } from '../discover/process.ts'
 import { isAgentError } from '../errors.ts'
 import { cannotDump, hostFs, startTestNode, type TestNode } from '../testing/node.ts'
+import { programsInMemory } from './in-memory.ts'
 import { installPrograms, pruneInstalled } from './install.ts'
 
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 300_000 })
 
+const mountNamespaceOf = (pid: number | 'self') => readlinkSync(`/proc/${pid}/ns/mnt`)
 const ended = async (pid: number) => ((await statusOf(hostFs, pid))?.state ?? 'Z') === 'Z'
 
 describe('programs on the node', () => {
@@ -92,6 +96,48 @@ describe.skipIf(cannotDump !== undefined)(`sentinel ${cannotDump ?? ''}`, () => 
     expect(next).toMatchObject({ current: true, programs: other })
     expect(next.hello.pid).not.toBe(pid)
     expect(await ended(pid)).toBe(true)
+  })
+
+  test('mounts a tmpfs, once, from which the programs can be run', async () => {
+    const to = join(node.directory, 'memory-bin')
+    const from = join(node.directory, 'image')
+    const warn = vi.fn()
+    const signal = AbortSignal.timeout(30_000)
+    const options = { from, to, random: systemRandom, fs: hostFs, log: { warn }, signal }
+    onTestFinished(() => void execFileSync('umount', [to]))
+    const programs = await programsInMemory(node.programs, options)
+    expect(programs).toEqual({ ...node.programs, directory: join(to, node.programs.digest.slice(0, 32)) })
+    expect(execFileSync('findmnt', ['-no', 'FSTYPE,OPTIONS', to], { encoding: 'utf8' })).toMatch(
+      /^tmpfs\s+rw,nosuid,nodev,(?!.*noexec).*size=131072k.*mode=755/,
+    )
+    expect(await programsInMemory(node.programs, options)).toEqual(programs)
+    expect(execFileSync('findmnt', ['-no', 'TARGET', to], { encoding: 'utf8' }).trim()).toBe(to)
+    expect(warn).not.toHaveBeenCalled()
+    expect((await node.launch(programs.directory)).programs).toBe(programs.directory)
+    await node.launch()
+  })
+
+  test.each([
+    // Here mounting fails.
+    ['/nonexistent/bin', 'cannot mount'],
+    // As where mounts of the host do not reach the agent: this file system begins further up.
+    ['below a tmpfs', 'exit 0'],
+  ])('%s: the programs stay where they are', async (place, message) => {
+    const from = join(node.directory, 'image')
+    const to = place.startsWith('/') ? place : join(node.directory, 'not-mounted')
+    const warn = vi.fn()
+    const signal = AbortSignal.timeout(30_000)
+    const options = { from, to, random: systemRandom, fs: hostFs, log: { warn }, signal }
+    await mkdir(join(node.directory, 'not-mounted'), { recursive: true })
+    // A namespace of its own, of which nothing is seen here.
+    const host = execFile('unshare', ['--mount', 'sleep', '60'])
+    onTestFinished(() => void host.kill())
+    await expect
+      .poll(() => host.pid !== undefined && mountNamespaceOf(host.pid) !== mountNamespaceOf('self'))
+      .toBe(true)
+    const seen = { ...options, fs: { proc: '/proc', host: host.pid ?? 0 } }
+    expect(await programsInMemory(node.programs, seen)).toEqual(node.programs)
+    expect(warn.mock.calls[0]?.[0]).toMatchObject({ said: expect.stringContaining(message) })
   })
 
   test('that was killed is started again', async () => {

@@ -1,10 +1,10 @@
-import { spawn } from 'node:child_process'
 import { mkdir, readlink, statfs } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type { Clock } from '../../kube/clock.ts'
 import { isGone, isSame, type ProcFs, refOf, statusOf } from '../discover/process.ts'
 import { AgentError, isAgentError } from '../errors.ts'
 import type { ProcessRef, SentinelClient, SentinelHello } from '../sentinel.ts'
+import { runOnHost } from './on-host.ts'
 
 export interface LaunchOptions {
   readonly client: SentinelClient
@@ -121,7 +121,6 @@ async function endSentinel({ client, clock, fs, signal }: LaunchOptions, { pid }
 /** Resolves when the program has left for the background or failed, with what it wrote. */
 async function startSentinel(options: LaunchOptions): Promise<string> {
   const { programs, socket, logFile, memory, cgroup, fs, signal } = options
-  const host = await refOf(fs, fs.host)
   const parameters = [
     ...['--socket', socket, '--log', logFile, '--enter', join(programs, 'enter')],
     ...(cgroup === undefined ? [] : ['--cgroup', cgroup]),
@@ -129,23 +128,5 @@ async function startSentinel(options: LaunchOptions): Promise<string> {
       ? []
       : ['--memory-dir', memory.directory, '--memory-bytes', String(memory.bytes)]),
   ]
-  return new Promise((resolve, reject) => {
-    const child = spawn(
-      join(programs, 'enter'),
-      [`${host.pid}:${host.start}`, 'host', '--', join(programs, 'sentinel'), ...parameters],
-      { stdio: ['ignore', 'pipe', 'pipe'], env: { PATH: '/usr/sbin:/usr/bin:/sbin:/bin' }, signal, cwd: '/' },
-    )
-    let said = ''
-    for (const stream of [child.stdout, child.stderr])
-      stream.on('data', chunk => {
-        said = (said + String(chunk)).slice(-1000)
-      })
-    child.once('error', reject)
-    // Not 'close': the background program may keep the pipes.
-    child.once('exit', (code, by) => {
-      child.stdout.destroy()
-      child.stderr.destroy()
-      resolve(`exit ${code ?? by}; ${said.trim()}`)
-    })
-  })
+  return runOnHost(programs, [join(programs, 'sentinel'), ...parameters], { fs, signal })
 }

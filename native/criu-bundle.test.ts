@@ -1,0 +1,46 @@
+import { cp, mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { run } from '../images/run.ts'
+import { criuBundle } from './criu-bundle.ts'
+
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 300_000 })
+
+let scratch = ''
+let directory = ''
+beforeAll(async () => {
+  scratch = await mkdtemp(join(tmpdir(), 'understudy bundle-'))
+  // Elsewhere than where it was made, and under a name that needs quoting.
+  directory = join(scratch, 'criu')
+  await cp((await criuBundle()).directory, directory, { recursive: true })
+})
+afterAll(() => rm(scratch, { recursive: true, force: true }))
+
+const command = (...words: readonly string[]): [program: string, args: string[]] => [
+  join(directory, 'ld.so'),
+  ['--library-path', join(directory, 'lib'), ...words],
+]
+
+test.each([
+  ['criu', ['--version'], /^Version: 4\.[2-9]/],
+  ['tar', ['--version'], /^tar \(GNU tar\) 1\./],
+])('%s runs with the libraries of the bundle alone', async (program, args, answer) => {
+  const path = join(directory, program)
+  expect(await run(...command(path, ...args))).toMatch(answer)
+  const listed = (await run(...command('--list', path))).trim().split('\n')
+  const libraries = listed.flatMap(line => / => (.*) \(0x/.exec(line)?.[1] ?? [])
+  expect(libraries.length).toBeGreaterThan(2)
+  // The loader is the one that was asked; whatever is called vdso is the kernel's.
+  const loaders = libraries.filter(it => !it.startsWith(`${directory}/lib/`))
+  expect(loaders.filter(it => it !== join(directory, 'ld.so'))).toEqual([])
+})
+
+test('it says what it was taken from', async () => {
+  const { packages, versions } = await criuBundle()
+  expect(await readFile(join(directory, 'packages'), 'utf8')).toBe(`${packages.join('\n')}\n`)
+  for (const version of Object.values(versions))
+    expect(packages.some(it => it.includes(`_${version}_`))).toBe(true)
+  const files = await readdir(directory)
+  expect(files.sort()).toEqual(['criu', 'ld.so', 'lib', 'packages', 'preload.so', 'tar'])
+})

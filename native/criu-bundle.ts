@@ -1,0 +1,70 @@
+import { chmod, copyFile, mkdir, readFile, writeFile } from 'node:fs/promises'
+import { basename, join } from 'node:path'
+import { cachedDirectory, cacheRoot, keyOf } from '../images/cache.ts'
+import { type DebianOptions, debianPackages, type PackageTree } from '../images/debian.ts'
+import { elfNeeds } from '../images/elf.ts'
+import { withLibraries } from '../images/tree.ts'
+import { preloadLibrary } from './preload-library.ts'
+
+/**
+ * A directory with programs and all that they need, usable wherever it lies and through whatever name it is reached:
+ * `DIR/ld.so --library-path DIR/lib DIR/PROGRAM ARGUMENT...`.
+ */
+export interface Bundle {
+  readonly directory: string
+  /** Debian's version of each program. */
+  readonly versions: Readonly<Record<string, string>>
+  /** `name_version_arch` of the packages that it was taken from, sorted. */
+  readonly packages: readonly string[]
+}
+
+/** From Debian's testing release: no CRIU before 4.2 can dump TCP sockets on kernels since 6.15. */
+const suite = 'forky'
+/** Paths in the tree of the packages of the same names. */
+const programs = { criu: '/usr/sbin/criu', tar: '/usr/bin/tar' } as const
+
+/** criu, tar, ld.so, lib/ and our preload.so. Images of another CRIU must not be expected to be the same inside. */
+export async function criuBundle(options: DebianOptions = {}): Promise<Bundle> {
+  const tree = await debianPackages(Object.keys(programs), { ...options, suite })
+  const versions = Object.fromEntries(Object.keys(programs).map(name => [name, versionOf(tree, name)]))
+  if (!/^4\.[2-9]/.test(versions['criu'] ?? ''))
+    throw new Error(
+      `Debian's testing release has CRIU ${versions['criu']}; 4.2 or later of version 4 is needed`,
+    )
+  const preload = await preloadLibrary(options)
+  // What is our own lies in the cache under a key of its inputs, so its path says what it is.
+  const key = keyOf({ packages: tree.packages, programs, preload, recipe: 2 })
+  const directory = join(options.cacheDir ?? cacheRoot(), 'bundles', `criu-${key}`)
+  await cachedDirectory(directory, async scratch => {
+    options.progress?.('bundle criu')
+    await fill(scratch, tree)
+    await writeFile(join(scratch, 'packages'), `${tree.packages.join('\n')}\n`)
+    await copyFile(preload, join(scratch, basename(preload)))
+  })
+  return { directory, packages: tree.packages, versions }
+}
+
+async function fill(scratch: string, tree: PackageTree): Promise<void> {
+  await mkdir(join(scratch, 'lib'))
+  const paths = Object.entries(programs).map(([program, path]) => ({ program, path }))
+  const loaders = new Set<string>()
+  for (const entry of await withLibraries(
+    tree,
+    paths.map(({ path }) => ({ path })),
+  )) {
+    if (entry.type !== 'file' || entry.content instanceof Uint8Array) continue
+    const { source } = entry.content
+    const program = paths.find(({ path }) => path === entry.path)?.program
+    const { interpreter } = elfNeeds(await readFile(source))
+    if (program !== undefined && interpreter !== undefined) loaders.add(basename(interpreter))
+    const target = program ?? (loaders.has(basename(entry.path)) ? 'ld.so' : `lib/${basename(entry.path)}`)
+    await copyFile(source, join(scratch, target))
+    await chmod(join(scratch, target), 0o755)
+  }
+}
+
+function versionOf(tree: PackageTree, name: string): string {
+  const found = tree.packages.find(it => it.startsWith(`${name}_`))
+  if (found === undefined) throw new Error(`no package ${name} among ${tree.packages.join(' ')}`)
+  return found.split('_')[1] ?? ''
+}

@@ -1,0 +1,37 @@
+import { spawn } from 'node:child_process'
+import { join } from 'node:path'
+import { type ProcFs, refOf } from '../discover/process.ts'
+
+/**
+ * Runs a command in the namespaces of the host, through an installed `enter`.
+ *
+ * @param command the program, under a path that the host knows, and its arguments.
+ * @returns how it ended, or left for the background, and what it wrote. @throws the reason of the signal.
+ */
+export async function runOnHost(
+  programs: string,
+  command: readonly string[],
+  { fs, signal }: { readonly fs: ProcFs; readonly signal: AbortSignal },
+): Promise<string> {
+  const host = await refOf(fs, fs.host)
+  return new Promise((resolve, reject) => {
+    const child = spawn(join(programs, 'enter'), [`${host.pid}:${host.start}`, 'host', '--', ...command], {
+      stdio: ['ignore', 'pipe', 'pipe'],
+      env: { PATH: '/usr/sbin:/usr/bin:/sbin:/bin' },
+      signal,
+      cwd: '/',
+    })
+    let said = ''
+    for (const stream of [child.stdout, child.stderr])
+      stream.on('data', chunk => {
+        said = (said + String(chunk)).slice(-1000)
+      })
+    child.once('error', reject)
+    // Not 'close': a program in the background may keep the pipes.
+    child.once('exit', (code, by) => {
+      child.stdout.destroy()
+      child.stderr.destroy()
+      resolve(`exit ${code ?? by}; ${said.trim()}`)
+    })
+  })
+}
