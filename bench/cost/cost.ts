@@ -1,3 +1,6 @@
+import { cgroupsOf, detectCgroups, type MachineWeight, weigh } from '../../playground/cgroups.ts'
+import type { Cluster } from '../../playground/cluster.ts'
+import { labelPrefix } from '../../playground/plan.ts'
 import { until } from '../../playground/until.ts'
 import { backupPodSets, type PodTemplate } from '../../src/api/backuppodset.ts'
 import { nodes } from '../../src/kube/resources.ts'
@@ -110,8 +113,10 @@ async function measure(context: BenchContext, namespace: string, samples: Sample
     const { memory } = await agentUsage(api, playground, node)
     samples.add(`agent memory per primary, ${role}`, 'bytes', memory - (idle.get(node) ?? 0))
   }
+  const others = items.map(({ metadata }) => metadata.name).filter(name => name !== places[0].node)
   const loader = startLoader(host, keys, pid)
   try {
+    await weighNodes(playground, others, 'elsewhere')
     await rounds(context, samples, {
       host,
       loader,
@@ -127,6 +132,7 @@ async function measure(context: BenchContext, namespace: string, samples: Sample
     })
   } finally {
     await loader.stop()
+    await weighNodes(playground, others, 'node')
     await api.delete(backupPodSets, ref, { propagationPolicy: 'Foreground' })
     await until(
       'the end of the set',
@@ -134,6 +140,17 @@ async function measure(context: BenchContext, namespace: string, samples: Sample
       { patienceMs: 120_000, pollMs: 250 },
     )
   }
+}
+
+/** What holders do is not to be paid for by the primary's node, which shares its processors with theirs only here. */
+async function weighNodes(
+  { name }: Cluster,
+  nodeNames: readonly string[],
+  weight: MachineWeight,
+): Promise<void> {
+  const cgroups = await detectCgroups()
+  for (const node of nodeNames)
+    for (const group of await cgroupsOf(cgroups, `${labelPrefix(name)}${node}`)) await weigh(group, weight)
 }
 
 async function rounds(context: BenchContext, samples: Sampler, it: Subject): Promise<void> {

@@ -58,10 +58,10 @@ function command(): Buffer[] {
   ]
 }
 
-/** Stopped by a signal, or by whoever traces it. */
+/** Stopped by a signal, or in the hands of whoever traces it, for whom it may run. */
 function standsStill(): boolean {
-  const stat = readFileSync(`/proc/${pid}/stat`, 'latin1')
-  return 'Tt'.includes(stat.charAt(stat.lastIndexOf(')') + 2))
+  const status = readFileSync(`/proc/${pid}/status`, 'latin1')
+  return /^State:\s+[Tt]/m.test(status) || !/^TracerPid:\s+0$/m.test(status)
 }
 
 async function run(connections: readonly Connection[], { perSecond, seconds }: Order): Promise<Load> {
