@@ -54,21 +54,30 @@ export async function restore(
   let serving: Promise<readonly PageServer[]> = Promise.resolve([])
   let kept: readonly PageServer[] = []
   try {
-    const prepared = await Promise.all(
-      pairs.map(pair =>
-        prepare(deps, pair.container, pair.image, dir, join(work, pair.container.name), {
-          from: manifest.source.ip,
-          to: pod.pod.ip,
-        }),
-      ),
+    await Promise.all(
+      pairs.map(({ container }) => assertWithinRights(deps, container, imagesOf(dir, container))),
     )
-    const large = prepared.filter(({ image }) => comesLater(deps, image, options))
-    // While the files are brought back: it takes as long.
-    serving = startPageServers(deps, large, signal)
-    serving.catch(() => undefined)
-    // The files first: what is open is opened again by its path, and has to be as it was.
-    for (const save of await planSaves(deps, pod, dir))
-      await deps.files.apply(save, { deadlineMs, scratch: work, signal })
+    const address = { from: manifest.source.ip, to: pod.pod.ip }
+    const prepareAll = async () => {
+      const prepared = await Promise.all(
+        pairs.map(({ container, image }) =>
+          prepare(container, image, imagesOf(dir, container), join(work, container.name), address),
+        ),
+      )
+      const large = prepared.filter(({ image }) => comesLater(deps, image, options))
+      serving = startPageServers(deps, large, signal)
+      serving.catch(() => undefined)
+      return prepared
+    }
+    // Before CRIU: what is open is opened again by its path, and has to be as it was.
+    const applyAll = async () => {
+      for (const save of await planSaves(deps, pod, dir))
+        await deps.files.apply(save, { deadlineMs, scratch: work, signal })
+    }
+    const both = [prepareAll(), applyAll()] as const
+    // Both have ended before anything is swept away.
+    await Promise.allSettled(both)
+    const [prepared] = await Promise.all(both)
     const { containers, servers } = await restoreSomehow(deps, pod, prepared, serving, options)
     for (const { container, directory } of prepared)
       if (!servers.some(it => it.container === container.name))
@@ -196,20 +205,20 @@ async function assertHolding(
     throw new AgentError('HoldRefused', `container ${name}: ${reply.word} ${reply.number}`)
 }
 
+const imagesOf = (generation: string, { name }: LocatedAppContainer): string =>
+  join(generation, 'containers', name, 'criu')
+
 /**
- * Checks rights, and makes a directory of links to the images, in which they can be edited: an edit replaces a file by a
- * rename. The generation stays as it was verified, and may be removed while it is read here.
+ * Makes a directory of links to the images, in which they can be edited: an edit replaces a file by a rename. The
+ * generation stays as it was verified, and may be removed while it is read here.
  */
 async function prepare(
-  deps: DriverDependencies,
   container: LocatedAppContainer,
   image: ContainerImage,
-  directory: string,
+  source: string,
   work: string,
   address: { readonly from: string | undefined; readonly to: string },
 ): Promise<Prepared> {
-  const source = join(directory, 'containers', container.name, 'criu')
-  await assertWithinRights(deps, container, source)
   const images = join(work, 'images')
   await mkdir(images, { recursive: true, mode: 0o700 })
   for (const name of await readdir(source)) await link(join(source, name), join(images, name))
