@@ -7,7 +7,7 @@
 enum { EXIT_OWN = 125, EXIT_IRREVERSIBLE = 3 };
 
 /* What is open, as agreed with whoever starts us. */
-enum { FD_TOOLS = 200, FD_DIRECTORY = 201, FD_ARCHIVE = 202, FD_LIST = 203, FD_PRESENT = 204 };
+enum { FD_TOOLS = 200, FD_DIRECTORY = 201, FD_ARCHIVE = 202, FD_LIST = 203, FD_PRESENT = 204, FD_GATE = 205 };
 
 __attribute__((format(printf, 1, 2))) int fail(const char *format, ...);
 void *allocate(size_t size);

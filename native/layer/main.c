@@ -1,14 +1,14 @@
 /*
  * Packs the files that belong to a container's memory, and brings them to where the memory goes.
  *
- *   layer save [--layer] [--exclude PATH]...
+ *   layer save [--layer] [--gate] [--exclude PATH]...
  *   layer list --of PID [--exclude PATH]...
  *   layer apply [--directory] [--exclude PATH]...
  *
  * save   archives the directory open as 201 to 202 and lists it to 203; --layer: it is the upper directory of an overlay,
  *        so deletions are deletions of the image's files. The archive is a tar file, by GNU tar: owners, modes, times,
  *        hard links, holes, ACLs, extended attributes; no sockets. The list has what is in the archive and what was
- *        deleted.
+ *        deleted. --gate: not before there is a file `go` in the directory open as 205.
  * list   only lists, to 203, the upper directory of the overlay that is the root of the process PID, with a mark on what
  *        its image has too.
  * apply  makes the root directory what it was: 202 and 203 as save left them, 204, if open, a `list` of the upper
@@ -29,13 +29,14 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "layer.h"
 
 static int usage(void)
 {
-	fputs("usage: layer save [--layer] [--exclude PATH]...\n"
+	fputs("usage: layer save [--layer] [--gate] [--exclude PATH]...\n"
 	      "       layer list --of PID [--exclude PATH]...\n"
 	      "       layer apply [--directory] [--exclude PATH]...\n",
 	      stderr);
@@ -51,6 +52,19 @@ static void allow_depth(void)
 		limit.rlim_cur = limit.rlim_max;
 		setrlimit(RLIMIT_NOFILE, &limit);
 	}
+}
+
+/*
+ * Starting takes as long as what there is to do, mostly, and an application stands still for that. Whoever waits here is
+ * ended by its deadline when nobody opens.
+ */
+static void wait_at_gate(void)
+{
+	/* A few short waits: it is opened soon, or somebody waits for a device. */
+	static const struct timespec brief = { .tv_nsec = 100 * 1000 }, longer = { .tv_nsec = 1000 * 1000 };
+
+	for (int waits = 0; faccessat(FD_GATE, "go", F_OK, 0) != 0; waits++)
+		nanosleep(waits < 500 ? &brief : &longer, NULL);
 }
 
 static int save(bool layer, const struct paths *excluded)
@@ -106,7 +120,7 @@ static int apply(bool directory, struct paths *excluded)
 
 int main(int count, char **arguments)
 {
-	bool layer = false, directory = false;
+	bool layer = false, directory = false, gate = false;
 	struct paths excluded = { 0 };
 	const char *verb, *pid = NULL;
 
@@ -116,6 +130,8 @@ int main(int count, char **arguments)
 	for (int i = 2; i < count; i++) {
 		if (strcmp(arguments[i], "--layer") == 0)
 			layer = true;
+		else if (strcmp(arguments[i], "--gate") == 0)
+			gate = true;
 		else if (strcmp(arguments[i], "--directory") == 0)
 			directory = true;
 		else if (strcmp(arguments[i], "--of") == 0 && i + 1 < count)
@@ -131,11 +147,13 @@ int main(int count, char **arguments)
 	if (strcmp(verb, "save") == 0 && !directory && !pid) {
 		/* An application stands still for it. What cannot be had is done without. */
 		setpriority(PRIO_PROCESS, 0, -20);
+		if (gate)
+			wait_at_gate();
 		return save(layer, &excluded);
 	}
-	if (strcmp(verb, "list") == 0 && !directory && pid)
+	if (strcmp(verb, "list") == 0 && !directory && !gate && pid)
 		return list(pid, &excluded);
-	if (strcmp(verb, "apply") == 0 && !layer && !pid)
+	if (strcmp(verb, "apply") == 0 && !layer && !gate && !pid)
 		return apply(directory, &excluded);
 	return usage();
 }

@@ -76,6 +76,32 @@ bool process_stopped(struct process process)
 	return !process_stat(process.pid, &stat) || stat.start != process.start || strchr("TtZX", stat.state);
 }
 
+bool process_has_pending(pid_t pid, int signal)
+{
+	static const char *const sets[] = { "\nSigPnd:", "\nShdPnd:" };
+	char path[32], text[8192];
+	uint64_t pending = 0;
+	int fd;
+	ssize_t n;
+
+	snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return true;
+	n = read(fd, text, sizeof text - 1);
+	close(fd);
+	text[n > 0 ? n : 0] = '\0';
+	for (size_t i = 0; i < sizeof sets / sizeof *sets; i++) {
+		const char *at = strstr(text, sets[i]);
+		uint64_t set;
+
+		if (!at || sscanf(at + strlen(sets[i]), "%" SCNx64, &set) != 1)
+			return true;
+		pending |= set;
+	}
+	return pending & UINT64_C(1) << (signal - 1);
+}
+
 bool processes_add(struct processes *set, struct process process)
 {
 	if (set->count == set->room) {

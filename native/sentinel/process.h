@@ -34,6 +34,9 @@ bool process_ended(struct process process);
 /* Whether it does nothing more: stopped, by a signal or a tracer, or ended. */
 bool process_stopped(struct process process);
 
+/* Whether a signal waits for it, or for its first thread; also when that cannot be told, as of one that is gone. */
+bool process_has_pending(pid_t pid, int signal);
+
 struct processes {
 	struct process *list;
 	size_t count, room;

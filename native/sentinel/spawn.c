@@ -20,6 +20,7 @@
 struct spawn {
 	struct spawn *next;
 	struct asker asker;
+	char *during; /* name of a stop, or NULL */
 	pid_t supervisor;
 	int report;
 	int64_t began;
@@ -163,6 +164,12 @@ static int start(struct client *client, const struct request *request, struct jo
 		.began = monotonic_ns(),
 		.detached = request_value(request, "detach") != NULL,
 	};
+	if (request_value(request, "during") && !(spawn->during = strdup(request_value(request, "during")))) {
+		close(report[0]);
+		close(report[1]);
+		free(spawn);
+		return ENOMEM;
+	}
 	job->deadline_ns += spawn->began;
 	spawn->supervisor = fork();
 	if (spawn->supervisor == 0)
@@ -171,6 +178,7 @@ static int start(struct client *client, const struct request *request, struct jo
 	close(report[1]);
 	if (spawn->supervisor < 0) {
 		close(report[0]);
+		free(spawn->during);
 		free(spawn);
 		return error;
 	}
@@ -305,6 +313,15 @@ bool spawns_of(const struct sentinel *sentinel, uint64_t serial)
 	return false;
 }
 
+size_t spawns_during(const struct sentinel *sentinel, uint64_t serial, const char *stop)
+{
+	size_t count = 0;
+
+	for (const struct spawn *spawn = sentinel->spawns; spawn; spawn = spawn->next)
+		count += spawn->during && spawn->asker.serial == serial && strcmp(spawn->during, stop) == 0;
+	return count;
+}
+
 bool spawns_wait(const struct sentinel *sentinel)
 {
 	for (const struct spawn *spawn = sentinel->spawns; spawn; spawn = spawn->next)
@@ -337,6 +354,10 @@ void spawn_ended(struct sentinel *sentinel, pid_t pid)
 			if (!spawn->detached)
 				kill_orphans(sentinel);
 		}
+		/* Before anybody is told: somebody may stand still for it. */
+		if (spawn->during)
+			stop_work_ended(sentinel, spawn->asker.serial, spawn->during,
+					!report.error && report.status == 0 && !report.expired);
 		if (spawn->detached)
 			log_line(report.error ? "error" : "info", "a detached program has ended", ",\"pid\":%d,\"status\":%d,\"errno\":%d",
 				 (int)pid, report.status, report.error);
@@ -345,6 +366,7 @@ void spawn_ended(struct sentinel *sentinel, pid_t pid)
 		if (is_gone(sentinel, spawn->asker.serial) && !spawns_of(sentinel, spawn->asker.serial))
 			stops_continue_of(sentinel, spawn->asker.serial);
 		close(spawn->report);
+		free(spawn->during);
 		free(spawn);
 		return;
 	}

@@ -1,5 +1,6 @@
 #include "stop.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -21,7 +22,8 @@ enum {
 	ROUNDS_AT_ONCE = 8,
 };
 
-enum stop_state { STOP_SETTLING, STOP_HELD, STOP_EXPIRED };
+/* Expired: continued at the deadline. Done: continued when the work was done that they stood still for. */
+enum stop_state { STOP_SETTLING, STOP_HELD, STOP_EXPIRED, STOP_DONE };
 
 struct stop {
 	struct stop *next;
@@ -30,6 +32,11 @@ struct stop {
 	char *name;
 	char **cgroups; /* ends with NULL; relative to /sys/fs/cgroup */
 	char **gates; /* ends with NULL; files to be made when everybody stands */
+	char **unless; /* ends with NULL; files that say that the work is not all */
+	char **empty; /* ends with NULL; directories in which nothing may be, for nobody saves it */
+	size_t awaited; /* spawns, before they go on without being told to; 0: they do not */
+	bool by_hand; /* something of the work is not as it should be: whoever asked decides */
+	struct processes ending; /* to be asked whether they have been told to end */
 	struct processes excluded, seen; /* `seen`: also those that were stopped before, start 0 there */
 	size_t stopped;
 	int64_t deadline, began, last, settle_until, ended;
@@ -60,6 +67,9 @@ static void forget(struct sentinel *sentinel, struct stop *stop)
 	free(stop->name);
 	free_list(stop->cgroups);
 	free_list(stop->gates);
+	free_list(stop->unless);
+	free_list(stop->empty);
+	processes_free(&stop->ending);
 	processes_free(&stop->excluded);
 	processes_free(&stop->seen);
 	free(stop);
@@ -164,6 +174,68 @@ static void settled(struct sentinel *sentinel, struct stop *stop)
 	client_send_to_asker(sentinel, &stop->asker, &message);
 }
 
+static bool is_over(const struct stop *stop)
+{
+	return stop->state == STOP_EXPIRED || stop->state == STOP_DONE;
+}
+
+static bool is_any_there(char *const *paths)
+{
+	for (; *paths; paths++)
+		if (access(*paths, F_OK) == 0)
+			return true;
+	return false;
+}
+
+/* What cannot be read is not empty. */
+static bool is_empty(const char *path)
+{
+	DIR *directory = opendir(path);
+	const struct dirent *entry;
+	bool empty;
+
+	if (!directory)
+		return false;
+	do {
+		errno = 0;
+		entry = readdir(directory);
+	} while (entry && (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0));
+	empty = !entry && errno == 0;
+	closedir(directory);
+	return empty;
+}
+
+static bool are_empty(char *const *paths)
+{
+	for (; *paths; paths++)
+		if (!is_empty(*paths))
+			return false;
+	return true;
+}
+
+/* Memory of one that is ending would bring back what was to go: whoever asked has to know before it does. */
+static bool is_any_told_to_end(const struct processes *processes)
+{
+	for (size_t i = 0; i < processes->count; i++)
+		if (process_has_pending(processes->list[i].pid, SIGTERM))
+			return true;
+	return false;
+}
+
+void stop_work_ended(struct sentinel *sentinel, uint64_t serial, const char *name, bool well)
+{
+	struct stop *stop = find(sentinel, name);
+
+	if (!stop || stop->asker.serial != serial || stop->awaited == 0)
+		return;
+	stop->by_hand |= !well;
+	if (--stop->awaited > 0 || stop->by_hand || stop->state != STOP_HELD || is_any_there(stop->unless) ||
+	    !are_empty(stop->empty) || is_any_told_to_end(&stop->ending))
+		return;
+	let_go(stop);
+	stop->state = STOP_DONE;
+}
+
 static bool read_pids(const struct request *request, const char *key, struct processes *set)
 {
 	for (size_t i = 0; i < request->count; i++) {
@@ -204,13 +276,13 @@ static size_t count_of(const struct stop *stop)
 void stop_verb(struct client *client, const struct request *request)
 {
 	struct sentinel *sentinel = client->sentinel;
-	const char *name = request_value(request, "name"), *wrong = NULL;
+	const char *name = request_value(request, "name"), *after = request_value(request, "after"), *wrong = NULL;
 	struct stop *stop = find(sentinel, name);
-	int64_t deadline_ms;
+	int64_t deadline_ms, awaited = 0;
 	bool complete;
 	int error;
 
-	if (stop && stop->state == STOP_EXPIRED) {
+	if (stop && is_over(stop)) {
 		forget(sentinel, stop);
 		stop = NULL;
 	}
@@ -220,6 +292,10 @@ void stop_verb(struct client *client, const struct request *request)
 	}
 	if (!parse_number(request_value(request, "deadline"), DEADLINE_MS_MAX, &deadline_ms) || deadline_ms == 0) {
 		client_reply(client, request, "refused", "bad-deadline");
+		return;
+	}
+	if (after && (!parse_number(after, SPAWNS_MAX, &awaited) || awaited == 0)) {
+		client_reply(client, request, "refused", "bad-after");
 		return;
 	}
 	stop = calloc(1, sizeof *stop);
@@ -233,15 +309,28 @@ void stop_verb(struct client *client, const struct request *request)
 	stop->asker = asker_of(client, request);
 	stop->cgroups = read_list(request, "cgroup");
 	stop->gates = read_list(request, "go");
+	stop->unless = read_list(request, "unless");
+	stop->empty = read_list(request, "empty");
+	stop->awaited = (size_t)awaited;
+	/* What has ended already has not done what it was started for. */
+	stop->by_hand = spawns_during(sentinel, client->serial, name) != stop->awaited;
 	for (size_t i = 0; stop->cgroups && stop->cgroups[i]; i++)
 		if (!cgroup_path_is_inside(stop->cgroups[i]))
 			wrong = "bad-cgroup";
 	for (size_t i = 0; stop->gates && stop->gates[i]; i++)
 		if (stop->gates[i][0] != '/')
 			wrong = "bad-go";
+	for (size_t i = 0; stop->unless && stop->unless[i]; i++)
+		if (stop->unless[i][0] != '/')
+			wrong = "bad-unless";
+	for (size_t i = 0; stop->empty && stop->empty[i]; i++)
+		if (stop->empty[i][0] != '/')
+			wrong = "bad-empty";
 	if (!read_pids(request, "exclude", &stop->excluded))
 		wrong = "bad-exclude";
-	if (wrong || !stop->name || !stop->cgroups || !stop->gates) {
+	if (!read_pids(request, "ending", &stop->ending))
+		wrong = "bad-ending";
+	if (wrong || !stop->name || !stop->cgroups || !stop->gates || !stop->unless || !stop->empty) {
 		forget(sentinel, stop);
 		client_reply(client, request, "refused", wrong ? wrong : "memory");
 		return;
@@ -279,8 +368,9 @@ void continue_verb(struct client *client, const struct request *request)
 	 * Somebody else speaks for who is gone, or will be seen to be in a moment: what that one has started may be at work
 	 * on these processes, and continues them when it has ended; see spawn_ended().
 	 */
-	at_work = stop->asker.serial != client->serial && spawns_of(sentinel, stop->asker.serial);
-	if (!at_work)
+	at_work = stop->state != STOP_DONE && stop->asker.serial != client->serial &&
+		  spawns_of(sentinel, stop->asker.serial);
+	if (!at_work && stop->state != STOP_DONE)
 		let_go(stop);
 	message_begin(&message, request->id, "continued");
 	message_number(&message, "held_us", ((stop->ended ? stop->ended : monotonic_ns()) - stop->began) / NS_PER_US);
@@ -291,6 +381,17 @@ void continue_verb(struct client *client, const struct request *request)
 	client_send(client, &message);
 }
 
+void stop_state_verb(struct client *client, const struct request *request)
+{
+	static const char *const words[] = { "held", "held", "expired", "done" };
+	const struct stop *stop = find(client->sentinel, request_value(request, "name"));
+
+	if (stop)
+		client_reply(client, request, words[stop->state], NULL);
+	else
+		client_reply(client, request, "refused", "unknown-name");
+}
+
 void stops_continue_of(struct sentinel *sentinel, uint64_t serial)
 {
 	struct stop *next;
@@ -299,8 +400,9 @@ void stops_continue_of(struct sentinel *sentinel, uint64_t serial)
 		next = stop->next;
 		if (serial && stop->asker.serial != serial)
 			continue;
-		let_go(stop);
-		if (stop->state != STOP_EXPIRED)
+		if (stop->state != STOP_DONE)
+			let_go(stop);
+		if (!is_over(stop))
 			log_line("warn", "continued what a lost connection had stopped", ",\"name\":\"%s\",\"count\":%zu",
 				 log_safe(stop->name), stop->stopped);
 		forget(sentinel, stop);
@@ -324,7 +426,10 @@ int64_t stops_due(struct sentinel *sentinel, int64_t now)
 			open_gates(stop);
 			settled(sentinel, stop);
 		}
-		if (stop->state != STOP_EXPIRED && now >= stop->deadline) {
+		if (!is_over(stop) && now >= stop->deadline) {
+			/* Whoever asked waits for an answer. Gates stay closed: nobody stands any more. */
+			if (stop->state == STOP_SETTLING)
+				settled(sentinel, stop);
 			let_go(stop);
 			stop->state = STOP_EXPIRED;
 			log_line("warn", "continued what was stopped for too long", ",\"name\":\"%s\",\"count\":%zu",
@@ -332,7 +437,7 @@ int64_t stops_due(struct sentinel *sentinel, int64_t now)
 		}
 		if (stop->state == STOP_SETTLING && now + TICK_NS < next)
 			next = now + TICK_NS;
-		if (stop->state != STOP_EXPIRED && stop->deadline < next)
+		if (!is_over(stop) && stop->deadline < next)
 			next = stop->deadline;
 	}
 	return next;

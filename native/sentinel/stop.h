@@ -8,6 +8,13 @@ enum { STOPS_MAX = 64 };
 
 void stop_verb(struct client *client, const struct request *request);
 void continue_verb(struct client *client, const struct request *request);
+void stop_state_verb(struct client *client, const struct request *request);
+
+/*
+ * Something has ended that a connection had started for a stop; `well`: with exit code 0. When all of it has that the stop
+ * was told to wait for, those who stand go on.
+ */
+void stop_work_ended(struct sentinel *sentinel, uint64_t serial, const char *name, bool well);
 
 /* The connection is closed: what it stopped goes on. */
 void stops_continue_of(struct sentinel *sentinel, uint64_t serial);

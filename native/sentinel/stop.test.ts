@@ -1,13 +1,13 @@
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { beforeAll, describe, expect, test, vi } from 'vitest'
+import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { eventually } from '../../init-waker/testing/eventually.ts'
-import { childrenOf, type Started, start, stateOf } from '../../init-waker/testing/process.ts'
+import { cannotUnshare, childrenOf, type Started, start, stateOf } from '../../init-waker/testing/process.ts'
 import { buildProgram } from '../build.ts'
 import { buildApp, buildSanitized } from './testing/build.ts'
 import { type Cgroup, cannotCgroup, createCgroup } from './testing/cgroup.ts'
-import { startSentinel, startTime } from './testing/sentinel.ts'
+import { type Client, processOf, startSentinel, startTime, type Values } from './testing/sentinel.ts'
 
 vi.setConfig({ testTimeout: 30_000, hookTimeout: 180_000 })
 
@@ -130,6 +130,141 @@ describe.skipIf(cannotCgroup !== undefined).each([
     await client.ask('continue', { name: 'n' })
     expect(readFileSync(join(directory, 's.stopped'), 'utf8')).toBe('')
     rmSync(directory, { recursive: true })
+  })
+
+  describe.skipIf(cannotUnshare !== undefined)(`with work that it waits for ${cannotUnshare ?? ''}`, () => {
+    const begin = async () => startSentinel(program, { args: ['--enter', await buildProgram('enter')] })
+
+    /** Two programs that wait for the gate, and a stop that opens it and goes on after both. */
+    async function twoWorkers(
+      client: Client,
+      cgroup: Cgroup,
+      exits: readonly [number, number],
+      more: Values = {},
+    ) {
+      const directory = mkdtempSync(join(tmpdir(), 'understudy-work-'))
+      onTestFinished(() => rmSync(directory, { recursive: true }))
+      const go = join(directory, 'go')
+      const { pid, start: begun } = processOf(process.pid)
+      const spawned = {
+        target: pid,
+        start: begun,
+        ns: 'keep',
+        cgroup: 'stay',
+        deadline: FOREVER,
+        during: 'n',
+      }
+      const workers = exits.map(code =>
+        client.ask('spawn', {
+          ...spawned,
+          log: join(directory, 'log'),
+          arg: ['/bin/sh', '-c', `while [ ! -e ${go} ]; do sleep 0.01; done; exit ${code}`],
+        }),
+      )
+      const stop = { name: 'n', deadline: FOREVER, cgroup: cgroup.path, go, after: 2, ...more }
+      const stopped = await client.ask('stop', stop)
+      expect(stopped.word).toBe('stopped')
+      await Promise.all(workers)
+      return directory
+    }
+
+    test('everybody goes on by themselves when it is done, before it is told', async () => {
+      using cgroup = createCgroup()
+      await using sentinel = await begin()
+      await using a = await startIn(cgroup)
+      const client = await sentinel.connect()
+      const nothing = mkdtempSync(join(tmpdir(), 'understudy-empty-'))
+      onTestFinished(() => rmSync(nothing, { recursive: true }))
+      await twoWorkers(client, cgroup, [0, 0], { unless: '/nonexistent', empty: nothing, ending: a.pid })
+      expect(statesOf(a)).toEqual(['S'])
+      expect((await client.ask('stop-state', { name: 'n' })).word).toBe('done')
+      expect((await client.ask('stop-state', { name: 'm' })).values['reason']).toBe('unknown-name')
+      // Whoever is stopped by somebody else from then on stays so.
+      process.kill(a.pid, 'SIGSTOP')
+      await eventually(() => expect(statesOf(a)).toEqual(['T']))
+      const reply = await client.ask('continue', { name: 'n' })
+      expect(reply).toMatchObject({ word: 'continued', values: { expired: '0' } })
+      expect(Number(reply.values['held_us'])).toBeLessThan(FOREVER)
+      expect(statesOf(a)).toEqual(['T'])
+      process.kill(a.pid, 'SIGCONT')
+      // The name is free again, also when nobody has said to continue.
+      await twoWorkers(client, cgroup, [0, 0])
+      await twoWorkers(client, cgroup, [0, 0])
+      await eventually(() => expect(statesOf(a)).toEqual(['S']))
+    })
+
+    test.each([
+      ['some of it failed', [0, 1], {}],
+      ['there is more to do', [0, 0], { unless: ['/nonexistent', '/proc/self/exe'] }],
+      ['a directory is not empty', [0, 0], { empty: ['/proc/self/fdinfo'] }],
+      ['a directory is none', [0, 0], { empty: ['/nonexistent'] }],
+      ['there is more of it than was said', [0, 0], { after: 1 }],
+      ['there is less of it than was said', [0, 0], { after: 3 }],
+      ['nobody said so', [0, 0], { after: [] }],
+      ['one that must not be ending is gone', [0, 0], { ending: 4_194_304 }],
+    ] as const)('they stand when %s', async (_, exits, more) => {
+      using cgroup = createCgroup()
+      await using sentinel = await begin()
+      await using a = await startIn(cgroup)
+      const client = await sentinel.connect()
+      await twoWorkers(client, cgroup, exits, more)
+      expect(statesOf(a)).toEqual(['T'])
+      expect((await client.ask('stop-state', { name: 'n' })).word).toBe('held')
+      expect((await client.ask('continue', { name: 'n' })).word).toBe('continued')
+      await eventually(() => expect(statesOf(a)).toEqual(['S']))
+    })
+
+    test('they stand when one has been told to end', async () => {
+      using cgroup = createCgroup()
+      await using sentinel = await begin()
+      await using a = await startIn(cgroup)
+      const client = await sentinel.connect()
+      // Between the stop and the end of the work.
+      const directory = mkdtempSync(join(tmpdir(), 'understudy-work-'))
+      onTestFinished(() => rmSync(directory, { recursive: true }))
+      const { pid, start: begun } = processOf(process.pid)
+      const work = client.ask('spawn', {
+        ...{ target: pid, start: begun, ns: 'keep', cgroup: 'stay', deadline: FOREVER, during: 'n' },
+        log: join(directory, 'log'),
+        arg: ['/bin/sh', '-c', `while [ ! -e ${directory}/go ]; do sleep 0.01; done; kill -TERM ${a.pid}`],
+      })
+      const stop = { name: 'n', deadline: FOREVER, cgroup: cgroup.path, go: join(directory, 'go') }
+      await client.ask('stop', { ...stop, after: 1, ending: a.pid })
+      await work
+      expect(statesOf(a)).toEqual(['T'])
+      await client.ask('continue', { name: 'n' })
+      await a.exit
+    })
+
+    test('a lost connection continues nobody who went on already', async () => {
+      using cgroup = createCgroup()
+      await using sentinel = await begin()
+      await using a = await startIn(cgroup)
+      const client = await sentinel.connect()
+      await twoWorkers(client, cgroup, [0, 0])
+      await eventually(() => expect(statesOf(a)).toEqual(['S']))
+      process.kill(a.pid, 'SIGSTOP')
+      await client.close()
+      const other = await sentinel.connect()
+      await other.ask('hello')
+      expect(statesOf(a)).toEqual(['T'])
+    })
+
+    test.each([
+      [{ after: 0 }, 'bad-after'],
+      [{ after: 65 }, 'bad-after'],
+      [{ unless: 'relative' }, 'bad-unless'],
+      [{ empty: 'relative' }, 'bad-empty'],
+      [{ ending: 0 }, 'bad-ending'],
+    ])('%j is refused, and nobody stands', async (more, reason) => {
+      using cgroup = createCgroup()
+      await using sentinel = await begin()
+      await using a = await startIn(cgroup)
+      const client = await sentinel.connect()
+      const reply = await client.ask('stop', { name: 'n', deadline: FOREVER, cgroup: cgroup.path, ...more })
+      expect([reply.word, reply.values['reason']]).toEqual(['refused', reason])
+      expect(statesOf(a)).toEqual(['S'])
+    })
   })
 
   test('at the deadline everybody goes on by itself, and the client learns it', async () => {

@@ -158,10 +158,13 @@ static bool child_ended(pid_t child, int64_t deadline_ns, const sigset_t *awaite
 /* `enter` reaps what it kills inside the container; killed itself it would leave zombies to others there. */
 static void tell_to_end(pid_t child, const sigset_t *awaited)
 {
+	int64_t deadline_ns = monotonic_ns() + TELL_MS * NS_PER_MS;
 	bool late = false;
 
 	kill(child, SIGTERM);
-	child_ended(child, monotonic_ns() + TELL_MS * NS_PER_MS, awaited, &late);
+	/* Who is told to end it while it is ending at its deadline must not cut that short. */
+	while (!child_ended(child, deadline_ns, awaited, &late) && !late)
+		;
 }
 
 void supervise(const struct job *job)

@@ -26,10 +26,11 @@ static const struct verb {
 	void (*run)(struct client *client, const struct request *request);
 } verbs[] = {
 	{ "hello", "", hello },
-	{ "spawn", "target! start! ns! cgroup! deadline! log? detach? fd#* env* arg+", spawn_verb },
+	{ "spawn", "target! start! ns! cgroup! deadline! log? detach? during? fd#* env* arg+", spawn_verb },
 	{ "kill-spawn", "spawn!", kill_spawn_verb },
-	{ "stop", "name! deadline! cgroup+ exclude* go*", stop_verb },
+	{ "stop", "name! deadline! cgroup+ exclude* go* after? unless* empty* ending*", stop_verb },
 	{ "continue", "name!", continue_verb },
+	{ "stop-state", "name!", stop_state_verb },
 	{ "watch", "name! pid! start!", watch_verb },
 	{ "unwatch", "name!", unwatch_verb },
 	{ "watches", "", watches_verb },

@@ -33,8 +33,31 @@ export interface SpawnRequest {
     readonly mode: 'r' | 'w' | 'd'
   }[]
   readonly arguments: readonly string[]
+  /** Name of a stop that is yet to come, which waits for its end; see `stop`. */
+  readonly during?: string
   /** `NAME=value`, beside a PATH. */
   readonly environment?: readonly string[]
+}
+
+export interface StopRequest {
+  readonly name: string
+  readonly deadlineMs: number
+  /** Directories below /sys/fs/cgroup. */
+  readonly cgroups: readonly string[]
+  readonly exclude?: readonly number[]
+  /** Files that the sentinel makes as soon as everything stands: gates of those who wait for it. */
+  readonly gates?: readonly string[]
+  /** Continued as soon as the work is done that it stands still for; absent: when that is said, or at the deadline. */
+  readonly after?: {
+    /** How many were spawned `during` it. All have to end with 0. */
+    readonly spawns: number
+    /** Files that say that there is more to do. */
+    readonly unless: readonly string[]
+    /** Directories of the host of which nothing is saved, so there must be nothing in them. */
+    readonly empty: readonly string[]
+    /** Pids of whoever must not have been told to end. */
+    readonly ending: readonly number[]
+  }
 }
 
 export interface SpawnEnd {
@@ -77,17 +100,11 @@ export interface SentinelClient {
    * deadline and when this client's connection ends.
    */
   stop(
-    request: {
-      readonly name: string
-      readonly deadlineMs: number
-      /** Directories below /sys/fs/cgroup. */
-      readonly cgroups: readonly string[]
-      readonly exclude?: readonly number[]
-      /** Files that the sentinel makes as soon as everything stands: gates of those who wait for it. */
-      readonly gates?: readonly string[]
-    },
+    request: StopRequest,
     signal?: AbortSignal,
   ): Promise<{ readonly count: number; readonly skewMicroseconds: number }>
+  /** Whether what was stopped went on because its work was done; see `after`. */
+  isDone(name: string): Promise<boolean>
   /** Takes no signal: what was stopped is continued whatever else is given up. */
   continue(name: string): Promise<{ readonly heldMicroseconds: number; readonly expired: boolean }>
   watch(name: string, process: ProcessRef, signal?: AbortSignal): Promise<void>
@@ -195,8 +212,14 @@ export function createSentinelClient(options: SentinelClientOptions): SentinelCl
     async spawn(request, signal) {
       signal?.throwIfAborted()
       const link = await connection()
-      const pending = link.request('spawn', spawnFields(request))
-      const line = await ending(pending, link, signal, request.deadlineMs + promptMs, clock)
+      const ask = (request: SpawnRequest) => {
+        const pending = link.request('spawn', spawnFields(request))
+        return ending(pending, link, signal, request.deadlineMs + promptMs, clock)
+      }
+      let line = await ask(request)
+      // One of before an update, which guards pods and so is still there, cannot wait for it.
+      const { during, ...rest } = request
+      if (during !== undefined && field(line, 'reason') === 'unknown-key') line = await ask(rest)
       expectReply(line, 'spawn', 'exited')
       const code = integer(field(line, 'code'))
       const signalled = integer(field(line, 'signal'))
@@ -212,16 +235,21 @@ export function createSentinelClient(options: SentinelClientOptions): SentinelCl
       const line = await ask('spawn', fields, ['started'], undefined)
       return { pid: number(line, 'pid'), start: number(line, 'start') }
     },
-    async stop({ name, deadlineMs, cgroups, exclude = [], gates = [] }, signal) {
+    async stop({ name, deadlineMs, cgroups, exclude = [], gates = [], after }, signal) {
       const fields: Field[] = [
         ['name', name],
         ['deadline', String(deadlineMs)],
         ...cgroups.map((cgroup): Field => ['cgroup', cgroup]),
         ...exclude.map((pid): Field => ['exclude', String(pid)]),
         ...gates.map((path): Field => ['go', path]),
+        ...(after === undefined ? [] : afterFields(after)),
       ]
       const line = await ask('stop', fields, ['stopped'], signal)
       return { count: number(line, 'count'), skewMicroseconds: number(line, 'skew_us') }
+    },
+    async isDone(name) {
+      const line = await ask('stop-state', [['name', name]], ['done', 'held', 'expired'], undefined)
+      return line.word === 'done'
     },
     async continue(name) {
       const line = await ask('continue', [['name', name]], ['continued'], undefined)
@@ -301,9 +329,19 @@ function spawnFields(request: SpawnRequest): Field[] {
     ['cgroup', request.cgroup],
     ['deadline', String(request.deadlineMs)],
     ['log', request.log],
+    ...(request.during === undefined ? [] : [['during', request.during] as const]),
     ...request.files.map(({ fd, path, mode }): Field => [`fd${fd}`, `${path}:${mode}`]),
     ...(request.environment ?? []).map((variable): Field => ['env', variable]),
     ...request.arguments.map((argument): Field => ['arg', argument]),
+  ]
+}
+
+function afterFields({ spawns, unless, empty, ending }: NonNullable<StopRequest['after']>): Field[] {
+  return [
+    ['after', String(spawns)],
+    ...unless.map((path): Field => ['unless', path]),
+    ...empty.map((path): Field => ['empty', path]),
+    ...ending.map((pid): Field => ['ending', String(pid)]),
   ]
 }
 

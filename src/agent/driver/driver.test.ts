@@ -1,4 +1,4 @@
-import { statSync } from 'node:fs'
+import { readFileSync, statSync, writeFileSync } from 'node:fs'
 import { mkdir, readdir, readFile, readlink, rm, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
@@ -218,6 +218,37 @@ describe.skipIf(cannotDump !== undefined)(`driver on real CRIU ${cannotDump ?? '
     expect(await ask(third)).toBe('3 3 3')
   })
 
+  test('who stood still goes on when all is saved, unless there turns out to be more to do', async () => {
+    const primary = await primaryCell()
+    const located = await locate(primary)
+    const shm = `/proc/${located.containers[0]?.init.pid}/root/dev/shm`
+    const went: boolean[] = []
+    const listed = async (meanwhile: () => void) => {
+      const sentinel: SentinelClient = {
+        ...node.sentinel,
+        async stop(...given) {
+          const stopped = await node.sentinel.stop(...given)
+          meanwhile()
+          return stopped
+        },
+        async isDone(name) {
+          const done = await node.sentinel.isDone(name)
+          went.push(done)
+          return done
+        },
+      }
+      const { dir } = await save(located, createMemoryDriver({ ...node.dependencies, sentinel }))
+      return readFileSync(join(dir, 'shm.list'), 'latin1')
+    }
+    expect(await listed(() => undefined)).toBe('')
+    // Nothing was there when it was looked for, before the stop.
+    expect(await listed(() => writeFileSync(join(shm, 'late'), 'x'))).toContain('late')
+    // And now there is.
+    expect(await listed(() => undefined)).toContain('late')
+    expect(went).toEqual([true, false, false])
+    expect(await ask(primary)).toBe('1 1 1')
+  })
+
   test('D7.measured: what is said of a dump is measured', async () => {
     const primary = await primaryCell()
     await ask(primary)
@@ -422,7 +453,7 @@ describe.skipIf(cannotDump !== undefined)(`driver on real CRIU ${cannotDump ?? '
     expect(await ask(primary)).toBe('2 2 2')
   })
 
-  test('a sentinel of before an update, which opens no gates, is good enough', async () => {
+  test('a sentinel of before an update, which opens no gates and continues nobody, is good enough', async () => {
     const primary = await primaryCell()
     await ask(primary)
     const sentinel: SentinelClient = {
@@ -430,6 +461,9 @@ describe.skipIf(cannotDump !== undefined)(`driver on real CRIU ${cannotDump ?? '
       stop: async (request, signal) => {
         if (request.gates !== undefined) throw new AgentError('SentinelRefused', 'stop: refused unknown-key')
         return node.sentinel.stop(request, signal)
+      },
+      isDone: async () => {
+        throw new AgentError('SentinelRefused', 'stop-state: refused unknown-verb')
       },
     }
     const driver = createMemoryDriver({ ...node.dependencies, sentinel })

@@ -1,4 +1,4 @@
-import { mkdir, mkdtemp, readdir, rm } from 'node:fs/promises'
+import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
 import { machine, release } from 'node:os'
 import { join } from 'node:path'
 import { credentialsOf } from '../../checkpoint/images/credentials.ts'
@@ -7,7 +7,7 @@ import type { ContainerImage } from '../../checkpoint/manifest.ts'
 import { assertSame, statusOf, stdioOf } from '../discover/process.ts'
 import { watchedPaths } from '../discover/watches.ts'
 import { AgentError, isAgentError } from '../errors.ts'
-import type { ProcessRef, SentinelClient } from '../sentinel.ts'
+import type { ProcessRef, SentinelClient, StopRequest } from '../sentinel.ts'
 import { continueAnyway, type HeldStop } from './continue.ts'
 import { directoryFiles, dumpArguments, rootPid } from './criu.ts'
 import type { DriverDependencies } from './dependencies.ts'
@@ -73,7 +73,23 @@ async function dumpWith(
     failed.abort(error)
     throw error
   }
-  const dumps = targets.map(it => dumpContainer(deps, it, run).catch(fail))
+  // Most pods have nothing in /dev/shm; no program needs to run for that while they stand still.
+  const { empty, early, late } = await sorted(deps, saves)
+  for (const save of empty) await deps.files.saveNothing(save)
+  // All that can be is started before the stop, and waits for it.
+  const gated = { stop: name, directory: work }
+  const saved = early.map(save => deps.files.save(save, run, gated).catch(fail))
+  const dumps = targets.map(it => dumpContainer(deps, it, name, run).catch(fail))
+  const all: Promise<void>[] = [...dumps, ...saved]
+  // Each failure reaches those who look at `run`; without this it would also be reported as nobody's.
+  for (const each of all) each.catch(() => undefined)
+  const gates = [join(work, 'go'), ...targets.map(({ gate }) => gate.path)]
+  const after = {
+    spawns: all.length,
+    unless: targets.map(({ images }) => join(images, lateFiles)),
+    empty: empty.map(({ directory }) => directory),
+    ending: targets.flatMap(({ app, container }) => [app.pid, container.init.pid]),
+  }
   try {
     await Promise.all([
       ...targets.map((it, index) => it.gate.ready(dumps[index] ?? Promise.resolve())),
@@ -85,23 +101,26 @@ async function dumpWith(
       if (!(await gate.wasReached()))
         throw new AgentError('DumpFailed', `container ${container.name}: CRIU did not wait for the stop`)
     const takenAt = new Date(deps.clock.now()).toISOString()
-    const gates = targets.map(({ gate }) => gate.path)
-    const { skewMicroseconds } = await stop(deps, { name, deadlineMs, cgroups, gates }).catch(
-      async (error: unknown) => {
-        failed.abort(error)
-        await Promise.allSettled(dumps)
-        // The stop may be there all the same, and a CRIU past its gate, which leaves stopped what it found stopped.
-        if (!isAgentError(error, 'StopFailed')) await continueAnyway(deps, pod, { name, startedUnixNs })
-        throw error
-      },
-    )
+    const { skewMicroseconds } = await stop(deps, {
+      ...{ name, deadlineMs, cgroups, gates },
+      ...(late.length === 0 && { after }),
+    }).catch(async (error: unknown) => {
+      failed.abort(error)
+      await Promise.allSettled(all)
+      // The stop may be there all the same, and a CRIU past its gate, which leaves stopped what it found stopped.
+      if (!isAgentError(error, 'StopFailed')) await continueAnyway(deps, pod, { name, startedUnixNs })
+      throw error
+    })
     const held = await whileStopped(deps, pod, { name, startedUnixNs }, async () => {
       // The sentinel has done it already, unless it could not.
-      await Promise.all(targets.map(it => it.gate.open()))
-      const saved = saves.map(save => deps.files.save(save, run).catch(fail))
-      // All have ended before anything is continued: a dump of a process that runs would be of no moment.
-      await Promise.allSettled([...dumps, ...saved])
+      await Promise.all(gates.map(gate => writeFile(gate, '')))
+      all.push(...late.map(save => deps.files.save(save, run).catch(fail)))
+      // All have ended before anything is continued, by the sentinel or from here: a dump of a process that runs would be of
+      // no moment.
+      await Promise.allSettled(all)
       run.signal.throwIfAborted()
+      if (await wentOn(deps, name)) return
+      for (const save of empty) if (!(await deps.files.isEmpty(save))) await deps.files.save(save, run)
       await saveLateFiles(deps, targets, saves, run)
       for (const it of targets) await assertNotEnding(deps, it)
     })
@@ -120,7 +139,35 @@ async function dumpWith(
   } finally {
     // One that still waits at its gate is not waited for.
     failed.abort(new Error('the dump is over'))
-    await Promise.allSettled(dumps)
+    await Promise.allSettled(all)
+  }
+}
+
+type Directory = Exclude<Save, { readonly kind: 'layer' }>
+
+/**
+ * What is empty, what is started before the stop, and what is not: /dev/shm is read in the pod's own namespaces, where one
+ * that is killed while it waits may leave a zombie to the application, which CRIU cannot save.
+ */
+async function sorted(
+  { files }: DriverDependencies,
+  saves: readonly Save[],
+): Promise<{ empty: Directory[]; early: Save[]; late: Save[] }> {
+  const sorted = { empty: [] as Directory[], early: [] as Save[], late: [] as Save[] }
+  for (const save of saves)
+    if (save.kind !== 'layer' && (await files.isEmpty(save))) sorted.empty.push(save)
+    else sorted[save.kind === 'shm' ? 'late' : 'early'].push(save)
+  return sorted
+}
+
+/** Whether the sentinel has continued the pod because everything was done: then nothing is left to be looked at. */
+async function wentOn({ sentinel }: DriverDependencies, name: string): Promise<boolean> {
+  try {
+    return await sentinel.isDone(name)
+  } catch (error) {
+    // One of before an update continues nobody by itself.
+    if (isAgentError(error, 'SentinelRefused')) return false
+    throw error
   }
 }
 
@@ -168,14 +215,14 @@ const patienceMs = 1_500
 /** Takes no signal: a stop whose answer nobody waits for would last until its deadline. */
 async function stop(
   deps: DriverDependencies,
-  { deadlineMs, gates, ...request }: Parameters<SentinelClient['stop']>[0],
+  { deadlineMs, gates = [], after, ...request }: StopRequest,
 ): ReturnType<SentinelClient['stop']> {
   const patient = { ...request, deadlineMs: deadlineMs + patienceMs }
   try {
     return await deps.sentinel
-      .stop({ ...patient, ...(gates === undefined ? {} : { gates }) })
+      .stop({ ...patient, gates, ...(after !== undefined && { after }) })
       .catch((error: unknown) => {
-        // A sentinel of before an update, which guards pods and so is still there, knows no gates.
+        // A sentinel of before an update, which guards pods and so is still there, knows less.
         if (!isAgentError(error, 'SentinelRefused') || error.detail?.includes('unknown-key') !== true)
           throw error
         return deps.sentinel.stop(patient)
@@ -234,11 +281,13 @@ async function saveLateFiles(
 async function dumpContainer(
   deps: DriverDependencies,
   { app, images, work, container, watched }: DumpTarget,
+  during: string,
   { deadlineMs, signal }: FilesRun,
 ): Promise<void> {
   const end = await deps.sentinel.spawn(
     {
       target: app,
+      during,
       namespaces: 'keep',
       cgroup: 'stay',
       deadlineMs,
@@ -253,8 +302,11 @@ async function dumpContainer(
     throw new AgentError('DumpFailed', `container ${container.name}: ${await explain(work, 'dump.log', end)}`)
 }
 
+/** There where files in the layer were made by CRIU. */
+const lateFiles = 'remap-fpath.img'
+
 async function leavesFiles(images: string): Promise<boolean> {
-  return (await readdir(images)).includes('remap-fpath.img')
+  return (await readdir(images)).includes(lateFiles)
 }
 
 const SIGTERM = 15

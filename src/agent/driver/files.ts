@@ -13,10 +13,22 @@ export interface FilesRun {
   readonly signal: AbortSignal
 }
 
+/** What is started before everybody stands, so that nobody stands still for its start. */
+export interface Gated {
+  /** Name of the stop that waits for its end. */
+  readonly stop: string
+  /** In which `go` will be. */
+  readonly directory: string
+}
+
 /** Saves and brings back the files that belong to a pod's memory. */
 export interface Files {
-  /** @throws AgentError LayerFailed */
-  save(what: Save, run: FilesRun): Promise<void>
+  /** Whether there is nothing to be saved; never so of a layer, which has mount points in it. */
+  isEmpty(what: Save): Promise<boolean>
+  /** Says that there was nothing. */
+  saveNothing(what: Save): Promise<void>
+  /** @throws AgentError LayerFailed; DumpExpired when it is gated */
+  save(what: Save, run: FilesRun, gated?: Gated): Promise<void>
   /**
    * Makes the place that `what` names hold what was saved in its files, and nothing else of its own. A generation that
    * has nothing of it changes nothing.
@@ -33,14 +45,15 @@ export interface FilesOptions {
   readonly programs: string
 }
 
-const descriptors = { directory: 201, archive: 202, list: 203, own: 204 } as const
+const descriptors = { directory: 201, archive: 202, list: 203, own: 204, gate: 205 } as const
 /** Exit code of `layer apply`: see UnderstudySpoiled. */
 const spoiled = 3
 const layer = `/proc/self/fd/${programsDescriptor}/layer`
+
 /** Two blocks of zeros, padded as tar does. */
 const emptyArchive = Buffer.alloc(10_240)
 
-type Spawned = Pick<SpawnRequest, 'target' | 'files' | 'arguments'>
+type Spawned = Pick<SpawnRequest, 'target' | 'files' | 'arguments' | 'during'>
 
 /** Through the program `layer`, which enters containers before it touches anything of theirs. */
 export function createFiles({ sentinel, fs, programs }: FilesOptions): Files {
@@ -61,6 +74,9 @@ export function createFiles({ sentinel, fs, programs }: FilesOptions): Files {
       signal,
     )
     if (end.code === 0) return
+    // Who waited for the stop cannot be told from who took too long.
+    if (end.expired && spawned.during !== undefined)
+      throw new AgentError('DumpExpired', `${nameOf(what)}, ${deadlineMs} ms`)
     if (end.code === spoiled) throw new AgentError('UnderstudySpoiled', nameOf(what))
     const said = await readFile(log, 'utf8').catch(() => '')
     const how = end.expired
@@ -69,15 +85,17 @@ export function createFiles({ sentinel, fs, programs }: FilesOptions): Files {
     throw new AgentError('LayerFailed', `${nameOf(what)}: ${how}; ${said.trim().slice(-300)}`)
   }
 
-  async function save(what: Save, run: FilesRun): Promise<void> {
+  const isEmptyAt = async (what: Save) => what.kind !== 'layer' && (await isEmpty(fs, what.directory))
+
+  async function saveNothing(what: Save): Promise<void> {
+    await mkdir(dirname(what.archive), { recursive: true, mode: 0o700 })
+    await writeFile(what.archive, emptyArchive, { mode: 0o600 })
+    await writeFile(what.list, '', { mode: 0o600 })
+  }
+
+  async function save(what: Save, run: FilesRun, gated?: Gated): Promise<void> {
     await mkdir(dirname(what.archive), { recursive: true, mode: 0o700 })
     const directory = what.kind === 'layer' ? what.upper : what.directory
-    if (what.kind !== 'layer' && (await isEmpty(fs, directory))) {
-      // Most pods have nothing in /dev/shm; no program needs to run for that while they stand still.
-      await writeFile(what.archive, emptyArchive, { mode: 0o600 })
-      await writeFile(what.list, '', { mode: 0o600 })
-      return
-    }
     // Written anew when a save is repeated.
     for (const path of [what.archive, what.list]) await writeFile(path, '', { mode: 0o600 })
     await spawn(
@@ -88,8 +106,15 @@ export function createFiles({ sentinel, fs, programs }: FilesOptions): Files {
           { fd: descriptors.directory, path: directory, mode: 'd' },
           { fd: descriptors.archive, path: what.archive, mode: 'w' },
           { fd: descriptors.list, path: what.list, mode: 'w' },
+          ...(gated === undefined
+            ? []
+            : [{ fd: descriptors.gate, path: gated.directory, mode: 'd' } as const]),
         ],
-        arguments: [layer, 'save', ...(what.kind === 'layer' ? ['--layer', ...excluded(what.exclude)] : [])],
+        ...(gated !== undefined && { during: gated.stop }),
+        arguments: [
+          ...[layer, 'save', ...(gated === undefined ? [] : ['--gate'])],
+          ...(what.kind === 'layer' ? ['--layer', ...excluded(what.exclude)] : []),
+        ],
       },
       run,
     )
@@ -132,7 +157,7 @@ export function createFiles({ sentinel, fs, programs }: FilesOptions): Files {
     await spawn(what, { target: what.init, files, arguments: [layer, 'apply'] }, run)
   }
 
-  return { save, apply }
+  return { isEmpty: isEmptyAt, saveNothing, save, apply }
 }
 
 /** Of one pod: a file name. */

@@ -12,7 +12,6 @@ export interface Gate {
   readonly path: string
   /** Resolves when CRIU is there, and when `ended` is settled, for then it will not come. */
   ready(ended: Promise<unknown>): Promise<void>
-  open(): Promise<void>
   /** Whether CRIU has come to it. */
   wasReached(): Promise<boolean>
 }
@@ -40,7 +39,6 @@ export async function createGate(work: string): Promise<Gate> {
         watcher.close()
       }
     },
-    open: () => writeFile(path, ''),
     wasReached: () => exists(join(work, 'ready')),
   }
 }
