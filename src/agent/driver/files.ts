@@ -85,7 +85,7 @@ export function createFiles({ sentinel, fs, programs }: FilesOptions): Files {
     throw new AgentError('LayerFailed', `${nameOf(what)}: ${how}; ${said.trim().slice(-300)}`)
   }
 
-  const isEmptyAt = async (what: Save) => what.kind !== 'layer' && (await isEmpty(fs, what.directory))
+  const isEmpty = async (what: Save) => what.kind !== 'layer' && (await isEmptyDirectory(fs, what.directory))
 
   async function saveNothing(what: Save): Promise<void> {
     await mkdir(dirname(what.archive), { recursive: true, mode: 0o700 })
@@ -145,7 +145,7 @@ export function createFiles({ sentinel, fs, programs }: FilesOptions): Files {
       { fd: descriptors.list, path: what.list, mode: 'r' },
     ] as const
     if (what.kind !== 'layer') {
-      if (listed === 0 && (await isEmpty(fs, what.directory))) return
+      if (listed === 0 && (await isEmpty(what))) return
       const files = [{ fd: descriptors.directory, path: what.directory, mode: 'd' } as const, ...saved]
       const spawned = { target: await homeOf(what), files, arguments: [layer, 'apply', '--directory'] }
       await spawn(what, spawned, run)
@@ -157,7 +157,7 @@ export function createFiles({ sentinel, fs, programs }: FilesOptions): Files {
     await spawn(what, { target: what.init, files, arguments: [layer, 'apply'] }, run)
   }
 
-  return { isEmpty: isEmptyAt, saveNothing, save, apply }
+  return { isEmpty, saveNothing, save, apply }
 }
 
 /** Of one pod: a file name. */
@@ -185,7 +185,7 @@ function nameOf(what: Save): string {
 
 const excluded = (paths: readonly string[]) => paths.flatMap(path => ['--exclude', path])
 
-const isEmpty = async (fs: ProcFs, directory: string): Promise<boolean> =>
+const isEmptyDirectory = async (fs: ProcFs, directory: string): Promise<boolean> =>
   (await readdir(onHost(fs, directory))).length === 0
 
 const sizeIfThere = async (path: string): Promise<number | undefined> => (await unlessGone(stat(path)))?.size
