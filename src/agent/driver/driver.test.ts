@@ -128,7 +128,15 @@ describe.skipIf(cannotDump !== undefined)(`driver on real CRIU ${cannotDump ?? '
     for (const wrong of [-4096, 0, 4 * 1024 * 1024]) {
       const { dir, stored } = await generation()
       const atStop: number[] = []
-      const driver = afterStop(() => atStop.push(statSync(pages(dir)).size))
+      const sentinel: SentinelClient = {
+        ...node.sentinel,
+        stop(...given) {
+          // Before it: CRIU writes as soon as everybody stands.
+          atStop.push(statSync(pages(dir)).size)
+          return node.sentinel.stop(...given)
+        },
+      }
+      const driver = createMemoryDriver({ ...node.dependencies, sentinel })
       const before = { files: [{ path: pages(''), size: size + wrong, sha256: '' }] }
       const saved = stored(await driver.dump(located, dir, { deadlineMs, before, signal }))
       expect(atStop).toEqual([size + wrong])
