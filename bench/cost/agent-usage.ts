@@ -1,11 +1,11 @@
 import { readFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
-import { cgroupsOf, cgroupTree, detectCgroups } from '../../playground/cgroups.ts'
+import { cgroupTree } from '../../playground/cgroups.ts'
 import type { Cluster } from '../../playground/cluster.ts'
-import { labelPrefix } from '../../playground/plan.ts'
 import { isGone } from '../../playground/process.ts'
 import type { Api } from '../../src/kube/api.ts'
 import { agentPods } from '../../zoo/slots.ts'
+import { cgroupsOfNode } from '../node/cgroups.ts'
 
 /** What the agent of a node has used: its pod, and the sentinel with all that it runs (CRIU, copies of layers). */
 export interface AgentUsage {
@@ -25,7 +25,7 @@ export async function agentUsage(api: Api, cluster: Cluster, node: string): Prom
     basename(path).includes(uid) ||
     basename(path).includes(uid.replaceAll('-', '_'))
   const usage = { cpuSeconds: 0, memory: 0 }
-  for (const group of await cgroupsOf(await detectCgroups(), `${labelPrefix(cluster.name)}${node}`))
+  for (const group of await cgroupsOfNode(cluster, node))
     for (const directory of (await cgroupTree(group)).filter(isOurs)) {
       usage.cpuSeconds += await cpuSeconds(directory)
       usage.memory += await memory(directory)

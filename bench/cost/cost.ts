@@ -1,6 +1,5 @@
-import { cgroupsOf, detectCgroups, type MachineWeight, weigh } from '../../playground/cgroups.ts'
+import { type MachineWeight, weigh } from '../../playground/cgroups.ts'
 import type { Cluster } from '../../playground/cluster.ts'
-import { labelPrefix } from '../../playground/plan.ts'
 import { until } from '../../playground/until.ts'
 import { backupPodSets, type PodTemplate } from '../../src/api/backuppodset.ts'
 import { nodes } from '../../src/kube/resources.ts'
@@ -9,6 +8,7 @@ import { type Bench, type BenchContext, demand } from '../bench.ts'
 import { type Generations, watchGenerations } from '../checkpoint/generations.ts'
 import { subject } from '../checkpoint/subjects.ts'
 import { inNamespace } from '../namespace.ts'
+import { cgroupsOfNode } from '../node/cgroups.ts'
 import { pidInPod } from '../node/process.ts'
 import { setOf } from '../objects.ts'
 import { podsOf, runningPod } from '../observe/pods.ts'
@@ -144,13 +144,12 @@ async function measure(context: BenchContext, namespace: string, samples: Sample
 
 /** What holders do is not to be paid for by the primary's node, which shares its processors with theirs only here. */
 async function weighNodes(
-  { name }: Cluster,
+  cluster: Cluster,
   nodeNames: readonly string[],
   weight: MachineWeight,
 ): Promise<void> {
-  const cgroups = await detectCgroups()
   for (const node of nodeNames)
-    for (const group of await cgroupsOf(cgroups, `${labelPrefix(name)}${node}`)) await weigh(group, weight)
+    for (const group of await cgroupsOfNode(cluster, node)) await weigh(group, weight)
 }
 
 async function rounds(context: BenchContext, samples: Sampler, it: Subject): Promise<void> {

@@ -10,22 +10,32 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-bool process_stat(pid_t pid, struct process_stat *stat)
+/* As much of /proc/PID/FILE as there is room for; false when there is nothing. */
+static bool read_file(pid_t pid, const char *file, char *text, size_t size)
 {
-	char path[32], text[1024];
-	const char *after_name;
+	char path[32];
 	int fd;
 	ssize_t n;
 
-	snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+	snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, file);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return false;
-	n = read(fd, text, sizeof text - 1);
+	n = read(fd, text, size - 1);
 	close(fd);
 	if (n <= 0)
 		return false;
 	text[n] = '\0';
+	return true;
+}
+
+bool process_stat(pid_t pid, struct process_stat *stat)
+{
+	char text[1024];
+	const char *after_name;
+
+	if (!read_file(pid, "stat", text, sizeof text))
+		return false;
 	/* The name is in parentheses and may hold anything, parentheses and newlines too. */
 	after_name = strrchr(text, ')');
 	return after_name &&
@@ -79,18 +89,11 @@ bool process_stopped(struct process process)
 bool process_has_pending(pid_t pid, int signal)
 {
 	static const char *const sets[] = { "\nSigPnd:", "\nShdPnd:" };
-	char path[32], text[8192];
+	char text[8192];
 	uint64_t pending = 0;
-	int fd;
-	ssize_t n;
 
-	snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
+	if (!read_file(pid, "status", text, sizeof text))
 		return true;
-	n = read(fd, text, sizeof text - 1);
-	close(fd);
-	text[n > 0 ? n : 0] = '\0';
 	for (size_t i = 0; i < sizeof sets / sizeof *sets; i++) {
 		const char *at = strstr(text, sets[i]);
 		uint64_t set;

@@ -142,11 +142,19 @@ static void tell_start(struct client *client, const struct request *request, pid
 	client_send(client, &message);
 }
 
+static void spawn_free(struct spawn *spawn)
+{
+	close(spawn->report);
+	free(spawn->during);
+	free(spawn);
+}
+
 /* 0 or an errno. */
 static int start(struct client *client, const struct request *request, struct job *job)
 {
 	struct sentinel *sentinel = client->sentinel;
 	struct spawn *spawn = calloc(1, sizeof *spawn);
+	const char *during = request_value(request, "during");
 	int report[2], error;
 
 	if (!spawn)
@@ -164,10 +172,9 @@ static int start(struct client *client, const struct request *request, struct jo
 		.began = monotonic_ns(),
 		.detached = request_value(request, "detach") != NULL,
 	};
-	if (request_value(request, "during") && !(spawn->during = strdup(request_value(request, "during")))) {
-		close(report[0]);
+	if (during && !(spawn->during = strdup(during))) {
 		close(report[1]);
-		free(spawn);
+		spawn_free(spawn);
 		return ENOMEM;
 	}
 	job->deadline_ns += spawn->began;
@@ -177,9 +184,7 @@ static int start(struct client *client, const struct request *request, struct jo
 	error = errno;
 	close(report[1]);
 	if (spawn->supervisor < 0) {
-		close(report[0]);
-		free(spawn->during);
-		free(spawn);
+		spawn_free(spawn);
 		return error;
 	}
 	sentinel->spawns = spawn;
@@ -365,9 +370,7 @@ void spawn_ended(struct sentinel *sentinel, pid_t pid)
 			answer(sentinel, spawn, &report);
 		if (is_gone(sentinel, spawn->asker.serial) && !spawns_of(sentinel, spawn->asker.serial))
 			stops_continue_of(sentinel, spawn->asker.serial);
-		close(spawn->report);
-		free(spawn->during);
-		free(spawn);
+		spawn_free(spawn);
 		return;
 	}
 }

@@ -137,6 +137,9 @@ static int stop_more(struct stop *stop, bool *complete)
  */
 static void let_go(struct stop *stop)
 {
+	/* Whoever worked on them has ended: who stands by now was stopped by somebody else. */
+	if (stop->state == STOP_DONE)
+		return;
 	/* The last one first: a parent should not see its children late. */
 	for (size_t i = stop->seen.count; i-- > 0;)
 		if (stop->seen.list[i].start)
@@ -264,6 +267,15 @@ static char **read_list(const struct request *request, const char *key)
 	return list;
 }
 
+/* Of a list that may be NULL. */
+static bool are_absolute(char *const *paths)
+{
+	for (; paths && *paths; paths++)
+		if (**paths != '/')
+			return false;
+	return true;
+}
+
 static size_t count_of(const struct stop *stop)
 {
 	size_t count = 0;
@@ -317,15 +329,12 @@ void stop_verb(struct client *client, const struct request *request)
 	for (size_t i = 0; stop->cgroups && stop->cgroups[i]; i++)
 		if (!cgroup_path_is_inside(stop->cgroups[i]))
 			wrong = "bad-cgroup";
-	for (size_t i = 0; stop->gates && stop->gates[i]; i++)
-		if (stop->gates[i][0] != '/')
-			wrong = "bad-go";
-	for (size_t i = 0; stop->unless && stop->unless[i]; i++)
-		if (stop->unless[i][0] != '/')
-			wrong = "bad-unless";
-	for (size_t i = 0; stop->empty && stop->empty[i]; i++)
-		if (stop->empty[i][0] != '/')
-			wrong = "bad-empty";
+	if (!are_absolute(stop->gates))
+		wrong = "bad-go";
+	if (!are_absolute(stop->unless))
+		wrong = "bad-unless";
+	if (!are_absolute(stop->empty))
+		wrong = "bad-empty";
 	if (!read_pids(request, "exclude", &stop->excluded))
 		wrong = "bad-exclude";
 	if (!read_pids(request, "ending", &stop->ending))
@@ -370,7 +379,7 @@ void continue_verb(struct client *client, const struct request *request)
 	 */
 	at_work = stop->state != STOP_DONE && stop->asker.serial != client->serial &&
 		  spawns_of(sentinel, stop->asker.serial);
-	if (!at_work && stop->state != STOP_DONE)
+	if (!at_work)
 		let_go(stop);
 	message_begin(&message, request->id, "continued");
 	message_number(&message, "held_us", ((stop->ended ? stop->ended : monotonic_ns()) - stop->began) / NS_PER_US);
@@ -400,8 +409,7 @@ void stops_continue_of(struct sentinel *sentinel, uint64_t serial)
 		next = stop->next;
 		if (serial && stop->asker.serial != serial)
 			continue;
-		if (stop->state != STOP_DONE)
-			let_go(stop);
+		let_go(stop);
 		if (!is_over(stop))
 			log_line("warn", "continued what a lost connection had stopped", ",\"name\":\"%s\",\"count\":%zu",
 				 log_safe(stop->name), stop->stopped);

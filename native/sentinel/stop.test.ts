@@ -135,13 +135,10 @@ describe.skipIf(cannotCgroup !== undefined).each([
   describe.skipIf(cannotUnshare !== undefined)(`with work that it waits for ${cannotUnshare ?? ''}`, () => {
     const begin = async () => startSentinel(program, { args: ['--enter', await buildProgram('enter')] })
 
-    /** Two programs that wait for the gate, and a stop that opens it and goes on after both. */
-    async function twoWorkers(
-      client: Client,
-      cgroup: Cgroup,
-      exits: readonly [number, number],
-      more: Values = {},
-    ) {
+    const exit = (code: number) => `exit ${code}`
+
+    /** Programs that wait for the gate and then do each what is said, and a stop that opens it and goes on after them. */
+    async function work(client: Client, cgroup: Cgroup, scripts: readonly string[], more: Values = {}) {
       const directory = mkdtempSync(join(tmpdir(), 'understudy-work-'))
       onTestFinished(() => rmSync(directory, { recursive: true }))
       const go = join(directory, 'go')
@@ -154,18 +151,17 @@ describe.skipIf(cannotCgroup !== undefined).each([
         deadline: FOREVER,
         during: 'n',
       }
-      const workers = exits.map(code =>
+      const workers = scripts.map(script =>
         client.ask('spawn', {
           ...spawned,
           log: join(directory, 'log'),
-          arg: ['/bin/sh', '-c', `while [ ! -e ${go} ]; do sleep 0.01; done; exit ${code}`],
+          arg: ['/bin/sh', '-c', `while [ ! -e ${go} ]; do sleep 0.01; done; ${script}`],
         }),
       )
-      const stop = { name: 'n', deadline: FOREVER, cgroup: cgroup.path, go, after: 2, ...more }
+      const stop = { name: 'n', deadline: FOREVER, cgroup: cgroup.path, go, after: scripts.length, ...more }
       const stopped = await client.ask('stop', stop)
       expect(stopped.word).toBe('stopped')
       await Promise.all(workers)
-      return directory
     }
 
     test('everybody goes on by themselves when it is done, before it is told', async () => {
@@ -175,7 +171,7 @@ describe.skipIf(cannotCgroup !== undefined).each([
       const client = await sentinel.connect()
       const nothing = mkdtempSync(join(tmpdir(), 'understudy-empty-'))
       onTestFinished(() => rmSync(nothing, { recursive: true }))
-      await twoWorkers(client, cgroup, [0, 0], { unless: '/nonexistent', empty: nothing, ending: a.pid })
+      await work(client, cgroup, [0, 0].map(exit), { unless: '/nonexistent', empty: nothing, ending: a.pid })
       expect(statesOf(a)).toEqual(['S'])
       expect((await client.ask('stop-state', { name: 'n' })).word).toBe('done')
       expect((await client.ask('stop-state', { name: 'm' })).values['reason']).toBe('unknown-name')
@@ -188,8 +184,8 @@ describe.skipIf(cannotCgroup !== undefined).each([
       expect(statesOf(a)).toEqual(['T'])
       process.kill(a.pid, 'SIGCONT')
       // The name is free again, also when nobody has said to continue.
-      await twoWorkers(client, cgroup, [0, 0])
-      await twoWorkers(client, cgroup, [0, 0])
+      await work(client, cgroup, [0, 0].map(exit))
+      await work(client, cgroup, [0, 0].map(exit))
       await eventually(() => expect(statesOf(a)).toEqual(['S']))
     })
 
@@ -202,12 +198,12 @@ describe.skipIf(cannotCgroup !== undefined).each([
       ['there is less of it than was said', [0, 0], { after: 3 }],
       ['nobody said so', [0, 0], { after: [] }],
       ['one that must not be ending is gone', [0, 0], { ending: 4_194_304 }],
-    ] as const)('they stand when %s', async (_, exits, more) => {
+    ] as const)('they stand when %s', async (_, codes, more) => {
       using cgroup = createCgroup()
       await using sentinel = await begin()
       await using a = await startIn(cgroup)
       const client = await sentinel.connect()
-      await twoWorkers(client, cgroup, exits, more)
+      await work(client, cgroup, codes.map(exit), more)
       expect(statesOf(a)).toEqual(['T'])
       expect((await client.ask('stop-state', { name: 'n' })).word).toBe('held')
       expect((await client.ask('continue', { name: 'n' })).word).toBe('continued')
@@ -220,17 +216,7 @@ describe.skipIf(cannotCgroup !== undefined).each([
       await using a = await startIn(cgroup)
       const client = await sentinel.connect()
       // Between the stop and the end of the work.
-      const directory = mkdtempSync(join(tmpdir(), 'understudy-work-'))
-      onTestFinished(() => rmSync(directory, { recursive: true }))
-      const { pid, start: begun } = processOf(process.pid)
-      const work = client.ask('spawn', {
-        ...{ target: pid, start: begun, ns: 'keep', cgroup: 'stay', deadline: FOREVER, during: 'n' },
-        log: join(directory, 'log'),
-        arg: ['/bin/sh', '-c', `while [ ! -e ${directory}/go ]; do sleep 0.01; done; kill -TERM ${a.pid}`],
-      })
-      const stop = { name: 'n', deadline: FOREVER, cgroup: cgroup.path, go: join(directory, 'go') }
-      await client.ask('stop', { ...stop, after: 1, ending: a.pid })
-      await work
+      await work(client, cgroup, [`kill -TERM ${a.pid}`], { ending: a.pid })
       expect(statesOf(a)).toEqual(['T'])
       await client.ask('continue', { name: 'n' })
       await a.exit
@@ -241,7 +227,7 @@ describe.skipIf(cannotCgroup !== undefined).each([
       await using sentinel = await begin()
       await using a = await startIn(cgroup)
       const client = await sentinel.connect()
-      await twoWorkers(client, cgroup, [0, 0])
+      await work(client, cgroup, [0, 0].map(exit))
       await eventually(() => expect(statesOf(a)).toEqual(['S']))
       process.kill(a.pid, 'SIGSTOP')
       await client.close()

@@ -16,10 +16,10 @@ export interface NodeCheck {
   readonly cure?: string
 }
 
-/** One slot on this node, as far as the agent keeps something of it. */
 /** Reason of a report: what is kept of this kind is being brought back on this node for the first time. */
 export const unprovenReason = 'Unproven'
 
+/** One slot on this node, as far as the agent keeps something of it. */
 export interface SlotReport extends SlotKey {
   /** `source`: the primary runs here. `holder`: its generations are kept here. */
   readonly role: 'source' | 'holder'

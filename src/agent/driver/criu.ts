@@ -2,6 +2,7 @@
  * CRIU's command lines. It runs inside all namespaces of its target, at the dump and at the restore, so that it sees
  * no foreign one; what it needs of the node comes as open directories.
  */
+import { join } from 'node:path'
 import type { SpawnRequest } from '../sentinel.ts'
 
 /** Numbers of the directories that CRIU finds open. */
@@ -18,6 +19,10 @@ export interface Directories {
   /** For its log, its figures and pid file: these are not part of a generation. */
   readonly work: string
 }
+
+/** Where CRIU's images of a container lie, below the directory of a generation. */
+export const imagesOf = (container: { readonly name: string }): string =>
+  join('containers', container.name, 'criu')
 
 export function directoryFiles({ programs, images, work }: Directories): SpawnRequest['files'] {
   return [

@@ -9,11 +9,11 @@ import { watchedPaths } from '../discover/watches.ts'
 import { AgentError, isAgentError } from '../errors.ts'
 import type { ProcessRef, SentinelClient, StopRequest } from '../sentinel.ts'
 import { continueAnyway, type HeldStop } from './continue.ts'
-import { directoryFiles, dumpArguments, rootPid } from './criu.ts'
+import { directoryFiles, dumpArguments, imagesOf, rootPid } from './criu.ts'
 import type { DriverDependencies } from './dependencies.ts'
 import { explain } from './explain.ts'
 import type { FilesRun } from './files.ts'
-import { createGate, type Gate } from './gate.ts'
+import { createGate, type Gate, goFile } from './gate.ts'
 import type { DumpOptions, DumpResult, LocatedAppContainer, LocatedPod } from './memory-driver.ts'
 import { assertWhole } from './pages.ts'
 import { cutOff, type Expected, makeRoom } from './room.ts'
@@ -74,7 +74,7 @@ async function dumpWith(
     throw error
   }
   // Most pods have nothing in /dev/shm; no program needs to run for that while they stand still.
-  const { empty, early, late } = await sorted(deps, saves)
+  const { empty, early, late } = await sortSaves(deps, saves)
   for (const save of empty) await deps.files.saveNothing(save)
   // All that can be is started before the stop, and waits for it.
   const gated = { stop: name, directory: work }
@@ -83,13 +83,16 @@ async function dumpWith(
   const all: Promise<void>[] = [...dumps, ...saved]
   // Each failure reaches those who look at `run`; without this it would also be reported as nobody's.
   for (const each of all) each.catch(() => undefined)
-  const gates = [join(work, 'go'), ...targets.map(({ gate }) => gate.path)]
-  const after = {
-    spawns: all.length,
-    unless: targets.map(({ images }) => join(images, lateFiles)),
-    empty: empty.map(({ directory }) => directory),
-    ending: targets.flatMap(({ app, container }) => [app.pid, container.init.pid]),
-  }
+  const gates = [goFile(work), ...targets.map(({ gate }) => gate.path)]
+  const after =
+    late.length > 0
+      ? undefined
+      : {
+          spawns: all.length,
+          unless: targets.map(({ images }) => join(images, lateFiles)),
+          empty: empty.map(({ directory }) => directory),
+          ending: targets.flatMap(({ app, container }) => [app.pid, container.init.pid]),
+        }
   try {
     await Promise.all([
       ...targets.map((it, index) => it.gate.ready(dumps[index] ?? Promise.resolve())),
@@ -103,7 +106,7 @@ async function dumpWith(
     const takenAt = new Date(deps.clock.now()).toISOString()
     const { skewMicroseconds } = await stop(deps, {
       ...{ name, deadlineMs, cgroups, gates },
-      ...(late.length === 0 && { after }),
+      ...(after !== undefined && { after }),
     }).catch(async (error: unknown) => {
       failed.abort(error)
       await Promise.allSettled(all)
@@ -119,7 +122,7 @@ async function dumpWith(
       // no moment.
       await Promise.allSettled(all)
       run.signal.throwIfAborted()
-      if (await wentOn(deps, name)) return
+      if (after !== undefined && (await wentOn(deps, name))) return
       for (const save of empty) if (!(await deps.files.isEmpty(save))) await deps.files.save(save, run)
       await saveLateFiles(deps, targets, saves, run)
       for (const it of targets) await assertNotEnding(deps, it)
@@ -149,7 +152,7 @@ type Directory = Exclude<Save, { readonly kind: 'layer' }>
  * What is empty, what is started before the stop, and what is not: /dev/shm is read in the pod's own namespaces, where one
  * that is killed while it waits may leave a zombie to the application, which CRIU cannot save.
  */
-async function sorted(
+async function sortSaves(
   { files }: DriverDependencies,
   saves: readonly Save[],
 ): Promise<{ empty: Directory[]; early: Save[]; late: Save[] }> {
@@ -178,9 +181,6 @@ function expected({ container }: DumpTarget, before: DumpOptions['before']): Exp
     path.startsWith(directory) ? [{ name: path.slice(directory.length), size }] : [],
   )
 }
-
-/** Below the directory of the generation. */
-const imagesOf = ({ name }: LocatedAppContainer): string => join('containers', name, 'criu')
 
 async function target(
   deps: DriverDependencies,

@@ -17,7 +17,7 @@ export interface FilesRun {
 export interface Gated {
   /** Name of the stop that waits for its end. */
   readonly stop: string
-  /** In which `go` will be. */
+  /** In which `goFile` will be. */
   readonly directory: string
 }
 

@@ -16,9 +16,12 @@ export interface Gate {
   wasReached(): Promise<boolean>
 }
 
+/** What opens a gate in this directory, CRIU's or that of `layer save --gate`. */
+export const goFile = (directory: string): string => join(directory, 'go')
+
 /** To be called before CRIU is started. */
 export async function createGate(work: string): Promise<Gate> {
-  const path = join(work, 'go')
+  const path = goFile(work)
   await writeFile(join(work, 'gate'), '')
   return {
     path,

@@ -10,6 +10,7 @@ import { misfit } from '../../succession/placement.ts'
 import { assertSame, refOf } from '../discover/process.ts'
 import { AgentError, isAgentError } from '../errors.ts'
 import { orderHold } from '../hold.ts'
+import { imagesOf } from './criu.ts'
 import type { DriverDependencies } from './dependencies.ts'
 import type {
   Clone,
@@ -55,13 +56,13 @@ export async function restore(
   let kept: readonly PageServer[] = []
   try {
     await Promise.all(
-      pairs.map(({ container }) => assertWithinRights(deps, container, imagesOf(dir, container))),
+      pairs.map(({ container }) => assertWithinRights(deps, container, join(dir, imagesOf(container)))),
     )
     const address = { from: manifest.source.ip, to: pod.pod.ip }
     const prepareAll = async () => {
       const prepared = await Promise.all(
         pairs.map(({ container, image }) =>
-          prepare(container, image, imagesOf(dir, container), join(work, container.name), address),
+          prepare(container, image, join(dir, imagesOf(container)), join(work, container.name), address),
         ),
       )
       const large = prepared.filter(({ image }) => comesLater(deps, image, options))
@@ -204,9 +205,6 @@ async function assertHolding(
   if (reply.word !== 'holding')
     throw new AgentError('HoldRefused', `container ${name}: ${reply.word} ${reply.number}`)
 }
-
-const imagesOf = (generation: string, { name }: LocatedAppContainer): string =>
-  join(generation, 'containers', name, 'criu')
 
 /**
  * Makes a directory of links to the images, in which they can be edited: an edit replaces a file by a rename. The

@@ -2,7 +2,7 @@ import { stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type { ProcFs } from '../discover/process.ts'
 import { isTmpfs } from '../tmpfs.ts'
-import { type InstalledPrograms, type InstallOptions, installPrograms } from './install.ts'
+import { type InstalledPrograms, type InstallOptions, installAgain } from './install.ts'
 import { runOnHost } from './on-host.ts'
 
 export interface InMemoryOptions extends InstallOptions {
@@ -16,7 +16,7 @@ export interface InMemoryOptions extends InstallOptions {
  * and clients wait for them, but each runs for a moment only, and files that nobody has open are the first that a node
  * gives up when it needs memory. Where that cannot be had it is those on the disk that are used.
  *
- * @param onDisk what mounts it.
+ * @param onDisk what mounts it, installed from the same place.
  */
 export async function programsInMemory(
   onDisk: InstalledPrograms,
@@ -28,7 +28,7 @@ export async function programsInMemory(
     { fs, signal },
   )
   // What counts is what is seen here: mounts of the host may not reach this container.
-  if (await isTmpfsOfItsOwn(install.to)) return installPrograms(install)
+  if (await isTmpfsOfItsOwn(install.to)) return installAgain(onDisk, install)
   log.warn({ directory: install.to, said }, 'programs are run from the disk: none in memory')
   return onDisk
 }

@@ -35,7 +35,22 @@ export async function installPrograms({ from, to, random }: InstallOptions): Pro
   const files = await listFiles(from)
   for (const name of ['enter', 'sentinel', 'criu/criu', 'criu/ld.so', 'criu/preload.so'])
     if (!files.some(file => file.path === name)) throw new AgentError('BinariesMissing', join(from, name))
-  const digest = await digestOf(from, files)
+  return place({ from, to, random }, files, await digestOf(from, files))
+}
+
+/** What is installed, in another place as well: its digest is known. */
+export async function installAgain(
+  { digest }: InstalledPrograms,
+  options: InstallOptions,
+): Promise<InstalledPrograms> {
+  return place(options, await listFiles(options.from), digest)
+}
+
+async function place(
+  { from, to, random }: InstallOptions,
+  files: readonly ProgramFile[],
+  digest: string,
+): Promise<InstalledPrograms> {
   const directory = join(to, digest.slice(0, 32))
   if (!(await exists(directory))) {
     const scratch = join(to, `.new-${Buffer.from(random.bytes(8)).toString('hex')}`)
