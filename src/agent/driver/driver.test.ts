@@ -104,13 +104,17 @@ describe.skipIf(cannotDump !== undefined)(`driver on real CRIU ${cannotDump ?? '
     expect((await locate(of, true)).containers[0]?.app).toBeUndefined()
   }
   /** A driver whose sentinel does something between the stop and the work. */
-  const afterStop = (what: (sentinel: SentinelClient) => void, sentinel = node.sentinel): MemoryDriver =>
+  /** `what` is done when all stand still and before anything is saved: the gates are not the sentinel's to open. */
+  const afterStop = (
+    what: (sentinel: SentinelClient) => void,
+    sentinel: SentinelClient = node.sentinel,
+  ): MemoryDriver =>
     createMemoryDriver({
       ...node.dependencies,
       sentinel: {
         ...sentinel,
-        async stop(...given) {
-          const stopped = await sentinel.stop(...given)
+        async stop(request, signal) {
+          const stopped = await sentinel.stop({ ...request, gates: [] }, signal)
           what(sentinel)
           return stopped
         },
@@ -234,18 +238,13 @@ describe.skipIf(cannotDump !== undefined)(`driver on real CRIU ${cannotDump ?? '
     const listed = async (meanwhile: () => void) => {
       const sentinel: SentinelClient = {
         ...node.sentinel,
-        async stop(...given) {
-          const stopped = await node.sentinel.stop(...given)
-          meanwhile()
-          return stopped
-        },
         async isDone(name) {
           const done = await node.sentinel.isDone(name)
           went.push(done)
           return done
         },
       }
-      const { dir } = await save(located, createMemoryDriver({ ...node.dependencies, sentinel }))
+      const { dir } = await save(located, afterStop(meanwhile, sentinel))
       return readFileSync(join(dir, 'shm.list'), 'latin1')
     }
     expect(await listed(() => undefined)).toBe('')
