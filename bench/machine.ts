@@ -1,3 +1,4 @@
+import { readFileSync, writeFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { cpus, getPriority, release, setPriority, totalmem } from 'node:os'
 
@@ -13,6 +14,10 @@ export function machineLine(): string {
  */
 export function takePrecedence(): void {
   prioritise(-20)
+  const before = sessionPriority()
+  if (before === undefined || !prioritiseSession(-20)) return
+  // The terminal goes on when this process has ended.
+  process.once('exit', () => prioritiseSession(before))
 }
 
 /** Starts something that is not the observer's own. */
@@ -32,6 +37,34 @@ function prioritise(nice: number): void {
   } catch (error) {
     // An EACCES of the system call comes as a SystemError with its code in `info`.
     if ((error as { info?: { code?: string } }).info?.code !== 'EACCES') throw error
+  }
+}
+
+/**
+ * Where the kernel groups processes by session (CONFIG_SCHED_AUTOGROUP), a priority counts within the session alone, which
+ * weighs as much as one process of priority 0; see sched(7).
+ */
+const autogroup = '/proc/self/autogroup'
+
+function sessionPriority(): number | undefined {
+  try {
+    const nice = /nice (-?\d+)/.exec(readFileSync(autogroup, 'latin1'))?.[1]
+    return nice === undefined ? undefined : Number(nice)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
+    return undefined
+  }
+}
+
+/** @returns whether it could. */
+function prioritiseSession(nice: number): boolean {
+  try {
+    writeFileSync(autogroup, String(nice))
+    return true
+  } catch (error) {
+    // EAGAIN: who may not do it may not do it often either.
+    if (!['EPERM', 'EACCES', 'EAGAIN'].includes((error as NodeJS.ErrnoException).code ?? '')) throw error
+    return false
   }
 }
 

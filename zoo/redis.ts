@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { connect, type Socket } from 'node:net'
 
-const port = 6379
+export const redisPort = 6379
 
 /** A connection that takes many commands at once and counts their replies; nothing here has a reply of many lines. */
 export interface RedisClient {
@@ -11,7 +11,7 @@ export interface RedisClient {
 }
 
 export async function connectRedis(host: string): Promise<RedisClient> {
-  const socket = connect({ host, port, noDelay: true })
+  const socket = connect({ host, port: redisPort, noDelay: true })
   await new Promise<void>((resolve, reject) => socket.once('connect', resolve).once('error', reject))
   return clientOf(socket)
 }

@@ -3,7 +3,7 @@ import type { Cluster } from '../../playground/cluster.ts'
 import { until } from '../../playground/until.ts'
 import { backupPodSets, type PodTemplate } from '../../src/api/backuppodset.ts'
 import { nodes } from '../../src/kube/resources.ts'
-import { keysFor } from '../../zoo/redis.ts'
+import { keysFor, redisPort } from '../../zoo/redis.ts'
 import { type Bench, type BenchContext, demand } from '../bench.ts'
 import { type Generations, watchGenerations } from '../checkpoint/generations.ts'
 import { subject } from '../checkpoint/subjects.ts'
@@ -14,7 +14,7 @@ import { setOf } from '../objects.ts'
 import { podsOf, runningPod } from '../observe/pods.ts'
 import { createSamples, type Sampler } from '../report.ts'
 import { agentUsage } from './agent-usage.ts'
-import { type Load, type Loader, startLoader } from './load.ts'
+import { buildLoader, type Load, type Order } from './load.ts'
 import { redisBenchmark, type Saturated } from './redis-benchmark.ts'
 
 export const cost: Bench = {
@@ -68,7 +68,7 @@ function withRequests(template: PodTemplate): PodTemplate {
 
 interface Subject {
   readonly host: string
-  readonly loader: Loader
+  load(order: Order): Promise<Load>
   readonly generations: Generations
   /** Of the primary, and of the one that holds its memory. */
   readonly places: readonly { readonly role: 'source' | 'holder'; readonly node: string }[]
@@ -114,12 +114,12 @@ async function measure(context: BenchContext, namespace: string, samples: Sample
     samples.add(`agent memory per primary, ${role}`, 'bytes', memory - (idle.get(node) ?? 0))
   }
   const others = items.map(({ metadata }) => metadata.name).filter(name => name !== places[0].node)
-  const loader = startLoader(host, keys, pid)
+  const load = await buildLoader()
   try {
     await weighNodes(playground, others, 'elsewhere')
     await rounds(context, samples, {
       host,
-      loader,
+      load: order => load({ host, port: redisPort, keys, pid }, order, signal),
       generations,
       places,
       setInterval: async pace => {
@@ -131,7 +131,6 @@ async function measure(context: BenchContext, namespace: string, samples: Sample
       },
     })
   } finally {
-    await loader.stop()
     await weighNodes(playground, others, 'node')
     await api.delete(backupPodSets, ref, { propagationPolicy: 'Foreground' })
     await until(
@@ -164,7 +163,7 @@ async function rounds(context: BenchContext, samples: Sampler, it: Subject): Pro
     for (const pace of [without, ...intervals] as const) {
       if (round > 1 || pace !== without) await it.setInterval(pace)
       const before = { cpu: await cpuOf(context, it), generations: await it.generations.count() }
-      const load = await it.loader.run({ perSecond: half, seconds: halfSeconds })
+      const load = await it.load({ perSecond: half, seconds: halfSeconds })
       const cpu = (await cpuOf(context, it)).map((seconds, place) => seconds - (before.cpu[place] ?? 0))
       const refreshes = (await it.generations.count()) - before.generations
       if (pace === without) idleCpu = cpu

@@ -1,7 +1,19 @@
 import { spawn } from 'node:child_process'
-import { createInterface } from 'node:readline'
-import { fileURLToPath } from 'node:url'
-import type { Latencies } from './latency.ts'
+import { once } from 'node:events'
+import { join } from 'node:path'
+import { buffer, text } from 'node:stream/consumers'
+import { projectVersion } from '../../images/project-version.ts'
+import { staticProgram } from '../../native/static-program.ts'
+import { valueBytes } from '../../zoo/redis.ts'
+import { type Freeze, type Latencies, latenciesOf } from './latency.ts'
+
+export interface Target {
+  readonly host: string
+  readonly port: number
+  readonly keys: number
+  /** Of the redis-server, as this machine sees it. */
+  readonly pid: number
+}
 
 export interface Order {
   readonly perSecond: number
@@ -16,33 +28,42 @@ export interface Load extends Latencies {
   readonly freezes: readonly number[]
 }
 
-export interface Loader {
-  run(order: Order): Promise<Load>
-  stop(): Promise<void>
+/** Resolves with a client that loads a redis as it is told, in a process of its own. */
+export async function buildLoader(): Promise<
+  (target: Target, order: Order, signal: AbortSignal) => Promise<Load>
+> {
+  const directory = join(import.meta.dirname, 'loader')
+  const program = await staticProgram({ name: 'loader', directory, version: await projectVersion() })
+  return async ({ host, port, keys, pid }, { perSecond, seconds }, signal) => {
+    const numbers = [port, keys, valueBytes, perSecond, seconds, pid]
+    const child = spawn(program, [host, ...numbers.map(String)], {
+      stdio: ['ignore', 'pipe', 'pipe'],
+      signal,
+    })
+    const ended = once(child, 'close')
+    const [told, complaint, [code]] = await Promise.all([buffer(child.stdout), text(child.stderr), ended])
+    if (code !== 0) throw new Error(`the load ended with ${code}: ${complaint.trim()}`)
+    return loadOf(told, { perSecond, seconds })
+  }
 }
 
-const program = fileURLToPath(new URL('./loader.ts', import.meta.url))
-
-/** A client in a process of its own. @param pid of the redis-server, as this machine sees it. */
-export function startLoader(host: string, keys: number, pid: number): Loader {
-  const child = spawn(process.execPath, [program, host, String(keys), String(pid)], {
-    stdio: ['pipe', 'pipe', 'inherit'],
+/** @param told what loader.c prints. */
+function loadOf(told: Buffer, { perSecond, seconds }: Order): Load {
+  const body = told.indexOf('\n') + 1
+  const [count = 0, frozen = 0] = told.toString('latin1', 0, body).trim().split(' ').map(Number)
+  const numbers = new Float64Array(new Uint8Array(told.subarray(body)).buffer)
+  if (numbers.length !== count + 2 * frozen) throw new Error('the load told only a part')
+  const requests = Array.from(numbers.subarray(0, count), (answered, request) => ({
+    due: (request / perSecond) * 1_000,
+    answered,
+  }))
+  const freezes = Array.from({ length: frozen }, (_, at): Freeze => {
+    const [from = 0, to = 0] = numbers.subarray(count + 2 * at, count + 2 * at + 2)
+    return { from, to }
   })
-  const ended = new Promise<void>(resolve => {
-    child.once('exit', () => resolve())
-    child.once('error', () => resolve())
-  })
-  const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]()
   return {
-    async run(order) {
-      child.stdin.write(`${JSON.stringify(order)}\n`)
-      const { value, done } = await lines.next()
-      if (done === true) throw new Error('the loader has ended')
-      return JSON.parse(String(value)) as Load
-    },
-    async stop() {
-      child.stdin.end()
-      await ended
-    },
+    perSecond: requests.filter(({ answered }) => answered <= seconds * 1_000).length / seconds,
+    freezes: freezes.map(({ from, to }) => to - from),
+    ...latenciesOf(requests, freezes),
   }
 }
