@@ -21,6 +21,7 @@ import { createPace } from './pace.ts'
 import { peerFingerprint, pinnedTls } from './pinned.ts'
 import { type GenerationRequest, healthPath, parseRequest } from './protocol.ts'
 import { newest, type SentGeneration, sendGeneration } from './send.ts'
+import { shareEncoding } from './share-encoding.ts'
 import { createTurns } from './turns.ts'
 
 export interface PeerServerOptions {
@@ -65,8 +66,9 @@ const handshakeTimeoutMs = 10_000
 
 /** @throws Error when the port cannot be had. */
 export async function createPeerServer(options: PeerServerOptions): Promise<PeerServer> {
-  const { identity, host, port, store, nodeOf, mayRead, clock, log, onSent, encode = encodeDelta } = options
+  const { identity, host, port, store, nodeOf, mayRead, clock, log, onSent } = options
   const { waitMs = 30_000, signOfLifeMs = 5_000, silenceMs = 30_000, bytesPerSecond } = options
+  const encode = shareEncoding(options.encode ?? encodeDelta, clock)
   const announcements = createAnnouncements()
   const turns = createTurns(options.transfers ?? { forAll: 8, forEach: 2 })
   const pace = bytesPerSecond === undefined ? undefined : createPace(bytesPerSecond, clock)
