@@ -14,6 +14,7 @@ export const clientOf = (context: BenchContext, pod: Pod): Prober => {
     demand(playground.nodes[0], 'a node'),
     demand(pod.status?.podIP, 'an address'),
     counterPort,
+    context.signal,
   )
 }
 

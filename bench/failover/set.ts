@@ -38,6 +38,8 @@ export async function ofSet(
   const { api, clock, signal, images } = context
   const name = mode.toLowerCase()
   const ref = { namespace, name }
+  const until = <T>(what: string, ask: () => Promise<T | undefined | false>): Promise<T> =>
+    waitUntil(what, ask, { patienceMs: timeoutMs, pollMs: 100, signal })
   const { hotbackup, coldbackup, protection } = backups[mode]
   await api.create(
     backupPodSets,
@@ -181,6 +183,3 @@ const answered = (probes: readonly Probe[]) =>
   probes
     .flatMap(({ at, ms, count }) => (count === undefined ? [] : [{ at, ms, count }]))
     .sort((a, b) => a.at - b.at)
-
-const until = <T>(what: string, ask: () => Promise<T | undefined | false>): Promise<T> =>
-  waitUntil(what, ask, { patienceMs: timeoutMs, pollMs: 100 })

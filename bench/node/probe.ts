@@ -20,7 +20,10 @@ export interface Prober {
   /** Probes that are over, in the order in which they ended. */
   readonly probes: readonly Probe[]
   forget(): void
-  /** Resolves when the last `count` probes were all answered, the oldest of them begun at `since` or later. */
+  /**
+   * Resolves when the last `count` probes were all answered, the oldest of them begun at `since` or later.
+   * @throws Error when that takes too long or the prober has ended; the signal's reason
+   */
   steady(count: number, since: number, withinMs: number): Promise<void>
   stop(): Promise<void>
 }
@@ -31,8 +34,17 @@ export const probeLimitMs = 1_000
 
 const program = fileURLToPath(new URL('./prober.ts', import.meta.url))
 
-/** A client on a node: one fresh connection every 10 ms to `address`, from the node's own network namespace. */
-export function startProber(playground: Cluster, node: string, address: string, port: number): Prober {
+/**
+ * A client on a node: one fresh connection every 10 ms to `address`, from the node's own network namespace.
+ * @param signal ends waiting, not the prober.
+ */
+export function startProber(
+  playground: Cluster,
+  node: string,
+  address: string,
+  port: number,
+  signal: AbortSignal,
+): Prober {
   const [command = '', ...args] = playground.argvInNetwork(node, [
     process.execPath,
     program,
@@ -62,6 +74,7 @@ export function startProber(playground: Cluster, node: string, address: string, 
     },
     async steady(count, since, withinMs) {
       for (const end = performance.now() + withinMs; ; ) {
+        signal.throwIfAborted()
         if (failure !== undefined) throw failure
         const last = probes.slice(-count)
         if (last.length === count && last.every(({ at, host }) => host !== undefined && at >= since)) return

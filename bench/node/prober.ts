@@ -34,6 +34,8 @@ function probe(): void {
   })
 }
 
+// Ctrl-C reaches the whole group; whoever started this ends it, after what is to be done before.
+process.on('SIGINT', () => {})
 process.stdin.on('end', () => process.exit(0))
 process.stdin.on('error', () => process.exit(0))
 process.stdin.resume()

@@ -47,6 +47,7 @@ export async function openScene(
     clientNode(context),
     demand(spec?.clusterIP, 'a cluster IP'),
     counterPort,
+    signal,
   )
   const nft = startNftMonitor(playground, clientNode(context), clock.now)
   return {
