@@ -53,6 +53,7 @@ const baselines = Object.fromEntries(
       'throughput half load',
       'throughput saturated',
       'p99 outside freezes half load',
+      'p99 outside freezes and their queues half load',
       'p99 half load',
       'p99 saturated',
     ].map(what => [`${what} ${nameOf(pace)}`, { without: { case: `${what} ${without}` } }]),
@@ -180,7 +181,7 @@ async function rounds(context: BenchContext, samples: Sampler, it: Subject): Pro
         })
       }
       say(
-        `round ${round}/${n}, ${nameOf(pace)}: ${load.perSecond.toFixed(0)} of ${half}/s, p99 ${load.p99Outside.toFixed(2)} ms outside of ${load.freezes.length} freezes; saturated ${saturated.perSecond.toFixed(0)}/s`,
+        `round ${round}/${n}, ${nameOf(pace)}: ${load.perSecond.toFixed(0)} of ${half}/s, p99 ${load.p99Outside.toFixed(2)} ms outside of ${load.freezes.length} freezes, ${load.p99Undisturbed.toFixed(2)} of their queues; saturated ${saturated.perSecond.toFixed(0)}/s`,
       )
     }
     const base = demand(seen.get(without), 'the load without checkpoints')
@@ -190,6 +191,10 @@ async function rounds(context: BenchContext, samples: Sampler, it: Subject): Pro
       ratio('throughput ratio half load', now.half.perSecond / base.half.perSecond)
       ratio('throughput ratio saturated', now.saturated.perSecond / base.saturated.perSecond)
       ratio('p99 ratio half load, outside freezes,', now.half.p99Outside / base.half.p99Outside)
+      ratio(
+        'p99 ratio half load, outside freezes and their queues,',
+        now.half.p99Undisturbed / base.half.p99Undisturbed,
+      )
     }
   }
 }
@@ -199,6 +204,7 @@ function note(samples: Sampler, pace: Pace, load: Load, saturated: Saturated): v
   samples.add(`throughput half load ${name}`, 'requests/s', load.perSecond)
   samples.add(`throughput saturated ${name}`, 'requests/s', saturated.perSecond)
   samples.add(`p99 outside freezes half load ${name}`, 's', load.p99Outside / 1_000)
+  samples.add(`p99 outside freezes and their queues half load ${name}`, 's', load.p99Undisturbed / 1_000)
   samples.add(`p99 half load ${name}`, 's', load.p99 / 1_000)
   samples.add(`p99 saturated ${name}`, 's', saturated.p99)
   for (const freeze of load.freezes) samples.add(`freeze half load ${name}`, 's', freeze / 1_000)

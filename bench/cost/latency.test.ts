@@ -24,7 +24,19 @@ describe('latencies of an open load', () => {
   it('takes a slow answer after a freeze for slow', () => {
     const slow = [...requests.slice(0, 600), { due: 600, answered: 700 }]
     expect(latenciesOf(slow, [{ from: 500, to: 551 }]).inside).toBeCloseTo(53 / 601, 3)
-    expect(latenciesOf([{ due: 600, answered: 700 }], [{ from: 500, to: 551 }]).p99Outside).toBe(100)
+  })
+
+  it('tells the queue that a freeze leaves from what is slow for itself', () => {
+    const freezes = [{ from: 0, to: 100 }]
+    // Everybody waits for those before; the tenth is prompt, and the last one slow for itself.
+    const queue = Array.from({ length: 9 }, (_, index) => ({ due: 101 + index, answered: 120 + index }))
+    const later = [
+      { due: 130, answered: 130.5 },
+      { due: 131, answered: 138 },
+    ]
+    const seen = latenciesOf([...queue, ...later], freezes)
+    expect(seen).toMatchObject({ inside: 0, p99Outside: 19, p99Undisturbed: 7 })
+    expect(seen.queued).toBeCloseTo(9 / 11)
   })
 
   it('measures nothing of nothing', () => {

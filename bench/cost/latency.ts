@@ -16,25 +16,38 @@ export interface Latencies {
   readonly p99: number
   /** Of the requests during whose life the process never stood still. */
   readonly p99Outside: number
-  /** Share of all requests that this leaves out. */
+  /** Of those that did not wait in the queue either that it left. */
+  readonly p99Undisturbed: number
+  /** Share of all requests that were alive while it stood still. */
   readonly inside: number
+  /** Share of those that waited in a queue afterwards. */
+  readonly queued: number
 }
+
+/** A queue is gone when somebody is answered so soon, ms: four times what the client itself waits between two looks. */
+const promptMs = 1
 
 /** @param requests in the order in which they were due; @param freezes in order. @throws RangeError without requests. */
 export function latenciesOf(requests: readonly Request[], freezes: readonly Freeze[]): Latencies {
   const all: number[] = []
   const outside: number[] = []
+  const undisturbed: number[] = []
   let next = 0
+  let isQueue = false
   for (const { due, answered } of requests) {
     const latency = answered - due
     all.push(latency)
-    while ((freezes[next]?.to ?? Number.POSITIVE_INFINITY) < due) next += 1
-    const freeze = freezes[next]
-    if (freeze === undefined || freeze.from > answered) outside.push(latency)
+    for (; (freezes[next]?.to ?? Number.POSITIVE_INFINITY) < due; next += 1) isQueue = true
+    if ((freezes[next]?.from ?? Number.POSITIVE_INFINITY) <= answered) continue
+    outside.push(latency)
+    if (latency <= promptMs) isQueue = false
+    if (!isQueue) undisturbed.push(latency)
   }
   return {
     p99: percentile(all, 99),
     p99Outside: percentile(outside, 99),
+    p99Undisturbed: percentile(undisturbed, 99),
     inside: 1 - outside.length / all.length,
+    queued: (outside.length - undisturbed.length) / all.length,
   }
 }
