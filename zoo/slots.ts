@@ -121,12 +121,19 @@ export const readSlot = (set: CounterSet, lease: SlotLease): Promise<number> =>
     patience,
   ).then(({ value }) => value)
 
-/** Restarts of all containers of the set's pods, by pod, those without any left out. */
-export async function restartsOf({ api, namespace, name }: CounterSet): Promise<Record<string, number>> {
+/**
+ * Restarts of all containers of the set's pods, by pod, those without any left out.
+ * @param killed whose container the kubelet may have started again before its pod was retired
+ */
+export async function restartsOf(
+  { api, namespace, name }: CounterSet,
+  killed?: Pod,
+): Promise<Record<string, number>> {
   const { items } = await api.list(pods, { namespace, labelSelector: `${labels.set}=${name}` })
   return Object.fromEntries(
     items
       .filter(({ metadata }) => metadata.labels?.[labels.type] !== 'retired')
+      .filter(({ metadata }) => metadata.uid !== killed?.metadata.uid)
       .map(({ metadata, status }) => [
         metadata.name,
         (status?.containerStatuses ?? []).reduce((sum, { restartCount }) => sum + restartCount, 0),

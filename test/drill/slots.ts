@@ -41,11 +41,12 @@ export const slots: Drill = {
       protections[protection] = (protections[protection] ?? 0) + 1
       const lease = (await slotsOf(set))[slot]
       if (lease === undefined) throw new Error(`slot ${slot} is gone`)
-      await killApp(await holderOf(set, lease))
+      const killed = await holderOf(set, lease)
+      await killApp(killed)
       const next = await promoted(set, lease)
       const read = await readSlot(set, next)
       must(`slot ${slot} came back, instead of ${expected}, with`, read, value => value === expected)
-      must('restarts', await restartsOf(set), seen => Object.keys(seen).length === 0)
+      must('restarts', await restartsOf(set, killed), seen => Object.keys(seen).length === 0)
       say(`${round + 1}/${n}: slot ${slot} (${protection}) came back with ${read}`)
     }
     return [`${n} of ${n} came back with their own memory: ${JSON.stringify(protections)}`]
