@@ -185,17 +185,23 @@ static void take(struct load *load, struct connection *connection, const char *d
 	}
 }
 
+/* Until there is no more: nobody tells a second time of what is left. */
 static void receive(struct load *load, struct connection *connection)
 {
 	static char buffer[256 * 1024];
-	ssize_t got = recv(connection->fd, buffer, sizeof buffer, 0);
 
-	if (got > 0)
-		take(load, connection, buffer, (size_t)got, now_ms() - load->start);
-	else if (got == 0)
-		fail("redis has closed the connection");
-	else if (errno != EAGAIN && errno != EINTR)
-		fail("recv: %s", strerror(errno));
+	for (;;) {
+		ssize_t got = recv(connection->fd, buffer, sizeof buffer, 0);
+
+		if (got > 0)
+			take(load, connection, buffer, (size_t)got, now_ms() - load->start);
+		else if (got == 0)
+			fail("redis has closed the connection");
+		else if (errno == EAGAIN)
+			return;
+		else if (errno != EINTR)
+			fail("recv: %s", strerror(errno));
+	}
 }
 
 static bool stands_still(int status)
