@@ -1,3 +1,4 @@
+import { orAborted } from '../kube/abort.ts'
 import type { Clock } from '../kube/clock.ts'
 import { AgentError, isAgentError } from './errors.ts'
 import { connectSentinel, type Pending, type SentinelConnection } from './sentinel-connection.ts'
@@ -302,7 +303,7 @@ export function createSentinelClient(options: SentinelClientOptions): SentinelCl
           const link = await connection()
           // Deaths that nobody heard of are told to whoever asks for the watches.
           await client.watches(signal)
-          await Promise.race([link.closed, aborted(signal)])
+          await orAborted(link.closed, signal)
         } catch (error) {
           if (signal.aborted) return
           if (!isAgentError(error)) throw error
@@ -387,31 +388,14 @@ async function within<T>(
       Promise.reject(new AgentError('SentinelUnavailable', `${verb}: no reply in ${milliseconds} ms`)),
     )
   try {
-    return await Promise.race([
-      reply,
-      late,
-      ...(signal === undefined ? [] : [rejectedBy(signal, done.signal)]),
-    ])
+    const first = Promise.race([reply, late])
+    return await (signal === undefined ? first : orAborted(first, signal))
   } finally {
     // Both losers of the race reject now, and nobody is left to hear it.
     late.catch(() => undefined)
     reply.catch(() => undefined)
     done.abort()
   }
-}
-
-function rejectedBy(signal: AbortSignal, done: AbortSignal): Promise<never> {
-  return new Promise((_, reject) => {
-    if (signal.aborted) reject(signal.reason)
-    else signal.addEventListener('abort', () => reject(signal.reason), { once: true, signal: done })
-  })
-}
-
-function aborted(signal: AbortSignal): Promise<void> {
-  return new Promise(resolve => {
-    if (signal.aborted) resolve()
-    else signal.addEventListener('abort', () => resolve(), { once: true })
-  })
 }
 
 function watchedOf(line: Line): Watched | undefined {

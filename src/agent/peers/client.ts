@@ -10,6 +10,7 @@ import { applyDelta } from '../../checkpoint/delta.ts'
 import { isCheckpointError } from '../../checkpoint/errors.ts'
 import { type Manifest, slotName } from '../../checkpoint/manifest.ts'
 import type { GenerationStore, Stored } from '../../checkpoint/store.ts'
+import { orAborted } from '../../kube/abort.ts'
 import { type BackoffPolicy, createBackoff } from '../../kube/backoff.ts'
 import type { Clock } from '../../kube/clock.ts'
 import type { Log } from '../../kube/log.ts'
@@ -288,13 +289,4 @@ function refuseUnless(fits: boolean, status: number, { address }: Peer): void {
   throw status === 403
     ? new AgentError('PeerRefused', address)
     : new AgentError('PeerMalformed', `${address}: status ${status}`)
-}
-
-function orAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const onAbort = () => reject(signal.reason)
-    if (signal.aborted) return onAbort()
-    signal.addEventListener('abort', onAbort, { once: true })
-    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort))
-  })
 }

@@ -2,6 +2,7 @@
  * One encoding for all who ask for the same difference at about the same time: reading, comparing and compressing it is
  * most of what a refresh costs its node, and a slot has several holders.
  */
+import { orAborted } from '../../kube/abort.ts'
 import type { Clock } from '../../kube/clock.ts'
 import type { Encode } from './codec.ts'
 
@@ -111,7 +112,7 @@ function share(source: AsyncIterator<Buffer>, clock: Clock, onUnread: () => void
       if (end !== undefined && 'failure' in end) throw end.failure
       if (end !== undefined) return undefined
       pulling ??= pull()
-      await untilAborted(pulling, signal)
+      await (signal === undefined ? pulling : orAborted(pulling, signal))
     }
   }
 
@@ -138,18 +139,5 @@ function share(source: AsyncIterator<Buffer>, clock: Clock, onUnread: () => void
         }
       }
     },
-  }
-}
-
-/** Settles with the promise, or earlier with the signal's reason; the promise must not reject. */
-async function untilAborted(promise: Promise<void>, signal: AbortSignal | undefined): Promise<void> {
-  if (signal === undefined) return promise
-  const aborted = Promise.withResolvers<void>()
-  const onAbort = () => aborted.resolve()
-  signal.addEventListener('abort', onAbort, { once: true })
-  try {
-    await Promise.race([promise, aborted.promise])
-  } finally {
-    signal.removeEventListener('abort', onAbort)
   }
 }

@@ -1,4 +1,5 @@
 /** Readiness and liveness of one container, probed for as long as somebody wants to know. */
+import { orAborted } from '../../kube/abort.ts'
 import type { Clock } from '../../kube/clock.ts'
 import type { ParsedProbe } from './handler.ts'
 import { type Probe, type ProbeTarget, probe as runProbe } from './probe.ts'
@@ -55,7 +56,7 @@ export function createProber(options: ProberOptions): Prober {
     let due = clock.monotonic()
     for (;;) {
       while (holders.size > 0) {
-        await untilAborted(resumed.promise, signal)
+        await orAborted(resumed.promise, signal)
         due = clock.monotonic()
       }
       const before = suspensions
@@ -137,16 +138,4 @@ function inARow(timing: ParsedProbe['timing']): (good: boolean) => boolean {
     last = good
     return run >= (good ? timing.successThreshold : timing.failureThreshold)
   }
-}
-
-function untilAborted(promise: Promise<void>, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const onAbort = () => reject(signal.reason)
-    if (signal.aborted) return onAbort()
-    signal.addEventListener('abort', onAbort, { once: true })
-    void promise.then(() => {
-      signal.removeEventListener('abort', onAbort)
-      resolve()
-    })
-  })
 }
