@@ -13,6 +13,9 @@
  */
 #include "work.h"
 
+/* The sentinel's: see native/sentinel/supervisor.h. */
+enum { DONE = 199, PIPE_SIZE = 1032 };
+
 /* 20 waits of 50 us, then of 1 ms: whoever takes longer waits for a device, and is not to be hurried. */
 enum { WAIT_NS = 50000, LONG_WAIT_NS = 1000000, SHORT_WAITS = 20, LONG_WAITS = 60 * 1000 };
 /* Beyond these a dump is refused. */
@@ -133,6 +136,25 @@ static int all_stand(void)
 	return all;
 }
 
+static int is_pipe(long fd)
+{
+	return raw(NR_fcntl, fd, PIPE_SIZE, 0, 0, 0, 0) > 0;
+}
+
+static long dumper;
+
+/*
+ * The processes are as they were, and everything is written. That CRIU has ended is known much later: its memory has to be
+ * taken down first, and then one after the other has to wake who only waited for the one below.
+ */
+static void at_end(int status, void *unused)
+{
+	(void)unused;
+	/* A child that CRIU has forked to try something ends like this, too. */
+	if (status == 0 && own_pid() == dumper && is_pipe(DONE))
+		raw(NR_write, DONE, (long)"", 1, 0, 0, 0);
+}
+
 static void wait_for_go(void)
 {
 	/* Only who asked for it by a file of this name opens the gate. */
@@ -156,6 +178,10 @@ static void wait_for_go(void)
 	/* From here on CRIU changes what it dumps for a while, and a sudden end would leave it changed. */
 	if (!say("begun"))
 		give_up("cannot say that it has begun");
+	/* A sentinel of before an update has none. What cannot be said is seen later. */
+	dumper = own_pid();
+	if (on_exit && is_pipe(DONE))
+		on_exit(at_end, (void *)0);
 }
 
 /* Of the C library, as CRIU calls it: with 0 to take it back. */

@@ -17,16 +17,9 @@ enum { PROT_READ_WRITE = 3, MAP_SHARED_ANONYMOUS = 0x21, CLONE_SHARES_FILES = 0x
 enum { PDEATHSIG = 1, SET_NAME = 15 };
 enum { LOOK_NS = 1000000, LOOKS = 60 * 1000 };
 
-extern int on_exit(void (*function)(int status, void *argument), void *argument) __attribute__((weak));
-
 /* Seen by both. */
 static volatile int *arrived;
 static long server;
-
-static long own_pid(void)
-{
-	return raw(NR_getpid, 0, 0, 0, 0, 0, 0);
-}
 
 static void __attribute__((noreturn)) end(int code)
 {

@@ -1,11 +1,11 @@
 import { spawnSync } from 'node:child_process'
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { access, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, test, vi } from 'vitest'
 import { elfNeeds } from '../../images/elf.ts'
 import { eventually } from '../../init-waker/testing/eventually.ts'
-import { cannotUnshare, start, statusField } from '../../init-waker/testing/process.ts'
+import { cannotUnshare, childrenOf, start, statusField } from '../../init-waker/testing/process.ts'
 import { preloadLibrary } from '../preload-library.ts'
 
 vi.setConfig({ testTimeout: 30_000, hookTimeout: 180_000 })
@@ -99,3 +99,47 @@ describe.skipIf(cannotUnshare !== undefined)(
     })
   },
 )
+
+describe.skipIf(cannotUnshare !== undefined)(`the gate ${cannotUnshare ?? ''}`, () => {
+  const perl = '/usr/bin/perl'
+
+  /** Runs what calls alarm() as CRIU does, with a pipe as descriptor 199 as the sentinel gives it; what came through that. */
+  async function passing(gate: boolean, script: string) {
+    const library = await preloadLibrary()
+    const loader = elfNeeds(await readFile(perl)).interpreter ?? ''
+    const work = await mkdtemp(join(tmpdir(), 'gate-'))
+    await using container = await start('unshare', [
+      '--pid',
+      '--fork',
+      '--kill-child',
+      '--mount-proc',
+      'sleep',
+      '1000',
+    ])
+    try {
+      const first = await eventually(() => {
+        const [pid] = childrenOf(container.pid)
+        expect(pid).toBeDefined()
+        return String(pid)
+      })
+      process.kill(Number(first), 'SIGSTOP')
+      for (const name of gate ? ['gate', 'go'] : []) await writeFile(join(work, name), '')
+      const open = 'exec 202<"$1" 199> >(cat > "$1/said"; touch "$1/end"); shift; exec "$@"'
+      const inside = ['--target', first, '--pid', '--mount', 'bash', '-c', open, 'bash', work]
+      const done = spawnSync('nsenter', [...inside, loader, '--preload', library, perl, '-e', script])
+      await eventually(() => access(join(work, 'end')))
+      return { code: done.status, bytes: (await readFile(join(work, 'said'))).length }
+    } finally {
+      await rm(work, { recursive: true })
+    }
+  }
+
+  test.each([
+    ['a dump that went well says that it is done', true, 'alarm 10; exit 0', { code: 0, bytes: 1 }],
+    ['also when it has had children', true, 'alarm 10; fork or exit 0; wait', { code: 0, bytes: 1 }],
+    ['one that failed does not', true, 'alarm 10; exit 1', { code: 1, bytes: 0 }],
+    ['nor does one without a gate', false, 'alarm 10; exit 0', { code: 0, bytes: 0 }],
+  ])('%s', async (_, gate, script, end) => {
+    expect(await passing(gate, script)).toEqual(end)
+  })
+})

@@ -6,6 +6,14 @@
 enum { WORK = 202 };
 enum { O_WRITE_NEW = 01 | 0100 | O_CLOSE_ON_EXEC };
 
+/* Of the C library, which this is not linked to. */
+extern int on_exit(void (*function)(int status, void *argument), void *argument) __attribute__((weak));
+
+static inline long own_pid(void)
+{
+	return raw(NR_getpid, 0, 0, 0, 0, 0, 0);
+}
+
 static inline void pause_for(long nanoseconds)
 {
 	const long moment[2] = { 0, nanoseconds };

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,10 +18,19 @@
 #include "tree.h"
 #include "verbs.h"
 
+/* What is read of a program that works on what is stopped: see DONE_FD. */
+struct done {
+	struct source source;
+	struct sentinel *sentinel;
+	struct spawn *spawn;
+};
+
 struct spawn {
 	struct spawn *next;
 	struct asker asker;
 	char *during; /* name of a stop, or NULL */
+	struct done *done; /* NULL without a stop */
+	bool is_done; /* it has said so, and is not waited for */
 	pid_t supervisor;
 	int report;
 	int64_t began;
@@ -142,11 +152,49 @@ static void tell_start(struct client *client, const struct request *request, pid
 	client_send(client, &message);
 }
 
-static void spawn_free(struct spawn *spawn)
+static void spawn_free(struct sentinel *sentinel, struct spawn *spawn)
 {
+	if (spawn->done)
+		loop_forget(&sentinel->loop, &spawn->done->source);
 	close(spawn->report);
 	free(spawn->during);
 	free(spawn);
+}
+
+static void done_ready(struct source *source, uint32_t events)
+{
+	struct done *done = (struct done *)source;
+	struct spawn *spawn = done->spawn;
+	char byte;
+
+	(void)events;
+	if (spawn->is_done || read(source->fd, &byte, 1) != 1) {
+		loop_close(&done->sentinel->loop, source);
+		return;
+	}
+	spawn->is_done = true;
+	/* Open until nobody else has it open: who says more than that is not to end by it. */
+	loop_change(&done->sentinel->loop, source, 0);
+	stop_work_ended(done->sentinel, spawn->asker.serial, spawn->during, true);
+}
+
+/* The end to write to; -1 with errno. */
+static int open_done(struct sentinel *sentinel, struct spawn *spawn)
+{
+	struct done *done = calloc(1, sizeof *done);
+	int ends[2];
+
+	if (!done || pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) {
+		free(done);
+		return -1;
+	}
+	*done = (struct done){ .source = { .fd = ends[0], .urgent = true, .ready = done_ready }, .sentinel = sentinel, .spawn = spawn };
+	spawn->done = done;
+	if (!loop_add(&sentinel->loop, &done->source, EPOLLIN)) {
+		close(ends[1]);
+		return -1;
+	}
+	return ends[1];
 }
 
 /* 0 or an errno. */
@@ -172,10 +220,11 @@ static int start(struct client *client, const struct request *request, struct jo
 		.began = monotonic_ns(),
 		.detached = request_value(request, "detach") != NULL,
 	};
-	if (during && !(spawn->during = strdup(during))) {
+	if (during && (!(spawn->during = strdup(during)) || (job->done = open_done(sentinel, spawn)) < 0)) {
+		error = errno;
 		close(report[1]);
-		spawn_free(spawn);
-		return ENOMEM;
+		spawn_free(sentinel, spawn);
+		return error;
 	}
 	job->deadline_ns += spawn->began;
 	spawn->supervisor = fork();
@@ -183,8 +232,10 @@ static int start(struct client *client, const struct request *request, struct jo
 		supervise(job);
 	error = errno;
 	close(report[1]);
+	if (job->done >= 0)
+		close(job->done);
 	if (spawn->supervisor < 0) {
-		spawn_free(spawn);
+		spawn_free(sentinel, spawn);
 		return error;
 	}
 	sentinel->spawns = spawn;
@@ -244,6 +295,7 @@ void spawn_verb(struct client *client, const struct request *request)
 		.paths = lists.paths,
 		.modes = lists.modes,
 		.deadline_ns = deadline_ms * NS_PER_MS,
+		.done = -1,
 	});
 	lists_free(&lists);
 	if (error)
@@ -323,7 +375,7 @@ size_t spawns_during(const struct sentinel *sentinel, uint64_t serial, const cha
 	size_t count = 0;
 
 	for (const struct spawn *spawn = sentinel->spawns; spawn; spawn = spawn->next)
-		count += spawn->during && spawn->asker.serial == serial && strcmp(spawn->during, stop) == 0;
+		count += spawn->during && !spawn->is_done && spawn->asker.serial == serial && strcmp(spawn->during, stop) == 0;
 	return count;
 }
 
@@ -360,7 +412,7 @@ void spawn_ended(struct sentinel *sentinel, pid_t pid)
 				kill_orphans(sentinel);
 		}
 		/* Before anybody is told: somebody may stand still for it. */
-		if (spawn->during)
+		if (spawn->during && !spawn->is_done)
 			stop_work_ended(sentinel, spawn->asker.serial, spawn->during,
 					!report.error && report.status == 0 && !report.expired);
 		if (spawn->detached)
@@ -370,7 +422,7 @@ void spawn_ended(struct sentinel *sentinel, pid_t pid)
 			answer(sentinel, spawn, &report);
 		if (is_gone(sentinel, spawn->asker.serial) && !spawns_of(sentinel, spawn->asker.serial))
 			stops_continue_of(sentinel, spawn->asker.serial);
-		spawn_free(spawn);
+		spawn_free(sentinel, spawn);
 		return;
 	}
 }

@@ -18,7 +18,7 @@ bool spawns_kill_of(struct sentinel *sentinel, uint64_t serial);
 /* Whether something is there that a connection has started. */
 bool spawns_of(const struct sentinel *sentinel, uint64_t serial);
 
-/* How many run that a connection has started for a stop of that name. */
+/* How many are at work that a connection has started for a stop of that name. */
 size_t spawns_during(const struct sentinel *sentinel, uint64_t serial, const char *stop);
 
 /* Whether something runs whose end somebody waits for. */

@@ -1,4 +1,4 @@
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
@@ -161,7 +161,7 @@ describe.skipIf(cannotCgroup !== undefined).each([
       const stop = { name: 'n', deadline: FOREVER, cgroup: cgroup.path, go, after: scripts.length, ...more }
       const stopped = await client.ask('stop', stop)
       expect(stopped.word).toBe('stopped')
-      await Promise.all(workers)
+      return Promise.all(workers)
     }
 
     test('everybody goes on by themselves when it is done, before it is told', async () => {
@@ -187,6 +187,35 @@ describe.skipIf(cannotCgroup !== undefined).each([
       await work(client, cgroup, [0, 0].map(exit))
       await work(client, cgroup, [0, 0].map(exit))
       await eventually(() => expect(statesOf(a)).toEqual(['S']))
+    })
+
+    test('they go on when it says that it is done, before it has ended', async () => {
+      using cgroup = createCgroup()
+      await using sentinel = await begin()
+      await using a = await startIn(cgroup)
+      const client = await sentinel.connect()
+      const directory = mkdtempSync(join(tmpdir(), 'understudy-done-'))
+      onTestFinished(() => rmSync(directory, { recursive: true }))
+      const [more, end] = [join(directory, 'more'), join(directory, 'end')]
+      const say = 'printf x > /proc/self/fd/199'
+      const wait = (path: string) => `while [ ! -e ${path} ]; do sleep 0.01; done`
+      const working = work(client, cgroup, [
+        `${say}; ${wait(end)}; exit 1`,
+        `${wait(more)}; ${say}; ${say}; ${wait(end)}`,
+      ])
+      await eventually(() => expect(statesOf(a)).toEqual(['T']))
+      // The first has said so long ago.
+      await new Promise(resolve => setTimeout(resolve, 200))
+      expect(statesOf(a)).toEqual(['T'])
+      writeFileSync(more, '')
+      await eventually(() => expect(statesOf(a)).toEqual(['S']))
+      expect((await client.ask('stop-state', { name: 'n' })).word).toBe('done')
+      // How they end is told all the same, and undoes nothing.
+      writeFileSync(end, '')
+      const [first, second] = await working
+      expect(first?.values['code']).toBe('1')
+      expect(second?.values['code']).toBe('0')
+      expect((await client.ask('stop-state', { name: 'n' })).word).toBe('done')
     })
 
     test.each([

@@ -21,11 +21,16 @@
 /* How long `enter` may take to reap what it has killed. */
 enum { TELL_MS = 1000 };
 
-static void close_all_but(int keep)
+/* Of what is no standard descriptor; either may be -1. */
+static void close_all_but(int one, int other)
 {
-	if (keep > 3)
-		syscall(SYS_close_range, 3, keep - 1, 0);
-	syscall(SYS_close_range, keep + 1, ~0U, 0);
+	int low = one < other ? one : other, high = one < other ? other : one;
+
+	if (low > 3)
+		syscall(SYS_close_range, 3, low - 1, 0);
+	if (high > (low < 3 ? 3 : low + 1))
+		syscall(SYS_close_range, low < 3 ? 3 : low + 1, high - 1, 0);
+	syscall(SYS_close_range, high + 1, ~0U, 0);
 }
 
 static void write_report(int fd, const struct report *report)
@@ -90,6 +95,8 @@ static void __attribute__((noreturn)) run(const struct job *job, int report)
 	/* A session of its own: its orphans in the container keep it, whoever adopts them. */
 	setsid();
 	standard_descriptors(job, report);
+	if (job->done >= 0 && dup2(out_of_the_way(job->done), DONE_FD) < 0)
+		fail(report, "the pipe of what is done");
 	for (size_t i = 0; job->fds[i] >= 0; i++) {
 		int fd = out_of_the_way(open_as_asked(job->paths[i], job->modes[i]));
 
@@ -175,7 +182,7 @@ void supervise(const struct job *job)
 	sigset_t awaited;
 	pid_t child;
 
-	close_all_but(job->report);
+	close_all_but(job->report, job->done);
 	setsid();
 	prctl(PR_SET_NAME, "supervisor");
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
@@ -197,10 +204,12 @@ void supervise(const struct job *job)
 	if (child == 0) {
 		int pipe = out_of_the_way(failures[1]);
 
-		close_all_but(pipe);
+		close_all_but(pipe, job->done);
 		run(job, pipe);
 	}
 	close(failures[1]);
+	if (job->done >= 0)
+		close(job->done);
 	if (!child_ended(child, job->deadline_ns, &awaited, &report.expired)) {
 		tell_to_end(child, &awaited);
 		/* Also if it has done as told: what has left its tree but not its session must go, too. */

@@ -9,7 +9,11 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-enum { REPORT_WHAT = 200 };
+enum {
+	REPORT_WHAT = 200,
+	/* A program that has one finds the job's `done` there, and may write a byte when nobody has to wait for it any more. */
+	DONE_FD = 199,
+};
 
 /* What is told through the pipe at the end. Nothing in it: the supervisor itself was killed. */
 struct report {
@@ -29,6 +33,7 @@ struct job {
 	const char *modes;
 	int64_t deadline_ns; /* monotonic */
 	int report; /* the pipe's end to write to */
+	int done; /* the same of another one, which the program gets; -1: none */
 };
 
 /* In a fresh child. Runs the job and ends. */
