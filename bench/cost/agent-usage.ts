@@ -24,22 +24,26 @@ export async function agentUsage(api: Api, cluster: Cluster, node: string): Prom
     basename(path) === sentinelCgroup ||
     basename(path).includes(uid) ||
     basename(path).includes(uid.replaceAll('-', '_'))
-  const usage = { cpuSeconds: 0, memory: 0 }
+  const directories: string[] = []
   for (const group of await cgroupsOfNode(cluster, node))
-    for (const directory of (await cgroupTree(group)).filter(isOurs)) {
-      usage.cpuSeconds += await cpuSeconds(directory)
-      usage.memory += await memory(directory)
-    }
+    directories.push(...(await cgroupTree(group)).filter(isOurs))
+  const usage = await usageOf(directories)
   if (usage.cpuSeconds === 0) throw new Error(`the agent of ${node} is in no cgroup that counts`)
   return usage
 }
 
-/** Of a cgroup with all below it; 0 in hierarchies that count something else. */
-async function cpuSeconds(directory: string): Promise<number> {
-  const v1 = await readOrNothing(join(directory, 'cpuacct.usage'))
-  if (v1 !== '') return Number(v1) / 1e9
-  const v2 = /^usage_usec (\d+)$/m.exec(await readOrNothing(join(directory, 'cpu.stat')))
-  return Number(v2?.[1] ?? 0) / 1e6
+/** @param directories cgroups of which none is below another, each in all hierarchies that there are. */
+export async function usageOf(directories: readonly string[]): Promise<AgentUsage> {
+  const sum = { v1: 0, v2: 0, memory: 0 }
+  for (const directory of directories) {
+    const ns = await readOrNothing(join(directory, 'cpuacct.usage'))
+    const us = /^usage_usec (\d+)$/m.exec(await readOrNothing(join(directory, 'cpu.stat')))?.[1]
+    sum.v1 += Number(ns) / 1e9
+    sum.v2 += Number(us ?? 0) / 1e6
+    sum.memory += await memory(directory)
+  }
+  // In hybrid mode both have it, and it is the same time.
+  return { cpuSeconds: sum.v1 > 0 ? sum.v1 : sum.v2, memory: sum.memory }
 }
 
 async function memory(directory: string): Promise<number> {

@@ -1,7 +1,11 @@
-import { cgroupsOf, detectCgroups } from '../../playground/cgroups.ts'
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { detectCgroups } from '../../playground/cgroups.ts'
 import type { Cluster } from '../../playground/cluster.ts'
 import { labelPrefix } from '../../playground/plan.ts'
 
 /** Those of a node of the playground, one in each hierarchy. */
-export const cgroupsOfNode = async ({ name }: Cluster, node: string): Promise<string[]> =>
-  cgroupsOf(await detectCgroups(), `${labelPrefix(name)}${node}`)
+export async function cgroupsOfNode({ name }: Cluster, node: string): Promise<string[]> {
+  const { hierarchies } = await detectCgroups()
+  return hierarchies.map(path => join(path, `${labelPrefix(name)}${node}`)).filter(path => existsSync(path))
+}
