@@ -50,7 +50,7 @@ import { loadProven } from './duties/proven.ts'
 import type { PodView, Snapshot } from './duties/snapshot.ts'
 import { createUnderstudies } from './duties/understudies.ts'
 import type { Work } from './duties/work.ts'
-import { countBuffersAsHeap } from './garbage.ts'
+import { collectBuffers } from './garbage.ts'
 import { createGates } from './gates.ts'
 import { createCommandRunner } from './hold-command.ts'
 import { thisMachine } from './machine.ts'
@@ -107,7 +107,7 @@ export async function runAgent(
   version: string,
   signal: AbortSignal,
 ): Promise<void> {
-  countBuffersAsHeap()
+  const onBuffer = collectBuffers()
   const metrics = createMetrics()
   const connection = await loadConnection({ kubeconfig: options.kubeconfig })
   const shared = { connection, metrics: metrics.api, userAgent: `understudy-agent/${version}`, log }
@@ -296,7 +296,7 @@ export async function runAgent(
       identity,
       port: options.peerPort,
       store,
-      encode: encodeDelta,
+      encode: (base, next, cancel) => encodeDelta(base, next, { ...cancel, onBuffer }),
       nodeOf: nodeByFingerprint,
       mayRead: (reader, slot) => {
         const lease = leaseOf(slot)
@@ -310,7 +310,7 @@ export async function runAgent(
     const peers = createPeerClient({
       identity,
       store,
-      apply: applyDelta,
+      apply: (stream, base, draft, cancel) => applyDelta(stream, base, draft, { ...cancel, onBuffer }),
       originFault: manifest => originFault(manifest, leaseOf(manifest.slot)),
       clock,
       random,

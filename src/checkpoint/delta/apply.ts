@@ -7,7 +7,7 @@ import type { Draft } from '../generation-store.ts'
 import { type GenerationFile, type Manifest, slotName } from '../manifest.ts'
 import { bytesOnDisk, noSpace, type Stored } from '../stored.ts'
 import { type ByteReader, createByteReader } from './byte-reader.ts'
-import { decompress } from './compress.ts'
+import { type CodecOptions, decompress } from './compress.ts'
 import { contentDigest, kinds, longestHeader, longestLiteral, magic, parseHeader } from './records.ts'
 import { createWindowReader, type WindowReader } from './window-reader.ts'
 
@@ -23,8 +23,9 @@ export async function applyDelta(
   stream: AsyncIterable<Buffer>,
   base: Stored | undefined,
   draft: Draft,
-  { signal }: { readonly signal?: AbortSignal } = {},
+  options: CodecOptions = {},
 ): Promise<Stored> {
+  const { signal } = options
   let failed: { readonly error: unknown } | undefined
   const source = async function* () {
     // What is thrown in at a yield is our own giving up, not the stream's failure.
@@ -41,7 +42,7 @@ export async function applyDelta(
     }
   }
   try {
-    const input = createByteReader(decompress(source(), signal))
+    const input = createByteReader(decompress(source(), options))
     let manifest: Manifest
     try {
       manifest = await receive(input, base, draft, signal)

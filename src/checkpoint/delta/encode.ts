@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { CheckpointError } from '../errors.ts'
 import { chunkBytes } from '../files.ts'
 import type { Stored } from '../stored.ts'
-import { compress } from './compress.ts'
+import { type CodecOptions, compress } from './compress.ts'
 import { type Part, planDelta } from './plan.ts'
 import { contentDigest, createRecordWriter, formatHeader, kinds, type RecordWriter } from './records.ts'
 import { createWindowReader, type WindowReader } from './window-reader.ts'
@@ -21,10 +21,11 @@ const block = 4096
 export async function* encodeDelta(
   base: Stored | undefined,
   next: Stored,
-  { signal }: { readonly signal?: AbortSignal } = {},
+  options: CodecOptions = {},
 ): AsyncGenerator<Buffer> {
+  const { signal } = options
   try {
-    yield* compress(records(base, next, signal), signal)
+    yield* compress(records(base, next, signal), options)
   } catch (error) {
     signal?.throwIfAborted()
     throw error
