@@ -13,7 +13,7 @@ import { clusterPaths } from './paths.ts'
 import type { ClusterPlan, NodePlan } from './plan.ts'
 import { isAlive } from './process.ts'
 import { type Progress, silent } from './progress.ts'
-import { type ClusterState, planOf, readState, writeState } from './state.ts'
+import { type ClusterState, keysAfterImport, planOf, readState, writeState } from './state.ts'
 
 interface WorkOptions {
   readonly progress?: Progress | undefined
@@ -161,7 +161,10 @@ export function clusterOf(initial: ClusterState, root: string): Cluster {
               ...state,
               images: {
                 ...state.images,
-                [node]: [...(state.images[node] ?? []), ...missing.map(it => it.key)],
+                [node]: keysAfterImport(
+                  state.images[node] ?? [],
+                  missing.map(it => it.key),
+                ),
               },
             }))
           }),

@@ -5,6 +5,7 @@ import { parseImageList } from './images-on-nodes.ts'
 import { mountsBelow } from './leftovers.ts'
 import { stateRoot } from './paths.ts'
 import { extensionsOf, subject } from './pki.ts'
+import { keysAfterImport } from './state.ts'
 
 test('image list: names and digests, not the copies under a bare digest', () => {
   const table = `REF                                TYPE                                    DIGEST                SIZE     PLATFORMS   LABELS
@@ -12,6 +13,17 @@ docker.io/library/nginx:1.14.2     application/vnd.oci.image.index.v1+json sha25
 sha256:bbbb                        application/vnd.oci.image.index.v1+json sha256:aaaa           10.0 MiB linux/amd64 io.cri-containerd.image=managed
 `
   expect(parseImageList(table)).toEqual([{ name: 'docker.io/library/nginx:1.14.2', digest: 'sha256:aaaa' }])
+})
+
+test('an image of before, wanted again after another of its name, is imported again', () => {
+  const [pause, older, newer] = [
+    '/c/pause-1/pause.tar:1:1',
+    '/c/agent-1/agent.tar:2:2.5',
+    '/c/agent-2/agent.tar:3:3',
+  ]
+  const after = keysAfterImport(keysAfterImport([], [pause, older]), [newer])
+  expect(after).toEqual([pause, newer])
+  expect(keysAfterImport(after, [older])).toEqual([pause, older])
 })
 
 test('mounts: deepest first, spaces unescaped, others left alone', () => {

@@ -1,5 +1,5 @@
 import { readdir, readFile, rename, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import type { ArtifactName } from './artifacts/artifacts.ts'
 import { clusterPaths } from './paths.ts'
 import { type ClusterPlan, planCluster } from './plan.ts'
@@ -78,4 +78,14 @@ export async function clusterNames(root: string): Promise<string[]> {
 /** Name of an archive that changes when its content does. */
 export function archiveKey(path: string, stat: { size: number; mtimeMs: number }): string {
   return `${join(path)}:${stat.size}:${stat.mtimeMs}`
+}
+
+/**
+ * What a node has of `present` after an import: an archive of the same file name has images of the same names in it, which
+ * are the new ones now. Should the old ones be wanted again, they have to be imported again.
+ */
+export function keysAfterImport(present: readonly string[], imported: readonly string[]): string[] {
+  const file = (key: string) => basename(key.replace(/:[^:]*:[^:]*$/, ''))
+  const replaced = new Set(imported.map(file))
+  return [...present.filter(key => !replaced.has(file(key))), ...imported]
 }
