@@ -136,10 +136,15 @@ static int64_t due(void *context, int64_t now)
 {
 	struct sentinel *sentinel = context;
 	int64_t stops = stops_due(sentinel, now), killings = killings_due(sentinel, now), left = journal_due(now);
-	int64_t first = stops < killings ? stops : killings;
+	int64_t rest = awake_while(&sentinel->awake, stops_hold(sentinel), now);
+	const int64_t times[] = { stops, killings, left, rest };
+	int64_t first = INT64_MAX;
 
+	for (size_t i = 0; i < sizeof times / sizeof *times; i++)
+		if (times[i] < first)
+			first = times[i];
 	sentinel->loop.ended = sentinel->ending && !spawns_wait(sentinel) && !sentinel->killings;
-	return first < left ? first : left;
+	return first;
 }
 
 /* A death must be noticed also when the node is busy, out of memory or out of descriptors. What cannot be had is told. */
@@ -188,6 +193,7 @@ static int serve(const struct options *options, int ready)
 	if (listener < 0 || !clients_accept(&sentinel, listener))
 		return fail("cannot listen", errno);
 	come_first();
+	awake_open(&sentinel.awake);
 	log_line("info", "sentinel", ",\"version\":\"%s\",\"pid\":%d", UNDERSTUDY_VERSION, (int)getpid());
 	if (ready >= 0)
 		daemon_ready(ready, !options->log);

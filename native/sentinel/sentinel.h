@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "awake.h"
 #include "line.h"
 #include "loop.h"
 #include "message.h"
@@ -29,6 +30,7 @@ struct sentinel {
 	struct stop *stops;
 	struct spawn *spawns;
 	struct killing *killings;
+	struct awake awake;
 	/* Told to end: no new connections or requests, but what was spawned may come to its end. */
 	bool ending;
 };

@@ -182,6 +182,14 @@ static bool is_over(const struct stop *stop)
 	return stop->state == STOP_EXPIRED || stop->state == STOP_DONE;
 }
 
+bool stops_hold(const struct sentinel *sentinel)
+{
+	for (const struct stop *stop = sentinel->stops; stop; stop = stop->next)
+		if (!is_over(stop))
+			return true;
+	return false;
+}
+
 static bool is_any_there(char *const *paths)
 {
 	for (; *paths; paths++)
@@ -345,6 +353,7 @@ void stop_verb(struct client *client, const struct request *request)
 		return;
 	}
 	stop->began = stop->last = monotonic_ns();
+	awake_while(&sentinel->awake, true, stop->began);
 	stop->deadline = stop->began + deadline_ms * NS_PER_MS;
 	stop->settle_until = stop->began + SETTLE_NS;
 	error = stop_more(stop, &complete);

@@ -20,6 +20,9 @@ void stop_work_ended(struct sentinel *sentinel, uint64_t serial, const char *nam
 void stops_continue_of(struct sentinel *sentinel, uint64_t serial);
 void stops_continue_all(struct sentinel *sentinel);
 
+/* Whether somebody stands still for somebody. */
+bool stops_hold(const struct sentinel *sentinel);
+
 /* Continues what is overdue and looks at what is being stopped. Returns when it wants to be called again. */
 int64_t stops_due(struct sentinel *sentinel, int64_t now);
 

@@ -52,6 +52,32 @@ describe.skipIf(cannotCgroup !== undefined).each([
     expect((await client.ask('continue', { name: 'n' })).values['reason']).toBe('unknown-name')
   })
 
+  const latencyFile = '/dev/cpu_dma_latency'
+
+  test.skipIf(!existsSync(latencyFile))(
+    'processors stay awake while somebody stands, for a moment at most',
+    async () => {
+      /** What the kernel keeps to, microseconds; zero: no processor rests. */
+      const latency = () => readFileSync(latencyFile).readInt32LE()
+      /** Not at once where other sentinels are at work. */
+      const rested = () => eventually(() => expect(latency()).toBeGreaterThan(0))
+      using cgroup = createCgroup()
+      await using sentinel = await startSentinel(program)
+      await using _a = await startIn(cgroup)
+      const client = await sentinel.connect()
+      const stop = { name: 'n', deadline: FOREVER, cgroup: [cgroup.path] }
+      await rested()
+      await client.ask('stop', stop)
+      expect(latency()).toBe(0)
+      await client.ask('continue', { name: 'n' })
+      await rested()
+      await client.ask('stop', stop)
+      await rested()
+      expect((await client.ask('stop-state', { name: 'n' })).word).toBe('held')
+      await client.ask('continue', { name: 'n' })
+    },
+  )
+
   test('gates are open when everybody stands, before anybody is told', async () => {
     using cgroup = createCgroup()
     await using sentinel = await startSentinel(program)
