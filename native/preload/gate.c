@@ -151,8 +151,11 @@ static void at_end(int status, void *unused)
 {
 	(void)unused;
 	/* A child that CRIU has forked to try something ends like this, too. */
-	if (status == 0 && own_pid() == dumper && is_pipe(DONE))
-		raw(NR_write, DONE, (long)"", 1, 0, 0, 0);
+	if (status != 0 || own_pid() != dumper || !is_pipe(DONE))
+		return;
+	raw(NR_write, DONE, (long)"", 1, 0, 0, 0);
+	/* Whoever reads it is no more urgent than this, may have to run here, and would wait for all of the end. */
+	raw(NR_sched_yield, 0, 0, 0, 0, 0, 0);
 }
 
 static void wait_for_go(void)
@@ -160,6 +163,8 @@ static void wait_for_go(void)
 	/* Only who asked for it by a file of this name opens the gate. */
 	if (!is_there("gate"))
 		return;
+	/* An application is about to stand still for it: it comes before what else this node has to do. */
+	raw(NR_setpriority, 0, 0, -20, 0, 0, 0);
 	if (!say("ready"))
 		give_up("cannot say that it is ready");
 	/* Here every moment counts: the pod is stopped when the file is there. */
@@ -168,8 +173,6 @@ static void wait_for_go(void)
 			give_up("nobody opened the gate");
 		pause_for(WAIT_NS);
 	}
-	/* From here to its end an application stands still for it: it comes before what else this node has to do. */
-	raw(NR_setpriority, 0, 0, -20, 0, 0, 0);
 	for (long waits = 0; !all_stand(); waits++) {
 		if (waits > LONG_WAITS)
 			give_up("not all processes stopped");

@@ -59,18 +59,40 @@ static unsigned long number_at(const char *text)
 	return value;
 }
 
+/*
+ * One after the other is asked for, of a process that stands still: what was read for the first is good for the others.
+ * NULL: it cannot be read.
+ */
+static const char *limits_text(pid_t pid, unsigned resource)
+{
+	static char text[4096];
+	static pid_t last_pid;
+	static unsigned last_resource;
+	char path[48];
+	long length;
+	int known = pid == last_pid && resource > last_resource;
+
+	last_pid = pid;
+	last_resource = resource;
+	if (known)
+		return text;
+	append(append_number(append(path, "/proc/"), (unsigned long)pid), "/limits");
+	length = read_file(path, text, sizeof text - 1);
+	if (length <= 0) {
+		last_pid = 0;
+		return (const char *)0;
+	}
+	text[length] = 0;
+	return text;
+}
+
 /* Lines are in the order of the numbers of the limits, after a heading; columns have fixed widths of 25 and 20. */
 static int limits_from_proc(pid_t pid, unsigned resource, struct limit *limit)
 {
-	char path[48], text[4096];
-	const char *line = text;
-	long length;
+	const char *line = limits_text(pid, resource);
 
-	append(append_number(append(path, "/proc/"), (unsigned long)pid), "/limits");
-	length = read_file(path, text, sizeof text - 1);
-	if (length <= 0)
+	if (!line)
 		return 0;
-	text[length] = 0;
 	for (unsigned skip = 0; skip <= resource; skip++) {
 		while (*line && *line != '\n')
 			line++;
