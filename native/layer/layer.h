@@ -87,7 +87,10 @@ int clear_all_but(const struct clear *clear, const struct list *wanted);
 /* A root directory with nothing in it but the open directory, as /directory. Nothing of /proc can be had after it. */
 int enter_sandbox(int directory, bool writable);
 
-/* ---- tar.c: in the sandbox; these do not return when tar starts ---- */
+/* ---- tar.c: in the sandbox, but for the names; the others do not return when tar starts ---- */
 
-int tar_create(const struct list *list);
+/* Of what is to be archived: not what was deleted. */
+int tar_names(const struct list *list, int fd);
+/* Archives what it reads the names of; see tar_names(). */
+int tar_create(int names);
 int tar_extract(const struct paths *excluded);

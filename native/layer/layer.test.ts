@@ -1,11 +1,14 @@
+import { readlinkSync } from 'node:fs'
 import { copyFile, cp, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { kill as killOne } from 'node:process'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { compileStatic } from '../../images/compile.ts'
 import { run } from '../../images/run.ts'
 import { buildWaker } from '../../init-waker/build.ts'
-import { cannotUnshare } from '../../init-waker/testing/process.ts'
+import { eventually } from '../../init-waker/testing/eventually.ts'
+import { cannotUnshare, childrenOf, start, stateOf } from '../../init-waker/testing/process.ts'
 import { buildNodeTools } from '../build.ts'
 import { type Container, type Done, enter, startContainer, targetOf } from '../testing/container.ts'
 
@@ -139,6 +142,56 @@ describe.skipIf(cannotUnshare !== undefined)(`layer ${cannotUnshare ?? ''}`, () 
     const empty = await mkdtemp(join(scratch, 'empty-'))
     expect(await apply(target, await save('save', empty, '--layer'))).toEqual(ok)
     expect(await readFile(`/proc/${target.pid}/root/etc/conf`, 'utf8')).toBe('image\n')
+  })
+
+  describe('at a gate', () => {
+    async function saveAtGate(upper: string, programs = tools) {
+      const into = await mkdtemp(join(scratch, 'gated-'))
+      const saved = { archive: join(into, 'archive'), list: join(into, 'list') }
+      const descriptors = `200<${programs} 201<${upper} 202>${saved.archive} 203>${saved.list} 205<${into}`
+      const process = await start('bash', [
+        '-c',
+        `exec ${descriptors}; exec ${join(tools, 'layer')} save --layer --gate`,
+      ])
+      return { saved, process, open: () => writeFile(join(into, 'go'), '') }
+    }
+
+    const waitingTar = (pid: number) =>
+      eventually(() => {
+        const [tar] = childrenOf(pid)
+        if (tar === undefined || readlinkSync(`/proc/${tar}/root`) === '/') throw new Error('no tar yet')
+        return tar
+      })
+
+    test('tar has started before it opens, and takes what is there then', async () => {
+      const upper = await layerAfter(`${everything}; rm data/holes`)
+      const { saved, process, open } = await saveAtGate(upper)
+      await using _ = process
+      await waitingTar(process.pid)
+      await writeFile(join(upper, 'data/late'), 'late')
+      await open()
+      expect([await process.exit, process.stderr()]).toEqual([0, ''])
+      const other = await save('save', upper, '--layer')
+      expect((await readFile(saved.archive)).equals(await readFile(other.archive))).toBe(true)
+      expect(await lines(saved)).toEqual(await lines(other))
+      expect(await lines(saved)).toContain('f- data/late')
+    })
+
+    test('whoever is killed at it leaves no tar behind', async () => {
+      const { process } = await saveAtGate(await layerAfter('true'))
+      await using _ = process
+      const tar = await waitingTar(process.pid)
+      killOne(process.pid, 'SIGKILL')
+      await eventually(() => expect(stateOf(tar)).toBeUndefined())
+    })
+
+    test('a tar that cannot start is a failure', async () => {
+      const { process, open } = await saveAtGate(await layerAfter(everything), scratch)
+      await using _ = process
+      await eventually(() => expect(process.stderr()).toMatch(/^layer: tar: /))
+      await open()
+      expect(await process.exit).toBe(125)
+    })
   })
 
   test('a read-only root is left as it is', async () => {

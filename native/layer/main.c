@@ -24,11 +24,15 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -67,16 +71,51 @@ static void wait_at_gate(void)
 		nanosleep(waits < 500 ? &brief : &longer, NULL);
 }
 
-static int save(bool layer, const struct paths *excluded)
+/* Directories become links at any moment: not everybody who can write there stands still. */
+static int archive(int names)
 {
-	struct walk walk = { .layer = layer, .excluded = excluded };
+	return enter_sandbox(FD_DIRECTORY, false) ? EXIT_OWN : tar_create(names);
+}
 
-	if (list_directory(&walk) || list_write(&walk.list, FD_LIST))
+/* In a file of its own: names may be more than a command line holds. */
+static int save(struct walk *walk)
+{
+	int names = memfd_create("names", MFD_CLOEXEC);
+
+	if (names < 0)
+		return fail("names: %s", strerror(errno));
+	if (list_directory(walk) || list_write(&walk->list, FD_LIST) || tar_names(&walk->list, names))
 		return EXIT_OWN;
-	/* Directories become links at any moment: not everybody who can write there stands still. */
-	if (enter_sandbox(FD_DIRECTORY, false))
+	if (lseek(names, 0, SEEK_SET))
+		return fail("names: %s", strerror(errno));
+	return archive(names);
+}
+
+/* With a tar that waits for names before the gate opens: to start it takes longer than what it has to do, mostly. */
+static int save_from_gate(struct walk *walk)
+{
+	int names[2], status;
+	pid_t tar;
+
+	if (pipe2(names, O_CLOEXEC) || (tar = fork()) < 0)
+		return fail("tar: %s", strerror(errno));
+	if (tar == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		close(names[1]);
+		_exit(archive(names[0]));
+	}
+	close(names[0]);
+	/* A tar that has failed has said why, and is asked how it ended. */
+	signal(SIGPIPE, SIG_IGN);
+	wait_at_gate();
+	if (list_directory(walk) || list_write(&walk->list, FD_LIST) || tar_names(&walk->list, names[1])) {
+		kill(tar, SIGKILL);
 		return EXIT_OWN;
-	return tar_create(&walk.list);
+	}
+	close(names[1]);
+	if (waitpid(tar, &status, 0) < 0)
+		return fail("tar: %s", strerror(errno));
+	return WIFEXITED(status) ? WEXITSTATUS(status) : fail("tar: signal %d", WTERMSIG(status));
 }
 
 static int list(const char *pid, const struct paths *excluded)
@@ -145,11 +184,11 @@ int main(int count, char **arguments)
 	umask(0);
 	allow_depth();
 	if (strcmp(verb, "save") == 0 && !directory && !pid) {
+		struct walk walk = { .layer = layer, .excluded = &excluded };
+
 		/* An application stands still for it. What cannot be had is done without. */
 		setpriority(PRIO_PROCESS, 0, -20);
-		if (gate)
-			wait_at_gate();
-		return save(layer, &excluded);
+		return gate ? save_from_gate(&walk) : save(&walk);
 	}
 	if (strcmp(verb, "list") == 0 && !directory && !gate && pid)
 		return list(pid, &excluded);

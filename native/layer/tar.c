@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -66,10 +65,9 @@ static int start(const struct command *command)
 	return fail("tar: %s", strerror(errno));
 }
 
-/* In a file of its own: names may be more than a command line holds. */
-static int write_names(const struct list *list)
+int tar_names(const struct list *list, int fd)
 {
-	int fd = memfd_create("names", 0), copy = dup(fd);
+	int copy = dup(fd);
 	FILE *file = copy < 0 ? NULL : fdopen(copy, "w");
 
 	if (!file)
@@ -77,18 +75,15 @@ static int write_names(const struct list *list)
 	for (size_t i = 0; i < list->count; i++)
 		if (list->items[i].kind != KIND_WHITEOUT)
 			fprintf(file, "%s%c", list->items[i].path, 0);
-	if (fclose(file) || lseek(fd, 0, SEEK_SET) || dup2(fd, STDIN_FILENO) < 0)
-		return fail("names: %s", strerror(errno));
-	close(fd);
-	return 0;
+	return fclose(file) ? fail("names: %s", strerror(errno)) : 0;
 }
 
-int tar_create(const struct list *list)
+int tar_create(int names)
 {
 	struct command command = tar();
 
-	if (write_names(list))
-		return EXIT_OWN;
+	if (dup2(names, STDIN_FILENO) < 0)
+		return fail("names: %s", strerror(errno));
 	if (dup2(FD_ARCHIVE, STDOUT_FILENO) < 0)
 		return fail("archive, descriptor %d: %s", FD_ARCHIVE, strerror(errno));
 	say(&command, "--create", "");
