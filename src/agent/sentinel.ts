@@ -389,7 +389,7 @@ async function within<T>(
     )
   try {
     const first = Promise.race([reply, late])
-    return await (signal === undefined ? first : orAborted(first, signal))
+    return await orAborted(first, signal)
   } finally {
     // Both losers of the race reject now, and nobody is left to hear it.
     late.catch(() => undefined)

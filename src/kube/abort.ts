@@ -1,8 +1,9 @@
 /**
- * Settles with the promise. Where the signal outlives the wait, nothing stays behind on it.
+ * Settles with the promise. Without a signal it is the promise; where it outlives the wait, nothing stays behind on it.
  * @throws what the promise does; the signal's reason as soon as it fires, at once if it already has.
  */
-export function orAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+export function orAborted<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  if (signal === undefined) return promise
   return new Promise((resolve, reject) => {
     const onAbort = () => reject(signal.reason)
     if (signal.aborted) onAbort()

@@ -112,7 +112,7 @@ function share(source: AsyncIterator<Buffer>, clock: Clock, onUnread: () => void
       if (end !== undefined && 'failure' in end) throw end.failure
       if (end !== undefined) return undefined
       pulling ??= pull()
-      await (signal === undefined ? pulling : orAborted(pulling, signal))
+      await orAborted(pulling, signal)
     }
   }
 
