@@ -36,7 +36,12 @@ export interface GenerationStore {
    */
   retain(slot: SlotKey, generation: number, epoch?: number): () => void
   /**
-   * Resolves when nobody reads a generation of the slot.
+   * Says, until the function returned is called, that somebody who has read a generation of the slot is not done with it: it
+   * counts for `unread`, and keeps nothing where it is.
+   */
+  claim(slot: SlotKey): () => void
+  /**
+   * Resolves when nobody reads a generation of the slot, or has a claim to it.
    * @throws the signal's reason
    */
   unread(slot: SlotKey, signal: AbortSignal): Promise<void>

@@ -132,6 +132,25 @@ test('who waits until nobody reads a slot waits for the last reader of any of it
   await waiting
 })
 
+test('a claim to a slot counts for who waits, and keeps nothing', async () => {
+  const store = newStore()
+  await add(store, 1)
+  const claims = [store.claim(slotKey), store.claim(slotKey)]
+  store.claim({ ...slotKey, slot: 7 })
+  let unread = false
+  const waiting = store.unread(slotKey, new AbortController().signal).then(() => {
+    unread = true
+  })
+  await store.remove(slotKey)
+  expect(store.bytes).toBe(0)
+  claims[0]?.()
+  claims[0]?.()
+  await setImmediate()
+  expect(unread).toBe(false)
+  claims[1]?.()
+  await waiting
+})
+
 test('prune keeps the newest, and what is read until it is read no more', async () => {
   const store = newStore()
   for (const generation of [1, 2, 3, 4]) await add(store, generation)

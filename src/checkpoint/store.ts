@@ -76,6 +76,8 @@ export function createGenerationStore(options: StoreOptions): GenerationStore {
   const refused = new Map<string, number>()
   /** Told when a reader has let go. */
   const waiting = new Set<() => void>()
+  /** Names of slots. */
+  const claims = new Set<{ readonly slot: string }>()
   let bytes = 0
 
   const live = (slot: SlotKey) => (slots.get(slotName(slot)) ?? []).filter(entry => !entry.doomed)
@@ -312,6 +314,13 @@ export function createGenerationStore(options: StoreOptions): GenerationStore {
         if (entry.doomed) doom(entry).catch(() => undefined)
       }
     },
+    claim(slot) {
+      const claim = { slot: slotName(slot) }
+      claims.add(claim)
+      return () => {
+        if (claims.delete(claim)) for (const look of [...waiting]) look()
+      }
+    },
     unread: (slot, signal) =>
       new Promise((resolve, reject) => {
         const end = () => {
@@ -323,7 +332,9 @@ export function createGenerationStore(options: StoreOptions): GenerationStore {
           reject(signal.reason)
         }
         const look = () => {
-          if ((slots.get(slotName(slot)) ?? []).some(({ readers }) => readers > 0)) return
+          const name = slotName(slot)
+          if ((slots.get(name) ?? []).some(({ readers }) => readers > 0)) return
+          if ([...claims].some(claim => claim.slot === name)) return
           end()
           resolve()
         }

@@ -267,6 +267,51 @@ describe('while a generation is read', () => {
     expect(hold.most()).toBe(1)
   })
 
+  const isUnread = () =>
+    source.unread(slotKey, AbortSignal.timeout(20)).then(
+      () => true,
+      () => false,
+    )
+
+  test('it counts as read until the receiver has it in its store, but not for ever', async () => {
+    const [settleMs, over] = [12_345, Promise.withResolvers<void>()]
+    const sleep = (ms: number, signal: AbortSignal) =>
+      ms === settleMs ? over.promise : systemClock.sleep(ms, signal)
+    const { peer, sent } = await startServer({ settleMs, clock: { ...systemClock, sleep } })
+    const { client } = await startClient()
+    await commit(1, { a: 'a' })
+    await client.pull(slotKey, peer, epoch, never)
+    await expect.poll(() => sent.length, patient).toBe(1)
+    expect(await isUnread()).toBe(false)
+    over.resolve()
+    await expect.poll(isUnread, patient).toBe(true)
+  })
+
+  test('that is told by its next question', async () => {
+    const { peer, sent } = await startServer()
+    const { client } = await startClient()
+    await commit(1, { a: 'a' })
+    await client.pull(slotKey, peer, epoch, never)
+    await expect.poll(() => sent.length, patient).toBe(1)
+    expect(await isUnread()).toBe(false)
+    const stop = new AbortController()
+    const next = client.pull(slotKey, peer, epoch, stop.signal)
+    await expect.poll(isUnread, patient).toBe(true)
+    stop.abort(new Error('enough'))
+    await expect(next).rejects.toThrow('enough')
+  })
+
+  test('or by the end of its connection', async () => {
+    const { peer, sent } = await startServer()
+    const { client } = await startClient()
+    await commit(1, { a: 'a' })
+    await client.pull(slotKey, peer, epoch, never)
+    await expect.poll(() => sent.length, patient).toBe(1)
+    expect(await isUnread()).toBe(false)
+    client.close()
+    await expect.poll(isUnread, patient).toBe(true)
+  })
+
   test('a receiver that goes away ends it', async () => {
     const hold = held()
     const { peer } = await startServer({ encode: hold.encode })

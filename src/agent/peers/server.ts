@@ -30,7 +30,7 @@ export interface PeerServerOptions {
   readonly host?: string | undefined
   /** 0: any free one. */
   readonly port: number
-  readonly store: Pick<GenerationStore, 'latest' | 'open' | 'retain'>
+  readonly store: Pick<GenerationStore, 'latest' | 'open' | 'retain' | 'claim'>
   /** Default: encodeDelta. */
   readonly encode?: Encode | undefined
   /** The node whose report has this fingerprint now; undefined: nobody's, and not one byte is read of it. */
@@ -49,6 +49,8 @@ export interface PeerServerOptions {
   readonly signOfLifeMs?: number | undefined
   /** Milliseconds for which a peer may take nothing of a transfer. Default 30 s. */
   readonly silenceMs?: number | undefined
+  /** Milliseconds after which a receiver that was sent all of a generation is believed to be done with it. Default 30 s. */
+  readonly settleMs?: number | undefined
   readonly onSent?: ((sent: SentGeneration) => void) | undefined
 }
 
@@ -60,6 +62,12 @@ export interface PeerServer {
   close(): Promise<void>
 }
 
+/**
+ * Of one connection, by slot: fires when the receiver has what it was sent last in its store. What it asks for next is the
+ * difference to that: if two more were made meanwhile, all of the memory would travel, which takes longer, and so for ever.
+ */
+type Settling = Map<string, AbortController>
+
 /** A long poll is cheap, but not for free. */
 const maxStreams = 1024
 const handshakeTimeoutMs = 10_000
@@ -67,7 +75,8 @@ const handshakeTimeoutMs = 10_000
 /** @throws Error when the port cannot be had. */
 export async function createPeerServer(options: PeerServerOptions): Promise<PeerServer> {
   const { identity, host, port, store, nodeOf, mayRead, clock, log, onSent } = options
-  const { waitMs = 30_000, signOfLifeMs = 5_000, silenceMs = 30_000, bytesPerSecond } = options
+  const { waitMs = 30_000, signOfLifeMs = 5_000, silenceMs = 30_000, settleMs = 30_000 } = options
+  const { bytesPerSecond } = options
   const encode = shareEncoding(options.encode ?? encodeDelta, clock)
   const announcements = createAnnouncements()
   const turns = createTurns(options.transfers ?? { forAll: 8, forEach: 2 })
@@ -103,6 +112,10 @@ export async function createPeerServer(options: PeerServerOptions): Promise<Peer
   const serveSession = (session: ServerHttp2Session, fingerprint: string) => {
     session.on('error', error => log.debug({ err: error, fingerprint }, 'session broke'))
     keepAlive(session, { clock })
+    const settling: Settling = new Map()
+    session.once('close', () => {
+      for (const settled of settling.values()) settled.abort()
+    })
     session.on('stream', (stream, headers) => {
       stream.on('error', error => log.debug({ err: error, fingerprint }, 'answer broke'))
       const { ':method': method, ':path': path = '' } = headers
@@ -114,7 +127,9 @@ export async function createPeerServer(options: PeerServerOptions): Promise<Peer
       const request = parseRequest(path)
       if (request === undefined) return answer(stream, 400)
       if (!mayRead(node, request.slot)) return answer(stream, 403)
-      give(stream, request, node, fingerprint).catch((error: unknown) => {
+      // Whoever asks for the next one has the one before, or never will.
+      settling.get(slotName(request.slot))?.abort()
+      give(stream, request, node, fingerprint, settling).catch((error: unknown) => {
         // Receivers go whenever a slot changes hands; what went wrong they say themselves.
         log.debug({ err: error, node, slot: slotName(request.slot) }, 'gave no generation')
         // Reset, not ended: half a generation must not look like a whole one.
@@ -128,6 +143,7 @@ export async function createPeerServer(options: PeerServerOptions): Promise<Peer
     request: GenerationRequest,
     node: string,
     fingerprint: string,
+    settling: Settling,
   ): Promise<void> => {
     const gone = new AbortController()
     const life = new AbortController()
@@ -147,11 +163,34 @@ export async function createPeerServer(options: PeerServerOptions): Promise<Peer
       if (next === undefined) return answer(stream, 204)
       if (nodeOf(fingerprint) !== node || !mayRead(node, request.slot)) return answer(stream, 403)
       const send = { store, encode, clock, pace, silenceMs, signal: gone.signal }
-      const sent = await sendGeneration(stream, request, next, send)
-      onSent?.({ slot: request.slot, node, ...sent })
+      // Before the first byte: its next question may be here before we know that the last one has left.
+      const settled = claimFor(request.slot, settling)
+      try {
+        const sent = await sendGeneration(stream, request, next, send)
+        onSent?.({ slot: request.slot, node, ...sent })
+      } catch (error) {
+        settled.abort()
+        throw error
+      }
+      const settle = () => settled.abort()
+      clock.sleep(settleMs, settled.signal).then(settle, settle)
     } finally {
       endTurn()
     }
+  }
+
+  /** Until what is returned fires, a receiver counts as one who reads the slot. */
+  const claimFor = (slot: SlotKey, settling: Settling): AbortController => {
+    const name = slotName(slot)
+    const settled = new AbortController()
+    const release = store.claim(slot)
+    settling.set(name, settled)
+    const onSettled = () => {
+      release()
+      if (settling.get(name) === settled) settling.delete(name)
+    }
+    settled.signal.addEventListener('abort', onSettled, { once: true })
+    return settled
   }
 
   /** Whether there is something newer, after at most the time that a request may wait. */
