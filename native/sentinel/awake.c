@@ -7,7 +7,7 @@
 
 enum {
 	/*
-	 * Waking costs power, of all processors. A long stop is one of much memory, of which the steps are a small part; many
+	 * Staying awake costs power, of all processors. A long stop is one of much memory, of which the steps are a small part; many
 	 * stops after one another keep the processors awake by themselves.
 	 */
 	BUDGET_NS = 100 * NS_PER_MS,
