@@ -17,17 +17,21 @@ test('buffers that nobody has are let go without all garbage being collected', a
         kinds[detail.kind === constants.NODE_PERFORMANCE_GC_MINOR ? 'minor' : 'major'] += 1
     }).observe({ entryTypes: ['gc'] })
     const onBuffer = collectBuffers()
+    let held = 0
     for (let made = 0; made < 2000; made += 1) {
       onBuffer(Buffer.allocUnsafe(512 * 1024).length)
+      held = Math.max(held, process.memoryUsage().arrayBuffers)
       if (made % 10 === 0) await new Promise(resolve => setImmediate(resolve))
     }
     // What was observed is told later, on a busy machine much later.
     const wait = () => new Promise(resolve => setTimeout(resolve, 10))
     for (let waits = 0; kinds.minor < ${fewestMinor} && waits < 300; waits += 1) await wait()
-    console.log(JSON.stringify(kinds))
+    console.log(JSON.stringify({ ...kinds, held }))
   `
   const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', script])
-  const { minor, major } = JSON.parse(stdout)
+  const { minor, major, held } = JSON.parse(stdout)
   expect(minor).toBeGreaterThanOrEqual(fewestMinor)
   expect(major).toBeLessThan(mostMajor)
+  // 55 to 90 MB, 85 to 170 where nothing is done about it.
+  expect(held).toBeLessThan(120e6)
 })
