@@ -2,7 +2,6 @@ import { readlinkSync } from 'node:fs'
 import { copyFile, cp, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { kill as killOne } from 'node:process'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { compileStatic } from '../../images/compile.ts'
 import { run } from '../../images/run.ts'
@@ -149,11 +148,11 @@ describe.skipIf(cannotUnshare !== undefined)(`layer ${cannotUnshare ?? ''}`, () 
       const into = await mkdtemp(join(scratch, 'gated-'))
       const saved = { archive: join(into, 'archive'), list: join(into, 'list') }
       const descriptors = `200<${programs} 201<${upper} 202>${saved.archive} 203>${saved.list} 205<${into}`
-      const process = await start('bash', [
+      const program = await start('bash', [
         '-c',
         `exec ${descriptors}; exec ${join(tools, 'layer')} save --layer --gate`,
       ])
-      return { saved, process, open: () => writeFile(join(into, 'go'), '') }
+      return { saved, program, open: () => writeFile(join(into, 'go'), '') }
     }
 
     const waitingTar = (pid: number) =>
@@ -165,12 +164,12 @@ describe.skipIf(cannotUnshare !== undefined)(`layer ${cannotUnshare ?? ''}`, () 
 
     test('tar has started before it opens, and takes what is there then', async () => {
       const upper = await layerAfter(`${everything}; rm data/holes`)
-      const { saved, process, open } = await saveAtGate(upper)
-      await using _ = process
-      await waitingTar(process.pid)
+      const { saved, program, open } = await saveAtGate(upper)
+      await using _ = program
+      await waitingTar(program.pid)
       await writeFile(join(upper, 'data/late'), 'late')
       await open()
-      expect([await process.exit, process.stderr()]).toEqual([0, ''])
+      expect([await program.exit, program.stderr()]).toEqual([0, ''])
       const other = await save('save', upper, '--layer')
       expect((await readFile(saved.archive)).equals(await readFile(other.archive))).toBe(true)
       expect(await lines(saved)).toEqual(await lines(other))
@@ -178,19 +177,19 @@ describe.skipIf(cannotUnshare !== undefined)(`layer ${cannotUnshare ?? ''}`, () 
     })
 
     test('whoever is killed at it leaves no tar behind', async () => {
-      const { process } = await saveAtGate(await layerAfter('true'))
-      await using _ = process
-      const tar = await waitingTar(process.pid)
-      killOne(process.pid, 'SIGKILL')
+      const { program } = await saveAtGate(await layerAfter('true'))
+      await using _ = program
+      const tar = await waitingTar(program.pid)
+      process.kill(program.pid, 'SIGKILL')
       await eventually(() => expect(stateOf(tar)).toBeUndefined())
     })
 
     test('a tar that cannot start is a failure', async () => {
-      const { process, open } = await saveAtGate(await layerAfter(everything), scratch)
-      await using _ = process
-      await eventually(() => expect(process.stderr()).toMatch(/^layer: tar: /))
+      const { program, open } = await saveAtGate(await layerAfter(everything), scratch)
+      await using _ = program
+      await eventually(() => expect(program.stderr()).toMatch(/^layer: tar: /))
       await open()
-      expect(await process.exit).toBe(125)
+      expect(await program.exit).toBe(125)
     })
   })
 

@@ -77,6 +77,12 @@ static int archive(int names)
 	return enter_sandbox(FD_DIRECTORY, false) ? EXIT_OWN : tar_create(names);
 }
 
+/* Lists what there is, and gives tar the names. */
+static int gather(struct walk *walk, int names)
+{
+	return list_directory(walk) || list_write(&walk->list, FD_LIST) || tar_names(&walk->list, names) ? EXIT_OWN : 0;
+}
+
 /* In a file of its own: names may be more than a command line holds. */
 static int save(struct walk *walk)
 {
@@ -84,7 +90,7 @@ static int save(struct walk *walk)
 
 	if (names < 0)
 		return fail("names: %s", strerror(errno));
-	if (list_directory(walk) || list_write(&walk->list, FD_LIST) || tar_names(&walk->list, names))
+	if (gather(walk, names))
 		return EXIT_OWN;
 	if (lseek(names, 0, SEEK_SET))
 		return fail("names: %s", strerror(errno));
@@ -108,7 +114,7 @@ static int save_from_gate(struct walk *walk)
 	/* A tar that has failed has said why, and is asked how it ended. */
 	signal(SIGPIPE, SIG_IGN);
 	wait_at_gate();
-	if (list_directory(walk) || list_write(&walk->list, FD_LIST) || tar_names(&walk->list, names[1])) {
+	if (gather(walk, names[1])) {
 		kill(tar, SIGKILL);
 		return EXIT_OWN;
 	}

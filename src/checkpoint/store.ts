@@ -74,8 +74,11 @@ export function createGenerationStore(options: StoreOptions): GenerationStore {
   const reserved = new Map<string, number>()
   /** What drafts of a slot have asked for in vain. */
   const refused = new Map<string, number>()
-  /** Told when a reader has let go. */
+  /** Told when a reader has let go, or a claim is given up. */
   const waiting = new Set<() => void>()
+  const tellWaiting = () => {
+    for (const look of [...waiting]) look()
+  }
   /** Names of slots. */
   const claims = new Set<{ readonly slot: string }>()
   let bytes = 0
@@ -309,7 +312,7 @@ export function createGenerationStore(options: StoreOptions): GenerationStore {
         if (released) return
         released = true
         entry.readers -= 1
-        for (const look of [...waiting]) look()
+        tellWaiting()
         // Nobody waits for this one. What cannot be removed goes on counting, and the next removal tries it again.
         if (entry.doomed) doom(entry).catch(() => undefined)
       }
@@ -318,7 +321,7 @@ export function createGenerationStore(options: StoreOptions): GenerationStore {
       const claim = { slot: slotName(slot) }
       claims.add(claim)
       return () => {
-        if (claims.delete(claim)) for (const look of [...waiting]) look()
+        if (claims.delete(claim)) tellWaiting()
       }
     },
     unread: (slot, signal) =>

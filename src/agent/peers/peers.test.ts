@@ -273,27 +273,28 @@ describe('while a generation is read', () => {
       () => false,
     )
 
-  test('it counts as read until the receiver has it in its store, but not for ever', async () => {
-    const [settleMs, over] = [12_345, Promise.withResolvers<void>()]
-    const sleep = (ms: number, signal: AbortSignal) =>
-      ms === settleMs ? over.promise : systemClock.sleep(ms, signal)
-    const { peer, sent } = await startServer({ settleMs, clock: { ...systemClock, sleep } })
+  /** A receiver that was sent all of a generation, as the source knows, and has not said that it has it. */
+  const sentAll = async (options?: Partial<PeerServerOptions>) => {
+    const { peer, sent } = await startServer(options)
     const { client } = await startClient()
     await commit(1, { a: 'a' })
     await client.pull(slotKey, peer, epoch, never)
     await expect.poll(() => sent.length, patient).toBe(1)
     expect(await isUnread()).toBe(false)
+    return { peer, client }
+  }
+
+  test('it counts as read until the receiver has it in its store, but not for ever', async () => {
+    const [settleMs, over] = [12_345, Promise.withResolvers<void>()]
+    const sleep = (ms: number, signal: AbortSignal) =>
+      ms === settleMs ? over.promise : systemClock.sleep(ms, signal)
+    await sentAll({ settleMs, clock: { ...systemClock, sleep } })
     over.resolve()
     await expect.poll(isUnread, patient).toBe(true)
   })
 
   test('that is told by its next question', async () => {
-    const { peer, sent } = await startServer()
-    const { client } = await startClient()
-    await commit(1, { a: 'a' })
-    await client.pull(slotKey, peer, epoch, never)
-    await expect.poll(() => sent.length, patient).toBe(1)
-    expect(await isUnread()).toBe(false)
+    const { peer, client } = await sentAll()
     const stop = new AbortController()
     const next = client.pull(slotKey, peer, epoch, stop.signal)
     await expect.poll(isUnread, patient).toBe(true)
@@ -302,12 +303,7 @@ describe('while a generation is read', () => {
   })
 
   test('or by the end of its connection', async () => {
-    const { peer, sent } = await startServer()
-    const { client } = await startClient()
-    await commit(1, { a: 'a' })
-    await client.pull(slotKey, peer, epoch, never)
-    await expect.poll(() => sent.length, patient).toBe(1)
-    expect(await isUnread()).toBe(false)
+    const { client } = await sentAll()
     client.close()
     await expect.poll(isUnread, patient).toBe(true)
   })
