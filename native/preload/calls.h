@@ -28,7 +28,7 @@ static inline long raw(long number, long a, long b, long c, long d, long e, long
 }
 #elif defined(__aarch64__)
 enum { NR_fcntl = 25, NR_faccessat = 48, NR_openat = 56, NR_close = 57, NR_getdents64 = 61, NR_read = 63, NR_write = 64, NR_unlinkat = 35,
-       NR_fstatfs = 44, NR_exit_group = 94, NR_nanosleep = 101, NR_setitimer = 103, NR_sched_yield = 124, NR_setpriority = 140, NR_getpid = 172,
+       NR_fstatfs = 44, NR_exit_group = 94, NR_nanosleep = 101, NR_setitimer = 103, NR_sched_yield = 124, NR_setpriority = 140, NR_prctl = 167, NR_getpid = 172,
        NR_prlimit64 = 261, NR_renameat2 = 276 };
 enum { O_DIRECTORY_ONLY = 040000 };
 

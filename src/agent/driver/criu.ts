@@ -41,6 +41,9 @@ export const criuProgram: readonly string[] = [
   `${bundle}/criu`,
 ]
 
+/** What CRIU calls is looked up when it starts, not one by one while the pod stands still. */
+export const criuEnvironment: readonly string[] = ['LD_BIND_NOW=1']
+
 const common = [
   ...['-D', at(descriptors.images), '-W', at(descriptors.work)],
   '-v1',
