@@ -109,8 +109,9 @@ export async function startCell(options: CellOptions, request: CellRequest): Pro
   let init: ProcessRef | undefined
   let groups: readonly string[] = []
   const stop = async () => {
-    // Its first process alone: then the program around it ends by itself and takes its groups away.
-    if (init !== undefined && failure === undefined) await sentinel.treeKill(init).catch(() => giveUp.abort())
+    // Its first process alone: then the program around it ends by itself and takes its groups away. Also when the sentinel
+    // that started it is gone: until its deadline it lives on without.
+    if (init !== undefined) await sentinel.treeKill(init).catch(() => giveUp.abort())
     else giveUp.abort()
     await ended
     await removeGroups(groups)

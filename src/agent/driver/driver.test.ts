@@ -103,7 +103,6 @@ describe.skipIf(cannotDump !== undefined)(`driver on real CRIU ${cannotDump ?? '
     await expect.poll(() => nestedChildren(hostFs, of.init)).toEqual([])
     expect((await locate(of, true)).containers[0]?.app).toBeUndefined()
   }
-  /** A driver whose sentinel does something between the stop and the work. */
   /** `what` is done when all stand still and before anything is saved: the gates are not the sentinel's to open. */
   const afterStop = (
     what: (sentinel: SentinelClient) => void,
@@ -405,6 +404,9 @@ describe.skipIf(cannotDump !== undefined)(`driver on real CRIU ${cannotDump ?? '
     await node.launch()
     expect(await ask(primary)).toBe('2 2 2')
     await save(located)
+    await primary.stop()
+    const groups = await readdir('/sys/fs/cgroup', { recursive: true })
+    expect(groups.filter(path => path.includes(primary.pod.uid))).toEqual([])
   })
 
   test('D7.continue: whenever an agent goes away in the middle of a dump, the primary goes on and can be saved', async () => {
