@@ -3,28 +3,45 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { systemClock } from '../kube/clock.ts'
 import { systemRandom } from '../kube/random.ts'
 import { runCanary } from './canary.ts'
-import { cannotDump, hostFs, startTestNode, type TestNode } from './testing/node.ts'
+import type { ProcFs } from './discover/process.ts'
+import { cannotDump, hostFs, hostWithCgroup2, startTestNode, type TestNode } from './testing/node.ts'
 
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 300_000 })
 
-describe.skipIf(cannotDump !== undefined)(`canary ${cannotDump ?? ''}`, () => {
-  let node: TestNode
-  beforeAll(async () => {
-    node = await startTestNode()
-  })
-  afterAll(() => node?.dispose())
+const hosts = [
+  {
+    cgroups: 'as they are mounted here',
+    open: async () => ({ ...hostFs, [Symbol.asyncDispose]: async () => undefined }),
+  },
+  { cgroups: 'of version 2 alone', open: hostWithCgroup2 },
+]
 
-  test('a server of processes and threads is saved, and goes on elsewhere from where it was', async () => {
-    const result = await runCanary({
-      driver: node.driver,
-      sentinel: node.sentinel,
-      clock: systemClock,
-      random: systemRandom,
-      fs: hostFs,
-      programs: node.programs.directory,
-      directory: join(node.directory, 'canary'),
-      signal: AbortSignal.timeout(50_000),
+describe.skipIf(cannotDump !== undefined).each(hosts)(
+  `canary ${cannotDump ?? ''}, cgroups $cgroups`,
+  ({ open }) => {
+    let host: ProcFs & AsyncDisposable
+    let node: TestNode
+    beforeAll(async () => {
+      host = await open()
+      node = await startTestNode(host)
     })
-    expect(result.frozenMs).toBeGreaterThan(0)
-  })
-})
+    afterAll(async () => {
+      await node?.dispose()
+      await host?.[Symbol.asyncDispose]()
+    })
+
+    test('a server of processes and threads is saved, and goes on elsewhere from where it was', async () => {
+      const result = await runCanary({
+        driver: node.driver,
+        sentinel: node.sentinel,
+        clock: systemClock,
+        random: systemRandom,
+        fs: host,
+        programs: node.programs.directory,
+        directory: join(node.directory, 'canary'),
+        signal: AbortSignal.timeout(50_000),
+      })
+      expect(result.frozenMs).toBeGreaterThan(0)
+    })
+  },
+)

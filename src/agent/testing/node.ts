@@ -1,12 +1,15 @@
 import { execFileSync } from 'node:child_process'
 import { copyFile, cp, mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { join } from 'node:path'
+import { expect } from 'vitest'
 import { buildWaker } from '../../../init-waker/build.ts'
+import { eventually } from '../../../init-waker/testing/eventually.ts'
+import { start } from '../../../init-waker/testing/process.ts'
 import { buildProgram } from '../../../native/build.ts'
 import { criuBundle } from '../../../native/criu-bundle.ts'
 import { systemClock } from '../../kube/clock.ts'
 import { systemRandom } from '../../kube/random.ts'
-import { refOf } from '../discover/process.ts'
+import { type ProcFs, refOf } from '../discover/process.ts'
 import type { DriverDependencies } from '../driver/dependencies.ts'
 import { createMemoryDriver } from '../driver/driver.ts'
 import { createFiles } from '../driver/files.ts'
@@ -30,6 +33,21 @@ export const cannotDump: string | undefined = ((): string | undefined => {
 
 /** This process is the host here: the first one of the machine may be out of reach. */
 export const hostFs = { proc: '/proc', host: process.pid }
+
+/** A host with the namespaces of this machine, where cgroups are mounted as version 2 alone, whatever is mounted here. */
+export async function hostWithCgroup2(): Promise<ProcFs & AsyncDisposable> {
+  const mounts = 'umount --recursive --lazy /sys/fs/cgroup && mount -t cgroup2 cgroup2 /sys/fs/cgroup'
+  // Not even a killed test leaves it behind.
+  const script = `${mounts} && echo mounted && exec setpriv --pdeathsig KILL sleep infinity`
+  const first = await start('unshare', ['--mount', 'sh', '-c', script])
+  await eventually(() => expect(first.stdout(), first.stderr()).toBe('mounted\n'))
+  return {
+    proc: hostFs.proc,
+    host: first.pid,
+    [Symbol.asyncDispose]: () => first[Symbol.asyncDispose](),
+  }
+}
+
 const silent = { info: () => undefined, warn: () => undefined }
 
 /** A node with its sentinel and programs, and nothing of Kubernetes. */
@@ -46,7 +64,8 @@ export interface TestNode {
   dispose(): Promise<void>
 }
 
-export async function startTestNode(): Promise<TestNode> {
+/** @param host whose namespaces are those of the node. */
+export async function startTestNode(host: ProcFs = hostFs): Promise<TestNode> {
   // Memory is kept in memory, and what is linked into place must be on one filesystem.
   const directory = await mkdtemp('/dev/shm/understudy-test-')
   const image = join(directory, 'image')
@@ -64,7 +83,7 @@ export async function startTestNode(): Promise<TestNode> {
     ensureSentinel({
       client: sentinel,
       clock: systemClock,
-      fs: hostFs,
+      fs: host,
       programs: from,
       socket,
       logFile: join(directory, 'run', 'sentinel.log'),
@@ -74,13 +93,13 @@ export async function startTestNode(): Promise<TestNode> {
   const launched = await launch()
   const dependenciesOf = (client: SentinelClient): DriverDependencies => ({
     sentinel: client,
-    fs: hostFs,
+    fs: host,
     clock: systemClock,
     log: silent,
     programs: programs.directory,
     workDirectory: join(directory, 'work'),
     records: createCloneRecords(join(directory, 'clones')),
-    files: createFiles({ sentinel: client, fs: hostFs, programs: programs.directory }),
+    files: createFiles({ sentinel: client, fs: host, programs: programs.directory }),
     criuVersion: programs.criuVersion,
   })
   const dependencies = dependenciesOf(sentinel)
@@ -98,10 +117,10 @@ export async function startTestNode(): Promise<TestNode> {
     launch,
     async dispose() {
       const { pid } = await sentinel.hello()
-      const { start } = await refOf(hostFs, pid)
+      const { start } = await refOf(host, pid)
       sentinel.close()
       process.kill(pid, 'SIGTERM')
-      while ((await refOf(hostFs, pid).catch(() => undefined))?.start === start) await systemClock.sleep(10)
+      while ((await refOf(host, pid).catch(() => undefined))?.start === start) await systemClock.sleep(10)
       await rm(directory, { recursive: true, force: true })
     },
   }
