@@ -70,6 +70,13 @@ export async function perform(
   try {
     const failovers: Takeover[] = []
     const first = addressOf(await primaryOf(stage, specimen.name))
+    // A pod has its address before its program listens.
+    await until(stage, `an answer of ${specimen.name}`, () =>
+      specimen.read(first).then(
+        () => true,
+        () => false,
+      ),
+    )
     await specimen.prepare?.(first)
     for (let round = 1; round <= 2; round += 1) {
       const endLoad = await specimen.load?.(addressOf(await primaryOf(stage, specimen.name)))
