@@ -57,6 +57,9 @@ const slot = object<SlotReport>(
     final: flag(
       'Whether it is the last state of a primary that stands still for its successor; of a holder also that its understudy could go on with it at once.',
     ),
+    handoverPaused: flag(
+      'Whether its primary stood still for a successor in vain and is not to do so again for now; of a source only.',
+    ),
     answeredRequest: text(
       'The annotation checkpoint-requested of the primary that this generation, or one before it, answers; of a source only.',
     ),

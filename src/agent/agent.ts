@@ -42,6 +42,7 @@ import { createDeaths, lostPagesWhat } from './duties/deaths.ts'
 import type { DutyType } from './duties/duty.ts'
 import { createEngine } from './duties/engine.ts'
 import { dropWatch } from './duties/guard.ts'
+import { createHandoverPauses } from './duties/handover-pauses.ts'
 import { createNews } from './duties/news.ts'
 import { createObserver } from './duties/observe.ts'
 import { perform } from './duties/perform.ts'
@@ -263,6 +264,7 @@ export async function runAgent(
     room.notLazy = agentMetrics.notLazy
     const understudies = createUnderstudies(entered.driver, changed, arrivals.note)
     const progress = createProgress(changed)
+    const handoverPauses = createHandoverPauses(clock)
     const patch = (pod: PodView, condition: PodCondition, signal?: AbortSignal) =>
       patchCondition({ api: urgentApi, clock }, pod, condition, signal)
     // What was shut off because a process ended is open to what runs in its place, if that is its rightful successor.
@@ -328,6 +330,7 @@ export async function runAgent(
       gates: createGates({ fs: hostProcFs, clock }),
       proven,
       progress,
+      handoverPauses,
       deaths,
       patch,
       podOf: uid => engine.podOf(uid),
@@ -367,6 +370,7 @@ export async function runAgent(
       understudies,
       proven: proven.kinds,
       dead: deaths.dead,
+      handoverPauses,
     })
     room.keeper =
       disk &&

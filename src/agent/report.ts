@@ -124,9 +124,11 @@ const actedOn = ({ ready, checks, address, fingerprint, slots }: ReportContent) 
       understudyUid,
       answeredRequest,
       final,
+      handoverPaused,
       reason,
     }: SlotReport) => ({
-      ...{ namespace, set, slot, life, role, usable, understudyUid, answeredRequest, final, reason },
+      ...{ namespace, set, slot, life, role, usable, understudyUid, answeredRequest },
+      ...{ final, handoverPaused, reason },
       any: generation > 0,
     }),
   ),

@@ -48,6 +48,8 @@ export interface SlotReport extends SlotKey {
    * it. Holder: the understudy could go on with it at once.
    */
   readonly final?: boolean
+  /** Source: its primary stood still for a successor in vain, and is not to do that again for now. */
+  readonly handoverPaused?: boolean
   /** Source: the annotation `checkpoint-requested` of the primary that this generation answers. */
   readonly answeredRequest?: string
   /** Why there is no newer generation, or why it is not usable. */

@@ -36,6 +36,16 @@ describe('a primary', () => {
     expect(types(dutiesOf(world()))).toEqual(['checkpoint', 'guard'])
   })
 
+  it('stands still for its successor, but not again at once when that was in vain', () => {
+    const called = world({}, { handover: 'uid-h' })
+    expect(types(dutiesOf(called))).toEqual(['guard', 'handOver'])
+    const paused = { ...called, handoversPaused: new Set([nameOf()]) }
+    expect(types(dutiesOf(paused))).toEqual(['checkpoint', 'guard'])
+    const said = (s: Snapshot) =>
+      slotReportsOf(s, { latest: () => undefined, progress: () => undefined })[0]?.handoverPaused
+    expect([said(called), said(paused)]).toEqual([undefined, true])
+  })
+
   it.each([
     ['is not ready', world({ ready: false }), ['guard']],
     ['has nobody who would keep its memory', world({}, { holders: ['a'] }), ['guard']],

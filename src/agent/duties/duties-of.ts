@@ -124,7 +124,7 @@ function ofPrimary(snapshot: Snapshot, slot: Slot, pod: PodView): Duty[] {
     })
   const isKeptElsewhere = lease.holders.some(node => node !== snapshot.node)
   // One that stands still answers nobody and is not ready: that is no reason to let it go on.
-  if (snapshot.able && isKeptElsewhere && lease.handover !== undefined)
+  if (snapshot.able && isKeptElsewhere && lease.handover !== undefined && !snapshot.handoversPaused.has(name))
     return [
       ...duties,
       {

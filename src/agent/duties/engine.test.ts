@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { labels } from '../../api/labels.ts'
+import { annotations, labels } from '../../api/labels.ts'
 import type { SlotLease } from '../../api/slot-lease.ts'
 import { holdInitContainer, podConditions, spoiledReason } from '../../api/stage.ts'
 import type { Pod } from '../../kube/resources.ts'
@@ -211,6 +211,33 @@ describe('the agents of two nodes', () => {
       await untilFrozen('two')
       expect([saidBy('a')?.final, saidBy('b')?.final]).toEqual([undefined, undefined])
     })
+  })
+
+  it('a primary that has stood still in vain goes on and is asked again only when somebody else wants it', async () => {
+    const set = cluster.sets.list()[0]
+    if (set === undefined) throw new Error('no set')
+    cluster.sets.upsert({
+      ...set,
+      metadata: { ...set.metadata, resourceVersion: '2', generation: 2 },
+      spec: { ...set.spec, checkpoint: { interval: '30s' } },
+    })
+    await start('a', a)
+    await start('b', b)
+    await untilFrozen('one')
+    const said = () => cluster.reports.get('a')?.status?.slots[0]
+    a.coming.set('uid-p', Promise.resolve())
+    cluster.setLease({ ...atFirst(), handover: 'uid-h' })
+    await vi.waitFor(() => expect(said()).toMatchObject({ handoverPaused: true, reason: 'PagesComing' }))
+    expect([...a.stops]).toEqual([])
+    a.coming.clear()
+    await sleep(500)
+    expect([...a.stops]).toEqual([])
+    const pod = podOf('p', 'primary')
+    const wish = { [annotations.handoverRequested]: 'now' }
+    cluster.put('a', { ...pod, metadata: { ...pod.metadata, annotations: wish } })
+    await vi.waitFor(() => expect(said()?.final).toBe(true))
+    expect([...a.stops]).toEqual(['handover-uid-p'])
+    expect(said()?.handoverPaused).toBeUndefined()
   })
 
   it('D3.keep: keep as many generations as the set says, at the source and on the holder', async () => {

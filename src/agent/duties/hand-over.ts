@@ -11,12 +11,12 @@ const switchMs = 5_000
 /**
  * Brings a primary to a stand for the successor that its Lease names, and saves its memory once more: what comes after
  * that moment would be lost. It stands until somebody else holds the slot, or the Lease names no successor any more, or
- * its time is over; in the last two cases it goes on as if nothing had been. The sentinel keeps the time, too.
+ * its time is over; in the last two cases it goes on as if nothing had been, in the last one for a while. The sentinel keeps the time, too.
  *
  * @throws AgentError HandoverExpired, and whatever a save throws; the signal's reason.
  */
 export async function handOver(work: Work, duty: DutyOf<'handOver'>, signal: AbortSignal): Promise<void> {
-  const { sentinel, understudies, store, progress, clock, log } = work
+  const { sentinel, understudies, store, progress, handoverPauses, clock, log } = work
   const { pod, lease } = duty
   const slot = slotName(lease)
   const { located } = await understudies.enter(pod, signal)
@@ -37,6 +37,9 @@ export async function handOver(work: Work, duty: DutyOf<'handOver'>, signal: Abo
     log.info({ pod: pod.name, slot, generation, successor: lease.handover }, 'stands still for its successor')
     await clock.sleep(Math.max(deadlineMs - (clock.monotonic() - stoppedAt), 0), signal)
     throw new AgentError('HandoverExpired', `${Math.round(deadlineMs / 1000)} s`)
+  } catch (error) {
+    if (!signal.aborted) handoverPauses.begin(duty, clock.monotonic() - stoppedAt)
+    throw error
   } finally {
     progress.standing(slot, false)
     // Called by its Lease somebody else may run already: who stood still until now is buried.

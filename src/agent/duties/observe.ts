@@ -10,6 +10,7 @@ import type { Lease, Pod } from '../../kube/resources.ts'
 import type { Store } from '../../kube/store.ts'
 import type { Machine } from '../../succession/placement.ts'
 import { memoryOf } from './freeze.ts'
+import type { HandoverPauses } from './handover-pauses.ts'
 import { viewOf } from './pod-view.ts'
 import type { Kept, MemorySettings, Snapshot } from './snapshot.ts'
 import type { Understudies } from './understudies.ts'
@@ -26,6 +27,7 @@ export interface World {
   readonly understudies: Understudies
   readonly proven: ReadonlySet<string>
   readonly dead: ReadonlyMap<string, string>
+  readonly handoverPauses: Pick<HandoverPauses, 'isOn'>
 }
 
 export type NodeState = Pick<Snapshot, 'able' | 'sentinel'>
@@ -56,13 +58,20 @@ export function createObserver(world: World): (node: NodeState) => Snapshot {
     const reports = world.reports
       .list()
       .flatMap(({ metadata, status }) => (status === undefined ? [] : [[metadata.name, status] as const]))
+    const slots = world.leases.list().flatMap(lease => parseSlotLease(lease) ?? [])
+    const paused = slots.filter(lease =>
+      world.handoverPauses.isOn(
+        slotName(lease),
+        pods.find(({ uid }) => uid === lease.holder.uid),
+      ),
+    )
     return {
       node: world.node,
       able,
       ...(world.machine === undefined ? {} : { machine: world.machine }),
       sentinel,
       pods,
-      slots: world.leases.list().flatMap(lease => parseSlotLease(lease) ?? []),
+      slots,
       settings,
       reports: new Map(reports.filter(([node]) => node !== world.node)),
       kept: keptIn(world.store),
@@ -70,6 +79,7 @@ export function createObserver(world: World): (node: NodeState) => Snapshot {
       spoiled: world.understudies.spoiled(pods),
       proven: world.proven,
       dead: world.dead,
+      handoversPaused: new Set(paused.map(slotName)),
     }
   }
 }

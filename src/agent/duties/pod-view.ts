@@ -29,6 +29,7 @@ export function viewOf(pod: Pod, kept: readonly string[] | undefined): PodView |
   const containers = (pod.spec?.containers ?? []).filter(one => names?.includes(one.name) ?? true)
   const restoreHash = pod.metadata.labels?.[labels.restoreHash]
   const asked = pod.metadata.annotations?.[annotations.checkpointRequested]
+  const wish = pod.metadata.annotations?.[annotations.handoverRequested]
   return {
     namespace,
     name,
@@ -60,6 +61,7 @@ export function viewOf(pod: Pod, kept: readonly string[] | undefined): PodView |
     gate: gateOf(pod),
     // It is repeated in the node's report, which must not be filled up by it.
     ...(asked !== undefined && /^[!-~]{1,64}$/.test(asked) ? { checkpointRequest: asked } : {}),
+    ...(wish === undefined ? {} : { handoverRequest: wish }),
     ...(restoreHash === undefined ? {} : { restoreHash }),
     ...(saved === undefined
       ? {}

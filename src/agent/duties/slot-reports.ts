@@ -56,7 +56,12 @@ function reportOf(snapshot: Snapshot, lease: SlotLease, kept: KeptGenerations): 
     const last = progress?.standing === true && stored?.manifest.final === true
     const answer =
       progress?.answeredRequest === undefined ? {} : { answeredRequest: progress.answeredRequest }
-    return { ...common, role: 'source', ...interval, ...answer, ...(last && { final: true }), ...trouble }
+    const paused = snapshot.handoversPaused.has(slotName(lease)) ? { handoverPaused: true } : {}
+    return {
+      ...{ ...common, role: 'source', ...interval, ...answer, ...paused },
+      ...(last && { final: true }),
+      ...trouble,
+    }
   }
   const onDisk = kept.onDisk?.(slotName(lease))
   const use = usabilityOf(snapshot, lease)

@@ -45,6 +45,8 @@ export interface PodView {
   readonly gate: GateView | undefined
   /** Somebody has asked with this word for a checkpoint now. */
   readonly checkpointRequest?: string | undefined
+  /** Somebody wants with this word that its slot goes to another pod. */
+  readonly handoverRequest?: string | undefined
   /** What memory it can be given, and what its own could be given to; absent: made before this was written on pods. */
   readonly restoreHash?: string | undefined
   /** Its saved containers as its own template has them, with their probes; absent likewise. */
@@ -127,4 +129,6 @@ export interface Snapshot {
   readonly proven: ReadonlySet<string>
   /** Pods that died, by uid, and whose memory (`slotName`) ended with them; whether the API server knows it yet or not. */
   readonly dead: ReadonlyMap<string, string>
+  /** Slots (`slotName`) whose primaries here are not to stand still for a successor for now: they did, in vain. */
+  readonly handoversPaused: ReadonlySet<string>
 }

@@ -14,6 +14,7 @@ import type { Probe } from '../probe/probe.ts'
 import type { SentinelClient } from '../sentinel.ts'
 import type { Arrivals } from './arrivals.ts'
 import type { Deaths } from './deaths.ts'
+import type { HandoverPauses } from './handover-pauses.ts'
 import type { News } from './news.ts'
 import type { Progress } from './progress.ts'
 import type { Proven } from './proven.ts'
@@ -35,6 +36,7 @@ export interface Work {
   readonly gates: Gates
   readonly proven: Proven
   readonly progress: Progress
+  readonly handoverPauses: Pick<HandoverPauses, 'begin'>
   readonly deaths: Deaths
   /** Writes a condition of a pod; false: the pod is gone. */
   readonly patch: (pod: PodView, condition: PodCondition, signal?: AbortSignal) => Promise<boolean>

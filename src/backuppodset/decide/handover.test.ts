@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import type { SlotReport } from '../../api/node-report.ts'
 import { seededRandom } from '../../kube/random.ts'
 import type { Action } from '../plan.ts'
 import type { PodView, Snapshot } from '../snapshot.ts'
@@ -51,6 +52,15 @@ const handoverOf = (s: Snapshot, slot: number) => s.memory?.slots.get(slot)?.lea
 const assigned = (s: Snapshot) =>
   actionsOf(decide(s, random)).flatMap(action => (action.type === 'assign' ? [action.lease] : []))
 
+/** What the node of slot 0's primary says of it. */
+const withSource = (s: Snapshot, over: Partial<SlotReport>): Snapshot => {
+  const slots = [...(s.memory?.slots ?? [])].map(([slot, it]) => {
+    const source = slot === 0 && it.source ? { ...it.source, ...over } : it.source
+    return [slot, { ...it, source }] as const
+  })
+  return { ...s, ...(s.memory && { memory: { ...s.memory, slots: new Map(slots) } }) }
+}
+
 describe('a slot that somebody wants to go to another pod', () => {
   it('D7.migration: goes standing still, with the life of its memory, and no other slot is touched', () => {
     const before = begun()
@@ -96,6 +106,8 @@ describe('a slot that somebody wants to go to another pod', () => {
         return { ...s, ...(s.memory && { memory: { ...s.memory, slots: new Map(slots) } }) }
       },
     ],
+    ['its primary has stood still in vain', s => withSource(s, { handoverPaused: true })],
+    ['it cannot be saved', s => withSource(s, { reason: 'DumpFailed' })],
     ['it is a hot backup that carries the wish', s => asked(asked(s, 'p0', false), 'h0')],
   ])('not while %s', (_, change) => {
     const s = change(asked(begun(), 'p0'))

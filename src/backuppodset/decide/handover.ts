@@ -33,7 +33,7 @@ const requested = (s: Snapshot, memory: MemoryView): Turn[] =>
     const slot = memory.slots.get(primary.slot ?? -1)
     if (slot === undefined || primary.kind !== 'primary' || primary.stage?.handoverRequested !== true)
       return []
-    if (slot.source?.reason !== undefined) return []
+    if (!mayStandStill(slot)) return []
     // Of whichever template: its memory fits the pod, or it is none of the options.
     const successor = successorOf(s, slot, () => true)
     return successor === undefined ? [] : [{ primary, slot, successor, requested: true }]
@@ -48,12 +48,15 @@ function rolled(s: Snapshot, memory: MemoryView): Turn[] {
     const slot = memory.slots.get(primary.slot ?? -1)
     if (slot === undefined) return []
     if (isGivenUp(s, slot)) return [{ primary, slot, successor: undefined, requested: false }]
-    // What keeps it from being saved would keep it from being saved for the last time.
-    if (slot.source?.reason !== undefined) return []
+    if (!mayStandStill(slot)) return []
     const successor = successorOf(s, slot, pod => pod.templateHash === s.templateHash)
     return successor === undefined ? [] : [{ primary, slot, successor, requested: false }]
   })
 }
+
+/** What keeps its primary from being saved would keep it from being saved for the last time. */
+const mayStandStill = ({ source }: SlotMemory): boolean =>
+  source?.reason === undefined && source?.handoverPaused !== true
 
 /** The understudy in which the memory of the slot is, or can be at once; the one that was called stays called. */
 function successorOf(

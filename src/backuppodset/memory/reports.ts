@@ -85,6 +85,7 @@ export function setsIn(change: Change<NodeReport>): ReadonlyMap<string, { readon
         other?.role !== slot.role ||
         // A primary stands still until somebody acts on it.
         other?.final !== slot.final ||
+        other?.handoverPaused !== slot.handoverPaused ||
         other?.reason !== slot.reason
       if (!isUrgent && other?.generation === slot.generation) continue
       const key = setKeyOf(slot)

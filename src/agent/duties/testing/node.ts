@@ -23,6 +23,7 @@ import type { Death, Watched } from '../../sentinel.ts'
 import { createArrivals } from '../arrivals.ts'
 import { createDeaths, lostPagesWhat } from '../deaths.ts'
 import { createEngine } from '../engine.ts'
+import { createHandoverPauses } from '../handover-pauses.ts'
 import { createNews } from '../news.ts'
 import { createObserver } from '../observe.ts'
 import { perform } from '../perform.ts'
@@ -154,6 +155,7 @@ export async function startFakeAgent(
   })
   const understudies = createUnderstudies(driver, changed, arrivals.note)
   const progress = createProgress(changed)
+  const handoverPauses = createHandoverPauses(clock)
   const metrics = createAgentMetrics(new Registry(), () => store.bytes)
   const patch = async (pod: PodView, condition: PodCondition) => {
     const current = pods.get(`${pod.namespace}/${pod.name}`)
@@ -217,6 +219,7 @@ export async function startFakeAgent(
       },
     },
     progress,
+    handoverPauses,
     deaths,
     patch,
     podOf: uid => engine.podOf(uid),
@@ -249,6 +252,7 @@ export async function startFakeAgent(
     understudies,
     proven: kinds,
     dead: deaths.dead,
+    handoverPauses,
   })
   const engine = createEngine({
     observe: () => observe({ able: true, sentinel: '1' }),

@@ -110,6 +110,7 @@ export const snapshot = (over: Partial<Snapshot> = {}): Snapshot => ({
   stages: new Map(),
   proven: new Set(),
   dead: new Map(),
+  handoversPaused: new Set(),
   ...over,
 })
 

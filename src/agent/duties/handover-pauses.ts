@@ -1,0 +1,31 @@
+import { slotName } from '../../checkpoint/manifest.ts'
+import type { Clock } from '../../kube/clock.ts'
+import { intervalFor } from './checkpoint.ts'
+import type { DutyOf } from './duty.ts'
+import type { PodView } from './snapshot.ts'
+
+/**
+ * Slots whose handover came to nothing. Their primary has stood still for it, and does not at once again: it would be away
+ * most of the time for as long as whatever is wrong with its successor lasts.
+ */
+export interface HandoverPauses {
+  /** After it has stood still for so long in vain, ms. */
+  begin(duty: DutyOf<'handOver'>, stoodMs: number): void
+  /** Whether its primary is not to stand still now, by `slotName`. Not so for a wish that is newer than what failed. */
+  isOn(slot: string, primary: PodView | undefined): boolean
+}
+
+export function createHandoverPauses(clock: Pick<Clock, 'monotonic'>): HandoverPauses {
+  const pauses = new Map<string, { readonly until: number; readonly wish: string | undefined }>()
+  return {
+    begin({ lease, pod, settings }, stoodMs) {
+      // Of the same share of its time as for checkpoints.
+      const ms = intervalFor(settings, stoodMs, 0)
+      pauses.set(slotName(lease), { until: clock.monotonic() + ms, wish: pod.handoverRequest })
+    },
+    isOn(slot, primary) {
+      const pause = pauses.get(slot)
+      return pause !== undefined && clock.monotonic() < pause.until && primary?.handoverRequest === pause.wish
+    },
+  }
+}
