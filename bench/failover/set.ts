@@ -6,7 +6,7 @@ import { parseSlotLease, slotLeaseName } from '../../src/api/slot-lease.ts'
 import { podConditions } from '../../src/api/stage.ts'
 import { leases, type Pod, services } from '../../src/kube/resources.ts'
 import { type BenchContext, demand } from '../bench.ts'
-import { outageOf } from '../node/outage.ts'
+import { outageOf, outageWhileThere } from '../node/outage.ts'
 import type { Probe } from '../node/probe.ts'
 import { counterPort, counterTemplate, setOf } from '../objects.ts'
 import { record } from '../observe/recording.ts'
@@ -108,7 +108,7 @@ export async function ofSet(
         )
         const outage = outageOf(prober.probes, killedAt)
         const note = (what: string, ms: number) => samples.add(`${name} ${what}`, 's', ms / 1000)
-        note('pod', outageOf(direct.probes, killedAt).ms)
+        note('pod', outageWhileThere(direct.probes, killedAt).ms)
         note('service', outage.ms)
         const memory = memoryOf(prober.probes, killedAt, limitMs)
         note('service, kill to first right answer', memory.firstAnswer - killedAt)

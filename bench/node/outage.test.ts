@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { answersFromBackups, firstAnswerOf, outageOf } from './outage.ts'
+import { answersFromBackups, firstAnswerOf, outageOf, outageWhileThere } from './outage.ts'
 import type { Probe } from './probe.ts'
 
 const good = (at: number, host = 'a', ms = 2): Probe => ({ at, ms, host, count: 1, error: undefined })
@@ -29,6 +29,11 @@ describe('what a client sees', () => {
   it('is no figure without an answer after it, or without probes', () => {
     expect(() => outageOf([good(0), bad(10)], 0)).toThrow('no answer after')
     expect(() => outageOf([], 0)).toThrow('asked nothing')
+  })
+
+  it('ends where the pod does, if somebody has answered there', () => {
+    expect(outageWhileThere([good(0), bad(10), good(20), bad(30)], 5)).toEqual({ ms: 10, failed: 1 })
+    expect(() => outageWhileThere([good(0), bad(10)], 5)).toThrow('nobody answered')
   })
 
   it('tells who answered first, and who should not have', () => {

@@ -25,6 +25,20 @@ export function outageOf(probes: readonly Probe[], since: number): Outage {
   return { ms: back.at - first.at, failed: failed.length }
 }
 
+/**
+ * What a client saw at the address of a pod that is taken away afterwards: what fails after the last answer is that.
+ * @throws Error when nothing was answered since
+ */
+export function outageWhileThere(probes: readonly Probe[], since: number): Outage {
+  const answers = probes.flatMap(({ at, host }) => (host !== undefined && at >= since ? [at] : []))
+  if (answers.length === 0) throw new Error('nobody answered at the address of the pod')
+  const last = Math.max(...answers)
+  return outageOf(
+    probes.filter(({ at }) => at <= last),
+    since,
+  )
+}
+
 /** Unix ms at which the first request was answered by one of these hosts; undefined: none was. */
 export function firstAnswerOf(probes: readonly Probe[], hosts: ReadonlySet<string>): number | undefined {
   const times = probes.flatMap(({ at, ms, host }) => (host !== undefined && hosts.has(host) ? [at + ms] : []))
