@@ -1,23 +1,23 @@
 import { expect, it } from 'vitest'
 import type { DutyOf } from './duty.ts'
 import { createHandoverPauses } from './handover-pauses.ts'
-import { lease, nameOf, pod, settings } from './testing/snapshots.ts'
+import { lease, pod, settings } from './testing/snapshots.ts'
 
 it('a primary that stood still in vain does not do so again until its share of the time allows it', () => {
   let now = 1_000
   const pauses = createHandoverPauses({ monotonic: () => now })
-  const [slot, primary] = [nameOf(), pod('p')]
+  const [slot, primary] = [lease(), pod('p')]
   const duty: DutyOf<'handOver'> = {
     ...{ type: 'handOver', key: 'handOver/uid-p', version: '1', memoryOf: 'uid-p' },
-    ...{ lease: lease(), pod: primary, settings: settings({ maxFreezePercent: 2 }) },
+    ...{ lease: slot, pod: primary, settings: settings({ maxFreezePercent: 2 }) },
   }
-  expect(pauses.isOn(slot, primary)).toBe(false)
+  expect(pauses.isOn(slot, [primary])).toBe(false)
   pauses.begin(duty, 13_000)
   now += 649_999
-  expect(pauses.isOn(slot, primary)).toBe(true)
+  expect(pauses.isOn(slot, [primary])).toBe(true)
   // Whoever asks for it now wants it now.
-  expect(pauses.isOn(slot, { ...primary, handoverRequest: 'please' })).toBe(false)
-  expect(pauses.isOn(nameOf({ slot: 1 }), primary)).toBe(false)
+  expect(pauses.isOn(slot, [{ ...primary, handoverRequest: 'please' }])).toBe(false)
+  expect(pauses.isOn(lease({ slot: 1 }), [primary])).toBe(false)
   now += 1
-  expect(pauses.isOn(slot, primary)).toBe(false)
+  expect(pauses.isOn(slot, [primary])).toBe(false)
 })

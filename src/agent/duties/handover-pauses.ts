@@ -1,3 +1,4 @@
+import type { SlotLease } from '../../api/slot-lease.ts'
 import { slotName } from '../../checkpoint/manifest.ts'
 import type { Clock } from '../../kube/clock.ts'
 import { intervalFor } from './checkpoint.ts'
@@ -11,8 +12,8 @@ import type { PodView } from './snapshot.ts'
 export interface HandoverPauses {
   /** After it has stood still for so long in vain, ms. */
   begin(duty: DutyOf<'handOver'>, stoodMs: number): void
-  /** Whether its primary is not to stand still now, by `slotName`. Not so for a wish that is newer than what failed. */
-  isOn(slot: string, primary: PodView | undefined): boolean
+  /** Whether its primary, one of these pods, is not to stand still now. Not so for a wish that is newer than what failed. */
+  isOn(lease: SlotLease, pods: readonly PodView[]): boolean
 }
 
 export function createHandoverPauses(clock: Pick<Clock, 'monotonic'>): HandoverPauses {
@@ -23,9 +24,10 @@ export function createHandoverPauses(clock: Pick<Clock, 'monotonic'>): HandoverP
       const ms = intervalFor(settings, stoodMs, 0)
       pauses.set(slotName(lease), { until: clock.monotonic() + ms, wish: pod.handoverRequest })
     },
-    isOn(slot, primary) {
-      const pause = pauses.get(slot)
-      return pause !== undefined && clock.monotonic() < pause.until && primary?.handoverRequest === pause.wish
+    isOn(lease, pods) {
+      const pause = pauses.get(slotName(lease))
+      if (pause === undefined || clock.monotonic() >= pause.until) return false
+      return pods.find(({ uid }) => uid === lease.holder.uid)?.handoverRequest === pause.wish
     },
   }
 }

@@ -59,12 +59,7 @@ export function createObserver(world: World): (node: NodeState) => Snapshot {
       .list()
       .flatMap(({ metadata, status }) => (status === undefined ? [] : [[metadata.name, status] as const]))
     const slots = world.leases.list().flatMap(lease => parseSlotLease(lease) ?? [])
-    const paused = slots.filter(lease =>
-      world.handoverPauses.isOn(
-        slotName(lease),
-        pods.find(({ uid }) => uid === lease.holder.uid),
-      ),
-    )
+    const paused = slots.filter(lease => world.handoverPauses.isOn(lease, pods))
     return {
       node: world.node,
       able,
