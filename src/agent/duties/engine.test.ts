@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import type { BackupPodSet } from '../../api/backuppodset.ts'
 import { annotations, labels } from '../../api/labels.ts'
 import type { SlotLease } from '../../api/slot-lease.ts'
 import { holdInitContainer, podConditions, spoiledReason } from '../../api/stage.ts'
@@ -84,12 +85,19 @@ describe('the agents of two nodes', () => {
       { timeout: 10_000 },
     )
 
+  /** The set as it is usually, or with this changed. */
+  const writeSet = (over: Partial<BackupPodSet['spec']> = {}) => {
+    const generation = (cluster.sets.list()[0]?.metadata.generation ?? 0) + 1
+    const version = { resourceVersion: String(generation), generation }
+    cluster.sets.upsert({
+      metadata: { name: 'web', namespace: 'default', uid: 'set', ...version },
+      spec: { replicas: 1, hotBackups: 1, checkpoint: { interval: '200ms' }, template, ...over },
+    })
+  }
+
   beforeEach(async () => {
     cluster = createFakeCluster(['a', 'b', 'c'])
-    cluster.sets.upsert({
-      metadata: { name: 'web', namespace: 'default', uid: 'set', resourceVersion: '1', generation: 1 },
-      spec: { replicas: 1, hotBackups: 1, checkpoint: { interval: '200ms' }, template },
-    })
+    writeSet()
     a = await createFakeMemory()
     b = await createFakeMemory()
     a.running.set('uid-p', 'one')
@@ -214,13 +222,7 @@ describe('the agents of two nodes', () => {
   })
 
   it('a primary that has stood still in vain goes on and is asked again only when somebody else wants it', async () => {
-    const set = cluster.sets.list()[0]
-    if (set === undefined) throw new Error('no set')
-    cluster.sets.upsert({
-      ...set,
-      metadata: { ...set.metadata, resourceVersion: '2', generation: 2 },
-      spec: { ...set.spec, checkpoint: { interval: '30s' } },
-    })
+    writeSet({ checkpoint: { interval: '30s' } })
     await start('a', a)
     await start('b', b)
     await untilFrozen('one')
@@ -241,13 +243,7 @@ describe('the agents of two nodes', () => {
   })
 
   it('D3.keep: keep as many generations as the set says, at the source and on the holder', async () => {
-    const set = cluster.sets.list()[0]
-    if (set === undefined) throw new Error('no set')
-    cluster.sets.upsert({
-      ...set,
-      metadata: { ...set.metadata, resourceVersion: '2', generation: 2 },
-      spec: { ...set.spec, checkpoint: { interval: '200ms', keep: 3 } },
-    })
+    writeSet({ checkpoint: { interval: '200ms', keep: 3 } })
     await start('a', a)
     await start('b', b)
     await untilFrozen('one')
@@ -266,13 +262,7 @@ describe('the agents of two nodes', () => {
   }, 90_000)
 
   it('a source that is to keep one generation keeps the one before for what differs, until the next one', async () => {
-    const set = cluster.sets.list()[0]
-    if (set === undefined) throw new Error('no set')
-    cluster.sets.upsert({
-      ...set,
-      metadata: { ...set.metadata, resourceVersion: '2', generation: 2 },
-      spec: { ...set.spec, checkpoint: { interval: '200ms', keep: 1 } },
-    })
+    writeSet({ checkpoint: { interval: '200ms', keep: 1 } })
     await start('a', a)
     await start('b', b)
     const counts = new Set<number>()
@@ -380,13 +370,7 @@ describe('the agents of two nodes', () => {
 
   describe('with memory that comes later', () => {
     const toCome = async () => {
-      cluster.sets.upsert({
-        metadata: { name: 'web', namespace: 'default', uid: 'set', resourceVersion: '2', generation: 2 },
-        spec: {
-          ...{ replicas: 1, hotBackups: 1, checkpoint: { interval: '200ms' }, template },
-          hotBackup: { mode: 'Staged' },
-        },
-      })
+      writeSet({ hotBackup: { mode: 'Staged' } })
       const [agentA, agentB] = [await start('a', a), await start('b', b)]
       await vi.waitFor(() => expect(cluster.reports.get('b')?.status?.slots[0]?.usable).toBe('Staged'))
       const arrival = Promise.withResolvers<void>()
@@ -487,15 +471,9 @@ describe('the agents of two nodes', () => {
 
   it('D6.probes: end a primary that does not answer any more, and its successor likewise', async () => {
     const livenessProbe = { tcpSocket: { port: 80 }, failureThreshold: 1 }
-    cluster.sets.upsert({
-      metadata: { name: 'web', namespace: 'default', uid: 'set', resourceVersion: '2', generation: 2 },
-      spec: {
-        replicas: 1,
-        hotBackups: 1,
-        checkpoint: { interval: '200ms' },
-        failover: { liveness: { periodMilliseconds: 50, failureThreshold: 2 } },
-        template: { spec: { containers: [{ name: 'app', image: 'web:1', livenessProbe }] } },
-      },
+    writeSet({
+      failover: { liveness: { periodMilliseconds: 50, failureThreshold: 2 } },
+      template: { spec: { containers: [{ name: 'app', image: 'web:1', livenessProbe }] } },
     })
     let hangs = false
     const probe: Probe = async () =>
@@ -517,13 +495,7 @@ describe('the agents of two nodes', () => {
 
   it('keep no memory of an app that does not answer, however long the kubelet takes to say so', async () => {
     const readinessProbe = { tcpSocket: { port: 80 } }
-    cluster.sets.upsert({
-      metadata: { name: 'web', namespace: 'default', uid: 'set', resourceVersion: '2', generation: 2 },
-      spec: {
-        ...{ replicas: 1, hotBackups: 1, checkpoint: { interval: '200ms' } },
-        template: { spec: { containers: [{ name: 'app', image: 'web:1', readinessProbe }] } },
-      },
-    })
+    writeSet({ template: { spec: { containers: [{ name: 'app', image: 'web:1', readinessProbe }] } } })
     let sick = false
     const probe: Probe = async () =>
       sick ? { outcome: 'failure', message: 'status 503' } : { outcome: 'success' }

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { SlotReport } from '../../api/node-report.ts'
 import { seededRandom } from '../../kube/random.ts'
+import type { SlotMemory } from '../memory/view.ts'
 import type { Action } from '../plan.ts'
 import type { PodView, Snapshot } from '../snapshot.ts'
 import {
@@ -52,14 +53,13 @@ const handoverOf = (s: Snapshot, slot: number) => s.memory?.slots.get(slot)?.lea
 const assigned = (s: Snapshot) =>
   actionsOf(decide(s, random)).flatMap(action => (action.type === 'assign' ? [action.lease] : []))
 
-/** What the node of slot 0's primary says of it. */
-const withSource = (s: Snapshot, over: Partial<SlotReport>): Snapshot => {
-  const slots = [...(s.memory?.slots ?? [])].map(([slot, it]) => {
-    const source = slot === 0 && it.source ? { ...it.source, ...over } : it.source
-    return [slot, { ...it, source }] as const
-  })
+const withSlots = (s: Snapshot, change: (slot: SlotMemory) => SlotMemory): Snapshot => {
+  const slots = [...(s.memory?.slots ?? [])].map(([slot, it]) => [slot, change(it)] as const)
   return { ...s, ...(s.memory && { memory: { ...s.memory, slots: new Map(slots) } }) }
 }
+/** What the nodes of the primaries say of their slots. */
+const withSource = (s: Snapshot, over: Partial<SlotReport>): Snapshot =>
+  withSlots(s, it => ({ ...it, source: it.source && { ...it.source, ...over } }))
 
 describe('a slot that somebody wants to go to another pod', () => {
   it('D7.migration: goes standing still, with the life of its memory, and no other slot is touched', () => {
@@ -99,13 +99,7 @@ describe('a slot that somebody wants to go to another pod', () => {
   it.each<[string, (s: Snapshot) => Snapshot]>([
     ['the set is paused', s => ({ ...s, set: { ...s.set, paused: true } })],
     ['another primary is not well', s => changed(s, 'p1', pod => ({ ...pod, ready: false }))],
-    [
-      'nobody else has its memory',
-      s => {
-        const slots = [...(s.memory?.slots ?? [])].map(([slot, it]) => [slot, { ...it, copies: [] }] as const)
-        return { ...s, ...(s.memory && { memory: { ...s.memory, slots: new Map(slots) } }) }
-      },
-    ],
+    ['nobody else has its memory', s => withSlots(s, it => ({ ...it, copies: [] }))],
     ['its primary has stood still in vain', s => withSource(s, { handoverPaused: true })],
     ['it cannot be saved', s => withSource(s, { reason: 'DumpFailed' })],
     ['it is a hot backup that carries the wish', s => asked(asked(s, 'p0', false), 'h0')],
