@@ -69,15 +69,10 @@ export async function perform(
   )
   try {
     const failovers: Takeover[] = []
-    const first = addressOf(await primaryOf(stage, specimen.name))
+    const first = await primaryOf(stage, specimen.name)
     // A pod has its address before its program listens.
-    await until(stage, `an answer of ${specimen.name}`, () =>
-      specimen.read(first).then(
-        () => true,
-        () => false,
-      ),
-    )
-    await specimen.prepare?.(first)
+    await answerOf(stage, specimen, first)
+    await specimen.prepare?.(addressOf(first))
     for (let round = 1; round <= 2; round += 1) {
       const endLoad = await specimen.load?.(addressOf(await primaryOf(stage, specimen.name)))
       await refreshed(stage, specimen, refreshes)
@@ -118,9 +113,7 @@ async function failOver(stage: Stage, specimen: Specimen): Promise<Takeover> {
     if (lease === undefined || lease.holder.uid === before.metadata.uid) return undefined
     return api.get(pods, { namespace, name: lease.holder.name })
   })
-  const read = await until(stage, `an answer of ${after.metadata.name}`, () =>
-    specimen.read(addressOf(after)).catch(() => undefined),
-  )
+  const read = await answerOf(stage, specimen, after)
   const ms = performance.now() - killedAt
   if (read !== expected)
     throw new Error(`${specimen.name}: ${read} was read from ${after.metadata.name} instead of ${expected}`)
@@ -184,6 +177,12 @@ async function primaryOf(stage: Stage, name: string): Promise<Pod> {
     return items.find(pod => pod.metadata.deletionTimestamp === undefined && pod.status?.podIP !== undefined)
   })
 }
+
+/** The first state that a client can read of this pod. */
+const answerOf = (stage: Stage, specimen: Specimen, pod: Pod): Promise<number> =>
+  until(stage, `an answer of ${pod.metadata.name}`, () =>
+    specimen.read(addressOf(pod)).catch(() => undefined),
+  )
 
 function addressOf(pod: Pod): string {
   const ip = pod.status?.podIP
