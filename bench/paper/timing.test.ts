@@ -9,14 +9,14 @@ const passes = [
   { at: 1200, reconcileId: 'later' },
 ]
 const write = (at: number) => ({ type: 'created', at, pod: podOf(`p${at}`, 'primary', {}) }) as const
-const answered = (at: number, verb = 'create', code = 201): AuditEvent => ({
+const answered = (name: string, at: number, verb = 'create', code = 201): AuditEvent => ({
   received: at - 2,
   answered: at,
   user: 'operator',
   verb,
   resource: 'pods',
   namespace: 'bench',
-  name: 'p',
+  name,
   code,
 })
 
@@ -26,7 +26,14 @@ describe('controller time', () => {
       requested: 1000.4,
       passes,
       writes: [write(1010.5), write(1033.25)],
-      audit: [answered(1009), answered(1031.5), answered(1040, 'patch', 409), answered(1050, 'get', 200)],
+      audit: [
+        answered('p1010.5', 1009),
+        answered('p1033.25', 1031.5),
+        answered('p1033.25', 1040, 'patch', 409),
+        answered('p1033.25', 1050, 'get', 200),
+        // An annotation: no write by this definition.
+        answered('p1033.25', 1060, 'patch', 200),
+      ],
     })
     expect(timing).toEqual({ passBegan: 1004, lastWrite: 1033.25, lastAnswer: 1031.5, podWrites: 2 })
   })

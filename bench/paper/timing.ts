@@ -32,10 +32,12 @@ export function timingOf({ requested, passes, writes, audit }: Evidence): Timing
   const own = writes.filter(({ at }) => at >= pass.at)
   const last = own.at(-1)
   if (last === undefined) throw new Error('no pod was written after the request')
-  const answered = audit
-    ?.filter(isPodWrite)
-    .map(event => event.answered)
-    .filter(at => at >= pass.at)
+  const answered =
+    audit &&
+    answersTo(
+      own,
+      audit.filter(({ answered: at }) => at >= pass.at),
+    )
   if (answered?.length === 0) throw new Error('the audit log shows no pod write of the operator')
   return {
     passBegan: pass.at,
@@ -43,6 +45,21 @@ export function timingOf({ requested, passes, writes, audit }: Evidence): Timing
     lastAnswer: answered === undefined ? undefined : Math.max(...answered),
     podWrites: own.length,
   }
+}
+
+/**
+ * When the writes that the watch shows were answered. What a request changed is not in the log: a pod's first ones are
+ * taken, as a note in an annotation comes after the label.
+ */
+function answersTo(writes: readonly PodWrite[], audit: readonly AuditEvent[]): number[] {
+  const left = new Map<string | undefined, number>()
+  for (const { pod } of writes) left.set(pod.metadata.name, (left.get(pod.metadata.name) ?? 0) + 1)
+  const inOrder = audit.filter(isPodWrite).sort((a, b) => a.received - b.received)
+  return inOrder.flatMap(({ name, answered }) => {
+    const count = left.get(name) ?? 0
+    left.set(name, count - 1)
+    return count > 0 ? [answered] : []
+  })
 }
 
 const isPodWrite = ({ resource, verb, code }: AuditEvent): boolean =>

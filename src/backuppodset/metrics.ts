@@ -17,7 +17,7 @@ export function createSetMetrics(registry: Registry): SetMetrics {
   const registers = [registry]
   const actions = new Counter({
     name: 'backuppodset_actions_total',
-    help: 'Actions on pods by type (create, convert, rewake, delete, adopt, release) and result.',
+    help: 'Actions on pods by type (create, convert, wake, delete, adopt, release) and result.',
     labelNames: ['type', 'result'],
     registers,
   })
@@ -104,7 +104,7 @@ export function createSetMetrics(registry: Registry): SetMetrics {
         actions.inc({ type: outcome.action.type, result: outcome.type })
         if (outcome.type === 'setback' && outcome.action.type === 'restore')
           stateLost.inc({ how: 'restarted' })
-        if (outcome.type !== 'done' || outcome.action.type === 'rewake') continue
+        if (outcome.type !== 'done' || outcome.action.type === 'wake') continue
         const role = 'role' in outcome.action ? outcome.action.role : undefined
         const endedAt = outcome.phases?.published ?? monotonicNow
         if (role?.replaces && role.replaces.reason !== 'Replaced')

@@ -27,7 +27,7 @@ export function noticesOf(outcomes: readonly Outcome[], monotonicNow: number): N
     const { action } = outcome
     if (outcome.type === 'spent') {
       const name = 'pod' in action ? action.pod.name : ''
-      const who = action.type === 'rewake' ? action.pod.kind : 'Cold backup'
+      const who = action.type === 'wake' ? action.pod.kind : 'Cold backup'
       const note = `${who} ${name} could not be woken and was deleted: ${outcome.why}`
       single.push({ type: 'Warning', reason: eventReasons.wakeFailed, action: 'Wake', note })
     }
@@ -81,14 +81,9 @@ export function noticesOf(outcomes: readonly Outcome[], monotonicNow: number): N
         single.push({ type: 'Normal', reason: eventReasons.restoredInPlace, action: 'Restart', note })
         break
       }
-      case 'rewake':
-        tell(
-          'Normal',
-          eventReasons.rewoken,
-          'Wake',
-          'Woke again after its sandbox was made anew:',
-          action.pod.name,
-        )
+      case 'wake':
+        // One that was converted just now is told as that.
+        if (action.again) tell('Normal', eventReasons.rewoken, 'Wake', 'Woke again:', action.pod.name)
         break
       case 'delete':
         tell(

@@ -65,15 +65,18 @@ export type Action =
       readonly pod: PodView
       readonly to: 'primary' | 'hotbackup'
       readonly role: Role | undefined
-      /** The gate has to be woken before the label moves. */
+      /** It stands at its gate, which has to be opened. */
       readonly wake: boolean
       /** Pulled state that it is given before the label moves. */
       readonly state?: StateRef
     }
   /** A primary whose app was started again in its pod gets its pulled state back. */
   | { readonly type: 'restore'; readonly pod: PodView; readonly slot: number; readonly state: StateRef }
-  /** A converted pod whose sandbox was made anew stands at its gate again. */
-  | { readonly type: 'rewake'; readonly pod: PodView }
+  /**
+   * A converted pod stands at its gate. `again`: its sandbox was made anew, or whoever converted it died before it could be
+   * woken; else it was converted just now.
+   */
+  | { readonly type: 'wake'; readonly pod: PodView; readonly again: boolean }
   | { readonly type: 'delete'; readonly pod: PodView; readonly reason: DeleteReason }
   /** A backup takes a slot over with its memory: the Lease first, then the gate of a cold one, the agent, the label. */
   | {

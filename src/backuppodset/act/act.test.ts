@@ -47,6 +47,60 @@ it('F31: silent gates hold up neither their own tier nor more than their own pod
   expect(created).toEqual(['p'])
 })
 
+it('a hot backup counts from its label on: its gate opens when the tiers below are written', async () => {
+  const done: string[] = []
+  const write = (what: string, name: string) => {
+    done.push(`${what} ${name}`)
+    return { metadata: { name, uid: name, resourceVersion: `${done.length}` } }
+  }
+  const context = {
+    set: makeSet(),
+    api: {
+      create: async (_: unknown, { metadata }: { metadata: { name: string } }) =>
+        write('create', metadata.name),
+    },
+    urgentApi: {
+      patch: async (_: unknown, { name }: { name: string }, { body }: { body: { metadata: object } }) =>
+        write(
+          'annotations' in body.metadata && Object.keys(body.metadata.annotations ?? {}).length > 0
+            ? 'note'
+            : 'label',
+          name,
+        ),
+    },
+    settings: { wakerImage: 'waker', wakeKey: new Uint8Array(32) },
+    wakes: createWakes(() => new Promise(() => {})),
+    openGate: async () => {
+      done.push('wake')
+      return { type: 'opened', openedGate: 'containerd://1' }
+    },
+    podOf: () => ({ metadata: { labels: { type: 'coldbackup' } } }),
+    wrote: () => {},
+    signal: new AbortController().signal,
+  } as unknown as ActContext
+  const outcomes = await act(context, {
+    stages: [
+      {
+        tier: 'hotbackups',
+        actions: [
+          { type: 'convert', pod: makePod('c', 'coldbackup'), to: 'hotbackup', role: undefined, wake: true },
+        ],
+      },
+      {
+        tier: 'coldbackups',
+        actions: [{ type: 'create', kind: 'coldbackup', name: 'new', strategy: 'random', role: undefined }],
+      },
+    ],
+    requeueAfterMs: undefined,
+  })
+  expect(done).toEqual(['label c', 'create new', 'wake', 'note c'])
+  expect(outcomes.map(({ type, action }) => `${action.type} ${type}`)).toEqual([
+    'convert done',
+    'create done',
+    'wake done',
+  ])
+})
+
 it('an adoption that an admission rule refuses does not stop what comes after it', async () => {
   const promoted: unknown[] = []
   const set = makeSet()

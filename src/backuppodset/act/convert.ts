@@ -9,28 +9,52 @@ import { relabel } from './relabel.ts'
 import { deletePod } from './write-pod.ts'
 
 export type Convert = Extract<Action, { type: 'convert' }>
-export type Rewake = Extract<Action, { type: 'rewake' }>
+/** Never rejects. */
+export type Afterwards = () => Promise<Outcome>
+export type Wake = Extract<Action, { type: 'wake' }>
 
-/** T4, T5, T6: opens the gate where there is one, then moves the label. */
-export async function convert(context: ActContext, action: Convert): Promise<Outcome> {
+/**
+ * T4, T5, T6. A primary is what Services select: its gate opens before the label moves. A hot backup counts from its
+ * label on, like one that is made, and nobody waits for its app: its gate opens when the tiers below are written, as a
+ * gate that opens keeps its node busy. Who dies in between leaves a hot backup at its gate, which the next pass wakes.
+ * @param afterwards is given what is to be done after all tiers.
+ */
+export async function convert(
+  context: ActContext,
+  action: Convert,
+  afterwards: (work: Afterwards) => void,
+): Promise<Outcome> {
   const { pod, to, role } = action
   const from = kindOf(context, pod)
-  if (!action.wake) return done(action, await relabel(context, pod, from, to, role))
-  return wakeFirst(context, action, to, openedGate => relabel(context, pod, from, to, role, openedGate))
+  if (action.wake && to === 'primary')
+    return openFirst(context, action, from, to, openedGate =>
+      relabel(context, pod, from, to, role, openedGate),
+    )
+  const written = await relabel(context, pod, from, to, role)
+  if (action.wake) {
+    const { resourceVersion } = written.metadata
+    const converted = { ...pod, kind: to, resourceVersion }
+    afterwards(() => wake(context, { type: 'wake', pod: converted, again: false }, to))
+  }
+  return done(action, written)
 }
 
-/** Opens the gate of a converted pod whose sandbox was made anew; its kind stays. */
-export async function rewake(context: ActContext, action: Rewake): Promise<Outcome> {
-  const kind = kindOf(context, action.pod)
+/** Opens the gate of a pod that is converted; its kind stays. */
+export async function wake(
+  context: ActContext,
+  action: Wake,
+  kind: PodKind = kindOf(context, action.pod),
+): Promise<Outcome> {
   if (kind === 'coldbackup') return { type: 'done', action, pod: undefined }
-  return wakeFirst(context, action, kind, openedGate =>
+  return openFirst(context, action, kind, kind, openedGate =>
     relabel(context, action.pod, kind, kind, undefined, openedGate),
   )
 }
 
-async function wakeFirst(
+async function openFirst(
   context: ActContext,
-  action: Convert | Rewake,
+  action: Convert | Wake,
+  from: PodKind,
   to: 'primary' | 'hotbackup',
   then: (openedGate: string | undefined) => Promise<Pod>,
 ): Promise<Outcome> {
@@ -42,11 +66,7 @@ async function wakeFirst(
       const gate = await askGate(context, pod, to)
       if (gate.type === 'opened') return done(action, await then(gate.openedGate))
       // A gate that stays silent costs its pod: the next pass takes the next one, or makes a new one.
-      await deletePod(
-        context,
-        pod,
-        current => current.metadata.labels?.[labels.type] === kindOf(context, pod),
-      )
+      await deletePod(context, pod, current => current.metadata.labels?.[labels.type] === from)
       return { type: 'spent', action, why: gate.why }
     } catch (error) {
       return { type: 'failed', action, error }

@@ -11,7 +11,7 @@ it('a primary that is woken again keeps its slot meanwhile', async () => {
   const outcome = await wakes.start(pod, 'primary', undefined, () => ended.promise, late.resolve)
   expect(outcome).toBeUndefined()
   expect(wakes.of(pod.uid)).toEqual({ to: 'primary', slot: 3, epoch: 7 })
-  ended.resolve({ type: 'spent', action: { type: 'rewake', pod }, why: 'silent' })
+  ended.resolve({ type: 'spent', action: { type: 'wake', pod, again: true }, why: 'silent' })
   await late.promise
   expect(wakes.of(pod.uid)).toBeUndefined()
 })

@@ -11,8 +11,8 @@ import { goes, isGated, remove, rewakes, toolsOf } from './tools.ts'
 /**
  * Algorithm 1 of the paper as one plan: convert the cheapest thing that is left, then refill.
  * Primaries first, hot backups when primaries are exact, cold ones when hot are exact. A pod that one tier converts
- * counts for the tiers below in the same plan. While a wake-up is under way its tier is not exact and the plan ends
- * there; its end starts the next pass.
+ * counts for the tiers below in the same plan. While a primary is being woken its tier is not exact and the plan ends
+ * there; its end starts the next pass. A hot backup counts from its label on, which moves before it is woken.
  */
 export function converge(s: Snapshot, random: Random, policies: Policies): Stage[] {
   const { strategy, replicas } = s.set
@@ -91,9 +91,7 @@ export function converge(s: Snapshot, random: Random, policies: Policies): Stage
   if (healthy.some(pod => pod.waking)) return stages
   const hotLeft = hot.filter(pod => !fromHot.includes(pod))
   const coldLeft = cold.filter(pod => !fromCold.includes(pod))
-  const { stages: below, exact } = refill(s, tools, hotLeft, coldLeft)
-  stages.push(...below)
-  return exact ? together(s, stages) : stages
+  return together(s, [...stages, ...refill(s, tools, hotLeft, coldLeft)])
 }
 
 /**

@@ -131,7 +131,7 @@ describe('gates', () => {
     ])
   })
 
-  it('F23: while a wake-up is under way the tiers below wait, and the pod is not woken twice', () => {
+  it('F23: while a primary is being woken the tiers below wait, and the pod is not woken twice', () => {
     const waking = makePod('c', 'primary', {
       ...unready,
       unreadySince: 999_999,
@@ -143,6 +143,14 @@ describe('gates', () => {
     expect(plan(makeSnapshot(oneOfEach, [waking])).stages).toEqual([])
   })
 
+  it('a hot backup that is being woken counts as one: its successor at the gate is made meanwhile', () => {
+    const primary = makePod('p', 'primary', { slot: 0, epoch: 1 })
+    const waking = makePod('c', 'hotbackup', { ...unready, gate: 'waiting', waking: true })
+    expect(actionsOf(plan(makeSnapshot(oneOfEach, [primary, waking])))).toMatchObject([
+      { type: 'create', kind: 'coldbackup' },
+    ])
+  })
+
   it('a converted pod that stands at its gate again is woken again', () => {
     const pod = makePod('p', 'primary', {
       ready: false,
@@ -152,7 +160,7 @@ describe('gates', () => {
       epoch: 1,
     })
     const s = makeSnapshot({ replicas: 1, hotBackups: 0, coldBackups: 0 }, [pod])
-    expect(actionsOf(plan(s))).toMatchObject([{ type: 'rewake', pod: { name: 'p' } }])
+    expect(actionsOf(plan(s))).toMatchObject([{ type: 'wake', pod: { name: 'p' }, again: true }])
   })
 })
 

@@ -180,9 +180,7 @@ export function convergeWithMemory(
     },
   ]
   if (healthy.some(pod => pod.waking)) return stages
-  const { stages: below, exact } = refill(s, tools, left(fit), left(cold))
-  stages.push(...below)
-  return exact ? together(s, stages) : stages
+  return together(s, [...stages, ...refill(s, tools, left(fit), left(cold))])
 }
 
 /** Ms until a primary that is being deleted is not waited for any longer; undefined where none is. */

@@ -2,16 +2,13 @@ import type { Action, Stage } from '../plan.ts'
 import type { PodView, Snapshot } from '../snapshot.ts'
 import { goes, isGated, remove, rewakes, type Tools } from './tools.ts'
 
-/**
- * The tiers below the primaries: hot backups, then cold ones, from what the primaries have left.
- * @returns `exact` false where a wake-up under way ends the plan before the cold ones.
- */
+/** The tiers below the primaries: hot backups, then cold ones, from what the primaries have left. */
 export function refill(
   { set }: Snapshot,
   { converting, surplus, creating }: Tools,
   hotLeft: readonly PodView[],
   coldLeft: readonly PodView[],
-): { readonly stages: readonly Stage[]; readonly exact: boolean } {
+): readonly Stage[] {
   const { strategy, hotBackups, coldBackups } = set
   let short = Math.max(0, hotBackups - hotLeft.length)
   const toHot = converting(coldLeft, short, strategy.coldbackupToHotbackup)
@@ -26,8 +23,6 @@ export function refill(
   for (; short > 0; short -= 1) hotActions.push(creating('hotbackup', strategy.unallocatedToHotbackup))
   const surplusHot = surplus(hotLeft, hotLeft.length - hotBackups, strategy.hotbackupToUnallocated)
   hotActions.push(...surplusHot, ...rewakes(hotLeft.filter(pod => !goes(surplusHot, pod))))
-  const hotTier: Stage = { tier: 'hotbackups', actions: hotActions }
-  if (hotLeft.some(pod => pod.waking)) return { stages: [hotTier], exact: false }
 
   // A gate opens once. A cold pod whose gate is spent, or that never had one (relabelled by hand), is no cold backup any more, but the best pod to convert.
   const left = coldLeft.filter(pod => !toHot.includes(pod))
@@ -36,5 +31,8 @@ export function refill(
   for (let missingCold = coldBackups - gatedLeft.length; missingCold > 0; missingCold -= 1)
     coldActions.push(creating('coldbackup', strategy.unallocatedToColdbackup))
   coldActions.push(...surplus(gatedLeft, gatedLeft.length - coldBackups, strategy.coldbackupToUnallocated))
-  return { stages: [hotTier, { tier: 'coldbackups', actions: coldActions }], exact: true }
+  return [
+    { tier: 'hotbackups', actions: hotActions },
+    { tier: 'coldbackups', actions: coldActions },
+  ]
 }

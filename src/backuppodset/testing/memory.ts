@@ -228,7 +228,7 @@ export function played(s: Snapshot, plan: Plan, { comes }: Answers): Snapshot {
       case 'giveUp':
         slots.set(action.lease.slot, { ...action.slot, lease: action.lease })
         break
-      case 'rewake':
+      case 'wake':
       case 'restore':
       case 'adopt':
       case 'release':

@@ -113,7 +113,7 @@ export function applied(s: Snapshot, plan: Plan): Snapshot {
           gate: action.pod.gate === 'none' ? 'none' : 'open',
         })
         break
-      case 'rewake':
+      case 'wake':
         pods.set(action.pod.uid, { ...action.pod, gate: 'open', ready: true, unreadySince: undefined })
         break
       case 'delete':
