@@ -10,6 +10,8 @@ export default defineConfig({
             '{src,crds,playground,images,bench,demo,init-waker,native}/**/*.test.ts',
             'test/{unit,reporter,checklist}/**/*.test.ts',
           ],
+          // More than the default of a small machine: most of them wait for processes.
+          maxWorkers: 3,
         },
       },
       {
@@ -17,8 +19,8 @@ export default defineConfig({
           name: 'apiserver',
           include: ['test/apiserver/**/*.test.ts'],
           globalSetup: ['test/apiserver/setup.ts'],
-          // One server for all, and an operator sees all namespaces: two at a time would fight over each other's sets.
-          fileParallelism: false,
+          // Each with a server of its own: an operator sees all namespaces, and two of them would fight over each other's sets.
+          maxWorkers: 2,
           testTimeout: 60_000,
           hookTimeout: 120_000,
         },

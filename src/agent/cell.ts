@@ -7,7 +7,8 @@ import { cgroupDirectory, parseCgroup } from './discover/cgroup.ts'
 import { mountsOf } from './discover/container.ts'
 import { type ProcFs, readIfThere, refOf } from './discover/process.ts'
 import type { PodTarget } from './driver/memory-driver.ts'
-import { AgentError } from './errors.ts'
+import { AgentError, isAgentError } from './errors.ts'
+import { orderHold } from './hold.ts'
 import type { ProcessRef, SentinelClient } from './sentinel.ts'
 
 export interface CellOptions {
@@ -132,12 +133,22 @@ export async function startCell(options: CellOptions, request: CellRequest): Pro
     })
     init = await refOf(fs, pid)
     groups = await groupsOf(fs, pid)
+    if (request.command[1] === 'hold') await listening(options, pid, container)
     return { pod, init, stop, output: () => textOf(log) }
   } catch (error) {
     await stop()
     throw error
   }
 }
+
+/** Until `hold` takes orders: on a busy machine a restore may come before it. */
+const listening = ({ fs, clock, signal }: CellOptions, pid: number, container: string) =>
+  eventually(clock, signal, async () => {
+    const hold = { root: `${fs.proc}/${pid}/root`, directory: holdDirectory(container), clock, signal }
+    await orderHold(hold, { order: 'state' }).catch((error: unknown) => {
+      throw isAgentError(error, 'HoldUnavailable') ? new Error(error.message) : error
+    })
+  })
 
 async function groupsOf(fs: ProcFs, pid: number): Promise<string[]> {
   const mounts = await mountsOf(fs, fs.host)

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { afterAll, beforeAll, describe, expect, inject, it, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { type BackupPodSet, type BackupPodSetSpec, backupPodSets } from '../../src/api/backuppodset.ts'
 import { annotations, labels, type PodKind } from '../../src/api/labels.ts'
 import { type Api, createApi } from '../../src/kube/api.ts'
@@ -7,6 +7,7 @@ import { loadConnection } from '../../src/kube/connection.ts'
 import { customResourceDefinitions, events, namespaces, type Pod, pods } from '../../src/kube/resources.ts'
 import { type FakeKubelet, startFakeKubelet } from './lib/fake-kubelet.ts'
 import { type OperatorProcess, startOperator } from './lib/operator-process.ts'
+import { adminKubeconfig } from './lib/plane.ts'
 
 let api: Api
 let kubelet: FakeKubelet
@@ -14,10 +15,10 @@ let operator: OperatorProcess
 const namespace = `controller-${randomBytes(4).toString('hex')}`
 
 beforeAll(async () => {
-  api = createApi({ connection: await loadConnection({ kubeconfig: inject('kubeconfig') }) })
+  api = createApi({ connection: await loadConnection({ kubeconfig: adminKubeconfig() }) })
   await api.create(namespaces, { metadata: { name: namespace } })
   kubelet = startFakeKubelet(api, namespace)
-  operator = startOperator(inject('kubeconfig'), namespace, '--no-leader-elect')
+  operator = startOperator(adminKubeconfig(), namespace, '--no-leader-elect')
   await operator.leading()
 })
 afterAll(async () => {

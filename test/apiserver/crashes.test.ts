@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, inject, it, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { type BackupPodSet, backupPodSets } from '../../src/api/backuppodset.ts'
 import { labels } from '../../src/api/labels.ts'
 import { type Api, createApi } from '../../src/kube/api.ts'
@@ -16,11 +16,12 @@ import { createStore } from '../../src/kube/store.ts'
 import { type FaultProxy, type Match, startFaultProxy } from './fault-proxy.ts'
 import { startFakeKubelet } from './lib/fake-kubelet.ts'
 import { type OperatorProcess, startOperator } from './lib/operator-process.ts'
+import { adminKubeconfig } from './lib/plane.ts'
 
 let api: Api
 let dir: string
 beforeAll(async () => {
-  api = createApi({ connection: await loadConnection({ kubeconfig: inject('kubeconfig') }) })
+  api = createApi({ connection: await loadConnection({ kubeconfig: adminKubeconfig() }) })
   dir = await mkdtemp(join(tmpdir(), 'understudy-crashes-'))
 })
 afterAll(async () => {
@@ -43,7 +44,7 @@ interface Stage {
 async function onStage(run: (stage: Stage) => Promise<void>) {
   const namespace = `crash-${randomBytes(4).toString('hex')}`
   await api.create(namespaces, { metadata: { name: namespace } })
-  const proxy = await startFaultProxy(await loadConnection({ kubeconfig: inject('kubeconfig') }))
+  const proxy = await startFaultProxy(await loadConnection({ kubeconfig: adminKubeconfig() }))
   const kubeconfig = join(dir, namespace)
   await writeFile(kubeconfig, proxy.kubeconfig)
   const operators: OperatorProcess[] = []

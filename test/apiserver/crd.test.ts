@@ -6,16 +6,17 @@ import { parse, parseAllDocuments } from 'yaml'
 import { type BackupPodSet, type BackupPodSetStatus, backupPodSets } from '../../src/api/backuppodset.ts'
 import { type Api, createApi } from '../../src/kube/api.ts'
 import { loadConnection } from '../../src/kube/connection.ts'
+import { adminKubeconfig } from './lib/plane.ts'
 
 const root = new URL('../../', import.meta.url)
 const run = promisify(execFile)
 const kubectl = async (...args: string[]) =>
-  (await run(inject('kubectl'), ['--kubeconfig', inject('kubeconfig'), ...args])).stdout
+  (await run(inject('kubectl'), ['--kubeconfig', adminKubeconfig(), ...args])).stdout
 const sample = (name: string) => new URL(`samples/${name}`, root).pathname
 
 let api: Api
 beforeAll(async () => {
-  api = createApi({ connection: await loadConnection({ kubeconfig: inject('kubeconfig') }) })
+  api = createApi({ connection: await loadConnection({ kubeconfig: adminKubeconfig() }) })
 })
 afterAll(() => api.close())
 

@@ -1,11 +1,12 @@
 import { randomBytes } from 'node:crypto'
 import { createServer } from 'node:net'
-import { expect, inject, it, vi } from 'vitest'
+import { expect, it, vi } from 'vitest'
 import { backupPodSets } from '../../src/api/backuppodset.ts'
 import { createApi } from '../../src/kube/api.ts'
 import { loadConnection } from '../../src/kube/connection.ts'
 import { leases, namespaces } from '../../src/kube/resources.ts'
 import { startOperatorHere } from './lib/operator-here.ts'
+import { adminKubeconfig } from './lib/plane.ts'
 
 const eventually = <T>(check: () => Promise<T> | T) => vi.waitFor(check, { timeout: 20_000, interval: 50 })
 
@@ -20,7 +21,7 @@ async function freePort(): Promise<number> {
 
 it('who leads no more tells nothing of sets', async () => {
   const namespace = `gauges-${randomBytes(4).toString('hex')}`
-  const api = createApi({ connection: await loadConnection({ kubeconfig: inject('kubeconfig') }) })
+  const api = createApi({ connection: await loadConnection({ kubeconfig: adminKubeconfig() }) })
   const metricsPort = await freePort()
   const told = async () =>
     (await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text())

@@ -1,6 +1,6 @@
 /** From a watch event through the queue to the loop, against the real API server. */
 import { randomBytes } from 'node:crypto'
-import { afterEach, beforeEach, expect, inject, test, vi } from 'vitest'
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { type Api, createApi } from '../../src/kube/api.ts'
 import { systemClock as clock } from '../../src/kube/clock.ts'
 import { type Connection, loadConnection } from '../../src/kube/connection.ts'
@@ -13,12 +13,13 @@ import { createReflector } from '../../src/kube/reflector.ts'
 import { type ConfigMap, configMaps, namespaces } from '../../src/kube/resources.ts'
 import { createStore } from '../../src/kube/store.ts'
 import { startFaultProxy, watching } from './fault-proxy.ts'
+import { adminKubeconfig } from './lib/plane.ts'
 
 let api: Api
 let direct: Connection
 let namespace: string
 beforeEach(async () => {
-  direct = await loadConnection({ kubeconfig: inject('kubeconfig') })
+  direct = await loadConnection({ kubeconfig: adminKubeconfig() })
   api = createApi({ connection: direct, userAgent: 'test/0' })
   namespace = `loop-${randomBytes(4).toString('hex')}`
   await api.create(namespaces, { metadata: { name: namespace } })

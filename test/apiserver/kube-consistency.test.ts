@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, inject, test } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Api, createApi } from '../../src/kube/api.ts'
 import { systemClock } from '../../src/kube/clock.ts'
 import { loadConnection } from '../../src/kube/connection.ts'
@@ -8,6 +8,7 @@ import { systemRandom } from '../../src/kube/random.ts'
 import { createReflector } from '../../src/kube/reflector.ts'
 import { type ConfigMap, configMaps, namespaces, type Pod, pods } from '../../src/kube/resources.ts'
 import { createStore } from '../../src/kube/store.ts'
+import { adminKubeconfig } from './lib/plane.ts'
 
 let api: Api
 let namespace: string
@@ -16,7 +17,7 @@ const store = createStore<Pod>()
 let mirror: Promise<void>
 
 beforeAll(async () => {
-  api = createApi({ connection: await loadConnection({ kubeconfig: inject('kubeconfig') }) })
+  api = createApi({ connection: await loadConnection({ kubeconfig: adminKubeconfig() }) })
   namespace = (await api.create(namespaces, { metadata: { generateName: 'kit-consistency-' } })).metadata.name
   const reflector = createReflector({
     api,

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
-import { afterAll, afterEach, beforeAll, expect, inject, test, vi } from 'vitest'
+import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
 import { type Api, createApi } from '../../src/kube/api.ts'
 import { systemClock } from '../../src/kube/clock.ts'
 import { loadConnection } from '../../src/kube/connection.ts'
@@ -9,6 +9,7 @@ import { createElector, LeadershipLost } from '../../src/kube/election.ts'
 import { silentLog } from '../../src/kube/log.ts'
 import { systemRandom } from '../../src/kube/random.ts'
 import { leases, namespaces } from '../../src/kube/resources.ts'
+import { adminKubeconfig } from './lib/plane.ts'
 
 let api: Api
 let namespace: string
@@ -16,7 +17,7 @@ let count = 0
 const cleanups: (() => unknown)[] = []
 
 beforeAll(async () => {
-  api = createApi({ connection: await loadConnection({ kubeconfig: inject('kubeconfig') }) })
+  api = createApi({ connection: await loadConnection({ kubeconfig: adminKubeconfig() }) })
   namespace = (await api.create(namespaces, { metadata: { generateName: 'kit-election-' } })).metadata.name
 })
 afterEach(async () => {
@@ -65,8 +66,10 @@ const spawnCandidate = (name: string, identity: string) => {
   const script = new URL('elector-process.ts', import.meta.url).pathname
   const child: ChildProcess = spawn(
     process.execPath,
-    [script, inject('kubeconfig'), namespace, name, identity],
-    { stdio: ['ignore', 'pipe', 'inherit'] },
+    [script, adminKubeconfig(), namespace, name, identity],
+    {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    },
   )
   const lines: string[] = []
   if (child.stdout) createInterface(child.stdout).on('line', line => lines.push(line))

@@ -1,16 +1,17 @@
-import { afterAll, beforeAll, expect, inject, test, vi } from 'vitest'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { type Api, createApi } from '../../src/kube/api.ts'
 import { systemClock } from '../../src/kube/clock.ts'
 import { loadConnection } from '../../src/kube/connection.ts'
 import { silentLog } from '../../src/kube/log.ts'
 import { createRecorder, type RecorderResult, referenceTo } from '../../src/kube/recorder.ts'
 import { configMaps, events, namespaces } from '../../src/kube/resources.ts'
+import { adminKubeconfig } from './lib/plane.ts'
 
 let api: Api
 let namespace: string
 
 beforeAll(async () => {
-  api = createApi({ connection: await loadConnection({ kubeconfig: inject('kubeconfig') }) })
+  api = createApi({ connection: await loadConnection({ kubeconfig: adminKubeconfig() }) })
   namespace = (await api.create(namespaces, { metadata: { generateName: 'kit-recorder-' } })).metadata.name
 })
 afterAll(async () => {

@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, test, vi } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { startControlPlane } from '../../playground/control-plane.ts'
 import { type Api, createApi } from '../../src/kube/api.ts'
 import { type Clock, systemClock } from '../../src/kube/clock.ts'
@@ -13,6 +13,7 @@ import { type ConfigMap, configMaps, namespaces } from '../../src/kube/resources
 import { createStore } from '../../src/kube/store.ts'
 import { collect } from '../../src/kube/testing/collect.ts'
 import { type FaultProxy, startFaultProxy, watching } from './fault-proxy.ts'
+import { adminKubeconfig } from './lib/plane.ts'
 
 const patience = { timeout: 30_000, interval: 20 }
 
@@ -88,7 +89,7 @@ describe('against a healthy server, through a network with faults', () => {
   let mirror: Mirror
 
   beforeAll(async () => {
-    connection = await loadConnection({ kubeconfig: inject('kubeconfig') })
+    connection = await loadConnection({ kubeconfig: adminKubeconfig() })
     api = createApi({ connection, userAgent: 'kit-test/1' })
   })
   afterAll(() => api.close())

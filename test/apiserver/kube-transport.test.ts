@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Api, createApi } from '../../src/kube/api.ts'
 import { type Connection, loadConnection } from '../../src/kube/connection.ts'
 import { KubeError } from '../../src/kube/errors.ts'
@@ -6,13 +6,14 @@ import { listAll } from '../../src/kube/list-all.ts'
 import { configMaps, leases, namespaces, nodes, pods } from '../../src/kube/resources.ts'
 import { collect } from '../../src/kube/testing/collect.ts'
 import { on, startFaultProxy } from './fault-proxy.ts'
+import { adminKubeconfig } from './lib/plane.ts'
 
 let connection: Connection
 let api: Api
 let namespace: string
 
 beforeAll(async () => {
-  connection = await loadConnection({ kubeconfig: inject('kubeconfig') })
+  connection = await loadConnection({ kubeconfig: adminKubeconfig() })
   api = createApi({ connection, userAgent: 'kit-test/1' })
   const made = await api.create(namespaces, { metadata: { generateName: 'kit-transport-' } })
   namespace = made.metadata.name

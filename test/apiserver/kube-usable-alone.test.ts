@@ -1,15 +1,16 @@
 import { glob, readFile } from 'node:fs/promises'
-import { afterAll, beforeAll, expect, inject, test, vi } from 'vitest'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { type Api, createApi } from '../../src/kube/api.ts'
 import { loadConnection } from '../../src/kube/connection.ts'
 import { configMaps, events, leases, namespaces } from '../../src/kube/resources.ts'
+import { adminKubeconfig } from './lib/plane.ts'
 import { runToy } from './toy-operator.ts'
 
 let api: Api
 let namespace: string
 
 beforeAll(async () => {
-  api = createApi({ connection: await loadConnection({ kubeconfig: inject('kubeconfig') }) })
+  api = createApi({ connection: await loadConnection({ kubeconfig: adminKubeconfig() }) })
   namespace = (await api.create(namespaces, { metadata: { generateName: 'kit-toy-' } })).metadata.name
 })
 afterAll(async () => {
@@ -27,7 +28,7 @@ const greet = (name: string, who?: string) =>
 
 const start = async (identity: string) => {
   const end = new AbortController()
-  const toy = await runToy(inject('kubeconfig'), namespace, identity, end.signal)
+  const toy = await runToy(adminKubeconfig(), namespace, identity, end.signal)
   const stop = async () => {
     end.abort()
     await toy.ended

@@ -5,13 +5,14 @@ import { type NodeReport, type NodeReportStatus, nodeReports } from '../../src/a
 import { type Api, createApi } from '../../src/kube/api.ts'
 import { loadConnection } from '../../src/kube/connection.ts'
 import { apiVersionOf } from '../../src/kube/resources.ts'
+import { adminKubeconfig } from './lib/plane.ts'
 
 const run = promisify(execFile)
 const ref = { name: 'reported-node' }
 
 let api: Api
 beforeAll(async () => {
-  api = createApi({ connection: await loadConnection({ kubeconfig: inject('kubeconfig') }) })
+  api = createApi({ connection: await loadConnection({ kubeconfig: adminKubeconfig() }) })
   const body = { apiVersion: apiVersionOf(nodeReports), kind: nodeReports.kind, metadata: ref }
   await api.create<NodeReport>(nodeReports, body)
 })
@@ -69,7 +70,7 @@ describe('NodeReport', () => {
 
   it('shows in kubectl what decides whether a node can be used', async () => {
     await write(status)
-    const args = ['--kubeconfig', inject('kubeconfig'), 'get', 'nodereports', ref.name]
+    const args = ['--kubeconfig', adminKubeconfig(), 'get', 'nodereports', ref.name]
     const { stdout } = await run(inject('kubectl'), args)
     const [header, row] = stdout.trimEnd().split('\n')
     expect(header?.split(/\s+/)).toEqual(['NAME', 'READY', 'CRIU', 'SLOTS', 'AGE'])

@@ -1,14 +1,15 @@
-import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type BackupPodSet, backupPodSets, defaults } from '../../src/api/backuppodset.ts'
 import { parseSet } from '../../src/api/parse.ts'
 import { type Api, createApi } from '../../src/kube/api.ts'
 import { loadConnection } from '../../src/kube/connection.ts'
 import { isKubeError } from '../../src/kube/errors.ts'
+import { adminKubeconfig } from './lib/plane.ts'
 import { container, rejected, rejectedInsideThePod, set } from './lib/rejected-sets.ts'
 
 let api: Api
 beforeAll(async () => {
-  api = createApi({ connection: await loadConnection({ kubeconfig: inject('kubeconfig') }) })
+  api = createApi({ connection: await loadConnection({ kubeconfig: adminKubeconfig() }) })
 })
 afterAll(() => api.close())
 

@@ -1,4 +1,4 @@
-/** One etcd and one kube-apiserver for all tests of this project, with our CRDs in it. */
+/** An etcd and a kube-apiserver for each worker of this project, with our CRDs in it. */
 import { execFile } from 'node:child_process'
 import { setTimeout } from 'node:timers/promises'
 import { promisify } from 'node:util'
@@ -7,8 +7,8 @@ import { startControlPlane } from '../../playground/control-plane.ts'
 
 declare module 'vitest' {
   export interface ProvidedContext {
-    /** Path of the administrator's kubeconfig. */
-    kubeconfig: string
+    /** Paths of the administrators' kubeconfigs, one for each worker. */
+    kubeconfigs: string[]
     /** Path of kubectl. */
     kubectl: string
   }
@@ -17,6 +17,28 @@ declare module 'vitest' {
 const run = promisify(execFile)
 
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
+  const planes: Plane[] = []
+  const stop = async () => {
+    await Promise.all(planes.map(plane => plane.stop()))
+  }
+  try {
+    // One after the other: the first one brings what has to be downloaded.
+    for (let worker = 0; worker < project.config.maxWorkers; worker += 1) planes.push(await startPlane())
+  } catch (error) {
+    await stop()
+    throw error
+  }
+  project.provide(
+    'kubeconfigs',
+    planes.map(({ kubeconfigPath }) => kubeconfigPath),
+  )
+  project.provide('kubectl', planes[0]?.kubectl ?? '')
+  return stop
+}
+
+type Plane = Awaited<ReturnType<typeof startControlPlane>>
+
+async function startPlane(): Promise<Plane> {
   const plane = await startControlPlane()
   try {
     const kubectl = (...args: string[]) => run(plane.kubectl, ['--kubeconfig', plane.kubeconfigPath, ...args])
@@ -27,9 +49,7 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
     await plane.stop()
     throw error
   }
-  project.provide('kubeconfig', plane.kubeconfigPath)
-  project.provide('kubectl', plane.kubectl)
-  return () => plane.stop()
+  return plane
 }
 
 async function eventually(attempt: () => Promise<unknown>): Promise<void> {

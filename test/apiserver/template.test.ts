@@ -1,5 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs'
-import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { parseAllDocuments } from 'yaml'
 import { type BackupPodSet, backupPodSets, placements } from '../../src/api/backuppodset.ts'
 import { podKinds } from '../../src/api/labels.ts'
@@ -8,10 +8,11 @@ import { renderPod } from '../../src/backuppodset/pod/render.ts'
 import { type Api, createApi } from '../../src/kube/api.ts'
 import { loadConnection } from '../../src/kube/connection.ts'
 import type { Pod } from '../../src/kube/resources.ts'
+import { adminKubeconfig } from './lib/plane.ts'
 
 let api: Api
 beforeAll(async () => {
-  api = createApi({ connection: await loadConnection({ kubeconfig: inject('kubeconfig') }) })
+  api = createApi({ connection: await loadConnection({ kubeconfig: adminKubeconfig() }) })
 })
 afterAll(() => api.close())
 

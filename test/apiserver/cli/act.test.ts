@@ -1,6 +1,6 @@
 /** `checkpoint` and `promote` against a real API server and the operator; nodes and agents are stood in for. */
 import { randomBytes } from 'node:crypto'
-import { afterAll, beforeAll, describe, expect, inject, it, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { type BackupPodSetSpec, backupPodSets } from '../../../src/api/backuppodset.ts'
 import { annotations, labels } from '../../../src/api/labels.ts'
 import { parseSlotLease } from '../../../src/api/slot-lease.ts'
@@ -10,6 +10,7 @@ import { loadConnection } from '../../../src/kube/connection.ts'
 import { leases, namespaces, pods } from '../../../src/kube/resources.ts'
 import { type FakeKubelet, startFakeKubelet } from '../lib/fake-kubelet.ts'
 import { startOperatorHere } from '../lib/operator-here.ts'
+import { adminKubeconfig } from '../lib/plane.ts'
 import { type FakeAgents, startFakeAgents } from '../memory/fake-agents.ts'
 import { cli } from './run.ts'
 
@@ -21,7 +22,7 @@ const namespace = `act-${randomBytes(4).toString('hex')}`
 const run = (...args: string[]) => cli([...args, '-n', namespace])
 
 beforeAll(async () => {
-  api = createApi({ connection: await loadConnection({ kubeconfig: inject('kubeconfig') }) })
+  api = createApi({ connection: await loadConnection({ kubeconfig: adminKubeconfig() }) })
   await api.create(namespaces, { metadata: { name: namespace } })
   kubelet = startFakeKubelet(api, namespace, {
     place: ({ metadata }) => (metadata.labels?.['type'] === 'primary' ? 'cli-a' : 'cli-b'),

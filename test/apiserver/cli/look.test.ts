@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, inject, it, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { parse, stringify } from 'yaml'
 import { type ControlPlane, startControlPlane } from '../../../playground/control-plane.ts'
 import { backupPodSets } from '../../../src/api/backuppodset.ts'
@@ -11,6 +11,7 @@ import { recordingTerminal } from '../../../src/cli/testing/terminal.ts'
 import { type Api, createApi } from '../../../src/kube/api.ts'
 import { loadConnection } from '../../../src/kube/connection.ts'
 import { namespaces } from '../../../src/kube/resources.ts'
+import { adminKubeconfig } from '../lib/plane.ts'
 import { cli } from './run.ts'
 
 let api: Api
@@ -21,7 +22,7 @@ const condition = (type: string, status: string, reason: string) => ({
 })
 
 beforeAll(async () => {
-  api = createApi({ connection: await loadConnection({ kubeconfig: inject('kubeconfig') }) })
+  api = createApi({ connection: await loadConnection({ kubeconfig: adminKubeconfig() }) })
   await api.create(namespaces, { metadata: { name: namespace } })
   await api.create(
     backupPodSets,
@@ -115,7 +116,7 @@ describe('who may do little', () => {
   beforeAll(async () => {
     directory = await mkdtemp(join(tmpdir(), 'understudy-cli-'))
     kubeconfig = join(directory, 'kubeconfig')
-    const admin = parse(await readFile(inject('kubeconfig'), 'utf8')) as { users: { user: object }[] }
+    const admin = parse(await readFile(adminKubeconfig(), 'utf8')) as { users: { user: object }[] }
     const users = admin.users.map(user => ({ ...user, user: { ...user.user, as: 'nobody-in-particular' } }))
     await writeFile(kubeconfig, stringify({ ...admin, users }))
   })

@@ -1,7 +1,7 @@
 /** The plugin as its users start it, in this process: what it prints, and how it ends. */
-import { inject } from 'vitest'
 import { runCli } from '../../../src/cli/program.ts'
 import { type RecordingTerminal, recordingTerminal } from '../../../src/cli/testing/terminal.ts'
+import { adminKubeconfig } from '../lib/plane.ts'
 
 export interface Result {
   readonly exitCode: number
@@ -16,7 +16,7 @@ export interface RunOptions {
 }
 
 export async function cli(args: readonly string[], options: RunOptions = {}): Promise<Result> {
-  const { kubeconfig = inject('kubeconfig'), signal = new AbortController().signal } = options
+  const { kubeconfig = adminKubeconfig(), signal = new AbortController().signal } = options
   const { terminal = recordingTerminal() } = options
   const exitCode = await runCli(['--kubeconfig', kubeconfig, ...args], terminal, signal)
   return { exitCode, out: terminal.written.join('\n'), err: terminal.told.join('\n') }

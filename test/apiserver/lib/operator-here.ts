@@ -1,8 +1,8 @@
 /** The operator inside of the test's own process. */
 import { pino } from 'pino'
-import { inject } from 'vitest'
 import { runOperator } from '../../../src/operator/operator.ts'
 import { defaults, type OperatorOptions } from '../../../src/operator/options.ts'
+import { adminKubeconfig } from './plane.ts'
 
 /** It looks after the sets of all namespaces; `namespace` is its own. Its end is waited for, and what it throws is thrown. */
 export function startOperatorHere(
@@ -16,7 +16,7 @@ export function startOperatorHere(
       namespace,
       wakerImage: 'waker',
       identity: 'test',
-      kubeconfig: inject('kubeconfig'),
+      kubeconfig: adminKubeconfig(),
       leaderElect: false,
       healthPort: 0,
       metricsPort: 0,

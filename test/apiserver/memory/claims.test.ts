@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { afterAll, beforeAll, expect, inject, it, vi } from 'vitest'
+import { afterAll, beforeAll, expect, it, vi } from 'vitest'
 import { type BackupPodSet, backupPodSets } from '../../../src/api/backuppodset.ts'
 import { labels } from '../../../src/api/labels.ts'
 import { parseSlotLease } from '../../../src/api/slot-lease.ts'
@@ -8,6 +8,7 @@ import { loadConnection } from '../../../src/kube/connection.ts'
 import { events, leases, namespaces, persistentVolumeClaims } from '../../../src/kube/resources.ts'
 import { type FakeKubelet, startFakeKubelet } from '../lib/fake-kubelet.ts'
 import { startOperatorHere } from '../lib/operator-here.ts'
+import { adminKubeconfig } from '../lib/plane.ts'
 import { type FakeAgents, startFakeAgents } from './fake-agents.ts'
 
 let api: Api
@@ -18,7 +19,7 @@ const namespace = `claims-${randomBytes(4).toString('hex')}`
 const eventually = <T>(check: () => Promise<T> | T) => vi.waitFor(check, { timeout: 20_000, interval: 25 })
 
 beforeAll(async () => {
-  api = createApi({ connection: await loadConnection({ kubeconfig: inject('kubeconfig') }) })
+  api = createApi({ connection: await loadConnection({ kubeconfig: adminKubeconfig() }) })
   for (const name of [namespace, `${namespace}-agents`]) await api.create(namespaces, { metadata: { name } })
   kubelet = startFakeKubelet(api, namespace, {
     place: ({ metadata }) => (metadata.labels?.[labels.type] === 'primary' ? 'fake-p' : 'fake-a'),

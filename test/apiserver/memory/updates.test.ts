@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { afterAll, beforeAll, describe, expect, inject, it, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { type BackupPodSet, type BackupPodSetSpec, backupPodSets } from '../../../src/api/backuppodset.ts'
 import { labels } from '../../../src/api/labels.ts'
 import { parseSlotLease, type SlotLease } from '../../../src/api/slot-lease.ts'
@@ -15,6 +15,7 @@ import {
 } from '../../../src/kube/resources.ts'
 import { type FakeKubelet, startFakeKubelet } from '../lib/fake-kubelet.ts'
 import { startOperatorHere } from '../lib/operator-here.ts'
+import { adminKubeconfig } from '../lib/plane.ts'
 import { type FakeAgents, startFakeAgents } from './fake-agents.ts'
 
 let api: Api
@@ -36,7 +37,7 @@ const place = ({ metadata: { uid, labels: own } }: Pod, others: readonly Pod[]):
 }
 
 beforeAll(async () => {
-  api = createApi({ connection: await loadConnection({ kubeconfig: inject('kubeconfig') }) })
+  api = createApi({ connection: await loadConnection({ kubeconfig: adminKubeconfig() }) })
   await api.create(namespaces, { metadata: { name: namespace } })
   kubelet = startFakeKubelet(api, namespace, { place })
   agents = await startFakeAgents(api, namespace, nodes)

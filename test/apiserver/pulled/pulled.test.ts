@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { afterAll, beforeAll, describe, expect, inject, it, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { type BackupPodSet, type BackupPodSetSpec, backupPodSets } from '../../../src/api/backuppodset.ts'
 import { labels, type PodKind } from '../../../src/api/labels.ts'
 import { type Api, createApi } from '../../../src/kube/api.ts'
@@ -8,6 +8,7 @@ import { events, namespaces, type Pod, pods } from '../../../src/kube/resources.
 import { createRedisServer, type RedisServer } from '../../../src/state-store/testing/redis-server.ts'
 import { type FakeKubelet, startFakeKubelet } from '../lib/fake-kubelet.ts'
 import { type OperatorProcess, startOperator } from '../lib/operator-process.ts'
+import { adminKubeconfig } from '../lib/plane.ts'
 import { createStatefulApps, statePort } from '../lib/stateful-app.ts'
 
 let api: Api
@@ -18,7 +19,7 @@ const apps = createStatefulApps()
 const namespace = `pulled-${randomBytes(4).toString('hex')}`
 
 const lead = async () => {
-  operator = startOperator(inject('kubeconfig'), namespace, '--no-leader-elect', '--state-store', redis.url)
+  operator = startOperator(adminKubeconfig(), namespace, '--no-leader-elect', '--state-store', redis.url)
   await operator.leading()
 }
 const relead = async () => {
@@ -28,7 +29,7 @@ const relead = async () => {
 }
 
 beforeAll(async () => {
-  api = createApi({ connection: await loadConnection({ kubeconfig: inject('kubeconfig') }) })
+  api = createApi({ connection: await loadConnection({ kubeconfig: adminKubeconfig() }) })
   await api.create(namespaces, { metadata: { name: namespace } })
   kubelet = startFakeKubelet(api, namespace, { app: apps.start })
   redis = await createRedisServer()
