@@ -4,9 +4,9 @@
  */
 import { kill } from 'node:process'
 import { until as waitUntil } from '../playground/until.ts'
-import { type BackupPodSet, backupPodSets } from '../src/api/backuppodset.ts'
+import { backupPodSets } from '../src/api/backuppodset.ts'
 import { labels } from '../src/api/labels.ts'
-import { nodeReports } from '../src/api/node-report.ts'
+import { nodeReports, type SlotReport } from '../src/api/node-report.ts'
 import { parseSlotLease, slotLeaseName } from '../src/api/slot-lease.ts'
 import type { Api } from '../src/kube/api.ts'
 import { leases, type Pod, pods } from '../src/kube/resources.ts'
@@ -88,11 +88,9 @@ export async function perform(
 
 /** Waits until the understudy could take over and has been refreshed so many times since. */
 async function refreshed(stage: Stage, specimen: Specimen, times: number): Promise<void> {
-  const first = await protectedGeneration(stage, specimen.name)
-  await until(stage, `${times} refreshes of ${specimen.name}`, async () => {
-    const slot = await slotOf(stage, specimen.name)
-    return slot !== undefined && isProtected(slot) && (slot.generation ?? 0) >= first + times
-  })
+  const first = await usable(stage, specimen.name, () => true)
+  const enough = first.generation + times
+  await usable(stage, specimen.name, ({ generation }) => generation >= enough)
 }
 
 async function failOver(stage: Stage, specimen: Specimen): Promise<Takeover> {
@@ -101,8 +99,13 @@ async function failOver(stage: Stage, specimen: Specimen): Promise<Takeover> {
   const ip = addressOf(before)
   for (let i = 0; i < 5; i += 1) await specimen.add(ip)
   const expected = await specimen.read(ip)
-  await savedSince(stage, specimen.name, Date.now())
-  const protection = (await slotOf(stage, specimen.name))?.protection ?? 'None'
+  // With the last change; source and caller share a clock.
+  const now = Date.now()
+  const { usable: protection } = await usable(
+    stage,
+    specimen.name,
+    ({ takenAt }) => Date.parse(takenAt ?? '') > now,
+  )
   const pids = await stage.pidsOf(before.metadata.uid, specimen.program)
   const [pid] = [...pids].sort((a, b) => a - b)
   if (pid === undefined) throw new Error(`${specimen.program} does not run in ${before.metadata.name}`)
@@ -133,39 +136,23 @@ async function failOver(stage: Stage, specimen: Specimen): Promise<Takeover> {
   }
 }
 
+type Usable = SlotReport & { readonly usable: 'Frozen' | 'Staged' }
+
 /**
- * Waits until the understudy could go on stage with memory of after this moment; a node that only keeps it may have it
- * sooner. Unix ms; source and caller share a clock.
+ * Waits until an understudy could go on stage with memory like this; a node that only keeps it may have it sooner. By
+ * the word of its node: the status of the set tells one generation in some.
  */
-async function savedSince(stage: Stage, name: string, since: number): Promise<void> {
+function usable(stage: Stage, name: string, isMeant: (report: Usable) => boolean): Promise<Usable> {
   const { api, namespace } = stage
-  await until(stage, `a saved state of ${name} with the last change`, async () => {
-    const { items } = await api.list(nodeReports, {})
-    return items
+  return until(stage, `a saved state of ${name} in an understudy`, async () =>
+    (await api.list(nodeReports, {})).items
       .flatMap(({ status }) => status?.slots ?? [])
-      .some(
-        slot =>
-          slot.namespace === namespace &&
-          slot.set === name &&
-          (slot.usable === 'Frozen' || slot.usable === 'Staged') &&
-          Date.parse(slot.takenAt ?? '') > since,
-      )
-  })
+      .filter(slot => slot.namespace === namespace && slot.set === name)
+      .find((slot): slot is Usable => isUsable(slot) && isMeant(slot)),
+  )
 }
 
-const slotOf = async ({ api, namespace }: Stage, name: string) => {
-  const set: BackupPodSet = await api.get(backupPodSets, { namespace, name })
-  return set.status?.slots?.[0]
-}
-
-type Slot = NonNullable<Awaited<ReturnType<typeof slotOf>>>
-const isProtected = (slot: Slot) => slot.protection === 'Frozen' || slot.protection === 'Staged'
-
-const protectedGeneration = (stage: Stage, name: string): Promise<number> =>
-  until(stage, `protection of ${name}`, async () => {
-    const slot = await slotOf(stage, name)
-    return slot !== undefined && isProtected(slot) ? slot.generation : undefined
-  })
+const isUsable = (slot: SlotReport): slot is Usable => slot.usable === 'Frozen' || slot.usable === 'Staged'
 
 async function primaryOf(stage: Stage, name: string): Promise<Pod> {
   const { api, namespace } = stage

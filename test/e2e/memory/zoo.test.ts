@@ -6,7 +6,7 @@ import { needsNodes } from '../lib/cluster.ts'
 import { createWorld } from '../lib/world.ts'
 
 /** Cores are few: so many at a time. */
-const together = 3
+const together = 4
 
 describe.skipIf(needsNodes())('memory survives, seen by a client', () => {
   for (let first = 0; first < specimens.length; first += together) {
