@@ -123,6 +123,12 @@ export async function runToEnd(argv: readonly string[], options: RunOptions = {}
   }
 }
 
+/**
+ * The program ended, or closed its input, without reading all of it; its exit code tells the story. ECANCELED: its end was
+ * seen while a write was under way.
+ */
+const unread: ReadonlySet<string> = new Set(['EPIPE', 'ECANCELED', 'ERR_STREAM_PREMATURE_CLOSE'])
+
 async function feed(stdin: Writable | null, options: RunOptions): Promise<void> {
   if (stdin === null) return
   const source =
@@ -132,9 +138,8 @@ async function feed(stdin: Writable | null, options: RunOptions): Promise<void> 
   try {
     await pipeline(source, stdin)
   } catch (error) {
-    // The program ended, or closed its input, without reading all of it; its exit code tells the story.
-    const { code } = error as NodeJS.ErrnoException
-    if (code !== 'EPIPE' && code !== 'ERR_STREAM_PREMATURE_CLOSE') throw error
+    const { code = '' } = error as NodeJS.ErrnoException
+    if (!unread.has(code)) throw error
   }
 }
 

@@ -35,7 +35,7 @@ export async function act(context: ActContext, plan: Plan): Promise<Outcome[]> {
     isExact =
       stage.every(outcome => isDone(outcome) || isRefusedClaim(outcome)) && stage.length === actions.length
   }
-  return [...outcomes, ...(await Promise.all(rest.map(work => work())))]
+  return [...outcomes, ...(await slowStart(rest, work => work(), isHarmless))]
 }
 
 /** Whose pod it is can wait: an admission rule that refuses an adoption for ever must not stop failovers. */
