@@ -10,8 +10,8 @@ export default defineConfig({
             '{src,crds,playground,images,bench,demo,init-waker,native}/**/*.test.ts',
             'test/{unit,reporter,checklist}/**/*.test.ts',
           ],
-          // More than the default of a small machine: most of them wait for processes.
-          maxWorkers: 3,
+          // One more than the default of a machine with two processors: most of them wait for processes.
+          maxWorkers: 2,
         },
       },
       {
