@@ -13,15 +13,21 @@ import { startOperator } from '../apiserver/lib/operator-process.ts'
 import { rights } from '../unit/deploy/rights.ts'
 import { operatorRequests } from './lib/audit.ts'
 import { kubectl, needsNodes, playground } from './lib/cluster.ts'
-import { counterTemplate, counterWith, createWorld, eventually, isReady, type World } from './lib/world.ts'
+import {
+  counterTemplate,
+  counterWith,
+  createWorld,
+  eventually,
+  isReady,
+  replicas,
+  system,
+  type World,
+} from './lib/world.ts'
 
-const system = 'understudy-system'
 const why = needsNodes()
 
 const lease = ({ api }: World) => api.get(leases, { namespace: system, name: 'understudy-operator' })
 const holder = async (world: World) => (await lease(world)).spec?.holderIdentity ?? ''
-const replicas = async ({ api }: World): Promise<readonly Pod[]> =>
-  (await api.list(pods, { namespace: system, labelSelector: 'app.kubernetes.io/component=operator' })).items
 
 describe('F35: the operator as it is installed', () => {
   it('two replicas are ready, one leads, in a namespace that enforces restricted pods', async () => {

@@ -23,8 +23,8 @@ import { deletePod } from './write-pod.ts'
  */
 export async function act(context: ActContext, plan: Plan): Promise<Outcome[]> {
   const outcomes: Outcome[] = []
-  const rest: Afterwards[] = []
-  const afterwards = (work: Afterwards) => void rest.push(work)
+  const rest: (() => Promise<Outcome>)[] = []
+  const afterwards: Afterwards = work => rest.push(work)
   let isExact = true
   for (const { actions, aside } of plan.stages) {
     if (!isExact && !aside) continue
@@ -49,11 +49,7 @@ const isHarmless = (outcome: Outcome): boolean => isDone(outcome) || outcome.typ
 
 const isDone = (outcome: Outcome): boolean => outcome.type === 'done'
 
-async function perform(
-  context: ActContext,
-  action: Action,
-  afterwards: (work: Afterwards) => void,
-): Promise<Outcome> {
+async function perform(context: ActContext, action: Action, afterwards: Afterwards): Promise<Outcome> {
   try {
     const outcome = await execute(context, action, afterwards)
     if (outcome.type === 'done' && outcome.pod !== undefined) context.wrote(outcome.pod)
@@ -63,11 +59,7 @@ async function perform(
   }
 }
 
-async function execute(
-  context: ActContext,
-  action: Action,
-  afterwards: (work: Afterwards) => void,
-): Promise<Outcome> {
+async function execute(context: ActContext, action: Action, afterwards: Afterwards): Promise<Outcome> {
   switch (action.type) {
     case 'create':
       if (action.state) return createWithState(context, { ...action, state: action.state })

@@ -9,20 +9,19 @@ import { relabel } from './relabel.ts'
 import { deletePod } from './write-pod.ts'
 
 export type Convert = Extract<Action, { type: 'convert' }>
-/** Never rejects. */
-export type Afterwards = () => Promise<Outcome>
+/** Takes what is to be done after all tiers; it never rejects. */
+export type Afterwards = (work: () => Promise<Outcome>) => void
 export type Wake = Extract<Action, { type: 'wake' }>
 
 /**
  * T4, T5, T6. A primary is what Services select: its gate opens before the label moves. A hot backup counts from its
  * label on, like one that is made, and nobody waits for its app: its gate opens when the tiers below are written, as a
  * gate that opens keeps its node busy. Who dies in between leaves a hot backup at its gate, which the next pass wakes.
- * @param afterwards is given what is to be done after all tiers.
  */
 export async function convert(
   context: ActContext,
   action: Convert,
-  afterwards: (work: Afterwards) => void,
+  afterwards: Afterwards,
 ): Promise<Outcome> {
   const { pod, to, role } = action
   const from = kindOf(context, pod)

@@ -73,6 +73,13 @@ export const restartsOf = (pod: Pod): number =>
 
 export const typeOf = (pod: Pod): string | undefined => pod.metadata.labels?.[labels.type]
 
+/** Namespace of the operator. */
+export const system = 'understudy-system'
+
+/** The pods of the operator. */
+export const replicas = async ({ api }: Pick<World, 'api'>): Promise<readonly Pod[]> =>
+  (await api.list(pods, { namespace: system, labelSelector: 'app.kubernetes.io/component=operator' })).items
+
 export async function connect(): Promise<Api> {
   return createApi({
     connection: await loadConnection({ kubeconfig: inject('cluster').kubeconfig }),
