@@ -189,10 +189,17 @@ static volatile sig_atomic_t passed_to;
 static volatile sig_atomic_t passed_as;
 static volatile sig_atomic_t told_to_end;
 
-/* Whether a CRIU has gone through its gate (preload/gate.c); false for anything else. Safe in a handler. */
+/*
+ * Whether a CRIU has gone through its gate (preload/gate.c); false for anything else. One that has not cannot any more:
+ * only one of the two makes the file. Safe in a handler.
+ */
 static bool dump_has_begun(void)
 {
-	return faccessat(WORK, "begun", F_OK, 0) == 0;
+	int fd = openat(WORK, "begun", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+
+	if (fd >= 0)
+		close(fd);
+	return fd < 0 && errno == EEXIST;
 }
 
 static void pass_on(int signal)

@@ -9,16 +9,23 @@
  *
  * It also waits until everything that is to be dumped really stands: a thread that has been told to stop does so when it
  * gets its turn, and when CRIU seizes a process of which some threads have stopped and others not yet, now and then one
- * of them neither stops nor is stopped, and CRIU waits for it for ever (1 of 200 dumps on a busy machine).
+ * of them neither stops nor is stopped, and CRIU waits for it for ever (1 of 200 dumps on a busy machine). One that is in
+ * another tracer's hands does not stand either: the CRIU of a sentinel that died may not have let go of it yet.
+ *
+ * A CRIU whose sentinel died before the gate goes home: whoever stands later does so for somebody else's dump.
  */
 #include "work.h"
 
 /* The sentinel's: see native/sentinel/supervisor.h. */
 enum { DONE = 199, PIPE_SIZE = 1032 };
+/* Of poll(): nobody has the other end of a pipe open any more. */
+enum { NOBODY_READS = 8 };
 
 enum { TIMER_SLACK = 29 };
 /* 20 waits of 50 us, then of 1 ms: whoever takes longer waits for a device, and is not to be hurried. */
 enum { WAIT_NS = 50000, LONG_WAIT_NS = 1000000, SHORT_WAITS = 20, LONG_WAITS = 60 * 1000 };
+/* A tracer that is no CRIU may stay for ever, and the application stands meanwhile. */
+enum { TRACED_WAITS = 1000 };
 /* Beyond these a dump is refused. */
 enum { PIDS = 65536 };
 
@@ -36,6 +43,8 @@ static void __attribute__((noreturn)) give_up(const char *why)
 /* All below the first process of this pid namespace, which is what is dumped. */
 static int pids[PIDS];
 static int count;
+/* Whom was found not to stand is in a tracer's hands. */
+static int traced;
 
 static char *path_of(char *path, int pid, const char *rest)
 {
@@ -62,7 +71,8 @@ static int stands(int pid, const char *thread)
 		;
 	if (*at != ')' || text + length - at < 3)
 		return 1;
-	return at[2] == 'T' || at[2] == 't' || at[2] == 'Z' || at[2] == 'X';
+	traced = at[2] == 't';
+	return at[2] == 'T' || at[2] == 'Z' || at[2] == 'X';
 }
 
 /* In pieces: a process may have more children than fit into any buffer, and a number may lie across two. */
@@ -142,6 +152,18 @@ static int is_pipe(long fd)
 	return raw(NR_fcntl, fd, PIPE_SIZE, 0, 0, 0, 0) > 0;
 }
 
+/* Of a sentinel of before an update, which gives no pipe, it is not known. */
+static int is_orphan(void)
+{
+	struct {
+		int fd;
+		short asked, seen;
+	} end = { .fd = DONE };
+	const long at_once[2] = { 0, 0 };
+
+	return is_pipe(DONE) && raw(NR_ppoll, (long)&end, 1, (long)at_once, 0, 0, 0) == 1 && (end.seen & NOBODY_READS);
+}
+
 static long dumper;
 
 /*
@@ -172,18 +194,25 @@ static void wait_for_go(void)
 		give_up("cannot say that it is ready");
 	/* Here every moment counts: the pod is stopped when the file is there. */
 	for (long waits = 0; !is_there("go"); waits++) {
-		if (waits > LONG_WAITS * (LONG_WAIT_NS / WAIT_NS))
+		if (waits > LONG_WAITS * (LONG_WAIT_NS / WAIT_NS) || is_orphan())
 			give_up("nobody opened the gate");
 		pause_for(WAIT_NS);
 	}
 	for (long waits = 0; !all_stand(); waits++) {
-		if (waits > LONG_WAITS)
+		if (waits > LONG_WAITS || is_orphan())
 			give_up("not all processes stopped");
+		if (traced && waits > TRACED_WAITS)
+			give_up("a process is being traced");
 		pause_for(waits < SHORT_WAITS ? WAIT_NS : LONG_WAIT_NS);
 	}
-	/* From here on CRIU changes what it dumps for a while, and a sudden end would leave it changed. */
-	if (!say("begun"))
-		give_up("cannot say that it has begun");
+	if (is_orphan())
+		give_up("nobody waits for it");
+	/*
+	 * From here on CRIU changes what it dumps for a while, and a sudden end would leave it changed. Whoever is about to
+	 * kill it says the same first: one of the two is too late.
+	 */
+	if (!say_first("begun"))
+		give_up("cannot say that it has begun, or was told to end");
 	/* A sentinel of before an update has none. What cannot be said is seen later. */
 	dumper = own_pid();
 	if (on_exit && is_pipe(DONE))

@@ -1,12 +1,14 @@
 import { spawnSync } from 'node:child_process'
+import { existsSync } from 'node:fs'
 import { access, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { beforeAll, describe, expect, test, vi } from 'vitest'
+import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { elfNeeds } from '../../images/elf.ts'
 import { eventually } from '../../init-waker/testing/eventually.ts'
 import { cannotUnshare, childrenOf, start, statusField } from '../../init-waker/testing/process.ts'
 import { preloadLibrary } from '../preload-library.ts'
+import { buildApp } from '../sentinel/testing/build.ts'
 
 vi.setConfig({ testTimeout: 30_000, hookTimeout: 180_000 })
 
@@ -102,35 +104,44 @@ describe.skipIf(cannotUnshare !== undefined)(
 
 describe.skipIf(cannotUnshare !== undefined)(`the gate ${cannotUnshare ?? ''}`, () => {
   const perl = '/usr/bin/perl'
+  /** Descriptor 199 as the sentinel gives it: what came through it is in `said`, and `end` says that that is all. */
+  const heard = '199> >(cat > "$1/said"; touch "$1/end")'
+  /** As a sentinel has left it that died. */
+  const unheard = '9<>"$1/pipe" 199>"$1/pipe" 9<&-'
 
-  /** Runs what calls alarm() as CRIU does, with a pipe as descriptor 199 as the sentinel gives it; what came through that. */
-  async function passing(gate: boolean, script: string) {
-    const library = await preloadLibrary()
+  /** A pod of one process, and a work directory for its dump. */
+  async function startPod(...files: readonly string[]) {
     const loader = elfNeeds(await readFile(perl)).interpreter ?? ''
+    const library = await preloadLibrary()
     const work = await mkdtemp(join(tmpdir(), 'gate-'))
-    await using container = await start('unshare', [
-      '--pid',
-      '--fork',
-      '--kill-child',
-      '--mount-proc',
-      'sleep',
-      '1000',
-    ])
-    try {
-      const first = await eventually(() => {
-        const [pid] = childrenOf(container.pid)
-        expect(pid).toBeDefined()
-        return String(pid)
-      })
-      process.kill(Number(first), 'SIGSTOP')
-      for (const name of gate ? ['gate', 'go'] : []) await writeFile(join(work, name), '')
-      const open = 'exec 202<"$1" 199> >(cat > "$1/said"; touch "$1/end"); shift; exec "$@"'
-      const inside = ['--target', first, '--pid', '--mount', 'bash', '-c', open, 'bash', work]
-      const done = spawnSync('nsenter', [...inside, loader, '--preload', library, perl, '-e', script])
-      await eventually(() => access(join(work, 'end')))
-      return { code: done.status, bytes: (await readFile(join(work, 'said'))).length }
-    } finally {
+    const args = ['--pid', '--fork', '--kill-child', '--mount-proc', 'sleep', '1000']
+    const container = await start('unshare', args)
+    onTestFinished(async () => {
+      await container[Symbol.asyncDispose]()
       await rm(work, { recursive: true })
+    })
+    const pid = await eventually(() => {
+      const [first] = childrenOf(container.pid)
+      if (first === undefined) throw new Error('not there yet')
+      return first
+    })
+    spawnSync('mkfifo', [join(work, 'pipe')])
+    const make = (name: string) => writeFile(join(work, name), '')
+    for (const name of files) await make(name)
+    return {
+      pid,
+      make,
+      has: (name: string) => existsSync(join(work, name)),
+      /** Runs what calls alarm() as CRIU does. */
+      dump: (pipe = heard, script = 'alarm 10; exit 0') => {
+        const open = `exec 202<"$1" ${pipe}; shift; exec "$@"`
+        const inside = ['--target', String(pid), '--pid', '--mount', 'bash', '-c', open, 'bash', work]
+        return start('nsenter', [...inside, loader, '--preload', library, perl, '-e', script])
+      },
+      said: async () => {
+        await eventually(() => access(join(work, 'end')))
+        return (await readFile(join(work, 'said'))).length
+      },
     }
   }
 
@@ -140,6 +151,59 @@ describe.skipIf(cannotUnshare !== undefined)(`the gate ${cannotUnshare ?? ''}`, 
     ['one that failed does not', true, 'alarm 10; exit 1', { code: 1, bytes: 0 }],
     ['nor does one without a gate', false, 'alarm 10; exit 0', { code: 0, bytes: 0 }],
   ])('%s', async (_, gate, script, end) => {
-    expect(await passing(gate, script)).toEqual(end)
+    const pod = await startPod(...(gate ? ['gate', 'go'] : []))
+    process.kill(pod.pid, 'SIGSTOP')
+    await using dump = await pod.dump(heard, script)
+    expect({ code: await dump.exit, bytes: await pod.said() }).toEqual(end)
+  })
+
+  test('a dump does not begin before all stand, nor while somebody traces one of them', async () => {
+    const pod = await startPod('gate', 'go')
+    await using dump = await pod.dump()
+    await eventually(() => expect(pod.has('ready')).toBe(true))
+    {
+      await using tracer = await start(await buildApp(), ['trace', String(pod.pid)])
+      await eventually(() => expect(tracer.stdout()).toBe('ready\n'))
+      process.kill(pod.pid, 'SIGSTOP')
+      await new Promise(resolve => setTimeout(resolve, 200))
+      expect(pod.has('begun')).toBe(false)
+    }
+    expect(await dump.exit).toBe(0)
+    expect(pod.has('begun')).toBe(true)
+  })
+
+  test('a tracer that stays is not waited for', async () => {
+    const pod = await startPod('gate', 'go')
+    await using tracer = await start(await buildApp(), ['trace', String(pod.pid)])
+    await eventually(() => expect(tracer.stdout()).toBe('ready\n'))
+    await using dump = await pod.dump()
+    expect(await dump.exit).toBe(125)
+    expect(dump.stderr()).toBe('gate: a process is being traced\n')
+  })
+
+  test.each([
+    ['at a gate that nobody opens', [], 'nobody opened the gate'],
+    ['before all stand', ['go'], 'not all processes stopped'],
+  ])('a dump whose sentinel died does not begin: %s', async (_, files, why) => {
+    const pod = await startPod('gate', ...files)
+    await using dump = await pod.dump(unheard)
+    expect(await dump.exit).toBe(125)
+    expect(dump.stderr()).toBe(`gate: ${why}\n`)
+  })
+
+  test('nor when they stand for somebody else', async () => {
+    const pod = await startPod('gate', 'go')
+    process.kill(pod.pid, 'SIGSTOP')
+    await using dump = await pod.dump(unheard)
+    expect(await dump.exit).toBe(125)
+    expect(pod.has('begun')).toBe(false)
+  })
+
+  test('one that is being told to end does not begin any more', async () => {
+    const pod = await startPod('gate', 'begun')
+    process.kill(pod.pid, 'SIGSTOP')
+    await using dump = await pod.dump()
+    await pod.make('go')
+    expect(await dump.exit).toBe(125)
   })
 })

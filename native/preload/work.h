@@ -4,7 +4,7 @@
 #include "calls.h"
 
 enum { WORK = 202 };
-enum { O_WRITE_NEW = 01 | 0100 | O_CLOSE_ON_EXEC };
+enum { O_WRITE_NEW = 01 | 0100 | O_CLOSE_ON_EXEC, O_NOT_THERE = 0200 };
 
 /* Of the C library, which this is not linked to. */
 extern int on_exit(void (*function)(int status, void *argument), void *argument) __attribute__((weak));
@@ -26,13 +26,24 @@ static inline int is_there(const char *name)
 	return raw(NR_faccessat, WORK, (long)name, 0, 0, 0, 0) == 0;
 }
 
-/* Zero: it could not be done. */
-static inline int say(const char *name)
+static inline int make(const char *name, long more)
 {
-	long fd = raw(NR_openat, WORK, (long)name, O_WRITE_NEW, 0600, 0, 0);
+	long fd = raw(NR_openat, WORK, (long)name, O_WRITE_NEW | more, 0600, 0, 0);
 
 	if (fd < 0)
 		return 0;
 	raw(NR_close, fd, 0, 0, 0, 0, 0);
 	return 1;
+}
+
+/* Zero: it could not be done. */
+static inline int say(const char *name)
+{
+	return make(name, 0);
+}
+
+/* Zero, too, if somebody else has said it before. */
+static inline int say_first(const char *name)
+{
+	return make(name, O_NOT_THERE);
 }

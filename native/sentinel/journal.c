@@ -58,6 +58,8 @@ bool journal_open(const char *socket)
 	if (journal.fd < 0 || !read_left())
 		return false;
 	journal.empty = journal.left.count == 0;
+	/* One that has just gone through its gate would be met before it has everybody in its hands. */
+	journal.next = monotonic_ns() + AGAIN_NS;
 	if (!journal.empty)
 		log_line("warn", "continues what an earlier sentinel had stopped", ",\"count\":%zu", journal.left.count);
 	return true;

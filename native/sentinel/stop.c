@@ -35,6 +35,7 @@ struct stop {
 	char **unless; /* ends with NULL; files that say that the work is not all */
 	char **empty; /* ends with NULL; directories in which nothing may be, for nobody saves it */
 	size_t awaited; /* spawns, before they go on without being told to; 0: they do not */
+	bool traced; /* somebody is in another tracer's hands */
 	bool by_hand; /* something of the work is not as it should be: whoever asked decides */
 	struct processes ending; /* to be asked whether they have been told to end */
 	struct processes excluded, seen; /* `seen`: also those that were stopped before, start 0 there */
@@ -77,7 +78,7 @@ static void forget(struct sentinel *sentinel, struct stop *stop)
 		journal_clear();
 }
 
-/* Called for each process of a round. False when there are too many. */
+/* Called for each process of a round. False when there are too many, or one that is not to be disturbed. */
 static bool meet(void *context, pid_t pid)
 {
 	struct stop *stop = context;
@@ -87,6 +88,14 @@ static bool meet(void *context, pid_t pid)
 	if (processes_have(&stop->excluded, pid) || processes_have(&stop->seen, pid) || !process_stat(pid, &stat) ||
 	    stat.state == 'Z' || stat.state == 'X')
 		return true;
+	/*
+	 * The CRIU of a sentinel that died may still be at work on it. The kernel would hand a signal to that, which takes one that
+	 * it has not sent itself for the end of the process, and leaves its own code in it.
+	 */
+	if (stat.state == 't') {
+		stop->traced = true;
+		return false;
+	}
 	process = (struct process){ .pid = pid, .start = stat.start };
 	journal_leave(pid);
 	/* Whoever was stopped before, by somebody else and for a reason of theirs, is not ours to continue. */
@@ -358,9 +367,14 @@ void stop_verb(struct client *client, const struct request *request)
 	stop->settle_until = stop->began + SETTLE_NS;
 	error = stop_more(stop, &complete);
 	if (error) {
+		bool traced = stop->traced;
+
 		let_go(stop);
 		forget(sentinel, stop);
-		client_reply_error(client, request, "cgroup", error == ESRCH ? ENOENT : error);
+		if (traced)
+			client_reply(client, request, "refused", "traced");
+		else
+			client_reply_error(client, request, "cgroup", error == ESRCH ? ENOENT : error);
 		return;
 	}
 	if (complete) {

@@ -3,7 +3,14 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { eventually } from '../../init-waker/testing/eventually.ts'
-import { cannotUnshare, childrenOf, type Started, start, stateOf } from '../../init-waker/testing/process.ts'
+import {
+  cannotUnshare,
+  childrenOf,
+  type Started,
+  start,
+  stateOf,
+  statusField,
+} from '../../init-waker/testing/process.ts'
 import { buildProgram } from '../build.ts'
 import { buildApp, buildSanitized } from './testing/build.ts'
 import { type Cgroup, cannotCgroup, createCgroup } from './testing/cgroup.ts'
@@ -376,6 +383,27 @@ describe.skipIf(cannotCgroup !== undefined).each([
     expect(statesOf(excluded, stopped, a)).toEqual(['S', 'T', 'T'])
     await client.ask('continue', { name: 'n' })
     expect(statesOf(excluded, stopped, a)).toEqual(['S', 'T', 'S'])
+  })
+
+  test('while a tracer has somebody in its hands nobody is stopped', async () => {
+    using cgroup = createCgroup()
+    await using sentinel = await startSentinel(program)
+    await using a = await startIn(cgroup)
+    await using b = await startIn(cgroup)
+    const client = await sentinel.connect()
+    const asked = { name: 'n', deadline: FOREVER, cgroup: cgroup.path }
+    {
+      await using tracer = await start(app, ['trace', String(b.pid)])
+      await eventually(() => expect(tracer.stdout()).toBe('ready\n'))
+      expect(await client.ask('stop', asked)).toMatchObject({
+        word: 'refused',
+        values: { reason: 'traced' },
+      })
+      expect(statesOf(a, b)).toEqual(['S', 't'])
+      expect(statusField(b.pid, 'ShdPnd')).toBe('0000000000000000')
+    }
+    expect((await client.ask('stop', asked)).word).toBe('stopped')
+    expect(statesOf(a, b)).toEqual(['T', 'T'])
   })
 
   test('a name that is taken is refused, and nothing of it is touched', async () => {

@@ -9,6 +9,7 @@
  *	                             seen from the innermost namespace, then pauses
  *	app forks COUNT              keeps COUNT children, replacing each as it dies; never ends
  *	app kill SIGNAL              ends by that signal
+ *	app trace PID                has a process in its hands until it is killed; says `ready`
  *	app doom PID                 kills a process and prints when, in nanoseconds since 1970
  */
 #include <arpa/inet.h>
@@ -18,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ptrace.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/wait.h>
@@ -198,6 +200,17 @@ static int doom(pid_t pid)
 	return 0;
 }
 
+static int trace(pid_t pid)
+{
+	if (ptrace(PTRACE_SEIZE, pid, NULL, NULL) || ptrace(PTRACE_INTERRUPT, pid, NULL, NULL) || waitpid(pid, NULL, __WALL) != pid) {
+		perror("ptrace");
+		return 1;
+	}
+	puts("ready");
+	fflush(stdout);
+	pause_for_ever();
+}
+
 int main(int argc, char **argv)
 {
 	const char *name = argc > 1 ? argv[1] : "";
@@ -218,6 +231,8 @@ int main(int argc, char **argv)
 		return tree();
 	if (strcmp(name, "forks") == 0 && argc == 3)
 		return forks(atoi(argv[2]));
+	if (strcmp(name, "trace") == 0 && argc == 3)
+		return trace(atoi(argv[2]));
 	if (strcmp(name, "doom") == 0 && argc == 3)
 		return doom(atoi(argv[2]));
 	if (strcmp(name, "kill") == 0 && argc == 3) {

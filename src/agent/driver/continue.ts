@@ -36,8 +36,9 @@ export async function continueAnyway(
         'the sentinel does not continue a pod; it is done without it',
       )
     }
-    for (const pid of await membersOf(deps, pod)) await continueIfStopped(deps, pid)
+    // Not at once: one that has just begun would be met before it has everybody in its hands.
     await deps.clock.sleep(roundMs)
+    for (const pid of await membersOf(deps, pod)) await continueIfStopped(deps, pid)
   }
 }
 
