@@ -16,9 +16,9 @@
  */
 #include "work.h"
 
-/* The sentinel's: see native/sentinel/supervisor.h. */
-enum { DONE = 199, PIPE_SIZE = 1032 };
-/* Of poll(): nobody has the other end of a pipe open any more. */
+/* A pipe of the sentinel's: see native/sentinel/supervisor.h. */
+enum { DONE = 199 };
+/* Of poll(): nobody has the other end open any more. */
 enum { NOBODY_READS = 8 };
 
 enum { TIMER_SLACK = 29 };
@@ -147,12 +147,6 @@ static int all_stand(void)
 	return all;
 }
 
-static int is_pipe(long fd)
-{
-	return raw(NR_fcntl, fd, PIPE_SIZE, 0, 0, 0, 0) > 0;
-}
-
-/* Of a sentinel of before an update, which gives no pipe, it is not known. */
 static int is_orphan(void)
 {
 	struct {
@@ -161,7 +155,7 @@ static int is_orphan(void)
 	} end = { .fd = DONE };
 	const long at_once[2] = { 0, 0 };
 
-	return is_pipe(DONE) && raw(NR_ppoll, (long)&end, 1, (long)at_once, 0, 0, 0) == 1 && (end.seen & NOBODY_READS);
+	return raw(NR_ppoll, (long)&end, 1, (long)at_once, 0, 0, 0) == 1 && (end.seen & NOBODY_READS);
 }
 
 static long dumper;
@@ -174,7 +168,7 @@ static void at_end(int status, void *unused)
 {
 	(void)unused;
 	/* A child that CRIU has forked to try something ends like this, too. */
-	if (status != 0 || own_pid() != dumper || !is_pipe(DONE))
+	if (status != 0 || own_pid() != dumper)
 		return;
 	raw(NR_write, DONE, (long)"", 1, 0, 0, 0);
 	/* Whoever reads it is no more urgent than this, may have to run here, and would wait for all of the end. */
@@ -213,9 +207,9 @@ static void wait_for_go(void)
 	 */
 	if (!say_first("begun"))
 		give_up("cannot say that it has begun, or was told to end");
-	/* A sentinel of before an update has none. What cannot be said is seen later. */
+	/* What cannot be said is seen later. */
 	dumper = own_pid();
-	if (on_exit && is_pipe(DONE))
+	if (on_exit)
 		on_exit(at_end, (void *)0);
 }
 

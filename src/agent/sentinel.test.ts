@@ -66,18 +66,6 @@ describe('client of the sentinel', () => {
     ])
   })
 
-  test('a sentinel of before an update, which knows no work during a stop, does it without', async () => {
-    const { client, sentinel } = await setUp((line, reply) =>
-      reply(
-        field(line, 'during') === undefined
-          ? 'exited code=0 signal=0 ms=1 expired=0'
-          : 'refused reason=unknown-key',
-      ),
-    )
-    expect((await client.spawn({ ...spawnRequest, during: 'dump-x' })).code).toBe(0)
-    expect(sentinel.requests.map(line => field(line, 'during'))).toEqual(['dump-x', undefined])
-  })
-
   test('an aborted spawn is killed, and not given up before it has ended', async () => {
     let end = () => {}
     const { client, sentinel } = await setUp((line, reply) => {

@@ -213,14 +213,8 @@ export function createSentinelClient(options: SentinelClientOptions): SentinelCl
     async spawn(request, signal) {
       signal?.throwIfAborted()
       const link = await connection()
-      const untilEnd = (request: SpawnRequest) => {
-        const pending = link.request('spawn', spawnFields(request))
-        return ending(pending, link, signal, request.deadlineMs + promptMs, clock)
-      }
-      let line = await untilEnd(request)
-      // One of before an update, which guards pods and so is still there, cannot wait for it.
-      const { during, ...rest } = request
-      if (during !== undefined && field(line, 'reason') === 'unknown-key') line = await untilEnd(rest)
+      const pending = link.request('spawn', spawnFields(request))
+      const line = await ending(pending, link, signal, request.deadlineMs + promptMs, clock)
       expectReply(line, 'spawn', 'exited')
       const code = integer(field(line, 'code'))
       const signalled = integer(field(line, 'signal'))

@@ -122,7 +122,8 @@ async function dumpWith(
       // no moment.
       await Promise.allSettled(all)
       run.signal.throwIfAborted()
-      if (after !== undefined && (await wentOn(deps, name))) return
+      // It has continued the pod because everything was done: nothing is left to be looked at.
+      if (after !== undefined && (await deps.sentinel.isDone(name))) return
       for (const save of empty) if (!(await deps.files.isEmpty(save))) await deps.files.save(save, run)
       await saveLateFiles(deps, targets, saves, run)
       for (const it of targets) await assertNotEnding(deps, it)
@@ -161,17 +162,6 @@ async function sortSaves(
     if (save.kind !== 'layer' && (await files.isEmpty(save))) sorted.empty.push(save)
     else sorted[save.kind === 'shm' ? 'late' : 'early'].push(save)
   return sorted
-}
-
-/** Whether the sentinel has continued the pod because everything was done: then nothing is left to be looked at. */
-async function wentOn({ sentinel }: DriverDependencies, name: string): Promise<boolean> {
-  try {
-    return await sentinel.isDone(name)
-  } catch (error) {
-    // One of before an update continues nobody by itself.
-    if (isAgentError(error, 'SentinelRefused')) return false
-    throw error
-  }
 }
 
 /** What the dump before made of the container. */
@@ -215,18 +205,10 @@ const patienceMs = 1_500
 /** Takes no signal: a stop whose answer nobody waits for would last until its deadline. */
 async function stop(
   deps: DriverDependencies,
-  { deadlineMs, gates = [], after, ...request }: StopRequest,
+  { deadlineMs, ...request }: StopRequest,
 ): ReturnType<SentinelClient['stop']> {
-  const patient = { ...request, deadlineMs: deadlineMs + patienceMs }
   try {
-    return await deps.sentinel
-      .stop({ ...patient, gates, ...(after !== undefined && { after }) })
-      .catch((error: unknown) => {
-        // A sentinel of before an update, which guards pods and so is still there, knows less.
-        if (!isAgentError(error, 'SentinelRefused') || error.detail?.includes('unknown-key') !== true)
-          throw error
-        return deps.sentinel.stop(patient)
-      })
+    return await deps.sentinel.stop({ ...request, deadlineMs: deadlineMs + patienceMs })
   } catch (error) {
     // Refused, then nobody was stopped, but perhaps by an earlier agent, whose CRIU is still at it.
     if (isAgentError(error, 'SentinelRefused')) throw new AgentError('StopFailed', error.detail, error)

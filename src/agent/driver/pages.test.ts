@@ -317,13 +317,13 @@ describe.skipIf(cannotDump !== undefined)(`memory that comes later ${cannotDump 
   })
 
   const refuse = async () => {
-    throw new AgentError('SentinelRefused', 'spawn: refused unknown-key')
+    throw new AgentError('SentinelRefused', 'spawn: refused busy')
   }
   const runAnother: SentinelClient['spawnDetached'] = request =>
     node.sentinel.spawnDetached({ ...request, arguments: ['/bin/cell'] })
 
   test.each([
-    ['a sentinel that knows no such programs', refuse],
+    ['a sentinel that refuses it', refuse],
     ['a program that ends at once', runAnother],
   ] as const)('with %s everything comes at once', async (_, spawnDetached) => {
     const into = await understudy()

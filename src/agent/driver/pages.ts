@@ -65,7 +65,7 @@ export async function startPageServer(
       environment: lazyPagesEnvironment(deadlineMs),
     })
   } catch (error) {
-    // One of before an update, which guards pods and so is still there.
+    // It has too many already, or memory is short.
     if (isAgentError(error, 'SentinelRefused')) throw new AgentError('PagesFailed', error.detail, error)
     throw error
   }
