@@ -115,7 +115,7 @@ export async function startCell(options: CellOptions, request: CellRequest): Pro
     if (init !== undefined) await sentinel.treeKill(init).catch(() => giveUp.abort())
     else giveUp.abort()
     await ended
-    await removeGroups(groups)
+    await removeGroups(clock, groups)
     await rm(root, { recursive: true, force: true })
   }
   const pod: PodTarget = {
@@ -160,15 +160,20 @@ async function groupsOf(fs: ProcFs, pid: number): Promise<string[]> {
   })
 }
 
-/** The program around it removes them; one that was killed could not. */
-async function removeGroups(groups: readonly string[]): Promise<void> {
-  for (const group of groups)
-    for (const directory of [group, dirname(group)])
-      await rmdir(directory).catch((error: NodeJS.ErrnoException) => {
-        // Gone, or still that of another container of the pod.
-        if (!['ENOENT', 'EBUSY', 'ENOTEMPTY'].includes(error.code ?? '')) throw error
-      })
+/** The program around it removes them; one that was killed could not, and of one whose sentinel died no end is told. */
+async function removeGroups(clock: Clock, groups: readonly string[]): Promise<void> {
+  for (const group of groups) {
+    // Until all that was in it has been reaped.
+    await eventually(clock, undefined, () => removeUnless(group, 'ENOENT'))
+    // Still that of another container of the pod.
+    await removeUnless(dirname(group), 'ENOENT', 'EBUSY', 'ENOTEMPTY')
+  }
 }
+
+const removeUnless = (directory: string, ...codes: readonly string[]): Promise<void> =>
+  rmdir(directory).catch((error: NodeJS.ErrnoException) => {
+    if (!codes.includes(error.code ?? '')) throw error
+  })
 
 function firstPid(text: string, role: string): number {
   const pid = Number(text.trim())
@@ -205,7 +210,11 @@ export async function askCell(options: CellOptions, cell: Cell): Promise<string>
 }
 
 /** Until it does not throw any more. An AgentError is final, and so is the end of patience. */
-async function eventually<T>(clock: Clock, signal: AbortSignal, attempt: () => Promise<T>): Promise<T> {
+async function eventually<T>(
+  clock: Clock,
+  signal: AbortSignal | undefined,
+  attempt: () => Promise<T>,
+): Promise<T> {
   const end = clock.monotonic() + patienceMs
   for (;;) {
     try {

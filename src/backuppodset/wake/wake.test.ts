@@ -104,7 +104,7 @@ describe('against what is no gate', () => {
 
   test('nobody listens: refused', async () => {
     // An address of its own: a port that has just become free may be given to another process.
-    expect(await wake(requestTo(20077, { host: '127.77.0.9' }))).toEqual({
+    expect(await wake(requestTo(20077, { host: '127.78.0.1' }))).toEqual({
       type: 'refused',
       detail: expect.stringContaining('ECONNREFUSED'),
     })

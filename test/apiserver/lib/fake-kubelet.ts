@@ -38,6 +38,8 @@ interface Life {
 }
 
 let lastAddress = 0
+/** Each worker has its own part of it: they run at the same time, and all gates have the same port. */
+const loopback = `127.${20 + Number(process.env['VITEST_POOL_ID'])}`
 
 export interface FakeKubeletOptions {
   /** Which node a pod goes to; default: one of three, by its uid. */
@@ -142,7 +144,7 @@ export function startFakeKubelet(
     lastAddress += 1
     const gate = pod.spec?.initContainers?.find(({ name }) => name === gateContainerName)
     // Gates are really there; addresses of the loopback network are refused as endpoints of a Service.
-    const address = `${gate || app ? '127.20' : '10.20'}.${lastAddress >> 8}.${lastAddress & 255}`
+    const address = `${gate || app ? loopback : '10.20'}.${lastAddress >> 8}.${lastAddress & 255}`
     const life: Life = {
       address,
       gate: gate ? 'waiting' : 'none',
