@@ -1,7 +1,7 @@
 import { mkdtemp, open, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { generationsKey } from '../../../src/api/generations-key.ts'
 import { nodeReports, type SlotReport } from '../../../src/api/node-report.ts'
 import { parseSlotLease, type SlotLease } from '../../../src/api/slot-lease.ts'
@@ -44,8 +44,15 @@ const reported = (
     return slot
   }, timeoutMs)
 
-/** A set of one primary and one understudy, its count, and where the understudy is; that count is on its disk. */
-async function onDisk(world: World): Promise<{ set: TestSet; slot: SlotLease; node: string; count: number }> {
+interface Kept {
+  readonly set: TestSet
+  readonly slot: SlotLease
+  /** Where the understudy is. */
+  readonly node: string
+}
+
+/** A set of one primary and one understudy, with something on the disk of the understudy's node. */
+async function createKept(world: World): Promise<Kept> {
   const set = await world.createSet('kept', {
     replicas: 1,
     hotBackups: 1,
@@ -58,49 +65,42 @@ async function onDisk(world: World): Promise<{ set: TestSet; slot: SlotLease; no
     return lease
   }, 120_000)
   const [node = ''] = slot.holders
-  const ip = await eventually(() => addressOf(world, slot))
+  await reported(world, node, slot, ({ onDisk }) => onDisk !== undefined, 120_000)
+  return { set, slot, node }
+}
+
+/** The same, with a count that is on the disk. */
+async function createCounted(world: World): Promise<Kept & { readonly count: number }> {
+  const kept = await createKept(world)
+  const ip = await eventually(() => addressOf(world, kept.slot))
   for (let i = 0; i < 7; i += 1) await eventually(() => counter.add(ip))
   const count = await counter.read(ip)
   const since = Date.now()
-  await reported(world, node, slot, ({ onDisk }) => Date.parse(onDisk?.takenAt ?? '') > since, 240_000)
-  return { set, slot, node, count }
+  await reported(
+    world,
+    kept.node,
+    kept.slot,
+    ({ onDisk }) => Date.parse(onDisk?.takenAt ?? '') > since,
+    240_000,
+  )
+  return { ...kept, count }
 }
 
 describe.skipIf(needsNodes())('generations on disks', () => {
-  it('D9.power: primary and holder lose their power, the holder comes back, and with it the memory', async () => {
-    await using world = await createWorld()
-    const cluster = await playground()
-    const { set, slot, node, count } = await onDisk(world)
-    const dead = slot.node ?? ''
-    try {
-      await Promise.all([cluster.killNode(dead), cluster.killNode(node)])
-      await cluster.startNode(node)
-      const since = Date.now()
-      const back = await reported(
-        world,
-        node,
-        slot,
-        ({ usable }, updatedAt) => updatedAt > since && usable !== undefined,
-        240_000,
-      )
-      expect(back.generation).toBe(back.onDisk?.generation)
-      await kubectl('-n', world.namespace, 'delete', 'pod', slot.holder.name, '--force', '--grace-period=0')
-      const next = await eventually(async () => {
-        const now = await slotOf(world, set)
-        if (now.epoch === slot.epoch) throw new Error('not promoted yet')
-        return now
-      }, 120_000)
-      expect(next.life).toBe(slot.life)
-      expect(await eventually(async () => counter.read(await addressOf(world, next)))).toBe(count)
-    } finally {
-      for (const name of [dead, node]) await cluster.startNode(name)
-    }
-  }, 900_000)
+  // The next state of a slot is on the disk after a minute, and files of a set that is gone are removed after one: together.
+  let world: World
+  let counted: ReturnType<typeof createCounted>
+  beforeAll(async () => {
+    world = await createWorld()
+    counted = createCounted(world)
+    counted.catch(() => undefined) // told by who waits for it
+  })
+  afterAll(() => world?.[Symbol.asyncDispose]())
 
   it('D9.set-deleted: with the set goes the key, and then the files', async () => {
     await using world = await createWorld()
     const cluster = await playground()
-    const { set, slot, node } = await onDisk(world)
+    const { set, slot, node } = await createKept(world)
     const { data } = await world.api.get(secrets, {
       namespace: generationsKey.namespace,
       name: generationsKey.secret,
@@ -136,6 +136,35 @@ describe.skipIf(needsNodes())('generations on disks', () => {
       for (const seal of [...left, '00'.repeat(32)]) expect(await opens(seal)).toBe(false)
     } finally {
       await rm(scratch, { recursive: true })
+    }
+  }, 900_000)
+
+  it('D9.power: primary and holder lose their power, the holder comes back, and with it the memory', async () => {
+    const cluster = await playground()
+    const { set, slot, node, count } = await counted
+    const dead = slot.node ?? ''
+    try {
+      await Promise.all([cluster.killNode(dead), cluster.killNode(node)])
+      await cluster.startNode(node)
+      const since = Date.now()
+      const back = await reported(
+        world,
+        node,
+        slot,
+        ({ usable }, updatedAt) => updatedAt > since && usable !== undefined,
+        240_000,
+      )
+      expect(back.generation).toBe(back.onDisk?.generation)
+      await kubectl('-n', world.namespace, 'delete', 'pod', slot.holder.name, '--force', '--grace-period=0')
+      const next = await eventually(async () => {
+        const now = await slotOf(world, set)
+        if (now.epoch === slot.epoch) throw new Error('not promoted yet')
+        return now
+      }, 120_000)
+      expect(next.life).toBe(slot.life)
+      expect(await eventually(async () => counter.read(await addressOf(world, next)))).toBe(count)
+    } finally {
+      for (const name of [dead, node]) await cluster.startNode(name)
     }
   }, 900_000)
 })
