@@ -88,9 +88,11 @@ export function createEngine(options: EngineOptions): Engine {
       const again = { duty: duty.key, reason, againInMs: Math.round(inMs) }
       // Of what has a code the code and the message say all; the rest is for whoever looks for a mistake.
       if (reason === 'Unexpected') log.error({ ...again, err: error }, 'a duty failed')
-      else log.warn({ ...again, problem: message }, 'a duty failed')
+      else log[isEnd(error) ? 'info' : 'warn']({ ...again, problem: message }, 'a duty failed')
       if (duty.lease !== undefined) progress.badly(slotName(duty.lease), reason, message)
-      if ('pod' in duty && !isOrdinary(error)) options.onTrouble(duty.pod, duty, reason, message)
+      // Whoever looks at the events of a pod knows of its end already, and can do nothing about the API server's.
+      if ('pod' in duty && !isEnd(error) && !isKubeError(error))
+        options.onTrouble(duty.pod, duty, reason, message)
     },
     clock,
     random,
@@ -228,9 +230,8 @@ export function createEngine(options: EngineOptions): Engine {
   }
 }
 
-/** What every end of a pod brings with it: whoever looks at its events knows already. */
-const isOrdinary = (error: unknown): boolean =>
-  isAgentError(error, 'ProcessGone', 'NotRunning', 'DumpVoid') || isKubeError(error)
+/** What every end of a pod brings with it. */
+const isEnd = (error: unknown): boolean => isAgentError(error, 'ProcessGone', 'NotRunning', 'DumpVoid')
 
 function countBy(duties: readonly Duty[]): Map<string, number> {
   const counts = new Map<string, number>()
