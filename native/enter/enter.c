@@ -195,8 +195,11 @@ static volatile sig_atomic_t told_to_end;
  */
 static bool dump_has_begun(void)
 {
-	int fd = openat(WORK, "begun", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	int fd;
 
+	if (faccessat(WORK, "gate", F_OK, 0) != 0)
+		return false;
+	fd = openat(WORK, "begun", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (fd >= 0)
 		close(fd);
 	return fd < 0 && errno == EEXIST;

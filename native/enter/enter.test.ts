@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { cp, mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
+import { existsSync } from 'node:fs'
+import { cp, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
@@ -126,6 +127,30 @@ describe.skipIf(cannotUnshare !== undefined)(`enter ${cannotUnshare ?? ''}`, () 
     await gone
     for (const pid of before) expect([undefined, 'Z']).toContain(stateOf(pid))
     expect(stateOf(target.pid)).toBe('S')
+  })
+
+  test.each([
+    ['is killed, and cannot go through its gate any more', ['gate'], 137],
+    ['is left alone when it has gone through its gate', ['begun', 'gate'], 42],
+    ['is killed where there is no gate', ['begun'], 137],
+  ])('when it is told to end its program %s', async (_, files, code) => {
+    await using target = await withNamespaces('--mount', '--pid', '--fork', '--mount-proc')
+    const work = await mkdtemp(join(tmpdir(), 'enter-'))
+    try {
+      for (const name of files) await writeFile(join(work, name), '')
+      const [open, script] = ['exec 202<"$1"; shift; exec "$@"', 'echo started; sleep 1; exit 42']
+      const entered = [join(tools, 'enter'), `${target.pid}:${target.start}`, 'keep', ...sh(script)]
+      const told = spawn('bash', ['-c', open, 'bash', work, ...entered], {
+        stdio: ['ignore', 'pipe', 'inherit'],
+      })
+      await once(told.stdout, 'data')
+      const gone = once(told, 'exit')
+      told.kill('SIGTERM')
+      expect(await gone).toEqual([code, null])
+      expect(existsSync(join(work, 'begun'))).toBe(true)
+    } finally {
+      await rm(work, { recursive: true })
+    }
   })
 
   test('directories of the node that are passed on have nothing above them, and its programs are for reading', async () => {
