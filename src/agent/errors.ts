@@ -48,7 +48,7 @@ export const agentErrors = Object.freeze({
   ),
   StopFailed: entry(
     'not all processes of the pod could be stopped in time',
-    'look for processes in uninterruptible sleep (state D) in the pod; slow storage is the usual cause',
+    'look in the pod for processes in uninterruptible sleep (state D; slow storage is the usual cause), and for traced ones (state t)',
   ),
   DumpFailed: entry(
     'CRIU could not save the memory of a container',
