@@ -42,8 +42,7 @@ const redis1g: Specimen = {
       ],
     },
   },
-  // With the usual 2 % a refresh would come twice a minute.
-  checkpoint: { keep: 1, maxFreezePercent: 50 },
+  checkpoint: { keep: 1 },
   patienceMs: 600_000,
   prepare: ip => using(ip, client => fill(client, keys)),
   async load(ip) {

@@ -43,7 +43,7 @@ static void __attribute__((noreturn)) give_up(const char *why)
 /* All below the first process of this pid namespace, which is what is dumped. */
 static int pids[PIDS];
 static int count;
-/* Whom was found not to stand is in a tracer's hands. */
+/* Who was found not to stand is in a tracer's hands. */
 static int traced;
 
 static char *path_of(char *path, int pid, const char *rest)

@@ -126,11 +126,9 @@ describe.skipIf(cannotUnshare !== undefined)(`the gate ${cannotUnshare ?? ''}`, 
       return first
     })
     spawnSync('mkfifo', [join(work, 'pipe')])
-    const make = (name: string) => writeFile(join(work, name), '')
-    for (const name of files) await make(name)
+    for (const name of files) await writeFile(join(work, name), '')
     return {
       pid,
-      make,
       has: (name: string) => existsSync(join(work, name)),
       /** Runs what calls alarm() as CRIU does. */
       dump: (pipe = heard, script = 'alarm 10; exit 0') => {
@@ -200,10 +198,9 @@ describe.skipIf(cannotUnshare !== undefined)(`the gate ${cannotUnshare ?? ''}`, 
   })
 
   test('one that is being told to end does not begin any more', async () => {
-    const pod = await startPod('gate', 'begun')
+    const pod = await startPod('gate', 'go', 'begun')
     process.kill(pod.pid, 'SIGSTOP')
     await using dump = await pod.dump()
-    await pod.make('go')
     expect(await dump.exit).toBe(125)
   })
 })

@@ -42,8 +42,10 @@ static bool each_here(int directory, bool (*meet)(void *context, pid_t pid), voi
 				pid = pid * 10 + (text[i] - '0');
 			} else {
 				if (pid && !meet(context, pid)) {
+					int error = errno;
+
 					close(fd);
-					errno = E2BIG;
+					errno = error;
 					return false;
 				}
 				pid = 0;

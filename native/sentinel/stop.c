@@ -35,7 +35,6 @@ struct stop {
 	char **unless; /* ends with NULL; files that say that the work is not all */
 	char **empty; /* ends with NULL; directories in which nothing may be, for nobody saves it */
 	size_t awaited; /* spawns, before they go on without being told to; 0: they do not */
-	bool traced; /* somebody is in another tracer's hands */
 	bool by_hand; /* something of the work is not as it should be: whoever asked decides */
 	struct processes ending; /* to be asked whether they have been told to end */
 	struct processes excluded, seen; /* `seen`: also those that were stopped before, start 0 there */
@@ -78,7 +77,7 @@ static void forget(struct sentinel *sentinel, struct stop *stop)
 		journal_clear();
 }
 
-/* Called for each process of a round. False when there are too many, or one that is not to be disturbed. */
+/* Called for each process of a round. False with E2BIG when there are too many, with EBUSY at one that is not to be disturbed. */
 static bool meet(void *context, pid_t pid)
 {
 	struct stop *stop = context;
@@ -93,7 +92,7 @@ static bool meet(void *context, pid_t pid)
 	 * it has not sent itself for the end of the process, and leaves its own code in it.
 	 */
 	if (stat.state == 't') {
-		stop->traced = true;
+		errno = EBUSY;
 		return false;
 	}
 	process = (struct process){ .pid = pid, .start = stat.start };
@@ -101,8 +100,10 @@ static bool meet(void *context, pid_t pid)
 	/* Whoever was stopped before, by somebody else and for a reason of theirs, is not ours to continue. */
 	if (stat.state == 'T')
 		process.start = 0;
-	if (!processes_add(&stop->seen, process))
+	if (!processes_add(&stop->seen, process)) {
+		errno = E2BIG;
 		return false;
+	}
 	if (process.start)
 		journal_note(process);
 	if (process.start && process_signal(process, SIGSTOP) == 0) {
@@ -367,11 +368,9 @@ void stop_verb(struct client *client, const struct request *request)
 	stop->settle_until = stop->began + SETTLE_NS;
 	error = stop_more(stop, &complete);
 	if (error) {
-		bool traced = stop->traced;
-
 		let_go(stop);
 		forget(sentinel, stop);
-		if (traced)
+		if (error == EBUSY)
 			client_reply(client, request, "refused", "traced");
 		else
 			client_reply_error(client, request, "cgroup", error == ESRCH ? ENOENT : error);
@@ -452,7 +451,7 @@ int64_t stops_due(struct sentinel *sentinel, int64_t now)
 	for (struct stop *stop = sentinel->stops; stop; stop = stop->next) {
 		bool complete = true;
 
-		/* A cgroup that is gone by now had nobody left in it. */
+		/* A cgroup that is gone by now had nobody left in it; whoever is being traced by now is waited for at the gate. */
 		if (stop->state == STOP_SETTLING && (stop_more(stop, &complete) != 0 || complete || now >= stop->settle_until)) {
 			open_gates(stop);
 			settled(sentinel, stop);

@@ -5,7 +5,7 @@ import type { Clock } from '../kube/clock.ts'
 import type { Random } from '../kube/random.ts'
 import { cgroupDirectory, parseCgroup } from './discover/cgroup.ts'
 import { mountsOf } from './discover/container.ts'
-import { type ProcFs, readIfThere, refOf } from './discover/process.ts'
+import { type ProcFs, readIfThere, refOf, unlessGone } from './discover/process.ts'
 import type { PodTarget } from './driver/memory-driver.ts'
 import { AgentError, isAgentError } from './errors.ts'
 import { orderHold } from './hold.ts'
@@ -164,16 +164,13 @@ async function groupsOf(fs: ProcFs, pid: number): Promise<string[]> {
 async function removeGroups(clock: Clock, groups: readonly string[]): Promise<void> {
   for (const group of groups) {
     // Until all that was in it has been reaped.
-    await eventually(clock, undefined, () => removeUnless(group, 'ENOENT'))
-    // Still that of another container of the pod.
-    await removeUnless(dirname(group), 'ENOENT', 'EBUSY', 'ENOTEMPTY')
+    await eventually(clock, undefined, () => unlessGone(rmdir(group)))
+    await unlessGone(rmdir(dirname(group))).catch((error: NodeJS.ErrnoException) => {
+      // Still that of another container of the pod.
+      if (!['EBUSY', 'ENOTEMPTY'].includes(error.code ?? '')) throw error
+    })
   }
 }
-
-const removeUnless = (directory: string, ...codes: readonly string[]): Promise<void> =>
-  rmdir(directory).catch((error: NodeJS.ErrnoException) => {
-    if (!codes.includes(error.code ?? '')) throw error
-  })
 
 function firstPid(text: string, role: string): number {
   const pid = Number(text.trim())

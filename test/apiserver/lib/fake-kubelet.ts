@@ -13,6 +13,7 @@ import { systemRandom as random } from '../../../src/kube/random.ts'
 import { createReflector } from '../../../src/kube/reflector.ts'
 import { type Pod, pods } from '../../../src/kube/resources.ts'
 import { createStore } from '../../../src/kube/store.ts'
+import { worker } from './plane.ts'
 
 export interface FakeKubelet extends AsyncDisposable {
   /** Gates of these pods accept connections and never answer. */
@@ -39,7 +40,7 @@ interface Life {
 
 let lastAddress = 0
 /** Each worker has its own part of it: they run at the same time, and all gates have the same port. */
-const loopback = `127.${20 + Number(process.env['VITEST_POOL_ID'])}`
+const loopback = `127.${20 + worker}`
 
 export interface FakeKubeletOptions {
   /** Which node a pod goes to; default: one of three, by its uid. */
