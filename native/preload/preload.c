@@ -1,5 +1,5 @@
 /*
- * Loaded into CRIU in front of the C library (ld.so --preload), with gate.c and pages.c. Three things that CRIU does cannot be done
+ * Loaded into CRIU in front of the C library (ld.so --preload), with gate.c and pages.c. Four things that CRIU does cannot be done
  * where it runs, or not as well:
  *
  * 1. It reads the limits of the processes that it dumps with prlimit64. The kernel refuses that for processes of other
@@ -12,6 +12,8 @@
  *    reboot into another kernel. It is written only when UNDERSTUDY_KDAT=write is in the environment.
  * 3. It empties the files that it writes pages to. They were filled before the application was stopped for them, because
  *    memory that a tmpfs has already is half as dear: see src/agent/driver/room.ts, which also cuts off what is left over.
+ * 4. Who brings pages takes an interrupted wait for an error and ends, and the application with it. The kernel interrupts
+ *    one when a process is stopped, frozen or looked at by a debugger, and then goes on. Here it is waited again.
  *
  * Everything else is as it was. No header and no symbol of a C library but errno's, and on_exit in pages.c: it runs with any.
  */
@@ -289,4 +291,17 @@ int fstatfs64(int fd, void *status)
 int fstatfs(int fd, void *status)
 {
 	return fstatfs64(fd, status);
+}
+
+/* ---- waiting for pages to be asked for ---- */
+
+/* CRIU waits for ever or not at all: what is left of the time is not reckoned. */
+int epoll_wait(int epoll, void *events, int room, int milliseconds)
+{
+	long answer;
+
+	do
+		answer = raw(NR_epoll_pwait, epoll, (long)events, room, milliseconds, 0, 8);
+	while (answer == -E_INTR);
+	return (int)result(answer);
 }
