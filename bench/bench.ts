@@ -2,7 +2,7 @@ import type { Cluster } from '../playground/cluster.ts'
 import type { Api } from '../src/kube/api.ts'
 import type { UnixClock } from './clock.ts'
 import type { Operator } from './operator.ts'
-import type { Report } from './report.ts'
+import type { Report, Sampler, Samples } from './report.ts'
 
 export interface BenchImages {
   readonly counter: string
@@ -17,6 +17,8 @@ export interface BenchContext {
   readonly playground: Cluster | undefined
   /** Undefined for benches that run without it. */
   readonly operator: Operator | undefined
+  /** A built checkout of the paper's own controller, to be measured in the same run; undefined: it is not. */
+  readonly peer: string | undefined
   /** Trials of each case. */
   readonly n: number
   readonly clock: UnixClock
@@ -35,7 +37,9 @@ export interface Bench {
   readonly trials: number
   /** What it cannot do without. */
   readonly needs: readonly ('operator' | 'playground')[]
-  run(context: BenchContext): Promise<Report>
+  /** What is measured before the operator is on the cluster. */
+  before?(context: BenchContext, samples: Sampler): Promise<void>
+  run(context: BenchContext, samples: Samples): Promise<Report>
 }
 
 /** For benches that declare the need. @throws Error when it was not declared, or not met. */

@@ -2,13 +2,13 @@ import { writeFile } from 'node:fs/promises'
 import { Command, InvalidArgumentError } from 'commander'
 import { deployOperator } from '../playground/deploy.ts'
 import { createProgress, type Progress } from '../playground/progress.ts'
-import type { Bench } from './bench.ts'
+import type { Bench, BenchContext } from './bench.ts'
 import { benches } from './benches.ts'
 import { createUnixClock } from './clock.ts'
 import { type BenchCluster, openTarget, type Target } from './cluster.ts'
 import { machineLine, startPressure, takePrecedence } from './machine.ts'
 import { startOperator } from './operator.ts'
-import { type Report, renderReport } from './report.ts'
+import { createSamples, type Report, renderReport } from './report.ts'
 
 interface Options {
   readonly json?: string
@@ -16,6 +16,7 @@ interface Options {
   readonly name: string
   readonly keep?: boolean
   readonly useCurrentCluster?: boolean
+  readonly peer?: string
 }
 
 const positive = (text: string) => {
@@ -35,6 +36,10 @@ const program: Command = new Command('npm run bench --')
   .option(
     '--use-current-cluster',
     'the cluster of $KUBECONFIG, with the operator installed and its images at hand',
+  )
+  .option(
+    '--peer <checkout>',
+    "paper: measures the paper's own controller first; a built checkout of its repository",
   )
   .action(async (name: string | undefined, options: Options) => {
     if (name === undefined) {
@@ -83,23 +88,27 @@ async function measure(bench: Bench, options: Options, signal: AbortSignal): Pro
   const progress = createProgress(process.stderr)
   const cluster = await openTarget(target, { progress, signal })
   try {
-    const started = bench.needs.includes('operator') ? await install(cluster, progress, signal) : undefined
+    const samples = createSamples()
+    const begun = performance.now()
+    const context: BenchContext = {
+      api: cluster.api,
+      playground: cluster.playground,
+      operator: undefined,
+      peer: options.peer,
+      n: options.n ?? bench.trials,
+      clock: createUnixClock(),
+      signal,
+      images: cluster.images,
+      say: text =>
+        process.stderr.write(`${((performance.now() - begun) / 1000).toFixed(1).padStart(7)} s  ${text}\n`),
+    }
     // Not before: the cluster's processes would inherit it.
     takePrecedence()
-    const begun = performance.now()
+    await bench.before?.(context, samples)
+    const started = bench.needs.includes('operator') ? await install(cluster, progress, signal) : undefined
     const pressure = await startPressure()
     try {
-      const report = await bench.run({
-        api: cluster.api,
-        playground: cluster.playground,
-        operator: started?.operator,
-        n: options.n ?? bench.trials,
-        clock: createUnixClock(),
-        signal,
-        images: cluster.images,
-        say: text =>
-          process.stderr.write(`${((performance.now() - begun) / 1000).toFixed(1).padStart(7)} s  ${text}\n`),
-      })
+      const report = await bench.run({ ...context, operator: started?.operator }, samples)
       return { report, pressure: await pressure() }
     } finally {
       await started?.restore(AbortSignal.timeout(120_000))

@@ -5,7 +5,7 @@ import { type Bench, type BenchContext, demand } from '../bench.ts'
 import { inNamespace } from '../namespace.ts'
 import { setOf } from '../objects.ts'
 import { podsOf, runningPod, untilLarge as until } from '../observe/pods.ts'
-import { type Baselines, createSamples, type Sampler } from '../report.ts'
+import type { Baselines, Sampler } from '../report.ts'
 import { type Generations, watchGenerations } from './generations.ts'
 import { kubeletCheckpoint, makeCheckpointsPossible } from './kubelet.ts'
 import { containerName, type Subject, subjects } from './subjects.ts'
@@ -16,8 +16,7 @@ export const checkpoint: Bench = {
     "memory saved and shipped to another node, as the agents measure it; beside the kubelet's checkpoint API",
   trials: 20,
   needs: ['operator', 'playground'],
-  run: async context => {
-    const samples = createSamples()
+  run: async (context, samples) => {
     await inNamespace(context.api, 'bench-checkpoint', context.signal, async namespace => {
       for (const subject of subjects) await measure(context, namespace, subject, samples)
     })

@@ -12,7 +12,7 @@ import { cgroupsOfNode } from '../node/cgroups.ts'
 import { pidInPod } from '../node/process.ts'
 import { setOf } from '../objects.ts'
 import { podsOf, runningPod } from '../observe/pods.ts'
-import { createSamples, type Sampler } from '../report.ts'
+import type { Sampler } from '../report.ts'
 import { agentUsage } from './agent-usage.ts'
 import { buildLoader, type Load, type Order } from './load.ts'
 import { redisBenchmark, type Saturated } from './redis-benchmark.ts'
@@ -22,8 +22,7 @@ export const cost: Bench = {
   title: 'what checkpoints of a redis of 100 MB every 1 to 10 s cost its clients and its nodes, beside none',
   trials: 5,
   needs: ['operator', 'playground'],
-  run: async context => {
-    const samples = createSamples()
+  run: async (context, samples) => {
     await inNamespace(context.api, 'bench-cost', context.signal, namespace =>
       measure(context, namespace, samples),
     )

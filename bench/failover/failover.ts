@@ -1,6 +1,6 @@
 import type { Bench } from '../bench.ts'
 import { inNamespace } from '../namespace.ts'
-import { type Baselines, createSamples } from '../report.ts'
+import type { Baselines } from '../report.ts'
 import { ofDeployment } from './deployment.ts'
 import { modes, ofSet } from './set.ts'
 
@@ -10,8 +10,7 @@ export const failover: Bench = {
     'kill -9 of the app of the only primary, 1 hot, 1 cold or no backup: what clients see; beside a Deployment',
   trials: 20,
   needs: ['operator', 'playground'],
-  run: async context => {
-    const samples = createSamples()
+  run: async (context, samples) => {
     await inNamespace(context.api, 'bench-failover', context.signal, async namespace => {
       await ofDeployment(context, namespace, samples)
       for (const mode of modes) await ofSet(context, namespace, mode, samples)
@@ -26,8 +25,7 @@ export const failoverCold: Bench = {
   title: 'the same where no hot backup is: 1 cold backup, and none; fails at the first wrong value',
   trials: 50,
   needs: ['operator', 'playground'],
-  run: async context => {
-    const samples = createSamples()
+  run: async (context, samples) => {
     await inNamespace(context.api, 'bench-failover', context.signal, async namespace => {
       for (const mode of ['Cold', 'Fresh'] as const) await ofSet(context, namespace, mode, samples)
     })

@@ -10,7 +10,7 @@ import { record } from '../observe/recording.ts'
 import { isInPlace, isLeaving, kindOf } from '../observe/state.ts'
 import { podWrites } from '../observe/writes.ts'
 import { holderPod, operatorName, operatorNamespace } from '../operator.ts'
-import { createSamples, type Sampler } from '../report.ts'
+import type { Sampler } from '../report.ts'
 
 export const leader: Bench = {
   name: 'leader',
@@ -18,8 +18,7 @@ export const leader: Bench = {
     'the leading operator is killed and a primary deleted in the same moment: standby leads, first repair',
   trials: 10,
   needs: ['operator', 'playground'],
-  run: async context => {
-    const samples = createSamples()
+  run: async (context, samples) => {
     await inNamespace(context.api, 'bench-leader', context.signal, namespace =>
       measure(context, namespace, samples),
     )

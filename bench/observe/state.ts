@@ -15,9 +15,10 @@ export const isLeaving = (pod: Pod): boolean => pod.metadata.deletionTimestamp !
 
 export const kindOf = (pod: Pod): string | undefined => pod.metadata.labels?.[labels.type]
 
-export const isGateRunning = (pod: Pod): boolean =>
+/** @param gate the init container's name */
+export const isGateRunning = (pod: Pod, gate: string = gateContainerName): boolean =>
   pod.status?.initContainerStatuses?.some(
-    ({ name, state }) => name === gateContainerName && state?.running !== undefined,
+    ({ name, state }) => name === gate && state?.running !== undefined,
   ) ?? false
 
 export const gateEnded = (pod: Pod): boolean =>
@@ -29,7 +30,7 @@ export const gateEnded = (pod: Pod): boolean =>
  * Whether a set's pods are as wanted: the three numbers are exact, primaries and hot backups Ready, cold backups at
  * their gate (`Init:0/1`). Pods that are being deleted do not count.
  */
-export function isInPlace(pods: Iterable<Pod>, wanted: Counts): boolean {
+export function isInPlace(pods: Iterable<Pod>, wanted: Counts, gate?: string): boolean {
   const found: Record<PodKind, number> = { primary: 0, hotbackup: 0, coldbackup: 0 }
   for (const pod of pods) {
     if (isLeaving(pod)) continue
@@ -40,7 +41,7 @@ export function isInPlace(pods: Iterable<Pod>, wanted: Counts): boolean {
         if (!isReady(pod)) return false
         break
       case 'coldbackup':
-        if (!isGateRunning(pod)) return false
+        if (!isGateRunning(pod, gate)) return false
         break
       default:
         return false

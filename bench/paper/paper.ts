@@ -6,9 +6,11 @@ import { wokenAt } from '../observe/gate-log.ts'
 import { readLog } from '../observe/operator-log.ts'
 import { isGateRunning, kindOf } from '../observe/state.ts'
 import { wakeningOf } from '../observe/wakening.ts'
-import { type Baselines, createSamples, type Sampler } from '../report.ts'
+import type { Baselines, Sampler } from '../report.ts'
+import { ownController } from './controller.ts'
 import { createDeploymentRig } from './deployment.ts'
 import { type Operation, operations, paperFigures, peerFigures } from './operations.ts'
+import { startPeer } from './peer.ts'
 import { createSetRig, type SetTrial } from './set.ts'
 
 export const paper: Bench = {
@@ -17,17 +19,47 @@ export const paper: Bench = {
     "the paper's operations E1-E4, beside its figures, its controller's on a cluster like this, and a Deployment",
   trials: 30,
   needs: ['operator'],
-  run: async context => {
-    const samples = createSamples()
+  before: async (context, samples) => {
+    if (context.peer !== undefined) await measurePeer(context, context.peer, samples)
+  },
+  run: async (context, samples) => {
     await inNamespace(context.api, 'bench-paper', context.signal, namespace =>
       measure(context, namespace, samples),
     )
-    return samples.report('paper', baselines())
+    return samples.report('paper', baselines(context.peer !== undefined))
   },
 }
 
+/** The same operations with the paper's own controller, on the same cluster before the operator is on it. */
+async function measurePeer(context: BenchContext, checkout: string, samples: Sampler): Promise<void> {
+  const peer = await startPeer(context, checkout)
+  try {
+    await inNamespace(context.api, 'bench-peer', context.signal, async namespace => {
+      for (let round = 1; round <= context.n; round++) {
+        const line: string[] = []
+        const over = new AbortController()
+        const signal = AbortSignal.any([context.signal, over.signal])
+        // It asks for sets that are gone for ever, later and later: a set of that name would wait for its turn.
+        const ref = { namespace, name: `web-${round}` }
+        const set = await createSetRig({ ...context, signal }, peer.controller, ref)
+        for (const operation of operations) {
+          const trial = await set.perform(operation)
+          noteTimes(operation, trial, samples, ', peer')
+          samples.add(`${operation.name} set writes, peer`, 'writes', trial.statusWrites)
+          line.push(`${operation.name} ${seconds(trial.inPlace - trial.requested)}`)
+        }
+        await set.clear()
+        over.abort()
+        context.say(`peer ${round}/${context.n}: ${line.join(', ')}`)
+      }
+    })
+  } finally {
+    await peer.stop()
+  }
+}
+
 async function measure(context: BenchContext, namespace: string, samples: Sampler): Promise<void> {
-  const set = await createSetRig(context, namespace)
+  const set = await createSetRig(context, ownController(context), { namespace, name: 'web' })
   const deployment = await createDeploymentRig(context, namespace)
   const kubelets = context.playground && kubeletLogs(context.playground)
   for (let round = 1; round <= context.n; round++) {
@@ -49,12 +81,20 @@ async function measure(context: BenchContext, namespace: string, samples: Sample
   }
 }
 
-function noteTrial({ name, action }: Operation, trial: SetTrial, samples: Sampler): void {
+function noteTimes({ name }: Operation, trial: SetTrial, samples: Sampler, of = ''): void {
+  samples.add(`${name} controller${of}`, 's', (trial.lastWrite - trial.passBegan) / 1000)
+  samples.add(`${name} total${of}`, 's', (trial.inPlace - trial.requested) / 1000)
+}
+
+function noteTrial(operation: Operation, trial: SetTrial, samples: Sampler): void {
+  const { name, action } = operation
   const note = (what: string, from: number, to: number) =>
     samples.add(`${name} ${what}`, 's', (to - from) / 1000)
-  note('controller', trial.passBegan, trial.lastWrite)
-  note('total', trial.requested, trial.inPlace)
-  if (trial.lastAnswer !== undefined) note('controller, by the audit log', trial.passBegan, trial.lastAnswer)
+  noteTimes(operation, trial, samples)
+  if (trial.server !== undefined) {
+    note('controller, by the audit log', trial.passBegan, trial.server.lastAnswer)
+    samples.add(`${name} split: pod writes at the API server`, 's', trial.server.busyMs / 1000)
+  }
   samples.add(`${name} status writes`, 'writes', trial.statusWrites)
   samples.add(`${name} pod writes`, 'writes', trial.podWrites)
   note('split: request to first pass', trial.requested, trial.passBegan)
@@ -97,23 +137,26 @@ async function noteWakenings(
   }
 }
 
-function baselines(): Baselines {
+function baselines(hasPeer: boolean): Baselines {
   return Object.fromEntries(
-    operations.flatMap(({ name }) => [
-      [
-        `${name} controller`,
-        { paper: paperFigures[name].controller, 'peer controller': peerFigures[name].controller },
-      ],
-      [
-        `${name} total`,
-        {
-          paper: paperFigures[name].total,
-          'peer controller': peerFigures[name].total,
-          Deployment: { case: `${name} Deployment` },
-        },
-      ],
-      [`${name} status writes`, { 'peer controller': peerFigures[name].writes }],
-    ]),
+    operations.flatMap(({ name }) => {
+      const peer = (what: 'controller' | 'total' | 'writes', measured: string) => ({
+        'peer controller': peerFigures[name][what],
+        ...(hasPeer ? { 'peer controller, same run': { case: `${name} ${measured}, peer` } } : {}),
+      })
+      return [
+        [`${name} controller`, { paper: paperFigures[name].controller, ...peer('controller', 'controller') }],
+        [
+          `${name} total`,
+          {
+            paper: paperFigures[name].total,
+            ...peer('total', 'total'),
+            Deployment: { case: `${name} Deployment` },
+          },
+        ],
+        [`${name} status writes`, peer('writes', 'set writes')],
+      ]
+    }),
   )
 }
 

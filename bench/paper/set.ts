@@ -1,19 +1,15 @@
 import { type BackupPodSet, backupPodSets } from '../../src/api/backuppodset.ts'
-import { labels } from '../../src/api/labels.ts'
 import { systemClock } from '../../src/kube/clock.ts'
 import { type Pod, pods as podResource } from '../../src/kube/resources.ts'
 import { type BenchContext, demand } from '../bench.ts'
-import { counterTemplate, setOf, sizesOf } from '../objects.ts'
-import { type AuditLog, openAuditLog } from '../observe/audit.ts'
-import { passesOver, readLog } from '../observe/operator-log.ts'
+import { sizesOf } from '../objects.ts'
+import { openAuditLog } from '../observe/audit.ts'
 import { type Recording, record, type Stamped } from '../observe/recording.ts'
 import { isInPlace, isLeaving, kindOf } from '../observe/state.ts'
 import { deletionAccepted, type PodWrite, podWrites, statusWrites } from '../observe/writes.ts'
-import { operatorUser } from '../operator.ts'
+import type { Controller } from './controller.ts'
 import type { Operation } from './operations.ts'
 import { type Timing, timingOf } from './timing.ts'
-
-export const setName = 'web'
 
 /** Everything known about one operation on the set. Times are Unix ms. */
 export interface SetTrial extends Timing {
@@ -42,28 +38,26 @@ const quietMs = 3_300
  */
 export const relistMs = 1_000
 
-export async function createSetRig(context: BenchContext, namespace: string): Promise<SetRig> {
-  const { api, clock, signal, images } = context
-  const operator = demand(context.operator, 'the operator')
+export async function createSetRig(
+  context: BenchContext,
+  controller: Controller,
+  ref: { readonly namespace: string; readonly name: string },
+): Promise<SetRig> {
+  const { api, clock, signal } = context
+  const { namespace, name } = ref
   const options = { namespace, now: clock.now, signal }
   const [pods, sets] = await Promise.all([
-    record(api, podResource, { ...options, labelSelector: `${labels.set}=${setName}` }),
+    record(api, podResource, { ...options, labelSelector: controller.podsOf(name) }),
     record(api, backupPodSets, options),
   ])
-  const audit = context.playground && openAuditLog(context.playground.auditLogPath)
-  const ref = { namespace, name: setName }
+  const { user } = controller
+  const audit =
+    user === undefined ? undefined : context.playground && openAuditLog(context.playground.auditLogPath)
 
   const request = async (operation: Operation, victim: Pod | undefined): Promise<void> => {
     switch (operation.action) {
       case 'create':
-        await api.create(
-          backupPodSets,
-          setOf(setName, operation.to, counterTemplate(images.counter, setName)),
-          {
-            namespace,
-            signal,
-          },
-        )
+        await api.create(backupPodSets, controller.setOf(name, operation.to), { namespace, signal })
         return
       case 'resize':
         await api.patch(
@@ -88,7 +82,7 @@ export async function createSetRig(context: BenchContext, namespace: string): Pr
 
   return {
     async perform(operation) {
-      const leader = await operator.leader()
+      const passesSince = await controller.listen(ref)
       const known = new Map(pods.live)
       const knownSets = new Map(sets.live)
       const victim =
@@ -100,7 +94,7 @@ export async function createSetRig(context: BenchContext, namespace: string): Pr
       const reached = pods.next({
         what: `${operation.name} in place`,
         timeoutMs,
-        holds: live => isGoing(live, victim) && isInPlace(live.values(), operation.to),
+        holds: live => isGoing(live, victim) && isInPlace(live.values(), operation.to, controller.gate),
       })
       const requested = clock.now()
       await request(operation, victim)
@@ -113,16 +107,11 @@ export async function createSetRig(context: BenchContext, namespace: string): Pr
       const writes = podWrites(known, pods.events).filter(
         ({ type, pod }) => !(type === 'deleted' && pod.metadata.uid === victim?.metadata.uid),
       )
-      const log = await readLog(
-        api,
-        { namespace: 'understudy-system', name: leader.metadata.name },
-        requested,
-      )
       const timing = timingOf({
         requested,
-        passes: passesOver(log, ref),
+        passes: await passesSince(requested),
         writes,
-        audit: await ownRequests(audit, namespace),
+        audit: audit && (await audit.read()).filter(it => it.user === user && it.namespace === namespace),
       })
       return {
         ...timing,
@@ -147,11 +136,6 @@ export async function createSetRig(context: BenchContext, namespace: string): Pr
 const isGoing = (live: ReadonlyMap<string, Pod>, victim: Pod | undefined): boolean => {
   const current = victim && live.get(victim.metadata.uid)
   return current === undefined || isLeaving(current)
-}
-
-async function ownRequests(audit: AuditLog | undefined, namespace: string) {
-  if (audit === undefined) return undefined
-  return (await audit.read()).filter(event => event.user === operatorUser && event.namespace === namespace)
 }
 
 export async function emptied(pods: Recording<Pod>, withinMs: number): Promise<void> {

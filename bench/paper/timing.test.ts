@@ -35,12 +35,29 @@ describe('controller time', () => {
         answered('p1033.25', 1060, 'patch', 200),
       ],
     })
-    expect(timing).toEqual({ passBegan: 1004, lastWrite: 1033.25, lastAnswer: 1031.5, podWrites: 2 })
+    const server = { lastAnswer: 1031.5, busyMs: 4 }
+    expect(timing).toEqual({ passBegan: 1004, lastWrite: 1033.25, server, podWrites: 2 })
+  })
+
+  it('tells how long the API server was busy with it: writes at the same time count once', () => {
+    const request = (name: string, received: number, end: number) => ({ ...answered(name, end), received })
+    const { server } = timingOf({
+      requested: 1000,
+      passes,
+      writes: [write(1010), write(1020), write(1030), write(1040)],
+      audit: [
+        request('p1010', 1006, 1009),
+        request('p1020', 1012, 1019),
+        request('p1030', 1013, 1015),
+        request('p1040', 1018, 1024),
+      ],
+    })
+    expect(server).toEqual({ lastAnswer: 1024, busyMs: 3 + 12 })
   })
 
   it('is no figure when the log, the watch or the audit log does not show it', () => {
     const evidence = { requested: 1000, passes, writes: [write(1010)], audit: undefined }
-    expect(timingOf(evidence).lastAnswer).toBeUndefined()
+    expect(timingOf(evidence).server).toBeUndefined()
     expect(() => timingOf({ ...evidence, passes: passes.slice(0, 1) })).toThrow('no pass after')
     expect(() => timingOf({ ...evidence, writes: [write(999)] })).toThrow('no pod was written')
     expect(() => timingOf({ ...evidence, audit: [] })).toThrow('the audit log shows no pod write')

@@ -7,9 +7,17 @@ export interface Timing {
   readonly passBegan: number
   /** Unix ms at which the last pod write was seen in the watch. */
   readonly lastWrite: number
-  /** Unix ms at which the API server had answered the last pod write; only with an audit log. */
-  readonly lastAnswer: number | undefined
+  /** Only with an audit log. */
+  readonly server: ServerTiming | undefined
   readonly podWrites: number
+}
+
+/** What of it is the API server's. */
+export interface ServerTiming {
+  /** Unix ms at which the last pod write had been answered. */
+  readonly lastAnswer: number
+  /** Ms in which at least one pod write was being answered: what is left if everything else took no time. */
+  readonly busyMs: number
 }
 
 export interface Evidence {
@@ -32,34 +40,48 @@ export function timingOf({ requested, passes, writes, audit }: Evidence): Timing
   const own = writes.filter(({ at }) => at >= pass.at)
   const last = own.at(-1)
   if (last === undefined) throw new Error('no pod was written after the request')
-  const answered =
+  const requests =
     audit &&
-    answersTo(
+    requestsOf(
       own,
       audit.filter(({ answered: at }) => at >= pass.at),
     )
-  if (answered?.length === 0) throw new Error('the audit log shows no pod write of the operator')
+  if (requests?.length === 0) throw new Error('the audit log shows no pod write of the operator')
   return {
     passBegan: pass.at,
     lastWrite: last.at,
-    lastAnswer: answered === undefined ? undefined : Math.max(...answered),
+    server: requests && {
+      lastAnswer: Math.max(...requests.map(({ answered }) => answered)),
+      busyMs: lengthOfUnion(requests),
+    },
     podWrites: own.length,
   }
 }
 
 /**
- * When the writes that the watch shows were answered. What a request changed is not in the log: a pod's first ones are
- * taken, as a note in an annotation comes after the label.
+ * The requests whose effects the watch shows, as they were received. What a request changed is not in the log: a pod's
+ * first ones are taken, as a note in an annotation comes after the label.
  */
-function answersTo(writes: readonly PodWrite[], audit: readonly AuditEvent[]): number[] {
+function requestsOf(writes: readonly PodWrite[], audit: readonly AuditEvent[]): AuditEvent[] {
   const left = new Map<string | undefined, number>()
   for (const { pod } of writes) left.set(pod.metadata.name, (left.get(pod.metadata.name) ?? 0) + 1)
   const inOrder = audit.filter(isPodWrite).sort((a, b) => a.received - b.received)
-  return inOrder.flatMap(({ name, answered }) => {
+  return inOrder.filter(({ name }) => {
     const count = left.get(name) ?? 0
     left.set(name, count - 1)
-    return count > 0 ? [answered] : []
+    return count > 0
   })
+}
+
+/** @param inOrder by their beginnings */
+function lengthOfUnion(inOrder: readonly Pick<AuditEvent, 'received' | 'answered'>[]): number {
+  let length = 0
+  let until = Number.NEGATIVE_INFINITY
+  for (const { received, answered } of inOrder) {
+    length += Math.max(0, answered - Math.max(received, until))
+    until = Math.max(until, answered)
+  }
+  return length
 }
 
 const isPodWrite = ({ resource, verb, code }: AuditEvent): boolean =>

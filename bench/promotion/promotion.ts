@@ -1,6 +1,6 @@
 import type { Bench } from '../bench.ts'
 import { inNamespace } from '../namespace.ts'
-import { type Baselines, createSamples } from '../report.ts'
+import type { Baselines } from '../report.ts'
 import { ofDeployment } from './deployment.ts'
 import { measureOrders, orders } from './orders.ts'
 import { ofSet } from './set.ts'
@@ -10,8 +10,7 @@ export const promotion: Bench = {
   title: 'a primary is deleted: label, endpoints, proxy, client; beside a Deployment; orders of the changes',
   trials: 30,
   needs: ['operator', 'playground'],
-  run: async context => {
-    const samples = createSamples()
+  run: async (context, samples) => {
     await inNamespace(context.api, 'bench-promotion', context.signal, async namespace => {
       for (const primaries of sizes) {
         await ofSet(context, namespace, primaries, samples)

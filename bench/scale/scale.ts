@@ -12,7 +12,7 @@ import { type Recording, record, type Stamped } from '../observe/recording.ts'
 import { allReady, isInPlace } from '../observe/state.ts'
 import { podWrites, statusWrites } from '../observe/writes.ts'
 import { operatorNamespace } from '../operator.ts'
-import { createSamples, type Sampler } from '../report.ts'
+import type { Sampler } from '../report.ts'
 
 export const scale: Bench = {
   name: 'scale',
@@ -20,8 +20,7 @@ export const scale: Bench = {
     'a set with 200 primaries, 50 hot and 50 cold backups from nothing, on fake nodes; beside a Deployment of 300',
   trials: 3,
   needs: ['operator', 'playground'],
-  run: async context => {
-    const samples = createSamples()
+  run: async (context, samples) => {
     const playground = demand(context.playground, 'a playground')
     const fake = await withoutPrecedence(() => playground.startKwok({ nodes: 10, signal: context.signal }))
     try {

@@ -12,15 +12,14 @@ import { counterPort, counterTemplate } from '../objects.ts'
 import { type Recording, record } from '../observe/recording.ts'
 import { isGateRunning, isReady } from '../observe/state.ts'
 import { wakeningOf } from '../observe/wakening.ts'
-import { createSamples, type Sampler } from '../report.ts'
+import type { Sampler } from '../report.ts'
 
 export const wake: Bench = {
   name: 'wake',
   title: 'a cold pod from the wake message to Ready, by who waits for whom; memory of a gated pod',
   trials: 30,
   needs: ['playground'],
-  run: async context => {
-    const samples = createSamples()
+  run: async (context, samples) => {
     await inNamespace(context.api, 'bench-wake', context.signal, async namespace => {
       const pods = await record(context.api, podResource, {
         namespace,

@@ -1,0 +1,38 @@
+import { labels } from '../../src/api/labels.ts'
+import { type BenchContext, demand } from '../bench.ts'
+import { counterTemplate, setOf } from '../objects.ts'
+import { type PassLine, passesOver, readLog } from '../observe/operator-log.ts'
+import type { Counts } from '../observe/state.ts'
+import { operatorNamespace, operatorUser } from '../operator.ts'
+
+/** A controller of BackupPodSets: what measuring the operations needs to know of the one that is measured. */
+export interface Controller {
+  /** Label selector of a set's pods. */
+  podsOf(set: string): string
+  /** The object that a user applies. */
+  setOf(name: string, counts: Counts): object
+  /** Name of the init container in which its cold pods wait; undefined: ours. */
+  readonly gate?: string
+  /** As the audit log calls it; undefined: its requests are not looked at. */
+  readonly user?: string
+  /** Before an operation; what comes back tells which passes over that set have begun since (Unix ms). */
+  listen(set: {
+    readonly namespace: string
+    readonly name: string
+  }): Promise<(since: number) => Promise<readonly PassLine[]>>
+}
+
+/** The operator of this repository. */
+export function ownController({ api, images, operator }: BenchContext): Controller {
+  const own = demand(operator, 'the operator')
+  return {
+    podsOf: set => `${labels.set}=${set}`,
+    setOf: (name, counts) => setOf(name, counts, counterTemplate(images.counter, name)),
+    user: operatorUser,
+    async listen(set) {
+      // It may have another leader afterwards.
+      const { name } = (await own.leader()).metadata
+      return async since => passesOver(await readLog(api, { namespace: operatorNamespace, name }, since), set)
+    },
+  }
+}
