@@ -48,6 +48,8 @@ const program: Command = new Command('npm run bench --')
     }
     const bench = benches.find(it => it.name === name)
     if (bench === undefined) program.error(`no bench is called ${name}\n\n${list()}`)
+    if (options.peer !== undefined && bench.before === undefined)
+      program.error(`--peer: ${bench.name} does not measure the paper's controller, paper does`)
     const stop = new AbortController()
     for (const signal of ['SIGINT', 'SIGTERM'] as const)
       process.once(signal, () => stop.abort(new Error(`stopped by ${signal}`)))

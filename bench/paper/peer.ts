@@ -36,9 +36,9 @@ const startMs = 3_000
 export async function startPeer(context: BenchContext, checkout: string): Promise<Peer> {
   const { images, signal } = context
   const cluster = demand(context.playground, 'a playground')
-  const kubectl = (...args: string[]) =>
-    run([cluster.kubectl, '--kubeconfig', cluster.kubeconfigPath, ...args], { signal })
-  if ((await kubectl('get', crd, '--ignore-not-found', '--output', 'name')) !== '')
+  const kubectl = (args: readonly string[], within: AbortSignal = signal) =>
+    run([cluster.kubectl, '--kubeconfig', cluster.kubeconfigPath, ...args], { signal: within })
+  if ((await kubectl(['get', crd, '--ignore-not-found', '--output', 'name'])) !== '')
     throw new Error(
       `cluster ${cluster.name} has the operator already, whose kind has the same name: npm run playground -- --name ${cluster.name} down`,
     )
@@ -61,7 +61,7 @@ export async function startPeer(context: BenchContext, checkout: string): Promis
   await cluster.loadImages([gate.path], { signal })
   const bases = join(checkout, 'config/crd/bases')
   const kinds = (await readdir(bases)).map(file => join(bases, file))
-  await kubectl('apply', ...kinds.flatMap(file => ['--filename', file]))
+  await kubectl(['apply', ...kinds.flatMap(file => ['--filename', file])])
 
   const [command = '', ...args] = cluster.argvInNetwork('cp', [
     join(checkout, 'bin/manager'),
@@ -75,16 +75,28 @@ export async function startPeer(context: BenchContext, checkout: string): Promis
   const ended = once(child, 'exit')
   let lines: string[] = []
   createInterface({ input: child.stderr }).on('line', line => lines.push(line))
-  await systemClock.sleep(startMs, signal)
+  const stop = async () => {
+    child.kill()
+    await ended
+    // Also after Ctrl-C: the signal has fired then.
+    await kubectl(['delete', crd], AbortSignal.timeout(60_000))
+  }
+  try {
+    await systemClock.sleep(startMs, signal)
+  } catch (error) {
+    await stop()
+    throw error
+  }
 
   return {
     controller: {
       podsOf: set => `app=${set}`,
       setOf: (name, counts) =>
         setOf(name, counts, counterTemplate(images.counter, name), {
-          // Its schema demands them; it looks at the last alone.
-          ...{ strategy: Object.fromEntries(strategies.map(key => [key, 'random'])) },
-          ...{ schedulerName: 'default-scheduler', wakeupTimeout: 10 },
+          // Its schema demands all three.
+          strategy: Object.fromEntries(strategies.map(key => [key, 'random'])),
+          schedulerName: 'default-scheduler',
+          wakeupTimeout: 10,
         }),
       gate: 'coldbackup',
       async listen(set) {
@@ -96,11 +108,7 @@ export async function startPeer(context: BenchContext, checkout: string): Promis
         }
       },
     },
-    async stop() {
-      child.kill()
-      await ended
-      await run([cluster.kubectl, '--kubeconfig', cluster.kubeconfigPath, 'delete', crd])
-    },
+    stop,
   }
 }
 
