@@ -9,6 +9,8 @@ export interface Totals {
   readonly count: number
   /** For which primaries stood still, seconds. */
   readonly frozen: number
+  /** What of it CRIU itself says it needed, seconds. */
+  readonly criuFrozen: number
   /** From the stop of a primary until its generation was complete there, seconds. */
   readonly pipeline: number
   /** Of whole generations, bytes. */
@@ -53,6 +55,7 @@ export function totalsOf(text: string, role: Role): Totals {
   return {
     count: read(`generation_pipeline_seconds_count${of}`),
     frozen: read('checkpoint_frozen_seconds_sum'),
+    criuFrozen: read('checkpoint_criu_frozen_seconds_sum'),
     pipeline: read(`generation_pipeline_seconds_sum${of}`),
     size: read(`generation_bytes_sum${of}`),
     shipped: read('generation_shipped_bytes_sum'),
@@ -65,6 +68,7 @@ export function oneMore(before: Totals, after: Totals): Totals | undefined {
   return {
     count: 1,
     frozen: after.frozen - before.frozen,
+    criuFrozen: after.criuFrozen - before.criuFrozen,
     pipeline: after.pipeline - before.pipeline,
     size: after.size - before.size,
     shipped: after.shipped - before.shipped,

@@ -28,6 +28,9 @@ export const checkpoint: Bench = {
 const never = '1h'
 const writesAtOnce = 5_000
 
+/** Generations before the first trial. */
+const warmUp = 20
+
 async function measure(
   context: BenchContext,
   namespace: string,
@@ -52,8 +55,8 @@ async function measure(
     await subject.prepare(host)
     const understudy = await runningPod(context, namespace, subject.set, 'hotbackup')
     const generations = await watchGenerations(context, primary, understudy)
-    // The first ones are whole, and some of them from before it had its size.
-    for (let i = 0; i < 3; i += 1) await generations.next('holder')
+    // The first ones are whole, some of them from before it had its size, and by agents that have only just started.
+    for (let i = 0; i < Math.max(3, warmUp * subject.share); i += 1) await generations.next('holder')
     await ownDumps(context, subject, host, n, generations, samples)
     if (subject.keys !== undefined)
       await fewWrites(context, subject, host, subject.keys, generations, samples)
@@ -95,6 +98,7 @@ async function ownDumps(
         const both = [generations.next('source'), generations.next('holder')] as const
         const [saved, staged] = await Promise.all(both)
         samples.add(`${subject.name} freeze`, 's', saved.frozen)
+        samples.add(`${subject.name} freeze, by CRIU's statistics`, 's', saved.criuFrozen)
         samples.add(`${subject.name} freeze, seen by a client`, 's', client.worst() / 1000)
         samples.add(`${subject.name} total`, 's', saved.pipeline)
         samples.add(`${subject.name} image`, 'bytes', saved.size)
@@ -175,6 +179,7 @@ function baselines(samples: Sampler): Baselines {
       .filter(({ name }) => samples.values(`${name} by the kubelet: total`).length > 0)
       .flatMap(({ name, keys }): [string, Baselines[string]][] => [
         [`${name} freeze`, kubelet(name, 'freeze, seen by a client')],
+        [`${name} freeze, by CRIU's statistics`, kubelet(name, 'freeze, seen by a client')],
         [`${name} freeze, seen by a client`, kubelet(name, 'freeze, seen by a client')],
         [`${name} total`, kubelet(name, 'total')],
         [`${name} shipped`, { 'whole image': { case: `${name} image` } }],

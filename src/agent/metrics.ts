@@ -4,6 +4,8 @@ import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
 export interface AgentMetrics {
   saved(one: {
     readonly frozenSeconds: number
+    /** What of it CRIU itself says it needed; the longest of the containers'. */
+    readonly criuFrozenSeconds: number
     readonly skewSeconds: number
     readonly bytes: number
     readonly pipelineSeconds: number
@@ -38,6 +40,10 @@ export function createAgentMetrics(registry: Registry, storeBytes: () => number)
   const seconds = (name: string, help: string) =>
     new Histogram({ name: `understudy_${name}_seconds`, help, buckets: short, registers })
   const frozen = seconds('checkpoint_frozen', 'For how long primaries stood still for a checkpoint.')
+  const criuFrozen = seconds(
+    'checkpoint_criu_frozen',
+    'For how long processes stood still by the statistics of CRIU, the longest of the containers of a pod.',
+  )
   const skew = seconds('checkpoint_skew', 'Between the first and the last process that was stopped.')
   const pipeline = new Histogram({
     name: 'understudy_generation_pipeline_seconds',
@@ -116,8 +122,9 @@ export function createAgentMetrics(registry: Registry, storeBytes: () => number)
     },
   })
   return {
-    saved({ frozenSeconds, skewSeconds, bytes, pipelineSeconds }) {
+    saved({ frozenSeconds, criuFrozenSeconds, skewSeconds, bytes, pipelineSeconds }) {
       frozen.observe(frozenSeconds)
+      criuFrozen.observe(criuFrozenSeconds)
       skew.observe(skewSeconds)
       size.observe({ role: 'source' }, bytes)
       pipeline.observe({ role: 'source' }, pipelineSeconds)

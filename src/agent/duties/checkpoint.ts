@@ -37,8 +37,14 @@ export async function checkpoint(work: Work, duty: DutyOf<'checkpoint'>, signal:
       continue
     }
     const stored = await saveOnce(work, duty, signal)
-    const { frozenSeconds, skewSeconds, bytes } = stored.manifest
-    metrics.saved({ frozenSeconds, skewSeconds, bytes, pipelineSeconds: stored.pipelineMs / 1000 })
+    const { frozenSeconds, skewSeconds, bytes, containers } = stored.manifest
+    metrics.saved({
+      frozenSeconds,
+      criuFrozenSeconds: Math.max(...containers.map(({ frozenMicroseconds }) => frozenMicroseconds)) / 1e6,
+      skewSeconds,
+      bytes,
+      pipelineSeconds: stored.pipelineMs / 1000,
+    })
     const intervalMs = intervalFor(settings, frozenSeconds * 1000, clock.monotonic() - startedAt)
     progress.well(slot, Math.round(Math.max(intervalMs, delayedMs)) / 1000, request)
     const restMs = Math.max(intervalMs - (clock.monotonic() - startedAt), 0)
