@@ -18,6 +18,9 @@
 enum {
 	/* A stop takes a moment on other processors; a process in an uninterruptible wait takes as long as that. */
 	SETTLE_NS = 250 * NS_PER_MS,
+	/* Most stand within the first ones. */
+	SHORT_TICK_NS = NS_PER_MS / 10,
+	SHORT_TICKS_NS = 2 * NS_PER_MS,
 	TICK_NS = NS_PER_MS / 2,
 	ROUNDS_AT_ONCE = 8,
 };
@@ -77,6 +80,17 @@ static void forget(struct sentinel *sentinel, struct stop *stop)
 		journal_clear();
 }
 
+static void tell_to_stop(struct stop *stop, struct process process)
+{
+	int64_t now = monotonic_ns();
+
+	if (process_signal(process, SIGSTOP) != 0)
+		return;
+	if (stop->stopped++ == 0)
+		stop->began = now;
+	stop->last = now;
+}
+
 /* Called for each process of a round. False with E2BIG when there are too many, with EBUSY at one that is not to be disturbed. */
 static bool meet(void *context, pid_t pid)
 {
@@ -104,11 +118,9 @@ static bool meet(void *context, pid_t pid)
 		errno = E2BIG;
 		return false;
 	}
-	if (process.start)
+	if (process.start) {
 		journal_note(process);
-	if (process.start && process_signal(process, SIGSTOP) == 0) {
-		stop->stopped++;
-		stop->last = monotonic_ns();
+		tell_to_stop(stop, process);
 	}
 	return true;
 }
@@ -364,8 +376,6 @@ void stop_verb(struct client *client, const struct request *request)
 	}
 	stop->began = stop->last = monotonic_ns();
 	awake_while(&sentinel->awake, true, stop->began);
-	stop->deadline = stop->began + deadline_ms * NS_PER_MS;
-	stop->settle_until = stop->began + SETTLE_NS;
 	error = stop_more(stop, &complete);
 	if (error) {
 		let_go(stop);
@@ -376,6 +386,8 @@ void stop_verb(struct client *client, const struct request *request)
 			client_reply_error(client, request, "cgroup", error == ESRCH ? ENOENT : error);
 		return;
 	}
+	stop->deadline = stop->began + deadline_ms * NS_PER_MS;
+	stop->settle_until = stop->began + SETTLE_NS;
 	if (complete) {
 		open_gates(stop);
 		settled(sentinel, stop);
@@ -465,8 +477,12 @@ int64_t stops_due(struct sentinel *sentinel, int64_t now)
 			log_line("warn", "continued what was stopped for too long", ",\"name\":\"%s\",\"count\":%zu",
 				 log_safe(stop->name), stop->stopped);
 		}
-		if (stop->state == STOP_SETTLING && now + TICK_NS < next)
-			next = now + TICK_NS;
+		if (stop->state == STOP_SETTLING) {
+			int64_t tick = now - stop->began < SHORT_TICKS_NS ? SHORT_TICK_NS : TICK_NS;
+
+			if (now + tick < next)
+				next = now + tick;
+		}
 		if (!is_over(stop) && stop->deadline < next)
 			next = stop->deadline;
 	}
