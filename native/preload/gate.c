@@ -14,7 +14,7 @@
  *
  * A CRIU whose sentinel died before the gate goes home: whoever stands later does so for somebody else's dump.
  */
-#include "work.h"
+#include "sockets.h"
 
 /* A pipe of the sentinel's: see native/sentinel/supervisor.h. */
 enum { DONE = 199 };
@@ -22,6 +22,7 @@ enum { DONE = 199 };
 enum { NOBODY_READS = 8 };
 
 enum { TIMER_SLACK = 29 };
+enum { FAIR = 0, REAL_TIME = 1 };
 /* 20 waits of 50 us, then of 1 ms: whoever takes longer waits for a device, and is not to be hurried. */
 enum { WAIT_NS = 50000, LONG_WAIT_NS = 1000000, SHORT_WAITS = 20, LONG_WAITS = 60 * 1000 };
 /* A tracer that is no CRIU may stay for ever, and the application stands meanwhile. */
@@ -173,6 +174,16 @@ static void at_end(int status, void *unused)
 	raw(NR_write, DONE, (long)"", 1, 0, 0, 0);
 	/* Whoever reads it is no more urgent than this, may have to run here, and would wait for all of the end. */
 	raw(NR_sched_yield, 0, 0, 0, 0, 0, 0);
+	if (sockets_were_asked())
+		say("asked");
+}
+
+/* Where this is not allowed it stays as urgent as it is. */
+static void schedule(int policy)
+{
+	const int priority = policy == REAL_TIME;
+
+	raw(NR_sched_setscheduler, 0, policy, (long)&priority, 0, 0, 0);
 }
 
 static void wait_for_go(void)
@@ -184,6 +195,12 @@ static void wait_for_go(void)
 	raw(NR_setpriority, 0, 0, -20, 0, 0, 0);
 	/* Its waits here are to last as long as they say: by default the kernel adds up to 50 us to each. */
 	raw(NR_prctl, TIMER_SLACK, 1, 0, 0, 0, 0);
+	sockets_prepare();
+	/*
+	 * Here and while it seizes it mostly sleeps, and runs for some microseconds each time. However nice, after a sleep it
+	 * would wait until whoever runs by then has had its turn, which takes milliseconds.
+	 */
+	schedule(REAL_TIME);
 	if (!say("ready"))
 		give_up("cannot say that it is ready");
 	/* Here every moment counts: the pod is stopped when the file is there. */
@@ -199,6 +216,7 @@ static void wait_for_go(void)
 			give_up("a process is being traced");
 		pause_for(waits < SHORT_WAITS ? WAIT_NS : LONG_WAIT_NS);
 	}
+	sockets_ask();
 	if (is_orphan())
 		give_up("nobody waits for it");
 	/*
@@ -213,15 +231,18 @@ static void wait_for_go(void)
 		on_exit(at_end, (void *)0);
 }
 
-/* Of the C library, as CRIU calls it: with 0 to take it back. */
+/* Of the C library, as CRIU calls it: with 0 to take it back, when everybody is seized. */
 unsigned alarm(unsigned seconds)
 {
-	static int passed;
+	static int passed, seizing;
 	const long timer[4] = { 0, 0, (long)seconds, 0 };
 
 	if (seconds && !passed) {
-		passed = 1;
+		passed = seizing = 1;
 		wait_for_go();
+	} else if (!seconds && seizing) {
+		seizing = 0;
+		schedule(FAIR);
 	}
 	raw(NR_setitimer, 0, (long)timer, 0, 0, 0, 0);
 	return 0;

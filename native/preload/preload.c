@@ -1,5 +1,5 @@
 /*
- * Loaded into CRIU in front of the C library (ld.so --preload), with gate.c and pages.c. Four things that CRIU does cannot be done
+ * Loaded into CRIU in front of the C library (ld.so --preload), with gate.c, pages.c and sockets.c. Four things that CRIU does cannot be done
  * where it runs, or not as well:
  *
  * 1. It reads the limits of the processes that it dumps with prlimit64. The kernel refuses that for processes of other
@@ -15,23 +15,14 @@
  * 4. Who brings pages takes an interrupted wait for an error and ends, and the application with it. The kernel interrupts
  *    one when a process is stopped, frozen or looked at by a debugger, and then goes on. Here it is waited again.
  *
- * Everything else is as it was. No header and no symbol of a C library but errno's, and on_exit in pages.c: it runs with any.
+ * Everything else is as it was. No header of a C library, and no symbol but errno's; on_exit and clone where it has them.
  */
 
 #include "calls.h"
 
 enum { LIMITS = 16, BUNDLE = 200 };
 
-extern int *__errno_location(void);
 extern char **environ;
-
-static long result(long value)
-{
-	if (value >= 0 || value < -4095)
-		return value;
-	*__errno_location() = (int)-value;
-	return -1;
-}
 
 static int same(const char *a, const char *b)
 {

@@ -1,6 +1,8 @@
 import { spawnSync } from 'node:child_process'
+import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { access, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
@@ -9,6 +11,7 @@ import { eventually } from '../../init-waker/testing/eventually.ts'
 import { cannotUnshare, childrenOf, start, statusField } from '../../init-waker/testing/process.ts'
 import { preloadLibrary } from '../preload-library.ts'
 import { buildApp } from '../sentinel/testing/build.ts'
+import { buildAsks } from './testing/build.ts'
 
 vi.setConfig({ testTimeout: 30_000, hookTimeout: 180_000 })
 
@@ -131,10 +134,11 @@ describe.skipIf(cannotUnshare !== undefined)(`the gate ${cannotUnshare ?? ''}`, 
       pid,
       has: (name: string) => existsSync(join(work, name)),
       /** Runs what calls alarm() as CRIU does. */
-      dump: (pipe = heard, script = 'alarm 10; exit 0') => {
+      dump: (pipe = heard, script: string | readonly string[] = 'alarm 10; exit 0') => {
         const open = `exec 202<"$1" ${pipe}; shift; exec "$@"`
         const inside = ['--target', String(pid), '--pid', '--mount', 'bash', '-c', open, 'bash', work]
-        return start('nsenter', [...inside, loader, '--preload', library, perl, '-e', script])
+        const program = typeof script === 'string' ? [perl, '-e', script] : script
+        return start('nsenter', [...inside, loader, '--preload', library, ...program])
       },
       said: async () => {
         await eventually(() => access(join(work, 'end')))
@@ -195,6 +199,27 @@ describe.skipIf(cannotUnshare !== undefined)(`the gate ${cannotUnshare ?? ''}`, 
     await using dump = await pod.dump(unheard)
     expect(await dump.exit).toBe(125)
     expect(pod.has('begun')).toBe(false)
+  })
+
+  const itself = { asked: false, lines: ['now, there'] }
+  test.each([
+    ['is known before it is asked', 'once', { asked: true, lines: ['before, there'] }],
+    ['is asked anew the next time', 'twice', { asked: true, lines: ['before, there', 'now, there'] }],
+    ['is asked by itself by a child', 'child', itself],
+    ['is asked when it is not the same', 'for more', itself],
+    ['is asked in another network', 'elsewhere', { asked: false, lines: ['now, not there'] }],
+  ])('what there is of TCP sockets %s', async (_, how, wanted) => {
+    const asks = await buildAsks()
+    const server = createServer().listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    onTestFinished(() => void server.close())
+    const { port } = server.address() as AddressInfo
+    const pod = await startPod('gate', 'go')
+    process.kill(pod.pid, 'SIGSTOP')
+    await using dump = await pod.dump(heard, [asks, how, String(port)])
+    expect(await dump.exit).toBe(0)
+    expect(dump.stdout().trim().split('\n')).toEqual(wanted.lines)
+    expect(pod.has('asked')).toBe(wanted.asked)
   })
 
   test('one that is being told to end does not begin any more', async () => {

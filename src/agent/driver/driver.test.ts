@@ -1,4 +1,4 @@
-import { readFileSync, statSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { mkdir, readdir, readFile, readlink, rm, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
@@ -254,6 +254,32 @@ describe.skipIf(cannotDump !== undefined)(`driver on real CRIU ${cannotDump ?? '
     expect(await listed(() => undefined)).toContain('late')
     expect(went).toEqual([true, false])
     expect(await ask(primary)).toBe('1 1 1')
+  })
+
+  test('what CRIU wants to know of connections it has been told before', async () => {
+    const primary = await primaryCell()
+    const { workDirectory, sentinel } = node.dependencies
+    const told: boolean[] = []
+    const driver = createMemoryDriver({
+      ...node.dependencies,
+      sentinel: {
+        ...sentinel,
+        continue: async name => {
+          told.push(
+            readdirSync(workDirectory, { recursive: true, encoding: 'utf8' }).some(it =>
+              it.endsWith('/asked'),
+            ),
+          )
+          return sentinel.continue(name)
+        },
+      },
+    })
+    const saved = async () => {
+      await save(await locate(primary), driver)
+      return told.at(-1)
+    }
+    // It asks by itself when no processor was free.
+    await expect.poll(saved, { timeout: 20_000 }).toBe(true)
   })
 
   test('D7.measured: what is said of a dump is measured', async () => {

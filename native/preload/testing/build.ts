@@ -1,0 +1,20 @@
+import { join } from 'node:path'
+import { cachedDirectory, cacheRoot, keyOf } from '../../../images/cache.ts'
+import { findCompiler } from '../../../images/compile.ts'
+import { run } from '../../../images/run.ts'
+import { textsOf } from '../../static-program.ts'
+
+/** What asks as CRIU does; see asks.c. Not static: something is to be loaded into it. */
+export async function buildAsks(): Promise<string> {
+  const compiler = await findCompiler({})
+  const flags = ['-std=gnu17', '-D_GNU_SOURCE', '-O1', '-Wall', '-Wextra']
+  const key = keyOf({
+    sources: await textsOf(import.meta.dirname, /\.c$/),
+    compiler: await run(compiler, ['--version']),
+    flags,
+  })
+  const directory = await cachedDirectory(join(cacheRoot(), 'native', `asks-${key}`), async scratch => {
+    await run(compiler, [...flags, '-o', join(scratch, 'asks'), 'asks.c'], { cwd: import.meta.dirname })
+  })
+  return join(directory, 'asks')
+}
