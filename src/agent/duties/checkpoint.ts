@@ -40,7 +40,7 @@ export async function checkpoint(work: Work, duty: DutyOf<'checkpoint'>, signal:
     const { frozenSeconds, skewSeconds, bytes, containers } = stored.manifest
     metrics.saved({
       frozenSeconds,
-      criuFrozenSeconds: Math.max(...containers.map(({ frozenMicroseconds }) => frozenMicroseconds)) / 1e6,
+      criuFrozenSeconds: Math.max(0, ...containers.map(({ frozenMicroseconds }) => frozenMicroseconds)) / 1e6,
       skewSeconds,
       bytes,
       pipelineSeconds: stored.pipelineMs / 1000,
