@@ -39,7 +39,9 @@ function httpGet(ip: string, port: number, path: string): Promise<string> {
         response.on('end', () => resolve(body)).on('error', reject)
       },
     )
-    request.on('error', reject)
+    request.on('error', cause =>
+      reject(new Error(`http://${ip}:${port}${path}: ${cause.message}`, { cause })),
+    )
   })
 }
 
