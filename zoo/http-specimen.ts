@@ -25,7 +25,8 @@ export interface Specimen {
   readonly check?: (ip: string, value: number) => Promise<void>
 }
 
-export const patienceMs = 2_000
+/** For one answer. With several specimens at a time on few processors, one may have no turn for seconds. */
+export const patienceMs = 15_000
 
 function httpGet(ip: string, port: number, path: string): Promise<string> {
   return new Promise((resolve, reject) => {
