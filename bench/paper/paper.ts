@@ -8,7 +8,7 @@ import { isGateRunning, kindOf } from '../observe/state.ts'
 import { wakeningOf } from '../observe/wakening.ts'
 import type { Baselines, Sampler } from '../report.ts'
 import { ownController } from './controller.ts'
-import { createDeploymentRig } from './deployment.ts'
+import { createDeploymentRig, type DeploymentRig } from './deployment.ts'
 import { type Operation, operations, paperFigures, peerFigures } from './operations.ts'
 import { startPeer } from './peer.ts'
 import { createSetRig, type SetTrial } from './set.ts'
@@ -30,11 +30,14 @@ export const paper: Bench = {
   },
 }
 
+const ofPeer = ', peer'
+
 /** The same operations with the paper's own controller, on the same cluster before the operator is on it. */
 async function measurePeer(context: BenchContext, checkout: string, samples: Sampler): Promise<void> {
   const peer = await startPeer(context, checkout)
   try {
     await inNamespace(context.api, 'bench-peer', context.signal, async namespace => {
+      const deployment = await createDeploymentRig(context, namespace)
       for (let round = 1; round <= context.n; round++) {
         const line: string[] = []
         const over = new AbortController()
@@ -44,12 +47,13 @@ async function measurePeer(context: BenchContext, checkout: string, samples: Sam
         const set = await createSetRig({ ...context, signal }, peer.controller, ref)
         for (const operation of operations) {
           const trial = await set.perform(operation)
-          noteTimes(operation, trial, samples, ', peer')
-          samples.add(`${operation.name} set writes, peer`, 'writes', trial.statusWrites)
+          noteTimes(operation, trial, samples, ofPeer)
+          samples.add(`${operation.name} set writes${ofPeer}`, 'writes', trial.statusWrites)
           line.push(`${operation.name} ${seconds(trial.inPlace - trial.requested)}`)
         }
         await set.clear()
         over.abort()
+        await performOn(deployment, samples, ofPeer)
         context.say(`peer ${round}/${context.n}: ${line.join(', ')}`)
       }
     })
@@ -72,13 +76,18 @@ async function measure(context: BenchContext, namespace: string, samples: Sample
       line.push(`${operation.name} ${seconds(trial.inPlace - trial.requested)}`)
     }
     await set.clear()
-    for (const operation of operations) {
-      const ms = await deployment.perform(operation)
-      samples.add(`${operation.name} Deployment`, 's', ms / 1000)
-    }
-    await deployment.clear()
+    await performOn(deployment, samples)
     context.say(`${round}/${context.n}: ${line.join(', ')}`)
   }
+}
+
+/** Beside either controller: what the cluster, as it is then, needs for the nearest equivalent. */
+async function performOn(deployment: DeploymentRig, samples: Sampler, of = ''): Promise<void> {
+  for (const operation of operations) {
+    const ms = await deployment.perform(operation)
+    samples.add(`${operation.name} Deployment${of}`, 's', ms / 1000)
+  }
+  await deployment.clear()
 }
 
 function noteTimes({ name }: Operation, trial: SetTrial, samples: Sampler, of = ''): void {
@@ -142,7 +151,7 @@ function baselines(hasPeer: boolean): Baselines {
     operations.flatMap(({ name }) => {
       const peer = (what: 'controller' | 'total' | 'writes', measured: string) => ({
         'peer controller': peerFigures[name][what],
-        ...(hasPeer ? { 'peer controller, same run': { case: `${name} ${measured}, peer` } } : {}),
+        ...(hasPeer ? { 'peer controller, same run': { case: `${name} ${measured}${ofPeer}` } } : {}),
       })
       return [
         [`${name} controller`, { paper: paperFigures[name].controller, ...peer('controller', 'controller') }],
@@ -155,6 +164,9 @@ function baselines(hasPeer: boolean): Baselines {
           },
         ],
         [`${name} status writes`, peer('writes', 'set writes')],
+        ...(hasPeer
+          ? [[`${name} Deployment`, { 'beside the peer': { case: `${name} Deployment${ofPeer}` } }] as const]
+          : []),
       ]
     }),
   )
