@@ -7,7 +7,8 @@ import { readLog } from '../observe/operator-log.ts'
 import { isGateRunning, kindOf } from '../observe/state.ts'
 import { wakeningOf } from '../observe/wakening.ts'
 import type { Baselines, Sampler } from '../report.ts'
-import { ownController } from './controller.ts'
+import { type ByHandRig, createByHandRig } from './by-hand.ts'
+import { type Controller, ownController } from './controller.ts'
 import { createDeploymentRig, type DeploymentRig } from './deployment.ts'
 import { type Operation, operations, paperFigures, peerFigures } from './operations.ts'
 import { startPeer } from './peer.ts'
@@ -16,7 +17,7 @@ import { createSetRig, type SetTrial } from './set.ts'
 export const paper: Bench = {
   name: 'paper',
   title:
-    "the paper's operations E1-E4, beside its figures, its controller's on a cluster like this, and a Deployment",
+    "the paper's operations E1-E4, beside its figures, its controller's on a cluster like this, a Deployment and pods made by hand",
   trials: 30,
   needs: ['operator'],
   before: async (context, samples) => {
@@ -37,7 +38,7 @@ async function measurePeer(context: BenchContext, checkout: string, samples: Sam
   const peer = await startPeer(context, checkout)
   try {
     await inNamespace(context.api, 'bench-peer', context.signal, async namespace => {
-      const deployment = await createDeploymentRig(context, namespace)
+      const others = await createOthers(context, peer.controller, namespace)
       for (let round = 1; round <= context.n; round++) {
         const line: string[] = []
         const over = new AbortController()
@@ -45,15 +46,17 @@ async function measurePeer(context: BenchContext, checkout: string, samples: Sam
         // It asks for sets that are gone for ever, later and later: a set of that name would wait for its turn.
         const ref = { namespace, name: `web-${round}` }
         const set = await createSetRig({ ...context, signal }, peer.controller, ref)
+        const trials: Performed[] = []
         for (const operation of operations) {
           const trial = await set.perform(operation)
+          trials.push([operation, trial])
           noteTimes(operation, trial, samples, ofPeer)
           samples.add(`${operation.name} set writes${ofPeer}`, 'writes', trial.statusWrites)
           line.push(`${operation.name} ${seconds(trial.inPlace - trial.requested)}`)
         }
         await set.clear()
         over.abort()
-        await performOn(deployment, samples, ofPeer)
+        await performOthers(others, trials, samples, ofPeer)
         context.say(`peer ${round}/${context.n}: ${line.join(', ')}`)
       }
     })
@@ -63,26 +66,54 @@ async function measurePeer(context: BenchContext, checkout: string, samples: Sam
 }
 
 async function measure(context: BenchContext, namespace: string, samples: Sampler): Promise<void> {
-  const set = await createSetRig(context, ownController(context), { namespace, name: 'web' })
-  const deployment = await createDeploymentRig(context, namespace)
+  const controller = ownController(context)
+  const set = await createSetRig(context, controller, { namespace, name: 'web' })
+  const others = await createOthers(context, controller, namespace)
   const kubelets = context.playground && kubeletLogs(context.playground)
   for (let round = 1; round <= context.n; round++) {
     const line: string[] = []
+    const trials: Performed[] = []
     for (const operation of operations) {
       await kubelets?.skip()
       const trial = await set.perform(operation)
+      trials.push([operation, trial])
       noteTrial(operation, trial, samples)
       await noteWakenings(context, namespace, operation, trial, kubelets, samples)
       line.push(`${operation.name} ${seconds(trial.inPlace - trial.requested)}`)
     }
     await set.clear()
-    await performOn(deployment, samples)
+    await performOthers(others, trials, samples)
     context.say(`${round}/${context.n}: ${line.join(', ')}`)
   }
 }
 
-/** Beside either controller: what the cluster, as it is then, needs for the nearest equivalent. */
-async function performOn(deployment: DeploymentRig, samples: Sampler, of = ''): Promise<void> {
+type Performed = readonly [Operation, SetTrial]
+
+interface Others {
+  readonly deployment: DeploymentRig
+  readonly byHand: ByHandRig
+}
+
+const createOthers = async (
+  context: BenchContext,
+  controller: Controller,
+  namespace: string,
+): Promise<Others> => ({
+  deployment: await createDeploymentRig(context, namespace),
+  byHand: await createByHandRig(context, controller, namespace),
+})
+
+/** Beside either controller: what the cluster, as it is then, needs for the nearest equivalent without one. */
+async function performOthers(
+  { deployment, byHand }: Others,
+  trials: readonly Performed[],
+  samples: Sampler,
+  of = '',
+): Promise<void> {
+  for (const [operation, { pods }] of trials) {
+    if (operation.action !== 'create') continue
+    samples.add(`${operation.name} by hand${of}`, 's', (await byHand.perform(operation, pods)) / 1000)
+  }
   for (const operation of operations) {
     const ms = await deployment.perform(operation)
     samples.add(`${operation.name} Deployment${of}`, 's', ms / 1000)
@@ -148,7 +179,7 @@ async function noteWakenings(
 
 function baselines(hasPeer: boolean): Baselines {
   return Object.fromEntries(
-    operations.flatMap(({ name }) => {
+    operations.flatMap(({ name, action }) => {
       const peer = (what: 'controller' | 'total' | 'writes', measured: string) => ({
         'peer controller': peerFigures[name][what],
         ...(hasPeer ? { 'peer controller, same run': { case: `${name} ${measured}${ofPeer}` } } : {}),
@@ -161,15 +192,23 @@ function baselines(hasPeer: boolean): Baselines {
             paper: paperFigures[name].total,
             ...peer('total', 'total'),
             Deployment: { case: `${name} Deployment` },
+            ...(action === 'create' ? { 'by hand': { case: `${name} by hand` } } : {}),
           },
         ],
         [`${name} status writes`, peer('writes', 'set writes')],
-        ...(hasPeer
-          ? [[`${name} Deployment`, { 'beside the peer': { case: `${name} Deployment${ofPeer}` } }] as const]
-          : []),
+        ...(hasPeer ? besidePeer(name, action) : []),
       ]
     }),
   )
+}
+
+/** What the same needed without a controller while the peer's was there, instead of the operator and its agents. */
+function besidePeer(
+  name: string,
+  action: Operation['action'],
+): readonly (readonly [string, Baselines[string]])[] {
+  const others = [`${name} Deployment`, ...(action === 'create' ? [`${name} by hand`] : [])]
+  return others.map(other => [other, { 'beside the peer': { case: `${other}${ofPeer}` } }])
 }
 
 const seconds = (ms: number): string => `${(ms / 1000).toFixed(2)} s`

@@ -19,6 +19,8 @@ export interface SetTrial extends Timing {
   readonly statusWrites: number
   readonly writes: readonly PodWrite[]
   readonly events: readonly Stamped<Pod>[]
+  /** The set's, at the end. */
+  readonly pods: readonly Pod[]
 }
 
 export interface SetRig {
@@ -122,6 +124,7 @@ export async function createSetRig(
         statusWrites: statusWrites<BackupPodSet>(knownSets, sets.events),
         writes,
         events: pods.events,
+        pods: [...pods.live.values()].filter(pod => !isLeaving(pod)),
       }
     },
 
