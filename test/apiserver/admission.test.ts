@@ -23,6 +23,7 @@ type User =
   | 'operator'
   | 'edit'
   | 'kubelet'
+  | 'scheduler'
   | 'replicaset'
   | 'gc'
 
@@ -90,6 +91,7 @@ beforeAll(async () => {
     const ref = { namespace: 'shop', name: `web-${name}` }
     await admin.patch(pods, ref, { type: 'merge', body: { status } }, { subresource: 'status' })
   }
+  await admin.create(pods, newPod({ name: 'waiting', ...marked }), { namespace: 'shop' })
   await admin.create(leases, lease, { namespace: 'shop' })
   users['agent of n1'] = await apiWithToken(cluster, admin, { ...agents, pod: 'agent-n1' })
   users['agent without a pod'] = await apiWithToken(cluster, admin, agents)
@@ -102,6 +104,7 @@ beforeAll(async () => {
   await kubectl('-n', 'shop', 'create', 'role', 'edit', '--verb=get,create,patch,delete', resources)
   await kubectl('-n', 'shop', 'create', 'rolebinding', 'edith', '--role=edit', '--user=edith')
   users.kubelet = await certified('system:node:n1', ['system:nodes'])
+  users.scheduler = await certified('system:kube-scheduler')
   const controller = 'system:serviceaccount:kube-system:'
   const groups = ['system:serviceaccounts', 'system:serviceaccounts:kube-system']
   users.replicaset = await certified(`${controller}replicaset-controller`, groups)
@@ -172,6 +175,11 @@ const newPod = (metadata: object) => ({
   spec: { containers },
 })
 
+const binding = (metadata: object = {}) => ({
+  ...{ apiVersion: 'v1', kind: 'Binding', metadata: { name: 'waiting', ...metadata } },
+  target: { kind: 'Node', name: 'n1' },
+})
+
 /** Each is within the user's rights by RBAC, so nothing but the policies stands against it. */
 const attacks: readonly (readonly [string, Attempt])[] = [
   ['an agent says that a pod of another node died', status('agent of n1', 'web-n2', serving)],
@@ -235,6 +243,18 @@ const attacks: readonly (readonly [string, Attempt])[] = [
     'a user changes an epoch',
     patch('edit', pod('web-n1'), { metadata: { annotations: { 'backup.example.com/epoch': '9' } } }),
   ],
+  [
+    'a user takes all labels off a pod',
+    patch('edit', pod('web-n1'), [{ op: 'remove', path: '/metadata/labels' }], 'json'),
+  ],
+  [
+    'whoever binds a pod gives it an epoch',
+    create(
+      'scheduler',
+      pod('waiting', 'binding'),
+      binding({ annotations: { 'backup.example.com/epoch': '9' } }),
+    ),
+  ],
   ['a user makes a pod of a set', create('edit', podsPath, newPod({ labels: marked.labels }))],
   ['a template makes pods of a set', create('replicaset', podsPath, newPod({ labels: marked.labels }))],
   [
@@ -242,6 +262,10 @@ const attacks: readonly (readonly [string, Attempt])[] = [
     create('edit', podsPath, newPod({ annotations: { 'backup.example.com/memory': 'kept' } })),
   ],
   ['a kubelet says that its pod serves', status('kubelet', 'web-n1', serving)],
+  [
+    'a kubelet takes conditions away',
+    status('kubelet', 'web-n1', [{ op: 'remove', path: '/status/conditions' }], 'json'),
+  ],
   [
     'a kubelet says that its node is a stage',
     patch('kubelet', '/api/v1/nodes/n1', { metadata: { labels: { 'backup.example.com/stage': 'else' } } }),
@@ -311,6 +335,7 @@ const allowed: readonly (readonly [string, Attempt])[] = [
     'a kubelet says how its pod is',
     status('kubelet', 'web-n1', { status: { phase: 'Running', conditions: [condition('Ready', 'False')] } }),
   ],
+  ['a scheduler binds a pod of a set', create('scheduler', pod('waiting', 'binding'), binding())],
   [
     'a kubelet labels its node',
     patch('kubelet', '/api/v1/nodes/n1', { metadata: { labels: { 'kubernetes.io/arch': 'amd64' } } }),
