@@ -66,14 +66,19 @@ describe('what a gated or held pod costs', () => {
 
   test('neither of them wakes up by itself', async () => {
     await using gate = await startGate(waker)
+    // A probe that waits is nothing to wait for.
+    await using probed = await startGate(waker, ['--stay'])
+    const probe = await connect(probed.port)
+    await probe.send('GET /opened HTTP/1.1\r\n\r\n')
     await using hold = await startHold(waker, ['true'])
     await hold.order('state')
     // Settled: the last connection is closed, so no deadline is left to wait for.
-    await eventually(() => expect([connections(gate), connections(hold)]).toEqual([0, 0]))
-    const counted = () => [gate, hold].map(({ pid }) => statusField(pid, 'voluntary_ctxt_switches'))
+    await eventually(() => expect([gate, hold, probed].map(connections)).toEqual([0, 0, 1]))
+    const counted = () => [gate, hold, probed].map(({ pid }) => statusField(pid, 'voluntary_ctxt_switches'))
     const before = counted()
     await new Promise(resolve => setTimeout(resolve, 2000))
     expect(counted()).toEqual(before)
+    probe.socket.destroy()
   })
 
   test('the same sources give the same bytes', async () => {

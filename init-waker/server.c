@@ -16,6 +16,9 @@ enum {
 	ACCEPT_RETRY_MS = 100,
 };
 
+/* Further away than any clock gets, and still later for whoever comes later. */
+static const int64_t HELD_MS = (int64_t)1 << 60;
+
 static void release(struct connection *connection)
 {
 	close(connection->fd);
@@ -41,6 +44,7 @@ static void send_reply(struct connection *connection, const struct reply *reply)
 		return;
 	}
 	shutdown(connection->fd, SHUT_WR);
+	connection->held = false;
 	connection->answered = true;
 	connection->deadline = monotonic_ms() + DISCARD_MS;
 	discard(connection);
@@ -51,20 +55,44 @@ static char *buffer_of(struct server *server, const struct connection *connectio
 	return server->buffers + (size_t)(connection - server->connections) * server->capacity;
 }
 
+static void hold(struct server *server, struct connection *connection)
+{
+	struct connection *oldest = NULL;
+	size_t held = 0;
+
+	for (size_t i = 0; i < server->slots; i++) {
+		struct connection *other = &server->connections[i];
+
+		if (other->fd < 0 || !other->held)
+			continue;
+		held++;
+		if (!oldest || other->deadline < oldest->deadline)
+			oldest = other;
+	}
+	if (held == SERVER_HELD)
+		release(oldest);
+	connection->held = true;
+	connection->deadline = monotonic_ms() + HELD_MS;
+}
+
 static void ask(struct server *server, struct connection *connection, enum arrival arrival)
 {
 	struct reply reply = { .length = 0 };
 
 	if (server->request(server->context, connection->fd, buffer_of(server, connection), connection->length,
-			    arrival, &reply))
-		send_reply(connection, &reply);
+			    arrival, &reply)) {
+		if (reply.later)
+			hold(server, connection);
+		else
+			send_reply(connection, &reply);
+	}
 }
 
 static void receive(struct server *server, struct connection *connection)
 {
 	ssize_t n;
 
-	if (connection->answered) {
+	if (connection->answered || connection->held) {
 		discard(connection);
 		return;
 	}
@@ -159,7 +187,7 @@ int server_run(struct server *server)
 
 			if (connection->fd >= 0 && connection->deadline <= now)
 				give_up(server, connection);
-			if (connection->fd >= 0 && connection->deadline < next)
+			if (connection->fd >= 0 && !connection->held && connection->deadline < next)
 				next = connection->deadline;
 			polled[3 + i] = (struct pollfd){ .fd = connection->fd, .events = POLLIN };
 		}
@@ -186,7 +214,7 @@ int server_run(struct server *server)
 			read_signals(server);
 		/* Before accepting: a place that accept_some() gives to a newcomer must not be read on behalf of the old. */
 		for (size_t i = 0; i < server->slots && !server->stopping; i++)
-			if (polled[3 + i].revents)
+			if (polled[3 + i].revents && server->connections[i].fd >= 0)
 				receive(server, &server->connections[i]);
 		if (polled[1].revents && !server->stopping)
 			accept_some(server, server->listener);
@@ -194,6 +222,13 @@ int server_run(struct server *server)
 			accept_some(server, server->local);
 	}
 	return 0;
+}
+
+void server_answer_held(struct server *server, const struct reply *reply)
+{
+	for (size_t i = 0; i < server->slots; i++)
+		if (server->connections[i].fd >= 0 && server->connections[i].held)
+			send_reply(&server->connections[i], reply);
 }
 
 static void dismiss(int fd, const struct reply *farewell)

@@ -12,7 +12,7 @@
  * every place taken gets the place of the oldest.
  */
 
-enum { SERVER_CONNECTIONS = 128, SERVER_REPLY_MAX = 96 };
+enum { SERVER_CONNECTIONS = 128, SERVER_HELD = 16, SERVER_REPLY_MAX = 96 };
 
 /* What has just happened to the connection whose request is asked about. */
 enum arrival { ARRIVAL_BYTES, ARRIVAL_END, ARRIVAL_LATE };
@@ -20,10 +20,12 @@ enum arrival { ARRIVAL_BYTES, ARRIVAL_END, ARRIVAL_LATE };
 struct reply {
 	char text[SERVER_REPLY_MAX];
 	size_t length; /* 0: close without a word */
+	bool later; /* nothing yet: the connection is held until server_answer_held() */
 };
 
 struct connection {
 	int fd; /* -1: free */
+	bool held; /* without a deadline; of more than SERVER_HELD the oldest is closed */
 	bool answered; /* only what the peer still sends is thrown away until it closes */
 	size_t length;
 	size_t discarded;
@@ -52,6 +54,9 @@ struct server {
 
 /* Serves until `stopping`. Returns 0, or -1 and errno when the kernel refuses to poll. */
 int server_run(struct server *server);
+
+/* Answers everybody who is held. May be called from a callback. */
+void server_answer_held(struct server *server, const struct reply *reply);
 
 /* Gives `farewell` to every connection not yet answered, also to those not yet accepted, and closes everything. */
 void server_dismiss(struct server *server, const struct reply *farewell);

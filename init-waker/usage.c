@@ -3,8 +3,9 @@
 int usage(FILE *out, int code)
 {
 	fputs("usage: waker wait --port PORT --token-sha256 HEX [--bind ADDRESS] [--install DIR] [--socket PATH]\n"
-	      "                  [--quiet]\n"
-	      "           listen, and exit 0 when the peer sends the token with that SHA-256 (port 0: any free one)\n"
+	      "                  [--stay] [--quiet]\n"
+	      "           listen, and exit 0 when the peer sends the token with that SHA-256 (port 0: any free one);\n"
+	      "           with --stay stay, and answer GET /opened from then on, whoever asked before included\n"
 	      "       waker hold [--dir DIR] [--stop-signal NUMBER] [--] [COMMAND [ARGUMENT...]]\n"
 	      "           do nothing until an order comes through DIR/hold.sock, then be the parent of the app\n"
 	      "       waker if-app --dir DIR [--] COMMAND [ARGUMENT...]\n"

@@ -1,6 +1,6 @@
 /*
- * The cold gate: an init container that ends, and so lets the pod start, when somebody who knows the token says so.
- * See docs/adr/0020-gate-and-wake-protocol.md.
+ * The cold gate: an init container that lets the pod start when somebody who knows the token says so, by its end or, if it
+ * stays, by its answer to the kubelet. See docs/adr/0020-gate-and-wake-protocol.md and 0094-a-gate-that-stays.md.
  */
 #include "wait.h"
 
@@ -32,6 +32,7 @@ struct options {
 	const char *socket; /* a door that only this node can reach */
 	uint16_t port;
 	bool quiet;
+	bool stay;
 	uint8_t digest[SHA256_SIZE];
 };
 
@@ -47,7 +48,6 @@ struct gate {
 	struct server server;
 	struct options options;
 	struct refusals refusals;
-	enum wake_kind kind;
 	int64_t woken_ns; /* 0: not yet */
 	int exit_code;
 	/* One more than the longest line: a byte behind the newline is seen. */
@@ -116,6 +116,35 @@ static bool is_count_request(int fd, const char *bytes, size_t length)
 	       getsockname(fd, (struct sockaddr *)&own, &size) == 0 && own.ss_family == AF_UNIX;
 }
 
+/* A startup probe, whose answer the kubelet waits for: the rest of what it sends is of no interest. */
+static bool is_opened_request(const char *bytes, size_t length)
+{
+	static const char request[] = "GET /opened ";
+
+	return length >= sizeof request - 1 && memcmp(bytes, request, sizeof request - 1) == 0;
+}
+
+static void answer_opened(struct reply *reply)
+{
+	static const char ok[] = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+
+	memcpy(reply->text, ok, sizeof ok - 1);
+	reply->length = sizeof ok - 1;
+}
+
+static void open_up(struct gate *gate, enum wake_kind kind, int64_t now)
+{
+	struct reply opened = { .length = 0 };
+
+	gate->woken_ns = now;
+	gate->server.stopping = !gate->options.stay;
+	answer_opened(&opened);
+	server_answer_held(&gate->server, &opened);
+	if (!gate->options.quiet)
+		log_line("info", "woken", ",\"kind\":\"%s\",\"at\":\"%lld\",\"refused\":%lu", wake_kind_name(kind),
+			 (long long)now, gate->refusals.total);
+}
+
 static bool answer(void *context, int fd, const char *bytes, size_t length, enum arrival arrival, struct reply *reply)
 {
 	struct gate *gate = context;
@@ -124,6 +153,12 @@ static bool answer(void *context, int fd, const char *bytes, size_t length, enum
 	enum wake_verdict verdict = VERDICT_MALFORMED;
 	int64_t now = unix_ns();
 
+	if (gate->options.stay && is_opened_request(bytes, length)) {
+		reply->later = gate->woken_ns == 0;
+		if (!reply->later)
+			answer_opened(reply);
+		return true;
+	}
 	if (parsed == WAKE_INCOMPLETE && arrival == ARRIVAL_BYTES)
 		return false;
 	if (is_count_request(fd, bytes, length)) {
@@ -136,14 +171,15 @@ static bool answer(void *context, int fd, const char *bytes, size_t length, enum
 		return true;
 	if (parsed == WAKE_REQUEST)
 		verdict = wake_token_matches(request.token, gate->options.digest) ? VERDICT_WOKEN : VERDICT_DENIED;
-	if (verdict == VERDICT_WOKEN) {
-		gate->kind = request.kind;
-		gate->woken_ns = now;
-		gate->server.stopping = true;
-	} else {
+	if (verdict == VERDICT_WOKEN && gate->woken_ns == 0)
+		open_up(gate, request.kind, now);
+	else if (verdict == VERDICT_WOKEN)
+		verdict = VERDICT_ALREADY;
+	else
 		refuse(gate, fd, verdict);
-	}
-	reply->length = wake_format_reply(reply->text, sizeof reply->text, verdict, now);
+	/* The time of the waking, not of the answer: a client whose first reply was lost learns when it was. */
+	reply->length = wake_format_reply(reply->text, sizeof reply->text, verdict,
+					  verdict == VERDICT_ALREADY ? gate->woken_ns : now);
 	return true;
 }
 
@@ -173,7 +209,7 @@ static int parse_options(int argc, char **argv, struct options *options)
 		{ "port", required_argument, NULL, 'p' },    { "token-sha256", required_argument, NULL, 't' },
 		{ "bind", required_argument, NULL, 'b' },    { "install", required_argument, NULL, 'i' },
 		{ "socket", required_argument, NULL, 's' },  { "quiet", no_argument, NULL, 'q' },
-		{ NULL, 0, NULL, 0 },
+		{ "stay", no_argument, NULL, 'y' },	     { NULL, 0, NULL, 0 },
 	};
 	bool port = false, digest = false;
 	long number;
@@ -203,6 +239,9 @@ static int parse_options(int argc, char **argv, struct options *options)
 			break;
 		case 'q':
 			options->quiet = true;
+			break;
+		case 'y':
+			options->stay = true;
 			break;
 		default:
 			return usage(stderr, EXIT_USAGE);
@@ -262,14 +301,10 @@ int wait_main(int argc, char **argv)
 	}
 	if (gate.options.socket)
 		unlink(gate.options.socket);
-	if (gate.woken_ns == 0)
+	if (gate.exit_code != 0)
 		return gate.exit_code;
-	/* The time of the waking, not of the farewell: a client whose first reply was lost learns when it was. */
 	farewell.length =
 		wake_format_reply(farewell.text, sizeof farewell.text, VERDICT_ALREADY, gate.woken_ns);
 	server_dismiss(&gate.server, &farewell);
-	if (!gate.options.quiet)
-		log_line("info", "woken", ",\"kind\":\"%s\",\"at\":\"%lld\",\"refused\":%lu",
-			 wake_kind_name(gate.kind), (long long)gate.woken_ns, gate.refusals.total);
 	return 0;
 }

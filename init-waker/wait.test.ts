@@ -6,11 +6,16 @@ import { buildWaker } from './build.ts'
 import { buildSanitized } from './testing/build.ts'
 import { eventually } from './testing/eventually.ts'
 import { digest, type Gate, otherToken, startGate, token, wakeAs } from './testing/gate.ts'
-import { connect, exchange } from './testing/peer.ts'
+import { connect, exchange, type Peer } from './testing/peer.ts'
 import { fillPipe } from './testing/pipe.ts'
 import { start } from './testing/process.ts'
 
 vi.setConfig({ testTimeout: 30_000, hookTimeout: 180_000 })
+
+/** What the kubelet's startup probe sends. */
+const probe =
+  'GET /opened HTTP/1.1\r\nHost: 10.0.0.1:20000\r\nUser-Agent: kube-probe/1.36\r\nAccept: */*\r\nConnection: close\r\n\r\n'
+const opened = 'HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n'
 
 const replyOf = (word: string) => new RegExp(`^understudy/1 ${word} \\d{19}\\n$`)
 
@@ -74,6 +79,7 @@ describe.each([
       ['128 bytes without a newline', 'a'.repeat(128), 'malformed'],
       ['the request behind 128 bytes', `${'a'.repeat(128)}\n${request}`, 'malformed'],
       ['an HTTP request', 'GET / HTTP/1.1\r\nHost: gate\r\n\r\n', 'malformed'],
+      ['a question of no meaning to a gate that ends', probe, 'malformed'],
       ['ten thousand bytes', 'a'.repeat(10_000), 'malformed'],
     ]
     for (const [name, bytes, word] of table) {
@@ -116,6 +122,86 @@ describe.each([
     ])
     expect(await gate.exit).toBe(1)
     expect(gate.stderr()).toContain('cannot listen for this node')
+  })
+
+  describe('a gate that stays', () => {
+    test('answers a probe that has waited, and every later one, as soon as it is open', async () => {
+      await using gate = await startGate(waker, ['--stay'])
+      const waiting = await connect(gate.port)
+      await waiting.send(probe)
+      const late = connect(gate.port)
+      expect(await exchange(gate.port, wakeAs('primary', otherToken))).toMatch(replyOf('denied'))
+      expect(waiting.socket.bytesRead).toBe(0)
+      const woken = await exchange(gate.port, wakeAs('hotbackup'))
+      expect(woken).toMatch(replyOf('woken'))
+      expect(await waiting.reply).toBe(opened)
+      const { send, reply } = await late
+      for (const byte of probe) await send(byte)
+      expect(await reply).toBe(opened)
+      const at = woken.trim().split(' ')[2]
+      expect(gate.log().at(-1)).toMatchObject({ msg: 'woken', kind: 'hotbackup', at, refused: 1 })
+      // As often as anybody asks, whatever was said before.
+      expect(await exchange(gate.port, wakeAs('primary'))).toBe(woken.replace('woken', 'already'))
+      expect(await exchange(gate.port, wakeAs('primary', otherToken))).toMatch(replyOf('denied'))
+      expect(await exchange(gate.port, probe)).toBe(opened)
+      process.kill(gate.pid, 'SIGTERM')
+      expect(await gate.exit).toBe(143)
+    })
+
+    test('its node can open it, and is told so', async () => {
+      const directory = mkdtempSync(join(tmpdir(), 'gate-'))
+      const path = join(directory, 'gate.sock')
+      await using gate = await startGate(waker, ['--stay', '--socket', path])
+      const waiting = await connect(gate.port)
+      await waiting.send(probe)
+      const woken = await exchange({ path }, wakeAs('primary'))
+      expect(woken).toMatch(replyOf('woken'))
+      expect(await waiting.reply).toBe(opened)
+      expect(await exchange({ path }, wakeAs('primary'))).toBe(woken.replace('woken', 'already'))
+      rmSync(directory, { recursive: true })
+    })
+
+    test('a probe that has gone is forgotten, one that is longer than a message is none the less a probe', async () => {
+      await using gate = await startGate(waker, ['--stay'])
+      const gone = await connect(gate.port)
+      await gone.send(probe)
+      gone.socket.resetAndDestroy()
+      const long = await connect(gate.port)
+      await long.send(probe.replace('\r\n\r\n', `\r\nX: ${'x'.repeat(4000)}\r\n\r\n`))
+      expect(await exchange(gate.port, wakeAs('primary'))).toMatch(replyOf('woken'))
+      expect(await long.reply).toBe(opened)
+    })
+
+    test('of 400 probes the last are held, and none keeps the message out', async () => {
+      await using gate = await startGate(waker, ['--stay'])
+      const early: Peer[] = []
+      for (let i = 0; i < 400; i++) {
+        const peer = await connect(gate.port)
+        await peer.send(probe)
+        early.push(peer)
+      }
+      // Whoever is answered after them knows that they have been looked at.
+      expect(await exchange(gate.port, wakeAs('primary', otherToken))).toMatch(replyOf('denied'))
+      const last = await connect(gate.port)
+      await last.send(probe)
+      expect(await exchange(gate.port, wakeAs('primary'))).toMatch(replyOf('woken'))
+      expect(await last.reply).toBe(opened)
+      const replies = await Promise.all(early.map(peer => peer.reply))
+      expect(new Set(replies)).toEqual(new Set(['', opened]))
+      expect(replies.filter(reply => reply === opened).length).toBeLessThan(16)
+    })
+
+    test('a request that is no probe is malformed as ever', async () => {
+      await using gate = await startGate(waker, ['--stay'])
+      for (const request of [
+        'GET / HTTP/1.1\r\n\r\n',
+        'GET /openedx HTTP/1.1\r\n\r\n',
+        'POST /opened HTTP/1.1\r\n\r\n',
+      ])
+        expect(await exchange(gate.port, request), request).toMatch(replyOf('malformed'))
+      process.kill(gate.pid, 'SIGTERM')
+      expect(await gate.exit).toBe(143)
+    })
   })
 
   test('a request in single bytes is the same request', async () => {
