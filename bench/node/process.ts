@@ -42,24 +42,3 @@ export async function cgroupMemoryOf(pid: number): Promise<number> {
   }
   throw new Error(`process ${pid} is in no memory cgroup`)
 }
-
-/** Waits for the end of a process that is not our child. A zombie has ended. */
-export async function processEnded(pid: number, withinMs: number): Promise<void> {
-  for (const end = performance.now() + withinMs; performance.now() < end; ) {
-    const stat = await readOrNothing(`/proc/${pid}/stat`)
-    const state = stat.slice(stat.lastIndexOf(')') + 2, stat.lastIndexOf(')') + 3)
-    if (stat === '' || state === 'Z' || state === 'X') return
-    await new Promise(resolve => setImmediate(resolve))
-  }
-  throw new Error(`process ${pid} has not ended within ${withinMs} ms`)
-}
-
-async function readOrNothing(path: string): Promise<string> {
-  try {
-    return await readFile(path, 'utf8')
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException
-    if (code === 'ENOENT' || code === 'ESRCH') return ''
-    throw error
-  }
-}

@@ -1,15 +1,13 @@
 import { describe, expect, it } from 'vitest'
-import { gateContainerName } from '../../src/backuppodset/pod/gate-container.ts'
+import { gateContainerName } from '../../src/api/gate.ts'
 import { allReady, isInPlace } from './state.ts'
 import { podOf } from './testing/pods.ts'
 
 const ready = { conditions: [{ type: 'Ready', status: 'True' }] } as const
-const gated = {
-  initContainerStatuses: [{ name: gateContainerName, state: { running: {} } }],
-} as const
-const opened = {
-  initContainerStatuses: [{ name: gateContainerName, state: { terminated: { exitCode: 0 } } }],
-} as const
+const gate = (started: boolean) =>
+  ({ initContainerStatuses: [{ name: gateContainerName, started, state: { running: {} } }] }) as const
+const gated = gate(false)
+const opened = gate(true)
 
 const primary = podOf('p', 'primary', ready)
 const hot = podOf('h', 'hotbackup', ready)

@@ -1,5 +1,5 @@
+import { isAtGate } from '../../src/api/gate.ts'
 import { labels, type PodKind } from '../../src/api/labels.ts'
-import { gateContainerName } from '../../src/backuppodset/pod/gate-container.ts'
 import type { Pod } from '../../src/kube/resources.ts'
 
 export interface Counts {
@@ -15,16 +15,13 @@ export const isLeaving = (pod: Pod): boolean => pod.metadata.deletionTimestamp !
 
 export const kindOf = (pod: Pod): string | undefined => pod.metadata.labels?.[labels.type]
 
-/** @param gate the init container's name */
-export const isGateRunning = (pod: Pod, gate: string = gateContainerName): boolean =>
-  pod.status?.initContainerStatuses?.some(
-    ({ name, state }) => name === gate && state?.running !== undefined,
-  ) ?? false
-
-export const gateEnded = (pod: Pod): boolean =>
-  pod.status?.initContainerStatuses?.some(
-    ({ name, state }) => name === gateContainerName && state?.terminated !== undefined,
-  ) ?? false
+/** @param gate name of an init container that ends when it opens; undefined: ours */
+const isGated = (pod: Pod, gate: string | undefined): boolean =>
+  gate === undefined
+    ? isAtGate(pod)
+    : (pod.status?.initContainerStatuses?.some(
+        ({ name, state }) => name === gate && state?.running !== undefined,
+      ) ?? false)
 
 /**
  * Whether a set's pods are as wanted: the three numbers are exact, primaries and hot backups Ready, cold backups at
@@ -41,7 +38,7 @@ export function isInPlace(pods: Iterable<Pod>, wanted: Counts, gate?: string): b
         if (!isReady(pod)) return false
         break
       case 'coldbackup':
-        if (!isGateRunning(pod, gate)) return false
+        if (!isGated(pod, gate)) return false
         break
       default:
         return false

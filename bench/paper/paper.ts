@@ -1,10 +1,9 @@
-import { gateContainerName } from '../../src/backuppodset/pod/gate-container.ts'
+import { gateContainerName, isAtGate } from '../../src/api/gate.ts'
 import type { Bench, BenchContext } from '../bench.ts'
 import { inNamespace } from '../namespace.ts'
-import { type KubeletLogs, kubeletLogs } from '../node/kubelet-logs.ts'
 import { wokenAt } from '../observe/gate-log.ts'
 import { readLog } from '../observe/operator-log.ts'
-import { isGateRunning, kindOf } from '../observe/state.ts'
+import { kindOf } from '../observe/state.ts'
 import { wakeningOf } from '../observe/wakening.ts'
 import type { Baselines, Sampler } from '../report.ts'
 import { type ByHandRig, createByHandRig } from './by-hand.ts'
@@ -69,16 +68,14 @@ async function measure(context: BenchContext, namespace: string, samples: Sample
   const controller = ownController(context)
   const set = await createSetRig(context, controller, { namespace, name: 'web' })
   const others = await createOthers(context, controller, namespace)
-  const kubelets = context.playground && kubeletLogs(context.playground)
   for (let round = 1; round <= context.n; round++) {
     const line: string[] = []
     const trials: Performed[] = []
     for (const operation of operations) {
-      await kubelets?.skip()
       const trial = await set.perform(operation)
       trials.push([operation, trial])
       noteTrial(operation, trial, samples)
-      await noteWakenings(context, namespace, operation, trial, kubelets, samples)
+      await noteWakenings(context, namespace, operation, trial, samples)
       line.push(`${operation.name} ${seconds(trial.inPlace - trial.requested)}`)
     }
     await set.clear()
@@ -146,7 +143,7 @@ function noteTrial(operation: Operation, trial: SetTrial, samples: Sampler): voi
   note('split: deletion accepted to label moved', trial.accepted, Math.max(promoted.at, trial.accepted))
   const created = trial.writes.find(({ type }) => type === 'created')
   const gated = trial.events.find(
-    ({ object }) => object.metadata.uid === created?.pod.metadata.uid && isGateRunning(object),
+    ({ object }) => object.metadata.uid === created?.pod.metadata.uid && isAtGate(object),
   )
   if (created === undefined || gated === undefined) throw new Error(`${name}: no cold backup was made`)
   note('split: cold backup created to its gate running', created.at, gated.at)
@@ -154,11 +151,10 @@ function noteTrial(operation: Operation, trial: SetTrial, samples: Sampler): voi
 
 /** For each cold backup that was woken: what the rest of the total consists of. */
 async function noteWakenings(
-  { api, clock }: BenchContext,
+  { api }: BenchContext,
   namespace: string,
   { name }: Operation,
   { writes, events }: SetTrial,
-  kubelets: KubeletLogs | undefined,
   samples: Sampler,
 ): Promise<void> {
   const converted = writes.flatMap(write =>
@@ -168,7 +164,7 @@ async function noteWakenings(
     const { uid, name: podName } = pod.metadata
     const log = await readLog(api, { namespace, name: podName, container: gateContainerName }, 0)
     const woken = wokenAt(log)
-    const wakening = wakeningOf(uid, woken, events, await kubelets?.of(pod.spec?.nodeName, clock.now()))
+    const wakening = wakeningOf(uid, woken, events)
     const note = (what: string, from: number, to: number) =>
       samples.add(`${name} split: ${what}`, 's', (to - from) / 1000)
     note('gate woken to label moved', wakening.woken, Math.max(at, wakening.woken))

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import { isAtGate } from '../../src/api/gate.ts'
 import { gateContainer, gatePort } from '../../src/backuppodset/pod/gate-container.ts'
 import { tokenDigest } from '../../src/backuppodset/wake/token.ts'
 import { wake as sendWake } from '../../src/backuppodset/wake/wake.ts'
@@ -6,17 +7,17 @@ import { systemClock } from '../../src/kube/clock.ts'
 import { type Pod, pods as podResource } from '../../src/kube/resources.ts'
 import { type Bench, type BenchContext, demand } from '../bench.ts'
 import { inNamespace } from '../namespace.ts'
-import { kubeletLogs } from '../node/kubelet-logs.ts'
-import { cgroupMemoryOf, memoryOf, pidInPod, processEnded } from '../node/process.ts'
+import { cgroupMemoryOf, memoryOf, pidInPod } from '../node/process.ts'
 import { counterPort, counterTemplate } from '../objects.ts'
 import { type Recording, record } from '../observe/recording.ts'
-import { isGateRunning, isReady } from '../observe/state.ts'
+import { isReady } from '../observe/state.ts'
 import { wakeningOf } from '../observe/wakening.ts'
 import type { Sampler } from '../report.ts'
 
 export const wake: Bench = {
   name: 'wake',
-  title: 'a cold pod from the wake message to Ready, by who waits for whom; memory of a gated pod',
+  title:
+    'a cold pod from the wake message to Ready, by who waits for whom, beside a gate that ends; memory of a gated pod',
   trials: 30,
   needs: ['playground'],
   run: async (context, samples) => {
@@ -27,11 +28,17 @@ export const wake: Bench = {
         signal: context.signal,
       })
       for (let trial = 1; trial <= context.n; trial++) {
-        const total = await wakeOne(context, namespace, pods, `gated-${trial}`, samples)
-        context.say(`${trial}/${context.n}: ${(total / 1000).toFixed(3)} s`)
+        const total = await wakeOne(context, namespace, pods, `gated-${trial}`, false, samples)
+        const ending = await wakeOne(context, namespace, pods, `ending-${trial}`, true, samples)
+        context.say(
+          `${trial}/${context.n}: ${(total / 1000).toFixed(3)} s, a gate that ends ${(ending / 1000).toFixed(3)} s`,
+        )
       }
     })
     return samples.report('wake', {
+      ...Object.fromEntries(
+        stepsOfWaking.map(step => [step, { 'a gate that ends': { case: `${step}${ofEnding}` } }]),
+      ),
       'gated pod: waker Rss': { 'hot backup (counter)': { case: 'hot pod: counter Rss' } },
       'gated pod: waker Pss': { 'hot backup (counter)': { case: 'hot pod: counter Pss' } },
     })
@@ -39,6 +46,19 @@ export const wake: Bench = {
 }
 
 const timeoutMs = 30_000
+const ofEnding = ', a gate that ends'
+const stepsOfWaking = [
+  'message to Ready',
+  'message to app started',
+  'split: message to answer',
+  'split: answer to kubelet noticed',
+  'split: kubelet noticed to app started (runtime)',
+  'split: app started to Ready (first probe, status write)',
+] as const
+type Step = (typeof stepsOfWaking)[number]
+
+/** A template that has this port gets a gate that leaves it free. */
+const onItsPort = [{ name: 'app', ports: [{ containerPort: gatePort }] }]
 
 /** One gated pod that no set owns, so that only gate, kubelet and runtime are measured. @returns ms in all. */
 async function wakeOne(
@@ -46,15 +66,15 @@ async function wakeOne(
   namespace: string,
   pods: Recording<Pod>,
   name: string,
+  ends: boolean,
   samples: Sampler,
 ): Promise<number> {
   const { api, clock, signal, images } = context
-  const kubelets = kubeletLogs(demand(context.playground, 'a playground'))
   const token = randomBytes(32).toString('hex')
   const gated = pods.next({
     what: `gate of ${name} runs`,
     timeoutMs,
-    holds: (_, { object }) => object.metadata.name === name && isGateRunning(object),
+    holds: (_, { object }) => object.metadata.name === name && isAtGate(object),
   })
   const template = counterTemplate(images.counter, name)
   const containers = template.spec?.containers ?? []
@@ -66,7 +86,7 @@ async function wakeOne(
       metadata: { name },
       spec: {
         ...template.spec,
-        initContainers: [gateContainer(images.waker, tokenDigest(token), containers)],
+        initContainers: [gateContainer(images.waker, tokenDigest(token), ends ? onItsPort : containers)],
       },
     },
     { namespace, signal },
@@ -75,48 +95,42 @@ async function wakeOne(
   const { uid } = pod.metadata
   const host = demand(pod.status?.podIP, 'an address of the pod')
   const gate = demand(await pidInPod(uid, 'waker'), 'the process of the gate')
-  await noteMemory('gated pod: waker', gate, samples)
-  samples.add("gated pod: gate's memory cgroup", 'bytes', await cgroupMemoryOf(gate))
+  if (!ends) {
+    await noteMemory('gated pod: waker', gate, samples)
+    samples.add("gated pod: gate's memory cgroup", 'bytes', await cgroupMemoryOf(gate))
+  }
 
   // The kubelet relists once a second: trials must not all begin in the same moment of that second.
   await systemClock.sleep(500 + Math.random() * 1000, signal)
   pods.forget()
-  await kubelets.skip()
   clock.anchor()
   const ready = pods.next({
     what: `${name} is Ready`,
     timeoutMs,
     holds: (_, { object }) => object.metadata.uid === uid && isReady(object),
   })
-  const exited = processEnded(gate, timeoutMs).then(() => clock.now())
-  exited.catch(() => {})
   const sent = clock.now()
   const reply = await sendWake({ host, port: gatePort, token, kind: 'hotbackup', timeoutMs, signal })
   const replied = clock.now()
   if (reply.type !== 'woken') throw new Error(`the gate of ${name} answered ${reply.type}`)
-  const ended = await exited
   const readyAt = (await ready).at
   const started = await startedAt(host, signal)
-  const wakening = wakeningOf(
-    uid,
-    Number(reply.atNs / 1000n) / 1000,
-    pods.events,
-    await kubelets.of(pod.spec?.nodeName, clock.now()),
-  )
-  const note = (what: string, from: number, to: number) => samples.add(what, 's', (to - from) / 1000)
+  const { noticed } = wakeningOf(uid, Number(reply.atNs / 1000n) / 1000, pods.events)
+  const note = (what: Step, from: number, to: number) =>
+    samples.add(ends ? `${what}${ofEnding}` : what, 's', (to - from) / 1000)
   note('message to Ready', sent, readyAt)
   note('message to app started', sent, started)
   note('split: message to answer', sent, replied)
-  note('split: answer to gate exited', replied, Math.max(replied, ended))
-  note('split: gate exited to kubelet noticed (relist, once a second)', ended, wakening.noticed)
-  note('split: kubelet noticed to app started (runtime)', wakening.noticed, started)
+  note('split: answer to kubelet noticed', replied, Math.max(replied, noticed))
+  note('split: kubelet noticed to app started (runtime)', noticed, Math.max(noticed, started))
   note('split: app started to Ready (first probe, status write)', started, readyAt)
 
-  await noteMemory(
-    'hot pod: counter',
-    demand(await pidInPod(uid, 'counter'), 'the process of the app'),
-    samples,
-  )
+  if (!ends)
+    await noteMemory(
+      'hot pod: counter',
+      demand(await pidInPod(uid, 'counter'), 'the process of the app'),
+      samples,
+    )
   await api.delete(podResource, { namespace, name }, {}, { signal })
   return readyAt - sent
 }

@@ -291,7 +291,14 @@ function withoutBallast(pod: Pod): Pod {
     containers: [],
     ...(nodeName === undefined ? {} : { nodeName }),
     ...(readinessGates ? { readinessGates } : {}),
-    ...(initContainers ? { initContainers: initContainers.map(({ name }) => ({ name })) } : {}),
+    ...(initContainers
+      ? {
+          initContainers: initContainers.map(({ name, restartPolicy }) => ({
+            name,
+            ...(restartPolicy ? { restartPolicy } : {}),
+          })),
+        }
+      : {}),
   }
   return { ...pod, metadata, spec }
 }

@@ -1,6 +1,7 @@
 import { kill } from 'node:process'
 import { describe, expect, it } from 'vitest'
 import { pidsOf } from '../../playground/pids.ts'
+import { isAtGate } from '../../src/api/gate.ts'
 import { labels } from '../../src/api/labels.ts'
 import { deriveToken } from '../../src/backuppodset/wake/token.ts'
 import { wake } from '../../src/backuppodset/wake/wake.ts'
@@ -11,7 +12,6 @@ import {
   counterWith,
   createWorld,
   eventually,
-  isGated,
   isReady,
   restartsOf,
   type TestSet,
@@ -235,7 +235,7 @@ describe.skipIf(why)(`gates${why ? ` (${why})` : ''}`, () => {
       signal: AbortSignal.timeout(5000),
     } as const
     expect((await wake(request)).type).toBe('denied')
-    expect(isGated(sole(await lastSet.pods()))).toBe(true)
+    expect(isAtGate(sole(await lastSet.pods()))).toBe(true)
 
     await lastSet.scale({ replicas: 1 })
     expect(uids((await lastSet.settled(1, 0, 1)).primary)).toEqual([last.pod.metadata.uid])

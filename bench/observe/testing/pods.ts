@@ -1,3 +1,4 @@
+import { gateContainerName } from '../../../src/api/gate.ts'
 import { labels } from '../../../src/api/labels.ts'
 import type { Pod } from '../../../src/kube/resources.ts'
 import type { Stamped } from '../recording.ts'
@@ -21,6 +22,7 @@ export function podOf(
       },
       ...(more.leaving ? { deletionTimestamp: '2026-01-01T00:00:00Z' } : {}),
     },
+    spec: { containers: [], initContainers: [{ name: gateContainerName, restartPolicy: 'Always' }] },
     status,
   } as Pod
 }

@@ -1,4 +1,4 @@
-import { gateContainerName } from '../../api/gate.ts'
+import { gateOf, isAtGate } from '../../api/gate.ts'
 import { annotations, labels } from '../../api/labels.ts'
 import { parseBytes } from '../../api/memory.ts'
 import {
@@ -58,7 +58,7 @@ export function viewOf(pod: Pod, kept: readonly string[] | undefined): PodView |
         memoryLimit: limit === undefined ? undefined : parseBytes(String(limit)),
       }
     }),
-    gate: gateOf(pod),
+    gate: waitingGate(pod),
     // It is repeated in the node's report, which must not be filled up by it.
     ...(asked !== undefined && /^[!-~]{1,64}$/.test(asked) ? { checkpointRequest: asked } : {}),
     ...(wish === undefined ? {} : { handoverRequest: wish }),
@@ -87,10 +87,10 @@ function appsOf(containers: readonly App[], probes: string | undefined): readonl
   })
 }
 
-function gateOf(pod: Pod): GateView | undefined {
-  const gate = pod.status?.initContainerStatuses?.find(({ name }) => name === gateContainerName)
-  if (gate?.state?.running === undefined || !gate.containerID) return undefined
-  return { containerId: gate.containerID, order: pod.metadata.annotations?.[wakeAnnotation] || undefined }
+function waitingGate(pod: Pod): GateView | undefined {
+  const gate = isAtGate(pod) ? gateOf(pod) : undefined
+  if (gate?.containerId === undefined) return undefined
+  return { containerId: gate.containerId, order: pod.metadata.annotations?.[wakeAnnotation] || undefined }
 }
 
 const natural = (text: string | undefined): number | undefined =>

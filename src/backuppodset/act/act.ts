@@ -6,7 +6,7 @@ import { prune, record } from '../revisions/write.ts'
 import { publish, serve, withdraw } from '../services/write.ts'
 import { adopt, release } from './claim.ts'
 import type { ActContext } from './context.ts'
-import { type Afterwards, convert, wake } from './convert.ts'
+import { convert, wake } from './convert.ts'
 import { create } from './create.ts'
 import { giveUp } from './give-up.ts'
 import type { Outcome } from './outcome.ts'
@@ -18,24 +18,21 @@ import { deletePod } from './write-pod.ts'
 /**
  * Performs a plan, tier after tier. A tier whose actions did not all succeed ends the pass: the tiers below it wait for
  * the next one, which sees what really became of this. Only what stands aside of the tiers is done all the same.
- * What can wait for all of them comes last.
  * @returns the outcomes of everything that was tried.
  */
 export async function act(context: ActContext, plan: Plan): Promise<Outcome[]> {
   const outcomes: Outcome[] = []
-  const rest: (() => Promise<Outcome>)[] = []
-  const afterwards: Afterwards = work => rest.push(work)
   let isExact = true
   for (const { actions, aside } of plan.stages) {
     if (!isExact && !aside) continue
     context.signal.throwIfAborted()
-    const stage = await slowStart(actions, action => perform(context, action, afterwards), isHarmless)
+    const stage = await slowStart(actions, action => perform(context, action), isHarmless)
     outcomes.push(...stage)
     if (aside) continue
     isExact =
       stage.every(outcome => isDone(outcome) || isRefusedClaim(outcome)) && stage.length === actions.length
   }
-  return [...outcomes, ...(await slowStart(rest, work => work(), isHarmless))]
+  return outcomes
 }
 
 /** Whose pod it is can wait: an admission rule that refuses an adoption for ever must not stop failovers. */
@@ -49,9 +46,9 @@ const isHarmless = (outcome: Outcome): boolean => isDone(outcome) || outcome.typ
 
 const isDone = (outcome: Outcome): boolean => outcome.type === 'done'
 
-async function perform(context: ActContext, action: Action, afterwards: Afterwards): Promise<Outcome> {
+async function perform(context: ActContext, action: Action): Promise<Outcome> {
   try {
-    const outcome = await execute(context, action, afterwards)
+    const outcome = await execute(context, action)
     if (outcome.type === 'done' && outcome.pod !== undefined) context.wrote(outcome.pod)
     return outcome
   } catch (error) {
@@ -59,14 +56,14 @@ async function perform(context: ActContext, action: Action, afterwards: Afterwar
   }
 }
 
-async function execute(context: ActContext, action: Action, afterwards: Afterwards): Promise<Outcome> {
+async function execute(context: ActContext, action: Action): Promise<Outcome> {
   switch (action.type) {
     case 'create':
       if (action.state) return createWithState(context, { ...action, state: action.state })
       return { type: 'done', action, pod: await create(context, action) }
     case 'convert':
       if (action.state) return convertWithState(context, { ...action, state: action.state })
-      return convert(context, action, afterwards)
+      return convert(context, action)
     case 'wake':
       return wake(context, action)
     case 'restore':

@@ -9,41 +9,23 @@ import { relabel } from './relabel.ts'
 import { deletePod } from './write-pod.ts'
 
 export type Convert = Extract<Action, { type: 'convert' }>
-/** Takes what is to be done after all tiers; it never rejects. */
-export type Afterwards = (work: () => Promise<Outcome>) => void
 export type Wake = Extract<Action, { type: 'wake' }>
 
 /**
- * T4, T5, T6. A primary is what Services select: its gate opens before the label moves. A hot backup counts from its
- * label on, like one that is made, and nobody waits for its app: its gate opens when the tiers below are written, as a
- * gate that opens keeps its node busy. Who dies in between leaves a hot backup at its gate, which the next pass wakes.
+ * T4, T5, T6. The gate of a cold backup opens before the label moves. Of a primary because Services select by the label.
+ * Of either because a kubelet that has just been told of a change does not look at the gate again before its next round,
+ * up to a second later.
  */
-export async function convert(
-  context: ActContext,
-  action: Convert,
-  afterwards: Afterwards,
-): Promise<Outcome> {
+export async function convert(context: ActContext, action: Convert): Promise<Outcome> {
   const { pod, to, role } = action
   const from = kindOf(context, pod)
-  if (action.wake && to === 'primary')
-    return openFirst(context, action, from, to, openedGate =>
-      relabel(context, pod, from, to, role, openedGate),
-    )
-  const written = await relabel(context, pod, from, to, role)
-  if (action.wake) {
-    const { resourceVersion } = written.metadata
-    const converted = { ...pod, kind: to, resourceVersion }
-    afterwards(() => wake(context, { type: 'wake', pod: converted, again: false }, to))
-  }
-  return done(action, written)
+  if (!action.wake) return done(action, await relabel(context, pod, from, to, role))
+  return openFirst(context, action, from, to, openedGate => relabel(context, pod, from, to, role, openedGate))
 }
 
 /** Opens the gate of a pod that is converted; its kind stays. */
-export async function wake(
-  context: ActContext,
-  action: Wake,
-  kind: PodKind = kindOf(context, action.pod),
-): Promise<Outcome> {
+export async function wake(context: ActContext, action: Wake): Promise<Outcome> {
+  const kind = kindOf(context, action.pod)
   if (kind === 'coldbackup') return { type: 'done', action, pod: undefined }
   return openFirst(context, action, kind, kind, openedGate =>
     relabel(context, action.pod, kind, kind, undefined, openedGate),
@@ -60,9 +42,10 @@ async function openFirst(
   const { wakes } = context
   const { pod } = action
   const role = action.type === 'convert' ? action.role : undefined
-  const conversion = async (): Promise<Outcome> => {
+  const conversion = async (answered: () => void): Promise<Outcome> => {
     try {
       const gate = await askGate(context, pod, to)
+      answered()
       if (gate.type === 'opened') return done(action, await then(gate.openedGate))
       // A gate that stays silent costs its pod: the next pass takes the next one, or makes a new one.
       await deletePod(context, pod, current => current.metadata.labels?.[labels.type] === from)
@@ -71,8 +54,8 @@ async function openFirst(
       return { type: 'failed', action, error }
     }
   }
-  const recorded = async () => {
-    const outcome = await conversion()
+  const recorded = async (answered: () => void) => {
+    const outcome = await conversion(answered)
     if (outcome.type === 'done' && outcome.pod !== undefined) context.wrote(outcome.pod)
     return outcome
   }

@@ -15,3 +15,20 @@ it('a primary that is woken again keeps its slot meanwhile', async () => {
   await late.promise
   expect(wakes.of(pod.uid)).toBeUndefined()
 })
+
+it('once the gate has answered, the pass waits for what is left to write', async () => {
+  const pod = makePod('p', 'coldbackup')
+  const patience = Promise.withResolvers<void>()
+  const written = Promise.withResolvers<Outcome>()
+  const conversion = (answered: () => void) => {
+    answered()
+    return written.promise
+  }
+  const wakes = createWakes(() => patience.promise)
+  const waited = wakes.start(pod, 'hotbackup', undefined, conversion, () => {})
+  patience.resolve()
+  await patience.promise
+  const outcome: Outcome = { type: 'done', action: { type: 'wake', pod, again: false }, pod: undefined }
+  setTimeout(() => written.resolve(outcome), 10)
+  expect(await waited).toEqual(outcome)
+})

@@ -4,20 +4,21 @@ import type { PodView } from '../snapshot.ts'
 import type { Outcome } from './outcome.ts'
 
 /**
- * The wake-ups under way in this process. A healthy gate answers within milliseconds and its pass waits for that; a
- * silent one goes on here for up to `wakeupTimeout`, so that it costs that pod and never the loop.
+ * The wake-ups under way in this process. A healthy gate answers within milliseconds and its pass waits for that, and for
+ * the write that follows; a silent one goes on here for up to `wakeupTimeout`, so that it costs that pod and never the loop.
  */
 export interface Wakes {
   of(uid: string): Wakening | undefined
   /**
    * Runs `conversion` for the pod; `finished` is called afterwards, when `of` no longer knows the pod.
-   * @returns its outcome, or undefined if `patienceMs` passed first.
+   * @param conversion calls `answered` when its gate has answered: what is left are writes, as any.
+   * @returns its outcome, or undefined if `patience` was over before the gate answered.
    */
   start(
     pod: PodView,
     to: 'primary' | 'hotbackup',
     role: Role | undefined,
-    conversion: () => Promise<Outcome>,
+    conversion: (answered: () => void) => Promise<Outcome>,
     finished: (outcome: Outcome) => void,
   ): Promise<Outcome | undefined>
   /** Resolves when none is under way. */
@@ -29,7 +30,10 @@ export function createWakes(patience: () => Promise<void>): Wakes {
   return {
     of: uid => underWay.get(uid)?.wakening,
     async start(pod, to, role, conversion, finished) {
-      const done = conversion()
+      let heard = false
+      const done = conversion(() => {
+        heard = true
+      })
       underWay.set(pod.uid, {
         wakening: { to, slot: role?.slot ?? pod.slot, epoch: role?.epoch ?? pod.epoch },
         done,
@@ -43,6 +47,7 @@ export function createWakes(patience: () => Promise<void>): Wakes {
       return Promise.race([
         ended,
         patience().then(() => {
+          if (heard) return ended
           waited = false
           return undefined
         }),

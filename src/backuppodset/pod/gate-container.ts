@@ -4,8 +4,13 @@ import { type Container, injectedContainer } from './injected-container.ts'
 
 export { gateContainerName, gatePort }
 
+/** A year: the gate answers when it opens. Whenever else an answer fails to come the kubelet asks again a second later. */
+const probeSeconds = 31_536_000
+
 /**
- * The init container that holds a cold backup back until it is woken over TCP.
+ * The init container that holds a cold backup back until it is woken over TCP. It stays, and tells the kubelet by the
+ * answer to a startup probe, for which a kubelet does not wait until it looks again: see docs/adr/0094-a-gate-that-stays.md.
+ * Where the template has named the gate's port as its own it ends instead, and leaves it free.
  * @param digest SHA-256 (hex) of the only token that opens it.
  * @param directory where it puts itself, for containers that hold the stage, and takes messages of its node's agent.
  */
@@ -17,8 +22,21 @@ export function gateContainer(
 ): Container {
   const forMemory = directory === undefined ? [] : ['--install', directory, '--socket', gateSocket]
   const command = ['/waker', 'wait', '--port', String(gatePort), '--token-sha256', digest, ...forMemory]
-  return {
+  const gate = {
     ...injectedContainer(gateContainerName, image, command, beside),
     ports: [{ name: gateContainerName, containerPort: gatePort, protocol: 'TCP' }],
+  }
+  if (beside.some(({ ports }) => ports?.some(({ containerPort }) => containerPort === gatePort))) return gate
+  return {
+    ...gate,
+    command: [...command, '--stay'],
+    restartPolicy: 'Always',
+    startupProbe: {
+      httpGet: { path: '/opened', port: gatePort },
+      periodSeconds: 1,
+      timeoutSeconds: probeSeconds,
+      // To be restarted would help nobody.
+      failureThreshold: 2 ** 31 - 1,
+    },
   }
 }

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { BackupPodSet, BackupPodSetSpec, PodTemplate } from '../../api/backuppodset.ts'
+import { gatePort } from '../../api/gate.ts'
 import type { PodKind } from '../../api/labels.ts'
 import { type ParsedSet, parseSet } from '../../api/parse.ts'
 import { isUnderstudy } from '../../api/stage.ts'
@@ -222,13 +223,28 @@ describe('a cold backup of a set that keeps memory', () => {
     expect(isUnderstudy(render(parsed({}), 'coldbackup') as Pod)).toBe(false)
   })
 
+  it('its gate stays, unless the template has its port', () => {
+    const [stays] = render(parsed({}), 'coldbackup').spec?.initContainers ?? []
+    expect(stays).toMatchObject({
+      restartPolicy: 'Always',
+      startupProbe: { httpGet: { path: '/opened', port: gatePort }, periodSeconds: 1 },
+    })
+    expect(stays?.command).toContain('--stay')
+    const container = { name: 'app', image: 'app', ports: [{ containerPort: gatePort }] }
+    const [ends] = render(parsed({ containers: [container] }), 'coldbackup').spec?.initContainers ?? []
+    expect(ends).not.toHaveProperty('restartPolicy')
+    expect(ends).not.toHaveProperty('startupProbe')
+    expect(ends?.command).not.toContain('--stay')
+  })
+
   it('D6.cold-gate: its gate puts the waker in place, and has a second door for its node', () => {
     const [gate] = render(kept(), 'coldbackup').spec?.initContainers ?? []
-    expect(gate?.command?.slice(-4)).toEqual([
+    expect(gate?.command?.slice(6)).toEqual([
       '--install',
       '/.understudy',
       '--socket',
       '/.understudy/gate.sock',
+      '--stay',
     ])
     expect(gate?.volumeMounts).toEqual([{ name: 'understudy-hold', mountPath: '/.understudy' }])
     expect(render(parsed({}), 'coldbackup').spec?.initContainers?.[0]?.command).not.toContain('--install')

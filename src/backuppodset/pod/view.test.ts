@@ -9,6 +9,8 @@ const at = (second: number) => new Date(second * 1000).toISOString()
 /** A pod born as a cold backup at second 0 and now a primary; its Ready condition is False since second 1. */
 const woken = (over: {
   state: object
+  /** Of a gate that stays: whether the kubelet has seen it open. */
+  stays?: { started: boolean; behind?: object }
   initializedAt?: number
   readyAt?: number
   openedGate?: string
@@ -22,7 +24,13 @@ const woken = (over: {
     labels: { [labels.type]: 'primary' },
     annotations: over.openedGate === undefined ? {} : { [annotations.openedGate]: over.openedGate },
   },
-  spec: { containers: [], initContainers: [{ name: gateContainerName }] },
+  spec: {
+    containers: [],
+    initContainers: [
+      { name: gateContainerName, ...(over.stays ? { restartPolicy: 'Always' } : {}) },
+      { name: 'setup' },
+    ],
+  },
   status: {
     podIP: '10.0.0.1',
     conditions: [
@@ -42,7 +50,11 @@ const woken = (over: {
         restartCount: 0,
         containerID: 'c://1',
         state: over.state,
+        ...(over.stays ? { started: over.stays.started } : {}),
       },
+      ...(over.stays?.behind === undefined
+        ? []
+        : [{ name: 'setup', image: '', imageID: '', ready: false, restartCount: 0, ...over.stays.behind }]),
     ],
   },
 })
@@ -61,6 +73,28 @@ describe('since when a pod that was a cold backup is unready', () => {
   it('not at all until the kubelet has told the end of the gate', () => {
     const pod = woken({ state: { running: { startedAt: at(1) } }, openedGate: 'c://1' })
     expect(viewOf(pod, undefined)).toMatchObject({ gate: 'open', unreadySince: undefined })
+  })
+
+  it('of a gate that stays, since what is behind it could start', () => {
+    const state = { running: { startedAt: at(1) } }
+    const viewed = (stays: object, over = {}) =>
+      viewOf(woken({ state, stays: { started: true, ...stays }, ...over }), undefined)
+    expect(viewed({ started: false })).toMatchObject({ gate: 'waiting', unreadySince: 1000 })
+    expect(viewed({})).toMatchObject({ gate: 'open', unreadySince: undefined })
+    expect(viewed({}, { initializedAt: 5060 })?.unreadySince).toBe(5_060_000)
+    const running = { state: { running: { startedAt: at(5001) } } }
+    expect(viewed({ behind: running })?.unreadySince).toBe(5_001_000)
+    const again = { state: { waiting: {} }, lastState: { terminated: { exitCode: 1, startedAt: at(5002) } } }
+    expect(viewed({ behind: again })?.unreadySince).toBe(5_002_000)
+  })
+
+  it('a gate that stays and has ended is on its way back', () => {
+    const pod = woken({
+      state: { terminated: { exitCode: 0 } },
+      stays: { started: false },
+      openedGate: 'c://1',
+    })
+    expect(viewOf(pod, undefined)?.gate).toBe('starting')
   })
 
   it('has served when it was Ready after that', () => {

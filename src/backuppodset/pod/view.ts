@@ -1,7 +1,7 @@
+import { gateContainerName, gateOf } from '../../api/gate.ts'
 import { annotations, isPodKind, labels } from '../../api/labels.ts'
 import type { Pod } from '../../kube/resources.ts'
 import type { GateState, PodView } from '../snapshot.ts'
-import { gateContainerName } from './gate-container.ts'
 
 /** A wake-up that this process has under way. */
 export interface Wakening {
@@ -20,7 +20,8 @@ export function viewOf(pod: Pod, wakening: Wakening | undefined): PodView | unde
   const ready = pod.status?.conditions?.find(condition => condition.type === 'Ready')
   const isReady = ready?.status === 'True'
   const gate = gateStateOf(pod)
-  const unreadySince = latest(ready?.lastTransitionTime ?? pod.metadata.creationTimestamp, startOf(pod))
+  const start = startOf(pod)
+  const unreadySince = latest(ready?.lastTransitionTime ?? pod.metadata.creationTimestamp, start)
   return {
     name: pod.metadata.name,
     uid: pod.metadata.uid,
@@ -35,9 +36,9 @@ export function viewOf(pod: Pod, wakening: Wakening | undefined): PodView | unde
     node: pod.spec?.nodeName,
     createdAt: time(pod.metadata.creationTimestamp) ?? 0,
     ready: isReady,
-    // Not Ready was the cold backup's duty: of a gate that has just opened the kubelet has not told the end yet.
-    unreadySince: isReady || (gate === 'open' && gateEndOf(pod) === undefined) ? undefined : unreadySince,
-    served: isReady || unreadySince > latest(pod.metadata.creationTimestamp, startOf(pod)),
+    // Not Ready was the cold backup's duty: of a gate that has just opened the kubelet has not told so yet.
+    unreadySince: isReady || (gate === 'open' && start === undefined) ? undefined : unreadySince,
+    served: isReady || unreadySince > latest(pod.metadata.creationTimestamp, start),
     crashLooping: [
       ...(pod.status?.containerStatuses ?? []),
       ...(pod.status?.initContainerStatuses ?? []),
@@ -53,30 +54,33 @@ export const epochOf = (pod: Pod): number => natural(pod.metadata.annotations?.[
 export const slotOf = (pod: Pod): number | undefined => natural(pod.metadata.labels?.[labels.slot])
 
 /** The container ID of the gate that runs or ran last, which tells one life of a gate from the next. */
-export const gateIdOf = (pod: Pod): string | undefined =>
-  pod.status?.initContainerStatuses?.find(status => status.name === gateContainerName)?.containerID
+export const gateIdOf = (pod: Pod): string | undefined => gateOf(pod)?.containerId
 
 function gateStateOf(pod: Pod): GateState {
-  if (!pod.spec?.initContainers?.some(container => container.name === gateContainerName)) return 'none'
-  const status = pod.status?.initContainerStatuses?.find(({ name }) => name === gateContainerName)
-  if (status?.state?.terminated?.exitCode === 0) return 'open'
-  if (!status?.state?.running) return 'starting'
-  // The kubelet reports the end of a gate up to a second late; the wake-up has noted which gate it opened.
+  const gate = gateOf(pod)
+  if (gate === undefined) return 'none'
+  if (gate.opened) return 'open'
+  if (!gate.running) return 'starting'
+  // The kubelet reports it later; the wake-up has noted which gate it opened.
   if (
-    status.containerID !== undefined &&
-    pod.metadata.annotations?.[annotations.openedGate] === status.containerID
+    gate.containerId !== undefined &&
+    pod.metadata.annotations?.[annotations.openedGate] === gate.containerId
   )
     return 'open'
   return pod.status?.podIP === undefined ? 'starting' : 'waiting'
 }
 
-const gateEndOf = (pod: Pod) =>
-  pod.status?.initContainerStatuses?.find(({ name }) => name === gateContainerName)?.state?.terminated
-
-/** When the pod's own containers could start: the end of its init containers, of its gate at least. */
-const startOf = (pod: Pod): string | undefined => {
-  const initialized = pod.status?.conditions?.find(({ type }) => type === 'Initialized')
-  return initialized?.status === 'True' ? initialized.lastTransitionTime : gateEndOf(pod)?.finishedAt
+/** When the pod's own containers could start: the end of its init containers, of its gate at least. Undefined: not yet told. */
+function startOf({ spec, status }: Pod): string | undefined {
+  const initialized = status?.conditions?.find(({ type }) => type === 'Initialized')
+  if (initialized?.status === 'True') return initialized.lastTransitionTime
+  const stateOf = (name: string | undefined) => status?.initContainerStatuses?.find(it => it.name === name)
+  const names = spec?.initContainers?.map(({ name }) => name) ?? []
+  const ended = stateOf(gateContainerName)?.state?.terminated?.finishedAt
+  // A gate that stays has no end: what stands behind it starts when it opens, and is seen to have started at least once.
+  const behind = stateOf(names[names.indexOf(gateContainerName) + 1])
+  const { running, terminated } = behind?.state ?? {}
+  return ended ?? behind?.lastState?.terminated?.startedAt ?? terminated?.startedAt ?? running?.startedAt
 }
 
 const latest = (...times: readonly (string | undefined)[]): number =>

@@ -1,4 +1,4 @@
-import { gateContainerName } from '../../api/gate.ts'
+import { isAtGate } from '../../api/gate.ts'
 import { annotations, labels } from '../../api/labels.ts'
 import { holdInitContainer, podConditions } from '../../api/stage.ts'
 import type { Pod } from '../../kube/resources.ts'
@@ -76,10 +76,7 @@ function stateOf(pod: Pod): State {
     .find(it => it?.reason !== undefined && !ordinary.includes(it.reason))
   if (waiting?.reason !== undefined) return not(waiting.reason, waiting.message)
   if (kind === 'coldbackup') {
-    const gate = status?.initContainerStatuses?.find(it => it.name === gateContainerName)
-    return gate?.state?.running === undefined
-      ? not('Starting', undefined)
-      : { state: 'AtGate', inPlace: true }
+    return isAtGate(pod) ? { state: 'AtGate', inPlace: true } : not('Starting', undefined)
   }
   if (kind === 'hotbackup' && pod.spec?.initContainers?.some(it => it.name === holdInitContainer)) {
     const understudy = condition(podConditions.understudy)

@@ -97,7 +97,12 @@ export function pod(
   kind: string,
   over: { node?: string; status?: object; deleted?: boolean } = {},
 ): Pod {
-  const held = kind === 'hotbackup' ? [{ name: holdInitContainer }] : []
+  const init =
+    kind === 'hotbackup'
+      ? [{ name: holdInitContainer }]
+      : kind === 'coldbackup'
+        ? [{ name: gateContainerName, restartPolicy: 'Always' }]
+        : []
   return {
     metadata: {
       ...meta(name),
@@ -110,7 +115,7 @@ export function pod(
       ...(kind === 'primary' ? { annotations: { 'backup.example.com/epoch': '2' } } : {}),
       ...(over.deleted ? { deletionTimestamp: created } : {}),
     },
-    spec: { nodeName: over.node ?? 'n1', initContainers: held, containers: [{ name: 'app' }] },
+    spec: { nodeName: over.node ?? 'n1', initContainers: init, containers: [{ name: 'app' }] },
     status: { phase: 'Running', conditions: [ready('True')], ...over.status },
   }
 }

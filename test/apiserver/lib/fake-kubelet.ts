@@ -33,6 +33,8 @@ export interface FakeKubelet extends AsyncDisposable {
 interface Life {
   readonly address: string
   gate: 'none' | 'waiting' | 'open'
+  /** RFC 3339, of its birth while it is at its gate. */
+  initialized: string
   server: Server | undefined
   app: { close(): unknown } | undefined
   told: string
@@ -106,6 +108,11 @@ export function startFakeKubelet(
       podIPs: [{ ip: life.address }],
       conditions: [
         {
+          type: 'Initialized',
+          status: gated ? 'False' : 'True',
+          lastTransitionTime: life.initialized,
+        },
+        {
           type: 'Ready',
           status: isReady ? 'True' : 'False',
           lastTransitionTime: new Date(pod.metadata.creationTimestamp ?? 0).toISOString(),
@@ -123,9 +130,9 @@ export function startFakeKubelet(
                 ready: !gated,
                 restartCount: 0,
                 containerID: `fake://${uid}`,
-                state: gated
-                  ? { running: { startedAt: null } }
-                  : { terminated: { exitCode: 0, reason: 'Completed' } },
+                ...(gated || gateIn(pod)?.restartPolicy === 'Always'
+                  ? { started: !gated, state: { running: { startedAt: null } } }
+                  : { state: { terminated: { exitCode: 0, reason: 'Completed' } } }),
               },
             ],
           }),
@@ -141,14 +148,21 @@ export function startFakeKubelet(
     )
   }
 
+  const letIn = (life: Life) => {
+    life.gate = 'open'
+    life.initialized = new Date().toISOString()
+    life.server?.close()
+  }
+
   const bear = (pod: Pod): Life => {
     lastAddress += 1
-    const gate = pod.spec?.initContainers?.find(({ name }) => name === gateContainerName)
+    const gate = gateIn(pod)
     // Gates are really there; addresses of the loopback network are refused as endpoints of a Service.
     const address = `${gate || app ? loopback : '10.20'}.${lastAddress >> 8}.${lastAddress & 255}`
     const life: Life = {
       address,
       gate: gate ? 'waiting' : 'none',
+      initialized: new Date(pod.metadata.creationTimestamp ?? 0).toISOString(),
       server: undefined,
       app: undefined,
       told: '',
@@ -164,8 +178,7 @@ export function startFakeKubelet(
           const verdict = tokenDigest(token) === digest ? 'woken' : 'denied'
           socket.end(`understudy/1 ${verdict} ${BigInt(Date.now()) * 1_000_000n}\n`)
           if (verdict === 'denied') return
-          life.gate = 'open'
-          life.server?.close()
+          letIn(life)
           const latest = store.get(`${namespace}/${pod.metadata.name}`)
           if (latest) settle(latest)
         })
@@ -200,8 +213,7 @@ export function startFakeKubelet(
       const pod = store.get(`${namespace}/${name}`)
       const life = pod && lives.get(pod.metadata.uid)
       if (pod === undefined || life === undefined) throw new Error(`no pod ${name}`)
-      life.gate = 'open'
-      life.server?.close()
+      letIn(life)
       settle(pod)
     },
     look: () => store.list().forEach(settle),
@@ -216,6 +228,8 @@ export function startFakeKubelet(
     },
   }
 }
+
+const gateIn = (pod: Pod) => pod.spec?.initContainers?.find(({ name }) => name === gateContainerName)
 
 const statusesOf = (pod: Pod, restartCount: number) =>
   (pod.spec?.containers ?? []).map(({ name }) => ({

@@ -2,6 +2,7 @@
  * Stands in for the agents of some nodes where a test needs the real API server but no memory: keeps their reports, and
  * brings pods on stage when a Lease names them, as far as the operator can see.
  */
+import { isAtGate } from '../../../src/api/gate.ts'
 import { annotations, labels } from '../../../src/api/labels.ts'
 import { nodeReports, type SlotReport } from '../../../src/api/node-report.ts'
 import { parseSlotLease, type SlotLease } from '../../../src/api/slot-lease.ts'
@@ -66,12 +67,9 @@ export async function startFakeAgents(
 
   const slotLeases = (): SlotLease[] => leaseStore.list().flatMap(lease => parseSlotLease(lease) ?? [])
   const podBy = (uid: string) => podStore.list().find(pod => pod.metadata.uid === uid)
-  const isGated = (pod: Pod) =>
-    pod.status?.initContainerStatuses?.some(({ state }) => state?.running !== undefined) ?? false
-
   const stage = async (lease: SlotLease): Promise<void> => {
     const pod = podBy(lease.holder.uid)
-    if (pod?.status?.podIP === undefined || !isUnderstudy(pod) || isGated(pod)) return
+    if (pod?.status?.podIP === undefined || !isUnderstudy(pod) || isAtGate(pod)) return
     const { name } = pod.metadata
     const word = `${name} ${lease.epoch}`
     if (done.has(word) || mute.has(name)) return

@@ -2,6 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import { inject, vi } from 'vitest'
 import { type BackupPodSet, type BackupPodSetSpec, backupPodSets } from '../../../src/api/backuppodset.ts'
+import { isAtGate } from '../../../src/api/gate.ts'
 import { labels, type PodKind } from '../../../src/api/labels.ts'
 import { type Api, createApi } from '../../../src/kube/api.ts'
 import { loadConnection } from '../../../src/kube/connection.ts'
@@ -62,11 +63,6 @@ export const eventually = <T>(check: () => Promise<T> | T, timeoutMs = 60_000): 
 
 export const isReady = (pod: Pod): boolean =>
   pod.status?.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True') ?? false
-
-export const isGated = (pod: Pod): boolean =>
-  pod.status?.initContainerStatuses?.some(
-    ({ name, state }) => name === 'understudy-gate' && state?.running,
-  ) ?? false
 
 export const restartsOf = (pod: Pod): number =>
   (pod.status?.containerStatuses ?? []).reduce((sum, { restartCount }) => sum + restartCount, 0)
@@ -151,7 +147,7 @@ export function testSet(api: Api, namespace: string, name: string): TestSet {
         const counts = [byKind.primary.length, byKind.hotbackup.length, byKind.coldbackup.length]
         if (counts.join() !== `${p},${h},${c}`) throw new Error(`pods are ${counts.join('/')}`)
         // The status may be that of a moment ago; the pods themselves have the last word.
-        if (![...byKind.primary, ...byKind.hotbackup].every(isReady) || !byKind.coldbackup.every(isGated))
+        if (![...byKind.primary, ...byKind.hotbackup].every(isReady) || !byKind.coldbackup.every(isAtGate))
           throw new Error('pods are not all in place')
         return byKind
       }, timeoutMs),
