@@ -272,6 +272,10 @@ describe('whatever happens', () => {
             [...(end.memory?.slots.values() ?? [])].some(({ lease }) => lease.restoreHash !== end.restoreHash)
           if (end.set.updateStrategy === 'RollingUpdate' && !isBlocked)
             expect(hashesOf(end)).toEqual([end.templateHash])
+          // Allowed to lose memory, and stopped before the primaries had their turn.
+          const isHalfway =
+            end.set.updateStrategy === 'OnDelete' &&
+            walk.some(event => event.type === 'edit' && event.allowStateLoss)
           // Whatever the templates: somebody could go on with the memory of each slot.
           const kinds = new Set(
             end.pods.filter(({ kind }) => kind === 'hotbackup').map(({ stage }) => stage?.restoreHash),
@@ -279,7 +283,7 @@ describe('whatever happens', () => {
           const wanted = new Set(
             [...(end.memory?.slots.values() ?? [])].map(({ lease }) => lease.restoreHash),
           )
-          if (wanted.size === 1) for (const hash of wanted) expect(kinds).toContain(hash)
+          if (wanted.size === 1 && !isHalfway) for (const hash of wanted) expect(kinds).toContain(hash)
         },
       ),
       { numRuns: 150 },
