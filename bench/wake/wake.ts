@@ -100,8 +100,9 @@ async function wakeOne(
     samples.add("gated pod: gate's memory cgroup", 'bytes', await cgroupMemoryOf(gate))
   }
 
-  // The kubelet relists once a second: trials must not all begin in the same moment of that second.
-  await systemClock.sleep(500 + Math.random() * 1000, signal)
+  // A cold backup has long been at rest when it is woken: what its kubelet has last heard of it is older than its last
+  // round. One round a second, and trials must not all begin in the same moment of that second.
+  await systemClock.sleep(3000 + Math.random() * 1000, signal)
   pods.forget()
   clock.anchor()
   const ready = pods.next({
