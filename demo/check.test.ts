@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import type { PodKind } from '../src/api/labels.ts'
+import type { Pod } from '../src/kube/resources.ts'
 import { changesBetween, deviations, listingDeviations, slotDeviations } from './check.ts'
 import { isSettled, type PodRow, rowOf } from './picture.ts'
 
@@ -104,7 +105,11 @@ test('a pod at its gate reads as kubectl shows it', () => {
   const meta = { name: 'p', uid: 'u', resourceVersion: '1', labels: { type: 'coldbackup' } }
   const pod = {
     metadata: meta,
-    spec: { nodeName: 'n1', containers: [{ name: 'nginx' }], initContainers: [{ name: 'understudy-gate' }] },
+    spec: {
+      nodeName: 'n1',
+      containers: [{ name: 'nginx' }],
+      initContainers: [{ name: 'understudy-gate', restartPolicy: 'Always' }],
+    },
     status: {
       phase: 'Pending',
       initContainerStatuses: [
@@ -119,6 +124,18 @@ test('a pod at its gate reads as kubectl shows it', () => {
       ],
     },
   }
-  expect(rowOf(pod)).toMatchObject({ status: 'Init:0/1', ready: '0/1', inPlace: true, restarts: 0 })
+  expect(rowOf(pod)).toMatchObject({ status: 'Init:0/1', ready: '0/2', inPlace: true, restarts: 0 })
+  const [gate] = pod.status.initContainerStatuses
+  const woken = {
+    ...pod,
+    metadata: { ...meta, labels: { type: 'hotbackup' } },
+    status: {
+      phase: 'Running',
+      conditions: [{ type: 'Ready', status: 'True' }],
+      containerStatuses: [{ ...gate, name: 'nginx', ready: true }],
+      initContainerStatuses: [{ ...gate, ready: true, started: true }],
+    },
+  } as Pod
+  expect(rowOf(woken)).toMatchObject({ status: 'Running', ready: '2/2', inPlace: true })
   expect(rowOf({ ...pod, metadata: { ...meta, labels: { type: 'other' } } })).toBeUndefined()
 })

@@ -1,4 +1,5 @@
 /** The pods of a set as a person reads them: what `kubectl get pods -L type` shows, and a little more. */
+import { isAtGate } from '../src/api/gate.ts'
 import { annotations, isPodKind, labels, type PodKind, podKinds } from '../src/api/labels.ts'
 import type { Pod } from '../src/kube/resources.ts'
 
@@ -31,7 +32,12 @@ export interface Numbers {
 export function rowOf(pod: Pod): PodRow | undefined {
   const kind = pod.metadata.labels?.[labels.type]
   if (!isPodKind(kind)) return undefined
-  const statuses = pod.status?.containerStatuses ?? []
+  const { containers = [], initContainers = [] } = pod.spec ?? {}
+  const staying = initContainers.filter(({ restartPolicy }) => restartPolicy === 'Always')
+  const statuses = [
+    ...(pod.status?.containerStatuses ?? []),
+    ...(pod.status?.initContainerStatuses ?? []).filter(({ name }) => staying.some(it => it.name === name)),
+  ]
   const isReady =
     pod.status?.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True') ?? false
   return {
@@ -42,10 +48,10 @@ export function rowOf(pod: Pod): PodRow | undefined {
     epoch: pod.metadata.annotations?.[annotations.epoch] ?? '',
     node: pod.spec?.nodeName ?? '',
     ip: pod.status?.podIP,
-    ready: `${statuses.filter(({ ready }) => ready).length}/${pod.spec?.containers.length ?? 0}`,
+    ready: `${statuses.filter(({ ready }) => ready).length}/${containers.length + staying.length}`,
     status: statusOf(pod),
     restarts: statuses.reduce((sum, { restartCount }) => sum + restartCount, 0),
-    inPlace: kind === 'coldbackup' ? waitsAtGate(pod) : isReady,
+    inPlace: kind === 'coldbackup' ? isAtGate(pod) : isReady,
     leaving: pod.metadata.deletionTimestamp !== undefined,
   }
 }
@@ -70,19 +76,17 @@ export function isSettled(rows: readonly PodRow[], wish: Numbers): boolean {
   return podKinds.every(kind => numbers[kind] === wish[kind]) && staying(rows).every(({ inPlace }) => inPlace)
 }
 
-function waitsAtGate(pod: Pod): boolean {
-  return (pod.status?.initContainerStatuses ?? []).some(
-    ({ name, state }) => name === 'understudy-gate' && state?.running !== undefined,
-  )
-}
-
 /** The STATUS column of kubectl, as far as these pods go through it. */
 function statusOf(pod: Pod): string {
   const { metadata, spec, status } = pod
   if (metadata.deletionTimestamp !== undefined) return 'Terminating'
   const init = status?.initContainerStatuses ?? []
   const total = spec?.initContainers?.length ?? 0
-  const done = init.filter(({ state }) => state?.terminated?.exitCode === 0).length
+  const done = init.filter(({ name, state, started }) =>
+    spec?.initContainers?.some(it => it.name === name && it.restartPolicy === 'Always')
+      ? started === true
+      : state?.terminated?.exitCode === 0,
+  ).length
   if (total > done && spec?.nodeName !== undefined) return `Init:${done}/${total}`
   const waiting = (status?.containerStatuses ?? []).find(({ state }) => state?.waiting !== undefined)
   return waiting?.state?.waiting?.reason ?? status?.phase ?? 'Pending'

@@ -91,7 +91,12 @@ ${container(running, true)}
 {{ if .spec.initContainers }}
 initContainerStatuses:
 {{ range .spec.initContainers }}
+{{ if .restartPolicy }}
+${container(running, true)}
+  started: true
+{{ else }}
 ${container(completed, true)}
+{{ end }}
 {{ end }}
 {{ end }}
 ${addresses}`
