@@ -82,8 +82,7 @@ export function noticesOf(outcomes: readonly Outcome[], monotonicNow: number): N
         break
       }
       case 'wake':
-        // One that was converted just now is told as that.
-        if (action.again) tell('Normal', eventReasons.rewoken, 'Wake', 'Woke again:', action.pod.name)
+        tell('Normal', eventReasons.rewoken, 'Wake', 'Woke again:', action.pod.name)
         break
       case 'delete':
         tell(

@@ -72,11 +72,8 @@ export type Action =
     }
   /** A primary whose app was started again in its pod gets its pulled state back. */
   | { readonly type: 'restore'; readonly pod: PodView; readonly slot: number; readonly state: StateRef }
-  /**
-   * A converted pod stands at its gate. `again`: its sandbox was made anew, or whoever converted it died before it could be
-   * woken; else it was converted just now.
-   */
-  | { readonly type: 'wake'; readonly pod: PodView; readonly again: boolean }
+  /** A converted pod stands at its gate: its sandbox was made anew, or its gate was started again. */
+  | { readonly type: 'wake'; readonly pod: PodView }
   | { readonly type: 'delete'; readonly pod: PodView; readonly reason: DeleteReason }
   /** A backup takes a slot over with its memory: the Lease first, then the gate of a cold one, the agent, the label. */
   | {

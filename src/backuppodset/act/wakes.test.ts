@@ -11,7 +11,7 @@ it('a primary that is woken again keeps its slot meanwhile', async () => {
   const outcome = await wakes.start(pod, 'primary', undefined, () => ended.promise, late.resolve)
   expect(outcome).toBeUndefined()
   expect(wakes.of(pod.uid)).toEqual({ to: 'primary', slot: 3, epoch: 7 })
-  ended.resolve({ type: 'spent', action: { type: 'wake', pod, again: true }, why: 'silent' })
+  ended.resolve({ type: 'spent', action: { type: 'wake', pod }, why: 'silent' })
   await late.promise
   expect(wakes.of(pod.uid)).toBeUndefined()
 })
@@ -28,7 +28,7 @@ it('once the gate has answered, the pass waits for what is left to write', async
   const waited = wakes.start(pod, 'hotbackup', undefined, conversion, () => {})
   patience.resolve()
   await patience.promise
-  const outcome: Outcome = { type: 'done', action: { type: 'wake', pod, again: false }, pod: undefined }
+  const outcome: Outcome = { type: 'done', action: { type: 'wake', pod }, pod: undefined }
   setTimeout(() => written.resolve(outcome), 10)
   expect(await waited).toEqual(outcome)
 })

@@ -160,7 +160,7 @@ describe('gates', () => {
       epoch: 1,
     })
     const s = makeSnapshot({ replicas: 1, hotBackups: 0, coldBackups: 0 }, [pod])
-    expect(actionsOf(plan(s))).toMatchObject([{ type: 'wake', pod: { name: 'p' }, again: true }])
+    expect(actionsOf(plan(s))).toMatchObject([{ type: 'wake', pod: { name: 'p' } }])
   })
 })
 

@@ -61,6 +61,6 @@ export const remove = (pod: PodView, reason: DeleteReason): Action => ({ type: '
 export const goes = (actions: readonly Action[], pod: PodView): boolean =>
   actions.some(action => action.type === 'delete' && action.pod === pod)
 
-/** A converted pod is back at its gate when its sandbox was made anew, as after a reboot of its node; or never left it. */
+/** A converted pod is back at its gate when its sandbox was made anew, as after a reboot of its node. */
 export const rewakes = (pods: readonly PodView[]): Action[] =>
-  pods.filter(pod => pod.gate === 'waiting' && !pod.waking).map(pod => ({ type: 'wake', pod, again: true }))
+  pods.filter(pod => pod.gate === 'waiting' && !pod.waking).map(pod => ({ type: 'wake', pod }))

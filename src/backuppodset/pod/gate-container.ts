@@ -8,9 +8,9 @@ export { gateContainerName, gatePort }
 const probeSeconds = 31_536_000
 
 /**
- * The init container that holds a cold backup back until it is woken over TCP. It stays, and tells the kubelet by the
- * answer to a startup probe, for which a kubelet does not wait until it looks again: see docs/adr/0094-a-gate-that-stays.md.
- * Where the template has named the gate's port as its own it ends instead, and leaves it free.
+ * The init container that holds a cold backup back until it is woken over TCP. It stays: of its end the kubelet would hear
+ * up to a second later, of the answer to its startup probe at once. See docs/adr/0094-a-gate-that-stays.md. Where the
+ * template has named the gate's port as its own it ends instead, and leaves it free.
  * @param digest SHA-256 (hex) of the only token that opens it.
  * @param directory where it puts itself, for containers that hold the stage, and takes messages of its node's agent.
  */
