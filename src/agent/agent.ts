@@ -30,7 +30,7 @@ import { createRecorder, referenceTo } from '../kube/recorder.ts'
 import { createReflector } from '../kube/reflector.ts'
 import { type Lease, leases as leaseResource, type Pod, pods as podResource } from '../kube/resources.ts'
 import { createStore } from '../kube/store.ts'
-import { originFault } from '../succession/origin.ts'
+import { isNamed, originFault } from '../succession/origin.ts'
 import type { Machine } from '../succession/placement.ts'
 import { type PodCondition, patchCondition } from './conditions.ts'
 import { hostProcFs } from './discover/process.ts'
@@ -304,7 +304,7 @@ export async function runAgent(
         const lease = leaseOf(slot)
         const isOf = lease !== undefined && slotName(lease) === slotName(slot)
         // The node that is to hold the primary may have to fetch what it shall be.
-        return isOf && (lease.holders.includes(reader) || lease.node === reader)
+        return isOf && isNamed(lease, reader)
       },
       clock,
       log,

@@ -27,5 +27,12 @@ export function originFault(
   return undefined
 }
 
+/**
+ * Whether the Lease of a slot names this node: as the one of its primary, or as one that is to keep its memory. What any
+ * other node says of the slot means nothing, and nothing is fetched from there: a report is the word of its node alone.
+ */
+export const isNamed = ({ node, holders }: Pick<SlotLease, 'node' | 'holders'>, name: string): boolean =>
+  node === name || holders.includes(name)
+
 const isSameSlot = (a: SlotKey, b: SlotKey): boolean =>
   a.namespace === b.namespace && a.set === b.set && a.slot === b.slot && a.life === b.life

@@ -221,6 +221,25 @@ describe('a pod that is woken or made for a slot', () => {
     expect(dutiesOf(world({}))).toMatchObject([{ type: 'promote', others: [{ address: report.address }] }])
   })
 
+  it('asks only the nodes that the Lease names, whatever another one claims to have', () => {
+    const forged = usableAt('x', lease())
+    const slots = forged.slots.map(each => ({ ...each, generation: 900, takenAt: '2099-01-01T00:00:00Z' }))
+    const stranger = ['x', { ...forged, slots }] as const
+    const addressesOf = (it: Snapshot) =>
+      dutiesOf(it).flatMap(duty => ('others' in duty ? duty.others.map(({ address }) => address) : []))
+    for (const it of [world(gated), world({})])
+      expect(addressesOf({ ...it, reports: new Map([stranger, ...it.reports]) })).toEqual(['b:9443'])
+    // A holder whose source falls silent.
+    const holder = snapshot({
+      slots: [lease({ node: 'b', holders: ['a', 'c'] })],
+      reports: new Map([stranger, ['b', peer('b')], ['c', usableAt('c', lease())]]),
+    })
+    expect(addressesOf(holder)).toEqual(['c:9443'])
+    // Nor does it make the end of an app a death that somebody could go on after.
+    const dying = snapshot({ pods: [pod('p', { terminating: true })], slots: [lease()] })
+    expect(dutiesOf({ ...dying, reports: new Map([stranger]) })).toEqual([])
+  })
+
   it('D7.node-wakes: has its gate told to open when the operator wrote so, once for each order and gate', () => {
     const order = { containerId: 'containerd://9a7e', order: `primary ${'0'.repeat(64)}` }
     const duties = dutiesOf(world({ ...gated, gate: order }))

@@ -1,6 +1,7 @@
 import type { SlotLease } from '../../api/slot-lease.ts'
 import { servingReasons } from '../../api/stage.ts'
 import { slotName } from '../../checkpoint/manifest.ts'
+import { isNamed } from '../../succession/origin.ts'
 import { slotOfDeath } from './deaths.ts'
 import type { Duty, Elsewhere } from './duty.ts'
 import { unfitImages, unfitNode } from './placement.ts'
@@ -77,10 +78,12 @@ export function isDead({ dead }: Pick<Snapshot, 'dead'>, pod: PodView, slot?: st
 /** Whether somebody else could go on with the memory of this slot: what makes the end of its primary a death. */
 export function isAtStake({ reports }: Snapshot, lease: SlotLease): boolean {
   const name = slotName(lease)
-  return [...reports.values()].some(({ slots }) =>
-    slots.some(
-      report => report.role === 'holder' && report.usable !== undefined && slotName(report) === name,
-    ),
+  return [...reports].some(
+    ([node, { slots }]) =>
+      isNamed(lease, node) &&
+      slots.some(
+        report => report.role === 'holder' && report.usable !== undefined && slotName(report) === name,
+      ),
   )
 }
 
@@ -161,11 +164,12 @@ export function wayFrom(snapshot: Snapshot, lease: SlotLease): string | undefine
   return isAtStake(snapshot, lease) ? nowhere : undefined
 }
 
-/** What other nodes have of a slot, the newest first. */
+/** What the nodes that the slot's Lease names have of it, the newest first. */
 function elsewhere({ reports }: Snapshot, lease: SlotLease): Elsewhere[] {
   const name = slotName(lease)
-  return [...reports.values()]
-    .flatMap(({ address, fingerprint, slots }) =>
+  return [...reports]
+    .filter(([node]) => isNamed(lease, node))
+    .flatMap(([, { address, fingerprint, slots }]) =>
       slots
         .filter(report => report.generation > 0 && slotName(report) === name)
         .map(report => ({ address, fingerprint, takenAt: Date.parse(report.takenAt ?? '') || 0 })),

@@ -5,6 +5,7 @@ import { parseSlotLease, type SlotLease } from '../../api/slot-lease.ts'
 import type { Clock } from '../../kube/clock.ts'
 import type { Lease, Pod } from '../../kube/resources.ts'
 import type { Store } from '../../kube/store.ts'
+import { isNamed } from '../../succession/origin.ts'
 import { isFinished } from '../losses.ts'
 import type { ClaimReader } from './claim-reader.ts'
 import { claimCaveats, claimInTheWay } from './claims.ts'
@@ -57,7 +58,9 @@ export function observeMemory(
   const setKey = `${set.namespace}/${set.name}`
   const told = deps.reports.ofSet(setKey)
   const slots = slotLeasesOf(deps.leases, setKey).map(({ lease, object }): [number, SlotMemory] => {
-    const here = told.filter(({ slot }) => slot.slot === lease.slot && slot.life === lease.life)
+    const here = told.filter(
+      ({ node, slot }) => slot.slot === lease.slot && slot.life === lease.life && isNamed(lease, node),
+    )
     const copiesOf = here
       .filter(({ slot }) => slot.role === 'holder' && slot.generation > 0)
       .map(
