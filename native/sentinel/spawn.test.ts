@@ -237,6 +237,52 @@ describe.skipIf(why !== undefined).each([
     await nothingLeft(sentinel)
   })
 
+  /** A dump that is past its gate, which is kept in `work`; takes so many seconds. */
+  const dumping = async (target: number, seconds: number, deadline: number) => {
+    const work = mkdtempSync(join(scratch, 'work-'))
+    for (const name of ['gate', 'begun']) writeFileSync(join(work, name), '')
+    const log = join(work, 'started')
+    const script = `: > ${log}; sleep ${seconds}; exit 42`
+    const { values } = request(target, ['/bin/sh', '-c', script], {
+      ...{ deadline, during: 'dump', fd202: `${work}:d` },
+    })
+    const begun = () => eventually(() => readFileSync(log))
+    return { values, begun }
+  }
+
+  test.each(['kill-spawn', 'the end of the client'])(
+    'a dump past its gate takes its time, whatever asks for its end: %s',
+    async how => {
+      await using sentinel = await begin()
+      await using target = await container()
+      const client = await sentinel.connect()
+      const { values, begun } = await dumping(target.pid, 2.5, FOREVER)
+      const { id, reply } = client.begin('spawn', values)
+      await begun()
+      if (how === 'kill-spawn') {
+        await client.ask('kill-spawn', { spawn: id })
+        expect((await reply).values).toMatchObject({ code: '42', signal: '0' })
+        return
+      }
+      await client.close()
+      await new Promise(resolve => setTimeout(resolve, 1_500))
+      expect(childrenOf(sentinel.pid)).toHaveLength(1)
+      await nothingLeft(sentinel)
+    },
+  )
+
+  test('a dump past its gate that is to end ends at its deadline at the latest', async () => {
+    await using sentinel = await begin()
+    await using target = await container()
+    const client = await sentinel.connect()
+    const { values, begun } = await dumping(target.pid, 1_000, 2_000)
+    const { id, reply } = client.begin('spawn', values)
+    await begun()
+    await client.ask('kill-spawn', { spawn: id })
+    expect((await reply).values).toMatchObject({ signal: '9' })
+    await nothingLeft(sentinel)
+  })
+
   test('what is left when the program ends goes with it', async () => {
     await using sentinel = await begin()
     await using target = await start(app, ['pause'])

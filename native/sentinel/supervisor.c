@@ -162,15 +162,18 @@ static bool child_ended(pid_t child, int64_t deadline_ns, const sigset_t *awaite
 	}
 }
 
-/* `enter` reaps what it kills inside the container; killed itself it would leave zombies to others there. */
-static void tell_to_end(pid_t child, const sigset_t *awaited)
+/*
+ * `enter` reaps what it kills inside the container; killed itself it would leave zombies to others there. A CRIU that is
+ * past its gate it does not kill at all, for in the middle of a dump that can ruin the application: only the deadline of
+ * that dump, `until_ns`, ends both.
+ */
+static void tell_to_end(pid_t child, int64_t until_ns, const sigset_t *awaited)
 {
-	int64_t deadline_ns = monotonic_ns() + TELL_MS * NS_PER_MS;
 	bool late = false;
 
 	kill(child, SIGTERM);
 	/* Who is told to end it while it is ending at its deadline must not cut that short. */
-	while (!child_ended(child, deadline_ns, awaited, &late) && !late)
+	while (!child_ended(child, until_ns, awaited, &late) && !late)
 		;
 }
 
@@ -178,6 +181,7 @@ void supervise(const struct job *job)
 {
 	struct report report = { 0 };
 	struct process_stat stat;
+	bool is_dump = job->done >= 0;
 	int failures[2];
 	sigset_t awaited;
 	pid_t child;
@@ -211,7 +215,11 @@ void supervise(const struct job *job)
 	if (job->done >= 0)
 		close(job->done);
 	if (!child_ended(child, job->deadline_ns, &awaited, &report.expired)) {
-		tell_to_end(child, &awaited);
+		int64_t begin_ns = monotonic_ns();
+
+		if (is_dump && job->deadline_ns > begin_ns)
+			begin_ns = job->deadline_ns;
+		tell_to_end(child, begin_ns + TELL_MS * NS_PER_MS, &awaited);
 		/* Also if it has done as told: what has left its tree but not its session must go, too. */
 		if (process_stat(child, &stat))
 			tree_kill((struct process){ .pid = child, .start = stat.start });

@@ -334,6 +334,7 @@ export async function runAgent(
       deaths,
       patch,
       podOf: uid => engine.podOf(uid),
+      settingsOf: set => engine.snapshot.settings.get(set),
       slotHeldBy: uid => engine.slotHeldBy(uid),
       matters: pod => engine.matters(pod),
       generations,

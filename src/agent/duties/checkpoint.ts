@@ -7,36 +7,42 @@ import { describeObstacles } from '../obstacles/obstacle.ts'
 import { parseProbe } from '../probe/handler.ts'
 import { probe as runProbe } from '../probe/probe.ts'
 import { dumpDeadlineMs } from './deadlines.ts'
+import { isServing } from './duties-of.ts'
 import type { DutyOf } from './duty.ts'
 import { targetOf } from './probe-target.ts'
 import { containersOf, restoreHashOf } from './settings.ts'
+import type { MemorySettings } from './snapshot.ts'
 import { assertVolumesFit, withinVolumesLimit } from './volumes-limit.ts'
 import type { Work } from './work.ts'
 
 /** Saves a primary's memory again and again, at the pace that the set asks for and its freezes allow. */
 export async function checkpoint(work: Work, duty: DutyOf<'checkpoint'>, signal: AbortSignal): Promise<void> {
   const { clock, progress, metrics } = work
-  const { lease, settings } = duty
+  const { lease } = duty
   const slot = slotName(lease)
   const isInTheWay = createLookout(work, duty)
   /** From one to the next where the last ones were still being fetched when the next was due; else 0. */
   let delayedMs = 0
   for (;;) {
+    await untilServing(work, duty, signal)
     await untilWhole(work, duty, signal)
+    const settings = settingsOf(work, duty)
     const startedAt = clock.monotonic()
+    /** What the set asks for by then, so many milliseconds after the one before at least. */
+    const due = (leastMs: number) => () => startedAt + Math.max(settingsOf(work, duty).intervalMs, leastMs)
     const request = work.podOf(duty.pod.uid)?.checkpointRequest
     // Before the first of them, too: a dump of what cannot be saved fails late, and stops the app for nothing.
     if (await isInTheWay(signal)) {
-      await pause(work, duty.pod.uid, request, Math.max(settings.intervalMs, lookAgainMs), signal)
+      await pause(work, duty.pod.uid, request, due(lookAgainMs), signal)
       continue
     }
     const problem = await whyUnfit(work, duty, signal)
     if (problem !== undefined) {
       progress.badly(slot, 'NotAnswering', problem)
-      await pause(work, duty.pod.uid, request, settings.intervalMs, signal)
+      await pause(work, duty.pod.uid, request, due(0), signal)
       continue
     }
-    const stored = await saveOnce(work, duty, signal)
+    const stored = await saveOnce(work, { ...duty, settings }, signal)
     const { frozenSeconds, skewSeconds, bytes, containers } = stored.manifest
     metrics.saved({
       frozenSeconds,
@@ -45,15 +51,36 @@ export async function checkpoint(work: Work, duty: DutyOf<'checkpoint'>, signal:
       bytes,
       pipelineSeconds: stored.pipelineMs / 1000,
     })
-    const intervalMs = intervalFor(settings, frozenSeconds * 1000, clock.monotonic() - startedAt)
-    progress.well(slot, Math.round(Math.max(intervalMs, delayedMs)) / 1000, request)
-    const restMs = Math.max(intervalMs - (clock.monotonic() - startedAt), 0)
-    await pause(work, duty.pod.uid, request, restMs, signal)
+    const pipelineMs = clock.monotonic() - startedAt
+    const intervalNow = () => intervalFor(settingsOf(work, duty), frozenSeconds * 1000, pipelineMs)
+    progress.well(slot, Math.round(Math.max(intervalNow(), delayedMs)) / 1000, request)
+    await pause(work, duty.pod.uid, request, () => startedAt + intervalNow(), signal)
     const dueMs = clock.monotonic() - startedAt
     await untilFetched(work, lease, signal)
     const spacingMs = clock.monotonic() - startedAt
     // Rounded, for every change of it is written.
     delayedMs = spacingMs > 1.1 * dueMs ? Math.ceil(spacingMs / 1000) * 1000 : 0
+  }
+}
+
+/** As the set asks for it now: what changes there is no reason to break off what is under way. */
+const settingsOf = (work: Work, { pod, settings }: DutyOf<'checkpoint'>): MemorySettings =>
+  work.settingsOf(pod.set) ?? settings
+
+/**
+ * Memory of an app that does not serve is not worth keeping. It is waited for here, and does not end the duty: a pod can
+ * become unready because it stood still for its own checkpoint, which would then never come to its end.
+ */
+async function untilServing(
+  { requests, podOf, progress }: Work,
+  { pod, lease }: DutyOf<'checkpoint'>,
+  signal: AbortSignal,
+): Promise<void> {
+  for (;;) {
+    const now = podOf(pod.uid)
+    if (now === undefined || isServing(now)) return
+    progress.badly(slotName(lease), 'NotAnswering', 'its pod is not ready: what does not serve is not saved')
+    await requests.wait(pod.uid, signal)
   }
 }
 
@@ -72,19 +99,22 @@ async function untilWhole(
 }
 
 /**
- * Waits, but not once somebody asks for a checkpoint with another word than `seen`: also while the one before was being
- * saved, which may have stopped the pod before the wish was made.
+ * Waits until it is due, by what the set asks for at that time, but not once somebody asks for a checkpoint with another
+ * word than `seen`: also while the one before was being saved, which may have stopped the pod before the wish was made.
  */
 async function pause(
   { clock, requests, podOf }: Work,
   uid: string,
   seen: string | undefined,
-  ms: number,
+  dueAt: () => number,
   signal: AbortSignal,
 ): Promise<void> {
-  const pod = podOf(uid)
-  if (pod !== undefined && pod.checkpointRequest !== seen) return
-  await atMost(clock, ms, either => requests.wait(uid, either), signal)
+  for (;;) {
+    const pod = podOf(uid)
+    const ms = dueAt() - clock.monotonic()
+    if (ms <= 0 || (pod !== undefined && pod.checkpointRequest !== seen)) return
+    await atMost(clock, ms, either => requests.wait(uid, either), signal)
+  }
 }
 
 /** Waits for something, but not longer than so many milliseconds. @throws what it failed with, the signal's reason. */

@@ -96,7 +96,8 @@ function ofPrimary(snapshot: Snapshot, slot: Slot, pod: PodView): Duty[] {
   const about = { pod, lease, settings }
   if (pod.terminating) {
     if (!onStage || !isAtStake(snapshot, lease)) return []
-    return [{ type: 'bury', key: `bury/${pod.uid}`, version: name, memoryOf: pod.uid, ...about }]
+    // Beside a dump, which may take seconds: what is to end need not be let finish it.
+    return [{ type: 'bury', key: `bury/${pod.uid}`, version: name, ...about }]
   }
   const others = elsewhere(snapshot, lease)
   if (!pod.containers.every(isUp) || pod.ip === undefined)
@@ -138,11 +139,12 @@ function ofPrimary(snapshot: Snapshot, slot: Slot, pod: PodView): Duty[] {
         ...about,
       },
     ]
-  if (snapshot.able && isKeptElsewhere && isServing(pod))
+  // Neither its pace nor whether it serves at the moment: a dump that has begun must not be broken off for these.
+  if (snapshot.able && isKeptElsewhere)
     duties.push({
       type: 'checkpoint',
       key: `checkpoint/${pod.uid}`,
-      version: `${name} ${lease.epoch} ${ids} ${paceOf(settings)}`,
+      version: `${name} ${lease.epoch} ${ids}`,
       memoryOf: pod.uid,
       ...about,
     })
@@ -204,12 +206,13 @@ function ofLosers(snapshot: Snapshot, { lease, settings, name }: Slot): Duty[] {
       return lease.ip === undefined
         ? []
         : [{ type: 'redirect', key: `redirect/${pod.uid}`, version, pod, lease }]
-    return [{ type: 'bury', key: `bury/${pod.uid}`, version: name, memoryOf: pod.uid, pod, lease, settings }]
+    return [{ type: 'bury', key: `bury/${pod.uid}`, version: name, pod, lease, settings }]
   })
 }
 
 /** Readiness of an understudy on stage follows its condition `serving`, up to a second late. */
-const isServing = (pod: PodView) => (pod.understudy ? pod.serving?.status === 'True' : pod.ready)
+export const isServing = (pod: PodView): boolean =>
+  pod.understudy ? pod.serving?.status === 'True' : pod.ready
 
 function ofHolder(snapshot: Snapshot, { lease, settings, name }: Slot): Duty[] {
   if (!lease.holders.includes(snapshot.node) || lease.node === undefined) return []
@@ -286,6 +289,3 @@ export const fits = (pod: PodView, { memory }: Pick<Kept, 'memory'>): boolean =>
 /** The lives of its containers. */
 export const idsOf = (pod: PodView): string =>
   pod.containers.map(({ name, containerId }) => `${name}=${containerId ?? ''}`).join(',')
-
-const paceOf = ({ intervalMs, maxFreezePercent, keep }: MemorySettings) =>
-  `${intervalMs}/${maxFreezePercent}/${keep}`

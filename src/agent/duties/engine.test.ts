@@ -124,6 +124,49 @@ describe('the agents of two nodes', () => {
     expect(a.counts.dumps).toBe(0)
   })
 
+  describe('a checkpoint that has begun comes to its end', () => {
+    const primary = (ready: boolean) => {
+      const pod = podOf('p', 'primary')
+      return {
+        ...pod,
+        status: { ...pod.status, conditions: [{ type: 'Ready', status: ready ? 'True' : 'False' }] },
+      }
+    }
+    const generation = () => cluster.reports.get('a')?.status?.slots[0]?.generation
+
+    it('D7.when: also where standing still for it makes the pod unready, which is told until it is ready again', async () => {
+      a.duringDump = async () => {
+        cluster.put('a', primary(false))
+        await sleep(20)
+      }
+      await start('a', a)
+      await vi.waitFor(() =>
+        expect(cluster.reports.get('a')?.status?.slots[0]).toMatchObject({
+          ...{ generation: 1, reason: 'NotAnswering' },
+          message: expect.stringMatching(/its pod is not ready/),
+        }),
+      )
+      // Nothing is saved of what does not serve.
+      await sleep(300)
+      expect(a.counts.dumps).toBe(1)
+      cluster.put('a', primary(true))
+      await vi.waitFor(() => expect(generation()).toBe(2))
+    })
+
+    it('also where its pace is edited meanwhile, which counts for the next one', async () => {
+      writeSet({ checkpoint: { interval: '1h' } })
+      a.duringDump = async () => {
+        a.duringDump = () => undefined
+        writeSet({ checkpoint: { interval: '30m', keep: 3, maxFreezePercent: 1 } })
+        await sleep(20)
+      }
+      await start('a', a)
+      await vi.waitFor(() => expect([a.counts.dumps, generation()]).toEqual([1, 1]))
+      writeSet({ checkpoint: { interval: '200ms' } })
+      await vi.waitFor(() => expect(generation()).toBeGreaterThan(2), { timeout: 5_000 })
+    })
+  })
+
   it('D7.deaths: bring a primary back with its memory when it dies', async () => {
     const [agentA] = [await start('a', a), await start('b', b)]
     await untilFrozen('one')
@@ -444,6 +487,20 @@ describe('the agents of two nodes', () => {
     cluster.put('a', podOf('p', 'primary', { deleted: true }))
     await vi.waitFor(() => expect(serving('a', 'p')).toMatchObject({ reason: 'Died' }))
     expect(a.running.has('uid-p')).toBe(false)
+  })
+
+  it('D7.deleted: also in the middle of a checkpoint, which is not waited for', async () => {
+    await start('a', a)
+    await start('b', b)
+    await untilFrozen('one')
+    const dump = Promise.withResolvers<void>()
+    a.duringDump = () => {
+      cluster.put('a', podOf('p', 'primary', { deleted: true }))
+      return dump.promise
+    }
+    await vi.waitFor(() => expect(serving('a', 'p')).toMatchObject({ reason: 'Died' }))
+    expect(a.running.has('uid-p')).toBe(false)
+    dump.resolve()
   })
 
   it('empty an understudy that was called and then was not', async () => {

@@ -13,7 +13,7 @@ import { isAgentError } from '../errors.ts'
 import type { AgentMetrics } from '../metrics.ts'
 import type { ReportContent } from '../report.ts'
 import type { Deaths } from './deaths.ts'
-import { dutiesOf, isAtStake } from './duties-of.ts'
+import { dutiesOf, isAtStake, isServing } from './duties-of.ts'
 import type { Duty } from './duty.ts'
 import { reasonOf } from './failure.ts'
 import type { Progress } from './progress.ts'
@@ -47,7 +47,7 @@ export interface EngineOptions {
   readonly report: (slots: ReportContent['slots']) => void
   readonly patch: (pod: PodView, condition: PodCondition, signal: AbortSignal) => Promise<boolean>
   readonly unwatch: (name: string) => void
-  /** Somebody asks for a checkpoint of this pod. */
+  /** What the checkpoints of this pod depend on has changed. */
   readonly onRequest: (uid: string) => void
   readonly onTrouble: (pod: PodView, duty: Duty, reason: string, message: string) => void
   /** All Leases of slots as they are in the cache. */
@@ -99,11 +99,18 @@ export function createEngine(options: EngineOptions): Engine {
   })
 
   const look = () => {
+    const [before, settingsBefore] = [pods, snapshot.settings]
     snapshot = observe()
-    const before = pods
     pods = new Map(snapshot.pods.map(pod => [pod.uid, pod]))
-    for (const { uid, checkpointRequest } of snapshot.pods)
-      if (checkpointRequest !== before.get(uid)?.checkpointRequest) options.onRequest(uid)
+    for (const pod of snapshot.pods) {
+      const old = before.get(pod.uid)
+      if (
+        pod.checkpointRequest !== old?.checkpointRequest ||
+        isServing(pod) !== (old !== undefined && isServing(old)) ||
+        snapshot.settings.get(pod.set) !== settingsBefore.get(pod.set)
+      )
+        options.onRequest(pod.uid)
+    }
     held = new Map(snapshot.slots.map(lease => [lease.holder.uid, slotName(lease)]))
   }
 

@@ -18,7 +18,7 @@ import type { HandoverPauses } from './handover-pauses.ts'
 import type { News } from './news.ts'
 import type { Progress } from './progress.ts'
 import type { Proven } from './proven.ts'
-import type { PodView } from './snapshot.ts'
+import type { MemorySettings, PodView } from './snapshot.ts'
 import type { Understudies } from './understudies.ts'
 
 export interface Work {
@@ -48,7 +48,9 @@ export interface Work {
   readonly matters: (pod: PodView) => boolean
   /** Told for the name of a slot when this node has another generation of it. */
   readonly generations: News
-  /** Told for the uid of a pod when somebody asks for a checkpoint of it. */
+  /** What a set (`namespace/name`) asks for as it is now; undefined: it keeps no memory. */
+  readonly settingsOf: (set: string) => MemorySettings | undefined
+  /** Told for the uid of a pod when what its checkpoints depend on has changed: a request, its readiness, its set. */
   readonly requests: News
   /** A new generation is here: peers that wait for it are told, too. */
   readonly announce: (slot: SlotKey) => void

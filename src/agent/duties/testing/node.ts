@@ -99,6 +99,8 @@ export interface FakeMemory {
   readonly busy: Set<string>
   /** What layers and volumes of its pods have together. */
   volumeBytes: number
+  /** Happens while a pod stands still for its dump. */
+  duringDump: (uid: string) => Promise<void> | void
   readonly directory: string
 }
 
@@ -115,6 +117,7 @@ export async function createFakeMemory(): Promise<FakeMemory> {
     coming: new Map(),
     busy: new Set(),
     volumeBytes: 0,
+    duringDump: () => undefined,
     directory: await mkdtemp(join(tmpdir(), 'understudy-agent-')),
   }
 }
@@ -223,6 +226,7 @@ export async function startFakeAgent(
     deaths,
     patch,
     podOf: uid => engine.podOf(uid),
+    settingsOf: set => engine.snapshot.settings.get(set),
     slotHeldBy: uid => engine.slotHeldBy(uid),
     matters: pod => engine.matters(pod),
     generations,
@@ -347,13 +351,15 @@ function fakeDriver(memory: FakeMemory): MemoryDriver {
         })),
       }
     },
-    dump: ({ pod }, directory) =>
+    dump: ({ pod }, directory, { signal }) =>
       alone(pod.uid, async () => {
         const word = memory.running.get(pod.uid)
         if (word === undefined) throw new AgentError('ProcessGone')
         memory.counts.dumps += 1
         if (memory.coming.has(pod.uid)) throw new AgentError('PagesComing')
         await writeFile(join(directory, 'word'), word)
+        await memory.duringDump(pod.uid)
+        signal.throwIfAborted()
         return {
           ...{
             takenAt: new Date().toISOString(),
