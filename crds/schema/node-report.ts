@@ -57,6 +57,9 @@ const slot = object<SlotReport>(
     final: flag(
       'Whether it is the last state of a primary that stands still for its successor; of a holder also that its understudy could go on with it at once.',
     ),
+    standsForSeconds: seconds(
+      'How long its primary stands still from the moment at which its last state is reported; of a source only.',
+    ),
     handoverPaused: flag(
       'Whether its primary stood still for a successor in vain and is not to do so again for now; of a source only.',
     ),
@@ -104,6 +107,9 @@ const status = (): SchemaOf<NodeReportStatus> =>
       checks: mapList('What the agent has checked, each failure with its cure.', 'name', check, 64),
       ready: flag('Whether every check holds: memory can be saved and restored here.'),
       slots: list('Slots of which something is here.', slot, maxSlots),
+      slotsKnown: flag(
+        'Whether slots is all that is kept here. False while an agent starts: slots is then what was said last, and a slot that is missing there is not known to be gone.',
+      ),
       memory: budget('What saved states take up in the memory of the node.'),
       disk: budget("What saved states take up on the node's disk; absent: none is used."),
       slotCount: count('Number of slots of which something is here, as kubectl get prints it.'),

@@ -213,6 +213,11 @@ export const specSchema = (): SchemaOf<BackupPodSetSpec> =>
             limits.keep,
             defaults.checkpoint.keep,
           ),
+          giveUpAfterSeconds: integer(
+            'Seconds after which a primary whose memory is kept, but can be brought back nowhere, begins again with none; until then its place stays empty and CheckpointReady says why. 0: never. Default 0.',
+            limits.giveUpAfterSeconds,
+            defaults.checkpoint.giveUpAfterSeconds,
+          ),
           disk: choice(
             "Encrypted: nodes that keep memory also write it to their disks, about once a minute, so that it outlives their restart; it can be read as long as the set exists and no longer. None: it lies in the nodes' memory alone. Default Encrypted.",
             diskUses,

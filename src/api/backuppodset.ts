@@ -138,6 +138,8 @@ export interface CheckpointSpec {
   readonly copies?: number
   /** Generations kept on each. */
   readonly keep?: number
+  /** A slot without primary whose memory is kept, and could not be brought back for so long, begins anew. 0: never. */
+  readonly giveUpAfterSeconds?: number
   /** Whether these nodes may also write them to their disks, encrypted. */
   readonly disk?: DiskUse
 }
@@ -205,6 +207,7 @@ export const defaults = Object.freeze({
     maxFreezePercent: 2,
     copies: 2,
     keep: 2,
+    giveUpAfterSeconds: 0,
     disk: 'Encrypted',
     volumes: Object.freeze({ maxSize: '1Gi' }),
     source: 'criu',
@@ -243,6 +246,8 @@ export const limits = Object.freeze({
   copies: { min: 1, max: 5 },
   /** Generations. */
   keep: { min: 1, max: 10 },
+  /** Seconds: thirty days at most. */
+  giveUpAfterSeconds: { min: 0, max: 2_592_000 },
   /** Milliseconds. */
   livenessPeriod: { min: 50, max: 60_000 },
   failureThreshold: { min: 1, max: 100 },

@@ -9,6 +9,8 @@ export interface ParsedMemory {
   readonly containers: readonly string[]
   readonly copies: number
   readonly keep: number
+  /** A slot whose memory is kept and cannot be brought back begins anew after so long. Undefined: never. */
+  readonly giveUpAfterMs: number | undefined
   /** Generations may be written to disks, encrypted. */
   readonly disk: boolean
   /** Bytes: what emptyDirs and writable layers may have together. */

@@ -48,6 +48,8 @@ export interface SlotReport extends SlotKey {
    * it. Holder: the understudy could go on with it at once.
    */
   readonly final?: boolean
+  /** Source: for so many seconds its primary stands still, counted from the moment at which `generation` is reported. */
+  readonly standsForSeconds?: number
   /** Source: its primary stood still for a successor in vain, and is not to do that again for now. */
   readonly handoverPaused?: boolean
   /** Source: the annotation `checkpoint-requested` of the primary that this generation answers. */
@@ -82,6 +84,12 @@ export interface NodeReportStatus {
   /** Every check holds: memory can be saved and restored here. */
   readonly ready: boolean
   readonly slots: readonly SlotReport[]
+  /**
+   * `slots` is all that is kept here. An agent that has only just started does not know that yet: `slots` is then what the
+   * agent before it has said last, and no slot that is missing there is known to be gone. Absent: an agent of an earlier
+   * version, of which the same is true.
+   */
+  readonly slotsKnown?: boolean
   /** The tmpfs of generations. */
   readonly memory?: Budget
   /** The disk of generations; absent: none is used. */

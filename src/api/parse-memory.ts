@@ -22,7 +22,7 @@ export function parseMemory(read: Reader, spec: Readonly<Record<string, unknown>
   const named = checkpoint['containers']
   if (isSet(named) && textsIn(named).length === 0)
     read.invalid('spec.checkpoint.containers', named, 'a list of at least one name')
-  const number = (key: 'maxFreezePercent' | 'copies' | 'keep') =>
+  const number = (key: 'maxFreezePercent' | 'copies' | 'keep' | 'giveUpAfterSeconds') =>
     read.integer(`spec.checkpoint.${key}`, checkpoint[key], limits[key], defaults.checkpoint[key])
   return Object.freeze({
     mode,
@@ -32,6 +32,7 @@ export function parseMemory(read: Reader, spec: Readonly<Record<string, unknown>
     containers: all.filter(name => !Array.isArray(named) || named.includes(name)),
     copies: number('copies'),
     keep: number('keep'),
+    giveUpAfterMs: number('giveUpAfterSeconds') * 1000 || undefined,
     disk:
       read.oneOf('spec.checkpoint.disk', checkpoint['disk'], diskUses, defaults.checkpoint.disk) !== 'None',
     volumeBytes: read.measure(

@@ -90,6 +90,7 @@ describe('parseSet', () => {
       containers: ['app'],
       copies: 2,
       keep: 2,
+      giveUpAfterMs: undefined,
       volumeBytes: 2 ** 30,
       disk: true,
     })
@@ -143,6 +144,11 @@ describe('parseSet', () => {
       'a whole number from 1 to 65535',
     ],
     ['spec.checkpoint.volumes.maxSize', { checkpoint: { volumes: { maxSize: 1 } } }, 'a size such as 512Mi'],
+    [
+      'spec.checkpoint.giveUpAfterSeconds',
+      { checkpoint: { giveUpAfterSeconds: -1 } },
+      'a whole number from 0 to 2592000',
+    ],
     ['spec.checkpoint.copies', { checkpoint: { copies: 9 } }, 'a whole number from 1 to 5'],
     ['spec.hotBackup.mode', { hotBackup: { mode: 'Live' } }, 'one of Frozen, Staged, Warm'],
     ['spec.failover.crashLoop', { failover: { crashLoop: 'Delete' } }, 'one of Replace, Ignore'],

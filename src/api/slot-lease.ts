@@ -36,6 +36,19 @@ export interface SlotLease extends SlotKey {
   readonly heir: Heir | undefined
   /** Nodes that are to keep the slot's generations, the heir's first. Never the primary's own. */
   readonly holders: readonly string[]
+  /**
+   * Of these, the nodes that have said that they keep something of this life. Such a node has it until it says itself that
+   * it has nothing: silence, or a report that it has not finished, takes nothing away. Undefined in Leases of before this
+   * was written: any holder may have something.
+   */
+  readonly kept?: readonly string[] | undefined
+  /**
+   * The containers of the holder whose memory this life is, as `containerIdsOf` says them: where another one runs, that
+   * memory has ended. Undefined until all of them run, and in Leases of before this was written.
+   */
+  readonly containers?: string | undefined
+  /** Uid of the holder while it is to be ended, because another pod is about to take its slot. */
+  readonly ending?: string | undefined
   /** Pods of this restore hash can be given its memory. Undefined in Leases of before it was written. */
   readonly restoreHash?: string | undefined
   /** Uid of the understudy for which the primary is to stand still with its last generation saved: it is to be replaced. */
@@ -58,6 +71,9 @@ export const slotAnnotations = {
   heirUid: `${prefix}heir-uid`,
   heirIp: `${prefix}heir-ip`,
   holders: `${prefix}holders`,
+  kept: `${prefix}kept`,
+  containers: `${prefix}containers`,
+  ending: `${prefix}ending`,
   restoreHash: `${prefix}restore-hash`,
   handover: `${prefix}handover`,
   givenUpFor: `${prefix}given-up-for`,
@@ -83,6 +99,10 @@ export function slotLeaseBody(lease: SlotLease) {
         [slotAnnotations.heirUid]: lease.heir?.uid ?? '',
         [slotAnnotations.heirIp]: lease.heir?.ip ?? '',
         [slotAnnotations.holders]: lease.holders.join(','),
+        // Absent is not empty here: nothing is known of what is kept.
+        ...(lease.kept && { [slotAnnotations.kept]: lease.kept.join(',') }),
+        [slotAnnotations.containers]: lease.containers ?? '',
+        [slotAnnotations.ending]: lease.ending ?? '',
         [slotAnnotations.restoreHash]: lease.restoreHash ?? '',
         [slotAnnotations.handover]: lease.handover ?? '',
         [slotAnnotations.givenUpFor]: lease.givenUpFor ?? '',
@@ -123,6 +143,9 @@ export function parseSlotLease(lease: Lease): SlotLease | undefined {
         ? undefined
         : { name: heirName, uid: heirUid, ip: note('heirIp') },
     holders: note('holders')?.split(',') ?? [],
+    kept: metadata.annotations?.[slotAnnotations.kept]?.split(',').filter(Boolean),
+    containers: note('containers'),
+    ending: note('ending'),
     restoreHash: note('restoreHash'),
     handover: note('handover'),
     givenUpFor: note('givenUpFor'),

@@ -43,6 +43,18 @@ export const probesAnnotation = `${prefix}probes`
 export const probeKinds = ['startupProbe', 'readinessProbe', 'livenessProbe'] as const
 
 /**
+ * Which containers of the pod are saved, and which lives of them run: `NAME=ID,NAME=ID`, in the order of the spec. Where
+ * this changes, what ran there has ended, whatever counters say. Undefined until the runtime has made all of them.
+ */
+export function containerIdsOf({ metadata, spec, status }: Pod): string | undefined {
+  const saved = metadata.annotations?.[savedAnnotation]?.split(',')
+  const names = (spec?.containers ?? []).map(({ name }) => name).filter(name => saved?.includes(name) ?? true)
+  const ids = names.map(name => status?.containerStatuses?.find(one => one.name === name)?.containerID)
+  if (names.length === 0 || ids.some(id => !id)) return undefined
+  return names.map((name, index) => `${name}=${ids[index]}`).join(',')
+}
+
+/**
  * Volume of understudies with the waker in it and, for each container NAME, `run-NAME/hold.sock`: one level, because
  * the init container does not know the users that the containers run as, and `hold` makes its own directory.
  */

@@ -14,6 +14,7 @@ export const parsedMemory: ParsedMemory = {
   containers: ['app'],
   copies: 2,
   keep: 2,
+  giveUpAfterMs: undefined,
   volumeBytes: 0,
   disk: true,
 }

@@ -57,6 +57,7 @@ export const settings = (over: Partial<MemorySettings> = {}): MemorySettings => 
   containers: ['app'],
   copies: 2,
   keep: 2,
+  giveUpAfterMs: undefined,
   volumeBytes: 1e9,
   disk: true,
   liveness: undefined,

@@ -1,0 +1,36 @@
+import { expect, it } from 'vitest'
+import type { Lease } from '../kube/resources.ts'
+import { parseSlotLease, type SlotLease, slotAnnotations, slotLeaseBody } from './slot-lease.ts'
+
+const lease: SlotLease = {
+  namespace: 'default',
+  set: 'web',
+  slot: 0,
+  life: '0123abcd',
+  holder: { name: 'p', uid: 'u' },
+  epoch: 3,
+  ip: undefined,
+  node: 'a',
+  heir: undefined,
+  holders: ['b', 'c'],
+  kept: ['b'],
+  containers: 'app=containerd://1',
+  ending: 'u',
+  restoreHash: undefined,
+  handover: undefined,
+  givenUpFor: undefined,
+}
+const written = (said: SlotLease) => slotLeaseBody(said) as unknown as Lease
+
+it('a Lease says what was written into it', () => {
+  expect(parseSlotLease(written(lease))).toEqual(lease)
+  expect(parseSlotLease(written({ ...lease, kept: [] }))?.kept).toEqual([])
+})
+
+it('D7.known: a Lease of before it named who keeps something names nobody, which is not the same as nothing', () => {
+  const old = written(lease)
+  const { annotations = {} } = old.metadata
+  const { [slotAnnotations.kept]: _, [slotAnnotations.containers]: __, ...before } = annotations
+  const said = parseSlotLease({ ...old, metadata: { ...old.metadata, annotations: before } })
+  expect(said).toMatchObject({ kept: undefined, containers: undefined, holders: ['b', 'c'] })
+})
