@@ -12,6 +12,9 @@ export default defineConfig({
           ],
           // One more than the default of a machine with two processors: most of them wait for processes.
           maxWorkers: 2,
+          // Against what hangs. How fast something is says nothing on a machine that others use, too.
+          testTimeout: 60_000,
+          hookTimeout: 60_000,
         },
       },
       {
