@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "log.h"
+#include "secret.h"
 #include "spawn.h"
 #include "stop.h"
 #include "verbs.h"
@@ -144,24 +145,36 @@ void client_reply_error(struct client *client, const struct request *request, co
 	client_reply(client, request, error == ESRCH ? "gone" : "failed", error == ESRCH ? NULL : reason);
 }
 
+/* One that does not speak the protocol is none of ours: nothing that it sends after that is read. */
+static void refuse(struct client *client, const char *id, const char *reason)
+{
+	client_reply(client, &(struct request){ .id = id }, "refused", reason);
+	log_line("warn", "closed a connection", ",\"client\":%llu,\"reason\":\"%s\"",
+		 (unsigned long long)client->serial, reason);
+	drop(client);
+}
+
 static void serve_line(struct client *client, char *line, size_t length)
 {
 	/* Too big for the stack of a program that wants to stay small, and only one line is served at a time. */
 	static struct request request;
 
-	if (line_parse(line, length, &request))
+	if (length > LINE_BYTES)
+		refuse(client, NULL, "too-long");
+	else if (line_parse(line, length, &request))
 		verb_run(client, &request);
 	else
-		client_reply(client, &request, "refused", "malformed");
+		refuse(client, request.id, "malformed");
 }
 
-static void too_long(struct client *client)
+/* Without a word to a stranger: an answer is all that one could learn here. */
+static void identify(struct client *client, const char *line, size_t length)
 {
-	struct request nobody = { .id = NULL };
-
-	client_reply(client, &nobody, "refused", "too-long");
-	client->in_length = 0;
-	client->skipping = true;
+	client->known = secret_is(line, length);
+	if (client->known)
+		return;
+	log_line("warn", "refused a client without the secret", ",\"client\":%llu", (unsigned long long)client->serial);
+	drop(client);
 }
 
 /* Serves every whole line there is, and keeps the beginning of the next one. */
@@ -174,23 +187,21 @@ static void serve_lines(struct client *client)
 	       (end = memchr(client->in + begin, '\n', client->in_length - begin))) {
 		size_t length = (size_t)(end - client->in) - begin;
 
-		if (client->skipping)
-			client->skipping = false;
-		else if (length > LINE_BYTES)
-			client_reply(client, &(struct request){ .id = NULL }, "refused", "too-long");
-		else
+		if (client->known)
 			serve_line(client, client->in + begin, length);
+		else
+			identify(client, client->in + begin, length);
 		begin += length + 1;
 	}
 	if (client->source.fd < 0)
 		return;
 	client->in_length -= begin;
 	memmove(client->in, client->in + begin, client->in_length);
-	if (client->skipping)
-		client->in_length = 0;
+	if (!client->known && client->in_length > SECRET_LENGTH)
+		identify(client, client->in, client->in_length);
 	else if (client->in_length > LINE_BYTES)
-		too_long(client);
-	if (client->in_length == 0) {
+		refuse(client, NULL, "too-long");
+	if (client->source.fd >= 0 && client->in_length == 0) {
 		free(client->in);
 		client->in = NULL;
 		client->in_room = 0;

@@ -12,7 +12,7 @@ struct client {
 	struct sentinel *sentinel;
 	uint64_t serial;
 	bool hears; /* events */
-	bool skipping; /* the rest of a line that was too long */
+	bool known; /* has sent the secret */
 	char *in;
 	size_t in_length, in_room;
 	char *out;

@@ -30,6 +30,7 @@
 #include "log.h"
 #include "memory_dir.h"
 #include "number.h"
+#include "secret.h"
 #include "spawn.h"
 #include "stop.h"
 #include "usage.h"
@@ -93,6 +94,7 @@ static void end(struct sentinel *sentinel)
 	stops_continue_all(sentinel);
 	/* Whoever comes now should find nobody, and start the next one when this one is gone. */
 	unlink(sentinel->options->socket);
+	secret_close(sentinel->options->socket);
 }
 
 static void read_signals(struct source *source, uint32_t events)
@@ -189,6 +191,9 @@ static int serve(const struct options *options, int ready)
 		return fail("cannot wait for events", errno);
 	if (!journal_open(options->socket))
 		return fail("cannot keep a journal of stops", errno);
+	/* Before anybody can connect: whoever does has read it. */
+	if (!secret_open(options->socket))
+		return fail("cannot keep a secret", errno);
 	listener = listen_unix(options->socket);
 	if (listener < 0 || !clients_accept(&sentinel, listener))
 		return fail("cannot listen", errno);

@@ -1,11 +1,12 @@
-import { chmodSync, statSync } from 'node:fs'
+import { chmodSync, existsSync, statSync } from 'node:fs'
 import { createConnection } from 'node:net'
+import { join } from 'node:path'
 import { beforeAll, describe, expect, test, vi } from 'vitest'
 import { eventually } from '../../init-waker/testing/eventually.ts'
 import { start } from '../../init-waker/testing/process.ts'
 import { buildProgram } from '../build.ts'
 import { buildApp, buildSanitized } from './testing/build.ts'
-import { processOf, requestLine, startSentinel } from './testing/sentinel.ts'
+import { processOf, requestLine, secretOf, startSentinel } from './testing/sentinel.ts'
 
 vi.setConfig({ testTimeout: 30_000, hookTimeout: 180_000 })
 
@@ -115,26 +116,71 @@ describe.skipIf(why !== undefined).each([
     expect(BigInt(values['started_unix_ns'] ?? 0)).toBeLessThan(before + 1_000_000n)
   })
 
-  test('every malformed line is refused, and the next one is served', async () => {
+  test.each([
+    ...malformed.map(([what, line]) => [what, line, '-', 'malformed'] as const),
+    ...malformedWithId.map(([what, line]) => [what, line, '7', 'malformed'] as const),
+    ['a line of 65537 bytes', `7 hello x=${'y'.repeat(65527)}`, '-', 'too-long'] as const,
+    ['a line of 70 kB', `7 hello x=${'y'.repeat(70_000)}`, '-', 'too-long'] as const,
+  ])('%s is refused, and nothing is read after it', async (_, line, id, reason) => {
     await using sentinel = await startSentinel(program)
+    await using watched = await start(app, ['pause'])
     const client = await sentinel.connect()
-    for (const [what, line] of malformed) {
-      client.write(`${line}\n`)
-      expect(await client.line(one => one.word === 'refused'), what).toEqual({
-        id: '-',
-        word: 'refused',
-        values: { reason: 'malformed' },
-      })
+    client.write(`${line}\n${requestLine('8', 'watch', { name: 'w', ...processOf(watched.pid) })}`)
+    await client.closed
+    expect(client.lines).toEqual([{ id, word: 'refused', values: { reason } }])
+    const other = await sentinel.connect()
+    expect((await other.ask('unwatch', { name: 'w' })).values['reason']).toBe('unknown-name')
+    expect((await other.ask('hello')).word).toBe('ok')
+  })
+
+  test.each([
+    ['no secret', () => ''],
+    ['another one', (secret: string) => secret.replace(/./, digit => (digit === '0' ? '1' : '0'))],
+    ['the beginning of it', (secret: string) => `${secret.slice(0, 63)}\n`],
+    ['more than it', (secret: string) => `${secret.trim()}0\n`],
+    ['it in a second line', (secret: string) => `\n${secret}`],
+    ['no end of a line', () => 'x'.repeat(65)],
+  ])('%s: not one word is answered', async (_, first) => {
+    await using sentinel = await startSentinel(program)
+    const client = await sentinel.connect(first(secretOf(sentinel.socket)))
+    client.write('1 hello\n')
+    await client.closed
+    expect(client.lines).toEqual([])
+    await eventually(() => expect(sentinel.stderr()).toContain('refused a client without the secret'))
+    expect((await (await sentinel.connect()).ask('hello')).word).toBe('ok')
+  })
+
+  test('the secret is for root alone, and another one with each start', async () => {
+    const secrets = []
+    for (let i = 0; i < 2; i++) {
+      await using sentinel = await startSentinel(program)
+      expect(statSync(`${sentinel.socket}.secret`).mode & 0o777).toBe(0o600)
+      secrets.push(secretOf(sentinel.socket))
+      expect(secrets[i]).toMatch(/^[0-9a-f]{64}\n$/)
     }
-    for (const [what, line] of malformedWithId) {
-      client.write(`${line}\n`)
-      expect(await client.line(one => one.word === 'refused'), what).toEqual({
-        id: '7',
-        word: 'refused',
-        values: { reason: 'malformed' },
-      })
-    }
-    expect((await client.ask('hello')).word).toBe('ok')
+    expect(secrets[0]).not.toBe(secrets[1])
+  })
+
+  test('an order to hold that is led here starts nothing', async () => {
+    await using sentinel = await startSentinel(program, { args: ['--enter', await buildProgram('enter')] })
+    const proof = join(sentinel.directory, 'proof')
+    const start = Number(processOf(sentinel.pid).start)
+    // Words of a probe, as an agent sent them: each newline begins a request.
+    const words = Array.from({ length: 41 }, (_, at) =>
+      requestLine(String(at), 'spawn', {
+        ...{ target: sentinel.pid, start: start - 20 + at, ns: 'host', cgroup: 'stay', deadline: 10_000 },
+        ...{ detach: 1, arg: ['/bin/sh', '-c', `touch ${proof}`] },
+      }),
+    ).join('\n')
+    const payload = `understudy/1 run ${words.length + 1}\n${words}\0`
+    expect(payload.length).toBeGreaterThan(4_000)
+    const led = await sentinel.connect(payload)
+    await led.closed
+    expect(led.lines).toEqual([])
+    const known = await sentinel.connect(`${secretOf(sentinel.socket)}${payload}`)
+    await known.closed
+    expect(known.lines).toEqual([{ id: '-', word: 'refused', values: { reason: 'malformed' } }])
+    expect(existsSync(proof)).toBe(false)
   })
 
   test('every wrong request is refused with what is wrong', async () => {
@@ -159,14 +205,6 @@ describe.skipIf(why !== undefined).each([
     }
     client.write(`${padded(65536)}\n`)
     expect((await client.line(one => one.id === '7')).values['reason']).toBe('unknown-key')
-    for (const length of [65537, 70000, 300_000]) {
-      client.write(`${padded(length)}\n`)
-      expect(await client.line(one => one.word === 'refused')).toMatchObject({
-        id: '-',
-        values: { reason: 'too-long' },
-      })
-      expect((await client.ask('hello')).word).toBe('ok')
-    }
     expect(client.lines).toEqual([])
   })
 
@@ -216,6 +254,7 @@ describe.skipIf(why !== undefined).each([
     const closed = new Promise(resolve => deaf.on('close', resolve))
     deaf.on('error', () => {})
     deaf.pause()
+    deaf.write(secretOf(sentinel.socket))
     const requests = Buffer.from('1 hello\n'.repeat(20_000))
     for (let i = 0; i < 3; i++) deaf.write(requests)
     await eventually(() => expect(sentinel.stderr()).toContain('a client does not read'))

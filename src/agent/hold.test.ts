@@ -1,4 +1,6 @@
-import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdir, mkdtemp, rename, rm, symlink, writeFile } from 'node:fs/promises'
 import { createServer, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -110,6 +112,42 @@ describe('orders to hold', () => {
       'HoldUnavailable',
     )
   })
+
+  test('a name that is exchanged all the time leads no order out of the container', async () => {
+    const inside: string[] = []
+    const outside: string[] = []
+    const options = await rootWith((request, socket) => {
+      inside.push(request)
+      socket.end('understudy/1 holding 0 1\n')
+    })
+    const elsewhere = await rootWith((request, socket) => {
+      outside.push(request)
+      socket.destroy()
+    })
+    const directory = join(options.root, 'run/app')
+    await rename(join(directory, 'hold.sock'), join(directory, 'true'))
+    // hold.sock is always there: now the socket, now a link to one that is not the container's.
+    const exchange = `const { linkSync, renameSync, symlinkSync } = require('node:fs')
+      process.chdir(${JSON.stringify(directory)})
+      for (let at = 0; ; at += 1) {
+        linkSync('true', 'next')
+        renameSync('next', 'hold.sock')
+        if (at === 0) console.log('begun')
+        symlinkSync(${JSON.stringify(join(elsewhere.root, 'run/app/hold.sock'))}, 'next')
+        renameSync('next', 'hold.sock')
+      }`
+    const attacker = spawn(process.execPath, ['-e', exchange], { stdio: ['ignore', 'pipe', 'inherit'] })
+    onTestFinished(async () => {
+      attacker.kill('SIGKILL')
+      await once(attacker, 'exit')
+    })
+    await once(attacker.stdout, 'data')
+    for (let tries = 0; (tries < 2_000 || inside.length === 0) && outside.length === 0; tries += 1) {
+      const outcome = await codeOf(orderHold(options, { order: 'run', command: ['true'] }))
+      expect(outcome).toMatch(/^(fulfilled|HoldUnavailable)$/)
+    }
+    expect(outside).toEqual([])
+  }, 60_000)
 
   test('a path of any length is reached', async () => {
     const options = await rootWith((_, socket) => socket.end('understudy/1 holding 0 1\n'))

@@ -1,3 +1,4 @@
+import { readFile } from 'node:fs/promises'
 import { connect, type Socket } from 'node:net'
 import { AgentError } from './errors.ts'
 import { encodeLine, type Field, type Line, longestLine, parseLine } from './sentinel-line.ts'
@@ -28,7 +29,9 @@ export interface ConnectionOptions {
 
 /** @throws AgentError SentinelUnavailable when nobody listens. */
 export async function connectSentinel(options: ConnectionOptions): Promise<SentinelConnection> {
+  const secret = await secretOf(options.path)
   const socket = await open(options.path)
+  socket.write(secret, 'latin1')
   const waiting = new Map<number, { resolve: (line: Line) => void; reject: (error: unknown) => void }>()
   let lastId = 0
   let ended = false
@@ -80,6 +83,19 @@ export async function connectSentinel(options: ConnectionOptions): Promise<Senti
     },
     closed,
     close: () => socket.destroy(),
+  }
+}
+
+/**
+ * The line that a sentinel wants to hear before it serves anybody. One of an earlier version has none, and serves at once;
+ * what an ended one may have left is a malformed line to it, which it refuses with an event that means nothing here.
+ */
+async function secretOf(path: string): Promise<string> {
+  try {
+    return await readFile(`${path}.secret`, 'latin1')
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return ''
+    throw new AgentError('SentinelUnavailable', `${path}.secret`, error)
   }
 }
 

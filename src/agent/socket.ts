@@ -1,5 +1,5 @@
 import { constants } from 'node:fs'
-import { type FileHandle, lstat, open } from 'node:fs/promises'
+import { type FileHandle, open } from 'node:fs/promises'
 import { connect } from 'node:net'
 import type { Clock } from '../kube/clock.ts'
 import { AgentError, type AgentErrorCode } from './errors.ts'
@@ -19,10 +19,14 @@ export interface SocketOptions {
 const answerMs = 5_000
 const longestReply = 256
 
+/** Of Linux, and missing in Node: a descriptor that stands for a place, and opens nothing there. */
+const O_PATH = 0o10000000
+
 /**
  * Sends one request to a socket in a container, through its mount namespace, and resolves with all that is answered.
  *
- * Each step of the path is opened without following links: whatever runs in the container must not be able to lead a
+ * Each step of the path is opened without following links, the socket itself too, and what is connected to is what was
+ * opened and looked at: whatever runs in the container may exchange any name at any time, and must not be able to lead a
  * request, or this process, to a socket of the host.
  *
  * @throws AgentError with the code given when there is no socket, no listener or no answer; the signal's reason.
@@ -30,42 +34,44 @@ const longestReply = 256
 export async function askSocket(options: SocketOptions, request: Buffer): Promise<string> {
   const { socket, failure, clock, signal } = options
   signal?.throwIfAborted()
-  const directory = await openDirectory(options)
+  const place = await openPlace(options)
   const done = new AbortController()
   try {
-    const path = `/proc/self/fd/${directory.fd}/${socket}`
-    if (!(await lstat(path)).isSocket()) throw new AgentError(failure, `${socket} is not a socket`)
+    if (!(await place.stat()).isSocket()) throw new AgentError(failure, `${socket} is not a socket`)
     const late = clock
       .sleep(answerMs, done.signal)
       .then(() => Promise.reject(new AgentError(failure, `no answer in ${answerMs} ms`)))
     late.catch(() => undefined)
     const until = signal === undefined ? done.signal : AbortSignal.any([done.signal, signal])
-    return await Promise.race([exchange(path, request, until), late])
+    return await Promise.race([exchange(pathOf(place), request, until), late])
   } catch (error) {
     if (error instanceof AgentError || signal?.aborted) throw error
     throw new AgentError(failure, (error as NodeJS.ErrnoException).code, error)
   } finally {
     done.abort()
-    await directory.close()
+    await place.close()
   }
 }
 
-async function openDirectory({ root, directory, failure }: SocketOptions): Promise<FileHandle> {
-  const flags = constants.O_RDONLY | constants.O_DIRECTORY
+/** A link of the kernel's, to what was opened and not to what has its name now. */
+const pathOf = (handle: FileHandle) => `/proc/self/fd/${handle.fd}`
+
+async function openPlace({ root, directory, socket, failure }: SocketOptions): Promise<FileHandle> {
   try {
     // The root itself is a link of the kernel's, and may be followed.
-    let handle = await open(root, flags)
-    for (const name of directory.split('/').filter(part => part !== '')) {
+    let handle = await open(root, O_PATH | constants.O_DIRECTORY)
+    const steps = directory.split('/').filter(part => part !== '')
+    for (const name of [...steps, socket]) {
       const parent = handle
       try {
-        handle = await open(`/proc/self/fd/${parent.fd}/${name}`, flags | constants.O_NOFOLLOW)
+        handle = await open(`${pathOf(parent)}/${name}`, O_PATH | constants.O_NOFOLLOW)
       } finally {
         await parent.close()
       }
     }
     return handle
   } catch (error) {
-    throw new AgentError(failure, `${directory}: ${(error as NodeJS.ErrnoException).code}`, error)
+    throw new AgentError(failure, `${directory}/${socket}: ${(error as NodeJS.ErrnoException).code}`, error)
   }
 }
 

@@ -33,7 +33,8 @@ export interface Client {
 export interface Sentinel extends Started {
   readonly socket: string
   readonly directory: string
-  connect(): Promise<Client>
+  /** Sends `first`, by default its secret. */
+  connect(first?: string): Promise<Client>
   /** How many descriptors it has open that are not there when it does nothing. */
   descriptors(): number
 }
@@ -52,7 +53,7 @@ export async function startSentinel(program: string, options: SentinelOptions = 
     ...started,
     socket,
     directory,
-    connect: () => connect(socket),
+    connect: first => connect(socket, first),
     descriptors: () =>
       readdirSync(`/proc/${started.pid}/fd`).filter(fd =>
         /socket:|pidfd|pipe:/.test(linkOf(`/proc/${started.pid}/fd/${fd}`)),
@@ -113,8 +114,11 @@ function parse(text: string): Line {
   return { id, word, values: Object.fromEntries(values) }
 }
 
-/** @throws the error of the connect. */
-export async function connect(path: string): Promise<Client> {
+/** What a sentinel wants to hear first. */
+export const secretOf = (socket: string): string => readFileSync(`${socket}.secret`, 'utf8')
+
+/** @param first what is sent before anything else; by default what makes it a client. @throws the error of the connect. */
+export async function connect(path: string, first?: string): Promise<Client> {
   const socket = createConnection({ path })
   const waiting: { of: (line: Line) => boolean; take: (line: Line) => void }[] = []
   const lines: Line[] = []
@@ -126,6 +130,7 @@ export async function connect(path: string): Promise<Client> {
     socket.once('error', reject)
   })
   socket.on('error', () => {})
+  socket.write(first ?? secretOf(path))
   socket.on('data', chunk => {
     rest += chunk.toString()
     for (let end = rest.indexOf('\n'); end >= 0; end = rest.indexOf('\n')) {
