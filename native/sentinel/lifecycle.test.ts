@@ -245,9 +245,11 @@ describe.skipIf(why !== undefined)(`what a sentinel costs ${why ?? ''}`, () => {
     const policyOf = (pid: number) => readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ')[38]
     // Where real-time scheduling is not to be had it is the nicest value instead.
     const niceOf = (pid: number) => readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ')[16]
+    // The tests themselves may have been made nicer.
+    const usual = niceOf(process.pid)
     expect([policyOf(sentinel.pid) === '1' || niceOf(sentinel.pid) === '-20', niceOf(target.pid)]).toEqual([
       true,
-      '0',
+      usual,
     ])
     const client = await sentinel.connect()
     const { pid, start: begun } = processOf(target.pid)
