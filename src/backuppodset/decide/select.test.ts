@@ -18,10 +18,9 @@ describe('policies', () => {
   it('F28: random is uniform over the candidates (chi-square of 10 000 draws, 99.9 %)', () => {
     const candidates = Array.from({ length: 10 }, (_, i) => makePod(`h${i}`, 'hotbackup'))
     const draws = new Map<string, number>()
-    const [head, ...rest] = candidates
     for (let i = 0; i < 10_000; i += 1) {
-      const { name } = policies.random([head as PodView, ...rest], { purpose: 'convert', peers: [], random })
-      draws.set(name, (draws.get(name) ?? 0) + 1)
+      const [pod] = policies.random(candidates, { count: 1, purpose: 'convert', peers: [], random })
+      if (pod) draws.set(pod.name, (draws.get(pod.name) ?? 0) + 1)
     }
     const chiSquare = candidates.reduce(
       (sum, { name }) => sum + ((draws.get(name) ?? 0) - 1000) ** 2 / 1000,
@@ -43,15 +42,55 @@ describe('policies', () => {
   })
 
   it('oldest and newest go by creation time', () => {
-    const context = { purpose: 'convert', peers: [], random } as const
-    expect(policies.oldest([two, one, three], context)).toBe(one)
-    expect(policies.newest([two, three, one], context)).toBe(three)
+    const context = { count: 2, purpose: 'convert', peers: [], random } as const
+    expect(policies.oldest([two, one, three], context)).toEqual([one, two])
+    expect(policies.newest([two, three, one], context)).toEqual([three, two])
   })
 
   it('spread promotes where fewest primaries are and deletes where most of the kind are', () => {
     const peers = [one, two, three, makePod('p', 'primary', { node: 'n2' })]
-    expect(policies.spread([one, two, three], { purpose: 'convert', peers, random })).toBe(one)
-    expect([two, three]).toContain(policies.spread([one, two, three], { purpose: 'delete', peers, random }))
+    const draw = (purpose: 'convert' | 'delete') =>
+      policies.spread([one, two, three], { count: 1, purpose, peers, random })[0]
+    expect(draw('convert')).toBe(one)
+    expect([two, three]).toContain(draw('delete'))
+  })
+
+  it('spread counts each draw for the next one', () => {
+    const pods = ['n1', 'n2', 'n3', 'n4'].flatMap(node =>
+      Array.from({ length: 6 }, (_, i) => makePod(`${node}-${i}`, 'hotbackup', { node })),
+    )
+    const peers = [...pods, makePod('p', 'primary', { node: 'n1' })]
+    for (const [purpose, want] of [
+      ['convert', [3, 3, 3, 2]],
+      ['delete', [3, 3, 3, 2]],
+    ] as const) {
+      const taken = policies.spread(pods, { count: 11, purpose, peers, random })
+      const counts = ['n1', 'n2', 'n3', 'n4'].map(node => taken.filter(pod => pod.node === node).length)
+      expect(counts.toSorted((a, b) => b - a)).toEqual(want)
+      if (purpose === 'convert') expect(counts[0]).toBe(2)
+    }
+  })
+
+  it('no policy looks at a pod more often than a sort does', () => {
+    let looks = 0
+    const watched = (pod: PodView): PodView =>
+      new Proxy(pod, {
+        get(target, property) {
+          looks += 1
+          return target[property as keyof PodView]
+        },
+      })
+    const pods = Array.from({ length: 10_000 }, (_, i) =>
+      watched(makePod(`p${i}`, 'primary', { node: `n${i % 100}`, slot: i, epoch: 1, createdAt: i % 977 })),
+    )
+    for (const policy of strategies) {
+      looks = 0
+      const strategy = { ...makeSet().strategy, replicasToUnallocated: policy }
+      const wish = { replicas: 5_000, hotBackups: 0, coldBackups: 0, strategy }
+      expect(actionsOf(decide(makeSnapshot(wish, pods), random))).toHaveLength(5_000)
+      // 10 000 · log2(10 000) comparisons of two pods each, for the sort by name and one by the policy, and the rest.
+      expect(looks / (pods.length * Math.log2(pods.length))).toBeLessThan(30)
+    }
   })
 
   it('no policy prefers a pod that does not serve to one that does', () => {

@@ -1,67 +1,118 @@
 import type { Strategy } from '../../api/backuppodset.ts'
+import type { PodKind } from '../../api/labels.ts'
+import { createHeap, type HeapItem } from '../../kube/heap.ts'
 import type { Random } from '../../kube/random.ts'
 import type { PodView } from '../snapshot.ts'
 
 /** Whether the chosen pod joins the kind or leaves it: `spread` and `oldest` mean the opposite for the two. */
 export type Purpose = 'convert' | 'delete'
 
-/** Chooses one of at least one candidates, which come sorted by name; `peers` are all live pods of the set. */
-export type Policy = (
-  candidates: readonly [PodView, ...PodView[]],
-  context: { readonly purpose: Purpose; readonly peers: readonly PodView[]; readonly random: Random },
-) => PodView
-
-export type Policies = Readonly<Record<Strategy, Policy>>
-
-const first = (pods: readonly [PodView, ...PodView[]], less: (a: PodView, b: PodView) => number): PodView =>
-  pods.reduce((best, pod) => (less(pod, best) < 0 ? pod : best), pods[0])
-
-const drawn = (pods: readonly [PodView, ...PodView[]], random: Random): PodView =>
-  pods[Math.floor(random.next() * pods.length)] ?? pods[0]
-
-/** The selection policies of `spec.strategy`, by name. */
-export const policies: Policies = {
-  random: (candidates, { random }) => drawn(candidates, random),
-  oldest: candidates => first(candidates, (a, b) => a.createdAt - b.createdAt),
-  newest: candidates => first(candidates, (a, b) => b.createdAt - a.createdAt),
-  // Conversions go where fewest primaries are, deletions take from where most pods of the kind are.
-  spread: (candidates, { purpose, peers, random }) => {
-    const load = (pod: PodView) =>
-      peers.filter(
-        peer =>
-          peer.node !== undefined &&
-          peer.node === pod.node &&
-          peer.kind === (purpose === 'convert' ? 'primary' : pod.kind),
-      ).length
-    const sign = purpose === 'convert' ? 1 : -1
-    const best = Math.min(...candidates.map(pod => sign * load(pod)))
-    const [head, ...rest] = candidates.filter(pod => sign * load(pod) === best)
-    return head === undefined ? candidates[0] : drawn([head, ...rest], random)
-  },
+export interface Draws {
+  readonly count: number
+  readonly purpose: Purpose
+  /** All live pods of the set. */
+  readonly peers: readonly PodView[]
+  readonly random: Random
 }
 
 /**
- * Takes up to `count` pods out of `candidates`, one draw of the policy at a time.
- * `rank` comes before the policy: only the pods of lowest rank that are left are candidates of a draw,
- * so that no policy can prefer an unready pod to a ready one.
+ * Draws `count` of the candidates, which are more than that and come sorted by name. A set may have ten thousand pods,
+ * and nothing else runs meanwhile, not even what keeps the lease: no policy takes longer than a sort.
+ */
+export type Policy = (candidates: readonly PodView[], draws: Draws) => PodView[]
+
+export type Policies = Readonly<Record<Strategy, Policy>>
+
+/** Takes one out at random; the order of those that are left changes. */
+function drawn(pods: PodView[], random: Random): PodView | undefined {
+  const at = Math.floor(random.next() * pods.length)
+  const last = pods.pop()
+  const pod = pods[at]
+  if (pod === undefined || last === undefined) return last
+  pods[at] = last
+  return pod
+}
+
+/** The selection policies of `spec.strategy`, by name. */
+export const policies: Policies = {
+  random: (candidates, { count, random }) => {
+    const left = [...candidates]
+    return Array.from({ length: count }, () => drawn(left, random)).filter(pod => pod !== undefined)
+  },
+  oldest: (candidates, { count }) => candidates.toSorted((a, b) => a.createdAt - b.createdAt).slice(0, count),
+  newest: (candidates, { count }) => candidates.toSorted((a, b) => b.createdAt - a.createdAt).slice(0, count),
+  spread: drawSpread,
+}
+
+interface NodeOf extends HeapItem {
+  readonly pods: PodView[]
+  /** The lowest is drawn from. */
+  load: number
+  /** Decides between nodes of one load. */
+  readonly lot: number
+}
+
+/**
+ * Conversions go where fewest primaries are, deletions take from where most pods of the kind are; each draw counts for
+ * the next one.
+ */
+function drawSpread(candidates: readonly PodView[], { count, purpose, peers, random }: Draws): PodView[] {
+  const placeOf = (node: string, kind: PodKind) => `${kind} ${node}`
+  const loads = new Map<string, number>()
+  for (const { node, kind } of peers)
+    if (node !== undefined) loads.set(placeOf(node, kind), (loads.get(placeOf(node, kind)) ?? 0) + 1)
+  const sign = purpose === 'convert' ? 1 : -1
+  const nodes = new Map<string, NodeOf>()
+  const heap = createHeap<NodeOf>((a, b) => (a.load === b.load ? a.lot < b.lot : a.load < b.load))
+  for (const pod of candidates) {
+    const place =
+      pod.node === undefined ? '' : placeOf(pod.node, purpose === 'convert' ? 'primary' : pod.kind)
+    const known = nodes.get(place)
+    if (known !== undefined) known.pods.push(pod)
+    else
+      nodes.set(place, { pods: [pod], load: sign * (loads.get(place) ?? 0), lot: random.next(), place: -1 })
+  }
+  for (const node of nodes.values()) heap.push(node)
+  const unplaced = nodes.get('')
+  const taken: PodView[] = []
+  while (taken.length < count) {
+    const node = heap.peek()
+    const pod = node && drawn(node.pods, random)
+    if (node === undefined || pod === undefined) break
+    taken.push(pod)
+    // One primary more, or one of the kind less.
+    if (node !== unplaced) node.load += 1
+    if (node.pods.length > 0) heap.moved(node)
+    else heap.remove(node)
+  }
+  return taken
+}
+
+/**
+ * Takes up to `count` pods out of `candidates`. `rank` comes before the policy: it chooses among the pods of lowest rank
+ * that are left, so that no policy can prefer an unready pod to a ready one.
  */
 export function take(
   candidates: readonly PodView[],
   count: number,
   rank: (pod: PodView) => number,
   policy: Policy,
-  context: { purpose: Purpose; peers: readonly PodView[]; random: Random },
+  context: Omit<Draws, 'count'>,
 ): PodView[] {
+  if (count <= 0) return []
+  const ranks = new Map<number, PodView[]>()
   // Sorted by name, because a cache lists pods in no order and the same snapshot must give the same plan.
-  let left = [...candidates].sort((a, b) => (a.name < b.name ? -1 : 1))
+  for (const pod of candidates.toSorted((a, b) => (a.name < b.name ? -1 : 1))) {
+    const its = rank(pod)
+    const group = ranks.get(its)
+    if (group === undefined) ranks.set(its, [pod])
+    else group.push(pod)
+  }
   const taken: PodView[] = []
-  while (taken.length < count) {
-    const lowest = Math.min(...left.map(rank))
-    const [head, ...rest] = left.filter(pod => rank(pod) === lowest)
-    if (head === undefined) break
-    const pod = policy([head, ...rest], context)
-    taken.push(pod)
-    left = left.filter(other => other !== pod)
+  for (const [, group] of [...ranks].sort(([a], [b]) => a - b)) {
+    const missing = count - taken.length
+    if (missing <= 0) break
+    taken.push(...(group.length <= missing ? group : policy(group, { ...context, count: missing })))
   }
   return taken
 }
