@@ -6,6 +6,7 @@ import {
   type ControllerOptions,
   createController,
   type Reconcile,
+  type ReconcileContext,
   RetryLater,
   TerminalError,
 } from './controller.ts'
@@ -189,6 +190,100 @@ describe('controller', () => {
       await clock.advance(1)
       expect(await queue.take()).toEqual({ key: 'ns/name', priority: 3 })
     }
+  })
+
+  test('a failure beside a time is reported, and does not switch the time off', async () => {
+    const { queue, controller, stop, counts, lines, clock } = setup(async () => ({
+      requeueAfterMs: 700,
+      error: new KubeError('Forbidden', 'exceeded quota'),
+    }))
+    const done = controller.run(stop.signal)
+    queue.add('a')
+    for (let pass = 1; pass <= 40; pass++) {
+      await settle()
+      expect([counts['error'], counts['failed error'], lines.length]).toEqual([pass, pass, pass])
+      expect(lines.at(-1)).toMatchObject({ level: 'warn', fields: { retryInMs: 700 } })
+      await clock.advance(700)
+    }
+    stop.abort()
+    await done
+  })
+
+  test('a failure without a time is backed off', async () => {
+    const { queue, controller, stop, clock } = setup(async () => ({
+      error: new KubeError('Timeout', 'slow'),
+    }))
+    const done = controller.run(stop.signal)
+    queue.add('a')
+    await clock.advance(5 + 10)
+    expect(queue.failures('a')).toBe(3)
+    stop.abort()
+    await done
+  })
+
+  test('a key was urgent for what happened to it, not for ever', async () => {
+    const priorities: number[] = []
+    const results = [
+      { requeueAfterMs: 50 },
+      { requeueAfterMs: 0, priority: -100 },
+      { requeueAfterMs: 30_000 },
+    ]
+    const { queue, controller, stop, clock } = setup(async (_, { priority }) => {
+      priorities.push(priority)
+      return results[priorities.length - 1] ?? {}
+    })
+    const done = controller.run(stop.signal)
+    queue.add('a', { priority: 10 })
+    await clock.advance(50)
+    await clock.advance(30_000)
+    expect(priorities).toEqual([10, 10, -100, 0])
+    stop.abort()
+    await done
+  })
+
+  test('a long pass is asked to end when its key becomes more urgent, or the controller stops', async () => {
+    const contexts: ReconcileContext[] = []
+    const gates = [gate(), gate()]
+    const { queue, controller, stop } = setup(async (_, context) => {
+      contexts.push(context)
+      await gates[contexts.length - 1]?.promise
+    })
+    const yields = () => contexts.map(({ mustYield }) => mustYield())
+    const done = controller.run(stop.signal)
+    queue.add('a')
+    await settle()
+    queue.add('a')
+    queue.add('b', { priority: 10 })
+    expect(yields()).toEqual([false])
+    queue.add('a', { priority: 10 })
+    expect(yields()).toEqual([true])
+    gates[0]?.resolve()
+    await settle()
+    expect(contexts[1]?.priority).toBe(10)
+    expect(contexts[1]?.mustYield()).toBe(false)
+    stop.abort()
+    expect(contexts[1]?.mustYield()).toBe(true)
+    expect(contexts[1]?.signal.aborted).toBe(false)
+    gates[1]?.resolve()
+    await done
+  })
+
+  test('long passes of others leave workers for urgent keys', async () => {
+    const taken: string[] = []
+    const { queue, controller, stop, counts } = setup(
+      async key => {
+        taken.push(key)
+        await new Promise(() => {})
+      },
+      { workers: 2, reserved: { workers: 1, priority: 10 }, drainMs: 0, graceMs: 0 },
+    )
+    void controller.run(stop.signal)
+    for (const key of ['a', 'b', 'c']) queue.add(key)
+    queue.add('lost', { priority: 10 })
+    await settle()
+    expect(taken.sort()).toEqual(['a', 'b', 'lost'])
+    expect(counts['workers']).toBe(3)
+    stop.abort()
   })
 
   test("with pino, every line of a pass carries its key and its reconcileID, also the pass' own", async () => {

@@ -18,6 +18,14 @@ import { mustStopNow } from './stop.ts'
 export interface Result {
   /** Look again after so many milliseconds, if nothing happens before. 0: at once. */
   readonly requeueAfterMs?: number | undefined
+  /** Priority of that look. Default: the one of this pass if it comes within a second, else 0. */
+  readonly priority?: number | undefined
+  /**
+   * What failed in a pass that went to its end. It is logged and counted as if it had been thrown. With
+   * `requeueAfterMs` the pass itself has chosen when to try again, so that a failure switches off no timer; without it
+   * the key is backed off.
+   */
+  readonly error?: unknown
 }
 
 /** Thrown: repeating cannot help (a bad spec). The key rests until something about it changes. */
@@ -48,6 +56,11 @@ export interface ReconcileContext {
   readonly signal: AbortSignal
   /** The priority under which the key was queued. */
   readonly priority: number
+  /**
+   * Whether this pass should end at its next good moment, although it may go on: the controller is told to stop, or the
+   * key was added again with a higher priority. Long passes ask between two batches of requests.
+   */
+  readonly mustYield: () => boolean
 }
 
 export type Reconcile = (
@@ -76,6 +89,8 @@ export interface ControllerOptions {
   readonly reconcile: Reconcile
   /** Passes at the same time, each of another key. Default 1. */
   readonly workers?: number | undefined
+  /** More of them, only for keys of at least this priority: long passes of others do not keep these waiting. */
+  readonly reserved?: { readonly workers: number; readonly priority: number } | undefined
   /** pino's logger, or anything like it; `child` is used when it is there. */
   readonly log: Log & { child?(fields: Record<string, unknown>): Log }
   readonly clock: Clock
@@ -104,15 +119,28 @@ class PassTimeout extends Error {
 
 type Outcome =
   | { readonly type: 'success' }
-  | { readonly type: 'later'; readonly afterMs: number | 'backoff'; readonly reason?: string }
+  | {
+      readonly type: 'later'
+      readonly afterMs: number | 'backoff'
+      readonly priority?: number | undefined
+      readonly reason?: string
+    }
   | { readonly type: 'stopped' }
   | { readonly type: 'terminal'; readonly error: TerminalError }
-  | { readonly type: 'error' | 'timeout' | 'panic'; readonly error: unknown }
+  | {
+      readonly type: 'error' | 'timeout' | 'panic'
+      readonly error: unknown
+      /** The pass has chosen when it wants to try again. */
+      readonly again?: { readonly afterMs: number; readonly priority: number | undefined }
+    }
+
+/** What comes back so soon is still the same matter, and keeps its priority. */
+const sameMatterMs = 1_000
 
 export function createController(options: ControllerOptions): Controller {
-  const { name, queue, reconcile, workers = 1, clock, random, metrics } = options
+  const { name, queue, reconcile, workers = 1, reserved, clock, random, metrics } = options
   const { timeoutMs, drainMs = 10_000, graceMs = 5_000 } = options
-  metrics?.controller?.(name, workers)
+  metrics?.controller?.(name, workers + (reserved?.workers ?? 0))
 
   /** Does what the outcome asks for; the key is still in work. */
   const conclude = (item: QueueItem, outcome: Outcome, seconds: number, log: Log) => {
@@ -122,6 +150,11 @@ export function createController(options: ControllerOptions): Controller {
         priority,
         atLeastMs: 'error' in outcome ? retryAfterMs(outcome.error) : 0,
       })
+    const again = (afterMs: number, wanted: number | undefined) => {
+      queue.forget(key)
+      queue.add(key, { priority: wanted ?? (afterMs < sameMatterMs ? priority : 0), afterMs })
+      return afterMs
+    }
     switch (outcome.type) {
       case 'success':
         queue.forget(key)
@@ -130,11 +163,7 @@ export function createController(options: ControllerOptions): Controller {
         return
       case 'later': {
         const { afterMs, reason } = outcome
-        if (afterMs !== 'backoff') {
-          queue.forget(key)
-          queue.add(key, { priority, afterMs })
-        }
-        const requeueAfterMs = afterMs === 'backoff' ? retry() : afterMs
+        const requeueAfterMs = afterMs === 'backoff' ? retry() : again(afterMs, outcome.priority)
         metrics?.reconciled?.(name, 'requeue_after', seconds)
         log.debug({ seconds, requeueAfterMs, reason }, 'reconciled for now')
         return
@@ -162,7 +191,9 @@ export function createController(options: ControllerOptions): Controller {
       log.error({ seconds, err: error }, 'failed, and repeating cannot help')
       return
     }
-    const fields = { seconds, err: error, failures: queue.failures(key) + 1, retryInMs: retry() }
+    const failures = queue.failures(key) + 1
+    const retryInMs = outcome.again ? again(outcome.again.afterMs, outcome.again.priority) : retry()
+    const fields = { seconds, err: error, failures: outcome.again ? undefined : failures, retryInMs }
     if (outcome.type === 'panic') log.error(fields, 'failed by a bug')
     // Somebody else wrote first: normal life, the event of that write is on its way.
     else if (isKubeError(error, 'Conflict')) log.debug(fields, 'conflict')
@@ -170,7 +201,7 @@ export function createController(options: ControllerOptions): Controller {
   }
 
   /** One pass. Resolves when it has ended, or when its worker should not wait for it any longer. */
-  const pass = async (item: QueueItem, cancels: Set<AbortController>): Promise<void> => {
+  const pass = async (item: QueueItem, cancels: Set<AbortController>, stop: AbortSignal): Promise<void> => {
     const cancel = new AbortController()
     const over = new AbortController()
     const reconcileId = uuid(random)
@@ -181,7 +212,13 @@ export function createController(options: ControllerOptions): Controller {
     metrics?.active?.(name, 1)
 
     const ended = attempt(() =>
-      reconcile(item.key, { reconcileId, log, signal: cancel.signal, priority: item.priority }),
+      reconcile(item.key, {
+        reconcileId,
+        log,
+        signal: cancel.signal,
+        priority: item.priority,
+        mustYield: () => stop.aborted || (queue.pressing(item.key) ?? -Infinity) > item.priority,
+      }),
     ).then(result => {
       cancels.delete(cancel)
       metrics?.active?.(name, -1)
@@ -211,10 +248,10 @@ export function createController(options: ControllerOptions): Controller {
         for (const cancel of cancels) cancel.abort(reason)
       }
 
-      const worker = async () => {
+      const worker = async (atLeast?: number) => {
         let breath = clock.monotonic()
         for (;;) {
-          const item = await queue.take(stop)
+          const item = await queue.take(stop, atLeast)
           if (!item) return
           if (stop.aborted) {
             // Handed over in the very turn in which the end came.
@@ -222,7 +259,7 @@ export function createController(options: ControllerOptions): Controller {
             queue.done(item.key)
             return
           }
-          await pass(item, cancels)
+          await pass(item, cancels, stop)
           // Passes that find nothing to do never wait; without this a long queue of them would hold up all I/O.
           if (clock.monotonic() - breath > 10) {
             await new Promise(resolve => setImmediate(resolve))
@@ -242,7 +279,10 @@ export function createController(options: ControllerOptions): Controller {
       abort?.addEventListener('abort', onAbort, { once: true })
 
       const draining = drain()
-      await Promise.all(Array.from({ length: workers }, worker))
+      await Promise.all([
+        ...Array.from({ length: reserved?.workers ?? 0 }, () => worker(reserved?.priority)),
+        ...Array.from({ length: workers }, () => worker()),
+      ])
       finished.abort()
       abort?.removeEventListener('abort', onAbort)
       await draining
@@ -251,13 +291,13 @@ export function createController(options: ControllerOptions): Controller {
 }
 
 type Attempt =
-  | { readonly ok: true; readonly afterMs: number | undefined }
+  | { readonly ok: true; readonly result: Result }
   | { readonly ok: false; readonly error: unknown }
 
 /** Runs it and never rejects, even if it throws before its first await. */
 async function attempt(run: () => ReturnType<Reconcile>): Promise<Attempt> {
   try {
-    return { ok: true, afterMs: (await run())?.requeueAfterMs }
+    return { ok: true, result: (await run()) ?? {} }
   } catch (error) {
     return { ok: false, error }
   }
@@ -266,8 +306,11 @@ async function attempt(run: () => ReturnType<Reconcile>): Promise<Attempt> {
 /** @param ended why the pass' signal fired, if it did. */
 function outcomeOf(attempt: Attempt, ended: unknown): Outcome {
   if (attempt.ok) {
-    const { afterMs } = attempt
-    return afterMs === undefined ? { type: 'success' } : { type: 'later', afterMs }
+    const { requeueAfterMs: afterMs, priority, error } = attempt.result
+    if (error === undefined)
+      return afterMs === undefined ? { type: 'success' } : { type: 'later', afterMs, priority }
+    const again = afterMs === undefined ? {} : { again: { afterMs, priority } }
+    return { type: isBug(error) ? 'panic' : 'error', error, ...again }
   }
   const { error } = attempt
   if (error instanceof RetryLater) return { type: 'later', afterMs: error.afterMs, reason: error.message }

@@ -57,6 +57,39 @@ describe('queue', () => {
     expect(queue.depth()).toBe(0)
   })
 
+  test('one that waits for urgent keys gets nothing else, and gets them first', async () => {
+    const { queue } = setup()
+    const got: string[] = []
+    const note = (who: string) => (item: { key: string } | undefined) => got.push(`${who} ${item?.key}`)
+    void queue.take().then(note('any'))
+    void queue.take(undefined, 10).then(note('urgent'))
+    queue.add('a')
+    queue.add('b')
+    await Promise.resolve()
+    expect(got).toEqual(['any a'])
+    queue.add('c', { priority: 10 })
+    await Promise.resolve()
+    expect(got).toEqual(['any a', 'urgent c'])
+    // A key that is waiting may become urgent.
+    void queue.take(undefined, 10).then(note('urgent'))
+    queue.add('b', { priority: 10 })
+    await Promise.resolve()
+    expect(got.at(-1)).toBe('urgent b')
+  })
+
+  test('says with which priority a key in work waits for its next turn', async () => {
+    const { queue, clock } = setup()
+    queue.add('a')
+    await queue.take()
+    expect(queue.pressing('a')).toBeUndefined()
+    queue.add('a', { afterMs: 100, priority: 4 })
+    expect(queue.pressing('a')).toBeUndefined()
+    await clock.advance(100)
+    expect(queue.pressing('a')).toBe(4)
+    queue.done('a')
+    expect(queue.pressing('a')).toBeUndefined()
+  })
+
   test('hands a key to a waiting worker without any timer', async () => {
     const { queue, clock } = setup()
     const taken = queue.take()

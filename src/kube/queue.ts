@@ -85,9 +85,12 @@ export interface Queue {
   failures(key: string): number
   /**
    * Waits for a key and takes it: the caller must call `done`.
+   * @param atLeast only keys of this priority or a higher one. Such takers are served before the others.
    * @returns undefined when the signal fires or the queue is shut down; the keys in it stay.
    */
-  take(signal?: AbortSignal): Promise<QueueItem | undefined>
+  take(signal?: AbortSignal, atLeast?: number): Promise<QueueItem | undefined>
+  /** The priority with which a key that is in work was added again and could be worked on; undefined: it was not. */
+  pressing(key: string): number | undefined
   /** Ends the work on a taken key. @throws Error when the key was not taken. */
   done(key: string): void
   /** How many keys could be worked on now, counting those whose last pass still runs. */
@@ -110,6 +113,11 @@ interface Entry extends HeapItem {
   order: number
 }
 
+interface Taker {
+  readonly atLeast: number
+  readonly give: (item: QueueItem | undefined) => void
+}
+
 export function createQueue({
   clock,
   name,
@@ -125,7 +133,8 @@ export function createQueue({
   /** Keys in work, with the monotonic time at which they were taken. */
   const working = new Map<string, number>()
   const failed = new Map<string, number>()
-  let takers: ((item: QueueItem | undefined) => void)[] = []
+  /** Those who wait only for the highest priorities come first. */
+  let takers: readonly Taker[] = []
   let idle: (() => void)[] = []
   let arrivals = 0
   let closed = false
@@ -140,10 +149,13 @@ export function createQueue({
   }
 
   const serve = () => {
-    while (takers.length > 0) {
-      const entry = ready.pop()
-      if (!entry) return
-      takers.shift()?.(handOut(entry))
+    for (let next = ready.peek(); next; next = ready.peek()) {
+      const { priority } = next
+      const taker = takers.find(({ atLeast }) => priority >= atLeast)
+      if (!taker) return
+      takers = takers.filter(other => other !== taker)
+      ready.remove(next)
+      taker.give(handOut(next))
     }
   }
 
@@ -203,7 +215,11 @@ export function createQueue({
     }
     if (priority > known.priority) {
       known.priority = priority
-      if (known.state === 'ready') ready.moved(known)
+      if (known.state === 'ready') {
+        ready.moved(known)
+        // With this priority it may suit one who has been waiting for such a key.
+        serve()
+      }
     }
     if (known.state !== 'waiting') return
     if (afterMs <= 0) {
@@ -229,7 +245,7 @@ export function createQueue({
     closed = true
     alarm?.cancel.abort()
     alarm = undefined
-    for (const taker of takers) taker(undefined)
+    for (const { give } of takers) give(undefined)
     takers = []
   }
 
@@ -248,22 +264,32 @@ export function createQueue({
       failed.delete(key)
     },
     failures: key => failed.get(key) ?? 0,
-    take(signal) {
+    take(signal, atLeast = Number.NEGATIVE_INFINITY) {
       if (closed || signal?.aborted) return Promise.resolve(undefined)
-      const entry = ready.pop()
-      if (entry) return Promise.resolve(handOut(entry))
+      const entry = ready.peek()
+      if (entry && entry.priority >= atLeast) {
+        ready.remove(entry)
+        return Promise.resolve(handOut(entry))
+      }
       return new Promise(resolve => {
         const onAbort = () => {
           takers = takers.filter(other => other !== taker)
           resolve(undefined)
         }
-        const taker = (item: QueueItem | undefined) => {
-          signal?.removeEventListener('abort', onAbort)
-          resolve(item)
+        const taker: Taker = {
+          atLeast,
+          give(item) {
+            signal?.removeEventListener('abort', onAbort)
+            resolve(item)
+          },
         }
         signal?.addEventListener('abort', onAbort, { once: true })
-        takers.push(taker)
+        takers = [...takers, taker].sort((a, b) => b.atLeast - a.atLeast)
       })
+    },
+    pressing(key) {
+      const entry = entries.get(key)
+      return entry?.state === 'blocked' ? entry.priority : undefined
     },
     done(key) {
       const since = working.get(key)
