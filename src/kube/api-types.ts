@@ -13,6 +13,8 @@ export interface CallOptions {
   readonly signal?: AbortSignal | undefined
   /** Milliseconds for the whole call including repetitions. Default 30 s; for a watch: until its headers. */
   readonly timeoutMs?: number | undefined
+  /** Called right before each try of a call that is no watch; what it throws ends the call, of which nothing was sent. */
+  readonly permit?: (() => void) | undefined
 }
 
 /** Options of calls that change something. */
@@ -154,6 +156,8 @@ export interface ApiOptions {
   readonly log?: Log | undefined
   readonly clock?: Clock | undefined
   readonly random?: Random | undefined
+  /** Called when an answer has come after one or more calls without any: the server can be reached again. */
+  readonly onReachable?: (() => void) | undefined
   /** Connections for requests. Default 24. Watches have a pool of their own, one connection each. */
   readonly connections?: number | undefined
 }

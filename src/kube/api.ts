@@ -30,7 +30,7 @@ type Query = Readonly<Record<string, string | number | boolean | undefined>>
 type Unsigned = Omit<HttpRequest, 'signal'>
 
 export function createApi(options: ApiOptions): Api {
-  const { connection, metrics, connections = 24 } = options
+  const { connection, metrics, connections = 24, onReachable } = options
   const { clock = systemClock, random = systemRandom, log = silentLog, userAgent = 'kube-kit/0' } = options
   const defaultManager = userAgent.split('/', 1)[0]
   const closed = new AbortController()
@@ -47,12 +47,26 @@ export function createApi(options: ApiOptions): Api {
   const stream = (idleTimeoutMs: number) =>
     authorised(checkedStream(measured(pool.stream(idleTimeoutMs), measure)), connection)
 
-  const send = async (request: Unsigned, { signal, timeoutMs = defaultTimeoutMs }: CallOptions = {}) => {
+  let isReachable = true
+  const reached = (isNow: boolean) => {
+    const isNews = isNow && !isReachable
+    isReachable = isNow
+    if (isNews) onReachable?.()
+  }
+
+  const send = async (
+    request: Unsigned,
+    { signal, timeoutMs = defaultTimeoutMs, permit }: CallOptions = {},
+  ) => {
     const call = openCall(clock, timeoutMs, [signal, closed.signal])
     try {
-      return await unary({ ...request, signal: call.signal }, call.deadline)
-    } catch (error) {
-      throw asKubeError(error, request, call.signal)
+      const answer = await unary({ ...request, permit, signal: call.signal }, call.deadline)
+      reached(true)
+      return answer
+    } catch (cause) {
+      const error = asKubeError(cause, request, call.signal)
+      if (isKubeError(error, 'Unavailable', 'Timeout')) reached(false)
+      throw error
     } finally {
       call.end()
     }

@@ -94,6 +94,21 @@ describe('consistency', () => {
     expect(await Promise.all(waits)).toEqual([true, true])
   })
 
+  test('a listener is called once, when the caches have come so far', () => {
+    const { consistency, pods } = setup()
+    const calls: string[] = []
+    consistency.wrote('a', 'pods', '12')
+    consistency.onReady('a', () => calls.push('first'))
+    consistency.onReady('a', () => calls.push('second'))
+    pods.advance(11n)
+    expect(calls).toEqual([])
+    pods.advance(12n)
+    pods.advance(13n)
+    expect(calls).toEqual(['second'])
+    consistency.onReady('a', () => calls.push('at once'))
+    expect(calls).toEqual(['second', 'at once'])
+  })
+
   test('a wait ends with its time or its signal, and leaves no timer behind', async () => {
     const { consistency, clock, pods } = setup()
     consistency.wrote('a', 'pods', '12')

@@ -77,6 +77,11 @@ export interface ConsistencyStore {
   /** Have the caches seen all that was noted for this owner? */
   ready(owner: string): boolean
   /**
+   * Calls `listener` once, as soon as they have, or as the notes are given up and somebody asks; an earlier listener of
+   * this owner is forgotten. For those who have something else to do meanwhile.
+   */
+  onReady(owner: string, listener: () => void): void
+  /**
    * Resolves true as soon as they have, or false after `timeoutMs` (default: never).
    * @throws the signal's reason.
    */
@@ -107,6 +112,7 @@ export function createConsistencyStore(options: ConsistencyOptions): Consistency
   const { cache, clock, log, metrics, expireMs = 300_000 } = options
   const owners = new Map<string, Notes>()
   const waiters = new Set<{ readonly owner: string; readonly resolve: () => void }>()
+  const listeners = new Map<string, () => void>()
   let unsubscribe: (() => void) | undefined
 
   const notesOf = (owner: string): Notes => {
@@ -142,6 +148,17 @@ export function createConsistencyStore(options: ConsistencyOptions): Consistency
 
   const check = () => {
     for (const waiter of waiters) if (ready(waiter.owner)) waiter.resolve()
+    for (const [owner, listener] of [...listeners]) {
+      if (!ready(owner)) continue
+      listeners.delete(owner)
+      listener()
+    }
+    unlisten()
+  }
+  const unlisten = () => {
+    if (waiters.size > 0 || listeners.size > 0) return
+    unsubscribe?.()
+    unsubscribe = undefined
   }
 
   return {
@@ -160,6 +177,11 @@ export function createConsistencyStore(options: ConsistencyOptions): Consistency
       if (!deletionSeen(deletion)) notesOf(owner).deletions.set(uid, deletion)
     },
     ready,
+    onReady(owner, listener) {
+      listeners.set(owner, listener)
+      unsubscribe ??= cache.onAdvance(check)
+      check()
+    },
     async waitReady(owner, signal, timeoutMs) {
       signal?.throwIfAborted()
       if (ready(owner)) return true
@@ -186,10 +208,7 @@ export function createConsistencyStore(options: ConsistencyOptions): Consistency
         over.abort()
         signal?.removeEventListener('abort', abort)
         waiters.delete(waiter)
-        if (waiters.size === 0) {
-          unsubscribe?.()
-          unsubscribe = undefined
-        }
+        unlisten()
       }
     },
     clear(owner) {

@@ -47,10 +47,15 @@ export class LeadershipLost extends StopNow {
   override readonly name = 'LeadershipLost'
 }
 
+/** Thrown by the work of a leader that cannot begin: the lease is released, so that another one may try. */
+export class GiveBack extends Error {
+  override readonly name = 'GiveBack'
+}
+
 export interface ElectionRun {
   /**
    * The work of the leader. Its result ends the election: resolved or rejected, the lease is released and `run` ends
-   * the same way.
+   * the same way; but a GiveBack ends the term only, and the campaign goes on after one lease duration.
    * @param stop fires when the work should end: the election's own signal (the work may finish what it is doing, the
    *   lease is renewed meanwhile), or leadership lost (the reason is LeadershipLost: not one write more).
    * @param lost fires only when leadership is lost, also while the work finishes.
@@ -93,8 +98,11 @@ export function createElector(options: ElectorOptions): Elector {
   if (identity === '') throw new RangeError('an elector needs an identity')
 
   const ref = { namespace, name }
-  /** Two tries fit into a term, so that one request lost on a dead connection does not end it. */
-  const timeoutMs = renewDeadlineMs / 2
+  /**
+   * Two tries fit into a term, so that one request lost on a dead connection does not end it: the first is sent one
+   * period after the renewal before it, the second as soon as the first has failed, and each has this long.
+   */
+  const timeoutMs = (renewDeadlineMs - retryPeriodMs) / 2
   let observed: Observation | undefined
   /** Monotonic milliseconds until which this process leads. */
   let leadsUntil = -Infinity
@@ -267,9 +275,12 @@ export function createElector(options: ElectorOptions): Elector {
     }
 
     const renewing = async () => {
+      let pauseMs = retryPeriodMs
       while (!ended.signal.aborted) {
-        await pause(clock, retryPeriodMs, ended.signal)
+        await pause(clock, pauseMs, ended.signal)
         if (ended.signal.aborted) return
+        const startedAt = clock.monotonic()
+        pauseMs = retryPeriodMs
         try {
           const outcome = await renew(ended.signal)
           if (ended.signal.aborted) return
@@ -277,7 +288,9 @@ export function createElector(options: ElectorOptions): Elector {
           else if (clock.monotonic() >= leadsUntil) lose('not renewed in time')
           else leadsUntil = outcome + renewDeadlineMs
         } catch (error) {
-          // Whatever it was: the next try comes in time, or the watchdog ends the term.
+          // Whatever it was: the next try comes in time, or the watchdog ends the term. A try that took its time has
+          // been the pause; one that failed at once must not become a tight loop.
+          pauseMs = Math.max(0, retryPeriodMs - (clock.monotonic() - startedAt))
           if (!ended.signal.aborted) log.warn({ lease: name, err: error }, 'renewal failed')
         }
       }
@@ -286,12 +299,16 @@ export function createElector(options: ElectorOptions): Elector {
     const onAbort = () => stop.abort(signal.reason)
     signal.addEventListener('abort', onAbort, { once: true })
     const keeping = Promise.all([watchdog(), renewing()])
+    let isGivenBack = false
     try {
       await onStarted(stop.signal, lost.signal)
     } catch (error) {
+      isGivenBack = error instanceof GiveBack
+      if (isGivenBack) log.error({ lease: name, err: error }, 'giving the term back')
       // How the work ends after it was told to end says nothing about it, unless it says something new.
-      if (!stop.signal.aborted) throw error
-      if (error !== stop.signal.reason) log.warn({ lease: name, err: error }, 'the work ended with an error')
+      else if (!stop.signal.aborted) throw error
+      else if (error !== stop.signal.reason)
+        log.warn({ lease: name, err: error }, 'the work ended with an error')
     } finally {
       signal.removeEventListener('abort', onAbort)
       ended.abort()
@@ -303,7 +320,8 @@ export function createElector(options: ElectorOptions): Elector {
       }
       onStopped?.()
     }
-    return lost.signal.aborted && !signal.aborted
+    if (isGivenBack) await pause(clock, leaseDurationMs, signal)
+    return (lost.signal.aborted || isGivenBack) && !signal.aborted
   }
 
   metrics?.leading?.(name, false)

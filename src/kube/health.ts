@@ -138,6 +138,14 @@ export function syncedCheck(caches: Readonly<Record<string, { hasSynced(): boole
   }
 }
 
+/** Fails while one of these has heard nothing for longer than `maxMs`: it may show a world of that age. */
+export function freshCheck(caches: Readonly<Record<string, { newsAgeMs(): number }>>, maxMs: number): Check {
+  return () => {
+    const old = Object.entries(caches).filter(([, cache]) => cache.newsAgeMs() > maxMs)
+    return old.length > 0 ? `no news for too long: ${old.map(([name]) => name).join(', ')}` : undefined
+  }
+}
+
 interface Answer {
   readonly status: number
   readonly body: string

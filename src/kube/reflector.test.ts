@@ -508,3 +508,54 @@ test.each([
   await vi.waitFor(() => expect(t.ended()).toBe(true))
   expect(t.server.watchers()).toBe(0)
 })
+
+describe('freshness', () => {
+  test('a refresh leaves a watch that shows nothing and takes what the server has', async () => {
+    const t = await setUp({ before: server => server.put('a') })
+    await t.watching()
+    // Half-open: the watch stays, and nothing comes.
+    t.server.silently(() => t.server.put('b'))
+    await t.has('a@101')
+    await t.reflector.refresh(AbortSignal.timeout(5_000))
+    await t.has('a@101', 'b@102')
+    t.server.put('c')
+    await t.has('a@101', 'b@102', 'c@103')
+    expect(t.counts).toMatchObject({ lists: 2 })
+  })
+
+  test('a refresh during a pause does not wait for its end, and goes on until it has succeeded', async () => {
+    const t = await setUp({ before: server => server.put('a') })
+    await t.watching()
+    t.server.endWatches('cut')
+    await t.clock.untilSleepers(1)
+    t.server.silently(() => t.server.put('b'))
+    t.server.next('watch', r => r.json(500, statusBody(500, 'InternalError', 'etcd')))
+    const fresh = t.reflector.refresh(AbortSignal.timeout(5_000))
+    await vi.waitFor(() => expect(t.counts['error Unavailable']).toBeGreaterThanOrEqual(2))
+    await t.pause(60_000)
+    await fresh
+    await t.has('a@101', 'b@102')
+  })
+
+  test('a kick ends a pause of our own, not one that the server has asked for', async () => {
+    const t = await setUp({ before: server => server.put('a') })
+    await t.watching()
+    t.server.next('watch', r => r.json(500, statusBody(500, 'InternalError', 'etcd')))
+    t.server.endWatches('cut')
+    await t.clock.untilSleepers(1)
+    await vi.waitFor(() => {
+      t.reflector.kick()
+      expect(t.server.watchers()).toBe(1)
+    })
+    const throttled = statusBody(429, 'TooManyRequests', 'busy')
+    for (let i = 0; i < 3; i++) t.server.next('watch', r => r.json(429, throttled, { 'retry-after': '7' }))
+    t.server.endWatches('cut')
+    await vi.waitFor(() => expect(t.logged.at(-1)).toContain('watch failed'))
+    const watches = t.counts['watches'] ?? 0
+    for (let i = 0; i < 10; i++) {
+      t.reflector.kick()
+      await new Promise(resolve => setImmediate(resolve))
+    }
+    expect(t.counts['watches']).toBeLessThanOrEqual(watches + 1)
+  })
+})

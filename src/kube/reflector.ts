@@ -43,6 +43,15 @@ export interface Reflector {
   /** Resolves when the store has been complete once. @throws the signal's reason. */
   synced(signal: AbortSignal): Promise<void>
   hasSynced(): boolean
+  /**
+   * Leaves the running watch, whatever it may still bring, and takes a snapshot from the server, which is as new as this
+   * call. Resolves when it is in the store. @throws the signal's reason.
+   */
+  refresh(signal: AbortSignal): Promise<void>
+  /** The server can be reached again: a pause after a failure ends now. */
+  kick(): void
+  /** Milliseconds since the server has sent anything, be it a bookmark; they come about every minute. */
+  newsAgeMs(): number
 }
 
 const ordinaryPauses = { initialMs: 800, maxMs: 30_000 }
@@ -64,6 +73,11 @@ export function createReflector<T extends KubeObject>(options: ReflectorOptions<
   let hasSynced = false
   let started = false
   let lastNewsAt = Number.NEGATIVE_INFINITY
+  /** Those who wait for a snapshot that is begun after now. */
+  let refreshes: (() => void)[] = []
+  /** Ends the attempt or pause of now, for a new snapshot. */
+  let interrupt: (() => void) | undefined
+  let endPause: (() => void) | undefined
 
   const notifying = (act: () => void) => {
     try {
@@ -96,6 +110,8 @@ export function createReflector<T extends KubeObject>(options: ReflectorOptions<
       log.info({ resource: name, objects: store.size, resourceVersion: String(version) }, 'synced')
     hasSynced = true
     synced.resolve()
+    for (const resolve of refreshes) resolve()
+    refreshes = []
   }
 
   /** Takes the news of `version`: `apply` first, since a version is seen only when its object is in the store. */
@@ -126,6 +142,8 @@ export function createReflector<T extends KubeObject>(options: ReflectorOptions<
       { signal, idleTimeoutMs },
     )
     for await (const event of events) {
+      // What was on its way already: a snapshot that is asked for now must not be this one.
+      signal.throwIfAborted()
       metrics?.event?.(name, event.type)
       at.events += 1
       if (event.type === 'BOOKMARK') {
@@ -153,18 +171,42 @@ export function createReflector<T extends KubeObject>(options: ReflectorOptions<
 
   const snapshotByList = async (signal: AbortSignal): Promise<string> => {
     const { objects, resourceVersion } = await listAll(api, resource, query, { signal })
+    signal.throwIfAborted()
     adopt(objects.map(transform), parseResourceVersion(resourceVersion))
     return resourceVersion
   }
 
-  const mirror = async (signal: AbortSignal) => {
+  const mirror = async (end: AbortSignal) => {
     const pauses = createBackoff(ordinaryPauses, random)
     const refusals = createBackoff(refusedPauses, random)
     let version: string | undefined
     let watchList = true
     let goneInARow = 0
 
-    while (!signal.aborted) {
+    const rest = async (ms: number, signal: AbortSignal, mayBeCut = true) => {
+      const over = new AbortController()
+      const cut = () => over.abort()
+      if (mayBeCut)
+        endPause = () => {
+          pauses.reset()
+          cut()
+        }
+      if (signal.aborted) cut()
+      else signal.addEventListener('abort', cut, { once: true })
+      await clock.sleep(ms, over.signal).catch((error: unknown) => {
+        if (!over.signal.aborted) throw error
+      })
+      endPause = undefined
+      signal.removeEventListener('abort', cut)
+    }
+
+    while (!end.aborted) {
+      const attempt = new AbortController()
+      interrupt = () => attempt.abort(new KubeError('Aborted', `watch ${name}: left for a new snapshot`))
+      const onEnd = () => attempt.abort(end.reason)
+      end.addEventListener('abort', onEnd, { once: true })
+      const { signal } = attempt
+      if (refreshes.length > 0) version = undefined
       const at: Progress = { version, events: 0 }
       const startedAt = clock.monotonic()
       const lived = () => clock.monotonic() - startedAt
@@ -173,11 +215,12 @@ export function createReflector<T extends KubeObject>(options: ReflectorOptions<
         await follow(at, signal)
         version = at.version
         if (lived() >= soundWatchMs) pauses.reset()
-        else if (lived() < shortWatchMs && at.events === 0) await clock.sleep(pauses.next(), signal)
+        else if (lived() < shortWatchMs && at.events === 0) await rest(pauses.next(), signal)
         refusals.reset()
         goneInARow = 0
       } catch (error) {
-        if (signal.aborted) return
+        if (end.aborted) return
+        if (signal.aborted) continue
         version = at.version
         if (lived() >= soundWatchMs) {
           pauses.reset()
@@ -189,7 +232,7 @@ export function createReflector<T extends KubeObject>(options: ReflectorOptions<
           version = undefined
           // The first time at once; a server that says Gone to fresh versions is broken and must not be hammered.
           if (lived() >= soundWatchMs) goneInARow = 0
-          if (goneInARow++ > 0) await clock.sleep(pauses.next(), signal)
+          if (goneInARow++ > 0) await rest(pauses.next(), signal)
           continue
         }
         if (version === undefined && watchList && isKubeError(error, 'Invalid', 'BadRequest')) {
@@ -201,7 +244,9 @@ export function createReflector<T extends KubeObject>(options: ReflectorOptions<
         const asked = isKubeError(error) ? (error.retryAfterMs ?? 0) : 0
         const pauseMs = Math.max((refused ? refusals : pauses).next(), asked)
         log.warn({ resource: name, err: error, pauseMs }, 'watch failed, going on after a pause')
-        await clock.sleep(pauseMs, signal)
+        await rest(pauseMs, signal, !refused && asked === 0)
+      } finally {
+        end.removeEventListener('abort', onEnd)
       }
     }
   }
@@ -225,6 +270,14 @@ export function createReflector<T extends KubeObject>(options: ReflectorOptions<
     },
     synced: signal => unlessAborted(synced.promise, signal),
     hasSynced: () => hasSynced,
+    refresh(signal) {
+      const { promise, resolve } = Promise.withResolvers<void>()
+      refreshes.push(resolve)
+      interrupt?.()
+      return unlessAborted(promise, signal)
+    },
+    kick: () => endPause?.(),
+    newsAgeMs: () => clock.monotonic() - lastNewsAt,
   }
 }
 

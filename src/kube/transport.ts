@@ -26,6 +26,8 @@ export interface HttpRequest {
    * executed it), `never`.
    */
   readonly repeat: 'always' | 'refused' | 'never'
+  /** Called right before each try; what it throws ends the request, of which nothing was sent. */
+  readonly permit?: (() => void) | undefined
   readonly signal: AbortSignal
 }
 
@@ -123,6 +125,7 @@ export function createPool({ connection, userAgent, connections }: PoolOptions):
   return {
     host: url.host,
     async unary(request) {
+      request.permit?.()
       try {
         const answer = await send(request, 'requests', 0)
         return { status: answer.statusCode, headers: answer.headers, text: await answer.body.text() }
