@@ -7,7 +7,7 @@ import type { ConsistencyStore } from '../kube/consistency.ts'
 import { type Controller, type ControllerMetrics, createController } from '../kube/controller.ts'
 import type { Log } from '../kube/log.ts'
 import { keyOf, keyOfRef } from '../kube/object.ts'
-import type { Queue } from '../kube/queue.ts'
+import { lowPriority, type Queue } from '../kube/queue.ts'
 import type { Random } from '../kube/random.ts'
 import { type Recorder, referenceTo } from '../kube/recorder.ts'
 import {
@@ -25,9 +25,11 @@ import {
 import type { Change, Store } from '../kube/store.ts'
 import type { WriteBehind } from '../state-store/write-behind.ts'
 import { awaitServing } from './act/await-serving.ts'
+import { createLife } from './act/life.ts'
 import { openGate } from './act/open-gate.ts'
 import { createWakes } from './act/wakes.ts'
 import { createDeparted } from './departed.ts'
+import { createFailures } from './failures.ts'
 import { createLedger } from './ledger.ts'
 import { createLosses, isDeath } from './losses.ts'
 import { createClaimReader } from './memory/claim-reader.ts'
@@ -40,7 +42,7 @@ import { controllerOf } from './pod/owner.ts'
 import type { PodSettings } from './pod/render.ts'
 import type { PullMetrics } from './pulled/metrics.ts'
 import { createPulled } from './pulled/pulled.ts'
-import { type ReconcileDeps, reconcile } from './reconcile.ts'
+import { attemptsOf, type ReconcileDeps, reconcile } from './reconcile.ts'
 import { createReporter } from './report.ts'
 import { createTombstones } from './tombstones.ts'
 import { wake } from './wake/wake.ts'
@@ -71,6 +73,8 @@ export interface SetControllerOptions {
   readonly stateStore: WriteBehind
   readonly controllerMetrics?: ControllerMetrics | undefined
   readonly workers: number
+  /** Whether this process leads, by the clock. */
+  readonly mayWrite: () => boolean
   readonly clock: Clock
   readonly random: Random
   readonly log: Log & { child?(fields: Record<string, unknown>): Log }
@@ -78,7 +82,6 @@ export interface SetControllerOptions {
 
 /** How long a pass waits for a gate that does not answer; it goes on in the background. A healthy one needs 5 ms. */
 const wakePatienceMs = 200
-const caughtUpMs = 2_000
 /** News of generations are collected for so long before a pass looks at them. */
 const progressMs = 2_000
 /** At the end of leading, what the state store does not have yet is waited for so long. */
@@ -87,6 +90,14 @@ const flushMs = 500
 const setbackMs = 60_000
 /** Priority of sets that lost a primary over those that only have something to look at. */
 const urgent = 10
+/** Workers that are there for these alone, beside the others. */
+const urgentWorkers = 2
+/**
+ * At the end of leading the passes that run may finish the requests that they have sent; the next leader goes on with the
+ * rest. Until then nobody fails anything over.
+ */
+const drainMs = 500
+const graceMs = 500
 
 /** The controller of BackupPodSets. Watches from the start, works while `run` runs. */
 export function createSetController(options: SetControllerOptions): Controller {
@@ -103,6 +114,7 @@ export function createSetController(options: SetControllerOptions): Controller {
   const slicesName = resourceName(endpointSlices)
   const reports = createReports(options.reports, clock)
   const farewells = createFarewells(clock)
+  const failures = createFailures(clock)
   const claims = createClaimReader({ api, clock, changed: key => queue.add(key) })
   const departed = createDeparted({
     ...{ api, clock, log },
@@ -147,6 +159,7 @@ export function createSetController(options: SetControllerOptions): Controller {
       // Here and not only in a pass: a namesake may be there before the next one, and a standby makes none.
       losses.forget(key)
       news.forget(key)
+      failures.forget(key)
       claims.forget(key)
       reporter.forget(object.metadata.uid)
       ledger.forget(object.metadata.uid)
@@ -220,7 +233,12 @@ export function createSetController(options: SetControllerOptions): Controller {
     claims,
     revisions: { store: options.revisions, known: options.revisionsKnown },
     memoryKnown: options.memoryKnown,
-    caughtUp: (key, signal) => consistency.waitReady(key, signal, caughtUpMs),
+    failures,
+    caughtUp: (key, priority) => {
+      if (consistency.ready(key)) return true
+      consistency.onReady(key, () => queue.add(key, { priority }))
+      return false
+    },
     wroteSet: (key, set) => {
       consistency.wrote(key, setsName, set.metadata.resourceVersion)
     },
@@ -235,7 +253,9 @@ export function createSetController(options: SetControllerOptions): Controller {
     },
     actContext: (set, observed, context) => {
       const key = `${set.namespace}/${set.name}`
-      const signal = AbortSignal.any([context.signal, term.signal])
+      // A wake-up may outlive its pass, and ends with the term.
+      const life = createLife([context.signal, term.signal])
+      const { signal } = life
       return {
         ...pulled.acts(set, signal),
         set,
@@ -243,8 +263,15 @@ export function createSetController(options: SetControllerOptions): Controller {
         urgentApi,
         settings,
         tombstones,
-        wakes,
+        wakes: {
+          ...wakes,
+          start: (pod, to, role, conversion, finished) =>
+            wakes.start(pod, to, role, answered => life.during(() => conversion(answered)), finished),
+        },
         signal,
+        mayWrite: options.mayWrite,
+        mustYield: context.mustYield,
+        ended: life.end,
         podOf: uid => observed.pods.get(uid),
         wrote: pod => consistency.wrote(key, podsName, pod.metadata.resourceVersion),
         wroteLease: lease => consistency.wrote(key, leasesName, lease.metadata.resourceVersion),
@@ -272,7 +299,7 @@ export function createSetController(options: SetControllerOptions): Controller {
           const current = sets.get(key)
           if (current !== undefined) deps.notify(current, noticesOf([outcome], clock.monotonic()))
           if (outcome.type === 'failed') log.warn({ set: key, err: outcome.error }, 'a wake-up failed')
-          queue.add(key)
+          queue.add(key, { afterMs: failures.note(key, attemptsOf([outcome])) })
         },
       }
     },
@@ -282,6 +309,9 @@ export function createSetController(options: SetControllerOptions): Controller {
     queue,
     reconcile: (key, context) => reconcile(deps, key, context),
     workers: options.workers,
+    reserved: { workers: urgentWorkers, priority: urgent },
+    drainMs,
+    graceMs,
     log,
     clock,
     random,
@@ -294,7 +324,7 @@ export function createSetController(options: SetControllerOptions): Controller {
       ledger.clear()
       pulled.begin()
       options.stateStore.abandon()
-      for (const set of sets.list()) queue.add(keyOf(set), { priority: -1 })
+      for (const set of sets.list()) queue.add(keyOf(set), { priority: lowPriority })
       try {
         await controller.run(stop, abort)
       } finally {

@@ -1,9 +1,10 @@
-import type { BackupPodSet } from '../api/backuppodset.ts'
+import type { BackupPodSet, BackupPodSetStatus } from '../api/backuppodset.ts'
 import { parseSet } from '../api/parse.ts'
 import type { Clock } from '../kube/clock.ts'
 import { type ReconcileContext, type Result, RetryLater } from '../kube/controller.ts'
 import { isKubeError } from '../kube/errors.ts'
 import { keyOf } from '../kube/object.ts'
+import { lowPriority } from '../kube/queue.ts'
 import type { Random } from '../kube/random.ts'
 import type { Pod } from '../kube/resources.ts'
 import type { Store } from '../kube/store.ts'
@@ -13,6 +14,7 @@ import type { Outcome } from './act/outcome.ts'
 import { PodChangedError } from './act/write-pod.ts'
 import { decide } from './decide/decide.ts'
 import type { Departed } from './departed.ts'
+import type { Attempt, Failures } from './failures.ts'
 import type { Ledger } from './ledger.ts'
 import { isFinished } from './losses.ts'
 import type { ClaimReader } from './memory/claim-reader.ts'
@@ -22,7 +24,7 @@ import type { NewsDesk } from './news.ts'
 import { failureOf, type Notice, noticesOf } from './notices.ts'
 import { type ObserveDeps, type Observed, observe } from './observe.ts'
 import type { Pulled } from './pulled/pulled.ts'
-import type { Reporter } from './report.ts'
+import type { Report, Reporter } from './report.ts'
 import { refusedStatus, statusOf } from './status.ts'
 import { updateNotices } from './update-status.ts'
 
@@ -37,8 +39,9 @@ export interface ReconcileDeps extends Omit<ObserveDeps, 'pulled' | 'departed'> 
   readonly ledger: Ledger
   readonly pulled: Pulled & NonNullable<ObserveDeps['pulled']>
   readonly metrics: SetMetrics
-  /** Waits until the caches show what this process wrote for the set. False: they do not yet. */
-  readonly caughtUp: (setKey: string, signal: AbortSignal) => Promise<boolean>
+  readonly failures: Failures
+  /** Whether the caches show what this process wrote for the set. If not, the set's next pass comes when they do. */
+  readonly caughtUp: (setKey: string, priority: number) => boolean
   /** The caches of Leases and node reports are filled: without them every slot would look as if its memory were lost. */
   readonly memoryKnown: () => boolean
   readonly claims: Pick<ClaimReader, 'look' | 'againAfterMs'>
@@ -50,8 +53,13 @@ export interface ReconcileDeps extends Omit<ObserveDeps, 'pulled' | 'departed'> 
 
 /** A pass that nothing calls for is made so often, ms; watches tell everything, this is the net below them. */
 const resyncMs = 30_000
+/** Whether own writes have been seen is asked so often, ms, below the news that says so. */
+const behindMs = 5_000
 
-/** One pass over one set: observe, decide, act, report. */
+/**
+ * One pass over one set: observe, decide, act, report. What fails in it is told beside the time of the next pass, and
+ * not instead of it: a quota that stops creations must not stop the clock of a primary that hangs.
+ */
 export async function reconcile(
   deps: ReconcileDeps,
   key: string,
@@ -59,7 +67,7 @@ export async function reconcile(
 ): Promise<Result> {
   const { sets, clock, metrics } = deps
   const { log, signal } = context
-  if (!(await deps.caughtUp(key, signal))) throw new RetryLater(50, 'the cache is behind our own writes')
+  if (!deps.caughtUp(key, context.priority)) return { requeueAfterMs: behindMs }
   const current = sets.get(key)
   if (current === undefined || current.metadata.deletionTimestamp !== undefined) {
     // Its pods go by their owner references; nothing is created meanwhile.
@@ -78,7 +86,10 @@ export async function reconcile(
 
   const observed = observe(set, current.status, deps)
   const plan = decide(observed.snapshot, deps.random)
-  const outcomes = await act(deps.actContext(set, observed, context), plan)
+  // A decision about thousands of pods takes its time: the end of a term that came meanwhile has to be noticed first.
+  await new Promise(resolve => setImmediate(resolve))
+  const acting = deps.actContext(set, observed, context)
+  const { outcomes, isCut } = await act(acting, plan).finally(acting.ended)
 
   const now = clock.monotonic()
   for (const { slot } of rolesIn(outcomes)) deps.losses.repaired(key, slot)
@@ -111,20 +122,45 @@ export async function reconcile(
     ...(observed.snapshot.memory && { memory: observed.snapshot.memory, monotonicNow: now }),
   })
   metrics.counted(set, status)
-  const { written, againAfterMs } = await deps.reporter.report(current, status, signal)
+  // The pods that are still to come are made as the first ones were.
+  const { observedGeneration: _, ...unfinished } = status
+  const told = await report(deps, current, isCut && observed.snapshot.isNew ? unfinished : status, signal)
+  const { written, againAfterMs } = told
   if (written !== undefined) {
     deps.wroteSet(key, written)
     deps.notify(current, memoryNotices(current.status, observed.snapshot.memory))
   }
-  deps.news.told(key, news)
-  deps.notify(current, updateNotices(current.status, status))
+  if (told.attempt.type === 'done') {
+    deps.news.told(key, news)
+    deps.notify(current, updateNotices(current.status, status))
+  }
 
-  raise(outcomes)
-  // Who comes next is to be decided at once; a slot without an app is waiting for it.
-  if (outcomes.some(({ type }) => type === 'setback')) return { requeueAfterMs: 0 }
+  const attempts = [...attemptsOf(outcomes), told.attempt]
+  const error = errorOf(attempts)
   const claimsAfterMs = set.memory && deps.claims.againAfterMs(set)
-  const times = [plan.requeueAfterMs, againAfterMs, claimsAfterMs].map(ms => ms ?? resyncMs)
-  return { requeueAfterMs: Math.min(resyncMs, ...times) }
+  const failedAfterMs = deps.failures.note(key, attempts)
+  // Who comes next is to be decided at once; a slot without an app is waiting for it.
+  if (outcomes.some(({ type }) => type === 'setback')) return { requeueAfterMs: 0, error }
+  if (isCut) return { requeueAfterMs: 0, priority: lowPriority, error }
+  const times = [plan.requeueAfterMs, againAfterMs, claimsAfterMs, failedAfterMs].map(ms => ms ?? resyncMs)
+  return { requeueAfterMs: Math.min(resyncMs, ...times), error }
+}
+
+/** A status that cannot be written is a failure like any other: what was done has been done. */
+async function report(
+  { reporter }: ReconcileDeps,
+  current: BackupPodSet,
+  status: BackupPodSetStatus,
+  signal: AbortSignal,
+): Promise<Report & { readonly attempt: Attempt }> {
+  try {
+    const report = await reporter.report(current, status, signal)
+    return { ...report, attempt: { what: 'status', type: 'done' } }
+  } catch (error) {
+    signal.throwIfAborted()
+    const attempt = { what: 'status', type: 'failed', error } as const
+    return { written: undefined, againAfterMs: undefined, attempt }
+  }
 }
 
 /** Every slot has its primary: none is going, with a successor that waits for its end. */
@@ -170,18 +206,24 @@ const rolesIn = (outcomes: readonly Outcome[]) =>
     type === 'done' && 'role' in action && action.role !== undefined ? [action.role] : [],
   )
 
-/** After everything has been reported, failures become the pass' result: the key is backed off and tried again. */
-function raise(outcomes: readonly Outcome[]): void {
-  const errors = outcomes.flatMap(outcome => (outcome.type === 'failed' ? [outcome.error] : []))
-  if (errors.length === 0) return
+export function attemptsOf(outcomes: readonly Outcome[]): Attempt[] {
+  return outcomes.flatMap((outcome): Attempt[] => {
+    const what = outcome.action.type
+    if (outcome.type === 'failed') return [{ what, type: 'failed', error: outcome.error }]
+    return outcome.type === 'done' ? [{ what, type: 'done' }] : []
+  })
+}
+
+/** After everything has been reported, failures become part of the pass' result. */
+function errorOf(attempts: readonly Attempt[]): unknown {
+  const errors = attempts.flatMap(attempt => (attempt.type === 'failed' ? [attempt.error] : []))
+  // Pods that changed while the pass ran: the cache mostly shows it within milliseconds.
   const unexpected = errors.filter(
     error => !(error instanceof PodChangedError) && !isKubeError(error, 'Conflict'),
   )
-  // The cache mostly shows it within milliseconds; where its watch hangs, each pass would only meet it again.
-  if (unexpected.length === 0) throw new RetryLater('backoff', 'pods changed while the pass ran')
-  throw unexpected.length === 1
-    ? unexpected[0]
-    : new AggregateError(unexpected, `${unexpected.length} actions failed`)
+  return unexpected.length > 1
+    ? new AggregateError(unexpected, `${unexpected.length} actions failed`)
+    : unexpected[0]
 }
 
 function tally(outcomes: readonly Outcome[]): Record<string, number> {

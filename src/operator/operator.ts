@@ -5,6 +5,7 @@ import { labels } from '../api/labels.ts'
 import { type NodeReport, nodeReports } from '../api/node-report.ts'
 import { stageLabel } from '../api/stage.ts'
 import { createSetController } from '../backuppodset/controller.ts'
+import { failurePauses } from '../backuppodset/failures.ts'
 import { leaseIndexes } from '../backuppodset/memory/observe.ts'
 import { reportIndexes } from '../backuppodset/memory/reports.ts'
 import { createSetMetrics } from '../backuppodset/metrics.ts'
@@ -18,10 +19,13 @@ import { systemClock as clock } from '../kube/clock.ts'
 import { loadConnection } from '../kube/connection.ts'
 import { cacheView, createConsistencyStore } from '../kube/consistency.ts'
 import { createElector } from '../kube/election.ts'
+import { fenced } from '../kube/fence.ts'
+import { freshen } from '../kube/freshen.ts'
 import {
   createHealthServer,
   createMetricsServer,
   eventLoopCheck,
+  freshCheck,
   queueCheck,
   syncedCheck,
 } from '../kube/health.ts'
@@ -30,7 +34,7 @@ import { createMetrics } from '../kube/metrics.ts'
 import { createQueue } from '../kube/queue.ts'
 import { systemRandom as random } from '../kube/random.ts'
 import { createRecorder } from '../kube/recorder.ts'
-import { createReflector } from '../kube/reflector.ts'
+import { createReflector, type Reflector } from '../kube/reflector.ts'
 import {
   type ControllerRevision,
   controllerRevisions,
@@ -57,8 +61,16 @@ import { createStageController } from './stage-label.ts'
 const leaseName = 'understudy-operator'
 /** A live process answers within this; longer means that it hangs and is to be restarted. */
 const eventLoopLimitMs = 10_000
-/** Longer than any pass: wakeupTimeout is waited for outside of passes, requests have deadlines of their own. */
+/**
+ * Longer than any pass: it ends after some batches, wakeupTimeout is waited for outside of it, and requests have
+ * deadlines of their own.
+ */
 const passLimitMs = 300_000
+/** Bookmarks come about every minute, and a watch without a byte is given up after a minute and a half. */
+const newsLimitMs = 120_000
+/** How long the beginning of a term may take: at first, and at most, where no candidate has been fast enough. */
+const freshMs = 5_000
+const freshLimitMs = 60_000
 const flushMs = 2_000
 /** How long a candidate waits for the caches that only sets with memory need. */
 const memoryPatienceMs = 3_000
@@ -81,7 +93,14 @@ export async function runOperator(
   const shared = { connection, metrics: metrics.api, userAgent: `understudy-operator/${version}`, log }
   const api = createApi({ ...shared, connections: options.connections })
   const urgentApi = createApi({ ...shared, connections: warm.urgent })
-  const electionApi = createApi({ ...shared, connections: 1 })
+  // It asks three times a second, so it is the first to know that the server is back.
+  const electionApi = createApi({
+    ...shared,
+    connections: 1,
+    onReachable: () => {
+      for (const reflector of mirrors) reflector.kick()
+    },
+  })
   const settings = {
     wakerImage: options.wakerImage,
     wakeKey: await loadWakeKey(api, options.namespace, random, signal),
@@ -152,6 +171,10 @@ export async function runOperator(
       metadata: { name, uid, resourceVersion, labels: { [stageLabel]: all?.[stageLabel] ?? '' } },
     }),
   })
+  const caches = { ...reflectors, ...forMemory, revisions: revisionReflector, stages: stage }
+  const mirrors: readonly Reflector[] = Object.values(caches)
+  const mayWrite = () => !options.leaderElect || elector.isLeader()
+  const leaderApi = fenced(api, mayWrite)
   const consistency = createConsistencyStore({
     cache: cacheView({
       [resourceName(backupPodSets)]: sets,
@@ -164,7 +187,13 @@ export async function runOperator(
     log,
     metrics: metrics.consistency,
   })
-  const queue = createQueue({ clock, name: 'backuppodset', metrics: metrics.queue, random })
+  const queue = createQueue({
+    clock,
+    name: 'backuppodset',
+    metrics: metrics.queue,
+    backoff: failurePauses,
+    random,
+  })
   const recorder = createRecorder({
     api,
     component: 'understudy-operator',
@@ -174,8 +203,9 @@ export async function runOperator(
     metrics: metrics.recorder,
   })
   const controller = createSetController({
-    api,
-    urgentApi,
+    api: leaderApi,
+    urgentApi: fenced(urgentApi, mayWrite),
+    mayWrite,
     sets,
     pods,
     leases,
@@ -201,7 +231,7 @@ export async function runOperator(
   })
   const stageQueue = createQueue({ clock, name: 'stage', metrics: metrics.queue, random })
   const stageController = createStageController({
-    api,
+    api: leaderApi,
     reports,
     nodes: stages,
     queue: stageQueue,
@@ -226,26 +256,37 @@ export async function runOperator(
     createHealthServer({
       port: options.healthPort,
       live: { eventloop: eventLoop, queue: queueCheck(queue, passLimitMs) },
-      ready: { caches: syncedCheck(reflectors) },
+      ready: { caches: syncedCheck(reflectors), news: freshCheck(reflectors, newsLimitMs) },
       clock,
       log,
     }),
     createMetricsServer({ port: options.metricsPort, registry: metrics.registry, log }),
   ])
   // Caches outlive the work that reads them: passes may finish after the signal has fired.
-  const caches = new AbortController()
+  const mirroringEnds = new AbortController()
   const mirroring = Promise.all([
-    ...[...Object.values(reflectors), ...Object.values(forMemory), revisionReflector, stage].map(reflector =>
-      reflector.run(caches.signal),
+    ...mirrors.map(reflector => reflector.run(mirroringEnds.signal)),
+    keepWarm(
+      { api, connections: Math.min(warm.bulk, options.connections), clock, log },
+      mirroringEnds.signal,
     ),
-    keepWarm({ api, connections: Math.min(warm.bulk, options.connections), clock, log }, caches.signal),
-    keepWarm({ api: urgentApi, connections: warm.urgent, clock, log }, caches.signal),
-    writeBehind.run(caches.signal),
+    keepWarm({ api: urgentApi, connections: warm.urgent, clock, log }, mirroringEnds.signal),
+    writeBehind.run(mirroringEnds.signal),
   ])
   try {
     // A candidate with empty caches would keep a warm one from leading.
     await Promise.all(Object.values(reflectors).map(reflector => reflector.synced(signal)))
     await soon(Object.values(forMemory).map(reflector => reflector.synced(signal)))
+    let givenBack = 0
+    const lead = async (stop: AbortSignal, lost: AbortSignal) => {
+      // What has never been complete is read after this moment, or not at all.
+      const known = Object.entries(caches).filter(([, cache]) => cache.hasSynced())
+      const patienceMs = Math.min(freshLimitMs, freshMs * 2 ** givenBack)
+      givenBack += 1
+      await freshen({ caches: Object.fromEntries(known), patienceMs, clock, log }, stop)
+      givenBack = 0
+      await work(stop, lost)
+    }
     const work = async (stop: AbortSignal, lost?: AbortSignal) => {
       log.info({ sets: sets.size, pods: pods.size }, 'leading')
       await Promise.all([
@@ -253,7 +294,7 @@ export async function runOperator(
         stageController.run(stop, lost),
         keepGenerationsKey(
           {
-            api,
+            api: leaderApi,
             namespace: options.agentsNamespace,
             wanted: () => sets.list().some(({ spec }) => spec.checkpoint !== undefined),
             ...{ clock, random, log },
@@ -262,7 +303,7 @@ export async function runOperator(
         ),
       ])
     }
-    if (options.leaderElect) await elector.run({ onStarted: work, signal })
+    if (options.leaderElect) await elector.run({ onStarted: lead, signal })
     else await work(signal)
   } catch (error) {
     if (!signal.aborted) throw error
@@ -270,7 +311,7 @@ export async function runOperator(
     queue.shutdown()
     stageQueue.shutdown()
     await recorder.flush(AbortSignal.timeout(flushMs))
-    caches.abort()
+    mirroringEnds.abort()
     await mirroring
     await Promise.all([...servers, api, urgentApi, electionApi, stateStore].map(part => part.close()))
   }

@@ -23,6 +23,8 @@ it('F31: silent gates hold up neither their own tier nor more than their own pod
     wrote: () => {},
     finishedLate: () => {},
     signal: new AbortController().signal,
+    mayWrite: () => true,
+    mustYield: () => false,
   } as unknown as ActContext
   const wakeUps = Array.from({ length: 20 }, (_, slot): Action => {
     const pod = makePod(`c${slot}`, 'coldbackup')
@@ -35,7 +37,7 @@ it('F31: silent gates hold up neither their own tier nor more than their own pod
     strategy: 'random',
     role: undefined,
   })
-  const outcomes = await act(context, {
+  const { outcomes } = await act(context, {
     stages: [
       { tier: 'primaries', actions: [...wakeUps, create('p', 'primary')] },
       { tier: 'coldbackups', actions: [create('c', 'coldbackup')] },
@@ -72,8 +74,10 @@ it('a cold backup is woken before its label moves: a kubelet that has just heard
     podOf: () => ({ metadata: { labels: { type: 'coldbackup' } } }),
     wrote: () => {},
     signal: new AbortController().signal,
+    mayWrite: () => true,
+    mustYield: () => false,
   } as unknown as ActContext
-  const outcomes = await act(context, {
+  const { outcomes } = await act(context, {
     stages: [
       {
         tier: 'hotbackups',
@@ -115,8 +119,10 @@ it('an adoption that an admission rule refuses does not stop what comes after it
     podOf: () => ({ metadata: { labels: { type: 'hotbackup' } } }),
     wrote: () => {},
     signal: new AbortController().signal,
+    mayWrite: () => true,
+    mustYield: () => false,
   } as unknown as ActContext
-  const outcomes = await act(context, {
+  const { outcomes } = await act(context, {
     stages: [
       { tier: 'claims', actions: [{ type: 'adopt', pod: makePod('orphan', 'primary') }] },
       {
@@ -136,4 +142,94 @@ it('an adoption that an admission rule refuses does not stop what comes after it
   })
   expect(outcomes.map(({ type }) => type)).toEqual(['failed', 'done'])
   expect(promoted).toEqual(['hot'])
+})
+
+/** A context whose pods are created and deleted by calls that `during` may look at. */
+const counting = (during: (count: number) => void = () => {}, more: Partial<ActContext> = {}) => {
+  const done = { created: 0, deleted: 0, urgently: 0 }
+  const created = async (_: unknown, body: unknown) => {
+    done.created += 1
+    during(done.created)
+    return body
+  }
+  const context = {
+    set: makeSet(),
+    api: {
+      create: created,
+      delete: async () => {
+        done.deleted += 1
+      },
+    },
+    urgentApi: {
+      delete: async () => {
+        done.urgently += 1
+      },
+    },
+    tombstones: { add: () => {}, remove: () => {} },
+    settings: { wakerImage: 'waker', wakeKey: new Uint8Array(32) },
+    podOf: () => undefined,
+    wrote: () => {},
+    signal: new AbortController().signal,
+    mayWrite: () => true,
+    mustYield: () => false,
+    ...more,
+  } as unknown as ActContext
+  return { done, context }
+}
+const creations = (count: number) =>
+  Array.from(
+    { length: count },
+    (_, i): Action => ({
+      type: 'create',
+      kind: 'primary',
+      name: `p${i}`,
+      strategy: 'random',
+      role: undefined,
+    }),
+  )
+const planOf = (...actions: Action[][]) => ({
+  stages: actions.map(all => ({ tier: 'together' as const, actions: all })),
+  requeueAfterMs: undefined,
+})
+
+it('a thousand creations are many passes: after some batches somebody looks at the set again', async () => {
+  const { context, done } = counting()
+  const { outcomes, isCut } = await act(context, planOf(creations(1000), creations(5)))
+  expect(isCut).toBe(true)
+  expect(done.created).toBe(8 + 16 + 32 + 32)
+  expect(outcomes).toHaveLength(done.created)
+  const short = await act(counting().context, planOf(creations(56), creations(4)))
+  expect([short.isCut, short.outcomes.length]).toEqual([false, 60])
+})
+
+it('a pass that must yield ends with its batch, and what it has done is told', async () => {
+  let isLost = false
+  const { context, done } = counting(
+    count => {
+      isLost = count >= 10
+    },
+    { mustYield: () => isLost },
+  )
+  const { outcomes, isCut } = await act(context, planOf(creations(1000)))
+  expect([isCut, done.created, outcomes.length]).toEqual([true, 24, 24])
+})
+
+it('no batch is begun after the end of the term, although no timer has told it yet', async () => {
+  let leads = true
+  const { context, done } = counting(
+    () => {
+      leads = false
+    },
+    { mayWrite: () => leads },
+  )
+  await expect(act(context, planOf(creations(1000)))).rejects.toThrow('does not lead')
+  expect(done.created).toBe(8)
+})
+
+it('deletions in bulk leave the urgent connections alone', async () => {
+  const { context, done } = counting()
+  const remove = (reason: 'Surplus' | 'Superseded') => (pod: string) =>
+    ({ type: 'delete', pod: makePod(pod, 'primary'), reason }) as const
+  await act(context, planOf(['a', 'b', 'c'].map(remove('Surplus')), ['d'].map(remove('Superseded'))))
+  expect(done).toEqual({ created: 0, deleted: 3, urgently: 1 })
 })

@@ -1,7 +1,8 @@
 import { labels } from '../../api/labels.ts'
 import { isKubeError } from '../../kube/errors.ts'
+import { StopNow } from '../../kube/stop.ts'
 import { deleteLease, writeLease } from '../memory/write-lease.ts'
-import type { Action, Plan } from '../plan.ts'
+import type { Action, ActionType, DeleteReason, Plan } from '../plan.ts'
 import { prune, record } from '../revisions/write.ts'
 import { publish, serve, withdraw } from '../services/write.ts'
 import { adopt, release } from './claim.ts'
@@ -15,24 +16,49 @@ import { slowStart } from './slow-start.ts'
 import { convertWithState, createWithState, restore } from './with-state.ts'
 import { deletePod } from './write-pod.ts'
 
+export interface Acted {
+  /** Of everything that was tried. */
+  readonly outcomes: Outcome[]
+  /** The pass was ended before its plan was: nothing has failed, and the next pass can go on at once. */
+  readonly isCut: boolean
+}
+
+/**
+ * Of these a plan may have thousands. After so many the pass ends with the batch, and another one looks at the set
+ * first: something may have happened to it, and other sets are waiting for the worker.
+ */
+const bulkAPass = 64
+const bulk: ReadonlySet<ActionType> = new Set(['adopt', 'release', 'create', 'delete', 'forget'])
+
 /**
  * Performs a plan, tier after tier. A tier whose actions did not all succeed ends the pass: the tiers below it wait for
  * the next one, which sees what really became of this. Only what stands aside of the tiers is done all the same.
- * @returns the outcomes of everything that was tried.
+ * @throws the signal's reason; StopNow when this process may not write any more.
  */
-export async function act(context: ActContext, plan: Plan): Promise<Outcome[]> {
+export async function act(context: ActContext, plan: Plan): Promise<Acted> {
   const outcomes: Outcome[] = []
   let isExact = true
+  let isCut = false
+  let left = bulkAPass
+  const mayGoOn = (batch: readonly Action[]) => {
+    context.signal.throwIfAborted()
+    if (!context.mayWrite()) throw new StopNow('this process does not lead any more')
+    if (context.mustYield() || (left <= 0 && batch.some(({ type }) => bulk.has(type)))) {
+      isCut = true
+      return false
+    }
+    left -= batch.filter(({ type }) => bulk.has(type)).length
+    return true
+  }
   for (const { actions, aside } of plan.stages) {
     if (!isExact && !aside) continue
-    context.signal.throwIfAborted()
-    const stage = await slowStart(actions, action => perform(context, action), isHarmless)
+    const stage = await slowStart(actions, action => perform(context, action), isHarmless, mayGoOn)
     outcomes.push(...stage)
     if (aside) continue
     isExact =
       stage.every(outcome => isDone(outcome) || isRefusedClaim(outcome)) && stage.length === actions.length
   }
-  return outcomes
+  return { outcomes, isCut }
 }
 
 /** Whose pod it is can wait: an admission rule that refuses an adoption for ever must not stop failovers. */
@@ -45,6 +71,26 @@ const isRefusedClaim = (outcome: Outcome): boolean =>
 const isHarmless = (outcome: Outcome): boolean => isDone(outcome) || outcome.type === 'pending'
 
 const isDone = (outcome: Outcome): boolean => outcome.type === 'done'
+
+/** The connections for what is urgent are few: what comes in hundreds goes by the others. */
+const unhurried = (context: ActContext): ActContext => ({ ...context, urgentApi: context.api })
+
+function canWait(reason: DeleteReason): boolean {
+  switch (reason) {
+    case 'Surplus':
+    case 'Finished':
+    case 'Outdated':
+    case 'Retired':
+      return true
+    case 'Superseded':
+    case 'GateSpent':
+    case 'Misfit':
+    case 'Spoiled':
+      return false
+    default:
+      return reason satisfies never
+  }
+}
 
 async function perform(context: ActContext, action: Action): Promise<Outcome> {
   try {
@@ -70,7 +116,8 @@ async function execute(context: ActContext, action: Action): Promise<Outcome> {
       return restore(context, action)
     case 'delete': {
       const kind = context.podOf(action.pod.uid)?.metadata.labels?.[labels.type]
-      await deletePod(context, action.pod, current => current.metadata.labels?.[labels.type] === kind)
+      const by = canWait(action.reason) ? unhurried(context) : context
+      await deletePod(by, action.pod, current => current.metadata.labels?.[labels.type] === kind)
       return { type: 'done', action, pod: undefined }
     }
     case 'adopt':
@@ -91,7 +138,7 @@ async function execute(context: ActContext, action: Action): Promise<Outcome> {
     case 'retire':
       return { type: 'done', action, pod: await retire(context, action) }
     case 'assign':
-      await writeLease(context, action.lease, action.version, action.restarts)
+      await writeLease(unhurried(context), action.lease, action.version, action.restarts)
       return { type: 'done', action, pod: undefined }
     case 'forget':
       await deleteLease(context, action.slot, action.lease)

@@ -64,5 +64,11 @@ export interface ActContext {
   readonly log: Log
   /** A wake-up or promotion that outlived its pass has ended. */
   readonly finishedLate: (outcome: Outcome) => void
+  /** Whether this process leads, by the clock: asked before each batch. Each single write is guarded by the client. */
+  readonly mayWrite: () => boolean
+  /** This pass should end after the batch that runs. */
+  readonly mustYield: () => boolean
+  /** To be called when the plan has been performed; wake-ups may go on. */
+  readonly ended: () => void
   readonly signal: AbortSignal
 }
