@@ -23,6 +23,15 @@ const suite = 'forky'
 /** Paths in the tree of the packages of the same names. */
 const programs = { criu: '/usr/sbin/criu', tar: '/usr/bin/tar' } as const
 
+/** Where CRIU is to look for its plugins, of which there are none: it does not start without such a directory. */
+const plugins = 'plugins'
+
+/**
+ * The loader loads the libraries that this file names into every program, whatever its command line says. In a container
+ * the file is the application's, so the bundle's loader has no name for it.
+ */
+const preloadFile = '/etc/ld.so.preload'
+
 /** criu, tar, ld.so, lib/ and our preload.so. Images of another CRIU must not be expected to be the same inside. */
 export async function criuBundle(options: DebianOptions = {}): Promise<Bundle> {
   const tree = await debianPackages(Object.keys(programs), { ...options, suite })
@@ -33,11 +42,14 @@ export async function criuBundle(options: DebianOptions = {}): Promise<Bundle> {
     )
   const preload = await preloadLibrary(options)
   // What is our own lies in the cache under a key of its inputs, so its path says what it is.
-  const key = keyOf({ packages: tree.packages, programs, preload, recipe: 2 })
+  const key = keyOf({ packages: tree.packages, programs, preload, recipe: 3 })
   const directory = join(options.cacheDir ?? cacheRoot(), 'bundles', `criu-${key}`)
   await cachedDirectory(directory, async scratch => {
     options.progress?.('bundle criu')
     await fill(scratch, tree)
+    await mkdir(join(scratch, plugins))
+    // It is the files that are copied from place to place.
+    await writeFile(join(scratch, plugins, 'none'), '')
     await writeFile(join(scratch, 'packages'), `${tree.packages.join('\n')}\n`)
     await copyFile(preload, join(scratch, basename(preload)))
   })
@@ -58,9 +70,23 @@ async function fill(scratch: string, tree: PackageTree): Promise<void> {
     const { interpreter } = elfNeeds(await readFile(source))
     if (program !== undefined && interpreter !== undefined) loaders.add(basename(interpreter))
     const target = program ?? (loaders.has(basename(entry.path)) ? 'ld.so' : `lib/${basename(entry.path)}`)
-    await copyFile(source, join(scratch, target))
+    if (target === 'ld.so') await writeFile(join(scratch, target), withoutPreloadFile(await readFile(source)))
+    else await copyFile(source, join(scratch, target))
     await chmod(join(scratch, target), 0o755)
   }
+}
+
+/**
+ * The loader with an empty string in place of the file's name: no file has that name.
+ *
+ * @throws if the name is not there exactly once: then it is not known what this loader reads.
+ */
+export function withoutPreloadFile(loader: Buffer): Buffer {
+  const name = Buffer.from(`${preloadFile}\0`)
+  const at = loader.indexOf(name)
+  if (at < 0 || loader.indexOf(preloadFile, at + 1) >= 0 || loader.indexOf(preloadFile) !== at)
+    throw new Error(`the loader of the bundle does not name ${preloadFile} exactly once`)
+  return Buffer.from(loader).fill(0, at, at + name.length)
 }
 
 function versionOf(tree: PackageTree, name: string): string {

@@ -9,7 +9,8 @@
  * 2. It keeps what it has found out about the kernel in /run/criu.kdat. In a container that may be a read-only file
  *    system, and would leave a file behind that the application can see and forge. Here that name means a file in the
  *    bundle's directory, which is open as descriptor 200: criu.kdat.<boot id>, so that it is never believed after a
- *    reboot into another kernel. It is written only when UNDERSTUDY_KDAT=write is in the environment.
+ *    reboot into another kernel. It is written only when UNDERSTUDY_KDAT=write is in the environment. Without the file
+ *    nothing else is done: to find these things out CRIU runs programs, and those that it would find are the container's.
  * 3. It empties the files that it writes pages to. They were filled before the application was stopped for them, because
  *    memory that a tmpfs has already is half as dear: see src/agent/driver/room.ts, which also cuts off what is left over.
  * 4. Who brings pages takes an interrupted wait for an error and ends, and the application with it. The kernel interrupts
@@ -23,6 +24,16 @@
 enum { LIMITS = 16, BUNDLE = 200 };
 
 extern char **environ;
+
+static void __attribute__((noreturn)) give_up(const char *why)
+{
+	char line[96];
+	long length = append(append(append(line, "preload: "), why), "\n") - line;
+
+	raw(NR_write, 2, (long)line, length, 0, 0, 0);
+	for (;;)
+		raw(NR_exit_group, 125, 0, 0, 0, 0, 0);
+}
 
 static int same(const char *a, const char *b)
 {
@@ -193,6 +204,8 @@ static long open_kdat(enum which file, int flags, unsigned mode)
 	if (!bundle_name(file, name))
 		return -E_NOENT;
 	fd = raw(NR_openat, BUNDLE, (long)name, flags | O_CLOSE_ON_EXEC, mode, 0, 0);
+	if (fd < 0 && !may_write())
+		give_up("what CRIU knows of this kernel cannot be read");
 	if (fd >= 0 && (flags & 3))
 		kdat_fd = (int)fd;
 	return fd;
@@ -252,7 +265,10 @@ int unlink(const char *path)
 
 	if (file == OTHER)
 		return (int)result(raw(NR_unlinkat, CWD, (long)path, 0, 0, 0, 0));
-	if (!may_write() || !bundle_name(file, name))
+	/* It is of another CRIU. */
+	if (!may_write())
+		give_up("what CRIU knows of this kernel cannot be used");
+	if (!bundle_name(file, name))
 		return (int)result(-E_NOENT);
 	return (int)result(raw(NR_unlinkat, BUNDLE, (long)name, 0, 0, 0, 0));
 }

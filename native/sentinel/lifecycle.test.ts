@@ -254,7 +254,7 @@ describe.skipIf(why !== undefined)(`what a sentinel costs ${why ?? ''}`, () => {
     const client = await sentinel.connect()
     const { pid, start: begun } = processOf(target.pid)
     const spawned = { target: pid, start: begun, ns: 'keep', cgroup: 'stay', deadline: 20_000 }
-    const test = `set -- $(cut -d')' -f2 /proc/self/stat); shift 16; [ "$1" = 0 ]; shift 22; [ "$1" = 0 ]`
+    const test = `PATH=/usr/bin:/bin; set -- $(cut -d')' -f2 /proc/self/stat); shift 16; [ "$1" = 0 ]; shift 22; [ "$1" = 0 ]`
     const reply = await client.ask('spawn', { ...spawned, arg: ['/bin/sh', '-ec', test] })
     expect(reply.values['code']).toBe('0')
   })

@@ -81,7 +81,11 @@ static bool read_fd(const struct field *field, struct lists *lists, size_t at)
 /* NULL, or what is wrong. */
 static const char *read_lists(const struct request *request, const char *enter, const char *ns, struct lists *lists)
 {
-	static char path[] = "PATH=/usr/sbin:/usr/bin:/sbin:/bin";
+	/*
+	 * Where no directory can be made: what a program finds by its name alone would be the container's own. Without the
+	 * variable the C library would look in /bin, and where it is empty in the working directory.
+	 */
+	static char path[] = "PATH=/proc/none";
 	/* With its start time: `enter` looks again. */
 	static char target[64];
 	size_t room = request->count + 8, arguments = 0, variables = 0, descriptors = 0;

@@ -19,6 +19,8 @@ import { processOf, type Sentinel, startSentinel, type Values } from './testing/
 vi.setConfig({ testTimeout: 30_000, hookTimeout: 180_000 })
 
 const FOREVER = 3_600_000
+/** Nothing is found on the path that the sentinel gives. */
+const withPath = 'PATH=/usr/bin:/bin; '
 /** As no other test has it. */
 const FORKS = '7'
 const why = cannotUnshare ?? cannotCgroup
@@ -84,7 +86,7 @@ describe.skipIf(why !== undefined).each([
     const { values, output } = request(target.pid, [
       '/bin/sh',
       '-c',
-      'readlink /proc/self/ns/pid; echo $0 "$@"; exit 7',
+      `${withPath}readlink /proc/self/ns/pid; echo $0 "$@"; exit 7`,
       'a b',
       '%',
     ])
@@ -104,7 +106,11 @@ describe.skipIf(why !== undefined).each([
     // One that is asked for in the place of another, and standard ones.
     const { values, output } = request(
       target.pid,
-      ['/bin/sh', '-c', 'cat; cat <&7; ls /proc/self/fd/200/ >&9; ls /proc/self/fd | tr "\\n" " "'],
+      [
+        '/bin/sh',
+        '-c',
+        `${withPath}cat; cat <&7; ls /proc/self/fd/200/ >&9; ls /proc/self/fd | tr "\\n" " "`,
+      ],
       { fd7: `${input}:r`, fd0: `${input}:r`, fd200: `${scratch}:d`, fd9: `${out}:w` },
     )
     expect((await client.ask('spawn', values)).values['code']).toBe('0')
@@ -119,7 +125,7 @@ describe.skipIf(why !== undefined).each([
     const client = await sentinel.connect()
     const { values, output } = request(target.pid, ['/usr/bin/env'], { env: ['A=b c', 'D='] })
     await client.ask('spawn', values)
-    expect(output().trim().split('\n').sort()).toEqual(['A=b c', 'D=', 'PATH=/usr/sbin:/usr/bin:/sbin:/bin'])
+    expect(output().trim().split('\n').sort()).toEqual(['A=b c', 'D=', 'PATH=/proc/none'])
   })
 
   test.each([
@@ -287,7 +293,7 @@ describe.skipIf(why !== undefined).each([
     await using sentinel = await begin()
     await using target = await start(app, ['pause'])
     const client = await sentinel.connect()
-    const script = `${app} tree ${scratch} & until [ "$(pgrep -cf '^${app} tree ${scratch}')" = 5 ]; do :; done; exit 3`
+    const script = `${withPath}${app} tree ${scratch} & until [ "$(pgrep -cf '^${app} tree ${scratch}')" = 5 ]; do :; done; exit 3`
     const reply = await client.ask('spawn', request(target.pid, ['/bin/sh', '-c', script]).values)
     expect(reply.values['code']).toBe('3')
     await nothingLeft(sentinel)

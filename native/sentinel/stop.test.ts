@@ -188,7 +188,7 @@ describe.skipIf(cannotCgroup !== undefined).each([
         client.ask('spawn', {
           ...spawned,
           log: join(directory, 'log'),
-          arg: ['/bin/sh', '-c', `while [ ! -e ${go} ]; do sleep 0.01; done; ${script}`],
+          arg: ['/bin/sh', '-c', `PATH=/usr/bin:/bin; while [ ! -e ${go} ]; do sleep 0.01; done; ${script}`],
         }),
       )
       const stop = { name: 'n', deadline: FOREVER, cgroup: cgroup.path, go, after: scripts.length, ...more }

@@ -4,9 +4,9 @@ import type { NodeCheck } from '../api/node-report.ts'
 import type { CanaryResult } from './canary.ts'
 import { mountsOf } from './discover/container.ts'
 import { type ProcFs, refOf, statusOf } from './discover/process.ts'
-import { criuProgram, programsDescriptor } from './driver/criu.ts'
+import { criuEnvironment, criuOptions, criuProgram, programsDescriptor } from './driver/criu.ts'
 import { isAgentError } from './errors.ts'
-import type { SentinelClient } from './sentinel.ts'
+import type { SentinelClient, SpawnEnd } from './sentinel.ts'
 import { isTmpfs } from './tmpfs.ts'
 
 export interface PreflightDependencies {
@@ -36,13 +36,13 @@ export async function preflight(deps: PreflightDependencies): Promise<readonly N
   ]
   // A node on which something else is wrong is told that, not what follows from it.
   const prevented = checks.filter(check => !check.ok).map(check => check.name)
-  if (prevented.length > 0)
-    return [
-      ...checks,
-      failed('canary', `not tried: ${prevented.join(', ')}`, 'cure the checks that failed first'),
-    ]
-  return [...checks, await kernelFacts(deps), ...(await canary(deps))]
+  if (prevented.length > 0) return [...checks, notTried(prevented)]
+  const facts = await kernelFacts(deps)
+  return [...checks, facts, ...(facts.ok ? await canary(deps) : [notTried([facts.name])])]
 }
+
+const notTried = (prevented: readonly string[]): NodeCheck =>
+  failed('canary', `not tried: ${prevented.join(', ')}`, 'cure the checks that failed first')
 
 /** Nothing that a node must be able to do: a promotion of large memory takes longer without it. */
 export const lazyRestore = (problem: string | undefined): NodeCheck =>
@@ -148,16 +148,23 @@ async function sentinelCheck({ sentinel, signal }: PreflightDependencies): Promi
 }
 
 /**
- * What CRIU finds out about the kernel is found out once a boot, here: otherwise each run in a container does it again,
- * 20 ms each time. preload.so keeps it beside CRIU and not in anybody's container.
+ * What CRIU finds out about the kernel is found out once a boot, here, in the namespaces of the node: to find it out CRIU
+ * runs programs, and in a container those would be the container's. preload.so keeps it beside CRIU, in nobody's container,
+ * and ends a CRIU that would do without.
  */
-async function kernelFacts({ programs, sentinel, fs, signal }: PreflightDependencies): Promise<NodeCheck> {
+export async function kernelFacts({
+  programs,
+  sentinel,
+  fs,
+  signal,
+}: Pick<PreflightDependencies, 'programs' | 'sentinel' | 'fs' | 'signal'>): Promise<NodeCheck> {
   const boot = (await readFile('/proc/sys/kernel/random/boot_id', 'utf8')).trim()
   const known = async () => (await readdir(programs)).includes(`criu.kdat.${boot}`)
+  let end: Pick<SpawnEnd, 'code' | 'signal'> | undefined
   try {
     // Its verdict is not asked for: the canary's is the one that counts.
     if (!(await known()))
-      await sentinel.spawn(
+      end = await sentinel.spawn(
         {
           target: await refOf(fs, fs.host),
           namespaces: 'keep',
@@ -165,16 +172,28 @@ async function kernelFacts({ programs, sentinel, fs, signal }: PreflightDependen
           deadlineMs: 30_000,
           log: '/dev/null',
           files: [{ fd: programsDescriptor, path: programs, mode: 'd' }],
-          arguments: [...criuProgram, 'check'],
-          environment: ['UNDERSTUDY_KDAT=write'],
+          arguments: [...criuProgram, 'check', ...criuOptions],
+          environment: [...criuEnvironment, 'UNDERSTUDY_KDAT=write'],
         },
         signal,
       )
   } catch (error) {
     return fromError('kernel-facts', error)
   }
-  return passed('kernel-facts', (await known()) ? 'known' : 'not kept; every run of CRIU takes longer')
+  if (await known()) return passed('kernel-facts', 'known')
+  return failed(
+    'kernel-facts',
+    `\`criu check\` did not keep what it knows of the kernel: ${howItEnded(end)}`,
+    `make ${programs} writable on the node, and restart the agent`,
+  )
 }
+
+const howItEnded = (end: Pick<SpawnEnd, 'code' | 'signal'> | undefined): string =>
+  end === undefined
+    ? 'it did not run'
+    : end.signal === undefined
+      ? `exit code ${end.code}`
+      : `signal ${end.signal}`
 
 async function canary(deps: PreflightDependencies): Promise<readonly NodeCheck[]> {
   try {

@@ -36,7 +36,7 @@ export interface SpawnRequest {
   readonly arguments: readonly string[]
   /** Name of a stop that is yet to come, which waits for its end; see `stop`. */
   readonly during?: string
-  /** `NAME=value`, beside a PATH. */
+  /** `NAME=value`, beside a PATH on which nothing is found. */
   readonly environment?: readonly string[]
 }
 

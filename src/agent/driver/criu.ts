@@ -35,16 +35,30 @@ export function directoryFiles({ programs, images, work }: Directories): SpawnRe
 /** With the installed programs open as `programsDescriptor`. */
 export const criuProgram: readonly string[] = [
   `${bundle}/ld.so`,
-  ...['--library-path', `${bundle}/lib`],
+  // Nor is the container's cache of libraries asked; its list of those to preload is unknown to this loader.
+  ...['--inhibit-cache', '--library-path', `${bundle}/lib`],
   // Answers for the limits of another user's process where this node's root may not ask for them.
   ...['--preload', `${bundle}/preload.so`],
   `${bundle}/criu`,
 ]
 
+/**
+ * In front of what CRIU is told to do. Where it runs, the files of these names are the container's, and may say that CRIU
+ * is to run programs: its configuration, and its plugins, of which the bundle has a directory without any.
+ */
+export const criuOptions: readonly string[] = ['--no-default-config', '--libdir', `${bundle}/plugins`]
+
+/** A library that CRIU is linked to, and does not use, would read its configuration in the container as soon as it is loaded. */
+const nothingRead = ['GNUTLS_NO_IMPLICIT_INIT=1']
+
+/** For all that is run as `criuProgram`. */
+export const criuEnvironment: readonly string[] = nothingRead
+
 /** What CRIU calls is looked up when it starts, not one by one while the pod stands still. */
-export const criuEnvironment: readonly string[] = ['LD_BIND_NOW=1']
+export const dumpEnvironment: readonly string[] = [...criuEnvironment, 'LD_BIND_NOW=1']
 
 const common = [
+  ...criuOptions,
   ...['-D', at(descriptors.images), '-W', at(descriptors.work)],
   '-v1',
   // Tasks stay in the cgroups of whoever restores them, not in those of the primary.
@@ -99,11 +113,12 @@ export const lazyPagesSocket = 'lazy-pages.socket'
 
 export const lazyPagesArguments: readonly string[] = [
   ...[...criuProgram, 'lazy-pages', '-o', 'pages.log'],
-  ...['-D', at(descriptors.images), '-W', at(descriptors.work), '-v1'],
+  ...[...criuOptions, '-D', at(descriptors.images), '-W', at(descriptors.work), '-v1'],
 ]
 
 /** Has what is loaded into CRIU guard the application that waits for the pages: see native/preload/pages.c. */
 export const lazyPagesEnvironment = (deadlineMs: number): readonly string[] => [
+  ...criuEnvironment,
   `UNDERSTUDY_PAGES=${deadlineMs}`,
 ]
 

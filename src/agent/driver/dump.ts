@@ -9,7 +9,7 @@ import { watchedPaths } from '../discover/watches.ts'
 import { AgentError, isAgentError } from '../errors.ts'
 import type { ProcessRef, SentinelClient, StopRequest } from '../sentinel.ts'
 import { continueAnyway, type HeldStop } from './continue.ts'
-import { criuEnvironment, directoryFiles, dumpArguments, imagesOf, rootPid } from './criu.ts'
+import { directoryFiles, dumpArguments, dumpEnvironment, imagesOf, rootPid } from './criu.ts'
 import type { DriverDependencies } from './dependencies.ts'
 import { explain } from './explain.ts'
 import type { FilesRun } from './files.ts'
@@ -275,7 +275,7 @@ async function dumpContainer(
       deadlineMs,
       log: join(work, 'output'),
       files: directoryFiles({ programs: deps.programs, images, work }),
-      environment: criuEnvironment,
+      environment: dumpEnvironment,
       arguments: dumpArguments(watched),
     },
     signal,

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import type { ContainerImage } from '../../checkpoint/manifest.ts'
 import { refOf, statusOf } from '../discover/process.ts'
 import { AgentError } from '../errors.ts'
-import { directoryFiles, inheritPipes, restoreArguments } from './criu.ts'
+import { criuEnvironment, directoryFiles, inheritPipes, restoreArguments } from './criu.ts'
 import type { DriverDependencies } from './dependencies.ts'
 import { escapes } from './escape.ts'
 import { explain } from './explain.ts'
@@ -75,6 +75,7 @@ async function restoreContainer(
       deadlineMs,
       log: join(work, 'output'),
       files: [...directoryFiles({ programs: deps.programs, images, work }), ...files],
+      environment: criuEnvironment,
       arguments: restoreArguments(pipes, way === 'lazy'),
     },
     signal,

@@ -17,6 +17,7 @@ import type { MemoryDriver } from '../driver/memory-driver.ts'
 import { createCloneRecords } from '../driver/records.ts'
 import { type InstalledPrograms, installPrograms } from '../launch/install.ts'
 import { ensureSentinel, type Launched } from '../launch/sentinel.ts'
+import { kernelFacts } from '../preflight.ts'
 import { createSentinelClient, type SentinelClient } from '../sentinel.ts'
 
 /** Why nothing here can be tested on this machine; undefined: it can. */
@@ -91,6 +92,11 @@ export async function startTestNode(host: ProcFs = hostFs): Promise<TestNode> {
       signal: AbortSignal.timeout(60_000),
     })
   const launched = await launch()
+  const facts = await kernelFacts({
+    ...{ sentinel, fs: host, programs: programs.directory },
+    signal: AbortSignal.timeout(60_000),
+  })
+  if (!facts.ok) throw new Error(facts.message)
   const dependenciesOf = (client: SentinelClient): DriverDependencies => ({
     sentinel: client,
     fs: host,

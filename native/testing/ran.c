@@ -1,0 +1,14 @@
+/* Leaves a file when it is run or loaded: what must not happen to a program or a library of a container. */
+#include "../preload/calls.h"
+
+enum { O_MAKE = 01 | 0100 };
+
+static void __attribute__((constructor)) leave_file(void)
+{
+	raw(NR_openat, CWD, (long)"/ran", O_MAKE, 0600, 0, 0);
+}
+
+int main(void)
+{
+	return 0;
+}

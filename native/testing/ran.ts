@@ -1,0 +1,29 @@
+import { join } from 'node:path'
+import { cachedDirectory, cacheRoot, keyOf } from '../../images/cache.ts'
+import { compileStatic, findCompiler } from '../../images/compile.ts'
+import { run } from '../../images/run.ts'
+import { textsOf } from '../static-program.ts'
+
+/** What leaves a file `/ran` when it is run, and when it is loaded; see ran.c. */
+export async function buildRan(): Promise<{ readonly program: string; readonly library: string }> {
+  const source = join(import.meta.dirname, 'ran.c')
+  const compiler = await findCompiler({})
+  const flags = [
+    '-std=gnu17',
+    '-O1',
+    '-fPIC',
+    '-shared',
+    '-nostdlib',
+    '-ffreestanding',
+    '-fno-stack-protector',
+  ]
+  const key = keyOf({
+    sources: await textsOf(import.meta.dirname, /^ran\.c$/),
+    compiler: await run(compiler, ['--version']),
+    flags,
+  })
+  const directory = await cachedDirectory(join(cacheRoot(), 'native', `ran-${key}`), async scratch => {
+    await run(compiler, [...flags, '-o', join(scratch, 'ran.so'), source])
+  })
+  return { program: await compileStatic(source), library: join(directory, 'ran.so') }
+}
