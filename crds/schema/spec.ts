@@ -233,7 +233,7 @@ export const specSchema = (): SchemaOf<BackupPodSetSpec> =>
       hotBackup: object<HotBackupSpec>(
         {
           mode: choice(
-            'Only with checkpoint. Frozen: the memory lies rebuilt and stopped in the hot backup, and takes over within milliseconds; where it does not fit, Staged. Staged: the memory lies as files on its node. Warm: as without checkpoint. Default Frozen.',
+            'Only with checkpoint. Frozen: the memory lies rebuilt and stopped in the hot backup, and takes over within milliseconds; where it does not fit, Staged. Staged: the memory lies as files on its node. Warm: as without checkpoint. A hot backup is called in which the memory lies quickest, unless another node has memory that is newer by more than one saved state: newer memory is then fetched first, which takes longer. Default Frozen.',
             hotBackupModes,
           ),
         },

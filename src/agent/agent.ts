@@ -18,6 +18,7 @@ import {
 } from '../api/slot-lease.ts'
 import { applyDelta, encodeDelta } from '../checkpoint/delta.ts'
 import { slotName } from '../checkpoint/manifest.ts'
+import { createSigner, signerOf } from '../checkpoint/signature.ts'
 import { createApi } from '../kube/api.ts'
 import { createBackoff } from '../kube/backoff.ts'
 import { systemClock as clock } from '../kube/clock.ts'
@@ -133,6 +134,7 @@ export async function runAgent(
       version,
       address: `${options.address}:${options.peerPort}`,
       fingerprint: identity.fingerprint,
+      signs: true,
       ...node.machine,
       cpuFeatures: node.machine.cpuFeatures ?? [],
       checks: node.checks,
@@ -313,7 +315,8 @@ export async function runAgent(
       identity,
       store,
       apply: (stream, base, draft, cancel) => applyDelta(stream, base, draft, { ...cancel, onBuffer }),
-      originFault: manifest => originFault(manifest, leaseOf(manifest.slot)),
+      originFault: manifest =>
+        originFault({ ...manifest, signer: signerOf(manifest) }, leaseOf(manifest.slot)),
       clock,
       random,
       log,
@@ -326,6 +329,7 @@ export async function runAgent(
       store,
       peers,
       understudies,
+      sign: createSigner(identity.key),
       arrivals,
       gates: createGates({ fs: hostProcFs, clock }),
       proven,

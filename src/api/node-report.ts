@@ -25,6 +25,10 @@ export interface SlotReport extends SlotKey {
   readonly role: 'source' | 'holder'
   /** The newest complete generation. 0: none yet. */
   readonly generation: number
+  /** Epoch in which that was saved; absent: none yet, or an agent of an earlier version. */
+  readonly epoch?: number
+  /** That bears the signature of the node that saved it. */
+  readonly signed?: boolean
   /** RFC 3339, by the source's clock: the instant whose memory it is. */
   readonly takenAt?: string
   readonly bytes?: number
@@ -75,6 +79,8 @@ export interface NodeReportStatus {
   readonly address: string
   /** SHA-256 of the public key (SubjectPublicKeyInfo) the agent proves itself with, hex. */
   readonly fingerprint: string
+  /** It signs what it saves with that key; absent: an agent of an earlier version. */
+  readonly signs?: boolean
   readonly kernel: string
   readonly criu: string
   readonly architecture: string

@@ -34,3 +34,18 @@ it('D7.known: a Lease of before it named who keeps something names nobody, which
   const said = parseSlotLease({ ...old, metadata: { ...old.metadata, annotations: before } })
   expect(said).toMatchObject({ kept: undefined, containers: undefined, holders: ['b', 'c'] })
 })
+
+it('signers are said as they were written, and where there are none nothing is said of them', () => {
+  const signers = [
+    { epoch: 4, fingerprint: 'a'.repeat(64) },
+    { epoch: 3, fingerprint: undefined },
+  ]
+  expect(parseSlotLease(written({ ...lease, signers }))).toEqual({ ...lease, signers })
+  expect(parseSlotLease(written(lease))).not.toHaveProperty('signers')
+})
+
+it('signers that cannot be read are signers that nobody is: not a Lease of before they were written', () => {
+  const body = written(lease)
+  const annotations = { ...body.metadata.annotations, [slotAnnotations.signers]: '4=everybody,x=,' }
+  expect(parseSlotLease({ ...body, metadata: { ...body.metadata, annotations } })?.signers).toEqual([])
+})

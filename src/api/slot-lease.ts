@@ -25,6 +25,13 @@ export interface Heir extends PodName {
   readonly ip: string | undefined
 }
 
+/** Whose signature the memory of an epoch bears. */
+export interface Signer {
+  readonly epoch: number
+  /** Of the key of the agent on the node that had the primary then. Undefined: that agent signed nothing. */
+  readonly fingerprint: string | undefined
+}
+
 export interface SlotLease extends SlotKey {
   /** The primary. */
   readonly holder: PodName
@@ -60,6 +67,8 @@ export interface SlotLease extends SlotKey {
    * Lease it goes, and nothing of it can be read again. Absent: nothing is written to disks.
    */
   readonly seal?: string
+  /** The latest first. Absent in Leases of before it was written; then no memory of the slot has to be signed. */
+  readonly signers?: readonly Signer[]
 }
 
 export const slotAnnotations = {
@@ -78,6 +87,7 @@ export const slotAnnotations = {
   handover: `${prefix}handover`,
   givenUpFor: `${prefix}given-up-for`,
   seal: `${prefix}seal`,
+  signers: `${prefix}signers`,
 } as const
 
 export const slotLeaseName = (set: string, slot: number): string => `${set}-${slot}`
@@ -107,6 +117,7 @@ export function slotLeaseBody(lease: SlotLease) {
         [slotAnnotations.handover]: lease.handover ?? '',
         [slotAnnotations.givenUpFor]: lease.givenUpFor ?? '',
         [slotAnnotations.seal]: lease.seal ?? '',
+        [slotAnnotations.signers]: formatSigners(lease.signers ?? []),
       },
     },
     spec: { holderIdentity: lease.holder.uid, leaseTransitions: lease.epoch },
@@ -129,6 +140,7 @@ export function parseSlotLease(lease: Lease): SlotLease | undefined {
   const heirName = note('heir')
   const heirUid = note('heirUid')
   const seal = note('seal')
+  const signers = note('signers')
   return {
     namespace: metadata.namespace ?? '',
     set,
@@ -150,5 +162,17 @@ export function parseSlotLease(lease: Lease): SlotLease | undefined {
     handover: note('handover'),
     givenUpFor: note('givenUpFor'),
     ...(seal !== undefined && /^[0-9a-f]{64}$/.test(seal) && { seal }),
+    ...(signers !== undefined && { signers: parseSigners(signers) }),
   }
 }
+
+/** `4=FINGERPRINT,3=`: in epoch 4 that key signed, in epoch 3 none. */
+const formatSigners = (signers: readonly Signer[]): string =>
+  signers.map(({ epoch, fingerprint = '' }) => `${epoch}=${fingerprint}`).join(',')
+
+/** What cannot be read names nobody, so that nothing of that epoch is believed. */
+const parseSigners = (text: string): readonly Signer[] =>
+  text.split(',').flatMap(word => {
+    const [, epoch, fingerprint] = /^(0|[1-9]\d{0,14})=([0-9a-f]{64}|)$/.exec(word) ?? []
+    return epoch === undefined ? [] : [{ epoch: Number(epoch), fingerprint: fingerprint || undefined }]
+  })

@@ -80,6 +80,8 @@ export interface CommitOptions {
   readonly stoppedAt?: number
   /** Files that the caller has synced and vouches for; others are read to compute their digests. */
   readonly files?: readonly GenerationFile[]
+  /** Says who made it; of a generation that another node has made: nothing. */
+  readonly sign?: ((manifest: Manifest) => Manifest) | undefined
   readonly signal?: AbortSignal
 }
 

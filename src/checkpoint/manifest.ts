@@ -60,6 +60,18 @@ export interface Manifest {
   readonly files: readonly GenerationFile[]
   /** Sum of their sizes. */
   readonly bytes: number
+  /** What its source says of it, and that it was its source; absent: made by an agent of an earlier version. */
+  readonly signed?: Signed
+}
+
+/** See `signerOf`. */
+export interface Signed {
+  /** The manifest as its source wrote it, without this. */
+  readonly text: string
+  /** Public key of the source: SubjectPublicKeyInfo (DER), base64. */
+  readonly key: string
+  /** base64. */
+  readonly value: string
 }
 
 export const manifestName = 'manifest.json'
@@ -145,6 +157,7 @@ export function parseManifest(text: string): Manifest {
     volumes: root.list('volumes', textAt),
     files: root.list('files', generationFile),
     bytes: root.count('bytes'),
+    ...(root.value['signed'] === undefined ? {} : { signed: signedAt(root.record('signed')) }),
   }
   slotName(manifest.slot)
   if (manifest.generation === 0) throw wrong('generation', 'at least 1')
@@ -152,6 +165,12 @@ export function parseManifest(text: string): Manifest {
   checkFiles(manifest)
   return manifest
 }
+
+const signedAt = (fields: Reader): Signed => ({
+  text: fields.text('text'),
+  key: fields.text('key'),
+  value: fields.text('value'),
+})
 
 function checkFiles({ files, bytes }: Manifest) {
   const paths = new Set(files.map(file => file.path))

@@ -60,6 +60,8 @@ const systemUptime = () => Number(process.hrtime.bigint() / 1_000_000n)
 const draftPrefix = '.draft-'
 const doomedPrefix = '.doomed-'
 
+const same = (manifest: Manifest): Manifest => manifest
+
 /** For a failure that means that what was wanted is so already. */
 const unless =
   (...codes: readonly string[]) =>
@@ -186,9 +188,9 @@ export function createGenerationStore(options: StoreOptions): GenerationStore {
     async function seal(manifest: Omit<Manifest, 'files' | 'bytes'>, options: CommitOptions) {
       if (slotName(manifest.slot) !== name || manifest.generation !== generation)
         throw new CheckpointError('BadManifest', 'the manifest is of another generation than its draft')
-      const { files = [], stoppedAt = startedAt, signal } = options
+      const { files = [], stoppedAt = startedAt, sign = same, signal } = options
       const sealed = await sealFiles(dir, files, setAsideLate, signal)
-      const full = parseManifest(formatManifest({ ...manifest, ...sealed }))
+      const full = sign(parseManifest(formatManifest({ ...manifest, ...sealed })))
       const completedAt = clock.monotonic()
       const pipelineMs = Math.max(completedAt - stoppedAt, 0)
       await writeManifest(dir, full, { uptimeMs: uptime(), pipelineMs })

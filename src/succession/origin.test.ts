@@ -12,7 +12,7 @@ const lease: SlotLease = {
   heir: undefined,
   holders: ['n2'],
 }
-const origin: Origin = { slot, epoch: 3, source: { podUid: 'uid-p', node: 'n1' } }
+const origin: Origin = { slot, epoch: 3, source: { podUid: 'uid-p', node: 'n1' }, signer: undefined }
 
 describe('D10.origin: memory comes from the pod and the node that the Lease names', () => {
   it.each<[string, Origin, SlotLease | undefined, RegExp | undefined]>([

@@ -1,30 +1,33 @@
 /** Where memory may come from: the pod and the node that the Lease of its slot names. */
 import type { SlotKey, SlotLease } from '../api/slot-lease.ts'
+import { signerFault } from './signers.ts'
 
 export interface Origin {
   readonly slot: SlotKey
   readonly epoch: number
   readonly source: { readonly podUid: string; readonly node: string }
+  /** Fingerprint of the key that has signed all of this; undefined: none. */
+  readonly signer: string | undefined
 }
 
 /**
- * What is wrong with the origin that a generation names; undefined: nothing. Of an epoch that is over the Lease does not
- * say any more who held the slot: such a generation comes from those who took it while it did, and gives way to any of
- * the present epoch. One of an epoch that has not begun would win over all that are true.
+ * What is wrong with the origin that a generation names; undefined: nothing. Of an epoch that is over the Lease says
+ * only whose key signed then: such a generation gives way to any of the present epoch. One of an epoch that has not begun
+ * would win over all that are true.
  *
  * @param lease of that slot, as it is now; undefined: there is none.
  */
 export function originFault(
-  { slot, epoch, source }: Origin,
+  { slot, epoch, source, signer }: Origin,
   lease: SlotLease | undefined,
 ): string | undefined {
   if (lease === undefined || !isSameSlot(slot, lease)) return 'no Lease names this slot in this life'
   if (epoch > lease.epoch) return `epoch ${epoch}, and the Lease is at ${lease.epoch}`
-  if (epoch < lease.epoch) return undefined
+  if (epoch < lease.epoch) return signerFault(lease, epoch, signer)
   if (source.podUid !== lease.holder.uid)
     return `pod ${source.podUid}, and the Lease names ${lease.holder.uid}`
   if (source.node !== lease.node) return `node ${source.node}, and the Lease names ${lease.node ?? 'none'}`
-  return undefined
+  return signerFault(lease, epoch, signer)
 }
 
 /**

@@ -257,7 +257,7 @@ export async function saveOnce(
         volumes,
         ...(isFinal && { final: true }),
       },
-      { stoppedAt, signal },
+      { stoppedAt, sign: work.sign, signal },
     )
     work.announce(key)
     await store.prune(key, Math.max(settings.keep, baseAndNewest))

@@ -1,6 +1,7 @@
 import type { SlotLease } from '../../api/slot-lease.ts'
 import { servingReasons } from '../../api/stage.ts'
 import { slotName } from '../../checkpoint/manifest.ts'
+import { newestTold } from '../../succession/age.ts'
 import { isNamed } from '../../succession/origin.ts'
 import { slotOfDeath } from './deaths.ts'
 import type { Duty, Elsewhere } from './duty.ts'
@@ -174,9 +175,12 @@ function elsewhere({ reports }: Snapshot, lease: SlotLease): Elsewhere[] {
     .flatMap(([, { address, fingerprint, slots }]) =>
       slots
         .filter(report => report.generation > 0 && slotName(report) === name)
-        .map(report => ({ address, fingerprint, takenAt: Date.parse(report.takenAt ?? '') || 0 })),
+        .map(({ epoch, generation, takenAt = '' }) => ({
+          ...{ address, fingerprint, generation, takenAt: Date.parse(takenAt) || 0 },
+          ...(epoch !== undefined && { epoch }),
+        })),
     )
-    .sort((a, b) => b.takenAt - a.takenAt || (a.address < b.address ? -1 : 1))
+    .sort((a, b) => newestTold(a, b) || (a.address < b.address ? -1 : 1))
 }
 
 /** The operator could not reach the gate, and asks its node to. */

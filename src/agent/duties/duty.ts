@@ -1,5 +1,6 @@
 /** What the agent of a node can be doing, each as data. */
 import type { SlotLease } from '../../api/slot-lease.ts'
+import type { Told } from '../../succession/age.ts'
 import type { MemorySettings, PodView } from './snapshot.ts'
 
 interface Common {
@@ -18,10 +19,7 @@ export interface Peer {
 }
 
 /** The memory of a slot on another node, as its report says. */
-export interface Elsewhere extends Peer {
-  /** Wall clock of the source, ms. */
-  readonly takenAt: number
-}
+export interface Elsewhere extends Peer, Told {}
 
 export type Duty =
   /** A primary: its end is noticed at once, and the way to its heir is prepared. */

@@ -216,6 +216,29 @@ describe('the agents of two nodes', () => {
     await dispose(c)
   })
 
+  it('fetch newer memory before they go on stage with what lies there, where more than one generation would be lost', async () => {
+    const c = await createFakeMemory()
+    cluster.setLease({ ...atFirst(), holders: ['b', 'c'] })
+    const agentA = await start('a', a)
+    const agentB = await start('b', b)
+    await start('c', c)
+    await untilFrozen('one')
+    await stop(agentB)
+    const generationAt = (node: string) => cluster.reports.get(node)?.status?.slots[0]?.generation ?? 0
+    const before = generationAt('b')
+    a.running.set('uid-p', 'two')
+    await vi.waitFor(() => expect(generationAt('c')).toBeGreaterThan(before + 2), { timeout: 10_000 })
+    await stop(agentA)
+    cluster.setLease({ ...called(), holders: ['c'] })
+    await start('b', b)
+    await vi.waitFor(() => expect(serving('b', 'h')).toMatchObject({ status: 'True', reason: 'OnStage' }), {
+      timeout: 10_000,
+    })
+    expect(b.running.get('uid-h')).toBe('two')
+    for (const agent of [...agents]) await stop(agent)
+    await dispose(c)
+  }, 30_000)
+
   describe('hand a slot over', () => {
     const asked = () => ({ ...atFirst(), handover: 'uid-h' })
     const saidBy = (node: string) => cluster.reports.get(node)?.status?.slots[0]

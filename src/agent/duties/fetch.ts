@@ -1,6 +1,7 @@
 import type { SlotLease } from '../../api/slot-lease.ts'
-import { slotName } from '../../checkpoint/manifest.ts'
+import { type Manifest, slotName } from '../../checkpoint/manifest.ts'
 import type { Stored } from '../../checkpoint/store.ts'
+import { isNewerTold, type Told } from '../../succession/age.ts'
 import { isAgentError } from '../errors.ts'
 import { generationsOf } from './bring-back.ts'
 import { restoreDeadlineMs } from './deadlines.ts'
@@ -20,6 +21,11 @@ export async function fetch(
 const unknownMs = 3_000
 const againMs = 50
 
+export const toldOf = ({ epoch, generation, takenAt }: Manifest): Told => ({
+  ...{ epoch, generation },
+  takenAt: Date.parse(takenAt),
+})
+
 /**
  * Fetches the newest generation of a slot that other nodes have, if it is newer than what is here; from the next one
  * where one cannot be reached or has nothing to give.
@@ -36,7 +42,7 @@ export async function fetchNewest(
   const { store, peers, clock, log } = work
   const key = { namespace, set, slot, life }
   const [ours] = generationsOf(store, key)
-  const newer = others.filter(({ takenAt }) => takenAt > Date.parse(ours?.manifest.takenAt ?? '1970-01-01'))
+  const newer = others.filter(other => ours === undefined || isNewerTold(other, toldOf(ours.manifest)))
   let failure: { readonly error: unknown } | undefined
   for (const other of newer) {
     const deadline = clock.monotonic() + unknownMs

@@ -2,6 +2,7 @@ import type { SlotLease } from '../../api/slot-lease.ts'
 import { broughtBackNote, podConditions, servingReasons } from '../../api/stage.ts'
 import { slotName } from '../../checkpoint/manifest.ts'
 import type { Stored } from '../../checkpoint/store.ts'
+import { stepsBehind } from '../../succession/age.ts'
 import type { Clone } from '../driver/memory-driver.ts'
 import { AgentError, isAgentError } from '../errors.ts'
 import { waitUntilAnswering } from '../probe/answering.ts'
@@ -10,7 +11,7 @@ import { onStageMessage } from './deaths.ts'
 import { fits } from './duties-of.ts'
 import type { DutyOf } from './duty.ts'
 import { reasonOf } from './failure.ts'
-import { fetchNewest } from './fetch.ts'
+import { fetchNewest, toldOf } from './fetch.ts'
 import { memoryOf } from './freeze.ts'
 import { targetOf } from './probe-target.ts'
 import { containersOf, restoreHashOf } from './settings.ts'
@@ -155,8 +156,9 @@ async function* candidates(work: Work, lease: SlotLease, signal: AbortSignal): A
 }
 
 /**
- * A hot backup is called where its slot's memory lies, and time counts. One that was woken or made for the slot may be on
- * a node that has none, or an older one than others.
+ * A hot backup is called where its slot's memory lies, and time counts: what others have is worth the time that it takes
+ * to come here only where more than one generation would be lost. One that was woken or made for the slot may be on a
+ * node that has none.
  */
 async function haveMemory(
   work: Work,
@@ -164,9 +166,13 @@ async function haveMemory(
   place: Place,
   signal: AbortSignal,
 ): Promise<void> {
-  if (isOf(place.clone, lease)) return
-  const isHere = generationsOf(work.store, lease).length > 0
-  if (isHere && pod.kind === 'hotbackup' && !pod.madeForSlot) return
+  const [newest] = generationsOf(work.store, lease)
+  const isFrozen = isOf(place.clone, lease)
+  if (isFrozen || (newest !== undefined && pod.kind === 'hotbackup' && !pod.madeForSlot)) {
+    const [best] = others
+    if (best === undefined || newest === undefined) return
+    if (stepsBehind(toldOf(newest.manifest), best) === 0) return
+  }
   try {
     await fetchNewest(work, lease, others, signal)
   } catch (error) {

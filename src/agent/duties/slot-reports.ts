@@ -42,6 +42,8 @@ function reportOf(snapshot: Snapshot, lease: SlotLease, kept: KeptGenerations): 
     ...(stored === undefined
       ? {}
       : {
+          epoch: stored.manifest.epoch,
+          ...(stored.manifest.signed && { signed: true }),
           takenAt: stored.manifest.takenAt,
           bytes: stored.manifest.bytes,
           frozenSeconds: round(stored.manifest.frozenSeconds),

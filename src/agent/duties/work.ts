@@ -1,5 +1,6 @@
 /** What the performance of duties has at hand. */
 import type { SlotKey, SlotLease } from '../../api/slot-lease.ts'
+import type { Manifest } from '../../checkpoint/manifest.ts'
 import type { GenerationStore, Stored } from '../../checkpoint/store.ts'
 import type { Clock } from '../../kube/clock.ts'
 import type { Log } from '../../kube/log.ts'
@@ -31,6 +32,8 @@ export interface Work {
   readonly store: GenerationStore
   readonly peers: Pick<PeerClient, 'pull'>
   readonly understudies: Understudies
+  /** Says in the manifest of what is saved here that this node has saved it. */
+  readonly sign?: (manifest: Manifest) => Manifest
   /** Memory that comes later, while its app runs already. */
   readonly arrivals: Arrivals
   readonly gates: Gates

@@ -30,10 +30,10 @@ export interface PeerClientOptions {
   /** Default: applyDelta. */
   readonly apply?: Apply | undefined
   /**
-   * What is wrong with the origin that a manifest names, by the Lease of its slot as it is now; undefined: nothing. Asked
-   * before anything that came is kept.
+   * What is wrong with the origin that a manifest names and proves, by the Lease of its slot as it is now; undefined:
+   * nothing. Asked before anything that came is kept. @throws CheckpointError BadManifest
    */
-  readonly originFault: (manifest: Pick<Manifest, 'slot' | 'epoch' | 'source'>) => string | undefined
+  readonly originFault: (manifest: Manifest) => string | undefined
   readonly clock: Clock
   readonly random: Random
   readonly log: Log

@@ -6,6 +6,8 @@ import { connect as connectTls } from 'node:tls'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import type { SlotLease } from '../../api/slot-lease.ts'
 import { applyDelta, encodeDelta } from '../../checkpoint/delta.ts'
+import type { Manifest } from '../../checkpoint/manifest.ts'
+import { createSigner, signerOf } from '../../checkpoint/signature.ts'
 import { createGenerationStore, type GenerationStore } from '../../checkpoint/store.ts'
 import { manifestOf, putFiles, slotKey } from '../../checkpoint/testing/generation.ts'
 import { systemClock } from '../../kube/clock.ts'
@@ -397,7 +399,9 @@ describe('only those who may', () => {
     }
     const pullWith = async (now: SlotLease | undefined) => {
       const { peer } = await startServer()
-      const { client, store } = await startClient({ originFault: manifest => originFault(manifest, now) })
+      const { client, store } = await startClient({
+        originFault: manifest => originFault({ ...manifest, signer: signerOf(manifest) }, now),
+      })
       await commit(1, { a: 'a' })
       return { pulled: client.pull(slotKey, peer, epoch, never), store }
     }
@@ -421,9 +425,97 @@ describe('only those who may', () => {
       expect(store.bytes).toBe(0)
     })
 
+    describe('signed by the node that saved it', () => {
+      const signed = (identity: Identity) => ({ sign: createSigner(identity.key) })
+      const save = async (
+        options: { readonly sign?: (manifest: Manifest) => Manifest },
+        over: Partial<Manifest> = {},
+      ) => {
+        const draft = await source.begin(slotKey, 1)
+        await putFiles(draft.dir, { a: 'a' })
+        return draft.commit(manifestOf(1, over), options)
+      }
+      const pullAt = async (over: Partial<SlotLease>) => {
+        const { peer } = await startServer()
+        const signers = [{ epoch: 1, fingerprint: identities.source.fingerprint }]
+        const now = { ...lease, signers, ...over }
+        const { client, store } = await startClient({
+          originFault: manifest => originFault({ ...manifest, signer: signerOf(manifest) }, now),
+        })
+        return { pulled: client.pull(slotKey, peer, epoch, never), store }
+      }
+
+      test('it is kept, and its signature with it', async () => {
+        await save(signed(identities.source))
+        const { pulled } = await pullAt({})
+        expect(signerOf((await pulled).manifest)).toBe(identities.source.fingerprint)
+      })
+
+      const later = (fingerprint: string) => ({
+        epoch: 2,
+        signers: [
+          { epoch: 2, fingerprint: 'f'.repeat(64) },
+          { epoch: 1, fingerprint },
+        ],
+      })
+
+      test('also in the epoch after, by whoever has it', async () => {
+        await save(signed(identities.source))
+        const { pulled } = await pullAt(later(identities.source.fingerprint))
+        expect((await pulled).manifest.epoch).toBe(1)
+      })
+
+      test.each<
+        [string, (manifest: Manifest) => Manifest, (source: string) => Partial<SlotLease>, string, RegExp]
+      >([
+        ['not signed', manifest => manifest, () => ({}), 'PeerForeign', /not signed/],
+        ['not signed, of the epoch before', manifest => manifest, later, 'PeerForeign', /not signed/],
+        [
+          'signed by another node',
+          manifest => createSigner(identities.stranger.key)(manifest),
+          later,
+          'PeerForeign',
+          /signed with the key/,
+        ],
+        [
+          'of an epoch whose signer is not known',
+          manifest => createSigner(identities.source.key)(manifest),
+          source => ({ epoch: 2, signers: [{ epoch: 2, fingerprint: source }] }),
+          'PeerForeign',
+          /does not know/,
+        ],
+        [
+          'with a signature of another generation',
+          manifest => ({ ...createSigner(identities.source.key)(manifest), frozenSeconds: 2 }),
+          () => ({}),
+          'BadManifest',
+          /something else/,
+        ],
+        [
+          'with a signature of another life of the slot',
+          manifest => {
+            const other = { ...manifest, slot: { ...manifest.slot, life: 'ffffffff' } }
+            const { signed } = createSigner(identities.source.key)(other)
+            return { ...manifest, ...(signed && { signed }) }
+          },
+          () => ({}),
+          'BadManifest',
+          /something else/,
+        ],
+      ])('it is refused when it is %s', async (_, sign, over, fault, message) => {
+        await save({ sign })
+        const { pulled, store } = await pullAt(over(identities.source.fingerprint))
+        const error: unknown = await pulled.catch((error: unknown) => error)
+        expect(error).toMatchObject({ code: fault, message: expect.stringMatching(message) })
+        expect(store.bytes).toBe(0)
+      })
+    })
+
     test('an old generation that is sent again does not replace a newer one', async () => {
       const { peer } = await startServer({ store: { ...source, latest: () => old, open: () => old } })
-      const { client, store } = await startClient({ originFault: manifest => originFault(manifest, lease) })
+      const { client, store } = await startClient({
+        originFault: manifest => originFault({ ...manifest, signer: signerOf(manifest) }, lease),
+      })
       const old = await commit(1, { a: 'old' })
       const draft = await store.begin(slotKey, 2)
       await putFiles(draft.dir, { a: 'new' })

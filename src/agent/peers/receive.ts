@@ -37,7 +37,7 @@ export interface ReceiveOptions {
   readonly store: Pick<GenerationStore, 'latest' | 'begin' | 'retain' | 'budget'>
   readonly apply: Apply
   /** See PeerClientOptions. */
-  readonly originFault: (manifest: Pick<Manifest, 'slot' | 'epoch' | 'source'>) => string | undefined
+  readonly originFault: (manifest: Manifest) => string | undefined
   readonly clock: Clock
   readonly signal: AbortSignal
 }
@@ -99,7 +99,12 @@ export async function receiveGeneration(
     const checked: Draft = {
       ...draft,
       commit: async (manifest, options) => {
-        const fault = originFault(manifest)
+        const files = options?.files ?? []
+        const fault = originFault({
+          ...manifest,
+          files,
+          bytes: files.reduce((sum, { size }) => sum + size, 0),
+        })
         if (fault !== undefined) throw new AgentError('PeerForeign', `${peer}: ${fault}`)
         return draft.commit(manifest, options)
       },

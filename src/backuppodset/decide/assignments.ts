@@ -1,9 +1,10 @@
 import { isDeepStrictEqual } from 'node:util'
-import type { SlotLease } from '../../api/slot-lease.ts'
+import type { Signer, SlotLease } from '../../api/slot-lease.ts'
 import type { Random } from '../../kube/random.ts'
 import { type AssignOptions, assign } from '../../succession/assign.ts'
 import { misfit } from '../../succession/placement.ts'
-import type { MemoryView } from '../memory/view.ts'
+import { signersAfter, signersNow } from '../../succession/signers.ts'
+import type { MemoryView, SlotMemory } from '../memory/view.ts'
 import type { Action } from '../plan.ts'
 import type { PodView, Snapshot } from '../snapshot.ts'
 import { turnOf } from './handover.ts'
@@ -62,13 +63,15 @@ export function assignments(s: Snapshot, memory: MemoryView, random: Random, pla
     const life = goesOn ? present.lease.life : draw(random, 4)
     // Drawn with the life: what was sealed with another one is not its memory.
     const seal = goesOn ? present.lease.seal : draw(random, 32)
+    const epoch = isSame ? Math.max(pod.epoch, present.lease.epoch) : pod.epoch
+    const signers = signersOf(goesOn ? present : undefined, epoch, memory.nodes.get(pod.node ?? '')?.signer)
     const lease: SlotLease = {
       namespace: s.set.namespace,
       set: s.set.name,
       slot,
       life,
       holder: { name: pod.name, uid: pod.uid },
-      epoch: isSame ? Math.max(pod.epoch, present.lease.epoch) : pod.epoch,
+      epoch,
       node: pod.node,
       ip: isSame ? present.lease.ip : undefined,
       heir: heir && { name: heir.name, uid: heir.uid, ip: heir.stage?.ip },
@@ -77,6 +80,7 @@ export function assignments(s: Snapshot, memory: MemoryView, random: Random, pla
       handover: turn?.primary === pod ? turn.successor?.uid : undefined,
       givenUpFor: goesOn && isGivenUp(s, present) ? present.lease.givenUpFor : undefined,
       ...(seal !== undefined && { seal }),
+      ...(signers !== undefined && { signers }),
     }
     if (present !== undefined && isDeepStrictEqual(lease, present.lease)) return []
     // Being replaced by this one, and it serves until this one can.
@@ -85,6 +89,23 @@ export function assignments(s: Snapshot, memory: MemoryView, random: Random, pla
     const restarts = (goesOn ? present.restarts : undefined) ?? pod.stage?.restarts ?? 0
     return [{ type: 'assign', lease, version: present?.resourceVersion, restarts, stateLost: isEmptied }]
   })
+}
+
+/** Whose signatures the memory of a slot bears that stays where it is. */
+function signersOf(
+  present: SlotMemory | undefined,
+  epoch: number,
+  fingerprint: string | undefined,
+): readonly Signer[] | undefined {
+  if (present === undefined) return signersNow({ epoch }, fingerprint, true)
+  const { lease, source, copies } = present
+  if (epoch !== lease.epoch) return signersAfter(lease, { epoch, fingerprint })
+  // From then on what is not signed is refused: not before somebody has what is.
+  const isSigned =
+    source?.signed === true
+      ? copies.some(({ report }) => report.signed)
+      : !source?.generation && copies.length === 0
+  return signersNow(lease, fingerprint, isSigned)
 }
 
 /** Nodes on which memory that is made on that one cannot go on. */

@@ -72,6 +72,49 @@ describe('a primary that died', () => {
     expect(ofType(s, 'assign').map(({ lease }) => lease.slot)).toEqual([1])
   })
 
+  it('or by one whose node has newer memory, where the frozen one is more than a generation behind', () => {
+    const winner = (frozenAt: number, over = {}) => {
+      const copies = [
+        makeCopy(lease0, h0, 'Frozen', { epoch: 1, generation: frozenAt, takenAt: '2099-01-01T00:00:00Z' }),
+        makeCopy(lease0, h1, 'Staged', {
+          epoch: 1,
+          generation: 60,
+          takenAt: '2030-01-01T00:00:00Z',
+          ...over,
+        }),
+      ]
+      return ofType(makeMemorySnapshot(wish, [p0, h0, h1], [makeSlot(lease0, copies)]), 'promote')[0]?.pod
+        .name
+    }
+    // Whatever the clocks of their nodes say.
+    expect(winner(60)).toBe('h0')
+    expect(winner(59)).toBe('h0')
+    expect(winner(58)).toBe('h1')
+    // An epoch counts more than a number.
+    expect(winner(70, { epoch: 2 })).toBe('h1')
+  })
+
+  it('signs with the key of its node, and what those before it have signed is still known', () => {
+    const [key, before] = ['a'.repeat(64), 'b'.repeat(64)]
+    const swap = (signers?: NonNullable<typeof lease0.signers>) => {
+      const lease = { ...lease0, ...(signers && { signers }) }
+      const s = makeMemorySnapshot(wish, [p0, h0], [makeSlot(lease, [makeCopy(lease, h0, 'Frozen')])])
+      const node = { name: 'n-h0', ready: true, problem: undefined, signer: key }
+      if (s.memory === undefined) throw new Error('no memory')
+      const memory = { ...s.memory, nodes: new Map([['n-h0', node]]) }
+      return ofType({ ...s, memory }, 'promote')[0]?.lease.signers
+    }
+    expect(swap([{ epoch: 1, fingerprint: before }])).toEqual([
+      { epoch: 2, fingerprint: key },
+      { epoch: 1, fingerprint: before },
+    ])
+    // Written by an operator of an earlier version: nothing has to be signed that was saved until now.
+    expect(swap()).toEqual([
+      { epoch: 2, fingerprint: key },
+      { epoch: 1, fingerprint: undefined },
+    ])
+  })
+
   it('and by no pod of whose node no memory of it is known, though it is ready', () => {
     const s = makeMemorySnapshot(
       wish,
@@ -617,5 +660,39 @@ describe('a set whose memory must not be kept', () => {
       { type: 'assign', lease: { life: lease.life, heir: undefined, holders: [] } },
     ])
     expect(actions(refusing([makeSlot({ ...lease, heir: undefined, holders: [] }, [])]))).toEqual([])
+  })
+})
+
+describe('the Lease of a primary', () => {
+  const p0 = makePrimary('p0', 0)
+  const h0 = makeUnderstudy('h0')
+  const lease = makeLease(p0, { heir: { name: 'h0', uid: h0.uid, ip: '10.0.0.1' }, holders: ['n-h0'] })
+  const key = 'a'.repeat(64)
+  const signers = (slots: readonly Parameters<typeof makeSlot>[]) => {
+    const s = makeMemorySnapshot(
+      { replicas: 1, hotBackups: 1 },
+      [p0, h0],
+      slots.map(each => makeSlot(...each)),
+    )
+    const nodes = new Map(
+      ['n-p0', 'n-h0'].map(name => [name, { name, ready: true, problem: undefined, signer: key }]),
+    )
+    if (s.memory === undefined) throw new Error('no memory')
+    return ofType({ ...s, memory: { ...s.memory, nodes } }, 'assign')[0]?.lease.signers
+  }
+  const source = (signed: boolean) => ({
+    source: { ...makeCopy(lease, p0, undefined, { signed }).report, role: 'source' as const },
+  })
+
+  it('names the key that signs its memory from the beginning', () => {
+    expect(signers([])).toEqual([{ epoch: 1, fingerprint: key }])
+    expect(signers([[lease, []]])).toEqual([{ epoch: 1, fingerprint: key }])
+  })
+
+  it('rolling upgrade: of memory that is there already not before a holder has it signed', () => {
+    const copy = (signed: boolean) => [makeCopy(lease, h0, 'Frozen', { signed })]
+    expect(signers([[lease, copy(false), source(false)]])).toBeUndefined()
+    expect(signers([[lease, copy(false), source(true)]])).toBeUndefined()
+    expect(signers([[lease, copy(true), source(true)]])).toEqual([{ epoch: 1, fingerprint: key }])
   })
 })

@@ -1,8 +1,10 @@
 import type { OriginOfMemory } from '../../api/backuppodset.ts'
 import { unprovenReason } from '../../api/node-report.ts'
+import { stepsBehind } from '../../succession/age.ts'
 import { fitsMemory } from '../../succession/kinds.ts'
 import type { Option } from '../../succession/match.ts'
-import { madeAt, takenAt } from '../memory/age.ts'
+import { signersAfter } from '../../succession/signers.ts'
+import { newestOf, takenAt, toldOf } from '../memory/age.ts'
 import type { Copy, SlotMemory } from '../memory/view.ts'
 import type { Action, Origin, Role } from '../plan.ts'
 import type { PodView, Snapshot } from '../snapshot.ts'
@@ -11,9 +13,10 @@ import { isGated } from './tools.ts'
 
 /**
  * How good a successor would be, lower is better: the order of the paper (hot, cold; a new pod is nobody's option), and
- * within a kind whoever has the memory at hand. Fractions tell equals apart.
+ * within a kind whoever has the memory at hand. Who would go on with older memory than others have, by more than the one
+ * generation that may be on its way, has to fetch theirs first. Fractions tell equals apart.
  */
-const ranks = { frozen: 0, staged: 1, stale: 2, fetching: 4, cold: 5, coldFetching: 6 } as const
+const ranks = { frozen: 0, staged: 1, stale: 2, behind: 3, fetching: 4, cold: 5, coldFetching: 6 } as const
 
 /** From here on a successor needs seconds: what only stands still, or cannot be reached, is not replaced by it. */
 export const slowRank = ranks.fetching
@@ -26,8 +29,11 @@ export const usableOf = (slot: SlotMemory | undefined): readonly Copy[] =>
 export function optionsOf(slot: SlotMemory | undefined, pods: readonly PodView[]): Option[] {
   const usable = usableOf(slot)
   if (slot === undefined || usable.length === 0) return []
-  // Numbers begin anew with an epoch: the time tells which memory is newer.
-  const times = [...new Set(usable.map(madeAt))].sort((a, b) => b - a)
+  const { lease } = slot
+  const told = (copy: Copy) => toldOf(copy, lease)
+  const inOrder = [...usable].sort(newestOf(lease))
+  // What a silent node has may not be to be had.
+  const newest = inOrder.find(({ stale }) => !stale) ?? inOrder[0]
   return pods.flatMap((pod): Option[] => {
     const { uid, node, kind, stage } = pod
     if (stage?.successorOf !== undefined && stage.successorOf !== slot.lease.slot) return []
@@ -40,10 +46,16 @@ export function optionsOf(slot: SlotMemory | undefined, pods: readonly PodView[]
       return [{ uid, rank: (isCold ? ranks.coldFetching : ranks.fetching) + isSource }]
     }
     const isFrozen = copy.report.usable === 'Frozen' && copy.report.understudyUid === uid
-    const behind = Math.min(99, times.indexOf(madeAt(copy))) / 100
+    const behind =
+      Math.min(
+        99,
+        inOrder.findIndex(each => newestOf(lease)(each, copy) === 0),
+      ) / 100
     if (isCold) return [{ uid, rank: ranks.cold + behind + (copy.stale ? 0.5 : 0) }]
     // Of equals the heir: that is where connections to the dead pod are sent already.
-    const isHeir = slot.lease.heir?.uid === uid ? 0 : 0.001
+    const isHeir = lease.heir?.uid === uid ? 0 : 0.001
+    if (newest !== undefined && stepsBehind(told(copy), told(newest)) > 0)
+      return [{ uid, rank: ranks.behind + behind / 2 + (copy.stale ? 0.495 : 0) + isHeir }]
     return [
       {
         uid,
@@ -76,6 +88,10 @@ export function promotion(slot: SlotMemory, pod: PodView, role: Role, s: Snapsho
       heir: undefined,
       holders: lease.holders.filter(node => node !== pod.node),
       handover: undefined,
+      signers: signersAfter(lease, {
+        epoch: role.epoch,
+        fingerprint: s.memory?.nodes.get(pod.node ?? '')?.signer,
+      }),
     },
     version: resourceVersion,
     origin: originOn(slot, pod, s),
@@ -100,7 +116,7 @@ export function unfinished(slot: SlotMemory, pod: PodView, s: Snapshot): Action 
 
 function originOn(slot: SlotMemory, pod: PodView, s: Snapshot): Origin | undefined {
   const here = slot.copies.find(({ node }) => node === pod.node)
-  const copy = here ?? [...usableOf(slot)].sort((a, b) => madeAt(b) - madeAt(a))[0]
+  const copy = here ?? [...usableOf(slot)].sort(newestOf(slot.lease))[0]
   if (copy === undefined) return undefined
   const { report } = copy
   return {
@@ -180,5 +196,5 @@ export function untilArrival(s: Snapshot): number | undefined {
 /** Nodes that have the memory of a slot, the newest first. */
 export const nodesWith = (slot: SlotMemory): readonly string[] =>
   [...usableOf(slot)]
-    .sort((a, b) => Number(a.stale) - Number(b.stale) || madeAt(b) - madeAt(a))
+    .sort((a, b) => Number(a.stale) - Number(b.stale) || newestOf(slot.lease)(a, b))
     .map(({ node }) => node)

@@ -1,3 +1,5 @@
+import type { SlotLease } from '../../api/slot-lease.ts'
+import { newestTold, type Told } from '../../succession/age.ts'
 import type { Copy } from './view.ts'
 
 /** Clocks of nodes that differ from ours by more are not believed, ms. */
@@ -16,8 +18,18 @@ export function takenAt(
   return told <= atLatest && told > atLatest - plausibleMs ? told : atLatest
 }
 
-/** By the clock of the source, ms; to compare copies of one slot. */
-export const madeAt = ({ report }: Copy): number => Date.parse(report.takenAt ?? '') || 0
+/** What a copy is compared by. An agent of an earlier version tells no epoch, and mostly means the present one. */
+export const toldOf = ({ report }: Copy, { epoch }: Pick<SlotLease, 'epoch'>): Told => ({
+  epoch: report.epoch ?? epoch,
+  generation: report.generation,
+  takenAt: Date.parse(report.takenAt ?? '') || 0,
+})
+
+/** Orders copies of a slot, the newest first. */
+export const newestOf =
+  (lease: Pick<SlotLease, 'epoch'>) =>
+  (a: Copy, b: Copy): number =>
+    newestTold(toldOf(a, lease), toldOf(b, lease))
 
 /** Seconds, to the hundredth. */
 export const ageOf = (copy: Copy, times: { readonly now: number; readonly monotonicNow: number }): number =>

@@ -133,6 +133,7 @@ function nodeView(report: NodeReport, reports: Reports): NodeView {
       ? `its agent has been silent for more than ${staleMs / 1000} s: look at its pod's log`
       : failing && `${failing.name}: ${failing.message}${failing.cure ? `; ${failing.cure}` : ''}`,
     machine: report.status,
+    signer: report.status?.signs === true ? report.status.fingerprint : undefined,
     diskTrouble: report.status?.disk?.reason,
   }
 }

@@ -2,7 +2,7 @@ import type { SlotStatus } from '../../api/backuppodset.ts'
 import { reasons } from '../../api/reasons.ts'
 import { fitsMemory } from '../../succession/kinds.ts'
 import type { PodView } from '../snapshot.ts'
-import { ageOf, madeAt } from './age.ts'
+import { ageOf, newestOf } from './age.ts'
 import type { MemoryView, SlotMemory } from './view.ts'
 
 interface Times {
@@ -36,9 +36,9 @@ export function slotFacts(
   const isFrozen = withPod.some(
     ({ report }) => report.usable === 'Frozen' && able.some(pod => pod.uid === report.understudyUid),
   )
-  const best = [...(withPod.length > 0 ? withPod : usable.length > 0 ? usable : copies)].sort(
-    (a, b) => madeAt(b) - madeAt(a) || b.report.generation - a.report.generation,
-  )[0]
+  const [best] = [...(withPod.length > 0 ? withPod : usable.length > 0 ? usable : copies)].sort(
+    newestOf({ epoch: slot?.lease.epoch ?? 0 }),
+  )
   const intervalSeconds = slot?.source?.intervalSeconds
   const pipelineSeconds = best?.report.pipelineSeconds
   return {
