@@ -1,3 +1,4 @@
+import { memoryAllowed } from '../src/api/memory-permission.ts'
 import type { Api } from '../src/kube/api.ts'
 import { systemClock } from '../src/kube/clock.ts'
 import { isKubeError } from '../src/kube/errors.ts'
@@ -28,7 +29,7 @@ export async function inNamespace<T>(
   }
 }
 
-const labels = { 'app.kubernetes.io/managed-by': 'understudy-bench' }
+const labels = { 'app.kubernetes.io/managed-by': 'understudy-bench', ...memoryAllowed }
 
 /** Pods are refused until the namespace has its default service account. */
 async function hasServiceAccount(api: Api, namespace: string, signal: AbortSignal): Promise<void> {

@@ -5,6 +5,7 @@ import { ensureImages, imageNames } from '../images/build.ts'
 import { type Cluster, DEFAULT_NAME, up } from '../playground/cluster.ts'
 import { deployOperator } from '../playground/deploy.ts'
 import type { Progress } from '../playground/progress.ts'
+import { memoryAllowed } from '../src/api/memory-permission.ts'
 import { type Api, createApi } from '../src/kube/api.ts'
 import { loadConnection } from '../src/kube/connection.ts'
 import { isKubeError } from '../src/kube/errors.ts'
@@ -73,6 +74,15 @@ export async function playgroundStage(
 
 const demoNamespace = 'understudy-demo'
 
+/** The demo keeps the memory of its own pods, which an administrator allows namespace by namespace. */
+const allowMemory = (api: Api, name: string, signal: AbortSignal) =>
+  api.patch(
+    namespaces,
+    { name },
+    { type: 'merge', body: { metadata: { labels: memoryAllowed } } },
+    { signal },
+  )
+
 /** The cluster of the reader's kubeconfig, on which the operator has to be installed; a namespace of its own. */
 export async function currentStage(signal: AbortSignal): Promise<Stage> {
   const connection = await loadConnection()
@@ -84,6 +94,7 @@ export async function currentStage(signal: AbortSignal): Promise<Stage> {
       .catch((error: unknown) => {
         if (!isKubeError(error, 'AlreadyExists')) throw error
       })
+    await allowMemory(api, demoNamespace, signal)
   } catch (error) {
     await api.close()
     throw error

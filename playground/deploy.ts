@@ -2,10 +2,13 @@ import { fileURLToPath } from 'node:url'
 import { parseAllDocuments, stringify } from 'yaml'
 import { exists } from '../images/cache.ts'
 import { normaliseReference } from '../images/reference.ts'
+import { memoryAllowed } from '../src/api/memory-permission.ts'
 import type { Cluster } from './cluster.ts'
 import { CommandError, run } from './exec.ts'
 import { PlaygroundError } from './failure.ts'
 import type { Progress } from './progress.ts'
+
+const memoryLabel = Object.entries(memoryAllowed).map(pair => pair.join('='))
 
 const DEPLOY = fileURLToPath(new URL('../deploy', import.meta.url))
 
@@ -44,6 +47,9 @@ export async function deployOperator(
     const { text, workloads } = withImageDigests(manifests, digests)
     step.detail('apply')
     await kubectl(['apply', '--server-side', '--force-conflicts', '-f', '-'], text)
+    // What the examples of the documentation need; on a cluster of others it is the administrator's to say.
+    step.detail('memory is allowed in the namespace default')
+    await kubectl(['label', '--overwrite', 'namespace', 'default', ...memoryLabel])
     step.detail('waiting until it is Available')
     for (const { kind, namespace, name } of workloads) {
       try {

@@ -5,6 +5,7 @@ import { type Logger, pino } from 'pino'
 import packageJson from '../package.json' with { type: 'json' }
 import { runAgent } from './agent/agent.ts'
 import { type AgentOptions, defaults as agentDefaults, budgetOf } from './agent/options.ts'
+import { memoryNamespaces, memoryPermission } from './api/memory-permission.ts'
 import { runOperator } from './operator/operator.ts'
 import { defaults, type OperatorOptions } from './operator/options.ts'
 
@@ -48,6 +49,14 @@ program
   .description('Run the controllers; in the cluster, or outside of it with a kubeconfig.')
   .option('--namespace <name>', 'own namespace, for its Lease and its Secret', 'understudy-system')
   .option('--agents-namespace <name>', 'namespace of the agents, for their Secret', defaults.agentsNamespace)
+  .addOption(
+    new Option(
+      '--memory-namespaces <which>',
+      `where sets may ask for memory: in namespaces with the label ${memoryPermission.label}=${memoryPermission.value}, or in all`,
+    )
+      .choices(memoryNamespaces)
+      .default(defaults.memoryNamespaces),
+  )
   .option('--waker-image <image>', 'image of the gate of cold backups', `understudy/waker:${version}`)
   .option('--identity <name>', 'this process among the replicas', `${hostname()}_${randomUUID().slice(0, 8)}`)
   .option(

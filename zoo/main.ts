@@ -5,6 +5,7 @@ import { openCluster, up } from '../playground/cluster.ts'
 import { deployOperator } from '../playground/deploy.ts'
 import { pidsOf } from '../playground/pids.ts'
 import { createProgress } from '../playground/progress.ts'
+import { memoryAllowed } from '../src/api/memory-permission.ts'
 import { createApi } from '../src/kube/api.ts'
 import { loadConnection } from '../src/kube/connection.ts'
 import { namespaces } from '../src/kube/resources.ts'
@@ -71,7 +72,7 @@ const namespace = `zoo-${Date.now().toString(36)}`
 const rows: { specimen: string; result: Performance | Error }[] = []
 try {
   await deployOperator(cluster, { progress, signal: stop.signal })
-  await api.create(namespaces, { metadata: { name: namespace } })
+  await api.create(namespaces, { metadata: { name: namespace, labels: memoryAllowed } })
   for (const specimen of chosen) {
     stop.signal.throwIfAborted()
     const result = await progress.step(specimen.name, step =>

@@ -1,5 +1,6 @@
 import { type BackupPodSet, backupPodSets } from '../api/backuppodset.ts'
 import { labels } from '../api/labels.ts'
+import { memoryPermission } from '../api/memory-permission.ts'
 import type { NodeReport } from '../api/node-report.ts'
 import type { Api } from '../kube/api.ts'
 import type { Clock } from '../kube/clock.ts'
@@ -16,6 +17,8 @@ import {
   endpointSlices,
   type Lease,
   leases as leaseResource,
+  type Namespace,
+  namespaces as namespaceResource,
   type Pod,
   pods as podResource,
   resourceName,
@@ -59,6 +62,8 @@ export interface SetControllerOptions {
   readonly slices: Store<EndpointSlice>
   readonly revisions: Store<ControllerRevision>
   readonly revisionsKnown: () => boolean
+  /** Namespaces in which memory may be kept. */
+  readonly permitted: Store<Namespace> | 'everywhere'
   /** Name of this process, for events. */
   readonly instance: string
   /** Whether Leases, reports, Services and slices have been read once. */
@@ -188,6 +193,11 @@ export function createSetController(options: SetControllerOptions): Controller {
   options.services.subscribe(addOf)
   options.revisions.subscribe(addOf)
   options.slices.subscribe(addOf)
+  if (options.permitted !== 'everywhere')
+    options.permitted.subscribe(({ object }) => {
+      for (const set of sets.list())
+        if (set.metadata.namespace === object.metadata.name) queue.add(keyOf(set))
+    })
   options.reports.subscribe(change => {
     reports.note(change)
     for (const [key, { urgent: isUrgent }] of setsIn(change))
@@ -225,6 +235,8 @@ export function createSetController(options: SetControllerOptions): Controller {
       clock,
       isDeleted: tombstones.has,
       claims,
+      isPermitted: namespace =>
+        options.permitted === 'everywhere' || options.permitted.get(namespace) !== undefined,
       farewells,
       failedOnStage: refusal,
     },
@@ -233,6 +245,10 @@ export function createSetController(options: SetControllerOptions): Controller {
     claims,
     revisions: { store: options.revisions, known: options.revisionsKnown },
     memoryKnown: options.memoryKnown,
+    allowsMemory: async (name, signal) => {
+      const { metadata } = await api.get(namespaceResource, { name }, { signal })
+      return metadata.labels?.[memoryPermission.label] === memoryPermission.value
+    },
     failures,
     caughtUp: (key, priority) => {
       if (consistency.ready(key)) return true

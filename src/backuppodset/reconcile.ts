@@ -1,5 +1,7 @@
 import type { BackupPodSet, BackupPodSetStatus } from '../api/backuppodset.ts'
-import { parseSet } from '../api/parse.ts'
+import { memoryNotAllowed } from '../api/memory-permission.ts'
+import { type ParsedSet, parseSet } from '../api/parse.ts'
+import { reasons } from '../api/reasons.ts'
 import type { Clock } from '../kube/clock.ts'
 import { type ReconcileContext, type Result, RetryLater } from '../kube/controller.ts'
 import { isKubeError } from '../kube/errors.ts'
@@ -19,6 +21,7 @@ import type { Ledger } from './ledger.ts'
 import { isFinished } from './losses.ts'
 import type { ClaimReader } from './memory/claim-reader.ts'
 import { memoryNotices } from './memory/notices.ts'
+import { slotLeasesOf } from './memory/observe.ts'
 import type { SetMetrics } from './metrics.ts'
 import type { NewsDesk } from './news.ts'
 import { failureOf, type Notice, noticesOf } from './notices.ts'
@@ -45,6 +48,8 @@ export interface ReconcileDeps extends Omit<ObserveDeps, 'pulled' | 'departed'> 
   /** The caches of Leases and node reports are filled: without them every slot would look as if its memory were lost. */
   readonly memoryKnown: () => boolean
   readonly claims: Pick<ClaimReader, 'look' | 'againAfterMs'>
+  /** Asks the API server whether the namespace carries the label that allows memory. @throws KubeError. */
+  readonly allowsMemory: (namespace: string, signal: AbortSignal) => Promise<boolean>
   readonly wroteSet: (setKey: string, set: BackupPodSet) => void
   readonly forgetSet: (setKey: string) => void
   readonly actContext: (set: ActContext['set'], observed: Observed, context: ReconcileContext) => ActContext
@@ -78,6 +83,11 @@ export async function reconcile(
   if (!parsed.ok) return refuse(deps, current, parsed, context)
   const { set } = parsed
   if (set.memory && !deps.memoryKnown()) throw new RetryLater(500, 'Leases and reports are not known yet')
+  if (set.memory && !mayHaveMemory(set, deps)) {
+    if (await deps.allowsMemory(set.namespace, signal))
+      throw new RetryLater(50, 'the cache does not show the label of the namespace yet')
+    return refuse(deps, current, { code: reasons.memoryNotAllowed, message: memoryNotAllowed }, context)
+  }
   if (set.pull && !deps.pulled.loaded(set, current.status))
     throw new RetryLater(50, 'states of an operator before this one are being loaded')
   log.debug({ generation: set.generation }, 'reconciling')
@@ -166,6 +176,15 @@ async function report(
 /** Every slot has its primary: none is going, with a successor that waits for its end. */
 const isHeld = ({ memory, pods }: Observed['snapshot']): boolean =>
   [...(memory?.slots.values() ?? [])].every(({ lease }) => pods.some(({ uid }) => uid === lease.holder.uid))
+
+/**
+ * Where memory is not allowed a set that asks for it is not begun. One whose slots live keeps its failovers: nothing is
+ * saved of it any more, see `observeMemory`.
+ */
+const mayHaveMemory = (set: ParsedSet, { memory }: ReconcileDeps): boolean =>
+  memory === undefined ||
+  memory.isPermitted(set.namespace) ||
+  slotLeasesOf(memory.leases, `${set.namespace}/${set.name}`).length > 0
 
 /** A set that slipped past the schema (an older CRD): told what to change, and otherwise left alone. */
 async function refuse(

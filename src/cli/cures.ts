@@ -3,6 +3,7 @@
 import { agentErrors } from '../agent/errors.ts'
 import type { Condition } from '../api/backuppodset.ts'
 import { refusals } from '../api/errors.ts'
+import { memoryPermission } from '../api/memory-permission.ts'
 import { conditionTypes, reasons } from '../api/reasons.ts'
 
 const doctor = '`kubectl understudy doctor` says what is wrong with which node, and its cure'
@@ -26,6 +27,7 @@ const cures: Readonly<Record<string, string>> = {
     'delete pods of the older template when it suits you, or set updateStrategy.type to RollingUpdate',
   [reasons.updateWouldLoseState]:
     'set updateStrategy.allowStateLoss if the memory may be lost, or take the change of the template back',
+  [reasons.memoryNotAllowed]: `\`kubectl label namespace NAME ${memoryPermission.label}=${memoryPermission.value}\`, if its pods may be saved and brought back by agents that are root on their nodes`,
   [reasons.claimNotShared]: 'use a claim that is ReadWriteMany, or emptyDir, or set hotBackup.mode to Warm',
   [reasons.claimMissing]: 'make it, with access mode ReadWriteMany',
   [reasons.claimUnread]: 'let the operator get persistentvolumeclaims',

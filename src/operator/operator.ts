@@ -2,6 +2,7 @@ import { hostname } from 'node:os'
 import type { Logger } from 'pino'
 import { type BackupPodSet, backupPodSets } from '../api/backuppodset.ts'
 import { labels } from '../api/labels.ts'
+import { memoryPermission } from '../api/memory-permission.ts'
 import { type NodeReport, nodeReports } from '../api/node-report.ts'
 import { stageLabel } from '../api/stage.ts'
 import { createSetController } from '../backuppodset/controller.ts'
@@ -42,7 +43,9 @@ import {
   endpointSlices,
   type Lease,
   leases as leaseResource,
+  type Namespace,
   type Node,
+  namespaces as namespaceResource,
   nodes as nodeResource,
   type Pod,
   pods as podResource,
@@ -121,6 +124,7 @@ export async function runOperator(
   const revisions = createStore<ControllerRevision>({ indexes: revisionIndexes })
   const slices = createStore<EndpointSlice>({ indexes: sliceIndexes })
   const stages = createStore<Node>()
+  const permitted = createStore<Namespace>()
   const mirror = { api, clock, random, log, metrics: metrics.reflector }
   const reflectors = {
     sets: createReflector({ ...mirror, resource: backupPodSets, store: sets }),
@@ -153,6 +157,17 @@ export async function runOperator(
       resource: endpointSlices,
       query: { labelSelector: labels.set },
       store: slices,
+    }),
+    ...(options.memoryNamespaces === 'labelled' && {
+      namespaces: createReflector({
+        ...mirror,
+        resource: namespaceResource,
+        query: { labelSelector: `${memoryPermission.label}=${memoryPermission.value}` },
+        store: permitted,
+        transform: ({ metadata: { name, uid, resourceVersion } }) => ({
+          metadata: { name, uid, resourceVersion },
+        }),
+      }),
     }),
   }
   // Apart from these: without it older templates are forgotten, and nothing else.
@@ -213,6 +228,7 @@ export async function runOperator(
     services,
     slices,
     revisions,
+    permitted: options.memoryNamespaces === 'labelled' ? permitted : 'everywhere',
     revisionsKnown: () => revisionReflector.hasSynced(),
     instance: hostname(),
     memoryKnown: () => Object.values(forMemory).every(reflector => reflector.hasSynced()),

@@ -1,4 +1,5 @@
 import { generationsKey } from '../api/generations-key.ts'
+import type { MemoryNamespaces } from '../api/memory-permission.ts'
 
 /** The operator's configuration: one type, each with a default, all of it in `--help`. */
 export interface OperatorOptions {
@@ -6,6 +7,8 @@ export interface OperatorOptions {
   readonly namespace: string
   /** Where the agents run, and read the key of what they write to disks. */
   readonly agentsNamespace: string
+  /** Where sets may ask for memory. */
+  readonly memoryNamespaces: MemoryNamespaces
   /** Image of the gate of cold backups. */
   readonly wakerImage: string
   /** This process among the replicas. */
@@ -27,6 +30,7 @@ export interface OperatorOptions {
 
 export const defaults = {
   agentsNamespace: generationsKey.namespace,
+  memoryNamespaces: 'labelled',
   workers: 8,
   connections: 24,
   stateStore: 'memory',

@@ -2,6 +2,8 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { run } from '../../images/run.ts'
 import { type ControlPlane, startControlPlane } from '../../playground/control-plane.ts'
+import { backupPodSets } from '../../src/api/backuppodset.ts'
+import { memoryAllowed } from '../../src/api/memory-permission.ts'
 import { type NodeReportStatus, nodeReports } from '../../src/api/node-report.ts'
 import { slotLeaseBody } from '../../src/api/slot-lease.ts'
 import { type Api, createApi } from '../../src/kube/api.ts'
@@ -66,6 +68,7 @@ beforeAll(async () => {
   await kubectl('apply', '-k', join(project, 'deploy'))
   await vi.waitFor(() => kubectl('get', 'bps,nodereports', '-A'), { timeout: 30_000, interval: 100 })
   await admin.create(namespaces, { metadata: { name: 'shop' } })
+  await admin.create(namespaces, { metadata: { name: 'labelled', labels: memoryAllowed } })
   for (const name of ['n1', 'n2']) {
     await admin.create(nodes, {
       metadata: { name, labels: { zone: 'a', 'backup.example.com/stage': 'ready' } },
@@ -103,6 +106,10 @@ beforeAll(async () => {
   const resources = '--resource=pods,leases.coordination.k8s.io'
   await kubectl('-n', 'shop', 'create', 'role', 'edit', '--verb=get,create,patch,delete', resources)
   await kubectl('-n', 'shop', 'create', 'rolebinding', 'edith', '--role=edit', '--user=edith')
+  for (const namespace of ['shop', 'labelled'])
+    await kubectl(
+      ...['-n', namespace, 'create', 'rolebinding', 'sets', '--clusterrole=understudy-edit', '--user=edith'],
+    )
   users.kubelet = await certified('system:node:n1', ['system:nodes'])
   users.scheduler = await certified('system:kube-scheduler')
   const controller = 'system:serviceaccount:kube-system:'
@@ -175,6 +182,11 @@ const newPod = (metadata: object) => ({
   spec: { containers },
 })
 
+const setOwner = {
+  ...{ apiVersion: 'backup.example.com/v1alpha1', kind: 'BackupPodSet', name: 'web', uid: 'u' },
+  controller: true,
+}
+
 const binding = (metadata: object = {}) => ({
   ...{ apiVersion: 'v1', kind: 'Binding', metadata: { name: 'waiting', ...metadata } },
   target: { kind: 'Node', name: 'n1' },
@@ -220,6 +232,13 @@ const attacks: readonly (readonly [string, Attempt])[] = [
     patch('agent without a pod', reportPath('n1'), { status: reportStatus }),
   ],
   ['an agent lets another one speak', create('agent of n1', eventsPath, event('understudy-agent', 'n2'))],
+  [
+    'an agent speaks of what is no pod',
+    create('agent of n1', eventsPath, {
+      ...event('understudy-agent', 'n1'),
+      regarding: { apiVersion: 'v1', kind: 'Secret', namespace: 'shop', name: 'x' },
+    }),
+  ],
   ['an agent lets the scheduler speak', create('agent of n1', eventsPath, event('default-scheduler', 'n1'))],
   ['the operator drains a node', patch('operator', '/api/v1/nodes/n1', { spec: { unschedulable: true } })],
   [
@@ -300,7 +319,10 @@ const allowed: readonly (readonly [string, Attempt])[] = [
       metadata: { labels: { type: 'primary', 'backup.example.com/slot': '1' } },
     }),
   ],
-  ['the operator makes a pod of a set', create('operator', podsPath, newPod(marked))],
+  [
+    'the operator makes a pod of a set',
+    create('operator', podsPath, newPod({ ...marked, ownerReferences: [setOwner] })),
+  ],
   ['the operator writes a Lease', patch('operator', leasePath, { spec: { holderIdentity: 'next' } })],
   [
     'the operator says that a node is a stage',
@@ -343,6 +365,58 @@ const allowed: readonly (readonly [string, Attempt])[] = [
   ['the garbage collector deletes a Lease', { as: 'gc', method: 'DELETE', path: leasePath }],
   ['the garbage collector changes its owners', patch('gc', leasePath, { metadata: { finalizers: ['x/y'] } })],
 ]
+
+const setOf = (spec: object): object => ({
+  ...{ apiVersion: 'backup.example.com/v1alpha1', kind: 'BackupPodSet', metadata: { name: 'new' } },
+  spec: { template: { spec: { containers } }, ...spec },
+})
+const setsIn = (namespace: string) =>
+  `/apis/backup.example.com/v1alpha1/namespaces/${namespace}/backuppodsets`
+
+describe('D10.permission: memory is asked for where an administrator has labelled the namespace', () => {
+  const asking: readonly (readonly [string, object])[] = [
+    ['checkpoint', { checkpoint: {} }],
+    ['checkpoint of a source', { checkpoint: { source: 'criu' } }],
+    ['checkpoint with a mode', { checkpoint: {}, hotBackup: { mode: 'Staged' } }],
+  ]
+  it.each(asking)('%s', async (_, spec) => {
+    const refused = attempt(create('edit', setsIn('shop'), setOf(spec)))
+    await expect(refused).rejects.toThrow(
+      /memory is not allowed in this namespace: .*ValidatingAdmissionPolicy|ValidatingAdmissionPolicy 'understudy-memory'.*memory=allowed/,
+    )
+    await expect(attempt(create('edit', setsIn('labelled'), setOf(spec)))).resolves.toBeDefined()
+  })
+
+  it.each([
+    ['no memory', {}],
+    ['a state over HTTP', { checkpoint: { source: 'http', http: { port: 80 } } }],
+    ['hot backups that run', { checkpoint: {}, hotBackup: { mode: 'Warm' } }],
+  ])('everywhere: %s', async (_, spec) => {
+    await expect(attempt(create('edit', setsIn('shop'), setOf(spec)))).resolves.toBeDefined()
+  })
+
+  it('a set that has asked can be changed whatever the label says; one that has not may not begin', async () => {
+    const label = (value: string | null) =>
+      users.admin?.patch(
+        namespaces,
+        { name: 'labelled' },
+        { type: 'merge', body: { metadata: { labels: { 'backup.example.com/memory': value } } } },
+      )
+    const kept = async (name: string, spec: object) =>
+      users.admin?.create(backupPodSets, { ...setOf(spec), metadata: { name } }, { namespace: 'labelled' })
+    await kept('asked', { checkpoint: {} })
+    await kept('plain', {})
+    await label(null)
+    const change = (name: string, spec: object) =>
+      attempt(patch('edit', `${setsIn('labelled')}/${name}`, { spec }))
+    await vi.waitFor(() => expect(change('plain', { checkpoint: {} })).rejects.toThrow(/memory=allowed/), {
+      timeout: 20_000,
+      interval: 200,
+    })
+    await expect(change('asked', { replicas: 3 })).resolves.toBeDefined()
+    await label('allowed')
+  })
+})
 
 describe('D10.admission: agents write to pods of their node and to our conditions, and nobody else to ours', () => {
   it.each(attacks)('refused: %s', async (_, each) => {

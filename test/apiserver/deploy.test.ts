@@ -1,9 +1,10 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { parseAllDocuments } from 'yaml'
 import { run } from '../../images/run.ts'
 import { type ControlPlane, startControlPlane } from '../../playground/control-plane.ts'
 import { manifest, project } from '../unit/deploy/manifests.ts'
@@ -57,6 +58,41 @@ describe('kubectl apply -k deploy/', () => {
     await kubectl('apply', '-k', join(project, 'deploy'))
     expect(before.trim().split('\n').length).toBeGreaterThan(12)
     expect(await versions()).toBe(before)
+  })
+
+  const kustomize = async (directory: string): Promise<Map<string, string>> => {
+    const documents = parseAllDocuments(await run(cluster.kubectl, ['kustomize', directory]))
+    return new Map(
+      documents.map(document => {
+        const { kind, metadata } = document.toJS() as { kind: string; metadata: { name: string } }
+        return [`${kind} ${metadata.name}`, document.toString()]
+      }),
+    )
+  }
+
+  test('D10.variants: each variant has all of it', async () => {
+    const whole = await kustomize(join(project, 'deploy'))
+    expect([...whole.keys()].filter(each => each.startsWith('ValidatingAdmissionPolicy '))).toHaveLength(8)
+    const redis = await kustomize(join(project, 'deploy/redis'))
+    expect([...whole.keys()].filter(each => !redis.has(each))).toEqual([])
+  })
+
+  test('D10.everywhere: one component allows memory in all namespaces, and takes nothing else away', async () => {
+    const whole = await kustomize(join(project, 'deploy'))
+    const overlay = join(project, 'deploy/.everywhere-test')
+    await mkdir(overlay, { recursive: true })
+    try {
+      const content = 'resources: [../base]\ncomponents: [../memory-everywhere]\n'
+      await writeFile(join(overlay, 'kustomization.yaml'), content)
+      const open = await kustomize(overlay)
+      expect([...whole.keys()].filter(each => !open.has(each))).toEqual([
+        'ValidatingAdmissionPolicy understudy-memory',
+        'ValidatingAdmissionPolicyBinding understudy-memory',
+      ])
+      expect(open.get('Deployment understudy-operator')).toContain('--memory-namespaces=all')
+    } finally {
+      await rm(overlay, { recursive: true })
+    }
   })
 
   test('the policy of the gate is accepted in a namespace of a user', async () => {
@@ -165,16 +201,15 @@ describe('rights', () => {
     expect(await can('edit', 'patch', 'backuppodsets', '--subresource=status')).toBe(false)
   })
 
-  test('the cluster adds both to its own roles', async () => {
-    const labelled = await kubectl(
-      'get',
-      'clusterroles',
-      '-o',
-      'name',
-      '-l',
-      ['app.kubernetes.io/part-of=understudy', 'rbac.authorization.k8s.io/aggregate-to-edit=true'].join(','),
-    )
-    expect(labelled.trim()).toBe('clusterrole.rbac.authorization.k8s.io/understudy-edit')
+  test('the cluster adds the first to its own role, and no editor has the second unasked', async () => {
+    const added = (role: string) =>
+      kubectl(
+        ...['get', 'clusterroles', '-o', 'name', '-l'],
+        `app.kubernetes.io/part-of=understudy,rbac.authorization.k8s.io/aggregate-to-${role}=true`,
+      )
+    expect((await added('view')).trim()).toBe('clusterrole.rbac.authorization.k8s.io/understudy-view')
+    expect(await added('edit')).toBe('')
+    expect(await added('admin')).toBe('')
   })
 })
 

@@ -4,6 +4,7 @@ import { ensureImages, imageNames } from '../../images/build.ts'
 import { openCluster, up } from '../../playground/cluster.ts'
 import { deployOperator } from '../../playground/deploy.ts'
 import { createProgress } from '../../playground/progress.ts'
+import { memoryAllowed } from '../../src/api/memory-permission.ts'
 import { createApi } from '../../src/kube/api.ts'
 import { loadConnection } from '../../src/kube/connection.ts'
 import { namespaces } from '../../src/kube/resources.ts'
@@ -69,7 +70,7 @@ try {
   await deployOperator(cluster, { progress, signal })
   for (const drill of chosen) {
     const namespace = `drill-${drill.name}-${Date.now().toString(36)}`
-    await api.create(namespaces, { metadata: { name: namespace } })
+    await api.create(namespaces, { metadata: { name: namespace, labels: memoryAllowed } })
     try {
       const seen = await progress.step(drill.title, step =>
         drill.run({ api, cluster, namespace, n: n ?? drill.n, signal, say: step.detail }),

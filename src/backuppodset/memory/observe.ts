@@ -1,6 +1,8 @@
 import { labels } from '../../api/labels.ts'
+import { memoryNotAllowed } from '../../api/memory-permission.ts'
 import type { NodeReport } from '../../api/node-report.ts'
 import type { ParsedSet } from '../../api/parse.ts'
+import { reasons } from '../../api/reasons.ts'
 import { parseSlotLease, type SlotLease } from '../../api/slot-lease.ts'
 import type { Clock } from '../../kube/clock.ts'
 import type { Lease, Pod } from '../../kube/resources.ts'
@@ -33,6 +35,8 @@ export interface MemoryDeps {
   /** A pod whose deletion the API server has accepted from us. */
   readonly isDeleted: (uid: string) => boolean
   readonly claims: Pick<ClaimReader, 'of'>
+  /** An administrator allows memory in this namespace. */
+  readonly isPermitted: (namespace: string) => boolean
 }
 
 /** After its grace a pod that is being deleted has been killed; its node may be slow to say so, ms. */
@@ -97,7 +101,9 @@ export function observeMemory(
     slots: new Map(slots.sort(([a], [b]) => a - b)),
     copies: set.memory.copies,
     nodes,
-    refused: claimInTheWay(claims, isKept),
+    refused: deps.isPermitted(set.namespace)
+      ? claimInTheWay(claims, isKept)
+      : { reason: reasons.memoryNotAllowed, message: memoryNotAllowed },
     caveats: [
       ...(set.memory.disk
         ? diskCaveats(

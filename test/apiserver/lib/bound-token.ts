@@ -9,12 +9,8 @@ interface Bound {
   readonly pod?: string
 }
 
-/** Talks to the API server with a token of a service account, as the kubelet gives it to a pod: by TokenRequest. */
-export async function apiWithToken(
-  cluster: ControlPlane,
-  admin: Api,
-  { namespace, serviceAccount, pod }: Bound,
-): Promise<Api> {
+/** A token of a service account, as the kubelet gives it to a pod: by TokenRequest. */
+async function tokenOf(admin: Api, { namespace, serviceAccount, pod }: Bound): Promise<string> {
   const path = `/api/v1/namespaces/${namespace}`
   const boundObjectRef = pod && { apiVersion: 'v1', kind: 'Pod', name: pod }
   const { status, body } = await admin.request('POST', `${path}/serviceaccounts/${serviceAccount}/token`, {
@@ -26,6 +22,12 @@ export async function apiWithToken(
   })
   const { token } = (body as { status?: { token?: string } }).status ?? {}
   if (token === undefined) throw new Error(`no token: ${status} ${JSON.stringify(body)}`)
+  return token
+}
+
+/** Talks to the API server with such a token. */
+export async function apiWithToken(cluster: ControlPlane, admin: Api, bound: Bound): Promise<Api> {
+  const token = await tokenOf(admin, bound)
   const credentials = {
     headers: { authorization: `Bearer ${token}` },
     tls: { ca: await readFile(cluster.caPath) },

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, expect, it, vi } from 'vitest'
 import { type BackupPodSet, backupPodSets } from '../../../src/api/backuppodset.ts'
 import { labels } from '../../../src/api/labels.ts'
+import { memoryAllowed } from '../../../src/api/memory-permission.ts'
 import { parseSlotLease } from '../../../src/api/slot-lease.ts'
 import { type Api, createApi } from '../../../src/kube/api.ts'
 import { loadConnection } from '../../../src/kube/connection.ts'
@@ -20,7 +21,8 @@ const eventually = <T>(check: () => Promise<T> | T) => vi.waitFor(check, { timeo
 
 beforeAll(async () => {
   api = createApi({ connection: await loadConnection({ kubeconfig: adminKubeconfig() }) })
-  for (const name of [namespace, `${namespace}-agents`]) await api.create(namespaces, { metadata: { name } })
+  for (const name of [namespace, `${namespace}-agents`])
+    await api.create(namespaces, { metadata: { name, labels: memoryAllowed } })
   kubelet = startFakeKubelet(api, namespace, {
     place: ({ metadata }) => (metadata.labels?.[labels.type] === 'primary' ? 'fake-p' : 'fake-a'),
   })

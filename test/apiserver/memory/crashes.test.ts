@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { type BackupPodSet, backupPodSets } from '../../../src/api/backuppodset.ts'
 import { labels } from '../../../src/api/labels.ts'
+import { memoryAllowed } from '../../../src/api/memory-permission.ts'
 import { parseSlotLease, type SlotLease } from '../../../src/api/slot-lease.ts'
 import { type Api, createApi } from '../../../src/kube/api.ts'
 import { loadConnection } from '../../../src/kube/connection.ts'
@@ -38,7 +39,7 @@ interface Stage {
 
 async function onStage(run: (stage: Stage) => Promise<void>) {
   const namespace = `memory-crash-${randomBytes(4).toString('hex')}`
-  await api.create(namespaces, { metadata: { name: namespace } })
+  await api.create(namespaces, { metadata: { name: namespace, labels: memoryAllowed } })
   const proxy = await startFaultProxy(await loadConnection({ kubeconfig: adminKubeconfig() }))
   const kubeconfig = join(dir, namespace)
   await writeFile(kubeconfig, proxy.kubeconfig)

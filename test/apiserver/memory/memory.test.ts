@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { type BackupPodSet, type BackupPodSetSpec, backupPodSets } from '../../../src/api/backuppodset.ts'
 import { annotations, labels } from '../../../src/api/labels.ts'
+import { memoryAllowed } from '../../../src/api/memory-permission.ts'
 import { parseSlotLease, type SlotLease } from '../../../src/api/slot-lease.ts'
 import { isUnderstudy, wakeAnnotation } from '../../../src/api/stage.ts'
 import { tokenDigest } from '../../../src/backuppodset/wake/token.ts'
@@ -47,7 +48,8 @@ const place = ({ metadata: { uid, labels: own } }: Pod, others: readonly Pod[]):
 
 beforeAll(async () => {
   api = createApi({ connection: await loadConnection({ kubeconfig: adminKubeconfig() }) })
-  for (const name of [namespace, `${namespace}-agents`]) await api.create(namespaces, { metadata: { name } })
+  for (const name of [namespace, `${namespace}-agents`])
+    await api.create(namespaces, { metadata: { name, labels: memoryAllowed } })
   kubelet = startFakeKubelet(api, namespace, { place })
   agents = await startFakeAgents(api, namespace, nodes)
   operator = startOperatorHere(namespace, { agentsNamespace: `${namespace}-agents` })

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { type BackupPodSet, type BackupPodSetSpec, backupPodSets } from '../../../src/api/backuppodset.ts'
 import { labels } from '../../../src/api/labels.ts'
+import { memoryAllowed } from '../../../src/api/memory-permission.ts'
 import { parseSlotLease, type SlotLease } from '../../../src/api/slot-lease.ts'
 import { type Api, createApi } from '../../../src/kube/api.ts'
 import { loadConnection } from '../../../src/kube/connection.ts'
@@ -38,7 +39,7 @@ const place = ({ metadata: { uid, labels: own } }: Pod, others: readonly Pod[]):
 
 beforeAll(async () => {
   api = createApi({ connection: await loadConnection({ kubeconfig: adminKubeconfig() }) })
-  await api.create(namespaces, { metadata: { name: namespace } })
+  await api.create(namespaces, { metadata: { name: namespace, labels: memoryAllowed } })
   kubelet = startFakeKubelet(api, namespace, { place })
   agents = await startFakeAgents(api, namespace, nodes)
   operator = startOperatorHere(namespace)

@@ -4,6 +4,7 @@ import { inject, vi } from 'vitest'
 import { type BackupPodSet, type BackupPodSetSpec, backupPodSets } from '../../../src/api/backuppodset.ts'
 import { isAtGate } from '../../../src/api/gate.ts'
 import { labels, type PodKind } from '../../../src/api/labels.ts'
+import { memoryAllowed } from '../../../src/api/memory-permission.ts'
 import { type Api, createApi } from '../../../src/kube/api.ts'
 import { loadConnection } from '../../../src/kube/connection.ts'
 import { isKubeError } from '../../../src/kube/errors.ts'
@@ -86,7 +87,7 @@ export async function connect(): Promise<Api> {
 export async function createWorld(): Promise<World> {
   const api = await connect()
   const namespace = `test-${randomBytes(4).toString('hex')}`
-  await api.create(namespaces, { metadata: { name: namespace } })
+  await api.create(namespaces, { metadata: { name: namespace, labels: memoryAllowed } })
   return {
     api,
     namespace,

@@ -53,6 +53,17 @@ export const rights: Readonly<Record<string, Readonly<Record<string, Caller>>>> 
       only: 'the server cannot stream the initial list',
     },
     'backup.example.com/nodereports watch': { file: 'src/kube/reflector.ts', code: /api\.watch\(/ },
+    '/namespaces get': {
+      file: 'src/backuppodset/controller.ts',
+      code: /api\.get\(namespaceResource/,
+      only: 'a set asks for memory where it is not allowed',
+    },
+    '/namespaces list': {
+      file: 'src/kube/list-all.ts',
+      code: /api\.list\(/,
+      only: 'the server cannot stream the initial list',
+    },
+    '/namespaces watch': { file: 'src/kube/reflector.ts', code: /api\.watch\(/ },
     '/nodes list': {
       file: 'src/kube/list-all.ts',
       code: /api\.list\(/,
