@@ -44,6 +44,7 @@ async function observed(lease: SlotLease, reports: Readonly<Record<string, Parti
     clock,
     isDeleted: () => false,
     claims: { of: () => [] },
+    isPermitted: () => true,
   }).slots.get(lease.slot)
 }
 
