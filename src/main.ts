@@ -126,6 +126,11 @@ program
     agentDefaults.diskInterval,
   )
   .option('--namespace <name>', 'of the agents, with their Secret', agentDefaults.namespace)
+  .option(
+    '--operator-namespace <name>',
+    'where operators elect their leader',
+    agentDefaults.operatorNamespace,
+  )
   .option('--run-directory <path>', 'what is gone with the boot', agentDefaults.runDirectory)
   .option(
     '--state-directory <path>',

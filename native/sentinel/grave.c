@@ -144,6 +144,7 @@ struct grave *grave_dig(struct process process, uint32_t heir, bool (*closed)(vo
 	rules_close(&grave->close, grave->close_bytes, sizeof grave->close_bytes, heir);
 	rules_open(&grave->open, grave->open_bytes, sizeof grave->open_bytes);
 	grave->network = network;
+	grave->heir = heir;
 	grave->state = closed(context, &network) ? GRAVE_CLOSED : GRAVE_READY;
 	grave->netlink = furnish_namespace(namespace, home, &grave->addresses, grave->state == GRAVE_CLOSED ? heir : 0);
 	if (grave->netlink < 0) {
@@ -160,6 +161,19 @@ out:
 	close(first);
 	errno = error;
 	return grave;
+}
+
+int grave_aim(struct grave *grave, uint32_t heir)
+{
+	int error;
+
+	rules_close(&grave->close, grave->close_bytes, sizeof grave->close_bytes, heir);
+	error = grave->state == GRAVE_CLOSED ? batch_commit(grave->netlink, &grave->close) : 0;
+	if (error)
+		rules_close(&grave->close, grave->close_bytes, sizeof grave->close_bytes, grave->heir);
+	else
+		grave->heir = heir;
+	return error;
 }
 
 int grave_close(struct grave *grave)

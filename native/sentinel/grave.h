@@ -26,6 +26,7 @@ struct grave {
 	int netlink; /* keeps the namespace alive until the grave is forgotten */
 	struct network network;
 	struct addresses addresses; /* of the pod */
+	uint32_t heir; /* network byte order */
 	struct batch close, open;
 	uint8_t close_bytes[ELEMENTS_BYTES], open_bytes[ELEMENTS_BYTES];
 };
@@ -37,6 +38,9 @@ struct grave {
  */
 struct grave *grave_dig(struct process process, uint32_t heir, bool (*closed)(void *context, const struct network *),
 			void *context);
+
+/* From now on its connections are for that heir, also where it is closed already. 0 or an errno; then nothing has changed. */
+int grave_aim(struct grave *grave, uint32_t heir);
 
 /* Sends the message. 0 or an errno; state becomes CLOSED or FAILED. */
 int grave_close(struct grave *grave);

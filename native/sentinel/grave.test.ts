@@ -1,10 +1,10 @@
 import { beforeAll, describe, expect, test, vi } from 'vitest'
 import { eventually } from '../../init-waker/testing/eventually.ts'
-import { type Started, start } from '../../init-waker/testing/process.ts'
+import { type Started, start, stateOf } from '../../init-waker/testing/process.ts'
 import { buildProgram } from '../build.ts'
 import { buildApp, buildSanitized } from './testing/build.ts'
 import { cannotNetwork, createNetwork, type Network, type Place } from './testing/network.ts'
-import { type Client, processOf, startSentinel } from './testing/sentinel.ts'
+import { type Client, processOf, startSentinel, type Values } from './testing/sentinel.ts'
 
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 180_000 })
 
@@ -30,10 +30,10 @@ describe.skipIf(cannotNetwork !== undefined).each([
     return network.client.run(app, ['ask', protocol, network.pod.address, String(port)]).trim()
   }
 
-  async function dig(client: Client, network: Network, name: string, watched: number) {
+  async function dig(client: Client, network: Network, name: string, watched: number, more: Values = {}) {
     expect((await client.ask('watch', { name, ...processOf(watched) })).word).toBe('watching')
     const { pid, start: begun } = processOf(network.pod.sandbox.pid)
-    return client.ask('grave', { name, netns: pid, start: begun, heir: network.heir.address })
+    return client.ask('grave', { name, netns: pid, start: begun, heir: network.heir.address, ...more })
   }
 
   const refused = 'error 111'
@@ -77,6 +77,90 @@ describe.skipIf(cannotNetwork !== undefined).each([
     // It reaches itself, and others reach out of the pod as before.
     expect(network.pod.run(app, ['ask', 'tcp', '127.0.0.1', '8080'])).toBe('impostor 127.0.0.1\n')
     expect(network.pod.run(app, ['ask', 'tcp', network.heir.address, '8080'])).toBe('heir 10.0.0.2\n')
+  })
+
+  test('D7.grave: the other containers that are watched end with the dead one, and nothing else of the pod does', async () => {
+    await using sentinel = await startSentinel(program)
+    await using network = await createNetwork(app)
+    const client = await sentinel.connect()
+    const [dead, sibling, sidecar] = [
+      await serve(network.pod, 'dead'),
+      await serve(network.pod, 'sibling', 9090),
+      await serve(network.pod, 'sidecar', 9091),
+    ]
+    await dig(client, network, 'p/a', dead.pid)
+    await dig(client, network, 'p/b', sibling.pid)
+    expect((await client.ask('watch', { name: 'p/c', ...processOf(sidecar.pid) })).word).toBe('watching')
+    process.kill(dead.pid, 'SIGKILL')
+    const names = [
+      await client.line(({ word }) => word === 'died'),
+      await client.line(({ word }) => word === 'died'),
+    ]
+    expect(names.map(({ values }) => values['name'])).toEqual(['p/a', 'p/b'])
+    await sibling.exit
+    expect(stateOf(sidecar.pid)).toBe('S')
+  })
+
+  describe('a grave that lasts for a time', () => {
+    const lasts = 1_500
+
+    test('D7.grave: opens by itself where nobody says a word, and lets in what runs there', async () => {
+      await using sentinel = await startSentinel(program)
+      await using network = await createNetwork(app)
+      const client = await sentinel.connect()
+      const dead = await serve(network.pod, 'dead')
+      await dig(client, network, 'p', dead.pid, { lasts })
+      process.kill(dead.pid, 'SIGKILL')
+      await client.line(line => line.word === 'died')
+      await dead.exit
+      await client.close()
+      await serve(network.pod, 'impostor')
+      expect(ask(network, 'tcp')).toBe(refused)
+      await eventually(() => expect(ask(network, 'tcp')).toBe('impostor 10.0.0.1'))
+      // Somebody is there again: it is a death still.
+      const next = await sentinel.connect()
+      expect((await next.ask('bury', { name: 'p' })).word).toBe('closed')
+      expect(ask(network, 'tcp')).toBe(refused)
+    })
+
+    test('stays closed for as long as it is buried again, and for ever where it is said so', async () => {
+      await using sentinel = await startSentinel(program)
+      await using network = await createNetwork(app)
+      const client = await sentinel.connect()
+      const dead = await serve(network.pod, 'dead')
+      await dig(client, network, 'p', dead.pid, { lasts })
+      process.kill(dead.pid, 'SIGKILL')
+      await client.line(line => line.word === 'died')
+      await dead.exit
+      await serve(network.pod, 'impostor')
+      for (let round = 0; round < 4; round++) {
+        await new Promise(resolve => setTimeout(resolve, lasts / 2))
+        expect(ask(network, 'tcp')).toBe(refused)
+        await client.ask('bury', { name: 'p' })
+      }
+      expect((await client.ask('grave', { name: 'p', heir: network.heir.address })).word).toBe('closed')
+      await new Promise(resolve => setTimeout(resolve, lasts * 1.3))
+      expect(ask(network, 'tcp')).toBe(refused)
+    })
+  })
+
+  test('D7.grave: gets another heir when nothing of the pod runs any more', async () => {
+    await using sentinel = await startSentinel(program)
+    await using network = await createNetwork(app)
+    const client = await sentinel.connect()
+    const dead = await serve(network.pod, 'dead')
+    await serve(network.heir, 'heir')
+    expect((await client.ask('watch', { name: 'p', ...processOf(dead.pid) })).word).toBe('watching')
+    const aim = (heir: string) => client.ask('grave', { name: 'p', heir })
+    expect((await aim(network.heir.address)).values['reason']).toBe('no-grave')
+    await dig(client, network, 'p', dead.pid)
+    expect((await aim('127.0.0.1')).word).toBe('ready')
+    process.kill(dead.pid, 'SIGKILL')
+    await client.line(line => line.word === 'died')
+    await dead.exit
+    expect(ask(network, 'tcp')).not.toMatch(/heir/)
+    expect((await aim(network.heir.address)).word).toBe('closed')
+    expect(ask(network, 'tcp')).toBe('heir 10.0.0.2')
   })
 
   test('a UDP conversation from before the death goes to the heir too', async () => {
@@ -205,7 +289,11 @@ describe.skipIf(cannotNetwork !== undefined).each([
     expect((await dig('dead', network.heir.address)).word).toBe('ready')
     expect((await dig('other', '10.0.0.77')).word).toBe('ready')
     process.kill(dead.pid, 'SIGKILL')
-    await client.line(line => line.word === 'died')
+    // The other one ends with it, and changes nothing.
+    for (const name of ['dead', 'other'])
+      expect(await client.line(line => line.word === 'died')).toMatchObject({
+        values: { name, grave: 'closed' },
+      })
     await dead.exit
     await serve(network.pod, 'impostor')
     expect(ask(network, 'tcp')).toBe('heir 10.0.0.2')
@@ -216,9 +304,6 @@ describe.skipIf(cannotNetwork !== undefined).each([
     expect(ask(network, 'tcp')).toMatch(/^error/)
     await client.ask('exhume', { name: 'dead' })
     expect(ask(network, 'tcp')).toBe('impostor 10.0.0.1')
-    process.kill(other.pid, 'SIGKILL')
-    const event = await client.line(line => line.word === 'died')
-    expect(event.values['grave']).toBe('closed')
     expect((await dig('other', network.heir.address)).word).toBe('closed')
     expect(ask(network, 'tcp')).toBe('heir 10.0.0.2')
   })

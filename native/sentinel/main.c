@@ -34,6 +34,7 @@
 #include "spawn.h"
 #include "stop.h"
 #include "usage.h"
+#include "watch.h"
 
 struct signals {
 	struct source source;
@@ -139,7 +140,7 @@ static int64_t due(void *context, int64_t now)
 	struct sentinel *sentinel = context;
 	int64_t stops = stops_due(sentinel, now), killings = killings_due(sentinel, now), left = journal_due(now);
 	int64_t rest = awake_while(&sentinel->awake, stops_hold(sentinel), now);
-	const int64_t times[] = { stops, killings, left, rest };
+	const int64_t times[] = { stops, killings, left, rest, watches_due(sentinel, now) };
 	int64_t first = INT64_MAX;
 
 	for (size_t i = 0; i < sizeof times / sizeof *times; i++)

@@ -70,6 +70,7 @@ const refusals = [
   ['unknown-name', '7 bury name=x'],
   ['unknown-name', '7 exhume name=x'],
   ['unknown-name', '7 grave name=x netns=1 start=1 heir=10.0.0.1'],
+  ['unknown-name', '7 grave name=x heir=10.0.0.1 lasts=0'],
   ['missing-cgroup', '7 stop name=x deadline=1'],
   ['missing-deadline', '7 stop name=x cgroup=a'],
   ['bad-deadline', '7 stop name=x deadline=0 cgroup=a'],

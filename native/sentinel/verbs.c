@@ -34,7 +34,7 @@ static const struct verb {
 	{ "watch", "name! pid! start!", watch_verb },
 	{ "unwatch", "name!", unwatch_verb },
 	{ "watches", "", watches_verb },
-	{ "grave", "name! netns! start! heir!", grave_verb },
+	{ "grave", "name! netns? start? heir! lasts?", grave_verb },
 	{ "bury", "name!", bury_verb },
 	{ "exhume", "name!", exhume_verb },
 	{ "tree-kill", "pid! start!", tree_kill_verb },

@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -10,6 +11,7 @@
 #include "clock.h"
 #include "grave.h"
 #include "log.h"
+#include "number.h"
 #include "verbs.h"
 
 struct watch {
@@ -19,6 +21,8 @@ struct watch {
 	char *name;
 	struct process process;
 	struct grave *grave;
+	int64_t lasts_ns; /* how long the grave stays closed without another word; 0: for ever */
+	int64_t opens; /* monotonic, of a closed one that does not last for ever */
 	int64_t died_unix_ns; /* 0: lives */
 	int64_t grave_us; /* from noticing the death to the kernel's acknowledgement */
 };
@@ -50,6 +54,20 @@ static void obituary(const struct watch *watch, struct message *message)
 	message_end(message);
 }
 
+static bool same_pod(const struct watch *a, const struct watch *b)
+{
+	return a->grave && b->grave && network_same(&a->grave->network, &b->grave->network);
+}
+
+/* Whether another of its containers has died or been buried: whose heir that pod's connections have is decided. */
+static bool pod_is_closed(const struct watch *watch)
+{
+	for (const struct watch *other = watch->sentinel->watches; other; other = other->next)
+		if (other != watch && same_pod(watch, other) && other->grave->state == GRAVE_CLOSED)
+			return true;
+	return false;
+}
+
 /* Closes the grave, or tries; returns how long it took, in microseconds. */
 static int64_t close_grave(struct watch *watch)
 {
@@ -58,7 +76,22 @@ static int64_t close_grave(struct watch *watch)
 
 	if (error)
 		log_line("error", "grave failed", ",\"name\":\"%s\",\"error\":\"%s\"", log_safe(watch->name), strerror(error));
+	watch->opens = began + watch->lasts_ns;
 	return (monotonic_ns() - began) / NS_PER_US;
+}
+
+/*
+ * Somebody else goes on with the memory of the whole pod: what is left of it here must not run beside that one. Nobody
+ * is asked, for whoever decides such things may be away.
+ */
+static void end_siblings(const struct watch *dead)
+{
+	for (const struct watch *other = dead->sentinel->watches; other; other = other->next)
+		if (other != dead && !other->died_unix_ns && same_pod(dead, other)) {
+			process_signal(other->process, SIGKILL);
+			log_line("info", "ended with its sibling", ",\"name\":\"%s\",\"pid\":%d", log_safe(other->name),
+				 (int)other->process.pid);
+		}
 }
 
 /* Nothing comes before the grave: the container is about to start again, empty. */
@@ -69,9 +102,14 @@ static void died(struct source *source, uint32_t events)
 	struct message message;
 
 	(void)events;
-	if (watch->grave)
+	if (watch->grave && pod_is_closed(watch)) {
+		watch->grave->state = GRAVE_CLOSED;
+		watch->opens = monotonic_ns() + watch->lasts_ns;
+	} else if (watch->grave) {
 		watch->grave_us = close_grave(watch);
+	}
 	watch->died_unix_ns = unix_ns() - watch->grave_us * NS_PER_US;
+	end_siblings(watch);
 	/* The watch stays; its descriptor has told all it knows. */
 	loop_close(&sentinel->loop, source);
 	obituary(watch, &message);
@@ -209,18 +247,61 @@ static bool is_closed(void *context, const struct network *network)
 	return false;
 }
 
+static void reply_grave(struct client *client, const struct request *request, struct watch *watch, int64_t began)
+{
+	watch->opens = began + watch->lasts_ns;
+	if (watch->grave->state == GRAVE_CLOSED)
+		reply_closed(client, request, watch->grave, (monotonic_ns() - began) / NS_PER_US);
+	else
+		client_reply(client, request, "ready", NULL);
+}
+
+/* Without a process: the grave that is there gets another heir. Whatever is left of the pod, its network is known. */
+static void aim(struct client *client, const struct request *request, struct watch *watch, uint32_t heir)
+{
+	int64_t began = monotonic_ns();
+	int error;
+
+	if (!watch->grave) {
+		client_reply(client, request, "refused", "no-grave");
+		return;
+	}
+	error = grave_aim(watch->grave, heir);
+	if (error)
+		client_reply_error(client, request, "grave", error);
+	else
+		reply_grave(client, request, watch, began);
+}
+
 void grave_verb(struct client *client, const struct request *request)
 {
 	struct watch *watch = named(client, request);
-	int64_t began = monotonic_ns();
+	const char *lasts = request_value(request, "lasts");
+	int64_t began = monotonic_ns(), lasts_ms = 0;
 	struct process process;
 	struct in_addr heir;
 	struct grave *grave;
+	bool is_new = request_value(request, "netns") || request_value(request, "start");
 
-	if (!watch || !verb_process(client, request, "netns", "start", &process))
+	if (!watch)
+		return;
+	if (is_new && !(request_value(request, "netns") && request_value(request, "start"))) {
+		client_reply(client, request, "refused", request_value(request, "netns") ? "missing-start" : "missing-netns");
+		return;
+	}
+	if (is_new && !verb_process(client, request, "netns", "start", &process))
 		return;
 	if (inet_pton(AF_INET, request_value(request, "heir"), &heir) != 1 || heir.s_addr == INADDR_ANY) {
 		client_reply(client, request, "refused", "bad-heir");
+		return;
+	}
+	if (lasts && (!parse_number(lasts, DEADLINE_MS_MAX, &lasts_ms) || lasts_ms == 0)) {
+		client_reply(client, request, "refused", "bad-lasts");
+		return;
+	}
+	watch->lasts_ns = lasts_ms * NS_PER_MS;
+	if (!is_new) {
+		aim(client, request, watch, heir.s_addr);
 		return;
 	}
 	grave = grave_dig(process, heir.s_addr, is_closed, watch);
@@ -231,10 +312,7 @@ void grave_verb(struct client *client, const struct request *request)
 	}
 	grave_free(watch->grave);
 	watch->grave = grave;
-	if (grave->state == GRAVE_CLOSED)
-		reply_closed(client, request, grave, (monotonic_ns() - began) / NS_PER_US);
-	else
-		client_reply(client, request, "ready", NULL);
+	reply_grave(client, request, watch, began);
 }
 
 /* The watch of that name if it has a grave, or NULL after a refusal. */
@@ -256,6 +334,19 @@ void bury_verb(struct client *client, const struct request *request)
 		reply_closed(client, request, watch->grave, close_grave(watch));
 }
 
+/* It was the pod's, so that of its other containers is open, too, and closes at their death. 0 or an errno. */
+static int open_pod(const struct watch *watch)
+{
+	int error = grave_open(watch->grave);
+
+	if (error)
+		return error;
+	for (struct watch *other = watch->sentinel->watches; other; other = other->next)
+		if (same_pod(watch, other))
+			other->grave->state = GRAVE_READY;
+	return 0;
+}
+
 void exhume_verb(struct client *client, const struct request *request)
 {
 	struct watch *watch = named_with_grave(client, request);
@@ -263,14 +354,42 @@ void exhume_verb(struct client *client, const struct request *request)
 
 	if (!watch)
 		return;
-	error = grave_open(watch->grave);
-	if (error) {
+	error = open_pod(watch);
+	if (error)
 		client_reply_error(client, request, "exhume", error);
-		return;
+	else
+		client_reply(client, request, "ok", NULL);
+}
+
+static bool is_closed_for_now(const struct watch *watch)
+{
+	return watch->grave && watch->grave->state == GRAVE_CLOSED && watch->lasts_ns;
+}
+
+/* Whether another container of the pod keeps it closed for longer. */
+static bool is_kept_closed(const struct watch *watch, int64_t now)
+{
+	for (const struct watch *other = watch->sentinel->watches; other; other = other->next)
+		if (same_pod(watch, other) && other->grave->state == GRAVE_CLOSED && (!other->lasts_ns || other->opens > now))
+			return true;
+	return false;
+}
+
+int64_t watches_due(struct sentinel *sentinel, int64_t now)
+{
+	int64_t next = INT64_MAX;
+
+	for (struct watch *watch = sentinel->watches; watch; watch = watch->next) {
+		if (is_closed_for_now(watch) && watch->opens <= now && !is_kept_closed(watch, now)) {
+			int error = open_pod(watch);
+
+			log_line("warn", "opened a grave that nobody stands behind", ",\"name\":\"%s\",\"errno\":%d",
+				 log_safe(watch->name), error);
+			/* What cannot be opened now is tried again after as long. */
+			watch->opens = now + watch->lasts_ns;
+		}
+		if (is_closed_for_now(watch) && watch->opens > now && watch->opens < next)
+			next = watch->opens;
 	}
-	/* It was the pod's, so that of its other containers is open, too, and closes at their death. */
-	for (struct watch *other = client->sentinel->watches; other; other = other->next)
-		if (other->grave && network_same(&other->grave->network, &watch->grave->network))
-			other->grave->state = GRAVE_READY;
-	client_reply(client, request, "ok", NULL);
+	return next;
 }

@@ -13,4 +13,7 @@ void grave_verb(struct client *client, const struct request *request);
 void bury_verb(struct client *client, const struct request *request);
 void exhume_verb(struct client *client, const struct request *request);
 
+/* Opens graves that were to last for a time of which nothing is left. Returns when to look again, or INT64_MAX. */
+int64_t watches_due(struct sentinel *sentinel, int64_t now);
+
 #endif

@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import type { Logger } from 'pino'
 import { type BackupPodSet, backupPodSets } from '../api/backuppodset.ts'
+import { operatorElection } from '../api/election.ts'
 import { labels } from '../api/labels.ts'
 import {
   type Budget,
@@ -39,22 +40,24 @@ import { createAgentsHalf } from './disk/agents-half.ts'
 import { createDiskKeeper, type DiskKeeper } from './disk/keeper.ts'
 import { createBudgetMetrics } from './disk/metrics.ts'
 import { createArrivals } from './duties/arrivals.ts'
+import { endGone } from './duties/bury.ts'
 import { createDeaths, lostPagesWhat } from './duties/deaths.ts'
 import type { DutyType } from './duties/duty.ts'
 import { createEngine } from './duties/engine.ts'
-import { dropWatch } from './duties/guard.ts'
 import { createHandoverPauses } from './duties/handover-pauses.ts'
 import { createNews } from './duties/news.ts'
 import { createObserver } from './duties/observe.ts'
 import { perform } from './duties/perform.ts'
 import { createProgress } from './duties/progress.ts'
 import { loadProven } from './duties/proven.ts'
+import { dropWatch, release } from './duties/remains.ts'
 import type { PodView, Snapshot } from './duties/snapshot.ts'
 import { createUnderstudies } from './duties/understudies.ts'
 import type { Work } from './duties/work.ts'
 import { collectBuffers } from './garbage.ts'
 import { createGates } from './gates.ts'
 import { createCommandRunner } from './hold-command.ts'
+import { createInquiry } from './inquiry.ts'
 import { thisMachine } from './machine.ts'
 import { createAgentMetrics } from './metrics.ts'
 import { enterNode, failedCheck, type Node } from './node.ts'
@@ -275,6 +278,15 @@ export async function runAgent(
         log.warn({ err: error, name }, 'not unwatched'),
       )
     }
+    const releaseAll = (uid: string) => {
+      release(sentinel, uid, signal).catch((error: unknown) => log.warn({ err: error, uid }, 'not released'))
+    }
+    const inquiry = createInquiry({
+      api: urgentApi,
+      node: options.node,
+      election: { ...operatorElection, namespace: options.operatorNamespace },
+      clock,
+    })
     const event: Work['event'] = (pod, type, reason, action, note) => {
       const object = stores.pods.get(`${pod.namespace}/${pod.name}`)
       if (object === undefined) return
@@ -287,6 +299,7 @@ export async function runAgent(
       matters: pod => engine.matters(pod),
       patch,
       unwatch: takeAway,
+      release: releaseAll,
       changed,
       lostPages: arrivals.wasLost,
       onDeclared: (pod, ms) => {
@@ -326,6 +339,7 @@ export async function runAgent(
       node: options.node,
       driver: entered.driver,
       sentinel,
+      inquiry,
       store,
       peers,
       understudies,
@@ -403,7 +417,7 @@ export async function runAgent(
         publish()
       },
       patch,
-      unwatch: takeAway,
+      onGone: (uid, signal) => endGone(shared, uid, signal),
       onRequest: requests.tell,
       onTrouble: (pod, duty, reason, message) => event(pod, 'Warning', reason, actions[duty.type], message),
       leases: stores.leases.list,

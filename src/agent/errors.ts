@@ -110,6 +110,10 @@ export const agentErrors = Object.freeze({
     'the restored processes did not go on stage',
     'nothing: an older generation or another understudy is taken',
   ),
+  NotCalled: entry(
+    'the Lease of the slot names another pod by now',
+    'nothing: only the pod that the Lease names goes on stage',
+  ),
   PeerUnreachable: entry(
     'the agent of another node cannot be reached',
     'nothing: it is tried again; let the nodes reach each other on the port of their reports',

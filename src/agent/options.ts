@@ -1,3 +1,4 @@
+import { operatorElection } from '../api/election.ts'
 import { generationsKey } from '../api/generations-key.ts'
 
 /** The agent's configuration: one type, each with a default, all of it in `--help`. */
@@ -18,6 +19,8 @@ export interface AgentOptions {
   readonly diskInterval: number
   /** Namespace of the agents, with their Secret. */
   readonly namespace: string
+  /** Where operators elect their leader: whether one is at work is seen there. */
+  readonly operatorNamespace: string
   /** What is volatile: the sentinel's socket and the generations. */
   readonly runDirectory: string
   /** What outlives a reboot: binaries, the agent's key. */
@@ -35,6 +38,7 @@ export const defaults = {
   diskBudget: 2 * 1024 * 1024 * 1024,
   diskInterval: 60,
   namespace: generationsKey.namespace,
+  operatorNamespace: operatorElection.namespace,
   runDirectory: '/run/understudy',
   stateDirectory: '/var/lib/understudy',
   binaries: '/opt/understudy',

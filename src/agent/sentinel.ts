@@ -112,8 +112,18 @@ export interface SentinelClient {
   /** Also forgets its grave. A name that is not watched is fine. */
   unwatch(name: string, signal?: AbortSignal): Promise<void>
   watches(signal?: AbortSignal): Promise<readonly Watched[]>
+  /**
+   * Prepares where connections go at the death of what is watched by this name, or says it anew. It stays closed for so
+   * long after the death or the last `bury`; `lastsMs` absent: for ever.
+   */
   grave(
-    request: { readonly name: string; readonly netns: ProcessRef; readonly heir: string },
+    request: {
+      readonly name: string
+      /** A process of the pod; absent: its grave is there already, and gets another heir. */
+      readonly netns?: ProcessRef
+      readonly heir: string
+      readonly lastsMs?: number
+    },
     signal?: AbortSignal,
   ): Promise<void>
   /** Closes the grave now, whether the process lives or not. */
@@ -267,8 +277,13 @@ export function createSentinelClient(options: SentinelClientOptions): SentinelCl
       }
       return found
     },
-    async grave({ name, netns, heir }, signal) {
-      const fields: Field[] = [['name', name], ...processFields('netns', netns), ['heir', heir]]
+    async grave({ name, netns, heir, lastsMs }, signal) {
+      const fields: Field[] = [
+        ['name', name],
+        ...(netns === undefined ? [] : processFields('netns', netns)),
+        ['heir', heir],
+        ...(lastsMs === undefined ? [] : [['lasts', String(lastsMs)] as const]),
+      ]
       // `closed`: of who has died already; from now on connections go to this one.
       await ask('grave', fields, ['ready', 'closed'], signal)
     },

@@ -1,6 +1,7 @@
 import { hostname } from 'node:os'
 import type { Logger } from 'pino'
 import { type BackupPodSet, backupPodSets } from '../api/backuppodset.ts'
+import { operatorElection } from '../api/election.ts'
 import { labels } from '../api/labels.ts'
 import { memoryPermission } from '../api/memory-permission.ts'
 import { type NodeReport, nodeReports } from '../api/node-report.ts'
@@ -61,7 +62,6 @@ import { keepGenerationsKey } from './generations-key.ts'
 import type { OperatorOptions } from './options.ts'
 import { createStageController } from './stage-label.ts'
 
-const leaseName = 'understudy-operator'
 /** A live process answers within this; longer means that it hangs and is to be restarted. */
 const eventLoopLimitMs = 10_000
 /**
@@ -259,7 +259,7 @@ export async function runOperator(
   const elector = createElector({
     api: electionApi,
     namespace: options.namespace,
-    name: leaseName,
+    name: operatorElection.name,
     identity: options.identity,
     clock,
     random,

@@ -1,8 +1,7 @@
 import { slotName } from '../../checkpoint/manifest.ts'
 import { endTree } from '../driver/tree.ts'
-import { isAgentError } from '../errors.ts'
-import { watchName } from './deaths.ts'
 import type { DutyOf } from './duty.ts'
+import { close, dropWatch, endWatched, runningOf, unwatch, watchesOf } from './remains.ts'
 import type { PodView } from './snapshot.ts'
 import type { Work } from './work.ts'
 
@@ -19,7 +18,7 @@ const killPatienceMs = 1_000
 
 /**
  * Shuts a primary off, ends it and says so, in this order: the way to the heir opens first, or a client would find nobody;
- * and it is told when nothing of it runs that could still change what others see.
+ * and it is told when nothing of it runs that could still change what others see. What cannot be found does not run.
  */
 export async function endPod(
   work: Work,
@@ -28,21 +27,39 @@ export async function endPod(
   what: string,
   signal: AbortSignal,
 ): Promise<void> {
-  const { sentinel, understudies, deaths, clock, log } = work
-  const { located } = await understudies.enter(pod, signal)
-  for (const { name, containerId } of located.containers) {
-    try {
-      await sentinel.bury(watchName({ uid: pod.uid, container: name, containerId }), signal)
-    } catch (error) {
-      // Never watched, or no grave could be prepared: the end of the processes is what matters.
-      if (!isAgentError(error, 'SentinelRefused', 'ProcessGone')) throw error
-      log.info({ pod: pod.name, container: name, problem: error.message }, 'no grave')
-    }
-  }
-  const killed = Promise.all(located.containers.map(({ init }) => endTree(sentinel, init)))
+  const { sentinel, deaths, clock } = work
+  const watches = await watchesOf(sentinel, pod.uid, signal)
+  await close(sentinel, watches, signal)
+  const running = await runningOf(work, pod, signal)
+  const killed = Promise.all([
+    endWatched(sentinel, watches),
+    ...running.map(({ init }) => endTree(sentinel, init)),
+  ])
   const over = new AbortController()
   await Promise.race([killed, clock.sleep(killPatienceMs, over.signal).catch(() => undefined)])
   over.abort()
   await deaths.declare(pod, container, what)
   await killed
+}
+
+/**
+ * A pod that is not there any more although it was watched a moment ago: it was deleted without its grace, and somebody
+ * else is called to its slot at once. The kubelet would let it run on for that grace. Its watches go.
+ */
+export async function endGone(
+  { sentinel, inquiry, log }: Pick<Work, 'sentinel' | 'inquiry' | 'log'>,
+  uid: string,
+  signal: AbortSignal,
+): Promise<void> {
+  const watches = await watchesOf(sentinel, uid, signal)
+  if (watches.length === 0) return
+  // A pod that has lost its labels only is not ours any more, and runs on.
+  if (!(await inquiry.isHere(uid, signal))) {
+    await close(sentinel, watches, signal)
+    await endWatched(sentinel, watches)
+    log.info({ uid, watches: watches.map(({ name }) => name) }, 'what a pod that is gone has left was ended')
+    for (const { name } of watches) await unwatch(sentinel, name, signal)
+    return
+  }
+  for (const { name } of watches) await dropWatch(sentinel, name, signal)
 }

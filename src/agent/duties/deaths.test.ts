@@ -14,6 +14,7 @@ function stand(
 ) {
   const written: { pod: string; condition: PodCondition }[] = []
   const unwatched: string[] = []
+  const released: string[] = []
   const present = new Map(pods.map(each => [each.uid, each]))
   let failures = over.fail ?? 0
   const deaths = createDeaths({
@@ -27,12 +28,13 @@ function stand(
       return Promise.resolve(true)
     },
     unwatch: name => unwatched.push(name),
+    release: uid => released.push(uid),
     lostPages: () => over.lostPages ?? false,
     changed: () => undefined,
     clock: systemClock,
     log: silentLog,
   })
-  return { deaths, written, unwatched, present }
+  return { deaths, written, unwatched, released, present }
 }
 
 const death = (name: string): Death => ({ name, unixNs: 1n, grave: 'closed', graveMicroseconds: 200 })
@@ -119,7 +121,7 @@ describe('deaths', () => {
 
   it('are forgotten with the pod, and with the life of its slot', () => {
     const primary = pod('p')
-    const { deaths, unwatched } = stand([primary])
+    const { deaths, released } = stand([primary])
     deaths.guarded(primary)
     void deaths.declare(primary, 'app', 'was stopped')
     expect(isDead({ dead: deaths.dead }, primary, nameOf())).toBe(true)
@@ -127,9 +129,9 @@ describe('deaths', () => {
     deaths.revive(primary.uid)
     expect(isDead({ dead: deaths.dead }, primary)).toBe(false)
     // What was shut off at the death is open to the new life.
-    expect(unwatched).toEqual([watchOf(primary)])
+    expect(released).toEqual([primary.uid])
     deaths.guarded(primary)
-    expect(deaths.forget(primary.uid)).toEqual([watchOf(primary)])
+    deaths.forget(primary.uid)
     expect(deaths.known().size).toBe(0)
   })
 

@@ -22,8 +22,8 @@ export interface Deaths {
   guarded(pod: PodView): void
   /** What the sentinel watches already, at the start of an agent. */
   recall(watched: readonly Watched[]): void
-  /** The pod does not exist any more. @returns the names of its watches. */
-  forget(uid: string): readonly string[]
+  /** The pod does not exist any more, and nothing of it is watched. */
+  forget(uid: string): void
   /** Uids of which something is known here. */
   known(): ReadonlySet<string>
   settled(): Promise<void>
@@ -40,6 +40,8 @@ export interface DeathsOptions {
   readonly patch: (pod: PodView, condition: PodCondition) => Promise<boolean>
   /** Its watch has no more to say: what was watched was of no account. */
   readonly unwatch: (name: string) => void
+  /** All watches of this pod go, and it is open again. */
+  readonly release: (uid: string) => void
   /** The dead set has changed, or what is watched has. */
   readonly changed: () => void
   /** Whether it was ended because memory that was still to come did not come. Asked at once. */
@@ -143,8 +145,7 @@ export function createDeaths(options: DeathsOptions): Deaths {
     revive(uid) {
       if (!dead.delete(uid)) return
       // What was shut off when the earlier life ended is open to this one.
-      for (const [container, containerId] of watched.get(uid) ?? [])
-        unwatch(watchName({ uid, container, containerId }))
+      options.release(uid)
       watched.delete(uid)
       changed()
     },
@@ -173,12 +174,8 @@ export function createDeaths(options: DeathsOptions): Deaths {
       }
     },
     forget(uid) {
-      const names = [...(watched.get(uid) ?? [])].map(([container, containerId]) =>
-        watchName({ uid, container, containerId }),
-      )
       watched.delete(uid)
       dead.delete(uid)
-      return names
     },
     known: () => new Set([...watched.keys(), ...dead.keys()]),
     async settled() {

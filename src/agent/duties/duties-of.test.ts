@@ -56,8 +56,8 @@ describe('a primary', () => {
     ],
     ['is of a set that keeps no memory', { ...world(), settings: new Map() }, []],
     ['is on a node that cannot', { ...world(), able: false }, ['guard']],
-    ['died', { ...world(), dead: new Map([['uid-p', nameOf()]]) }, []],
-    ['died before this agent came', world({ serving: died(nameOf()) }), []],
+    ['died', { ...world(), dead: new Map([['uid-p', nameOf()]]) }, ['redirect']],
+    ['died before this agent came', world({ serving: died(nameOf()) }), ['redirect']],
     [
       'died in an earlier life of its slot',
       world({ serving: died(nameOf({ life: 'ffffffff' })) }),
@@ -76,8 +76,11 @@ describe('a primary', () => {
   it('is buried when another pod was called to its slot', () => {
     const called = world({ epoch: 1 }, { holder: { name: 'h', uid: 'uid-h' }, node: 'b', epoch: 2 })
     expect(types(dutiesOf(called))).toEqual(['bury'])
+    // Also where nothing of it is up at the moment: what runs of it is found then, and its end is told.
+    const isDown = { containers: [container({ running: false, containerId: undefined })] }
+    expect(types(dutiesOf({ ...called, pods: [pod('p', { epoch: 1, ...isDown })] }))).toEqual(['bury'])
     const dead = { ...called, dead: new Map([['uid-p', nameOf()]]) }
-    expect(types(dutiesOf(dead))).toEqual([])
+    expect(dutiesOf(dead)).toMatchObject([{ type: 'redirect', to: '127.0.0.1', isAwaited: false }])
   })
 
   it('is guarded anew when its heir, its containers or the sentinel change', () => {
@@ -192,8 +195,34 @@ describe('where connections to a dead primary go', () => {
     const next = lease({ holder: { name: 'c', uid: 'uid-c' }, node: 'b', epoch: 2, ip: '10.0.0.7' })
     const dead = { dead: new Map([['uid-p', nameOf()]]) }
     const it = snapshot({ pods: [pod('p')], slots: [next], ...dead })
-    expect(dutiesOf(it)).toMatchObject([{ type: 'redirect', pod: { name: 'p' }, lease: { ip: '10.0.0.7' } }])
-    expect(types(dutiesOf({ ...it, slots: [{ ...next, ip: undefined }] }))).toEqual([])
+    const away = { type: 'redirect', pod: { name: 'p' }, isAwaited: false }
+    expect(dutiesOf(it)).toMatchObject([{ ...away, to: '10.0.0.7' }])
+    expect(dutiesOf({ ...it, slots: [{ ...next, ip: undefined }] })).toMatchObject([
+      { ...away, to: '127.0.0.1' },
+    ])
+  })
+
+  it('D7.grave: of a dead one that waits for a successor not to its heir either, once that has another slot', () => {
+    const reports = new Map([['b', usableAt('b', lease())]])
+    const dead = snapshot({ pods: [pod('p')], dead: new Map([['uid-p', nameOf()]]), reports })
+    const waits = { type: 'redirect', isAwaited: true }
+    const before = dutiesOf({ ...dead, slots: [lease({ heir })] })
+    expect(before).toMatchObject([{ ...waits, to: '10.0.0.9' }])
+    // Two slots, one heir, and both primaries died at once.
+    const other = lease({ slot: 1, holder: { name: 'h', uid: 'uid-h' }, node: 'b' })
+    const after = dutiesOf({ ...dead, slots: [lease({ heir }), other] })
+    expect(after).toMatchObject([{ ...waits, to: '127.0.0.1' }])
+    expect(after[0]?.version).not.toBe(before[0]?.version)
+  })
+
+  it('of a paused set nobody is succeeded: no grave is dug, nobody is ended, and none is kept closed', () => {
+    const paused = new Map([['default/web', settings({ paused: true })]])
+    const reports = new Map([['b', usableAt('b', lease())]])
+    const world = (over: Partial<PodView>) =>
+      snapshot({ pods: [pod('p', over)], slots: [lease()], reports, settings: paused })
+    expect(dutiesOf(world({})).find(({ type }) => type === 'guard')).toMatchObject({ way: undefined })
+    expect(types(dutiesOf(world({ terminating: true })))).toEqual([])
+    expect(types(dutiesOf({ ...world({}), dead: new Map([['uid-p', nameOf()]]) }))).toEqual([])
   })
 })
 

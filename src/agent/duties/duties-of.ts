@@ -77,8 +77,10 @@ export function isDead({ dead }: Pick<Snapshot, 'dead'>, pod: PodView, slot?: st
 }
 
 /** Whether somebody else could go on with the memory of this slot: what makes the end of its primary a death. */
-export function isAtStake({ reports }: Snapshot, lease: SlotLease): boolean {
+export function isAtStake({ reports, settings }: Snapshot, lease: SlotLease): boolean {
   const name = slotName(lease)
+  // Nobody would call a successor: the kubelet starts the app again, and a grave would only keep it from answering.
+  if (settings.get(setOf(lease))?.paused === true) return false
   return [...reports].some(
     ([node, { slots }]) =>
       isNamed(lease, node) &&
@@ -90,7 +92,7 @@ export function isAtStake({ reports }: Snapshot, lease: SlotLease): boolean {
 
 function ofPrimary(snapshot: Snapshot, slot: Slot, pod: PodView): Duty[] {
   const { lease, settings, name } = slot
-  if (isDead(snapshot, pod, name)) return []
+  if (isDead(snapshot, pod, name)) return ofDead(snapshot, slot, pod)
   const stage = snapshot.stages.get(pod.uid)
   const onStage = !pod.understudy || (stage?.state === 'OnStage' && stage.slot === name)
   const ids = idsOf(pod)
@@ -152,8 +154,16 @@ function ofPrimary(snapshot: Snapshot, slot: Slot, pod: PodView): Duty[] {
   return duties
 }
 
+/** A dead one that nobody has followed yet. Its heir may have got another slot since, or be gone. */
+function ofDead(snapshot: Snapshot, { lease, settings, name }: Slot, pod: PodView): Duty[] {
+  if (settings.paused) return []
+  const to = wayFrom(snapshot, lease) ?? nowhere
+  const version = `${name} ${snapshot.sentinel} ${idsOf(pod)} ${to}`
+  return [{ type: 'redirect', key: `redirect/${pod.uid}`, version, pod, lease, to, isAwaited: true }]
+}
+
 /** Swallows connections: to itself by an interface from which none may come, and the kernel drops them. */
-const nowhere = '127.0.0.1'
+export const nowhere = '127.0.0.1'
 
 /**
  * Where connections to a primary go when it dies. To its heir, unless that has another slot by now: its memory would
@@ -201,15 +211,13 @@ function ofLosers(snapshot: Snapshot, { lease, settings, name }: Slot): Duty[] {
       pod.slot === lease.slot &&
       pod.uid !== lease.holder.uid &&
       (pod.kind === 'primary' || pod.kind === 'retired') &&
-      pod.epoch < lease.epoch &&
-      pod.containers.some(isUp),
+      pod.epoch < lease.epoch,
   )
   return losers.flatMap((pod): Duty[] => {
-    const version = `${name} ${snapshot.sentinel} ${idsOf(pod)} ${lease.ip ?? ''}`
+    const to = lease.ip ?? nowhere
+    const version = `${name} ${snapshot.sentinel} ${idsOf(pod)} ${to}`
     if (isDead(snapshot, pod))
-      return lease.ip === undefined
-        ? []
-        : [{ type: 'redirect', key: `redirect/${pod.uid}`, version, pod, lease }]
+      return [{ type: 'redirect', key: `redirect/${pod.uid}`, version, pod, lease, to, isAwaited: false }]
     return [{ type: 'bury', key: `bury/${pod.uid}`, version: name, pod, lease, settings }]
   })
 }

@@ -83,8 +83,16 @@ export type Duty =
   | (Common & { readonly type: 'wake'; readonly pod: PodView; readonly lease?: undefined })
   /** A cold backup at its gate: whoever tries to open it without being entitled to is noticed. */
   | (Common & { readonly type: 'attend'; readonly pod: PodView; readonly lease?: undefined })
-  /** A primary that has died here and whose slot another one holds: connections to it are led there. */
-  | (Common & { readonly type: 'redirect'; readonly pod: PodView; readonly lease: SlotLease })
+  /** A primary that has died here: connections to it are led past it, and nothing of it runs on. */
+  | (Common & {
+      readonly type: 'redirect'
+      readonly pod: PodView
+      readonly lease: SlotLease
+      /** Address to which they are led. */
+      readonly to: string
+      /** Nobody else holds its slot yet. */
+      readonly isAwaited: boolean
+    })
   /** An understudy on stage: its template's probes. */
   | (Common & {
       readonly type: 'probe'

@@ -16,7 +16,7 @@ import {
   type FakeMemory,
   startFakeAgent,
 } from './testing/node.ts'
-import { lease } from './testing/snapshots.ts'
+import { lease, usableAt } from './testing/snapshots.ts'
 
 const template = { spec: { containers: [{ name: 'app', image: 'web:1', ports: [{ containerPort: 80 }] }] } }
 
@@ -524,6 +524,148 @@ describe('the agents of two nodes', () => {
     await vi.waitFor(() => expect(serving('a', 'p')).toMatchObject({ reason: 'Died' }))
     expect(a.running.has('uid-p')).toBe(false)
     dump.resolve()
+  })
+
+  it('D7.deleted: end what a pod has left that was deleted without its grace, and only then', async () => {
+    const agentA = await start('a', a)
+    await vi.waitFor(() => expect([...a.watches.keys()]).toHaveLength(1))
+    // One that has only lost its labels is not ours any more, and runs on.
+    cluster.unlabelled.add('uid-p')
+    cluster.pods.get('a')?.remove('default/p')
+    await vi.waitFor(() => expect(a.watches.size).toBe(0))
+    expect(a.kills).toEqual([])
+    cluster.unlabelled.clear()
+    cluster.put('a', podOf('p', 'primary'))
+    await vi.waitFor(() => expect([...a.watches.keys()]).toHaveLength(1))
+    // Also where no agent saw it go.
+    await stop(agentA)
+    cluster.pods.get('a')?.remove('default/p')
+    await start('a', a)
+    await vi.waitFor(() => expect(a.watches.size).toBe(0))
+    expect(a.running.has('uid-p')).toBe(false)
+    expect(a.kills).toHaveLength(1)
+  })
+
+  describe('of two saved containers', () => {
+    const names = ['app', 'side'] as const
+    const two = (up: readonly string[]): Pod => {
+      const base = podOf('p', 'primary')
+      return {
+        ...base,
+        spec: { containers: names.map(name => ({ name })) },
+        status: {
+          ...base.status,
+          containerStatuses: names.map(name => ({
+            ...{ name, image: 'web:1', imageID: 'sha256:1', ready: true, restartCount: 0 },
+            ...(up.includes(name) && {
+              containerID: `containerd://${name}`,
+              state: { running: { startedAt: '2020-01-01T00:00:00Z' } },
+            }),
+          })),
+        },
+      }
+    }
+    const both = { spec: { containers: names.map(name => ({ name, image: 'web:1' })) } }
+
+    it('D7.deaths: the one that lives ends with the other, for its memory is somebody else’s from then on', async () => {
+      writeSet({ template: both })
+      cluster.put('a', two(names))
+      const agentA = await start('a', a)
+      cluster.reports.upsert({
+        metadata: { name: 'b', uid: 'b', resourceVersion: '1' },
+        status: usableAt('b', atFirst()),
+      })
+      await vi.waitFor(() =>
+        expect([...a.watches.values()].map(({ heir }) => heir)).toEqual(['10.0.0.2', '10.0.0.2']),
+      )
+      agentA.die('uid-p', 'app')
+      await vi.waitFor(() => expect(a.kills).toHaveLength(1))
+      expect(serving('a', 'p')).toMatchObject({ reason: 'Died' })
+    })
+
+    it('D7.deleted: one that is down keeps nobody from ending the other, nor from saying so', async () => {
+      writeSet({ template: both })
+      await start('a', a)
+      cluster.put('a', two(['side']))
+      cluster.setLease({ ...called(), ip: '10.0.0.7' })
+      await vi.waitFor(() => expect(serving('a', 'p')).toMatchObject({ reason: 'Died' }))
+      expect(a.running.has('uid-p')).toBe(false)
+    })
+  })
+
+  describe('a dead primary', () => {
+    const die = async () => {
+      const agentA = await start('a', a)
+      await start('b', b)
+      await untilFrozen('one')
+      await vi.waitFor(() => expect(watch()?.heir).toBe('10.0.0.2'))
+      a.running.delete('uid-p')
+      agentA.die('uid-p')
+      return agentA
+    }
+    const watch = () => [...a.watches.values()][0]
+
+    it('D7.grave: is kept shut off while an operator is at work, and only for a time', async () => {
+      await die()
+      await vi.waitFor(() => expect(a.burials).toHaveLength(1), { timeout: 5_000 })
+      expect(watch()).toMatchObject({ isClosed: true, lastsMs: 60_000 })
+    })
+
+    it('D7.grave: is not where none is', async () => {
+      cluster.operatorLeads = false
+      await die()
+      await sleep(200)
+      expect(a.burials).toEqual([])
+    })
+
+    it('D7.grave: leads nowhere when its heir is gone, or is called to another slot', async () => {
+      await die()
+      await vi.waitFor(() => expect(watch()).toMatchObject({ heir: '10.0.0.2' }))
+      cluster.setLease({ ...lease({ slot: 1, holder: { name: 'h', uid: 'uid-h' }, node: 'b' }) })
+      await vi.waitFor(() => expect(watch()).toMatchObject({ heir: '127.0.0.1' }))
+      cluster.pods.get('b')?.remove('default/h')
+      cluster.setLease({ ...lease({ slot: 1, holder: { name: 'x', uid: 'uid-x' }, node: 'b' }) })
+      await vi.waitFor(() => expect(watch()).toMatchObject({ heir: '127.0.0.1' }))
+    })
+
+    it('where the kernel has no rules for that, what the kubelet starts in its place is ended', async () => {
+      a.noGraves = true
+      const agentA = await start('a', a)
+      await start('b', b)
+      await untilFrozen('one')
+      agentA.die('uid-p')
+      a.running.set('uid-p', 'impostor')
+      const again = podOf('p', 'primary', { containerId: 'containerd://again' })
+      const conditions = cluster.pod('a', 'p')?.status?.conditions ?? []
+      cluster.put('a', { ...again, status: { ...again.status, conditions } })
+      await vi.waitFor(() => expect(a.running.has('uid-p')).toBe(false))
+    })
+  })
+
+  describe('the last look before the thaw', () => {
+    it('D7.swap: who is not called any more does not run, however old what its agent has seen is', async () => {
+      await start('b', b)
+      await start('a', a)
+      await untilFrozen('one')
+      cluster.setLease(called())
+      // The API server has given the slot to somebody else meanwhile.
+      cluster.setLease({ ...called(), epoch: 3, holder: { name: 'c', uid: 'uid-c' }, node: 'c' }, false)
+      await sleep(400)
+      expect(b.running.has('uid-h')).toBe(false)
+      expect(cluster.condition('b', 'h', podConditions.understudy)?.reason).not.toBe('RestoreFailed')
+    })
+
+    it('D7.swap: who cannot ask waits, and goes on as soon as it is answered', async () => {
+      await start('b', b)
+      await start('a', a)
+      await untilFrozen('one')
+      cluster.isAway = true
+      cluster.setLease(called())
+      await sleep(400)
+      expect(b.running.has('uid-h')).toBe(false)
+      cluster.isAway = false
+      await vi.waitFor(() => expect(serving('b', 'h')).toMatchObject({ status: 'True' }))
+    })
   })
 
   it('empty an understudy that was called and then was not', async () => {

@@ -46,7 +46,8 @@ export interface EngineOptions {
   /** The report's slots; the rest of it is somebody else's. */
   readonly report: (slots: ReportContent['slots']) => void
   readonly patch: (pod: PodView, condition: PodCondition, signal: AbortSignal) => Promise<boolean>
-  readonly unwatch: (name: string) => void
+  /** A pod that was known is not there any more: ends what is left of it, and takes its watches away. */
+  readonly onGone: (uid: string, signal: AbortSignal) => Promise<void>
   /** What the checkpoints of this pod depend on has changed. */
   readonly onRequest: (uid: string) => void
   readonly onTrouble: (pod: PodView, duty: Duty, reason: string, message: string) => void
@@ -78,6 +79,8 @@ export function createEngine(options: EngineOptions): Engine {
   let ended: AbortSignal | undefined
   /** Uids of pods of which a condition is being written. */
   const patching = new Set<string>()
+  /** Uids of pods that are gone, of which something is still being ended. */
+  const leaving = new Set<string>()
   const unwantedSince = new Map<string, number>()
 
   const tasks = createTasks<Duty>({
@@ -118,7 +121,7 @@ export function createEngine(options: EngineOptions): Engine {
     scheduled = false
     if (ended === undefined || ended.aborted) return
     look()
-    for (const uid of deaths.known()) if (!pods.has(uid)) deaths.forget(uid).forEach(options.unwatch)
+    for (const uid of deaths.known()) if (!pods.has(uid)) leave(uid, ended)
     for (const pod of snapshot.pods) if (held.has(pod.uid)) inspect(pod)
     const duties = dutiesOf(snapshot)
     tasks.want(duties)
@@ -132,6 +135,22 @@ export function createEngine(options: EngineOptions): Engine {
       }),
     )
     for (const pod of snapshot.pods) tell(pod, ended)
+  }
+
+  const leave = (uid: string, signal: AbortSignal) => {
+    if (leaving.has(uid)) return
+    leaving.add(uid)
+    options
+      .onGone(uid, signal)
+      .then(() => deaths.forget(uid))
+      .catch(async (error: unknown) => {
+        if (!signal.aborted) log.warn({ err: error, uid }, 'what a pod has left could not be ended, again')
+        await clock.sleep(1_000, signal).catch(() => undefined)
+      })
+      .finally(() => {
+        leaving.delete(uid)
+        changed()
+      })
   }
 
   const inspect = (pod: PodView) => {
@@ -238,7 +257,8 @@ export function createEngine(options: EngineOptions): Engine {
 }
 
 /** What every end of a pod brings with it. */
-const isEnd = (error: unknown): boolean => isAgentError(error, 'ProcessGone', 'NotRunning', 'DumpVoid')
+const isEnd = (error: unknown): boolean =>
+  isAgentError(error, 'ProcessGone', 'NotRunning', 'DumpVoid', 'NotCalled')
 
 function countBy(duties: readonly Duty[]): Map<string, number> {
   const counts = new Map<string, number>()

@@ -1,7 +1,7 @@
-import { AgentError, isAgentError } from '../errors.ts'
-import type { SentinelClient } from '../sentinel.ts'
+import { AgentError } from '../errors.ts'
 import { watchName } from './deaths.ts'
 import type { DutyOf } from './duty.ts'
+import { graveLastsMs, unwatch } from './remains.ts'
 import type { Work } from './work.ts'
 
 /**
@@ -12,45 +12,23 @@ export async function guard(work: Work, { pod, way }: DutyOf<'guard'>, signal: A
   const { sentinel, understudies, deaths } = work
   try {
     const { located } = await understudies.enter(pod, signal)
-    for (const { name, containerId, app, init } of located.containers) {
+    const containers = located.containers.map(container => ({
+      ...container,
+      watch: watchName({ uid: pod.uid, container: container.name, containerId: container.containerId }),
+    }))
+    // All of them before any grave: where no grave can be had each death is noticed all the same.
+    for (const { watch, name, app } of containers) {
       if (app === undefined) throw new AgentError('NotRunning', `container ${name}`)
-      const watch = watchName({ uid: pod.uid, container: name, containerId })
       // A grave that leads to somebody who is not the heir any more would give other memory for this slot's.
       if (way === undefined) await unwatch(sentinel, watch, signal)
       await sentinel.watch(watch, app, signal)
-      if (way !== undefined) await sentinel.grave({ name: watch, netns: init, heir: way }, signal)
     }
+    deaths.guarded(pod)
+    if (way === undefined) return
+    for (const { watch, init } of containers)
+      await sentinel.grave({ name: watch, netns: init, heir: way, lastsMs: graveLastsMs }, signal)
   } catch (error) {
     understudies.lookAgain(pod.uid)
     throw error
-  }
-  deaths.guarded(pod)
-}
-
-/** Opens the pod again, if it was closed, and takes the watch away. */
-export async function dropWatch(
-  sentinel: Pick<SentinelClient, 'unwatch' | 'exhume'>,
-  name: string,
-  signal?: AbortSignal,
-): Promise<void> {
-  try {
-    await sentinel.exhume(name, signal)
-  } catch (error) {
-    // There was nothing to open, or the pod is gone.
-    if (!isAgentError(error, 'SentinelRefused', 'ProcessGone')) throw error
-  }
-  await unwatch(sentinel, name, signal)
-}
-
-/** Takes a watch away, with its grave. One that is not there is fine. */
-export async function unwatch(
-  sentinel: Pick<SentinelClient, 'unwatch'>,
-  name: string,
-  signal?: AbortSignal,
-): Promise<void> {
-  try {
-    await sentinel.unwatch(name, signal)
-  } catch (error) {
-    if (!isAgentError(error, 'SentinelRefused')) throw error
   }
 }

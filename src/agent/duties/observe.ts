@@ -83,8 +83,8 @@ function memorySettings(set: BackupPodSet): MemorySettings | undefined {
   if (set.metadata.deletionTimestamp !== undefined) return undefined
   const result = parseSet(set)
   if (!result.ok || result.set.memory === undefined) return undefined
-  const { memory, liveness, template } = result.set
-  return { ...memory, liveness, template, restoreHash: restoreHash(template, memory.containers) }
+  const { memory, liveness, template, paused } = result.set
+  return { ...memory, liveness, template, paused, restoreHash: restoreHash(template, memory.containers) }
 }
 
 function keptIn(store: Pick<GenerationStore, 'list'>): Map<string, Kept> {

@@ -2,6 +2,7 @@ import type { SlotLease } from '../../api/slot-lease.ts'
 import { broughtBackNote, podConditions, servingReasons } from '../../api/stage.ts'
 import { slotName } from '../../checkpoint/manifest.ts'
 import type { Stored } from '../../checkpoint/store.ts'
+import { isKubeError } from '../../kube/errors.ts'
 import { stepsBehind } from '../../succession/age.ts'
 import type { Clone } from '../driver/memory-driver.ts'
 import { AgentError, isAgentError } from '../errors.ts'
@@ -33,6 +34,7 @@ export async function promote(work: Work, duty: DutyOf<'promote'>, signal: Abort
     stage = await onStage(work, duty, place, timeline, signal)
   } catch (error) {
     signal.throwIfAborted()
+    if (isAgentError(error, 'NotCalled')) throw error
     const { message } = reasonOf(error)
     const refusal = {
       type: podConditions.understudy,
@@ -116,7 +118,10 @@ async function onStage(
   const { driver, log } = work
   const there = place.clone
   // An agent before this one thawed it and came no further.
-  if (isOf(there, lease) && there.stage === 'Thawed') return driver.thaw(there)
+  if (isOf(there, lease) && there.stage === 'Thawed') {
+    await confirm(work, lease, signal)
+    return driver.thaw(there)
+  }
   await haveMemory(work, { pod, lease, others }, place, signal)
   timeline.mark('fetch')
   let failure: unknown = new AgentError('RestoreFailed', 'no generation of this slot is here')
@@ -132,11 +137,16 @@ async function onStage(
         clone = await bringBack(work, place, stored, signal, lazily)
         timeline.mark('restore')
       }
+      await confirm(work, lease, signal)
+      timeline.mark('confirm')
       const thawed = await driver.thaw(clone)
+      // It runs, whatever comes next: nobody may take it for one that lies frozen.
+      place.put(thawed)
       timeline.mark('thaw')
       return thawed
     } catch (error) {
       signal.throwIfAborted()
+      if (isAgentError(error, 'NotCalled')) throw error
       failure = error
       log.warn({ err: error, pod: pod.name, generation }, 'a generation could not be put on stage')
       if (place.clone !== undefined && isAgentError(error, 'CloneLost', 'ThawFailed')) {
@@ -147,6 +157,30 @@ async function onStage(
     }
   }
   throw failure
+}
+
+const confirmAgainMs = 200
+
+/**
+ * A restore takes seconds, and a cache can be behind: the slot may have been given to somebody else, who runs by now. It is
+ * the last moment in which that can be seen, so the API server is asked, and waited for.
+ */
+async function confirm({ inquiry, clock, log }: Work, lease: SlotLease, signal: AbortSignal): Promise<void> {
+  for (let isFirst = true; ; isFirst = false) {
+    try {
+      const now = await inquiry.lease(lease, signal)
+      const isCalled =
+        now?.holder.uid === lease.holder.uid && now.life === lease.life && now.epoch === lease.epoch
+      if (!isCalled) throw new AgentError('NotCalled', slotName(lease))
+      return
+    } catch (error) {
+      signal.throwIfAborted()
+      if (!isKubeError(error)) throw error
+      if (isFirst)
+        log.warn({ err: error, slot: slotName(lease) }, 'the API server does not say whose turn it is')
+      await clock.sleep(confirmAgainMs, signal)
+    }
+  }
 }
 
 /** The tmpfs first; what only the disk has takes time to be brought back. */

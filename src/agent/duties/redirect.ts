@@ -1,24 +1,87 @@
 import { slotName } from '../../checkpoint/manifest.ts'
-import { parseWatchName } from './deaths.ts'
+import { isKubeError } from '../../kube/errors.ts'
+import { endTree } from '../driver/tree.ts'
+import { isAgentError } from '../errors.ts'
+import { nowhere } from './duties-of.ts'
 import type { DutyOf } from './duty.ts'
+import { close, endWatched, graveLastsMs, runningOf, watchesOf } from './remains.ts'
 import type { Work } from './work.ts'
 
+/** Well within `graveLastsMs`. */
+const renewMs = 15_000
+
 /**
- * Leads connections to a dead primary to whoever holds its slot now. What was prepared while it lived led to its heir, or
- * nowhere, and the successor may be another one.
+ * Leads connections to a dead primary to whoever holds its slot now, or is to. What was prepared while it lived led to its
+ * heir, and that may be somebody else by now, or serve another slot. And nothing of the dead one may run on.
+ *
+ * Until somebody holds the slot the pod stays shut off only for as long as an operator is at work that could call
+ * somebody; else the sentinel opens it after a while: see `graveLastsMs`.
  */
-export async function redirect(
-  work: Work,
-  { pod, lease }: DutyOf<'redirect'>,
+export async function redirect(work: Work, duty: DutyOf<'redirect'>, signal: AbortSignal): Promise<void> {
+  const { sentinel, inquiry, clock, log } = work
+  const { pod, lease, isAwaited } = duty
+  await endWatched(sentinel, await watchesOf(sentinel, pod.uid, signal))
+  await aim(work, duty, duty.to, signal)
+  log.info(
+    { pod: pod.name, slot: slotName(lease), to: duty.to },
+    'connections are led away from a dead primary',
+  )
+  if (!isAwaited) return await shut(work, duty, duty.to, signal)
+  for (let to = duty.to; ; await clock.sleep(renewMs, signal)) {
+    try {
+      const { heir } = lease
+      const isGone =
+        to === heir?.ip && !(await inquiry.isThere({ ...heir, namespace: lease.namespace }, signal))
+      // Its address may be given to anybody.
+      if (isGone) {
+        to = nowhere
+        await aim(work, duty, to, signal)
+      }
+      if (await inquiry.operatorLeads(signal)) await shut(work, duty, to, signal)
+      else
+        log.warn(
+          { pod: pod.name, slot: slotName(lease) },
+          'no operator leads: a dead primary is not kept shut off',
+        )
+    } catch (error) {
+      if (!isKubeError(error) || signal.aborted) throw error
+      log.warn({ err: error, pod: pod.name }, 'the API server does not say who takes over')
+    }
+  }
+}
+
+/** Where connections go, whether they go there yet or not. */
+async function aim(
+  { sentinel }: Work,
+  { pod, isAwaited }: DutyOf<'redirect'>,
+  heir: string,
   signal: AbortSignal,
 ): Promise<void> {
-  const { sentinel, understudies, log } = work
-  if (lease.ip === undefined) return
-  const { located } = await understudies.enter(pod, signal)
-  const [first] = located.containers
-  if (first === undefined) return
-  for (const { name } of await sentinel.watches(signal))
-    if (parseWatchName(name)?.uid === pod.uid)
-      await sentinel.grave({ name, netns: first.init, heir: lease.ip }, signal)
-  log.info({ pod: pod.name, slot: slotName(lease), to: lease.ip }, 'connections are led to the successor')
+  const lasts = isAwaited ? { lastsMs: graveLastsMs } : {}
+  for (const { name, grave } of await watchesOf(sentinel, pod.uid, signal))
+    if (grave !== 'none') await sentinel.grave({ name, heir, ...lasts }, signal)
+}
+
+/** Lets nobody reach what runs in the dead one's place; where that cannot be had nothing runs there. */
+async function shut(
+  work: Work,
+  { pod, isAwaited }: DutyOf<'redirect'>,
+  heir: string,
+  signal: AbortSignal,
+): Promise<void> {
+  const { sentinel, log } = work
+  const watches = await watchesOf(sentinel, pod.uid, signal)
+  const graves = watches.filter(({ grave }) => grave !== 'none')
+  if (graves.length > 0) return await close(sentinel, graves, signal)
+  const lasts = isAwaited ? { lastsMs: graveLastsMs } : {}
+  for (const { watch, init } of await runningOf(work, pod, signal))
+    try {
+      await sentinel.watch(watch, init, signal)
+      await sentinel.grave({ name: watch, netns: init, heir, ...lasts }, signal)
+      await sentinel.bury(watch, signal)
+    } catch (error) {
+      if (!isAgentError(error, 'SentinelRefused')) throw error
+      log.warn({ err: error, pod: pod.name }, 'a dead primary cannot be shut off: what runs there is ended')
+      await endTree(sentinel, init)
+    }
 }

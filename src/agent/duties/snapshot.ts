@@ -72,6 +72,8 @@ export interface MemorySettings extends ParsedMemory {
   /** How the liveness of its primaries is asked; absent: as the template's probe says. */
   readonly liveness: ParsedLiveness | undefined
   readonly template: PodTemplate
+  /** Nothing is done for it: who ends is not succeeded. */
+  readonly paused: boolean
   /** Of the set's template as it is now; pods may be of an earlier one, see `restoreHashOf`. */
   readonly restoreHash: string
 }

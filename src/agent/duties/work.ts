@@ -8,6 +8,7 @@ import type { PodCondition } from '../conditions.ts'
 import type { LocatedPod, MemoryDriver } from '../driver/memory-driver.ts'
 import type { Gates } from '../gates.ts'
 import type { CommandRunner } from '../hold-command.ts'
+import type { Inquiry } from '../inquiry.ts'
 import type { AgentMetrics } from '../metrics.ts'
 import type { Obstacle } from '../obstacles/obstacle.ts'
 import type { PeerClient } from '../peers/client.ts'
@@ -27,8 +28,9 @@ export interface Work {
   readonly driver: MemoryDriver
   readonly sentinel: Pick<
     SentinelClient,
-    'watch' | 'unwatch' | 'grave' | 'bury' | 'treeKill' | 'watches' | 'stop' | 'continue'
+    'watch' | 'unwatch' | 'grave' | 'bury' | 'exhume' | 'treeKill' | 'watches' | 'stop' | 'continue'
   >
+  readonly inquiry: Inquiry
   readonly store: GenerationStore
   readonly peers: Pick<PeerClient, 'pull'>
   readonly understudies: Understudies

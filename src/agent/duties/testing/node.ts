@@ -5,10 +5,17 @@ import { join } from 'node:path'
 import { Registry } from 'prom-client'
 import type { BackupPodSet } from '../../../api/backuppodset.ts'
 import type { NodeReport } from '../../../api/node-report.ts'
-import { type SlotKey, type SlotLease, slotLeaseBody } from '../../../api/slot-lease.ts'
+import {
+  parseSlotLease,
+  type SlotKey,
+  type SlotLease,
+  slotLeaseBody,
+  slotLeaseName,
+} from '../../../api/slot-lease.ts'
 import { slotName } from '../../../checkpoint/manifest.ts'
 import { createGenerationStore, type GenerationStore } from '../../../checkpoint/store.ts'
 import { systemClock as clock } from '../../../kube/clock.ts'
+import { KubeError } from '../../../kube/errors.ts'
 import { silentLog as log } from '../../../kube/log.ts'
 import { systemRandom as random } from '../../../kube/random.ts'
 import type { Lease, Pod } from '../../../kube/resources.ts'
@@ -19,8 +26,9 @@ import { AgentError, type AgentErrorCode } from '../../errors.ts'
 import { createAgentMetrics } from '../../metrics.ts'
 import type { Obstacle } from '../../obstacles/obstacle.ts'
 import type { Probe } from '../../probe/probe.ts'
-import type { Death, Watched } from '../../sentinel.ts'
+import type { Death, ProcessRef, Watched } from '../../sentinel.ts'
 import { createArrivals } from '../arrivals.ts'
+import { endGone } from '../bury.ts'
 import { createDeaths, lostPagesWhat } from '../deaths.ts'
 import { createEngine } from '../engine.ts'
 import { createHandoverPauses } from '../handover-pauses.ts'
@@ -39,9 +47,16 @@ export interface FakeCluster {
   readonly leases: MutableStore<Lease>
   readonly reports: MutableStore<NodeReport>
   readonly stores: Map<string, GenerationStore>
+  /** Leases as the API server has them; `leases` is what agents have seen of them. */
+  readonly truth: Map<string, Lease>
+  /** Uids of pods that are there, but without our labels. */
+  readonly unlabelled: Set<string>
+  /** The API server answers nobody. */
+  isAway: boolean
+  operatorLeads: boolean
   /** Puts or replaces a pod on a node. */
   put(node: string, pod: Pod): void
-  setLease(lease: SlotLease): void
+  setLease(lease: SlotLease, seen?: boolean): void
   pod(node: string, name: string): Pod | undefined
   condition(
     node: string,
@@ -61,15 +76,18 @@ export function createFakeCluster(nodes: readonly string[]): FakeCluster {
     leases: createStore(),
     reports: createStore(),
     stores: new Map(),
+    truth: new Map(),
+    unlabelled: new Set(),
+    isAway: false,
+    operatorLeads: true,
     put(node, pod) {
       pods.get(node)?.upsert({ ...pod, metadata: { ...pod.metadata, resourceVersion: nextVersion() } })
     },
-    setLease(lease) {
+    setLease(lease, seen = true) {
       const { metadata, spec } = slotLeaseBody(lease)
-      cluster.leases.upsert({
-        metadata: { ...metadata, uid: metadata.name, resourceVersion: nextVersion() },
-        spec,
-      })
+      const body = { metadata: { ...metadata, uid: metadata.name, resourceVersion: nextVersion() }, spec }
+      cluster.truth.set(`${metadata.namespace}/${metadata.name}`, body)
+      if (seen) cluster.leases.upsert(body)
     },
     pod: (node, name) => pods.get(node)?.get(`default/${name}`),
     condition: (node, name, type) =>
@@ -83,9 +101,14 @@ export interface FakeMemory {
   /** By uid. */
   readonly running: Map<string, string>
   readonly clones: Map<string, { clone: Clone; word: string }>
-  readonly watches: Map<string, { heir: string | undefined; died: boolean }>
+  readonly watches: Map<string, FakeWatch>
   /** What gates answer, by uid of the pod. */
   readonly gates: Map<string, (line: string) => string>
+  /** Pids of trees that were ended, and names of watches whose graves were closed, in that order. */
+  readonly kills: number[]
+  readonly burials: string[]
+  /** The kernel has no rules for graves. */
+  noGraves: boolean
   readonly counts: { dumps: number; restores: number; discards: number }
   /** Names of stops that hold. */
   readonly stops: Set<string>
@@ -104,12 +127,23 @@ export interface FakeMemory {
   readonly directory: string
 }
 
+export interface FakeWatch {
+  readonly process: ProcessRef
+  readonly heir: string | undefined
+  readonly lastsMs?: number | undefined
+  readonly isClosed: boolean
+  readonly died: boolean
+}
+
 export async function createFakeMemory(): Promise<FakeMemory> {
   return {
     running: new Map(),
     clones: new Map(),
     watches: new Map(),
     gates: new Map(),
+    kills: [],
+    burials: [],
+    noGraves: false,
     counts: { dumps: 0, restores: 0, discards: 0 },
     stops: new Set(),
     broken: new Map(),
@@ -124,7 +158,7 @@ export async function createFakeMemory(): Promise<FakeMemory> {
 
 export interface FakeAgent {
   /** As the sentinel would tell it. */
-  die(uid: string): void
+  die(uid: string, container?: string): void
   stop(): Promise<void>
 }
 
@@ -174,21 +208,52 @@ export async function startFakeAgent(
     matters: pod => engine.matters(pod),
     patch,
     unwatch: name => memory.watches.delete(name),
+    release: uid => {
+      for (const { name } of watchesOf(memory)) if (name.startsWith(`${uid}/`)) memory.watches.delete(name)
+    },
     changed,
     lostPages: arrivals.wasLost,
     clock,
     log,
   })
+  const watchNamed = (name: string): FakeWatch => {
+    const watch = memory.watches.get(name)
+    if (watch === undefined) throw new AgentError('SentinelRefused', 'unknown-name')
+    return watch
+  }
+  const inquiry: Work['inquiry'] = {
+    lease: async ({ namespace, set, slot }) => {
+      if (cluster.isAway) throw new KubeError('Unavailable', 'away')
+      const lease = cluster.truth.get(`${namespace}/${slotLeaseName(set, slot)}`)
+      return lease && parseSlotLease(lease)
+    },
+    isThere: async ({ namespace, name, uid }) =>
+      [...cluster.pods.values()].some(store => store.get(`${namespace}/${name}`)?.metadata.uid === uid),
+    isHere: async uid =>
+      cluster.unlabelled.has(uid) || pods.list().some(({ metadata }) => metadata.uid === uid),
+    operatorLeads: async () => cluster.operatorLeads,
+  }
   const sentinel: Work['sentinel'] = {
-    watch: async name =>
-      void memory.watches.set(name, memory.watches.get(name) ?? { heir: undefined, died: false }),
+    watch: async (name, process) => {
+      const fresh: FakeWatch = { process, heir: undefined, isClosed: false, died: false }
+      memory.watches.set(name, memory.watches.get(name) ?? fresh)
+    },
     unwatch: async name => void memory.watches.delete(name),
     watches: async () => watchesOf(memory),
-    grave: async ({ name, heir }) => void memory.watches.set(name, { heir, died: false }),
+    grave: async ({ name, heir, netns, lastsMs }) => {
+      if (memory.noGraves) throw new AgentError('SentinelRefused', 'grave: no nftables')
+      const watch = watchNamed(name)
+      if (netns === undefined && watch.heir === undefined) throw new AgentError('SentinelRefused', 'no-grave')
+      memory.watches.set(name, { ...watch, heir, lastsMs, isClosed: watch.isClosed || watch.died })
+    },
     bury: async name => {
-      if (!memory.watches.has(name)) throw new AgentError('SentinelRefused', 'unknown-name')
+      const watch = watchNamed(name)
+      if (watch.heir === undefined) throw new AgentError('SentinelRefused', 'no-grave')
+      memory.watches.set(name, { ...watch, isClosed: true })
+      memory.burials.push(name)
       return { microseconds: 1 }
     },
+    exhume: async name => void memory.watches.set(name, { ...watchNamed(name), isClosed: false }),
     stop: async ({ name }) => {
       memory.stops.add(name)
       return { count: 1, skewMicroseconds: 0 }
@@ -198,6 +263,7 @@ export async function startFakeAgent(
       return { heldMicroseconds: 1, expired: false }
     },
     treeKill: async ({ pid }) => {
+      memory.kills.push(pid)
       for (const [uid] of memory.running) if (pidOf(uid) === pid) memory.running.delete(uid)
       return { count: 1 }
     },
@@ -206,6 +272,7 @@ export async function startFakeAgent(
     node,
     driver,
     sentinel,
+    inquiry,
     store,
     peers: { pull: (slot, { address }, _, signal) => pull(cluster, address, store, slot, signal) },
     understudies,
@@ -283,7 +350,7 @@ export async function startFakeAgent(
       })
     },
     patch,
-    unwatch: name => memory.watches.delete(name),
+    onGone: (uid, signal) => endGone(work, uid, signal),
     onRequest: requests.tell,
     onTrouble: () => undefined,
     leases: cluster.leases.list,
@@ -302,10 +369,10 @@ export async function startFakeAgent(
   }
   for (const [name, { died }] of memory.watches) if (died) setImmediate(() => dieNow(name))
   return {
-    die(uid) {
+    die(uid, container = '') {
       for (const [name, watch] of memory.watches) {
-        if (!name.startsWith(`${uid}/`)) continue
-        memory.watches.set(name, { ...watch, died: true })
+        if (!name.startsWith(`${uid}/${container}`)) continue
+        memory.watches.set(name, { ...watch, died: true, isClosed: watch.heir !== undefined })
         dieNow(name)
       }
     },
@@ -318,9 +385,9 @@ export async function startFakeAgent(
 }
 
 const watchesOf = (memory: FakeMemory): Watched[] =>
-  [...memory.watches].map(([name, { died }]) => ({
-    name,
-    ...{ pid: 1, start: 1, grave: 'ready' },
+  [...memory.watches].map(([name, { process, heir, isClosed, died }]) => ({
+    ...{ name, ...process },
+    grave: heir === undefined ? 'none' : isClosed ? 'closed' : 'ready',
     diedUnixNs: died ? 1n : undefined,
   }))
 

@@ -61,6 +61,7 @@ export const settings = (over: Partial<MemorySettings> = {}): MemorySettings => 
   volumeBytes: 1e9,
   disk: true,
   liveness: undefined,
+  paused: false,
   template: {
     spec: { containers: [{ name: 'app', image: 'web:1', ports: [{ containerPort: 8080 }] }] },
   },
