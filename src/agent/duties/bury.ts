@@ -8,7 +8,7 @@ import type { Work } from './work.ts'
 /** Ends a primary that is being deleted or has been replaced, so that it does not run on beside its successor. */
 export async function bury(work: Work, { pod, lease }: DutyOf<'bury'>, signal: AbortSignal): Promise<void> {
   const first = pod.containers[0]?.name ?? ''
-  const why = pod.terminating ? 'its pod is being deleted' : 'another pod was called to its slot'
+  const why = pod.terminating ? 'its pod is being deleted' : 'another pod is called to its slot'
   await endPod(work, pod, first, `was stopped: ${why}`, signal)
   work.log.info({ pod: pod.name, slot: slotName(lease), why }, 'a primary was stopped')
 }

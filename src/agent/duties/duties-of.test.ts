@@ -73,6 +73,14 @@ describe('a primary', () => {
     expect(types(dutiesOf(it))).toEqual(['bury'])
   })
 
+  it('D7.swap: is buried when its Lease says so, before anybody else is called', () => {
+    const ending = world({ ready: false }, { ending: 'uid-p' })
+    expect(types(dutiesOf(ending))).toEqual(['bury'])
+    expect(types(dutiesOf(world({}, { ending: 'uid-of-another' })))).toEqual(['checkpoint', 'guard'])
+    const buried = { ...ending, dead: new Map([['uid-p', nameOf()]]) }
+    expect(types(dutiesOf(buried))).toEqual(['redirect'])
+  })
+
   it('is buried when another pod was called to its slot', () => {
     const called = world({ epoch: 1 }, { holder: { name: 'h', uid: 'uid-h' }, node: 'b', epoch: 2 })
     expect(types(dutiesOf(called))).toEqual(['bury'])
@@ -440,7 +448,11 @@ describe('any world', () => {
     holds(duties => {
       for (const duty of duties)
         if (duty.type === 'bury')
-          expect(duty.pod.terminating || duty.lease.holder.uid !== duty.pod.uid).toBe(true)
+          expect(
+            duty.pod.terminating ||
+              duty.lease.ending === duty.pod.uid ||
+              duty.lease.holder.uid !== duty.pod.uid,
+          ).toBe(true)
     })
   })
 })

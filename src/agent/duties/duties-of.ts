@@ -97,8 +97,10 @@ function ofPrimary(snapshot: Snapshot, slot: Slot, pod: PodView): Duty[] {
   const onStage = !pod.understudy || (stage?.state === 'OnStage' && stage.slot === name)
   const ids = idsOf(pod)
   const about = { pod, lease, settings }
-  if (pod.terminating) {
-    if (!onStage || !isAtStake(snapshot, lease)) return []
+  // Who is to be ended for a successor that waits for it is told so by its Lease: what is at stake was weighed there.
+  const isEnding = lease.ending === pod.uid
+  if (pod.terminating || isEnding) {
+    if (!isEnding && (!onStage || !isAtStake(snapshot, lease))) return []
     // Beside a dump, which may take seconds: what is to end need not be let finish it.
     return [{ type: 'bury', key: `bury/${pod.uid}`, version: name, ...about }]
   }
