@@ -207,6 +207,15 @@ describe('parseSet', () => {
     MemoryOnHost: keeping({ hostNetwork: true }),
     MemoryOfSharedProcesses: keeping({ shareProcessNamespace: true }),
     MemoryOfUserNamespace: keeping({ hostUsers: false }),
+    MemoryOfPrivileged: keeping({
+      initContainers: [
+        {
+          ...container,
+          name: 'i',
+          securityContext: { capabilities: { add: ['NET_ADMIN', 'cap_sys_ptrace'] } },
+        },
+      ],
+    }),
     MemoryOnTerminal: keeping({ containers: [{ ...container, tty: true }] }),
     MemoryOfDevices: keeping({ containers: [{ ...container, resources: { claims: [{ name: 'gpu' }] } }] }),
     MemoryBesideClaim: keeping({
