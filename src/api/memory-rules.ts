@@ -76,7 +76,11 @@ function templateRules(pod: Anything, containers: readonly Anything[]): Rules {
     ['HoldNameReserved', [...all, ...volumes].some(it => it['name'] === holdVolume)],
     [
       'HoldPathTaken',
-      containers.some(it => objectsIn(it['volumeMounts']).some(({ mountPath }) => mountPath === holdPath)),
+      all.some(it =>
+        objectsIn(it['volumeMounts']).some(
+          ({ name, mountPath }) => name === holdVolume || `${mountPath}/`.startsWith(`${holdPath}/`),
+        ),
+      ),
     ],
   ]
 }

@@ -271,6 +271,19 @@ describe('parseSet', () => {
     expect(parsed).toEqual({ ok: false, code, field, message })
   })
 
+  it.each([
+    ['containers', { name: 'x', mountPath: '/.understudy/run-other' }],
+    ['containers', { name: 'understudy-hold', mountPath: '/mine' }],
+    ['initContainers', { name: 'understudy-hold', mountPath: '/mine' }],
+  ])('gives no container of the template a part of the stage: %s, %j', (list, mount) => {
+    const mounting = { ...container, name: 'mounting', volumeMounts: [mount] }
+    const lists = { containers: [container], initContainers: [] as object[] }
+    const pod = { ...lists, [list]: [...lists[list as keyof typeof lists], mounting] }
+    expect(keeping(pod)).toMatchObject({ code: 'HoldPathTaken' })
+    const beside = { ...mounting, volumeMounts: [{ name: 'x', mountPath: '/.understudyx' }] }
+    expect(keeping({ containers: [container, beside] })).toMatchObject({ ok: true })
+  })
+
   it('never throws, whatever is stored', () => {
     const pod = fc.record(
       {
