@@ -139,7 +139,7 @@ export const refusals = Object.freeze({
   ),
   HoldPathTaken: refuse(
     'spec.template.spec.containers',
-    `mount no volume below ${holdPath} and not the volume ${holdVolume}, or ${orWarm}: understudies have theirs there`,
+    `mount the volume elsewhere than at ${holdPath} or below it, and not ${holdVolume} itself, or ${orWarm}: understudies have theirs there`,
   ),
   IntervalOutOfRange: refuse(
     'spec.checkpoint.interval',
