@@ -43,6 +43,7 @@ import { createBudgetMetrics } from './disk/metrics.ts'
 import { createArrivals } from './duties/arrivals.ts'
 import { endGone } from './duties/bury.ts'
 import { createDeaths, lostPagesWhat } from './duties/deaths.ts'
+import { isKeptElsewhere } from './duties/duties-of.ts'
 import type { DutyType } from './duties/duty.ts'
 import { createEngine } from './duties/engine.ts'
 import { createHandoverPauses } from './duties/handover-pauses.ts'
@@ -367,8 +368,10 @@ export async function runAgent(
       progress,
       handoverPauses,
       deaths,
-      patch,
+      patch: async (pod, condition, signal) =>
+        deaths.mayWrite(pod.uid, condition) ? patch(pod, condition, signal) : true,
       podOf: uid => engine.podOf(uid),
+      isKeptElsewhere: (lease, generation) => isKeptElsewhere(engine.snapshot, lease, generation),
       settingsOf: set => engine.snapshot.settings.get(set),
       slotHeldBy: uid => engine.slotHeldBy(uid),
       matters: pod => engine.matters(pod),
@@ -450,7 +453,7 @@ export async function runAgent(
     for (const each of Object.values(stores)) each.subscribe(changed)
     // What an earlier agent watched, before anything is watched anew; then the deaths that nobody has heard of.
     deaths.recall(await sentinel.watches(signal))
-    sentinel.onDeath(deaths.onDeath)
+    sentinel.onDeath(engine.onDeath)
     // What outlived the boot, before anything is decided by what is in the tmpfs.
     await room.keeper
       ?.recall(AbortSignal.any([signal, AbortSignal.timeout(recallMs)]))

@@ -24,7 +24,7 @@ import { thisMachine } from './machine.ts'
 import type { AgentOptions } from './options.ts'
 import { preflight } from './preflight.ts'
 import { createSentinelClient, type SentinelClient } from './sentinel.ts'
-import { sweepWorkDirectory } from './work-directory.ts'
+import { createWorkDirectorySweep } from './work-directory.ts'
 
 export interface Node {
   readonly programs: InstalledPrograms
@@ -135,6 +135,16 @@ async function tryEnter(
     files: createFiles({ sentinel, programs: programs.directory, fs }),
     criuVersion: programs.criuVersion,
   })
+  /** Memory that is still to come is read from there. */
+  const isInUse = async (name: string): Promise<boolean> => {
+    for (const uid of await records.list()) {
+      const { pages } = (await records.load(uid)) ?? {}
+      const paths = pages === undefined ? [] : [pages.directory, ...pages.servers.map(({ work }) => work)]
+      if (paths.some(path => path.split('/').includes(name))) return true
+    }
+    return false
+  }
+  const sweepWork = createWorkDirectorySweep(workDirectory, () => clock.monotonic(), isInUse)
   return {
     machine,
     records,
@@ -145,7 +155,7 @@ async function tryEnter(
     volatile: runDirectory,
     disk,
     async tidy() {
-      await sweepWorkDirectory(workDirectory, clock.now())
+      await sweepWork()
       for (const to of Object.values(installed)) {
         const inUse = await programsInUse(fs, to)
         await pruneInstalled(to, [onDisk.directory, programs.directory, ...inUse])

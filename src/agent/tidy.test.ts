@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { programsInUse } from './launch/in-use.ts'
 import { pruneInstalled } from './launch/install.ts'
-import { sweepWorkDirectory } from './work-directory.ts'
+import { createWorkDirectorySweep } from './work-directory.ts'
 
 let dir: string
 beforeEach(async () => {
@@ -37,12 +37,23 @@ it('programs of earlier versions go, but for those that run', async () => {
   }
 })
 
-it('what dumps and restores of a dead agent have left goes after an hour, and nothing before', async () => {
+it('what dumps and restores of a dead agent have left goes after an hour, whatever the wall clock does', async () => {
   await mkdir(join(dir, 'dump-old-1/app'), { recursive: true })
   await writeFile(join(dir, 'dump-old-1/app/dump.log'), 'x')
-  await mkdir(join(dir, 'dump-now-2'))
-  const now = Date.now()
-  await utimes(join(dir, 'dump-old-1'), now / 1000 - 3_700, now / 1000 - 3_700)
-  expect(await sweepWorkDirectory(dir, now)).toBe(1)
-  expect(await readdir(dir)).toEqual(['dump-now-2'])
+  await mkdir(join(dir, 'restore-read-2'))
+  // The machine has been asleep for a day.
+  for (const name of await readdir(dir)) await utimes(join(dir, name), 1, 1)
+  let now = 0
+  const sweep = createWorkDirectorySweep(
+    dir,
+    () => now,
+    async name => name === 'restore-read-2',
+  )
+  expect(await sweep()).toBe(0)
+  await mkdir(join(dir, 'dump-now-3'))
+  now = 3_000_000
+  expect(await sweep()).toBe(0)
+  now = 3_700_000
+  expect(await sweep()).toBe(1)
+  expect((await readdir(dir)).sort()).toEqual(['dump-now-3', 'restore-read-2'])
 })

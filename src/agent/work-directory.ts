@@ -6,23 +6,38 @@ import { isGone } from './discover/process.ts'
 const oldMs = 3_600_000
 
 /**
- * Removes what an agent that died has left of its dumps and restores. What is younger may be in use: a CRIU that was at
- * work when its agent died is let finish.
- * @param now ms of the wall clock, which files have their times from.
- * @returns how many were removed.
+ * Sweeps what an agent that died has left of its dumps and restores. What has not been there for long may be in use: a
+ * CRIU that was at work when its agent died is let finish. How long is counted here and not by the times of files: a wall
+ * clock jumps, of a machine that wakes up by hours, and what memory is still being read from would go.
+ *
+ * @param isInUse of a directory's name: by whatever is known to live.
+ * @returns a function that sweeps, and says how many it has removed.
  */
-export async function sweepWorkDirectory(directory: string, now: number): Promise<number> {
-  let removed = 0
-  for (const name of await readdir(directory)) {
-    const path = join(directory, name)
-    try {
-      if (now - (await stat(path)).mtimeMs < oldMs) continue
-    } catch (error) {
-      if (isGone(error)) continue
-      throw error
+export function createWorkDirectorySweep(
+  directory: string,
+  now: () => number,
+  isInUse: (name: string) => Promise<boolean>,
+): () => Promise<number> {
+  const seen = new Map<string, { readonly inode: number; readonly since: number }>()
+  return async () => {
+    let removed = 0
+    const names = await readdir(directory)
+    for (const name of [...seen.keys()]) if (!names.includes(name)) seen.delete(name)
+    for (const name of names) {
+      const path = join(directory, name)
+      try {
+        const { ino: inode } = await stat(path)
+        const known = seen.get(name)
+        if (known?.inode !== inode) seen.set(name, { inode, since: now() })
+        if (known?.inode !== inode || now() - known.since < oldMs || (await isInUse(name))) continue
+      } catch (error) {
+        if (isGone(error)) continue
+        throw error
+      }
+      await rm(path, { recursive: true, force: true })
+      seen.delete(name)
+      removed += 1
     }
-    await rm(path, { recursive: true, force: true })
-    removed += 1
+    return removed
   }
-  return removed
 }

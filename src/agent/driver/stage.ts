@@ -5,7 +5,7 @@ import { type HoldOrder, type HoldReply, orderHold } from '../hold.ts'
 import type { DriverDependencies } from './dependencies.ts'
 import type { Clone, ClonedContainer, LocatedPod } from './memory-driver.ts'
 import { assertServing, dropPages } from './pages.ts'
-import { endTree } from './tree.ts'
+import { endTree, runningOf } from './tree.ts'
 
 /** See MemoryDriver.thaw. */
 export async function thaw(deps: DriverDependencies, clone: Clone): Promise<Clone> {
@@ -83,5 +83,7 @@ export async function clonesOf(deps: DriverDependencies, pod: LocatedPod): Promi
     const container = clone.containers[index]
     return state.word === 'running' && state.number === container?.pidBelowHold
   })
-  return { ...clone, stage: thawed ? 'Thawed' : 'Frozen' }
+  // One that runs was thawed, whatever `hold` knows of it: the agent before this one came no further.
+  const running = await Promise.all(clone.containers.map(({ app }) => runningOf(deps.fs, app.pid)))
+  return { ...clone, stage: thawed || running.some(pids => pids.length > 0) ? 'Thawed' : 'Frozen' }
 }

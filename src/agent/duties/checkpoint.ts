@@ -1,4 +1,3 @@
-import type { SlotKey } from '../../api/slot-lease.ts'
 import { slotName } from '../../checkpoint/manifest.ts'
 import type { Stored } from '../../checkpoint/store.ts'
 import type { Clock } from '../../kube/clock.ts'
@@ -56,7 +55,7 @@ export async function checkpoint(work: Work, duty: DutyOf<'checkpoint'>, signal:
     progress.well(slot, Math.round(Math.max(intervalNow(), delayedMs)) / 1000, request)
     await pause(work, duty.pod.uid, request, () => startedAt + intervalNow(), signal)
     const dueMs = clock.monotonic() - startedAt
-    await untilFetched(work, lease, signal)
+    await untilFetched(work, duty, stored.manifest.generation, signal)
     const spacingMs = clock.monotonic() - startedAt
     // Rounded, for every change of it is written.
     delayedMs = spacingMs > 1.1 * dueMs ? Math.ceil(spacingMs / 1000) * 1000 : 0
@@ -133,15 +132,41 @@ async function atMost(
   }
 }
 
-/** A holder that takes longer than this for one generation does not hold up the others. */
+/** A holder that takes longer than this for one generation does not hold up the next one. */
 const fetchMs = 60_000
+const reportedMs = 1_000
 
 /**
  * A generation that nobody has yet protects nobody, and a holder that is a generation behind for good finds the one that
  * it has no more when it asks for what differs from it: all of the memory would travel, and it would never catch up.
  */
-const untilFetched = ({ store, clock }: Work, slot: SlotKey, signal: AbortSignal): Promise<void> =>
-  atMost(clock, fetchMs, either => store.unread(slot, either), signal)
+const untilFetched = (
+  work: Work,
+  duty: DutyOf<'checkpoint'>,
+  generation: number,
+  signal: AbortSignal,
+): Promise<void> =>
+  atMost(
+    work.clock,
+    fetchMs,
+    either =>
+      Promise.race([work.store.unread(duty.lease, either), untilOneHasIt(work, duty, generation, either)]),
+    signal,
+  )
+
+/**
+ * One holder that is slow, or wants to be, must not make all memory older: where another one says that it has this
+ * generation, an interval is enough, and the slow one is left behind.
+ */
+async function untilOneHasIt(
+  work: Work,
+  duty: DutyOf<'checkpoint'>,
+  generation: number,
+  signal: AbortSignal,
+): Promise<void> {
+  await work.clock.sleep(settingsOf(work, duty).intervalMs, signal)
+  while (!work.isKeptElsewhere(duty.lease, generation)) await work.clock.sleep(reportedMs, signal)
+}
 
 const lookAgainMs = 5_000
 /** What appears in a process later ends its dumps, mostly; some of it is only lost, so it is looked for now and then. */

@@ -1,4 +1,5 @@
 import type { DutyOf } from './duty.ts'
+import { takeOffStage } from './off-stage.ts'
 import type { Work } from './work.ts'
 
 /**
@@ -7,6 +8,7 @@ import type { Work } from './work.ts'
  */
 export async function clear(work: Work, { pod }: DutyOf<'clear'>, signal: AbortSignal): Promise<void> {
   const place = await work.understudies.enter(pod, signal)
+  if (!pod.terminating) await takeOffStage(work, pod, place, signal)
   if (place.clone === undefined) return
   const { slot, generation, stage } = place.clone
   work.log.info({ pod: pod.name, slot: slot.slot, generation, stage }, 'an understudy is emptied')

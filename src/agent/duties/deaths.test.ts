@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { podConditions } from '../../api/stage.ts'
 import { systemClock } from '../../kube/clock.ts'
 import { silentLog } from '../../kube/log.ts'
 import type { PodCondition } from '../conditions.ts'
@@ -133,6 +134,24 @@ describe('deaths', () => {
     deaths.guarded(primary)
     deaths.forget(primary.uid)
     expect(deaths.known().size).toBe(0)
+  })
+
+  it('leave it to nobody else to say whether a dead pod serves', () => {
+    const primary = pod('p')
+    const { deaths } = stand([primary])
+    const late = {
+      type: podConditions.serving,
+      status: 'False',
+      reason: 'NotAnswering',
+      message: '',
+    } as const
+    expect(deaths.mayWrite(primary.uid, late)).toBe(true)
+    void deaths.declare(primary, 'app', 'has ended')
+    expect(deaths.mayWrite(primary.uid, late)).toBe(false)
+    expect(deaths.mayWrite(primary.uid, { ...late, reason: 'Died' })).toBe(true)
+    expect(deaths.mayWrite(primary.uid, { ...late, type: podConditions.understudy })).toBe(true)
+    deaths.revive(primary.uid)
+    expect(deaths.mayWrite(primary.uid, late)).toBe(true)
   })
 
   it('names of watches say whose they are, and nothing else is read as one', () => {

@@ -18,6 +18,8 @@ export interface Deaths {
   revive(uid: string): void
   /** The pod as it is now: has something ended that nobody told? */
   inspect(pod: PodView): void
+  /** Whether a condition may be written: of a pod that has died nobody but this says that it serves, or does not. */
+  mayWrite(uid: string, condition: PodCondition): boolean
   /** What is watched of this pod, from now on. */
   guarded(pod: PodView): void
   /** What the sentinel watches already, at the start of an agent. */
@@ -69,6 +71,9 @@ export function parseWatchName(name: string): WatchName | undefined {
 
 const shortId = (containerId: string): string => containerId.replace(/^.*:\/\//, '').slice(0, 16)
 
+/** A cache shows within this time what was written. */
+const showsWithinMs = 1_000
+
 const patchBackoff = { initialMs: 20, maxMs: 2_000, jitter: 0.2 }
 
 export function createDeaths(options: DeathsOptions): Deaths {
@@ -77,6 +82,8 @@ export function createDeaths(options: DeathsOptions): Deaths {
   /** By uid, then by container: the life that is watched. */
   const watched = new Map<string, Map<string, string>>()
   const writing = new Set<Promise<void>>()
+  /** What is said of each dead pod, and since when (monotonic ms) the API server has it; undefined: it does not yet. */
+  const told = new Map<string, { readonly condition: PodCondition; since: number | undefined }>()
 
   const tell = async (pod: PodView, condition: PodCondition, diedAt: number | undefined): Promise<void> => {
     for (let failures = 0; ; failures += 1) {
@@ -85,6 +92,8 @@ export function createDeaths(options: DeathsOptions): Deaths {
         const ms = diedAt === undefined ? undefined : clock.now() - diedAt
         if (written) log.info({ pod: `${pod.namespace}/${pod.name}`, ms }, 'death told')
         if (written) onDeclared?.(pod, ms)
+        const said = told.get(pod.uid)
+        if (said !== undefined) said.since = clock.monotonic()
         return
       } catch (error) {
         log.warn({ err: error, pod: `${pod.namespace}/${pod.name}` }, 'a death could not be told, again')
@@ -100,19 +109,41 @@ export function createDeaths(options: DeathsOptions): Deaths {
     const slot = slotOf(pod)
     dead.set(pod.uid, slot)
     const containerId = pod.containers.find(({ name }) => name === container)?.containerId ?? ''
-    const written = tell(
-      pod,
-      {
-        type: podConditions.serving,
-        status: 'False',
-        reason: servingReasons.died,
-        message: diedMessage(container, containerId, what, slot),
-      },
-      diedAt,
-    ).finally(() => writing.delete(written))
-    writing.add(written)
+    const condition = {
+      type: podConditions.serving,
+      status: 'False',
+      reason: servingReasons.died,
+      message: diedMessage(container, containerId, what, slot),
+    } as const
+    told.set(pod.uid, { condition, since: undefined })
+    const written = track(tell(pod, condition, diedAt))
     changed()
     return written
+  }
+
+  const track = (work: Promise<void>): Promise<void> => {
+    const tracked = work.finally(() => writing.delete(tracked))
+    writing.add(tracked)
+    return tracked
+  }
+
+  /** What somebody else was writing at that moment may have come to the API server after it. */
+  const tellAgain = (pod: PodView) => {
+    const said = told.get(pod.uid)
+    if (said?.since === undefined || pod.serving?.message === said.condition.message) return
+    const waitMs = said.since + showsWithinMs - clock.monotonic()
+    said.since = undefined
+    void track(
+      clock.sleep(Math.max(waitMs, 0)).then(async () => {
+        const now = podOf(pod.uid)
+        if (told.get(pod.uid) !== said || now === undefined) return
+        if (now.serving?.message !== said.condition.message) await patch(now, said.condition)
+        said.since = clock.monotonic()
+      }),
+    ).catch((error: unknown) => {
+      said.since = clock.monotonic()
+      log.warn({ err: error, pod: pod.name }, 'a death could not be told again')
+    })
   }
 
   const forgetContainer = (uid: string, container: string) => {
@@ -143,6 +174,7 @@ export function createDeaths(options: DeathsOptions): Deaths {
     },
     declare: (pod, container, what) => declare(pod, container, what),
     revive(uid) {
+      told.delete(uid)
       if (!dead.delete(uid)) return
       // What was shut off when the earlier life ended is open to this one.
       options.release(uid)
@@ -150,7 +182,10 @@ export function createDeaths(options: DeathsOptions): Deaths {
       changed()
     },
     inspect(pod) {
-      if (dead.has(pod.uid)) return
+      if (dead.has(pod.uid)) {
+        tellAgain(pod)
+        return
+      }
       const lost = lostContainer(pod, watched.get(pod.uid))
       if (lost === undefined) return
       if (matters(pod)) {
@@ -161,6 +196,8 @@ export function createDeaths(options: DeathsOptions): Deaths {
       forgetContainer(pod.uid, lost)
       if (containerId !== undefined) unwatch(watchName({ uid: pod.uid, container: lost, containerId }))
     },
+    mayWrite: (uid, { type, reason }) =>
+      !dead.has(uid) || type !== podConditions.serving || reason === servingReasons.died,
     guarded(pod) {
       const lives = pod.containers.map(({ name, containerId = '' }) => [name, shortId(containerId)] as const)
       watched.set(pod.uid, new Map(lives))
@@ -176,6 +213,7 @@ export function createDeaths(options: DeathsOptions): Deaths {
     forget(uid) {
       watched.delete(uid)
       dead.delete(uid)
+      told.delete(uid)
     },
     known: () => new Set([...watched.keys(), ...dead.keys()]),
     async settled() {

@@ -227,7 +227,7 @@ describe('where connections to a dead primary go', () => {
     const paused = new Map([['default/web', settings({ paused: true })]])
     const reports = new Map([['b', usableAt('b', lease())]])
     const world = (over: Partial<PodView>) =>
-      snapshot({ pods: [pod('p', over)], slots: [lease()], reports, settings: paused })
+      snapshot({ pods: [pod('p', over)], slots: [lease({ heir })], reports, settings: paused })
     expect(dutiesOf(world({})).find(({ type }) => type === 'guard')).toMatchObject({ way: undefined })
     expect(types(dutiesOf(world({ terminating: true })))).toEqual([])
     expect(types(dutiesOf({ ...world({}), dead: new Map([['uid-p', nameOf()]]) }))).toEqual([])

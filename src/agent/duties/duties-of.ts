@@ -77,11 +77,11 @@ export function isDead({ dead }: Pick<Snapshot, 'dead'>, pod: PodView, slot?: st
 }
 
 /** Whether somebody else could go on with the memory of this slot: what makes the end of its primary a death. */
-export function isAtStake({ reports, settings }: Snapshot, lease: SlotLease): boolean {
+export function isAtStake(snapshot: Snapshot, lease: SlotLease): boolean {
   const name = slotName(lease)
   // Nobody would call a successor: the kubelet starts the app again, and a grave would only keep it from answering.
-  if (settings.get(setOf(lease))?.paused === true) return false
-  return [...reports].some(
+  if (isPaused(snapshot, lease)) return false
+  return [...snapshot.reports].some(
     ([node, { slots }]) =>
       isNamed(lease, node) &&
       slots.some(
@@ -145,7 +145,8 @@ function ofPrimary(snapshot: Snapshot, slot: Slot, pod: PodView): Duty[] {
       },
     ]
   // Neither its pace nor whether it serves at the moment: a dump that has begun must not be broken off for these.
-  if (snapshot.able && isKeptElsewhere)
+  // Nor what runs in the place of what the slot's memory is of: saved, it would follow that memory as if it were it.
+  if (snapshot.able && isKeptElsewhere && !pod.containers.some(one => isAnother(lease, one)))
     duties.push({
       type: 'checkpoint',
       key: `checkpoint/${pod.uid}`,
@@ -155,6 +156,9 @@ function ofPrimary(snapshot: Snapshot, slot: Slot, pod: PodView): Duty[] {
     })
   return duties
 }
+
+const isPaused = ({ settings }: Snapshot, lease: SlotLease): boolean =>
+  settings.get(setOf(lease))?.paused === true
 
 /** A dead one that nobody has followed yet. Its heir may have got another slot since, or be gone. */
 function ofDead(snapshot: Snapshot, { lease, settings, name }: Slot, pod: PodView): Duty[] {
@@ -174,6 +178,7 @@ export const nowhere = '127.0.0.1'
  */
 export function wayFrom(snapshot: Snapshot, lease: SlotLease): string | undefined {
   const { heir } = lease
+  if (isPaused(snapshot, lease)) return undefined
   const isTaken = heir !== undefined && snapshot.slots.some(({ holder }) => holder.uid === heir.uid)
   if (heir?.ip !== undefined && !isTaken) return heir.ip
   return isAtStake(snapshot, lease) ? nowhere : undefined
@@ -193,6 +198,18 @@ function elsewhere({ reports }: Snapshot, lease: SlotLease): Elsewhere[] {
         })),
     )
     .sort((a, b) => newestTold(a, b) || (a.address < b.address ? -1 : 1))
+}
+
+/** Whether another holder of the slot says that it has this generation of it, or a newer one. */
+export function isKeptElsewhere({ reports }: Snapshot, lease: SlotLease, generation: number): boolean {
+  const name = slotName(lease)
+  return lease.holders.some(node =>
+    reports
+      .get(node)
+      ?.slots.some(
+        report => report.role === 'holder' && report.generation >= generation && slotName(report) === name,
+      ),
+  )
 }
 
 /** The operator could not reach the gate, and asks its node to. */
@@ -299,6 +316,15 @@ export const fits = (pod: PodView, { memory }: Pick<Kept, 'memory'>): boolean =>
   pod.containers.every(
     ({ name, memoryLimit }) => memoryLimit === undefined || (memory.get(name) ?? 0) * 1.1 <= memoryLimit,
   )
+
+/** Whether the memory of this slot is that of another life of this container, as its Lease says. */
+export const isAnother = (
+  { containers }: SlotLease,
+  { name, containerId }: PodView['containers'][number],
+): boolean =>
+  containers !== undefined &&
+  containerId !== undefined &&
+  !containers.split(',').includes(`${name}=${containerId}`)
 
 /** The lives of its containers. */
 export const idsOf = (pod: PodView): string =>

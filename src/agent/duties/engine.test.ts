@@ -273,6 +273,19 @@ describe('the agents of two nodes', () => {
       expect(a.counts.dumps).toBe(dumps)
     })
 
+    it('and its probes count again where it cannot be stopped', async () => {
+      await start('a', a)
+      await start('b', b)
+      await untilFrozen('one')
+      a.refusesStops = true
+      const dumps = a.counts.dumps
+      cluster.setLease(asked())
+      await sleep(300)
+      expect([...a.suspended, ...a.stops]).toEqual([])
+      expect(a.running.get('uid-p')).toBe('one')
+      expect(a.counts.dumps).toBeLessThanOrEqual(dumps + 3)
+    })
+
     it('and the primary goes on as before when nobody is called after all', async () => {
       await start('a', a)
       await start('b', b)
@@ -677,6 +690,71 @@ describe('the agents of two nodes', () => {
     // The slot stays where it was, and has no heir.
     cluster.setLease({ ...atFirst(), epoch: 3, heir: undefined })
     await vi.waitFor(() => expect(frozen()).toBeUndefined())
+  })
+
+  it.each([
+    ['and has no slot', undefined],
+    ['and is heir again', atFirst().heir],
+  ])(
+    'D6.serving: an understudy that was on stage %s says so, is not mourned, and can be called again',
+    async (_, heir) => {
+      await start('a', a)
+      await start('b', b)
+      await untilFrozen('one')
+      cluster.setLease(called())
+      await vi.waitFor(() => expect(serving('b', 'h')).toMatchObject({ status: 'True' }))
+      await vi.waitFor(() => expect(b.watches.size).toBe(1))
+      cluster.setLease({ ...atFirst(), epoch: 3, heir })
+      await vi.waitFor(() => expect(serving('b', 'h')).toMatchObject({ status: 'False', reason: 'OffStage' }))
+      await vi.waitFor(() => expect(b.watches.size).toBe(0))
+      await vi.waitFor(() => expect(b.counts.discards).toBeGreaterThan(0))
+      expect(b.mourned).toEqual([])
+      // Its agent has put its memory there again, or does it now.
+      cluster.setLease({ ...called(), epoch: 4 })
+      await vi.waitFor(() => expect(serving('b', 'h')?.message).toMatch(/^epoch 4/), { timeout: 5_000 })
+    },
+  )
+
+  it('D7.deaths: what died while there was no agent is judged by what is known, not by what was not looked at yet', async () => {
+    const agentA = await start('a', a)
+    await start('b', b)
+    await untilFrozen('one')
+    await vi.waitFor(() => expect(a.watches.size).toBe(1))
+    await stop(agentA)
+    for (const [name, watch] of a.watches) a.watches.set(name, { ...watch, died: true, isClosed: true })
+    a.running.delete('uid-p')
+    await start('a', a)
+    await vi.waitFor(() => expect(serving('a', 'p')).toMatchObject({ reason: 'Died' }))
+    expect([...a.watches.values()]).toMatchObject([{ isClosed: true }])
+  })
+
+  it('D7.deaths: a container that nobody watched is another one by its id, also within the second of the last dump', async () => {
+    cluster.setLease({ ...atFirst(), containers: 'app=containerd://p' })
+    const agentA = await start('a', a)
+    await start('b', b)
+    await untilFrozen('one')
+    await stop(agentA)
+    // With the sentinel what it watched is gone, too.
+    a.watches.clear()
+    a.running.set('uid-p', 'impostor')
+    cluster.put('a', podOf('p', 'primary', { containerId: 'containerd://again' }))
+    const { dumps } = a.counts
+    await start('a', a)
+    await vi.waitFor(() => expect(serving('a', 'p')).toMatchObject({ reason: 'Died' }))
+    expect(a.counts.dumps).toBe(dumps)
+  })
+
+  it('what overwrites the word of a death is written over again', async () => {
+    const agentA = await start('a', a)
+    await start('b', b)
+    await untilFrozen('one')
+    agentA.die('uid-p')
+    await vi.waitFor(() => expect(serving('a', 'p')).toMatchObject({ reason: 'Died' }))
+    const pod = cluster.pod('a', 'p')
+    const late = { type: podConditions.serving, status: 'False', reason: 'NotAnswering', message: 'late' }
+    if (pod !== undefined) cluster.put('a', { ...pod, status: { ...pod.status, conditions: [late] } })
+    expect(serving('a', 'p')?.reason).toBe('NotAnswering')
+    await vi.waitFor(() => expect(serving('a', 'p')?.reason).toBe('Died'), { timeout: 5_000 })
   })
 
   it('say when nothing can be brought on stage', async () => {

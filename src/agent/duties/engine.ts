@@ -12,8 +12,9 @@ import type { PodCondition } from '../conditions.ts'
 import { isAgentError } from '../errors.ts'
 import type { AgentMetrics } from '../metrics.ts'
 import type { ReportContent } from '../report.ts'
+import type { Death } from '../sentinel.ts'
 import type { Deaths } from './deaths.ts'
-import { dutiesOf, isAtStake, isServing } from './duties-of.ts'
+import { dutiesOf, isAnother, isAtStake, isServing } from './duties-of.ts'
 import type { Duty } from './duty.ts'
 import { reasonOf } from './failure.ts'
 import type { Progress } from './progress.ts'
@@ -32,6 +33,8 @@ export interface Engine {
   slotOf(pod: PodView): string
   /** Whether the end of this pod's app has to be told; see `Deaths`. */
   matters(pod: PodView): boolean
+  /** From the sentinel. What is known may be of before an agent's start took its time: the world is looked at first. */
+  onDeath(death: Death): void
   /** Works until the signal fires; then nothing of what lies in pods, is watched or prepared is touched any more. */
   run(signal: AbortSignal): Promise<void>
 }
@@ -158,7 +161,15 @@ export function createEngine(options: EngineOptions): Engine {
     if (died !== undefined && died !== held.get(pod.uid)) deaths.revive(pod.uid)
     const isKnown = deaths.known().has(pod.uid)
     deaths.inspect(pod)
-    if (isKnown || pod.understudy || !matters(pod)) return
+    if (pod.understudy || !matters(pod)) return
+    const lease = snapshot.slots.find(({ holder }) => holder.uid === pod.uid)
+    const other = lease && pod.containers.find(container => isAnother(lease, container))
+    if (other !== undefined) {
+      void deaths.declare(pod, other.name, 'has ended; another one runs in its place')
+      return
+    }
+    // By times only where the Lease does not say which containers the memory is of: they are whole seconds.
+    if (isKnown || lease?.containers !== undefined) return
     // Nobody watched it, not even an earlier sentinel: then its newest memory tells which life it is of.
     const kept = snapshot.kept.get(held.get(pod.uid) ?? '')
     const restarted = pod.containers.find(
@@ -230,8 +241,14 @@ export function createEngine(options: EngineOptions): Engine {
     }
   }
 
+  // Deaths are told from now on, and judged by what is known of their pods.
+  look()
   return {
     changed,
+    onDeath(death) {
+      look()
+      deaths.onDeath(death)
+    },
     get snapshot() {
       return snapshot
     },

@@ -4,6 +4,7 @@ import { bringBack, generationsOf, isSameGeneration } from './bring-back.ts'
 import { fits } from './duties-of.ts'
 import type { DutyOf } from './duty.ts'
 import { reasonOf } from './failure.ts'
+import { takeOffStage } from './off-stage.ts'
 import { restoreHashOf } from './settings.ts'
 import { isOf } from './understudies.ts'
 import type { Work } from './work.ts'
@@ -19,11 +20,7 @@ export async function freeze(
   /** Generations that could not be brought back: the same again would only cost time. */
   const failed = new Set<string>()
   const place = await understudies.enter(pod, signal)
-  // It was called once, and then somebody else was: two must not run with one memory.
-  if (place.clone?.stage === 'Thawed') {
-    await work.driver.discard(place.clone)
-    place.put(undefined)
-  }
+  await takeOffStage(work, pod, place, signal)
   for (;;) {
     signal.throwIfAborted()
     // The wait begins before the look: what comes between the two is not missed.

@@ -1,5 +1,5 @@
 import { slotName } from '../../checkpoint/manifest.ts'
-import { AgentError } from '../errors.ts'
+import { AgentError, isAgentError } from '../errors.ts'
 import { saveOnce } from './checkpoint.ts'
 import { dumpDeadlineMs, restoreDeadlineMs } from './deadlines.ts'
 import type { DutyOf } from './duty.ts'
@@ -29,8 +29,8 @@ export async function handOver(work: Work, duty: DutyOf<'handOver'>, signal: Abo
   const stoppedAt = clock.monotonic()
   // Not within the dump's own stop, which ends with the dump: what stands already it leaves standing.
   const cgroups = located.containers.flatMap(container => container.cgroups)
-  await sentinel.stop({ name, deadlineMs: deadlineMs + switchMs, cgroups })
   try {
+    await sentinel.stop({ name, deadlineMs: deadlineMs + switchMs, cgroups })
     const stored = await saveOnce(work, duty, signal, { isFinal: true })
     progress.standing(slot, true)
     const generation = stored.manifest.generation
@@ -42,8 +42,19 @@ export async function handOver(work: Work, duty: DutyOf<'handOver'>, signal: Abo
     throw error
   } finally {
     progress.standing(slot, false)
-    // Called by its Lease somebody else may run already: who stood still until now is buried.
-    if (work.slotHeldBy(pod.uid) === slot) await sentinel.continue(name)
+    // A stop may be refused, and a continuation be lost: its probes are nobody's but this agent's to resume.
     resumeProbes()
+    // Called by its Lease somebody else may run already: who stood still until now is buried.
+    if (work.slotHeldBy(pod.uid) === slot) await letGo(work, name)
+  }
+}
+
+/** What was never stopped need not go on, and what a lost connection had stopped goes on by itself. */
+async function letGo({ sentinel, log }: Work, name: string): Promise<void> {
+  try {
+    await sentinel.continue(name)
+  } catch (error) {
+    if (!isAgentError(error, 'SentinelRefused', 'SentinelLost', 'SentinelUnavailable')) throw error
+    log.info({ stop: name, problem: error.message }, 'nothing is to be continued')
   }
 }

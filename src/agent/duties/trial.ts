@@ -2,6 +2,7 @@ import { slotName } from '../../checkpoint/manifest.ts'
 import { AgentError } from '../errors.ts'
 import { bringBack, generationsOf } from './bring-back.ts'
 import type { DutyOf } from './duty.ts'
+import { takeOffStage } from './off-stage.ts'
 import { restoreHashOf } from './settings.ts'
 import type { Work } from './work.ts'
 
@@ -13,6 +14,7 @@ export async function trial(
 ): Promise<void> {
   const { understudies, store, driver, progress } = work
   const place = await understudies.enter(pod, signal)
+  await takeOffStage(work, pod, place, signal)
   const newest = generationsOf(store, lease).find(
     ({ manifest }) => manifest.restoreHash === restoreHashOf(pod, settings),
   )

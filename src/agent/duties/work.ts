@@ -55,6 +55,8 @@ export interface Work {
   readonly generations: News
   /** What a set (`namespace/name`) asks for as it is now; undefined: it keeps no memory. */
   readonly settingsOf: (set: string) => MemorySettings | undefined
+  /** Whether another of the slot's holders says that it has this generation, or a newer one. */
+  readonly isKeptElsewhere: (lease: SlotLease, generation: number) => boolean
   /** Told for the uid of a pod when what its checkpoints depend on has changed: a request, its readiness, its set. */
   readonly requests: News
   /** A new generation is here: peers that wait for it are told, too. */

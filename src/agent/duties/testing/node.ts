@@ -30,6 +30,7 @@ import type { Death, ProcessRef, Watched } from '../../sentinel.ts'
 import { createArrivals } from '../arrivals.ts'
 import { endGone } from '../bury.ts'
 import { createDeaths, lostPagesWhat } from '../deaths.ts'
+import { isKeptElsewhere } from '../duties-of.ts'
 import { createEngine } from '../engine.ts'
 import { createHandoverPauses } from '../handover-pauses.ts'
 import { createNews } from '../news.ts'
@@ -107,6 +108,12 @@ export interface FakeMemory {
   /** Pids of trees that were ended, and names of watches whose graves were closed, in that order. */
   readonly kills: number[]
   readonly burials: string[]
+  /** Uids of pods whose probes do not count at the moment. */
+  readonly suspended: Set<string>
+  /** Somebody else traces what is to be stopped. */
+  refusesStops: boolean
+  /** Watches of what was ended on purpose, and whose graves closed thereby. */
+  readonly mourned: string[]
   /** The kernel has no rules for graves. */
   noGraves: boolean
   readonly counts: { dumps: number; restores: number; discards: number }
@@ -144,6 +151,9 @@ export async function createFakeMemory(): Promise<FakeMemory> {
     kills: [],
     burials: [],
     noGraves: false,
+    suspended: new Set(),
+    refusesStops: false,
+    mourned: [],
     counts: { dumps: 0, restores: 0, discards: 0 },
     stops: new Set(),
     broken: new Map(),
@@ -255,11 +265,12 @@ export async function startFakeAgent(
     },
     exhume: async name => void memory.watches.set(name, { ...watchNamed(name), isClosed: false }),
     stop: async ({ name }) => {
+      if (memory.refusesStops) throw new AgentError('SentinelRefused', 'traced')
       memory.stops.add(name)
       return { count: 1, skewMicroseconds: 0 }
     },
     continue: async name => {
-      memory.stops.delete(name)
+      if (!memory.stops.delete(name)) throw new AgentError('SentinelRefused', 'unknown-name')
       return { heldMicroseconds: 1, expired: false }
     },
     treeKill: async ({ pid }) => {
@@ -291,8 +302,9 @@ export async function startFakeAgent(
     progress,
     handoverPauses,
     deaths,
-    patch,
+    patch: async (pod, condition) => (deaths.mayWrite(pod.uid, condition) ? patch(pod, condition) : true),
     podOf: uid => engine.podOf(uid),
+    isKeptElsewhere: (lease, generation) => isKeptElsewhere(engine.snapshot, lease, generation),
     settingsOf: set => engine.snapshot.settings.get(set),
     slotHeldBy: uid => engine.slotHeldBy(uid),
     matters: pod => engine.matters(pod),
@@ -302,7 +314,10 @@ export async function startFakeAgent(
       generations.tell(slotName(slot))
       changed()
     },
-    suspendProbes: () => () => undefined,
+    suspendProbes: uid => {
+      memory.suspended.add(uid)
+      return () => void memory.suspended.delete(uid)
+    },
     onProber: () => undefined,
     measureVolumes: async () => memory.volumeBytes,
     probe,
@@ -362,12 +377,13 @@ export async function startFakeAgent(
   })
   const ends = [pods, cluster.sets, cluster.leases, cluster.reports].map(each => each.subscribe(changed))
   deaths.recall(watchesOf(memory))
-  const running = engine.run(stop.signal)
   const dieNow = (name: string) => {
     const death: Death = { name, unixNs: 1n, grave: 'closed', graveMicroseconds: 1 }
-    deaths.onDeath(death)
+    engine.onDeath(death)
   }
-  for (const [name, { died }] of memory.watches) if (died) setImmediate(() => dieNow(name))
+  // The sentinel tells of them as soon as there is a connection, however long an agent's start takes.
+  for (const [name, { died }] of memory.watches) if (died) dieNow(name)
+  const running = engine.run(stop.signal)
   return {
     die(uid, container = '') {
       for (const [name, watch] of memory.watches) {
@@ -479,6 +495,8 @@ function fakeDriver(memory: FakeMemory): MemoryDriver {
     discard: clone =>
       alone(clone.podUid, async () => {
         memory.counts.discards += 1
+        for (const name of memory.watches.keys())
+          if (name.startsWith(`${clone.podUid}/`)) memory.mourned.push(name)
         memory.clones.delete(clone.podUid)
       }),
     clonesOf: async ({ pod }) => memory.clones.get(pod.uid)?.clone,

@@ -1,0 +1,38 @@
+import { podConditions, servingReasons } from '../../api/stage.ts'
+import { dropWatch, watchesOf } from './remains.ts'
+import type { PodView } from './snapshot.ts'
+import type { Place } from './understudies.ts'
+import type { Work } from './work.ts'
+
+/**
+ * Makes an understudy that was called, and then was not, what it was before: two must not run with one memory, and it is to
+ * be called again. First it says that it does not serve, or whoever calls it next takes its old word for the answer. Then
+ * its watches go, for its end is not a death: the grave would close, and nobody open it again. Then it ends.
+ */
+export async function takeOffStage(
+  { sentinel, deaths, driver, patch, podOf, log }: Work,
+  pod: PodView,
+  place: Place,
+  signal: AbortSignal,
+): Promise<void> {
+  const watches = await watchesOf(sentinel, pod.uid, signal)
+  const clone = place.clone?.stage === 'Thawed' ? place.clone : undefined
+  const isSaid = podOf(pod.uid)?.serving?.status === 'True'
+  if (watches.length === 0 && clone === undefined && !isSaid) return
+  log.info({ pod: pod.name }, 'an understudy is taken off the stage')
+  await patch(
+    pod,
+    {
+      type: podConditions.serving,
+      status: 'False',
+      reason: servingReasons.offStage,
+      message: 'its slot was given to another pod',
+    },
+    signal,
+  )
+  for (const { name } of watches) await dropWatch(sentinel, name, signal)
+  deaths.forget(pod.uid)
+  if (clone === undefined) return
+  await driver.discard(clone)
+  place.put(undefined)
+}
