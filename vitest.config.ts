@@ -8,7 +8,7 @@ export default defineConfig({
           name: 'unit',
           include: [
             '{src,crds,playground,images,bench,demo,init-waker,native}/**/*.test.ts',
-            'test/{unit,reporter,checklist}/**/*.test.ts',
+            'test/{unit,reporter,checklist,sim}/**/*.test.ts',
           ],
           // One more than the default of a machine with two processors: most of them wait for processes.
           maxWorkers: 2,

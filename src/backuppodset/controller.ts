@@ -80,6 +80,8 @@ export interface SetControllerOptions {
   readonly workers: number
   /** Whether this process leads, by the clock. */
   readonly mayWrite: () => boolean
+  /** Sends a wake message. Default: over TCP. */
+  readonly wake?: typeof wake
   readonly clock: Clock
   readonly random: Random
   readonly log: Log & { child?(fields: Record<string, unknown>): Log }
@@ -303,7 +305,10 @@ export function createSetController(options: SetControllerOptions): Controller {
         log,
         openGate: async request => {
           const started = clock.monotonic()
-          const result = await openGate(request, { pods, clock, wakeKey: settings.wakeKey, wake })
+          const result = await openGate(request, {
+            ...{ pods, clock, wakeKey: settings.wakeKey },
+            wake: options.wake ?? wake,
+          })
           options.metrics.woke(result.type, (clock.monotonic() - started) / 1000)
           return result
         },

@@ -102,10 +102,7 @@ describe('an understudy', () => {
         ...['/.understudy/waker', 'hold', '--dir', '/.understudy/run-app', '--'],
         ...['/app', '$(PORT)'],
       ],
-      volumeMounts: [
-        ...app.volumeMounts,
-        { name: 'understudy-hold', mountPath: '/.understudy', subPath: 'app' },
-      ],
+      volumeMounts: [...app.volumeMounts, { name: 'understudy-hold', mountPath: '/.understudy' }],
     })
     expect(pod.spec?.volumes).toEqual([
       { name: 'data', emptyDir: {} },
@@ -151,7 +148,7 @@ describe('an understudy', () => {
     expect(init?.map(({ name }) => name)).toEqual(['understudy-hold', 'own'])
     expect(init?.[0]).toMatchObject({
       image: 'waker:1',
-      command: ['/waker', 'install', '/.understudy/app'],
+      command: ['/waker', 'install', '/.understudy'],
       volumeMounts: [{ name: 'understudy-hold', mountPath: '/.understudy' }],
       securityContext: { runAsNonRoot: true, capabilities: { drop: ['ALL'] }, readOnlyRootFilesystem: true },
     })
@@ -244,7 +241,7 @@ describe('a cold backup of a set that keeps memory', () => {
     const [gate] = render(kept(), 'coldbackup').spec?.initContainers ?? []
     expect(gate?.command?.slice(6)).toEqual([
       '--install',
-      '/.understudy/app',
+      '/.understudy',
       '--socket',
       '/.understudy/gate.sock',
       '--stay',

@@ -1,0 +1,109 @@
+/** `npm run sim`: the operator and the agents, as they are, in a cluster where time, news and machines fail. */
+import { fork } from 'node:child_process'
+import { availableParallelism } from 'node:os'
+import { parseArgs } from 'node:util'
+import { type BlockResult, blockRounds, runBlock } from './block.ts'
+import { runRound, type Scenario } from './model/round.ts'
+import { tryMutants } from './mutants/try.ts'
+
+const usage = `npm run sim -- [options]
+  --rounds N       scenarios at random; default 1000
+  --seed N         another seed, other scenarios; default 1
+  --jobs N         processes; default: one a processor
+  --replay JSON    one scenario, as a violation prints it, with what happens in it
+npm run sim -- mutants [names]   takes each fix back in memory; every one must be noticed`
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    rounds: { type: 'string', default: '1000' },
+    seed: { type: 'string', default: '1' },
+    jobs: { type: 'string', default: String(availableParallelism()) },
+    replay: { type: 'string' },
+    help: { type: 'boolean', short: 'h', default: false },
+  },
+})
+
+const natural = (name: string, text: string): number => {
+  if (!/^[1-9]\d{0,8}$/.test(text))
+    throw new Error(`--${name} takes a whole number from 1, not "${text}"\n\n${usage}`)
+  return Number(text)
+}
+
+async function replay(text: string): Promise<number> {
+  const { violations } = await runRound(JSON.parse(text) as Scenario, (at, command) =>
+    console.log(String(Math.round(at)).padStart(7), JSON.stringify(command)),
+  )
+  for (const { rule, at, what } of violations) console.log(`${String(at).padStart(7)} ${rule}: ${what}`)
+  if (violations.length === 0) console.log('no violation')
+  return violations.length > 0 ? 1 : 0
+}
+
+async function rounds(count: number, seed: number, jobs: number): Promise<number> {
+  const started = performance.now()
+  const seconds = () => (performance.now() - started) / 1000
+  const blocks = Array.from({ length: Math.ceil(count / blockRounds) }, (_, index) => ({
+    seed: seed * 1_000_003 + index,
+    rounds: Math.min(blockRounds, count - index * blockRounds),
+  }))
+  let next = 0
+  let done = 0
+  let hours = 0
+  const failed: BlockResult[] = []
+  const take = (result: BlockResult) => {
+    done += result.rounds
+    hours += result.virtualMs / 3_600_000
+    if (result.failure !== undefined) failed.push(result)
+    if (process.stderr.isTTY || next % 10 === 0)
+      process.stderr.write(`${done} of ${count} rounds, ${seconds().toFixed(0)} s\n`)
+  }
+  const worker = () =>
+    new Promise<void>((resolve, reject) => {
+      const child = fork(new URL('block.ts', import.meta.url), ['serve'])
+      const more = () => {
+        const block = failed.length > 0 ? undefined : blocks[next]
+        next += 1
+        if (block === undefined) child.disconnect()
+        else child.send(block)
+      }
+      child.on('message', (result: BlockResult) => {
+        take(result)
+        more()
+      })
+      child.on('error', reject)
+      child.on('exit', code => (code === 0 ? resolve() : reject(new Error(`a worker ended with ${code}`))))
+      more()
+    })
+  if (jobs === 1) {
+    for (const block of blocks) {
+      next += 1
+      take(await runBlock(block))
+      if (failed.length > 0) break
+    }
+  } else await Promise.all(Array.from({ length: Math.min(jobs, blocks.length) }, worker))
+  for (const { failure } of failed) {
+    console.log(failure?.what)
+    console.log(`npm run sim -- --replay '${failure?.scenario}'`)
+  }
+  console.log(
+    `${done} rounds with seed ${seed}, ${hours.toFixed(1)} hours of clusters in ${seconds().toFixed(0)} s: ${failed.length === 0 ? 'no violation' : `${failed.length} violations`}`,
+  )
+  return failed.length > 0 ? 1 : 0
+}
+
+try {
+  if (values.help) console.log(usage)
+  else if (positionals[0] === 'mutants') process.exitCode = await tryMutants(positionals.slice(1))
+  else if (positionals[0] !== undefined)
+    throw new Error(`"${positionals[0]}" is nothing to do here\n\n${usage}`)
+  else if (values.replay !== undefined) process.exitCode = await replay(values.replay)
+  else
+    process.exitCode = await rounds(
+      natural('rounds', values.rounds),
+      natural('seed', values.seed),
+      natural('jobs', values.jobs),
+    )
+} catch (error) {
+  console.error(error instanceof Error ? error.message : error)
+  process.exitCode = 2
+}

@@ -1,0 +1,26 @@
+import { expect, it } from 'vitest'
+import { runRound, type Scenario } from './model/round.ts'
+
+const quiet: Scenario = {
+  ...{ seed: 1, nodes: 4, replicas: 2, hotBackups: 1, coldBackups: 1, copies: 2 },
+  ...{ containers: 'one', steps: [] },
+}
+
+it('in a cluster in which nothing fails every slot is served', async () => {
+  const { violations, virtualMs } = await runRound(quiet)
+  expect(violations).toEqual([])
+  expect(virtualMs).toBeLessThan(60_000)
+})
+
+it('a primary that ends is followed by one with its memory', async () => {
+  const endApp = { type: 'endApp', primary: 0, container: 'app' } as const
+  const { violations, thaws } = await runRound({ ...quiet, steps: [{ afterMs: 5_000, command: endApp }] })
+  expect(violations).toEqual([])
+  expect(thaws).toBe(1)
+})
+
+it('the same scenario comes to the same end', async () => {
+  const deletePod = { type: 'deletePod', pod: 2, force: false } as const
+  const scenario = { ...quiet, steps: [{ afterMs: 3_000, command: deletePod }] }
+  expect(await runRound(scenario)).toEqual(await runRound(scenario))
+})

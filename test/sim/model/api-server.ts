@@ -1,0 +1,250 @@
+/**
+ * An API server in memory: versions, preconditions, merge patches, graceful deletion, and the history that watches
+ * follow. Everything happens at once here; time and loss are the network's (see `network.ts`).
+ */
+import { isDeepStrictEqual } from 'node:util'
+import { KubeError } from '../../../src/kube/errors.ts'
+import { type KubeObject, keyOf, keyOfRef, type ObjectRef } from '../../../src/kube/object.ts'
+import { type Resource, resourceName } from '../../../src/kube/resources.ts'
+
+export interface HistoryEvent {
+  readonly version: number
+  readonly type: 'ADDED' | 'MODIFIED' | 'DELETED'
+  readonly object: KubeObject
+  readonly old: KubeObject | undefined
+}
+
+interface Collection {
+  readonly objects: Map<string, KubeObject>
+  readonly history: HistoryEvent[]
+}
+
+type Json = Readonly<Record<string, unknown>>
+
+export interface Preconditions {
+  readonly uid?: string | undefined
+  readonly resourceVersion?: string | undefined
+}
+
+export interface ApiServer {
+  readonly version: number
+  get<T extends KubeObject>(resource: Resource<T>, ref: ObjectRef): T
+  find<T extends KubeObject>(resource: Resource<T>, ref: ObjectRef): T | undefined
+  list<T extends KubeObject>(resource: Resource<T>): readonly T[]
+  history(resource: Resource<KubeObject>): readonly HistoryEvent[]
+  create<T extends KubeObject>(resource: Resource<T>, body: unknown, namespace: string | undefined): T
+  patch<T extends KubeObject>(
+    resource: Resource<T>,
+    ref: ObjectRef,
+    type: 'merge' | 'strategic',
+    body: unknown,
+    subresource: string | undefined,
+  ): T
+  replace<T extends KubeObject>(
+    resource: Resource<T>,
+    ref: ObjectRef,
+    body: unknown,
+    subresource: string | undefined,
+  ): T
+  /** Pods that run are told to go and stay until their node, or force, removes them. */
+  delete(
+    resource: Resource<KubeObject>,
+    ref: ObjectRef,
+    preconditions: Preconditions,
+    gracePeriodSeconds: number | undefined,
+  ): void
+  /** Called with every change. */
+  subscribe(listener: (resource: string, event: HistoryEvent) => void): void
+}
+
+/** @param now RFC 3339 of this moment. */
+export function createApiServer(now: () => string): ApiServer {
+  const collections = new Map<string, Collection>()
+  const listeners: ((resource: string, event: HistoryEvent) => void)[] = []
+  let version = 1
+  let uids = 0
+
+  const collection = (resource: Resource<KubeObject>): Collection => {
+    const name = resourceName(resource)
+    const known = collections.get(name)
+    if (known !== undefined) return known
+    const made = { objects: new Map(), history: [] }
+    collections.set(name, made)
+    return made
+  }
+  const record = (resource: Resource<KubeObject>, event: Omit<HistoryEvent, 'version'>) => {
+    const told = { ...event, version }
+    collection(resource).history.push(told)
+    for (const listener of listeners) listener(resourceName(resource), told)
+  }
+  const require = (resource: Resource<KubeObject>, ref: ObjectRef): KubeObject => {
+    const found = collection(resource).objects.get(keyOfRef(ref))
+    if (found === undefined)
+      throw new KubeError('NotFound', `${resourceName(resource)} ${keyOfRef(ref)}`, { status: 404 })
+    return found
+  }
+  const check = (object: KubeObject, { uid, resourceVersion }: Preconditions) => {
+    const isOther = uid !== undefined && uid !== object.metadata.uid
+    const isOld = resourceVersion !== undefined && resourceVersion !== object.metadata.resourceVersion
+    if (isOther || isOld) throw new KubeError('Conflict', `${keyOf(object)} has changed`, { status: 409 })
+  }
+  const remove = (resource: Resource<KubeObject>, object: KubeObject) => {
+    version += 1
+    collection(resource).objects.delete(keyOf(object))
+    const last = { ...object, metadata: { ...object.metadata, resourceVersion: String(version) } }
+    record(resource, { type: 'DELETED', object: last, old: object })
+  }
+  const store = (resource: Resource<KubeObject>, old: KubeObject, next: KubeObject): KubeObject => {
+    const { resourceVersion: _, ...before } = old.metadata
+    const { resourceVersion: __, ...after } = next.metadata
+    if (isDeepStrictEqual({ ...old, metadata: before }, { ...next, metadata: after })) return old
+    version += 1
+    const isOfSpec = !isDeepStrictEqual(specOf(old), specOf(next))
+    const generation = (old.metadata.generation ?? 1) + (isOfSpec ? 1 : 0)
+    const metadata = { ...next.metadata, generation, resourceVersion: String(version) }
+    const object = { ...next, metadata }
+    collection(resource).objects.set(keyOf(object), object)
+    record(resource, { type: 'MODIFIED', object, old })
+    return object
+  }
+
+  return {
+    get version() {
+      return version
+    },
+    get: <T extends KubeObject>(resource: Resource<T>, ref: ObjectRef) => require(resource, ref) as T,
+    find: <T extends KubeObject>(resource: Resource<T>, ref: ObjectRef) =>
+      collection(resource).objects.get(keyOfRef(ref)) as T | undefined,
+    list: <T extends KubeObject>(resource: Resource<T>) =>
+      [...collection(resource).objects.values()] as unknown as readonly T[],
+    history: resource => collection(resource).history,
+    create<T extends KubeObject>(resource: Resource<T>, body: unknown, namespace: string | undefined) {
+      const given = body as {
+        readonly metadata: Json & { readonly name: string; readonly namespace?: string }
+      }
+      const ref = { namespace: namespace ?? given.metadata.namespace, name: given.metadata.name }
+      const { objects } = collection(resource)
+      if (objects.has(keyOfRef(ref)))
+        throw new KubeError('AlreadyExists', `${resourceName(resource)} ${keyOfRef(ref)}`, { status: 409 })
+      version += 1
+      uids += 1
+      const metadata = {
+        ...given.metadata,
+        ...(ref.namespace === undefined ? {} : { namespace: ref.namespace }),
+        uid: `00000000-0000-4000-8000-${uids.toString(16).padStart(12, '0')}`,
+        creationTimestamp: now(),
+        generation: 1,
+        resourceVersion: String(version),
+      }
+      const object = { ...given, metadata } as unknown as T
+      objects.set(keyOf(object), object)
+      record(resource, { type: 'ADDED', object, old: undefined })
+      return object
+    },
+    patch<T extends KubeObject>(
+      resource: Resource<T>,
+      ref: ObjectRef,
+      type: 'merge' | 'strategic',
+      body: unknown,
+      subresource: string | undefined,
+    ) {
+      const old = require(resource, ref)
+      const patch = body as Json & { readonly metadata?: Preconditions }
+      check(old, patch.metadata ?? {})
+      const applied = (type === 'merge' ? merge(old, patch) : strategic(old, patch)) as KubeObject
+      const next = subresource === 'status' ? { ...old, status: statusOf(applied) } : applied
+      return store(resource, old, { ...next, metadata: identity(next, old) }) as T
+    },
+    replace<T extends KubeObject>(
+      resource: Resource<T>,
+      ref: ObjectRef,
+      body: unknown,
+      subresource: string | undefined,
+    ) {
+      const old = require(resource, ref)
+      const given = body as KubeObject
+      check(old, given.metadata)
+      const next =
+        subresource === 'status' ? { ...old, status: statusOf(given) } : { ...given, status: statusOf(old) }
+      return store(resource, old, { ...next, metadata: identity(next, old) }) as T
+    },
+    delete(resource, ref, preconditions, gracePeriodSeconds) {
+      const object = require(resource, ref)
+      check(object, preconditions)
+      const isOnNode =
+        resource.plural === 'pods' && (specOf(object) as Json | undefined)?.['nodeName'] !== undefined
+      if (!isOnNode || gracePeriodSeconds === 0) {
+        remove(resource, object)
+        return
+      }
+      if (object.metadata.deletionTimestamp !== undefined) return
+      const grace =
+        gracePeriodSeconds ?? Number((specOf(object) as Json)['terminationGracePeriodSeconds'] ?? 30)
+      const at = new Date(Date.parse(now()) + grace * 1000).toISOString()
+      const metadata = { ...object.metadata, deletionTimestamp: at, deletionGracePeriodSeconds: grace }
+      store(resource, object, { ...object, metadata })
+    },
+    subscribe: listener => void listeners.push(listener),
+  }
+}
+
+const specOf = (object: KubeObject): unknown => (object as unknown as Json)['spec']
+const statusOf = (object: KubeObject): unknown => (object as unknown as Json)['status']
+
+/** What no write changes. */
+function identity({ metadata }: KubeObject, old: KubeObject): KubeObject['metadata'] {
+  const { uid, name, creationTimestamp, deletionTimestamp, deletionGracePeriodSeconds, generation } =
+    old.metadata
+  return {
+    ...metadata,
+    ...{ uid, name },
+    ...(old.metadata.namespace === undefined ? {} : { namespace: old.metadata.namespace }),
+    ...(creationTimestamp === undefined ? {} : { creationTimestamp }),
+    ...(deletionTimestamp === undefined ? {} : { deletionTimestamp }),
+    ...(deletionGracePeriodSeconds === undefined ? {} : { deletionGracePeriodSeconds }),
+    ...(generation === undefined ? {} : { generation }),
+  }
+}
+
+const isRecord = (value: unknown): value is Json =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+/** RFC 7386. */
+function merge(target: unknown, patch: unknown): unknown {
+  if (!isRecord(patch)) return patch
+  const result: Record<string, unknown> = isRecord(target) ? { ...target } : {}
+  for (const [key, value] of Object.entries(patch)) {
+    if (value === undefined) continue
+    if (value === null) delete result[key]
+    else result[key] = merge(result[key], value)
+  }
+  return result
+}
+
+/** Lists that the API merges by a key; all others are replaced. */
+const mergeKeys: Readonly<Record<string, string>> = {
+  conditions: 'type',
+  podIPs: 'ip',
+  containerStatuses: 'name',
+  initContainerStatuses: 'name',
+}
+
+function strategic(target: unknown, patch: unknown): unknown {
+  if (!isRecord(patch)) return patch
+  const result: Record<string, unknown> = isRecord(target) ? { ...target } : {}
+  for (const [key, value] of Object.entries(patch)) {
+    const mergeKey = mergeKeys[key]
+    if (value === undefined) continue
+    if (value === null) delete result[key]
+    else if (key === 'conditions' && Array.isArray(value) && mergeKey !== undefined) {
+      const list = [...((result[key] as readonly Json[] | undefined) ?? [])]
+      for (const item of value as readonly Json[]) {
+        const at = list.findIndex(each => each[mergeKey] === item[mergeKey])
+        if (at < 0) list.push(item)
+        else list[at] = strategic(list[at], item) as Json
+      }
+      result[key] = list
+    } else result[key] = strategic(result[key], value)
+  }
+  return result
+}

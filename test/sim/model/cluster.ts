@@ -1,0 +1,369 @@
+/** A whole cluster: machines, agents, operators, and what of Kubernetes' own controllers matters here. */
+import { type BackupPodSet, backupPodSets } from '../../../src/api/backuppodset.ts'
+import { labels } from '../../../src/api/labels.ts'
+import { nodeReports } from '../../../src/api/node-report.ts'
+import type { SlotKey } from '../../../src/api/slot-lease.ts'
+import type { WakeReply, WakeRequest } from '../../../src/backuppodset/wake/wake.ts'
+import { keyOf } from '../../../src/kube/object.ts'
+import { seededRandom } from '../../../src/kube/random.ts'
+import {
+  controllerRevisions,
+  endpointSlices,
+  leases,
+  type Pod,
+  pods,
+  services,
+} from '../../../src/kube/resources.ts'
+import { openGate, runModelAgent, type Volatile } from './agent.ts'
+import { type ApiServer, createApiServer } from './api-server.ts'
+import { createShelfNews } from './generations.ts'
+import { type Kubelet, rfc3339, startKubelet } from './kubelet.ts'
+import { createLink, createNetworkApi, type Link } from './network.ts'
+import { runModelOperator } from './operator.ts'
+import { noticeDeath } from './sentinel.ts'
+import { createVirtualTime, epoch, type Party, type VirtualTime } from './virtual-time.ts'
+import { type App, type Container, createMachine, type Machine, type PodOnNode } from './world.ts'
+
+/** One life of an agent or of an operator. */
+interface Process {
+  readonly party: Party
+  readonly link: Link
+  readonly stop: AbortController
+  readonly over: Promise<void>
+}
+
+export interface ModelNode {
+  readonly machine: Machine
+  readonly link: Link
+  volatile: Volatile
+  kubelet: Kubelet | undefined
+  agent: Process | undefined
+  boot: AbortController
+}
+
+/** Something that the invariants look at. */
+export interface Thawed {
+  readonly at: number
+  readonly node: string
+  readonly pod: PodOnNode
+  readonly slot: SlotKey
+  readonly epoch: number
+  readonly generation: number
+}
+
+export interface Cluster {
+  readonly time: VirtualTime
+  /** Kubernetes' own controllers, and the round itself. */
+  readonly master: Party
+  readonly server: ApiServer
+  readonly nodes: readonly ModelNode[]
+  readonly operators: (Process | undefined)[]
+  readonly thaws: Thawed[]
+  /** What processes threw that they should not have. */
+  readonly failures: unknown[]
+  /** Slots by the app that was started fresh for them: `namespace/set/slot`. */
+  readonly slotOfGenesis: Map<string, string>
+  startOperator(index: number): void
+  /** By SIGTERM, or at once. */
+  endOperator(index: number, how: 'stop' | 'kill'): void
+  startAgent(node: ModelNode): void
+  endAgent(node: ModelNode, how: 'stop' | 'kill'): void
+  powerOff(node: ModelNode): void
+  powerOn(node: ModelNode): void
+  killApp(uid: string, container: string): void
+  createSet(spec: object): void
+  end(): Promise<void>
+}
+
+const wakeKey = new Uint8Array(32).fill(7)
+export const setRef = { namespace: 'default', name: 'web' }
+/** Kubernetes' own pace, shortened: what counts is that it is longer than everything that is not broken. */
+const nodeGraceMs = 12_000
+const evictionMs = 25_000
+const collectMs = 3_000
+
+export function createCluster(seed: number, nodeCount: number): Cluster {
+  const random = seededRandom(seed)
+  const time = createVirtualTime()
+  const master = time.createParty('control-plane')
+  const server = createApiServer(() => new Date(epoch + time.now()).toISOString())
+  const failures: unknown[] = []
+  const thaws: Thawed[] = []
+  const slotOfGenesis = new Map<string, string>()
+  let names = 0
+  let addresses = 0
+  let geneses = 0
+  const nextName = () => {
+    names += 1
+    return `d${names}`
+  }
+  const nextAddress = () => {
+    addresses += 1
+    return `10.0.${addresses >> 8}.${addresses & 255}`
+  }
+
+  const genesisOf = ({ metadata }: Pod) => {
+    geneses += 1
+    const genesis = `g${geneses}`
+    slotOfGenesis.set(
+      genesis,
+      `${metadata.namespace}/${metadata.labels?.[labels.set]}/${metadata.labels?.[labels.slot] ?? '-'}`,
+    )
+    return genesis
+  }
+  const died = ({ machine, kubelet }: ModelNode, pod: PodOnNode, container: Container) =>
+    noticeDeath(machine, time, pod, container, (of, sibling) => kubelet?.endContainer(of, sibling))
+
+  const nodes = Array.from({ length: nodeCount }, (_, index): ModelNode => {
+    const kernel = time.createParty(`node-${index}`)
+    return {
+      machine: createMachine(`n${index}`, index, kernel),
+      link: createLink(),
+      volatile: { shelf: new Map(), clones: new Map(), news: createShelfNews() },
+      kubelet: undefined,
+      agent: undefined,
+      boot: new AbortController(),
+    }
+  })
+
+  const boot = (node: ModelNode) => {
+    const { machine, link } = node
+    node.boot = new AbortController()
+    const signal = node.boot.signal
+    const api = createNetworkApi({ server, time, party: machine.kernel, link, random })
+    node.kubelet = startKubelet({
+      ...{ machine, api, time, random, signal, genesisOf },
+      ipOf: nextAddress,
+      onDeath: (pod, container) => died(node, pod, container),
+    })
+  }
+
+  const launch = (
+    name: string,
+    link: Link,
+    run: (party: Party, signal: AbortSignal) => Promise<void>,
+  ): Process => {
+    const party = time.createParty(name)
+    const stop = new AbortController()
+    const over = run(party, stop.signal).catch((error: unknown) => {
+      if (!stop.signal.aborted && party.alive) failures.push(error)
+    })
+    return { party, link, stop, over }
+  }
+  const endProcess = (process: Process, how: 'stop' | 'kill') => {
+    if (how === 'kill') process.party.alive = false
+    else {
+      process.stop.abort(new Error('SIGTERM'))
+      // Whoever has not ended by then is killed.
+      time.after(process.party, 15_000, () => {
+        process.party.alive = false
+      })
+    }
+  }
+
+  const wake = async ({ host, token, timeoutMs, signal }: WakeRequest, party: Party): Promise<WakeReply> => {
+    const clock = time.clockOf(party)
+    await clock.sleep(2, signal)
+    const node = nodes.find(
+      ({ machine }) => machine.up && [...machine.pods.values()].some(({ ip }) => ip === host),
+    )
+    const pod = node && [...node.machine.pods.values()].find(({ ip }) => ip === host)
+    if (node?.kubelet === undefined || pod === undefined || node.machine.partitioned) {
+      await clock.sleep(timeoutMs, signal)
+      return { type: 'timeout', detail: 'no reply' }
+    }
+    const verdict = openGate(node.machine, node.kubelet, pod.uid, '', token)
+    if (verdict === 'woken' || verdict === 'already') return { type: verdict, atNs: 1n }
+    return { type: verdict === 'denied' ? 'denied' : 'refused', detail: verdict }
+  }
+
+  const cluster: Cluster = {
+    ...{ time, master, server, nodes, thaws, failures, slotOfGenesis },
+    operators: [undefined, undefined],
+    startOperator(index) {
+      if (cluster.operators[index] !== undefined) return
+      const link = createLink()
+      names += 1
+      cluster.operators[index] = launch(`operator-${index}-${names}`, link, (party, signal) =>
+        runModelOperator({
+          ...{ party, time, random, wakeKey, signal },
+          api: createNetworkApi({ server, time, party, link, random }),
+          wake: request => wake(request, party),
+        }),
+      )
+    },
+    endOperator(index, how) {
+      const operator = cluster.operators[index]
+      if (operator !== undefined) endProcess(operator, how)
+      cluster.operators[index] = undefined
+    },
+    startAgent(node) {
+      if (node.agent !== undefined || !node.machine.up) return
+      const { machine, link } = node
+      names += 1
+      node.agent = launch(`agent-${machine.name}-${names}`, link, (party, signal) => {
+        party.wallOffsetMs = machine.kernel.wallOffsetMs
+        return runModelAgent({
+          ...{ machine, party, time, random, nextName, signal },
+          volatile: node.volatile,
+          api: createNetworkApi({ server, time, party, link, random }),
+          kubelet: () => {
+            if (node.kubelet === undefined) throw new Error('no kubelet')
+            return node.kubelet
+          },
+          reach: address => {
+            const there = nodes.find(each => each.machine.address === address)
+            if (there === undefined || !there.machine.up) return undefined
+            const answers =
+              there.agent?.party.alive === true &&
+              !there.agent.party.paused &&
+              !there.machine.partitioned &&
+              !machine.partitioned
+            return { machine: there.machine, shelf: there.volatile.shelf, news: there.volatile.news, answers }
+          },
+          thawed: (pod, { slot, epoch: ofEpoch, generation }) =>
+            thaws.push({ at: time.now(), node: machine.name, pod, slot, epoch: ofEpoch, generation }),
+          // Below `hold` what ran is noticed, and `hold` stays.
+          discarded: (pod, app: App) => {
+            const container = pod.containers.find(({ holds, up }) => holds && up)
+            if (app.runsSince !== undefined && container !== undefined) died(node, pod, container)
+          },
+        })
+      })
+    },
+    endAgent(node, how) {
+      if (node.agent === undefined) return
+      node.machine.listener = undefined
+      endProcess(node.agent, how)
+      node.agent = undefined
+    },
+    powerOff(node) {
+      const { machine } = node
+      if (!machine.up) return
+      cluster.endAgent(node, 'kill')
+      machine.up = false
+      machine.kernel.alive = false
+      node.boot.abort()
+      node.kubelet = undefined
+      machine.pods.clear()
+      machine.watches.clear()
+      machine.stops.clear()
+      machine.images.clear()
+      machine.proven.clear()
+      node.volatile = { shelf: new Map(), clones: new Map(), news: createShelfNews() }
+    },
+    powerOn(node) {
+      const { machine } = node
+      if (machine.up) return
+      machine.up = true
+      machine.boot += 1
+      const { wallOffsetMs } = machine.kernel
+      machine.kernel = time.createParty(`${machine.name}-${machine.boot}`)
+      machine.kernel.wallOffsetMs = wallOffsetMs
+      boot(node)
+      time.after(machine.kernel, 3_000, () => cluster.startAgent(node))
+    },
+    killApp(uid, name) {
+      for (const { machine, kubelet } of nodes) {
+        const pod = machine.pods.get(uid)
+        const container = pod?.containers.find(each => each.name === name)
+        if (pod === undefined || container?.app?.runsSince === undefined) continue
+        volatileOf(machine).clones.delete(uid)
+        kubelet?.endContainer(pod, container)
+      }
+    },
+    createSet(spec) {
+      server.create(
+        backupPodSets,
+        {
+          apiVersion: 'backup.example.com/v1alpha1',
+          kind: 'BackupPodSet',
+          metadata: { name: setRef.name },
+          spec,
+        },
+        setRef.namespace,
+      )
+    },
+    async end() {
+      for (const [index] of cluster.operators.entries()) cluster.endOperator(index, 'kill')
+      for (const node of nodes) {
+        cluster.endAgent(node, 'kill')
+        node.boot.abort()
+      }
+      master.alive = false
+    },
+  }
+  const volatileOf = (machine: Machine): Volatile => {
+    const node = nodes.find(each => each.machine === machine)
+    if (node === undefined) throw new Error(machine.name)
+    return node.volatile
+  }
+
+  for (const node of nodes) {
+    server.create(nodeReports, { metadata: { name: node.machine.name } }, undefined)
+    boot(node)
+    cluster.startAgent(node)
+  }
+
+  // Scheduler: the machine with the fewest pods of the set, that is up as far as it knows.
+  const lastSeen = new Map<string, number>()
+  const silentSince = (node: ModelNode) => {
+    const isHeard = node.machine.up && !node.link.cut && !node.machine.kernel.paused
+    if (isHeard) lastSeen.set(node.machine.name, time.now())
+    return time.now() - (lastSeen.get(node.machine.name) ?? 0)
+  }
+  const lost = (node: ModelNode) => silentSince(node) > nodeGraceMs
+  const beat = () => {
+    const all = server.list(pods)
+    for (const pod of all) {
+      const spec = pod.spec
+      if (spec === undefined || spec.nodeName !== undefined || pod.metadata.deletionTimestamp !== undefined)
+        continue
+      const fit = nodes.filter(node => !lost(node))
+      const load = (node: ModelNode) => {
+        const there = all.filter(each => each.spec?.nodeName === node.machine.name)
+        const type = pod.metadata.labels?.[labels.type] === 'primary'
+        const alike = there.filter(each => (each.metadata.labels?.[labels.type] === 'primary') !== type)
+        return there.length + 2 * alike.length
+      }
+      const best = fit.toSorted((a, b) => load(a) - load(b))[0]
+      if (best === undefined) continue
+      server.patch(pods, pod.metadata, 'merge', { spec: { nodeName: best.machine.name } }, undefined)
+      break
+    }
+    for (const node of nodes) {
+      if (!lost(node)) continue
+      for (const pod of all.filter(each => each.spec?.nodeName === node.machine.name)) {
+        const ready = pod.status?.conditions?.find(({ type }) => type === 'Ready')
+        if (ready !== undefined && ready.status !== 'False') {
+          const conditions = [
+            { type: 'Ready', status: 'False', lastTransitionTime: rfc3339(epoch + time.now()) },
+          ]
+          server.patch(pods, pod.metadata, 'strategic', { status: { conditions } }, 'status')
+        }
+        if (silentSince(node) > nodeGraceMs + evictionMs && pod.metadata.deletionTimestamp === undefined)
+          server.delete(pods, pod.metadata, { uid: pod.metadata.uid }, undefined)
+      }
+    }
+    time.after(master, 200, beat)
+  }
+  time.after(master, 200, beat)
+
+  // Garbage collector: what names an owner that is gone goes too, some time later.
+  const collect = () => {
+    const live = new Set(server.list(backupPodSets).map(({ metadata }) => metadata.uid))
+    for (const resource of [pods, leases, services, endpointSlices, controllerRevisions]) {
+      for (const object of server.list<BackupPodSet>(resource as never)) {
+        const owner = object.metadata.ownerReferences?.find(({ kind }) => kind === 'BackupPodSet')
+        if (owner === undefined || live.has(owner.uid) || object.metadata.deletionTimestamp !== undefined)
+          continue
+        server.delete(resource, object.metadata, { uid: object.metadata.uid }, undefined)
+      }
+    }
+    time.after(master, collectMs, collect)
+  }
+  time.after(master, collectMs, collect)
+  return cluster
+}
+
+export const nameOf = keyOf

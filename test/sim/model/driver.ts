@@ -1,0 +1,152 @@
+/** What saves and brings back memory, on a machine of the model: it takes time, and can be ended at every moment. */
+import type { Clone, LocatedPod, MemoryDriver } from '../../../src/agent/driver/memory-driver.ts'
+import { AgentError } from '../../../src/agent/errors.ts'
+import type { Clock } from '../../../src/kube/clock.ts'
+import type { Random } from '../../../src/kube/random.ts'
+import { epoch, type VirtualTime } from './virtual-time.ts'
+import { type App, type Machine, type Memory, memoryNow, type PodOnNode } from './world.ts'
+
+/** What lies or runs below `hold` in a pod, as a driver describes it. */
+export type Clones = Map<string, Clone>
+
+export interface DriverOptions {
+  readonly machine: Machine
+  readonly time: VirtualTime
+  readonly clock: Clock
+  readonly random: Random
+  readonly clones: Clones
+  /** Ends an app below `hold`, which ends with it unless it only lay there. */
+  readonly ended: (pod: PodOnNode, container: string, app: App) => void
+  /** An app begins to run with this memory. */
+  readonly thawed: (pod: PodOnNode, clone: Clone) => void
+}
+
+export function createModelDriver(options: DriverOptions): MemoryDriver {
+  const { machine, time, clock, random, clones } = options
+  const podOf = (uid: string): PodOnNode => {
+    const pod = machine.pods.get(uid)
+    if (pod === undefined || pod.killed) throw new AgentError('NotRunning')
+    return pod
+  }
+  const isOf = (pod: PodOnNode, located: LocatedPod) =>
+    located.containers.every(({ name, containerId }) =>
+      pod.containers.some(each => each.name === name && each.up && each.id === containerId),
+    )
+  return {
+    async locate(target): Promise<LocatedPod> {
+      await clock.sleep(1)
+      const pod = podOf(target.uid)
+      const containers = target.containers.map(wanted => {
+        const found = pod.containers.find(({ name }) => name === wanted.name)
+        if (found === undefined || !found.up || found.id !== wanted.containerId)
+          throw new AgentError('NotRunning', `container ${wanted.name}`)
+        const process = { pid: pidOf(found.id), start: 1 }
+        const app = found.app === undefined || !isThawed(clones, pod, found.holds) ? undefined : process
+        return { ...wanted, init: process, app: found.holds ? app : process, depth: 1, cgroups: [pod.uid] }
+      })
+      return { pod: target, containers }
+    },
+    async dump(located, directory, { signal }) {
+      const pod = podOf(located.pod.uid)
+      signal.throwIfAborted()
+      if (!isOf(pod, located)) throw new AgentError('ProcessGone')
+      const takenAt = time.now()
+      const image = new Map<string, Memory>()
+      for (const { name } of located.containers) {
+        const app = pod.containers.find(each => each.name === name)?.app
+        if (app === undefined) throw new AgentError('ProcessGone')
+        image.set(name, memoryNow(app, takenAt))
+      }
+      const wall = clock.now()
+      await clock.sleep(10 + random.next() * 60)
+      if (!isOf(pod, located)) throw new AgentError('ProcessGone')
+      machine.images.set(directory, image)
+      return {
+        ...{
+          takenAt: new Date(wall).toISOString(),
+          frozenSeconds: 0.02,
+          skewSeconds: 0,
+          criu: '4',
+          kernel: '6',
+        },
+        ...{ architecture: 'x86_64', volumes: [] },
+        containers: located.containers.map(({ name, imageId }) => ({
+          ...{ name, imageId, rootPid: 1, credentials: [], memoryBytes: 4096, frozenMicroseconds: 1 },
+          stdio: { 0: '', 1: '', 2: '' },
+        })),
+      }
+    },
+    async restore(located, from, { signal }) {
+      const pod = podOf(located.pod.uid)
+      await clock.sleep(30 + random.next() * 300, signal)
+      if (!isOf(pod, located)) throw new AgentError('NotRunning')
+      const image = machine.images.get(from.dir)
+      if (image === undefined) throw new AgentError('RestoreFailed', 'no such image')
+      for (const container of pod.containers) {
+        const memory = image.get(container.name)
+        if (memory === undefined) continue
+        if (!container.holds || container.app !== undefined)
+          throw new AgentError('RestoreFailed', 'something runs there')
+        container.app = { memory, runsSince: undefined }
+      }
+      const { slot, generation, epoch: ofEpoch } = from.manifest
+      const clone: Clone = {
+        ...{ podUid: pod.uid, slot, generation, epoch: ofEpoch, stage: 'Frozen' },
+        containers: located.containers.map(({ name, init, containerId }) => ({
+          ...{ name, hold: init, pidBelowHold: 2, app: { pid: pidOf(containerId), start: 2 } },
+        })),
+      }
+      clones.set(pod.uid, clone)
+      return clone
+    },
+    async thaw(clone) {
+      await clock.sleep(2)
+      const pod = machine.pods.get(clone.podUid)
+      if (pod === undefined || pod.killed || !clones.has(clone.podUid)) throw new AgentError('CloneLost')
+      for (const { name } of clone.containers) {
+        const container = pod.containers.find(each => each.name === name)
+        if (container?.app === undefined || !container.up) throw new AgentError('CloneLost')
+        container.app.runsSince ??= time.now()
+      }
+      const thawed: Clone = { ...clone, stage: 'Thawed' }
+      clones.set(clone.podUid, thawed)
+      options.thawed(pod, thawed)
+      return thawed
+    },
+    async settle(clone) {
+      const { pages: _, ...whole } = clone
+      return whole
+    },
+    async discard(clone) {
+      await clock.sleep(2)
+      const pod = machine.pods.get(clone.podUid)
+      clones.delete(clone.podUid)
+      if (pod === undefined) return
+      for (const container of pod.containers) {
+        const { app } = container
+        if (!container.holds || app === undefined) continue
+        container.app = undefined
+        options.ended(pod, container.name, app)
+      }
+    },
+    async clonesOf({ pod }) {
+      await clock.sleep(1)
+      const clone = clones.get(pod.uid)
+      const there = machine.pods.get(pod.uid)
+      const isThere = there?.containers.some(({ holds, app }) => holds && app !== undefined) === true
+      return isThere ? clone : undefined
+    },
+  }
+}
+
+const isThawed = (clones: Clones, pod: PodOnNode, holds: boolean) =>
+  !holds || clones.get(pod.uid)?.stage === 'Thawed'
+
+/** Distinct for containers that live at the same time, in practice. */
+export const pidOf = (containerId: string): number => {
+  let sum = 7
+  for (const char of containerId) sum = (sum * 31 + char.charCodeAt(0)) % 1_000_000_007
+  return sum
+}
+
+export const wallOf = (ms: number): number => epoch + ms

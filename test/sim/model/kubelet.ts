@@ -1,0 +1,255 @@
+/** The kubelet and the runtime of one machine: starts containers, restarts what has ended, tells the API server, ends pods. */
+import { gateContainerName, gateOf } from '../../../src/api/gate.ts'
+import { labels } from '../../../src/api/labels.ts'
+import { isUnderstudy, savedAnnotation } from '../../../src/api/stage.ts'
+import type { Api } from '../../../src/kube/api-types.ts'
+import { silentLog } from '../../../src/kube/log.ts'
+import type { Random } from '../../../src/kube/random.ts'
+import { createReflector } from '../../../src/kube/reflector.ts'
+import { type Pod, pods } from '../../../src/kube/resources.ts'
+import { createStore } from '../../../src/kube/store.ts'
+import { epoch, type VirtualTime } from './virtual-time.ts'
+import type { Container, Machine, PodOnNode } from './world.ts'
+
+export interface Kubelet {
+  /** A gate has opened, or something else has happened in a pod. */
+  look(): void
+  /** The first process of a container ends, by itself or killed. What is started in its place has a memory of its own. */
+  endContainer(pod: PodOnNode, container: Container): void
+}
+
+interface Options {
+  readonly machine: Machine
+  readonly api: Api
+  readonly time: VirtualTime
+  readonly random: Random
+  readonly ipOf: () => string
+  readonly genesisOf: (pod: Pod) => string
+  readonly onDeath: (pod: PodOnNode, container: Container) => void
+  /** Ends with the boot. */
+  readonly signal: AbortSignal
+}
+
+const periodMs = 500
+const startMs = 400
+const restartMs = 900
+
+export function startKubelet(options: Options): Kubelet {
+  const { machine, api, time, random, signal, onDeath } = options
+  const clock = time.clockOf(machine.kernel)
+  const party = machine.kernel
+  const store = createStore<Pod>()
+  const told = new Map<string, string>()
+  const busy = new Set<string>()
+
+  const containerId = (pod: PodOnNode, name: string, restarts: number) =>
+    `containerd://${pod.uid.slice(-4)}${name}${machine.boot}x${restarts}`.padEnd(32, '0')
+
+  const start = (pod: PodOnNode, container: Container, object: Pod) => {
+    time.after(party, container.restarts === 0 ? startMs : restartMs, () => {
+      if (pod.killed || container.up || !machine.pods.has(pod.uid)) return
+      container.id = containerId(pod, container.name, container.restarts)
+      container.up = true
+      container.startedAt = time.now()
+      container.app = container.holds
+        ? undefined
+        : {
+            memory: { genesis: `${options.genesisOf(object)}`, until: time.now() },
+            runsSince: time.now(),
+          }
+      soon(pod.uid)
+    })
+  }
+
+  /** A pod that this boot has not seen. What an earlier boot ran has ended with it. */
+  const admit = (object: Pod) => {
+    const { uid, name, namespace = '' } = object.metadata
+    const known = machine.pods.get(uid)
+    if (known !== undefined) return known
+    const saved = object.metadata.annotations?.[savedAnnotation]?.split(',')
+    const before = new Map(object.status?.containerStatuses?.map(each => [each.name, each.restartCount]))
+    const gate = object.spec?.initContainers?.find(each => each.name === gateContainerName)
+    const opened = gateOf(object)?.opened === true
+    const pod: PodOnNode = {
+      ...{ uid, name, namespace },
+      ip: object.status?.podIP ?? options.ipOf(),
+      set: object.metadata.labels?.[labels.set] ?? '',
+      containers: (object.spec?.containers ?? []).map(each => ({
+        name: each.name,
+        id: '',
+        restarts: before.has(each.name) ? (before.get(each.name) ?? 0) + 1 : 0,
+        startedAt: 0,
+        holds: isUnderstudy(object) && (saved?.includes(each.name) ?? true),
+        up: false,
+        app: undefined,
+      })),
+      gate:
+        gate === undefined || opened
+          ? undefined
+          : {
+              id: `containerd://gate${uid.slice(-4)}${machine.boot}`.padEnd(32, '0'),
+              digest: gate.command?.[gate.command.indexOf('--token-sha256') + 1] ?? '',
+            },
+      atGate: gate !== undefined && !opened,
+      grave: undefined,
+      killAt: undefined,
+      killed: false,
+    }
+    machine.pods.set(uid, pod)
+    if (pod.gate === undefined) for (const container of pod.containers) start(pod, container, object)
+    return pod
+  }
+
+  const statusOf = (object: Pod, pod: PodOnNode) => {
+    const isRunning = pod.gate === undefined
+    const areUp = isRunning && pod.containers.every(({ up }) => up)
+    const gates = object.spec?.readinessGates?.map(({ conditionType }) => conditionType) ?? []
+    const has = (type: string) =>
+      object.status?.conditions?.some(each => each.type === type && each.status === 'True') === true
+    const answers = pod.containers.every(
+      ({ up, holds, app }) => up && (holds || app?.runsSince !== undefined),
+    )
+    const isReady = isRunning && answers && gates.every(has)
+    const condition = (type: string, value: boolean) => {
+      const old = object.status?.conditions?.find(each => each.type === type)
+      const status = value ? 'True' : 'False'
+      const lastTransitionTime = old?.status === status ? old.lastTransitionTime : rfc3339(clock.now())
+      return { type, status, lastTransitionTime }
+    }
+    const init = object.spec?.initContainers?.find(each => each.name === gateContainerName)
+    return {
+      phase: isRunning ? 'Running' : 'Pending',
+      podIP: pod.ip,
+      conditions: [
+        condition('Initialized', isRunning),
+        condition('ContainersReady', areUp && answers),
+        condition('Ready', isReady),
+      ],
+      ...(init === undefined
+        ? {}
+        : {
+            initContainerStatuses: [
+              {
+                name: gateContainerName,
+                ...{ image: '', imageID: '', ready: isRunning, restartCount: 0, started: isRunning },
+                containerID:
+                  pod.gate?.id ?? `containerd://gate${pod.uid.slice(-4)}${machine.boot}`.padEnd(32, '0'),
+                state: { running: { startedAt: rfc3339(epoch) } },
+              },
+            ],
+          }),
+      containerStatuses: pod.containers.map(({ name, id, restarts, up, startedAt }) => ({
+        name,
+        ...{ image: 'web:1', imageID: 'sha256:1', ready: up, restartCount: restarts },
+        ...(id === '' ? {} : { containerID: id }),
+        state: up
+          ? { running: { startedAt: rfc3339(epoch + startedAt + machine.kernel.wallOffsetMs) } }
+          : { waiting: { reason: restarts > 4 ? 'CrashLoopBackOff' : 'ContainerCreating' } },
+      })),
+    }
+  }
+
+  const settle = async (uid: string) => {
+    const object = store.list().find(({ metadata }) => metadata.uid === uid)
+    if (object === undefined) {
+      // Removed by force: the kubelet still gives it its grace.
+      const pod = machine.pods.get(uid)
+      if (pod !== undefined && !pod.killed) {
+        pod.killAt ??= time.now() + 5_000
+        if (time.now() >= pod.killAt) end(pod)
+        else time.after(party, pod.killAt - time.now(), () => soon(uid))
+      }
+      return
+    }
+    const ref = { namespace: object.metadata.namespace, name: object.metadata.name }
+    if (object.metadata.deletionTimestamp !== undefined) {
+      const pod = machine.pods.get(uid)
+      if (pod !== undefined && !pod.killed) {
+        const grace = object.metadata.deletionGracePeriodSeconds ?? 30
+        pod.killAt ??= time.now() + grace * 1000
+        // Apps that hold or have ended go at once; others use up their grace.
+        const lingers =
+          pod.gate === undefined && pod.containers.some(({ app }) => app?.runsSince !== undefined)
+        if (lingers && time.now() < pod.killAt) {
+          time.after(party, Math.min(periodMs, pod.killAt - time.now()), () => soon(uid))
+          return
+        }
+        end(pod)
+      }
+      machine.pods.delete(uid)
+      await api.delete(pods, ref, { uid, gracePeriodSeconds: 0 }, { signal })
+      return
+    }
+    const pod = admit(object)
+    const status = statusOf(object, pod)
+    const text = JSON.stringify(status)
+    if (told.get(uid) === text) return
+    await api.patch(
+      pods,
+      ref,
+      { type: 'strategic', body: { metadata: { uid }, status } },
+      { subresource: 'status', signal },
+    )
+    told.set(uid, text)
+  }
+
+  const end = (pod: PodOnNode) => {
+    pod.killed = true
+    for (const container of pod.containers) {
+      if (!container.up) continue
+      container.up = false
+      if (container.app !== undefined) container.app.runsSince = undefined
+      container.app = undefined
+      onDeath(pod, container)
+    }
+  }
+
+  const soon = (uid: string) => {
+    if (busy.has(uid) || signal.aborted) return
+    busy.add(uid)
+    time.after(party, 20 + random.next() * 60, () => {
+      settle(uid).then(
+        () => busy.delete(uid),
+        () => {
+          busy.delete(uid)
+          time.after(party, 500, () => soon(uid))
+        },
+      )
+    })
+  }
+
+  store.subscribe(({ object }) => soon(object.metadata.uid))
+  const reflector = createReflector({
+    ...{ api, clock, random, log: silentLog, store, resource: pods },
+    query: { fieldSelector: `spec.nodeName=${machine.name}` },
+  })
+  void reflector.run(signal)
+
+  const objectOf = (uid: string) => store.list().find(({ metadata }) => metadata.uid === uid)
+
+  return {
+    look() {
+      for (const pod of machine.pods.values()) {
+        const object = objectOf(pod.uid)
+        if (pod.gate === undefined && pod.atGate && object !== undefined) {
+          pod.atGate = false
+          for (const container of pod.containers) start(pod, container, object)
+        }
+        soon(pod.uid)
+      }
+    },
+    endContainer(pod, container) {
+      if (!container.up) return
+      container.up = false
+      if (container.app !== undefined) container.app.runsSince = undefined
+      container.app = undefined
+      onDeath(pod, container)
+      container.restarts += 1
+      const object = objectOf(pod.uid)
+      if (object !== undefined && !pod.killed) start(pod, container, object)
+      soon(pod.uid)
+    },
+  }
+}
+
+export const rfc3339 = (ms: number): string => `${new Date(ms).toISOString().slice(0, 19)}Z`

@@ -1,0 +1,203 @@
+/** The way between a process and the API server: it takes time, loses answers, and watches lag. */
+import type { Api, WatchEvent } from '../../../src/kube/api-types.ts'
+import { KubeError } from '../../../src/kube/errors.ts'
+import type { KubeObject } from '../../../src/kube/object.ts'
+import type { Random } from '../../../src/kube/random.ts'
+import { type Resource, resourceName } from '../../../src/kube/resources.ts'
+import type { ApiServer, HistoryEvent } from './api-server.ts'
+import type { Party, VirtualTime } from './virtual-time.ts'
+
+/** What of the way is bad just now. All of it can change at any moment. */
+export interface Link {
+  /** Nothing passes: requests fail after a while, watches fall silent. */
+  cut: boolean
+  /** Share of requests whose answer is lost though they were carried out. */
+  lostAnswers: number
+  /** Share of requests that the server refuses with 429 or 503. */
+  refusals: number
+  /** By resource: what its watches tell is so many ms old; -1: they have fallen silent. */
+  readonly lagMs: Map<string, number>
+}
+
+export const createLink = (): Link => ({ cut: false, lostAnswers: 0, refusals: 0, lagMs: new Map() })
+
+interface Options {
+  readonly server: ApiServer
+  readonly time: VirtualTime
+  readonly party: Party
+  readonly link: Link
+  readonly random: Random
+}
+
+const timeoutMs = 5_000
+
+export function createNetworkApi({ server, time, party, link, random }: Options): Api {
+  const clock = time.clockOf(party)
+
+  const call = async <T>(isWrite: boolean, signal: AbortSignal | undefined, run: () => T): Promise<T> => {
+    await clock.sleep(1 + random.next() * 4, signal)
+    if (link.cut) {
+      await clock.sleep(timeoutMs, signal)
+      throw new KubeError('Unavailable', 'cut off')
+    }
+    if (random.next() < link.refusals) {
+      await clock.sleep(1, signal)
+      throw random.next() < 0.5
+        ? new KubeError('Throttled', 'too many requests', { status: 429, retryAfterMs: 1_000 })
+        : new KubeError('Unavailable', 'etcd has no leader', { status: 503 })
+    }
+    const result = run()
+    if (isWrite && random.next() < link.lostAnswers) {
+      await clock.sleep(timeoutMs / 2, signal)
+      throw new KubeError('Timeout', 'no answer', { ambiguous: true })
+    }
+    await clock.sleep(1 + random.next() * 4, signal)
+    return result
+  }
+
+  async function* watch<T extends KubeObject>(
+    resource: Resource<T>,
+    query: {
+      readonly namespace?: string | undefined
+      readonly labelSelector?: string | undefined
+      readonly fieldSelector?: string | undefined
+      readonly resourceVersion?: string | undefined
+      readonly sendInitialEvents?: boolean | undefined
+    },
+    signal: AbortSignal | undefined,
+  ): AsyncGenerator<WatchEvent<T>> {
+    const name = resourceName(resource)
+    const selects = selectorOf(query)
+    const history = server.history(resource)
+    let at = history.length
+    await clock.sleep(2 + random.next() * 5, signal)
+    if (link.cut) {
+      await clock.sleep(timeoutMs, signal)
+      throw new KubeError('Unavailable', 'cut off')
+    }
+    if (query.sendInitialEvents) {
+      at = history.length
+      const version = String(server.version)
+      for (const object of server.list(resource).filter(selects)) yield { type: 'ADDED', object }
+      yield { type: 'BOOKMARK', resourceVersion: version, initialEventsEnd: true }
+    } else {
+      const from = Number(query.resourceVersion ?? 0)
+      at = history.findIndex(({ version }) => version > from)
+      if (at < 0) at = history.length
+    }
+    for (;;) {
+      const event = history[at]
+      if (event === undefined) {
+        await nextChange(name, signal)
+        continue
+      }
+      await reach(name, event, signal)
+      at += 1
+      const told = visible<T>(event, selects)
+      if (told !== undefined) yield told
+    }
+  }
+
+  /** Waits until what has happened may be known here. */
+  const reach = async (name: string, event: HistoryEvent, signal: AbortSignal | undefined) => {
+    const seenAt = happenedAt.get(event) ?? time.now()
+    for (;;) {
+      const lag = link.lagMs.get(name) ?? 0
+      const dueIn = lag < 0 || link.cut ? 200 : seenAt + lag + 2 + random.next() * 3 - time.now()
+      if (dueIn <= 0) return
+      await clock.sleep(Math.min(dueIn, 500), signal)
+    }
+  }
+
+  const waiting = new Map<string, Set<() => void>>()
+  const happenedAt = new WeakMap<HistoryEvent, number>()
+  server.subscribe((name, event) => {
+    happenedAt.set(event, time.now())
+    for (const wake of [...(waiting.get(name) ?? [])]) wake()
+  })
+  const nextChange = (name: string, signal: AbortSignal | undefined) =>
+    new Promise<void>((resolve, reject) => {
+      const wakes = waiting.get(name) ?? new Set()
+      waiting.set(name, wakes)
+      const end = () => {
+        wakes.delete(wake)
+        signal?.removeEventListener('abort', onAbort)
+      }
+      const wake = () => {
+        end()
+        time.after(party, 0, resolve)
+      }
+      const onAbort = () => {
+        end()
+        reject(signal?.reason)
+      }
+      if (signal?.aborted) reject(signal.reason)
+      else {
+        wakes.add(wake)
+        signal?.addEventListener('abort', onAbort, { once: true })
+      }
+    })
+
+  return {
+    get: (resource, ref, options) => call(false, options?.signal, () => server.get(resource, ref)),
+    list: (resource, query, options) =>
+      call(false, options?.signal, () => ({
+        metadata: { resourceVersion: String(server.version) },
+        items: server.list(resource).filter(selectorOf(query)),
+      })),
+    create: (resource, body, options) =>
+      call(true, options?.signal, () => server.create(resource, body, options?.namespace)),
+    patch: (resource, ref, patch, options) =>
+      call(true, options?.signal, () => {
+        if (patch.type !== 'merge' && patch.type !== 'strategic') throw new TypeError(`no ${patch.type} here`)
+        return server.patch(resource, ref, patch.type, patch.body, options?.subresource)
+      }),
+    replace: (resource, ref, body, options) =>
+      call(true, options?.signal, () => server.replace(resource, ref, body, options?.subresource)),
+    delete: (resource, ref, query, options) =>
+      call(true, options?.signal, () =>
+        server.delete(
+          resource,
+          ref,
+          { uid: query?.uid, resourceVersion: query?.resourceVersion },
+          query?.gracePeriodSeconds,
+        ),
+      ),
+    watch: (resource, query, options) => watch(resource, query, options?.signal),
+    request: async () => ({ status: 200, body: {} }),
+    close: async () => undefined,
+  }
+}
+
+/** An object that comes to match is added for the watcher, one that matches no more is deleted for it. */
+function visible<T extends KubeObject>(
+  { type, object, old }: HistoryEvent,
+  selects: (object: KubeObject) => boolean,
+): WatchEvent<T> | undefined {
+  const was = old !== undefined && selects(old)
+  const is = type !== 'DELETED' && selects(object)
+  if (!was && !is) return undefined
+  return { type: is ? (was ? 'MODIFIED' : 'ADDED') : 'DELETED', object: object as T }
+}
+
+function selectorOf({
+  namespace,
+  labelSelector,
+  fieldSelector,
+}: {
+  readonly namespace?: string | undefined
+  readonly labelSelector?: string | undefined
+  readonly fieldSelector?: string | undefined
+}): (object: KubeObject) => boolean {
+  const [label, value] = labelSelector?.split('=') ?? []
+  const node = fieldSelector?.replace(/^spec\.nodeName=/, '')
+  return ({ metadata, ...rest }) => {
+    if (namespace !== undefined && metadata.namespace !== namespace) return false
+    if (label !== undefined) {
+      const has = metadata.labels?.[label]
+      if (has === undefined || (value !== undefined && has !== value)) return false
+    }
+    if (node === undefined) return true
+    return (rest as { readonly spec?: { readonly nodeName?: string } }).spec?.nodeName === node
+  }
+}

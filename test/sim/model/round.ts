@@ -1,0 +1,101 @@
+/** One round: a cluster that works, things that happen to it, and time to recover. */
+
+import { createCluster } from './cluster.ts'
+import { type Command, carryOut, heal } from './commands.ts'
+import { createObserver, type Violation } from './invariants.ts'
+
+export interface Scenario {
+  readonly seed: number
+  readonly nodes: number
+  readonly replicas: number
+  readonly hotBackups: number
+  readonly coldBackups: number
+  readonly copies: number
+  /** `two`: a second container that is saved; `sidecar`: one that is not. */
+  readonly containers: 'one' | 'two' | 'sidecar'
+  readonly steps: readonly { readonly afterMs: number; readonly command: Command }[]
+}
+
+export interface Round {
+  readonly violations: readonly Violation[]
+  readonly virtualMs: number
+  /** How often memory was put on stage. */
+  readonly thaws: number
+}
+
+const intervalMs = 3_000
+const settleMs = 30_000
+const lookEveryMs = 500
+/** After the last command, and then again after everything that was wrong has ended. */
+const lingerMs = 10_000
+const recoverMs = 100_000
+const wellMs = 4_000
+
+export function specOf({ replicas, hotBackups, coldBackups, copies, containers }: Scenario): object {
+  const app = { name: 'app', image: 'web:1', ports: [{ containerPort: 80 }] }
+  const beside = {
+    one: [],
+    two: [{ name: 'side', image: 'web:1' }],
+    sidecar: [{ name: 'proxy', image: 'web:1' }],
+  }
+  return {
+    ...{ replicas, hotBackups, coldBackups },
+    checkpoint: {
+      interval: `${intervalMs / 1000}s`,
+      copies,
+      ...(containers === 'sidecar' ? { containers: ['app'] } : {}),
+    },
+    failover: { unreadySeconds: 4 },
+    service: { name: 'web', perSlot: true, ports: [{ port: 80, targetPort: 80 }] },
+    template: {
+      metadata: { labels: { app: 'web' } },
+      spec: { terminationGracePeriodSeconds: 6, containers: [app, ...beside[containers]] },
+    },
+  }
+}
+
+/** @param log told of each command, with the moment at which it is carried out. */
+export async function runRound(
+  scenario: Scenario,
+  log: (at: number, command: Command) => void = () => undefined,
+): Promise<Round> {
+  const cluster = createCluster(scenario.seed, scenario.nodes)
+  const { time } = cluster
+  const observer = createObserver(cluster, intervalMs)
+  const pass = async (ms: number, until?: () => boolean) => {
+    const end = time.now() + ms
+    while (time.now() < end && observer.violations.length === 0) {
+      await time.runUntil(Math.min(end, time.now() + lookEveryMs))
+      observer.look()
+      if (until?.()) return
+    }
+  }
+  /** Everything has been as it should for a while. */
+  const isWell = () => {
+    let since: number | undefined
+    return () => {
+      if (observer.unserved().length > 0) since = undefined
+      else since ??= time.now()
+      return since !== undefined && time.now() - since >= wellMs
+    }
+  }
+  try {
+    cluster.createSet(specOf(scenario))
+    cluster.startOperator(0)
+    cluster.startOperator(1)
+    await pass(settleMs, isWell())
+    for (const { afterMs, command } of scenario.steps) {
+      await pass(afterMs)
+      if (observer.violations.length > 0) break
+      log(time.now(), command)
+      carryOut(cluster, command)
+    }
+    await pass(lingerMs)
+    heal(cluster)
+    await pass(recoverMs, isWell())
+    if (observer.violations.length === 0) observer.atEnd()
+    return { violations: observer.violations, virtualMs: time.now(), thaws: cluster.thaws.length }
+  } finally {
+    await cluster.end()
+  }
+}

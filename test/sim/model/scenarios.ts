@@ -1,0 +1,63 @@
+/** Scenarios at random, and smaller ones that fail the same way. */
+import fc from 'fast-check'
+import type { Command, Lagging } from './commands.ts'
+import type { Scenario } from './round.ts'
+
+const index = fc.nat({ max: 5 })
+const short = fc.integer({ min: 500, max: 8_000 })
+const long = fc.integer({ min: 2_000, max: 40_000 })
+const how = fc.constantFrom('stop' as const, 'kill' as const)
+const resource = fc.constantFrom<Lagging>('pods', 'leases', 'reports', 'sets')
+const lagMs = fc.oneof(fc.integer({ min: 100, max: 12_000 }), fc.constant(-1))
+const of = <T extends Command['type']>(type: T, fields: object) =>
+  fc.record({ type: fc.constant(type), ...fields }) as unknown as fc.Arbitrary<Command>
+
+export const command: fc.Arbitrary<Command> = fc.oneof(
+  {
+    weight: 6,
+    arbitrary: of('endApp', { primary: index, container: fc.constantFrom('app', 'app', 'side', 'proxy') }),
+  },
+  { weight: 4, arbitrary: of('deletePod', { pod: index, force: fc.boolean() }) },
+  { weight: 4, arbitrary: of('endAgent', { node: index, how, forMs: long }) },
+  { weight: 1, arbitrary: of('pauseAgent', { node: index, forMs: short }) },
+  { weight: 1, arbitrary: of('rollAgents', {}) },
+  { weight: 3, arbitrary: of('endOperator', { index, how, forMs: long }) },
+  { weight: 2, arbitrary: of('pauseOperator', { index, forMs: short }) },
+  { weight: 3, arbitrary: of('powerOff', { node: index, forMs: long }) },
+  { weight: 2, arbitrary: of('cutNode', { node: index, forMs: long, apiOnly: fc.boolean() }) },
+  { weight: 1, arbitrary: of('cutOperator', { index, forMs: long }) },
+  { weight: 4, arbitrary: of('lagOperator', { index, resource, lagMs, forMs: long }) },
+  { weight: 2, arbitrary: of('lagAgent', { node: index, resource, lagMs, forMs: long }) },
+  {
+    weight: 1,
+    arbitrary: of('troubleOperator', {
+      index,
+      refusals: fc.constantFrom(0, 0.3, 0.7),
+      lostAnswers: fc.constantFrom(0, 0.2, 0.5),
+      forMs: long,
+    }),
+  },
+  {
+    weight: 1,
+    arbitrary: of('jumpClock', { node: index, byMs: fc.integer({ min: -120_000, max: 120_000 }) }),
+  },
+  { weight: 2, arbitrary: of('scale', { replicas: fc.integer({ min: 1, max: 3 }) }) },
+  { weight: 1, arbitrary: of('pauseSet', { forMs: long }) },
+  { weight: 1, arbitrary: of('recreateSet', {}) },
+  { weight: 2, arbitrary: of('handOver', { primary: index }) },
+  { weight: 1, arbitrary: of('editInterval', { seconds: fc.integer({ min: 2, max: 6 }) }) },
+)
+
+export const scenario: fc.Arbitrary<Scenario> = fc.record({
+  seed: fc.nat({ max: 2 ** 30 }),
+  nodes: fc.integer({ min: 3, max: 5 }),
+  replicas: fc.integer({ min: 1, max: 2 }),
+  hotBackups: fc.integer({ min: 0, max: 2 }),
+  coldBackups: fc.integer({ min: 0, max: 1 }),
+  copies: fc.integer({ min: 1, max: 2 }),
+  containers: fc.constantFrom('one' as const, 'two' as const, 'sidecar' as const),
+  steps: fc.array(fc.record({ afterMs: fc.oneof(fc.nat({ max: 300 }), fc.nat({ max: 12_000 })), command }), {
+    minLength: 1,
+    maxLength: 6,
+  }),
+})

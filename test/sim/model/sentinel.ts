@@ -1,0 +1,171 @@
+/** The sentinel of a machine, as an agent talks to it. What it watches outlives the agent. */
+import { parseWatchName } from '../../../src/agent/duties/deaths.ts'
+import type { Work } from '../../../src/agent/duties/work.ts'
+import { AgentError } from '../../../src/agent/errors.ts'
+import type { Death, SentinelClient, Watched } from '../../../src/agent/sentinel.ts'
+import type { Clock } from '../../../src/kube/clock.ts'
+import { pidOf, wallOf } from './driver.ts'
+import type { Kubelet } from './kubelet.ts'
+import type { VirtualTime } from './virtual-time.ts'
+import { type Container, type Machine, memoryNow, type PodOnNode, type Watch } from './world.ts'
+
+/**
+ * What a process' end does, whoever brought it about: the way to the pod closes at once, what else of it is watched ends
+ * with it, and the agent hears of both.
+ */
+export function noticeDeath(
+  machine: Machine,
+  time: VirtualTime,
+  pod: PodOnNode,
+  container: Container,
+  endContainer: (pod: PodOnNode, container: Container) => void,
+): void {
+  const isHere = (watch: Watch, it: Container) =>
+    watch.uid === pod.uid && watch.container === it.name && it.id.includes(watch.containerId)
+  for (const watch of machine.watches.values()) {
+    if (!isHere(watch, container) || watch.diedAt !== undefined) continue
+    watch.diedAt = time.now()
+    time.after(machine.kernel, 1, () => machine.listener?.(watch))
+    if (watch.heir === undefined) continue
+    closeGrave(machine, time, watch)
+    for (const other of machine.watches.values()) {
+      const sibling = pod.containers.find(it => it !== container && isHere(other, it))
+      if (other.heir !== undefined && other.diedAt === undefined && sibling?.up) endContainer(pod, sibling)
+    }
+  }
+}
+
+/** Shut for as long as it lasts, counted from now. */
+function closeGrave(machine: Machine, time: VirtualTime, watch: Watch): void {
+  const pod = machine.pods.get(watch.uid)
+  watch.grave = 'closed'
+  watch.opensAt = watch.lastsMs === undefined ? Number.POSITIVE_INFINITY : time.now() + watch.lastsMs
+  if (pod !== undefined && watch.heir !== undefined) pod.grave = watch.heir
+  if (watch.lastsMs !== undefined)
+    time.after(machine.kernel, watch.lastsMs, () => openDue(machine, time, watch))
+}
+
+function openDue(machine: Machine, time: VirtualTime, watch: Watch): void {
+  const isLater = [...machine.watches.values()].some(
+    ({ uid, grave, opensAt }) => uid === watch.uid && grave === 'closed' && opensAt > time.now(),
+  )
+  if (machine.watches.get(watch.name) === watch && watch.grave === 'closed' && !isLater) open(machine, watch)
+}
+
+function open(machine: Machine, { uid }: Watch): void {
+  for (const other of machine.watches.values())
+    if (other.uid === uid && other.grave === 'closed') other.grave = 'ready'
+  const pod = machine.pods.get(uid)
+  if (pod !== undefined) pod.grave = undefined
+}
+
+type Sentinel = Work['sentinel'] & Pick<SentinelClient, 'exhume'>
+
+export function createModelSentinel(
+  machine: Machine,
+  time: VirtualTime,
+  clock: Clock,
+  kubelet: () => Kubelet,
+): Sentinel {
+  const answer = () => clock.sleep(1)
+  const known = (name: string): Watch => {
+    const watch = machine.watches.get(name)
+    if (watch === undefined) throw new AgentError('SentinelRefused', 'unknown-name')
+    return watch
+  }
+  /** What ran when it was stopped goes on from there; what lay frozen stays so. */
+  const go = (name: string): boolean => {
+    const apps = machine.stops.get(name)
+    for (const app of apps ?? []) app.runsSince = time.now()
+    return machine.stops.delete(name)
+  }
+  return {
+    async watch(name) {
+      await answer()
+      const parsed = parseWatchName(name)
+      if (parsed === undefined) throw new AgentError('SentinelRefused', 'malformed')
+      const pod = machine.pods.get(parsed.uid)
+      const container = pod?.containers.find(each => each.name === parsed.container)
+      const present = machine.watches.get(name)
+      if (present?.diedAt !== undefined) throw new AgentError('SentinelRefused', 'busy')
+      if (container === undefined || !container.up || !container.id.includes(parsed.containerId))
+        throw new AgentError('ProcessGone')
+      if (present !== undefined) return
+      machine.watches.set(name, {
+        ...{ name, ...parsed, heir: undefined, lastsMs: undefined, opensAt: 0, diedAt: undefined },
+        grave: 'none',
+      })
+    },
+    async unwatch(name) {
+      await answer()
+      machine.watches.delete(name)
+    },
+    async watches() {
+      await answer()
+      return [...machine.watches.values()].map(watchedOf)
+    },
+    async grave({ name, netns, heir, lastsMs }) {
+      await answer()
+      const watch = known(name)
+      if (netns === undefined && watch.heir === undefined) throw new AgentError('SentinelRefused', 'no-grave')
+      watch.heir = heir
+      watch.lastsMs = lastsMs
+      const isClosed = [...machine.watches.values()].some(
+        other => other.uid === watch.uid && other.grave === 'closed',
+      )
+      if (isClosed || watch.diedAt !== undefined) closeGrave(machine, time, watch)
+      else watch.grave = 'ready'
+    },
+    async bury(name) {
+      await answer()
+      const watch = known(name)
+      if (watch.heir === undefined) throw new AgentError('SentinelRefused', 'no-grave')
+      closeGrave(machine, time, watch)
+      return { microseconds: 1 }
+    },
+    async exhume(name) {
+      await answer()
+      const watch = known(name)
+      if (watch.heir === undefined) throw new AgentError('SentinelRefused', 'no-grave')
+      open(machine, watch)
+    },
+    async stop({ name, cgroups, deadlineMs }) {
+      await answer()
+      const pod = machine.pods.get(cgroups[0] ?? '')
+      const apps = (pod?.containers ?? []).flatMap(({ up, app }) =>
+        up && app?.runsSince !== undefined ? [app] : [],
+      )
+      for (const app of apps) {
+        app.memory = memoryNow(app, time.now())
+        app.runsSince = undefined
+      }
+      machine.stops.set(name, apps)
+      time.after(machine.kernel, deadlineMs, () => void go(name))
+      return { count: apps.length, skewMicroseconds: 0 }
+    },
+    async continue(name) {
+      await answer()
+      return { heldMicroseconds: 1, expired: !go(name) }
+    },
+    async treeKill({ pid }) {
+      await answer()
+      for (const pod of machine.pods.values())
+        for (const container of pod.containers)
+          if (container.up && pidOf(container.id) === pid) kubelet().endContainer(pod, container)
+      return { count: 1 }
+    },
+  }
+}
+
+export const deathOf = ({ name, diedAt = 0, grave }: Watch): Death => ({
+  name,
+  unixNs: BigInt(wallOf(Math.round(diedAt))) * 1_000_000n,
+  grave,
+  graveMicroseconds: 100,
+})
+
+const watchedOf = ({ name, diedAt, grave, containerId }: Watch): Watched => ({
+  name,
+  ...{ pid: pidOf(containerId), start: 1, grave },
+  diedUnixNs: diedAt === undefined ? undefined : BigInt(wallOf(Math.round(diedAt))) * 1_000_000n,
+})

@@ -1,0 +1,117 @@
+/** Time that passes only when nothing is left to do: a round of minutes takes milliseconds, and repeats exactly. */
+import type { Clock } from '../../../src/kube/clock.ts'
+import { createHeap } from '../../../src/kube/heap.ts'
+
+/** A process, or a machine's kernel: what can stop, be paused, and have a wall clock of its own. */
+export interface Party {
+  readonly name: string
+  /** False: it has ended. Whatever it waits for never comes. */
+  alive: boolean
+  /** True: it is stopped, as by SIGSTOP or a paused machine; what is due meanwhile happens when it continues. */
+  paused: boolean
+  /** Milliseconds by which its wall clock is ahead of true time. */
+  wallOffsetMs: number
+}
+
+export interface VirtualTime {
+  /** True time, ms. */
+  now(): number
+  createParty(name: string): Party
+  clockOf(party: Party): Clock
+  /** Runs something after so many ms, unless its party has ended by then. */
+  after(party: Party, ms: number, run: () => void): void
+  resume(party: Party): void
+  /** Lets time pass until this moment. */
+  runUntil(ms: number): Promise<void>
+  /** How many steps have been made. */
+  readonly steps: number
+}
+
+interface Event {
+  readonly at: number
+  readonly party: Party
+  readonly run: () => void
+  cancelled: boolean
+}
+
+export const epoch = Date.UTC(2030, 0, 1)
+
+export function createVirtualTime(): VirtualTime {
+  let now = 0
+  let sequence = 0
+  let steps = 0
+  const due = createHeap<Event & { readonly order: number; place: number }>(
+    (a, b) => a.at < b.at || (a.at === b.at && a.order < b.order),
+  )
+  const held = new Map<Party, (() => void)[]>()
+
+  const schedule = (party: Party, ms: number, run: () => void) => {
+    sequence += 1
+    const event = { at: now + Math.max(ms, 0), party, run, cancelled: false, order: sequence, place: -1 }
+    due.push(event)
+    return event
+  }
+  const perform = (party: Party, run: () => void) => {
+    if (!party.alive) return
+    if (!party.paused) {
+      run()
+      return
+    }
+    const waiting = held.get(party) ?? []
+    waiting.push(run)
+    held.set(party, waiting)
+  }
+  // One turn of the event loop lets every chain of promises run to its next real wait.
+  const settle = () => new Promise<void>(resolve => setImmediate(resolve))
+
+  return {
+    now: () => now,
+    get steps() {
+      return steps
+    },
+    createParty: name => ({ name, alive: true, paused: false, wallOffsetMs: 0 }),
+    clockOf: party => ({
+      now: () => epoch + now + party.wallOffsetMs,
+      monotonic: () => now + 1_000_000,
+      sleep: (ms, signal) =>
+        new Promise<void>((resolve, reject) => {
+          if (signal?.aborted) {
+            reject(signal.reason)
+            return
+          }
+          const onAbort = () => {
+            event.cancelled = true
+            reject(signal?.reason)
+          }
+          const event = schedule(party, ms, () => {
+            signal?.removeEventListener('abort', onAbort)
+            resolve()
+          })
+          signal?.addEventListener('abort', onAbort, { once: true })
+        }),
+    }),
+    after: schedule,
+    resume(party) {
+      party.paused = false
+      const waiting = held.get(party) ?? []
+      held.delete(party)
+      for (const run of waiting) schedule(party, 0, run)
+    },
+    async runUntil(end) {
+      await settle()
+      for (;;) {
+        const next = due.peek()
+        if (next === undefined || next.at > end) break
+        due.pop()
+        if (next.cancelled) continue
+        now = next.at
+        steps += 1
+        perform(next.party, next.run)
+        // Several that are due in the same moment are not told apart by what the first one leads to.
+        const following = due.peek()
+        if (following === undefined || following.at > now) await settle()
+      }
+      now = end
+    },
+  }
+}

@@ -1,0 +1,118 @@
+/**
+ * What is really there, whatever anybody knows of it: machines, containers, and what runs in them. An app's memory is
+ * the life that it began with and the moment up to which it has lived that life.
+ */
+import type { Party } from './virtual-time.ts'
+
+/** What an app remembers. */
+export interface Memory {
+  /** Tells the app that was started fresh from all others; its copies share it. */
+  readonly genesis: string
+  /** True time, ms: the moment up to which it remembers. What runs remembers everything up to now. */
+  readonly until: number
+}
+
+export interface App {
+  memory: Memory
+  /** True time, ms, since which it runs; undefined: it is stopped. */
+  runsSince: number | undefined
+}
+
+export interface Container {
+  readonly name: string
+  id: string
+  restarts: number
+  startedAt: number
+  /** Its first process is the app; else it holds the stage, and an app may lie or run below. */
+  readonly holds: boolean
+  up: boolean
+  app: App | undefined
+}
+
+export interface PodOnNode {
+  readonly uid: string
+  readonly namespace: string
+  readonly name: string
+  readonly ip: string
+  readonly set: string
+  readonly containers: Container[]
+  /** At its gate; undefined: it has none, or it is open. */
+  gate: { id: string; digest: string } | undefined
+  /** Its containers have not been started, for its gate. */
+  atGate: boolean
+  /** Connections to the pod are led there: an address, or nowhere. Undefined: the pod answers itself. */
+  grave: string | undefined
+  /** True time, ms: when the kubelet kills it. */
+  killAt: number | undefined
+  killed: boolean
+}
+
+export interface Watch {
+  readonly name: string
+  readonly uid: string
+  readonly container: string
+  readonly containerId: string
+  heir: string | undefined
+  /** How long its grave stays closed on nobody's word, ms; undefined: for ever. */
+  lastsMs: number | undefined
+  opensAt: number
+  diedAt: number | undefined
+  grave: 'none' | 'ready' | 'closed'
+}
+
+/** One machine. What dies with its power, and what outlives an agent. */
+export interface Machine {
+  readonly name: string
+  readonly address: string
+  up: boolean
+  /** Kernel, kubelet and sentinel: gone and new with each boot. */
+  kernel: Party
+  boot: number
+  readonly pods: Map<string, PodOnNode>
+  readonly watches: Map<string, Watch>
+  /** Names of stops that hold, with what they hold. */
+  readonly stops: Map<string, readonly App[]>
+  /** Generations in the tmpfs, by directory: what was saved, by container. */
+  readonly images: Map<string, ReadonlyMap<string, Memory>>
+  /** Kinds of memory that were brought back once since the boot. */
+  readonly proven: Set<string>
+  /** Told of deaths, as the connection of the agent that runs. */
+  listener: ((watch: Watch) => void) | undefined
+  /** Cut off from the other machines. */
+  partitioned: boolean
+}
+
+export const createMachine = (name: string, index: number, kernel: Party): Machine => ({
+  name,
+  address: `192.0.2.${index + 1}:9443`,
+  up: true,
+  kernel,
+  boot: 1,
+  pods: new Map(),
+  watches: new Map(),
+  stops: new Map(),
+  images: new Map(),
+  proven: new Set(),
+  listener: undefined,
+  partitioned: false,
+})
+
+/** What this app remembers now. */
+export const memoryNow = (app: App, now: number): Memory =>
+  app.runsSince === undefined ? app.memory : { ...app.memory, until: now }
+
+/** Who answers a connection to this address: the app, through graves of dead pods. */
+export function answering(machines: Iterable<Machine>, ip: string): { pod: PodOnNode; app: App } | undefined {
+  const pods = [...machines].filter(({ up }) => up).flatMap(({ pods }) => [...pods.values()])
+  let to = ip
+  for (let hops = 0; hops < 3; hops += 1) {
+    const pod = pods.find(each => each.ip === to && !each.killed)
+    if (pod === undefined) return undefined
+    if (pod.grave === undefined) {
+      const app = pod.containers.find(({ name, up }) => up && name === 'app')?.app
+      return app?.runsSince === undefined ? undefined : { pod, app }
+    }
+    to = pod.grave
+  }
+  return undefined
+}
