@@ -12,6 +12,9 @@ interface PodSchema extends Schema {
 
 /** Bounds that keep the cost of the rules estimable; Kubernetes itself has none. */
 const maxContainers = 64
+/** Linux has 41 of them, the longest of 22 letters with its prefix. */
+const maxCapabilities = 64
+const maxCapabilityName = 32
 const maxLabels = 128
 const maxPorts = 128
 const maxMounts = 256
@@ -93,9 +96,10 @@ function podSchema(): Schema {
   const pod = readPodSchema() as PodSchema
   const containers = (field: 'containers' | 'initContainers'): Schema => {
     const of = pod.properties[field] as Schema & { items: PodSchema }
-    const { name, image, ports, volumeMounts, resources } = of.items.properties as Readonly<
+    const { name, image, ports, volumeMounts, resources, securityContext } = of.items.properties as Readonly<
       Record<string, PodSchema>
     >
+    const capabilities = securityContext?.properties['capabilities'] as PodSchema | undefined
     return {
       ...of,
       maxItems: maxContainers,
@@ -111,6 +115,23 @@ function podSchema(): Schema {
             properties: {
               ...resources?.properties,
               limits: { ...resources?.properties['limits'], maxProperties: maxResources },
+            },
+          },
+          securityContext: {
+            ...securityContext,
+            properties: {
+              ...securityContext?.properties,
+              capabilities: {
+                ...capabilities,
+                properties: {
+                  ...capabilities?.properties,
+                  add: {
+                    ...capabilities?.properties['add'],
+                    maxItems: maxCapabilities,
+                    items: { type: 'string', maxLength: maxCapabilityName },
+                  },
+                },
+              },
             },
           },
           image: { ...image, description: 'Image of the container. Required.' },
