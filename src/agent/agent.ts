@@ -59,6 +59,7 @@ import { collectBuffers } from './garbage.ts'
 import { createGates } from './gates.ts'
 import { createCommandRunner } from './hold-command.ts'
 import { createInquiry } from './inquiry.ts'
+import { keptCheck } from './kept-check.ts'
 import { thisMachine } from './machine.ts'
 import { createAgentMetrics } from './metrics.ts'
 import { enterNode, failedCheck, type Node } from './node.ts'
@@ -124,13 +125,14 @@ export async function runAgent(
 
   const node: {
     checks: readonly NodeCheck[]
-    slots: readonly SlotReport[]
+    /** Undefined until it is known what is kept here. */
+    slots: readonly SlotReport[] | undefined
     machine: Machine
     budgets: () => { readonly memory?: Budget; readonly disk?: Budget }
   } = {
     budgets: () => ({}),
     checks: [{ name: 'node', ok: false, message: 'the agent is starting', cure: 'wait' }],
-    slots: [],
+    slots: undefined,
     machine: await thisMachine(''),
   }
   const publish = () =>
@@ -177,7 +179,15 @@ export async function runAgent(
     createHealthServer({
       port: options.healthPort,
       live: { eventloop: eventLoop },
-      ready: { caches: syncedCheck(reflectors) },
+      ready: {
+        caches: syncedCheck(reflectors),
+        memory: keptCheck(() => ({
+          slots: node.slots,
+          before: stores.reports.get(options.node)?.status?.slots,
+          checks: node.checks,
+          told: report.slotsTold,
+        })),
+      },
       clock,
       log,
     }),
@@ -411,6 +421,7 @@ export async function runAgent(
     const engine = createEngine({
       observe: () => observe(state),
       onDisk: slot => room.keeper?.onDisk(slot),
+      isRead: slot => room.keeper?.isRead(slot) ?? true,
       perform: (duty, signal) => perform(shared, duty, signal),
       deaths,
       store,

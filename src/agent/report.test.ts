@@ -18,14 +18,16 @@ const content = (generation: number, usable?: 'Frozen' | 'Staged'): ReportConten
   slots: [{ ...slot, generation, ...(usable === undefined ? {} : { usable }) }],
 })
 
-function stand() {
+function stand(exists = false, hasStatus = true) {
   const clock = createFakeClock()
   const writes: NodeReportStatus[] = []
-  let exists = false
   const api = {
     patch: async (_r: unknown, _ref: unknown, { body }: { body: unknown }) => {
       if (!exists) throw new KubeError('NotFound', 'no report')
-      writes.push((body as { status: NodeReportStatus }).status)
+      const { status } = body as { status: NodeReportStatus }
+      // A merge patch: what it does not name stays, if it was there.
+      if (!hasStatus && !('slots' in status)) throw new KubeError('Invalid', 'slots: Required value')
+      writes.push(status)
       return {} as never
     },
     create: async () => {
@@ -72,6 +74,34 @@ describe('the report of a node', () => {
     await clock.advance(200)
     expect(writes).toHaveLength(2)
     expect(writes[1]?.updatedAt).not.toBe(writes[0]?.updatedAt)
+    await end()
+  })
+
+  const starting = (): ReportContent => ({ ...content(0), ready: false, slots: undefined })
+
+  it('D7.kept: an agent that starts leaves alone what was said of slots, and says that this may not be all', async () => {
+    const { clock, writer, writes, end } = stand(true)
+    writer.update(starting())
+    await clock.advance(0)
+    expect(writes).toMatchObject([{ slotsKnown: false, ready: false }])
+    expect(Object.keys(writes[0] ?? {})).not.toContain('slots')
+    expect(Object.keys(writes[0] ?? {})).not.toContain('slotCount')
+    expect(writer.slotsTold).toBe(false)
+    writer.update(content(1))
+    await clock.advance(0)
+    expect(writes[1]).toMatchObject({ slotsKnown: true, slotCount: 1, slots: [{ generation: 1 }] })
+    expect(writer.slotsTold).toBe(true)
+    await end()
+  })
+
+  it.each([
+    ['no report', false, true],
+    ['a report without a status', true, false],
+  ])('says that there is nothing, and may be something, where there was %s before', async (_, ...there) => {
+    const { clock, writer, writes, end } = stand(...there)
+    writer.update(starting())
+    await clock.advance(0)
+    expect(writes).toMatchObject([{ slots: [], slotsKnown: false }])
     await end()
   })
 })

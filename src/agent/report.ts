@@ -6,13 +6,18 @@ import { isKubeError } from '../kube/errors.ts'
 import type { Log } from '../kube/log.ts'
 import { apiVersionOf } from '../kube/resources.ts'
 
-export type ReportContent = Omit<NodeReportStatus, 'updatedAt'>
+export interface ReportContent extends Omit<NodeReportStatus, 'updatedAt' | 'slots' | 'slotsKnown'> {
+  /** Undefined: what is kept here is not known yet, and what the agent before this one has said stays. */
+  readonly slots: readonly SlotReport[] | undefined
+}
 
 export interface ReportWriter {
   /** What the report should say from now on. It is written at once if somebody may act on the news, else soon. */
   update(content: ReportContent): void
   /** Writes until the signal fires. */
   run(signal: AbortSignal): Promise<void>
+  /** The API server has been told what is kept here. */
+  readonly slotsTold: boolean
 }
 
 export interface ReportWriterOptions {
@@ -35,25 +40,36 @@ export function createReportWriter(options: ReportWriterOptions): ReportWriter {
   let wake = Promise.withResolvers<void>()
 
   const write = async (content: ReportContent, signal: AbortSignal): Promise<void> => {
-    const status: NodeReportStatus = {
-      ...content,
-      slotCount: content.slots.length,
+    const { slots, ...rest } = content
+    const common = {
+      ...rest,
+      slotsKnown: slots !== undefined,
       updatedAt: new Date(clock.now()).toISOString(),
     }
-    const patch = () =>
-      api.patch(
+    const listed = (list: readonly SlotReport[]) => ({ slots: list, slotCount: list.length })
+    const patch = (said: readonly SlotReport[] | undefined) => {
+      // A merge patch leaves alone what it does not name.
+      const status = { ...common, ...(said && listed(said)) }
+      return api.patch(
         nodeReports,
         { name: node },
         { type: 'merge', body: { status } },
         { subresource: 'status', signal, timeoutMs: requestTimeoutMs },
       )
+    }
     try {
-      await patch()
+      await patch(slots)
     } catch (error) {
-      if (!isKubeError(error, 'NotFound')) throw error
-      const body = { apiVersion: apiVersionOf(nodeReports), kind: nodeReports.kind, metadata: { name: node } }
-      await api.create<NodeReport>(nodeReports, body, { signal, timeoutMs: requestTimeoutMs })
-      await patch()
+      // There is no report, or one without a status: nothing was said before that could stay.
+      if (isKubeError(error, 'NotFound')) {
+        const body = {
+          apiVersion: apiVersionOf(nodeReports),
+          kind: nodeReports.kind,
+          metadata: { name: node },
+        }
+        await api.create<NodeReport>(nodeReports, body, { signal, timeoutMs: requestTimeoutMs })
+      } else if (!isKubeError(error, 'Invalid') || slots !== undefined) throw error
+      await patch(slots ?? [])
     }
     written = content
     writtenAt = clock.monotonic()
@@ -68,6 +84,9 @@ export function createReportWriter(options: ReportWriterOptions): ReportWriter {
   }
 
   return {
+    get slotsTold() {
+      return written?.slots !== undefined
+    },
     update(content) {
       wanted = content
       wake.resolve()
@@ -112,7 +131,7 @@ const actedOn = ({ ready, checks, address, fingerprint, slots }: ReportContent) 
   address,
   fingerprint,
   checks: checks.map(({ name, ok }) => ({ name, ok })),
-  slots: slots.map(
+  slots: slots?.map(
     ({
       namespace,
       set,

@@ -19,6 +19,9 @@ export interface NodeCheck {
 /** Reason of a report: what is kept of this kind is being brought back on this node for the first time. */
 export const unprovenReason = 'Unproven'
 
+/** Reason of a report of nothing: the disk of the node has not been asked for this slot yet. */
+export const diskUnreadReason = 'DiskUnread'
+
 /** One slot on this node, as far as the agent keeps something of it. */
 export interface SlotReport extends SlotKey {
   /** `source`: the primary runs here. `holder`: its generations are kept here. */

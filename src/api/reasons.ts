@@ -30,6 +30,8 @@ export const reasons = {
   nodeNotReady: 'NodeNotReady',
   noUnderstudy: 'NoUnderstudy',
   notSaved: 'NotSaved',
+  /** A slot has no primary, and its memory is kept where it cannot be brought back at this moment. */
+  memoryWaits: 'MemoryWaits',
   notStaged: 'NotStaged',
   /** Caveats: memory is kept, and there is something to know about it. */
   diskAheadOfMemory: 'DiskAheadOfMemory',

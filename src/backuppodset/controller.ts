@@ -38,6 +38,7 @@ import { createLosses, isDeath } from './losses.ts'
 import { createClaimReader } from './memory/claim-reader.ts'
 import { createFarewells } from './memory/farewells.ts'
 import { createReports, setsIn } from './memory/reports.ts'
+import { createSince } from './memory/since.ts'
 import type { SetMetrics } from './metrics.ts'
 import { createNewsDesk } from './news.ts'
 import { noticesOf } from './notices.ts'
@@ -122,6 +123,7 @@ export function createSetController(options: SetControllerOptions): Controller {
   const reports = createReports(options.reports, clock)
   const farewells = createFarewells(clock)
   const failures = createFailures(clock)
+  const since = createSince(clock)
   const claims = createClaimReader({ api, clock, changed: key => queue.add(key) })
   const departed = createDeparted({
     ...{ api, clock, log },
@@ -168,6 +170,7 @@ export function createSetController(options: SetControllerOptions): Controller {
       news.forget(key)
       failures.forget(key)
       claims.forget(key)
+      since.forget(key)
       reporter.forget(object.metadata.uid)
       ledger.forget(object.metadata.uid)
       pulled.forget(object.metadata.uid)
@@ -205,7 +208,10 @@ export function createSetController(options: SetControllerOptions): Controller {
     for (const [key, { urgent: isUrgent }] of setsIn(change))
       queue.add(key, isUrgent ? {} : { afterMs: progressMs })
     // What a node can do concerns every set that wants memory.
-    const isAsBefore = change.old?.status?.ready === change.object.status?.ready && change.type !== 'deleted'
+    const isAsBefore =
+      change.old?.status?.ready === change.object.status?.ready &&
+      change.old?.status?.slotsKnown === change.object.status?.slotsKnown &&
+      change.type !== 'deleted'
     if (!isAsBefore) for (const set of sets.list()) if (set.spec.checkpoint) queue.add(keyOf(set))
     if (change.old?.status?.disk?.reason !== change.object.status?.disk?.reason)
       for (const { namespace, set } of change.object.status?.slots ?? [])
@@ -239,6 +245,7 @@ export function createSetController(options: SetControllerOptions): Controller {
       claims,
       isPermitted: namespace =>
         options.permitted === 'everywhere' || options.permitted.get(namespace) !== undefined,
+      since,
       farewells,
       failedOnStage: refusal,
     },

@@ -155,7 +155,7 @@ export function observe(set: ParsedSet, status: BackupPodSet['status'], deps: Ob
   const former =
     set.memory || !deps.memory
       ? []
-      : slotLeasesOf(deps.memory.leases, key).map(({ lease: { slot }, object: { metadata } }) => ({
+      : slotLeasesOf(deps.memory.leases, set).map(({ lease: { slot }, object: { metadata } }) => ({
           slot,
           lease: { uid: metadata.uid, resourceVersion: metadata.resourceVersion },
         }))

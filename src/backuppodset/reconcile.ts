@@ -182,9 +182,7 @@ const isHeld = ({ memory, pods }: Observed['snapshot']): boolean =>
  * saved of it any more, see `observeMemory`.
  */
 const mayHaveMemory = (set: ParsedSet, { memory }: ReconcileDeps): boolean =>
-  memory === undefined ||
-  memory.isPermitted(set.namespace) ||
-  slotLeasesOf(memory.leases, `${set.namespace}/${set.name}`).length > 0
+  memory === undefined || memory.isPermitted(set.namespace) || slotLeasesOf(memory.leases, set).length > 0
 
 /** A set that slipped past the schema (an older CRD): told what to change, and otherwise left alone. */
 async function refuse(

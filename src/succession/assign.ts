@@ -22,6 +22,8 @@ export interface SlotToCover {
   readonly holders: readonly string[]
   /** Nodes that have something of it, as last reported. */
   readonly keptOn: readonly string[]
+  /** These, and nodes that may have something and have not said so lately. Default: `keptOn`. */
+  readonly mayKeepOn?: readonly string[]
   /** Of its memory. */
   readonly restoreHash?: string | undefined
   /** Nodes whose machines cannot go on with its memory: see `misfit`. They may keep it when there are no others. */
@@ -40,6 +42,8 @@ export interface AssignOptions {
   readonly coldNodes: readonly string[]
   /** Any other nodes that could. */
   readonly spareNodes: readonly string[]
+  /** Of both, those whose agents are away for a moment: they keep what they have, and get nothing new. */
+  readonly awayNodes?: ReadonlySet<string>
 }
 
 /**
@@ -111,14 +115,16 @@ function heirsOf(slots: readonly SlotToCover[], pods: readonly Understudy[]): Ma
 
 /**
  * The heir's node, then other nodes of hot backups, of cold ones, and any others; among equals those that keep it
- * already. One that has to make room goes on until whoever takes its place has something: not a moment without a copy.
+ * already. Those that have to make room go on until whoever takes their place has something: not a moment without a copy.
  */
 function holdersOf(
   slot: SlotToCover,
   heir: Understudy | undefined,
   pods: readonly Understudy[],
-  { copies, coldNodes, spareNodes }: AssignOptions,
+  { copies, coldNodes, spareNodes, awayNodes }: AssignOptions,
 ): readonly string[] {
+  // Nothing is to be kept at all.
+  if (copies === 0) return []
   // In the order that they have: another one would be a change for nothing.
   const keepsIt = (node: string) => {
     const place = slot.holders.indexOf(node)
@@ -130,8 +136,10 @@ function holdersOf(
   const stickyFirst = (nodes: readonly string[]) => rotated(nodes).sort((a, b) => keepsIt(a) - keepsIt(b))
   // One whose pods cannot be given this memory is as good as one without: it can only keep it.
   const hotNodes = [...new Set(pods.filter(pod => mayTake(pod, slot)).map(pod => pod.node))]
+  const present = (nodes: readonly string[]) =>
+    nodes.filter(node => awayNodes?.has(node) !== true || slot.holders.includes(node))
   const fitFirst = (nodes: readonly string[]) =>
-    [...nodes].sort(
+    present(nodes).sort(
       (a, b) => Number(slot.unfitNodes?.has(a) ?? false) - Number(slot.unfitNodes?.has(b) ?? false),
     )
   const able = [
@@ -141,9 +149,10 @@ function holdersOf(
     ...fitFirst(stickyFirst(spareNodes)),
   ]
   const wanted = [...new Set(able)].filter(node => node !== slot.node).slice(0, copies)
-  if (wanted.every(node => slot.keptOn.includes(node))) return wanted
-  const leaving = slot.holders.find(
-    node => !wanted.includes(node) && node !== slot.node && able.includes(node) && slot.keptOn.includes(node),
+  if (wanted.length > 0 && wanted.every(node => slot.keptOn.includes(node))) return wanted
+  const { mayKeepOn = slot.keptOn } = slot
+  const leaving = slot.holders.filter(
+    node => !wanted.includes(node) && node !== slot.node && mayKeepOn.includes(node),
   )
-  return leaving === undefined ? wanted : [...wanted, leaving]
+  return [...wanted, ...leaving.slice(0, copies)]
 }

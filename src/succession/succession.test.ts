@@ -37,6 +37,21 @@ describe('heirs and holders', () => {
     expect([...covers.values()].map(({ heir }) => heir?.name)).toEqual(['x', 'x', undefined])
   })
 
+  it('D7.holders: a node whose agent is away keeps what it has and gets nothing new; what is left empties nobody', () => {
+    const held = slot(0, { holders: ['a', 'b'], keptOn: ['a'], mayKeepOn: ['a', 'b'] })
+    const away = {
+      copies: 2,
+      coldNodes: [],
+      spareNodes: ['a', 'b', 'c', 'd'],
+      awayNodes: new Set(['b', 'c']),
+    }
+    expect(assign([held], [], away).get(0)?.holders).toEqual(['a', 'b'])
+    expect(assign([slot(0)], [], away).get(0)?.holders).toEqual(['a', 'd'])
+    expect(assign([held], [], { ...away, spareNodes: [] }).get(0)?.holders).toEqual(['a', 'b'])
+    // Its memory must not be kept at all.
+    expect(assign([held], [], { ...away, copies: 0 }).get(0)?.holders).toEqual([])
+  })
+
   it('a new understudy takes over from one that has too many, but not the slot that lies frozen there', () => {
     const crowded = [0, 1, 2].map(number => slot(number, { heirUid: 'uid-x' }))
     const frozen = crowded.map(each => (each.slot === 2 ? { ...each, frozenIn: 'uid-x' } : each))
@@ -79,13 +94,11 @@ describe('heirs and holders', () => {
           // Nodes of hot backups before those of cold ones before others; and none of a kind is left out for a worse one.
           const tier = (node: string) => (hot.has(node) ? 0 : colds.includes(node) ? 1 : 2)
           expect(wanted.map(tier)).toEqual([...nodes].map(tier).sort().slice(0, wanted.length))
-          const [extra, ...more] = holders.slice(wanted.length)
-          expect(more).toEqual([])
-          if (extra !== undefined) {
-            expect(held).toContain(extra)
+          const leaving = holders.slice(wanted.length)
+          for (const node of leaving) expect(held.filter(one => kept.includes(one))).toContain(node)
+          if (leaving.length > 0 && wanted.length > 0)
             expect(wanted.every(node => kept.includes(node))).toBe(false)
-          }
-          if (held.some(node => kept.includes(node) && nodes.has(node)))
+          if (held.some(node => kept.includes(node) && node !== each.node))
             expect(holders.some(node => kept.includes(node))).toBe(true)
         }
         // Nobody has two more than another one who could take the difference.

@@ -50,6 +50,8 @@ export interface DiskKeeper {
   /** Makes room in the tmpfs for so many bytes, as far as that costs nothing that is needed. */
   relieve(bytes: number): Promise<void>
   onDisk(slot: string): OnDisk | undefined
+  /** The disk has been asked for a slot, or has nothing to do with it. */
+  isRead(slot: string): boolean
   /** Why nothing is written; undefined while all goes well. */
   readonly trouble: { readonly reason: string; readonly message: string } | undefined
 }
@@ -292,6 +294,11 @@ export function createDiskKeeper(options: DiskKeeperOptions): DiskKeeper {
       return relieving
     },
     onDisk: slot => written.get(slot)?.on,
+    isRead: slot => {
+      const all = slots()
+      if (recalled.has(slot) || all === undefined) return all !== undefined
+      return !all.some(lease => lease.seal !== undefined && slotName(lease) === slot)
+    },
     get trouble() {
       return trouble
     },

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import type { SlotLease } from '../../api/slot-lease.ts'
 import { podConditions } from '../../api/stage.ts'
 import { slotName } from '../../checkpoint/manifest.ts'
-import { dutiesOf } from './duties-of.ts'
+import { dutiesOf, isAtStake } from './duties-of.ts'
 import type { Duty } from './duty.ts'
 import { slotReportsOf, understudyConditionOf } from './slot-reports.ts'
 import type { PodView, Snapshot } from './snapshot.ts'
@@ -286,6 +286,52 @@ describe('a pod that is woken or made for a slot', () => {
   })
 })
 
+describe('what is at stake', () => {
+  const slot = lease({ kept: ['b'], holders: ['b'] })
+  const said = (over: object) => peer('b', { slotsKnown: true, slots: [{ ...entry, ...over }] })
+  const entry = {
+    namespace: 'default',
+    set: 'web',
+    slot: 0,
+    life: slot.life,
+    role: 'holder',
+    generation: 5,
+  } as const
+  const none = { generation: 0 }
+  const disk = { onDisk: { generation: 4, takenAt: '2030-01-01T00:00:00Z' } }
+  it.each([
+    ['nobody: its agent says that it has none', slot, said(none), false],
+    ['nobody: nobody ever kept any of it', lease({ kept: [] }), undefined, false],
+    ['who can bring it back', slot, said({ usable: 'Staged' }), true],
+    ['D7.kept: who cannot bring it back now', slot, said({ reason: 'NodeNotReady' }), true],
+    ['D7.kept: who has it on the disk only', slot, said({ ...none, ...disk }), true],
+    ['D7.kept: who has not asked its disk yet', slot, said({ ...none, reason: 'DiskUnread' }), true],
+    ['D7.kept: whose agent has only just started', slot, peer('b', { slotsKnown: false }), true],
+    ['D7.kept: whose agent is of an earlier version', slot, peer('b'), true],
+    ['D7.kept: who reports nothing at all', slot, undefined, true],
+    [
+      'D7.kept: a holder of which a Lease of an earlier version says nothing',
+      lease({ kept: undefined }),
+      undefined,
+      true,
+    ],
+  ])('is what is kept by %s', (_, held, report, isIt) => {
+    const reports = new Map(report === undefined ? [] : [['b', report] as const])
+    expect(isAtStake(snapshot({ slots: [held], reports }), held)).toBe(isIt)
+  })
+})
+
+describe('a primary that runs other containers than its Lease has the memory of', () => {
+  const first = lease({ containers: 'app=containerd://c0ffee' })
+  it('D7.ids: is not saved: it would take the place of what was saved of the one before', () => {
+    const types = (held: SlotLease) =>
+      dutiesOf(snapshot({ pods: [pod('p')], slots: [held] })).map(({ type }) => type)
+    expect(types(first)).toContain('checkpoint')
+    expect(types({ ...first, containers: 'app=containerd://before' })).not.toContain('checkpoint')
+    expect(types(lease())).toContain('checkpoint')
+  })
+})
+
 describe('what the node says of slots', () => {
   const slot = lease({ node: 'b', holders: ['a'], heir: { name: 'h', uid: 'uid-h', ip: '10.0.0.2' } })
   const world = (over: Partial<Snapshot>) =>
@@ -302,7 +348,7 @@ describe('what the node says of slots', () => {
       'on a node that cannot',
       world({ able: false, stages: frozen }),
       undefined,
-      'NoUnderstudy',
+      'NodeNotReady',
       'NodeNotReady',
     ],
   ] as const)('%s', (_, it, usable, reason, condition) => {

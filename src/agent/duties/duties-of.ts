@@ -2,6 +2,7 @@ import type { SlotLease } from '../../api/slot-lease.ts'
 import { servingReasons } from '../../api/stage.ts'
 import { slotName } from '../../checkpoint/manifest.ts'
 import { newestTold } from '../../succession/age.ts'
+import { hasNothing, isKept, mayKeep } from '../../succession/kept.ts'
 import { isNamed } from '../../succession/origin.ts'
 import { slotOfDeath } from './deaths.ts'
 import type { Duty, Elsewhere } from './duty.ts'
@@ -76,18 +77,22 @@ export function isDead({ dead }: Pick<Snapshot, 'dead'>, pod: PodView, slot?: st
   return slot === undefined || died === undefined || died === slot
 }
 
-/** Whether somebody else could go on with the memory of this slot: what makes the end of its primary a death. */
+/**
+ * Whether somebody else could go on with the memory of this slot, now or later: what makes the end of its primary a death.
+ * A node that keeps it and cannot bring it back at this moment, and one that has not said yet what it keeps, count.
+ */
 export function isAtStake(snapshot: Snapshot, lease: SlotLease): boolean {
+  const { reports } = snapshot
   const name = slotName(lease)
   // Nobody would call a successor: the kubelet starts the app again, and a grave would only keep it from answering.
   if (isPaused(snapshot, lease)) return false
-  return [...snapshot.reports].some(
-    ([node, { slots }]) =>
-      isNamed(lease, node) &&
-      slots.some(
-        report => report.role === 'holder' && report.usable !== undefined && slotName(report) === name,
-      ),
-  )
+  return lease.holders.some(node => {
+    if (node === snapshot.node) return false
+    const status = reports.get(node)
+    const said = status?.slots.find(report => report.role === 'holder' && slotName(report) === name)
+    if (said !== undefined && isKept(said)) return true
+    return mayKeep(lease).includes(node) && !hasNothing(status, said)
+  })
 }
 
 function ofPrimary(snapshot: Snapshot, slot: Slot, pod: PodView): Duty[] {

@@ -11,7 +11,6 @@ import type { Lease } from '../../kube/resources.ts'
 import type { PodCondition } from '../conditions.ts'
 import { isAgentError } from '../errors.ts'
 import type { AgentMetrics } from '../metrics.ts'
-import type { ReportContent } from '../report.ts'
 import type { Death } from '../sentinel.ts'
 import type { Deaths } from './deaths.ts'
 import { dutiesOf, isAnother, isAtStake, isServing } from './duties-of.ts'
@@ -46,8 +45,9 @@ export interface EngineOptions {
   readonly store: Pick<GenerationStore, 'latest' | 'list' | 'remove'>
   readonly progress: Progress
   readonly onDisk?: (slot: string) => SlotReport['onDisk']
+  readonly isRead?: (slot: string) => boolean
   /** The report's slots; the rest of it is somebody else's. */
-  readonly report: (slots: ReportContent['slots']) => void
+  readonly report: (slots: readonly SlotReport[]) => void
   readonly patch: (pod: PodView, condition: PodCondition, signal: AbortSignal) => Promise<boolean>
   /** A pod that was known is not there any more: ends what is left of it, and takes its watches away. */
   readonly onGone: (uid: string, signal: AbortSignal) => Promise<void>
@@ -135,6 +135,7 @@ export function createEngine(options: EngineOptions): Engine {
         latest: lease => store.latest(lease),
         progress: progress.get,
         ...(options.onDisk === undefined ? {} : { onDisk: options.onDisk }),
+        ...(options.isRead === undefined ? {} : { isRead: options.isRead }),
       }),
     )
     for (const pod of snapshot.pods) tell(pod, ended)

@@ -1,4 +1,4 @@
-import { type SlotReport, unprovenReason } from '../../api/node-report.ts'
+import { diskUnreadReason, type SlotReport, unprovenReason } from '../../api/node-report.ts'
 import type { SlotLease } from '../../api/slot-lease.ts'
 import { podConditions, servingReasons, spoiledReason } from '../../api/stage.ts'
 import { slotName } from '../../checkpoint/manifest.ts'
@@ -16,6 +16,8 @@ export interface KeptGenerations {
   readonly progress: (slot: string) => SlotProgress | undefined
   /** What of a slot is on the disk of this node. */
   readonly onDisk?: (slot: string) => SlotReport['onDisk']
+  /** Whether the disk of this node has been asked for a slot; absent: there is none to ask. */
+  readonly isRead?: (slot: string) => boolean
 }
 
 /** What this node keeps of each slot, and how it could go on stage from here. Pure. */
@@ -70,7 +72,11 @@ function reportOf(snapshot: Snapshot, lease: SlotLease, kept: KeptGenerations): 
   // What goes wrong outweighs what has not come to pass yet.
   const why =
     use.usable === undefined || use.reason !== undefined ? { reason: use.reason, message: use.message } : {}
-  const { reason, message } = { ...why, ...trouble }
+  const isUnread = stored === undefined && onDisk === undefined && kept.isRead?.(slotName(lease)) === false
+  // Before all else: nothing here does not mean that nothing is kept.
+  const { reason, message } = isUnread
+    ? { reason: diskUnreadReason, message: 'the disk of the node has not been asked for it yet' }
+    : { ...why, ...trouble }
   return {
     ...common,
     role: 'holder',
@@ -100,6 +106,12 @@ export function usabilityOf(snapshot: Snapshot, lease: SlotLease): Usability {
     return { reason: 'NoGeneration', message: 'no generation has arrived yet' }
   const unfit = unfitNode(snapshot, kept)
   if (unfit !== undefined) return unfit
+  if (!snapshot.able)
+    return {
+      reason: 'NodeNotReady',
+      message:
+        'it is kept here, and can be brought back once all checks of the node hold; its NodeReport says which fails',
+    }
   const primaries = new Set(snapshot.slots.map(({ holder }) => holder.uid))
   const free = snapshot.pods.filter(
     pod => pod.set === set && isFreeUnderstudy(snapshot, pod) && !primaries.has(pod.uid),
@@ -109,7 +121,7 @@ export function usabilityOf(snapshot: Snapshot, lease: SlotLease): Usability {
   if (first === undefined)
     return {
       // Of a kind that may never have been brought back here: nobody is here in whom that could be tried.
-      ...(snapshot.able ? { usable: 'Cold' as const } : {}),
+      usable: 'Cold',
       ...(free.length === 0
         ? { reason: 'NoUnderstudy', message: 'no understudy of the set holds the stage on this node' }
         : {

@@ -4,7 +4,8 @@ import type { Random } from '../../kube/random.ts'
 import { type AssignOptions, assign } from '../../succession/assign.ts'
 import { misfit } from '../../succession/placement.ts'
 import { signersAfter, signersNow } from '../../succession/signers.ts'
-import type { MemoryView, SlotMemory } from '../memory/view.ts'
+import { keptNow } from '../memory/knowledge.ts'
+import type { MemoryView, NodeView, SlotMemory } from '../memory/view.ts'
 import type { Action } from '../plan.ts'
 import type { PodView, Snapshot } from '../snapshot.ts'
 import { turnOf } from './handover.ts'
@@ -23,6 +24,8 @@ export function assignments(s: Snapshot, memory: MemoryView, random: Random, pla
   // On stage: while a promotion is under way its Lease is left to it. And placed: an agent without a node is nobody.
   const holders = players.primaries
     .filter(pod => pod.node !== undefined && pod.slot !== undefined && !pod.waking && !pod.stage?.summoned)
+    // The garbage collector is about to delete it: the slot waits for its name.
+    .filter(pod => memory.foreign?.has(pod.slot ?? -1) !== true)
     .sort((a, b) => (a.slot ?? 0) - (b.slot ?? 0))
   // Whose memory must not be kept is saved by nobody: agents go by the nodes that are named.
   const isRefused = memory.refused !== undefined
@@ -38,7 +41,8 @@ export function assignments(s: Snapshot, memory: MemoryView, random: Random, pla
         heirUid: slot?.lease.heir?.uid,
         frozenIn: slot?.copies.find(({ report }) => report.usable === 'Frozen')?.report.understudyUid,
         holders: slot?.lease.holders ?? [],
-        keptOn: slot?.copies.map(({ node }) => node) ?? [],
+        keptOn: slot?.copies.flatMap(({ node, stale }) => (stale ? [] : [node])) ?? [],
+        mayKeepOn: [...(slot?.copies ?? []), ...(slot?.unasked ?? [])].map(({ node }) => node),
         restoreHash: pod.stage?.restoreHash,
         unfitNodes: unfitNodes(memory, pod.node),
       }
@@ -76,6 +80,12 @@ export function assignments(s: Snapshot, memory: MemoryView, random: Random, pla
       ip: isSame ? present.lease.ip : undefined,
       heir: heir && { name: heir.name, uid: heir.uid, ip: heir.stage?.ip },
       holders: cover?.holders ?? [],
+      kept: goesOn ? keptNow(present, cover?.holders ?? []) : [],
+      // Of an understudy its agent says on the pod what it has brought back, and in which containers.
+      containers: pod.stage?.understudy
+        ? undefined
+        : ((goesOn ? present.lease.containers : undefined) ?? pod.stage?.containers),
+      ending: undefined,
       restoreHash: pod.stage?.restoreHash,
       handover: turn?.primary === pod ? turn.successor?.uid : undefined,
       givenUpFor: goesOn && isGivenUp(s, present) ? present.lease.givenUpFor : undefined,
@@ -117,12 +127,15 @@ function unfitNodes({ nodes }: MemoryView, source: string | undefined): Readonly
 }
 
 /** Nodes that could keep memory although no hot backup is there: first those of cold ones, then all others. */
-function spareNodes(s: Snapshot, { nodes }: MemoryView): Pick<AssignOptions, 'coldNodes' | 'spareNodes'> {
-  const ready = [...nodes.values()].filter(node => node.ready).map(({ name }) => name)
+function spareNodes(s: Snapshot, { nodes }: MemoryView): Omit<AssignOptions, 'copies'> {
+  const names = (test: (node: NodeView) => boolean) =>
+    [...nodes.values()].filter(test).map(({ name }) => name)
+  const able = names(node => node.ready || node.away === true)
   const cold = new Set(s.pods.flatMap(pod => (pod.kind === 'coldbackup' ? [pod.node] : [])))
   return {
-    coldNodes: ready.filter(name => cold.has(name)),
-    spareNodes: ready.filter(name => !cold.has(name)),
+    coldNodes: able.filter(name => cold.has(name)),
+    spareNodes: able.filter(name => !cold.has(name)),
+    awayNodes: new Set(names(node => !node.ready)),
   }
 }
 

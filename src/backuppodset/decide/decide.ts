@@ -4,13 +4,13 @@ import type { Snapshot } from '../snapshot.ts'
 import { converge } from './converge.ts'
 import { untilNextFailure } from './failing.ts'
 import { farewells, untilFarewell } from './farewells.ts'
-import { convergeWithMemory, untilDeparture, untilRetirement } from './memory.ts'
+import { convergeWithMemory, untilDeath, untilDeparture, untilRetirement } from './memory.ts'
 import { revisionActions } from './revisions.ts'
 import { rollout } from './rollout.ts'
 import { rolloutWithMemory } from './rollout-with-memory.ts'
 import { policies as builtIn, type Policies } from './select.ts'
 import { services } from './services.ts'
-import { untilArrival, untilTried } from './successors.ts'
+import { untilTried } from './successors.ts'
 
 /**
  * From what is to what shall be done. Pure and total: the same snapshot, whatever the order of its pods, and the same
@@ -49,7 +49,7 @@ export function decide(s: Snapshot, random: Random, policies: Policies = builtIn
     requeueAfterMs: soonest(
       untilNextFailure(s),
       untilDeparture(s),
-      untilArrival(s),
+      untilDeath(s),
       untilTried(s),
       untilRetirement(s),
       untilFarewell(s),

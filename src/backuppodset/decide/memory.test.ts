@@ -1,6 +1,7 @@
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { seededRandom } from '../../kube/random.ts'
+import type { SlotMemory } from '../memory/view.ts'
 import type { Action } from '../plan.ts'
 import type { PodView, Snapshot } from '../snapshot.ts'
 import {
@@ -11,6 +12,7 @@ import {
   makePrimary,
   makeSlot,
   makeUnderstudy,
+  parsedMemory,
   played,
   staged,
 } from '../testing/memory.ts'
@@ -115,19 +117,48 @@ describe('a primary that died', () => {
     ])
   })
 
-  it('and by no pod of whose node no memory of it is known, though it is ready', () => {
-    const s = makeMemorySnapshot(
-      wish,
-      [p0, p1, h0, h1],
-      [
-        makeSlot(lease0, [makeCopy(lease0, h0, undefined)]),
-        makeSlot(lease1, [makeCopy(lease1, h0, 'Frozen')]),
-      ],
-    )
+  const other = makeSlot(lease1, [makeCopy(lease1, h0, 'Frozen')])
+  const without = (slot: SlotMemory, over: Partial<Snapshot> = {}) =>
+    makeMemorySnapshot(wish, [p0, p1, h0, h1], [slot, other], over)
+
+  it('and by nobody, with nothing, where all that kept its memory say that they have none', () => {
+    const s = without(makeSlot(lease0, []))
     expect(ofType(s, 'promote')).toEqual([])
     expect(ofType(s, 'create')).toMatchObject([
       { kind: 'primary', role: { slot: 0, epoch: 2, startsEmpty: true, replaces: { reason: 'Died' } } },
     ])
+  })
+
+  it.each([
+    [
+      'is kept where it cannot be brought back now',
+      makeSlot(lease0, [makeCopy(lease0, h0, undefined, { reason: 'NodeNotReady' })]),
+    ],
+    [
+      'may be kept where the agent has said nothing yet',
+      makeSlot({ ...lease0, kept: ['n-h0'] }, [], { unasked: [{ node: 'n-h0', why: 'silent' }] }),
+    ],
+  ])('D7.kept: waits, and begins no other life, while its memory %s', (_, slot) => {
+    const s = without(slot)
+    expect(actions(s).filter(({ type }) => type === 'promote' || type === 'create')).toEqual([])
+    expect(ofType(s, 'assign').filter(({ lease }) => lease.slot === 0)).toEqual([])
+    expect(plan(without({ ...slot, vacantSince: 0 })).requeueAfterMs).toBe(5_000)
+  })
+
+  it('D7.giveUp: memory that comes back nowhere is given up when the set says so, and no sooner', () => {
+    const slot = makeSlot(lease0, [makeCopy(lease0, h0, undefined)], { vacantSince: 0 })
+    const memory = { ...parsedMemory, giveUpAfterMs: 60_000 }
+    const at = (monotonicNow: number) =>
+      makeMemorySnapshot({ ...wish, memory }, [p0, p1, h0, h1], [slot, other], { monotonicNow })
+    expect(ofType(at(59_000), 'create')).toEqual([])
+    expect(plan(at(59_000)).requeueAfterMs).toBe(1_000)
+    expect(ofType(at(60_000), 'create')).toMatchObject([{ kind: 'primary', role: { startsEmpty: true } }])
+    // Where it can be brought back at that very moment it is.
+    const back = makeSlot(lease0, [makeCopy(lease0, h0, 'Staged')], { vacantSince: 0 })
+    const s = makeMemorySnapshot({ ...wish, memory }, [p0, p1, h0, h1], [back, other], {
+      monotonicNow: 60_000,
+    })
+    expect(ofType(s, 'promote')).toMatchObject([{ pod: { name: 'h0' } }])
   })
 
   it('word that is old counts less than any other, but it counts', () => {
@@ -218,7 +249,6 @@ describe('a slot without a hot backup', () => {
     expect(actions(waiting)).toMatchObject([
       { type: 'assign', lease: { epoch: 1, holder: lease.holder, holders: ['n-r', 'n-c0', 'n-x'] } },
     ])
-    expect(plan(waiting).requeueAfterMs).toBe(119_000)
     const there = makeMemorySnapshot(none, [p0, made()], [slot])
     expect(ofType(there, 'promote')).toMatchObject([
       { pod: { name: 'r' }, role: { epoch: 2 }, lease: { life: lease.life }, origin: { how: 'Created' } },
@@ -227,14 +257,35 @@ describe('a slot without a hot backup', () => {
   })
 
   it.each([
-    ['could not be brought on stage there', made({}, { failed: 'torn' })],
-    ['never came to hold the stage', made({ ready: false, createdAt: 0 })],
-  ])('D6.empty: begins anew when it %s', (_, pod) => {
-    const s = makeMemorySnapshot(none, [p0, pod], [makeSlot(lease, [here])])
-    expect(ofType(s, 'create')).toMatchObject([
-      { kind: 'primary', role: { slot: 0, epoch: 2, startsEmpty: true, replaces: { reason: 'Died' } } },
-    ])
-    expect(ofType(s, 'promote')).toEqual([])
+    ['could not be brought on stage there', made({ createdAt: 999_000 }, { failed: 'torn' }), 29_000],
+    ['never came to hold the stage', made({ ready: false, createdAt: 999_000 }), 119_000],
+  ])('D6.empty: has another one made after a pause when it %s, and never begins anew', (_, pod, leftMs) => {
+    const slot = makeSlot(lease, [here], { vacantSince: 900 })
+    const others = (s: Snapshot) => actions(s).filter(({ type }) => type !== 'assign')
+    const soon = makeMemorySnapshot(none, [p0, pod], [slot], { monotonicNow: 1_000 })
+    expect(others(soon)).toEqual([])
+    expect(plan(soon).requeueAfterMs).toBe(leftMs)
+    const later = makeMemorySnapshot(none, [p0, pod], [slot], {
+      now: 1_000_000 + leftMs,
+      monotonicNow: 1_000,
+    })
+    expect(others(later)).toMatchObject([{ type: 'create', kind: 'hotbackup', successorOf: { slot: 0 } }])
+    // The longer it has lasted the longer is the pause.
+    const long = makeMemorySnapshot(none, [p0, pod], [slot], {
+      now: 1_000_000 + leftMs,
+      monotonicNow: 900_000,
+    })
+    expect(others(long)).toEqual([])
+  })
+
+  it('has no other one made while one waits for room in the cluster, or three are there', () => {
+    const slot = makeSlot(lease, [here])
+    const pending = made({ node: undefined, ready: false, createdAt: 0 })
+    expect(ofType(makeMemorySnapshot(none, [p0, pending], [slot]), 'create')).toEqual([])
+    const three = ['a', 'b', 'c'].map(name =>
+      makeUnderstudy(name, { createdAt: 0 }, { successorOf: 0, failed: 'torn' }),
+    )
+    expect(ofType(makeMemorySnapshot(none, [p0, ...three], [slot]), 'create')).toEqual([])
   })
 
   it('a pod that was made for one slot takes no other', () => {
@@ -258,7 +309,9 @@ describe('a slot without a hot backup', () => {
     const summoned = { ...called, stage: { ...stageOf(called), summoned: true } }
     const next = { ...lease, holder: { name: 'c0', uid: called.uid }, epoch: 2, node: 'n-c0' }
     const s = makeMemorySnapshot({ ...none, coldBackups: 0 }, [p0, summoned], [makeSlot(next, [elsewhere])])
-    expect(actions(s)).toMatchObject([{ type: 'promote', wake: true, version: undefined, lease: next }])
+    expect(actions(s)).toMatchObject([
+      { type: 'promote', wake: true, version: undefined, lease: { ...next, kept: expect.anything() } },
+    ])
   })
 })
 
@@ -280,7 +333,7 @@ describe('a promotion that is under way', () => {
     const h = makeUnderstudy('h0', called, { summoned: true })
     const s = makeMemorySnapshot(wish, [p0, h, h1], [slot])
     expect(ofType(s, 'promote')).toMatchObject([
-      { pod: { name: 'h0' }, version: undefined, role: { slot: 0, epoch: 2 }, lease },
+      { pod: { name: 'h0' }, version: undefined, role: { slot: 0, epoch: 2 }, lease: slot.lease },
     ])
     expect(ofType(s, 'retire')).toEqual([])
     expect(ofType(s, 'create').filter(({ kind }) => kind === 'primary')).toEqual([])
@@ -359,12 +412,13 @@ describe('a primary that is being deleted', () => {
 
 describe('an app that was restarted where it is', () => {
   const h0 = makeUnderstudy('h0')
-  const restarted = makePrimary('p0', 0, {}, { restarts: 1, restartedAt: 999_000 })
+  const restarted = makePrimary('p0', 0, {}, { restarts: 1 })
   const lease = makeLease(restarted, { heir: { name: 'h0', uid: h0.uid, ip: '10.0.0.1' }, holders: ['n-h0'] })
   const wish = { replicas: 1, hotBackups: 1 }
+  const seen = { replacedSince: 500 }
 
   it('begins a new life when nobody could go on with the old one, once', () => {
-    const s = makeMemorySnapshot(wish, [restarted, h0], [makeSlot(lease, [])])
+    const s = makeMemorySnapshot(wish, [restarted, h0], [makeSlot(lease, [], seen)])
     const [assigned] = ofType(s, 'assign')
     expect(assigned).toMatchObject({
       stateLost: true,
@@ -376,11 +430,37 @@ describe('an app that was restarted where it is', () => {
     expect(ofType(makeMemorySnapshot(wish, [restarted, h0], [after]), 'assign')).toEqual([])
   })
 
-  it('else its agent is given the time to say that it died', () => {
-    const slot = makeSlot(lease, [makeCopy(lease, h0, 'Frozen')])
-    expect(ofType(makeMemorySnapshot(wish, [restarted, h0], [slot]), 'assign')).toEqual([])
-    const late = makeMemorySnapshot(wish, [restarted, h0], [slot], { now: 999_000 + 15_000 })
-    expect(ofType(late, 'assign')).toMatchObject([{ stateLost: true }])
+  it('D7.untold: else its agent is given the time to say that it died, and then it has died without a word', () => {
+    const slot = makeSlot(lease, [makeCopy(lease, h0, 'Frozen')], seen)
+    const soon = makeMemorySnapshot(wish, [restarted, h0], [slot], { monotonicNow: 1_000 })
+    expect(actions(soon)).toEqual([])
+    expect(plan(soon).requeueAfterMs).toBe(14_500)
+    const late = makeMemorySnapshot(wish, [restarted, h0], [slot], { monotonicNow: 15_500 })
+    expect(actions(late).filter(({ type }) => type !== 'create')).toMatchObject([
+      { type: 'promote', pod: { name: 'h0' }, role: { replaces: { name: 'p0', reason: 'Died' } } },
+    ])
+  })
+
+  it.each([
+    ['cannot be brought back now', [makeCopy(lease, h0, undefined)], []],
+    ['may be kept by an agent that has not said so yet', [], [{ node: 'n-h0', why: 'it starts' }]],
+  ])('D7.untold: likewise where its memory %s: no other life begins', (_, copies, unasked) => {
+    const slot = makeSlot({ ...lease, kept: ['n-h0'] }, copies, { ...seen, unasked })
+    for (const monotonicNow of [1_000, 15_500, 9_000_000]) {
+      const s = makeMemorySnapshot(wish, [restarted, h0], [slot], { monotonicNow })
+      expect(actions(s)).toEqual([])
+    }
+  })
+
+  it('D7.ids: its Lease goes on to name the containers of the life before, until that is settled', () => {
+    const other = makePrimary('p0', 0, {}, { containers: 'app=containerd://2' })
+    const first = { ...lease, containers: 'app=containerd://1' }
+    const slot = makeSlot(first, [makeCopy(first, h0, 'Frozen')], seen)
+    expect(actions(makeMemorySnapshot(wish, [other, h0], [slot], { monotonicNow: 1_000 }))).toEqual([])
+    const gone = makeMemorySnapshot(wish, [other, h0], [makeSlot(first, [], seen)])
+    expect(ofType(gone, 'assign')).toMatchObject([
+      { stateLost: true, lease: { containers: 'app=containerd://2' } },
+    ])
   })
 })
 
@@ -397,7 +477,7 @@ describe('a memory that is being tried on the node that has it', () => {
   })
 
   it('is waited for: the slot neither begins anew nor is looked after only when something changes', () => {
-    const s = makeMemorySnapshot(wish, [h0], [makeSlot(lease, [copy('Unproven')])])
+    const s = makeMemorySnapshot(wish, [h0], [makeSlot(lease, [copy('Unproven')], { vacantSince: 0 })])
     expect(ofType(s, 'create')).toEqual([])
     expect(plan(s).requeueAfterMs).toBe(5_000)
   })
@@ -405,9 +485,9 @@ describe('a memory that is being tried on the node that has it', () => {
   it.each([
     ['could not be brought back', copy('RestoreFailed')],
     ['is on a node whose agent is silent', copy('Unproven', true)],
-  ])('is not waited for where it %s', (_, there) => {
+  ])('is waited for just as well where it %s: it is kept', (_, there) => {
     const s = makeMemorySnapshot(wish, [h0], [makeSlot(lease, [there])])
-    expect(ofType(s, 'create')).toMatchObject([{ kind: 'primary', role: { slot: 0, startsEmpty: true } }])
+    expect(ofType(s, 'create')).toEqual([])
   })
 })
 
@@ -448,9 +528,13 @@ describe('backups that are none', () => {
 
 /** Something that happens to a set between two passes. */
 const events = fc.oneof(
-  ...(['die', 'delete', 'linger', 'restart', 'unready', 'lose-hot', 'lose-cold', 'useless'] as const).map(
-    type => fc.record({ type: fc.constant(type), which: fc.nat(20) }),
-  ),
+  ...(
+    [
+      ...(['die', 'delete', 'linger', 'restart', 'unready', 'lose-hot', 'lose-cold'] as const),
+      // What a node has is gone; cannot be brought back now; is not known, for its agent starts.
+      ...(['emptied', 'unable', 'silent'] as const),
+    ] as const
+  ).map(type => fc.record({ type: fc.constant(type), which: fc.nat(20) })),
   fc.record({ type: fc.constant('scale' as const), which: fc.nat(3), hot: fc.nat(3) }),
 )
 type Event = typeof events extends fc.Arbitrary<infer T> ? T : never
@@ -468,10 +552,12 @@ function happens(s: Snapshot, event: Event): Snapshot {
       keep,
       nodes,
     )
+  const withSlots = (change: (slot: SlotMemory) => SlotMemory, pods = s.pods) =>
+    makeMemorySnapshot(s.set, pods, slots.map(change), keep, nodes)
   const kind =
     event.type === 'lose-cold'
       ? 'coldbackup'
-      : event.type === 'lose-hot' || event.type === 'useless'
+      : ['lose-hot', 'emptied', 'unable', 'silent'].includes(event.type)
         ? 'hotbackup'
         : 'primary'
   const those = s.pods.filter(pod => pod.kind === kind)
@@ -487,27 +573,35 @@ function happens(s: Snapshot, event: Event): Snapshot {
     case 'restart':
       return hit.stage?.understudy
         ? s
-        : withPods([...others, { ...hit, stage: { ...stageOf(hit), restarts: stageOf(hit).restarts + 1 } }])
+        : withSlots(slot =>
+            // Just now, or so long ago that nobody will tell it any more.
+            slot.lease.holder.uid === hit.uid
+              ? { ...slot, replacedSince: s.monotonicNow - (event.which % 2) * 20_000 }
+              : slot,
+          )
     case 'unready':
       return withPods([...others, { ...hit, ready: false, unreadySince: 0 }])
     case 'linger':
-      return makeMemorySnapshot(
-        s.set,
+      return withSlots(
+        slot => (slot.lease.holder.uid === hit.uid ? { ...slot, holderGoesBy: s.now + 1_000 } : slot),
         others,
-        slots.map(slot =>
-          slot.lease.holder.uid === hit.uid ? { ...slot, holderGoesBy: s.now + 1_000 } : slot,
-        ),
-        keep,
-        nodes,
       )
-    case 'useless':
-      return makeMemorySnapshot(
-        s.set,
-        s.pods,
-        slots.map(slot => ({ ...slot, copies: slot.copies.filter(({ node }) => node !== hit.node) })),
-        keep,
-        nodes,
-      )
+    case 'emptied':
+    case 'unable':
+    case 'silent':
+      return withSlots(slot => {
+        const left = slot.copies.filter(({ node }) => node !== hit.node)
+        const there = slot.copies.filter(({ node }) => node === hit.node)
+        if (event.type === 'emptied') return { ...slot, copies: left }
+        if (event.type === 'silent')
+          return {
+            ...slot,
+            copies: left,
+            unasked: [...slot.unasked, ...there.map(({ node }) => ({ node, why: 'it starts' }))],
+          }
+        const unable = there.map(({ report: { usable: _, ...report }, ...copy }) => ({ ...copy, report }))
+        return { ...slot, copies: [...left, ...unable] }
+      })
     case 'delete':
     case 'lose-hot':
     case 'lose-cold':
@@ -536,11 +630,8 @@ function check(s: Snapshot, all: readonly Action[]): void {
     }
     if (action.type === 'create' && action.role?.startsEmpty) {
       const slot = s.memory?.slots.get(action.role.slot)
-      const usable = slot?.copies.filter(({ report }) => report.usable !== undefined) ?? []
-      const tried = s.pods.some(
-        ({ stage }) => stage?.successorOf === action.role?.slot && stage?.failed !== undefined,
-      )
-      if (!tried) expect(usable, 'empty only where nobody is left who has the memory').toEqual([])
+      const left = [...(slot?.copies ?? []), ...(slot?.unasked ?? [])]
+      expect(left, 'empty only where nobody is left who has the memory, or might').toEqual([])
     }
     if (action.type === 'create' && action.successorOf !== undefined) {
       const left = s.pods.filter(
@@ -558,6 +649,11 @@ function check(s: Snapshot, all: readonly Action[]): void {
       expect(['Surplus', 'Retired'], `${action.pod.name} serves`).toContain(action.reason)
     if (action.type === 'assign') {
       const present = s.memory?.slots.get(action.lease.slot)
+      if (action.stateLost)
+        expect([present?.copies, present?.unasked], 'a life ends only where its memory is gone').toEqual([
+          [],
+          [],
+        ])
       expect(action.lease.epoch).toBeGreaterThanOrEqual(present?.lease.epoch ?? 0)
       expect(action.lease.holders).not.toContain(action.lease.node)
       if (!action.stateLost && present?.lease.holder.uid === action.lease.holder.uid)
@@ -606,7 +702,13 @@ it('comes to rest in its numbers, with a Lease for each primary, after any walk;
                       stage: { ...stageOf(pod), failed: undefined },
                     },
               ),
-              [...(s.memory?.slots.values() ?? [])].map(slot => ({ ...slot, holderGoesBy: undefined })),
+              // Agents are back: what they have can be used, and what nobody has shown by now is gone.
+              [...(s.memory?.slots.values() ?? [])].map(slot => ({
+                ...slot,
+                holderGoesBy: undefined,
+                unasked: [],
+                copies: slot.copies.map(copy => ({ ...copy, report: { usable: 'Cold', ...copy.report } })),
+              })),
               { monotonicNow: s.monotonicNow + 5_000, ...(s.retired && { retired: s.retired }) },
               ['n-x', 'n-y'],
             ),
@@ -695,4 +797,11 @@ describe('the Lease of a primary', () => {
     expect(signers([[lease, copy(false), source(true)]])).toBeUndefined()
     expect(signers([[lease, copy(true), source(true)]])).toEqual([{ epoch: 1, fingerprint: key }])
   })
+})
+
+it('D7.owner: a slot of whose name another Lease is there is written when that is gone, and its primary starts meanwhile', () => {
+  const s = makeMemorySnapshot({ replicas: 1, hotBackups: 0 }, [makePrimary('p0', 0)], [])
+  if (s.memory === undefined) throw new Error('no memory')
+  expect(ofType(s, 'assign')).toHaveLength(1)
+  expect(actions({ ...s, memory: { ...s.memory, foreign: new Set([0]) } })).toEqual([])
 })

@@ -1,5 +1,6 @@
 import type { Random } from '../../kube/random.ts'
 import { match } from '../../succession/match.ts'
+import { isGone } from '../memory/knowledge.ts'
 import type { MemoryView, SlotMemory } from '../memory/view.ts'
 import type { Action, Role, Stage } from '../plan.ts'
 import type { LossReason, LostPrimary, PodView, Snapshot } from '../snapshot.ts'
@@ -18,16 +19,15 @@ import {
   promotion,
   slowRank,
   unfinished,
-  usableOf,
 } from './successors.ts'
 import { goes, remove, rewakes, toolsOf } from './tools.ts'
 import { isGivenUp } from './update.ts'
 
 /**
  * Algorithm 1 for sets that keep memory. A slot that lost its primary goes to a hot backup, to a cold one, or to a pod
- * that is made for it, in this order, as long as anybody has its memory; a backup without it is no successor, since
- * nothing runs in it. Where no memory is left the slot begins anew: in place if the kubelet restarts the container, else
- * in a new pod.
+ * that is made for it, in this order, as long as anybody has its memory or may have it; a backup without it is no
+ * successor, since nothing runs in it. Where every node that kept it says that it is gone the slot begins anew: in place if
+ * the kubelet restarts the container, else in a new pod.
  */
 export function convergeWithMemory(
   s: Snapshot,
@@ -158,7 +158,7 @@ export function convergeWithMemory(
           primaries: healthy.filter(pod => !slotless.includes(pod) && !goes(surplusPrimaries, pod)),
           understudies: left(fit),
           emptied: new Set(
-            healthy.flatMap(pod => (pod.slot !== undefined && beganAnew(s, memory, pod) ? [pod.slot] : [])),
+            healthy.flatMap(pod => (pod.slot !== undefined && beganAnew(memory, pod) ? [pod.slot] : [])),
           ),
         }),
         ...prefetches(memory, fit, expecting),
@@ -232,23 +232,40 @@ function failures(s: Snapshot, { slots }: MemoryView, cast: Cast): Failure[] {
     const isNamed = slot === undefined || slot.lease.holder.uid === pod.uid
     if (!isNamed && !(pod.stage?.died && pod.epoch > slot.lease.epoch)) return []
     const isEmpty = pod.stage?.understudy === true && pod.stage.failed !== undefined
-    if (pod.stage?.died || isEmpty) return [{ pod, reason: 'Died' }]
+    if (pod.stage?.died || isEmpty || isUntoldDeath(s, slot, pod)) return [{ pod, reason: 'Died' }]
     const reason = failureOf(s, pod)
     return reason === undefined ? [] : [{ pod, reason }]
   })
 }
 
-/** A death that could be a failover is told by the agent at once; the kubelet's word is waited with for so long, ms. */
+/** A death is told by the agent at once; it is waited for so long, if it is away, ms. */
 const tellingMs = 15_000
 
-/** The kubelet has restarted the app of a primary, and nobody said that another pod should go on with its memory. */
-function beganAnew(s: Snapshot, { slots }: MemoryView, pod: PodView): boolean {
+/** The kubelet has started another app in a primary, and nobody says where the memory of the one before could go on. */
+function beganAnew({ slots }: MemoryView, pod: PodView): boolean {
   const slot = slots.get(pod.slot ?? -1)
-  const { stage } = pod
-  if (slot?.restarts === undefined || slot.lease.holder.uid !== pod.uid) return false
-  if (stage === undefined || stage.understudy || stage.restarts <= slot.restarts) return false
-  const isLate = stage.restartedAt !== undefined && s.now - stage.restartedAt >= tellingMs
-  return isLate || usableOf(slot).length === 0
+  return isReplaced(slot, pod) && pod.stage?.understudy === false && isGone(slot)
+}
+
+/** Likewise, but its memory is kept: that is a death which nobody has told, and not the beginning of another life. */
+const isUntoldDeath = (s: Snapshot, slot: SlotMemory | undefined, pod: PodView): boolean =>
+  isReplaced(slot, pod) &&
+  s.monotonicNow - slot.replacedSince >= tellingMs &&
+  (pod.stage?.understudy === true || !isGone(slot))
+
+const isReplaced = (
+  slot: SlotMemory | undefined,
+  pod: PodView,
+): slot is SlotMemory & { readonly replacedSince: number } =>
+  slot?.replacedSince !== undefined && slot.lease.holder.uid === pod.uid
+
+/** Ms until a death that nobody tells counts as told; undefined where none is waited for. */
+export function untilDeath(s: Snapshot): number | undefined {
+  const left = [...(s.memory?.slots.values() ?? [])].flatMap(({ replacedSince }) => {
+    const ms = replacedSince === undefined ? 0 : replacedSince + tellingMs - s.monotonicNow
+    return ms > 0 ? [ms] : []
+  })
+  return left.length === 0 ? undefined : Math.min(...left)
 }
 
 interface Vacancies {
@@ -264,7 +281,8 @@ interface Vacancies {
 function vacancies(s: Snapshot, { slots }: MemoryView, cast: Cast, backups: readonly PodView[]): Vacancies {
   const held = new Set(cast.primaries.map(pod => pod.slot))
   const rank = (slot: SlotMemory) =>
-    Math.min(9, ...optionsOf(slot, backups).map(option => option.rank)) + (isGoing(s, slot) ? 0 : 0.5)
+    Math.min(isGone(slot) ? 10 : 9, ...optionsOf(slot, backups).map(option => option.rank)) +
+    (isGoing(s, slot) ? 0 : 0.5)
   const left = [...slots.values()].filter(({ lease }) => !held.has(lease.slot))
   left.sort((a, b) => rank(a) - rank(b) || a.lease.slot - b.lease.slot)
   const room = Math.max(0, s.set.replicas - cast.primaries.length)
@@ -277,9 +295,7 @@ function vacancies(s: Snapshot, { slots }: MemoryView, cast: Cast, backups: read
  * primary runs out its grace and nothing is waited for.
  */
 export const isGoing = (s: Snapshot, slot: SlotMemory): boolean =>
-  slot.holderGoesBy !== undefined &&
-  slot.holderGoesBy > s.now &&
-  slot.copies.some(({ report }) => report.usable !== undefined)
+  slot.holderGoesBy !== undefined && slot.holderGoesBy > s.now && !isGone(slot)
 
 /** The kubelet publishes that a pod is ready within a second or so; longer is not waited for, ms. */
 const selectableMs = 2_000

@@ -83,9 +83,9 @@ describe('a successor is given the state of the primary that it succeeds', () =>
       role: { slot: 1 },
       state: { generation: 7 },
     })
-    // Sets that pull nothing go on by number.
+    // Likewise in sets that pull nothing: its address belongs to the slot.
     const paper = actionsOf(decide(makeSnapshot({}, makePods(0, 1, 0), over), seededRandom(1)))
-    expect(paper[0]).toMatchObject({ role: { slot: 0 } })
+    expect(paper[0]).toMatchObject({ role: { slot: 1, epoch: 2, replaces: { name: 'p1' } } })
   })
 
   it('who refuses it is passed over; after three, the slot begins anew and says so', () => {

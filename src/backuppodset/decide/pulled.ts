@@ -36,11 +36,10 @@ const isTaking = (action: Action): action is Taking =>
   (action.type === 'create' && action.kind === 'primary')
 
 /**
- * As `roleGiver`, but lost slots come before free ones, however low their numbers: a pod that took another slot would
- * leave the state behind.
+ * As `roleGiver`, but lost slots come before free ones, however low their numbers: the successor of a primary takes its
+ * slot, with the address and the state that belong to it.
  */
 export function lostFirst(s: Snapshot, taken: Iterable<number>, failing: readonly LostPrimary[]): () => Role {
-  if (s.pulled === undefined) return roleGiver(s, taken, failing)
   const used = new Set(taken)
   const lost = new Map([...s.lost, ...failing.map(each => [each.slot, each] as const)])
   const open = [...lost.values()].filter(({ slot }) => !used.has(slot)).sort((a, b) => a.slot - b.slot)

@@ -1,10 +1,10 @@
 import type { OriginOfMemory } from '../../api/backuppodset.ts'
-import { unprovenReason } from '../../api/node-report.ts'
 import { stepsBehind } from '../../succession/age.ts'
 import { fitsMemory } from '../../succession/kinds.ts'
 import type { Option } from '../../succession/match.ts'
 import { signersAfter } from '../../succession/signers.ts'
 import { newestOf, takenAt, toldOf } from '../memory/age.ts'
+import { isGone, usableOf } from '../memory/knowledge.ts'
 import type { Copy, SlotMemory } from '../memory/view.ts'
 import type { Action, Origin, Role } from '../plan.ts'
 import type { PodView, Snapshot } from '../snapshot.ts'
@@ -20,10 +20,6 @@ const ranks = { frozen: 0, staged: 1, stale: 2, behind: 3, fetching: 4, cold: 5,
 
 /** From here on a successor needs seconds: what only stands still, or cannot be reached, is not replaced by it. */
 export const slowRank = ranks.fetching
-
-/** Copies that could be brought back, where they lie or by whoever fetches them. */
-export const usableOf = (slot: SlotMemory | undefined): readonly Copy[] =>
-  slot?.copies.filter(({ report }) => report.usable !== undefined) ?? []
 
 /** Which of the pods could go on stage with this slot's memory. */
 export function optionsOf(slot: SlotMemory | undefined, pods: readonly PodView[]): Option[] {
@@ -87,6 +83,9 @@ export function promotion(slot: SlotMemory, pod: PodView, role: Role, s: Snapsho
       ip: pod.stage?.ip,
       heir: undefined,
       holders: lease.holders.filter(node => node !== pod.node),
+      kept: lease.kept?.filter(node => node !== pod.node),
+      containers: undefined,
+      ending: undefined,
       handover: undefined,
       signers: signersAfter(lease, {
         epoch: role.epoch,
@@ -139,58 +138,75 @@ function howOf({ uid, gate, stage }: PodView, here: Copy | undefined): Exclude<O
 const canBeMade = (s: Snapshot, { lease: { restoreHash } }: SlotMemory): boolean =>
   fitsMemory(s.restoreHash, restoreHash) || revisionFor(s, restoreHash ?? '') !== undefined
 
-/** A pod that was made for a slot and does not hold the stage by then is not waited for any longer, ms. */
+/** A pod that was made for a slot, has a node, and does not hold the stage by then is not waited for alone, ms. */
 const arrivalMs = 120_000
 
+/** So many pods are made for one slot; their nodes and we go on trying with these. */
+const mostMade = 3
+const retryMs = { first: 30_000, most: 600_000 } as const
+
 /**
- * What is to be done for a slot that no backup can take: `make` a pod that can, wait for the one that is `awaited`, or
- * begin `anew` with nothing. One is made once: where the memory could not be brought back in a pod of its own, after all
- * others, no pod can.
+ * What is to be done for a slot that no backup can take: `make` a pod that can, wait for the one that is `awaited` or for
+ * word of who keeps its memory, or begin `anew` with nothing. Memory that anybody keeps, or may keep, is given up only
+ * where the set says after how long.
  */
 export function lastResort(
   s: Snapshot,
   slot: SlotMemory,
   hot: readonly PodView[],
 ): 'make' | 'awaited' | 'anew' {
-  if (usableOf(slot).length === 0) return isBeingTried(slot) ? 'awaited' : 'anew'
-  if (!canBeMade(s, slot)) return 'anew'
-  const own = hot.filter(({ stage }) => stage?.successorOf === slot.lease.slot)
-  if (own.length === 0) return 'make'
-  const comes = own.some(
-    pod =>
-      pod.waking || (pod.stage?.failed === undefined && (pod.ready || s.now - pod.createdAt < arrivalMs)),
-  )
-  return comes ? 'awaited' : 'anew'
+  if (isGone(slot) || isWornOut(s, slot)) return 'anew'
+  if (usableOf(slot).length === 0 || !canBeMade(s, slot)) return 'awaited'
+  const left = msUntilMade(s, slot, hot)
+  return left !== undefined && left <= 0 ? 'make' : 'awaited'
 }
 
-/**
- * A node that has lost its power comes back with what is on its disk, and brings each kind of memory back once before it
- * says that it can: a second or so, in which a slot must not begin anew. A trial that fails has another reason, and an
- * agent that never ends it falls silent.
- */
-const isBeingTried = ({ copies }: SlotMemory): boolean =>
-  copies.some(({ report, stale }) => !stale && report.reason === unprovenReason)
+/** The set says after how long memory that is kept and comes back nowhere is given up, and it has been so long. */
+const isWornOut = (s: Snapshot, slot: SlotMemory): boolean => {
+  const left = msUntilWornOut(s, slot)
+  return left !== undefined && left <= 0
+}
 
-/** Whether a memory is being tried is asked again after so long, ms; its end is told by a report, its agent's silence is not. */
-const triedAgainMs = 5_000
+function msUntilWornOut({ set, monotonicNow }: Snapshot, { vacantSince }: SlotMemory): number | undefined {
+  const afterMs = set.memory?.giveUpAfterMs
+  return afterMs === undefined || vacantSince === undefined ? undefined : vacantSince + afterMs - monotonicNow
+}
 
-/** Ms until it is looked again whether somebody still tries the memory of a slot without primary; undefined where none waits. */
+/** Ms until another pod is made for the slot; undefined: one is on its way, or there are enough to try with. */
+function msUntilMade(
+  s: Snapshot,
+  { lease, vacantSince }: SlotMemory,
+  hot: readonly PodView[],
+): number | undefined {
+  const own = hot.filter(({ stage }) => stage?.successorOf === lease.slot)
+  if (own.length === 0) return 0
+  // One without a node waits for room in the cluster: so would another one.
+  const comes = (pod: PodView) =>
+    pod.waking || (pod.stage?.failed === undefined && (pod.ready || pod.node === undefined))
+  if (own.length >= mostMade || own.some(comes)) return undefined
+  const newest = Math.max(...own.map(({ createdAt }) => createdAt))
+  const isFailing = own.every(({ stage }) => stage?.failed !== undefined)
+  // The longer it has lasted the longer it may last.
+  const waited = vacantSince === undefined ? 0 : s.monotonicNow - vacantSince
+  const pauseMs = Math.min(retryMs.most, Math.max(isFailing ? retryMs.first : arrivalMs, waited / 2))
+  return newest + pauseMs - s.now
+}
+
+/** Whether somebody could bring a memory back by now is asked again after so long, ms: silence tells no change. */
+const askedAgainMs = 5_000
+
+/** Ms until it is looked again after slots without primary whose memory is kept; undefined where none waits. */
 export function untilTried(s: Snapshot): number | undefined {
-  const held = new Set(s.pods.flatMap(({ kind, slot }) => (kind === 'primary' ? [slot] : [])))
-  const waits = [...(s.memory?.slots.values() ?? [])].some(
-    slot => !held.has(slot.lease.slot) && usableOf(slot).length === 0 && isBeingTried(slot),
+  const slots = [...(s.memory?.slots.values() ?? [])].filter(
+    slot => slot.vacantSince !== undefined && !isGone(slot),
   )
-  return waits ? triedAgainMs : undefined
-}
-
-/** Ms until a pod that was made for a slot is not waited for any longer; undefined where none is on its way. */
-export function untilArrival(s: Snapshot): number | undefined {
-  const left = s.pods.flatMap(({ kind, ready, stage, createdAt }) =>
-    kind === 'hotbackup' && !ready && stage?.successorOf !== undefined && createdAt + arrivalMs > s.now
-      ? [createdAt + arrivalMs - s.now]
-      : [],
-  )
-  return left.length === 0 ? undefined : Math.min(...left)
+  const hot = s.pods.filter(({ kind }) => kind === 'hotbackup')
+  const times = slots.flatMap(slot =>
+    [usableOf(slot).length === 0 ? askedAgainMs : msUntilMade(s, slot, hot), msUntilWornOut(s, slot)].filter(
+      ms => ms !== undefined && ms > 0,
+    ),
+  ) as number[]
+  return times.length === 0 ? undefined : Math.min(...times)
 }
 
 /** Nodes that have the memory of a slot, the newest first. */

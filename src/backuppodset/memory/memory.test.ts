@@ -1,7 +1,13 @@
 import { describe, expect, it } from 'vitest'
 import { labels } from '../../api/labels.ts'
 import type { NodeReport, SlotReport } from '../../api/node-report.ts'
-import { holdInitContainer, memoryAnnotation, podConditions, spoiledReason } from '../../api/stage.ts'
+import {
+  holdInitContainer,
+  memoryAnnotation,
+  podConditions,
+  savedAnnotation,
+  spoiledReason,
+} from '../../api/stage.ts'
 import { createFakeClock } from '../../kube/clock.ts'
 import type { Pod } from '../../kube/resources.ts'
 import { createStore } from '../../kube/store.ts'
@@ -16,7 +22,12 @@ import { withStage } from './stage.ts'
 import { checkpointReadiness, slotFacts } from './status.ts'
 import type { MemoryView, NodeView, SlotMemory } from './view.ts'
 
-type Condition = { readonly type: string; readonly status: string; readonly reason?: string }
+type Condition = {
+  readonly type: string
+  readonly status: string
+  readonly reason?: string
+  readonly message?: string
+}
 
 const pod = (type: string, understudy: boolean, conditions: readonly Condition[]): Pod =>
   ({
@@ -66,6 +77,41 @@ describe('what a pod with memory is good for', () => {
       ready: true,
       stage: { servingSince: 10_000 },
     })
+  })
+
+  const running = (
+    it: Pod,
+    saved: string,
+    statuses: Record<string, [id: string, restarts: number]>,
+  ): Pod => ({
+    ...it,
+    metadata: { ...it.metadata, annotations: { ...it.metadata.annotations, [savedAnnotation]: saved } },
+    spec: { ...it.spec, containers: Object.keys(statuses).map(name => ({ name })) },
+    status: {
+      ...it.status,
+      containerStatuses: Object.entries(statuses).map(([name, [containerID, restartCount]]) => ({
+        ...{ name, containerID, restartCount, image: '', imageID: '', ready: true },
+      })),
+    },
+  })
+
+  it('D7.saved: restarts of containers that are not saved are nobody’s death', () => {
+    const both = running(pod('primary', false, [ready]), 'app,worker', {
+      ...{ app: ['c://1', 0], proxy: ['c://2', 7], worker: ['c://3', 2] },
+    })
+    expect(stage(both).stage).toMatchObject({ restarts: 2, containers: 'app=c://1,worker=c://3' })
+    const one = running(both, 'app', { app: ['c://1', 0], proxy: ['c://2', 7] })
+    expect(stage(one).stage).toMatchObject({ restarts: 0, containers: 'app=c://1' })
+  })
+
+  it('D7.untold: an understudy whose containers are others than those on stage only holds it again', () => {
+    const told = { ...serving, message: 'epoch 2: app is c://1; generation 3 of 2030-01-01T00:00:00Z' }
+    const on = (id: string) => stage(running(pod('primary', true, [told]), 'app', { app: [id, 0] }))
+    expect(on('c://1')).toMatchObject({ ready: true, stage: { serving: true, replaced: false } })
+    expect(on('c://2')).toMatchObject({ ready: false, stage: { serving: false, replaced: true } })
+    // Its agent does not say which.
+    const brief = running(pod('primary', true, [serving]), 'app', { app: ['c://2', 0] })
+    expect(stage(brief)).toMatchObject({ ready: true, stage: { replaced: false } })
   })
 
   it('one that a Lease names is the primary of its slot before its label says so, unless it failed', () => {
@@ -247,6 +293,27 @@ describe('status', () => {
     expect(readiness(withSource({}), both)[1]).toBe('NotSaved')
     expect(readiness(withSource({ generation: 1 }), both)[1]).toBe('NotStaged')
     expect(readiness(makeSlot(lease, [makeCopy(lease, h0, 'Frozen')]), both)[0]).toBe('True')
+  })
+
+  it('D7.kept: CheckpointReady says of a slot without primary who keeps its memory, and why it does not go on', () => {
+    const slot = makeSlot(
+      { ...lease, kept: ['n-h0', 'n-x'] },
+      [makeCopy(lease, h0, undefined, { message: 'no canary' })],
+      {
+        vacantSince: 0,
+        unasked: [{ node: 'n-x', why: 'its agent is silent' }],
+      },
+    )
+    const told = checkpointReadiness(memory(slot, both), [h0], [])
+    expect(told).toMatchObject({ status: 'False', reason: 'MemoryWaits' })
+    expect(told.message).toMatch(
+      /slot 0 .*n-h0 \(no canary\), n-x \(its agent is silent\).*giveUpAfterSeconds/,
+    )
+    const limited = checkpointReadiness({ ...memory(slot, both), giveUpAfterMs: 60_000 }, [h0], [])
+    expect(limited.message).toMatch(/after 60 s$/)
+    expect(checkpointReadiness(memory({ ...slot, vacantSince: undefined }, both), [h0], []).status).toBe(
+      'True',
+    )
   })
 
   it('CheckpointReady says why nothing is saved before all else, and what to know of what is, always', () => {

@@ -2,12 +2,14 @@ import { describe, expect, it } from 'vitest'
 import type { NodeReport, NodeReportStatus, SlotReport } from '../../api/node-report.ts'
 import { parseSet } from '../../api/parse.ts'
 import { type SlotLease, slotLeaseBody } from '../../api/slot-lease.ts'
+import { savedAnnotation } from '../../api/stage.ts'
 import { createFakeClock } from '../../kube/clock.ts'
-import type { Lease } from '../../kube/resources.ts'
+import type { Lease, Pod } from '../../kube/resources.ts'
 import { createStore } from '../../kube/store.ts'
 import { makeLease, makePrimary } from '../testing/memory.ts'
 import { leaseIndexes, observeMemory } from './observe.ts'
 import { createReports, reportIndexes } from './reports.ts'
+import { createSince } from './since.ts'
 
 const parsed = parseSet({
   metadata: { name: 'bps', namespace: 'default', uid: 'set', resourceVersion: '1' },
@@ -20,12 +22,28 @@ const parsed = parseSet({
 if (!parsed.ok || parsed.set.memory === undefined) throw new Error('the set keeps no memory')
 const set = { ...parsed.set, memory: parsed.set.memory }
 
-async function observed(lease: SlotLease, reports: Readonly<Record<string, Partial<SlotReport>>>) {
+interface World {
+  readonly status?: Partial<NodeReportStatus>
+  readonly silentMs?: number
+  readonly owner?: string | undefined
+  readonly pod?: Pod
+}
+
+async function viewed(
+  lease: SlotLease,
+  reports: Readonly<Record<string, Partial<SlotReport>>>,
+  { status, silentMs = 0, owner, pod }: World = {},
+) {
   const clock = createFakeClock()
   const leases = createStore<Lease>({ indexes: leaseIndexes })
   const body = slotLeaseBody(lease)
-  leases.replace([{ ...body, metadata: { ...body.metadata, uid: 'lease', resourceVersion: '1' } }], 1n)
+  const ownerReferences =
+    owner === undefined ? [] : [{ apiVersion: 'v1', kind: 'S', name: 'bps', uid: owner }]
+  const metadata = { ...body.metadata, uid: 'lease', resourceVersion: '1', ownerReferences }
+  leases.replace([{ ...body, metadata }], 1n)
   const store = createStore<NodeReport>({ indexes: reportIndexes })
+  const reported = createReports(store, clock)
+  store.subscribe(change => reported.note({ ...change, initial: false }))
   const { namespace, set: name, slot, life } = lease
   store.replace(
     Object.entries(reports).map(([node, over]) => ({
@@ -33,20 +51,26 @@ async function observed(lease: SlotLease, reports: Readonly<Record<string, Parti
       status: {
         checks: [],
         ready: true,
+        ...status,
         slots: [{ namespace, set: name, slot, life, role: 'holder', generation: 1, usable: 'Cold', ...over }],
       } as unknown as NodeReportStatus,
     })),
     1n,
   )
-  return observeMemory(set, () => undefined, {
+  await clock.advance(silentMs)
+  return observeMemory(set, () => pod, {
     leases,
-    reports: createReports(store, clock),
+    reports: reported,
     clock,
     isDeleted: () => false,
     claims: { of: () => [] },
     isPermitted: () => true,
-  }).slots.get(lease.slot)
+    since: createSince(clock),
+  })
 }
+
+const observed = async (...world: Parameters<typeof viewed>) =>
+  (await viewed(...world)).slots.get(world[0].slot)
 
 describe('what is believed of a slot', () => {
   const lease = makeLease(makePrimary('p0', 0), { node: 'n1', holders: ['n2'] })
@@ -65,5 +89,86 @@ describe('what is believed of a slot', () => {
   it('a node that was called, and has not looked again, is still the one that had a copy', async () => {
     const slot = await observed({ ...lease, node: 'n2', holders: [] }, { n2: { generation: 6 } })
     expect(slot?.copies.map(({ node }) => node)).toEqual(['n2'])
+  })
+})
+
+describe('D7.kept: who may keep something of a slot', () => {
+  const lease = makeLease(makePrimary('p0', 0), { node: 'n1', holders: ['n2'], kept: ['n2'] })
+  const none = { generation: 0, usable: undefined } as unknown as Partial<SlotReport>
+  const known = { slotsKnown: true }
+  it.each([
+    ['has it: kept, though it cannot be used', { usable: undefined } as never, {}, ['n2'], []],
+    ['says that it has nothing', none, { status: known }, [], []],
+    ['starts, and has not said yet', none, { status: { slotsKnown: false } }, [], ['n2']],
+    ['is of an earlier version', none, {}, [], ['n2']],
+    ['has not asked its disk', { ...none, reason: 'DiskUnread' }, { status: known }, [], ['n2']],
+    ['had nothing, and is silent since', none, { status: known, silentMs: 31_000 }, [], ['n2']],
+    [
+      'has it on its disk only',
+      { ...none, onDisk: { generation: 3, takenAt: '' } },
+      { status: known },
+      ['n2'],
+      [],
+    ],
+  ])('a node that %s', async (_, report, world: World, copies, unasked) => {
+    const slot = await observed(lease, { n2: report }, world)
+    expect([slot?.copies.map(({ node }) => node), slot?.unasked.map(({ node }) => node)]).toEqual([
+      copies,
+      unasked,
+    ])
+  })
+
+  it('a node that reports nothing at all; by a Lease of an earlier version any holder', async () => {
+    expect((await observed(lease, {}))?.unasked).toMatchObject([{ node: 'n2' }])
+    expect((await observed({ ...lease, kept: undefined }, {}))?.unasked).toMatchObject([{ node: 'n2' }])
+    expect((await observed({ ...lease, kept: [] }, {}))?.unasked).toEqual([])
+  })
+
+  it('what an agent that starts has said before counts as old', async () => {
+    const slot = await observed(lease, { n2: {} }, { status: { slotsKnown: false } })
+    expect(slot?.copies).toMatchObject([{ node: 'n2', stale: true }])
+  })
+})
+
+describe('D7.owner: a Lease of this name', () => {
+  const lease = makeLease(makePrimary('p0', 0), { node: 'n1', holders: ['n2'] })
+  it('is that of a set that was deleted: nothing of it is ours, and its name is waited for', async () => {
+    const view = await viewed(lease, {}, { owner: 'another' })
+    expect([...view.slots]).toEqual([])
+    expect([...(view.foreign ?? [])]).toEqual([0])
+  })
+  it.each([
+    ['ours', 'set'],
+    ['left behind with its pods', undefined],
+  ])('is %s', async (_, owner) => {
+    const view = await viewed(lease, {}, { owner })
+    expect([...view.slots.keys()]).toEqual([0])
+    expect([...(view.foreign ?? [])]).toEqual([])
+  })
+})
+
+describe('D7.ids: the holder runs', () => {
+  const lease = makeLease(makePrimary('p0', 0), { node: 'n1', containers: 'app=containerd://1' })
+  const pod = (ids: Record<string, string>, over: object = {}) =>
+    ({
+      metadata: { name: 'p0', uid: 'uid-p0', annotations: { [savedAnnotation]: 'app' }, ...over },
+      spec: { containers: Object.keys(ids).map(name => ({ name })) },
+      status: {
+        containerStatuses: Object.entries(ids).map(([name, containerID]) => ({
+          name,
+          containerID,
+          restartCount: 0,
+        })),
+      },
+    }) as unknown as Pod
+  const since = async (it: Pod) => (await observed(lease, {}, { pod: it }))?.replacedSince
+  it('what its memory is of, whatever becomes of containers that are not saved', async () => {
+    expect(await since(pod({ app: 'containerd://1', proxy: 'containerd://9' }))).toBeUndefined()
+  })
+  it('something else, though no counter has grown: its node has lost what it knew of containers', async () => {
+    expect(await since(pod({ app: 'containerd://2', proxy: 'containerd://9' }))).toBeTypeOf('number')
+  })
+  it('nothing that is known: the runtime has not made it yet', async () => {
+    expect(await since(pod({ app: '' }))).toBeUndefined()
   })
 })

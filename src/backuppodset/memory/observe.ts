@@ -7,13 +7,16 @@ import { parseSlotLease, type SlotLease } from '../../api/slot-lease.ts'
 import type { Clock } from '../../kube/clock.ts'
 import type { Lease, Pod } from '../../kube/resources.ts'
 import type { Store } from '../../kube/store.ts'
+import { isKept } from '../../succession/kept.ts'
 import { isNamed } from '../../succession/origin.ts'
 import { isFinished } from '../losses.ts'
 import type { ClaimReader } from './claim-reader.ts'
 import { claimCaveats, claimInTheWay } from './claims.ts'
 import { diskCaveats } from './disk.ts'
 import { environmentCaveats } from './environment.ts'
+import { unaskedOf } from './knowledge.ts'
 import { type Reports, staleMs } from './reports.ts'
+import type { Since } from './since.ts'
 import { stageOf } from './stage.ts'
 import type { Copy, MemoryView, NodeView, SlotMemory } from './view.ts'
 import { restartsAnnotation } from './write-lease.ts'
@@ -37,7 +40,11 @@ export interface MemoryDeps {
   readonly claims: Pick<ClaimReader, 'of'>
   /** An administrator allows memory in this namespace. */
   readonly isPermitted: (namespace: string) => boolean
+  readonly since: Pick<Since, 'pass'>
 }
+
+/** A node whose agent could keep memory so recently stays a holder: an update of the agents must not move copies about, ms. */
+const awayMs = 300_000
 
 /** After its grace a pod that is being deleted has been killed; its node may be slow to say so, ms. */
 const afterGraceMs = 2_000
@@ -47,11 +54,24 @@ export interface SlotLeaseObject {
   readonly object: Lease
 }
 
-export const slotLeasesOf = (leases: Store<Lease>, setKey: string): readonly SlotLeaseObject[] =>
-  leases.by(bySet, setKey).flatMap(object => {
+/**
+ * Leases of the slots of this very set. The label alone says nothing: a set of the same name may have been deleted, and the
+ * garbage collector is slower than who makes a new one. One without any owner was left behind on purpose, with its pods
+ * (`--cascade=orphan`), and is taken in as they are: the next write gives it its owner.
+ */
+export const slotLeasesOf = (leases: Store<Lease>, set: SetName): readonly SlotLeaseObject[] =>
+  presentLeases(leases, set).filter(({ object }) => !isForeign(object, set))
+
+type SetName = Pick<ParsedSet, 'namespace' | 'name' | 'uid'>
+
+const presentLeases = (leases: Store<Lease>, { namespace, name }: SetName): readonly SlotLeaseObject[] =>
+  leases.by(bySet, `${namespace}/${name}`).flatMap(object => {
     const lease = parseSlotLease(object)
     return lease === undefined || object.metadata.deletionTimestamp !== undefined ? [] : [{ lease, object }]
   })
+
+const isForeign = ({ metadata: { ownerReferences = [] } }: Lease, { uid }: SetName): boolean =>
+  ownerReferences.length > 0 && ownerReferences.every(owner => owner.uid !== uid)
 
 /** What Leases and reports say of a set's slots. */
 export function observeMemory(
@@ -61,31 +81,47 @@ export function observeMemory(
 ): MemoryView {
   const setKey = `${set.namespace}/${set.name}`
   const told = deps.reports.ofSet(setKey)
-  const slots = slotLeasesOf(deps.leases, setKey).map(({ lease, object }): [number, SlotMemory] => {
+  const present = presentLeases(deps.leases, set)
+  const since = deps.since.pass(setKey)
+  const isFresh = (node: string) => deps.reports.silentFor(node) <= staleMs
+  const slots = slotLeasesOf(deps.leases, set).map(({ lease, object }): [number, SlotMemory] => {
     const here = told.filter(
       ({ node, slot }) => slot.slot === lease.slot && slot.life === lease.life && isNamed(lease, node),
     )
-    const copiesOf = here
-      .filter(({ slot }) => slot.role === 'holder' && slot.generation > 0)
+    const copies = here
+      .filter(({ slot }) => slot.role === 'holder' && isKept(slot))
       .map(
         ({ node, slot, seenAt }): Copy => ({
           node,
           report: slot,
           seenAt,
-          stale: deps.reports.silentFor(node) > staleMs,
+          stale: !isFresh(node) || deps.reports.knows(node) === false,
         }),
       )
       .sort((a, b) => (a.node < b.node ? -1 : 1))
+    const answers = deps.reports.all().map(({ metadata: { name: node }, status }) => ({
+      node,
+      status,
+      report: here.find(each => each.node === node && each.slot.role === 'holder')?.slot,
+      fresh: isFresh(node),
+    }))
+    const { uid, resourceVersion, annotations } = object.metadata
+    const restarts = natural(annotations?.[restartsAnnotation])
+    const holder = podByUid(lease.holder.uid)
+    const runsAnother = isReplaced(holder, lease, restarts)
     return [
       lease.slot,
       {
         lease,
-        uid: object.metadata.uid,
-        resourceVersion: object.metadata.resourceVersion,
-        restarts: natural(object.metadata.annotations?.[restartsAnnotation]),
-        holderGoesBy: goesBy(podByUid(lease.holder.uid), deps),
+        uid,
+        resourceVersion,
+        restarts,
+        replacedSince: since(`replaced/${uid}/${lease.life}/${lease.epoch}`, runsAnother),
+        vacantSince: since(`vacant/${uid}/${lease.life}`, runsAnother || !isOnStage(holder, deps)),
+        holderGoesBy: goesBy(holder, deps),
         source: here.find(({ node, slot }) => slot.role === 'source' && node === lease.node)?.slot,
-        copies: copiesOf,
+        copies,
+        unasked: unaskedOf(lease, answers),
       },
     ]
   })
@@ -96,13 +132,15 @@ export function observeMemory(
       .sort(),
   )
   const claims = deps.claims.of(set)
-  const isKept = slots.some(([, { lease }]) => lease.holders.length > 0)
+  const isAssigned = slots.some(([, { lease }]) => lease.holders.length > 0)
   return {
     slots: new Map(slots.sort(([a], [b]) => a - b)),
     copies: set.memory.copies,
+    giveUpAfterMs: set.memory.giveUpAfterMs,
     nodes,
+    foreign: new Set(present.flatMap(({ lease, object }) => (isForeign(object, set) ? [lease.slot] : []))),
     refused: deps.isPermitted(set.namespace)
-      ? claimInTheWay(claims, isKept)
+      ? claimInTheWay(claims, isAssigned)
       : { reason: reasons.memoryNotAllowed, message: memoryNotAllowed },
     caveats: [
       ...(set.memory.disk
@@ -115,6 +153,24 @@ export function observeMemory(
       ...environmentCaveats(set.template, set.memory.containers),
     ],
   }
+}
+
+/** Whether what runs in the holder is not what this life is the memory of. Ids say it; where a Lease has none, a counter. */
+function isReplaced(pod: Pod | undefined, lease: SlotLease, restarts: number | undefined): boolean {
+  if (pod === undefined || pod.metadata.deletionTimestamp !== undefined || isFinished(pod)) return false
+  const stage = stageOf(pod)
+  // Its containers are older than what runs in them: their agent says which of them it was brought back in.
+  if (stage.understudy) return stage.replaced
+  if (lease.containers !== undefined)
+    return stage.containers !== undefined && stage.containers !== lease.containers
+  return restarts !== undefined && stage.restarts > restarts
+}
+
+/** The pod goes on with the memory of its slot, as far as anybody has said. */
+function isOnStage(pod: Pod | undefined, { isDeleted }: MemoryDeps): boolean {
+  if (pod === undefined || isFinished(pod) || isDeleted(pod.metadata.uid)) return false
+  const { understudy, serving, died } = stageOf(pod)
+  return pod.metadata.deletionTimestamp === undefined && !died && (!understudy || serving)
 }
 
 /** Until when to wait for the word that a primary which is being deleted has stopped. */
@@ -135,6 +191,7 @@ function nodeView(report: NodeReport, reports: Reports): NodeView {
   return {
     name,
     ready: report.status?.ready === true && !silent,
+    away: (report.status?.ready !== true || silent) && reports.unableFor(name) < awayMs,
     problem: silent
       ? `its agent has been silent for more than ${staleMs / 1000} s: look at its pod's log`
       : failing && `${failing.name}: ${failing.message}${failing.cure ? `; ${failing.cure}` : ''}`,

@@ -22,10 +22,15 @@ export interface Reports {
   all(): readonly NodeReport[]
   /** Ms since the report last changed. */
   silentFor(node: string): number
+  /** Ms since the node was last seen able to keep memory, counted from the first look at it. */
+  unableFor(node: string): number
+  /** Whether the slots of its report are all that it keeps; undefined where its agent does not say. */
+  knows(node: string): boolean | undefined
 }
 
 export function createReports(store: Store<NodeReport>, clock: Clock): Reports {
   const lastNews = new Map<string, number>()
+  const lastAble = new Map<string, number>()
   // By node and life of the slot: the generation that is there and since when it was seen.
   const seen = new Map<string, Map<string, { readonly generation: number; readonly at: number }>>()
   return {
@@ -33,6 +38,7 @@ export function createReports(store: Store<NodeReport>, clock: Clock): Reports {
       const node = object.metadata.name
       if (type === 'deleted') {
         lastNews.delete(node)
+        lastAble.delete(node)
         seen.delete(node)
         return
       }
@@ -40,6 +46,7 @@ export function createReports(store: Store<NodeReport>, clock: Clock): Reports {
       const age = initial ? Math.max(0, clock.now() - (Date.parse(object.status?.updatedAt ?? '') || 0)) : 0
       const at = clock.monotonic() - age
       lastNews.set(node, at)
+      if (object.status?.ready === true || !lastAble.has(node)) lastAble.set(node, at)
       const before = seen.get(node)
       seen.set(
         node,
@@ -62,6 +69,8 @@ export function createReports(store: Store<NodeReport>, clock: Clock): Reports {
           }),
       ),
     all: () => store.list(),
+    unableFor: node => clock.monotonic() - (lastAble.get(node) ?? Number.NEGATIVE_INFINITY),
+    knows: node => store.get(node)?.status?.slotsKnown,
     silentFor: node => clock.monotonic() - (lastNews.get(node) ?? Number.NEGATIVE_INFINITY),
   }
 }

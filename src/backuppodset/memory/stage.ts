@@ -1,10 +1,12 @@
 import { annotations, labels } from '../../api/labels.ts'
 import type { SlotLease } from '../../api/slot-lease.ts'
 import {
+  containerIdsOf,
   isUnderstudy,
   memoryAnnotation,
   parseBroughtBack,
   podConditions,
+  savedAnnotation,
   servingReasons,
   spoiledReason,
   successorAnnotation,
@@ -19,12 +21,12 @@ export const restoreFailed = 'RestoreFailed'
 
 /** What the conditions of a pod say of it; written by agents, so nothing of them is taken for granted. */
 export function stageOf(pod: Pod): StageView {
-  const { serving, death } = servingOf(pod)
-  const containers = pod.status?.containerStatuses ?? []
-  const started = containers.flatMap(({ restartCount, state }) => {
-    const at = Date.parse(state?.running?.startedAt ?? '')
-    return restartCount > 0 && !Number.isNaN(at) ? [at] : []
-  })
+  const { serving: isSaid, death } = servingOf(pod)
+  const replaced = isSaid && isUnderstudy(pod) && runsAnother(pod)
+  const serving = isSaid && !replaced
+  // Of the others the kubelet's restart costs nothing that is kept.
+  const saved = pod.metadata.annotations?.[savedAnnotation]?.split(',')
+  const containers = (pod.status?.containerStatuses ?? []).filter(({ name }) => saved?.includes(name) ?? true)
   const understudy = conditionOf(pod, podConditions.understudy)
   const failed = understudy?.status === 'False' && understudy.reason === restoreFailed
   return {
@@ -33,7 +35,8 @@ export function stageOf(pod: Pod): StageView {
     successorOf: natural(pod.metadata.annotations?.[successorAnnotation]),
     died: death !== undefined,
     restarts: containers.reduce((sum, { restartCount }) => sum + restartCount, 0),
-    restartedAt: started.length === 0 ? undefined : Math.max(...started),
+    containers: containerIdsOf(pod),
+    replaced,
     serving,
     servingSince: serving ? servingChangedAt(pod) : undefined,
     selectable: conditionOf(pod, 'Ready')?.status === 'True',
@@ -45,6 +48,15 @@ export function stageOf(pod: Pod): StageView {
     restoreHash: pod.metadata.labels?.[labels.restoreHash],
     memory: parseBroughtBack(conditionOf(pod, podConditions.serving)?.message ?? ''),
   }
+}
+
+/** Its agent has said which containers are on stage, and others are there now: they only hold it. */
+function runsAnother(pod: Pod): boolean {
+  const message = conditionOf(pod, podConditions.serving)?.message ?? ''
+  const ids = containerIdsOf(pod)
+    ?.split(',')
+    .map(pair => pair.slice(pair.indexOf('=') + 1))
+  return / is \S+:\/\//.test(message) && ids?.some(id => !message.includes(id)) === true
 }
 
 /** The reason `Died` is the agent's word that the app has ended and must not answer any more. */

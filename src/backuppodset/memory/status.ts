@@ -3,6 +3,7 @@ import { reasons } from '../../api/reasons.ts'
 import { fitsMemory } from '../../succession/kinds.ts'
 import type { PodView } from '../snapshot.ts'
 import { ageOf, newestOf } from './age.ts'
+import { isGone, usableOf } from './knowledge.ts'
 import type { MemoryView, SlotMemory } from './view.ts'
 
 interface Times {
@@ -51,6 +52,27 @@ export function slotFacts(
   }
 }
 
+/** Of each slot that has no primary and whose memory is kept, but can be brought back nowhere now: who keeps it, and why not. */
+function waitingWords({ slots, giveUpAfterMs }: MemoryView): readonly string[] {
+  const after =
+    giveUpAfterMs === undefined
+      ? 'it begins with none only if checkpoint.giveUpAfterSeconds is set'
+      : `it begins with none after ${giveUpAfterMs / 1000} s`
+  return [...slots.values()].flatMap(slot => {
+    if (slot.vacantSince === undefined || isGone(slot) || usableOf(slot).length > 0) return []
+    const where = [
+      ...slot.copies.map(
+        ({ node, stale, report }) =>
+          `${node} (${stale ? 'its agent is silent, or starts' : (report.message ?? report.reason ?? 'not usable yet')})`,
+      ),
+      ...slot.unasked.map(({ node, why }) => `${node} (${why})`),
+    ]
+    return [
+      `slot ${slot.lease.slot} waits for its memory, which is or may be on ${where.join(', ')}; ${after}`,
+    ]
+  })
+}
+
 export interface Readiness {
   readonly status: 'True' | 'False'
   readonly reason: string
@@ -83,6 +105,8 @@ export function checkpointReadiness(
       `no node can keep memory; ${first?.name}: ${first?.problem ?? 'not ready'}`,
     )
   }
+  const [waiting] = waitingWords(memory)
+  if (waiting !== undefined) return not(reasons.memoryWaits, waiting)
   for (const { pod, slot, protection } of slots) {
     if (protection !== undefined && protection !== 'None') continue
     const primary = pods.find(({ name }) => name === pod)

@@ -13,9 +13,12 @@ export interface StageView {
   readonly successorOf: number | undefined
   /** The app has ended and its memory is gone. What the kubelet starts in its place is somebody else. */
   readonly died: boolean
-  /** How often the kubelet has started containers of it again, and when it last did. Wall clock, ms. */
+  /** How often the kubelet has started containers of it again whose memory is saved. */
   readonly restarts: number
-  readonly restartedAt: number | undefined
+  /** Which of them run, as `containerIdsOf` says them. */
+  readonly containers: string | undefined
+  /** An understudy that is said to be on stage runs other containers than those that were brought there. */
+  readonly replaced: boolean
   /** The app of this pod is on stage and answers; since when, wall clock, ms. */
   readonly serving: boolean
   readonly servingSince: number | undefined
@@ -43,14 +46,29 @@ export interface SlotMemory {
   readonly uid: string
   /** Of the Lease; the next write to it is a compare-and-swap on this. */
   readonly resourceVersion: string
-  /** Restarts that the holder had when this life began: one more, and what runs in it is somebody else. */
+  /** Restarts that the holder had when this life began: one more, and what runs in it is another one. */
   readonly restarts: number | undefined
+  /**
+   * Monotonic ms since which this process has seen that the holder runs other containers than those of this life, or none
+   * of them. Its agent says it sooner, if it is there.
+   */
+  readonly replacedSince: number | undefined
+  /** Monotonic ms since which this process has seen no primary that goes on with this memory. */
+  readonly vacantSince: number | undefined
   /** The holder's pod still exists but is going, and its agent has not said that its app is stopped. Wall clock, ms. */
   readonly holderGoesBy: number | undefined
   /** What the primary's own node says. */
   readonly source: SlotReport | undefined
-  /** Nodes that keep something of this life. */
+  /** Nodes that keep something of this life, whether it could be brought back now or not. */
   readonly copies: readonly Copy[]
+  /** Nodes that may keep something of it, and have neither shown it nor said that they have nothing. */
+  readonly unasked: readonly Unasked[]
+}
+
+export interface Unasked {
+  readonly node: string
+  /** Why nothing is known, to be read after the node's name. */
+  readonly why: string
 }
 
 /** The memory of one slot on one node. */
@@ -59,13 +77,15 @@ export interface Copy {
   readonly report: SlotReport
   /** Monotonic ms at which this process first saw this generation reported. */
   readonly seenAt: number
-  /** The agent has been silent for long: what it says may not be true any more. */
+  /** The agent is silent, or starts: what it has said last may not be true any more. */
   readonly stale: boolean
 }
 
 export interface NodeView {
   readonly name: string
   readonly ready: boolean
+  /** It is not ready, but was a short while ago: its agent is being replaced, and what is kept there stays assigned to it. */
+  readonly away?: boolean
   /** The first check that fails, with its cure. */
   readonly problem: string | undefined
   /** Why generations are not written to its disk, as a reason; undefined: they are, or there is none. */
@@ -86,8 +106,12 @@ export interface MemoryView {
   /** By slot; a slot without Lease has no memory. */
   readonly slots: ReadonlyMap<number, SlotMemory>
   readonly copies: number
+  /** After so long without a primary a slot gives up memory that is kept. Undefined: never. */
+  readonly giveUpAfterMs?: number | undefined
   /** Every node with an agent, by name. */
   readonly nodes: ReadonlyMap<string, NodeView>
+  /** Slots for which there is a Lease of another owner: of a set of this name that was deleted. It is waited for. */
+  readonly foreign?: ReadonlySet<number>
   /** Why nothing is to be saved, with the cure. No node keeps anything of the set's slots then. */
   readonly refused?: Word | undefined
   /** What to know of memory that is kept. */

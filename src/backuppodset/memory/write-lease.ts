@@ -1,6 +1,6 @@
 import { prefix } from '../../api/labels.ts'
-import { type SlotLease, slotLeaseBody, slotLeaseName } from '../../api/slot-lease.ts'
-import { isKubeError } from '../../kube/errors.ts'
+import { parseSlotLease, type SlotLease, slotLeaseBody, slotLeaseName } from '../../api/slot-lease.ts'
+import { isKubeError, KubeError } from '../../kube/errors.ts'
 import { type Lease, leases } from '../../kube/resources.ts'
 import type { ActContext } from '../act/context.ts'
 import { ownerOf } from '../pod/render.ts'
@@ -23,7 +23,7 @@ const bodyOf = (lease: SlotLease, restarts: number) => {
 
 /**
  * Writes what a slot's Lease shall say, if it is still the one that was looked at: of two operators that both think
- * they lead, one gets a Conflict.
+ * they lead, one gets a Conflict. So does one whose cache does not show a Lease that is there.
  * @param version resourceVersion of the Lease that was read; undefined: there is none.
  * @returns the Lease as written. @throws KubeError.
  */
@@ -34,7 +34,9 @@ export async function writeLease(
   restarts: number,
 ): Promise<Lease> {
   const { urgentApi, set, signal } = context
-  const body = bodyOf(lease, restarts)
+  const written = bodyOf(lease, restarts)
+  // Always: one that was left behind by a set of this name is ours from now on.
+  const body = { ...written, metadata: { ...written.metadata, ownerReferences: [ownerOf(set)] } }
   const { name } = body.metadata
   const ref = { namespace: set.namespace, name }
   const swap = (resourceVersion: string) =>
@@ -45,20 +47,22 @@ export async function writeLease(
       { signal },
     )
   const create = async () => {
-    const metadata = { ...body.metadata, ownerReferences: [ownerOf(set)] }
     try {
-      return await urgentApi.create(leases, { ...body, metadata }, { namespace: set.namespace, signal })
+      return await urgentApi.create(leases, body, { namespace: set.namespace, signal })
     } catch (error) {
       if (!isKubeError(error, 'AlreadyExists')) throw error
-      // Ours, but such that it says nothing any more, as after an edit by hand: written anew. Another's: left alone.
       const existing = await urgentApi.get(leases, ref, { signal })
+      // Another's: left alone. One that says something: our cache does not show it yet, so what we wanted to write was
+      // decided without it. Only one that says nothing any more, as after an edit by hand, is written again.
       if (!existing.metadata.ownerReferences?.some(owner => owner.uid === set.uid)) throw error
+      if (parseSlotLease(existing) !== undefined)
+        throw new KubeError('Conflict', `the Lease ${name} is there already, and was not looked at`)
       return swap(existing.metadata.resourceVersion)
     }
   }
-  const written = version === undefined ? await create() : await swap(version)
-  context.wroteLease(written)
-  return written
+  const result = version === undefined ? await create() : await swap(version)
+  context.wroteLease(result)
+  return result
 }
 
 /** Ends a slot's life: with the Lease goes the claim to what nodes keep of it. */

@@ -25,7 +25,8 @@ const stage = (over: Partial<StageView> = {}): StageView => ({
   successorOf: undefined,
   died: false,
   restarts: 0,
-  restartedAt: undefined,
+  containers: undefined,
+  replaced: false,
   serving: false,
   servingSince: undefined,
   selectable: false,
@@ -59,6 +60,9 @@ export const makeLease = (pod: PodView, over: Partial<SlotLease> = {}): SlotLeas
   ip: undefined,
   heir: undefined,
   holders: [],
+  kept: [],
+  containers: undefined,
+  ending: undefined,
   restoreHash: pod.stage?.restoreHash,
   handover: undefined,
   givenUpFor: undefined,
@@ -89,16 +93,22 @@ export const makeCopy = (
   },
 })
 
+const keptBy = ({ holders }: SlotLease, copies: readonly Copy[]) =>
+  holders.filter(holder => copies.some(({ node }) => node === holder))
+
 export const makeSlot = (
   lease: SlotLease,
   copies: readonly Copy[],
   over: Partial<SlotMemory> = {},
 ): SlotMemory => ({
-  lease,
+  lease: lease.kept?.length === 0 ? { ...lease, kept: keptBy(lease, copies) } : lease,
   uid: `lease-${lease.slot}`,
   resourceVersion: '1',
   restarts: 0,
+  replacedSince: undefined,
+  vacantSince: undefined,
   holderGoesBy: undefined,
+  unasked: [],
   source: undefined,
   copies,
   ...over,
@@ -182,7 +192,7 @@ export function played(s: Snapshot, plan: Plan, { comes }: Answers): Snapshot {
       case 'promote': {
         const { pod, role, lease } = action
         const present = slots.get(role.slot)
-        if (present) slots.set(role.slot, { ...present, lease, restarts: 0 })
+        if (present) slots.set(role.slot, { ...present, lease, restarts: 0, replacedSince: undefined })
         const isThere = comes(pod)
         pods.set(pod.uid, {
           ...pod,
@@ -211,7 +221,12 @@ export function played(s: Snapshot, plan: Plan, { comes }: Answers): Snapshot {
         break
       case 'assign': {
         const { lease, restarts } = action
-        slots.set(lease.slot, makeSlot(lease, slots.get(lease.slot)?.copies ?? [], { restarts }))
+        const { copies = [], unasked = [] } = slots.get(lease.slot) ?? {}
+        const isSameLife = slots.get(lease.slot)?.lease.life === lease.life
+        slots.set(
+          lease.slot,
+          makeSlot(lease, isSameLife ? copies : [], { restarts, ...(isSameLife && { unasked }) }),
+        )
         break
       }
       case 'forget':
@@ -282,7 +297,7 @@ export function staged(s: Snapshot): Snapshot {
         ]
       : slot.copies.filter(({ node }) => spare.includes(node) || fit.some(pod => pod.node === node))
     const source = isHeld ? { ...keyOf(lease), role: 'source' as const, generation: 3, ...word } : undefined
-    return { ...slot, copies, source }
+    return { ...slot, copies, source, ...(isHeld && { unasked: [] }) }
   })
   const rest = {
     monotonicNow: s.monotonicNow,

@@ -360,7 +360,7 @@ export async function startFakeAgent(
             criu: '4',
             architecture: 'x86_64',
           },
-          ...{ checks: [], ready: true, slots, updatedAt: '2030-01-01T00:00:00Z' },
+          ...{ checks: [], ready: true, slots, slotsKnown: true, updatedAt: '2030-01-01T00:00:00Z' },
         },
       })
     },

@@ -47,6 +47,7 @@ export const lease = (over: Partial<SlotLease> = {}): SlotLease => ({
   ip: undefined,
   heir: undefined,
   holders: ['b'],
+  kept: [],
   ...over,
 })
 

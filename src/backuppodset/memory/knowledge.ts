@@ -1,0 +1,49 @@
+/**
+ * What is known of a slot's memory. *Kept*: a node has said that it has something of it, and has not said since that it has
+ * nothing. *Usable*: it says that it could be brought back now. *Gone*: every node that could have something has said, and
+ * does say, that it has nothing. Silence, and an agent that has only just started, are none of these: they mean wait.
+ */
+import type { NodeReportStatus, SlotReport } from '../../api/node-report.ts'
+import type { SlotLease } from '../../api/slot-lease.ts'
+import { hasNothing, isKept, mayKeep } from '../../succession/kept.ts'
+import type { Copy, SlotMemory, Unasked } from './view.ts'
+
+/** What is said of one slot by one node. */
+export interface Answer {
+  readonly node: string
+  readonly status: Pick<NodeReportStatus, 'slotsKnown'> | undefined
+  readonly report: SlotReport | undefined
+  /** The agent has written lately. */
+  readonly fresh: boolean
+}
+
+/** Copies that could be brought back, where they lie or by whoever fetches them. */
+export const usableOf = (slot: SlotMemory | undefined): readonly Copy[] =>
+  slot?.copies.filter(({ report }) => report.usable !== undefined) ?? []
+
+/** Nobody has anything of it, and nobody is left to ask. The only thing that ends a life by itself. */
+export const isGone = (slot: SlotMemory | undefined): boolean =>
+  slot === undefined || (slot.copies.length === 0 && slot.unasked.length === 0)
+
+/** Of the nodes that may have something of a slot, those that have neither shown a copy nor said that they have none. */
+export function unaskedOf(lease: SlotLease, answers: readonly Answer[]): readonly Unasked[] {
+  return mayKeep(lease).flatMap((node): Unasked[] => {
+    if (node === lease.node) return []
+    const answer = answers.find(each => each.node === node)
+    if (answer?.report !== undefined && isKept(answer.report)) return []
+    if (answer?.fresh && hasNothing(answer.status, answer.report)) return []
+    return [{ node, why: whyUnasked(answer) }]
+  })
+}
+
+function whyUnasked(answer: Answer | undefined): string {
+  if (answer === undefined) return 'no agent reports from it'
+  return answer.fresh ? 'its agent has not said yet what it keeps' : 'its agent is silent'
+}
+
+/** What the Lease should say of who keeps something of this life. */
+export function keptNow(slot: SlotMemory, holders: readonly string[]): readonly string[] {
+  const shown = new Set(slot.copies.map(({ node }) => node))
+  const open = new Set(slot.unasked.map(({ node }) => node))
+  return holders.filter(node => shown.has(node) || open.has(node))
+}

@@ -1,0 +1,57 @@
+import { expect, it } from 'vitest'
+import { slotLeaseBody } from '../../api/slot-lease.ts'
+import { KubeError } from '../../kube/errors.ts'
+import { makeLease, makePrimary } from '../testing/memory.ts'
+import { makeSet } from '../testing/snapshots.ts'
+import { writeLease } from './write-lease.ts'
+
+const set = makeSet()
+const lease = makeLease(makePrimary('p0', 0))
+
+/** An API server that has this Lease already. */
+function stand(existing: { readonly metadata: object; readonly spec?: object }) {
+  const patches: { metadata: { ownerReferences: unknown[]; resourceVersion: string } }[] = []
+  const urgentApi = {
+    create: async () => {
+      throw new KubeError('AlreadyExists', 'it is there')
+    },
+    get: async () => existing,
+    patch: async (_: unknown, __: unknown, { body }: { body: never }) => {
+      patches.push(body)
+      return body
+    },
+  }
+  const context = { urgentApi, set, signal: new AbortController().signal, wroteLease: () => undefined }
+  return { context: context as never as Parameters<typeof writeLease>[0], patches }
+}
+const said = slotLeaseBody({ ...lease, epoch: 9, holder: { name: 'p9', uid: 'uid-p9' } })
+const metadata = (uid: string, annotations: object = {}) => ({
+  ...{ ...said.metadata, annotations, resourceVersion: '7' },
+  ownerReferences: [{ uid }],
+})
+
+it('D7.cas: a Lease that the cache does not show is not overwritten: what was decided did not know of it', async () => {
+  const { context, patches } = stand({
+    metadata: metadata(set.uid, said.metadata.annotations),
+    spec: said.spec,
+  })
+  await expect(writeLease(context, lease, undefined, 0)).rejects.toMatchObject({ code: 'Conflict' })
+  expect(patches).toEqual([])
+})
+
+it('one that says nothing any more is written again; another owner’s is left alone', async () => {
+  const broken = stand({ metadata: metadata(set.uid) })
+  await writeLease(broken.context, lease, undefined, 0)
+  expect(broken.patches[0]?.metadata).toMatchObject({ resourceVersion: '7' })
+  const foreign = stand({ metadata: metadata('another') })
+  await expect(writeLease(foreign.context, lease, undefined, 0)).rejects.toMatchObject({
+    code: 'AlreadyExists',
+  })
+  expect(foreign.patches).toEqual([])
+})
+
+it('D7.owner: one that was left behind with its pods gets its owner with the next write', async () => {
+  const { context, patches } = stand({ metadata: metadata('nobody') })
+  await writeLease(context, lease, '7', 0)
+  expect(patches[0]?.metadata.ownerReferences).toMatchObject([{ uid: set.uid }])
+})

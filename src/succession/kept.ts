@@ -1,0 +1,16 @@
+/** What nodes say of who keeps the memory of a slot. Silence, and an agent that has only just started, say nothing. */
+import { diskUnreadReason, type NodeReportStatus, type SlotReport } from '../api/node-report.ts'
+import type { SlotLease } from '../api/slot-lease.ts'
+
+export const isKept = ({ generation, onDisk }: SlotReport): boolean => generation > 0 || onDisk !== undefined
+
+/** Nodes that may have something of this life: by the Lease, which outlives reports; of before it said so, any holder. */
+export const mayKeep = ({ kept, holders }: Pick<SlotLease, 'kept' | 'holders'>): readonly string[] =>
+  kept ?? holders
+
+/** The node has nothing of a slot: its agent says all that is kept there, and this is not among it. */
+export const hasNothing = (
+  status: Pick<NodeReportStatus, 'slotsKnown'> | undefined,
+  said: SlotReport | undefined,
+): boolean =>
+  status?.slotsKnown === true && (said === undefined || (!isKept(said) && said.reason !== diskUnreadReason))
