@@ -110,6 +110,9 @@ const status = (): SchemaOf<NodeReportStatus> =>
       checks: mapList('What the agent has checked, each failure with its cure.', 'name', check, 64),
       ready: flag('Whether every check holds: memory can be saved and restored here.'),
       slots: list('Slots of which something is here.', slot, maxSlots),
+      retired: flag(
+        'Whether nothing of the agents is left on the node, as the annotation backup.example.com/retire-requested asks for.',
+      ),
       slotsKnown: flag(
         'Whether slots is all that is kept here. False while an agent starts: slots is then what was said last, and a slot that is missing there is not known to be gone.',
       ),

@@ -170,7 +170,7 @@ static void allow_realtime(const char *directory)
 }
 
 /* `name` NULL: the cgroup itself. */
-static bool join(struct membership *membership, const char *name, char *what, size_t size)
+static bool act(struct membership *membership, const char *name, bool leaves, char *what, size_t size)
 {
 	char beside[PATH_BYTES];
 
@@ -186,6 +186,8 @@ static bool join(struct membership *membership, const char *name, char *what, si
 	if (!locate(membership, directory, sizeof directory))
 		return errno == ENOENT;
 	snprintf(what, size, "%s", directory);
+	if (leaves)
+		return rmdir(directory) == 0 || errno == ENOENT;
 	if (name) {
 		if (mkdir(directory, 0755) != 0 && errno != EEXIST)
 			return false;
@@ -195,7 +197,7 @@ static bool join(struct membership *membership, const char *name, char *what, si
 	return write_file(directory, "cgroup.procs", "0");
 }
 
-static bool join_all(pid_t pid, const char *name, char *what, size_t size)
+static bool act_all(pid_t pid, const char *name, bool leaves, char *what, size_t size)
 {
 	char path[64], *line = NULL;
 	size_t room = 0;
@@ -213,7 +215,7 @@ static bool join_all(pid_t pid, const char *name, char *what, size_t size)
 
 		if (!parse_membership(line, &membership))
 			continue;
-		joined = join(&membership, name, what, size);
+		joined = act(&membership, name, leaves, what, size);
 		error = errno;
 	}
 	free(line);
@@ -224,10 +226,15 @@ static bool join_all(pid_t pid, const char *name, char *what, size_t size)
 
 bool cgroup_join(pid_t pid, char *what, size_t size)
 {
-	return join_all(pid, NULL, what, size);
+	return act_all(pid, NULL, false, what, size);
 }
 
 bool cgroup_settle(const char *name, char *what, size_t size)
 {
-	return join_all(1, name, what, size);
+	return act_all(1, name, false, what, size);
+}
+
+bool cgroup_remove(const char *name, char *what, size_t size)
+{
+	return act_all(1, name, true, what, size);
 }

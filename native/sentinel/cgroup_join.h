@@ -18,4 +18,7 @@ bool cgroup_join(pid_t pid, char *what, size_t size);
  */
 bool cgroup_settle(const char *name, char *what, size_t size);
 
+/* Removes those cgroups, in which nobody may live any more. As above. */
+bool cgroup_remove(const char *name, char *what, size_t size);
+
 #endif

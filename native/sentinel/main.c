@@ -30,6 +30,7 @@
 #include "log.h"
 #include "memory_dir.h"
 #include "number.h"
+#include "remove.h"
 #include "secret.h"
 #include "spawn.h"
 #include "stop.h"
@@ -225,6 +226,12 @@ int main(int argc, char **argv)
 		return usage(stdout, 0);
 	if (argc == 3 && strcmp(argv[1], "programs") == 0)
 		return program_dir_mount(argv[2]) ? 0 : fail("cannot mount the file system for programs", errno);
+	if (argc > 4 && strcmp(argv[1], "remove") == 0 && strcmp(argv[2], "--cgroup") == 0) {
+		if (remove_all(argv + 4, argv[3], what, sizeof what))
+			return 0;
+		log_line("error", "cannot remove", ",\"path\":\"%s\"", log_safe(what));
+		return fail("remove", errno);
+	}
 	if (!parse_options(argc, argv, &options))
 		return usage(stderr, EXIT_USAGE);
 	umask(077);

@@ -28,17 +28,17 @@ static bool is_mounted(const char *path)
 
 static bool remount(const char *path, const char *options)
 {
-	return mount("understudy", path, "tmpfs", FLAGS | MS_REMOUNT, options) == 0;
+	return mount(MOUNT_SOURCE, path, "tmpfs", FLAGS | MS_REMOUNT, options) == 0;
 }
 
 /* Neither memory of pods nor what a failover needs at once is to be on a disk. Kernels before 6.4 do not know `noswap`. */
 static bool mount_new(const char *path, unsigned long flags, char options[OPTIONS_BYTES])
 {
 	strcat(options, ",noswap");
-	if (mount("understudy", path, "tmpfs", flags, options) == 0)
+	if (mount(MOUNT_SOURCE, path, "tmpfs", flags, options) == 0)
 		return true;
 	*strrchr(options, ',') = '\0';
-	return errno == EINVAL && mount("understudy", path, "tmpfs", flags, options) == 0;
+	return errno == EINVAL && mount(MOUNT_SOURCE, path, "tmpfs", flags, options) == 0;
 }
 
 static void format_options(char *options, int64_t bytes)

@@ -5,6 +5,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* By which its mounts are known again. */
+#define MOUNT_SOURCE "understudy"
+
 /* Mounts a tmpfs of that size at `path` (made if missing, 0700), or resizes the one there. False with errno. */
 bool memory_dir_mount(const char *path, int64_t bytes);
 

@@ -5,6 +5,7 @@ int usage(FILE *out, int code)
 	fputs("usage: sentinel [--socket PATH] [--log PATH] [--enter PATH] [--cgroup NAME]\n"
 	      "                [--memory-dir DIR --memory-bytes N] [--foreground]\n"
 	      "       sentinel programs DIR\n"
+	      "       sentinel remove --cgroup NAME DIR...\n"
 	      "       sentinel version\n"
 	      "\n"
 	      "  --socket PATH       where requests come in (/run/understudy/sentinel.sock); PATH.lock tells a running one\n"
@@ -16,6 +17,9 @@ int usage(FILE *out, int code)
 	      "  --foreground        do not leave the caller; by default it returns when requests are taken\n"
 	      "\n"
 	      "`programs` mounts a tmpfs, from which programs can be run, unless there is one, and ends.\n"
+	      "\n"
+	      "`remove` unmounts what these have mounted below each DIR, removes the DIR with all that is in it and the\n"
+	      "cgroups, and ends.\n"
 	      "\n"
 	      "It ends at SIGTERM or SIGINT, when what it runs has ended; at a second one it kills that.\n"
 	      "Exit code 3: another one is running.\n",

@@ -8,6 +8,7 @@ import {
   type NodeCheck,
   type NodeReport,
   nodeReports,
+  retireRequested,
   type SlotReport,
 } from '../api/node-report.ts'
 import {
@@ -62,7 +63,7 @@ import { createInquiry } from './inquiry.ts'
 import { keptCheck } from './kept-check.ts'
 import { thisMachine } from './machine.ts'
 import { createAgentMetrics } from './metrics.ts'
-import { enterNode, failedCheck, type Node } from './node.ts'
+import { enterNode, failedCheck, type Node, sentinelCgroup } from './node.ts'
 import { findObstacles } from './obstacles/find.ts'
 import type { AgentOptions } from './options.ts'
 import { createPeerClient } from './peers/client.ts'
@@ -70,6 +71,7 @@ import { loadIdentity } from './peers/identity.ts'
 import { createPeerServer } from './peers/server.ts'
 import { lazyRestore } from './preflight.ts'
 import { createReportWriter } from './report.ts'
+import { retire } from './retire.ts'
 import { sizeOfVolumes } from './volumes-size.ts'
 
 const eventLoopLimitMs = 10_000
@@ -100,6 +102,13 @@ async function* nothing(): AsyncGenerator<never> {}
 /** What the disk has is waited for so long before deaths are listened to; the rest comes behind. */
 const recallMs = 20_000
 const sentinelCheckMs = 5_000
+const retiredCheckMs = 1_000
+const left: NodeCheck = {
+  name: 'retired',
+  ok: false,
+  message: 'nothing of the agents is left on this node',
+  cure: `remove the installation, or take the annotation ${retireRequested} off this report`,
+}
 const sentinelRounds = 60
 
 /**
@@ -112,8 +121,11 @@ export async function runAgent(
   options: AgentOptions,
   log: Logger,
   version: string,
-  signal: AbortSignal,
+  ended: AbortSignal,
 ): Promise<void> {
+  const retiring = new AbortController()
+  /** Of all work, which ends also when the node is to be left. */
+  const signal = AbortSignal.any([ended, retiring.signal])
   const onBuffer = collectBuffers()
   const metrics = createMetrics()
   const connection = await loadConnection({ kubeconfig: options.kubeconfig })
@@ -128,12 +140,14 @@ export async function runAgent(
     /** Undefined until it is known what is kept here. */
     slots: readonly SlotReport[] | undefined
     machine: Machine
+    retired: boolean
     budgets: () => { readonly memory?: Budget; readonly disk?: Budget }
   } = {
     budgets: () => ({}),
     checks: [{ name: 'node', ok: false, message: 'the agent is starting', cure: 'wait' }],
     slots: undefined,
     machine: await thisMachine(''),
+    retired: false,
   }
   const publish = () =>
     report.update({
@@ -146,6 +160,7 @@ export async function runAgent(
       checks: node.checks,
       ready: node.checks.length > 0 && node.checks.every(({ ok }) => ok),
       slots: node.slots,
+      retired: node.retired,
       ...node.budgets(),
     })
 
@@ -208,42 +223,78 @@ export async function runAgent(
     log,
     metrics: metrics.recorder,
   })
+  const isToRetire = () =>
+    stores.reports.get(options.node)?.metadata.annotations?.[retireRequested] !== undefined
   const room: { keeper: DiskKeeper | undefined; notLazy?: () => void } = { keeper: undefined }
   try {
-    publish()
-    const [entered] = await Promise.all([
-      enterNode(
-        {
-          options,
-          clock,
-          random,
-          log,
-          relieve: async bytes => room.keeper?.relieve(bytes),
-          onNotLazy: problem => {
-            room.notLazy?.()
-            node.checks = node.checks.map(check =>
-              check.name === 'lazy-restore' ? lazyRestore(problem) : check,
-            )
-            publish()
+    try {
+      publish()
+      // One that has left nothing shall not begin to put it back.
+      await reflectors.reports.synced(signal)
+      if (isToRetire()) retiring.abort()
+      signal.throwIfAborted()
+      stores.reports.subscribe(() => {
+        if (isToRetire()) retiring.abort()
+      })
+      const [entered] = await Promise.all([
+        enterNode(
+          {
+            options,
+            clock,
+            random,
+            log,
+            relieve: async bytes => room.keeper?.relieve(bytes),
+            onNotLazy: problem => {
+              room.notLazy?.()
+              node.checks = node.checks.map(check =>
+                check.name === 'lazy-restore' ? lazyRestore(problem) : check,
+              )
+              publish()
+            },
+            onChecks: checks => {
+              node.checks = checks
+              publish()
+            },
           },
-          onChecks: checks => {
-            node.checks = checks
-            publish()
-          },
-        },
-        signal,
-      ),
-      ...Object.values(reflectors).map(reflector => reflector.synced(signal)),
-    ])
-    node.machine = entered.machine
-    await work(entered)
-  } catch (error) {
-    if (!signal.aborted) throw error
+          signal,
+        ),
+        ...Object.values(reflectors).map(reflector => reflector.synced(signal)),
+      ])
+      node.machine = entered.machine
+      await work(entered)
+    } catch (error) {
+      if (!signal.aborted) throw error
+    }
+    if (retiring.signal.aborted && !ended.aborted) await leaveNode()
   } finally {
     await recorder.flush(AbortSignal.timeout(flushMs))
     background.abort()
     await running
     await Promise.all([...servers, api, urgentApi].map(part => part.close()))
+  }
+
+  /** Until the wish is taken back: then the next agent begins anew. */
+  async function leaveNode(): Promise<void> {
+    log.warn('everything that agents have put on this node is removed')
+    const pauses = createBackoff(recheck, random)
+    node.slots = []
+    node.budgets = () => ({})
+    node.checks = [{ name: 'retired', ok: false, message: 'the agent leaves this node', cure: 'wait' }]
+    publish()
+    while (!ended.aborted && isToRetire()) {
+      try {
+        if (!node.retired)
+          await retire({ ...options, fs: hostProcFs, clock, random, cgroup: sentinelCgroup, signal: ended })
+        node.retired = true
+        node.checks = [left]
+      } catch (error) {
+        if (ended.aborted) return
+        log.error({ err: error }, 'not all of it could be removed')
+        node.checks = [failedCheck('retired', error)]
+      }
+      publish()
+      await clock.sleep(node.retired ? retiredCheckMs : pauses.next(), ended).catch(() => undefined)
+    }
   }
 
   async function work(entered: Node): Promise<void> {

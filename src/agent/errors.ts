@@ -22,6 +22,10 @@ export const agentErrors = Object.freeze({
     'a sentinel of another version runs and has work under way',
     'nothing: it is replaced as soon as it guards nothing; to hurry, drain the node',
   ),
+  NotRetired: entry(
+    'something of it is still on the node',
+    'end what is named here, or have it end: delete the sets, wait for their pods to be gone; the agent tries again by itself',
+  ),
   BinariesMissing: entry(
     'the programs of the agent are not where its image has them',
     'use the image understudy/agent of the same version as the operator',

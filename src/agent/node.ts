@@ -61,6 +61,8 @@ export interface NodeDependencies {
   readonly onChecks: (checks: readonly NodeCheck[]) => void
 }
 
+/** Beside that of the node's first process. */
+export const sentinelCgroup = 'understudy'
 const patience = { initialMs: 1_000, maxMs: 60_000, jitter: 0.2 }
 /** Beside the generations: what a restore works with. */
 const spareShare = 1.25
@@ -102,7 +104,7 @@ async function tryEnter(
       socket,
       logFile: join(runDirectory, 'sentinel.log'),
       memory: { directory: memoryDirectory, bytes: Math.ceil(memoryBudget * spareShare) },
-      cgroup: 'understudy',
+      cgroup: sentinelCgroup,
       log,
       signal,
     })

@@ -126,8 +126,9 @@ function isUrgent(old: ReportContent, next: ReportContent): boolean {
   return !isDeepStrictEqual(actedOn(old), actedOn(next))
 }
 
-const actedOn = ({ ready, checks, address, fingerprint, slots }: ReportContent) => ({
+const actedOn = ({ ready, retired, checks, address, fingerprint, slots }: ReportContent) => ({
   ready,
+  retired,
   address,
   fingerprint,
   checks: checks.map(({ name, ok }) => ({ name, ok })),

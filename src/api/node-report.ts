@@ -4,6 +4,7 @@
  */
 import type { KubeObject } from '../kube/object.ts'
 import type { Resource } from '../kube/resources.ts'
+import { prefix } from './labels.ts'
 import type { SlotKey } from './slot-lease.ts'
 
 export interface NodeCheck {
@@ -15,6 +16,12 @@ export interface NodeCheck {
   /** What to change; only of a check that failed. */
   readonly cure?: string
 }
+
+/**
+ * Annotation of a report, written by who takes the installation away: the agent of the node ends its work and removes
+ * everything that agents have put there. Any value; taken off again, the agent begins anew.
+ */
+export const retireRequested = `${prefix}retire-requested`
 
 /** Reason of a report: what is kept of this kind is being brought back on this node for the first time. */
 export const unprovenReason = 'Unproven'
@@ -93,6 +100,8 @@ export interface NodeReportStatus {
   /** Every check holds: memory can be saved and restored here. */
   readonly ready: boolean
   readonly slots: readonly SlotReport[]
+  /** Nothing of the agents is left on the node, as `retire-requested` asks for. */
+  readonly retired?: boolean
   /**
    * `slots` is all that is kept here. An agent that has only just started does not know that yet: `slots` is then what the
    * agent before it has said last, and no slot that is missing there is known to be gone. Absent: an agent of an earlier

@@ -7,6 +7,7 @@ import { type PromoteOptions, promote } from './promote/promote.ts'
 import { type CommonOptions, openSession, type Session } from './session.ts'
 import { type StatusOptions, status } from './status/status.ts'
 import type { Terminal } from './terminal.ts'
+import { type UninstallOptions, uninstall } from './uninstall/uninstall.ts'
 
 const { version } = packageJson
 
@@ -128,11 +129,27 @@ Exit codes: 0 done; 1 failed, or something is broken; 2 wrong usage; 3 refused, 
       }),
     )
 
+  root
+    .command('uninstall')
+    .description(
+      'Have the agents leave their nodes: no saved memory, key, process, mount or label stays there. ' +
+        'Waits until that is done; then the objects of the installation can be deleted.',
+    )
+    .option('--allow-state-loss', 'also while sets are there whose memory is kept')
+    .option('--timeout <seconds>', 'longest wait', natural, uninstallTimeout)
+    .action(async (options: UninstallOptions, command: Command) =>
+      perform(command, async session => {
+        await uninstall(session, options)
+        return undefined
+      }),
+    )
+
   return root
 }
 
 /** Seconds. */
 const defaultTimeout = 60
+const uninstallTimeout = 300
 
 function natural(text: string): number {
   if (!/^\d{1,9}$/.test(text)) throw new InvalidArgumentError('needs a whole number')

@@ -23,7 +23,10 @@ interface Namespaces {
   readonly agentNamespace: string
 }
 
-/** Everything the commands ask the API server for, but for the wake key: few shall read Secrets, and `doctor` says so. */
+/**
+ * Everything the commands ask the API server for, but for the wake key: few shall read Secrets, and `doctor` says so; and but
+ * for `uninstall`, which is for administrators.
+ */
 export function asked({ namespace, operatorNamespace, agentNamespace }: Namespaces): readonly Asked[] {
   const ours = 'backup.example.com'
   return [

@@ -1,0 +1,82 @@
+import { execFileSync } from 'node:child_process'
+import { access, cp, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { systemClock } from '../kube/clock.ts'
+import { systemRandom } from '../kube/random.ts'
+import { refOf, statusOf } from './discover/process.ts'
+import { isAgentError } from './errors.ts'
+import { retire } from './retire.ts'
+import { cannotDump, hostFs, startTestNode } from './testing/node.ts'
+
+vi.setConfig({ testTimeout: 120_000, hookTimeout: 300_000 })
+
+const isThere = (path: string) =>
+  access(path).then(
+    () => true,
+    () => false,
+  )
+const ended = async (pid: number) => ((await statusOf(hostFs, pid))?.state ?? 'Z') === 'Z'
+
+async function setUp() {
+  const node = await startTestNode()
+  const binaries = await mkdtemp(join(tmpdir(), 'image-'))
+  await cp(join(node.directory, 'image'), binaries, { recursive: true })
+  onTestFinished(async () => {
+    await rm(binaries, { recursive: true, force: true })
+    await rm(node.directory, { recursive: true, force: true })
+  })
+  const options = {
+    ...{ fs: hostFs, clock: systemClock, random: systemRandom, binaries, cgroup: 'understudy-of-nobody' },
+    ...{ runDirectory: join(node.directory, 'run'), stateDirectory: node.directory },
+    signal: AbortSignal.timeout(100_000),
+  }
+  return { node, options }
+}
+
+test.skipIf(cannotDump !== undefined)(
+  `nothing is left on a node, whoever guards what there, and doing it again is no harm ${cannotDump ?? ''}`,
+  async () => {
+    const { node, options } = await setUp()
+    const { pid } = node.launched.hello
+    await node.sentinel.watch('guarded', await refOf(hostFs, process.pid))
+    const memory = join(options.runDirectory, 'memory')
+    await mkdir(memory)
+    execFileSync('mount', ['-t', 'tmpfs', 'understudy', memory])
+    await writeFile(join(memory, 'generation'), 'memory of an application')
+    await writeFile(join(node.directory, 'identity'), 'a key')
+    await symlink(options.binaries, join(node.directory, 'link'))
+    node.sentinel.close()
+
+    await retire(options)
+    expect(await ended(pid)).toBe(true)
+    expect(await isThere(node.directory)).toBe(false)
+    expect(execFileSync('cat', ['/proc/self/mountinfo'], { encoding: 'utf8' })).not.toContain(node.directory)
+    expect(await isThere(join(options.binaries, 'sentinel'))).toBe(true)
+
+    await retire(options)
+    expect(await isThere(node.directory)).toBe(false)
+  },
+)
+
+test.skipIf(cannotDump !== undefined)(
+  `what cannot be removed is told of, and the next try comes to an end ${cannotDump ?? ''}`,
+  async () => {
+    const { node, options } = await setUp()
+    const foreign = join(options.runDirectory, 'of-others')
+    await mkdir(foreign)
+    execFileSync('mount', ['-t', 'tmpfs', 'others', foreign])
+    node.sentinel.close()
+    try {
+      const error = await retire(options).catch((error: unknown) => error)
+      expect(isAgentError(error, 'NotRetired'), String(error)).toBe(true)
+      expect(String(error)).toContain('cannot remove')
+      expect(await isThere(foreign)).toBe(true)
+    } finally {
+      execFileSync('umount', [foreign])
+    }
+    await retire(options)
+    expect(await isThere(node.directory)).toBe(false)
+  },
+)

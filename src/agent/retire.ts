@@ -1,0 +1,95 @@
+/** Taking away what agents have put on a node. */
+import { readlink } from 'node:fs/promises'
+import { basename, join } from 'node:path'
+import type { Clock } from '../kube/clock.ts'
+import type { Random } from '../kube/random.ts'
+import { allPids, isGone, type ProcFs, statusOf } from './discover/process.ts'
+import { AgentError } from './errors.ts'
+import { installPrograms } from './launch/install.ts'
+import { runOnHost } from './launch/on-host.ts'
+
+export interface RetireOptions {
+  readonly fs: ProcFs
+  readonly clock: Clock
+  readonly random: Random
+  /** Of the agent's image. */
+  readonly binaries: string
+  /** Paths that are the same here and on the host. */
+  readonly runDirectory: string
+  readonly stateDirectory: string
+  /** Of the sentinel, by its name. */
+  readonly cgroup: string
+  readonly signal: AbortSignal
+}
+
+const patienceMs = 15_000
+
+/**
+ * Leaves nothing on the node. The sentinel ends, of whatever version it is, and with it go its watches and its references to
+ * the network namespaces of pods; then what was mounted is unmounted, and the directories are removed with all that is in
+ * them: saved memory, programs, and the agent's key. Done again, after a crash or for good measure, it comes to the same.
+ *
+ * @throws AgentError NotRetired, BinariesMissing; the reason of the signal.
+ */
+export async function retire(options: RetireOptions): Promise<void> {
+  const { fs, random, binaries, runDirectory, stateDirectory, cgroup, signal } = options
+  await endPrograms(options)
+  // The host knows no path of the image, and what was installed an earlier try may have removed.
+  const { directory } = await installPrograms({ from: binaries, to: join(stateDirectory, 'bin'), random })
+  const command = [join(directory, 'sentinel'), 'remove', '--cgroup', cgroup, runDirectory, stateDirectory]
+  const said = await runOnHost(directory, command, { fs, signal })
+  if (!said.startsWith('exit 0;')) throw new AgentError('NotRetired', said)
+}
+
+/** SIGTERM to sentinels, which end when what they run has ended. Nothing else is ours to end: pods may depend on it. */
+async function endPrograms(options: RetireOptions): Promise<void> {
+  const { clock, signal } = options
+  const until = clock.monotonic() + patienceMs
+  const told = new Set<number>()
+  for (;;) {
+    const ours = await running(options)
+    if (ours.length === 0) return
+    const byPid = new Map(ours.map(it => [it.pid, it]))
+    for (const { pid, parent, program } of ours) {
+      // Below it are those that look after what it runs; they end with that.
+      const isFirst = byPid.get(parent)?.program !== program
+      if (basename(program) !== 'sentinel' || !isFirst || told.has(pid)) continue
+      told.add(pid)
+      end(pid)
+    }
+    if (clock.monotonic() > until)
+      throw new AgentError('NotRetired', ours.map(({ pid, program }) => `${program} (${pid})`).join(', '))
+    await clock.sleep(50, signal)
+  }
+}
+
+function end(pid: number): void {
+  try {
+    process.kill(pid, 'SIGTERM')
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
+  }
+}
+
+interface Running {
+  readonly pid: number
+  readonly parent: number
+  readonly program: string
+}
+
+/** What runs on this node from our directories. */
+async function running({ fs, runDirectory, stateDirectory }: RetireOptions): Promise<readonly Running[]> {
+  const found: Running[] = []
+  for (const pid of await allPids(fs)) {
+    try {
+      const program = await readlink(`${fs.proc}/${pid}/exe`)
+      if (![runDirectory, stateDirectory].some(directory => program.startsWith(`${directory}/bin/`))) continue
+      const parent = Number((await statusOf(fs, pid))?.fields.get('PPid') ?? 0)
+      found.push({ pid, parent, program })
+    } catch (error) {
+      // It has ended, is a thread of the kernel, or has more rights than we and what we start: not one of ours.
+      if (!isGone(error) && (error as NodeJS.ErrnoException).code !== 'EACCES') throw error
+    }
+  }
+  return found
+}

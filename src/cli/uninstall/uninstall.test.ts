@@ -1,0 +1,115 @@
+import { expect, test } from 'vitest'
+import type { BackupPodSet } from '../../api/backuppodset.ts'
+import { type NodeReport, retireRequested } from '../../api/node-report.ts'
+import { createFakeClock } from '../../kube/clock.ts'
+import { KubeError } from '../../kube/errors.ts'
+import type { KubeObject } from '../../kube/object.ts'
+import type { Session } from '../session.ts'
+import { report, set } from '../testing/objects.ts'
+import { recordingTerminal } from '../testing/terminal.ts'
+import { uninstall } from './uninstall.ts'
+
+/** A cluster whose agents and operator do what `react` does after each look. */
+function cluster(reports: NodeReport[], sets: readonly BackupPodSet[] | 'gone' = []) {
+  const world = { reports, labelled: reports.map(({ metadata }) => ({ metadata })) as KubeObject[], looks: 0 }
+  const clock = createFakeClock()
+  const terminal = recordingTerminal()
+  const asked: string[] = []
+  let react: () => void = () => undefined
+  const api = {
+    async list({ plural }: { plural: string }) {
+      if (plural === 'nodereports' && world.looks++ > 0) react()
+      if (plural === 'backuppodsets' && sets === 'gone') throw new KubeError('NotFound', 'no such kind')
+      const items = { nodereports: world.reports, nodes: world.labelled, backuppodsets: sets }[plural]
+      return { items, metadata: { resourceVersion: '1' } }
+    },
+    async patch(_: unknown, { name }: { name: string }, { body }: { body: { metadata: object } }) {
+      asked.push(name)
+      world.reports = world.reports.map(it =>
+        it.metadata.name === name ? { ...it, metadata: { ...it.metadata, ...body.metadata } } : it,
+      )
+    },
+  }
+  const session = { api, clock, terminal, output: 'text', signal: new AbortController().signal, call: {} }
+  return {
+    world,
+    asked,
+    terminal,
+    onLook: (then: () => void) => {
+      react = then
+    },
+    async run(options: { allowStateLoss?: boolean; timeout?: number } = {}) {
+      const outcome = uninstall(session as unknown as Session, { timeout: 60, ...options }).then(
+        () => undefined,
+        (error: unknown) => error,
+      )
+      let over = false
+      void outcome.then(() => {
+        over = true
+      })
+      while (!over) {
+        await Promise.race([outcome, clock.untilSleepers(1)])
+        if (!over) await clock.advance(1_000)
+      }
+      return outcome
+    },
+  }
+}
+const retired = (it: NodeReport): NodeReport => report(it.metadata.name, { retired: true, ready: false })
+const keep = (it: NodeReport, status: NodeReport): NodeReport => ({ ...it, status: status.status as never })
+
+test('every agent is asked once, all of them and the operator are waited for, and then it says what may follow', async () => {
+  const { world, asked, terminal, onLook, run } = cluster([report('n1'), report('n2')])
+  onLook(() => {
+    if (world.looks === 2) world.reports = world.reports.map(it => keep(it, retired(it)))
+    if (world.looks === 4) world.labelled = world.labelled.slice(1)
+    if (world.looks === 6) world.labelled = []
+  })
+  expect(await run()).toBeUndefined()
+  expect(asked.toSorted()).toEqual(['n1', 'n2'])
+  expect(world.reports.every(({ metadata }) => metadata.annotations?.[retireRequested])).toBe(true)
+  expect(terminal.written).toEqual([
+    'nothing of understudy is left on 2 nodes; now: kubectl delete -k deploy/',
+  ])
+  expect(terminal.told.join('\n')).toContain('n2: the operator has not taken the label')
+})
+
+test('a node that comes while it waits is asked, too', async () => {
+  const { world, asked, onLook, run } = cluster([report('n1')])
+  world.labelled = []
+  onLook(() => {
+    if (world.looks === 2) world.reports = [...world.reports, report('n9')]
+    world.reports = world.reports.map(it =>
+      it.metadata.annotations?.[retireRequested] ? keep(it, retired(it)) : it,
+    )
+  })
+  expect(await run()).toBeUndefined()
+  expect(asked).toEqual(['n1', 'n9'])
+})
+
+test('while memory is kept nothing is touched, unless it may be lost', async () => {
+  const refused = cluster([report('n1')], [set()])
+  expect(await refused.run()).toMatchObject({ exitCode: 3, message: expect.stringContaining('shop/web') })
+  expect(refused.asked).toEqual([])
+
+  const allowed = cluster([report('n1')], [set()])
+  expect(await allowed.run({ allowStateLoss: true, timeout: 2 })).toMatchObject({ exitCode: 4 })
+  expect(allowed.asked).toEqual(['n1'])
+  for (const none of ['gone', [set({}, { hotBackup: { mode: 'Warm' } })]] as const) {
+    const free = cluster([retired(report('n1'))], none)
+    free.world.labelled = []
+    expect(await free.run()).toBeUndefined()
+  }
+})
+
+test('what is left at the end of the time is told, node by node', async () => {
+  const stuck = report('n2', {
+    checks: [{ name: 'retired', ok: false, message: 'something of it is still on the node: criu (7)' }],
+  })
+  const { world, run } = cluster([report('n1'), stuck])
+  world.labelled = []
+  const error = await run({ timeout: 3 })
+  expect(error).toMatchObject({ exitCode: 4 })
+  expect(String(error)).toContain('n1: its agent has not answered yet (last heard of 2030-01-01T00:59:58Z)')
+  expect(String(error)).toContain('n2: something of it is still on the node: criu (7)')
+})

@@ -1,0 +1,104 @@
+import { backupPodSets } from '../../api/backuppodset.ts'
+import { type NodeReport, nodeReports, retireRequested } from '../../api/node-report.ts'
+import { stageLabel } from '../../api/stage.ts'
+import { isKubeError } from '../../kube/errors.ts'
+import { listAll } from '../../kube/list-all.ts'
+import { nodes } from '../../kube/resources.ts'
+import { keptBy } from '../checkpoint/slots.ts'
+import { CliError, exitCodes, isUnknownKind } from '../failure.ts'
+import type { Session } from '../session.ts'
+
+export interface UninstallOptions {
+  /** Also while there are sets whose memory is kept: it is thrown away, and their primaries go on unguarded. */
+  readonly allowStateLoss?: boolean
+  /** Seconds. */
+  readonly timeout: number
+}
+
+const lookMs = 1_000
+
+/**
+ * Has every agent leave its node: no process, mount, file, key or cgroup of ours stays there, and the operator takes the label
+ * away. The objects of the installation can be deleted after that. Interrupted, it is simply run again.
+ *
+ * @throws CliError with exit code 3 before anything has been done, if memory would be lost, and 4 with what is left.
+ */
+export async function uninstall(session: Session, options: UninstallOptions): Promise<void> {
+  const { terminal, clock, output, signal } = session
+  await mayBeDone(session, options)
+  const until = clock.monotonic() + options.timeout * 1000
+  let told = ''
+  for (;;) {
+    const reports = await reportsOf(session)
+    await Promise.all(reports.filter(report => !isAsked(report)).map(report => ask(session, report)))
+    const left = [...reports.flatMap(waitsFor), ...(await labelled(session))]
+    if (left.length === 0) {
+      const names = reports.map(({ metadata }) => metadata.name)
+      terminal.out(
+        output === 'json' ? JSON.stringify({ retired: names }, undefined, 2) : doneLine(names.length),
+      )
+      return
+    }
+    const now = left.join('\n')
+    if (now !== told && output !== 'json') terminal.err(now)
+    told = now
+    if (clock.monotonic() > until)
+      throw new CliError(`not all nodes are left within the time given:\n${now}`, {
+        advice:
+          'run it again when their agents work; of a node that is gone for good delete the report (kubectl delete nodereport NAME)',
+        exitCode: exitCodes.late,
+      })
+    await clock.sleep(lookMs, signal)
+  }
+}
+
+const doneLine = (count: number) =>
+  `nothing of understudy is left on ${count} ${count === 1 ? 'node' : 'nodes'}; now: kubectl delete -k deploy/`
+
+/** @throws CliError that says what to do first. */
+async function mayBeDone({ api, call }: Session, { allowStateLoss }: UninstallOptions): Promise<void> {
+  if (allowStateLoss === true) return
+  const { objects } = await listAll(api, backupPodSets, {}, call).catch((error: unknown) => {
+    // Deleted already, by a removal that began at the other end.
+    if (isUnknownKind(error)) return { objects: [] }
+    throw error
+  })
+  const keeping = objects.filter(set => keptBy(set) === 'memory')
+  if (keeping.length === 0) return
+  const names = keeping.map(({ metadata }) => `${metadata.namespace}/${metadata.name}`)
+  throw new CliError(`the memory of ${names.length} sets is kept: ${names.join(', ')}`, {
+    advice:
+      'delete them first (kubectl delete bps), or lose what is kept of their memory: --allow-state-loss',
+    exitCode: exitCodes.refused,
+  })
+}
+
+const reportsOf = async ({ api, call }: Session): Promise<readonly NodeReport[]> =>
+  (await listAll(api, nodeReports, {}, call)).objects
+
+const isAsked = ({ metadata }: NodeReport) => metadata.annotations?.[retireRequested] !== undefined
+
+async function ask({ api, call, clock }: Session, { metadata: { name, uid } }: NodeReport): Promise<void> {
+  const word = new Date(clock.now()).toISOString()
+  const body = { metadata: { uid, annotations: { [retireRequested]: word } } }
+  try {
+    await api.patch(nodeReports, { name }, { type: 'merge', body }, call)
+  } catch (error) {
+    // Deleted, or made anew: the next look finds it as it is then.
+    if (!isKubeError(error, 'NotFound', 'Conflict')) throw error
+  }
+}
+
+function waitsFor({ metadata: { name }, status }: NodeReport): readonly string[] {
+  if (status?.retired === true) return []
+  const check = status?.checks.find(it => it.name === 'retired')
+  const since = status === undefined ? '' : ` (last heard of ${status.updatedAt})`
+  return [`${name}: ${check?.message ?? `its agent has not answered yet${since}`}`]
+}
+
+async function labelled({ api, call }: Session): Promise<readonly string[]> {
+  const { objects } = await listAll(api, nodes, { labelSelector: stageLabel }, call)
+  return objects.map(
+    ({ metadata }) => `${metadata.name}: the operator has not taken the label ${stageLabel} away yet`,
+  )
+}
