@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process'
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -117,6 +118,26 @@ describe.skipIf(why !== undefined).each([
     // ls itself opens the directory as the next one.
     expect(output()).toBe('content\ncontent\n0 1 2 200 3 7 9 ')
     expect(readFileSync(out, 'utf8').split('\n')).toContain('in file:1')
+  })
+
+  test.each([
+    [1024, { word: 'exited', values: { code: '0' } }],
+    [
+      128,
+      {
+        word: 'failed',
+        values: {
+          reason: expect.stringMatching(/^open files of the sentinel are limited to 128 .*descriptor 201:/),
+        },
+      },
+    ],
+  ])('where files that are open are limited to %d it works, or says so', async (limit, answer) => {
+    await using sentinel = await begin()
+    await using target = await container()
+    execFileSync('prlimit', ['--pid', String(sentinel.pid), `--nofile=${limit}:${limit}`])
+    const client = await sentinel.connect()
+    const { values } = request(target.pid, ['/bin/true'], { fd200: `${scratch}:d` })
+    expect(await client.ask('spawn', values)).toMatchObject(answer)
   })
 
   test('the environment is what was asked for and a path', async () => {

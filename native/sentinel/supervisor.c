@@ -52,16 +52,6 @@ static int open_as_asked(const char *path, char mode)
 	}
 }
 
-/* A copy above all numbers that may be asked for, so that none of them is overwritten before it is in its place. */
-static int out_of_the_way(int fd)
-{
-	int copy = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 2048);
-
-	if (fd >= 0 && copy != fd)
-		close(fd);
-	return copy;
-}
-
 static void __attribute__((noreturn)) fail(int report, const char *what)
 {
 	struct report failed = { .error = errno ? errno : EIO };
@@ -69,6 +59,41 @@ static void __attribute__((noreturn)) fail(int report, const char *what)
 	snprintf(failed.what, sizeof failed.what, "%s", what);
 	write_report(report, &failed);
 	_exit(127);
+}
+
+/* Above all that are asked for. */
+static int first_free(const struct job *job)
+{
+	int highest = DONE_FD;
+
+	for (size_t i = 0; job->fds[i] >= 0; i++)
+		if (job->fds[i] > highest)
+			highest = job->fds[i];
+	return highest + 1;
+}
+
+/*
+ * A copy above all numbers that are asked for, so that none of them is overwritten before it is in its place. A low hard
+ * limit of open files leaves no room there, and is named: everything that is spawned would fail by it.
+ */
+static int out_of_the_way(const struct job *job, int fd, int report)
+{
+	int copy = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, first_free(job));
+
+	if (fd >= 0 && copy < 0) {
+		char what[REPORT_WHAT];
+		struct rlimit files = { 0 };
+
+		/* What dup says of a number beyond the limit is "invalid argument". */
+		getrlimit(RLIMIT_NOFILE, &files);
+		snprintf(what, sizeof what, "open files of the sentinel are limited to %llu (RLIMIT_NOFILE), descriptor %d",
+			 (unsigned long long)files.rlim_cur, first_free(job));
+		errno = EMFILE;
+		fail(report, what);
+	}
+	if (fd >= 0 && copy != fd)
+		close(fd);
+	return copy;
 }
 
 static void standard_descriptors(const struct job *job, int report)
@@ -80,8 +105,8 @@ static void standard_descriptors(const struct job *job, int report)
 	log = job->log ? open(job->log, O_WRONLY | O_CREAT | O_APPEND | O_NOCTTY | O_CLOEXEC, 0600) : dup(null);
 	if (log < 0)
 		fail(report, job->log);
-	null = out_of_the_way(null);
-	log = out_of_the_way(log);
+	null = out_of_the_way(job, null, report);
+	log = out_of_the_way(job, log, report);
 	if (dup2(null, 0) < 0 || dup2(log, 1) < 0 || dup2(log, 2) < 0)
 		fail(report, "standard descriptors");
 }
@@ -95,10 +120,10 @@ static void __attribute__((noreturn)) run(const struct job *job, int report)
 	/* A session of its own: its orphans in the container keep it, whoever adopts them. */
 	setsid();
 	standard_descriptors(job, report);
-	if (job->done >= 0 && dup2(out_of_the_way(job->done), DONE_FD) < 0)
+	if (job->done >= 0 && dup2(out_of_the_way(job, job->done, report), DONE_FD) < 0)
 		fail(report, "the pipe of what is done");
 	for (size_t i = 0; job->fds[i] >= 0; i++) {
-		int fd = out_of_the_way(open_as_asked(job->paths[i], job->modes[i]));
+		int fd = out_of_the_way(job, open_as_asked(job->paths[i], job->modes[i]), report);
 
 		if (fd < 0 || dup2(fd, job->fds[i]) < 0)
 			fail(report, job->paths[i]);
@@ -206,7 +231,7 @@ void supervise(const struct job *job)
 	if (child < 0)
 		fail(job->report, "fork");
 	if (child == 0) {
-		int pipe = out_of_the_way(failures[1]);
+		int pipe = out_of_the_way(job, failures[1], failures[1]);
 
 		close_all_but(pipe, job->done);
 		run(job, pipe);

@@ -1,5 +1,7 @@
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
+import { eventually } from '../../init-waker/testing/eventually.ts'
+import { start } from '../../init-waker/testing/process.ts'
 import { systemClock } from '../kube/clock.ts'
 import { systemRandom } from '../kube/random.ts'
 import { runCanary } from './canary.ts'
@@ -68,6 +70,28 @@ describe.skipIf(cannotDump !== undefined)(`preflight ${cannotDump ?? ''}`, () =>
     expect(checks.find(check => check.name === 'lazy-restore')?.message).toMatch(
       /^large memory comes back while/,
     )
+  })
+
+  test('a sentinel that may have few files open is a failed check that names the limit', async () => {
+    const other = await start('prlimit', ['--nofile=512:512', 'sleep', '1000'])
+    onTestFinished(() => other[Symbol.asyncDispose]())
+    const sentinel = {
+      ...node.sentinel,
+      hello: async () => ({ ...(await node.sentinel.hello()), pid: other.pid }),
+    }
+    const never = () => Promise.reject(new Error('tried'))
+    await eventually(async () => {
+      const checks = await preflight({ ...dependencies(never), sentinel })
+      expect(checks.filter(check => !check.ok)).toEqual([
+        {
+          name: 'open-files',
+          ok: false,
+          message: 'the sentinel may have 512 open',
+          cure: expect.stringContaining('LimitNOFILE'),
+        },
+        expect.objectContaining({ name: 'canary', message: 'not tried: open-files' }),
+      ])
+    })
   })
 
   test('a node that cannot restore lazily is as good as any, and says so', async () => {

@@ -33,6 +33,7 @@ export async function preflight(deps: PreflightDependencies): Promise<readonly N
     await cgroups(deps.fs),
     await memory(deps),
     await sentinelCheck(deps),
+    await openFiles(deps),
   ]
   // A node on which something else is wrong is told that, not what follows from it.
   const prevented = checks.filter(check => !check.ok).map(check => check.name)
@@ -147,6 +148,26 @@ async function sentinelCheck({ sentinel, signal }: PreflightDependencies): Promi
   }
 }
 
+const enoughFiles = 1024
+
+/** Of the sentinel, by whose limit all that it starts is bound: programs are given descriptors from 200 on. */
+async function openFiles({ sentinel, fs, signal }: PreflightDependencies): Promise<NodeCheck> {
+  try {
+    const { pid } = await sentinel.hello(signal)
+    const [, , hard = ''] =
+      /^Max open files +(\S+) +(\S+)/m.exec(await readFile(`${fs.proc}/${pid}/limits`, 'utf8')) ?? []
+    return Number(hard) < enoughFiles
+      ? failed(
+          'open-files',
+          `the sentinel may have ${hard} open`,
+          `raise the hard limit of open files (LimitNOFILE) of the container runtime's service to ${enoughFiles} or more, and restart the sentinel`,
+        )
+      : passed('open-files', hard)
+  } catch (error) {
+    return fromError('open-files', error)
+  }
+}
+
 /**
  * What CRIU finds out about the kernel is found out once a boot, here, in the namespaces of the node: to find it out CRIU
  * runs programs, and in a container those would be the container's. preload.so keeps it beside CRIU, in nobody's container,
@@ -168,6 +189,7 @@ export async function kernelFacts({
         {
           target: await refOf(fs, fs.host),
           namespaces: 'keep',
+          rights: 'Everything',
           cgroup: 'stay',
           deadlineMs: 30_000,
           log: '/dev/null',
