@@ -8,6 +8,8 @@
  *        copy, never the other way round for /proc (see overlay_proc).
  * host   as keep, for programs that outlive whoever started them: nothing ends them.
  *
+ * UNDERSTUDY_FOR=dump|restore|pages|files in the environment: with the rights that this takes and no others, see rights.c.
+ *
  * START, the start time of the process as field 22 of /proc/PID/stat, guards against a pid that somebody else has now.
  * Files that are open stay open; programs and files are named through them (/proc/self/fd/N), so nothing of ours needs
  * to be in the target's file system. "@KEEPER@" in an argument is the pid, as the program sees it, of a process that has
@@ -32,10 +34,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <linux/magic.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -100,7 +104,19 @@ static int same_user_namespace(pid_t pid)
 	return 0;
 }
 
-static int join(const char *target, bool clone)
+/* What is run, and what it reads, is named by it. */
+static int proc_is_proc(void)
+{
+	struct statfs status;
+
+	if (statfs("/proc", &status))
+		return fail("/proc: %s", strerror(errno));
+	if (status.f_type != PROC_SUPER_MAGIC)
+		return fail("/proc is something else there");
+	return 0;
+}
+
+static int join(const char *target, bool clone, struct rights *rights)
 {
 	const int all = CLONE_NEWNS | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWNET | CLONE_NEWPID | CLONE_NEWCGROUP;
 	const char *colon = strchrnul(target, ':');
@@ -121,10 +137,10 @@ static int join(const char *target, bool clone)
 		if (start != wanted)
 			return fail("process %llu is gone: it started at %llu, not %llu", pid, start, wanted);
 	}
-	if (same_user_namespace((pid_t)pid))
+	if (same_user_namespace((pid_t)pid) || rights_of_purpose((pid_t)pid, rights))
 		return EXIT_OWN;
 	/* While they are of our own mount namespace: those of others cannot be copied. */
-	if (clone && seclude_directories())
+	if ((clone || rights->secluded) && seclude_directories(!rights->copies_directory))
 		return EXIT_OWN;
 	if (setns(pidfd, all))
 		return fail("join the namespaces of process %llu: %s", pid, strerror(errno));
@@ -133,7 +149,7 @@ static int join(const char *target, bool clone)
 		return fail("copy the mount namespace of process %llu: %s", pid, strerror(errno));
 	if (chdir("/"))
 		return fail("/: %s", strerror(errno));
-	return 0;
+	return proc_is_proc();
 }
 
 /* Every mark in every argument. */
@@ -299,6 +315,7 @@ static int inside(char **command)
 
 int main(int count, char **arguments)
 {
+	struct rights rights;
 	char **command;
 	const char *mode;
 	sigset_t before;
@@ -314,7 +331,9 @@ int main(int count, char **arguments)
 	command = arguments + (strcmp(arguments[3], "--") == 0 ? 4 : 3);
 	if (!*command || (strcmp(mode, "keep") && strcmp(mode, "clone") && strcmp(mode, "host")))
 		return usage();
-	code = join(arguments[1], strcmp(mode, "clone") == 0);
+	code = join(arguments[1], strcmp(mode, "clone") == 0, &rights);
+	if (!code)
+		code = give_up_rights(&rights);
 	if (code)
 		return code;
 	host = strcmp(mode, "host") == 0;

@@ -153,15 +153,107 @@ describe.skipIf(cannotUnshare !== undefined)(`enter ${cannotUnshare ?? ''}`, () 
     }
   })
 
-  test('directories of the node that are passed on have nothing above them, and its programs are for reading', async () => {
-    await using target = await withNamespaces('--mount', '--pid', '--fork', '--mount-proc')
-    const script =
-      'ls -a /proc/self/fd/200/.. ; echo x > /proc/self/fd/200/x; ls /proc/self/fd/200/../../../../etc'
-    const seen = await enter(tools, target, 'clone', sh(script))
-    expect(seen.stdout).toBe('.\n..\nenter\n')
-    expect(seen.stderr).toMatch(/Read-only file system/)
-    expect(seen.stderr).toMatch(/etc.*No such file/)
+  describe('rights', () => {
+    const bit = {
+      NET_RAW: 13n,
+      SYS_MODULE: 16n,
+      SYS_RAWIO: 17n,
+      SYS_BOOT: 22n,
+      SYS_TIME: 25n,
+      MKNOD: 27n,
+      SYSLOG: 34n,
+    }
+    const more = { MAC_OVERRIDE: 32n, MAC_ADMIN: 33n, AUDIT_READ: 37n, PERFMON: 38n, BPF: 39n }
+    const [KILL, SYS_ADMIN, CHECKPOINT_RESTORE] = [5n, 21n, 40n]
+    const maskOf = (bits: readonly bigint[]) => bits.reduce((mask, each) => mask | (1n << each), 0n)
+    const never = maskOf([...Object.values(bit), ...Object.values(more)])
+    /** What a program sees of itself. */
+    const seen = async (target: Target, purpose: string, mode = 'keep') => {
+      const done = await enter(
+        tools,
+        target,
+        mode,
+        sh('cat /proc/self/status; env'),
+        {},
+        { UNDERSTUDY_FOR: purpose },
+      )
+      expect(done).toMatchObject({ code: 0, stderr: '' })
+      expect(done.stdout).not.toContain('UNDERSTUDY_FOR')
+      const field = (name: string) => new RegExp(`^${name}:\\s*(\\w+)$`, 'm').exec(done.stdout)?.[1] ?? ''
+      const sets = ['CapBnd', 'CapPrm', 'CapEff'].map(name => BigInt(`0x${field(name)}`))
+      expect(new Set(sets).size).toBe(1)
+      return { capabilities: sets[0] ?? 0n, filtered: field('Seccomp') === '2' }
+    }
+
+    test.each([
+      ['dump', never, false],
+      ['files', never & ~maskOf([bit.MKNOD]), true],
+      ['pages', ~maskOf([KILL, CHECKPOINT_RESTORE]), true],
+    ])(
+      'D10.least-rights: what is run for %s has those that this takes',
+      async (purpose, without, filtered) => {
+        await using target = await withNamespaces('--mount', '--pid', '--fork', '--mount-proc')
+        const found = await seen(target, purpose)
+        expect(found.capabilities & without).toBe(0n)
+        expect(found.filtered).toBe(filtered)
+      },
+    )
+
+    test('D10.least-rights: a restore also has those of the container, and leaves no filter in it', async () => {
+      const bounds = ['setpriv', '--bounding-set=-all,+net_raw,+mknod', 'sleep', '1000']
+      const started = await start('unshare', [
+        '--mount',
+        '--pid',
+        '--fork',
+        '--kill-child',
+        '--mount-proc',
+        ...bounds,
+      ])
+      await using _ = started
+      const pid = await eventually(async () => {
+        const [first = 0] = childrenOf(started.pid)
+        expect(await readFile(`/proc/${first}/comm`, 'utf8')).toBe('sleep\n')
+        return first
+      })
+      const found = await seen(await targetOf(pid), 'restore', 'clone')
+      const container = maskOf([bit.NET_RAW, bit.MKNOD])
+      expect(found.capabilities & (never & ~maskOf([bit.SYS_TIME]))).toBe(container)
+      expect(found.capabilities & maskOf([SYS_ADMIN])).not.toBe(0n)
+      expect(found.filtered).toBe(false)
+    })
+
+    test('a filter refuses what nobody needs there', async () => {
+      const keyctl = process.arch === 'x64' ? 250 : 219
+      const script = `/usr/bin/perl -e '$a = syscall(${keyctl}, 0, -3, 0); print $a < 0 ? $!{EPERM} ? "refused" : "other" : "done"'`
+      const run = (environment: Readonly<Record<string, string>>) =>
+        self().then(it => enter(tools, it, 'keep', sh(script), {}, environment))
+      expect((await run({})).stdout).not.toBe('refused')
+      expect((await run({ UNDERSTUDY_FOR: 'files' })).stdout).toBe('refused')
+    })
+
+    test('what is for something that is not known is not run', async () => {
+      expect(
+        await enter(tools, await self(), 'keep', sh('echo ran'), {}, { UNDERSTUDY_FOR: 'fun' }),
+      ).toMatchObject(failed(/^enter: UNDERSTUDY_FOR=fun is not known\n$/))
+    })
   })
+
+  test.each([
+    ['clone', {}],
+    ['keep', { UNDERSTUDY_FOR: 'dump' }],
+    ['keep', { UNDERSTUDY_FOR: 'files' }],
+  ])(
+    'directories of the node that are passed on have nothing above them, and its programs are for reading: %s %j',
+    async (mode, environment) => {
+      await using target = await withNamespaces('--mount', '--pid', '--fork', '--mount-proc')
+      const script =
+        'ls -a /proc/self/fd/200/.. ; echo x > /proc/self/fd/200/x; ls /proc/self/fd/200/../../../../etc'
+      const seen = await enter(tools, target, mode, sh(script), {}, environment)
+      expect(seen.stdout).toBe('.\n..\nenter\n')
+      expect(seen.stderr).toMatch(/Read-only file system/)
+      expect(seen.stderr).toMatch(/etc.*No such file/)
+    },
+  )
 
   test.each([
     ['keep', false],

@@ -1,13 +1,14 @@
 /*
- * Directories of the node that a restore works with. CRIU opens what images name, as root and inside of the container, and
- * the images are another node's: /proc/PID/fd/200/../../etc is a name, too. A copy of the mount that begins at the directory
- * and is mounted nowhere has nothing above it.
+ * Directories of the node that a program works with in a container. CRIU opens what images name, as root and inside of the
+ * container, and the images are another node's: /proc/PID/fd/200/../../etc is a name, too. A copy of the mount that begins
+ * at the directory and is mounted nowhere has nothing above it.
  */
 #include "enter.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -24,15 +25,16 @@ struct attributes {
 	unsigned long long set, clear, propagation, userns;
 };
 
-enum { PROGRAMS = 200, WORK = 202 };
+enum { PROGRAMS = 200, DIRECTORY = 201, LAST = 205 };
 
-int seclude_directories(void)
+int seclude_directories(bool all)
 {
-	for (int fd = PROGRAMS; fd <= WORK; fd++) {
+	for (int fd = PROGRAMS; fd <= LAST; fd++) {
 		struct attributes attributes = { .set = ATTR_RDONLY };
+		struct stat status;
 		int tree, directory;
 
-		if (fcntl(fd, F_GETFD) < 0)
+		if (fstat(fd, &status) || !S_ISDIR(status.st_mode) || (fd == DIRECTORY && !all))
 			continue;
 		tree = (int)syscall(SYS_open_tree, fd, "", TREE_CLONE | O_CLOEXEC | AT_EMPTY_PATH);
 		/* What all containers of the node are restored with is for reading. Linux before 5.12 does not know how. */

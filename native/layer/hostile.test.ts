@@ -1,11 +1,24 @@
 /** Against applications and other nodes that want to read or write what is not theirs. */
 import { createReadStream, createWriteStream } from 'node:fs'
-import { cp, mkdir, mkdtemp, open, readdir, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises'
+import {
+  copyFile,
+  cp,
+  mkdir,
+  mkdtemp,
+  open,
+  readdir,
+  readFile,
+  rename,
+  rm,
+  symlink,
+  writeFile,
+} from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { extract, type Header, pack } from 'tar-stream'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { compileStatic } from '../../images/compile.ts'
 import { run } from '../../images/run.ts'
 import { buildWaker } from '../../init-waker/build.ts'
 import { cannotUnshare } from '../../init-waker/testing/process.ts'
@@ -44,6 +57,29 @@ const waysOut: readonly (readonly [string, () => string])[] = [
   ['a directory that is open', () => '/proc/self/fd/200/../outside'],
   ['the working directory of a process', () => `/proc/self/cwd/${'../'.repeat(20)}${outside.slice(1)}`],
 ]
+
+describe.skipIf(cannotUnshare !== undefined)(`D10.tar-reach ${cannotUnshare ?? ''}`, () => {
+  it.each(['save', 'apply'])('tar has nothing open that leads out of its sandbox: %s', async verb => {
+    const own = join(scratch, `tools-${verb}`)
+    await cp(tools, own, { recursive: true })
+    await copyFile(
+      await compileStatic(join(import.meta.dirname, '../testing/reach.c')),
+      join(own, 'criu/ld.so'),
+    )
+    const volume = await mkdtemp(join(scratch, 'volume-'))
+    const [archive, list] = [join(own, 'archive'), join(own, 'list')]
+    for (const path of [archive, list]) await writeFile(path, '')
+    const [command, files] =
+      verb === 'save'
+        ? [[layer, verb], { 201: `<${volume}`, 202: `>${archive}`, 203: `>${list}` }]
+        : [[layer, verb, '--directory'], { 201: `<${volume}`, 202: `<${archive}`, 203: `<${list}` }]
+    const environment = { UNDERSTUDY_FOR: 'files' }
+    const all = { ...files, 205: `<${own}` }
+    expect(await enter(own, await host(), 'keep', command, all, environment)).toEqual({
+      ...{ code: 0, stdout: '', stderr: '' },
+    })
+  })
+})
 
 describe.skipIf(cannotUnshare !== undefined)(`D10.links: saving ${cannotUnshare ?? ''}`, () => {
   /** Saves a volume of which `change` swaps something between the walk through it and the reading of its files. */

@@ -8,7 +8,7 @@
 
 #include "layer.h"
 
-enum { ARGUMENTS = 32 };
+enum { ARGUMENTS = 32, FIRST_OPEN = 3 };
 
 /* The archive is standard input or output, and tar is found from the working directory: there is no other way to what is
    outside of the sandbox, and no name in an archive is looked up from there. */
@@ -46,6 +46,7 @@ static struct command tar(void)
 	struct command command = { 0 };
 
 	say(&command, "ld.so", "");
+	say(&command, "--inhibit-cache", "");
 	say(&command, "--library-path", "");
 	say(&command, "lib", "");
 	say(&command, "./tar", "");
@@ -61,7 +62,11 @@ static int start(const struct command *command)
 
 	if (loader < 0 || fchdir(tools))
 		return fail("tar: %s", strerror(errno));
-	syscall(SYS_execveat, loader, "", command->words, environ, AT_EMPTY_PATH);
+	/* Beside the archive tar is given nothing that it could get out of the sandbox by. */
+	loader = fcntl(loader, F_DUPFD_CLOEXEC, FIRST_OPEN + 1);
+	if (loader < 0 || dup3(loader, FIRST_OPEN, O_CLOEXEC) < 0 || syscall(SYS_close_range, FIRST_OPEN + 1, ~0U, 0))
+		return fail("tar: %s", strerror(errno));
+	syscall(SYS_execveat, FIRST_OPEN, "", command->words, environ, AT_EMPTY_PATH);
 	return fail("tar: %s", strerror(errno));
 }
 

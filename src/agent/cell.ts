@@ -87,6 +87,7 @@ export async function startCell(options: CellOptions, request: CellRequest): Pro
       {
         target: await refOf(fs, fs.host),
         namespaces: 'keep',
+        rights: 'Everything',
         cgroup: 'stay',
         deadlineMs: lifeMs,
         log,
@@ -191,6 +192,7 @@ export async function askCell(options: CellOptions, cell: Cell): Promise<string>
       {
         target: cell.init,
         namespaces: 'keep',
+        rights: 'Everything',
         cgroup: 'stay',
         deadlineMs: patienceMs,
         log,

@@ -29,6 +29,7 @@ const codeOf = (promise: Promise<unknown>) =>
 const spawnRequest = {
   target: { pid: 42, start: 4711 },
   namespaces: 'clone',
+  rights: 'Everything',
   cgroup: 'join',
   deadlineMs: 1000,
   log: '/run/with space',

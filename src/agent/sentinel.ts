@@ -36,6 +36,8 @@ export interface SpawnRequest {
   readonly arguments: readonly string[]
   /** Name of a stop that is yet to come, which waits for its end; see `stop`. */
   readonly during?: string
+  /** The rights that it has: those that its work takes (native/enter/rights.c), or those of the node's root. */
+  readonly rights: 'Dump' | 'Restore' | 'Pages' | 'Files' | 'Everything'
   /** `NAME=value`, beside a PATH on which nothing is found. */
   readonly environment?: readonly string[]
 }
@@ -341,6 +343,10 @@ function spawnFields(request: SpawnRequest): Field[] {
     ['log', request.log],
     ...(request.during === undefined ? [] : [['during', request.during] as const]),
     ...request.files.map(({ fd, path, mode }): Field => [`fd${fd}`, `${path}:${mode}`]),
+    // In the environment, as a sentinel of an earlier agent passes that on as well.
+    ...(request.rights === 'Everything'
+      ? []
+      : [['env', `UNDERSTUDY_FOR=${request.rights.toLowerCase()}`] as const]),
     ...(request.environment ?? []).map((variable): Field => ['env', variable]),
     ...request.arguments.map((argument): Field => ['arg', argument]),
   ]

@@ -271,6 +271,7 @@ async function dumpContainer(
       target: app,
       during,
       namespaces: 'keep',
+      rights: 'Dump',
       cgroup: 'stay',
       deadlineMs,
       log: join(work, 'output'),

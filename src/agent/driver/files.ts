@@ -66,6 +66,7 @@ export function createFiles({ sentinel, fs, programs }: FilesOptions): Files {
       {
         ...spawned,
         namespaces: 'keep',
+        rights: 'Files',
         cgroup: 'stay',
         deadlineMs,
         log,

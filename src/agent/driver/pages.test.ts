@@ -75,7 +75,7 @@ describe.skipIf(cannotDump !== undefined)(`memory that comes later ${cannotDump 
     const log = join(node.directory, `answer-${port}`)
     await rm(log, { force: true })
     await node.sentinel.spawn({
-      ...{ target: of.init, namespaces: 'keep', cgroup: 'stay', deadlineMs, log },
+      ...{ target: of.init, namespaces: 'keep', rights: 'Everything', cgroup: 'stay', deadlineMs, log },
       files: [{ fd: 200, path: node.programs.directory, mode: 'd' }],
       arguments: ['/proc/self/fd/200/cell', 'ask', String(port)],
     })

@@ -57,6 +57,7 @@ export async function startPageServer(
       target: hold,
       // With directories that lead nowhere: it reads images that are another node's.
       namespaces: 'clone',
+      rights: 'Pages',
       cgroup: 'stay',
       deadlineMs: deadlineMs + afterGuardianMs,
       log: join(work, 'pages-output'),

@@ -71,6 +71,7 @@ async function restoreContainer(
     {
       target: hold,
       namespaces: 'clone',
+      rights: 'Restore',
       cgroup: 'join',
       deadlineMs,
       log: join(work, 'output'),
