@@ -171,3 +171,15 @@ export function failureOf(outcomes: readonly Outcome[]): string | undefined {
   const others = failures.length > 1 ? ` (and ${failures.length - 1} more)` : ''
   return `${first.action.type} failed${others}: ${message}`
 }
+
+/** A failure that lasts is one event, whichever pod was to be made and however many there were: names and numbers differ. */
+export const seriesOf = ({ reason, note }: Pick<Notice, 'reason' | 'note'>): string =>
+  reason === eventReasons.actionFailed
+    ? note.replaceAll(/-[0-9a-f]{12}\b/g, '-*').replaceAll(/\d+/g, '#')
+    : note
+
+/** A rollout of some hundred pods must not cost the event of a failover, nor must a failure that repeats. */
+export function laneOf({ reason, type }: Pick<Notice, 'reason' | 'type'>): string {
+  if (reason === eventReasons.failedOver || reason === eventReasons.replaced) return 'failover'
+  return reason === eventReasons.actionFailed ? reason : type
+}

@@ -277,3 +277,45 @@ describe('recorder', () => {
     ).toEqual({ apiVersion: 'v1', kind: 'Pod', name: 'a', namespace: 'ns', uid: 'u', resourceVersion: '7' })
   })
 })
+
+describe('what is alike', () => {
+  const failing = (pod: string): Partial<EventRecord> => ({
+    type: 'Warning',
+    reason: 'ActionFailed',
+    note: `create failed: pods "set-${pod}" is forbidden: exceeded quota, used: pods=12`,
+  })
+
+  test('is one series although names differ', async () => {
+    const { recorder, server, clock } = setup({
+      seriesOf: ({ note }) => note.replaceAll(/-[0-9a-f]{12}/g, ''),
+    })
+    for (const pod of ['0123456789ab', 'ba9876543210', 'aaaaaaaaaaaa']) recorder.record(event(failing(pod)))
+    await settle()
+    await clock.advance(10_000)
+    expect([...server.values()].map(({ series }) => series?.count)).toEqual([3])
+  })
+
+  test('a lane does not hold back another one', async () => {
+    const { recorder, server, results } = setup({ burst: 2, laneOf: ({ reason }) => reason })
+    for (let i = 0; i < 5; i += 1) recorder.record(event({ reason: 'PodsCreated', note: `created ${i}` }))
+    recorder.record(event({ reason: 'FailedOver', note: 'slot 0' }))
+    await settle()
+    expect(results['dropped_rate']).toBe(3)
+    expect(
+      [...server.values()].map(({ reason }) => reason).filter(reason => reason === 'FailedOver'),
+    ).toHaveLength(1)
+  })
+
+  test('a recorder that is closed waits for nothing', async () => {
+    const { recorder, state, clock } = setup()
+    state.fail = 'Unavailable'
+    recorder.record(event({}))
+    await settle()
+    expect(clock.sleepers()).toBeGreaterThan(0)
+    const flushed = recorder.flush()
+    recorder.close()
+    await flushed
+    await settle()
+    expect(clock.sleepers()).toBe(0)
+  })
+})

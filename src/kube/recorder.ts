@@ -2,7 +2,7 @@
  * Events (events.k8s.io/v1) that tell people what happened to an object. They are a courtesy: recording never waits,
  * never throws, and loses rather than piles up; whatever is lost is counted.
  *
- * The same event again (same object, type, reason, action and note) within `windowMs` does not make a new object: its
+ * The same event again (same object, type, reason, action and series) within `windowMs` does not make a new object: its
  * series' count grows, by at most one PATCH in `seriesIntervalMs`.
  */
 import type { Api } from './api-types.ts'
@@ -70,7 +70,11 @@ export interface RecorderOptions {
   readonly windowMs?: number | undefined
   /** Milliseconds between two writes of one series. Default 5 s. */
   readonly seriesIntervalMs?: number | undefined
-  /** New events for one object: so many at once, then one in `refillMs`. Default 25 and 10 s. */
+  /** What tells series apart beside type, reason and action; the note of the first event stands for all. Default: the note. */
+  readonly seriesOf?: ((event: EventRecord) => string) | undefined
+  /** Events of one object that share an allowance; those of another lane are not held back by it. Default: all. */
+  readonly laneOf?: ((event: EventRecord) => string) | undefined
+  /** New events for one object and lane: so many at once, then one in `refillMs`. Default 25 and 10 s. */
   readonly burst?: number | undefined
   readonly refillMs?: number | undefined
 }
@@ -83,6 +87,8 @@ export interface Recorder {
    * @returns how many are still pending.
    */
   flush(signal?: AbortSignal): Promise<number>
+  /** Gives up what is pending, and ends every wait. */
+  close(): void
 }
 
 /** One event object, made or to be made. */
@@ -109,6 +115,7 @@ const workers = 2
 export function createRecorder(options: RecorderOptions): Recorder {
   const { api, component, instance, clock, log, metrics, random = systemRandom } = options
   const { bufferSize = 1000, windowMs = 360_000, seriesIntervalMs = 5_000 } = options
+  const { seriesOf = ({ note }) => note, laneOf = () => '' } = options
   const allow = createAllowance(clock, options.burst ?? 25, options.refillMs ?? 10_000)
 
   /** In order of `seenAt`, so that the ones past their window are in front. */
@@ -221,7 +228,7 @@ export function createRecorder(options: RecorderOptions): Recorder {
     record(event) {
       const now = clock.monotonic()
       expire(now)
-      const key = keyOfEvent(event)
+      const key = keyOfEvent(event, seriesOf(event))
       const series = known.get(key)
       const stamp = microTime(clock.now())
       if (series && (series.count > series.written || now - series.seenAt <= windowMs)) {
@@ -236,7 +243,8 @@ export function createRecorder(options: RecorderOptions): Recorder {
         return
       }
       const { regarding } = event
-      if (!allow(regarding.uid ?? `${regarding.kind}/${regarding.namespace}/${regarding.name}`)) {
+      const object = regarding.uid ?? `${regarding.kind}/${regarding.namespace}/${regarding.name}`
+      if (!allow(`${object} ${laneOf(event)}`)) {
         metrics?.event?.('dropped_rate')
         return
       }
@@ -273,6 +281,11 @@ export function createRecorder(options: RecorderOptions): Recorder {
       })
       return pending
     },
+    close() {
+      queue.shutdown()
+      for (const resolve of flushers) resolve()
+      flushers = []
+    },
   }
 }
 
@@ -289,10 +302,10 @@ export function referenceTo<T extends KubeObject>(of: Resource<T>, object: T): O
   }
 }
 
-function keyOfEvent({ regarding, related, type, reason, action, note }: EventRecord): string {
+function keyOfEvent({ regarding, related, type, reason, action }: EventRecord, series: string): string {
   const about = (ref: ObjectReference | undefined) =>
     ref && [ref.apiVersion, ref.kind, ref.namespace, ref.name, ref.uid, ref.fieldPath]
-  return JSON.stringify([about(regarding), about(related), type, reason, action, note])
+  return JSON.stringify([about(regarding), about(related), type, reason, action, series])
 }
 
 /** The object's name and a random part, as a DNS subdomain of at most 253 characters. */
