@@ -35,8 +35,9 @@ async function run<T extends { readonly logLevel: string }>(
     await start(options, log, version, stop.signal)
     log.info('stopped')
   } catch (error) {
+    // Written when the call returns. Whatever may still be open must not keep a process alive that does nothing.
     log.fatal({ err: error }, 'cannot go on')
-    process.exitCode = 1
+    process.exit(1)
   }
 }
 

@@ -25,7 +25,13 @@ import { createApi } from '../kube/api.ts'
 import { createBackoff } from '../kube/backoff.ts'
 import { systemClock as clock } from '../kube/clock.ts'
 import { loadConnection } from '../kube/connection.ts'
-import { createHealthServer, createMetricsServer, eventLoopCheck, syncedCheck } from '../kube/health.ts'
+import {
+  createHealthServer,
+  createMetricsServer,
+  eventLoopCheck,
+  openAll,
+  syncedCheck,
+} from '../kube/health.ts'
 import { keepWarm } from '../kube/keep-warm.ts'
 import { createMetrics } from '../kube/metrics.ts'
 import { systemRandom as random } from '../kube/random.ts'
@@ -190,7 +196,7 @@ export async function runAgent(
   }
 
   using eventLoop = eventLoopCheck(eventLoopLimitMs)
-  const servers = await Promise.all([
+  const servers = await openAll([
     createHealthServer({
       port: options.healthPort,
       live: { eventloop: eventLoop },
@@ -268,6 +274,7 @@ export async function runAgent(
     if (retiring.signal.aborted && !ended.aborted) await leaveNode()
   } finally {
     await recorder.flush(AbortSignal.timeout(flushMs))
+    recorder.close()
     background.abort()
     await running
     await Promise.all([...servers, api, urgentApi].map(part => part.close()))

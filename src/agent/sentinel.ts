@@ -1,4 +1,4 @@
-import { orAborted } from '../kube/abort.ts'
+import { unlessAborted } from '../kube/abort.ts'
 import type { Clock } from '../kube/clock.ts'
 import { AgentError, isAgentError } from './errors.ts'
 import { connectSentinel, type Pending, type SentinelConnection } from './sentinel-connection.ts'
@@ -314,7 +314,7 @@ export function createSentinelClient(options: SentinelClientOptions): SentinelCl
           const link = await connection()
           // Deaths that nobody heard of are told to whoever asks for the watches.
           await client.watches(signal)
-          await orAborted(link.closed, signal)
+          await unlessAborted(link.closed, signal)
         } catch (error) {
           if (signal.aborted) return
           if (!isAgentError(error)) throw error
@@ -404,7 +404,7 @@ async function within<T>(
     )
   try {
     const first = Promise.race([reply, late])
-    return await orAborted(first, signal)
+    return await unlessAborted(first, signal)
   } finally {
     // Both losers of the race reject now, and nobody is left to hear it.
     late.catch(() => undefined)

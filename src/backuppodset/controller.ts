@@ -83,9 +83,15 @@ export interface SetControllerOptions {
   readonly mayWrite: () => boolean
   /** Sends a wake message. Default: over TCP. */
   readonly wake?: typeof wake
+  /** The same for two terms: nobody else has led between them. Undefined: there is no election. */
+  readonly reign: () => string | undefined
   readonly clock: Clock
   readonly random: Random
   readonly log: Log & { child?(fields: Record<string, unknown>): Log }
+}
+
+export interface SetController extends Controller {
+  close(): Promise<void>
 }
 
 /** How long a pass waits for a gate that does not answer; it goes on in the background. A healthy one needs 5 ms. */
@@ -108,7 +114,7 @@ const drainMs = 500
 const graceMs = 500
 
 /** The controller of BackupPodSets. Watches from the start, works while `run` runs. */
-export function createSetController(options: SetControllerOptions): Controller {
+export function createSetController(options: SetControllerOptions): SetController {
   const { api, urgentApi, sets, pods, consistency, queue, recorder, settings, clock, random, log } = options
   const tombstones = createTombstones(ref => pods.get(keyOfRef(ref))?.metadata.uid)
   const losses = createLosses(clock, tombstones.has, key => sets.get(key)?.metadata.uid)
@@ -161,6 +167,7 @@ export function createSetController(options: SetControllerOptions): Controller {
   }
   // Ends wake-ups that outlive their pass when this process stops leading.
   let term = new AbortController()
+  let lastReign: string | undefined
 
   sets.subscribe(({ type, object }) => {
     const key = keyOf(object)
@@ -350,8 +357,9 @@ export function createSetController(options: SetControllerOptions): Controller {
       term = new AbortController()
       departed.begin(term.signal)
       ledger.clear()
-      pulled.begin()
-      options.stateStore.abandon()
+      const reign = options.reign()
+      pulled.begin(reign !== undefined && reign === lastReign)
+      lastReign = reign
       for (const set of sets.list()) queue.add(keyOf(set), { priority: lowPriority })
       try {
         await controller.run(stop, abort)
@@ -360,10 +368,12 @@ export function createSetController(options: SetControllerOptions): Controller {
         options.metrics.reset()
         await wakes.settled()
         await options.stateStore.flush(flushMs)
-        options.stateStore.abandon()
         await pulled.end()
+        ledger.clear()
+        options.stateStore.abandon()
       }
     },
+    close: pulled.close,
   }
 }
 

@@ -1,6 +1,6 @@
 import type { BackupPodSetStatus, LastFailover, SlotFailover } from '../api/backuppodset.ts'
 import { limits } from '../api/backuppodset.ts'
-import type { Clock } from '../kube/clock.ts'
+import { type Clock, elapses } from '../kube/clock.ts'
 import type { WriteBehind } from '../state-store/write-behind.ts'
 
 /**
@@ -15,7 +15,7 @@ export interface Ledger {
   of(setUid: string): readonly LastFailover[]
   /** The set is gone. */
   forget(setUid: string): void
-  /** Another process has led meanwhile. */
+  /** A term begins or ends: what is here is forgotten, and nothing is read any more for it. */
   clear(): void
 }
 
@@ -44,25 +44,26 @@ export function createLedger(
       return entries && Buffer.from(JSON.stringify(entries))
     })
   }
-  const load = async (setUid: string): Promise<void> => {
-    while (sets.has(setUid))
+  let term = new AbortController()
+  const load = async (setUid: string, { signal }: AbortController): Promise<void> => {
+    while (sets.has(setUid) && !signal.aborted)
       try {
         const bytes = await store.store.get(keyOf(setUid))
-        if (!sets.has(setUid)) return
+        if (!sets.has(setUid) || signal.aborted) return
         read.add(setUid)
         if (add(setUid, parseEntries(bytes))) changed(setUid)
         keep(setUid)
         return
       } catch {
         // Down, which the store says itself; nobody waits for this.
-        await clock.sleep(retryMs)
+        await elapses(clock, retryMs, signal)
       }
   }
   return {
     open(setUid, status) {
       if (sets.has(setUid)) return
       add(setUid, status?.failovers ?? (status?.lastFailover ? [status.lastFailover] : []))
-      if (store.store.durable) void load(setUid)
+      if (store.store.durable) void load(setUid, term)
     },
     note(setUid, failovers) {
       if (failovers.length === 0) return
@@ -76,6 +77,8 @@ export function createLedger(
       store.drop(keyOf(setUid))
     },
     clear() {
+      term.abort()
+      term = new AbortController()
       sets.clear()
       read.clear()
     },

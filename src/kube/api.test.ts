@@ -552,3 +552,22 @@ test('an error page without end is not read to its end', async () => {
   })
   expect(await errorOf(collect(api.watch(pods, {})))).toMatchObject({ code: 'Unavailable', status: 502 })
 })
+
+test('says once when the server can be reached again', async () => {
+  let isDown = false
+  const server = await startTestServer(({ json, cut }) => (isDown ? cut() : json(200, { metadata: {} })))
+  let times = 0
+  const api = createApi({ connection: server.connection, onReachable: () => times++ })
+  const ask = () => api.get(pods, { namespace: 'ns', name: 'a' }, { timeoutMs: 50 }).catch(() => {})
+  await ask()
+  isDown = true
+  await ask()
+  await ask()
+  isDown = false
+  expect(times).toBe(0)
+  await ask()
+  await ask()
+  expect(times).toBe(1)
+  await api.close()
+  await server.close()
+})

@@ -39,6 +39,17 @@ export const systemClock: Clock = Object.freeze({
     }),
 })
 
+/** True after `ms` milliseconds, false as soon as `end` fires. */
+export async function elapses(clock: Clock, ms: number, end: AbortSignal): Promise<boolean> {
+  try {
+    await clock.sleep(ms, end)
+    return true
+  } catch (error) {
+    if (end.aborted) return false
+    throw error
+  }
+}
+
 /** A clock that stands still until a test moves it. */
 export interface FakeClock extends Clock {
   /** Moves both clocks, waking the sleepers that are due in order of their time and letting each one run. */

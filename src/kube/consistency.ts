@@ -11,7 +11,7 @@
  * DELETED when kubelet or finalizers are done), an immediate one (DELETED; for a pod MODIFIED and DELETED at once), and
  * a 404 because somebody else was faster. It says that the object is going, not that it is gone.
  */
-import type { Clock } from './clock.ts'
+import { type Clock, elapses } from './clock.ts'
 import type { Log } from './log.ts'
 import { type KubeObject, keyOf, parseResourceVersion } from './object.ts'
 import type { Store } from './store.ts'
@@ -194,8 +194,8 @@ export function createConsistencyStore(options: ConsistencyOptions): Consistency
         }),
       )
       // Also without news from the caches the notes expire.
-      cases.push(sleeps(clock, expireMs, over.signal).then(() => ready(owner)))
-      if (timeoutMs !== undefined) cases.push(sleeps(clock, timeoutMs, over.signal).then(() => false))
+      cases.push(elapses(clock, expireMs, over.signal).then(() => ready(owner)))
+      if (timeoutMs !== undefined) cases.push(elapses(clock, timeoutMs, over.signal).then(() => false))
       const onAbort = Promise.withResolvers<boolean>()
       const abort = () => onAbort.reject(signal?.reason)
       signal?.addEventListener('abort', abort, { once: true })
@@ -218,14 +218,5 @@ export function createConsistencyStore(options: ConsistencyOptions): Consistency
     get size() {
       return owners.size
     },
-  }
-}
-
-/** Ends after so many milliseconds, or when `over` fires: then nobody looks at it any more. */
-async function sleeps(clock: Clock, ms: number, over: AbortSignal): Promise<void> {
-  try {
-    await clock.sleep(ms, over)
-  } catch (error) {
-    if (!over.aborted) throw error
   }
 }

@@ -7,7 +7,7 @@
  * A controller may be run again after it stopped (leadership lost and won): the keys are in the queue, which is not its
  * own, and one that was stopped in the middle of its pass is put back there.
  */
-import type { Clock } from './clock.ts'
+import { type Clock, elapses } from './clock.ts'
 import { isKubeError } from './errors.ts'
 import type { Log } from './log.ts'
 import { refOfKey } from './object.ts'
@@ -344,17 +344,6 @@ function fired(signal: AbortSignal, end: AbortSignal): Promise<void> {
     signal.addEventListener('abort', onAbort)
     end.addEventListener('abort', onAbort)
   })
-}
-
-/** True after `ms` milliseconds, false as soon as `end` fires. */
-async function elapses(clock: Clock, ms: number, end: AbortSignal): Promise<boolean> {
-  try {
-    await clock.sleep(ms, end)
-    return true
-  } catch (error) {
-    if (end.aborted) return false
-    throw error
-  }
 }
 
 function withFields(log: ControllerOptions['log'], fields: Readonly<Record<string, unknown>>): Log {

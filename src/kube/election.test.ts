@@ -251,6 +251,28 @@ describe('election', () => {
     expect(a.elector.isLeader()).toBe(true)
   })
 
+  test('says of two terms whether anybody else has led between them', async () => {
+    const { clock, join } = setup()
+    const a = join('a')
+    await clock.advance(300)
+    const first = a.elector.reign()
+    expect(first).toBeDefined()
+    a.faults.send = () => {
+      throw new KubeError('Unavailable', 'a blip')
+    }
+    await clock.advance(1500)
+    expect(a.elector.isLeader()).toBe(false)
+    delete a.faults.send
+    await clock.advance(400)
+    expect([a.elector.isLeader(), a.elector.reign()]).toEqual([true, first])
+    const b = join('b')
+    await clock.advance(100)
+    a.end.abort()
+    await clock.advance(500)
+    expect(b.elector.isLeader()).toBe(true)
+    expect(b.elector.reign()).not.toBe(first)
+  })
+
   test('one request lost on a dead connection does not end the term', async () => {
     const { clock, join } = setup()
     const a = join('a')

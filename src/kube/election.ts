@@ -10,7 +10,7 @@
  * - Every write carries the resourceVersion it is based on, so of two who try only one succeeds.
  */
 import type { Api } from './api-types.ts'
-import type { Clock } from './clock.ts'
+import { type Clock, elapses } from './clock.ts'
 import { isKubeError } from './errors.ts'
 import type { Log } from './log.ts'
 import { microTime } from './micro-time.ts'
@@ -77,6 +77,8 @@ export interface Elector {
   isLeader(): boolean
   /** The holder last seen. */
   leader(): string | undefined
+  /** The lease and how often it has changed hands: between two terms of this process with the same one nobody else led. */
+  reign(): string | undefined
 }
 
 /** What a candidate may conclude from the record it knows. */
@@ -235,7 +237,7 @@ export function createElector(options: ElectorOptions): Elector {
       }
       const state = verdict()
       const pauseMs = retryPeriodMs * (1 + 0.2 * random.next())
-      await pause(clock, state.type === 'held' ? Math.min(pauseMs, state.forMs) : pauseMs, signal)
+      await elapses(clock, state.type === 'held' ? Math.min(pauseMs, state.forMs) : pauseMs, signal)
     }
     return undefined
   }
@@ -269,7 +271,7 @@ export function createElector(options: ElectorOptions): Elector {
     const watchdog = async () => {
       while (!ended.signal.aborted) {
         const leftMs = leadsUntil - clock.monotonic()
-        if (leftMs > 0) await pause(clock, leftMs, ended.signal)
+        if (leftMs > 0) await elapses(clock, leftMs, ended.signal)
         else lose('not renewed in time')
       }
     }
@@ -277,7 +279,7 @@ export function createElector(options: ElectorOptions): Elector {
     const renewing = async () => {
       let pauseMs = retryPeriodMs
       while (!ended.signal.aborted) {
-        await pause(clock, pauseMs, ended.signal)
+        await elapses(clock, pauseMs, ended.signal)
         if (ended.signal.aborted) return
         const startedAt = clock.monotonic()
         pauseMs = retryPeriodMs
@@ -320,7 +322,7 @@ export function createElector(options: ElectorOptions): Elector {
       }
       onStopped?.()
     }
-    if (isGivenBack) await pause(clock, leaseDurationMs, signal)
+    if (isGivenBack) await elapses(clock, leaseDurationMs, signal)
     return (lost.signal.aborted || isGivenBack) && !signal.aborted
   }
 
@@ -335,6 +337,7 @@ export function createElector(options: ElectorOptions): Elector {
     },
     isLeader: () => clock.monotonic() < leadsUntil,
     leader: () => observed?.lease.spec?.holderIdentity || undefined,
+    reign: () => observed && `${observed.lease.metadata.uid}/${observed.lease.spec?.leaseTransitions ?? 0}`,
   }
 }
 
@@ -348,13 +351,4 @@ function sameRecord(a: Lease, b: Lease): boolean {
     a.spec?.renewTime === b.spec?.renewTime &&
     a.spec?.leaseTransitions === b.spec?.leaseTransitions
   )
-}
-
-/** Sleeps until the time is up or the signal fires. */
-async function pause(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
-  try {
-    await clock.sleep(ms, signal)
-  } catch (error) {
-    if (!signal.aborted) throw error
-  }
 }

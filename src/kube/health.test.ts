@@ -4,8 +4,10 @@ import {
   createHealthServer,
   createMetricsServer,
   eventLoopCheck,
+  freshCheck,
   type HealthServerOptions,
   type HttpServer,
+  openAll,
   queueCheck,
   syncedCheck,
 } from './health.ts'
@@ -180,4 +182,22 @@ describe('checks', () => {
     synced = true
     expect(check()).toBeUndefined()
   })
+})
+
+test('a cache that has heard nothing for too long is not ready', () => {
+  let ageMs = 90_000
+  const check = freshCheck({ pods: { newsAgeMs: () => ageMs }, sets: { newsAgeMs: () => 0 } }, 120_000)
+  expect(check()).toBeUndefined()
+  ageMs = 120_001
+  expect(check()).toBe('no news for too long: pods')
+})
+
+test('where one port is taken the other server is closed again', async () => {
+  const options = { port: 0, host: '127.0.0.1', live: {}, ready: {}, clock: systemClock, log: silentLog }
+  const first = await createHealthServer(options)
+  servers.push(first)
+  const other = createHealthServer(options)
+  const failed = openAll([other, createHealthServer({ ...options, port: first.port })])
+  await expect(failed).rejects.toThrow('EADDRINUSE')
+  await expect(fetch(`http://127.0.0.1:${(await other).port}/healthz`)).rejects.toThrow()
 })

@@ -93,6 +93,16 @@ export function createHealthServer(options: HealthServerOptions): Promise<HttpSe
   })
 }
 
+/** All of these, or none: where one cannot be had, those that could are closed again. @throws why it cannot. */
+export async function openAll(opening: readonly Promise<HttpServer>[]): Promise<readonly HttpServer[]> {
+  const all = await Promise.allSettled(opening)
+  const open = all.flatMap(each => (each.status === 'fulfilled' ? [each.value] : []))
+  const failed = all.find(({ status }) => status === 'rejected')
+  if (failed === undefined) return open
+  await Promise.all(open.map(server => server.close()))
+  throw (failed as PromiseRejectedResult).reason
+}
+
 /** Serves /metrics. @throws Error when the port cannot be had. */
 export function createMetricsServer(options: {
   readonly port: number

@@ -4,10 +4,11 @@
  *   snapshot (WatchList, or LIST in pages) -> watch -> on Gone: snapshot again; on anything else: watch on from the
  *   last version after a pause.
  */
+
+import { unlessAborted } from './abort.ts'
 import type { Api } from './api-types.ts'
 import { createBackoff } from './backoff.ts'
-import { unlessAborted } from './call.ts'
-import type { Clock } from './clock.ts'
+import { type Clock, elapses } from './clock.ts'
 import { isKubeError, KubeError } from './errors.ts'
 import { listAll } from './list-all.ts'
 import type { Log } from './log.ts'
@@ -193,9 +194,7 @@ export function createReflector<T extends KubeObject>(options: ReflectorOptions<
         }
       if (signal.aborted) cut()
       else signal.addEventListener('abort', cut, { once: true })
-      await clock.sleep(ms, over.signal).catch((error: unknown) => {
-        if (!over.signal.aborted) throw error
-      })
+      await elapses(clock, ms, over.signal)
       endPause = undefined
       signal.removeEventListener('abort', cut)
     }

@@ -1,6 +1,7 @@
 /** Layers around the connections: measuring, renewing credentials, repeating. */
+
+import { unlessAborted } from './abort.ts'
 import { backoffMs } from './backoff.ts'
-import { unlessAborted } from './call.ts'
 import type { Clock } from './clock.ts'
 import type { Connection, Credentials } from './connection.ts'
 import { isKubeError, KubeError } from './errors.ts'

@@ -1,63 +1,41 @@
 import { hostname } from 'node:os'
 import type { Logger } from 'pino'
-import { type BackupPodSet, backupPodSets } from '../api/backuppodset.ts'
 import { operatorElection } from '../api/election.ts'
-import { labels } from '../api/labels.ts'
-import { memoryPermission } from '../api/memory-permission.ts'
-import { type NodeReport, nodeReports } from '../api/node-report.ts'
-import { stageLabel } from '../api/stage.ts'
 import { createSetController } from '../backuppodset/controller.ts'
 import { failurePauses } from '../backuppodset/failures.ts'
-import { leaseIndexes } from '../backuppodset/memory/observe.ts'
-import { reportIndexes } from '../backuppodset/memory/reports.ts'
 import { createSetMetrics } from '../backuppodset/metrics.ts'
-import { podIndexes } from '../backuppodset/observe.ts'
+import { laneOf, seriesOf } from '../backuppodset/notices.ts'
 import { createPullMetrics } from '../backuppodset/pulled/metrics.ts'
-import { revisionIndexes } from '../backuppodset/revisions/observe.ts'
-import { serviceIndexes, sliceIndexes } from '../backuppodset/services/observe.ts'
 import { loadWakeKey } from '../backuppodset/wake-key.ts'
 import { createApi } from '../kube/api.ts'
-import { systemClock as clock } from '../kube/clock.ts'
+import { createBackoff } from '../kube/backoff.ts'
+import { systemClock as clock, elapses } from '../kube/clock.ts'
 import { loadConnection } from '../kube/connection.ts'
-import { cacheView, createConsistencyStore } from '../kube/consistency.ts'
+import { createConsistencyStore } from '../kube/consistency.ts'
 import { createElector } from '../kube/election.ts'
+import { isKubeError } from '../kube/errors.ts'
 import { fenced } from '../kube/fence.ts'
 import { freshen } from '../kube/freshen.ts'
 import {
+  type Check,
   createHealthServer,
   createMetricsServer,
   eventLoopCheck,
   freshCheck,
+  openAll,
   queueCheck,
   syncedCheck,
 } from '../kube/health.ts'
 import { keepWarm } from '../kube/keep-warm.ts'
-import { createMetrics } from '../kube/metrics.ts'
+import { createMetrics, type Metrics } from '../kube/metrics.ts'
 import { createQueue } from '../kube/queue.ts'
 import { systemRandom as random } from '../kube/random.ts'
 import { createRecorder } from '../kube/recorder.ts'
-import { createReflector, type Reflector } from '../kube/reflector.ts'
-import {
-  type ControllerRevision,
-  controllerRevisions,
-  type EndpointSlice,
-  endpointSlices,
-  type Lease,
-  leases as leaseResource,
-  type Namespace,
-  type Node,
-  namespaces as namespaceResource,
-  nodes as nodeResource,
-  type Pod,
-  pods as podResource,
-  resourceName,
-  type Service,
-  services as serviceResource,
-} from '../kube/resources.ts'
-import { createStore } from '../kube/store.ts'
+import type { Reflector } from '../kube/reflector.ts'
 import { createStateStoreMetrics } from '../state-store/metrics.ts'
 import { openStateStore } from '../state-store/open.ts'
 import { createWriteBehind } from '../state-store/write-behind.ts'
+import { createCaches } from './caches.ts'
 import { keepGenerationsKey } from './generations-key.ts'
 import type { OperatorOptions } from './options.ts'
 import { createStageController } from './stage-label.ts'
@@ -80,9 +58,16 @@ const memoryPatienceMs = 3_000
 /** Connections held open for the burst after a failure: as many creations as the first batch has, and conversions. */
 const warm = { bulk: 8, urgent: 8 } as const
 
+/** What the probes ask, as soon as there is something to ask. */
+interface Checks {
+  readonly queue: Check
+  readonly caches: Check
+  readonly news: Check
+}
+
 /**
  * Runs the operator until the signal fires. Caches are filled whether it leads or not, so that a standby can take over
- * at once.
+ * at once. An API server that is away is waited for: the process is alive then, and not ready.
  * @throws Error when the cluster cannot be reached as configured, or a port is taken.
  */
 export async function runOperator(
@@ -92,6 +77,40 @@ export async function runOperator(
   signal: AbortSignal,
 ): Promise<void> {
   const metrics = createMetrics()
+  using eventLoop = eventLoopCheck(eventLoopLimitMs)
+  let checks: Checks | undefined
+  const servers = await openAll([
+    createHealthServer({
+      port: options.healthPort,
+      live: { eventloop: eventLoop, queue: () => checks?.queue() },
+      ready: {
+        caches: () => (checks ? checks.caches() : 'the API server has not answered yet'),
+        news: () => checks?.news(),
+      },
+      clock,
+      log,
+    }),
+    createMetricsServer({ port: options.metricsPort, registry: metrics.registry, log }),
+  ])
+  try {
+    await operate({ options, log, version, metrics, started: all => (checks = all) }, signal)
+  } finally {
+    await Promise.all(servers.map(server => server.close()))
+  }
+}
+
+interface Surroundings {
+  readonly options: OperatorOptions
+  readonly log: Logger
+  readonly version: string
+  readonly metrics: Metrics
+  readonly started: (checks: Checks) => void
+}
+
+async function operate(
+  { options, log, version, metrics, started }: Surroundings,
+  signal: AbortSignal,
+): Promise<void> {
   const connection = await loadConnection({ kubeconfig: options.kubeconfig })
   const shared = { connection, metrics: metrics.api, userAgent: `understudy-operator/${version}`, log }
   const api = createApi({ ...shared, connections: options.connections })
@@ -104,10 +123,9 @@ export async function runOperator(
       for (const reflector of mirrors) reflector.kick()
     },
   })
-  const settings = {
-    wakerImage: options.wakerImage,
-    wakeKey: await loadWakeKey(api, options.namespace, random, signal),
-  }
+  const wakeKey = await whenReachable(() => loadWakeKey(api, options.namespace, random, signal), log, signal)
+  if (wakeKey === undefined) return
+  const settings = { wakerImage: options.wakerImage, wakeKey }
 
   const stateStore = await openStateStore(options, settings.wakeKey, { clock, log, random })
   const writeBehind = createWriteBehind(stateStore, {
@@ -116,88 +134,13 @@ export async function runOperator(
     metrics: createStateStoreMetrics(metrics.registry),
   })
 
-  const sets = createStore<BackupPodSet>()
-  const pods = createStore<Pod>({ indexes: podIndexes })
-  const leases = createStore<Lease>({ indexes: leaseIndexes })
-  const reports = createStore<NodeReport>({ indexes: reportIndexes })
-  const services = createStore<Service>({ indexes: serviceIndexes })
-  const revisions = createStore<ControllerRevision>({ indexes: revisionIndexes })
-  const slices = createStore<EndpointSlice>({ indexes: sliceIndexes })
-  const stages = createStore<Node>()
-  const permitted = createStore<Namespace>()
-  const mirror = { api, clock, random, log, metrics: metrics.reflector }
-  const reflectors = {
-    sets: createReflector({ ...mirror, resource: backupPodSets, store: sets }),
-    // Only pods that carry our label: the memory of the operator must not grow with the cluster.
-    pods: createReflector({
-      ...mirror,
-      resource: podResource,
-      query: { labelSelector: labels.set },
-      store: pods,
-      transform: withoutBallast,
-    }),
-  }
-  // Sets without memory need none of these: where the agent is not installed they may be missing, or forbidden.
-  const forMemory = {
-    leases: createReflector({
-      ...mirror,
-      resource: leaseResource,
-      query: { labelSelector: labels.set },
-      store: leases,
-    }),
-    reports: createReflector({ ...mirror, resource: nodeReports, store: reports }),
-    services: createReflector({
-      ...mirror,
-      resource: serviceResource,
-      query: { labelSelector: labels.set },
-      store: services,
-    }),
-    slices: createReflector({
-      ...mirror,
-      resource: endpointSlices,
-      query: { labelSelector: labels.set },
-      store: slices,
-    }),
-    ...(options.memoryNamespaces === 'labelled' && {
-      namespaces: createReflector({
-        ...mirror,
-        resource: namespaceResource,
-        query: { labelSelector: `${memoryPermission.label}=${memoryPermission.value}` },
-        store: permitted,
-        transform: ({ metadata: { name, uid, resourceVersion } }) => ({
-          metadata: { name, uid, resourceVersion },
-        }),
-      }),
-    }),
-  }
-  // Apart from these: without it older templates are forgotten, and nothing else.
-  const revisionReflector = createReflector({
-    ...mirror,
-    resource: controllerRevisions,
-    query: { labelSelector: labels.set },
-    store: revisions,
-  })
-  const stage = createReflector({
-    ...mirror,
-    resource: nodeResource,
-    query: { labelSelector: stageLabel },
-    store: stages,
-    transform: ({ metadata: { name, uid, resourceVersion, labels: all } }) => ({
-      metadata: { name, uid, resourceVersion, labels: { [stageLabel]: all?.[stageLabel] ?? '' } },
-    }),
-  })
-  const caches = { ...reflectors, ...forMemory, revisions: revisionReflector, stages: stage }
-  const mirrors: readonly Reflector[] = Object.values(caches)
+  const caches = createCaches({ api, clock, random, log, metrics: metrics.reflector }, options)
+  const { sets, pods, stages, ...stores } = caches.stores
+  const mirrors: readonly Reflector[] = Object.values(caches.all)
   const mayWrite = () => !options.leaderElect || elector.isLeader()
   const leaderApi = fenced(api, mayWrite)
   const consistency = createConsistencyStore({
-    cache: cacheView({
-      [resourceName(backupPodSets)]: sets,
-      [resourceName(podResource)]: pods,
-      [resourceName(leaseResource)]: leases,
-      [resourceName(serviceResource)]: services,
-      [resourceName(endpointSlices)]: slices,
-    }),
+    cache: caches.written,
     clock,
     log,
     metrics: metrics.consistency,
@@ -211,6 +154,8 @@ export async function runOperator(
   })
   const recorder = createRecorder({
     api,
+    seriesOf,
+    laneOf,
     component: 'understudy-operator',
     instance: hostname(),
     clock,
@@ -221,17 +166,13 @@ export async function runOperator(
     api: leaderApi,
     urgentApi: fenced(urgentApi, mayWrite),
     mayWrite,
+    reign: () => elector.reign(),
     sets,
     pods,
-    leases,
-    reports,
-    services,
-    slices,
-    revisions,
-    permitted: options.memoryNamespaces === 'labelled' ? permitted : 'everywhere',
-    revisionsKnown: () => revisionReflector.hasSynced(),
+    ...stores,
+    revisionsKnown: () => caches.all.revisions.hasSynced(),
     instance: hostname(),
-    memoryKnown: () => Object.values(forMemory).every(reflector => reflector.hasSynced()),
+    memoryKnown: () => Object.values(caches.forMemory).every(reflector => reflector.hasSynced()),
     consistency,
     queue,
     recorder,
@@ -248,7 +189,7 @@ export async function runOperator(
   const stageQueue = createQueue({ clock, name: 'stage', metrics: metrics.queue, random })
   const stageController = createStageController({
     api: leaderApi,
-    reports,
+    reports: stores.reports,
     nodes: stages,
     queue: stageQueue,
     controllerMetrics: metrics.controller,
@@ -267,17 +208,11 @@ export async function runOperator(
     metrics: metrics.election,
   })
 
-  using eventLoop = eventLoopCheck(eventLoopLimitMs)
-  const servers = await Promise.all([
-    createHealthServer({
-      port: options.healthPort,
-      live: { eventloop: eventLoop, queue: queueCheck(queue, passLimitMs) },
-      ready: { caches: syncedCheck(reflectors), news: freshCheck(reflectors, newsLimitMs) },
-      clock,
-      log,
-    }),
-    createMetricsServer({ port: options.metricsPort, registry: metrics.registry, log }),
-  ])
+  started({
+    queue: queueCheck(queue, passLimitMs),
+    caches: syncedCheck(caches.reflectors),
+    news: freshCheck(caches.reflectors, newsLimitMs),
+  })
   // Caches outlive the work that reads them: passes may finish after the signal has fired.
   const mirroringEnds = new AbortController()
   const mirroring = Promise.all([
@@ -291,12 +226,12 @@ export async function runOperator(
   ])
   try {
     // A candidate with empty caches would keep a warm one from leading.
-    await Promise.all(Object.values(reflectors).map(reflector => reflector.synced(signal)))
-    await soon(Object.values(forMemory).map(reflector => reflector.synced(signal)))
+    await Promise.all(Object.values(caches.reflectors).map(reflector => reflector.synced(signal)))
+    await soon(Object.values(caches.forMemory).map(reflector => reflector.synced(signal)))
     let givenBack = 0
     const lead = async (stop: AbortSignal, lost: AbortSignal) => {
       // What has never been complete is read after this moment, or not at all.
-      const known = Object.entries(caches).filter(([, cache]) => cache.hasSynced())
+      const known = Object.entries(caches.all).filter(([, cache]) => cache.hasSynced())
       const patienceMs = Math.min(freshLimitMs, freshMs * 2 ** givenBack)
       givenBack += 1
       await freshen({ caches: Object.fromEntries(known), patienceMs, clock, log }, stop)
@@ -327,10 +262,30 @@ export async function runOperator(
     queue.shutdown()
     stageQueue.shutdown()
     await recorder.flush(AbortSignal.timeout(flushMs))
+    recorder.close()
     mirroringEnds.abort()
     await mirroring
-    await Promise.all([...servers, api, urgentApi, electionApi, stateStore].map(part => part.close()))
+    await Promise.all([controller, api, urgentApi, electionApi, stateStore].map(part => part.close()))
   }
+}
+
+/** Asks until the API server answers. @returns undefined when the signal fires before. @throws any other error. */
+async function whenReachable<T>(
+  ask: () => Promise<T>,
+  log: Logger,
+  signal: AbortSignal,
+): Promise<T | undefined> {
+  const pauses = createBackoff({ initialMs: 500, maxMs: 5_000 }, random)
+  while (!signal.aborted)
+    try {
+      return await ask()
+    } catch (error) {
+      if (signal.aborted) break
+      if (!isKubeError(error, 'Unavailable', 'Timeout', 'Throttled')) throw error
+      log.warn({ err: error }, 'the API server does not answer yet')
+      await elapses(clock, pauses.next(), signal)
+    }
+  return undefined
 }
 
 /** Waits for all, but not for ever: what is missing may never come. */
@@ -338,24 +293,4 @@ async function soon(all: readonly Promise<void>[]): Promise<void> {
   const over = new AbortController()
   const late = clock.sleep(memoryPatienceMs, over.signal).catch(() => {})
   await Promise.race([Promise.all(all), late]).finally(() => over.abort())
-}
-
-/** Drops what no rule reads and what makes up most of a pod in memory. */
-function withoutBallast(pod: Pod): Pod {
-  const { managedFields: _, ...metadata } = pod.metadata
-  const { nodeName, initContainers, readinessGates } = pod.spec ?? { containers: [] }
-  const spec = {
-    containers: [],
-    ...(nodeName === undefined ? {} : { nodeName }),
-    ...(readinessGates ? { readinessGates } : {}),
-    ...(initContainers
-      ? {
-          initContainers: initContainers.map(({ name, restartPolicy }) => ({
-            name,
-            ...(restartPolicy ? { restartPolicy } : {}),
-          })),
-        }
-      : {}),
-  }
-  return { ...pod, metadata, spec }
 }

@@ -1,4 +1,4 @@
-import type { Clock } from '../kube/clock.ts'
+import { type Clock, elapses } from '../kube/clock.ts'
 import type { Log } from '../kube/log.ts'
 import type { StateStoreMetrics } from './metrics.ts'
 import type { StateStore } from './state-store.ts'
@@ -118,7 +118,10 @@ export function createWriteBehind(
         wake = () => woken.abort()
         if (work.size > 0) continue
         const left = Math.max(0, renewAt - clock.monotonic())
-        await clock.sleep(left, AbortSignal.any([signal, woken.signal])).catch(() => {})
+        // Not AbortSignal.any: the signal lasts as long as the process.
+        signal.addEventListener('abort', wake, { once: true })
+        if (!signal.aborted) await elapses(clock, left, woken.signal)
+        signal.removeEventListener('abort', wake)
         if (clock.monotonic() < renewAt) continue
         renewAt = clock.monotonic() + renewMs
         // Its last word may have been lost, or all of it: FLUSHALL says nothing to anybody.

@@ -1,6 +1,6 @@
 /** Memory that is still on its way into this node's pods, which run already. */
 import type { GenerationStore } from '../../checkpoint/store.ts'
-import { orAborted } from '../../kube/abort.ts'
+import { unlessAborted } from '../../kube/abort.ts'
 import type { Clock } from '../../kube/clock.ts'
 import type { Log } from '../../kube/log.ts'
 import type { Clone, MemoryDriver } from '../driver/memory-driver.ts'
@@ -111,7 +111,7 @@ export function createArrivals(options: ArrivalsOptions): Arrivals {
     isComing: podUid => entries.get(podUid)?.isComing === true,
     async whole(podUid, signal) {
       const over = entries.get(podUid)?.over
-      if (over !== undefined) await orAborted(over, signal)
+      if (over !== undefined) await unlessAborted(over, signal)
     },
     wasLost(podUid) {
       const entry = entries.get(podUid)

@@ -10,7 +10,7 @@ import { applyDelta } from '../../checkpoint/delta.ts'
 import { isCheckpointError } from '../../checkpoint/errors.ts'
 import { type Manifest, slotName } from '../../checkpoint/manifest.ts'
 import type { GenerationStore, Stored } from '../../checkpoint/store.ts'
-import { orAborted } from '../../kube/abort.ts'
+import { unlessAborted } from '../../kube/abort.ts'
 import { type BackoffPolicy, createBackoff } from '../../kube/backoff.ts'
 import type { Clock } from '../../kube/clock.ts'
 import type { Log } from '../../kube/log.ts'
@@ -109,7 +109,7 @@ export function createPeerClient(options: PeerClientOptions): PeerClient {
   }
 
   const open = async (peer: Peer, path: string, signal: AbortSignal) => {
-    const session = await orAborted(connection(peer), signal)
+    const session = await unlessAborted(connection(peer), signal)
     const use = uses.get(session) ?? { count: 0, idle: undefined }
     uses.set(session, use)
     use.count += 1

@@ -2,7 +2,7 @@
  * One encoding for all who ask for the same difference at about the same time: reading, comparing and compressing it is
  * most of what a refresh costs its node, and a slot has several holders.
  */
-import { orAborted } from '../../kube/abort.ts'
+import { unlessAborted } from '../../kube/abort.ts'
 import type { Clock } from '../../kube/clock.ts'
 import type { Encode } from './codec.ts'
 
@@ -112,7 +112,7 @@ function share(source: AsyncIterator<Buffer>, clock: Clock, onUnread: () => void
       if (end !== undefined && 'failure' in end) throw end.failure
       if (end !== undefined) return undefined
       pulling ??= pull()
-      await orAborted(pulling, signal)
+      await unlessAborted(pulling, signal)
     }
   }
 

@@ -1,5 +1,5 @@
 /** Readiness and liveness of one container, probed for as long as somebody wants to know. */
-import { orAborted } from '../../kube/abort.ts'
+import { unlessAborted } from '../../kube/abort.ts'
 import type { Clock } from '../../kube/clock.ts'
 import type { ParsedProbe } from './handler.ts'
 import { type Probe, type ProbeTarget, probe as runProbe } from './probe.ts'
@@ -56,7 +56,7 @@ export function createProber(options: ProberOptions): Prober {
     let due = clock.monotonic()
     for (;;) {
       while (holders.size > 0) {
-        await orAborted(resumed.promise, signal)
+        await unlessAborted(resumed.promise, signal)
         due = clock.monotonic()
       }
       const before = suspensions

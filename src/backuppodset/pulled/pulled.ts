@@ -43,9 +43,9 @@ export interface Pulled {
     },
   ): void
   forget(setUid: string): void
-  /** This process begins to lead. */
-  begin(): void
-  /** It leads no more: nobody is asked, and what is here will be old. */
+  /** This process begins to lead. `goesOn`: nobody else has led since it did before, so what is here is still the newest. */
+  begin(goesOn: boolean): void
+  /** It leads no more: nobody is asked. What is here stays, for it may be this process that leads next. */
   end(): Promise<void>
   close(): Promise<void>
 }
@@ -159,11 +159,10 @@ export function createPulled(deps: PulledDeps): Pulled {
       puller.stop(setUid)
       states.drop(setUid)
     },
-    begin: () => states.clear(),
+    begin: goesOn => (goesOn ? states.goOn() : states.clear()),
     async end() {
       puller.stop()
       await puller.settled()
-      states.clear()
     },
     close: () => dispatcher.destroy(),
   }

@@ -115,3 +115,17 @@ describe('the next operator', () => {
     await after.end()
   })
 })
+
+it('a term that goes on after a blip has what was pulled before it, and the store follows again', async () => {
+  const { clock, operator, store } = setup()
+  const { states, behind, end } = operator()
+  states.commit('set', 0, holder('a'), state('1'), times(1))
+  await clock.advance(100)
+  behind.abandon()
+  await store.delete(['understudy:set:state:0:meta', 'understudy:set:state:0:bytes'])
+  states.goOn()
+  expect(states.get('set', 0)?.bytes.toString()).toBe('1')
+  await clock.advance(100)
+  expect(await store.get('understudy:set:state:0:bytes')).toBeDefined()
+  await end()
+})

@@ -40,6 +40,8 @@ export interface States {
   failed(setUid: string, slot: number, problem: PullProblem): void
   /** The life of these slots has ended; all of them when none are named. */
   drop(setUid: string, slots?: Iterable<number>): void
+  /** The next term of the same reign: the store is to follow what is here again. */
+  goOn(): void
   /** Another process has led meanwhile: what is here may be old. */
   clear(): void
 }
@@ -80,6 +82,9 @@ export function createStates({ store, clock, random, log, changed }: StatesDeps)
     sets.set(setUid, slots)
     const before = slots.get(state.slot)
     slots.set(state.slot, state)
+    keep(setUid, state, before)
+  }
+  const keep = (setUid: string, state: SavedState, before?: SavedState) => {
     const keys = keysOf(setUid, state.slot)
     const current = () => sets.get(setUid)?.get(state.slot)
     store.keep(keys.meta, () => storedMeta(current()))
@@ -209,6 +214,9 @@ export function createStates({ store, clock, random, log, changed }: StatesDeps)
       if (slots !== undefined) return
       sets.delete(setUid)
       loads.delete(setUid)
+    },
+    goOn() {
+      for (const [setUid, slots] of sets) for (const state of slots.values()) keep(setUid, state)
     },
     clear() {
       for (const map of [sets, refusals, problems, loads]) map.clear()

@@ -8,7 +8,10 @@ export interface OperatorProcess extends AsyncDisposable {
   leading(): Promise<void>
   /** SIGKILL, at once. */
   kill(): void
-  exited(): Promise<void>
+  /** SIGTERM: it may finish what it is doing. */
+  terminate(): void
+  /** The exit code; null after a signal. */
+  exited(): Promise<number | null>
   /** Its log so far, one JSON object a line. */
   readonly log: readonly string[]
 }
@@ -39,8 +42,12 @@ export function startOperator(kubeconfig: string, namespace: string, ...flags: s
     kill: () => {
       child.kill('SIGKILL')
     },
+    terminate: () => {
+      child.kill('SIGTERM')
+    },
     exited: async () => {
       await exit
+      return child.exitCode
     },
     async [Symbol.asyncDispose]() {
       if (child.exitCode === null && child.signalCode === null) child.kill('SIGKILL')

@@ -1,0 +1,148 @@
+import { type BackupPodSet, backupPodSets } from '../api/backuppodset.ts'
+import { labels } from '../api/labels.ts'
+import { memoryPermission } from '../api/memory-permission.ts'
+import { type NodeReport, nodeReports } from '../api/node-report.ts'
+import { stageLabel } from '../api/stage.ts'
+import { leaseIndexes } from '../backuppodset/memory/observe.ts'
+import { reportIndexes } from '../backuppodset/memory/reports.ts'
+import { podIndexes } from '../backuppodset/observe.ts'
+import { revisionIndexes } from '../backuppodset/revisions/observe.ts'
+import { serviceIndexes, sliceIndexes } from '../backuppodset/services/observe.ts'
+import { cacheView } from '../kube/consistency.ts'
+import { createReflector, type ReflectorOptions } from '../kube/reflector.ts'
+import {
+  type ControllerRevision,
+  controllerRevisions,
+  type EndpointSlice,
+  endpointSlices,
+  type Lease,
+  leases as leaseResource,
+  type Namespace,
+  type Node,
+  namespaces as namespaceResource,
+  nodes as nodeResource,
+  type Pod,
+  pods as podResource,
+  resourceName,
+  type Service,
+  services as serviceResource,
+} from '../kube/resources.ts'
+import { createStore } from '../kube/store.ts'
+import type { OperatorOptions } from './options.ts'
+
+type Mirror = Pick<ReflectorOptions<Pod>, 'api' | 'clock' | 'random' | 'log' | 'metrics'>
+
+/** Everything that the operator mirrors of the cluster. */
+export function createCaches(
+  mirror: Mirror,
+  { memoryNamespaces }: Pick<OperatorOptions, 'memoryNamespaces'>,
+) {
+  const sets = createStore<BackupPodSet>()
+  const pods = createStore<Pod>({ indexes: podIndexes })
+  const leases = createStore<Lease>({ indexes: leaseIndexes })
+  const reports = createStore<NodeReport>({ indexes: reportIndexes })
+  const services = createStore<Service>({ indexes: serviceIndexes })
+  const revisions = createStore<ControllerRevision>({ indexes: revisionIndexes })
+  const slices = createStore<EndpointSlice>({ indexes: sliceIndexes })
+  const stages = createStore<Node>()
+  const permitted = createStore<Namespace>()
+  const reflectors = {
+    sets: createReflector({ ...mirror, resource: backupPodSets, store: sets }),
+    // Only pods that carry our label: the memory of the operator must not grow with the cluster.
+    pods: createReflector({
+      ...mirror,
+      resource: podResource,
+      query: { labelSelector: labels.set },
+      store: pods,
+      transform: withoutBallast,
+    }),
+  }
+  // Sets without memory need none of these: where the agent is not installed they may be missing, or forbidden.
+  const forMemory = {
+    leases: createReflector({
+      ...mirror,
+      resource: leaseResource,
+      query: { labelSelector: labels.set },
+      store: leases,
+    }),
+    reports: createReflector({ ...mirror, resource: nodeReports, store: reports }),
+    services: createReflector({
+      ...mirror,
+      resource: serviceResource,
+      query: { labelSelector: labels.set },
+      store: services,
+    }),
+    slices: createReflector({
+      ...mirror,
+      resource: endpointSlices,
+      query: { labelSelector: labels.set },
+      store: slices,
+    }),
+    ...(memoryNamespaces === 'labelled' && {
+      namespaces: createReflector({
+        ...mirror,
+        resource: namespaceResource,
+        query: { labelSelector: `${memoryPermission.label}=${memoryPermission.value}` },
+        store: permitted,
+        transform: ({ metadata: { name, uid, resourceVersion } }) => ({
+          metadata: { name, uid, resourceVersion },
+        }),
+      }),
+    }),
+  }
+  // Apart from these: without it older templates are forgotten, and nothing else.
+  const revisionReflector = createReflector({
+    ...mirror,
+    resource: controllerRevisions,
+    query: { labelSelector: labels.set },
+    store: revisions,
+  })
+  const stage = createReflector({
+    ...mirror,
+    resource: nodeResource,
+    query: { labelSelector: stageLabel },
+    store: stages,
+    transform: ({ metadata: { name, uid, resourceVersion, labels: all } }) => ({
+      metadata: { name, uid, resourceVersion, labels: { [stageLabel]: all?.[stageLabel] ?? '' } },
+    }),
+  })
+  return {
+    stores: {
+      ...{ sets, pods, leases, reports, services, revisions, slices, stages },
+      /** Namespaces that allow memory. */
+      permitted: memoryNamespaces === 'labelled' ? permitted : ('everywhere' as const),
+    },
+    /** Those without which nothing can be decided. */
+    reflectors,
+    forMemory,
+    all: { ...reflectors, ...forMemory, revisions: revisionReflector, stages: stage },
+    /** Of what the operator writes. */
+    written: cacheView({
+      [resourceName(backupPodSets)]: sets,
+      [resourceName(podResource)]: pods,
+      [resourceName(leaseResource)]: leases,
+      [resourceName(serviceResource)]: services,
+      [resourceName(endpointSlices)]: slices,
+    }),
+  }
+}
+
+/** Drops what no rule reads and what makes up most of a pod in memory. */
+function withoutBallast(pod: Pod): Pod {
+  const { managedFields: _, ...metadata } = pod.metadata
+  const { nodeName, initContainers, readinessGates } = pod.spec ?? { containers: [] }
+  const spec = {
+    containers: [],
+    ...(nodeName === undefined ? {} : { nodeName }),
+    ...(readinessGates ? { readinessGates } : {}),
+    ...(initContainers
+      ? {
+          initContainers: initContainers.map(({ name, restartPolicy }) => ({
+            name,
+            ...(restartPolicy ? { restartPolicy } : {}),
+          })),
+        }
+      : {}),
+  }
+  return { ...pod, metadata, spec }
+}
