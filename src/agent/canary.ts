@@ -4,7 +4,7 @@ import type { Manifest } from '../checkpoint/manifest.ts'
 import type { Stored } from '../checkpoint/store.ts'
 import { askCell, type Cell, type CellOptions, holdCommand, serveCommand, startCell } from './cell.ts'
 import type { LocatedPod, MemoryDriver } from './driver/memory-driver.ts'
-import { AgentError } from './errors.ts'
+import { AgentError, isAgentError } from './errors.ts'
 
 export interface CanaryOptions extends CellOptions {
   readonly driver: MemoryDriver
@@ -15,6 +15,8 @@ export interface CanaryResult {
   readonly frozenMs: number
   readonly restoreMs: number
   readonly thawMs: number
+  /** Why connections to a dead pod cannot be led to its heir here; absent: they can. */
+  readonly graveProblem?: string
   /** Why memory cannot come back later than its app here; absent: it can. */
   readonly lazyProblem?: string
 }
@@ -44,6 +46,7 @@ export async function runCanary(options: CanaryOptions): Promise<CanaryResult> {
     await expectCount(options, primary, 1)
     await expectCount(options, primary, 2)
 
+    const graveProblem = await whyNoGrave(options, primary)
     const generation = join(directory, 'generation')
     await mkdir(generation, { recursive: true, mode: 0o700 })
     const source = await locate(primary)
@@ -69,6 +72,7 @@ export async function runCanary(options: CanaryOptions): Promise<CanaryResult> {
     await driver.discard(thawed)
     const lazyProblem = await whyNotLazy(options, understudy, stored)
     return {
+      ...(graveProblem === undefined ? {} : { graveProblem }),
       ...(lazyProblem === undefined ? {} : { lazyProblem }),
       dumpMs: afterDump - begin,
       frozenMs: dumped.frozenSeconds * 1e3,
@@ -78,6 +82,32 @@ export async function runCanary(options: CanaryOptions): Promise<CanaryResult> {
   } finally {
     await Promise.all(running.map(it => it.stop()))
     await rm(directory, { recursive: true, force: true })
+  }
+}
+
+/** No watch of a pod is named like that. */
+const watchPrefix = 'canary/'
+
+/** Rules like those of a death, in the network of the server, which goes on without them. */
+async function whyNoGrave(
+  { sentinel, signal }: CanaryOptions,
+  { pod, init }: Cell,
+): Promise<string | undefined> {
+  // Of a canary in the middle of which an agent ended.
+  for (const { name } of await sentinel.watches(signal))
+    if (name.startsWith(watchPrefix)) await sentinel.unwatch(name, signal)
+  const name = `${watchPrefix}${pod.uid}`
+  await sentinel.watch(name, init, signal)
+  try {
+    await sentinel.grave({ name, netns: init, heir: '127.0.0.1' }, signal)
+    await sentinel.bury(name, signal)
+    await sentinel.exhume(name, signal)
+    return undefined
+  } catch (error) {
+    if (!isAgentError(error, 'SentinelRefused')) throw error
+    return error.message
+  } finally {
+    await sentinel.unwatch(name, signal)
   }
 }
 

@@ -67,6 +67,8 @@ describe.skipIf(cannotDump !== undefined)(`preflight ${cannotDump ?? ''}`, () =>
     expect(checks.filter(check => !check.ok)).toEqual([])
     expect(checks.find(check => check.name === 'canary')?.message).toMatch(/^saved in \d/)
     expect(checks.find(check => check.name === 'kernel-facts')?.message).toBe('known')
+    expect(checks.find(check => check.name === 'grave')?.message).toMatch(/are led to its heir$/)
+    expect(await node.sentinel.watches()).toEqual([])
     expect(checks.find(check => check.name === 'lazy-restore')?.message).toMatch(
       /^large memory comes back while/,
     )
@@ -102,6 +104,15 @@ describe.skipIf(cannotDump !== undefined)(`preflight ${cannotDump ?? ''}`, () =>
       name: 'lazy-restore',
       ok: true,
       message: expect.stringMatching(/^large memory is brought back at once, .*: no userfaultfd$/),
+    })
+  })
+
+  test('D7.grave: a node that cannot lead connections past a dead primary says so, and what is done instead', async () => {
+    const figures = { dumpMs: 1, frozenMs: 1, restoreMs: 1, thawMs: 1 }
+    const checks = await preflight(dependencies(async () => ({ ...figures, graveProblem: 'no nf_tables' })))
+    expect(checks.find(({ name }) => name === 'grave')).toMatchObject({
+      ok: true,
+      message: expect.stringMatching(/what is started in its place is ended: no nf_tables; load/),
     })
   })
 

@@ -54,6 +54,15 @@ export const lazyRestore = (problem: string | undefined): NodeCheck =>
       : `large memory is brought back at once, about a second for each GB: ${problem}`,
   )
 
+/** Nor this: what the kubelet starts in a dead primary's place is ended then, and is not reached for long. */
+const grave = (problem: string | undefined): NodeCheck =>
+  passed(
+    'grave',
+    problem === undefined
+      ? 'connections to a dead primary are led to its heir'
+      : `connections to a dead primary fail until its Service has changed, and what is started in its place is ended: ${problem}; load the kernel modules nf_tables and nft_chain_nat`,
+  )
+
 const passed = (name: string, message: string): NodeCheck => ({ name, ok: true, message })
 const failed = (name: string, message: string, cure: string): NodeCheck => ({
   name,
@@ -219,13 +228,14 @@ const howItEnded = (end: Pick<SpawnEnd, 'code' | 'signal'> | undefined): string 
 
 async function canary(deps: PreflightDependencies): Promise<readonly NodeCheck[]> {
   try {
-    const { dumpMs, frozenMs, restoreMs, thawMs, lazyProblem } = await deps.canary()
+    const { dumpMs, frozenMs, restoreMs, thawMs, graveProblem, lazyProblem } = await deps.canary()
     const ms = (value: number) => value.toFixed(1)
     return [
       passed(
         'canary',
         `saved in ${ms(dumpMs)} ms (stopped ${ms(frozenMs)}), restored in ${ms(restoreMs)}, thawed in ${ms(thawMs)}`,
       ),
+      grave(graveProblem),
       lazyRestore(lazyProblem),
     ]
   } catch (error) {

@@ -379,6 +379,18 @@ describe.skipIf(cannotDump !== undefined)(`driver on real CRIU ${cannotDump ?? '
     other.sentinel.close()
   })
 
+  test('a clone that runs is none that lies frozen, whatever was told of it', async () => {
+    const [primary, understudy] = [await primaryCell(), await understudyCell()]
+    await ask(primary)
+    const clone = await restore(understudy, await save(await locate(primary)))
+    expect((await node.driver.clonesOf(await locate(understudy)))?.stage).toBe('Frozen')
+    // An agent that ended between the two steps of a thaw.
+    await node.sentinel.treeContinue(clone.containers[0]?.app ?? { pid: 0, start: 0 })
+    expect((await node.driver.clonesOf(await locate(understudy)))?.stage).toBe('Thawed')
+    await node.driver.discard(clone)
+    await holds(understudy)
+  })
+
   test('a clone that died is told as lost', async () => {
     const [primary, understudy] = [await primaryCell(), await understudyCell()]
     await ask(primary)

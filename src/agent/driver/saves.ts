@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { holdVolume } from '../../api/stage.ts'
+import { holdDirectory, holdVolume } from '../../api/stage.ts'
 import { mountsOf } from '../discover/container.ts'
 import { emptyDirs, mountPoints, upperDirectory } from '../discover/volumes.ts'
 import { AgentError } from '../errors.ts'
@@ -61,7 +61,8 @@ export async function planSaves(
         container: name,
         init,
         upper,
-        exclude: mountPoints(mounts),
+        // Where nothing is mounted for it, as in the canary's containers, the key of `hold` lies in the layer.
+        exclude: [...new Set([...mountPoints(mounts), holdDirectory(name).slice(1)])],
         archive: join(container, 'layer.tar'),
         list: join(container, 'layer.list'),
       })
