@@ -22,6 +22,7 @@
 #include "listen.h"
 #include "log.h"
 #include "number.h"
+#include "order_key.h"
 #include "order_protocol.h"
 #include "pid1.h"
 #include "server.h"
@@ -32,6 +33,7 @@ enum { PLACES = 4, COMMANDS = 8 };
 struct hold {
 	struct server server;
 	const char *directory; /* NULL: no orders */
+	struct order_key key;
 	int stop_signal; /* 0: none besides the usual */
 	char **command; /* ends with NULL, may be empty */
 	size_t command_count;
@@ -80,17 +82,18 @@ static void take_signal(void *context, const struct signalfd_siginfo *info)
 }
 
 /*
- * Orders come from outside the container: a peer in another pid namespace than ours (or its ancestor's) has no pid
+ * Orders come from root outside the container: a peer in another pid namespace than ours (or its ancestor's) has no pid
  * here. So the app cannot be made to give orders to its own PID 1. Without a namespace of our own: from our own user.
+ * Other containers of the pod are outside, too: from them it is the key that keeps us.
  */
-static bool may_order(int fd)
+static bool may_know(int fd)
 {
 	struct ucred peer = { .pid = -1, .uid = (uid_t)-1 };
 	socklen_t length = sizeof peer;
 
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0)
 		return false;
-	return getpid() == 1 ? peer.pid == 0 : peer.uid == geteuid() || peer.uid == 0;
+	return getpid() == 1 ? peer.pid == 0 && peer.uid == 0 : peer.uid == geteuid() || peer.uid == 0;
 }
 
 struct outcome {
@@ -224,14 +227,16 @@ static bool answer(void *context, int fd, const char *bytes, size_t length, enum
 	struct order order;
 
 	enum order_parse parsed = order_parse(bytes, length, &order);
+	bool known = may_know(fd);
 
+	if (known && parsed == ORDER_INCOMPLETE && arrival == ARRIVAL_BYTES)
+		return false;
 	/* Anybody here may ask whether there is an app: a command that is for the app alone does, see if_app.c. */
-	if (may_order(fd) || (parsed == ORDER_COMPLETE && order.verb == ORDER_STATE)) {
-		if (parsed == ORDER_INCOMPLETE && arrival == ARRIVAL_BYTES)
-			return false;
-		/* Half an order is none, and neither is one whose giver has gone before it was whole. */
-		outcome = parsed == ORDER_COMPLETE ? obey(hold, &order) : (struct outcome){ WORD_MALFORMED, 0 };
-	}
+	if (parsed == ORDER_COMPLETE && (order.verb == ORDER_STATE || (known && order_key_is(&hold->key, order.key))))
+		outcome = obey(hold, &order);
+	/* Half an order is none, and neither is one whose giver has gone before it was whole. */
+	else if (known && parsed != ORDER_COMPLETE)
+		outcome = (struct outcome){ WORD_MALFORMED, 0 };
 	reply->length = order_format_reply(reply->text, sizeof reply->text, outcome.word, outcome.number, unix_ns());
 	return true;
 }
@@ -281,8 +286,9 @@ static int open_orders(struct hold *hold)
 	}
 	if (mkdir(hold->directory, 0700) != 0 && errno != EEXIST)
 		return -1;
+	/* A key of its own only for whoever has the socket; nobody is served before both are there. */
 	hold->server.listener = listen_unix(hold->path);
-	return hold->server.listener < 0 ? -1 : 0;
+	return hold->server.listener < 0 ? -1 : order_key_keep(&hold->key, hold->directory);
 }
 
 int hold_main(int argc, char **argv)
@@ -312,7 +318,9 @@ int hold_main(int argc, char **argv)
 		log_failure("cannot poll", errno);
 		return EXIT_FAILED;
 	}
-	if (hold.directory)
+	if (hold.directory) {
 		unlink(hold.path);
+		order_key_drop(hold.directory);
+	}
 	return hold.exit_code;
 }

@@ -1,11 +1,11 @@
-import { mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { beforeAll, describe, expect, test, vi } from 'vitest'
 import { buildWaker } from './build.ts'
 import { buildApp, buildSanitized } from './testing/build.ts'
 import { eventually } from './testing/eventually.ts'
-import { type Hold, startHold, untilHolding } from './testing/hold.ts'
+import { type Hold, orderHead, startHold, untilHolding } from './testing/hold.ts'
 import { connect, exchange } from './testing/peer.ts'
 import {
   cannotUnshare,
@@ -433,9 +433,9 @@ describe.skipIf(cannotUnshare !== undefined).each([
 
     test('an order cut short by its giver is none', async () => {
       await using hold = await startHold(waker, [app, 'signals'], asPid1)
-      for (const part of ['understudy/1 start', 'understudy/1 start 9\n/bin/']) {
+      for (const part of ['start', 'start 9\n/bin/']) {
         const peer = await connect({ path: hold.socket })
-        peer.socket.end(part)
+        peer.socket.end(`${orderHead(dirname(hold.socket))}${part}`)
         expect(await peer.reply).toMatch(/malformed/)
       }
       expect(await hold.order('state')).toBe('holding 0')
@@ -445,7 +445,8 @@ describe.skipIf(cannotUnshare !== undefined).each([
       await using hold = await startHold(waker, [], asPid1)
       const peer = await connect({ path: hold.socket })
       const words = `${app}\0exit\x0011\0`
-      for (const byte of `understudy/1 start ${words.length}\n${words}`) await peer.send(byte)
+      for (const byte of `${orderHead(dirname(hold.socket))}start ${words.length}\n${words}`)
+        await peer.send(byte)
       expect(await peer.reply).toMatch(/started/)
       expect(await hold.exit).toBe(11)
     })
@@ -479,6 +480,45 @@ describe.skipIf(cannotUnshare !== undefined).each([
       expect(await inNamespaceOf(hold.pid, [app, 'order', hold.socket, 'understudy/1 state'])).toMatch(
         /^understudy\/1 holding 0 \d{19}\n$/,
       )
+    })
+
+    test.each(['root', 'another user'])('another container of the pod may give none, as %s', async user => {
+      await using hold = await startHold(waker, [app, 'signals'], asPid1)
+      await using sibling = await startHold(waker, [], asPid1)
+      const directory = dirname(hold.socket)
+      const [uid, key] = [user === 'root' ? 0 : 1000, orderHead(directory)]
+      // As if it could reach the socket at all: each container has a directory of its own.
+      chmodSync(directory, 0o755)
+      chmodSync(hold.socket, 0o666)
+      const tell = (text: string) =>
+        inNamespaceOf(sibling.pid, [app, 'order', hold.socket, text, String(uid)])
+      const orders = ['start', 'adopt 2', 'end 7', 'release', 'wait 2', 'kill 2']
+      for (const head of ['understudy/1 ', `understudy/2 ${'0'.repeat(32)} `])
+        for (const order of orders)
+          expect(await tell(`${head}${order}`), order).toMatch(/^understudy\/1 denied 0 \d{19}\n$/)
+      // A whole one with words, from here: outside and root as well.
+      for (const verb of ['start', 'run'])
+        expect(await exchange({ path: hold.socket }, `understudy/1 ${verb} 4\nabc\0`)).toMatch(/ denied 0 /)
+      if (user !== 'root')
+        for (const order of orders)
+          expect(await tell(`${key}${order}`), order).toMatch(/^understudy\/1 denied 0 \d{19}\n$/)
+      expect(await hold.order('state')).toBe('holding 0')
+      expect(childrenOf(hold.pid)).toEqual([])
+    })
+
+    test('the key is for its owner alone, is another one with each start, and goes with it', async () => {
+      const keys = []
+      for (let i = 0; i < 2; i++) {
+        await using hold = await startHold(waker, [], asPid1)
+        const file = join(dirname(hold.socket), 'hold.key')
+        expect(statSync(file).mode & 0o777).toBe(0o400)
+        keys.push(orderHead(dirname(hold.socket)))
+        expect(keys[i]).toMatch(/^understudy\/2 [0-9a-f]{32} $/)
+        expect(await hold.order('end 3')).toBe('ending 3')
+        await hold.exit
+        expect(() => statSync(file)).toThrow('ENOENT')
+      }
+      expect(keys[0]).not.toBe(keys[1])
     })
 
     test('the socket is for its owner alone', async () => {

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <sys/random.h>
@@ -56,10 +57,12 @@ static int install_in(int directory, int self, const char *name)
 int install_self(const char *path, const char *name)
 {
 	int result = -1, error;
+	bool made = mkdir(path, 0700) == 0;
 	int self = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
-	int directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int directory = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
-	if (self >= 0 && directory >= 0)
+	/* What was there keeps its mode: it may be another's. */
+	if (self >= 0 && directory >= 0 && (!made || fchmod(directory, 0777) == 0))
 		result = install_in(directory, self, name);
 	error = errno;
 	if (self >= 0)
@@ -72,11 +75,15 @@ int install_self(const char *path, const char *name)
 
 int install_main(int argc, char **argv)
 {
-	if (argc != 2 || argv[1][0] == '-')
+	if (argc < 2)
 		return usage(stderr, EXIT_USAGE);
-	if (install_self(argv[1], INSTALLED_NAME) != 0) {
-		log_failure("cannot install", errno);
-		return EXIT_FAILED;
-	}
+	for (int i = 1; i < argc; i++)
+		if (argv[i][0] == '-')
+			return usage(stderr, EXIT_USAGE);
+	for (int i = 1; i < argc; i++)
+		if (install_self(argv[i], INSTALLED_NAME) != 0) {
+			log_failure("cannot install", errno);
+			return EXIT_FAILED;
+		}
 	return 0;
 }

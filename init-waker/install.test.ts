@@ -1,5 +1,14 @@
 import { execFile, execFileSync, spawnSync } from 'node:child_process'
-import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -72,6 +81,16 @@ describe('install', () => {
     expectInstalled()
   })
 
+  test('directories are made for any user, and what is there keeps its mode', async () => {
+    const [own, other] = [join(directory, 'a'), join(directory, 'b')]
+    mkdirSync(own, { mode: 0o750 })
+    execFileSync('sh', ['-c', `umask 0077; exec ${waker} install ${own} ${other}`])
+    expect([own, other].map(path => statSync(path).mode & 0o7777)).toEqual([0o750, 0o777])
+    await using gate = await startGate(waker, ['--install', own, '--install', join(directory, 'c')])
+    expect(await exchange(gate.port, wakeAs('primary'))).toContain('woken')
+    for (const name of ['a', 'b', 'c']) expect(readdirSync(join(directory, name))).toEqual(['waker'])
+  })
+
   test('wait --install copies before it listens', async () => {
     await using gate = await startGate(waker, ['--install', directory])
     expectInstalled()
@@ -80,7 +99,15 @@ describe('install', () => {
 
   test('a gate that cannot install does not open', async () => {
     await using gate = await start(waker, [
-      ...['wait', '--port', '0', '--token-sha256', '0'.repeat(64), '--install', join(directory, 'none')],
+      ...[
+        'wait',
+        '--port',
+        '0',
+        '--token-sha256',
+        '0'.repeat(64),
+        '--install',
+        join(directory, 'none/deeper'),
+      ],
     ])
     expect(await gate.exit).toBe(1)
     expect(JSON.parse(gate.stderr())).toMatchObject({ msg: 'cannot install' })
@@ -97,7 +124,7 @@ describe('install', () => {
   )
 
   test.each([
-    ['a directory that is not there', '/nonexistent', 1],
+    ['a directory whose parent is not there', '/nonexistent/deeper', 1],
     ['a file', '/etc/passwd', 1],
     ['an option', '--help', 2],
   ])('%s', (_, target, code) => {
@@ -105,11 +132,17 @@ describe('install', () => {
   })
 
   test('usage errors', () => {
-    for (const args of [['install'], ['install', directory, 'more'], ['version', 'more'], ['nonsense'], []]) {
+    for (const args of [
+      ['install'],
+      ['install', directory, '--more'],
+      ['version', 'more'],
+      ['nonsense'],
+      [],
+    ]) {
       const { status, stderr } = spawnSync(waker, args, { encoding: 'utf8' })
       expect([status, stderr.split('\n')[0]], args.join(' ')).toEqual([
         2,
-        'usage: waker wait --port PORT --token-sha256 HEX [--bind ADDRESS] [--install DIR] [--socket PATH]',
+        'usage: waker wait --port PORT --token-sha256 HEX [--bind ADDRESS] [--install DIR]... [--socket PATH]',
       ])
     }
   })

@@ -44,6 +44,28 @@ static bool parse_verb(const char *text, size_t length, struct order *order)
 	return false;
 }
 
+/* Takes off what stands before the verb: the version, and with the second one the key. */
+static bool take_head(const char **text, size_t *length, const char **key)
+{
+	static const char plain[] = "understudy/1 ", keyed[] = "understudy/2 ";
+	size_t head = sizeof plain - 1;
+
+	*key = NULL;
+	if (*length < head)
+		return false;
+	if (memcmp(*text, keyed, head) == 0) {
+		*key = *text + head;
+		head += ORDER_KEY_LENGTH + 1;
+		if (*length < head || (*text)[head - 1] != ' ')
+			return false;
+	} else if (memcmp(*text, plain, head) != 0) {
+		return false;
+	}
+	*text += head;
+	*length -= head;
+	return true;
+}
+
 /* Counts the strings of `start`; false unless each is terminated and the first, the program, is not empty. */
 static bool count_arguments(const char *bytes, size_t length, size_t *count)
 {
@@ -59,8 +81,7 @@ static bool count_arguments(const char *bytes, size_t length, size_t *count)
 
 enum order_parse order_parse(const char *bytes, size_t length, struct order *order)
 {
-	static const char prefix[] = "understudy/1 ";
-	const size_t prefix_length = sizeof prefix - 1;
+	const char *verb = bytes, *key;
 	size_t limit = length < ORDER_LINE_MAX ? length : ORDER_LINE_MAX;
 	const char *newline = limit > 0 ? memchr(bytes, '\n', limit) : NULL;
 	size_t line, rest;
@@ -69,10 +90,9 @@ enum order_parse order_parse(const char *bytes, size_t length, struct order *ord
 		return length >= ORDER_LINE_MAX ? ORDER_MALFORMED : ORDER_INCOMPLETE;
 	line = (size_t)(newline - bytes);
 	rest = length - line - 1;
-	if (line < prefix_length || memcmp(bytes, prefix, prefix_length) != 0)
+	if (!take_head(&verb, &line, &key) || !parse_verb(verb, line, order))
 		return ORDER_MALFORMED;
-	if (!parse_verb(bytes + prefix_length, line - prefix_length, order))
-		return ORDER_MALFORMED;
+	order->key = key;
 	if (order->verb != ORDER_START && order->verb != ORDER_RUN)
 		return rest == 0 ? ORDER_COMPLETE : ORDER_MALFORMED;
 	if (rest < (size_t)order->number)

@@ -6,23 +6,25 @@
 #include <sys/types.h>
 
 /*
- * Orders to `hold`. A request is one line of at most 128 bytes:
+ * Orders to `hold`. A request is one line of at most 128 bytes, `understudy/2 KEY ORDER`; the key is that of the file
+ * `hold.key` beside the socket. One that orders nothing needs none: `understudy/1 state`. ORDER is one of these:
  *
- *	understudy/1 state                 what is held
- *	understudy/1 start [BYTES]         run the command as a child; BYTES of NUL-terminated strings follow the line
- *	                                   and go in front of it (the image's entrypoint, which the pod cannot know)
- *	understudy/1 adopt PID             the child PID is the app from now on: gets the signals, its end is the end
- *	understudy/1 run BYTES             run the strings that follow as a command beside the app, its output thrown away
- *	understudy/1 wait PID              what has become of a child
- *	understudy/1 kill PID              end what `run` has started, and its process group
- *	understudy/1 release               the app is going to be replaced: its end is not the end
- *	understudy/1 end CODE              exit with CODE
+ *	state                 what is held
+ *	start [BYTES]         run the command as a child; BYTES of NUL-terminated strings follow the line and go in
+ *	                      front of it (the image's entrypoint, which the pod cannot know)
+ *	adopt PID             the child PID is the app from now on: gets the signals, its end is the end
+ *	run BYTES             run the strings that follow as a command beside the app, its output thrown away
+ *	wait PID              what has become of a child
+ *	kill PID              end what `run` has started, and its process group
+ *	release               the app is going to be replaced: its end is not the end
+ *	end CODE              exit with CODE
  *
  * A reply is one line, `understudy/1 WORD NUMBER UNIX_NS`; the words are in order_word.
  */
 
 enum {
 	ORDER_LINE_MAX = 128,
+	ORDER_KEY_LENGTH = 32,
 	ORDER_ARGUMENT_BYTES_MAX = 32768,
 	ORDER_ARGUMENTS_MAX = 256,
 	ORDER_REQUEST_MAX = ORDER_LINE_MAX + ORDER_ARGUMENT_BYTES_MAX,
@@ -44,6 +46,7 @@ enum order_parse { ORDER_INCOMPLETE, ORDER_MALFORMED, ORDER_COMPLETE };
 
 struct order {
 	enum order_verb verb;
+	const char *key; /* ORDER_KEY_LENGTH bytes inside the bytes parsed, or NULL: none was given */
 	long number; /* the pid, the code, or how many bytes of arguments */
 	const char *arguments; /* start, run: NUL-terminated strings, `count` of them, inside the bytes parsed */
 	size_t count;

@@ -28,7 +28,8 @@ enum { PLACES = SERVER_CONNECTIONS, REFUSAL_LOG_MS = 1000 };
 
 struct options {
 	const char *bind;
-	const char *install;
+	const char **installs; /* directories, `install_count` of them */
+	size_t install_count;
 	const char *socket; /* a door that only this node can reach */
 	uint16_t port;
 	bool quiet;
@@ -215,6 +216,9 @@ static int parse_options(int argc, char **argv, struct options *options)
 	long number;
 	int option;
 
+	options->installs = calloc((size_t)argc, sizeof *options->installs);
+	if (!options->installs)
+		return EXIT_FAILED;
 	while ((option = getopt_long(argc, argv, "", known, NULL)) != -1) {
 		switch (option) {
 		case 'p':
@@ -232,7 +236,7 @@ static int parse_options(int argc, char **argv, struct options *options)
 			options->bind = optarg;
 			break;
 		case 'i':
-			options->install = optarg;
+			options->installs[options->install_count++] = optarg;
 			break;
 		case 's':
 			options->socket = optarg;
@@ -260,10 +264,11 @@ static int open_gate(struct gate *gate)
 		log_failure("cannot take signals", errno);
 		return EXIT_FAILED;
 	}
-	if (options->install && install_self(options->install, INSTALLED_NAME) != 0) {
-		log_failure("cannot install", errno);
-		return EXIT_FAILED;
-	}
+	for (size_t i = 0; i < options->install_count; i++)
+		if (install_self(options->installs[i], INSTALLED_NAME) != 0) {
+			log_failure("cannot install", errno);
+			return EXIT_FAILED;
+		}
 	gate->server.listener = listen_tcp(options->bind, &options->port);
 	if (gate->server.listener < 0) {
 		log_failure("cannot listen", errno);

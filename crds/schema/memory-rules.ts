@@ -1,6 +1,6 @@
 /** Rules of sets that keep memory, in CEL; the same as in src/api/memory-rules.ts. */
 import type { refusals } from '../../src/api/errors.ts'
-import { diskVolumes, hugePages } from '../../src/api/memory-rules.ts'
+import { dangerousPattern, diskVolumes, hugePages } from '../../src/api/memory-rules.ts'
 import { holdPath, holdVolume } from '../../src/api/stage.ts'
 import type { Schema } from './build.ts'
 import { specRule } from './spec-rule.ts'
@@ -25,6 +25,18 @@ export const memoryRules = (): readonly Schema[] => [
   refused('MemoryOnHost', ['hostNetwork', 'hostPID', 'hostIPC'].map(isTrue).join(' || ')),
   refused('MemoryOfSharedProcesses', isTrue('shareProcessNamespace')),
   refused('MemoryOfUserNamespace', `has(${pod}.hostUsers) && !${pod}.hostUsers`),
+  refused(
+    'MemoryOfPrivileged',
+    ['containers', 'initContainers']
+      .map(
+        list =>
+          `(has(${pod}.${list}) && ${pod}.${list}.exists(it, has(it.securityContext) && ` +
+          '((has(it.securityContext.privileged) && it.securityContext.privileged) || ' +
+          '(has(it.securityContext.capabilities) && has(it.securityContext.capabilities.add) && ' +
+          `it.securityContext.capabilities.add.exists(name, name.matches('${dangerousPattern}'))))))`,
+      )
+      .join(' || '),
+  ),
   refused('MemoryOnTerminal', someContainer('has(it.tty) && it.tty')),
   refused(
     'MemoryOfDevices',
@@ -51,7 +63,11 @@ export const memoryRules = (): readonly Schema[] => [
   refused('HoldNameReserved', [named('volumes'), named('containers'), named('initContainers')].join(' || ')),
   refused(
     'HoldPathTaken',
-    someContainer(`has(it.volumeMounts) && it.volumeMounts.exists(mount, mount.mountPath == '${holdPath}')`),
+    // Paths below it, and init containers, cost more than the API server allows: the operator refuses those.
+    someContainer(
+      'has(it.volumeMounts) && it.volumeMounts.exists(mount, ' +
+        `mount.mountPath == '${holdPath}' || mount.name == '${holdVolume}')`,
+    ),
   ),
   specRule(
     'IntervalOutOfRange',

@@ -8,7 +8,7 @@
  *	app orphan ARG...      run `app ARG...` as an orphan, print its pid, exit at once
  *	app parent ARG...      leave an orphan behind like `orphan`, then behave like `signals`
  *	app show ARG...        print the arguments, the session, the blocked signals and the open descriptors
- *	app order PATH TEXT    send TEXT and a newline to the unix socket at PATH, print the reply
+ *	app order PATH TEXT [UID]    send TEXT and a newline to the unix socket at PATH, print the reply
  *	app namespace CMD...   run CMD as PID 1 of a new pid namespace, as a runtime does, and exit as it did
  */
 #include <dirent.h>
@@ -162,7 +162,9 @@ static int dispatch(int argc, char **argv)
 	}
 	if (strcmp(mode, "show") == 0)
 		return show(argc - 2, argv + 2);
-	if (strcmp(mode, "order") == 0 && argc == 4)
+	if (strcmp(mode, "order") == 0 && argc == 5 && setuid((uid_t)atoi(argv[4])) != 0)
+		return 94;
+	if (strcmp(mode, "order") == 0 && (argc == 4 || argc == 5))
 		return order(argv[2], argv[3]);
 	if (strcmp(mode, "namespace") == 0 && argc > 2)
 		return run_as_pid_1(argv + 2);

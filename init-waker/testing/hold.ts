@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect } from 'vitest'
@@ -11,6 +11,10 @@ export interface Hold extends Started {
   /** Gives an order and resolves with the word and the number of the reply. */
   order(text: string, payload?: string): Promise<string>
 }
+
+/** What stands before an order to the hold of that directory. */
+export const orderHead = (directory: string): string =>
+  `understudy/2 ${readFileSync(join(directory, 'hold.key'), 'latin1')} `
 
 export interface HoldOptions extends StartOptions {
   /** Where the orders come in; a new directory if not given. */
@@ -30,7 +34,7 @@ export async function startHold(
   const args = ['hold', '--dir', directory, ...(options.options ?? []), '--', ...command]
   const started = await start(waker, args, options)
   const order = async (text: string, payload = '') => {
-    const reply = await exchange({ path: socket }, `understudy/1 ${text}\n${payload}`)
+    const reply = await exchange({ path: socket }, `${orderHead(directory)}${text}\n${payload}`)
     expect(reply).toMatch(/^understudy\/1 [a-z]+ \d+ \d{19}\n$/)
     return reply.split(' ').slice(1, 3).join(' ')
   }
@@ -45,7 +49,10 @@ export async function startHold(
   }
   await orDispose(
     hold,
-    eventually(async () => (await connect({ path: socket })).socket.destroy()),
+    eventually(async () => {
+      ;(await connect({ path: socket })).socket.destroy()
+      orderHead(directory)
+    }),
   )
   return hold
 }

@@ -7,7 +7,8 @@
  *     namespace has it, before COMMAND runs. Ends as COMMAND does.
  *       --cgroup PATH       below this program's own groups, in every hierarchy that has it; removed at the end
  *       --volume SRC:DST    SRC mounted at DST
- *       --user UID          without any capability
+ *       --user UID          without any capability; else with those that runtimes give by default
+ *       --capability N      and with this one
  *       --parent-death N    signal N for COMMAND when this program ends
  *   cell count PORT         serves, in a process, a thread and a child, three numbers that grow by one with each request,
  *                           and adds a line to /tmp/log, which stays open
@@ -46,7 +47,7 @@ enum { PATHS = 4096, VOLUMES = 8, HIERARCHIES = 16, SERVERS = 3 };
 static const char *directory, *pid_file, *group;
 static const char *volumes[VOLUMES];
 static int volume_count;
-static long user = -1, parent_death;
+static long user = -1, parent_death, more = -1;
 static pid_t child;
 
 static _Noreturn void fail(const char *what)
@@ -58,7 +59,7 @@ static _Noreturn void fail(const char *what)
 static _Noreturn void usage(void)
 {
 	fprintf(stderr, "usage: cell run --dir DIR --pid-file FILE [--cgroup PATH] [--volume SRC:DST] [--user UID] "
-			"[--parent-death N] -- "
+			"[--capability N] [--parent-death N] -- "
 			"COMMAND...\n       cell count PORT\n       cell fill PORT MIB\n       cell ask PORT\n");
 	_exit(2);
 }
@@ -225,11 +226,18 @@ static void loopback_up(void)
 	close(fd);
 }
 
+/* What a container has at most: the first program that is run gets no others. */
+static void bound(unsigned long long kept)
+{
+	for (int capability = 0; prctl(PR_CAPBSET_READ, capability, 0, 0, 0) >= 0; capability++)
+		if (!(kept >> capability & 1) && prctl(PR_CAPBSET_DROP, capability, 0, 0, 0))
+			fail("capabilities");
+}
+
 /* A user with no capability in any set, as the strictest pods have it. */
 static void become_user(void)
 {
-	for (int capability = 0; prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) == 0; capability++)
-		;
+	bound(0);
 	if (setgroups(0, NULL) || setresgid((gid_t)user, (gid_t)user, (gid_t)user) ||
 	    setresuid((uid_t)user, (uid_t)user, (uid_t)user) || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
 		fail("user");
@@ -273,6 +281,12 @@ static void kill_child(int signal)
 	kill(child, SIGKILL);
 }
 
+/*
+ * CHOWN, DAC_OVERRIDE, FOWNER, FSETID, KILL, SETGID, SETUID, SETPCAP, NET_BIND_SERVICE, NET_RAW, SYS_CHROOT, MKNOD,
+ * AUDIT_WRITE, SETFCAP
+ */
+static const unsigned long long by_default = 0xa80425fb;
+
 static int run(char **command)
 {
 	static char groups[HIERARCHIES][PATHS];
@@ -299,6 +313,8 @@ static int run(char **command)
 		loopback_up();
 		if (user >= 0)
 			become_user();
+		else
+			bound(by_default | (more < 0 ? 0 : 1ULL << more));
 		/* As of a runtime: it would come along, and a restored process loses its first parent at once. */
 		prctl(PR_SET_PDEATHSIG, parent_death, 0, 0, 0);
 		signal(SIGPIPE, SIG_DFL);
@@ -446,6 +462,8 @@ int main(int argc, char **argv)
 			group = argv[at + 1];
 		else if (!strcmp(argv[at], "--user"))
 			user = number(argv[at + 1]);
+		else if (!strcmp(argv[at], "--capability"))
+			more = number(argv[at + 1]) & 63;
 		else if (!strcmp(argv[at], "--parent-death"))
 			parent_death = number(argv[at + 1]);
 		else if (!strcmp(argv[at], "--volume") && volume_count < VOLUMES)

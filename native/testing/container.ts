@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process'
 import { chmod, copyFile, mkdir, readFile, readlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { eventually } from '../../init-waker/testing/eventually.ts'
+import { orderHead } from '../../init-waker/testing/hold.ts'
 import { exchange } from '../../init-waker/testing/peer.ts'
 import { childrenOf, start, statusField } from '../../init-waker/testing/process.ts'
 
@@ -136,7 +137,10 @@ export async function ask(target: Target, path = '/'): Promise<{ count: number; 
 
 /** Gives `hold` of the container an order and resolves with word and number of the reply. */
 export async function order(hold: Container, text: string): Promise<string> {
-  const reply = await exchange({ path: join(hold.directory, 'orders/hold.sock') }, `understudy/1 ${text}\n`)
+  const reply = await exchange(
+    { path: join(hold.directory, 'orders/hold.sock') },
+    `${orderHead(join(hold.directory, 'orders'))}${text}\n`,
+  )
   return reply.split(' ').slice(1, 3).join(' ')
 }
 

@@ -1,3 +1,4 @@
+import { networkInterfaces } from 'node:os'
 import { join } from 'node:path'
 import type { Logger } from 'pino'
 import { type BackupPodSet, backupPodSets } from '../api/backuppodset.ts'
@@ -74,6 +75,7 @@ import { findObstacles } from './obstacles/find.ts'
 import type { AgentOptions } from './options.ts'
 import { createPeerClient } from './peers/client.ts'
 import { loadIdentity } from './peers/identity.ts'
+import { isPeerAddress, nodeBehind } from './peers/known-peers.ts'
 import { createPeerServer } from './peers/server.ts'
 import { lazyRestore } from './preflight.ts'
 import { createReportWriter } from './report.ts'
@@ -199,6 +201,7 @@ export async function runAgent(
   const servers = await openAll([
     createHealthServer({
       port: options.healthPort,
+      host: options.address,
       live: { eventloop: eventLoop },
       ready: {
         caches: syncedCheck(reflectors),
@@ -212,7 +215,12 @@ export async function runAgent(
       clock,
       log,
     }),
-    createMetricsServer({ port: options.metricsPort, registry: metrics.registry, log }),
+    createMetricsServer({
+      port: options.metricsPort,
+      host: options.address,
+      registry: metrics.registry,
+      log,
+    }),
   ])
   const background = new AbortController()
   const running = Promise.all([
@@ -383,7 +391,11 @@ export async function runAgent(
       port: options.peerPort,
       store,
       encode: (base, next, cancel) => encodeDelta(base, next, { ...cancel, onBuffer }),
-      nodeOf: nodeByFingerprint,
+      nodeOf: (fingerprint, address) => {
+        const node = nodeBehind(stores.reports.list(), { fingerprint, address })
+        return node === options.node ? undefined : node
+      },
+      mayConnect: address => isPeerAddress(stores.reports.list(), address),
       mayRead: (reader, slot) => {
         const lease = leaseOf(slot)
         const isOf = lease !== undefined && slotName(lease) === slotName(slot)
@@ -393,8 +405,13 @@ export async function runAgent(
       clock,
       log,
     })
+    const addresses = Object.values(networkInterfaces()).flatMap(each => each ?? [])
     const peers = createPeerClient({
       identity,
+      // Others take connections from the address that our report has.
+      localAddress: addresses.some(({ address }) => address === options.address)
+        ? options.address
+        : undefined,
       store,
       apply: (stream, base, draft, cancel) => applyDelta(stream, base, draft, { ...cancel, onBuffer }),
       originFault: manifest =>
@@ -583,10 +600,5 @@ export async function runAgent(
   function leaseOf({ namespace, set, slot }: SlotKey): SlotLease | undefined {
     const lease = stores.leases.get(`${namespace}/${slotLeaseName(set, slot)}`)
     return lease && parseSlotLease(lease)
-  }
-
-  function nodeByFingerprint(fingerprint: string): string | undefined {
-    const found = stores.reports.list().find(({ status }) => status?.fingerprint === fingerprint)
-    return found?.metadata.name === options.node ? undefined : found?.metadata.name
   }
 }

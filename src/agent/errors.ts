@@ -80,7 +80,7 @@ export const agentErrors = Object.freeze({
   ),
   CredentialsExceed: entry(
     'the saved processes have rights that the understudy does not have',
-    'give primary and understudy the same security context; if they have it, treat the source node as hostile',
+    'give primary and understudy the same security context, and their nodes the same security modules; if they have them, treat the source node as hostile',
   ),
   ImageDiffers: entry(
     'the understudy does not run the image that was saved',

@@ -1,5 +1,6 @@
-import { spawn } from 'node:child_process'
+import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { writeFileSync } from 'node:fs'
 import { mkdir, mkdtemp, rename, rm, symlink, writeFile } from 'node:fs/promises'
 import { createServer, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -46,6 +47,60 @@ describe('orders to hold', () => {
     [{ order: 'start', entrypoint: ['/a b', 'ä'] }, 'understudy/1 start 8\n/a b\0ä\0'],
   ] as const)('%j', (order, bytes) => {
     expect(encodeOrder(order).toString()).toBe(bytes)
+  })
+
+  test('an order names the key of hold, and one that has none is sent as before', () => {
+    const key = '0123456789abcdef0123456789abcdef'
+    expect(encodeOrder({ order: 'adopt', pid: 42 }, key).toString()).toBe(`understudy/2 ${key} adopt 42\n`)
+    expect(encodeOrder({ order: 'run', command: ['a'] }, key).toString()).toBe(
+      `understudy/2 ${key} run 2\na\0`,
+    )
+    expect(encodeOrder({ order: 'end', code: 0 }).toString()).toBe('understudy/1 end 0\n')
+  })
+
+  test('a word with a NUL in it, which would be two, is sent to nobody', () => {
+    expect(() => encodeOrder({ order: 'run', command: ['sh', '-c\0rm'] })).toThrow('a word with a NUL')
+  })
+
+  test('the key is that of the file beside the socket, and of no other place', async () => {
+    const asked: string[] = []
+    const options = await rootWith((request, socket) => {
+      asked.push(request)
+      socket.end('understudy/1 released 0 1\n')
+    })
+    const file = join(options.root, 'run/app/hold.key')
+    const release = () => codeOf(orderHold(options, { order: 'release' }))
+    const plain = 'understudy/1 release\n'
+    const [own, secret] = ['a'.repeat(32), 'b'.repeat(32)]
+
+    expect([await release(), asked.pop()]).toEqual(['fulfilled', plain])
+    await writeFile(file, own)
+    expect([await release(), asked.pop()]).toEqual(['fulfilled', `understudy/2 ${own} release\n`])
+    for (const odd of ['', 'a'.repeat(31), 'a'.repeat(33), 'a b'.padEnd(32, 'a'), `\n${own}`.slice(0, 32)]) {
+      await writeFile(file, odd)
+      expect([await release(), asked.pop()], odd).toEqual(['fulfilled', plain])
+    }
+    await rm(file)
+    await writeFile(join(options.root, 'secret'), secret)
+    await symlink(join(options.root, 'secret'), file)
+    expect([await release(), asked.pop()]).toEqual(['fulfilled', plain])
+    await rm(file)
+    execFileSync('mkfifo', [file])
+    expect([await release(), asked.pop()]).toEqual(['fulfilled', plain])
+    await orderHold(options, { order: 'state' })
+    expect(asked).toEqual(['understudy/1 state\n'])
+  })
+
+  test('a hold that has just begun is asked once more, with its key', async () => {
+    const asked: string[] = []
+    const key = 'c'.repeat(32)
+    const options = await rootWith((request, socket) => {
+      asked.push(request)
+      writeFileSync(join(options.root, 'run/app/hold.key'), key)
+      socket.end(`understudy/1 ${request.includes(key) ? 'released' : 'denied'} 0 1\n`)
+    })
+    expect((await orderHold(options, { order: 'release' })).word).toBe('released')
+    expect(asked).toEqual(['understudy/1 release\n', `understudy/2 ${key} release\n`])
   })
 
   test('the answer is told', async () => {

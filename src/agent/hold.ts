@@ -1,5 +1,6 @@
 import type { Clock } from '../kube/clock.ts'
 import { AgentError } from './errors.ts'
+import { readInside } from './inside.ts'
 import { askSocket } from './socket.ts'
 
 /** What `hold`, the first process of an understudy's container, answered. Pids are those of the container. */
@@ -20,30 +21,38 @@ export type HoldOrder =
   | { readonly order: 'wait'; readonly pid: number }
   | { readonly order: 'kill'; readonly pid: number }
 
-/** Bytes to send for an order. */
-export function encodeOrder(order: HoldOrder): Buffer {
+/**
+ * Bytes to send for an order.
+ *
+ * @param key of the file beside the socket; undefined: that of an earlier version, which knows of none.
+ */
+export function encodeOrder(order: HoldOrder, key?: string): Buffer {
+  const head = key === undefined ? 'understudy/1' : `understudy/2 ${key}`
+  const line = (...words: readonly (string | number)[]) => Buffer.from(`${[head, ...words].join(' ')}\n`)
   switch (order.order) {
     case 'state':
     case 'release':
-      return Buffer.from(`understudy/1 ${order.order}\n`)
+      return line(order.order)
     case 'adopt':
     case 'wait':
     case 'kill':
-      return Buffer.from(`understudy/1 ${order.order} ${order.pid}\n`)
+      return line(order.order, order.pid)
     case 'end':
-      return Buffer.from(`understudy/1 end ${order.code}\n`)
-    case 'start': {
-      if (order.entrypoint === undefined) return Buffer.from('understudy/1 start\n')
-      return withWords('start', order.entrypoint)
+      return line('end', order.code)
+    case 'start':
+    case 'run': {
+      const words = order.order === 'start' ? order.entrypoint : order.command
+      if (words === undefined) return line('start')
+      const payload = payloadOf(words)
+      return Buffer.concat([line(order.order, payload.length), payload])
     }
-    case 'run':
-      return withWords('run', order.command)
   }
 }
 
-function withWords(order: string, words: readonly string[]): Buffer {
-  const payload = Buffer.from(words.map(word => `${word}\0`).join(''))
-  return Buffer.concat([Buffer.from(`understudy/1 ${order} ${payload.length}\n`), payload])
+/** @throws AgentError HoldRefused for a word that would be two. */
+function payloadOf(words: readonly string[]): Buffer {
+  if (words.some(word => word.includes('\0'))) throw new AgentError('HoldRefused', 'a word with a NUL in it')
+  return Buffer.from(words.map(word => `${word}\0`).join(''))
 }
 
 /** undefined: not a whole reply of hold. */
@@ -63,23 +72,45 @@ export interface HoldOptions {
   readonly signal?: AbortSignal
 }
 
+/** A key that changes more often than this is not that of a `hold` that starts. */
+const tries = 2
+
 /**
  * Gives hold an order through the mount namespace of its container.
  *
- * That the listener is hold cannot be asked of the kernel from here
- * (Node.js does not tell SO_PEERCRED); before an adoption nothing but hold has ever run in the container.
+ * That the listener is hold cannot be asked of the kernel from here (Node.js does not tell SO_PEERCRED); before an adoption
+ * nothing but hold has ever run in the container. Who listens there instead learns an order of its own container and what
+ * its own directory holds.
  *
  * @throws AgentError HoldUnavailable when there is no socket, no listener or no answer, HoldRefused for `denied` and
  *   `malformed`; the signal's reason.
  */
 export async function orderHold(options: HoldOptions, order: HoldOrder): Promise<HoldReply> {
-  const text = await askSocket(
-    { ...options, socket: 'hold.sock', failure: 'HoldUnavailable' },
-    encodeOrder(order),
-  )
-  const reply = parseReply(text)
-  if (reply === undefined) throw new AgentError('HoldUnavailable', 'not an answer of hold')
-  if (reply.word === 'denied' || reply.word === 'malformed')
-    throw new AgentError('HoldRefused', `${order.order}: ${reply.word}`)
-  return reply
+  let key = await keyFor(order, options)
+  for (let left = tries; ; left -= 1) {
+    const text = await askSocket(
+      { ...options, socket: 'hold.sock', failure: 'HoldUnavailable' },
+      encodeOrder(order, key),
+    )
+    const reply = parseReply(text)
+    if (reply === undefined) throw new AgentError('HoldUnavailable', 'not an answer of hold')
+    if (reply.word !== 'denied' && reply.word !== 'malformed') return reply
+    // One that has just started listens for a moment before its key is there.
+    const now = await keyFor(order, options)
+    if (now === key || left === 1) throw new AgentError('HoldRefused', `${order.order}: ${reply.word}`)
+    key = now
+  }
+}
+
+const keyLength = 32
+
+/** What stands beside the socket; undefined: nothing, as with a `hold` of an earlier version, or for what needs none. */
+async function keyFor(order: HoldOrder, { root, directory }: HoldOptions): Promise<string | undefined> {
+  if (order.order === 'state') return undefined
+  try {
+    const key = (await readInside(root, `${directory}/hold.key`, keyLength))?.toString('latin1')
+    return key !== undefined && /^[0-9a-f]+$/.test(key) ? key : undefined
+  } catch (error) {
+    throw new AgentError('HoldUnavailable', `hold.key: ${(error as NodeJS.ErrnoException).code}`, error)
+  }
 }

@@ -123,6 +123,16 @@ describe.skipIf(cannotDump !== undefined)(`preflight ${cannotDump ?? ''}`, () =>
     expect(checks.at(-1)).toMatchObject({ name: 'canary', ok: false, cure: expect.stringContaining('log') })
   })
 
+  test('the cure of a canary that was not brought back is none for people with a pod', async () => {
+    const error = new AgentError('CredentialsExceed', 'container app: LSM profile runc instead of a')
+    const checks = await preflight(dependencies(() => Promise.reject(error)))
+    expect(checks.at(-1)).toMatchObject({
+      message: error.message,
+      cure: expect.not.stringContaining('hostile'),
+    })
+    expect(checks.at(-1)?.cure).toMatch(/what this node does to every container/)
+  })
+
   test('where something else is wrong no canary is tried', async () => {
     let tried = false
     const canary = async () => {

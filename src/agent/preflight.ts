@@ -5,7 +5,7 @@ import type { CanaryResult } from './canary.ts'
 import { mountsOf } from './discover/container.ts'
 import { type ProcFs, refOf, statusOf } from './discover/process.ts'
 import { criuEnvironment, criuOptions, criuProgram, programsDescriptor } from './driver/criu.ts'
-import { isAgentError } from './errors.ts'
+import { type AgentErrorCode, isAgentError } from './errors.ts'
 import type { SentinelClient, SpawnEnd } from './sentinel.ts'
 import { isTmpfs } from './tmpfs.ts'
 
@@ -240,9 +240,24 @@ async function canary(deps: PreflightDependencies): Promise<readonly NodeCheck[]
     ]
   } catch (error) {
     deps.signal.throwIfAborted()
-    return [fromError('canary', error)]
+    const check = fromError('canary', error)
+    return [isAgentError(error, ...ofContainers) ? { ...check, cure: ownContainers } : check]
   }
 }
+
+/** Their cures are for people who have written a pod; who is to cure the canary's containers has none. */
+const ofContainers: readonly AgentErrorCode[] = [
+  ...([
+    'CredentialsExceed',
+    'DumpFailed',
+    'ImageDiffers',
+    'LayerFailed',
+    'RestoreFailed',
+    'Unsupported',
+  ] as const),
+]
+const ownContainers =
+  "the containers of this test are the agent's own: look for what this node does to every container (security modules, seccomp, limits, mounts), and report it with the agent's log"
 
 function fromError(name: string, error: unknown): NodeCheck {
   if (isAgentError(error)) return failed(name, error.message, error.cure)

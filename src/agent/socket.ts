@@ -1,8 +1,8 @@
-import { constants } from 'node:fs'
-import { type FileHandle, open } from 'node:fs/promises'
+import type { FileHandle } from 'node:fs/promises'
 import { connect } from 'node:net'
 import type { Clock } from '../kube/clock.ts'
 import { AgentError, type AgentErrorCode } from './errors.ts'
+import { pathOf, placeInside } from './inside.ts'
 
 export interface SocketOptions {
   /** Root of the container as seen from here: `/proc/PID/root`. */
@@ -19,15 +19,11 @@ export interface SocketOptions {
 const answerMs = 5_000
 const longestReply = 256
 
-/** Of Linux, and missing in Node: a descriptor that stands for a place, and opens nothing there. */
-const O_PATH = 0o10000000
-
 /**
  * Sends one request to a socket in a container, through its mount namespace, and resolves with all that is answered.
  *
- * Each step of the path is opened without following links, the socket itself too, and what is connected to is what was
- * opened and looked at: whatever runs in the container may exchange any name at any time, and must not be able to lead a
- * request, or this process, to a socket of the host.
+ * What is connected to is what was opened and looked at, see inside.ts: whatever runs in the container must not be able to
+ * lead a request, or this process, to a socket of the host.
  *
  * @throws AgentError with the code given when there is no socket, no listener or no answer; the signal's reason.
  */
@@ -53,23 +49,9 @@ export async function askSocket(options: SocketOptions, request: Buffer): Promis
   }
 }
 
-/** A link of the kernel's, to what was opened and not to what has its name now. */
-const pathOf = (handle: FileHandle) => `/proc/self/fd/${handle.fd}`
-
 async function openPlace({ root, directory, socket, failure }: SocketOptions): Promise<FileHandle> {
   try {
-    // The root itself is a link of the kernel's, and may be followed.
-    let handle = await open(root, O_PATH | constants.O_DIRECTORY)
-    const steps = directory.split('/').filter(part => part !== '')
-    for (const name of [...steps, socket]) {
-      const parent = handle
-      try {
-        handle = await open(`${pathOf(parent)}/${name}`, O_PATH | constants.O_NOFOLLOW)
-      } finally {
-        await parent.close()
-      }
-    }
-    return handle
+    return await placeInside(root, `${directory}/${socket}`)
   } catch (error) {
     throw new AgentError(failure, `${directory}/${socket}: ${(error as NodeJS.ErrnoException).code}`, error)
   }

@@ -101,6 +101,10 @@ export const refusals = Object.freeze({
     'spec.template.spec.hostUsers',
     `remove hostUsers: false from template.spec, or ${orWarm}: processes in user namespaces cannot be rebuilt`,
   ),
+  MemoryOfPrivileged: refuse(
+    'spec.template.spec',
+    `remove privileged and capabilities such as SYS_ADMIN and SYS_PTRACE from the security contexts of containers and initContainers, or ${orWarm}: with them a container could take over what saves its memory, and the node`,
+  ),
   MemoryOnTerminal: refuse(
     'spec.template.spec.containers',
     `remove tty from the container, or ${orWarm}: a terminal cannot be moved`,
@@ -135,7 +139,7 @@ export const refusals = Object.freeze({
   ),
   HoldPathTaken: refuse(
     'spec.template.spec.containers',
-    `mount the volume elsewhere than at ${holdPath}, or ${orWarm}: understudies have theirs there`,
+    `mount the volume elsewhere than at ${holdPath} or below it, and not ${holdVolume} itself, or ${orWarm}: understudies have theirs there`,
   ),
   IntervalOutOfRange: refuse(
     'spec.checkpoint.interval',

@@ -55,6 +55,7 @@ function templateRules(pod: Anything, containers: readonly Anything[]): Rules {
     ['MemoryOnHost', pod['hostNetwork'] === true || pod['hostPID'] === true || pod['hostIPC'] === true],
     ['MemoryOfSharedProcesses', pod['shareProcessNamespace'] === true],
     ['MemoryOfUserNamespace', pod['hostUsers'] === false],
+    ['MemoryOfPrivileged', all.some(isPrivileged)],
     ['MemoryOnTerminal', containers.some(it => it['tty'] === true)],
     ['MemoryOfDevices', containers.some(hasDevices)],
     ['MemoryBesideClaim', volumes.some(it => isSet(it['ephemeral']))],
@@ -75,9 +76,31 @@ function templateRules(pod: Anything, containers: readonly Anything[]): Rules {
     ['HoldNameReserved', [...all, ...volumes].some(it => it['name'] === holdVolume)],
     [
       'HoldPathTaken',
-      containers.some(it => objectsIn(it['volumeMounts']).some(({ mountPath }) => mountPath === holdPath)),
+      all.some(it =>
+        objectsIn(it['volumeMounts']).some(
+          ({ name, mountPath }) => name === holdVolume || `${mountPath}/`.startsWith(`${holdPath}/`),
+        ),
+      ),
     ],
   ]
+}
+
+/**
+ * By these a process gets at the memory of others that it sees, at the kernel's, or at files whoever owns them: so at
+ * what saves and restores memory in the container, which has all rights of the node.
+ */
+export const dangerousCapabilities = [
+  ...(['BPF', 'CHECKPOINT_RESTORE', 'DAC_READ_SEARCH', 'MAC_ADMIN', 'MAC_OVERRIDE', 'PERFMON'] as const),
+  ...(['SYS_ADMIN', 'SYS_MODULE', 'SYS_PTRACE', 'SYS_RAWIO'] as const),
+] as const
+
+/** Runtimes take them in any case, some with a prefix, and a word for all of them. */
+export const dangerousPattern = `(?i)^(CAP_)?(ALL|${dangerousCapabilities.join('|')})$`
+const dangerous = new RegExp(dangerousPattern.replace('(?i)', ''), 'i')
+
+function isPrivileged({ securityContext }: Anything): boolean {
+  const { privileged, capabilities } = objectIn(securityContext)
+  return privileged === true || textsIn(objectIn(capabilities)['add']).some(name => dangerous.test(name))
 }
 
 /** Volumes that one node has at a time, and those of CSI that begin empty in each pod. */

@@ -207,6 +207,15 @@ describe('parseSet', () => {
     MemoryOnHost: keeping({ hostNetwork: true }),
     MemoryOfSharedProcesses: keeping({ shareProcessNamespace: true }),
     MemoryOfUserNamespace: keeping({ hostUsers: false }),
+    MemoryOfPrivileged: keeping({
+      initContainers: [
+        {
+          ...container,
+          name: 'i',
+          securityContext: { capabilities: { add: ['NET_ADMIN', 'cap_sys_ptrace'] } },
+        },
+      ],
+    }),
     MemoryOnTerminal: keeping({ containers: [{ ...container, tty: true }] }),
     MemoryOfDevices: keeping({ containers: [{ ...container, resources: { claims: [{ name: 'gpu' }] } }] }),
     MemoryBesideClaim: keeping({
@@ -260,6 +269,19 @@ describe('parseSet', () => {
   it.each(Object.entries(broken))('refuses with code %s', (code, parsed) => {
     const { field, message } = refusals[code as keyof typeof refusals]
     expect(parsed).toEqual({ ok: false, code, field, message })
+  })
+
+  it.each([
+    ['containers', { name: 'x', mountPath: '/.understudy/run-other' }],
+    ['containers', { name: 'understudy-hold', mountPath: '/mine' }],
+    ['initContainers', { name: 'understudy-hold', mountPath: '/mine' }],
+  ])('gives no container of the template a part of the stage: %s, %j', (list, mount) => {
+    const mounting = { ...container, name: 'mounting', volumeMounts: [mount] }
+    const lists = { containers: [container], initContainers: [] as object[] }
+    const pod = { ...lists, [list]: [...lists[list as keyof typeof lists], mounting] }
+    expect(keeping(pod)).toMatchObject({ code: 'HoldPathTaken' })
+    const beside = { ...mounting, volumeMounts: [{ name: 'x', mountPath: '/.understudyx' }] }
+    expect(keeping({ containers: [container, beside] })).toMatchObject({ ok: true })
   })
 
   it('never throws, whatever is stored', () => {

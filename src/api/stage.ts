@@ -55,8 +55,9 @@ export function containerIdsOf({ metadata, spec, status }: Pod): string | undefi
 }
 
 /**
- * Volume of understudies with the waker in it and, for each container NAME, `run-NAME/hold.sock`: one level, because
- * the init container does not know the users that the containers run as, and `hold` makes its own directory.
+ * Volume of understudies with a directory NAME for each container that is held, which is all that this container sees of it:
+ * the waker and, because who puts that there does not know the user that the container runs as, `run-NAME/hold.sock` in a
+ * directory that `hold` makes itself. In pods of earlier versions all containers see the whole volume.
  */
 export const holdVolume = 'understudy-hold'
 export const holdPath = '/.understudy'

@@ -7,6 +7,7 @@ import type { AddressInfo } from 'node:net'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import type { Registry } from 'prom-client'
 import type { Clock } from './clock.ts'
+import { limitConnections } from './connection-limits.ts'
 import type { Log } from './log.ts'
 import type { Queue } from './queue.ts'
 
@@ -192,6 +193,7 @@ async function serve(
   // Probes are tiny: whoever is slower than this holds a socket, not a conversation.
   server.headersTimeout = 10_000
   server.requestTimeout = 10_000
+  limitConnections(server, { forAll: 64, forEach: 16 })
   await listen(server, port, host)
   return {
     port: (server.address() as AddressInfo).port,

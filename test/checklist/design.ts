@@ -292,6 +292,7 @@ export const design: readonly FeatureGroup[] = [
       sentence('D10.files', 'links of a container lead nowhere', 'unit'),
       sentence('D10.peer-lease', 'who stands in no Lease of the slot reads nothing of it', 'unit'),
       sentence('D10.forged', 'images that claim more than their understudy may have gain nothing', 'unit'),
+      sentence('D10.hostile', 'a container gains nothing by what it does to be saved', 'unit'),
       sentence('D10.links', 'links in a container that is saved lead nowhere', 'unit'),
       sentence('D10.archives', 'odd entries of an archive lead nowhere', 'unit'),
       sentence(

@@ -26,10 +26,19 @@ export function parseCgroup(text: string): Membership[] {
 export function containerPart(path: string, podUid: string, containerId: string): string | undefined {
   const parts = path.split('/')
   const at = parts.findIndex(part => namesContainer(part, containerId))
-  const pods = [`pod${podUid}`, `pod${podUid.replaceAll('-', '_')}`]
-  if (at < 0 || !parts.slice(0, at).some(part => pods.some(pod => part.includes(pod)))) return undefined
+  if (at < 0 || !parts.slice(0, at).some(part => namesPod(part, podUid))) return undefined
   return parts.slice(0, at + 1).join('/')
 }
+
+/** The directory of the pod above that of one of its containers; undefined: it is in none. */
+export function podDirectory(directory: string, podUid: string): string | undefined {
+  const parts = directory.split('/')
+  const at = parts.findLastIndex(part => namesPod(part, podUid))
+  return at < 0 ? undefined : parts.slice(0, at + 1).join('/')
+}
+
+const namesPod = (part: string, uid: string): boolean =>
+  part.includes(`pod${uid}`) || part.includes(`pod${uid.replaceAll('-', '_')}`)
 
 function namesContainer(part: string, id: string): boolean {
   if (part === id) return true

@@ -1,5 +1,7 @@
 /** One line of /proc/PID/mountinfo. Paths are unescaped. */
 export interface Mount {
+  /** As in /proc/PID/fdinfo (`mnt_id`). */
+  readonly id: string
   /** major:minor of the filesystem. */
   readonly device: string
   /** Directory of that filesystem which is mounted. */
@@ -16,9 +18,9 @@ export interface Mount {
 export function parseMountinfo(text: string): Mount[] {
   return text.split('\n').flatMap(line => {
     const [before, after] = line.split(' - ')
-    const [, , device, root, mountPoint, flags] = before?.split(' ') ?? []
+    const [id, , device, root, mountPoint, flags] = before?.split(' ') ?? []
     const [type, source, options] = after?.split(' ') ?? []
-    if (device === undefined || root === undefined || mountPoint === undefined) return []
+    if (id === undefined || device === undefined || root === undefined || mountPoint === undefined) return []
     if (type === undefined || source === undefined) return []
     const superOptions = (options ?? '').split(',').map(option => {
       const at = option.indexOf('=')
@@ -28,6 +30,7 @@ export function parseMountinfo(text: string): Mount[] {
     })
     return [
       {
+        id,
         device,
         root: unescaped(root),
         mountPoint: unescaped(mountPoint),

@@ -2,6 +2,7 @@ import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
 import { machine, release } from 'node:os'
 import { join } from 'node:path'
 import { credentialsOf } from '../../checkpoint/images/credentials.ts'
+import { reachOf } from '../../checkpoint/images/reach.ts'
 import { readStats } from '../../checkpoint/images/stats.ts'
 import type { ContainerImage } from '../../checkpoint/manifest.ts'
 import { assertSame, statusOf, stdioOf } from '../discover/process.ts'
@@ -15,7 +16,9 @@ import { explain } from './explain.ts'
 import type { FilesRun } from './files.ts'
 import { createGate, type Gate, goFile } from './gate.ts'
 import type { DumpOptions, DumpResult, LocatedAppContainer, LocatedPod } from './memory-driver.ts'
+import { assertNoOnlookers } from './onlookers.ts'
 import { assertWhole } from './pages.ts'
+import { immovable } from './reach.ts'
 import { cutOff, type Expected, makeRoom } from './room.ts'
 import { planSaves, type Save } from './saves.ts'
 
@@ -63,6 +66,7 @@ async function dumpWith(
   // Everything that can be found out before the stop is: the pod stands still only for what needs it.
   const targets = await Promise.all(pod.containers.map(it => target(deps, it, directory, work)))
   const saves = await planSaves(deps, pod, directory)
+  await assertNoOnlookers(deps.fs, pod)
   const { startedUnixNs } = await deps.sentinel.hello(signal)
   signal.throwIfAborted()
 
@@ -306,6 +310,9 @@ async function assertNotEnding(deps: DriverDependencies, { app, container }: Dum
 }
 
 async function imageOf({ container, stdio, images, work }: DumpTarget): Promise<ContainerImage> {
+  const inTheWay = immovable(await reachOf(images))
+  if (inTheWay.length > 0)
+    throw new AgentError('Unsupported', `container ${container.name}: ${inTheWay.join('; ')}`)
   const [stats, credentials, memoryBytes] = await Promise.all([
     readStats(work, 'dump'),
     credentialsOf(images),

@@ -37,6 +37,18 @@ describe.skipIf(cannotUnshare !== undefined)(
       expect(await escapes(fs, pid, pid)).toEqual(['an open file that is not in the container'])
     })
 
+    it('a file and a directory of a /proc below its own', async () => {
+      const own = 'mount -t proc proc /proc'
+      const of = async (inside: string) => {
+        const pid = await inMounts('true', `${inside}; ${own}`)
+        return escapes(fs, pid, pid)
+      }
+      expect(await of('true')).toEqual([])
+      expect(await of('exec 5</proc/self/mem')).toEqual(['an open file that is not in the container'])
+      expect(await of('exec 5</proc/kallsyms')).toEqual(['an open file that is not in the container'])
+      expect(await of('cd /proc/self')).toEqual(['its cwd is not in the container'])
+    })
+
     it('mounts that the container has not', async () => {
       const [hold, app] = [await inMounts('true'), await inMounts('true', 'mount -t tmpfs more /mnt')]
       expect(await escapes(fs, app, hold)).toEqual(['1 mounts that the container has not'])

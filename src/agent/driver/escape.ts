@@ -24,11 +24,18 @@ export async function escapes(fs: ProcFs, app: number, hold: number): Promise<st
   return [...new Set(found.flat())]
 }
 
-/** Numbers of the mounts that its mount namespace has. */
+/**
+ * Numbers of the mounts that its mount namespace has, but for the /proc below its own: the one of the container, through
+ * which CRIU opens files, and where the numbers of its processes lead to others (`/proc/3/mem`).
+ */
 async function ownMounts(fs: ProcFs, pid: number): Promise<ReadonlySet<string>> {
-  const text = (await readIfThere(`${fs.proc}/${pid}/mountinfo`)) ?? ''
-  return new Set(text.split('\n').map(line => line.split(' ')[0] ?? ''))
+  const mounts = await mountsOf(fs, pid)
+  const own = mounts.findLast(isProc)
+  const isOwn = ({ type, device }: Mount) => type !== 'proc' || device === own?.device
+  return new Set(mounts.filter(isOwn).map(({ id }) => id))
 }
+
+const isProc = ({ mountPoint, type }: Mount) => mountPoint === '/proc' && type === 'proc'
 
 /**
  * A restored tree has a copy of the container's mounts, with a /proc of its own over the old one. What the runtime has laid
@@ -36,7 +43,6 @@ async function ownMounts(fs: ProcFs, pid: number): Promise<ReadonlySet<string>> 
  */
 async function foreignMounts(fs: ProcFs, app: number, hold: number): Promise<string[]> {
   const [ofHold, ofApp] = await Promise.all([mountsOf(fs, hold), mountsOf(fs, app)])
-  const isProc = ({ mountPoint, type }: Mount) => mountPoint === '/proc' && type === 'proc'
   const own = ofApp.findLast(isProc)
   const place = ({ root, mountPoint }: Mount) => `${root} ${mountPoint}`
   const known = new Set(ofHold.map(mount => `${mount.device} ${place(mount)}`))

@@ -18,7 +18,15 @@ vi.setConfig({ testTimeout: 120_000, hookTimeout: 300_000 })
 
 const namedFile = message('file_entry', {
   type: one(1, 'uint32'),
-  reg: one(3, message('reg_file_entry', { name: one(6, 'string') })),
+  reg: one(
+    3,
+    message('reg_file_entry', {
+      flags: one(2, 'uint32'),
+      name: one(6, 'string'),
+      size: one(8, 'uint64'),
+      mode: one(10, 'uint32'),
+    }),
+  ),
 })
 
 const editCore =
@@ -188,6 +196,28 @@ describe.skipIf(cannotDump !== undefined)(`D10.forged: images of another node ${
       reg.name = to
       return true
     })
+
+  /** A file of /proc, as it is there: CRIU compares size and mode. */
+  const ofProc = (name: string, mode: number) => (dir: string) =>
+    editImage(dir, 'files.img', 'files', namedFile, ({ reg }) => {
+      if (reg?.name !== '/tmp/log') return false
+      Object.assign(reg, { name, mode: 0o100000 | mode, size: 0n, flags: 0 })
+      return true
+    })
+
+  it.each([
+    ['/proc/1/mem', 0o600],
+    ['/./proc/1/mem', 0o600],
+    ['x/proc/1/mem', 0o600],
+    ['/proc/kallsyms', 0o444],
+    ['/proc/meminfo', 0o444],
+  ] as const)('a file of /proc: %s', async (name, mode) => {
+    const into = await understudy()
+    await forged(ofProc(name, mode), async () => expect(await restore(into)).toBe('CredentialsExceed'))
+    // What CRIU was given all the same ends with what it opened.
+    expect(await restore(into, late(ofProc(name, mode)))).toBe('CredentialsExceed')
+    await nothingIsLeft(into)
+  })
 
   it('a file by a way around, before the restore', async () => {
     const into = await understudy()

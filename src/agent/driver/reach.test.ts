@@ -11,47 +11,53 @@ const holder = (permitted = '0'): Rights => ({
   ...{ uids: ids, gids: ids, groups: [], noNewPrivileges: true, seccomp: 'filter' },
   capabilities: caps(permitted),
 })
-const reach = (...files: OpenedFile[]): Reach => ({ files, ownNamespaces: [], oldImages: [] })
-const at = (...paths: string[]): OpenedFile => ({ kind: 'regular', paths })
+const reach = (...files: OpenedFile[]): Reach => ({ files, ownNamespaces: [], oldImages: [], inFlight: 0 })
+const at = (...names: string[]): OpenedFile[] => names.map(name => ({ kind: 'regular', name, addresses: [] }))
+const socket = (...addresses: string[]): OpenedFile => ({ kind: 'unix', addresses })
 const NET_RAW = '2000'
 const NET_ADMIN = '1000'
 
 describe('D10.forged: what images would have a restore open', () => {
   it.each<[string, Reach, Rights]>([
-    ['files by their names', reach(at('/data/a'), at('/proc/1/status'), at('/a..b/...')), holder()],
-    ['sockets of applications', reach({ kind: 'inet', paths: [], socketType: 1 }), holder()],
+    ['files by their names', reach(...at('/', '/data/a', '/a..b/...', '/x/proc/1')), holder()],
+    ['names of sockets', reach(socket('run/./x.sock', '/', '//run/x')), holder()],
+    ['sockets of applications', reach({ kind: 'inet', addresses: [], socketType: 1 }), holder()],
     [
       'a raw socket where it could be made',
-      reach({ kind: 'inet', paths: [], socketType: 3 }),
+      reach({ kind: 'inet', addresses: [], socketType: 3 }),
       holder(NET_RAW),
     ],
-    ['packets where they could be had', reach({ kind: 'packet', paths: [] }), holder(NET_RAW)],
-    ['a tunnel where it could be made', reach({ kind: 'tun', paths: [] }), holder(NET_ADMIN)],
+    ['packets where they could be had', reach({ kind: 'packet', addresses: [] }), holder(NET_RAW)],
+    ['a tunnel where it could be made', reach({ kind: 'tun', addresses: [] }), holder(NET_ADMIN)],
   ])('allowed: %s', (_, of, by) => {
     expect(beyondReach(of, by)).toEqual([])
   })
 
   it.each<[string, Reach, RegExp]>([
-    ['the root of a process', reach(at('/proc/1/root/etc/shadow')), /way around/],
+    ['the root of a process', reach(...at('/proc/1/root/etc/shadow')), /file of \/proc/],
     [
       'a directory that another process has open',
-      reach(at('/proc/42/fd/200/../../etc/shadow')),
+      reach(...at('/proc/42/fd/200/../../etc/shadow')),
       /way around/,
     ],
-    ['of another thread', reach(at('/proc/self/task/3/cwd/x')), /way around/],
-    ['a name that climbs', reach(at('/data/../../etc')), /way around/],
-    [
-      'a unix socket of the node',
-      reach({ kind: 'unix', paths: ['/proc/9/fd/201/../run/x.sock'] }),
-      /way around/,
-    ],
-    ['a raw socket', reach({ kind: 'inet', paths: [], socketType: 3 }), /raw socket/],
-    ['packets of all', reach({ kind: 'packet', paths: [] }), /kind packet/],
-    ['a tunnel', reach({ kind: 'tun', paths: [] }), /kind tun/],
-    ['a namespace', reach({ kind: 'namespace', paths: [] }), /kind namespace/],
-    ['a terminal', reach({ kind: 'tty', paths: [] }), /kind tty/],
-    ['what CRIU takes from outside', reach({ kind: 'external', paths: [] }), /kind external/],
-    ['what nobody knows', reach({ kind: '77', paths: [] }), /kind 77/],
+    ['of another thread', reach(...at('/proc/self/task/3/cwd/x')), /file of \/proc/],
+    ['memory of a process', reach(...at('/proc/1/mem')), /file of \/proc/],
+    ['messages of the kernel', reach(...at('/proc/kmsg')), /file of \/proc/],
+    ['a directory there', reach(...at('/proc')), /file of \/proc/],
+    ['a name that climbs', reach(...at('/data/../../etc')), /way around/],
+    ['a name with a part that is none', reach(...at('/./proc/1/mem')), /way around/],
+    ['a name with an empty part', reach(...at('//proc/1/mem')), /way around/],
+    ['a name whose first byte is left out', reach(...at('xproc/1/mem')), /way around/],
+    ['no name', reach(...at('')), /way around/],
+    ['what is in flight', { ...reach(), inFlight: 1 }, /nobody has received/],
+    ['a unix socket of the node', reach(socket('/proc/9/fd/201/../run/x.sock')), /way around/],
+    ['a raw socket', reach({ kind: 'inet', addresses: [], socketType: 3 }), /raw socket/],
+    ['packets of all', reach({ kind: 'packet', addresses: [] }), /kind packet/],
+    ['a tunnel', reach({ kind: 'tun', addresses: [] }), /kind tun/],
+    ['a namespace', reach({ kind: 'namespace', addresses: [] }), /kind namespace/],
+    ['a terminal', reach({ kind: 'tty', addresses: [] }), /kind tty/],
+    ['what CRIU takes from outside', reach({ kind: 'external', addresses: [] }), /kind external/],
+    ['what nobody knows', reach({ kind: '77', addresses: [] }), /kind 77/],
     ['mounts and namespaces', { ...reach(), ownNamespaces: ['mnt', 'net'] }, /mnt namespace of its own/],
     ['images of another form', { ...reach(), oldImages: ['reg-files.img'] }, /reg-files/],
   ])('refused: %s', (_, of, fault) => {

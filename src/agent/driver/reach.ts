@@ -21,7 +21,8 @@ const rawSocketTypes: readonly number[] = [3, 10]
 /**
  * What a restore would open or make that the container's own processes could not. One line each; empty: nothing.
  */
-export function beyondReach({ files, ownNamespaces, oldImages }: Reach, holder: Rights): string[] {
+export function beyondReach(reach: Reach, holder: Rights): string[] {
+  const { files, ownNamespaces, oldImages } = reach
   const has = (capability: bigint) => (reachableCapabilities(holder) & (1n << capability)) !== 0n
   const kindFault = ({ kind, socketType }: OpenedFile): string[] => {
     if (socketType !== undefined && rawSocketTypes.includes(socketType) && !has(CAP_NET_RAW))
@@ -35,16 +36,35 @@ export function beyondReach({ files, ownNamespaces, oldImages }: Reach, holder: 
     ...oldImages.map(name => `the image ${name}`),
     ...files.flatMap(file => [
       ...kindFault(file),
-      ...(file.paths.every(isPlain) ? [] : ['a file by a way around']),
+      ...(file.name === undefined || isPlain(file.name) ? [] : ['a file by a way around']),
+      ...(file.addresses.some(climbs) ? ['a socket by a way around'] : []),
     ]),
+    ...immovable(reach),
   ]
 }
 
-/** Links of /proc lead to files of others, and out of any root. No name that the kernel tells of a file has these parts. */
-const linksOfProc = ['fd', 'fdinfo', 'root', 'cwd', 'exe', 'map_files', 'ns']
-
-function isPlain(path: string): boolean {
-  const parts = path.split('/').filter(part => part !== '')
-  if (parts.includes('..')) return false
-  return !(parts[0] === 'proc' && parts.some(part => linksOfProc.includes(part)))
+/** What must not be in a generation wherever it comes from: no container has it once it is restored. One line each. */
+export function immovable({ files, inFlight }: Pick<Reach, 'files' | 'inFlight'>): string[] {
+  const names = files.flatMap(({ name, addresses }) => [...(name === undefined ? [] : [name]), ...addresses])
+  return [
+    // CRIU opens it with all its rights, and among the processes of another namespace than that of who had it.
+    ...(names.some(isOfProc) ? ['an open file of /proc'] : []),
+    ...(inFlight > 0 ? ['descriptors in a socket that nobody has received'] : []),
+  ]
 }
+
+/**
+ * Whether it is as the kernel tells the name of an open file: CRIU leaves out the first byte, whatever it is, and lets the
+ * kernel find the rest.
+ */
+const isPlain = (name: string): boolean =>
+  name === '/' ||
+  (name.startsWith('/') && partsOf(name.slice(1)).every(part => !['', '.', '..'].includes(part)))
+
+/** Programs name sockets as they like (`./run//socket`), but nobody has to climb. */
+const climbs = (address: string): boolean => partsOf(address).includes('..')
+
+const isOfProc = (name: string): boolean =>
+  partsOf(name).find(part => !['', '.', '..'].includes(part)) === 'proc'
+
+const partsOf = (path: string): string[] => path.split('/')

@@ -20,6 +20,7 @@ import type {
   PageServer,
   RestoreOptions,
 } from './memory-driver.ts'
+import { assertNoOnlookers } from './onlookers.ts'
 import { assertServing, dropPages, endPageServer, lazyBytes, startPageServer } from './pages.ts'
 import { beyondReach } from './reach.ts'
 import { livingRights, type Prepared, restoreAll, workOf } from './restore-tree.ts'
@@ -46,6 +47,7 @@ export async function restore(
   }))
   await Promise.all(pairs.map(({ container }) => assertHolding(deps, container, signal)))
   await sweep(deps, pod)
+  await assertNoOnlookers(deps.fs, pod)
   const before = await deps.records.load(pod.pod.uid)
   if (before !== undefined) await dropPages(deps, before)
   await deps.records.remove(pod.pod.uid)

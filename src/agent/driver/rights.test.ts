@@ -71,6 +71,34 @@ describe('rights beyond those of the holder', () => {
     expect(excess(held, holder)).toEqual(expected)
   })
 
+  test.each<[string, string | undefined, string]>([
+    ['AppArmor that enforces', 'cri-containerd.apparmor.d', 'cri-containerd.apparmor.d (enforce)\n'],
+    ['AppArmor that complains', 'docker-default', 'docker-default (complain)\n'],
+    ['AppArmor with a mode of tomorrow', 'a', 'a (prompt)\n'],
+    ['AppArmor 4, where runtimes have a profile', undefined, 'runc (unconfined)\n'],
+    ['AppArmor without a profile', undefined, 'unconfined\n'],
+    ['a stack', 'a//&:n:b', 'a//&:n:b (mixed)\n'],
+    ['SELinux', 'system_u:system_r:container_t:s0:c1,c2', 'system_u:system_r:container_t:s0:c1,c2\0'],
+    ['nothing', undefined, ''],
+  ])('labels as the kernel writes them: %s', (_, profile, current) => {
+    expect(rightsOf(parseStatus(''), current).lsmProfile).toBe(profile)
+  })
+
+  test('what CRIU says of a label is the same', () => {
+    const label = (current: string): Rights => {
+      const { lsmProfile } = rightsOf(parseStatus(''), current)
+      return { ...user, ...(lsmProfile !== undefined && { lsmProfile }) }
+    }
+    // CRIU keeps the first word.
+    expect(excess({ ...user, lsmProfile: 'runc' }, label('runc (unconfined)'))).toEqual([])
+    expect(excess(label('runc (unconfined)'), label('runc (unconfined)'))).toEqual([])
+    expect(excess({ ...user, lsmProfile: 'runc' }, label('runc (enforce)'))).toEqual([])
+    const foreign = 'LSM profile runc instead of cri-containerd.apparmor.d'
+    const confined = label('cri-containerd.apparmor.d (enforce)')
+    expect(excess({ ...user, lsmProfile: 'runc' }, confined)).toEqual([foreign])
+    expect(excess(label('runc (unconfined)'), confined)).toEqual([foreign.replace('runc', 'none')])
+  })
+
   test('as /proc shows them', () => {
     const text = [
       'Uid:\t1000\t1001\t1002\t1003',

@@ -1,3 +1,4 @@
+import type { dangerousCapabilities } from '../../api/memory-rules.ts'
 import {
   type CapabilitySet,
   type Credentials,
@@ -42,10 +43,28 @@ export function rightsOf(status: ProcessStatus, lsm = ''): Rights {
   }
 }
 
-/** AppArmor tells the mode, too; who is confined by nothing has no profile. */
+/**
+ * AppArmor writes a mode behind the profile, which CRIU leaves out; SELinux writes the bare label. A profile whose mode is
+ * `unconfined` confines as little as none: since AppArmor 4 distributions have some for runtimes (`runc (unconfined)`).
+ */
 function lsmRight(current: string): Pick<Rights, 'lsmProfile'> {
-  const profile = current.replace(/[\0\n]+$/, '').replace(/ \((enforce|complain|mixed|kill)\)$/, '')
-  return profile === '' || profile === 'unconfined' ? {} : { lsmProfile: profile }
+  const label = current.replace(/[\0\n]+$/, '')
+  const [, profile = label, mode] = /^(.*) \(([a-z]+)\)$/.exec(label) ?? []
+  return profile === '' || profile === 'unconfined' || mode === 'unconfined' ? {} : { lsmProfile: profile }
+}
+
+/** Numbers of those capabilities that memory cannot be kept with. */
+export const capabilityNumbers: Readonly<Record<(typeof dangerousCapabilities)[number], bigint>> = {
+  DAC_READ_SEARCH: 2n,
+  SYS_MODULE: 16n,
+  SYS_RAWIO: 17n,
+  SYS_PTRACE: 19n,
+  SYS_ADMIN: 21n,
+  MAC_OVERRIDE: 32n,
+  MAC_ADMIN: 33n,
+  PERFMON: 38n,
+  BPF: 39n,
+  CHECKPOINT_RESTORE: 40n,
 }
 
 const CAP_SETGID = 1n << 6n

@@ -32,6 +32,7 @@ async function inDescriptor(path: string): Promise<Finding | undefined> {
   if (anonymous !== undefined) return inAnonymous(anonymous)
   // Pipes, sockets, memfds and pidfds have no path; what they are is said by their names.
   if (!name.startsWith('/') || name.startsWith('/memfd:')) return undefined
+  if (isOfProc(name)) return { kind: 'ProcFile', detail: name }
   const about = await unlessGone(stat(path))
   if (about === undefined) return undefined
   if (about.isCharacterDevice() || about.isBlockDevice())
@@ -42,6 +43,19 @@ async function inDescriptor(path: string): Promise<Finding | undefined> {
   return about.size > largestDeleted
     ? { kind: 'LargeDeletedFile', detail: `${file}, ${about.size} bytes` }
     : undefined
+}
+
+/** Whatever is open of /proc is opened again by its path, in which numbers are those of other processes by then. */
+const isOfProc = (name: string): boolean => name === '/proc' || name.startsWith('/proc/')
+
+/** Directories that a process is in, which are open like any other. */
+export async function inDirectories(fs: ProcFs, pid: number): Promise<Finding[]> {
+  const links = await Promise.all(
+    ['cwd', 'root'].map(name => unlessGone(readlink(`${fs.proc}/${pid}/${name}`))),
+  )
+  return links.flatMap(name =>
+    name !== undefined && isOfProc(name) ? [{ kind: 'ProcFile', detail: name } as const] : [],
+  )
 }
 
 function inAnonymous(name: string): Finding | undefined {

@@ -3,7 +3,7 @@ import { readlink } from 'node:fs/promises'
 import { promisify } from 'node:util'
 import { type ProcFs, readIfThere, statusOf, treeOf, unlessGone } from '../discover/process.ts'
 import type { LocatedAppContainer, LocatedPod } from '../driver/memory-driver.ts'
-import { type Finding, inDescriptors } from './descriptors.ts'
+import { type Finding, inDescriptors, inDirectories } from './descriptors.ts'
 import type { Obstacle } from './obstacle.ts'
 
 export interface FindOptions {
@@ -41,8 +41,9 @@ async function inContainer({ app, name }: LocatedAppContainer, options: FindOpti
 }
 
 async function inProcess(fs: ProcFs, pid: number, root: Namespaces): Promise<Finding[]> {
-  const [descriptors, maps, own, status] = await Promise.all([
+  const [descriptors, directories, maps, own, status] = await Promise.all([
     inDescriptors(fs, pid),
+    inDirectories(fs, pid),
     readIfThere(`${fs.proc}/${pid}/maps`),
     namespacesOf(fs, pid),
     statusOf(fs, pid),
@@ -51,6 +52,7 @@ async function inProcess(fs: ProcFs, pid: number, root: Namespaces): Promise<Fin
   const tracer = status?.fields.get('TracerPid') ?? '0'
   return [
     ...descriptors,
+    ...directories,
     ...inMaps(maps ?? ''),
     ...foreign.map((kind): Finding => ({ kind: 'Namespace', detail: kind })),
     ...(tracer === '0' ? [] : [{ kind: 'Traced', detail: `traced by ${tracer}` } as const]),

@@ -30,6 +30,10 @@ export const obstacles = Object.freeze({
     "turn the program's sandbox off (Chromium: --no-sandbox), or keep it in a container that is not saved",
   ),
   Traced: entry('a debugger on it', 'end the debugger'),
+  ProcFile: entry(
+    'a file or directory of /proc open',
+    'let the program close it when it has read it; a successor would find other processes behind it',
+  ),
   LargeDeletedFile: entry(
     'a deleted file that is open and too large',
     'let the program close deleted files, or keep them below 64 MiB',

@@ -25,6 +25,8 @@ const holders = {
   userfault: 'must(syscall(SYS_userfaultfd, 0));',
   namespace:
     'int p[2]; char c; must(pipe(p)); if (fork() == 0) { prctl(PR_SET_PDEATHSIG, 9); must(unshare(CLONE_NEWUTS)); write(p[1], "x", 1); pause(); } read(p[0], &c, 1);',
+  procfs: 'must(open("/proc/self/mem", O_RDWR));',
+  inside: 'must(chdir("/proc/self/task"));',
   linked:
     'int fd = open(in("a"), O_CREAT | O_RDWR, 0600); must(fd); must(link(in("a"), in("b"))); must(unlink(in("a")));',
   large:
@@ -125,6 +127,8 @@ describe.skipIf(!root)('found in real processes (needs root: namespaces and devi
     ['terminal', 'Terminal', /\/dev\/ptmx, 5:2|\/dev\/pts\/ptmx/],
     ['userfault', 'KernelObject', /userfaultfd/],
     ['namespace', 'Namespace', /uts/],
+    ['procfs', 'ProcFile', /\/proc\/\d+\/mem$/],
+    ['inside', 'ProcFile', /\/proc\/\d+\/task$/],
     ['linked', 'LinkedDeletedFile', /\/a$/],
     ['large', 'LargeDeletedFile', /\/c, 68157440 bytes/],
   ] as const)('D6.refused: %s is %s', async (what, kind, detail) => {

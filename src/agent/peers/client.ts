@@ -26,6 +26,8 @@ import { createWatchdog, type Watchdog } from './watchdog.ts'
 
 export interface PeerClientOptions {
   readonly identity: Pick<Identity, 'key' | 'cert'>
+  /** Address of this node to connect from. Default: as the kernel chooses. */
+  readonly localAddress?: string | undefined
   readonly store: Pick<GenerationStore, 'latest' | 'begin' | 'retain' | 'budget'>
   /** Default: applyDelta. */
   readonly apply?: Apply | undefined
@@ -94,7 +96,7 @@ export function createPeerClient(options: PeerClientOptions): PeerClient {
       if (connections.get(key) === connecting) connections.delete(key)
     }
     // One attempt for all who want it: the slots of a dead node do not each knock at its door.
-    const connecting = connectPeer(peer, identity, clock).then(session => {
+    const connecting = connectPeer(peer, identity, clock, options.localAddress).then(session => {
       session.on('error', error => log.debug({ err: error, peer: peer.address }, 'connection to peer broke'))
       session.once('goaway', forget)
       session.once('close', () => {

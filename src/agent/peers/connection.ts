@@ -1,5 +1,6 @@
 /** One connection to another agent, for all that is asked of it. */
 import { type ClientHttp2Session, connect as connectHttp2 } from 'node:http2'
+import { isIP } from 'node:net'
 import { connect as connectTls, type TLSSocket } from 'node:tls'
 import type { Clock } from '../../kube/clock.ts'
 import { AgentError } from '../errors.ts'
@@ -19,14 +20,16 @@ const windowBytes = 8 * 1024 * 1024
 
 /**
  * Connects, and makes sure of the other's key before anything is asked.
+ * @param localAddress the one that our report has: the other end takes no connection from any other.
  * @throws AgentError PeerUnreachable, PeerKeyDiffers
  */
 export async function connectPeer(
   peer: Peer,
   identity: Pick<Identity, 'key' | 'cert'>,
   clock: Clock,
+  localAddress?: string,
 ): Promise<ClientHttp2Session> {
-  const socket = await handshake(peer, identity, clock)
+  const socket = await handshake(peer, identity, clock, localAddress)
   const fingerprint = peerFingerprint(socket)
   if (fingerprint !== peer.fingerprint) {
     socket.destroy()
@@ -49,9 +52,12 @@ async function handshake(
   { address }: Peer,
   identity: Pick<Identity, 'key' | 'cert'>,
   clock: Clock,
+  localAddress: string | undefined,
 ): Promise<TLSSocket> {
   const { host, port } = parseAddress(address)
-  const socket = connectTls({ ...pinnedTls(identity), host, port, servername: '' })
+  // Only of the other's kind: a node may have both, and report one.
+  const from = localAddress !== undefined && isIP(localAddress) === isIP(host) ? { localAddress } : {}
+  const socket = connectTls({ ...pinnedTls(identity), host, port, servername: '', ...from })
   socket.setNoDelay(true)
   const connected = new AbortController()
   try {

@@ -529,6 +529,39 @@ describe('only those who may', () => {
     })
   })
 
+  test('who says nothing is not kept waiting for: 2,000 silent connections keep no peer out', async () => {
+    const { peer, server } = await startServer({ strangers: { forAll: 64, forEach: 16 } })
+    const silent: Socket[] = []
+    closing.push(() => {
+      for (const socket of silent) socket.destroy()
+    })
+    let gone = 0
+    for (let i = 0; i < 2_000; i += 1)
+      await new Promise<void>(resolve => {
+        const socket = connectTcp({ port: server.port, host: '127.0.0.1' }, resolve)
+        socket.on('error', () => undefined)
+        socket.once('close', () => {
+          gone += 1
+        })
+        silent.push(socket)
+      })
+    await vi.waitFor(() => expect(gone).toBeGreaterThanOrEqual(2_000 - 16), patient)
+    const { client } = await startClient()
+    await client.check(peer, never)
+  })
+
+  test('where no report has an address not even a handshake is begun from there', async () => {
+    const { peer } = await startServer({ mayConnect: address => address !== '127.0.0.1' })
+    const { client } = await startClient()
+    await expect(client.check(peer, never)).rejects.toEqual(code('PeerUnreachable'))
+    const { peer: other } = await startServer({
+      mayConnect: address => address === '127.0.0.3',
+      nodeOf: (_, address) => (address === '127.0.0.3' ? 'node-b' : undefined),
+    })
+    const { client: bound } = await startClient({ localAddress: '127.0.0.3' })
+    await bound.check(other, never)
+  })
+
   test('not those who were struck off while they waited', async () => {
     let allowed = true
     const { peer, server } = await startServer({ mayRead: () => allowed })

@@ -12,6 +12,7 @@ import { encodeDelta } from '../../checkpoint/delta.ts'
 import { slotName } from '../../checkpoint/manifest.ts'
 import type { GenerationStore } from '../../checkpoint/store.ts'
 import type { Clock } from '../../kube/clock.ts'
+import { limitConnections, plainAddress } from '../../kube/connection-limits.ts'
 import type { Log } from '../../kube/log.ts'
 import { createAnnouncements } from './announcements.ts'
 import type { Encode } from './codec.ts'
@@ -33,8 +34,14 @@ export interface PeerServerOptions {
   readonly store: Pick<GenerationStore, 'latest' | 'open' | 'retain' | 'claim'>
   /** Default: encodeDelta. */
   readonly encode?: Encode | undefined
-  /** The node whose report has this fingerprint now; undefined: nobody's, and not one byte is read of it. */
-  readonly nodeOf: (fingerprint: string) => string | undefined
+  /**
+   * The node whose report has this fingerprint now, and this address; undefined: nobody's, and not one byte is read of it.
+   */
+  readonly nodeOf: (fingerprint: string, address: string) => string | undefined
+  /** Whether a report has this address now: of any other not even a handshake is begun. Default: any may. */
+  readonly mayConnect?: ((address: string) => boolean) | undefined
+  /** Connections that have not shown who they are yet. Default 256 in all, 16 from one address. */
+  readonly strangers?: { readonly forAll: number; readonly forEach: number } | undefined
   /** Whether that node is, now, one of those that are to keep this slot's generations. */
   readonly mayRead: (node: string, slot: SlotKey) => boolean
   readonly clock: Clock
@@ -71,6 +78,8 @@ type Settling = Map<string, AbortController>
 /** A long poll is cheap, but not for free. */
 const maxStreams = 1024
 const handshakeTimeoutMs = 10_000
+/** A client has one connection; one that it has lost without a word may still be there. */
+const connectionsOfPeer = 8
 
 /** @throws Error when the port cannot be had. */
 export async function createPeerServer(options: PeerServerOptions): Promise<PeerServer> {
@@ -81,7 +90,8 @@ export async function createPeerServer(options: PeerServerOptions): Promise<Peer
   const announcements = createAnnouncements()
   const turns = createTurns(options.transfers ?? { forAll: 8, forEach: 2 })
   const pace = bytesPerSecond === undefined ? undefined : createPace(bytesPerSecond, clock)
-  const sockets = new Set<TLSSocket>()
+  /** The oldest first. */
+  const sockets = new Map<TLSSocket, string>()
 
   const server = createServer({
     ...pinnedTls(identity),
@@ -89,27 +99,38 @@ export async function createPeerServer(options: PeerServerOptions): Promise<Peer
     handshakeTimeout: handshakeTimeoutMs,
     noDelay: true,
   })
+  const strangers = limitConnections(server, {
+    ...(options.strangers ?? { forAll: 256, forEach: 16 }),
+    mayConnect: options.mayConnect,
+  })
   server.on('secureConnection', socket => {
-    sockets.add(socket)
+    strangers.settle(socket)
+    const address = plainAddress(socket.remoteAddress) ?? ''
+    const fingerprint = peerFingerprint(socket)
+    sockets.set(socket, fingerprint ?? '')
     socket.once('close', () => sockets.delete(socket))
     socket.on('error', error =>
       log.debug({ err: error, peer: socket.remoteAddress }, 'peer connection broke'),
     )
-    const fingerprint = peerFingerprint(socket)
     // Before HTTP/2 begins: of a stranger not one byte is parsed.
-    if (fingerprint === undefined || nodeOf(fingerprint) === undefined) {
-      log.warn({ peer: socket.remoteAddress, fingerprint }, 'refused a connection: no report has this key')
+    if (fingerprint === undefined || nodeOf(fingerprint, address) === undefined) {
+      log.warn(
+        { peer: address, fingerprint },
+        'refused a connection: not one report has this key and address',
+      )
       socket.destroy()
       return
     }
+    const [oldest, ...others] = [...sockets].flatMap(([each, key]) => (key === fingerprint ? [each] : []))
+    if (others.length >= connectionsOfPeer) oldest?.destroy()
     const session = performServerHandshake(socket, { settings: { maxConcurrentStreams: maxStreams } })
-    serveSession(session, fingerprint)
+    serveSession(session, fingerprint, address)
   })
   server.on('tlsClientError', (error, socket) =>
     log.debug({ err: error, peer: socket.remoteAddress }, 'no handshake'),
   )
 
-  const serveSession = (session: ServerHttp2Session, fingerprint: string) => {
+  const serveSession = (session: ServerHttp2Session, fingerprint: string, address: string) => {
     session.on('error', error => log.debug({ err: error, fingerprint }, 'session broke'))
     keepAlive(session, { clock })
     const settling: Settling = new Map()
@@ -120,7 +141,8 @@ export async function createPeerServer(options: PeerServerOptions): Promise<Peer
       stream.on('error', error => log.debug({ err: error, fingerprint }, 'answer broke'))
       const { ':method': method, ':path': path = '' } = headers
       // Asked anew each time: a connection must not outlive the report that allowed it.
-      const node = nodeOf(fingerprint)
+      const nodeNow = () => nodeOf(fingerprint, address)
+      const node = nodeNow()
       if (node === undefined) return answer(stream, 403)
       if (method !== 'GET') return answer(stream, 405)
       if (path === healthPath) return answer(stream, 200, 'ok\n')
@@ -129,7 +151,7 @@ export async function createPeerServer(options: PeerServerOptions): Promise<Peer
       if (!mayRead(node, request.slot)) return answer(stream, 403)
       // Whoever asks for the next one has the one before, or never will.
       settling.get(slotName(request.slot))?.abort()
-      give(stream, request, node, fingerprint, settling).catch((error: unknown) => {
+      give(stream, request, node, nodeNow, settling).catch((error: unknown) => {
         // Receivers go whenever a slot changes hands; what went wrong they say themselves.
         log.debug({ err: error, node, slot: slotName(request.slot) }, 'gave no generation')
         // Reset, not ended: half a generation must not look like a whole one.
@@ -142,7 +164,7 @@ export async function createPeerServer(options: PeerServerOptions): Promise<Peer
     stream: ServerHttp2Stream,
     request: GenerationRequest,
     node: string,
-    fingerprint: string,
+    nodeNow: () => string | undefined,
     settling: Settling,
   ): Promise<void> => {
     const gone = new AbortController()
@@ -161,7 +183,7 @@ export async function createPeerServer(options: PeerServerOptions): Promise<Peer
       // Only now: while it waited, the one that it was woken for may have been followed by a newer one, and removed.
       const next = newest(store, request)
       if (next === undefined) return answer(stream, 204)
-      if (nodeOf(fingerprint) !== node || !mayRead(node, request.slot)) return answer(stream, 403)
+      if (nodeNow() !== node || !mayRead(node, request.slot)) return answer(stream, 403)
       const send = { store, encode, clock, pace, silenceMs, signal: gone.signal }
       // Before the first byte: its next question may be here before we know that the last one has left.
       const settled = claimFor(request.slot, settling)
@@ -227,7 +249,7 @@ export async function createPeerServer(options: PeerServerOptions): Promise<Peer
     close: () =>
       new Promise(resolve => {
         server.close(() => resolve())
-        for (const socket of sockets) socket.destroy()
+        for (const socket of sockets.keys()) socket.destroy()
       }),
   }
 }

@@ -12,15 +12,16 @@ const probeSeconds = 31_536_000
  * up to a second later, of the answer to its startup probe at once. See docs/adr/0094-a-gate-that-stays.md. Where the
  * template has named the gate's port as its own it ends instead, and leaves it free.
  * @param digest SHA-256 (hex) of the only token that opens it.
- * @param directory where it puts itself, for containers that hold the stage, and takes messages of its node's agent.
+ * @param directories where it puts itself, for containers that hold the stage; it takes messages of its node's agent then.
  */
 export function gateContainer(
   image: string,
   digest: string,
   beside: readonly Container[],
-  directory?: string,
+  directories: readonly string[] = [],
 ): Container {
-  const forMemory = directory === undefined ? [] : ['--install', directory, '--socket', gateSocket]
+  const installs = directories.flatMap(directory => ['--install', directory])
+  const forMemory = installs.length === 0 ? [] : [...installs, '--socket', gateSocket]
   const command = ['/waker', 'wait', '--port', String(gatePort), '--token-sha256', digest, ...forMemory]
   const gate = {
     ...injectedContainer(gateContainerName, image, command, beside),

@@ -2,13 +2,17 @@ import { holdDirectory, holdInitContainer, holdPath, holdVolume } from '../../ap
 import { type Container, injectedContainer } from './injected-container.ts'
 import { signalNumber } from './stop-signal.ts'
 
-/** The volume that holds the stage, as every container of an understudy has it. */
+/** The volume that holds the stage, as what puts the waker into it has it: whole. */
 export const mount = { name: holdVolume, mountPath: holdPath }
 
-/** The first init container of an understudy: it puts the waker where all containers of the pod can run it. */
-export function holdInit(image: string, beside: readonly Container[]): Container {
+/** Where the waker is put for containers of these names. Of the volume each of them sees its own directory alone. */
+export const installPaths = (held: readonly string[]): readonly string[] =>
+  held.map(name => `${holdPath}/${name}`)
+
+/** The first init container of an understudy: it puts the waker where the held containers of the pod can run it. */
+export function holdInit(image: string, held: readonly string[], beside: readonly Container[]): Container {
   return {
-    ...injectedContainer(holdInitContainer, image, ['/waker', 'install', holdPath], beside),
+    ...injectedContainer(holdInitContainer, image, ['/waker', 'install', ...installPaths(held)], beside),
     volumeMounts: [mount],
   }
 }
@@ -47,7 +51,7 @@ export function heldContainer(container: Container): Container {
       '--',
       ...(container.command ?? []),
     ],
-    volumeMounts: [...(container.volumeMounts ?? []), mount],
+    volumeMounts: [...(container.volumeMounts ?? []), { ...mount, subPath: container.name }],
   }
 }
 

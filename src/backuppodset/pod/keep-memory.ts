@@ -25,7 +25,7 @@ export function understudy(spec: PodSpec, saved: readonly string[], wakerImage: 
     ...withSeccomp(spec),
     affinity: requireStage(spec.affinity),
     initContainers: [
-      ...(wakerImage === undefined ? [] : [holdInit(wakerImage, [...init, ...spec.containers])]),
+      ...(wakerImage === undefined ? [] : [holdInit(wakerImage, saved, [...init, ...spec.containers])]),
       ...init,
     ],
     containers: spec.containers.map(it => (saved.includes(it.name) ? heldContainer(it) : it)),

@@ -102,7 +102,10 @@ describe('an understudy', () => {
         ...['/.understudy/waker', 'hold', '--dir', '/.understudy/run-app', '--'],
         ...['/app', '$(PORT)'],
       ],
-      volumeMounts: [...app.volumeMounts, { name: 'understudy-hold', mountPath: '/.understudy' }],
+      volumeMounts: [
+        ...app.volumeMounts,
+        { name: 'understudy-hold', mountPath: '/.understudy', subPath: 'app' },
+      ],
     })
     expect(pod.spec?.volumes).toEqual([
       { name: 'data', emptyDir: {} },
@@ -148,7 +151,7 @@ describe('an understudy', () => {
     expect(init?.map(({ name }) => name)).toEqual(['understudy-hold', 'own'])
     expect(init?.[0]).toMatchObject({
       image: 'waker:1',
-      command: ['/waker', 'install', '/.understudy'],
+      command: ['/waker', 'install', '/.understudy/app'],
       volumeMounts: [{ name: 'understudy-hold', mountPath: '/.understudy' }],
       securityContext: { runAsNonRoot: true, capabilities: { drop: ['ALL'] }, readOnlyRootFilesystem: true },
     })
@@ -241,7 +244,7 @@ describe('a cold backup of a set that keeps memory', () => {
     const [gate] = render(kept(), 'coldbackup').spec?.initContainers ?? []
     expect(gate?.command?.slice(6)).toEqual([
       '--install',
-      '/.understudy',
+      '/.understudy/app',
       '--socket',
       '/.understudy/gate.sock',
       '--stay',

@@ -3,14 +3,14 @@ import { backupPodSets } from '../../api/backuppodset.ts'
 import { annotations, labels, type PodKind } from '../../api/labels.ts'
 import type { ParsedMemory } from '../../api/memory.ts'
 import type { ParsedSet } from '../../api/parse.ts'
-import { holdPath, successorAnnotation } from '../../api/stage.ts'
+import { successorAnnotation } from '../../api/stage.ts'
 import type { Wire } from '../../kube/object.ts'
 import { apiVersionOf } from '../../kube/resources.ts'
 import type { Action } from '../plan.ts'
 import { deriveToken, tokenDigest } from '../wake/token.ts'
 import { withAntiAffinity } from './anti-affinity.ts'
 import { gateContainer } from './gate-container.ts'
-import { mount } from './hold-container.ts'
+import { installPaths, mount } from './hold-container.ts'
 import { savedPrimary, understudy } from './keep-memory.ts'
 import { memoryMarks } from './memory-marks.ts'
 import { preferNodes } from './stage-affinity.ts'
@@ -103,7 +103,7 @@ function withGate(
   const { initContainers: own = [], containers } = template.spec
   const beside = [...own, ...containers]
   const gate = memory
-    ? { ...gateContainer(wakerImage, digest, beside, holdPath), volumeMounts: [mount] }
+    ? { ...gateContainer(wakerImage, digest, beside, installPaths(memory.containers)), volumeMounts: [mount] }
     : gateContainer(wakerImage, digest, beside)
   const init = spec.initContainers ?? []
   return gatePosition === 'Last' ? [...init, gate] : [gate, ...init]

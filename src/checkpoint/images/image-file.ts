@@ -21,13 +21,23 @@ const magics = {
   files: [common, 0x56303138],
   pagemap: [common, 0x56084025],
   seccomp: [common, 0x64413049],
+  packets: [common, 0x56264026],
   stats: [service, 0x57093306],
 } as const
 
 export type ImageKind = keyof typeof magics
 
-/** The entries of an image, still encoded. @throws CheckpointError BadImage */
-export function splitEntries(kind: ImageKind, name: string, bytes: Buffer): Buffer[] {
+/**
+ * The entries of an image, still encoded.
+ * @param payload how many bytes that are no entry follow one.
+ * @throws CheckpointError BadImage
+ */
+export function splitEntries(
+  kind: ImageKind,
+  name: string,
+  bytes: Buffer,
+  payload: (entry: Buffer) => number = () => 0,
+): Buffer[] {
   const magic = magics[kind]
   if (bytes.length < magic.length * 4 || magic.some((word, index) => bytes.readUInt32LE(index * 4) !== word))
     throw new CheckpointError('BadImage', `${name} does not begin as an image of kind ${kind} does`)
@@ -37,9 +47,11 @@ export function splitEntries(kind: ImageKind, name: string, bytes: Buffer): Buff
     const length = bytes.length - at >= 4 ? bytes.readUInt32LE(at) : Number.POSITIVE_INFINITY
     if (length > bytes.length - at - 4)
       throw new CheckpointError('BadImage', `${name} is cut off in its entry ${entries.length}`)
-    entries.push(bytes.subarray(at + 4, at + 4 + length))
-    at += 4 + length
+    const entry = bytes.subarray(at + 4, at + 4 + length)
+    entries.push(entry)
+    at += 4 + length + payload(entry)
   }
+  if (at > bytes.length) throw new CheckpointError('BadImage', `${name} is cut off behind its last entry`)
   return entries
 }
 

@@ -7,6 +7,7 @@ import { CheckpointError } from '../errors.ts'
 import { readImage } from './image-file.ts'
 import { message, one, type ValueOf } from './message.ts'
 import { coreEntry, inventoryEntry, taskKobjIds } from './messages.ts'
+import { descriptorsInFlight } from './queues.ts'
 import { tasksOf } from './tasks.ts'
 
 /** CRIU's numbers for kinds of open files. */
@@ -19,8 +20,10 @@ const fileKinds = [
 export interface OpenedFile {
   /** One of CRIU's kinds by its name, or the number of one that is not known here. */
   readonly kind: string
-  /** Where it is opened, bound or connected; absent: it has no path. */
-  readonly paths: readonly string[]
+  /** Where it is opened; absent: it has no name. */
+  readonly name?: string
+  /** Where a socket is bound or connected, and from which directory. */
+  readonly addresses: readonly string[]
   /** Of an inet socket: SOCK_STREAM and so on. */
   readonly socketType?: number
 }
@@ -29,6 +32,8 @@ export interface Reach {
   readonly files: readonly OpenedFile[]
   /** Namespaces, but those of pids and of time, which tasks do not share with their container. */
   readonly ownNamespaces: readonly string[]
+  /** Descriptors in messages that nobody has received: what they lead to no look at a process can find. */
+  readonly inFlight: number
   /** Images in a form that CRIU has given up; it would still read them, and nobody here looks into them. */
   readonly oldImages: readonly string[]
 }
@@ -48,14 +53,18 @@ export async function reachOf(dir: string): Promise<Reach> {
   const files = (await readImage(dir, 'files.img', 'files', fileEntry)).map(openedFile)
   const ownNamespaces = await namespacesOf(dir)
   const oldImages = (await readdir(dir)).filter(name => oldNames.test(name))
-  return { files, ownNamespaces, oldImages }
+  return { files, ownNamespaces, oldImages, inFlight: await descriptorsInFlight(dir) }
 }
 
 function openedFile({ type, reg, isk, usk }: ValueOf<typeof fileEntry>): OpenedFile {
   const kind = fileKinds[type] ?? String(type)
   // Whatever it says it is: what is in the entry is what may be used.
-  const paths = [...(reg === undefined ? [] : [reg.name]), ...(usk === undefined ? [] : unixPaths(usk))]
-  return { kind, paths, ...(isk === undefined ? {} : { socketType: isk.type }) }
+  return {
+    kind,
+    addresses: usk === undefined ? [] : unixPaths(usk),
+    ...(reg === undefined ? {} : { name: reg.name }),
+    ...(isk === undefined ? {} : { socketType: isk.type }),
+  }
 }
 
 /** Names that begin with a zero are in no file system. */

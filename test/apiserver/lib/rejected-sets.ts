@@ -271,6 +271,23 @@ export const rejected: readonly [string, object, RegExp][] = [
     new RegExp(`remove hostUsers: false from template\\.spec, or ${warm}`),
   ],
   [
+    'memory of a privileged container',
+    withContainer({ securityContext: { privileged: true } }),
+    new RegExp(`remove privileged and capabilities such as SYS_ADMIN and SYS_PTRACE .*, or ${warm}`),
+  ],
+  [
+    'memory of a container that may trace others',
+    withContainer({ securityContext: { capabilities: { add: ['NET_ADMIN', 'cap_sys_ptrace'] } } }),
+    /remove privileged and capabilities/,
+  ],
+  [
+    'memory beside an init container with all capabilities',
+    kept({
+      initContainers: [{ ...container, name: 'i', securityContext: { capabilities: { add: ['ALL'] } } }],
+    }),
+    /remove privileged and capabilities/,
+  ],
+  [
     'memory on a terminal',
     withContainer({ tty: true }),
     new RegExp(`remove tty from the container, or ${warm}`),

@@ -1,0 +1,68 @@
+/** Who could take over a CRIU that works in a pod: it is a process there, with rights that the others have not. */
+import { opendir, readlink } from 'node:fs/promises'
+import { join } from 'node:path'
+import { dangerousCapabilities } from '../../api/memory-rules.ts'
+import { podDirectory } from '../discover/cgroup.ts'
+import { numbers, onHost, type ProcFs, readIfThere, statusOf, unlessGone } from '../discover/process.ts'
+import { AgentError } from '../errors.ts'
+import type { LocatedPod } from './memory-driver.ts'
+import { capabilityNumbers } from './rights.ts'
+
+/** A pod has a directory for each container, and few containers make more. */
+const mostGroups = 1_000
+
+/**
+ * Looks at what everybody may come to have who shares a saved container's processes: debuggers that were attached later
+ * and commands that were run in it, too, of which the template says nothing.
+ *
+ * @throws AgentError Unsupported
+ */
+export async function assertNoOnlookers(fs: ProcFs, { pod, containers }: LocatedPod): Promise<void> {
+  const spaces = new Map<string, string>()
+  for (const { name, init, app } of containers)
+    for (const process of [init, app]) {
+      const space = process && (await unlessGone(readlink(`${fs.proc}/${process.pid}/ns/pid`)))
+      if (space !== undefined) spaces.set(space, name)
+    }
+  const groups = new Set(
+    containers.flatMap(it => it.cgroups.map(path => podDirectory(path, pod.uid) ?? path)),
+  )
+  for (const group of groups)
+    for await (const pid of membersOf(onHost(fs, join('/sys/fs/cgroup', group)))) {
+      const space = await unlessGone(readlink(`${fs.proc}/${pid}/ns/pid`))
+      // The runtime's own, of the node's namespace, may be in a pod's group.
+      const container = space === undefined ? undefined : spaces.get(space)
+      if (container === undefined) continue
+      const fields = (await statusOf(fs, pid))?.fields
+      const has = ['CapBnd', 'CapPrm'].reduce(
+        (set, name) => set | BigInt(`0x${fields?.get(name) ?? '0'}`),
+        0n,
+      )
+      const found = dangerousCapabilities.filter(name => ((has >> capabilityNumbers[name]) & 1n) !== 0n)
+      if (found.length === 0) continue
+      const program = fields?.get('Name') ?? '?'
+      throw new AgentError(
+        'Unsupported',
+        `container ${container}: process ${pid} (${program}) may have ${found.join(', ')}, by which it could take over what saves memory`,
+      )
+    }
+}
+
+async function* membersOf(root: string): AsyncGenerator<number> {
+  const queue = [root]
+  for (const [at, group] of queue.entries()) {
+    yield* numbers(await unlessThreaded(readIfThere(join(group, 'cgroup.procs'))))
+    const directory = await unlessGone(opendir(group))
+    if (directory === undefined) continue
+    for await (const entry of directory) if (entry.isDirectory()) queue.push(join(group, entry.name))
+    if (queue.length - at > mostGroups)
+      throw new AgentError('Unsupported', `more than ${mostGroups} cgroups in the pod`)
+  }
+}
+
+/** A group of threads lists none; its processes are those of the group above. */
+const unlessThreaded = (text: Promise<string | undefined>): Promise<string | undefined> =>
+  text.catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'EOPNOTSUPP') return undefined
+    throw error
+  })

@@ -1,0 +1,170 @@
+/** What a container may do to gain by being saved: real processes, the real CRIU. */
+import { mkdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
+import { run } from '../../../images/run.ts'
+import type { Stored } from '../../checkpoint/store.ts'
+import { systemClock } from '../../kube/clock.ts'
+import { systemRandom } from '../../kube/random.ts'
+import { type Cell, type CellRequest, holdCommandOf, serveCommand, startCell } from '../cell.ts'
+import { isAgentError } from '../errors.ts'
+import { cannotDump, hostFs, startTestNode, type TestNode } from '../testing/node.ts'
+
+vi.setConfig({ testTimeout: 120_000, hookTimeout: 300_000 })
+
+/** One thing each, then they wait. */
+const programs = {
+  nothing: '',
+  // Its own memory, open in a child: allowed to anybody, and of another process where its number is given again.
+  mem: 'if (fork() == 0) { must(open("/proc/self/mem", O_RDWR)); must(open("/proc/self/maps", O_RDONLY)); wait_here(); } wait(0);',
+  directory: 'must(chdir("/proc/self"));',
+  // The same out of sight: no process has it while nobody receives it.
+  flight: `int fd = open("/proc/self/mem", O_RDWR), pair[2]; must(fd); must(socketpair(AF_UNIX, SOCK_DGRAM, 0, pair));
+    char byte = 0, space[CMSG_SPACE(sizeof fd)] = {0}; struct iovec data = { &byte, 1 };
+    struct msghdr m = { .msg_iov = &data, .msg_iovlen = 1, .msg_control = space, .msg_controllen = sizeof space };
+    struct cmsghdr *c = CMSG_FIRSTHDR(&m); c->cmsg_level = SOL_SOCKET; c->cmsg_type = SCM_RIGHTS;
+    c->cmsg_len = CMSG_LEN(sizeof fd); memcpy(CMSG_DATA(c), &fd, sizeof fd); must(sendmsg(pair[0], &m, 0)); close(fd);`,
+} as const
+
+const source = `
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static void must(long value) { if (value < 0) { perror("program"); exit(3); } }
+static void wait_here(void) { puts("ready"); fflush(stdout); for (;;) pause(); }
+int main(int argc, char **argv) {
+  (void)argc;
+${Object.entries(programs)
+  .map(([name, code]) => `  if (!strcmp(argv[1], "${name}")) { ${code} }`)
+  .join('\n')}
+  wait_here();
+}
+`
+
+describe.skipIf(cannotDump !== undefined)(
+  `D10.hostile: a container that is saved ${cannotDump ?? ''}`,
+  () => {
+    let node: TestNode
+    let tools = ''
+    let generations = 0
+    const cells: Cell[] = []
+    const signal = new AbortController().signal
+    const deadlineMs = 60_000
+
+    const options = () => ({
+      ...{ sentinel: node.sentinel, clock: systemClock, random: systemRandom, fs: hostFs, signal },
+      ...{ programs: node.programs.directory, directory: join(node.directory, 'cells') },
+    })
+    const cell = async (request: Pick<CellRequest, 'role' | 'command' | 'options'>) => {
+      const { options: more = ['--user', '1000'] } = request
+      const volume = ['--volume', `${tools}:/opt`]
+      const started = await startCell(options(), { ...request, options: [...more, ...volume] })
+      cells.push(started)
+      return started
+    }
+    const running = async (program: keyof typeof programs, more?: readonly string[]) => {
+      const command = ['/opt/program', program]
+      const started = await cell({ role: 'primary', command, ...(more && { options: more }) })
+      await expect.poll(() => started.output()).toContain('ready')
+      return started
+    }
+    const save = async (of: Cell): Promise<Stored> => {
+      generations += 1
+      const dir = join(node.directory, 'generations', String(generations))
+      await mkdir(dir, { recursive: true })
+      const dumped = await node.driver.dump(await node.driver.locate(of.pod, signal), dir, {
+        ...{ deadlineMs, signal },
+      })
+      return {
+        ...{ dir, completedAt: 0, pipelineMs: 0 },
+        manifest: {
+          ...dumped,
+          ...{ version: 1, epoch: 1, generation: 1, restoreHash: 'h', files: [], bytes: 0 },
+          slot: { namespace: 'cells', set: 'counter', slot: 0, life: '0123abcd' },
+          source: { pod: 'p', podUid: 'u', node: 'n' },
+        },
+      }
+    }
+    const restore = async (into: Cell, from: Stored) =>
+      node.driver.restore(await node.driver.locate(into.pod, signal), from, { deadlineMs, signal })
+    const outcome = (work: Promise<unknown>): Promise<string> =>
+      work.then(
+        () => 'done',
+        (error: unknown) => (isAgentError(error) ? `${error.code}: ${error.detail}` : String(error)),
+      )
+    const dump = (of: Cell) => outcome(save(of))
+
+    beforeAll(async () => {
+      node = await startTestNode()
+      tools = join(node.directory, 'tools')
+      await mkdir(tools)
+      await run('sh', ['-c', 'printf %s "$SOURCE" | gcc -w -static -x c -o "$OUT" -'], {
+        env: { SOURCE: source, OUT: join(tools, 'program') },
+      })
+    })
+    afterEach(async () => {
+      await Promise.all(cells.splice(0).map(each => each.stop()))
+    })
+    afterAll(() => node?.dispose())
+
+    it('with nothing of it is saved', async () => {
+      expect(await dump(await running('nothing'))).toBe('done')
+    })
+
+    it.each([
+      ['mem', /an open file of \/proc/],
+      ['directory', /an open file of \/proc/],
+      ['flight', /descriptors in a socket that nobody has received/],
+    ] as const)('%s: is not saved, and goes on', async (program, reason) => {
+      const app = await running(program)
+      const said = await dump(app)
+      expect(said).toMatch(/^Unsupported: container app: /)
+      expect(said).toMatch(reason)
+      expect(await dump(app)).toBe(said)
+    })
+
+    it('nobody who could take over CRIU is among its processes', async () => {
+      expect(await dump(await running('nothing', ['--capability', '12']))).toBe('done')
+      await Promise.all(cells.splice(0).map(each => each.stop()))
+      expect(await dump(await running('nothing', ['--capability', '19']))).toMatch(
+        /^Unsupported: container app: process \d+ \(program\) may have SYS_PTRACE/,
+      )
+    })
+
+    it('nor is one that was put there later, as debuggers are, by the primary or by its understudy', async () => {
+      const app = await running('nothing')
+      const debugging = new AbortController()
+      const debugger_ = node.sentinel.spawn(
+        {
+          target: app.init,
+          rights: 'Everything',
+          namespaces: 'keep',
+          cgroup: 'join',
+          deadlineMs,
+          log: join(node.directory, 'debugger'),
+          files: [],
+          arguments: ['/opt/program', 'nothing'],
+        },
+        debugging.signal,
+      )
+      debugger_.catch(() => undefined)
+      await expect.poll(() => dump(app)).toMatch(/may have .*SYS_ADMIN.*, SYS_PTRACE/)
+      debugging.abort()
+      await debugger_.catch(() => undefined)
+      await expect.poll(() => dump(app)).toBe('done')
+      const understudy = await cell({
+        role: 'understudy',
+        command: [...holdCommandOf('app').slice(0, -serveCommand.length), '/opt/program', 'nothing'],
+        options: ['--capability', '21'],
+      })
+      expect(await outcome(restore(understudy, await save(app)))).toMatch(
+        /^Unsupported: .* may have SYS_ADMIN/,
+      )
+    })
+  },
+)

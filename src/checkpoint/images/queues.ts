@@ -1,0 +1,29 @@
+/** What was sent to a socket and not yet received. */
+import { readdir } from 'node:fs/promises'
+import { decodeEntry, readImageBytes, splitEntries } from './image-file.ts'
+import { many, message, one } from './message.ts'
+
+const scmEntry = message('scm_entry', { type: one(1, 'uint32'), rights: many(2, 'uint32') })
+
+const packetEntry = message('sk_packet_entry', {
+  idFor: one(1, 'uint32'),
+  length: one(2, 'uint32'),
+  scm: many(4, scmEntry),
+})
+
+const queues = 'sk-queues.img'
+
+/** How many descriptors are in messages that nobody has received. @throws CheckpointError BadImage */
+export async function descriptorsInFlight(dir: string): Promise<number> {
+  if (!(await readdir(dir)).includes(queues)) return 0
+  const bytes = await readImageBytes(dir, queues)
+  let found = 0
+  for (const entry of splitEntries('packets', queues, bytes, lengthOf)) {
+    const { scm } = decodeEntry(queues, packetEntry, entry)
+    found += scm.reduce((sum, { rights }) => sum + rights.length, 0)
+  }
+  return found
+}
+
+/** The message itself follows its entry. */
+const lengthOf = (entry: Uint8Array): number => decodeEntry(queues, packetEntry, entry).length
