@@ -9,7 +9,7 @@ import { type Api, createApi } from '../../../src/kube/api.ts'
 import { loadConnection } from '../../../src/kube/connection.ts'
 import { namespaces, type Pod, pods } from '../../../src/kube/resources.ts'
 import { type FaultProxy, startFaultProxy } from '../fault-proxy.ts'
-import { type FakeKubelet, startFakeKubelet } from './fake-kubelet.ts'
+import { type FakeKubelet, type FakeKubeletOptions, startFakeKubelet } from './fake-kubelet.ts'
 import { type OperatorProcess, startOperator } from './operator-process.ts'
 import { adminKubeconfig } from './plane.ts'
 
@@ -30,13 +30,13 @@ export interface Stage extends AsyncDisposable {
   live(): Promise<Pod[]>
 }
 
-export async function onStage(): Promise<Stage> {
+export async function onStage(options?: FakeKubeletOptions): Promise<Stage> {
   const connection = await loadConnection({ kubeconfig: adminKubeconfig() })
   const api = createApi({ connection })
   const namespace = `stage-${randomBytes(4).toString('hex')}`
   await api.create(namespaces, { metadata: { name: namespace } })
   const dir = await mkdtemp(join(tmpdir(), 'understudy-stage-'))
-  const kubelet = startFakeKubelet(api, namespace)
+  const kubelet = startFakeKubelet(api, namespace, options)
   const operators: ProxiedOperator[] = []
   const ref = { namespace, name: 'set' }
   return {
