@@ -4,8 +4,8 @@ import { normaliseReference, tagOf } from './reference.ts'
 test.each([
   ['nginx:1.14.2', 'docker.io/library/nginx:1.14.2'],
   ['nginx', 'docker.io/library/nginx:latest'],
-  ['understudy/waker:0.1.0', 'docker.io/understudy/waker:0.1.0'],
-  ['docker.io/understudy/waker:0.1.0', 'docker.io/understudy/waker:0.1.0'],
+  ['team/app:0.1.0', 'docker.io/team/app:0.1.0'],
+  ['understudy.invalid/waker:0.1.0', 'understudy.invalid/waker:0.1.0'],
   ['localhost/x:1', 'localhost/x:1'],
   ['registry.example:5000/a/b/c', 'registry.example:5000/a/b/c:latest'],
 ])('%s is %s', (given, wanted) => {

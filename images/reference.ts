@@ -2,7 +2,7 @@
  * Fully qualified image reference, as containerd and the kubelet normalise what a pod says: without a registry
  * host it is Docker Hub, without an organisation it is `library`, without a tag it is `latest`.
  *
- * `nginx:1.14.2` -> `docker.io/library/nginx:1.14.2`; `understudy/waker:0.1.0` -> `docker.io/understudy/waker:0.1.0`.
+ * `nginx:1.14.2` -> `docker.io/library/nginx:1.14.2`; `team/app:1` -> `docker.io/team/app:1`.
  * Throws on references with a digest or outside the grammar: an archive names an image by tag only.
  */
 export function normaliseReference(reference: string): string {

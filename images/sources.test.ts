@@ -51,6 +51,16 @@ deb-src https://mirror.example/source bookworm-security main
   })
 })
 
+test.each([
+  ['Ubuntu', 'ID=ubuntu\nID_LIKE=debian\nVERSION_CODENAME=noble\n'],
+  ['macOS', undefined],
+])('%s is told what to build on', async (_, release) => {
+  if (release === undefined) await rm(join(etc, 'os-release'))
+  else await writeFile(join(etc, 'os-release'), release)
+  await writeFile(join(etc, 'apt/sources.list'), 'deb http://archive.example/ubuntu noble main universe\n')
+  await expect(debianArchives(etc)).rejects.toThrow(/build them on Debian .*Dockerfiles in deploy\/docker/)
+})
+
 test('a disabled stanza does not count, and without an archive the message says what to do', async () => {
   await writeFile(
     join(etc, 'apt/sources.list.d/debian.sources'),

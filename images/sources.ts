@@ -19,8 +19,10 @@ const KEYRING = '/usr/share/keyrings/debian-archive-keyring.gpg'
  * Throws when the machine has no Debian sources.
  */
 export async function debianArchives(etc = '/etc'): Promise<DebianArchives> {
-  const release = await readFile(join(etc, 'os-release'), 'utf8')
-  const codename = /^VERSION_CODENAME="?([a-z]+)"?$/m.exec(release)?.[1]
+  // Other systems have no such file, or another name in it: the archives of a distribution made from Debian are not Debian's.
+  const release = await readFile(join(etc, 'os-release'), 'utf8').catch(ignoreMissing(''))
+  const isDebian = /^ID="?debian"?$/m.test(release)
+  const codename = isDebian ? /^VERSION_CODENAME="?([a-z]+)"?$/m.exec(release)?.[1] : undefined
   const archives = (await sourceFiles(join(etc, 'apt'))).flatMap(({ path, text }) =>
     path.endsWith('.sources') ? parseDeb822(text) : parseOneLine(text),
   )

@@ -83,9 +83,9 @@ metadata: { name: op, namespace: ns }
 spec:
   template:
     metadata: { annotations: { a: b } }
-    spec: { containers: [{ name: c, image: understudy/operator:1 }] }
+    spec: { containers: [{ name: c, image: understudy.invalid/operator:1 }] }
 `
-  const digests = new Map([['docker.io/understudy/operator:1', 'sha256:dd']])
+  const digests = new Map([['understudy.invalid/operator:1', 'sha256:dd']])
   const { text, workloads } = withImageDigests(manifests, digests)
   expect(workloads).toEqual([{ kind: 'Deployment', namespace: 'ns', name: 'op' }])
   expect(text).toContain('playground.example.com/image-digests: sha256:dd')

@@ -1,11 +1,12 @@
 import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
 import { Command, InvalidArgumentError, Option } from 'commander'
-import { type Logger, pino } from 'pino'
+import { type Logger, pino, stdTimeFunctions } from 'pino'
 import packageJson from '../package.json' with { type: 'json' }
 import { runAgent } from './agent/agent.ts'
 import { type AgentOptions, defaults as agentDefaults, budgetOf } from './agent/options.ts'
 import { memoryNamespaces, memoryPermission } from './api/memory-permission.ts'
+import { type InjectedResources, injectedResources } from './backuppodset/pod/injected-container.ts'
 import { runOperator } from './operator/operator.ts'
 import { defaults, type OperatorOptions } from './operator/options.ts'
 
@@ -23,12 +24,24 @@ const natural = (lowest: number) => (text: string) => {
   return value
 }
 
+/** `cpu=10m,memory=16Mi`; what is not named stays as it is. */
+function parseInjected(text: string): InjectedResources {
+  const given = text.split(',').map(part => /^(cpu|memory)=(\d+(?:\.\d+)?(?:m|k|M|G|Ki|Mi|Gi)?)$/.exec(part))
+  if (given.includes(null)) throw new InvalidArgumentError('needs quantities, as in cpu=10m,memory=16Mi')
+  return { ...injectedResources, ...Object.fromEntries(given.map(it => [it?.[1], it?.[2]])) }
+}
+
 /** Runs one of them until it is told to end. */
 async function run<T extends { readonly logLevel: string }>(
   start: (options: T, log: Logger, version: string, signal: AbortSignal) => Promise<void>,
   options: T,
 ): Promise<void> {
-  const log = pino({ level: options.logLevel, redact: ['*.token', '*.wakeKey'] })
+  const log = pino({
+    formatters: { level: label => ({ level: label }) },
+    timestamp: stdTimeFunctions.isoTime,
+    level: options.logLevel,
+    redact: ['*.token', '*.wakeKey'],
+  })
   const stop = new AbortController()
   for (const name of ['SIGTERM', 'SIGINT'] as const) process.once(name, () => stop.abort(new Error(name)))
   try {
@@ -58,7 +71,13 @@ program
       .choices(memoryNamespaces)
       .default(defaults.memoryNamespaces),
   )
-  .option('--waker-image <image>', 'image of the gate of cold backups', `understudy/waker:${version}`)
+  .option('--waker-image <image>', 'image of the gate of cold backups', `understudy.invalid/waker:${version}`)
+  .option(
+    '--injected-resources <cpu=…,memory=…>',
+    'requests and limits of the gate and of what brings it, in pods whose containers have any',
+    parseInjected,
+    injectedResources,
+  )
   .option('--identity <name>', 'this process among the replicas', `${hostname()}_${randomUUID().slice(0, 8)}`)
   .option(
     '--kubeconfig <file>',

@@ -147,13 +147,13 @@ export const costly: readonly Specimen[] = [
         initContainers: [
           {
             name: 'first',
-            image: 'understudy/zoo:0.1.0',
+            image: 'understudy.invalid/zoo:0.1.0',
             command: ['/usr/bin/sh', '-c', 'echo >> /memory/first'],
             volumeMounts: [{ name: 'memory', mountPath: '/memory' }],
           },
           {
             name: 'sidecar',
-            image: 'understudy/zoo:0.1.0',
+            image: 'understudy.invalid/zoo:0.1.0',
             restartPolicy: 'Always',
             command: ['/zoo/prefork', '8082'],
           },
@@ -175,7 +175,7 @@ export const costly: readonly Specimen[] = [
   httpSpecimen(
     'java',
     'java',
-    { image: 'understudy/zoo-java:0.1.0' },
+    { image: 'understudy.invalid/zoo-java:0.1.0' },
     {
       check: async (ip, value) => {
         must('the map', (await answerOf(ip, 8080, '/peek'))['visitors'], value)

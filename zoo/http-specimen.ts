@@ -85,7 +85,7 @@ export const httpSpecimen = (
       containers: [
         {
           name: 'app',
-          image: 'understudy/zoo:0.1.0',
+          image: 'understudy.invalid/zoo:0.1.0',
           imagePullPolicy: 'IfNotPresent',
           ports: [{ containerPort: 8080 }],
           readinessProbe: { httpGet: { path: '/healthz', port: 8080 }, periodSeconds: 1 },

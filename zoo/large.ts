@@ -34,7 +34,7 @@ const redis1g: Specimen = {
       containers: [
         {
           name: 'redis',
-          image: 'understudy/redis:8.0',
+          image: 'understudy.invalid/redis:8.0',
           imagePullPolicy: 'IfNotPresent',
           ports: [{ containerPort: 6379 }],
           readinessProbe: { tcpSocket: { port: 6379 }, periodSeconds: 1 },

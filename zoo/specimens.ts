@@ -6,7 +6,7 @@ import { answerOf, httpSpecimen, must, numberIn, patienceMs, type Specimen } fro
 
 export type { Specimen } from './http-specimen.ts'
 
-const counter = { image: 'understudy/counter:0.1.0' } as const
+const counter = { image: 'understudy.invalid/counter:0.1.0' } as const
 const node = { command: ['/usr/bin/node', '/zoo/server.mjs'] } as const
 const python = { command: ['/usr/bin/python3', '/zoo/server.py'] } as const
 const notebook = [{ name: 'NOTEBOOK', value: '/shared/notebook' }] as const
@@ -44,7 +44,7 @@ export const specimens: readonly Specimen[] = [
         containers: [
           {
             name: 'redis',
-            image: 'understudy/redis:8.0',
+            image: 'understudy.invalid/redis:8.0',
             imagePullPolicy: 'IfNotPresent',
             ports: [{ containerPort: 6379 }],
             readinessProbe: { tcpSocket: { port: 6379 }, periodSeconds: 1 },
@@ -89,7 +89,7 @@ export const specimens: readonly Specimen[] = [
       beside: [
         {
           name: 'reader',
-          image: 'understudy/zoo:0.1.0',
+          image: 'understudy.invalid/zoo:0.1.0',
           imagePullPolicy: 'IfNotPresent',
           ...python,
           command: [...python.command],

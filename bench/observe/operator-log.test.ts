@@ -3,12 +3,12 @@ import { actingPasses, passesOver, readLog } from './operator-log.ts'
 
 const set = { namespace: 'bench', name: 'web' }
 const log = [
-  '{"level":20,"time":1000,"namespace":"bench","name":"web","reconcileID":"a","generation":1,"msg":"reconciling"}',
-  '{"level":30,"time":1010,"namespace":"bench","name":"web","reconcileID":"a","actions":{"create":2},"msg":"acted"}',
-  '{"level":20,"time":1020,"namespace":"bench","name":"other","reconcileID":"b","msg":"reconciling"}',
+  '{"level":"debug","time":"1970-01-01T00:00:01.000Z","namespace":"bench","name":"web","reconcileID":"a","generation":1,"msg":"reconciling"}',
+  '{"level":"info","time":"1970-01-01T00:00:01.010Z","namespace":"bench","name":"web","reconcileID":"a","actions":{"create":2},"msg":"acted"}',
+  '{"level":"debug","time":"1970-01-01T00:00:01.020Z","namespace":"bench","name":"other","reconcileID":"b","msg":"reconciling"}',
   'Error: not a line of the log',
-  '{"level":20,"time":1030,"namespace":"bench","name":"web","reconcileID":"c","msg":"reconciling"}',
-  '{"level":20,"time":1040,"namespace":"bench"',
+  '{"level":"debug","time":"1970-01-01T00:00:01.030Z","namespace":"bench","name":"web","reconcileID":"c","msg":"reconciling"}',
+  '{"level":"debug","time":"1970-01-01T00:00:01.040Z","namespace":"bench"',
 ].join('\n')
 
 describe('the operator log', () => {

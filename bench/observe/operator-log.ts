@@ -28,7 +28,8 @@ export function passesOver(
     if (line?.['msg'] !== 'reconciling' || line['namespace'] !== set.namespace || line['name'] !== set.name)
       return []
     const { time, reconcileID } = line
-    return typeof time === 'number' ? [{ at: time, reconcileId: String(reconcileID) }] : []
+    const at = Date.parse(String(time))
+    return Number.isNaN(at) ? [] : [{ at, reconcileId: String(reconcileID) }]
   })
 }
 

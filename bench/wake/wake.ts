@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { isAtGate } from '../../src/api/gate.ts'
 import { gateContainer, gatePort } from '../../src/backuppodset/pod/gate-container.ts'
+import { injectedResources } from '../../src/backuppodset/pod/injected-container.ts'
 import { tokenDigest } from '../../src/backuppodset/wake/token.ts'
 import { wake as sendWake } from '../../src/backuppodset/wake/wake.ts'
 import { systemClock } from '../../src/kube/clock.ts'
@@ -86,7 +87,9 @@ async function wakeOne(
       metadata: { name },
       spec: {
         ...template.spec,
-        initContainers: [gateContainer(images.waker, tokenDigest(token), ends ? onItsPort : containers)],
+        initContainers: [
+          gateContainer(images.waker, tokenDigest(token), ends ? onItsPort : containers, injectedResources),
+        ],
       },
     },
     { namespace, signal },

@@ -1,7 +1,7 @@
 /** Rules of sets that keep memory, in CEL; the same as in src/api/memory-rules.ts. */
 import type { refusals } from '../../src/api/errors.ts'
 import { dangerousPattern, diskVolumes, hugePages } from '../../src/api/memory-rules.ts'
-import { holdPath, holdVolume } from '../../src/api/stage.ts'
+import { holdPath, holdVolume, probeKinds } from '../../src/api/stage.ts'
 import type { Schema } from './build.ts'
 import { specRule } from './spec-rule.ts'
 
@@ -38,6 +38,15 @@ export const memoryRules = (): readonly Schema[] => [
       .join(' || '),
   ),
   refused('MemoryOnTerminal', someContainer('has(it.tty) && it.tty')),
+  refused(
+    'MemoryProbedElsewhere',
+    someContainer(
+      probeKinds
+        .flatMap(probe => ['httpGet', 'tcpSocket'].map(handler => `it.${probe}.${handler}`))
+        .map(field => `(has(${field.replace(/\.\w+$/, '')}) && has(${field}) && has(${field}.host))`)
+        .join(' || '),
+    ),
+  ),
   refused(
     'MemoryOfDevices',
     someContainer(

@@ -69,7 +69,7 @@ export const specSchema = (): SchemaOf<BackupPodSetSpec> =>
   object<BackupPodSetSpec>(
     {
       replicas: integer(
-        'Number of primaries: the pods that serve. Default 1. This is what kubectl scale and autoscalers set.',
+        'Number of primaries: the pods that serve. Default 1. This is what kubectl scale and autoscalers set. A lower number ends slots, and with checkpoint their memory goes with them.',
         limits.count,
         defaults.replicas,
       ),

@@ -1,8 +1,12 @@
-# docker build -f deploy/docker/waker.Dockerfile -t understudy/waker:0.1.0 .
+# docker build -f deploy/docker/waker.Dockerfile --build-arg BASE=node:24-trixie@sha256:... -t registry.example/understudy/waker:0.1.0 .
+#
+# BASE has no default: a tag can be moved, so you say which digest you have looked at (`docker buildx imagetools inspect
+# node:24-trixie`). It is where the image is built, and nothing of it is in the image but what `npm run image` takes.
 #
 # The same file as `npm run image -- waker` packs, because the same command builds it; a test compares the settings
 # below with that image's.
-FROM node:24-trixie AS build
+ARG BASE
+FROM ${BASE} AS build
 WORKDIR /src
 COPY package.json package-lock.json ./
 RUN npm ci

@@ -22,7 +22,7 @@ export const agent: Recipe = async options => {
   const tree = await debianPackages(['libc6', 'libgcc-s1', 'libstdc++6'], options)
   const node = { path: '/usr/bin/node', source: await strippedNode(options) }
   return {
-    ref: `understudy/agent:${version}`,
+    ref: `understudy.invalid/agent:${version}`,
     layers: [
       { files: [...mergedUsr, ...(await withLibraries(tree, [node])), ...users('nonroot', 65532)] },
       { files: await toolFiles((await buildNodeTools(options)).directory) },

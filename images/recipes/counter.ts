@@ -6,7 +6,7 @@ export const counterSource = fileURLToPath(new URL('../counter/counter.c', impor
 
 /** An HTTP server with its count in memory: what the samples, benches and traffic tests run. */
 export const counter: Recipe = async options => ({
-  ref: `understudy/counter:${options.version}`,
+  ref: `understudy.invalid/counter:${options.version}`,
   layers: [
     {
       files: [

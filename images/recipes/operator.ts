@@ -21,7 +21,7 @@ export async function operatorFrom(
   const tree = await debianPackages(['libc6', 'libgcc-s1', 'libstdc++6'], options)
   const node = { path: '/usr/bin/node', source: await strippedNode(options) }
   return {
-    ref: `understudy/operator:${version}`,
+    ref: `understudy.invalid/operator:${version}`,
     layers: [
       { files: [...mergedUsr, ...(await withLibraries(tree, [node])), ...users('nonroot', 65532)] },
       {

@@ -4,7 +4,7 @@ import { labels, type Recipe } from './recipe.ts'
 
 /** The pod sandbox: one static binary. */
 export const pause: Recipe = async options => ({
-  ref: `understudy/pause:${options.version}`,
+  ref: `understudy.invalid/pause:${options.version}`,
   layers: [
     {
       files: [

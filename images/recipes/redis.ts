@@ -12,7 +12,7 @@ export const redis: Recipe = async options => {
   const version = versionOf(tree.packages, 'redis-server')
   const minor = /^(?:\d+:)?(\d+\.\d+)/.exec(version)?.[1]
   return {
-    ref: `understudy/redis:${minor}`,
+    ref: `understudy.invalid/redis:${minor}`,
     layers: [
       {
         files: [

@@ -4,7 +4,7 @@ import { labels, type Recipe } from './recipe.ts'
 
 /** The gate of cold backups: one static binary and nothing else to run. */
 export const waker: Recipe = async options => ({
-  ref: `understudy/waker:${options.version}`,
+  ref: `understudy.invalid/waker:${options.version}`,
   layers: [
     {
       files: [{ type: 'file', path: '/waker', mode: 0o755, content: { source: await buildWaker(options) } }],

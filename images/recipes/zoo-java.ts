@@ -18,7 +18,7 @@ export const zooJava: Recipe = async options => {
   const isProgram = (path: string) => path.endsWith('.so') || path === '/java/bin/java'
   const programs = files.flatMap(({ path }) => (isProgram(path) ? [path] : []))
   return {
-    ref: `understudy/zoo-java:${options.version}`,
+    ref: `understudy.invalid/zoo-java:${options.version}`,
     layers: [
       {
         files: [

@@ -32,7 +32,7 @@ export const zoo: Recipe = async options => {
   const script = (name: string, source = name): Entry => executable(name, program(source))
   const library = await takeTree(tree, `/usr/lib/${python}`)
   return {
-    ref: `understudy/zoo:${options.version}`,
+    ref: `understudy.invalid/zoo:${options.version}`,
     layers: [
       {
         files: [

@@ -28,7 +28,7 @@ export const agentErrors = Object.freeze({
   ),
   BinariesMissing: entry(
     'the programs of the agent are not where its image has them',
-    'use the image understudy/agent of the same version as the operator',
+    'use the image understudy.invalid/agent of the same version as the operator',
   ),
   ProcessGone: entry(
     'the process ended before the work on it was done',

@@ -109,6 +109,10 @@ export const refusals = Object.freeze({
     'spec.template.spec.containers',
     `remove tty from the container, or ${orWarm}: a terminal cannot be moved`,
   ),
+  MemoryProbedElsewhere: refuse(
+    'spec.template.spec.containers',
+    `remove host from httpGet and tcpSocket of the container's probes, or ${orWarm}: it is agents that probe understudies, from the network of the node, and they ask nobody but the pod; a name for the server belongs into httpHeaders`,
+  ),
   MemoryOfDevices: refuse(
     'spec.template.spec.containers',
     `remove volumeDevices, resources.claims and limits of device plugins from the container, or ${orWarm}: what is in a device is not saved`,

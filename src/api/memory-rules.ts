@@ -1,5 +1,5 @@
 import type { refusals } from './errors.ts'
-import { holdPath, holdVolume } from './stage.ts'
+import { holdPath, holdVolume, probeKinds } from './stage.ts'
 import { type Anything, isSet, objectIn, objectsIn, textsIn } from './unknown.ts'
 
 type Rules = readonly (readonly [keyof typeof refusals, boolean])[]
@@ -57,6 +57,7 @@ function templateRules(pod: Anything, containers: readonly Anything[]): Rules {
     ['MemoryOfUserNamespace', pod['hostUsers'] === false],
     ['MemoryOfPrivileged', all.some(isPrivileged)],
     ['MemoryOnTerminal', containers.some(it => it['tty'] === true)],
+    ['MemoryProbedElsewhere', containers.some(isProbedElsewhere)],
     ['MemoryOfDevices', containers.some(hasDevices)],
     ['MemoryBesideClaim', volumes.some(it => isSet(it['ephemeral']))],
     ['MemoryBesideDisk', volumes.some(it => diskVolumes.some(kind => isSet(it[kind])))],
@@ -113,6 +114,12 @@ export const diskVolumes = [
 export const hugePages = 'hugepages-'
 
 const limitsOf = (container: Anything) => Object.keys(objectIn(objectIn(container['resources'])['limits']))
+
+const isProbedElsewhere = (container: Anything): boolean =>
+  probeKinds.some(kind => {
+    const { httpGet, tcpSocket } = objectIn(container[kind])
+    return [httpGet, tcpSocket].some(handler => isSet(objectIn(handler)['host']))
+  })
 
 /** Resources with a slash in their names are those of device plugins: GPUs and the like. */
 function hasDevices(container: Anything): boolean {

@@ -216,6 +216,9 @@ describe('parseSet', () => {
         },
       ],
     }),
+    MemoryProbedElsewhere: keeping({
+      containers: [{ ...container, readinessProbe: { httpGet: { port: 80, host: '169.254.169.254' } } }],
+    }),
     MemoryOnTerminal: keeping({ containers: [{ ...container, tty: true }] }),
     MemoryOfDevices: keeping({ containers: [{ ...container, resources: { claims: [{ name: 'gpu' }] } }] }),
     MemoryBesideClaim: keeping({

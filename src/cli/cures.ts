@@ -46,7 +46,8 @@ const cures: Readonly<Record<string, string>> = {
   UnderstudyTooSmall:
     'raise the memory limit of the container: Frozen needs 10 % more than the memory that is saved',
   NotHolding: 'delete the hot backup: it is replaced by one that holds the stage',
-  StoreFull: 'raise --memory-budget of the agents, or lower checkpoint.keep',
+  StoreFull:
+    "raise limits.memory of the agents' DaemonSet (half of it is what they may keep), or lower checkpoint.keep",
 }
 
 /** Undefined: the message says it all. */

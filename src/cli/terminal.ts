@@ -19,14 +19,36 @@ export function processTerminal(): Terminal {
     process.exit(0)
   })
   return {
-    out: text => void process.stdout.write(`${text}\n`),
-    err: text => void process.stderr.write(`${text}\n`),
-    redraw: text => void process.stdout.write(isScreen ? `\x1b[H\x1b[2J\x1b[3J${text}\n` : `${text}\n\n`),
+    out: text => void process.stdout.write(`${printable(text)}\n`),
+    err: text => void process.stderr.write(`${printable(text)}\n`),
+    // What has scrolled away stays: it is not ours.
+    redraw: text =>
+      void process.stdout.write(isScreen ? `\x1b[H\x1b[2J${printable(text)}\n` : `${printable(text)}\n\n`),
     colour: isScreen && process.env['NO_COLOR'] === undefined,
   }
 }
 
-type Style = 'green' | 'red' | 'yellow' | 'dim' | 'bold'
+const styles = ['green', 'red', 'yellow', 'dim', 'bold'] as const
+type Style = (typeof styles)[number]
+
+/** What the painter writes, and nothing else that begins with an escape. */
+const ours = new Set(styles.flatMap(style => styleText(style, ' ', { validateStream: false }).split(' ')))
+
+/**
+ * The text as it may go to a terminal. Names, messages and names of processes are a tenant's words: what controls a
+ * terminal, or turns the direction of reading, is written as its number. Our own colours stay.
+ */
+export const printable = (text: string): string =>
+  text.replace(
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for.
+    /\x1b\[\d+m|[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu,
+    found => (ours.has(found) ? found : [...found].map(escaped).join('')),
+  )
+
+const escaped = (character: string): string =>
+  /[\x20-\x7e]/.test(character)
+    ? character
+    : `\\u${(character.codePointAt(0) ?? 0).toString(16).padStart(4, '0')}`
 
 /** Paints where there are colours. */
 export type Paint = (style: Style, text: string) => string

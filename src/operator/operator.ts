@@ -125,7 +125,7 @@ async function operate(
   })
   const wakeKey = await whenReachable(() => loadWakeKey(api, options.namespace, random, signal), log, signal)
   if (wakeKey === undefined) return
-  const settings = { wakerImage: options.wakerImage, wakeKey }
+  const settings = { wakerImage: options.wakerImage, injected: options.injectedResources, wakeKey }
 
   const stateStore = await openStateStore(options, settings.wakeKey, { clock, log, random })
   const writeBehind = createWriteBehind(stateStore, {

@@ -1,5 +1,6 @@
 import { generationsKey } from '../api/generations-key.ts'
 import type { MemoryNamespaces } from '../api/memory-permission.ts'
+import type { InjectedResources } from '../backuppodset/pod/injected-container.ts'
 
 /** The operator's configuration: one type, each with a default, all of it in `--help`. */
 export interface OperatorOptions {
@@ -11,6 +12,8 @@ export interface OperatorOptions {
   readonly memoryNamespaces: MemoryNamespaces
   /** Image of the gate of cold backups. */
   readonly wakerImage: string
+  /** Requests and limits of what is added to pods. */
+  readonly injectedResources?: InjectedResources | undefined
   /** This process among the replicas. */
   readonly identity: string
   readonly kubeconfig: string | undefined

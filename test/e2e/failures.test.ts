@@ -167,7 +167,7 @@ describe('pods that fail without going away', () => {
     })
     expect(uids(await set.pods('primary'))).toEqual(uids(before.primary))
     const { template } = (await set.patch({ template: counterWith({}) })).spec
-    expect(template.spec?.containers[0]?.image).toBe('understudy/counter:0.1.0')
+    expect(template.spec?.containers[0]?.image).toBe('understudy.invalid/counter:0.1.0')
     const after = await set.settled(1, 1, 0)
     expect(uids(after.primary)).toEqual(uids(before.primary))
   })
@@ -192,7 +192,7 @@ describe.skipIf(why)(`gates${why ? ` (${why})` : ''}`, () => {
   it('F13 F14: hold back everything behind them, on both sides of an init container, and open to nobody else', async () => {
     await using world = await createWorld()
     const initContainers = [
-      { name: 'setup', image: 'understudy/waker:0.1.0', command: ['/waker', 'version'] },
+      { name: 'setup', image: 'understudy.invalid/waker:0.1.0', command: ['/waker', 'version'] },
     ]
     const template = counterWith({}, { initContainers })
     const statuses = async (set: TestSet) => {

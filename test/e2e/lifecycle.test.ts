@@ -123,7 +123,7 @@ describe('placement', () => {
       podResource,
       {
         metadata: { name: 'late' },
-        spec: { containers: [{ name: 'late', image: 'understudy/counter:0.1.0', resources }] },
+        spec: { containers: [{ name: 'late', image: 'understudy.invalid/counter:0.1.0', resources }] },
       },
       { namespace: world.namespace },
     )

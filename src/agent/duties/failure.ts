@@ -4,7 +4,8 @@ import { isAgentError } from '../errors.ts'
 
 /** What a person can do about the budgets of a node. */
 const cures: Partial<Record<CheckpointErrorCode, string>> = {
-  StoreFull: 'raise --memory-budget of the agents, or let fewer sets keep memory on this node',
+  StoreFull:
+    "raise limits.memory of the agents' DaemonSet (half of it is what they may keep), or lower checkpoint.keep",
   DiskFull: 'raise --disk-budget of the agents; memory goes on being kept in the tmpfs',
   DiskLow: "make room on the node's disk; memory goes on being kept in the tmpfs",
 }

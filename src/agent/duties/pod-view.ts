@@ -12,6 +12,7 @@ import {
 } from '../../api/stage.ts'
 import { isSet, objectIn } from '../../api/unknown.ts'
 import type { Pod } from '../../kube/resources.ts'
+import { podAddress } from '../probe/pod-address.ts'
 import type { App, GateView, PodView, Stamp } from './snapshot.ts'
 
 /**
@@ -38,7 +39,7 @@ export function viewOf(pod: Pod, kept: readonly string[] | undefined): PodView |
     kind: pod.metadata.labels?.[labels.type] ?? '',
     slot: natural(pod.metadata.labels?.[labels.slot]),
     epoch: natural(pod.metadata.annotations?.[annotations.epoch]) ?? 0,
-    ip: pod.status?.podIP || undefined,
+    ip: podAddress(pod.status?.podIP),
     madeForSlot: pod.metadata.annotations?.[successorAnnotation] !== undefined,
     understudy: isUnderstudy(pod),
     ready: conditionOf(pod, 'Ready')?.status === 'True',

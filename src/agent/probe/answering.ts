@@ -73,7 +73,7 @@ function questionFor(container: Wire<V1Container>, { run }: ProbeTarget): Questi
   if (port === undefined) return undefined
   return {
     by: 'port',
-    handler: { type: 'tcp', host: undefined, port: port.containerPort },
+    handler: { type: 'tcp', port: port.containerPort },
     timeoutMs: 1000,
   }
 }

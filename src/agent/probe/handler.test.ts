@@ -22,7 +22,7 @@ const anyText = fc.string({ unit: fc.nat(0xffff).map(unit => String.fromCharCode
 describe('a probe of a template', () => {
   test('has the defaults of the API', () => {
     expect(parseProbe({ tcpSocket: { port: 1 as never } }, container)).toEqual({
-      handler: { type: 'tcp', host: undefined, port: 1 },
+      handler: { type: 'tcp', port: 1 },
       timing: {
         initialDelayMs: 0,
         periodMs: 10_000,
@@ -31,6 +31,13 @@ describe('a probe of a template', () => {
         failureThreshold: 3,
       },
     })
+  })
+
+  test.each([
+    ['httpGet', { httpGet: { port: 80, host: '169.254.169.254' } }],
+    ['tcpSocket', { tcpSocket: { port: 80, host: 'internal.example' } }],
+  ])('D10.probe-host: %s asks nobody but the pod', (_, probe) => {
+    expect(parseProbe(probe as never, container)).toContain('names a host')
   })
 
   test('has its times in milliseconds', () => {

@@ -5,8 +5,6 @@ import type { Wire } from '../../kube/object.ts'
 export interface HttpHandler {
   readonly type: 'http'
   readonly scheme: 'http' | 'https'
-  /** Absent: the pod's address. */
-  readonly host: string | undefined
   readonly port: number
   /** Path and query, as in a request line. */
   readonly path: string
@@ -15,7 +13,6 @@ export interface HttpHandler {
 
 export interface TcpHandler {
   readonly type: 'tcp'
-  readonly host: string | undefined
   readonly port: number
 }
 
@@ -73,10 +70,14 @@ export function parseProbe(probe: Wire<V1Probe>, container: ProbedContainer): Pa
   }
 }
 
+/** Agents are on the network of their node, where other doors are open than on that of pods. */
+const elsewhere = 'the probe names a host, and agents ask nobody but the pod'
+
 function parseHandler(probe: Wire<V1Probe>, container: ProbedContainer): Handler | string {
   if (probe.exec) return { type: 'exec', container: container.name, command: probe.exec.command ?? [] }
   if (probe.httpGet) {
     const { host, path, scheme = 'HTTP', httpHeaders = [] } = probe.httpGet
+    if (host) return elsewhere
     const port = portOf(probe.httpGet.port, container)
     if (typeof port === 'string') return port
     const lower = scheme.toLowerCase()
@@ -84,7 +85,6 @@ function parseHandler(probe: Wire<V1Probe>, container: ProbedContainer): Handler
     return {
       type: 'http',
       scheme: lower,
-      host: host || undefined,
       port,
       path: requestPath(path),
       headers: httpHeaders,
@@ -93,7 +93,8 @@ function parseHandler(probe: Wire<V1Probe>, container: ProbedContainer): Handler
   if (probe.tcpSocket) {
     const port = portOf(probe.tcpSocket.port, container)
     if (typeof port === 'string') return port
-    return { type: 'tcp', host: probe.tcpSocket.host || undefined, port }
+    if (probe.tcpSocket.host) return elsewhere
+    return { type: 'tcp', port }
   }
   if (probe.grpc) {
     const port = portOf(probe.grpc.port, container)

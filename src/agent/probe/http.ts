@@ -29,7 +29,7 @@ export async function probeHttp(
   signal: AbortSignal,
 ): Promise<ProbeResult> {
   const { headers, hostHeader } = headersOf(handler)
-  let target: Target = { ...handler, host: handler.host ?? address, hostHeader }
+  let target: Target = { ...handler, host: address, hostHeader }
   for (let followed = 0; ; followed += 1) {
     const answer = await get(target, headers, signal)
     if (typeof answer === 'string') return failure(answer)

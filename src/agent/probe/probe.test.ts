@@ -47,7 +47,6 @@ const freePort = async () => {
 const http = (port: number, more: Partial<HttpHandler> = {}): HttpHandler => ({
   type: 'http',
   scheme: 'http',
-  host: undefined,
   port,
   path: '/',
   headers: [],
@@ -169,21 +168,14 @@ describe('HTTP', () => {
     expect((await ask(http(port, { scheme: 'https' }))).outcome).toBe('success')
     expect((await ask(http(port))).outcome).toBe('failure')
   })
-
-  test('the host of the template is asked instead of the pod', async () => {
-    const port = await serve((_, response) => response.end())
-    const handler = http(port, { host: '127.0.0.1' })
-    const result = await probe(handler, { address: '192.0.2.1' }, { timeoutMs: 50_000, signal: never })
-    expect(result.outcome).toBe('success')
-  })
 })
 
 describe('TCP', () => {
   test('somebody accepts, or nobody', async () => {
     const port = await listen(createTcp())
-    expect(await ask({ type: 'tcp', host: undefined, port })).toEqual({ outcome: 'success' })
+    expect(await ask({ type: 'tcp', port })).toEqual({ outcome: 'success' })
     const closed = await freePort()
-    expect((await ask({ type: 'tcp', host: undefined, port: closed })).outcome).toBe('failure')
+    expect((await ask({ type: 'tcp', port: closed })).outcome).toBe('failure')
   })
 })
 
@@ -280,7 +272,7 @@ describe('any probe', () => {
     const closed: Promise<unknown>[] = []
     server.on('connection', socket => closed.push(new Promise(resolve => socket.on('close', resolve))))
     for (const handler of handlers(port)) await ask(handler, 20)
-    await ask({ type: 'tcp', host: undefined, port })
+    await ask({ type: 'tcp', port })
     await Promise.all(closed)
     expect(closed.length).toBeGreaterThan(0)
   })
@@ -346,7 +338,7 @@ describe('any probe', () => {
       .poll(async () => (await readFile(`/proc/${child.pid}/stat`, 'utf8')).split(') ')[1]?.[0])
       .toBe('T')
     // The trap: this is why nothing is concluded from a port before the thaw.
-    expect(await ask({ type: 'tcp', host: undefined, port })).toEqual({ outcome: 'success' })
+    expect(await ask({ type: 'tcp', port })).toEqual({ outcome: 'success' })
     expect((await ask(http(port), 200)).outcome).toBe('failure')
     child.kill('SIGCONT')
     expect(await ask(http(port))).toEqual({ outcome: 'success' })

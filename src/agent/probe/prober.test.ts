@@ -6,7 +6,7 @@ import { createProber, type ProberEvent, type ProberOptions } from './prober.ts'
 import { failure, success } from './result.ts'
 
 const probeOf = (timing: Partial<ParsedProbe['timing']> = {}, port = 1): ParsedProbe => ({
-  handler: { type: 'tcp', host: undefined, port },
+  handler: { type: 'tcp', port },
   timing: {
     initialDelayMs: 0,
     periodMs: 100,

@@ -8,7 +8,7 @@ import { failure, type ProbeResult, success } from './result.ts'
  */
 export function probeTcp(handler: TcpHandler, address: string, signal: AbortSignal): Promise<ProbeResult> {
   return new Promise(resolve => {
-    const socket = connect({ host: handler.host ?? address, port: handler.port, noDelay: true })
+    const socket = connect({ host: address, port: handler.port, noDelay: true })
     const end = (result: ProbeResult) => {
       signal.removeEventListener('abort', onAbort)
       // Not reset: an app that does not expect one may die of it, and no probe of the kubelet ever sends one.

@@ -1,6 +1,6 @@
 import { gateContainerName, gatePort } from '../../api/gate.ts'
 import { gateSocket } from '../../api/stage.ts'
-import { type Container, injectedContainer } from './injected-container.ts'
+import { type Container, type InjectedResources, injectedContainer } from './injected-container.ts'
 
 export { gateContainerName, gatePort }
 
@@ -18,13 +18,14 @@ export function gateContainer(
   image: string,
   digest: string,
   beside: readonly Container[],
+  resources: InjectedResources,
   directories: readonly string[] = [],
 ): Container {
   const installs = directories.flatMap(directory => ['--install', directory])
   const forMemory = installs.length === 0 ? [] : [...installs, '--socket', gateSocket]
   const command = ['/waker', 'wait', '--port', String(gatePort), '--token-sha256', digest, ...forMemory]
   const gate = {
-    ...injectedContainer(gateContainerName, image, command, beside),
+    ...injectedContainer(gateContainerName, image, command, beside, resources),
     ports: [{ name: gateContainerName, containerPort: gatePort, protocol: 'TCP' }],
   }
   if (beside.some(({ ports }) => ports?.some(({ containerPort }) => containerPort === gatePort))) return gate

@@ -1,5 +1,5 @@
 import { holdDirectory, holdInitContainer, holdPath, holdVolume } from '../../api/stage.ts'
-import { type Container, injectedContainer } from './injected-container.ts'
+import { type Container, type InjectedResources, injectedContainer } from './injected-container.ts'
 import { signalNumber } from './stop-signal.ts'
 
 /** The volume that holds the stage, as what puts the waker into it has it: whole. */
@@ -10,9 +10,15 @@ export const installPaths = (held: readonly string[]): readonly string[] =>
   held.map(name => `${holdPath}/${name}`)
 
 /** The first init container of an understudy: it puts the waker where the held containers of the pod can run it. */
-export function holdInit(image: string, held: readonly string[], beside: readonly Container[]): Container {
+export function holdInit(
+  image: string,
+  held: readonly string[],
+  beside: readonly Container[],
+  resources: InjectedResources,
+): Container {
+  const command = ['/waker', 'install', ...installPaths(held)]
   return {
-    ...injectedContainer(holdInitContainer, image, ['/waker', 'install', ...installPaths(held)], beside),
+    ...injectedContainer(holdInitContainer, image, command, beside, resources),
     volumeMounts: [mount],
   }
 }

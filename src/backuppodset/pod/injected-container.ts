@@ -3,6 +3,15 @@ import type { Wire } from '../../kube/object.ts'
 
 export type Container = Wire<V1Container>
 
+/** Requests and limits of each injected container, where it has any. */
+export interface InjectedResources {
+  readonly cpu: string
+  readonly memory: string
+}
+
+/** Some runtimes start no container below 12 MiB (CRI-O's `container_min_memory`); the waker itself needs less than one. */
+export const injectedResources: InjectedResources = { cpu: '10m', memory: '16Mi' }
+
 /**
  * What every container has that is added to somebody's pod: the waker's image, no rights at all, and resources that
  * leave the pod's quality of service as it is.
@@ -13,6 +22,7 @@ export function injectedContainer(
   image: string,
   command: readonly string[],
   beside: readonly Container[],
+  { cpu, memory }: InjectedResources,
 ): Container {
   return {
     name,
@@ -21,7 +31,7 @@ export function injectedContainer(
     command,
     // With requests it would lift a BestEffort pod to Burstable, without them lower a Guaranteed pod to it.
     ...(beside.some(hasResources)
-      ? { resources: { requests: { cpu: '10m', memory: '8Mi' }, limits: { cpu: '10m', memory: '8Mi' } } }
+      ? { resources: { requests: { cpu, memory }, limits: { cpu, memory } } }
       : {}),
     securityContext: {
       runAsNonRoot: true,

@@ -2,6 +2,7 @@ import type { V1PodSpec } from '@kubernetes/client-node'
 import { podConditions } from '../../api/stage.ts'
 import type { Wire } from '../../kube/object.ts'
 import { heldContainer, holdInit, holdPodVolume } from './hold-container.ts'
+import type { InjectedResources } from './injected-container.ts'
 import { preferStage, requireStage } from './stage-affinity.ts'
 
 type PodSpec = Wire<V1PodSpec>
@@ -17,15 +18,21 @@ export const savedPrimary = (spec: PodSpec): PodSpec => ({
  * them. Those whose memory is not kept run from the start, as the template has them: nobody would start them later. No
  * Service finds the pod before it is on stage, because its readiness gate is written by the agent alone.
  * @param saved names of the containers whose memory is kept.
- * @param wakerImage what puts the waker into the pod; undefined: its gate does.
+ * @param waker what puts the waker into the pod; undefined: its gate does.
  */
-export function understudy(spec: PodSpec, saved: readonly string[], wakerImage: string | undefined): PodSpec {
+export function understudy(
+  spec: PodSpec,
+  saved: readonly string[],
+  waker: { readonly image: string; readonly resources: InjectedResources } | undefined,
+): PodSpec {
   const init = spec.initContainers ?? []
   return {
     ...withSeccomp(spec),
     affinity: requireStage(spec.affinity),
     initContainers: [
-      ...(wakerImage === undefined ? [] : [holdInit(wakerImage, saved, [...init, ...spec.containers])]),
+      ...(waker === undefined
+        ? []
+        : [holdInit(waker.image, saved, [...init, ...spec.containers], waker.resources)]),
       ...init,
     ],
     containers: spec.containers.map(it => (saved.includes(it.name) ? heldContainer(it) : it)),

@@ -161,9 +161,11 @@ describe('an understudy', () => {
   it('keeps the quality of service: limits as requests where the template has some', () => {
     const resources = { limits: { memory: '1Gi', cpu: '1' } }
     const set = kept({ containers: [{ name: 'app', image: 'app', resources }] })
-    const small = { cpu: '10m', memory: '8Mi' }
-    for (const container of render(set, 'coldbackup').spec?.initContainers ?? [])
-      expect(container.resources).toEqual({ requests: small, limits: small })
+    // Runtimes with a minimum have it at 12 MiB.
+    const small = { cpu: '10m', memory: '16Mi' }
+    for (const kind of ['coldbackup', 'hotbackup'] as const)
+      for (const container of render(set, kind).spec?.initContainers ?? [])
+        expect(container.resources).toEqual({ requests: small, limits: small })
   })
 
   it('runs no postStart, keeps preStop, and ends by the signal of the template', () => {

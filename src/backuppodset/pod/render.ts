@@ -11,6 +11,7 @@ import { deriveToken, tokenDigest } from '../wake/token.ts'
 import { withAntiAffinity } from './anti-affinity.ts'
 import { gateContainer } from './gate-container.ts'
 import { installPaths, mount } from './hold-container.ts'
+import { type InjectedResources, injectedResources } from './injected-container.ts'
 import { savedPrimary, understudy } from './keep-memory.ts'
 import { memoryMarks } from './memory-marks.ts'
 import { preferNodes } from './stage-affinity.ts'
@@ -20,6 +21,8 @@ import { templateHash } from './template-hash.ts'
 export interface PodSettings {
   readonly wakerImage: string
   readonly wakeKey: Uint8Array
+  /** Of what is added to pods; absent: `injectedResources`. */
+  readonly injected?: InjectedResources | undefined
 }
 
 /**
@@ -79,14 +82,14 @@ function forMemory(
   spec: Wire<V1PodSpec>,
   { containers }: ParsedMemory,
   kind: PodKind,
-  { wakerImage }: PodSettings,
+  { wakerImage, injected = injectedResources }: PodSettings,
 ): Wire<V1PodSpec> {
   switch (kind) {
     case 'primary':
       return savedPrimary(spec)
     // A cold backup wakes up as an understudy: whether it is one cannot be changed later.
     case 'hotbackup':
-      return understudy(spec, containers, wakerImage)
+      return understudy(spec, containers, { image: wakerImage, resources: injected })
     // Its gate is the installer, too: it waits in the place where the other would have run.
     case 'coldbackup':
       return understudy(spec, containers, undefined)
@@ -97,14 +100,17 @@ function withGate(
   spec: Wire<V1PodSpec>,
   { uid, gatePosition, template, memory }: ParsedSet,
   podName: string,
-  { wakerImage, wakeKey }: PodSettings,
+  { wakerImage, wakeKey, injected = injectedResources }: PodSettings,
 ) {
   const digest = tokenDigest(deriveToken(wakeKey, uid, podName))
   const { initContainers: own = [], containers } = template.spec
   const beside = [...own, ...containers]
   const gate = memory
-    ? { ...gateContainer(wakerImage, digest, beside, installPaths(memory.containers)), volumeMounts: [mount] }
-    : gateContainer(wakerImage, digest, beside)
+    ? {
+        ...gateContainer(wakerImage, digest, beside, injected, installPaths(memory.containers)),
+        volumeMounts: [mount],
+      }
+    : gateContainer(wakerImage, digest, beside, injected)
   const init = spec.initContainers ?? []
   return gatePosition === 'Last' ? [...init, gate] : [gate, ...init]
 }

@@ -248,10 +248,10 @@ test('fields are named with their path, those of the pod template are not', () =
 })
 
 test.each([
-  ['understudy/operator:0.1.0', '0.1.0'],
+  ['understudy.invalid/operator:0.1.0', '0.1.0'],
   ['registry:5000/understudy/operator', undefined],
   ['registry:5000/understudy/operator:0.2.0@sha256:00', '0.2.0'],
-  ['understudy/operator@sha256:00', undefined],
+  ['understudy.invalid/operator@sha256:00', undefined],
 ])('the tag of %s', (image, tag) => {
   expect(tagOf(image)).toBe(tag)
 })

@@ -24,11 +24,13 @@ export function nodesFindings(seen: Seen): readonly Finding[] {
     ? [...(known?.values() ?? [])]
         .filter(({ metadata }) => !reported.has(metadata.name))
         .map(({ metadata }) =>
-          broken(
-            metadata.name,
-            'no agent reports from it: no memory is kept there',
-            'look for its pod of the DaemonSet understudy-agent; image, taints and pod security are the usual causes',
-          ),
+          (metadata.labels?.['kubernetes.io/os'] ?? 'linux') !== 'linux'
+            ? note(metadata.name, 'it is no Linux node: no agent runs there, and no memory is kept')
+            : broken(
+                metadata.name,
+                'no agent reports from it: no memory is kept there',
+                'look for its pod of the DaemonSet understudy-agent; image, taints and pod security are the usual causes',
+              ),
         )
     : []
   return [

@@ -258,6 +258,17 @@ export const rejected: readonly [string, object, RegExp][] = [
     kept({ hostNetwork: true }),
     new RegExp(`remove hostNetwork, hostPID and hostIPC from template\\.spec, or ${warm}`),
   ],
+  ...(
+    [
+      ['livenessProbe', 'httpGet', '127.0.0.1'],
+      ['readinessProbe', 'tcpSocket', 'internal.example'],
+      ['startupProbe', 'httpGet', '169.254.169.254'],
+    ] as const
+  ).map(([kind, handler, host]): [string, object, RegExp] => [
+    `memory whose ${kind} asks another host`,
+    withContainer({ [kind]: { [handler]: { port: 80, host } } }),
+    new RegExp(`remove host from httpGet and tcpSocket of the container's probes, or ${warm}`),
+  ]),
   ['memory among the processes of the node', kept({ hostPID: true }), /remove hostNetwork, hostPID/],
   ['memory in the IPC namespace of the node', kept({ hostIPC: true }), /remove hostNetwork, hostPID/],
   [

@@ -19,7 +19,7 @@ export const counterTemplate = {
     containers: [
       {
         name: 'counter',
-        image: 'understudy/counter:0.1.0',
+        image: 'understudy.invalid/counter:0.1.0',
         imagePullPolicy: 'IfNotPresent',
         ports: [{ containerPort: 8080 }],
         readinessProbe: { httpGet: { path: '/healthz', port: 8080 }, periodSeconds: 1 },

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { gatePort } from '../../../src/backuppodset/pod/gate-container.ts'
-import { manifest, packageVersion, text } from './manifests.ts'
+import { manifest, manifests, packageVersion, text } from './manifests.ts'
 
 interface Container {
   readonly name: string
@@ -19,8 +19,8 @@ const { spec } = await manifest<{
 test('both images have the version of the project', async () => {
   const version = await packageVersion()
   const [container] = spec.template.spec.containers
-  expect(container?.image).toBe(`understudy/operator:${version}`)
-  expect(container?.args).toContain(`--waker-image=understudy/waker:${version}`)
+  expect(container?.image).toBe(`understudy.invalid/operator:${version}`)
+  expect(container?.args).toContain(`--waker-image=understudy.invalid/waker:${version}`)
 })
 
 test('Deployment, budget, Service and policy select the same pods', async () => {
@@ -56,4 +56,27 @@ test('the policy of the gate lets in the pods that the Deployment makes, on the 
   expect(policy.ingress).toHaveLength(1)
   expect(podLabels).toMatchObject(policy.ingress[0]?.from[0]?.podSelector.matchLabels ?? { missing: '' })
   expect(policy.ingress[0]?.ports).toEqual([{ port: gatePort, protocol: 'TCP' }])
+})
+
+test('D10.images: nothing that is delivered names an image that strangers could publish', async () => {
+  const files = [
+    ...['deploy/operator/deployment.yaml', 'deploy/agent/daemonset.yaml', 'deploy/redis/redis.yaml'],
+    ...['counter', 'memory', 'http-state', 'redis', 'all-fields'].map(name => `samples/${name}.yaml`),
+  ]
+  const named = await Promise.all(
+    files.map(async file =>
+      [...(await text(file)).matchAll(/(?:\bimage: |-image=)(\S+)/g)].map(([, ref]) => ref),
+    ),
+  )
+  expect(named.flat().length).toBeGreaterThan(files.length)
+  expect(named.flat().filter(ref => !ref?.startsWith('understudy.invalid/'))).toEqual([])
+})
+
+test('D10.redis-password: it is in no argument, which everybody sees who may list processes', async () => {
+  const [redis] = await manifests('deploy/redis/redis.yaml')
+  const { spec: pod } = (redis as unknown as { spec: { template: { spec: { containers: Container[] } } } })
+    .spec.template
+  expect(JSON.stringify(pod.containers.map(({ args }) => args))).not.toMatch(/PASSWORD|requirepass/)
+  // The shell writes it by itself: `printf` is no process of its own.
+  expect(JSON.stringify(pod)).toContain('exec redis-server /run/redis/redis.conf')
 })

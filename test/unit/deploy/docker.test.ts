@@ -51,8 +51,16 @@ describe.each(images)('%s.Dockerfile', (name, config) => {
       engines: { node: string }
       scripts: Record<string, string>
     }
-    expect(build?.from).toMatch(new RegExp(`^node:${engines.node.replace('>=', '')}-`))
+    const file = await text(`deploy/docker/${name}.Dockerfile`)
+    expect(file).toContain(`--build-arg BASE=node:${engines.node.replace('>=', '')}-trixie@sha256:`)
     expect(scripts['image']).toBe('node images/main.ts')
+  })
+
+  test('D10.base: is built on nothing that a tag could move', async () => {
+    const file = await text(`deploy/docker/${name}.Dockerfile`)
+    // Without a default: docker refuses to build on a name that is empty.
+    expect(file).toMatch(/^ARG BASE$/m)
+    expect((await stagesOf(name)).map(({ from }) => from)).toEqual([`\${BASE} AS build`, 'scratch'])
   })
 
   test('ends from scratch with the settings of the archive', async () => {

@@ -1,0 +1,20 @@
+import { describe, expect, test } from 'vitest'
+import { painter, printable } from './terminal.ts'
+
+describe('D10.terminal: what tenants write', () => {
+  test.each([
+    ['a title for the window', '\x1b]0;root\x07 name', '\\u001b]0;root\\u0007 name'],
+    ['a screen that is wiped', 'ok\x1b[2J\x1b[H', 'ok\\u001b[2J\\u001b[H'],
+    ['a line that is written over', 'broken\rok', 'broken\\u000dok'],
+    ['words that cannot be seen', '\x1b[8mhidden', '\\u001b[8mhidden'],
+    ['escapes of eight bits', '\x9b31m', '\\u009b31m'],
+    ['words that are read backwards', 'a\u202eb', 'a\\u202eb'],
+  ])('is shown and not obeyed: %s', (_, text, shown) => {
+    expect(printable(text)).toBe(shown)
+  })
+})
+
+test('our own colours, lines and tabs stay', () => {
+  const text = `${painter(true)('red', '✗')}\tname\n${painter(true)('bold', 'next')} → ünïcode`
+  expect(printable(text)).toBe(text)
+})
