@@ -73,6 +73,7 @@ import { createAgentMetrics } from './metrics.ts'
 import { enterNode, failedCheck, type Node, sentinelCgroup } from './node.ts'
 import { findObstacles } from './obstacles/find.ts'
 import type { AgentOptions } from './options.ts'
+import { ownNode } from './own-node.ts'
 import { createPeerClient } from './peers/client.ts'
 import { loadIdentity } from './peers/identity.ts'
 import { isPeerAddress, nodeBehind } from './peers/known-peers.ts'
@@ -141,7 +142,13 @@ export async function runAgent(
   const api = createApi({ ...shared, connections: 8 })
   const urgentApi = createApi({ ...shared, connections: warm.urgent })
   const identity = await loadIdentity(join(options.stateDirectory, 'identity'))
-  const report = createReportWriter({ api, node: options.node, clock, log })
+  const report = createReportWriter({
+    api,
+    node: options.node,
+    owner: signal => ownNode(api, options.node, signal),
+    clock,
+    log,
+  })
 
   const node: {
     checks: readonly NodeCheck[]

@@ -46,6 +46,47 @@ function stand(exists = false, hasStatus = true) {
 }
 
 describe('the report of a node', () => {
+  it('belongs to its Node, so that it goes with it, and to the one that follows', async () => {
+    const clock = createFakeClock()
+    const bodies: object[] = []
+    let exists = true
+    let uid: string | undefined
+    const api = {
+      patch: async (_r: unknown, _ref: unknown, { body }: { body: unknown }) => {
+        if (!exists) throw new KubeError('NotFound', 'no report')
+        const { metadata } = body as { metadata?: object }
+        if (metadata !== undefined) bodies.push(metadata)
+        return {} as never
+      },
+      create: async () => {
+        exists = true
+        return {} as never
+      },
+    }
+    const owner = async () => {
+      if (uid === undefined) throw new KubeError('Timeout', 'later')
+      return { apiVersion: 'v1', kind: 'Node', name: 'a', uid } as const
+    }
+    const writer = createReportWriter({ api, node: 'a', owner, clock, log: silentLog })
+    const stop = new AbortController()
+    const running = writer.run(stop.signal)
+    writer.update(content(1))
+    await clock.advance(0)
+    expect(bodies).toEqual([])
+    uid = 'first'
+    await clock.advance(10_000)
+    await clock.advance(10_000)
+    exists = false
+    uid = 'second'
+    await clock.advance(10_000)
+    const belongsTo = (node: string) => ({
+      ownerReferences: [{ apiVersion: 'v1', kind: 'Node', name: 'a', uid: node }],
+    })
+    expect(bodies).toEqual([belongsTo('first'), belongsTo('second')])
+    stop.abort(new Error('over'))
+    await running
+  })
+
   it('is made, then tells progress at most every five seconds and what others act on at once', async () => {
     const { clock, writer, generations, end } = stand()
     writer.update(content(1))

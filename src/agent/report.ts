@@ -5,6 +5,7 @@ import type { Clock } from '../kube/clock.ts'
 import { isKubeError } from '../kube/errors.ts'
 import type { Log } from '../kube/log.ts'
 import { apiVersionOf } from '../kube/resources.ts'
+import type { NodeOwner } from './own-node.ts'
 
 export interface ReportContent extends Omit<NodeReportStatus, 'updatedAt' | 'slots' | 'slotsKnown'> {
   /** Undefined: what is kept here is not known yet, and what the agent before this one has said stays. */
@@ -23,6 +24,8 @@ export interface ReportWriter {
 export interface ReportWriterOptions {
   readonly api: Pick<Api, 'patch' | 'create'>
   readonly node: string
+  /** The Node itself: with it its report goes, and the key that it was known by. Undefined: nobody can say which one it is. */
+  readonly owner?: ((signal: AbortSignal) => Promise<NodeOwner | undefined>) | undefined
   readonly clock: Clock
   readonly log: Log
   /** Milliseconds between two writes of what is only progress. Default 5 s. */
@@ -37,6 +40,7 @@ export function createReportWriter(options: ReportWriterOptions): ReportWriter {
   let wanted: ReportContent | undefined
   let written: ReportContent | undefined
   let writtenAt = Number.NEGATIVE_INFINITY
+  let isOwned = options.owner === undefined
   let wake = Promise.withResolvers<void>()
 
   const write = async (content: ReportContent, signal: AbortSignal): Promise<void> => {
@@ -62,6 +66,8 @@ export function createReportWriter(options: ReportWriterOptions): ReportWriter {
     } catch (error) {
       // There is no report, or one without a status: nothing was said before that could stay.
       if (isKubeError(error, 'NotFound')) {
+        // Another Node of this name, it may be.
+        isOwned = options.owner === undefined
         const body = {
           apiVersion: apiVersionOf(nodeReports),
           kind: nodeReports.kind,
@@ -73,6 +79,25 @@ export function createReportWriter(options: ReportWriterOptions): ReportWriter {
     }
     written = content
     writtenAt = clock.monotonic()
+    if (!isOwned) await own(signal)
+  }
+
+  /** Behind the report: nobody waits for it, and without it the report stays until somebody deletes it. */
+  const own = async (signal: AbortSignal): Promise<void> => {
+    try {
+      const owner = await options.owner?.(signal)
+      const metadata = { ownerReferences: owner === undefined ? [] : [owner] }
+      if (owner !== undefined)
+        await api.patch(
+          nodeReports,
+          { name: node },
+          { type: 'merge', body: { metadata } },
+          { signal, timeoutMs: requestTimeoutMs },
+        )
+      isOwned = true
+    } catch (error) {
+      if (!signal.aborted) log.warn({ err: error }, 'the report does not belong to its Node yet')
+    }
   }
 
   /** Milliseconds until the next write is due; undefined: nothing to write yet. */

@@ -94,6 +94,14 @@ beforeAll(async () => {
     const ref = { namespace: 'shop', name: `web-${name}` }
     await admin.patch(pods, ref, { type: 'merge', body: { status } }, { subresource: 'status' })
   }
+  await admin.patch(
+    nodeReports,
+    { name: 'n1' },
+    { type: 'merge', body: { status: reportStatus } },
+    { subresource: 'status' },
+  )
+  const metadata = { annotations: { 'backup.example.com/new-key': 'ef'.repeat(32) } }
+  await admin.patch(nodeReports, { name: 'n1' }, { type: 'merge', body: { metadata } })
   await admin.create(pods, newPod({ name: 'waiting', ...marked }), { namespace: 'shop' })
   await admin.create(leases, lease, { namespace: 'shop' })
   users['agent of n1'] = await apiWithToken(cluster, admin, { ...agents, pod: 'agent-n1' })
@@ -164,6 +172,7 @@ const serving = conditions('backup.example.com/serving', 'False')
 const leasesPath = '/apis/coordination.k8s.io/v1/namespaces/shop/leases'
 const leasePath = `${leasesPath}/web-0`
 const reportPath = (name: string) => `/apis/backup.example.com/v1alpha1/nodereports/${name}/status`
+const ownReport = '/apis/backup.example.com/v1alpha1/nodereports/n1'
 const reportStatus: NodeReportStatus = {
   ...{ version: '0.1.0', address: '10.0.0.1:9443', fingerprint: 'ab'.repeat(32), kernel: '6', criu: '4.2' },
   ...{ architecture: 'x86_64', checks: [], ready: true, slots: [], updatedAt: '2026-01-01T00:00:00Z' },
@@ -220,6 +229,23 @@ const attacks: readonly (readonly [string, Attempt])[] = [
     status('agent of n1', 'web-n1', { metadata: { annotations: { 'backup.example.com/epoch': '9' } } }),
   ],
   ['an agent keeps a pod from going', status('agent of n1', 'web-n1', { metadata: { finalizers: ['a/b'] } })],
+  [
+    'an agent gives its node another key',
+    patch('agent of n1', reportPath('n1'), { status: { ...reportStatus, fingerprint: 'cd'.repeat(32) } }),
+  ],
+  [
+    'an agent allows itself another key',
+    patch('agent of n1', ownReport, {
+      metadata: { annotations: { 'backup.example.com/new-key': 'cd'.repeat(32) } },
+    }),
+  ],
+  [
+    'an agent keeps its report from going with its Node',
+    patch('agent of n1', ownReport, {
+      metadata: { ownerReferences: [{ apiVersion: 'v1', kind: 'Node', name: 'n2', uid: 'u' }] },
+    }),
+  ],
+  ['an agent holds its report', patch('agent of n1', ownReport, { metadata: { finalizers: ['a/b'] } })],
   ['an agent reports for another node', patch('agent of n1', reportPath('n2'), { status: reportStatus })],
   [
     'an agent makes the report of another node',
@@ -312,6 +338,16 @@ const allowed: readonly (readonly [string, Attempt])[] = [
     status('agent of n1', 'web-n1', conditions('backup.example.com/understudy')),
   ],
   ['an agent reports for its node', patch('agent of n1', reportPath('n1'), { status: reportStatus })],
+  [
+    'an agent has the key that an administrator has allowed',
+    patch('agent of n1', reportPath('n1'), { status: { ...reportStatus, fingerprint: 'ef'.repeat(32) } }),
+  ],
+  [
+    'an agent gives its report to its Node',
+    patch('agent of n1', ownReport, {
+      metadata: { ownerReferences: [{ apiVersion: 'v1', kind: 'Node', name: 'n1', uid: 'u' }] },
+    }),
+  ],
   ['an agent makes an event', create('agent of n1', eventsPath, event('understudy-agent', 'n1'))],
   [
     'the operator makes a primary',

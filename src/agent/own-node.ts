@@ -1,0 +1,33 @@
+import type { Api } from '../kube/api.ts'
+
+export interface NodeOwner {
+  readonly apiVersion: 'v1'
+  readonly kind: 'Node'
+  readonly name: string
+  readonly uid: string
+}
+
+interface Review {
+  readonly status?: { readonly userInfo?: { readonly extra?: Readonly<Record<string, readonly string[]>> } }
+}
+
+/**
+ * The Node that our token is bound to, as an owner. The API server says it of everybody's own token, so that no right to
+ * read Nodes is needed. Undefined where the token is bound to no node, or to another one than we speak for.
+ *
+ * @throws KubeError
+ */
+export async function ownNode(
+  api: Pick<Api, 'request'>,
+  node: string,
+  signal: AbortSignal,
+): Promise<NodeOwner | undefined> {
+  const { body } = await api.request('POST', '/apis/authentication.k8s.io/v1/selfsubjectreviews', {
+    body: { apiVersion: 'authentication.k8s.io/v1', kind: 'SelfSubjectReview' },
+    signal,
+  })
+  const extra = (body as Review).status?.userInfo?.extra
+  const [name] = extra?.['authentication.kubernetes.io/node-name'] ?? []
+  const [uid] = extra?.['authentication.kubernetes.io/node-uid'] ?? []
+  return name !== node || uid === undefined ? undefined : { apiVersion: 'v1', kind: 'Node', name, uid }
+}
