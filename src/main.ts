@@ -17,6 +17,12 @@ type AgentArguments = Omit<AgentOptions, 'memoryBudget'> & {
   readonly memoryBudget?: number
 }
 
+const percent = (text: string): number => {
+  const value = natural(1)(text)
+  if (value > 100) throw new InvalidArgumentError('at most 100')
+  return value
+}
+
 const natural = (lowest: number) => (text: string) => {
   const value = Number(text)
   if (!Number.isSafeInteger(value) || value < lowest)
@@ -132,6 +138,12 @@ program
     '--memory-budget <bytes>',
     `for generations, whatever the limit is (default: half of the limit, else ${agentDefaults.memoryBudget})`,
     natural(1),
+  )
+  .option(
+    '--namespace-share <percent>',
+    'of what other namespaces leave of the memory for generations, for those of one; 100: the first takes all',
+    percent,
+    agentDefaults.namespaceShare,
   )
   .option(
     '--disk-budget <bytes>',

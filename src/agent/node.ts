@@ -109,7 +109,14 @@ async function tryEnter(
       signal,
     })
   await launch(signal)
-  const store = createGenerationStore({ dir: memoryDirectory, budget: memoryBudget, clock, random, relieve })
+  const store = createGenerationStore({
+    dir: memoryDirectory,
+    budget: memoryBudget,
+    share: options.namespaceShare / 100,
+    clock,
+    random,
+    relieve,
+  })
   for (const { name, reason } of await store.load()) log.warn({ name, reason }, 'thrown away')
   const disk = await openDisk(options, clock, random)
   const workDirectory = join(memoryDirectory, '.work')

@@ -13,6 +13,8 @@ export interface AgentOptions {
   readonly metricsPort: number
   /** Bytes of generations kept here, at most: see `budgetOf`. */
   readonly memoryBudget: number
+  /** Percent of what other namespaces leave of that, for the generations of one namespace. */
+  readonly namespaceShare: number
   /** Bytes of generations on the node's disk, at most; 0: none is written there. */
   readonly diskBudget: number
   /** Seconds between two copies of a slot on the disk. */
@@ -35,6 +37,7 @@ export const defaults = {
   healthPort: 9444,
   metricsPort: 9445,
   memoryBudget: 512 * 1024 * 1024,
+  namespaceShare: 75,
   diskBudget: 2 * 1024 * 1024 * 1024,
   diskInterval: 60,
   namespace: generationsKey.namespace,

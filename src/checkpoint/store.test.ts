@@ -18,7 +18,7 @@ beforeEach(async () => {
 })
 afterEach(() => rm(root, { recursive: true }))
 
-const newStore = (options: { budget?: number; uptime?: () => number } = {}) =>
+const newStore = (options: { budget?: number; share?: number; uptime?: () => number } = {}) =>
   createGenerationStore({ dir: root, budget: 1 << 20, clock, random: seededRandom(1), ...options })
 
 async function add(store: GenerationStore, generation: number, { epoch = 1, content = page } = {}) {
@@ -185,6 +185,28 @@ test('D9.swept: a removed or dead slot leaves nothing', async () => {
   await store.remove(other)
   expect(await onDisk()).toEqual([])
   expect(store.bytes).toBe(0)
+})
+
+test('one namespace cannot take all: there is always something left for another', async () => {
+  const page = 4096
+  const store = newStore({ budget: 64 * page, share: 0.75 })
+  const slotOf = (namespace: string, slot: number) => ({ ...slotKey, namespace, slot })
+  const begun = async (namespace: string, slot: number, pages: number) => {
+    const draft = await store.begin(slotOf(namespace, slot), 1)
+    draft.reserve(pages * page)
+    return draft
+  }
+  // Drafts count, and so do sets: the share is of the namespace.
+  await begun('greedy', 0, 40)
+  await begun('greedy', 1, 8)
+  await expect(begun('greedy', 2, 1)).rejects.toThrow(/namespace greedy has/)
+  const draft = await begun('modest', 0, 8)
+  await putFiles(draft.dir, { a: 'a' })
+  await draft.commit({ ...manifestOf(1), slot: slotOf('modest', 0) })
+  // And one more.
+  await begun('late', 0, 8)
+  // What is complete counts as what is being made.
+  await expect(begun('modest', 1, 4)).rejects.toThrow(/namespace modest has/)
 })
 
 test('D7.budget: the budget is never exceeded, and drafts count', async () => {

@@ -37,6 +37,8 @@ export interface StoreOptions {
   readonly dir: string
   /** Bytes that all generations and drafts may take up. */
   readonly budget: number
+  /** What one namespace may take of what all others leave, 0 to 1: so there is always something left for one more. Default 1. */
+  readonly share?: number
   readonly clock: Clock
   readonly random: Random
   /** Milliseconds on a clock that goes on when this process ends. Default: CLOCK_MONOTONIC. */
@@ -70,10 +72,10 @@ const unless =
   }
 
 export function createGenerationStore(options: StoreOptions): GenerationStore {
-  const { dir: root, budget, clock, random, uptime = systemUptime, relieve } = options
+  const { dir: root, budget, share = 1, clock, random, uptime = systemUptime, relieve } = options
   const slots = new Map<string, readonly Entry[]>()
   /** By directories of drafts. */
-  const reserved = new Map<string, number>()
+  const reserved = new Map<string, { readonly namespace: string; readonly bytes: number }>()
   /** What drafts of a slot have asked for in vain. */
   const refused = new Map<string, number>()
   /** Told when a reader has let go, or a claim is given up. */
@@ -112,18 +114,35 @@ export function createGenerationStore(options: StoreOptions): GenerationStore {
   /** By generations, and by drafts other than this one. */
   function takenBeside(draft?: string): number {
     let taken = bytes
-    for (const [dir, size] of reserved) if (dir !== draft) taken += size
+    for (const [dir, { bytes }] of reserved) if (dir !== draft) taken += bytes
     return taken
   }
 
-  function setAside(draft: string, wanted: number) {
+  /** The same, of one namespace. */
+  function takenIn(namespace: string, draft: string): number {
+    let taken = 0
+    for (const [slot, entries] of slots)
+      if (parseSlotName(slot)?.namespace === namespace) for (const { bytes } of entries) taken += bytes
+    for (const [dir, draftOf] of reserved)
+      if (dir !== draft && draftOf.namespace === namespace) taken += draftOf.bytes
+    return taken
+  }
+
+  function setAside(draft: string, { namespace }: SlotKey, wanted: number) {
     const taken = takenBeside(draft)
     if (taken + wanted > budget || taken >= budget)
       throw new CheckpointError(
         'StoreFull',
         `${wanted} more bytes do not fit: ${taken} of ${budget} are taken or set aside`,
       )
-    reserved.set(draft, wanted)
+    const own = takenIn(namespace, draft)
+    const most = Math.floor(share * (budget - (taken - own)))
+    if (own + wanted > most)
+      throw new CheckpointError(
+        'StoreFull',
+        `${wanted} more bytes do not fit: namespace ${namespace} has ${own} of the ${most} that one namespace may have here`,
+      )
+    reserved.set(draft, { namespace, bytes: wanted })
   }
 
   /** Renames first: what is half deleted when the process dies must not look like a generation. */
@@ -178,7 +197,7 @@ export function createGenerationStore(options: StoreOptions): GenerationStore {
 
     function setAsideLate(size: number) {
       try {
-        setAside(dir, size)
+        setAside(dir, slot, size)
       } catch (error) {
         refused.set(name, size)
         throw error
@@ -204,11 +223,11 @@ export function createGenerationStore(options: StoreOptions): GenerationStore {
     refused.delete(name)
     if (relieve !== undefined && missing > budget - takenBeside()) await relieve(missing)
     try {
-      setAside(dir, wanted)
+      setAside(dir, slot, wanted)
     } catch (error) {
       if (relieve === undefined || !isCheckpointError(error, 'StoreFull')) throw error
       await relieve(wanted)
-      setAside(dir, wanted)
+      setAside(dir, slot, wanted)
     }
     try {
       await mkdir(dir, { recursive: true, mode: 0o700 })
