@@ -40,7 +40,7 @@ const slot = object<SlotStatus>(
       'With checkpoint: how long the newest saved state took from the stop of the primary until it was complete on another node.',
     ),
     usableOn: list(
-      'With checkpoint: nodes on which a successor could go on with it.',
+      `With checkpoint: nodes on which a successor could go on with it; at most ${limits.usableOn}.`,
       { type: 'string' } as SchemaOf<string>,
       // More than `copies` for a while: nodes that were holders still have what they had.
       limits.listed,

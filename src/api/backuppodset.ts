@@ -264,6 +264,8 @@ export const limits = Object.freeze({
   failovers: 10,
   /** Entries of a list in the status: etcd and every watcher pay for each. The counts go on. */
   listed: 200,
+  /** Nodes listed for one slot: of 200 slots that makes a status that can still be stored. */
+  usableOn: 10,
 } as const)
 
 export interface Condition {

@@ -16,15 +16,20 @@ export async function adopt(context: ActContext, pod: PodRef, known: Pod): Promi
   if (fresh.metadata.uid !== set.uid || fresh.metadata.deletionTimestamp !== undefined)
     throw new PodChangedError(`set ${set.name} is going and adopts no pod`, false)
   const isOrphan = (current: Pod) => controllerOf(current) === undefined
-  return patchPod(context, pod, isOrphan, {
-    ownerReferences: [...(known.metadata.ownerReferences ?? []), ownerOf(set)],
-  })
+  return patchPod(context, pod, isOrphan, (current = known) => ({
+    ownerReferences: [...(current.metadata.ownerReferences ?? []), ownerOf(set)],
+  }))
 }
 
 /** Lets a pod go whose labels somebody has changed, as one does to look into it in peace. */
 export function release(context: ActContext, pod: PodRef, known: Pod): Promise<Pod> {
   const { uid } = context.set
-  return patchPod(context, pod, current => controllerOf(current)?.uid === uid, {
-    ownerReferences: (known.metadata.ownerReferences ?? []).filter(owner => owner.uid !== uid),
-  })
+  return patchPod(
+    context,
+    pod,
+    current => controllerOf(current)?.uid === uid,
+    (current = known) => ({
+      ownerReferences: (current.metadata.ownerReferences ?? []).filter(owner => owner.uid !== uid),
+    }),
+  )
 }

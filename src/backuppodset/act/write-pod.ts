@@ -22,21 +22,30 @@ type Context = Pick<ActContext, 'urgentApi' | 'set' | 'signal' | 'tombstones'>
 /**
  * Merges `metadata` into a live pod.
  * @param stillMeant must hold for the pod as it is when a conflict made us read it again.
+ * @param metadata a function is given the pod as it was read again, undefined at first: what replaces a list has to be
+ *   made of the very list that it replaces.
  * @returns the pod as written. @throws PodChangedError, KubeError.
  */
-export function patchPod(context: Context, pod: PodRef, stillMeant: Guard, metadata: object): Promise<Pod> {
+export function patchPod(
+  context: Context,
+  pod: PodRef,
+  stillMeant: Guard,
+  metadata: object | ((current: Pod | undefined) => object),
+): Promise<Pod> {
   const ref = { namespace: context.set.namespace, name: pod.name }
   return withPreconditions(
     context,
     pod,
     current => isLive(current) && stillMeant(current),
-    preconditions =>
-      context.urgentApi.patch(
+    (preconditions, current) => {
+      const merged = typeof metadata === 'function' ? metadata(current) : metadata
+      return context.urgentApi.patch(
         pods,
         ref,
-        { type: 'merge', body: { metadata: { ...metadata, ...preconditions } } },
+        { type: 'merge', body: { metadata: { ...merged, ...preconditions } } },
         { signal: context.signal },
-      ),
+      )
+    },
   )
 }
 
@@ -67,17 +76,18 @@ async function withPreconditions<T>(
   context: Context,
   { name, uid, resourceVersion }: PodRef,
   stillMeant: Guard,
-  write: (preconditions: { uid: string; resourceVersion: string }) => Promise<T>,
+  write: (preconditions: { uid: string; resourceVersion: string }, current: Pod | undefined) => Promise<T>,
 ): Promise<T> {
   let version = resourceVersion
+  let current: Pod | undefined
   for (let attempt = 1; ; attempt += 1) {
     try {
-      return await write({ uid, resourceVersion: version })
+      return await write({ uid, resourceVersion: version }, current)
     } catch (error) {
       if (isKubeError(error, 'NotFound')) throw new PodChangedError(`pod ${name} is gone`, true, error)
       if (!isKubeError(error, 'Conflict') || attempt === attempts) throw error
     }
-    const current = await read(context, name)
+    current = await read(context, name)
     if (current.metadata.uid !== uid) throw new PodChangedError(`pod ${name} was made anew`, true)
     if (!stillMeant(current)) throw new PodChangedError(`pod ${name} has changed since it was chosen`, false)
     version = current.metadata.resourceVersion

@@ -1,4 +1,4 @@
-import type { SlotStatus } from '../../api/backuppodset.ts'
+import { limits, type SlotStatus } from '../../api/backuppodset.ts'
 import { reasons } from '../../api/reasons.ts'
 import { fitsMemory } from '../../succession/kinds.ts'
 import type { PodView } from '../snapshot.ts'
@@ -47,7 +47,7 @@ export function slotFacts(
     ...(best && { stateAge: ageOf(best, times) }),
     ...(intervalSeconds !== undefined && { intervalSeconds }),
     ...(pipelineSeconds !== undefined && { pipelineSeconds }),
-    usableOn: usable.map(({ node }) => node),
+    usableOn: usable.map(({ node }) => node).slice(0, limits.usableOn),
     protection: isFrozen ? 'Frozen' : withPod.length > 0 ? 'Staged' : usable.length > 0 ? 'Cold' : 'None',
   }
 }

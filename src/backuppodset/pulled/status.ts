@@ -1,4 +1,5 @@
 import type { SlotStatus } from '../../api/backuppodset.ts'
+import { limits } from '../../api/backuppodset.ts'
 import type { ParsedPull } from '../../api/memory.ts'
 import { reasons } from '../../api/reasons.ts'
 import type { Readiness } from '../memory/status.ts'
@@ -39,7 +40,7 @@ export function pulledSlotFacts(
       pipelineSeconds: state.seconds,
     }),
     intervalSeconds: pull.intervalMs / 1000,
-    usableOn: state === undefined ? [] : [...nodes].sort(),
+    usableOn: state === undefined ? [] : [...nodes].sort().slice(0, limits.usableOn),
     protection: state === undefined ? 'None' : hot.length > 0 ? 'Warm' : cold.length > 0 ? 'Cold' : 'None',
   }
 }

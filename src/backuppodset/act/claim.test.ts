@@ -1,0 +1,50 @@
+import { expect, it } from 'vitest'
+import { KubeError } from '../../kube/errors.ts'
+import type { Pod } from '../../kube/resources.ts'
+import { makeSet } from '../testing/snapshots.ts'
+import { adopt, release } from './claim.ts'
+import type { ActContext } from './context.ts'
+
+const set = makeSet()
+const other = { apiVersion: 'v1', kind: 'ConfigMap', name: 'other', uid: 'other' }
+const ours = {
+  apiVersion: 'backup.example.com/v1alpha1',
+  kind: 'BackupPodSet',
+  name: set.name,
+  uid: set.uid,
+  controller: true,
+}
+const ref = { name: 'p', uid: 'uid-p', resourceVersion: '1' }
+const podWith = (...ownerReferences: object[]) =>
+  ({
+    metadata: { ...ref, namespace: set.namespace, resourceVersion: '2', ownerReferences },
+  }) as unknown as Pod
+
+/** An API server on which the pod has got another owner since the cache saw it. */
+function changedSince(now: Pod) {
+  const written: unknown[] = []
+  const api = {
+    get: async (resource: { plural: string }) =>
+      resource.plural === 'pods' ? now : { metadata: { uid: set.uid } },
+    patch: async (_: unknown, __: unknown, { body }: { body: { metadata: { resourceVersion: string } } }) => {
+      if (body.metadata.resourceVersion !== now.metadata.resourceVersion)
+        throw new KubeError('Conflict', 'old')
+      written.push(body.metadata)
+      return now
+    },
+  }
+  const context = { set, api, urgentApi: api, signal: new AbortController().signal } as unknown as ActContext
+  return { context, written }
+}
+
+it('an owner that was added meanwhile stays when a pod is adopted', async () => {
+  const { context, written } = changedSince(podWith(other))
+  await adopt(context, ref, podWith())
+  expect(written).toMatchObject([{ ownerReferences: [other, { uid: set.uid }] }])
+})
+
+it('and when one is let go', async () => {
+  const { context, written } = changedSince(podWith(ours, other))
+  await release(context, ref, podWith(ours))
+  expect(written).toMatchObject([{ ownerReferences: [other] }])
+})
