@@ -2,7 +2,7 @@ import { AgentError } from '../errors.ts'
 import type { ProcessRef } from '../sentinel.ts'
 import { bareContainerId, cgroupDirectory, containerPart, parseCgroup } from './cgroup.ts'
 import { type Mount, parseMountinfo } from './mountinfo.ts'
-import { allPids, type ProcFs, readIfThere, startTimeOf, statusOf } from './process.ts'
+import { allPids, inBatches, type ProcFs, readIfThere, startTimeOf, statusOf } from './process.ts'
 
 export interface ContainerName {
   readonly name: string
@@ -37,7 +37,7 @@ export async function locateContainers(
     pids: [] as number[],
     cgroups: new Map<string, Set<string>>(),
   }))
-  await inBatches(pids, 64, async pid => {
+  await inBatches(pids, async pid => {
     const memberships = parseCgroup((await readIfThere(`${fs.proc}/${pid}/cgroup`)) ?? '')
     for (const { id, pids: own, cgroups } of found) {
       let member = false
@@ -84,8 +84,4 @@ async function firstProcess(
 /** @throws AgentError ProcessGone is not thrown: a process without mounts has none. */
 export async function mountsOf(fs: ProcFs, pid: number): Promise<Mount[]> {
   return parseMountinfo((await readIfThere(`${fs.proc}/${pid}/mountinfo`)) ?? '')
-}
-
-async function inBatches<T>(items: readonly T[], size: number, work: (item: T) => Promise<void>) {
-  for (let at = 0; at < items.length; at += size) await Promise.all(items.slice(at, at + size).map(work))
 }

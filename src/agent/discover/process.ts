@@ -91,6 +91,18 @@ export async function refOf(fs: ProcFs, pid: number): Promise<ProcessRef> {
   return { pid, start }
 }
 
+/** As `Promise.all`, but few of them at a time: what a tenant can have many of must not all be in memory at once. */
+export async function inBatches<T, R>(
+  items: readonly T[],
+  work: (item: T) => Promise<R>,
+  size = 64,
+): Promise<R[]> {
+  const results: R[] = []
+  for (let at = 0; at < items.length; at += size)
+    results.push(...(await Promise.all(items.slice(at, at + size).map(work))))
+  return results
+}
+
 /** The process and all below it, parents first. Threads' children count. A tree that changes may be told in part. */
 export async function treeOf(fs: ProcFs, root: number): Promise<number[]> {
   const found = [root]
@@ -100,9 +112,7 @@ export async function treeOf(fs: ProcFs, root: number): Promise<number[]> {
 
 export async function childrenOf(fs: ProcFs, pid: number): Promise<number[]> {
   const threads = await listIfThere(`${fs.proc}/${pid}/task`)
-  const lists = await Promise.all(
-    threads.map(thread => readIfThere(`${fs.proc}/${pid}/task/${thread}/children`)),
-  )
+  const lists = await inBatches(threads, thread => readIfThere(`${fs.proc}/${pid}/task/${thread}/children`))
   return lists.flatMap(list => numbers(list))
 }
 

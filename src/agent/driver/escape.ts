@@ -2,7 +2,15 @@
 import { open, readFile, readlink } from 'node:fs/promises'
 import { mountsOf } from '../discover/container.ts'
 import type { Mount } from '../discover/mountinfo.ts'
-import { isGone, listIfThere, type ProcFs, readIfThere, treeOf, unlessGone } from '../discover/process.ts'
+import {
+  inBatches,
+  isGone,
+  listIfThere,
+  type ProcFs,
+  readIfThere,
+  treeOf,
+  unlessGone,
+} from '../discover/process.ts'
 
 const O_PATH = 0o10000000
 const sharedNamespaces = ['ipc', 'net', 'uts', 'user', 'cgroup'] as const
@@ -13,15 +21,15 @@ const sharedNamespaces = ['ipc', 'net', 'uts', 'user', 'cgroup'] as const
  */
 export async function escapes(fs: ProcFs, app: number, hold: number): Promise<string[]> {
   const mounts = await ownMounts(fs, app)
-  const found = await Promise.all([
-    foreignMounts(fs, app, hold),
-    ...(await treeOf(fs, app)).flatMap(pid => [
-      foreignNamespaces(fs, pid, app, hold),
-      foreignFiles(fs, pid, mounts),
-      foreignMappings(fs, pid, mounts),
-    ]),
-  ])
-  return [...new Set(found.flat())]
+  const found = new Set(await foreignMounts(fs, app, hold))
+  for (const pid of await treeOf(fs, app))
+    for (const each of [
+      await foreignNamespaces(fs, pid, app, hold),
+      await foreignFiles(fs, pid, mounts),
+      await foreignMappings(fs, pid, mounts),
+    ])
+      for (const line of each) found.add(line)
+  return [...found]
 }
 
 /**
@@ -70,7 +78,7 @@ async function foreignNamespaces(fs: ProcFs, pid: number, app: number, hold: num
 async function foreignFiles(fs: ProcFs, pid: number, mounts: ReadonlySet<string>): Promise<string[]> {
   const base = `${fs.proc}/${pid}`
   const descriptors = await listIfThere(`${base}/fd`)
-  const open = descriptors.map(async fd => {
+  const open = await inBatches(descriptors, async fd => {
     const link = await unlessGone(readlink(`${base}/fd/${fd}`))
     if (link === undefined || isOfNoMount(link)) return []
     const mount = mountIn((await readIfThere(`${base}/fdinfo/${fd}`)) ?? '')
@@ -80,7 +88,7 @@ async function foreignFiles(fs: ProcFs, pid: number, mounts: ReadonlySet<string>
     const mount = await mountOf(`${base}/${name}`)
     return mount === undefined || mounts.has(mount) ? [] : [`its ${name} is not in the container`]
   })
-  return (await Promise.all([...open, ...places])).flat()
+  return [...open, ...(await Promise.all(places))].flat()
 }
 
 async function foreignMappings(fs: ProcFs, pid: number, mounts: ReadonlySet<string>): Promise<string[]> {
@@ -91,13 +99,13 @@ async function foreignMappings(fs: ProcFs, pid: number, mounts: ReadonlySet<stri
     if (range === undefined || inode === '0' || isOfNoMount(name.join(' '))) continue
     files.set(`${device} ${inode}`, range)
   }
-  const found = [...files.values()].map(async range => {
+  const found = await inBatches([...files.values()], async range => {
     const mount = await mountOf(`${fs.proc}/${pid}/map_files/${range.replace(/(^|-)0+(?=[0-9a-f])/g, '$1')}`)
     return mount === undefined || mounts.has(mount)
       ? []
       : ['a mapping of a file that is not in the container']
   })
-  return (await Promise.all(found)).flat()
+  return found.flat()
 }
 
 /** Pipes, sockets and the like; memory that only looks like a file. */

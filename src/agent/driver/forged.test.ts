@@ -3,8 +3,9 @@ import { readdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { editImage, joinEntries, readImageBytes, splitEntries } from '../../checkpoint/images/image-file.ts'
-import { message, one } from '../../checkpoint/images/message.ts'
-import { coreEntry, inventoryEntry } from '../../checkpoint/images/messages.ts'
+import { unlimited } from '../../checkpoint/images/limits.ts'
+import { message, one, type ValueOf } from '../../checkpoint/images/message.ts'
+import { coreEntry, inventoryEntry, mmEntry } from '../../checkpoint/images/messages.ts'
 import type { Stored } from '../../checkpoint/store.ts'
 import { systemClock } from '../../kube/clock.ts'
 import { systemRandom } from '../../kube/random.ts'
@@ -12,7 +13,9 @@ import { askCell, type Cell, type CellRequest, holdCommand, serveCommand, startC
 import { isAgentError } from '../errors.ts'
 import { cannotDump, hostFs, startTestNode, type TestNode } from '../testing/node.ts'
 import { createMemoryDriver } from './driver.ts'
-import { nestedChildren } from './tree.ts'
+import { beyondLimits, livingLimits } from './limits.ts'
+import { livingRights } from './restore-tree.ts'
+import { nestedChildren, threadsOf } from './tree.ts'
 
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 300_000 })
 
@@ -35,6 +38,25 @@ const editCore =
     for (const name of await readdir(images))
       if (/^core-\d+\.img$/.test(name)) await editImage(images, name, 'core', coreEntry, edit as never)
   }
+const editTask = (edit: (core: ValueOf<typeof precedenceCore>) => unknown) => async (images: string) => {
+  for (const name of await readdir(images))
+    if (/^core-\d+\.img$/.test(name))
+      await editImage(images, name, 'core', precedenceCore, core => {
+        edit(core)
+        return true
+      })
+}
+const precedenceCore = message('core_entry', {
+  tc: coreEntry.fields.tc,
+  threadCore: one(
+    5,
+    message('thread_core_entry', {
+      nice: one(3, 'sint32'),
+      policy: one(4, 'uint32'),
+      priority: one(5, 'uint32'),
+    }),
+  ),
+})
 const editCredentials = (set: (creds: Record<string, unknown>) => void) =>
   editCore(core => {
     set((core as unknown as { threadCore: { creds: Record<string, unknown> } }).threadCore.creds)
@@ -177,6 +199,78 @@ describe.skipIf(cannotDump !== undefined)(`D10.forged: images of another node ${
     expect(await restore(into, late(forge), 'Always')).toBe('CredentialsExceed')
     await nothingIsLeft(into)
     expect(await readdir(join(node.directory, 'work'))).toEqual([])
+  })
+
+  /** Of what only CRIU may give: the image is edited to what the container has, or refused; what CRIU gave is ended. */
+  const precedence: readonly (readonly [string, (images: string) => Promise<unknown>, early: string])[] = [
+    [
+      'a limit',
+      editTask(({ tc }) => {
+        for (const limit of tc?.rlimits?.limits ?? [])
+          Object.assign(limit, { soft: unlimited, hard: unlimited })
+      }),
+      'restored',
+    ],
+    [
+      'a score against being killed',
+      editTask(({ tc }) => Object.assign(tc ?? {}, { oomScore: -1000 })),
+      'restored',
+    ],
+    [
+      'the policy of the first to run',
+      editTask(({ threadCore }) => Object.assign(threadCore ?? {}, { policy: 1, priority: 99 })),
+      'CredentialsExceed',
+    ],
+    [
+      'a nice',
+      editTask(({ threadCore }) => Object.assign(threadCore ?? {}, { nice: -19 })),
+      'CredentialsExceed',
+    ],
+  ]
+
+  it.each(precedence)('of precedence: %s', async (_, forge, early) => {
+    const into = await understudy()
+    // CRIU has brought it back with what it says: the stopped processes are ended. Where this machine's root may not do what
+    // they say CRIU goes on without it.
+    const said = await restore(into, late(forge))
+    if (said !== 'restored') {
+      expect(said).toBe('CredentialsExceed')
+      await nothingIsLeft(into)
+    }
+    const [rights, own] = [
+      await livingRights(node.dependencies, into.init.pid),
+      await livingLimits(hostFs, into.init.pid),
+    ]
+    if (rights === undefined || own === undefined) throw new Error('the understudy is gone')
+    for (const { pid } of await nestedChildren(hostFs, into.init))
+      for (const thread of await threadsOf(hostFs, pid)) {
+        const held = await livingLimits(hostFs, thread)
+        expect(held && beyondLimits(held, own, rights)).toEqual([])
+      }
+    await forged(forge, async () => expect(await restore(into)).toBe(early))
+  })
+
+  it('areas and pages that no process can have', async () => {
+    const into = await understudy()
+    const forge = (dir: string) =>
+      editImage(dir, 'mm-1.img', 'mm', mmEntry, ({ vmas }) => {
+        const [first, second] = vmas
+        if (first === undefined || second === undefined) return false
+        first.end = second.end
+        return true
+      })
+    await forged(forge, async () => expect(await restore(into)).toMatch(/BadImage|over one another/))
+    await nothingIsLeft(into)
+  })
+
+  it('what is forged in the copy stays out of the generation', async () => {
+    const into = await understudy()
+    const before = await readFile(join(images(), 'inventory.img'))
+    const truncated = late(async dir => {
+      await writeFile(join(dir, 'inventory.img'), '')
+    })
+    expect(await restore(into, truncated)).not.toBe('restored')
+    expect(await readFile(join(images(), 'inventory.img'))).toEqual(before)
   })
 
   it('a namespace of its own, with the mounts that the images say', async () => {

@@ -37,11 +37,15 @@ export function beyondReach(reach: Reach, holder: Rights): string[] {
     ...files.flatMap(file => [
       ...kindFault(file),
       ...(file.name === undefined || isPlain(file.name) ? [] : ['a file by a way around']),
+      ...(((file.flags ?? 0) & makingOrEmptying) !== 0 ? ['a file that would be made or emptied'] : []),
       ...(file.addresses.some(climbs) ? ['a socket by a way around'] : []),
     ]),
     ...immovable(reach),
   ]
 }
+
+/** O_CREAT, O_EXCL and O_TRUNC, which the kernel forgets once a file is open: it tells of none that has them. */
+const makingOrEmptying = 0o1300
 
 /** What must not be in a generation wherever it comes from: no container has it once it is restored. One line each. */
 export function immovable({ files, inFlight }: Pick<Reach, 'files' | 'inFlight'>): string[] {

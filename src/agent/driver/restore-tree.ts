@@ -2,12 +2,13 @@
 import { mkdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { ContainerImage } from '../../checkpoint/manifest.ts'
-import { refOf, statusOf } from '../discover/process.ts'
+import { inBatches, refOf, statusOf } from '../discover/process.ts'
 import { AgentError } from '../errors.ts'
 import { criuEnvironment, directoryFiles, inheritPipes, restoreArguments } from './criu.ts'
 import type { DriverDependencies } from './dependencies.ts'
 import { escapes } from './escape.ts'
 import { explain } from './explain.ts'
+import { beyondLimits, livingLimits } from './limits.ts'
 import type { ClonedContainer, LocatedAppContainer, PageServer, RestoreOptions } from './memory-driver.ts'
 import { excess, type Rights, rightsOf } from './rights.ts'
 import { childBelowHold, runningOf, threadsOf } from './tree.ts'
@@ -103,12 +104,16 @@ export async function livingRights({ fs }: DriverDependencies, task: number): Pr
 /** Once more on what came out: the images were read by two programs, and only one of them is ours. */
 async function assertFrozenWithinRights(deps: DriverDependencies, { app, hold, name }: ClonedContainer) {
   const holder = await livingRights(deps, hold.pid)
-  if (holder === undefined) throw new AgentError('ProcessGone', `container ${name}`)
-  const held = await Promise.all((await threadsOf(deps.fs, app.pid)).map(each => livingRights(deps, each)))
-  const more = [
-    ...held.flatMap(rights => (rights === undefined ? [] : excess(rights, holder))),
-    ...(await escapes(deps.fs, app.pid, hold.pid)),
-  ]
+  const own = await livingLimits(deps.fs, hold.pid)
+  if (holder === undefined || own === undefined) throw new AgentError('ProcessGone', `container ${name}`)
+  const held = await inBatches(await threadsOf(deps.fs, app.pid), async each => {
+    const [rights, limits] = [await livingRights(deps, each), await livingLimits(deps.fs, each)]
+    return [
+      ...(rights === undefined ? [] : excess(rights, holder)),
+      ...(limits === undefined ? [] : beyondLimits(limits, own, holder)),
+    ]
+  })
+  const more = [...held.flat(), ...(await escapes(deps.fs, app.pid, hold.pid))]
   if (more.length > 0)
     throw new AgentError('CredentialsExceed', `container ${name}: ${[...new Set(more)].join('; ')}`)
   // CRIU lets go of what it has told to stop: on a busy machine each task stops only when it gets its turn.

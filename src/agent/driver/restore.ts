@@ -1,8 +1,11 @@
-import { link, mkdir, mkdtemp, readdir, rm } from 'node:fs/promises'
+import { constants } from 'node:fs'
+import { copyFile, link, mkdir, mkdtemp, readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { holdDirectory } from '../../api/stage.ts'
+import { assertAddressSpaces } from '../../checkpoint/images/address-space.ts'
 import { credentialsOf } from '../../checkpoint/images/credentials.ts'
 import { forgetParent, moveAddress, newPidNamespace, rearmTimers } from '../../checkpoint/images/edits.ts'
+import { lowerLimits, precedenceOf } from '../../checkpoint/images/limits.ts'
 import { reachOf } from '../../checkpoint/images/reach.ts'
 import type { ContainerImage } from '../../checkpoint/manifest.ts'
 import type { Stored } from '../../checkpoint/store.ts'
@@ -12,6 +15,7 @@ import { AgentError, isAgentError } from '../errors.ts'
 import { orderHold } from '../hold.ts'
 import { imagesOf } from './criu.ts'
 import type { DriverDependencies } from './dependencies.ts'
+import { beyondPrecedence, type Limits, livingLimits, mayRaiseLimits } from './limits.ts'
 import type {
   Clone,
   ClonedContainer,
@@ -25,6 +29,7 @@ import { assertServing, dropPages, endPageServer, lazyBytes, startPageServer } f
 import { beyondReach } from './reach.ts'
 import { livingRights, type Prepared, restoreAll, workOf } from './restore-tree.ts'
 import { excess } from './rights.ts'
+import { isPages, pageSize } from './room.ts'
 import { planSaves } from './saves.ts'
 import { endTree, nestedChildren } from './tree.ts'
 
@@ -57,15 +62,16 @@ export async function restore(
   let serving: Promise<readonly PageServer[]> = Promise.resolve([])
   let kept: readonly PageServer[] = []
   try {
-    await Promise.all(
+    const limits = await Promise.all(
       pairs.map(({ container }) => assertWithinRights(deps, container, join(dir, imagesOf(container)))),
     )
     const address = { from: manifest.source.ip, to: pod.pod.ip }
     const prepareAll = async () => {
       const prepared = await Promise.all(
-        pairs.map(({ container, image }) =>
-          prepare(container, image, join(dir, imagesOf(container)), join(work, container.name), address),
-        ),
+        pairs.map(({ container, image }, at) => {
+          const [from, to] = [join(dir, imagesOf(container)), join(work, container.name)]
+          return prepare(container, image, from, to, address, limits[at])
+        }),
       )
       const large = prepared.filter(({ image }) => comesLater(deps, image, options))
       serving = startPageServers(deps, large, signal)
@@ -209,8 +215,9 @@ async function assertHolding(
 }
 
 /**
- * Makes a directory of links to the images, in which they can be edited: an edit replaces a file by a rename. The
- * generation stays as it was verified, and may be removed while it is read here.
+ * Makes a directory of the images in which they can be edited. The generation stays as it was verified, and may be removed
+ * while it is read here: what CRIU, which reads images of other nodes, might do to its files is done to copies. Pages alone
+ * are linked, as they are large.
  */
 async function prepare(
   container: LocatedAppContainer,
@@ -218,31 +225,40 @@ async function prepare(
   source: string,
   work: string,
   address: { readonly from: string | undefined; readonly to: string },
+  /** Absent: the container may have any. */
+  limits: Limits | undefined,
 ): Promise<Prepared> {
   const images = join(work, 'images')
   await mkdir(images, { recursive: true, mode: 0o700 })
-  for (const name of await readdir(source)) await link(join(source, name), join(images, name))
+  for (const name of await readdir(source))
+    if (isPages(name)) await link(join(source, name), join(images, name))
+    else await copyFile(join(source, name), join(images, name), constants.COPYFILE_EXCL)
   await newPidNamespace(images)
   await rearmTimers(images)
   await forgetParent(images)
+  if (limits !== undefined) await lowerLimits(images, limits)
   if (address.from !== undefined) await moveAddress(images, address.from, address.to)
   return { container, image, images, directory: work }
 }
 
+/** @returns the limits that it has to keep to. @throws AgentError CredentialsExceed, CheckpointError BadImage */
 async function assertWithinRights(
   deps: DriverDependencies,
   { init, name }: LocatedAppContainer,
   images: string,
-): Promise<void> {
-  const holder = await livingRights(deps, init.pid)
-  if (holder === undefined) throw new AgentError('ProcessGone', `container ${name}`)
+): Promise<Limits | undefined> {
+  const [holder, limits] = [await livingRights(deps, init.pid), await livingLimits(deps.fs, init.pid)]
+  if (holder === undefined || limits === undefined) throw new AgentError('ProcessGone', `container ${name}`)
   // Of the images and not of the manifest: the manifest is what the other node says of them.
+  await assertAddressSpaces(images, await pageSize())
   const more = [
     ...(await credentialsOf(images)).flatMap(held => excess(held, holder)),
+    ...(await precedenceOf(images)).flatMap(held => beyondPrecedence(held, limits, holder)),
     ...beyondReach(await reachOf(images), holder),
   ]
   if (more.length > 0)
     throw new AgentError('CredentialsExceed', `container ${name}: ${[...new Set(more)].join('; ')}`)
+  return mayRaiseLimits(holder) ? undefined : limits
 }
 
 /** Ends whatever a restore has left below the first processes, complete or not. Their `hold` must have no app. */

@@ -15,7 +15,7 @@ export interface Expected {
   readonly size: number
 }
 
-const isPages = (name: string): boolean => /^pages-\d+\.img$/.test(name)
+export const isPages = (name: string): boolean => /^pages-\d+\.img$/.test(name)
 const isPagemap = (name: string): boolean => /^pagemap-.*\.img$/.test(name)
 
 const piece = Buffer.alloc(1024 * 1024)
@@ -50,7 +50,7 @@ async function fill(file: FileHandle, size: number, signal: AbortSignal): Promis
 }
 
 /** Of this machine's memory, bytes: what the kernel tells every program in its auxiliary vector, pairs of a key and a value. */
-async function pageSize(): Promise<number> {
+export async function pageSize(): Promise<number> {
   const pairs = await readFile('/proc/self/auxv')
   for (let at = 0; at + 16 <= pairs.length; at += 16)
     if (pairs.readBigUInt64LE(at) === keyOfPageSize) return Number(pairs.readBigUInt64LE(at + 8))

@@ -1,5 +1,4 @@
-import { readdir } from 'node:fs/promises'
-import { childrenOf, isGone, type ProcFs, statusOf, treeOf } from '../discover/process.ts'
+import { childrenOf, inBatches, listIfThere, type ProcFs, statusOf, treeOf } from '../discover/process.ts'
 import { isAgentError } from '../errors.ts'
 import type { ProcessRef, SentinelClient } from '../sentinel.ts'
 
@@ -50,17 +49,8 @@ export async function childBelowHold(
 
 /** Every thread of the tree: each has rights of its own. */
 export async function threadsOf(fs: ProcFs, root: number): Promise<number[]> {
-  const lists = await Promise.all(
-    (await treeOf(fs, root)).map(async pid => {
-      try {
-        return (await readdir(`${fs.proc}/${pid}/task`)).map(Number)
-      } catch (error) {
-        if (isGone(error)) return []
-        throw error
-      }
-    }),
-  )
-  return lists.flat()
+  const lists = await inBatches(await treeOf(fs, root), pid => listIfThere(`${fs.proc}/${pid}/task`))
+  return lists.flat().map(Number)
 }
 
 /** Processes of the tree that are not stopped; zombies run nothing. */

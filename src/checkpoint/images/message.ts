@@ -20,6 +20,7 @@ import {
 const scalarTypes = {
   uint32: FieldDescriptorProto_Type.UINT32,
   int32: FieldDescriptorProto_Type.INT32,
+  sint32: FieldDescriptorProto_Type.SINT32,
   uint64: FieldDescriptorProto_Type.UINT64,
   bool: FieldDescriptorProto_Type.BOOL,
   string: FieldDescriptorProto_Type.STRING,
@@ -30,6 +31,7 @@ const scalarTypes = {
 interface ScalarValues {
   uint32: number
   int32: number
+  sint32: number
   uint64: bigint
   bool: boolean
   string: string

@@ -58,7 +58,11 @@ export const credsEntry = message('creds_entry', {
   capAmb: many(19, 'uint32'),
 })
 
+export const rlimitEntry = message('rlimit_entry', { soft: one(1, 'uint64'), hard: one(2, 'uint64') })
+
 export const threadCoreEntry = message('thread_core_entry', {
+  nice: one(3, 'sint32'),
+  policy: one(4, 'uint32'),
   /** Sent to it when its parent ends; 0: none. */
   pdeathSig: one(8, 'uint32'),
   creds: one(10, credsEntry),
@@ -69,7 +73,10 @@ export const threadCoreEntry = message('thread_core_entry', {
 
 export const taskCoreEntry = message('task_core_entry', {
   taskState: one(1, 'uint32'),
+  /** By their numbers; of none CRIU has no entry. */
+  rlimits: one(8, message('task_rlimits_entry', { limits: many(1, rlimitEntry) })),
   oldSeccompMode: one(11, 'uint32'),
+  oomScore: one(14, 'int32'),
 })
 
 export const coreEntry = message('core_entry', {
@@ -82,7 +89,14 @@ const seccompFilter = message('seccomp_filter', { flags: one(3, 'uint32') })
 
 export const seccompEntry = message('seccomp_entry', { filters: many(1, seccompFilter) })
 
-export const mmEntry = message('mm_entry', { dumpable: one(15, 'int32') })
+export const mmEntry = message('mm_entry', {
+  auxiliary: many(13, 'uint64'),
+  vmas: many(
+    14,
+    message('vma_entry', { start: one(1, 'uint64'), end: one(2, 'uint64'), pageOffset: one(3, 'uint64') }),
+  ),
+  dumpable: one(15, 'int32'),
+})
 
 export const timerfdEntry = message('timerfd_entry', {
   id: one(1, 'uint32'),

@@ -19,6 +19,9 @@ export interface Pagemap {
   readonly runs: readonly PageRun[]
 }
 
+/** More than any machine has, and as an exact number with everything that is added to it. */
+const mostPages = 2 ** 40
+
 /** Flags of an entry. */
 const inParent = 1
 const present = 4
@@ -49,5 +52,7 @@ function pageRun(name: string, bytes: Buffer): PageRun | undefined {
     : entry.inParent
   // The older field has 32 bits; both are there for small runs.
   const pages = has(pagemapEntry, entry, 'nrPages') ? Number(entry.nrPages) : entry.compatNrPages
+  if ((entry.vaddr & 0xfffn) !== 0n || entry.vaddr >> 56n !== 0n || pages > mostPages)
+    throw new CheckpointError('BadImage', `${name} has pages where none can be`)
   return elsewhere || pages === 0 ? undefined : { address: Number(entry.vaddr >> 12n), pages }
 }

@@ -22,6 +22,8 @@ export interface OpenedFile {
   readonly kind: string
   /** Where it is opened; absent: it has no name. */
   readonly name?: string
+  /** As for `open`. */
+  readonly flags?: number
   /** Where a socket is bound or connected, and from which directory. */
   readonly addresses: readonly string[]
   /** Of an inet socket: SOCK_STREAM and so on. */
@@ -40,7 +42,7 @@ export interface Reach {
 
 const fileEntry = message('file_entry', {
   type: one(1, 'uint32'),
-  reg: one(3, message('reg_file_entry', { name: one(6, 'string') })),
+  reg: one(3, message('reg_file_entry', { flags: one(2, 'uint32'), name: one(6, 'string') })),
   isk: one(4, message('inet_sk_entry', { type: one(4, 'uint32') })),
   usk: one(16, message('unix_sk_entry', { name: one(11, 'bytes'), nameDir: one(14, 'string') })),
 })
@@ -62,7 +64,7 @@ function openedFile({ type, reg, isk, usk }: ValueOf<typeof fileEntry>): OpenedF
   return {
     kind,
     addresses: usk === undefined ? [] : unixPaths(usk),
-    ...(reg === undefined ? {} : { name: reg.name }),
+    ...(reg === undefined ? {} : { name: reg.name, flags: reg.flags }),
     ...(isk === undefined ? {} : { socketType: isk.type }),
   }
 }

@@ -1,0 +1,105 @@
+/**
+ * Whether what images say of address spaces can be true of any. CRIU's restorer finds a place for itself among the areas
+ * and moves them over one another by what the images say, before a task has its own rights: it trusts them. Images come
+ * from other nodes, so what no kernel has ever told is refused here.
+ */
+import { readdir, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { CheckpointError } from '../errors.ts'
+import { readImageBytes, readSingle } from './image-file.ts'
+import type { ValueOf } from './message.ts'
+import { mmEntry } from './messages.ts'
+import { type PageRun, parsePagemap } from './pagemap.ts'
+import { tasksOf } from './tasks.ts'
+
+const page = 4096n
+/** Of user space, with tables of five levels. Above it is one page that old programs call. */
+const endOfUserSpace = 1n << 56n
+const vsyscall = 0xffffffffff600000n
+/** The kernel's own limit is a sixteenth of it unless an administrator has raised it. */
+const mostAreas = 1 << 20
+/** Words of the vector that the kernel gives a program; it has never had half of them. */
+const mostAuxiliary = 128
+
+interface Span {
+  readonly start: bigint
+  readonly end: bigint
+}
+
+/**
+ * @param pageBytes of this machine's memory.
+ * @throws CheckpointError BadImage
+ */
+export async function assertAddressSpaces(dir: string, pageBytes: number): Promise<void> {
+  const names = new Set(await readdir(dir))
+  const needed = new Map<string, bigint>()
+  const count = (pages: string, runs: readonly PageRun[]) => {
+    const bytes = runs.reduce((sum, run) => sum + BigInt(run.pages) * BigInt(pageBytes), 0n)
+    needed.set(pages, (needed.get(pages) ?? 0n) + bytes)
+  }
+  for (const { pid } of await tasksOf(dir)) {
+    // A task that had ended has none.
+    if (!names.has(`mm-${pid}.img`)) continue
+    const areas = areasOf(`mm-${pid}.img`, await readSingle(dir, `mm-${pid}.img`, 'mm', mmEntry))
+    const name = `pagemap-${pid}.img`
+    if (!names.has(name)) continue
+    const { pagesId, runs } = await parsePagemap(name, await readImageBytes(dir, name))
+    assertWithin(name, runs, areas, pageBytes)
+    count(`pages-${pagesId}.img`, runs)
+  }
+  for (const name of names) {
+    if (!/^pagemap-shmem-\d+\.img$/.test(name)) continue
+    const { pagesId, runs } = await parsePagemap(name, await readImageBytes(dir, name))
+    assertWithin(name, runs, [{ start: 0n, end: endOfUserSpace }], pageBytes)
+    count(`pages-${pagesId}.img`, runs)
+  }
+  for (const [name, bytes] of needed) {
+    const size = names.has(name) ? BigInt((await stat(join(dir, name))).size) : 0n
+    if (bytes > size) throw new CheckpointError('BadImage', `${name} has not all pages that the maps name`)
+  }
+}
+
+/** Sorted, without overlaps, neighbours joined. */
+function areasOf(name: string, { vmas, auxiliary }: ValueOf<typeof mmEntry>): Span[] {
+  const bad = (what: string): never => {
+    throw new CheckpointError('BadImage', `${name} has ${what}`)
+  }
+  if (vmas.length > mostAreas) bad(`${vmas.length} areas`)
+  if (auxiliary.length > mostAuxiliary) bad(`an auxiliary vector of ${auxiliary.length} words`)
+  const areas: Span[] = []
+  let last = 0n
+  for (const { start, end, pageOffset } of vmas) {
+    if (start % page !== 0n || end % page !== 0n || pageOffset % page !== 0n)
+      bad('an area that is not of pages')
+    if (end <= start) bad('an area that ends before it begins')
+    if (end > endOfUserSpace && start !== vsyscall) bad('an area that no process can have')
+    if (start < last) bad('areas over one another, or in no order')
+    const before = areas.at(-1)
+    if (before?.end === start) areas[areas.length - 1] = { start: before.start, end }
+    else areas.push({ start, end })
+    last = end
+  }
+  return areas
+}
+
+/** Both are sorted: each is gone through once. */
+function assertWithin(
+  name: string,
+  runs: readonly PageRun[],
+  areas: readonly Span[],
+  pageBytes: number,
+): void {
+  const unit = BigInt(pageBytes) / page
+  let at = 0
+  let last = 0n
+  for (const run of runs) {
+    const start = BigInt(run.address) * page
+    const end = start + BigInt(run.pages) * unit * page
+    if (start < last) throw new CheckpointError('BadImage', `${name} has pages twice, or in no order`)
+    for (let area = areas[at]; area !== undefined && area.end <= start; area = areas[at]) at += 1
+    const area = areas[at]
+    if (area === undefined || start < area.start || end > area.end)
+      throw new CheckpointError('BadImage', `${name} has pages outside of all areas`)
+    last = end
+  }
+}
