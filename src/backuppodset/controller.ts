@@ -30,6 +30,7 @@ import type { WriteBehind } from '../state-store/write-behind.ts'
 import { awaitServing } from './act/await-serving.ts'
 import { createLife } from './act/life.ts'
 import { openGate } from './act/open-gate.ts'
+import { readPodWith } from './act/read-pod.ts'
 import { createWakes } from './act/wakes.ts'
 import { createDeparted } from './departed.ts'
 import { createFailures } from './failures.ts'
@@ -100,8 +101,8 @@ const wakePatienceMs = 200
 const progressMs = 2_000
 /** At the end of leading, what the state store does not have yet is waited for so long. */
 const flushMs = 500
-/** A pod that did not come on stage is not called again for so long. */
-const setbackMs = 60_000
+/** A pod that did not come on stage is not called again for so long, and each time for longer. */
+const setbackMs = { first: 60_000, most: 600_000 } as const
 /** Priority of sets that lost a primary over those that only have something to look at. */
 const urgent = 10
 /** Workers that are there for these alone, beside the others. */
@@ -136,7 +137,8 @@ export function createSetController(options: SetControllerOptions): SetControlle
     isDeleted: tombstones.has,
     changed: key => queue.add(key),
   })
-  const setbacks = new Map<string, { readonly why: string; readonly at: number }>()
+  const read = readPodWith(urgentApi)
+  const setbacks = new Map<string, { readonly why: string; readonly at: number; readonly times: number }>()
   const keyOfUid = (setUid: string) => {
     const set = sets.list().find(({ metadata }) => metadata.uid === setUid)
     return set && keyOf(set)
@@ -163,7 +165,9 @@ export function createSetController(options: SetControllerOptions): SetControlle
   })
   const refusal = (uid: string) => {
     const setback = setbacks.get(uid)
-    return setback && clock.monotonic() - setback.at < setbackMs ? setback.why : undefined
+    if (setback === undefined) return undefined
+    const pauseMs = Math.min(setbackMs.most, setbackMs.first * 2 ** (setback.times - 1))
+    return clock.monotonic() - setback.at < pauseMs ? setback.why : undefined
   }
   // Ends wake-ups that outlive their pass when this process stops leading.
   let term = new AbortController()
@@ -178,6 +182,7 @@ export function createSetController(options: SetControllerOptions): SetControlle
       failures.forget(key)
       claims.forget(key)
       since.forget(key)
+      since.forget(`pods/${key}`)
       reporter.forget(object.metadata.uid)
       ledger.forget(object.metadata.uid)
       pulled.forget(object.metadata.uid)
@@ -311,8 +316,11 @@ export function createSetController(options: SetControllerOptions): SetControlle
         wroteSlice: slice => consistency.wrote(key, slicesName, slice.metadata.resourceVersion),
         deletedLease: metadata => consistency.deleted(key, leasesName, { metadata }),
         sliceOf: name => options.slices.get(keyOfRef({ namespace: set.namespace, name })),
-        awaitServing: request => awaitServing(request, { pods, clock }),
-        failedOnStage: (uid, why) => setbacks.set(uid, { why, at: clock.monotonic() }),
+        awaitServing: request => awaitServing(request, { pods, clock, read }),
+        failedOnStage: (uid, why) => {
+          const times = (setbacks.get(uid)?.times ?? 0) + 1
+          setbacks.set(uid, { why, at: clock.monotonic(), times })
+        },
         monotonic: () => clock.monotonic(),
         now: () => clock.now(),
         instance: options.instance,
@@ -320,7 +328,7 @@ export function createSetController(options: SetControllerOptions): SetControlle
         openGate: async request => {
           const started = clock.monotonic()
           const result = await openGate(request, {
-            ...{ pods, clock, wakeKey: settings.wakeKey },
+            ...{ pods, read, clock, wakeKey: settings.wakeKey },
             wake: options.wake ?? wake,
           })
           options.metrics.woke(result.type, (clock.monotonic() - started) / 1000)

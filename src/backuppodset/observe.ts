@@ -9,7 +9,7 @@ import type { Departed } from './departed.ts'
 import { isFinished, type Losses } from './losses.ts'
 import type { Farewells } from './memory/farewells.ts'
 import { type MemoryDeps, observeMemory, slotLeasesOf } from './memory/observe.ts'
-import { isForMemory, isRetired, withStage } from './memory/stage.ts'
+import { isForMemory, isRetired, isUnpublished, withStage } from './memory/stage.ts'
 import { controllerOf } from './pod/owner.ts'
 import { templateHash } from './pod/template-hash.ts'
 import { epochOf, slotOf, viewOf, type Wakening } from './pod/view.ts'
@@ -104,13 +104,23 @@ export function observe(set: ParsedSet, status: BackupPodSet['status'], deps: Ob
       : undefined
   const summons = new Map([...(memory?.slots.values() ?? [])].map(({ lease }) => [lease.holder.uid, lease]))
   const pulled = set.pull && deps.pulled?.view(set.uid)
+  const since = deps.memory?.since.pass(`pods/${key}`)
+  const seenOf = (pod: Pod) => {
+    const at = since?.(pod.metadata.uid, isUnpublished(pod))
+    const node = pod.spec?.nodeName
+    return {
+      unpublishedMs: at === undefined ? undefined : deps.clock.monotonic() - at,
+      silent: node !== undefined && deps.memory?.reports.isSilent(node) === true,
+      now: deps.clock.now(),
+    }
+  }
   const view = (pod: Pod): PodView | undefined => {
     const { uid } = pod.metadata
     const seen = viewOf(pod, deps.wakening(uid))
     const known =
       seen === undefined || (memory === undefined && !isForMemory(pod))
         ? seen
-        : withStage(pod, seen, summons.get(uid), deps.memory?.failedOnStage(uid))
+        : withStage(pod, seen, summons.get(uid), deps.memory?.failedOnStage(uid), seenOf(pod))
     if (!set.pull || !pulled || !known) return known
     const refused = deps.pulled?.refusal(uid)
     return withPulled(pod, known, set.pull, pulled, { refused, now: deps.clock.now() })

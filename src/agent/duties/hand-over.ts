@@ -32,7 +32,7 @@ export async function handOver(work: Work, duty: DutyOf<'handOver'>, signal: Abo
   try {
     await sentinel.stop({ name, deadlineMs: deadlineMs + switchMs, cgroups })
     const stored = await saveOnce(work, duty, signal, { isFinal: true })
-    progress.standing(slot, true)
+    progress.standing(slot, Math.max(deadlineMs - (clock.monotonic() - stoppedAt), 0) / 1000)
     const generation = stored.manifest.generation
     log.info({ pod: pod.name, slot, generation, successor: lease.handover }, 'stands still for its successor')
     await clock.sleep(Math.max(deadlineMs - (clock.monotonic() - stoppedAt), 0), signal)
@@ -41,7 +41,7 @@ export async function handOver(work: Work, duty: DutyOf<'handOver'>, signal: Abo
     if (!signal.aborted) handoverPauses.begin(duty, clock.monotonic() - stoppedAt)
     throw error
   } finally {
-    progress.standing(slot, false)
+    progress.standing(slot, undefined)
     // A stop may be refused, and a continuation be lost: its probes are nobody's but this agent's to resume.
     resumeProbes()
     // Called by its Lease somebody else may run already: who stood still until now is buried.

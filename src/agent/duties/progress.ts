@@ -1,8 +1,8 @@
 /** How the work on each slot goes, for the node's report. */
 export interface SlotProgress {
   readonly intervalSeconds?: number
-  /** Its primary stands still, and its last generation is saved. */
-  readonly standing?: boolean
+  /** Its primary stands still, and its last generation is saved; for so many seconds from then on. */
+  readonly standsForSeconds?: number
   /** Why it does not go on; absent while it does. */
   readonly reason?: string
   readonly message?: string
@@ -15,7 +15,8 @@ export interface Progress {
   /** Goes well, at this pace, and has done what was asked for by this word. */
   well(slot: string, intervalSeconds?: number, request?: string): void
   badly(slot: string, reason: string, message: string): void
-  standing(slot: string, is: boolean): void
+  /** @param seconds undefined: it stands still no more. */
+  standing(slot: string, seconds: number | undefined): void
   keepOnly(slots: ReadonlySet<string>): void
 }
 
@@ -27,7 +28,7 @@ export function createProgress(changed: () => void): Progress {
     if (
       old?.reason !== next.reason ||
       old?.intervalSeconds !== next.intervalSeconds ||
-      old?.standing !== next.standing ||
+      old?.standsForSeconds !== next.standsForSeconds ||
       old?.answeredRequest !== next.answeredRequest
     )
       changed()
@@ -42,7 +43,11 @@ export function createProgress(changed: () => void): Progress {
       set(slot, lasting({ intervalSeconds, answeredRequest: request }))
     },
     badly: (slot, reason, message) => set(slot, { ...lasting(slots.get(slot)), reason, message }),
-    standing: (slot, is) => set(slot, { ...lasting(slots.get(slot)), ...(is && { standing: is }) }),
+    standing: (slot, seconds) =>
+      set(slot, {
+        ...lasting(slots.get(slot)),
+        ...(seconds === undefined ? {} : { standsForSeconds: seconds }),
+      }),
     keepOnly(keep) {
       for (const slot of [...slots.keys()]) if (!keep.has(slot)) slots.delete(slot)
     },

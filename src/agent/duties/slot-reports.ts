@@ -57,13 +57,13 @@ function reportOf(snapshot: Snapshot, lease: SlotLease, kept: KeptGenerations): 
   if (isSource) {
     const { intervalSeconds } = progress ?? {}
     const interval = intervalSeconds === undefined ? {} : { intervalSeconds: round(intervalSeconds) }
-    const last = progress?.standing === true && stored?.manifest.final === true
+    const stands = stored?.manifest.final === true ? progress?.standsForSeconds : undefined
     const answer =
       progress?.answeredRequest === undefined ? {} : { answeredRequest: progress.answeredRequest }
     const paused = snapshot.handoversPaused.has(slotName(lease)) ? { handoverPaused: true } : {}
     return {
       ...{ ...common, role: 'source', ...interval, ...answer, ...paused },
-      ...(last && { final: true }),
+      ...(stands !== undefined && { final: true, standsForSeconds: round(stands) }),
       ...trouble,
     }
   }

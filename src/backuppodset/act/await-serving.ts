@@ -5,6 +5,7 @@ import type { Pod } from '../../kube/resources.ts'
 import type { Store } from '../../kube/store.ts'
 import { isFinished } from '../losses.ts'
 import { stageOf } from '../memory/stage.ts'
+import type { ReadPod } from './read-pod.ts'
 
 export interface ServingRequest {
   readonly namespace: string
@@ -27,11 +28,12 @@ export type ServingResult =
 
 /**
  * Waits until the cache shows that a pod is on stage, or that it will not come. Never throws for what the pod or its
- * agent does. @throws the signal's reason.
+ * agent does. What is bad news is asked of the API server itself: a watch that lags would make us call another pod, and
+ * the one that serves by now would be emptied. @throws the signal's reason; KubeError where the API server does not say.
  */
 export async function awaitServing(
   { timeoutMs, signal, uid, ...ref }: ServingRequest,
-  { pods, clock }: { readonly pods: Store<Pod>; readonly clock: Clock },
+  { pods, clock, read }: { readonly pods: Store<Pod>; readonly clock: Clock; readonly read: ReadPod },
 ): Promise<ServingResult> {
   const key = keyOfRef(ref)
   const settled = new AbortController()
@@ -51,7 +53,12 @@ export async function awaitServing(
   } finally {
     unsubscribe()
   }
-  return result ?? { type: 'failed', why: `it was not on stage within ${Math.round(timeoutMs / 1000)} s` }
+  if (result?.type === 'serving') return result
+  const late = {
+    type: 'failed',
+    why: `it was not on stage within ${Math.round(timeoutMs / 1000)} s`,
+  } as const
+  return resultOf(await read(ref, signal), uid) ?? result ?? late
 }
 
 function resultOf(pod: Pod | undefined, uid: string): ServingResult | undefined {

@@ -5,8 +5,10 @@ import type { Pod } from '../../kube/resources.ts'
 import type { Store } from '../../kube/store.ts'
 import { gatePort } from '../pod/gate-container.ts'
 import { gateIdOf, viewOf } from '../pod/view.ts'
+import type { GateState } from '../snapshot.ts'
 import { deriveToken } from '../wake/token.ts'
 import type { wake } from '../wake/wake.ts'
+import type { ReadPod } from './read-pod.ts'
 
 export type GateResult =
   /** `openedGate` is the container ID of the gate that let go; undefined where it had opened before. */
@@ -25,6 +27,7 @@ export interface GateRequest {
 
 export interface GateDeps {
   readonly pods: Store<Pod>
+  readonly read: ReadPod
   readonly clock: Clock
   readonly wakeKey: Uint8Array
   readonly wake: typeof wake
@@ -38,7 +41,8 @@ const retryMs = 100
 
 /**
  * Opens the gate of a pod within one deadline that covers everything: waiting for the gate to start, connecting and
- * the answer. Never throws for what the pod or the network does. @throws the signal's reason.
+ * the answer. Never throws for what the pod or the network does. A pod whose gate failed is deleted, so the API server is
+ * asked before: our cache may not show yet that it has opened. @throws the signal's reason, KubeError.
  */
 export async function openGate(request: GateRequest, deps: GateDeps): Promise<GateResult> {
   const { pod, to, setUid, signal } = request
@@ -52,10 +56,11 @@ export async function openGate(request: GateRequest, deps: GateDeps): Promise<Ga
   let last = 'its gate did not start'
   while (clock.monotonic() < deadline) {
     const current = pods.get(key)
-    if (current?.metadata.uid !== pod.uid || current.metadata.deletionTimestamp !== undefined)
-      return { type: 'failed', why: 'the pod is gone' }
-    const kind = current.metadata.labels?.[labels.type]
-    const gate = isPodKind(kind) ? viewOf(current, undefined)?.gate : 'none'
+    const gate = gateOf(current, pod.uid)
+    if (current === undefined || gate === undefined) {
+      last = 'the pod is gone'
+      break
+    }
     if (gate === 'open' || gate === 'none') return { type: 'opened', openedGate: undefined }
     const host = current.status?.podIP
     if (gate === 'waiting' && host !== undefined) {
@@ -85,7 +90,17 @@ export async function openGate(request: GateRequest, deps: GateDeps): Promise<Ga
     }
     await nextChange(pods, key, clock, Math.min(retryMs, deadline - clock.monotonic()), signal)
   }
-  return { type: 'failed', why: last }
+  const now = gateOf(await deps.read(pod, signal), pod.uid)
+  return now === 'open' || now === 'none'
+    ? { type: 'opened', openedGate: undefined }
+    : { type: 'failed', why: last }
+}
+
+/** Where the gate of this very pod stands; undefined: it is gone. */
+function gateOf(pod: Pod | undefined, uid: string): GateState | undefined {
+  if (pod?.metadata.uid !== uid || pod.metadata.deletionTimestamp !== undefined) return undefined
+  const kind = pod.metadata.labels?.[labels.type]
+  return (isPodKind(kind) ? viewOf(pod, undefined)?.gate : 'none') ?? 'none'
 }
 
 /** Resolves when the pod changes in the cache, at the latest after `ms`. */

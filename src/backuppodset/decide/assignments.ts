@@ -17,6 +17,8 @@ export interface Players {
   readonly understudies: readonly PodView[]
   /** Slots that begin a new life in place: the kubelet has restarted their app. */
   readonly emptied: ReadonlySet<number>
+  /** Slots whose primaries are to be ended, because another pod is about to be called. */
+  readonly ending: ReadonlySet<number>
 }
 
 /** What each slot's Lease should say, where it says something else: who holds it, who would follow, who keeps copies. */
@@ -85,7 +87,7 @@ export function assignments(s: Snapshot, memory: MemoryView, random: Random, pla
       containers: pod.stage?.understudy
         ? undefined
         : ((goesOn ? present.lease.containers : undefined) ?? pod.stage?.containers),
-      ending: undefined,
+      ending: players.ending.has(slot) ? pod.uid : undefined,
       restoreHash: pod.stage?.restoreHash,
       handover: turn?.primary === pod ? turn.successor?.uid : undefined,
       givenUpFor: goesOn && isGivenUp(s, present) ? present.lease.givenUpFor : undefined,

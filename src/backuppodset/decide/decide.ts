@@ -4,7 +4,7 @@ import type { Snapshot } from '../snapshot.ts'
 import { converge } from './converge.ts'
 import { untilNextFailure } from './failing.ts'
 import { farewells, untilFarewell } from './farewells.ts'
-import { convergeWithMemory, untilDeath, untilDeparture, untilRetirement } from './memory.ts'
+import { convergeWithMemory, untilDeath, untilDeparture, untilEnded, untilRetirement } from './memory.ts'
 import { revisionActions } from './revisions.ts'
 import { rollout } from './rollout.ts'
 import { rolloutWithMemory } from './rollout-with-memory.ts'
@@ -50,6 +50,7 @@ export function decide(s: Snapshot, random: Random, policies: Policies = builtIn
       untilNextFailure(s),
       untilDeparture(s),
       untilDeath(s),
+      untilEnded(s),
       untilTried(s),
       untilRetirement(s),
       untilFarewell(s),

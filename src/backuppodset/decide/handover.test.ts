@@ -89,6 +89,29 @@ describe('a slot that somebody wants to go to another pod', () => {
     expect(assigned(asked(first, 'p0'))).toEqual([])
   })
 
+  it('D7.consent: is swapped on the word of a source that is fresh, and as long as that said only', () => {
+    const wish = asked(begun(), 'p0')
+    const standing = played(wish, decide(wish, random), { comes: () => true })
+    const swaps = (s: Snapshot) =>
+      actionsOf(decide(s, random)).filter(({ type }) => type === 'promote').length
+    expect(swaps(standing)).toBe(1)
+    const { monotonicNow } = standing
+    const seenAt = (at: number | undefined) => withSlots(standing, it => ({ ...it, sourceSeenAt: at }))
+    // It stands for sixty seconds, and the swap needs some time to get there.
+    expect(swaps(seenAt(monotonicNow - 57_000))).toBe(1)
+    expect(swaps(seenAt(monotonicNow - 58_000))).toBe(0)
+    // Its agent has not written for a while: it could not have taken back what it said.
+    expect(swaps(seenAt(undefined))).toBe(0)
+    // An agent of an earlier version does not say for how long.
+    const brief = withSlots(standing, ({ source, ...slot }) => {
+      const { standsForSeconds: _, ...said } = source ?? { standsForSeconds: 0 }
+      return { ...slot, source: said as SlotReport }
+    })
+    expect(swaps(brief)).toBe(0)
+    // Its successor has another generation than the last one.
+    expect(swaps(withSource(standing, { generation: 4 }))).toBe(0)
+  })
+
   it('stays where it is when the wish is taken back', () => {
     const wish = asked(begun(), 'p0')
     const standing = played(wish, decide(wish, random), { comes: () => true })

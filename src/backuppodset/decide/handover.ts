@@ -111,14 +111,26 @@ function areBackupsNew(s: Snapshot): boolean {
   )
 }
 
-/** The primary stands still, and its last generation is where its successor is, ready to go on. */
-export const isHandedOver = ({ slot, successor }: Turn): boolean => {
+/** The swap has to reach the node of the primary before that lets it go on, ms. */
+const marginMs = 2_000
+
+/**
+ * The primary stands still, and its last generation is where its successor is, ready to go on. Its agent says for how long:
+ * a report that was not taken back, because the node cannot reach the API server, is worth nothing after that.
+ */
+export const isHandedOver = ({ slot, successor }: Turn, { monotonicNow }: Snapshot): boolean => {
+  const { source, sourceSeenAt } = slot
   const copy = slot.copies.find(({ node }) => node === successor?.node)
   return (
     successor !== undefined &&
     slot.lease.handover === successor.uid &&
-    slot.source?.final === true &&
+    source?.final === true &&
+    source.standsForSeconds !== undefined &&
+    sourceSeenAt !== undefined &&
+    sourceSeenAt + source.standsForSeconds * 1000 - marginMs > monotonicNow &&
     copy?.report.final === true &&
-    copy.report.takenAt === slot.source.takenAt
+    !copy.stale &&
+    copy.report.generation === source.generation &&
+    copy.report.takenAt === source.takenAt
   )
 }

@@ -805,3 +805,46 @@ it('D7.owner: a slot of whose name another Lease is there is written when that i
   expect(ofType(s, 'assign')).toHaveLength(1)
   expect(actions({ ...s, memory: { ...s.memory, foreign: new Set([0]) } })).toEqual([])
 })
+
+describe('a primary that hangs', () => {
+  const hung = makePrimary('p0', 0, { ready: false, unreadySince: 0 })
+  const h0 = makeUnderstudy('h0')
+  const lease = makeLease(hung, { heir: { name: 'h0', uid: h0.uid, ip: '10.0.0.1' }, holders: ['n-h0'] })
+  const at = (endingSince: number | undefined, nodes: readonly string[], pod = hung) => {
+    const held = endingSince === undefined ? lease : { ...lease, ending: hung.uid }
+    const slot = makeSlot(held, [makeCopy(lease, h0, 'Frozen')], { endingSince })
+    return makeMemorySnapshot(
+      { replicas: 1, hotBackups: 1 },
+      [pod, h0],
+      [slot],
+      { monotonicNow: 10_000 },
+      nodes,
+    )
+  }
+
+  it('D7.ending: is ended before another one is called, so that two never run; not for ever', () => {
+    const first = at(undefined, ['n-p0', 'n-h0'])
+    expect(actions(first)).toMatchObject([
+      { type: 'assign', lease: { ending: hung.uid, epoch: 1, life: lease.life } },
+    ])
+    const waits = at(4_000, ['n-p0', 'n-h0'])
+    expect(actions(waits)).toEqual([])
+    expect(plan(waits).requeueAfterMs).toBe(4_000)
+    expect(ofType(at(0, ['n-p0', 'n-h0']), 'promote')).toMatchObject([
+      { lease: { ending: undefined, epoch: 2 } },
+    ])
+  })
+
+  it('D7.ending: at once where its agent has said that it has ended, and where no agent is there to say it', () => {
+    const ended = makePrimary('p0', 0, dead, died)
+    expect(ofType(at(9_000, ['n-p0', 'n-h0'], ended), 'promote')).toHaveLength(1)
+    expect(ofType(at(undefined, ['n-h0']), 'promote')).toHaveLength(1)
+  })
+
+  it('D7.ending: one that is well again meanwhile stays', () => {
+    const well = makePrimary('p0', 0)
+    expect(actions(at(9_000, ['n-p0', 'n-h0'], well))).toMatchObject([
+      { type: 'assign', lease: { ending: undefined } },
+    ])
+  })
+})

@@ -68,6 +68,8 @@ export function convergeWithMemory(
 
   const primaryActions: Action[] = []
   const replaced = new Set<PodView>()
+  /** Slots whose primaries are to be ended before another pod is called. */
+  const ending = new Set<number>()
   const vacant: Role[] = []
   /** Slots for which a pod was made, or is. */
   const expecting = new Set<number>()
@@ -90,7 +92,14 @@ export function convergeWithMemory(
     const successor = successorOf(pod.slot)
     if (pod.slot === undefined) continue
     const role = roleIn(s, pod.slot, lostPrimary(s, pod, pod.slot, reason))
-    if (slot !== undefined && successor !== undefined) {
+    if (
+      slot !== undefined &&
+      successor !== undefined &&
+      reason !== 'Died' &&
+      msUntilEnded(s, slot, pod) > 0
+    ) {
+      ending.add(pod.slot)
+    } else if (slot !== undefined && successor !== undefined) {
       primaryActions.push(promotion(slot, successor, role, s))
       replaced.add(pod)
     } else if (reason === 'Died') {
@@ -157,6 +166,7 @@ export function convergeWithMemory(
         ...assignments(s, memory, random, {
           primaries: healthy.filter(pod => !slotless.includes(pod) && !goes(surplusPrimaries, pod)),
           understudies: left(fit),
+          ending,
           emptied: new Set(
             healthy.flatMap(pod => (pod.slot !== undefined && beganAnew(memory, pod) ? [pod.slot] : [])),
           ),
@@ -263,6 +273,27 @@ const isReplaced = (
 export function untilDeath(s: Snapshot): number | undefined {
   const left = [...(s.memory?.slots.values() ?? [])].flatMap(({ replacedSince }) => {
     const ms = replacedSince === undefined ? 0 : replacedSince + tellingMs - s.monotonicNow
+    return ms > 0 ? [ms] : []
+  })
+  return left.length === 0 ? undefined : Math.min(...left)
+}
+
+/** So long the node of a primary is waited for that is to be ended; one that cannot do it in this time may be cut off, ms. */
+const endingMs = 10_000
+
+/**
+ * Ms for which another pod must not be called yet, because this one may still run beside it. It has ended when its agent
+ * says so: then it has died. Where no agent is there to do that nobody is waited for.
+ */
+function msUntilEnded(s: Snapshot, { endingSince }: SlotMemory, { node }: PodView): number {
+  if (node === undefined || s.memory?.nodes.get(node)?.ready !== true) return 0
+  return endingSince === undefined ? endingMs : endingSince + endingMs - s.monotonicNow
+}
+
+/** Ms until the next primary that is to be ended is not waited for any longer; undefined where none is. */
+export function untilEnded(s: Snapshot): number | undefined {
+  const left = [...(s.memory?.slots.values() ?? [])].flatMap(({ endingSince }) => {
+    const ms = endingSince === undefined ? 0 : endingSince + endingMs - s.monotonicNow
     return ms > 0 ? [ms] : []
   })
   return left.length === 0 ? undefined : Math.min(...left)

@@ -59,7 +59,7 @@ export function rolloutWithMemory(
 
 /** The swap, once the primary's last generation is where its successor is: until then its Lease asks it to stand still. */
 const handOver = (s: Snapshot, turn: Turn): Action[] =>
-  turn.successor !== undefined && isHandedOver(turn)
+  turn.successor !== undefined && isHandedOver(turn, s)
     ? [promotion(turn.slot, turn.successor, roleOf(s, turn), s)]
     : []
 

@@ -95,6 +95,21 @@ describe('what a pod with memory is good for', () => {
     },
   })
 
+  it('D7.lost-node: a promoted pod that Kubernetes does not call Ready any more serves nobody, whatever its dead node has said', () => {
+    const promoted = pod('primary', true, [serving, holding, { type: 'Ready', status: 'False' }])
+    const view = viewOf(promoted, undefined)
+    if (view === undefined) throw new Error('no view')
+    const unreadyAfter = (unpublishedMs: number) =>
+      withStage(promoted, view, undefined, undefined, { unpublishedMs, now: 100_000 })
+    // Its kubelet is about to say so.
+    expect(unreadyAfter(1_000)).toMatchObject({ ready: true, unreadySince: undefined })
+    expect(unreadyAfter(8_000)).toMatchObject({ ready: false, unreadySince: 92_000 })
+    const backup = pod('hotbackup', true, [holding])
+    const holds = viewOf(backup, undefined)
+    if (holds === undefined) throw new Error('no view')
+    expect(withStage(backup, holds, undefined, undefined, { silent: true }).ready).toBe(false)
+  })
+
   it('D7.saved: restarts of containers that are not saved are nobody’s death', () => {
     const both = running(pod('primary', false, [ready]), 'app,worker', {
       ...{ app: ['c://1', 0], proxy: ['c://2', 7], worker: ['c://3', 2] },

@@ -46,6 +46,9 @@ export interface MemoryDeps {
 /** A node whose agent could keep memory so recently stays a holder: an update of the agents must not move copies about, ms. */
 const awayMs = 300_000
 
+/** An agent writes at least every ten seconds: one that has not could not take back what it said, ms. */
+const timelyMs = 12_000
+
 /** After its grace a pod that is being deleted has been killed; its node may be slow to say so, ms. */
 const afterGraceMs = 2_000
 
@@ -84,6 +87,8 @@ export function observeMemory(
   const present = presentLeases(deps.leases, set)
   const since = deps.since.pass(setKey)
   const isFresh = (node: string) => deps.reports.silentFor(node) <= staleMs
+  const isTimely = (node: string) =>
+    deps.reports.silentFor(node) <= timelyMs && deps.reports.knows(node) !== false
   const slots = slotLeasesOf(deps.leases, set).map(({ lease, object }): [number, SlotMemory] => {
     const here = told.filter(
       ({ node, slot }) => slot.slot === lease.slot && slot.life === lease.life && isNamed(lease, node),
@@ -109,6 +114,7 @@ export function observeMemory(
     const restarts = natural(annotations?.[restartsAnnotation])
     const holder = podByUid(lease.holder.uid)
     const runsAnother = isReplaced(holder, lease, restarts)
+    const source = here.find(({ node, slot }) => slot.role === 'source' && node === lease.node)
     return [
       lease.slot,
       {
@@ -119,7 +125,9 @@ export function observeMemory(
         replacedSince: since(`replaced/${uid}/${lease.life}/${lease.epoch}`, runsAnother),
         vacantSince: since(`vacant/${uid}/${lease.life}`, runsAnother || !isOnStage(holder, deps)),
         holderGoesBy: goesBy(holder, deps),
-        source: here.find(({ node, slot }) => slot.role === 'source' && node === lease.node)?.slot,
+        source: source?.slot,
+        sourceSeenAt: source && isTimely(source.node) ? source.seenAt : undefined,
+        endingSince: since(`ending/${uid}/${lease.life}/${lease.epoch}`, lease.ending === lease.holder.uid),
         copies,
         unasked: unaskedOf(lease, answers),
       },

@@ -22,6 +22,8 @@ export interface Reports {
   all(): readonly NodeReport[]
   /** Ms since the report last changed. */
   silentFor(node: string): number
+  /** Its agent has reported, and has been silent for long since. */
+  isSilent(node: string): boolean
   /** Ms since the node was last seen able to keep memory, counted from the first look at it. */
   unableFor(node: string): number
   /** Whether the slots of its report are all that it keeps; undefined where its agent does not say. */
@@ -69,6 +71,10 @@ export function createReports(store: Store<NodeReport>, clock: Clock): Reports {
           }),
       ),
     all: () => store.list(),
+    isSilent: node => {
+      const at = lastNews.get(node)
+      return at !== undefined && clock.monotonic() - at > staleMs
+    },
     unableFor: node => clock.monotonic() - (lastAble.get(node) ?? Number.NEGATIVE_INFINITY),
     knows: node => store.get(node)?.status?.slotsKnown,
     silentFor: node => clock.monotonic() - (lastNews.get(node) ?? Number.NEGATIVE_INFINITY),

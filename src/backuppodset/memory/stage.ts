@@ -85,6 +85,28 @@ export const retired = 'retired'
 export const isRetired = (pod: Pod): boolean =>
   pod.metadata.labels?.[labels.type] === retired && isForMemory(pod)
 
+/** What others than its own agent say of a pod. */
+export interface Seen {
+  /** Ms for which this process has seen that it serves by the word of its agent, and is not Ready by that of Kubernetes. */
+  readonly unpublishedMs?: number | undefined
+  /** The agent of its node writes no more: nothing can be brought on stage in it now. */
+  readonly silent?: boolean
+  /** Wall clock, ms. */
+  readonly now?: number
+}
+
+/**
+ * The kubelet publishes what the agent says within a second or so. What is not Ready after that is on a node that Kubernetes
+ * has given up: the conditions that its agent and kubelet wrote stay as they were, ms.
+ */
+const publishedMs = 5_000
+
+/** It serves, as its agent has said, but Kubernetes does not lead anybody to it. */
+export const isUnpublished = (pod: Pod): boolean => {
+  const { understudy, serving, selectable } = stageOf(pod)
+  return understudy && serving && !selectable
+}
+
 /**
  * The view of a pod of a set that keeps memory. Readiness means: a primary answers, an understudy holds the stage; a
  * restart in the place of a dead app means nothing.
@@ -96,6 +118,7 @@ export function withStage(
   view: PodView,
   summons: SlotLease | undefined,
   failed: string | undefined,
+  seen: Seen = {},
 ): PodView {
   const stage = stageOf(pod)
   const label = pod.metadata.labels?.[labels.type]
@@ -106,10 +129,12 @@ export function withStage(
   const isSummoned = isCalled && why === undefined && stage.understudy
   const whole: StageView = { ...stage, failed: why, summoned: isSummoned }
   const kind = isSummoned ? 'primary' : view.kind
+  const { unpublishedMs = 0, silent = false, now = 0 } = seen
+  const isLost = unpublishedMs > publishedMs
   const ready = stage.understudy
     ? kind === 'primary'
-      ? stage.serving
-      : holds(pod)
+      ? stage.serving && !isLost
+      : holds(pod) && !silent
     : view.ready && !stage.died
   return {
     ...view,
@@ -118,9 +143,11 @@ export function withStage(
     ready,
     unreadySince: ready
       ? undefined
-      : stage.understudy || stage.died
-        ? servingChangedAt(pod)
-        : (view.unreadySince ?? view.createdAt),
+      : stage.serving && isLost
+        ? now - unpublishedMs
+        : stage.understudy || stage.died
+          ? servingChangedAt(pod)
+          : (view.unreadySince ?? view.createdAt),
     stage: whole,
   }
 }

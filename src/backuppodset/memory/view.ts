@@ -59,6 +59,10 @@ export interface SlotMemory {
   readonly holderGoesBy: number | undefined
   /** What the primary's own node says. */
   readonly source: SlotReport | undefined
+  /** Monotonic ms at which this process first saw the source's generation; undefined while its agent is silent, or starts. */
+  readonly sourceSeenAt?: number | undefined
+  /** Monotonic ms since which this process has seen that the holder is to be ended. */
+  readonly endingSince?: number | undefined
   /** Nodes that keep something of this life, whether it could be brought back now or not. */
   readonly copies: readonly Copy[]
   /** Nodes that may keep something of it, and have neither shown it nor said that they have nothing. */

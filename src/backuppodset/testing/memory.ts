@@ -296,8 +296,11 @@ export function staged(s: Snapshot): Snapshot {
           ...spare.map(node => coldCopy(lease, node)),
         ]
       : slot.copies.filter(({ node }) => spare.includes(node) || fit.some(pod => pod.node === node))
-    const source = isHeld ? { ...keyOf(lease), role: 'source' as const, generation: 3, ...word } : undefined
-    return { ...slot, copies, source, ...(isHeld && { unasked: [] }) }
+    const stands = lease.handover !== undefined && { standsForSeconds: 60 }
+    const source = isHeld
+      ? { ...keyOf(lease), role: 'source' as const, generation: 3, ...word, ...stands }
+      : undefined
+    return { ...slot, copies, source, sourceSeenAt: s.monotonicNow, ...(isHeld && { unasked: [] }) }
   })
   const rest = {
     monotonicNow: s.monotonicNow,

@@ -123,6 +123,7 @@ export async function startFakeAgents(
         {
           ...common,
           ...{ role: 'source', intervalSeconds: 10 },
+          ...('final' in common && { standsForSeconds: 60 }),
           ...(answered === undefined ? {} : { answeredRequest: answered }),
         },
       ]
@@ -177,6 +178,7 @@ export async function startFakeAgents(
       checks: [{ name: 'canary', ok: true, message: 'restored' }],
       ready: true,
       slots,
+      slotsKnown: true,
       updatedAt: new Date().toISOString(),
     }
     await api.patch(
@@ -227,6 +229,13 @@ export async function startFakeAgents(
     createReflector({ ...mirror, resource: pods, store: podStore }).run(stop.signal),
   ])
   await report(true)
+  // As real ones do: who is silent is not believed.
+  const alive = (async () => {
+    while (!stop.signal.aborted) {
+      await clock.sleep(8_000, stop.signal).catch(() => undefined)
+      if (!stop.signal.aborted) soon(() => report(true))
+    }
+  })()
   return {
     failing,
     mute,
@@ -241,6 +250,7 @@ export async function startFakeAgents(
     async [Symbol.asyncDispose]() {
       stop.abort()
       await running
+      await alive
       await Promise.all(work)
       for (const name of nodes) await api.delete(nodeReports, { name })
     },
