@@ -69,6 +69,7 @@ import { createCommandRunner } from './hold-command.ts'
 import { createInquiry } from './inquiry.ts'
 import { keptCheck } from './kept-check.ts'
 import { thisMachine } from './machine.ts'
+import { sizeOfMemory } from './memory-size.ts'
 import { createAgentMetrics } from './metrics.ts'
 import { enterNode, failedCheck, type Node, sentinelCgroup } from './node.ts'
 import { findObstacles } from './obstacles/find.ts'
@@ -458,6 +459,7 @@ export async function runAgent(
         room.keeper?.noted()
         changed()
       },
+      measureMemory: (pod, signal) => sizeOfMemory(hostProcFs, pod, signal),
       measureVolumes: (pod, upTo, signal) => sizeOfVolumes(hostProcFs, pod, upTo, signal),
       fromDisk: (lease, signal) => room.keeper?.others(lease, signal) ?? nothing(),
       suspendProbes: uid => suspensions.get(uid)?.() ?? (() => undefined),

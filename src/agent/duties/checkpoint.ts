@@ -251,7 +251,9 @@ export async function saveOnce(
   await assertVolumesFit(work, located, { limit, known, signal })
   // Room for this one: until now the one before could be asked for what differs from it.
   await store.prune(key, settings.keep)
-  const draft = await store.begin(key, generation)
+  // Later ones are as large as the one before, or nearly. Of a first one nobody knows before it has filled the tmpfs.
+  const expectedBytes = last === undefined ? await work.measureMemory?.(located, signal) : undefined
+  const draft = await store.begin(key, generation, expectedBytes === undefined ? {} : { expectedBytes })
   const resumeProbes = work.suspendProbes(pod.uid)
   try {
     const stoppedAt = work.clock.monotonic()

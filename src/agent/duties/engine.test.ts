@@ -403,6 +403,17 @@ describe('the agents of two nodes', () => {
     await vi.waitFor(() => expect(a.counts.dumps).toBeGreaterThan(0), { timeout: 60_000 })
   }, 90_000)
 
+  it('D7.budget: a first dump for which there is no room is not begun, and nothing is stopped for it', async () => {
+    a.memoryBytes = 1e9 + 1
+    await start('a', a)
+    await vi.waitFor(() =>
+      expect(cluster.reports.get('a')?.status?.slots[0]).toMatchObject({ reason: 'StoreFull' }),
+    )
+    expect(a.counts.dumps).toBe(0)
+    a.memoryBytes = 1e6
+    await vi.waitFor(() => expect(a.counts.dumps).toBeGreaterThan(0), { timeout: 60_000 })
+  }, 90_000)
+
   it('go on where the agent before them ended', async () => {
     await start('a', a)
     const first = await start('b', b)

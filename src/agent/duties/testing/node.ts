@@ -129,6 +129,8 @@ export interface FakeMemory {
   readonly busy: Set<string>
   /** What layers and volumes of its pods have together. */
   volumeBytes: number
+  /** What the processes of its pods have in memory. */
+  memoryBytes: number
   /** Happens while a pod stands still for its dump. */
   duringDump: (uid: string) => Promise<void> | void
   readonly directory: string
@@ -161,6 +163,7 @@ export async function createFakeMemory(): Promise<FakeMemory> {
     coming: new Map(),
     busy: new Set(),
     volumeBytes: 0,
+    memoryBytes: 0,
     duringDump: () => undefined,
     directory: await mkdtemp(join(tmpdir(), 'understudy-agent-')),
   }
@@ -320,6 +323,7 @@ export async function startFakeAgent(
     },
     onProber: () => undefined,
     measureVolumes: async () => memory.volumeBytes,
+    measureMemory: async () => memory.memoryBytes,
     probe,
     runCommand: async () => ({ outcome: 'success' }),
     obstacles: async ({ pod }) => memory.obstacles.get(pod.uid) ?? [],
