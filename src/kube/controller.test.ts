@@ -286,6 +286,21 @@ describe('controller', () => {
     stop.abort()
   })
 
+  test('a pass that knows before its signal that it must stop is no failure, and its key stays', async () => {
+    let passes = 0
+    const { queue, controller, stop, counts, lines } = setup(async () => {
+      passes += 1
+      if (passes === 1) throw new StopNow('this process does not lead any more')
+    })
+    const done = controller.run(stop.signal)
+    queue.add('a')
+    await settle()
+    expect([passes, counts['failed panic'], counts['error']]).toEqual([2, undefined, undefined])
+    expect(lines[0]).toMatchObject({ level: 'info', message: 'stopped in the middle of a pass' })
+    stop.abort()
+    await done
+  })
+
   test("with pino, every line of a pass carries its key and its reconcileID, also the pass' own", async () => {
     const lines: Record<string, unknown>[] = []
     const log = pino({ level: 'debug' }, { write: line => lines.push(JSON.parse(line)) })

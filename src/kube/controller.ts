@@ -316,7 +316,8 @@ function outcomeOf(attempt: Attempt, ended: unknown): Outcome {
   if (error instanceof RetryLater) return { type: 'later', afterMs: error.afterMs, reason: error.message }
   if (error instanceof TerminalError) return { type: 'terminal', error }
   if (ended instanceof PassTimeout) return { type: 'timeout', error }
-  if (ended !== undefined) return { type: 'stopped' }
+  // A pass may know before any timer does.
+  if (ended !== undefined || mustStopNow(error)) return { type: 'stopped' }
   return { type: isBug(error) ? 'panic' : 'error', error }
 }
 
