@@ -281,7 +281,7 @@ describe('the agents of two nodes', () => {
       const dumps = a.counts.dumps
       cluster.setLease(asked())
       await sleep(300)
-      expect([...a.suspended, ...a.stops]).toEqual([])
+      await vi.waitFor(() => expect([...a.suspended, ...a.stops]).toEqual([]), { interval: 1 })
       expect(a.running.get('uid-p')).toBe('one')
       expect(a.counts.dumps).toBeLessThanOrEqual(dumps + 3)
     })

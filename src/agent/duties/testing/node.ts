@@ -108,8 +108,8 @@ export interface FakeMemory {
   /** Pids of trees that were ended, and names of watches whose graves were closed, in that order. */
   readonly kills: number[]
   readonly burials: string[]
-  /** Uids of pods whose probes do not count at the moment. */
-  readonly suspended: Set<string>
+  /** What keeps probes of pods from counting at the moment. */
+  readonly suspended: Set<{ readonly uid: string }>
   /** Somebody else traces what is to be stopped. */
   refusesStops: boolean
   /** Watches of what was ended on purpose, and whose graves closed thereby. */
@@ -318,8 +318,9 @@ export async function startFakeAgent(
       changed()
     },
     suspendProbes: uid => {
-      memory.suspended.add(uid)
-      return () => void memory.suspended.delete(uid)
+      const suspension = { uid }
+      memory.suspended.add(suspension)
+      return () => void memory.suspended.delete(suspension)
     },
     onProber: () => undefined,
     measureVolumes: async () => memory.volumeBytes,
