@@ -8,6 +8,7 @@ import type {
   V1Deployment,
   V1EndpointSlice,
   V1Lease,
+  V1LimitRange,
   V1Namespace,
   V1Node,
   V1PersistentVolumeClaim,
@@ -41,6 +42,7 @@ export type EndpointSlice = Stored<V1EndpointSlice>
 /** An event of `events.k8s.io/v1`. */
 export type Event = Stored<EventsV1Event>
 export type Lease = Stored<V1Lease>
+export type LimitRange = Stored<V1LimitRange>
 export type Namespace = Stored<V1Namespace>
 export type Node = Stored<V1Node>
 export type PersistentVolumeClaim = Stored<V1PersistentVolumeClaim>
@@ -84,6 +86,7 @@ export const endpointSlices = resource<EndpointSlice>(
 )
 export const events = resource<Event>('events.k8s.io', 'v1', 'events', 'Event')
 export const leases = resource<Lease>('coordination.k8s.io', 'v1', 'leases', 'Lease')
+export const limitRanges = resource<LimitRange>('', 'v1', 'limitranges', 'LimitRange')
 export const namespaces = resource<Namespace>('', 'v1', 'namespaces', 'Namespace', false)
 export const nodes = resource<Node>('', 'v1', 'nodes', 'Node', false)
 export const persistentVolumeClaims = resource<PersistentVolumeClaim>(

@@ -63,6 +63,7 @@ const healthy: Installation = {
   nodes: there([node('n1'), node('n2')]),
   reports: there([report('n1'), report('n2')]),
   sets: there([set()]),
+  limitRanges: there([]),
   rights: asked({ namespace: 'shop', ...places }).map(right => ({ ...right, allowed: true })),
 }
 
@@ -254,4 +255,43 @@ test.each([
   ['understudy.invalid/operator@sha256:00', undefined],
 ])('the tag of %s', (image, tag) => {
   expect(tagOf(image)).toBe(tag)
+})
+
+describe('a LimitRange with a minimum above what is added to pods', () => {
+  const limits = (min: object, namespace = 'shop') =>
+    there<never>([{ metadata: { namespace, name: 'least' }, spec: { limits: [{ type: 'Container', min }] } }])
+  const resources = { limits: { memory: '1Gi' } }
+  const [plain] = [set()]
+  const sized = {
+    ...plain,
+    spec: { ...plain.spec, template: { spec: { containers: [{ name: 'app', image: 'app', resources }] } } },
+  }
+  const sets = there<never>([sized])
+
+  test('is broken, and the cure is an argument of the operator', () => {
+    expect(brokenIn({ sets, limitRanges: limits({ memory: '32Mi', cpu: '10m' }) })).toMatchObject([
+      { about: 'shop/least', cure: '--injected-resources=memory=32Mi as an argument of the operator' },
+    ])
+    expect(brokenIn({ sets, limitRanges: limits({ cpu: '0.1' }) })).toHaveLength(1)
+  })
+
+  test.each([
+    ['a lower one', { sets, limitRanges: limits({ memory: '16Mi' }) }],
+    ['one of a namespace without sets', { sets, limitRanges: limits({ memory: '1Gi' }, 'other') }],
+    ['a template without resources', { limitRanges: limits({ memory: '1Gi' }) }],
+  ])('is not: %s', (_, over) => {
+    expect(brokenIn(over)).toEqual([])
+  })
+
+  test('the argument counts', () => {
+    const args = ['operator', '--injected-resources=memory=64Mi']
+    const operator = deployment(2)
+    if (!operator.ok) throw new Error('there is one')
+    const [container] = operator.value.spec?.template.spec?.containers ?? []
+    const given = there<never>({
+      ...operator.value,
+      spec: { replicas: 2, template: { spec: { containers: [{ ...container, args }] } } },
+    })
+    expect(brokenIn({ sets, operator: given, limitRanges: limits({ memory: '32Mi' }) })).toEqual([])
+  })
 })

@@ -6,6 +6,7 @@ import { agentsFindings } from './agents.ts'
 import { about, type Finding } from './finding.ts'
 import { type Installation, type Places, readInstallation } from './installation.ts'
 import { kindsFindings, type SchemaNode } from './kinds.ts'
+import { limitRangeFindings } from './limit-ranges.ts'
 import { nodesFindings } from './nodes.ts'
 import { operatorFindings } from './operator.ts'
 import { renderFindings } from './render.ts'
@@ -48,6 +49,7 @@ export function examine(
     ...agentsFindings({ ...installation, memoryWanted }, places),
     ...nodesFindings(installation),
     ...setsFindings(installation),
+    ...limitRangeFindings(installation),
     ...rightsFindings(rights, identity.ok ? identity.value.user : undefined),
   ]
 }

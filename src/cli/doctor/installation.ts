@@ -10,7 +10,9 @@ import {
   daemonSets,
   deployments,
   type Lease,
+  type LimitRange,
   leases,
+  limitRanges,
   type Node,
   nodes,
   type Secret,
@@ -44,6 +46,8 @@ export interface Installation {
   readonly reports: Part<readonly NodeReport[]>
   /** Of all namespaces if the rights go so far, else of the session's. */
   readonly sets: Part<readonly BackupPodSet[]>
+  /** Of the same namespaces. */
+  readonly limitRanges: Part<readonly LimitRange[]>
   readonly rights: readonly Right[]
 }
 
@@ -66,20 +70,36 @@ export async function readInstallation(
   const everySet = listAll(api, backupPodSets, {}, call)
     .catch(() => listAll(api, backupPodSets, { namespace }, call))
     .then(({ objects }) => objects)
-  const [sets, ofSets, ofReports, reports, operator, leadership, wakeKey, agents, found, identity, rights] =
-    await Promise.all([
-      part(everySet),
-      crd(backupPodSets.plural),
-      crd(nodeReports.plural),
-      part(listAll(api, nodeReports, {}, call).then(({ objects }) => objects)),
-      part(api.get(deployments, { namespace: operatorNamespace, name }, call)),
-      part(api.get(leases, { namespace: operatorNamespace, name }, call)),
-      part(api.get(secrets, { namespace: operatorNamespace, name: 'understudy-wake-key' }, call)),
-      part(api.get(daemonSets, { namespace: agentNamespace, name: 'understudy-agent' }, call)),
-      part(listAll(api, nodes, {}, call).then(({ objects }) => objects)),
-      part(whoami(session)),
-      readRights(session, asked({ namespace, operatorNamespace, agentNamespace })),
-    ])
+  const everyLimit = listAll(api, limitRanges, {}, call)
+    .catch(() => listAll(api, limitRanges, { namespace }, call))
+    .then(({ objects }) => objects)
+  const [
+    sets,
+    limits,
+    ofSets,
+    ofReports,
+    reports,
+    operator,
+    leadership,
+    wakeKey,
+    agents,
+    found,
+    identity,
+    rights,
+  ] = await Promise.all([
+    part(everySet),
+    part(everyLimit),
+    crd(backupPodSets.plural),
+    crd(nodeReports.plural),
+    part(listAll(api, nodeReports, {}, call).then(({ objects }) => objects)),
+    part(api.get(deployments, { namespace: operatorNamespace, name }, call)),
+    part(api.get(leases, { namespace: operatorNamespace, name }, call)),
+    part(api.get(secrets, { namespace: operatorNamespace, name: 'understudy-wake-key' }, call)),
+    part(api.get(daemonSets, { namespace: agentNamespace, name: 'understudy-agent' }, call)),
+    part(listAll(api, nodes, {}, call).then(({ objects }) => objects)),
+    part(whoami(session)),
+    readRights(session, asked({ namespace, operatorNamespace, agentNamespace })),
+  ])
   return {
     version,
     server,
@@ -93,6 +113,7 @@ export async function readInstallation(
     nodes: found,
     reports,
     sets,
+    limitRanges: limits,
     rights,
   }
 }

@@ -14,14 +14,14 @@ interface AuditEvent {
     readonly namespace?: string
     readonly name?: string
   }
-  readonly responseStatus?: { readonly code?: number }
+  readonly responseStatus?: { readonly code?: number; readonly message?: string }
   readonly annotations?: Readonly<Record<string, string>>
 }
 
 export interface OperatorRequests {
   /** Every right that was used, as `group/resource[/subresource][/name] verb`; once with and once without the name. */
   readonly used: ReadonlySet<string>
-  /** Requests that RBAC refused. */
+  /** Requests that RBAC or a policy of deploy/admission refused. */
   readonly denied: readonly string[]
   readonly total: number
 }
@@ -42,7 +42,8 @@ export async function operatorRequests(auditLogPath: string): Promise<OperatorRe
     if (user.username !== operator || stage === 'RequestReceived') continue
     total += 1
     const decision = annotations?.['authorization.k8s.io/decision']
-    if (decision === 'forbid' || (responseStatus?.code === 403 && decision !== 'allow'))
+    const byPolicy = responseStatus?.message?.includes("ValidatingAdmissionPolicy 'understudy-") === true
+    if (byPolicy || decision === 'forbid' || (responseStatus?.code === 403 && decision !== 'allow'))
       denied.push(`${verb} ${requestURI}`)
     if (!objectRef) continue
     const { apiGroup = '', resource = '', subresource, name } = objectRef
