@@ -1,11 +1,12 @@
 /*
  * Runs a program inside the namespaces of another process.
  *
- *   enter PID[:START] keep|clone|host [--] PROGRAM ARGUMENT...
+ *   enter PID[:START] keep|clone|apart|host [--] PROGRAM ARGUMENT...
  *
  * keep   all of mount, uts, ipc, net, pid and cgroup namespaces.
  * clone  the same, with a private copy of the mount namespace: what is mounted later in the target's own arrives in the
  *        copy, never the other way round for /proc (see overlay_proc).
+ * apart  as clone, but for the pid namespace, and so with a /proc of its own: the container has no number for the program.
  * host   as keep, for programs that outlive whoever started them: nothing ends them.
  *
  * UNDERSTUDY_FOR=dump|restore|pages|files in the environment: with the rights that this takes and no others, see rights.c.
@@ -35,6 +36,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <linux/magic.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -51,7 +53,7 @@ static const char keeper_mark[] = "@KEEPER@";
 
 static int usage(void)
 {
-	fputs("usage: enter PID[:START] keep|clone|host [--] PROGRAM ARGUMENT...\n", stderr);
+	fputs("usage: enter PID[:START] keep|clone|apart|host [--] PROGRAM ARGUMENT...\n", stderr);
 	return EXIT_OWN;
 }
 
@@ -116,9 +118,19 @@ static int proc_is_proc(void)
 	return 0;
 }
 
-static int join(const char *target, bool clone, struct rights *rights)
+/* In our copy of the mounts alone. It shows nothing but what we might trace. */
+static int lay_own_proc(void)
 {
-	const int all = CLONE_NEWNS | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWNET | CLONE_NEWPID | CLONE_NEWCGROUP;
+	if (mount(NULL, "/proc", NULL, MS_REC | MS_SLAVE, NULL))
+		return fail("/proc: %s", strerror(errno));
+	if (mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, "hidepid=ptraceable"))
+		return fail("mount /proc: %s", strerror(errno));
+	return 0;
+}
+
+static int join(const char *target, bool clone, bool apart, struct rights *rights)
+{
+	const int all = CLONE_NEWNS | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWNET | CLONE_NEWCGROUP | (apart ? 0 : CLONE_NEWPID);
 	const char *colon = strchrnul(target, ':');
 	unsigned long long pid, wanted = 0, start;
 	int pidfd;
@@ -147,6 +159,8 @@ static int join(const char *target, bool clone, struct rights *rights)
 	close(pidfd);
 	if (clone && unshare(CLONE_NEWNS))
 		return fail("copy the mount namespace of process %llu: %s", pid, strerror(errno));
+	if (apart && lay_own_proc())
+		return EXIT_OWN;
 	if (chdir("/"))
 		return fail("/: %s", strerror(errno));
 	return proc_is_proc();
@@ -320,7 +334,7 @@ int main(int count, char **arguments)
 	const char *mode;
 	sigset_t before;
 	pid_t child;
-	bool host;
+	bool host, apart;
 	int code;
 
 	if (count == 1 && getenv("CRTOOLS_SCRIPT_ACTION"))
@@ -329,9 +343,10 @@ int main(int count, char **arguments)
 		return usage();
 	mode = arguments[2];
 	command = arguments + (strcmp(arguments[3], "--") == 0 ? 4 : 3);
-	if (!*command || (strcmp(mode, "keep") && strcmp(mode, "clone") && strcmp(mode, "host")))
+	if (!*command || (strcmp(mode, "keep") && strcmp(mode, "clone") && strcmp(mode, "apart") && strcmp(mode, "host")))
 		return usage();
-	code = join(arguments[1], strcmp(mode, "clone") == 0, &rights);
+	apart = strcmp(mode, "apart") == 0;
+	code = join(arguments[1], apart || strcmp(mode, "clone") == 0, apart, &rights);
 	if (!code)
 		code = give_up_rights(&rights);
 	if (code)

@@ -4,7 +4,7 @@
 typedef unsigned long size_t;
 typedef int pid_t;
 
-enum { E_PERM = 1, E_NOENT = 2, E_SRCH = 3, E_INTR = 4, E_ACCES = 13 };
+enum { E_PERM = 1, E_NOENT = 2, E_SRCH = 3, E_INTR = 4, E_AGAIN = 11, E_ACCES = 13 };
 enum { CWD = -100 };
 enum { O_EMPTY = 01000, O_CLOSE_ON_EXEC = 02000000 };
 

@@ -8,14 +8,24 @@
  *
  * Asked for by UNDERSTUDY_PAGES=<ms> in the environment: the time after which the application is given up. By files in the
  * work directory it is said how it has ended: `arrived`, all pages are there; `lost`, they are not, and the application is
- * being killed, if the restore (which writes `pid`) has got so far. Without it nobody runs of it: who thaws looks before.
+ * being killed, if the agent has said who that is (by `app`). Without it nobody runs of it: who thaws looks before.
+ *
+ * Both are outside of the application's pid namespace: they have no number there, and it cannot reach them by one. The
+ * server, once it reads images, is allowed to send no signal to anybody: before that CRIU tries the kernel on its children.
  */
 #include "work.h"
 
 enum { SIG_KILL = 9, SIG_USR1 = 10, SIG_SET_BYTES = 8 };
 enum { PROT_READ_WRITE = 3, MAP_SHARED_ANONYMOUS = 0x21, CLONE_SHARES_FILES = 0x400, SIG_BLOCKS = 0 };
 enum { PDEATHSIG = 1, SET_NAME = 15 };
-enum { LOOK_NS = 1000000, LOOKS = 60 * 1000 };
+enum { LOOK_NS = 1000000, LOOKS = 60 * 1000, APP_MS = 20 };
+enum { NR_pidfd_send_signal = 424, NR_pidfd_open = 434 };
+enum { NO_NEW_PRIVS = 38, SET_SECCOMP = 22, FILTERED = 2 };
+#if defined(__x86_64__)
+enum { NR_tkill = 200, NR_tgkill = 234, NR_rt_sigqueueinfo = 129, NR_rt_tgsigqueueinfo = 297 };
+#else
+enum { NR_tkill = 130, NR_tgkill = 131, NR_rt_sigqueueinfo = 138, NR_rt_tgsigqueueinfo = 240 };
+#endif
 
 /* Seen by both. */
 static volatile int *arrived;
@@ -38,54 +48,94 @@ static void at_end(int status, void *unused)
 	say("arrived");
 }
 
-/* As CRIU has written it, in the pid namespace that both are in. Zero: it has not. */
-static long application(void)
+/* While it stands still, and cannot have ended: later its number may be another's. Negative: it is not known yet. */
+static long open_application(void)
 {
 	char text[16];
-	long fd = raw(NR_openat, WORK, (long)"pid", O_CLOSE_ON_EXEC, 0, 0, 0), length, pid = 0;
+	long fd = raw(NR_openat, WORK, (long)"app", O_CLOSE_ON_EXEC, 0, 0, 0), length, pid = 0;
 
 	if (fd < 0)
-		return 0;
+		return fd;
 	length = raw(NR_read, fd, (long)text, sizeof text, 0, 0, 0);
 	raw(NR_close, fd, 0, 0, 0, 0, 0);
 	for (long i = 0; i < length && text[i] >= '0' && text[i] <= '9'; i++)
 		pid = pid * 10 + (text[i] - '0');
-	return pid > 1 ? pid : 0;
+	return pid > 1 ? raw(NR_pidfd_open, pid, 0, 0, 0, 0, 0) : -E_SRCH;
 }
 
 /* It is the first process of a pid namespace: with it go all of that, and it is not gone before they are. */
-static void end_application(void)
+static void end_application(long application)
 {
-	long pid;
-
 	say("lost");
-	pid = application();
-	if (!pid || raw(NR_kill, pid, SIG_KILL, 0, 0, 0, 0))
+	if (application < 0)
+		application = open_application();
+	if (application < 0 || raw(NR_pidfd_send_signal, application, SIG_KILL, 0, 0, 0, 0))
 		return;
-	for (long looks = 0; looks < LOOKS && raw(NR_kill, pid, 0, 0, 0, 0, 0) != -E_SRCH; looks++)
+	for (long looks = 0; looks < LOOKS && raw(NR_pidfd_send_signal, application, 0, 0, 0, 0, 0) != -E_SRCH; looks++)
 		pause_for(LOOK_NS);
 }
 
 static void __attribute__((noreturn)) guard(long milliseconds)
 {
 	const unsigned long all = ~0UL, wake = 1UL << (SIG_USR1 - 1);
-	const long deadline[2] = { milliseconds / 1000, milliseconds % 1000 * 1000000 };
-	long signal = 0;
+	long signal = 0, application = -E_NOENT;
 
 	raw(NR_rt_sigprocmask, SIG_BLOCKS, (long)&all, 0, SIG_SET_BYTES, 0, 0);
 	raw(NR_prctl, SET_NAME, (long)"pages", 0, 0, 0, 0);
 	raw(NR_prctl, PDEATHSIG, SIG_USR1, 0, 0, 0, 0);
 	/* It may have ended before it was asked to be told of that. */
 	if (raw(NR_getppid, 0, 0, 0, 0, 0, 0) == server)
-		do
-			signal = raw(NR_rt_sigtimedwait, (long)&wake, 0, (long)deadline, SIG_SET_BYTES, 0, 0);
-		while (signal == -E_INTR);
+		do {
+			const long part = application < 0 && milliseconds > APP_MS ? APP_MS : milliseconds;
+			const long time[2] = { part / 1000, part % 1000 * 1000000 };
+
+			signal = raw(NR_rt_sigtimedwait, (long)&wake, 0, (long)time, SIG_SET_BYTES, 0, 0);
+			if (application < 0)
+				application = open_application();
+			if (signal == -E_AGAIN)
+				milliseconds -= part;
+		} while (signal == -E_INTR || (signal == -E_AGAIN && milliseconds > 0));
 	if (*arrived)
 		end(0);
-	end_application();
+	end_application(application);
 	if (raw(NR_getppid, 0, 0, 0, 0, 0, 0) == server)
 		raw(NR_kill, server, SIG_KILL, 0, 0, 0, 0);
 	end(1);
+}
+
+/* Refused like what it may not do. That there is no second way to a call `enter` has seen to. */
+static int without_signals(void)
+{
+	static const unsigned numbers[] = { NR_kill,	       NR_tkill,		NR_tgkill,
+					    NR_rt_sigqueueinfo, NR_rt_tgsigqueueinfo, NR_pidfd_send_signal };
+	enum { COUNT = sizeof numbers / sizeof *numbers };
+	struct instruction {
+		unsigned short code;
+		unsigned char yes, no;
+		unsigned value;
+	} filter[COUNT + 3] = { { .code = 0x20 /* load the number */ } };
+	struct {
+		unsigned short length;
+		const struct instruction *filter;
+	} program = { COUNT + 3, filter };
+
+	for (unsigned char i = 0; i < COUNT; i++)
+		filter[i + 1] = (struct instruction){ .code = 0x15 /* equal */, .yes = COUNT - i, .value = numbers[i] };
+	filter[COUNT + 1] = (struct instruction){ .code = 6 /* return */, .value = 0x7fff0000 /* allow */ };
+	filter[COUNT + 2] = (struct instruction){ .code = 6, .value = 0x00050000 | E_PERM /* error */ };
+	return raw(NR_prctl, NO_NEW_PRIVS, 1, 0, 0, 0, 0) == 0 &&
+	       raw(NR_prctl, SET_SECCOMP, FILTERED, (long)&program, 0, 0, 0) == 0;
+}
+
+void images_are_read(void)
+{
+	static int seen;
+
+	if (!server || seen)
+		return;
+	seen = 1;
+	if (!without_signals())
+		end(125);
 }
 
 static long asked_for(char **environment)

@@ -19,7 +19,7 @@
  * Everything else is as it was. No header of a C library, and no symbol but errno's; on_exit and clone where it has them.
  */
 
-#include "calls.h"
+#include "work.h"
 
 enum { LIMITS = 16, BUNDLE = 200 };
 
@@ -246,8 +246,19 @@ static int is_for_pages(const char *path)
 	return same(path, ".img");
 }
 
+static int is_image(const char *path)
+{
+	const char *end = path;
+
+	while (*end)
+		end++;
+	return end - path > 4 && same(end - 4, ".img");
+}
+
 int openat64(int directory, const char *path, int flags, unsigned mode)
 {
+	if (is_image(path))
+		images_are_read();
 	if (is_for_pages(path))
 		flags &= ~O_EMPTY;
 	return (int)result(raw(NR_openat, directory, (long)path, flags, mode, 0, 0));

@@ -9,6 +9,9 @@ enum { O_WRITE_NEW = 01 | 0100 | O_CLOSE_ON_EXEC, O_NOT_THERE = 0200 };
 /* Of the C library, which this is not linked to. */
 extern int on_exit(void (*function)(int status, void *argument), void *argument) __attribute__((weak));
 
+/* To be called before the first image is opened. Nothing to be done but by who brings pages. */
+void images_are_read(void);
+
 static inline long own_pid(void)
 {
 	return raw(NR_getpid, 0, 0, 0, 0, 0, 0);

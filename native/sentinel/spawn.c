@@ -119,9 +119,13 @@ static const char *read_lists(const struct request *request, const char *enter, 
 	return NULL;
 }
 
-static const char *one_of(const char *value, const char *a, const char *b, const char *c)
+/* The word of the list, which ends with NULL, or NULL. */
+static const char *one_of(const char *value, const char *const *words)
 {
-	return strcmp(value, a) == 0 ? a : strcmp(value, b) == 0 ? b : c && strcmp(value, c) == 0 ? c : NULL;
+	for (; *words; words++)
+		if (strcmp(value, *words) == 0)
+			return *words;
+	return NULL;
 }
 
 static size_t count_of(const struct spawn *spawn)
@@ -251,8 +255,9 @@ static int start(struct client *client, const struct request *request, struct jo
 void spawn_verb(struct client *client, const struct request *request)
 {
 	const struct options *options = client->sentinel->options;
-	const char *ns = one_of(request_value(request, "ns"), "keep", "clone", "host");
-	const char *cgroup = one_of(request_value(request, "cgroup"), "join", "stay", NULL), *wrong = NULL;
+	static const char *const spaces[] = { "keep", "clone", "apart", "host", NULL }, *const groups[] = { "join", "stay", NULL };
+	const char *ns = one_of(request_value(request, "ns"), spaces);
+	const char *cgroup = one_of(request_value(request, "cgroup"), groups), *wrong = NULL;
 	struct process target;
 	struct lists lists;
 	int64_t deadline_ms;

@@ -19,8 +19,8 @@ export interface SentinelHello {
 export interface SpawnRequest {
   /** Whose namespaces it runs in. */
   readonly target: ProcessRef
-  /** `clone`: in a copy of the target's mount namespace. */
-  readonly namespaces: 'keep' | 'clone'
+  /** `clone`: in a copy of the target's mount namespace; `apart`: also where its processes have no number for it. */
+  readonly namespaces: 'keep' | 'clone' | 'apart'
   /** `join`: in the target's cgroups, so that what it restores belongs to them. */
   readonly cgroup: 'join' | 'stay'
   /** Its whole tree is killed after this many milliseconds. */

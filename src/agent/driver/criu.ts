@@ -111,6 +111,9 @@ export function restoreArguments(pipes: readonly InheritedPipe[], lazily = false
 /** Made in the work directory, which both have, when pages can be asked for. */
 export const lazyPagesSocket = 'lazy-pages.socket'
 
+/** Also there, written when the restore is over: the pid, on the node, of who is not to go on without its pages. */
+export const lazyPagesApp = 'app'
+
 export const lazyPagesArguments: readonly string[] = [
   ...[...criuProgram, 'lazy-pages', '-o', 'pages.log'],
   ...[...criuOptions, '-D', at(descriptors.images), '-W', at(descriptors.work), '-v1'],

@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs'
-import { cp, mkdir, readdir, readFile, rm } from 'node:fs/promises'
+import { cp, mkdir, readdir, readFile, readlink, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import { buildProgram } from '../../../native/build.ts'
@@ -191,6 +191,22 @@ describe.skipIf(cannotDump !== undefined)(`memory that comes later ${cannotDump 
     expect(await residentOf(clone)).toBeGreaterThanOrEqual(large * 2 ** 20)
     await nothingLeft(clone)
     expect(await ask(into, 8081)).toBe('0 0')
+    await node.driver.discard(clone)
+  })
+
+  test('D10.page-server: who brings it has no number in the container, and may send no signal', async () => {
+    const into = await understudy()
+    const clone = await restoreHeld(into)
+    const pids = await treeOf(hostFs, serverOf(clone).server.pid)
+    const space = (pid: number | 'self') => readlink(`/proc/${pid}/ns/pid`)
+    for (const pid of pids) expect(await space(pid)).toBe(await space('self'))
+    const inside = (await readdir(`/proc/${into.init.pid}/root/proc`)).filter(name => /^\d+$/.test(name))
+    const own = await treeOf(hostFs, into.init.pid)
+    expect(inside).toHaveLength(own.length)
+    const [criu = 0] = await named(serverOf(clone).server.pid, server)
+    const fields = (await statusOf(hostFs, criu))?.fields
+    expect(fields?.get('NoNewPrivs')).toBe('1')
+    expect(fields?.get('Seccomp_filters')).toBe('2')
     await node.driver.discard(clone)
   })
 

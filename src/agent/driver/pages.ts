@@ -55,8 +55,9 @@ export async function startPageServer(
   try {
     server = await sentinel.spawnDetached({
       target: hold,
-      // With directories that lead nowhere: it reads images that are another node's.
-      namespaces: 'clone',
+      // With directories that lead nowhere: it reads images that are another node's. And with no number in the container:
+      // a file of /proc that its processes had open would be of whoever has that number where they come back.
+      namespaces: 'apart',
       rights: 'Pages',
       cgroup: 'stay',
       deadlineMs: deadlineMs + afterGuardianMs,

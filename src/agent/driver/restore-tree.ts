@@ -1,10 +1,10 @@
 /** CRIU's restores, container by container, and the look at what came out. */
-import { mkdir, readFile } from 'node:fs/promises'
+import { mkdir, readFile, rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { ContainerImage } from '../../checkpoint/manifest.ts'
 import { inBatches, refOf, statusOf } from '../discover/process.ts'
 import { AgentError } from '../errors.ts'
-import { criuEnvironment, directoryFiles, inheritPipes, restoreArguments } from './criu.ts'
+import { criuEnvironment, directoryFiles, inheritPipes, lazyPagesApp, restoreArguments } from './criu.ts'
 import type { DriverDependencies } from './dependencies.ts'
 import { escapes } from './escape.ts'
 import { explain } from './explain.ts'
@@ -88,6 +88,10 @@ async function restoreContainer(
   const pidBelowHold = Number((await readFile(join(work, 'pid'), 'utf8')).trim())
   const pid = await childBelowHold(deps.fs, hold, pidBelowHold)
   if (pid === undefined) throw new AgentError('CloneLost', `container ${name}`)
+  if (way === 'lazy') {
+    await writeFile(join(work, `${lazyPagesApp}.new`), String(pid), { mode: 0o600 })
+    await rename(join(work, `${lazyPagesApp}.new`), join(work, lazyPagesApp))
+  }
   const cloned = { name, hold, app: await refOf(deps.fs, pid), pidBelowHold }
   await assertFrozenWithinRights(deps, cloned)
   return cloned
