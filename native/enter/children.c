@@ -62,6 +62,9 @@ bool kill_children(void)
 	if (length < 0)
 		return false;
 	text[length] = 0;
+	/* A number that is cut off is that of somebody else. Who has not fitted comes when these are gone. */
+	if (length == sizeof text - 1)
+		text[strrchr(text, ' ') ? strrchr(text, ' ') - text : 0] = 0;
 	for (long pid = strtol(at, &end, 10); end != at; at = end, pid = strtol(at, &end, 10)) {
 		long numbers[DEPTH];
 

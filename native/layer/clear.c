@@ -60,12 +60,14 @@ static int take_away(const struct clear *clear, int parent, const char *name, co
 /* Takes over the descriptor. */
 static int empty(const struct clear *clear, int directory, const char *path)
 {
-	DIR *stream = fdopendir(directory);
+	DIR *stream = is_too_deep(path) ? NULL : fdopendir(directory);
 	struct dirent *entry;
 	int code = 0;
 
-	if (!stream)
-		return fail("%s: %s", path, strerror(errno));
+	if (!stream) {
+		close(directory);
+		return fail("%.100s: cannot be read", path);
+	}
 	for (errno = 0; !code && (entry = readdir(stream)); errno = 0) {
 		char *below;
 
@@ -179,12 +181,14 @@ int clear_for(const struct clear *clear, const struct list *wanted, const struct
 
 static int keep_only(const struct clear *clear, const struct paths *wanted, int directory, const char *path)
 {
-	DIR *stream = fdopendir(directory);
+	DIR *stream = is_too_deep(path) ? NULL : fdopendir(directory);
 	struct dirent *entry;
 	int code = 0;
 
-	if (!stream)
-		return fail("%s: %s", path, strerror(errno));
+	if (!stream) {
+		close(directory);
+		return fail("%.100s: cannot be read", path);
+	}
 	for (errno = 0; !code && (entry = readdir(stream)); errno = 0) {
 		char *below;
 

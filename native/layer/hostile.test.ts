@@ -133,6 +133,38 @@ describe.skipIf(cannotUnshare !== undefined)(`D10.links: saving ${cannotUnshare 
   })
 })
 
+describe.skipIf(cannotUnshare !== undefined)(`D10.links: nested ${cannotUnshare ?? ''}`, () => {
+  const nest = (root: string) =>
+    run(
+      process.execPath,
+      [
+        '-e',
+        "const fs = require('node:fs'); for (let i = 0; i < 20_000; i += 1) { fs.mkdirSync('a'); process.chdir('a') }",
+      ],
+      { cwd: root },
+    )
+
+  it('20,000 directories in one another end a save, and the clearing of what is there, with a message', async () => {
+    const [into, volume] = [await mkdtemp(join(scratch, 'saved-')), await mkdtemp(join(scratch, 'volume-'))]
+    try {
+      await nest(volume)
+      const [archive, list] = [join(into, 'archive'), join(into, 'list')]
+      for (const path of [archive, list]) await writeFile(path, '')
+      const save = { 201: `<${volume}`, 202: `>${archive}`, 203: `>${list}` }
+      expect(await enter(tools, await host(), 'keep', [layer, 'save'], save)).toMatchObject({
+        ...{ code: 125, stderr: expect.stringMatching(/more than 512 directories deep/) },
+      })
+      const empty = await forged([], [])
+      const apply = { 201: `<${volume}`, 202: `<${empty.archive}`, 203: `<${empty.list}` }
+      expect(await enter(tools, await host(), 'keep', [layer, 'apply', '--directory'], apply)).toMatchObject({
+        ...{ code: 125, stderr: expect.stringMatching(/more than 512 directories deep/) },
+      })
+    } finally {
+      await run('rm', ['-rf', volume])
+    }
+  })
+})
+
 async function namesIn(archive: Buffer): Promise<string[]> {
   const found: string[] = []
   const reader = extract()

@@ -11,6 +11,8 @@ enum { FD_TOOLS = 200, FD_DIRECTORY = 201, FD_ARCHIVE = 202, FD_LIST = 203, FD_P
 
 __attribute__((format(printf, 1, 2))) int fail(const char *format, ...);
 void *allocate(size_t size);
+/* Directories in directories take room on the stack and descriptors: how many, an application decides. Says so. */
+bool is_too_deep(const char *path);
 char *join_path(const char *directory, const char *name);
 
 /* ---- paths.c: sets of paths, relative to a root, without a leading slash ---- */

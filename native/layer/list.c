@@ -109,7 +109,11 @@ static int visit_directory(struct walk *walk, const char *path, int parent, cons
 {
 	struct paths names = { 0 };
 	DIR *stream;
-	int code = open_parent(path, parent, name, device, &stream);
+	int code;
+
+	if (is_too_deep(path))
+		return EXIT_OWN;
+	code = open_parent(path, parent, name, device, &stream);
 
 	if (code || !stream)
 		return code;

@@ -5,6 +5,20 @@
 
 #include "layer.h"
 
+enum { DEEPEST = 512 };
+
+bool is_too_deep(const char *path)
+{
+	int depth = 0;
+
+	for (const char *at = path; *at; at++)
+		depth += *at == '/';
+	if (depth < DEEPEST)
+		return false;
+	fail("%.100s...: more than %d directories deep", path, DEEPEST);
+	return true;
+}
+
 void paths_add(struct paths *paths, const char *path)
 {
 	while (*path == '/')

@@ -4,7 +4,7 @@
  *   look PID...
  *
  * One line for each thing found, then `done`:
- *   socket PID FD PROTOCOL    the kernel's name of a socket's protocol, as in /proc/net/protocols
+ *   socket PID FD PROTOCOL    the kernel's name of a socket's protocol, as in /proc/net/protocols; the first one of each
  *   sysv shm|sem|msg COUNT    objects of System V in the first process's IPC namespace, when there are any
  * Processes that are gone are passed over. Exit codes: 0; 2 usage; 1 a failure, with a line on standard error.
  */
@@ -38,17 +38,42 @@ static bool is_number(const char *text)
 	return true;
 }
 
-/* sockfs alone has this attribute: who has none is no socket. */
+enum { PROTOCOLS = 32, NAME = 64 };
+
+/* Of the process that is looked at; more kinds than these no process has, and more lines nobody needs. */
+static char told[PROTOCOLS][NAME];
+static size_t told_count;
+
+static bool is_told(const char *protocol)
+{
+	for (size_t i = 0; i < told_count; i++)
+		if (strcmp(told[i], protocol) == 0)
+			return true;
+	if (told_count == PROTOCOLS)
+		return true;
+	snprintf(told[told_count++], NAME, "%s", protocol);
+	return false;
+}
+
+/*
+ * Once for each protocol. Only what is called a socket is asked for its attribute, which sockfs alone has: another file may
+ * be on a server that does not answer.
+ */
 static void tell_socket(const char *pid, const char *fd)
 {
-	char path[64], protocol[64];
+	char path[64], protocol[NAME], name[16];
 	ssize_t length;
 
 	snprintf(path, sizeof path, "/proc/%.20s/fd/%.20s", pid, fd);
+	length = readlink(path, name, sizeof name);
+	if (length < 8 || strncmp(name, "socket:[", 8) != 0)
+		return;
 	length = getxattr(path, "system.sockprotoname", protocol, sizeof protocol - 1);
 	if (length <= 0)
 		return;
 	protocol[length] = 0;
+	if (is_told(protocol))
+		return;
 	printf("socket %s %s %s\n", pid, fd, protocol);
 }
 
@@ -58,6 +83,7 @@ static int tell_sockets(const char *pid)
 	DIR *directory;
 	struct dirent *entry;
 
+	told_count = 0;
 	snprintf(path, sizeof path, "/proc/%.20s/fd", pid);
 	directory = opendir(path);
 	if (!directory)

@@ -1,11 +1,14 @@
 import { constants } from 'node:fs'
-import { type FileHandle, lstat, open, readdir } from 'node:fs/promises'
-import { isGone, onHost, type ProcFs } from './discover/process.ts'
+import { type FileHandle, lstat, open } from 'node:fs/promises'
+import { isGone, namesIn, onHost, type ProcFs } from './discover/process.ts'
 import type { LocatedPod } from './driver/memory-driver.ts'
 import { planSaves } from './driver/saves.ts'
+import { AgentError } from './errors.ts'
 
 /** A member of an archive has a header, and its content is padded to blocks. */
 const blockBytes = 512
+
+const deepest = 512
 
 /**
  * About what writable layers, emptyDirs and /dev/shm of a pod would take up in archives, bytes; more than `upTo` is not
@@ -29,8 +32,15 @@ export async function sizeOfVolumes(
 }
 
 /** Directories are opened without following links: what an app puts in the place of one leads nowhere. */
-export async function sizeOf(directory: string, upTo: number, signal: AbortSignal): Promise<number> {
+export async function sizeOf(
+  directory: string,
+  upTo: number,
+  signal: AbortSignal,
+  depth = 0,
+): Promise<number> {
   signal.throwIfAborted()
+  // Each is open until what is below has been seen. `layer` goes no deeper either.
+  if (depth > deepest) throw new AgentError('Unsupported', `files are more than ${deepest} directories deep`)
   let handle: FileHandle
   try {
     handle = await open(directory, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW)
@@ -41,9 +51,9 @@ export async function sizeOf(directory: string, upTo: number, signal: AbortSigna
   try {
     const here = `/proc/self/fd/${handle.fd}`
     let bytes = 0
-    for (const name of await readdir(here)) {
+    for await (const name of namesIn(here)) {
       if (bytes > upTo) break
-      bytes += await sizeOfMember(`${here}/${name}`, upTo - bytes, signal)
+      bytes += await sizeOfMember(`${here}/${name}`, upTo - bytes, signal, depth)
     }
     return bytes
   } finally {
@@ -51,10 +61,10 @@ export async function sizeOf(directory: string, upTo: number, signal: AbortSigna
   }
 }
 
-async function sizeOfMember(path: string, upTo: number, signal: AbortSignal): Promise<number> {
+async function sizeOfMember(path: string, upTo: number, signal: AbortSignal, depth: number): Promise<number> {
   try {
     const found = await lstat(path)
-    if (found.isDirectory()) return blockBytes + (await sizeOf(path, upTo, signal))
+    if (found.isDirectory()) return blockBytes + (await sizeOf(path, upTo, signal, depth + 1))
     return blockBytes + (found.isFile() ? Math.ceil(found.size / blockBytes) * blockBytes : 0)
   } catch (error) {
     // The app goes on, and takes files away.

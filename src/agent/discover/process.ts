@@ -1,4 +1,4 @@
-import { readdir, readFile, readlink } from 'node:fs/promises'
+import { opendir, readdir, readFile, readlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { AgentError } from '../errors.ts'
 import type { ProcessRef } from '../sentinel.ts'
@@ -103,10 +103,27 @@ export async function inBatches<T, R>(
   return results
 }
 
-/** The process and all below it, parents first. Threads' children count. A tree that changes may be told in part. */
-export async function treeOf(fs: ProcFs, root: number): Promise<number[]> {
+/** Names in a directory of which a tenant decides how many there are; what is gone has none. Not all are in memory at once. */
+export async function* namesIn(directory: string): AsyncGenerator<string> {
+  const opened = await unlessGone(opendir(directory, { bufferSize: 256 }))
+  if (opened === undefined) return
+  try {
+    for await (const { name } of opened) yield name
+  } catch (error) {
+    if (!isGone(error)) throw error
+  }
+}
+
+/**
+ * The process and all below it, parents first. Threads' children count. A tree that changes may be told in part.
+ * @param most where there are more it is looked no further, and more are told.
+ */
+export async function treeOf(fs: ProcFs, root: number, most = Number.POSITIVE_INFINITY): Promise<number[]> {
   const found = [root]
-  for (const pid of found) found.push(...(await childrenOf(fs, pid)))
+  for (const pid of found) {
+    if (found.length > most) break
+    for (const child of await childrenOf(fs, pid)) found.push(child)
+  }
   return found
 }
 

@@ -68,3 +68,10 @@ describe('what belongs to the memory of a container', () => {
     expect(hostPathOf(host, '8:1', '/a')).toBe('/a')
   })
 })
+
+test('an overlay that a container has mounted over its root names no directory of the node', () => {
+  const over = parseMountinfo(
+    '99 60 0:95 / / rw - overlay overlay rw,lowerdir=/l1,upperdir=/etc/kubernetes,workdir=/w',
+  )
+  expect(upperDirectory([...container, ...over])).toBe('/run/snap shots/5/fs')
+})

@@ -33,12 +33,16 @@ export function emptyDirs(mounts: readonly Mount[], hostMounts: readonly Mount[]
   return [...found.values()].sort((a, b) => (a.name < b.name ? -1 : 1))
 }
 
+/** The first one there is the runtime's; another over it would name any directory of the node as its writable one. */
+export const rootMount = (mounts: readonly Mount[]): Mount | undefined =>
+  mounts.find(mount => mount.mountPoint === '/')
+
 /**
  * The writable directory of the container's root, as the host's mounts name it; undefined: there is none to save. With a
  * read-only root there is one in which only the runtime has written.
  */
 export function upperDirectory(mounts: readonly Mount[]): string | undefined {
-  const root = mounts.findLast(mount => mount.mountPoint === '/')
+  const root = rootMount(mounts)
   return root?.type === 'overlay' && !root.readOnly ? root.superOptions.get('upperdir') : undefined
 }
 

@@ -1,6 +1,6 @@
-import { lstat, readdir, readlink } from 'node:fs/promises'
+import { lstat, open, opendir, readlink } from 'node:fs/promises'
 import { mountsOf } from './container.ts'
-import { listIfThere, type ProcFs, readIfThere, treeOf, unlessGone } from './process.ts'
+import { inBatches, listIfThere, type ProcFs, treeOf, unlessGone } from './process.ts'
 
 interface Watched {
   /** `major:minor` of the filesystem. */
@@ -16,7 +16,7 @@ const mostFiles = 20_000
  * names are looked for from the roots of the mounts downwards, the shallowest first. Most programs watch nothing.
  */
 export async function watchedPaths(fs: ProcFs, root: number): Promise<string[]> {
-  const lists = await Promise.all((await treeOf(fs, root)).map(pid => watchesOf(fs, pid)))
+  const lists = await inBatches(await treeOf(fs, root), pid => watchesOf(fs, pid), 4)
   const wanted = new Map(lists.flat().map(it => [`${it.device} ${it.inode}`, it]))
   if (wanted.size === 0) return []
   const mounts = await mountsOf(fs, root)
@@ -37,13 +37,23 @@ export async function watchedPaths(fs: ProcFs, root: number): Promise<string[]> 
 async function watchesOf(fs: ProcFs, pid: number): Promise<Watched[]> {
   const directory = `${fs.proc}/${pid}`
   const descriptors = await listIfThere(`${directory}/fd`)
-  const found = await Promise.all(
-    descriptors.map(async fd => {
-      if ((await unlessGone(readlink(`${directory}/fd/${fd}`))) !== 'anon_inode:inotify') return []
-      return parseWatches((await readIfThere(`${directory}/fdinfo/${fd}`)) ?? '')
-    }),
-  )
-  return found.flat()
+  const found = await inBatches(descriptors, async fd => {
+    if ((await unlessGone(readlink(`${directory}/fd/${fd}`))) !== 'anon_inode:inotify') return []
+    return parseWatches((await unlessGone(beginningOf(`${directory}/fdinfo/${fd}`))) ?? '')
+  })
+  return found.flat().slice(0, mostWatches)
+}
+
+/** A user may have as many watches as memory allows; those that are not looked for CRIU does not find either, and says so. */
+const mostWatches = 10_000
+
+async function beginningOf(path: string): Promise<string> {
+  await using file = await open(path)
+  const buffer = Buffer.alloc(mostWatches * 128)
+  let length = 0
+  for (let got = 1; got > 0 && length < buffer.length; length += got)
+    got = (await file.read(buffer, length, buffer.length - length)).bytesRead
+  return buffer.toString('utf8', 0, length)
 }
 
 /** Of /proc/PID/fdinfo/FD: lines `inotify wd:1 ino:9e7e sdev:800013 ...`, all hexadecimal; 20 bits are the minor number. */
@@ -68,9 +78,12 @@ async function* walk(
     if (about === undefined) continue
     yield { path, inode: about.ino }
     if (!about.isDirectory()) continue
-    for (const name of (await unlessReplaced(readdir(`${root}${path}`))) ?? []) {
+    const directory = await unlessReplaced(opendir(`${root}${path}`))
+    if (directory === undefined) continue
+    for await (const { name } of directory) {
       const child = path === '/' ? `/${name}` : `${path}/${name}`
       if (!others.has(child)) queue.push(child)
+      if (seen + queue.length > mostFiles) break
     }
   }
 }

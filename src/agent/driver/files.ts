@@ -1,4 +1,4 @@
-import { mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises'
+import { mkdir, opendir, readFile, stat, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { onHost, type ProcFs, refOf, unlessGone } from '../discover/process.ts'
 import { AgentError } from '../errors.ts'
@@ -186,7 +186,9 @@ function nameOf(what: Save): string {
 
 const excluded = (paths: readonly string[]) => paths.flatMap(path => ['--exclude', path])
 
-const isEmptyDirectory = async (fs: ProcFs, directory: string): Promise<boolean> =>
-  (await readdir(onHost(fs, directory))).length === 0
+const isEmptyDirectory = async (fs: ProcFs, directory: string): Promise<boolean> => {
+  await using opened = await opendir(onHost(fs, directory))
+  return (await opened.read()) === null
+}
 
 const sizeIfThere = async (path: string): Promise<number | undefined> => (await unlessGone(stat(path)))?.size

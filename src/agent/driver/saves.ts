@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { holdDirectory, holdVolume } from '../../api/stage.ts'
 import { mountsOf } from '../discover/container.ts'
-import { emptyDirs, mountPoints, upperDirectory } from '../discover/volumes.ts'
+import { emptyDirs, mountPoints, rootMount, upperDirectory } from '../discover/volumes.ts'
 import { AgentError } from '../errors.ts'
 import type { ProcessRef } from '../sentinel.ts'
 import type { DriverDependencies } from './dependencies.ts'
@@ -50,7 +50,7 @@ export async function planSaves(
   let shm: Save | undefined
   for (const { name, init } of pod.containers) {
     const mounts = await mountsOf(deps.fs, init.pid)
-    const root = mounts.findLast(mount => mount.mountPoint === '/')
+    const root = rootMount(mounts)
     if (root !== undefined && root.type !== 'overlay' && !root.readOnly)
       throw new AgentError('Unsupported', `container ${name}: its root is ${root.type} and not an overlay`)
     const upper = upperDirectory(mounts)

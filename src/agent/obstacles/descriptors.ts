@@ -1,5 +1,5 @@
-import { readdir, readlink, stat } from 'node:fs/promises'
-import { type ProcFs, unlessGone } from '../discover/process.ts'
+import { readlink, stat } from 'node:fs/promises'
+import { namesIn, type ProcFs, readIfThere, unlessGone } from '../discover/process.ts'
 import type { ObstacleKind } from './obstacle.ts'
 
 export interface Finding {
@@ -17,15 +17,60 @@ const savedAnonymous = new Set([
 /** CRIU keeps deleted files of up to this size; see the limit in driver/criu.ts. */
 export const largestDeleted = 64 * 1024 * 1024
 
-/** Looks at what a process has open, by the names that the kernel gives it, and at the files behind them. */
-export async function inDescriptors(fs: ProcFs, pid: number): Promise<Finding[]> {
-  const directory = `${fs.proc}/${pid}/fd`
-  const names = await unlessGone(readdir(directory))
-  const found = await Promise.all((names ?? []).map(name => inDescriptor(`${directory}/${name}`)))
-  return found.filter(it => it !== undefined)
+/** How much of a container is looked at; a tenant could have any number of everything. */
+export interface Budget {
+  descriptors: number
+  /** Types of its file systems by the numbers of their mounts. */
+  readonly types: ReadonlyMap<string, string>
 }
 
-async function inDescriptor(path: string): Promise<Finding | undefined> {
+/** Those that answer by themselves. Behind another a stat may take as long as a server, or a tenant, likes. */
+const local = new Set([
+  ...[
+    'overlay',
+    'tmpfs',
+    'devtmpfs',
+    'devpts',
+    'ramfs',
+    'mqueue',
+    'ext2',
+    'ext3',
+    'ext4',
+    'xfs',
+    'btrfs',
+    'f2fs',
+  ],
+  ...['zfs', 'bcachefs', 'squashfs', 'erofs', 'vfat', 'iso9660'],
+])
+
+const atOnce = 32
+/** Of one kind, of one process: who reads it needs no more. */
+const mostFindings = 16
+
+/** Looks at what a process has open, by the names that the kernel gives it, and at the files behind them. */
+export async function inDescriptors(fs: ProcFs, pid: number, budget: Budget): Promise<Finding[]> {
+  const base = `${fs.proc}/${pid}`
+  const found: Finding[] = []
+  let names: string[] = []
+  const look = async () => {
+    const findings = await Promise.all(names.map(name => inDescriptor(base, name, budget)))
+    names = []
+    for (const it of findings)
+      if (it !== undefined && found.filter(({ kind }) => kind === it.kind).length < mostFindings)
+        found.push(it)
+  }
+  for await (const name of namesIn(`${base}/fd`)) {
+    if (budget.descriptors <= 0) break
+    budget.descriptors -= 1
+    names.push(name)
+    if (names.length === atOnce) await look()
+  }
+  await look()
+  return found
+}
+
+async function inDescriptor(base: string, fd: string, { types }: Budget): Promise<Finding | undefined> {
+  const path = `${base}/fd/${fd}`
   const name = await unlessGone(readlink(path))
   if (name === undefined) return undefined
   const anonymous = /^anon_inode:\[?([^\]]*)\]?$/.exec(name)?.[1]
@@ -33,6 +78,8 @@ async function inDescriptor(path: string): Promise<Finding | undefined> {
   // Pipes, sockets, memfds and pidfds have no path; what they are is said by their names.
   if (!name.startsWith('/') || name.startsWith('/memfd:')) return undefined
   if (isOfProc(name)) return { kind: 'ProcFile', detail: name }
+  const mount = /^mnt_id:\s*(\d+)$/m.exec((await readIfThere(`${base}/fdinfo/${fd}`)) ?? '')?.[1]
+  if (mount === undefined || !local.has(types.get(mount) ?? '')) return undefined
   const about = await unlessGone(stat(path))
   if (about === undefined) return undefined
   if (about.isCharacterDevice() || about.isBlockDevice())

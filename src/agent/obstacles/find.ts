@@ -1,9 +1,10 @@
 import { execFile } from 'node:child_process'
 import { readlink } from 'node:fs/promises'
 import { promisify } from 'node:util'
-import { type ProcFs, readIfThere, statusOf, treeOf, unlessGone } from '../discover/process.ts'
+import { mountsOf } from '../discover/container.ts'
+import { inBatches, type ProcFs, readIfThere, statusOf, treeOf, unlessGone } from '../discover/process.ts'
 import type { LocatedAppContainer, LocatedPod } from '../driver/memory-driver.ts'
-import { type Finding, inDescriptors, inDirectories } from './descriptors.ts'
+import { type Budget, type Finding, inDescriptors, inDirectories } from './descriptors.ts'
 import type { Obstacle } from './obstacle.ts'
 
 export interface FindOptions {
@@ -25,24 +26,36 @@ export async function findObstacles(pod: LocatedPod, options: FindOptions): Prom
 async function inContainer({ app, name }: LocatedAppContainer, options: FindOptions): Promise<Obstacle[]> {
   if (app === undefined) return []
   const { fs } = options
-  const pids = await treeOf(fs, app.pid)
+  const tooMany = (what: string): Obstacle[] => [
+    { kind: 'TooMany', container: name, pid: app.pid, detail: what },
+  ]
+  const pids = await treeOf(fs, app.pid, mostProcesses)
+  if (pids.length > mostProcesses) return tooMany(`more than ${mostProcesses} processes`)
   const namespaces = await namespacesOf(fs, app.pid)
-  const [found, seen] = await Promise.all([
-    Promise.all(pids.map(async pid => (await inProcess(fs, pid, namespaces)).map(it => ({ ...it, pid })))),
-    look(pids, options),
-  ])
-  const findings = [...found.flat(), ...parseLook(seen).map(({ pid = app.pid, ...it }) => ({ ...it, pid }))]
-  return Promise.all(
-    findings.map(async ({ pid, kind, detail }) => {
-      const program = (await readIfThere(`${fs.proc}/${pid}/comm`))?.trim() ?? '?'
-      return { kind, container: name, pid, detail: `${program}: ${detail}` }
-    }),
+  const mounts = await mountsOf(fs, app.pid)
+  const budget = { descriptors: mostDescriptors, types: new Map(mounts.map(({ id, type }) => [id, type])) }
+  const found = await inBatches(
+    pids,
+    async pid => (await inProcess(fs, pid, namespaces, budget)).map(it => ({ ...it, pid })),
+    processesAtOnce,
   )
+  if (budget.descriptors <= 0) return tooMany(`more than ${mostDescriptors} open files`)
+  const seen = await look(pids, options)
+  const findings = [...found.flat(), ...parseLook(seen).map(({ pid = app.pid, ...it }) => ({ ...it, pid }))]
+  return inBatches(findings, async ({ pid, kind, detail }) => {
+    const program = (await readIfThere(`${fs.proc}/${pid}/comm`))?.trim() ?? '?'
+    return { kind, container: name, pid, detail: `${program}: ${detail}` }
+  })
 }
 
-async function inProcess(fs: ProcFs, pid: number, root: Namespaces): Promise<Finding[]> {
+/** Of a container. What is above takes the agent's memory and time, which are those of all pods of the node. */
+const mostProcesses = 4_096
+const mostDescriptors = 50_000
+const processesAtOnce = 4
+
+async function inProcess(fs: ProcFs, pid: number, root: Namespaces, budget: Budget): Promise<Finding[]> {
   const [descriptors, directories, maps, own, status] = await Promise.all([
-    inDescriptors(fs, pid),
+    inDescriptors(fs, pid, budget),
     inDirectories(fs, pid),
     readIfThere(`${fs.proc}/${pid}/maps`),
     namespacesOf(fs, pid),
@@ -89,10 +102,15 @@ async function namespacesOf(fs: ProcFs, pid: number): Promise<Namespaces> {
 
 const run = promisify(execFile)
 
+/** It touches no file system but those of the kernel. */
+const lookMs = 10_000
+
 async function look(pids: readonly number[], { programs, signal }: FindOptions): Promise<string> {
+  const over = AbortSignal.timeout(lookMs)
   const { stdout } = await run(`${programs}/look`, pids.map(String), {
-    maxBuffer: 64 * 1024 * 1024,
-    ...(signal === undefined ? {} : { signal }),
+    maxBuffer: 4 * 1024 * 1024,
+    killSignal: 'SIGKILL',
+    signal: signal === undefined ? over : AbortSignal.any([signal, over]),
   })
   return stdout
 }

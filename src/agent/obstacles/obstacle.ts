@@ -34,6 +34,10 @@ export const obstacles = Object.freeze({
     'a file or directory of /proc open',
     'let the program close it when it has read it; a successor would find other processes behind it',
   ),
+  TooMany: entry(
+    'more than is looked at',
+    'let the program close what it does not need, or keep it in a container that is not saved (checkpoint.containers)',
+  ),
   LargeDeletedFile: entry(
     'a deleted file that is open and too large',
     'let the program close deleted files, or keep them below 64 MiB',

@@ -1,13 +1,13 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { run } from '../../../images/run.ts'
 import { buildProgram } from '../../../native/build.ts'
 import { hostProcFs, refOf } from '../discover/process.ts'
-import { numbersOf } from './descriptors.ts'
+import { inDescriptors, numbersOf } from './descriptors.ts'
 import { findObstacles, inMaps, parseLook } from './find.ts'
 import { describeObstacles, obstacles } from './obstacle.ts'
 
@@ -25,6 +25,10 @@ const holders = {
   userfault: 'must(syscall(SYS_userfaultfd, 0));',
   namespace:
     'int p[2]; char c; must(pipe(p)); if (fork() == 0) { prctl(PR_SET_PDEATHSIG, 9); must(unshare(CLONE_NEWUTS)); write(p[1], "x", 1); pause(); } read(p[0], &c, 1);',
+  many:
+    'struct rlimit r; getrlimit(RLIMIT_NOFILE, &r); r.rlim_cur = r.rlim_max; setrlimit(RLIMIT_NOFILE, &r); int p[2], d[5]; char c; must(pipe(p));' +
+    'for (int i = 0; i < 5; i++) if ((d[i] = fork()) == 0) { prctl(PR_SET_PDEATHSIG, 9); for (int n = 0; n < 13000; n++) must(open("/dev/null", O_RDONLY)); write(p[1], "x", 1); pause(); }' +
+    'for (int i = 0; i < 5; i++) read(p[0], &c, 1);',
   procfs: 'must(open("/proc/self/mem", O_RDWR));',
   inside: 'must(chdir("/proc/self/task"));',
   linked:
@@ -52,6 +56,7 @@ const source = (): string => `
 #include <sys/mman.h>
 #include <sys/msg.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/sem.h>
 #include <sys/shm.h>
 #include <sys/socket.h>
@@ -136,6 +141,26 @@ describe.skipIf(!root)('found in real processes (needs root: namespaces and devi
     expect(found.map(it => it.kind)).toContain(kind)
     expect(found.find(it => it.kind === kind)?.detail).toMatch(detail)
     expect(new Set(found.map(it => it.kind))).toEqual(new Set([kind]))
+  })
+
+  test('D6.refused: 65,000 descriptors are not looked at, and cost the agent little memory', async () => {
+    const pid = await hold('many')
+    await find(await hold('nothing'))
+    const before = process.resourceUsage().maxRSS
+    expect(await find(pid)).toMatchObject([{ kind: 'TooMany', detail: 'more than 50000 open files' }])
+    expect(process.resourceUsage().maxRSS - before).toBeLessThan(100 * 1024)
+  }, 60_000)
+
+  test('a file on what may not answer is told by its name alone', async () => {
+    const pid = await hold('large')
+    const look = async (type: string) => {
+      const ids = (await readFile(`/proc/${pid}/mountinfo`, 'utf8'))
+        .split('\n')
+        .map(line => line.split(' ')[0] ?? '')
+      return inDescriptors(hostProcFs, pid, { descriptors: 100, types: new Map(ids.map(id => [id, type])) })
+    }
+    expect((await look('ext4')).map(({ kind }) => kind)).toEqual(['LargeDeletedFile'])
+    for (const type of ['nfs4', 'fuse.gcsfuse', 'cifs', 'whatever']) expect(await look(type)).toEqual([])
   })
 
   test.each(['nothing', 'harmless'] as const)('%s is in nobody’s way', async what => {
