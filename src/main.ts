@@ -100,6 +100,12 @@ program
       .default(defaults.stateStore),
   )
   .option('--state-store-ca <file>', 'certificates to trust for rediss://, PEM')
+  .option(
+    '--state-budget <bytes>',
+    'memory for pulled states of all sets together, at most half of it for one namespace; default: a third of what this process may use',
+    natural(1),
+    defaults.stateBudget,
+  )
   .option('--no-leader-elect', 'lead at once, for development with a single process')
   .option('--health-port <port>', '/healthz and /readyz; 0: any free one', natural(0), defaults.healthPort)
   .option('--metrics-port <port>', '/metrics; 0: any free one', natural(0), defaults.metricsPort)

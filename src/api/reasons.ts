@@ -46,6 +46,7 @@ export const reasons = {
   claimUnread: 'ClaimUnread',
   pullFailed: 'PullFailed',
   stateTooLarge: 'StateTooLarge',
+  stateBudgetExceeded: 'StateBudgetExceeded',
 } as const
 
 export const eventReasons = {

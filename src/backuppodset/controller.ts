@@ -45,6 +45,7 @@ import { createNewsDesk } from './news.ts'
 import { noticesOf } from './notices.ts'
 import { controllerOf } from './pod/owner.ts'
 import type { PodSettings } from './pod/render.ts'
+import { createStateBudget } from './pulled/budget.ts'
 import type { PullMetrics } from './pulled/metrics.ts'
 import { createPulled } from './pulled/pulled.ts'
 import { attemptsOf, type ReconcileDeps, reconcile } from './reconcile.ts'
@@ -78,6 +79,8 @@ export interface SetControllerOptions {
   readonly pullMetrics?: PullMetrics | undefined
   /** Where history and pulled state outlive this process, if they do. */
   readonly stateStore: WriteBehind
+  /** Bytes that pulled states of all sets may take up here. */
+  readonly stateBudget: number
   readonly controllerMetrics?: ControllerMetrics | undefined
   readonly workers: number
   /** Whether this process leads, by the clock. */
@@ -151,6 +154,7 @@ export function createSetController(options: SetControllerOptions): SetControlle
     },
   })
   const pulled = createPulled({
+    budget: createStateBudget(options.stateBudget),
     store: options.stateStore,
     pods,
     clock,

@@ -180,6 +180,7 @@ async function operate(
     metrics: createSetMetrics(metrics.registry),
     pullMetrics: createPullMetrics(metrics.registry),
     stateStore: writeBehind,
+    stateBudget: options.stateBudget,
     controllerMetrics: metrics.controller,
     workers: options.workers,
     clock,

@@ -1,6 +1,7 @@
 import { generationsKey } from '../api/generations-key.ts'
 import type { MemoryNamespaces } from '../api/memory-permission.ts'
 import type { InjectedResources } from '../backuppodset/pod/injected-container.ts'
+import { defaultStateBudget } from '../backuppodset/pulled/budget.ts'
 
 /** The operator's configuration: one type, each with a default, all of it in `--help`. */
 export interface OperatorOptions {
@@ -25,6 +26,8 @@ export interface OperatorOptions {
   readonly stateStore: string
   readonly stateStoreCa?: string | undefined
   readonly stateStorePassword?: string | undefined
+  /** Bytes that pulled states of all sets may take up in this process; no namespace takes more than half of it. */
+  readonly stateBudget: number
   readonly leaderElect: boolean
   readonly healthPort: number
   readonly metricsPort: number
@@ -37,6 +40,7 @@ export const defaults = {
   workers: 8,
   connections: 24,
   stateStore: 'memory',
+  stateBudget: defaultStateBudget(),
   healthPort: 8081,
   metricsPort: 8080,
   logLevel: 'info',

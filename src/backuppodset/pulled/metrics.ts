@@ -9,7 +9,7 @@ export function createPullMetrics(registry: Registry): PullMetrics {
   const registers = [registry]
   const pulls = new Counter({
     name: 'bps_pulls_total',
-    help: 'Requests for the state of a primary (checkpoint.source http), by result: ok, PullFailed, StateTooLarge.',
+    help: 'Requests for the state of a primary (checkpoint.source http), by result: ok, PullFailed, StateTooLarge, StateBudgetExceeded.',
     labelNames: ['namespace', 'name', 'result'],
     registers,
   })

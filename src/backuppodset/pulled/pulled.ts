@@ -13,6 +13,7 @@ import type { ActContext } from '../act/context.ts'
 import type { Outcome } from '../act/outcome.ts'
 import { epochOf } from '../pod/view.ts'
 import type { PodView, Snapshot } from '../snapshot.ts'
+import type { StateBudget } from './budget.ts'
 import { containerOf } from './container.ts'
 import { giveState } from './give.ts'
 import type { PullMetrics } from './metrics.ts'
@@ -52,6 +53,7 @@ export interface Pulled {
 
 export interface PulledDeps {
   readonly store: WriteBehind
+  readonly budget: StateBudget
   readonly pods: Store<Pod>
   readonly clock: Clock
   readonly random: Random
@@ -67,7 +69,7 @@ const connectionsPerPod = 2
 const connectMs = 5_000
 
 export function createPulled(deps: PulledDeps): Pulled {
-  const { pods, clock, random, log, store } = deps
+  const { pods, clock, random, log, store, budget } = deps
   // Connections are not kept: pods come and go, and one request in some seconds gains nothing from them.
   const dispatcher = new Agent({
     connections: connectionsPerPod,
@@ -77,9 +79,13 @@ export function createPulled(deps: PulledDeps): Pulled {
     headersTimeout: 0,
     bodyTimeout: 0,
   })
-  const states = createStates({ store, clock, random, log, changed: uid => deps.changed(uid, true) })
+  const states = createStates({
+    ...{ store, budget, clock, random, log },
+    changed: uid => deps.changed(uid, true),
+  })
   const puller = createPuller({
     states,
+    budget,
     dispatcher,
     clock,
     log,
@@ -94,7 +100,7 @@ export function createPulled(deps: PulledDeps): Pulled {
     loaded(set, status) {
       const slots = (status?.slots ?? []).map(({ slot }) => slot)
       const container = set.pull?.container ?? ''
-      return states.loaded(set.uid, slots, holder => {
+      return states.loaded(set, slots, holder => {
         const pod = pods.get(keyOfRef({ namespace: set.namespace, name: holder.name }))
         return (
           pod?.metadata.uid === holder.uid &&

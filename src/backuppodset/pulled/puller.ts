@@ -3,6 +3,7 @@ import type { ParsedPull } from '../../api/memory.ts'
 import { type PullResult, pullState } from '../../checkpoint/http/transfer.ts'
 import type { Clock } from '../../kube/clock.ts'
 import type { Log } from '../../kube/log.ts'
+import type { Reservation, StateBudget } from './budget.ts'
 import type { PullMetrics } from './metrics.ts'
 import type { States } from './states.ts'
 import type { Holder } from './view.ts'
@@ -34,6 +35,7 @@ export interface Puller {
 
 export interface PullerDeps {
   readonly states: States
+  readonly budget: StateBudget
   readonly dispatcher: Dispatcher
   readonly clock: Clock
   readonly log: Log
@@ -66,10 +68,27 @@ export function createPuller(deps: PullerDeps): Puller {
     target: Target,
     signal: AbortSignal,
   ): Promise<boolean> => {
+    const room = deps.budget.reserve(set.namespace)
+    let isKept = false
+    try {
+      isKept = await pullInto(room, set, pull, target, signal)
+      return isKept
+    } finally {
+      if (!isKept) room.release()
+    }
+  }
+
+  const pullInto = async (
+    room: Reservation,
+    set: SetRef,
+    pull: ParsedPull,
+    target: Target,
+    signal: AbortSignal,
+  ): Promise<boolean> => {
     const { slot, holder, floor, ip } = target
     const had = states.get(set.uid, slot) !== undefined && states.problem(set.uid, slot) === undefined
     const takenAt = clock.monotonic()
-    const result = await pullState(ip, pull, deps.dispatcher, signal)
+    const result = await pullState(ip, pull, deps.dispatcher, signal, room.take)
     const endedAt = clock.monotonic()
     // What a pod answers while it goes is not worth more than what it said before.
     if (signal.aborted || !deps.isCurrent(set, target, pull.container)) return false
@@ -86,7 +105,7 @@ export function createPuller(deps: PullerDeps): Puller {
       }
       return false
     }
-    const isTaken = states.commit(set.uid, slot, holder, result.state, { takenAt, endedAt, floor })
+    const isTaken = states.commit(set.uid, slot, holder, result.state, { takenAt, endedAt, floor }, room)
     if (isTaken) deps.changed(set, !had)
     return isTaken
   }

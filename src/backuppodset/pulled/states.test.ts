@@ -5,6 +5,7 @@ import { silentLog } from '../../kube/log.ts'
 import { seededRandom } from '../../kube/random.ts'
 import { createMemoryStore } from '../../state-store/memory.ts'
 import { createWriteBehind } from '../../state-store/write-behind.ts'
+import { createStateBudget } from './budget.ts'
 import { createStates } from './states.ts'
 
 const holder = (name: string, over: object = {}) => ({
@@ -30,6 +31,7 @@ function setup() {
     const running = behind.run(stop.signal)
     const states = createStates({
       store: behind,
+      budget: createStateBudget(1_000),
       clock,
       random: seededRandom(1),
       log: silentLog,
@@ -89,9 +91,9 @@ describe('the next operator', () => {
     await before.end()
     await clock.advance(5_000)
     const after = operator()
-    expect(after.states.loaded('set', [0, 1], () => false)).toBe(false)
+    expect(after.states.loaded({ namespace: 'default', uid: 'set' }, [0, 1], () => false)).toBe(false)
     await clock.advance(100)
-    expect(after.states.loaded('set', [0, 1], () => false)).toBe(true)
+    expect(after.states.loaded({ namespace: 'default', uid: 'set' }, [0, 1], () => false)).toBe(true)
     expect(after.states.get('set', 0)).toBeUndefined()
     await after.end()
   })
@@ -106,7 +108,7 @@ describe('the next operator', () => {
     await before.end()
     await clock.advance(5_000)
     const after = operator()
-    after.states.loaded('set', [0], () => false)
+    after.states.loaded({ namespace: 'default', uid: 'set' }, [0], () => false)
     await clock.advance(100)
     const found = after.states.get('set', 0)
     expect(found).toMatchObject({ life, generation: 1, contentType: 'a/b', holder: { name: 'a' } })

@@ -1,8 +1,9 @@
-import type { TransferredState } from '../../checkpoint/http/transfer.ts'
+import type { PullFailure, TransferredState } from '../../checkpoint/http/transfer.ts'
 import type { Clock } from '../../kube/clock.ts'
 import type { Log } from '../../kube/log.ts'
 import type { Random } from '../../kube/random.ts'
 import type { WriteBehind } from '../../state-store/write-behind.ts'
+import type { Reservation, StateBudget } from './budget.ts'
 import { parseStored, type StoredState, storedBytes, storedMeta } from './stored.ts'
 import type { Holder, PulledView } from './view.ts'
 
@@ -14,7 +15,7 @@ export interface SavedState extends StoredState {
 }
 
 export interface PullProblem {
-  readonly reason: 'PullFailed' | 'StateTooLarge'
+  readonly reason: PullFailure
   readonly why: string
 }
 
@@ -28,11 +29,25 @@ export interface States {
    * from, so that its bytes need not be read. Starts it on the first call. @returns false while it is under way; it
    * ends within two seconds, whatever the store does.
    */
-  loaded(setUid: string, slots: readonly number[], isHere: (holder: Holder) => boolean): boolean
+  loaded(
+    set: { readonly namespace: string; readonly uid: string },
+    slots: readonly number[],
+    isHere: (holder: Holder) => boolean,
+  ): boolean
   view(setUid: string): PulledView
   get(setUid: string, slot: number): SavedState | undefined
-  /** False: somebody else holds the slot meanwhile, or a newer state is here. */
-  commit(setUid: string, slot: number, holder: Holder, state: TransferredState, times: PullTimes): boolean
+  /**
+   * False: somebody else holds the slot meanwhile, or a newer state is here.
+   * @param room what was reserved for it, which is kept as long as the state, or given back.
+   */
+  commit(
+    setUid: string,
+    slot: number,
+    holder: Holder,
+    state: TransferredState,
+    times: PullTimes,
+    room?: Reservation,
+  ): boolean
   /** A successor has taken the state and holds the slot. */
   inherited(setUid: string, slot: number, holder: Holder): void
   refused(setUid: string, slot: number): void
@@ -56,6 +71,7 @@ export interface PullTimes {
 
 export interface StatesDeps {
   readonly store: WriteBehind
+  readonly budget: StateBudget
   readonly clock: Clock
   readonly random: Random
   readonly log: Log
@@ -67,12 +83,18 @@ export interface StatesDeps {
 const loadPatienceMs = 2_000
 const retryMs = 50
 
-export function createStates({ store, clock, random, log, changed }: StatesDeps): States {
+export function createStates({ store, budget, clock, random, log, changed }: StatesDeps): States {
   const sets = new Map<string, Map<number, SavedState>>()
   const refusals = new Map<string, number>()
   const problems = new Map<string, PullProblem>()
   const loads = new Map<string, { readonly until: number; done: boolean }>()
+  const rooms = new Map<string, Reservation>()
   const at = (setUid: string, slot: number) => `${setUid}/${slot}`
+  const settle = (key: string, room: Reservation | undefined) => {
+    rooms.get(key)?.release()
+    if (room === undefined) rooms.delete(key)
+    else rooms.set(key, room)
+  }
   const keysOf = (setUid: string, slot: number) => ({
     meta: `understudy:${setUid}:state:${slot}:meta`,
     bytes: `understudy:${setUid}:state:${slot}:bytes`,
@@ -104,7 +126,7 @@ export function createStates({ store, clock, random, log, changed }: StatesDeps)
       }
   }
   const load = async (
-    setUid: string,
+    { uid: setUid, namespace }: { readonly namespace: string; readonly uid: string },
     slots: readonly number[],
     isHere: (holder: Holder) => boolean,
     until: number,
@@ -119,6 +141,12 @@ export function createStates({ store, clock, random, log, changed }: StatesDeps)
       const age = Math.max(0, clock.now() - meta.takenAtWall)
       const state = { ...meta, takenAt: clock.monotonic() - age }
       const held = bytes && storedBytes.read(bytes, meta.digest)
+      const room = budget.reserve(namespace)
+      if (held !== undefined && !room.take(held.length)) {
+        log.warn({ slot, bytes: held.length }, 'there is no room for a state of an operator before this one')
+        continue
+      }
+      settle(at(setUid, slot), room)
       // Without its bytes it only tells which life it is, until the next pull.
       if (held !== undefined || isHere(meta.holder))
         put(setUid, { ...state, bytes: held ?? Buffer.alloc(0), hollow: held === undefined })
@@ -126,13 +154,14 @@ export function createStates({ store, clock, random, log, changed }: StatesDeps)
   }
 
   return {
-    loaded(setUid, slots, isHere) {
+    loaded(set, slots, isHere) {
+      const setUid = set.uid
       if (!store.store.durable) return true
       const known = loads.get(setUid)
       if (known !== undefined) return known.done || clock.monotonic() >= known.until
       const state = { until: clock.monotonic() + loadPatienceMs, done: false }
       loads.set(setUid, state)
-      load(setUid, slots, isHere, state.until)
+      load(set, slots, isHere, state.until)
         .catch((error: unknown) =>
           log.warn({ err: error }, 'pulled state of an operator before this one is not to be had'),
         )
@@ -166,12 +195,20 @@ export function createStates({ store, clock, random, log, changed }: StatesDeps)
       const state = sets.get(setUid)?.get(slot)
       return state?.hollow ? undefined : state
     },
-    commit(setUid, slot, holder, state, { takenAt, endedAt, floor }) {
+    commit(setUid, slot, holder, state, { takenAt, endedAt, floor }, room) {
       const before = sets.get(setUid)?.get(slot)
       // A pull that was slow, or of a pod that has been succeeded.
-      if (before !== undefined && (takenAt < before.takenAt || holder.epoch < before.holder.epoch))
+      if (before !== undefined && (takenAt < before.takenAt || holder.epoch < before.holder.epoch)) {
+        room?.release()
         return false
+      }
       const goesOn = before?.holder.uid === holder.uid && before.holder.restarts === holder.restarts
+      const isSame = goesOn && !before.hollow && before.digest === state.digest
+      if (isSame) room?.release()
+      else {
+        room?.keep(state.bytes.length)
+        settle(at(setUid, slot), room)
+      }
       put(setUid, {
         slot,
         life: goesOn ? before.life : Buffer.from(random.bytes(4)).toString('hex'),
@@ -179,7 +216,7 @@ export function createStates({ store, clock, random, log, changed }: StatesDeps)
         holder,
         digest: state.digest,
         contentType: state.contentType,
-        bytes: goesOn && !before.hollow && before.digest === state.digest ? before.bytes : state.bytes,
+        bytes: isSame ? before.bytes : state.bytes,
         takenAt,
         takenAtWall: Math.round(clock.now() - (endedAt - takenAt)),
         seconds: Math.round(endedAt - takenAt) / 1000,
@@ -207,6 +244,7 @@ export function createStates({ store, clock, random, log, changed }: StatesDeps)
         present?.delete(slot)
         refusals.delete(at(setUid, slot))
         problems.delete(at(setUid, slot))
+        settle(at(setUid, slot), undefined)
         const keys = keysOf(setUid, slot)
         store.drop(keys.meta)
         store.drop(keys.bytes)
@@ -219,7 +257,8 @@ export function createStates({ store, clock, random, log, changed }: StatesDeps)
       for (const [setUid, slots] of sets) for (const state of slots.values()) keep(setUid, state)
     },
     clear() {
-      for (const map of [sets, refusals, problems, loads]) map.clear()
+      for (const room of rooms.values()) room.release()
+      for (const map of [sets, refusals, problems, loads, rooms]) map.clear()
     },
   }
 }

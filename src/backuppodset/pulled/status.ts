@@ -57,7 +57,7 @@ export function pulledReadiness(facts: PulledFacts, slots: readonly SlotStatus[]
     const problem = problemOf(slot)
     const isStale =
       state !== undefined && monotonicNow - state.takenAt > staleIntervals * pull.intervalMs + pull.timeoutMs
-    if (problem !== undefined && (state === undefined || isStale || problem.reason === 'StateTooLarge'))
+    if (problem !== undefined && (state === undefined || isStale || problem.reason !== 'PullFailed'))
       return {
         status: 'False',
         reason: reasons[problemReasons[problem.reason]],
@@ -84,4 +84,8 @@ export function pulledReadiness(facts: PulledFacts, slots: readonly SlotStatus[]
   }
 }
 
-const problemReasons = { PullFailed: 'pullFailed', StateTooLarge: 'stateTooLarge' } as const
+const problemReasons = {
+  PullFailed: 'pullFailed',
+  StateTooLarge: 'stateTooLarge',
+  StateBudgetExceeded: 'stateBudgetExceeded',
+} as const

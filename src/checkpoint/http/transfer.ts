@@ -15,9 +15,11 @@ export interface TransferredState {
   readonly contentType: string | undefined
 }
 
+export type PullFailure = 'PullFailed' | 'StateTooLarge' | 'StateBudgetExceeded'
+
 export type PullResult =
   | { readonly type: 'state'; readonly state: TransferredState }
-  | { readonly type: 'failed'; readonly reason: 'PullFailed' | 'StateTooLarge'; readonly why: string }
+  | { readonly type: 'failed'; readonly reason: PullFailure; readonly why: string }
 
 export type PushResult = { readonly type: 'taken' } | { readonly type: 'failed'; readonly why: string }
 
@@ -25,17 +27,21 @@ export type PushResult = { readonly type: 'taken' } | { readonly type: 'failed';
 const withoutState = new Set([204, 205, 206])
 
 class TooLarge extends Error {}
+class NoRoom extends Error {}
 
 /**
  * Asks for the state once, within `timeoutMs` altogether. A state above `maxBytes` ends the connection as soon as that is
  * clear, before or after it is unpacked. Never throws for what the application or the network does; nothing of a state
- * is ever in a message. @throws the signal's reason.
+ * is ever in a message.
+ * @param take asked for room before anything more is kept; twice the state, for its parts are joined at the end.
+ * @throws the signal's reason.
  */
 export async function pullState(
   host: string,
   pull: Pick<ParsedPull, 'port' | 'path' | 'headers' | 'maxBytes' | 'timeoutMs'>,
   dispatcher: Dispatcher,
   signal: AbortSignal,
+  take: (bytes: number) => boolean = () => true,
 ): Promise<PullResult> {
   const url = urlOf(host, pull.port, pull.path)
   const failed = (why: string): PullResult => ({
@@ -63,7 +69,7 @@ export async function pullState(
       body.on('error', () => {}).destroy()
       throw new TooLarge()
     }
-    const plain = await bytesOf(body, pull.maxBytes, encoding === 'gzip')
+    const plain = await bytesOf(body, pull.maxBytes, encoding === 'gzip', take)
     return {
       type: 'state',
       state: {
@@ -77,6 +83,10 @@ export async function pullState(
     if (error instanceof TooLarge) {
       const why = `GET ${url} gave more than ${pull.maxBytes} bytes: raise checkpoint.http.maxSize, or let the application say less`
       return { type: 'failed', reason: 'StateTooLarge', why }
+    }
+    if (error instanceof NoRoom) {
+      const why = `GET ${url} gives a state for which the operator has no room: let the application say less, keep fewer slots this way, or have the operator started with a larger --state-budget`
+      return { type: 'failed', reason: 'StateBudgetExceeded', why }
     }
     return failed(messageOf(error, pull.timeoutMs))
   }
@@ -119,7 +129,12 @@ function headersOf(...lists: readonly (readonly HttpHeader[])[]): Record<string,
   return Object.fromEntries(lists.flat().map(({ name, value }) => [name.toLowerCase(), value]))
 }
 
-async function bytesOf(body: Readable, maxBytes: number, isPacked: boolean): Promise<Buffer> {
+async function bytesOf(
+  body: Readable,
+  maxBytes: number,
+  isPacked: boolean,
+  take: (bytes: number) => boolean,
+): Promise<Buffer> {
   const chunks: Buffer[] = []
   let size = 0
   // Errors of the connection end the unpacking, too, or it would wait for more.
@@ -129,6 +144,7 @@ async function bytesOf(body: Readable, maxBytes: number, isPacked: boolean): Pro
     for await (const chunk of plain as AsyncIterable<Buffer>) {
       size += chunk.length
       if (size > maxBytes) throw new TooLarge()
+      if (!take(2 * chunk.length)) throw new NoRoom()
       chunks.push(chunk)
     }
   } finally {

@@ -112,6 +112,7 @@ export async function runModelOperator(options: OperatorOptions): Promise<void> 
     instance: party.name,
     memoryKnown: () => Object.values(reflectors).every(reflector => reflector.hasSynced()),
     permitted: 'everywhere',
+    stateBudget: 2 ** 26,
     ...{ consistency, queue, stateStore },
     recorder: { record: nothing, flush: async () => 0, close: () => {} },
     settings: { wakerImage: 'waker', wakeKey: options.wakeKey },
