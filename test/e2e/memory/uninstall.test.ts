@@ -1,0 +1,88 @@
+/** Removing it as docs/install.md says: nothing of ours stays on any node. */
+import { describe, expect, it } from 'vitest'
+import { deployOperator } from '../../../playground/deploy.ts'
+import { createProgress } from '../../../playground/progress.ts'
+import { runCli } from '../../../src/cli/program.ts'
+import { recordingTerminal } from '../../../src/cli/testing/terminal.ts'
+import { nodes, pods } from '../../../src/kube/resources.ts'
+import { specimen } from '../../../zoo/specimens.ts'
+import { kubectl, needsNodes, playground } from '../lib/cluster.ts'
+import { createWorld, eventually } from '../lib/world.ts'
+
+/** What is ours on a node, one a line: processes, mounts, directories, cgroups, labels of the image store are not. */
+const look = `
+  for process in /proc/[0-9]*; do
+    program=$(readlink $process/exe) || continue
+    case $program in /run/understudy/*|/var/lib/understudy/*) echo "process $program";; esac
+  done
+  grep -o -E ' (/run|/var/lib)/understudy[^ ]* .* - tmpfs .*' /proc/1/mountinfo | sed 's/^/mount/'
+  for directory in /run/understudy /var/lib/understudy; do
+    if [ -e $directory ]; then echo "directory $directory"; fi
+  done
+  find /sys/fs/cgroup -maxdepth 4 -type d -name understudy 2> /dev/null | sed 's/^/cgroup /'
+  true`
+
+async function cli(...args: string[]) {
+  const terminal = recordingTerminal()
+  const { kubeconfigPath } = await playground()
+  const exitCode = await runCli(
+    ['--kubeconfig', kubeconfigPath, ...args],
+    terminal,
+    AbortSignal.timeout(400_000),
+  )
+  return { exitCode, out: terminal.written.join('\n'), err: terminal.told.join('\n') }
+}
+
+async function leftovers(): Promise<Readonly<Record<string, string>>> {
+  const cluster = await playground()
+  const found = await Promise.all(
+    cluster.nodes.map(async node => [node, (await cluster.inNode(node, ['sh', '-c', look])).trim()] as const),
+  )
+  return Object.fromEntries(found)
+}
+
+describe.skipIf(needsNodes())('the documented removal', () => {
+  it('leaves no memory, key, process, mount, cgroup or label on any node', async () => {
+    const cluster = await playground()
+    await using world = await createWorld()
+    const set = await world.createSet('leaving', {
+      ...{ replicas: 1, hotBackups: 1, template: specimen('counter').template },
+      checkpoint: { interval: '1s' },
+    })
+    await eventually(async () => {
+      const { out } = await cli('-n', world.namespace, 'status', 'leaving', '-o', 'json')
+      expect(out).toContain('"protection": "Frozen"')
+    }, 120_000)
+    // Otherwise the search finds nothing because it looks in the wrong places.
+    const before = Object.values(await leftovers()).join('\n')
+    for (const kind of ['process', 'mount', 'directory', 'cgroup']) expect(before).toContain(kind)
+
+    const refused = await cli('uninstall')
+    expect([refused.exitCode, refused.err]).toEqual([
+      3,
+      expect.stringContaining(`${world.namespace}/leaving`),
+    ])
+
+    await kubectl('delete', 'bps', set.name, '--namespace', world.namespace)
+    await eventually(async () => {
+      const { items } = await world.api.list(pods, { namespace: world.namespace })
+      expect(items).toEqual([])
+    }, 120_000)
+    try {
+      const { exitCode, out, err } = await cli('uninstall')
+      expect([exitCode, err]).toEqual([0, expect.anything()])
+      expect(out).toContain(`nothing of understudy is left on ${cluster.nodes.length} nodes`)
+      expect((await cli('uninstall')).exitCode).toBe(0)
+      const nothing = Object.fromEntries(cluster.nodes.map(node => [node, '']))
+      expect(await leftovers()).toEqual(nothing)
+      await kubectl('delete', '-k', 'deploy/', '--wait', '--timeout=120s')
+      expect(await leftovers()).toEqual(nothing)
+      const { items } = await world.api.list(nodes, {})
+      const marked = items.flatMap(({ metadata }) => Object.keys(metadata.labels ?? {}))
+      expect(marked.filter(label => label.startsWith('backup.example.com/'))).toEqual([])
+    } finally {
+      // For the tests that come after this one.
+      await deployOperator(cluster, { progress: createProgress(process.stderr) })
+    }
+  }, 900_000)
+})
