@@ -245,8 +245,11 @@ export async function runAgent(
     log,
     metrics: metrics.recorder,
   })
-  const isToRetire = () =>
-    stores.reports.get(options.node)?.metadata.annotations?.[retireRequested] !== undefined
+  /** undefined: there is no report, which says nothing: when the kind is deleted it goes before this agent does. */
+  const isToRetire = () => {
+    const own = stores.reports.get(options.node)
+    return own && own.metadata.annotations?.[retireRequested] !== undefined
+  }
   const room: { keeper: DiskKeeper | undefined; notLazy?: () => void } = { keeper: undefined }
   try {
     try {
@@ -304,7 +307,7 @@ export async function runAgent(
     node.budgets = () => ({})
     node.checks = [{ name: 'retired', ok: false, message: 'the agent leaves this node', cure: 'wait' }]
     publish()
-    while (!ended.aborted && isToRetire()) {
+    while (!ended.aborted && isToRetire() !== false) {
       try {
         if (!node.retired)
           await retire({ ...options, fs: hostProcFs, clock, random, cgroup: sentinelCgroup, signal: ended })
