@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { run } from '../images/run.ts'
-import { criuBundle } from './criu-bundle.ts'
+import { criuBundle, withoutPreloadFile } from './criu-bundle.ts'
 
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 300_000 })
 
@@ -34,6 +34,20 @@ test.each([
   // The loader is the one that was asked; whatever is called vdso is the kernel's.
   const loaders = libraries.filter(it => !it.startsWith(`${directory}/lib/`))
   expect(loaders.filter(it => it !== join(directory, 'ld.so'))).toEqual([])
+})
+
+test('its loader knows no file of libraries to preload, and one of which that is not known is refused', async () => {
+  const name = '/etc/ld.so.preload'
+  expect((await readFile(join(directory, 'ld.so'))).indexOf(name)).toBe(-1)
+  const loader = (...parts: readonly string[]) => Buffer.from(parts.join('\0'))
+  expect(withoutPreloadFile(loader('a', name, 'b'))).toEqual(loader('a', '\0'.repeat(name.length), 'b'))
+  for (const other of [
+    loader('a', 'b'),
+    loader('a', name, name, 'b'),
+    loader(name, `${name}d`, ''),
+    loader(`${name}d`, ''),
+  ])
+    expect(() => withoutPreloadFile(other)).toThrow('exactly once')
 })
 
 test('it says what it was taken from', async () => {
