@@ -170,7 +170,7 @@ describe.skipIf(why !== undefined).each([
     const words = Array.from({ length: 41 }, (_, at) =>
       requestLine(String(at), 'spawn', {
         ...{ target: sentinel.pid, start: start - 20 + at, ns: 'host', cgroup: 'stay', deadline: 10_000 },
-        ...{ detach: 1, arg: ['/bin/sh', '-c', `touch ${proof}`] },
+        ...{ detach: 1, arg: ['/bin/sh', '-c', `: > ${proof}`] },
       }),
     ).join('\n')
     const payload = `understudy/1 run ${words.length + 1}\n${words}\0`

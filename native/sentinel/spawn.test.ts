@@ -269,7 +269,7 @@ describe.skipIf(why !== undefined).each([
     const work = mkdtempSync(join(scratch, 'work-'))
     for (const name of ['gate', 'begun']) writeFileSync(join(work, name), '')
     const log = join(work, 'started')
-    const script = `: > ${log}; sleep ${seconds}; exit 42`
+    const script = `${withPath}: > ${log}; sleep ${seconds}; exit 42`
     const { values } = request(target, ['/bin/sh', '-c', script], {
       ...{ deadline, during: 'dump', fd202: `${work}:d` },
     })
