@@ -67,6 +67,9 @@ describe('applications that say as much as they are let', () => {
       const of = set(namespace)
       puller.sync(of, pull(port) as never, slots.map(target))
       for (const slot of slots) await puller.now(of.uid, slot, AbortSignal.timeout(30_000))
+      // Its own loops ask, too, and hold what they are in the middle of.
+      puller.stop(of.uid)
+      await puller.settled()
     }
     await ask('modest', await appThatSays(mib), [0])
     expect(states.get('set-of-modest', 0)?.bytes).toHaveLength(mib)
@@ -85,8 +88,6 @@ describe('applications that say as much as they are let', () => {
 
     states.drop('set-of-greedy')
     expect(budget.used).toBe(mib)
-    puller.stop()
-    await puller.settled()
     await dispatcher.close()
   })
 })
