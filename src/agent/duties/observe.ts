@@ -1,4 +1,5 @@
 import type { BackupPodSet } from '../../api/backuppodset.ts'
+import { labels } from '../../api/labels.ts'
 import type { NodeReport } from '../../api/node-report.ts'
 import { parseSet } from '../../api/parse.ts'
 import { parseSlotLease } from '../../api/slot-lease.ts'
@@ -58,7 +59,9 @@ export function createObserver(world: World): (node: NodeState) => Snapshot {
     const reports = world.reports
       .list()
       .flatMap(({ metadata, status }) => (status === undefined ? [] : [[metadata.name, status] as const]))
-    const slots = world.leases.list().flatMap(lease => parseSlotLease(lease) ?? [])
+    const slots = world.leases
+      .list()
+      .flatMap(lease => (isOfDeletedSet(lease, world.sets) ? [] : (parseSlotLease(lease) ?? [])))
     const paused = slots.filter(lease => world.handoverPauses.isOn(lease, pods))
     return {
       node: world.node,
@@ -77,6 +80,20 @@ export function createObserver(world: World): (node: NodeState) => Snapshot {
       handoversPaused: new Set(paused.map(slotName)),
     }
   }
+}
+
+/**
+ * The label names a set that is there, but the owner is another one: it was deleted, one of the same name was made, and the
+ * garbage collector has not come by yet. Its memory must not become that of the new one.
+ */
+function isOfDeletedSet({ metadata }: Lease, sets: Store<BackupPodSet>): boolean {
+  const { ownerReferences = [] } = metadata
+  const set = sets.get(`${metadata.namespace}/${metadata.labels?.[labels.set]}`)
+  return (
+    set !== undefined &&
+    ownerReferences.length > 0 &&
+    ownerReferences.every(({ uid }) => uid !== set.metadata.uid)
+  )
 }
 
 function memorySettings(set: BackupPodSet): MemorySettings | undefined {
