@@ -140,8 +140,8 @@ describe.skipIf(why)(`least privilege${why ? ` (${why})` : ''}`, () => {
       await using standby = startOperator(join(dir, 'kubeconfig'), system)
       await eventually(() => {
         const synced = standby.log.filter(line => line.includes('"msg":"synced"'))
-        // Sets, pods, Leases of slots, reports of nodes, Services, EndpointSlices, nodes, earlier templates.
-        expect(synced).toHaveLength(8)
+        // Sets, pods, Leases of slots, reports of nodes, Services, EndpointSlices, nodes, earlier templates, namespaces with memory.
+        expect(synced).toHaveLength(9)
       })
     } finally {
       await proxy.close()
