@@ -1,4 +1,4 @@
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
@@ -49,6 +49,11 @@ deb-src https://mirror.example/source bookworm-security main
   expect(await debianArchives(etc)).toEqual({
     main: { uri: 'https://mirror.example/debian', signedBy: '/keys/a.gpg' },
   })
+})
+
+test('D10.replay: lists of packages that are over are refused, of every suite', async () => {
+  const code = await readFile(new URL('./debian.ts', import.meta.url), 'utf8')
+  expect([...code.matchAll(/Check-Valid-Until', '(\w+)'/g)].map(([, value]) => value)).toEqual(['true'])
 })
 
 test.each([
