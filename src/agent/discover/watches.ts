@@ -16,7 +16,8 @@ const mostFiles = 20_000
  * names are looked for from the roots of the mounts downwards, the shallowest first. Most programs watch nothing.
  */
 export async function watchedPaths(fs: ProcFs, root: number): Promise<string[]> {
-  const lists = await inBatches(await treeOf(fs, root), pid => watchesOf(fs, pid), 4)
+  const lists: Watched[][] = []
+  for (const pid of await treeOf(fs, root)) lists.push(await watchesOf(fs, pid))
   const wanted = new Map(lists.flat().map(it => [`${it.device} ${it.inode}`, it]))
   if (wanted.size === 0) return []
   const mounts = await mountsOf(fs, root)
@@ -37,11 +38,13 @@ export async function watchedPaths(fs: ProcFs, root: number): Promise<string[]> 
 async function watchesOf(fs: ProcFs, pid: number): Promise<Watched[]> {
   const directory = `${fs.proc}/${pid}`
   const descriptors = await listIfThere(`${directory}/fd`)
-  const found = await inBatches(descriptors, async fd => {
-    if ((await unlessGone(readlink(`${directory}/fd/${fd}`))) !== 'anon_inode:inotify') return []
-    return parseWatches((await unlessGone(beginningOf(`${directory}/fdinfo/${fd}`))) ?? '')
-  })
-  return found.flat().slice(0, mostWatches)
+  const links = await inBatches(descriptors, fd => unlessGone(readlink(`${directory}/fd/${fd}`)))
+  const found: Watched[] = []
+  // One after the other: each may be large.
+  for (const [at, fd] of descriptors.entries())
+    if (links[at] === 'anon_inode:inotify' && found.length < mostWatches)
+      found.push(...parseWatches((await unlessGone(beginningOf(`${directory}/fdinfo/${fd}`))) ?? ''))
+  return found
 }
 
 /** A user may have as many watches as memory allows; those that are not looked for CRIU does not find either, and says so. */
