@@ -5,9 +5,10 @@ import { kill } from 'node:process'
 import { describe, expect, inject, it } from 'vitest'
 import { pidsOf } from '../../playground/pids.ts'
 import { annotations, labels } from '../../src/api/labels.ts'
+import { memoryPermission } from '../../src/api/memory-permission.ts'
 import { loadConnection } from '../../src/kube/connection.ts'
 import { isKubeError } from '../../src/kube/errors.ts'
-import { leases, type Pod, pods, services } from '../../src/kube/resources.ts'
+import { leases, namespaces, type Pod, pods, services } from '../../src/kube/resources.ts'
 import { startFaultProxy } from '../apiserver/fault-proxy.ts'
 import { startOperator } from '../apiserver/lib/operator-process.ts'
 import { rights } from '../unit/deploy/rights.ts'
@@ -195,6 +196,22 @@ describe.skipIf(why)(`least privilege${why ? ` (${why})` : ''}`, () => {
     })
   }
 
+  /** The permission for memory is taken back where a set has not begun yet. */
+  async function provokeRefusal(world: World) {
+    const set = await world.createSet('refused', { replicas: 0, hotBackups: 0, checkpoint: {} })
+    await set.settled(0, 0, 0)
+    const labelsOff = { [memoryPermission.label]: null }
+    await world.api.patch(
+      namespaces,
+      { name: world.namespace },
+      { type: 'merge', body: { metadata: { labels: labelsOff } } },
+    )
+    await eventually(async () => {
+      const { conditions = [] } = (await set.get()).status ?? {}
+      expect(conditions.find(({ type }) => type === 'Degraded')?.reason).toBe('MemoryNotAllowed')
+    })
+  }
+
   it('F35: nothing it asked for was denied, and nothing it may do was left unused', async () => {
     await using world = await createWorld()
     const set = await world.createSet('privilege', { replicas: 2, hotBackups: 1, coldBackups: 1 })
@@ -203,6 +220,7 @@ describe.skipIf(why)(`least privilege${why ? ` (${why})` : ''}`, () => {
     await provoke(world)
     await provokeMemory(world)
     await provokeClaim(world)
+    await provokeRefusal(world)
     const { auditLogPath } = await playground()
     await eventually(async () => {
       const { used, denied, total } = await operatorRequests(auditLogPath)
