@@ -848,3 +848,27 @@ describe('a primary that hangs', () => {
     ])
   })
 })
+
+it('D7.kept: the node of the one before, and of one that was called in vain, goes on to keep the memory', () => {
+  const p0 = makePrimary('p0', 0, dead, died)
+  const [h0, h1] = [makeUnderstudy('h0'), makeUnderstudy('h1')]
+  const lease = makeLease(p0, { holders: ['n-h0', 'n-h1'] })
+  const source = { ...makeCopy(lease, p0, undefined).report, role: 'source' as const }
+  const copies = [makeCopy(lease, h0, 'Frozen'), makeCopy(lease, h1, 'Staged')]
+  const wish = { replicas: 1, hotBackups: 2 }
+  const first = makeMemorySnapshot(wish, [p0, h0, h1], [makeSlot(lease, copies, { source })])
+  expect(ofType(first, 'promote')).toMatchObject([
+    { lease: { holders: ['n-h1', 'n-p0'], kept: ['n-h1', 'n-p0'] } },
+  ])
+  // It did not come; its node says what it has as the one of the holder.
+  const called = makeLease(h0, { slot: 0, epoch: 2, node: 'n-h0', holders: ['n-h1', 'n-p0'] })
+  const torn = makeUnderstudy('h0', {}, { failed: 'torn' })
+  const second = makeMemorySnapshot(
+    wish,
+    [p0, torn, h1],
+    [makeSlot(called, [makeCopy(called, h1, 'Staged')], { source })],
+  )
+  expect(ofType(second, 'promote')).toMatchObject([
+    { pod: { name: 'h1' }, lease: { holders: ['n-p0', 'n-h0'] } },
+  ])
+})

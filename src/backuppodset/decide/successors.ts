@@ -1,5 +1,6 @@
 import type { OriginOfMemory } from '../../api/backuppodset.ts'
 import { stepsBehind } from '../../succession/age.ts'
+import { isKept } from '../../succession/kept.ts'
 import { fitsMemory } from '../../succession/kinds.ts'
 import type { Option } from '../../succession/match.ts'
 import { signersAfter } from '../../succession/signers.ts'
@@ -69,6 +70,17 @@ export const candidatesOf = (hot: readonly PodView[], cold: readonly PodView[]):
   ),
 ]
 
+/**
+ * The node of the one that held the slot until now has memory of it, too: also where that one was called, and did not come on
+ * stage. A node that is not named throws away what it has, so that tries which fail would use up all copies.
+ */
+function withSource({ lease, source, copies }: SlotMemory, nodes: readonly string[]): readonly string[] {
+  const { node } = lease
+  if (node === undefined || nodes.includes(node)) return nodes
+  const keeps = (source !== undefined && isKept(source)) || copies.some(copy => copy.node === node)
+  return keeps ? [...nodes, node] : nodes
+}
+
 export function promotion(slot: SlotMemory, pod: PodView, role: Role, s: Snapshot): Action {
   const { lease, resourceVersion } = slot
   return {
@@ -82,8 +94,8 @@ export function promotion(slot: SlotMemory, pod: PodView, role: Role, s: Snapsho
       node: pod.node,
       ip: pod.stage?.ip,
       heir: undefined,
-      holders: lease.holders.filter(node => node !== pod.node),
-      kept: lease.kept?.filter(node => node !== pod.node),
+      holders: withSource(slot, lease.holders).filter(node => node !== pod.node),
+      kept: lease.kept && withSource(slot, lease.kept).filter(node => node !== pod.node),
       containers: undefined,
       ending: undefined,
       handover: undefined,

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import type { NodeReport, NodeReportStatus, SlotReport } from '../../api/node-report.ts'
 import { parseSet } from '../../api/parse.ts'
 import { type SlotLease, slotLeaseBody } from '../../api/slot-lease.ts'
-import { savedAnnotation } from '../../api/stage.ts'
+import { holdInitContainer, podConditions, savedAnnotation } from '../../api/stage.ts'
 import { createFakeClock } from '../../kube/clock.ts'
 import type { Lease, Pod } from '../../kube/resources.ts'
 import { createStore } from '../../kube/store.ts'
@@ -171,4 +171,19 @@ describe('D7.ids: the holder runs', () => {
   it('nothing that is known: the runtime has not made it yet', async () => {
     expect(await since(pod({ app: '' }))).toBeUndefined()
   })
+})
+
+it('D7.kept: an understudy that was called and did not come leaves the memory where it is', async () => {
+  const lease = makeLease(makePrimary('h0', 0), { node: 'n1', holders: [], kept: [] })
+  const pod = (conditions: readonly object[]) =>
+    ({
+      metadata: { name: 'h0', uid: 'uid-h0' },
+      spec: { containers: [{ name: 'app' }], initContainers: [{ name: holdInitContainer }] },
+      status: { conditions },
+    }) as unknown as Pod
+  const report = { n1: { role: 'source', usable: undefined } as never }
+  const failed = { type: podConditions.understudy, status: 'False', reason: 'RestoreFailed' }
+  expect((await observed(lease, report, { pod: pod([failed]) }))?.copies).toMatchObject([{ node: 'n1' }])
+  const serving = { type: podConditions.serving, status: 'True' }
+  expect((await observed(lease, report, { pod: pod([serving]) }))?.copies).toEqual([])
 })

@@ -90,11 +90,13 @@ export function observeMemory(
   const isTimely = (node: string) =>
     deps.reports.silentFor(node) <= timelyMs && deps.reports.knows(node) !== false
   const slots = slotLeasesOf(deps.leases, set).map(({ lease, object }): [number, SlotMemory] => {
+    const holder = podByUid(lease.holder.uid)
     const here = told.filter(
       ({ node, slot }) => slot.slot === lease.slot && slot.life === lease.life && isNamed(lease, node),
     )
     const copies = here
-      .filter(({ slot }) => slot.role === 'holder' && isKept(slot))
+      // What an understudy was to go on with is still there while it has not.
+      .filter(({ slot }) => (slot.role === 'holder' || isCalled(holder)) && isKept(slot))
       .map(
         ({ node, slot, seenAt }): Copy => ({
           node,
@@ -112,7 +114,6 @@ export function observeMemory(
     }))
     const { uid, resourceVersion, annotations } = object.metadata
     const restarts = natural(annotations?.[restartsAnnotation])
-    const holder = podByUid(lease.holder.uid)
     const runsAnother = isReplaced(holder, lease, restarts)
     const source = here.find(({ node, slot }) => slot.role === 'source' && node === lease.node)
     return [
@@ -179,6 +180,13 @@ function isOnStage(pod: Pod | undefined, { isDeleted }: MemoryDeps): boolean {
   if (pod === undefined || isFinished(pod) || isDeleted(pod.metadata.uid)) return false
   const { understudy, serving, died } = stageOf(pod)
   return pod.metadata.deletionTimestamp === undefined && !died && (!understudy || serving)
+}
+
+/** An understudy that holds a slot and is not on stage: it is on its way there, or failed. */
+function isCalled(pod: Pod | undefined): boolean {
+  if (pod === undefined) return false
+  const { understudy, serving, replaced, died } = stageOf(pod)
+  return understudy && !serving && !replaced && !died
 }
 
 /** Until when to wait for the word that a primary which is being deleted has stopped. */

@@ -26,6 +26,8 @@ export interface FakeAgents extends AsyncDisposable {
   readonly deaf: Set<string>
   /** Nodes whose copies are not usable. */
   readonly useless: Set<string>
+  /** Nodes that say that they keep nothing. */
+  readonly emptied: Set<string>
   /** Why these nodes write nothing to their disks. */
   readonly diskTrouble: Map<string, string>
   /** What else the reports of nodes say of their machines. */
@@ -48,6 +50,7 @@ export async function startFakeAgents(
   const mute = new Set<string>()
   const deaf = new Set<string>()
   const useless = new Set<string>()
+  const emptied = new Set<string>()
   const machines = new Map<string, Partial<Machine>>()
   const diskTrouble = new Map<string, string>()
   const stages: string[] = []
@@ -138,9 +141,10 @@ export async function startFakeAgents(
     return [
       {
         ...common,
+        ...(emptied.has(node) && { generation: 0 }),
         role: 'holder',
         pipelineSeconds: 0.2,
-        ...(useless.has(node)
+        ...(useless.has(node) || emptied.has(node)
           ? {}
           : { usable: frozen ? 'Frozen' : holdsOn(node, lease) ? 'Staged' : 'Cold', ...frozen }),
       },
@@ -241,6 +245,7 @@ export async function startFakeAgents(
     mute,
     deaf,
     useless,
+    emptied,
     machines,
     diskTrouble,
     stages,

@@ -365,8 +365,12 @@ describe('failover with memory', () => {
     expect((await noted(ref, 'PromotionFailed')).note).toContain('the image is torn')
   })
 
-  it('nobody has its memory: the slot begins anew in a new pod, and says so', async () => {
-    const ref = await create('empty', { replicas: 1, hotBackups: 1 })
+  it('nobody can bring its memory back for as long as the set waits: the slot begins anew in a new pod, and says so', async () => {
+    const ref = await create('empty', {
+      replicas: 1,
+      hotBackups: 1,
+      checkpoint: { giveUpAfterSeconds: 3 },
+    })
     const [slot] = await covered(ref, 1, 1)
     const hot = slot?.heir?.name ?? ''
     // In the hot backup, and then in a pod that is made for the slot.
@@ -466,7 +470,7 @@ describe('failover with memory', () => {
     const ref = await create('restarted', { replicas: 1, hotBackups: 1 })
     const [slot] = await covered(ref, 1, 1)
     const name = slot?.holder.name ?? ''
-    for (const node of slot?.holders ?? []) agents.useless.add(node)
+    for (const node of slot?.holders ?? []) agents.emptied.add(node)
     await agents.report()
     await eventually(async () => {
       const condition = (await get(ref)).status?.conditions?.find(({ type }) => type === 'CheckpointReady')
@@ -481,7 +485,7 @@ describe('failover with memory', () => {
     })
     expect(anew).toMatchObject({ epoch: 1, holder: slot?.holder })
     await noted(ref, 'StateLost')
-    agents.useless.clear()
+    agents.emptied.clear()
     await agents.report()
     const [same] = await covered(ref, 1, 1)
     expect(same?.life).toBe(anew?.life)

@@ -140,7 +140,8 @@ describe.skipIf(needsNodes())('failovers with memory where no hot backup is', ()
 
   it('D6.restored-empty: what nobody can bring back begins anew, and says so', async () => {
     await using world = await createWorld()
-    const set = await created(world, 0, { checkpoint: { interval: '1h' } })
+    // What is taken away behind the agents' backs is kept, as far as anybody knows.
+    const set = await created(world, 0, { checkpoint: { interval: '1h', giveUpAfterSeconds: 30 } })
     await eventually(async () => {
       expect((await set.get()).status?.slots?.[0]?.protection).toBe('Cold')
     }, 120_000)
