@@ -271,7 +271,7 @@ describe('parseSet', () => {
   }
   it.each(Object.entries(broken))('refuses with code %s', (code, parsed) => {
     const { field, message } = refusals[code as keyof typeof refusals]
-    expect(parsed).toEqual({ ok: false, code, field, message })
+    expect(parsed).toMatchObject({ ok: false, code, field, message })
   })
 
   it.each([

@@ -23,7 +23,7 @@ import type { ParsedLiveness, ParsedMemory, ParsedPull, ParsedService } from './
 import { parseLiveness, parseMemory, parseService } from './parse-memory.ts'
 import { parsePull, pullsState } from './parse-pull.ts'
 import { reader } from './reader.ts'
-import { brokenRule } from './template-rules.ts'
+import { brokenRule, containerNames } from './template-rules.ts'
 
 /** A set whose every field is there and valid: what comes after `parseSet` checks nothing again. Frozen. */
 export interface ParsedSet {
@@ -59,7 +59,10 @@ export interface ParsedSet {
  */
 export const carriesStateByHttp = ({ pull }: Pick<ParsedSet, 'pull'>): boolean => pull !== undefined
 
-export type Parsed = { readonly ok: true; readonly set: ParsedSet } | ({ readonly ok: false } & Refusal)
+export type Parsed =
+  | { readonly ok: true; readonly set: ParsedSet }
+  /** `legible`: the set with defaults for what could not be read; absent where not even its containers can be. */
+  | ({ readonly ok: false; readonly legible?: ParsedSet } & Refusal)
 
 /**
  * Parses a set as the API server stores it. The schema and its rules have checked it already, so a refusal means an
@@ -154,15 +157,13 @@ export function parseSet(object: BackupPodSet): Parsed {
   })
   if (code !== undefined) refused.push(refusalOf(code))
   const [first] = refused
-  if (first !== undefined) return { ok: false, ...first }
-  return {
-    ok: true,
-    set: Object.freeze({
-      name: metadata.name,
-      namespace: metadata.namespace ?? '',
-      uid: metadata.uid,
-      generation: metadata.generation ?? 0,
-      ...values,
-    }),
-  }
+  const set = Object.freeze({
+    name: metadata.name,
+    namespace: metadata.namespace ?? '',
+    uid: metadata.uid,
+    generation: metadata.generation ?? 0,
+    ...values,
+  })
+  if (first === undefined) return { ok: true, set }
+  return { ok: false, ...first, ...(containerNames(spec['template']).length > 0 && { legible: set }) }
 }

@@ -34,6 +34,7 @@ import { readPodWith } from './act/read-pod.ts'
 import { createWakes } from './act/wakes.ts'
 import { createDeparted } from './departed.ts'
 import { createFailures } from './failures.ts'
+import { createSpecs } from './in-force.ts'
 import { createLedger } from './ledger.ts'
 import { createLosses, isDeath } from './losses.ts'
 import { createClaimReader } from './memory/claim-reader.ts'
@@ -134,6 +135,7 @@ export function createSetController(options: SetControllerOptions): SetControlle
   const farewells = createFarewells(clock)
   const failures = createFailures(clock)
   const since = createSince(clock)
+  const specs = createSpecs()
   const claims = createClaimReader({ api, clock, changed: key => queue.add(key) })
   const departed = createDeparted({
     ...{ api, clock, log },
@@ -188,6 +190,7 @@ export function createSetController(options: SetControllerOptions): SetControlle
       since.forget(key)
       since.forget(`pods/${key}`)
       reporter.forget(object.metadata.uid)
+      specs.forget(object.metadata.uid)
       ledger.forget(object.metadata.uid)
       pulled.forget(object.metadata.uid)
     }
@@ -275,6 +278,7 @@ export function createSetController(options: SetControllerOptions): SetControlle
       return metadata.labels?.[memoryPermission.label] === memoryPermission.value
     },
     failures,
+    specs,
     caughtUp: (key, priority) => {
       if (consistency.ready(key)) return true
       consistency.onReady(key, () => queue.add(key, { priority }))

@@ -1,6 +1,7 @@
 import type { BackupPodSet } from '../api/backuppodset.ts'
 import { isPodKind, labels } from '../api/labels.ts'
 import type { ParsedSet } from '../api/parse.ts'
+import { conditionTypes } from '../api/reasons.ts'
 import { restoreHash } from '../checkpoint/restore-hash.ts'
 import type { Clock } from '../kube/clock.ts'
 import type { Pod } from '../kube/resources.ts'
@@ -183,7 +184,7 @@ export function observe(set: ParsedSet, status: BackupPodSet['status'], deps: Ob
     finished,
     epochs,
     lost,
-    isNew: status?.observedGeneration === undefined,
+    isNew: isNew(status),
     now: deps.clock.now(),
     monotonicNow: deps.clock.monotonic(),
     ...(memory && { memory }),
@@ -193,4 +194,12 @@ export function observe(set: ParsedSet, status: BackupPodSet['status'], deps: Ob
     ...(retired.length > 0 && { retired }),
   }
   return { snapshot: Object.freeze(snapshot), viewOf: view, pods: candidates }
+}
+
+/** Its first pods are still to be made: nothing was reported yet, or it was refused or paused since it is there. */
+function isNew(status: BackupPodSet['status']): boolean {
+  if (status?.observedGeneration === undefined || status.replicas === undefined) return true
+  const { replicas, hotbackups = 0, coldbackups = 0, conditions = [] } = status
+  const wasPaused = conditions.some(({ type, status }) => type === conditionTypes.paused && status === 'True')
+  return wasPaused && replicas + hotbackups + coldbackups === 0
 }

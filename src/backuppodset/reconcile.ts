@@ -1,6 +1,6 @@
 import type { BackupPodSet, BackupPodSetStatus } from '../api/backuppodset.ts'
 import { memoryNotAllowed } from '../api/memory-permission.ts'
-import { type ParsedSet, parseSet } from '../api/parse.ts'
+import type { ParsedSet } from '../api/parse.ts'
 import { reasons } from '../api/reasons.ts'
 import type { Clock } from '../kube/clock.ts'
 import { type ReconcileContext, type Result, RetryLater } from '../kube/controller.ts'
@@ -17,6 +17,7 @@ import { PodChangedError } from './act/write-pod.ts'
 import { decide } from './decide/decide.ts'
 import type { Departed } from './departed.ts'
 import type { Attempt, Failures } from './failures.ts'
+import { type RefusedSpec, type Specs, takeoversOf } from './in-force.ts'
 import type { Ledger } from './ledger.ts'
 import { isFinished } from './losses.ts'
 import type { ClaimReader } from './memory/claim-reader.ts'
@@ -29,7 +30,7 @@ import { type ObserveDeps, type Observed, observe } from './observe.ts'
 import type { Pulled } from './pulled/pulled.ts'
 import type { Report, Reporter } from './report.ts'
 import { refusedStatus, statusOf } from './status.ts'
-import { updateNotices } from './update-status.ts'
+import { refusalNotices, updateNotices } from './update-status.ts'
 
 export interface ReconcileDeps extends Omit<ObserveDeps, 'pulled' | 'departed'> {
   readonly sets: Store<BackupPodSet>
@@ -43,6 +44,7 @@ export interface ReconcileDeps extends Omit<ObserveDeps, 'pulled' | 'departed'> 
   readonly pulled: Pulled & NonNullable<ObserveDeps['pulled']>
   readonly metrics: SetMetrics
   readonly failures: Failures
+  readonly specs: Specs
   /** Whether the caches show what this process wrote for the set. If not, the set's next pass comes when they do. */
   readonly caughtUp: (setKey: string, priority: number) => boolean
   /** The caches of Leases and node reports are filled: without them every slot would look as if its memory were lost. */
@@ -79,9 +81,11 @@ export async function reconcile(
     if (current === undefined) deps.forgetSet(key)
     return {}
   }
-  const parsed = parseSet(current)
-  if (!parsed.ok) return refuse(deps, current, parsed, context)
-  const { set } = parsed
+  const inForce = deps.specs.inForce(current)
+  if (inForce.type === 'nothing') return refuse(deps, current, inForce.refusal, context)
+  const { set } = inForce
+  const refusal = inForce.type === 'asWritten' ? undefined : inForce.refusal
+  if (refusal) log.warn({ code: refusal.code }, refusal.message)
   if (set.memory && !deps.memoryKnown()) throw new RetryLater(500, 'Leases and reports are not known yet')
   if (set.memory && !mayHaveMemory(set, deps)) {
     if (await deps.allowsMemory(set.namespace, signal))
@@ -95,7 +99,8 @@ export async function reconcile(
   if (set.memory) await deps.claims.look(set, signal)
 
   const observed = observe(set, current.status, deps)
-  const plan = decide(observed.snapshot, deps.random)
+  const decided = decide(observed.snapshot, deps.random)
+  const plan = inForce.type === 'takeovers' ? takeoversOf(decided) : decided
   // A decision about thousands of pods takes its time: the end of a term that came meanwhile has to be noticed first.
   await new Promise(resolve => setImmediate(resolve))
   const acting = deps.actContext(set, observed, context)
@@ -127,6 +132,7 @@ export async function reconcile(
     failure: failureOf(outcomes),
     ...news,
     failovers: deps.ledger.of(set.uid),
+    ...(refusal && { refusal }),
     ...(pulledFacts && { pulled: pulledFacts, vacant: new Set(observed.snapshot.lost.keys()) }),
     now: clock.now(),
     ...(observed.snapshot.memory && { memory: observed.snapshot.memory, monotonicNow: now }),
@@ -139,6 +145,7 @@ export async function reconcile(
   if (written !== undefined) {
     deps.wroteSet(key, written)
     deps.notify(current, memoryNotices(current.status, observed.snapshot.memory))
+    if (refusal) deps.notify(current, refusalNotices(current.status, refusal))
   }
   if (told.attempt.type === 'done') {
     deps.news.told(key, news)
@@ -184,19 +191,19 @@ const isHeld = ({ memory, pods }: Observed['snapshot']): boolean =>
 const mayHaveMemory = (set: ParsedSet, { memory }: ReconcileDeps): boolean =>
   memory === undefined || memory.isPermitted(set.namespace) || slotLeasesOf(memory.leases, set).length > 0
 
-/** A set that slipped past the schema (an older CRD): told what to change, and otherwise left alone. */
+/** A set of which nothing exists, or can be read: told what to change, and otherwise left alone. */
 async function refuse(
   deps: ReconcileDeps,
   current: BackupPodSet,
-  refusal: { readonly code: string; readonly message: string },
+  refusal: RefusedSpec,
   { log, signal }: ReconcileContext,
 ): Promise<Result> {
   log.warn({ code: refusal.code }, refusal.message)
   const status = refusedStatus(current.metadata.generation ?? 0, current.status, refusal, deps.clock.now())
-  const { written } = await deps.reporter.report(current, status, signal)
-  if (written === undefined) return {}
+  const { written, againAfterMs } = await deps.reporter.report(current, status, signal)
+  if (written === undefined) return againAfterMs === undefined ? {} : { requeueAfterMs: againAfterMs }
   deps.wroteSet(keyOf(current), written)
-  deps.notify(current, [{ type: 'Warning', reason: refusal.code, action: 'Validate', note: refusal.message }])
+  deps.notify(current, refusalNotices(current.status, refusal))
   return {}
 }
 

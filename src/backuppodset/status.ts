@@ -11,6 +11,7 @@ import type { ParsedSet } from '../api/parse.ts'
 import { conditionTypes, reasons } from '../api/reasons.ts'
 import { setCondition } from './condition.ts'
 import { castOf } from './decide/slots.ts'
+import type { RefusedSpec } from './in-force.ts'
 import { listed, slotFailover } from './ledger.ts'
 import { checkpointReadiness, slotFacts } from './memory/status.ts'
 import type { MemoryView } from './memory/view.ts'
@@ -38,6 +39,8 @@ export interface PassFacts {
   readonly monotonicNow?: number
   /** Of sets whose state is pulled. */
   readonly pulled?: PulledFacts
+  /** Its spec is refused: the facts are of what is in force instead. */
+  readonly refusal?: RefusedSpec
   /** Slots of such a set whose primary was lost and has no successor yet. */
   readonly vacant?: ReadonlySet<number>
 }
@@ -85,26 +88,34 @@ export function statusOf(
     ...optional('failovers', facts.failovers?.length ? listed(facts.failovers) : previous?.failovers),
     conditions: [],
   }
-  return { ...status, conditions: conditionsOf(set, previous?.conditions ?? [], status, facts) }
+  const conditions = conditionsOf(set, previous?.conditions ?? [], status, facts)
+  if (facts.refusal === undefined) return { ...status, conditions }
+  const refused = refusedStatus(set.generation, previous, facts.refusal, facts.now).conditions ?? []
+  const verdict = (type: string) =>
+    isVerdict(type) ? refused.find(condition => condition.type === type) : undefined
+  return { ...status, conditions: conditions.map(condition => verdict(condition.type) ?? condition) }
 }
 
-/** The status of a set that cannot be acted on: what is there stays there and is not looked at. */
+const verdicts = [
+  [conditionTypes.ready, 'False'],
+  // Whoever waits for the end of it would wait for ever.
+  [conditionTypes.progressing, 'False'],
+  [conditionTypes.degraded, 'True'],
+] as const
+
+const isVerdict = (type: string): boolean => verdicts.some(([verdict]) => verdict === type)
+
+/** What the status says of a set whose spec is refused; everything else of it stays as it was. */
 export function refusedStatus(
   generation: number,
   previous: BackupPodSetStatus | undefined,
-  refusal: { readonly code: string; readonly message: string },
+  refusal: RefusedSpec,
   now: number,
 ): BackupPodSetStatus {
-  const conditions = [
-    [conditionTypes.ready, 'False'],
-    // Whoever waits for the end of it would wait for ever.
-    [conditionTypes.progressing, 'False'],
-    [conditionTypes.degraded, 'True'],
-  ] as const
   return {
     ...previous,
     observedGeneration: generation,
-    conditions: conditions.reduce<readonly Condition[]>(
+    conditions: verdicts.reduce<readonly Condition[]>(
       (all, [type, status]) =>
         setCondition(all, {
           type,

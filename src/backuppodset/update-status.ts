@@ -1,6 +1,7 @@
 import type { BackupPodSetStatus } from '../api/backuppodset.ts'
 import { conditionTypes, reasons } from '../api/reasons.ts'
 import { updateOf } from './decide/update.ts'
+import type { RefusedSpec } from './in-force.ts'
 import type { Notice } from './notices.ts'
 
 type Facts = Parameters<typeof updateOf>[0]
@@ -46,4 +47,14 @@ export function updateNotices(
   if (now.reason !== reasons.updateOnDelete && now.reason !== reasons.updateWouldLoseState) return []
   const type = now.reason === reasons.updateWouldLoseState ? 'Warning' : 'Normal'
   return [{ type, reason: now.reason, action: 'Update', note: now.message }]
+}
+
+/** Told once for each reason. */
+export function refusalNotices(
+  previous: BackupPodSetStatus | undefined,
+  { code, message }: RefusedSpec,
+): readonly Notice[] {
+  const told = previous?.conditions?.find(({ type }) => type === conditionTypes.degraded)
+  if (told?.reason === code && told.message === message) return []
+  return [{ type: 'Warning', reason: code, action: 'Validate', note: message }]
 }

@@ -1,0 +1,167 @@
+import { describe, expect, it } from 'vitest'
+import { type BackupPodSet, type BackupPodSetStatus, backupPodSets } from '../api/backuppodset.ts'
+import { annotations, labels, type PodKind } from '../api/labels.ts'
+import { createFakeClock } from '../kube/clock.ts'
+import { silentLog } from '../kube/log.ts'
+import { seededRandom } from '../kube/random.ts'
+import type { Pod } from '../kube/resources.ts'
+import { createStore } from '../kube/store.ts'
+import type { ActContext } from './act/context.ts'
+import { createWakes } from './act/wakes.ts'
+import { createFailures } from './failures.ts'
+import { createSpecs } from './in-force.ts'
+import { createNewsDesk } from './news.ts'
+import type { Notice } from './notices.ts'
+import { podIndexes } from './observe.ts'
+import { type ReconcileDeps, reconcile } from './reconcile.ts'
+import { createReporter } from './report.ts'
+import { createTombstones } from './tombstones.ts'
+
+const good = { replicas: 2, hotBackups: 1, template: { spec: { containers: [{ name: 'app', image: 'a' }] } } }
+const setOf = (spec: object, generation: number, status?: BackupPodSetStatus): BackupPodSet => ({
+  metadata: { name: 'web', namespace: 'default', uid: 'set', resourceVersion: '1', generation },
+  spec: spec as BackupPodSet['spec'],
+  ...(status && { status }),
+})
+const podOf = (name: string, kind: PodKind, slot?: number): Pod => ({
+  metadata: {
+    name,
+    namespace: 'default',
+    ...{ uid: name, resourceVersion: '1', creationTimestamp: '2026-01-01T00:00:00Z' },
+    labels: {
+      [labels.set]: 'web',
+      [labels.type]: kind,
+      ...(slot !== undefined && { [labels.slot]: `${slot}` }),
+    },
+    annotations: { [annotations.epoch]: '1' },
+    ownerReferences: [
+      {
+        apiVersion: 'backup.example.com/v1alpha1',
+        ...{ kind: backupPodSets.kind, name: 'web', uid: 'set', controller: true },
+      },
+    ],
+  },
+  spec: { containers: [] },
+  status: { phase: 'Running', conditions: [{ type: 'Ready', status: 'True' }] },
+})
+
+/** A set and its pods before an operator that has only just begun; everything that it writes is listed. */
+function world(pods: readonly Pod[], current: BackupPodSet) {
+  const sets = createStore<BackupPodSet>()
+  const cache = createStore<Pod>({ indexes: podIndexes })
+  for (const pod of pods) cache.upsert(pod)
+  const clock = createFakeClock()
+  const writes: string[] = []
+  const notices: Notice[] = []
+  const api = {
+    create: async (_: unknown, body: Pod) => {
+      writes.push(`create ${body.metadata.labels?.[labels.type]} of ${body.spec?.containers?.[0]?.image}`)
+      return { ...body, metadata: { ...body.metadata, uid: 'new', resourceVersion: '2' } }
+    },
+    patch: async (_: unknown, { name }: { name: string }, { body }: { body: Pod }) => {
+      const { [labels.type]: kind, [labels.slot]: slot } = body.metadata.labels ?? {}
+      writes.push(`${name} becomes ${kind} ${slot}`)
+      const old = pods.find(({ metadata }) => metadata.name === name)
+      return {
+        ...old,
+        metadata: { ...old?.metadata, labels: { ...old?.metadata.labels, ...body.metadata.labels } },
+      }
+    },
+    delete: async (_: unknown, { name }: { name: string }) => {
+      writes.push(`delete ${name}`)
+    },
+    replace: async (_: unknown, __: unknown, set: BackupPodSet) => {
+      const written = {
+        ...set,
+        metadata: { ...set.metadata, resourceVersion: `${Number(set.metadata.resourceVersion) + 1}` },
+      }
+      sets.upsert(written)
+      return written
+    },
+  }
+  const nothing = () => undefined
+  const tombstones = createTombstones(nothing)
+  const deps = {
+    ...{ sets, pods: cache, clock, random: seededRandom(1) },
+    ...{
+      reporter: createReporter(api as never, clock),
+      news: createNewsDesk(clock),
+      failures: createFailures(clock),
+    },
+    specs: createSpecs(),
+    losses: { note: nothing, of: () => new Map(), repaired: nothing, forget: nothing },
+    ledger: { open: nothing, note: nothing, of: () => [] },
+    pulled: { loaded: () => true, after: nothing, facts: nothing },
+    metrics: { acted: nothing, counted: nothing, woke: nothing },
+    departed: { of: () => [] },
+    isDeleted: tombstones.has,
+    wakening: nothing,
+    ...{ caughtUp: () => true, memoryKnown: () => true, wroteSet: nothing, forgetSet: nothing },
+    notify: (_: unknown, told: readonly Notice[]) => notices.push(...told),
+    actContext: (set: ActContext['set']) =>
+      ({
+        ...{ set, api, urgentApi: api, tombstones, wakes: createWakes(() => Promise.resolve()) },
+        settings: { wakerImage: 'waker', wakeKey: new Uint8Array(32) },
+        podOf: (uid: string) => pods.find(({ metadata }) => metadata.uid === uid),
+        ...{ wrote: nothing, finishedLate: nothing, ended: nothing },
+        signal: new AbortController().signal,
+        ...{ mayWrite: () => true, mustYield: () => false },
+      }) as unknown as ActContext,
+  } as unknown as ReconcileDeps
+  sets.upsert(current)
+  const conditions = () =>
+    sets
+      .get('default/web')
+      ?.status?.conditions?.map(({ type, status, reason }) => `${type} ${status} ${reason}`)
+  const pass = () =>
+    reconcile(deps, 'default/web', {
+      ...{ signal: new AbortController().signal, log: silentLog, priority: 0, mustYield: () => false },
+    } as unknown as Parameters<typeof reconcile>[2])
+  return { sets, cache, clock, writes, notices, conditions, pass }
+}
+
+const running = { observedGeneration: 1, replicas: 2, hotbackups: 1, coldbackups: 0 }
+const broken = { ...good, antiAffinity: 'OfALaterVersion' }
+
+describe('a set whose spec is refused while its primaries run', () => {
+  it('R21: a backup takes over also after a restart, and nothing is made or deleted', async () => {
+    const pods = [podOf('p0', 'primary', 0), podOf('h', 'hotbackup')]
+    const { pass, writes, conditions, notices } = world(pods, setOf(broken, 2, running))
+    await pass()
+    expect(writes).toEqual(['h becomes primary 1'])
+    expect(conditions()).toEqual(
+      expect.arrayContaining(['Ready False InvalidValue', 'Degraded True InvalidValue']),
+    )
+    await pass()
+    expect(notices.filter(({ action }) => action === 'Validate')).toHaveLength(1)
+  })
+
+  it('R21: what this process had accepted stays in force: it fails over and refills, of the template before', async () => {
+    const pods = [podOf('p0', 'primary', 0), podOf('p1', 'primary', 1), podOf('h', 'hotbackup')]
+    const { pass, writes, sets, cache } = world(pods, setOf(good, 1, running))
+    await pass()
+    writes.length = 0
+    const template = { spec: { containers: [{ name: 'app', image: 'another' }] } }
+    const { status } = sets.get('default/web') ?? {}
+    sets.upsert(setOf({ ...broken, replicas: 0, template }, 2, status))
+    cache.remove('default/p1')
+    await pass()
+    expect(writes).toEqual(['h becomes primary 1', 'create hotbackup of a'])
+    expect(sets.get('default/web')?.status).toMatchObject({
+      observedGeneration: 2,
+      summary: { replicas: '2/2' },
+    })
+  })
+
+  it('R21: a refusal that changes only its reason is written, although later', async () => {
+    const { pass, sets, conditions, clock } = world([], setOf(broken, 1))
+    await pass()
+    const { status } = sets.get('default/web') ?? {}
+    sets.upsert(setOf({ ...good, template: undefined }, 1, status))
+    const { requeueAfterMs = 0 } = await pass()
+    expect(requeueAfterMs).toBeGreaterThan(0)
+    await clock.advance(requeueAfterMs)
+    await pass()
+    expect(conditions()).toContain('Degraded True TemplateMissing')
+  })
+})
