@@ -24,6 +24,8 @@ export const reasons = {
   asExpected: 'AsExpected',
   actionFailed: 'ActionFailed',
   podsCrashLooping: 'PodsCrashLooping',
+  /** Primaries of a slot fail one after the other, each soon after it took over. */
+  replacementsPaused: 'ReplacementsPaused',
   allProtected: 'AllProtected',
   noAgents: 'NoAgents',
   noNodeReady: 'NoNodeReady',

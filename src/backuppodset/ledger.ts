@@ -5,7 +5,8 @@ import type { WriteBehind } from '../state-store/write-behind.ts'
 
 /**
  * What has happened to each set, for display: failovers with the generation that was brought back. It goes on where the
- * operator before stopped, as far as the status or the state store still have it; nothing is decided by it.
+ * operator before stopped, as far as the status or the state store still have it. The only thing decided by it is how soon a
+ * slot whose primaries keep failing gets another one.
  */
 export interface Ledger {
   /** To be called before the first status is written; reads the store in the background, once. */

@@ -55,9 +55,9 @@ export function noticesOf(outcomes: readonly Outcome[], monotonicNow: number): N
         const what = successorOf === undefined ? kind : `successor for slot ${successorOf.slot}`
         tell('Normal', eventReasons.created, 'Create', `Created ${what}`, name)
         if (action.state && action.role?.replaces) {
-          const { name, reason, seenAt } = action.role.replaces
+          const { name, reason, seenAt, why } = action.role.replaces
           const seconds = ((monotonicNow - seenAt) / 1000).toFixed(3)
-          const note = `new pod ${action.name} took over slot ${action.role.slot} from ${name} (${reason}) in ${seconds} s${stateNote(action, seenAt)}`
+          const note = `new pod ${action.name} took over slot ${action.role.slot} from ${name} (${because(reason, why)}) in ${seconds} s${stateNote(action, seenAt)}`
           const event = reason === 'Replaced' ? eventReasons.replaced : eventReasons.failedOver
           single.push({ type: 'Normal', reason: event, action: 'Promote', note })
         }
@@ -66,9 +66,9 @@ export function noticesOf(outcomes: readonly Outcome[], monotonicNow: number): N
       case 'convert': {
         const { pod, to, role } = action
         if (role?.replaces) {
-          const { name, reason, seenAt } = role.replaces
+          const { name, reason, seenAt, why } = role.replaces
           const seconds = ((monotonicNow - seenAt) / 1000).toFixed(3)
-          const note = `${pod.name} took over slot ${role.slot} from ${name} (${reason}) in ${seconds} s${stateNote(action, seenAt)}`
+          const note = `${pod.name} took over slot ${role.slot} from ${name} (${because(reason, why)}) in ${seconds} s${stateNote(action, seenAt)}`
           const event = reason === 'Replaced' ? eventReasons.replaced : eventReasons.failedOver
           single.push({ type: 'Normal', reason: event, action: 'Promote', note })
         } else if (pod.kind === 'primary')
@@ -101,7 +101,9 @@ export function noticesOf(outcomes: readonly Outcome[], monotonicNow: number): N
         break
       case 'promote': {
         const { pod, role, origin } = action
-        const from = role.replaces ? ` from ${role.replaces.name} (${role.replaces.reason})` : ''
+        const from = role.replaces
+          ? ` from ${role.replaces.name} (${because(role.replaces.reason, role.replaces.why)})`
+          : ''
         const since = role.replaces?.seenAt
         const endedAt = outcome.phases?.published ?? monotonicNow
         const took = since === undefined ? '' : ` in ${((endedAt - since) / 1000).toFixed(3)} s`
@@ -154,6 +156,9 @@ export function noticesOf(outcomes: readonly Outcome[], monotonicNow: number): N
         { type: 'Warning', reason: eventReasons.actionFailed, action: 'Reconcile', note: failure },
       ]
 }
+
+const because = (reason: string, why: string | undefined): string =>
+  why === undefined ? reason : `${reason}: ${why}`
 
 const stateNote = ({ state }: { readonly state?: StateRef }, seenAt: number): string =>
   state === undefined

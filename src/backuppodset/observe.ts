@@ -7,6 +7,7 @@ import type { Clock } from '../kube/clock.ts'
 import type { Pod } from '../kube/resources.ts'
 import type { Store } from '../kube/store.ts'
 import type { Departed } from './departed.ts'
+import type { Ledger } from './ledger.ts'
 import { isFinished, type Losses } from './losses.ts'
 import type { Farewells } from './memory/farewells.ts'
 import { type MemoryDeps, observeMemory, slotLeasesOf } from './memory/observe.ts'
@@ -60,6 +61,7 @@ export interface ObserveDeps {
   }
   /** Pods without our label that still name a set as their owner; absent in tests of other things. */
   readonly departed?: Pick<Departed, 'of'>
+  readonly ledger?: Pick<Ledger, 'of'>
   readonly services?: ServicesDeps
   readonly revisions?: RevisionsDeps
   /** Absent in tests of what has nothing to do with pulled state. */
@@ -185,6 +187,7 @@ export function observe(set: ParsedSet, status: BackupPodSet['status'], deps: Ob
     epochs,
     lost,
     isNew: isNew(status),
+    failovers: deps.ledger?.of(set.uid) ?? [],
     now: deps.clock.now(),
     monotonicNow: deps.clock.monotonic(),
     ...(memory && { memory }),

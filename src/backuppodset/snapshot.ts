@@ -1,3 +1,4 @@
+import type { LastFailover } from '../api/backuppodset.ts'
 import type { PodKind } from '../api/labels.ts'
 import type { ParsedSet } from '../api/parse.ts'
 import type { MemoryView, StageView } from './memory/view.ts'
@@ -38,6 +39,8 @@ export interface PodView extends PodRef {
   readonly served: boolean
   /** The kubelet holds back the restart of one of its containers (CrashLoopBackOff). */
   readonly crashLooping: boolean
+  /** How a container of a pod that is crash looping or unready ended last, for people. */
+  readonly lastEnd?: string
   readonly gate: GateState
   /** A wake-up that this process began has not ended yet. */
   readonly waking: boolean
@@ -54,6 +57,8 @@ export interface LostPrimary {
   readonly slot: number
   readonly epoch: number
   readonly reason: LossReason
+  /** What is known of it beside, for people: with the pod its logs go, too. */
+  readonly why?: string
   /** Monotonic ms at which this process first saw the loss. */
   readonly seenAt: number
 }
@@ -80,6 +85,8 @@ export interface Snapshot {
   readonly epochs: ReadonlyMap<number, number>
   /** Losses not yet repaired, by slot. */
   readonly lost: ReadonlyMap<number, LostPrimary>
+  /** What has happened to the slots lately, newest first. */
+  readonly failovers?: readonly LastFailover[]
   /** No pass of this set was ever reported: every pod is made with `strategy.init`. */
   readonly isNew: boolean
   /** Wall clock, ms; compared with times that the API server wrote. */

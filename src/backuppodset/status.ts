@@ -10,6 +10,7 @@ import { labels, type PodKind } from '../api/labels.ts'
 import type { ParsedSet } from '../api/parse.ts'
 import { conditionTypes, reasons } from '../api/reasons.ts'
 import { setCondition } from './condition.ts'
+import { type Pause, pausesOf } from './decide/breaker.ts'
 import { castOf } from './decide/slots.ts'
 import type { RefusedSpec } from './in-force.ts'
 import { listed, slotFailover } from './ledger.ts'
@@ -153,17 +154,22 @@ function conditionsOf(
     `${gatedColdbackups} of ${set.coldBackups} cold backups wait at their gate`
   const rollingMessage = `${outdated} pods still have an older template`
   const crashing = facts.pods.filter(pod => pod.crashLooping)
+  const pauses = pausesOf(facts.failovers ?? [], facts.now).filter(({ slot }) =>
+    facts.pods.some(pod => pod.kind === 'primary' && pod.slot === slot && !pod.ready),
+  )
   const degraded =
     facts.failure !== undefined
       ? { reason: reasons.actionFailed, message: facts.failure }
-      : crashing.length > 0
-        ? {
-            reason: reasons.podsCrashLooping,
-            message: `containers keep failing in ${names(crashing).slice(0, 5).join(', ')}`,
-          }
-        : waiting?.reason === reasons.updateWouldLoseState
-          ? waiting
-          : undefined
+      : pauses.length > 0
+        ? { reason: reasons.replacementsPaused, message: pauses.slice(0, 5).map(pauseWord).join('; ') }
+        : crashing.length > 0
+          ? {
+              reason: reasons.podsCrashLooping,
+              message: `containers keep failing in ${names(crashing).slice(0, 5).join(', ')}`,
+            }
+          : waiting?.reason === reasons.updateWouldLoseState
+            ? waiting
+            : undefined
   const wanted: readonly Pick<Condition, 'type' | 'status' | 'reason' | 'message'>[] = [
     isReady
       ? { type: conditionTypes.ready, status: 'True', reason: reasons.allInPlace, message: numbers }
@@ -216,6 +222,9 @@ function conditionsOf(
     previous.filter(({ type }) => wanted.some(condition => condition.type === type)),
   )
 }
+
+const pauseWord = ({ slot, times, reason, until }: Pause): string =>
+  `slot ${slot}: ${times} primaries in a row failed soon after they took over (the last time: ${reason}); the next may take over at ${new Date(until).toISOString()}`
 
 const names = (pods: readonly PodView[]): readonly string[] =>
   pods.slice(0, limits.listed).map(pod => pod.name)

@@ -35,15 +35,27 @@ export function waitingUpdate(facts: Facts): UpdateWord | undefined {
   }
 }
 
+const wordOf = (status: BackupPodSetStatus | undefined, condition: string) =>
+  status?.conditions?.find(({ type }) => type === condition)
+
 /** Told once, when it becomes so. */
 export function updateNotices(
   previous: BackupPodSetStatus | undefined,
   status: BackupPodSetStatus,
 ): readonly Notice[] {
-  const wordOf = (of: BackupPodSetStatus | undefined) =>
-    of?.conditions?.find(({ type }) => type === conditionTypes.progressing)
-  const now = wordOf(status)
-  if (now === undefined || wordOf(previous)?.reason === now.reason) return []
+  return [...degradedNotices(previous, status), ...progressNotices(previous, status)]
+}
+
+function degradedNotices(previous: BackupPodSetStatus | undefined, status: BackupPodSetStatus): Notice[] {
+  const now = wordOf(status, conditionTypes.degraded)
+  if (now?.reason !== reasons.replacementsPaused) return []
+  if (wordOf(previous, conditionTypes.degraded)?.message === now.message) return []
+  return [{ type: 'Warning', reason: now.reason, action: 'Promote', note: now.message }]
+}
+
+function progressNotices(previous: BackupPodSetStatus | undefined, status: BackupPodSetStatus): Notice[] {
+  const now = wordOf(status, conditionTypes.progressing)
+  if (now === undefined || wordOf(previous, conditionTypes.progressing)?.reason === now.reason) return []
   if (now.reason !== reasons.updateOnDelete && now.reason !== reasons.updateWouldLoseState) return []
   const type = now.reason === reasons.updateWouldLoseState ? 'Warning' : 'Normal'
   return [{ type, reason: now.reason, action: 'Update', note: now.message }]
@@ -54,7 +66,7 @@ export function refusalNotices(
   previous: BackupPodSetStatus | undefined,
   { code, message }: RefusedSpec,
 ): readonly Notice[] {
-  const told = previous?.conditions?.find(({ type }) => type === conditionTypes.degraded)
+  const told = wordOf(previous, conditionTypes.degraded)
   if (told?.reason === code && told.message === message) return []
   return [{ type: 'Warning', reason: code, action: 'Validate', note: message }]
 }

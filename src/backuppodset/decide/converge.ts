@@ -43,7 +43,12 @@ export function converge(s: Snapshot, random: Random, policies: Policies): Stage
   const losses = failing.flatMap(({ pod, reason }): LostPrimary[] =>
     pod.slot === undefined
       ? []
-      : [{ name: pod.name, slot: pod.slot, epoch: pod.epoch, reason, seenAt: s.monotonicNow }],
+      : [
+          {
+            ...{ name: pod.name, slot: pod.slot, epoch: pod.epoch, reason, seenAt: s.monotonicNow },
+            ...(pod.lastEnd !== undefined && { why: pod.lastEnd }),
+          },
+        ],
   )
   const nextRole = lostFirst(
     s,

@@ -1,6 +1,7 @@
 import type { Random } from '../../kube/random.ts'
 import type { Plan, Stage } from '../plan.ts'
 import type { Snapshot } from '../snapshot.ts'
+import { untilPauseEnds } from './breaker.ts'
 import { converge } from './converge.ts'
 import { untilNextFailure } from './failing.ts'
 import { farewells, untilFarewell } from './farewells.ts'
@@ -48,6 +49,7 @@ export function decide(s: Snapshot, random: Random, policies: Policies = builtIn
     stages: [revisions, ...stages].filter(stage => stage.actions.length > 0),
     requeueAfterMs: soonest(
       untilNextFailure(s),
+      untilPauseEnds(s),
       untilDeparture(s),
       untilDeath(s),
       untilEnded(s),

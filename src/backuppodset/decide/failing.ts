@@ -1,4 +1,5 @@
 import type { LossReason, PodView, Snapshot } from '../snapshot.ts'
+import { msUntilReplaced } from './breaker.ts'
 
 export interface Failing {
   readonly pod: PodView
@@ -34,7 +35,7 @@ export function replaceable(
 ): Failing[] {
   const failing = primaries.flatMap(pod => {
     const reason = failureOf(s, pod)
-    return reason === undefined ? [] : [{ pod, reason }]
+    return reason === undefined || msUntilReplaced(s, pod.slot, reason) > 0 ? [] : [{ pod, reason }]
   })
   const since = ({ pod }: Failing) => pod.unreadySince ?? s.now
   failing.sort((a, b) => since(a) - since(b) || (a.pod.name < b.pod.name ? -1 : 1))

@@ -5,6 +5,7 @@ import type { MemoryView, SlotMemory } from '../memory/view.ts'
 import type { Action, Role, Stage } from '../plan.ts'
 import type { LossReason, LostPrimary, PodView, Snapshot } from '../snapshot.ts'
 import { assignments, prefetches } from './assignments.ts'
+import { msUntilReplaced } from './breaker.ts'
 import { together } from './converge.ts'
 import { failureOf } from './failing.ts'
 import { refill } from './refill.ts'
@@ -91,6 +92,10 @@ export function convergeWithMemory(
     const slot = memory.slots.get(pod.slot ?? -1)
     const successor = successorOf(pod.slot)
     if (pod.slot === undefined) continue
+    if (msUntilReplaced(s, pod.slot, reason) > 0) {
+      if (reason === 'Died') replaced.add(pod)
+      continue
+    }
     const role = roleIn(s, pod.slot, lostPrimary(s, pod, pod.slot, reason))
     if (
       slot !== undefined &&
@@ -369,7 +374,8 @@ export function untilRetirement(s: Snapshot): number | undefined {
 const lostPrimary = (s: Snapshot, pod: PodView, slot: number, reason: LossReason): LostPrimary => {
   const known = s.lost.get(slot)
   if (known?.name === pod.name) return known
-  return { name: pod.name, slot, epoch: pod.epoch, reason, seenAt: s.monotonicNow }
+  const lost = { name: pod.name, slot, epoch: pod.epoch, reason, seenAt: s.monotonicNow }
+  return pod.lastEnd === undefined ? lost : { ...lost, why: pod.lastEnd }
 }
 
 /** The holder went while nobody looked. */

@@ -21,6 +21,7 @@ export function viewOf(pod: Pod, wakening: Wakening | undefined): PodView | unde
   const isReady = ready?.status === 'True'
   const gate = gateStateOf(pod)
   const start = startOf(pod)
+  const lastEnd = lastEndOf(pod)
   const unreadySince = latest(ready?.lastTransitionTime ?? pod.metadata.creationTimestamp, start)
   return {
     name: pod.metadata.name,
@@ -43,10 +44,24 @@ export function viewOf(pod: Pod, wakening: Wakening | undefined): PodView | unde
       ...(pod.status?.containerStatuses ?? []),
       ...(pod.status?.initContainerStatuses ?? []),
     ].some(({ state }) => state?.waiting?.reason === 'CrashLoopBackOff'),
+    ...(!isReady && lastEnd !== undefined && { lastEnd }),
     gate,
     waking: wakening !== undefined,
     templateHash: pod.metadata.labels?.[labels.templateHash],
   }
+}
+
+/** How a container ended that was started again or is to be, the last of them; without what an app says of itself. */
+function lastEndOf({ status }: Pod): string | undefined {
+  const [last] = (status?.containerStatuses ?? [])
+    .flatMap(({ name, state, lastState }) => {
+      const ended = state?.terminated ?? lastState?.terminated
+      return ended === undefined ? [] : [{ name, ended }]
+    })
+    .sort((a, b) => ((a.ended.finishedAt ?? '') < (b.ended.finishedAt ?? '') ? 1 : -1))
+  if (last === undefined) return undefined
+  const { exitCode, signal, reason } = last.ended
+  return `container ${last.name} ended with ${signal ? `signal ${signal}` : `code ${exitCode}`}${reason === undefined || reason === 'Error' ? '' : `, ${reason}`}`
 }
 
 export const epochOf = (pod: Pod): number => natural(pod.metadata.annotations?.[annotations.epoch]) ?? 0
