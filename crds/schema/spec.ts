@@ -9,6 +9,7 @@ import {
   type FailoverSpec,
   gatePositions,
   type HotBackupSpec,
+  holderChoices,
   hotBackupModes,
   type LivenessSpec,
   limits,
@@ -207,6 +208,11 @@ export const specSchema = (): SchemaOf<BackupPodSetSpec> =>
             'Nodes that keep the memory of each primary, as far as there are backups elsewhere. Default 2.',
             limits.copies,
             defaults.checkpoint.copies,
+          ),
+          holders: choice(
+            'Matching: memory is kept only on nodes where the template may run, by its nodeSelector, required node affinity and tolerations; where there are too few of them there are fewer copies, and CheckpointReady says so. Any: on all nodes with an agent. Default Matching.',
+            holderChoices,
+            defaults.checkpoint.holders,
           ),
           keep: integer(
             'Saved states of each primary on each of these nodes. Default 2.',

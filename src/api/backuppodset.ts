@@ -51,6 +51,9 @@ export type CrashLoopPolicy = (typeof crashLoopPolicies)[number]
 /** How a hot backup keeps a primary's memory: rebuilt and stopped, on its node, or not at all. */
 export const hotBackupModes = ['Frozen', 'Staged', 'Warm'] as const
 export const diskUses = ['Encrypted', 'None'] as const
+
+/** Nodes that may keep memory beside those of the set's own pods: where the template may run, or all. */
+export const holderChoices = ['Matching', 'Any'] as const
 export type HotBackupMode = (typeof hotBackupModes)[number]
 
 export const protections = ['Frozen', 'Staged', 'Warm', 'Cold', 'None'] as const
@@ -136,6 +139,8 @@ export interface CheckpointSpec {
   readonly volumes?: { readonly maxSize?: string }
   /** Nodes that keep a slot's generations. */
   readonly copies?: number
+  /** Which nodes these may be. */
+  readonly holders?: HolderChoice
   /** Generations kept on each. */
   readonly keep?: number
   /** A slot without primary whose memory is kept, and could not be brought back for so long, begins anew. 0: never. */
@@ -145,6 +150,8 @@ export interface CheckpointSpec {
 }
 
 export type DiskUse = (typeof diskUses)[number]
+
+export type HolderChoice = (typeof holderChoices)[number]
 
 export interface HotBackupSpec {
   readonly mode?: HotBackupMode
@@ -206,6 +213,7 @@ export const defaults = Object.freeze({
     interval: '10s',
     maxFreezePercent: 2,
     copies: 2,
+    holders: 'Matching',
     keep: 2,
     giveUpAfterSeconds: 0,
     disk: 'Encrypted',

@@ -8,6 +8,8 @@ export interface ParsedMemory {
   /** Names of the containers that are saved, in the template's order. */
   readonly containers: readonly string[]
   readonly copies: number
+  /** Copies lie only on nodes where the template may run. */
+  readonly matchingHolders: boolean
   readonly keep: number
   /** A slot whose memory is kept and cannot be brought back begins anew after so long. Undefined: never. */
   readonly giveUpAfterMs: number | undefined

@@ -1,4 +1,4 @@
-import { defaults, diskUses, hotBackupModes, limits, protocols } from './backuppodset.ts'
+import { defaults, diskUses, holderChoices, hotBackupModes, limits, protocols } from './backuppodset.ts'
 import {
   type ParsedLiveness,
   type ParsedMemory,
@@ -31,6 +31,13 @@ export function parseMemory(read: Reader, spec: Readonly<Record<string, unknown>
     // Which of them there are is a rule of the template.
     containers: all.filter(name => !Array.isArray(named) || named.includes(name)),
     copies: number('copies'),
+    matchingHolders:
+      read.oneOf(
+        'spec.checkpoint.holders',
+        checkpoint['holders'],
+        holderChoices,
+        defaults.checkpoint.holders,
+      ) === 'Matching',
     keep: number('keep'),
     giveUpAfterMs: number('giveUpAfterSeconds') * 1000 || undefined,
     disk:

@@ -89,6 +89,7 @@ describe('parseSet', () => {
       maxFreezePercent: 2,
       containers: ['app'],
       copies: 2,
+      matchingHolders: true,
       keep: 2,
       giveUpAfterMs: undefined,
       volumeBytes: 2 ** 30,

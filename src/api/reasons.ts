@@ -40,6 +40,8 @@ export const reasons = {
   environmentOfDeadPod: 'EnvironmentOfDeadPod',
   /** No node that keeps memory of a slot can write it to its disk. */
   notOnDisk: 'NotOnDisk',
+  /** The template may run on too few nodes for all the copies that are asked for. */
+  fewerCopies: 'FewerCopies',
   /** The namespace lacks the label by which an administrator allows memory. */
   memoryNotAllowed: 'MemoryNotAllowed',
   /** A claim of the template has one node or pod at a time. */

@@ -18,6 +18,7 @@ import {
   type Lease,
   leases as leaseResource,
   type Namespace,
+  type Node,
   namespaces as namespaceResource,
   type Pod,
   pods as podResource,
@@ -62,6 +63,8 @@ export interface SetControllerOptions {
   readonly pods: Store<Pod>
   readonly leases: Store<Lease>
   readonly reports: Store<NodeReport>
+  /** Their labels and taints: a change of these is looked at with the next pass. */
+  readonly nodes: Store<Node>
   readonly services: Store<Service>
   readonly slices: Store<EndpointSlice>
   readonly revisions: Store<ControllerRevision>
@@ -70,7 +73,7 @@ export interface SetControllerOptions {
   readonly permitted: Store<Namespace> | 'everywhere'
   /** Name of this process, for events. */
   readonly instance: string
-  /** Whether Leases, reports, Services and slices have been read once. */
+  /** Whether Leases, reports, nodes, Services and slices have been read once. */
   readonly memoryKnown: () => boolean
   readonly consistency: ConsistencyStore
   readonly queue: Queue
@@ -259,6 +262,7 @@ export function createSetController(options: SetControllerOptions): SetControlle
     memory: {
       leases: options.leases,
       reports,
+      nodeOf: options.nodes.get,
       clock,
       isDeleted: tombstones.has,
       claims,

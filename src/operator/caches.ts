@@ -2,7 +2,6 @@ import { type BackupPodSet, backupPodSets } from '../api/backuppodset.ts'
 import { labels } from '../api/labels.ts'
 import { memoryPermission } from '../api/memory-permission.ts'
 import { type NodeReport, nodeReports } from '../api/node-report.ts'
-import { stageLabel } from '../api/stage.ts'
 import { leaseIndexes } from '../backuppodset/memory/observe.ts'
 import { reportIndexes } from '../backuppodset/memory/reports.ts'
 import { podIndexes } from '../backuppodset/observe.ts'
@@ -44,7 +43,7 @@ export function createCaches(
   const services = createStore<Service>({ indexes: serviceIndexes })
   const revisions = createStore<ControllerRevision>({ indexes: revisionIndexes })
   const slices = createStore<EndpointSlice>({ indexes: sliceIndexes })
-  const stages = createStore<Node>()
+  const nodes = createStore<Node>()
   const permitted = createStore<Namespace>()
   const reflectors = {
     sets: createReflector({ ...mirror, resource: backupPodSets, store: sets }),
@@ -66,6 +65,16 @@ export function createCaches(
       store: leases,
     }),
     reports: createReflector({ ...mirror, resource: nodeReports, store: reports }),
+    // By labels and taints an administrator says which pods a node is for; all else of a node is ballast.
+    nodes: createReflector({
+      ...mirror,
+      resource: nodeResource,
+      store: nodes,
+      transform: ({ metadata: { name, uid, resourceVersion, labels: all = {} }, spec }) => ({
+        metadata: { name, uid, resourceVersion, labels: all },
+        spec: { taints: spec?.taints ?? [] },
+      }),
+    }),
     services: createReflector({
       ...mirror,
       resource: serviceResource,
@@ -97,25 +106,16 @@ export function createCaches(
     query: { labelSelector: labels.set },
     store: revisions,
   })
-  const stage = createReflector({
-    ...mirror,
-    resource: nodeResource,
-    query: { labelSelector: stageLabel },
-    store: stages,
-    transform: ({ metadata: { name, uid, resourceVersion, labels: all } }) => ({
-      metadata: { name, uid, resourceVersion, labels: { [stageLabel]: all?.[stageLabel] ?? '' } },
-    }),
-  })
   return {
     stores: {
-      ...{ sets, pods, leases, reports, services, revisions, slices, stages },
+      ...{ sets, pods, leases, reports, services, revisions, slices, nodes },
       /** Namespaces that allow memory. */
       permitted: memoryNamespaces === 'labelled' ? permitted : ('everywhere' as const),
     },
     /** Those without which nothing can be decided. */
     reflectors,
     forMemory,
-    all: { ...reflectors, ...forMemory, revisions: revisionReflector, stages: stage },
+    all: { ...reflectors, ...forMemory, revisions: revisionReflector },
     /** Of what the operator writes. */
     written: cacheView({
       [resourceName(backupPodSets)]: sets,

@@ -135,7 +135,7 @@ async function operate(
   })
 
   const caches = createCaches({ api, clock, random, log, metrics: metrics.reflector }, options)
-  const { sets, pods, stages, ...stores } = caches.stores
+  const { sets, pods, ...stores } = caches.stores
   const mirrors: readonly Reflector[] = Object.values(caches.all)
   const mayWrite = () => !options.leaderElect || elector.isLeader()
   const leaderApi = fenced(api, mayWrite)
@@ -191,7 +191,7 @@ async function operate(
   const stageController = createStageController({
     api: leaderApi,
     reports: stores.reports,
-    nodes: stages,
+    nodes: stores.nodes,
     queue: stageQueue,
     controllerMetrics: metrics.controller,
     clock,

@@ -14,7 +14,6 @@ import type { Store } from '../kube/store.ts'
 export interface StageControllerOptions {
   readonly api: Pick<Api, 'patch'>
   readonly reports: Store<NodeReport>
-  /** The nodes that carry the label, and no others. */
   readonly nodes: Store<Node>
   readonly queue: Queue
   readonly controllerMetrics?: ControllerMetrics | undefined

@@ -44,6 +44,8 @@ export interface AssignOptions {
   readonly spareNodes: readonly string[]
   /** Of both, those whose agents are away for a moment: they keep what they have, and get nothing new. */
   readonly awayNodes?: ReadonlySet<string>
+  /** These keep what they have only until others have it, and not where there are no others. */
+  readonly forbiddenNodes?: ReadonlySet<string>
 }
 
 /**
@@ -121,7 +123,7 @@ function holdersOf(
   slot: SlotToCover,
   heir: Understudy | undefined,
   pods: readonly Understudy[],
-  { copies, coldNodes, spareNodes, awayNodes }: AssignOptions,
+  { copies, coldNodes, spareNodes, awayNodes, forbiddenNodes }: AssignOptions,
 ): readonly string[] {
   // Nothing is to be kept at all.
   if (copies === 0) return []
@@ -152,7 +154,11 @@ function holdersOf(
   if (wanted.length > 0 && wanted.every(node => slot.keptOn.includes(node))) return wanted
   const { mayKeepOn = slot.keptOn } = slot
   const leaving = slot.holders.filter(
-    node => !wanted.includes(node) && node !== slot.node && mayKeepOn.includes(node),
+    node =>
+      !wanted.includes(node) &&
+      node !== slot.node &&
+      mayKeepOn.includes(node) &&
+      (wanted.length > 0 || forbiddenNodes?.has(node) !== true),
   )
   return [...wanted, ...leaving.slice(0, copies)]
 }

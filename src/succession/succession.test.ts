@@ -52,6 +52,15 @@ describe('heirs and holders', () => {
     expect(assign([held], [], { ...away, copies: 0 }).get(0)?.holders).toEqual([])
   })
 
+  it('D7.holders: what a forbidden node has stays until others have it, and no longer where there are none', () => {
+    const held = slot(0, { holders: ['x'], keptOn: ['x'] })
+    const options = { ...none, forbiddenNodes: new Set(['x']) }
+    expect(assign([held], [], { ...options, spareNodes: ['a'] }).get(0)?.holders).toEqual(['a', 'x'])
+    const both = { ...held, holders: ['a', 'x'], keptOn: ['a', 'x'] }
+    expect(assign([both], [], { ...options, spareNodes: ['a'] }).get(0)?.holders).toEqual(['a'])
+    expect(assign([held], [], options).get(0)?.holders).toEqual([])
+  })
+
   it('a new understudy takes over from one that has too many, but not the slot that lies frozen there', () => {
     const crowded = [0, 1, 2].map(number => slot(number, { heirUid: 'uid-x' }))
     const frozen = crowded.map(each => (each.slot === 2 ? { ...each, frozenIn: 'uid-x' } : each))

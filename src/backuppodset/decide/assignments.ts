@@ -132,12 +132,14 @@ function unfitNodes({ nodes }: MemoryView, source: string | undefined): Readonly
 function spareNodes(s: Snapshot, { nodes }: MemoryView): Omit<AssignOptions, 'copies'> {
   const names = (test: (node: NodeView) => boolean) =>
     [...nodes.values()].filter(test).map(({ name }) => name)
-  const able = names(node => node.ready || node.away === true)
+  // Nodes of hot backups are not asked: what runs there may be given the memory in any case.
+  const able = names(node => (node.ready || node.away === true) && node.forbidden !== true)
   const cold = new Set(s.pods.flatMap(pod => (pod.kind === 'coldbackup' ? [pod.node] : [])))
   return {
     coldNodes: able.filter(name => cold.has(name)),
     spareNodes: able.filter(name => !cold.has(name)),
     awayNodes: new Set(names(node => !node.ready)),
+    forbiddenNodes: new Set(names(node => node.forbidden === true)),
   }
 }
 

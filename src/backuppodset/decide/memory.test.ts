@@ -872,3 +872,23 @@ it('D7.kept: the node of the one before, and of one that was called in vain, goe
     { pod: { name: 'h1' }, lease: { holders: ['n-p0', 'n-h0'] } },
   ])
 })
+
+it('D7.holders: nodes of cold backups and others get a copy only where the template may run', () => {
+  const p0 = makePrimary('p0', 0)
+  const c0 = makePod('c0', 'coldbackup', { node: 'n-c0' })
+  const names = ['n-p0', 'n-c0', 'a', 'b', 'c']
+  const holders = (...forbidden: readonly string[]) => {
+    const s = makeMemorySnapshot({ replicas: 1, coldBackups: 1 }, [p0, c0], [], {}, names)
+    const nodes = new Map(
+      [...(s.memory?.nodes ?? [])].map(([name, node]) => [
+        name,
+        { ...node, forbidden: forbidden.includes(name) },
+      ]),
+    )
+    if (s.memory === undefined) throw new Error('a set without memory')
+    return ofType({ ...s, memory: { ...s.memory, nodes } }, 'assign')[0]?.lease.holders
+  }
+  expect(holders()).toEqual(['n-c0', 'a'])
+  expect(holders('n-c0', 'a')).toEqual(['b', 'c'])
+  expect(holders('n-c0', 'a', 'b', 'c')).toEqual([])
+})

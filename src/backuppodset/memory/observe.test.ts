@@ -4,7 +4,7 @@ import { parseSet } from '../../api/parse.ts'
 import { type SlotLease, slotLeaseBody } from '../../api/slot-lease.ts'
 import { holdInitContainer, podConditions, savedAnnotation } from '../../api/stage.ts'
 import { createFakeClock } from '../../kube/clock.ts'
-import type { Lease, Pod } from '../../kube/resources.ts'
+import type { Lease, Node, Pod } from '../../kube/resources.ts'
 import { createStore } from '../../kube/store.ts'
 import { makeLease, makePrimary } from '../testing/memory.ts'
 import { leaseIndexes, observeMemory } from './observe.ts'
@@ -27,12 +27,15 @@ interface World {
   readonly silentMs?: number
   readonly owner?: string | undefined
   readonly pod?: Pod
+  readonly nodes?: readonly Node[]
+  readonly memory?: Partial<typeof set.memory>
+  readonly template?: object
 }
 
 async function viewed(
   lease: SlotLease,
   reports: Readonly<Record<string, Partial<SlotReport>>>,
-  { status, silentMs = 0, owner, pod }: World = {},
+  { status, silentMs = 0, owner, pod, nodes, memory, template }: World = {},
 ) {
   const clock = createFakeClock()
   const leases = createStore<Lease>({ indexes: leaseIndexes })
@@ -58,8 +61,14 @@ async function viewed(
     1n,
   )
   await clock.advance(silentMs)
-  return observeMemory(set, () => pod, {
+  const asked = {
+    ...set,
+    memory: { ...set.memory, ...memory },
+    template: { ...set.template, spec: { ...set.template.spec, ...template } },
+  }
+  return observeMemory(asked, () => pod, {
     leases,
+    nodeOf: name => nodes?.find(({ metadata }) => metadata.name === name),
     reports: reported,
     clock,
     isDeleted: () => false,
@@ -186,4 +195,36 @@ it('D7.kept: an understudy that was called and did not come leaves the memory wh
   expect((await observed(lease, report, { pod: pod([failed]) }))?.copies).toMatchObject([{ node: 'n1' }])
   const serving = { type: podConditions.serving, status: 'True' }
   expect((await observed(lease, report, { pod: pod([serving]) }))?.copies).toEqual([])
+})
+
+describe('D7.holders: memory lies where its template may run', () => {
+  const lease = makeLease(makePrimary('p0', 0), { node: 'n1', holders: ['n2'] })
+  const told = { n1: {}, n2: {}, n3: {} }
+  const node = (name: string, pool: string): Node => ({
+    metadata: { name, uid: name, resourceVersion: '1', labels: { pool } },
+  })
+  const nodes = [node('n1', 'secret'), node('n2', 'secret'), node('n3', 'shared')]
+  const template = { nodeSelector: { pool: 'secret' } }
+  const forbidden = ({ nodes: all }: Awaited<ReturnType<typeof viewed>>) =>
+    [...all.values()].flatMap(({ name, forbidden: is }) => (is ? [name] : []))
+
+  it('and nowhere else, unless the set says so; too few copies are told with the cure', async () => {
+    const view = await viewed(lease, told, { nodes, template })
+    expect(forbidden(view)).toEqual(['n3'])
+    expect(view.caveats).toMatchObject([
+      { reason: 'FewerCopies', message: expect.stringContaining('set checkpoint.holders to Any') },
+    ])
+    const any = await viewed(lease, told, { nodes, template, memory: { matchingHolders: false } })
+    expect([forbidden(any), any.caveats]).toEqual([[], []])
+  })
+
+  it('a node that is not known has no labels: it is no place for what asks for one', async () => {
+    expect(forbidden(await viewed(lease, told, { nodes: nodes.slice(1), template }))).toEqual(['n1', 'n3'])
+    expect(forbidden(await viewed(lease, told))).toEqual([])
+  })
+
+  it('nothing is told where all copies are there', async () => {
+    const view = await viewed(lease, told, { nodes, template, memory: { copies: 1 } })
+    expect(view.caveats).toEqual([])
+  })
 })

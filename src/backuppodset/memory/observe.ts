@@ -5,7 +5,7 @@ import type { ParsedSet } from '../../api/parse.ts'
 import { reasons } from '../../api/reasons.ts'
 import { parseSlotLease, type SlotLease } from '../../api/slot-lease.ts'
 import type { Clock } from '../../kube/clock.ts'
-import type { Lease, Pod } from '../../kube/resources.ts'
+import type { Lease, Node, Pod } from '../../kube/resources.ts'
 import type { Store } from '../../kube/store.ts'
 import { isKept } from '../../succession/kept.ts'
 import { isNamed } from '../../succession/origin.ts'
@@ -14,7 +14,9 @@ import type { ClaimReader } from './claim-reader.ts'
 import { claimCaveats, claimInTheWay } from './claims.ts'
 import { diskCaveats } from './disk.ts'
 import { environmentCaveats } from './environment.ts'
+import { holderCaveats } from './holders.ts'
 import { unaskedOf } from './knowledge.ts'
+import { mayRunOn, nodeFacts } from './may-run-on.ts'
 import { type Reports, staleMs } from './reports.ts'
 import type { Since } from './since.ts'
 import { stageOf } from './stage.ts'
@@ -34,6 +36,8 @@ export const leaseIndexes: Readonly<Record<string, (lease: Lease) => readonly st
 export interface MemoryDeps {
   readonly leases: Store<Lease>
   readonly reports: Reports
+  /** Undefined: there is no such node, or not yet. An agent that reports from it has no labels and taints then. */
+  readonly nodeOf: (name: string) => Node | undefined
   readonly clock: Clock
   /** A pod whose deletion the API server has accepted from us. */
   readonly isDeleted: (uid: string) => boolean
@@ -137,7 +141,12 @@ export function observeMemory(
   const nodes = new Map(
     deps.reports
       .all()
-      .map(report => [report.metadata.name, nodeView(report, deps.reports)] as const)
+      .map(report => {
+        const { name } = report.metadata
+        const forbidden =
+          set.memory.matchingHolders && !mayRunOn(set.template.spec, nodeFacts(name, deps.nodeOf(name)))
+        return [name, { ...nodeView(report, deps.reports), forbidden }] as const
+      })
       .sort(),
   )
   const claims = deps.claims.of(set)
@@ -158,6 +167,11 @@ export function observeMemory(
             nodes,
           )
         : []),
+      ...holderCaveats(
+        slots.map(([, { lease }]) => lease),
+        set.memory.copies,
+        nodes,
+      ),
       ...claimCaveats(claims),
       ...environmentCaveats(set.template, set.memory.containers),
     ],

@@ -94,6 +94,8 @@ export interface NodeView {
   readonly problem: string | undefined
   /** Why generations are not written to its disk, as a reason; undefined: they are, or there is none. */
   readonly diskTrouble?: string | undefined
+  /** The set's memory may not lie there: its template may not run there. */
+  readonly forbidden?: boolean
   /** Fingerprint of the key with which its agent signs; undefined: it does not, or is not known. */
   readonly signer?: string | undefined
   /** What memory finds there; undefined: not told yet. */

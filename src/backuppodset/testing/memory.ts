@@ -13,6 +13,7 @@ export const parsedMemory: ParsedMemory = {
   maxFreezePercent: 2,
   containers: ['app'],
   copies: 2,
+  matchingHolders: true,
   keep: 2,
   giveUpAfterMs: undefined,
   volumeBytes: 0,

@@ -29,6 +29,7 @@ import {
   endpointSlices,
   type Lease,
   leases as leaseResource,
+  type Node,
   type Pod,
   pods as podResource,
   type Resource,
@@ -104,6 +105,8 @@ export async function runModelOperator(options: OperatorOptions): Promise<void> 
       pods,
       leases,
       reports,
+      // It has no Node objects: none of its nodes has a label or a taint.
+      nodes: createStore<Node>(),
       services,
       slices,
       revisions,

@@ -57,6 +57,7 @@ export const settings = (over: Partial<MemorySettings> = {}): MemorySettings => 
   maxFreezePercent: 2,
   containers: ['app'],
   copies: 2,
+  matchingHolders: true,
   keep: 2,
   giveUpAfterMs: undefined,
   volumeBytes: 1e9,

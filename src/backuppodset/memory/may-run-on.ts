@@ -1,0 +1,87 @@
+/** Whether the scheduler may bind a pod to a node, as far as an administrator says it: by labels, names and taints. */
+import { type Anything, isSet, objectIn, objectsIn, textsIn } from '../../api/unknown.ts'
+import type { Node } from '../../kube/resources.ts'
+
+export interface NodeFacts {
+  readonly name: string
+  readonly labels: Readonly<Record<string, string>>
+  readonly taints: readonly { readonly key: string; readonly value?: string; readonly effect: string }[]
+}
+
+export const nodeFacts = (name: string, node: Node | undefined): NodeFacts => ({
+  name,
+  labels: node?.metadata.labels ?? {},
+  taints: node?.spec?.taints ?? [],
+})
+
+/**
+ * Kubernetes itself sets these, as the node comes, goes, or runs short of something. They say nothing of whom the node is
+ * for: a node that is not ready for a moment, or cordoned, does not lose what it keeps.
+ */
+const transient = ['node.kubernetes.io/', 'node.cloudprovider.kubernetes.io/'] as const
+
+/** @param pod spec of a pod, of whatever shape. */
+export function mayRunOn(pod: unknown, node: NodeFacts): boolean {
+  const { nodeSelector, affinity, tolerations } = objectIn(pod)
+  const selects = Object.entries(objectIn(nodeSelector)).every(([key, value]) => node.labels[key] === value)
+  const { requiredDuringSchedulingIgnoredDuringExecution: required } = objectIn(
+    objectIn(affinity)['nodeAffinity'],
+  )
+  const isNear =
+    !isSet(required) || objectsIn(objectIn(required)['nodeSelectorTerms']).some(term => matches(term, node))
+  const tolerated = objectsIn(tolerations)
+  return (
+    selects &&
+    isNear &&
+    node.taints
+      .filter(({ effect }) => effect === 'NoSchedule' || effect === 'NoExecute')
+      .filter(({ key }) => !transient.some(prefix => key.startsWith(prefix)))
+      .every(taint => tolerated.some(it => tolerates(it, taint)))
+  )
+}
+
+/** A term that asks for nothing matches nothing. */
+function matches({ matchExpressions, matchFields }: Anything, { labels, name }: NodeFacts): boolean {
+  const expressions = objectsIn(matchExpressions)
+  const fields = objectsIn(matchFields)
+  return (
+    expressions.length + fields.length > 0 &&
+    expressions.every(it => holds(it, labels)) &&
+    fields.every(it => it['key'] === 'metadata.name' && holds(it, { 'metadata.name': name }))
+  )
+}
+
+function holds({ key, operator, values }: Anything, labels: NodeFacts['labels']): boolean {
+  const value = typeof key === 'string' && Object.hasOwn(labels, key) ? labels[key] : undefined
+  const wanted = textsIn(values)
+  switch (operator) {
+    case 'In':
+      return value !== undefined && wanted.includes(value)
+    case 'NotIn':
+      return value === undefined || !wanted.includes(value)
+    case 'Exists':
+      return value !== undefined
+    case 'DoesNotExist':
+      return value === undefined
+    case 'Gt':
+    case 'Lt': {
+      const [here, bound] = [integer(value), wanted.length === 1 ? integer(wanted[0]) : undefined]
+      if (here === undefined || bound === undefined) return false
+      return operator === 'Gt' ? here > bound : here < bound
+    }
+    default:
+      // Of a later Kubernetes: memory does not go where nobody knows that it may.
+      return false
+  }
+}
+
+const integer = (text: string | undefined): bigint | undefined =>
+  text !== undefined && /^-?\d+$/.test(text) ? BigInt(text) : undefined
+
+function tolerates(toleration: Anything, taint: NodeFacts['taints'][number]): boolean {
+  const { key, operator = 'Equal', value, effect } = toleration
+  const is = (asked: unknown, present: string) => !isSet(asked) || asked === '' || asked === present
+  if (!is(effect, taint.effect) || !is(key, taint.key)) return false
+  if (operator === 'Exists') return true
+  return (operator === 'Equal' || operator === '') && (value ?? '') === (taint.value ?? '')
+}
