@@ -298,7 +298,7 @@ describe('a slot without a hot backup', () => {
   })
 
   it('a primary that is being deleted has its successor made meanwhile', () => {
-    const slot = makeSlot(lease, [here], { holderGoesBy: 1_004_000 })
+    const slot = makeSlot(lease, [here], { holderGoesBy: 5_000 })
     const s = makeMemorySnapshot(none, [], [slot])
     expect(actions(s)).toMatchObject([{ type: 'create', successorOf: { slot: 0 } }])
     expect(actions(makeMemorySnapshot(none, [made()], [slot]))).toMatchObject([{ type: 'assign' }])
@@ -369,14 +369,14 @@ describe('a promotion that is under way', () => {
       const h = makeUnderstudy(
         'h0',
         { ...called, ready: true },
-        { serving: true, servingSince: 999_000, ...on },
+        { serving: true, unpublishedMs: 1_000, ...on },
       )
       return makeMemorySnapshot({ replicas: 1, hotBackups: 1 }, [p0, h, h1], [slot])
     }
     expect(ofType(onStage({}), 'retire')).toEqual([])
     expect(plan(onStage({})).requeueAfterMs).toBe(1_000)
-    expect(ofType(onStage({ selectable: true }), 'retire')).toHaveLength(1)
-    expect(ofType(onStage({ servingSince: 998_000 }), 'retire')).toHaveLength(1)
+    expect(ofType(onStage({ selectable: true, unpublishedMs: undefined }), 'retire')).toHaveLength(1)
+    expect(ofType(onStage({ unpublishedMs: 2_000 }), 'retire')).toHaveLength(1)
   })
 })
 
@@ -387,7 +387,7 @@ describe('a primary that is being deleted', () => {
   const wish = { replicas: 1, hotBackups: 1 }
 
   it('keeps its place until its app is stopped', () => {
-    const slot = makeSlot(lease, [makeCopy(lease, h0, 'Frozen')], { holderGoesBy: 1_004_000 })
+    const slot = makeSlot(lease, [makeCopy(lease, h0, 'Frozen')], { holderGoesBy: 5_000 })
     expect(plan(makeMemorySnapshot(wish, [h0], [slot]))).toEqual({ stages: [], requeueAfterMs: 4_000 })
     const stopped = makeSlot(lease, [makeCopy(lease, h0, 'Frozen')])
     expect(ofType(makeMemorySnapshot(wish, [h0], [stopped]), 'promote')).toMatchObject([
@@ -396,7 +396,7 @@ describe('a primary that is being deleted', () => {
   })
 
   it('is not waited for where nobody could go on with its memory', () => {
-    const slot = makeSlot(lease, [], { holderGoesBy: 1_004_000 })
+    const slot = makeSlot(lease, [], { holderGoesBy: 5_000 })
     expect(ofType(makeMemorySnapshot(wish, [h0], [slot]), 'create')).toMatchObject([
       { kind: 'primary', role: { slot: 0, epoch: 2, startsEmpty: true } },
     ])
@@ -583,7 +583,8 @@ function happens(s: Snapshot, event: Event): Snapshot {
       return withPods([...others, { ...hit, ready: false, unreadySince: 0 }])
     case 'linger':
       return withSlots(
-        slot => (slot.lease.holder.uid === hit.uid ? { ...slot, holderGoesBy: s.now + 1_000 } : slot),
+        slot =>
+          slot.lease.holder.uid === hit.uid ? { ...slot, holderGoesBy: s.monotonicNow + 1_000 } : slot,
         others,
       )
     case 'emptied':

@@ -187,7 +187,7 @@ export function convergeWithMemory(
       actions: [
         ...s.finished.map(pod => remove(pod, 'Finished')),
         ...untimely.map(pod => remove(pod, 'Misfit')),
-        ...retirements(s, cast),
+        ...retirements(cast),
         ...unfit
           .filter(pod => !pod.waking)
           .map(pod => remove(pod, pod.stage?.spoiled ? 'Spoiled' : 'Outdated')),
@@ -201,7 +201,7 @@ export function convergeWithMemory(
 /** Ms until a primary that is being deleted is not waited for any longer; undefined where none is. */
 export function untilDeparture(s: Snapshot): number | undefined {
   const left = [...(s.memory?.slots.values() ?? [])].flatMap(({ holderGoesBy }) =>
-    holderGoesBy === undefined || holderGoesBy <= s.now ? [] : [holderGoesBy - s.now],
+    holderGoesBy === undefined || holderGoesBy <= s.monotonicNow ? [] : [holderGoesBy - s.monotonicNow],
   )
   return left.length === 0 ? undefined : Math.min(...left)
 }
@@ -331,25 +331,23 @@ function vacancies(s: Snapshot, { slots }: MemoryView, cast: Cast, backups: read
  * primary runs out its grace and nothing is waited for.
  */
 export const isGoing = (s: Snapshot, slot: SlotMemory): boolean =>
-  slot.holderGoesBy !== undefined && slot.holderGoesBy > s.now && !isGone(slot)
+  slot.holderGoesBy !== undefined && slot.holderGoesBy > s.monotonicNow && !isGone(slot)
 
 /** The kubelet publishes that a pod is ready within a second or so; longer is not waited for, ms. */
 const selectableMs = 2_000
 
 /** Ms for which Services that select their pods may not lead to this one yet. */
-const msUntilSelectable = (s: Snapshot, { stage }: PodView): number =>
-  stage?.understudy !== true || stage.selectable || stage.servingSince === undefined
-    ? 0
-    : Math.max(0, stage.servingSince + selectableMs - s.now)
+const msUntilSelectable = ({ stage }: PodView): number =>
+  stage?.unpublishedMs === undefined ? 0 : Math.max(0, selectableMs - stage.unpublishedMs)
 
 /**
  * Losers leave the stage when their successor is on it and can be found there; until then connections through them end
  * at the successor, and a Service that selects its pods would lead nowhere.
  */
-function retirements(s: Snapshot, cast: Cast): Action[] {
+function retirements(cast: Cast): Action[] {
   const present = new Map(
     cast.primaries
-      .filter(pod => !pod.stage?.summoned && !pod.waking && msUntilSelectable(s, pod) === 0)
+      .filter(pod => !pod.stage?.summoned && !pod.waking && msUntilSelectable(pod) === 0)
       .map(pod => [pod.slot, pod]),
   )
   return (
@@ -366,7 +364,7 @@ export function untilRetirement(s: Snapshot): number | undefined {
   const { primaries, superseded } = castByLease(s, s.memory, untimelySuccessors(s, s.memory))
   const left = primaries
     .filter(({ slot }) => superseded.some(pod => pod.slot === slot))
-    .map(pod => msUntilSelectable(s, pod))
+    .map(pod => msUntilSelectable(pod))
     .filter(ms => ms > 0)
   return left.length === 0 ? undefined : Math.min(...left)
 }

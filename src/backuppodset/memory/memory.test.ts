@@ -75,7 +75,7 @@ describe('what a pod with memory is good for', () => {
     expect(stage(pod('primary', true, [holding]))).toMatchObject({ ready: false })
     expect(stage(pod('primary', true, [serving]))).toMatchObject({
       ready: true,
-      stage: { servingSince: 10_000 },
+      stage: { serving: true },
     })
   })
 

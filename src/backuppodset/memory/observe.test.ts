@@ -7,7 +7,7 @@ import { createFakeClock } from '../../kube/clock.ts'
 import type { Lease, Node, Pod } from '../../kube/resources.ts'
 import { createStore } from '../../kube/store.ts'
 import { makeLease, makePrimary } from '../testing/memory.ts'
-import { leaseIndexes, observeMemory } from './observe.ts'
+import { leaseIndexes, type MemoryDeps, observeMemory } from './observe.ts'
 import { createReports, reportIndexes } from './reports.ts'
 import { createSince } from './since.ts'
 
@@ -25,6 +25,8 @@ const set = { ...parsed.set, memory: parsed.set.memory }
 interface World {
   readonly status?: Partial<NodeReportStatus>
   readonly silentMs?: number
+  /** Between a first look and the one that is returned. */
+  readonly laterMs?: number
   readonly owner?: string | undefined
   readonly pod?: Pod
   readonly nodes?: readonly Node[]
@@ -35,7 +37,7 @@ interface World {
 async function viewed(
   lease: SlotLease,
   reports: Readonly<Record<string, Partial<SlotReport>>>,
-  { status, silentMs = 0, owner, pod, nodes, memory, template }: World = {},
+  { status, silentMs = 0, laterMs = 0, owner, pod, nodes, memory, template }: World = {},
 ) {
   const clock = createFakeClock()
   const leases = createStore<Lease>({ indexes: leaseIndexes })
@@ -61,12 +63,13 @@ async function viewed(
     1n,
   )
   await clock.advance(silentMs)
+  const told = createSince(clock)
   const asked = {
     ...set,
     memory: { ...set.memory, ...memory },
     template: { ...set.template, spec: { ...set.template.spec, ...template } },
   }
-  return observeMemory(asked, () => pod, {
+  const deps: MemoryDeps = {
     leases,
     nodeOf: name => nodes?.find(({ metadata }) => metadata.name === name),
     reports: reported,
@@ -74,8 +77,13 @@ async function viewed(
     isDeleted: () => false,
     claims: { of: () => [] },
     isPermitted: () => true,
-    since: createSince(clock),
-  })
+    since: told,
+  }
+  const view = () => observeMemory(asked, () => pod, deps)
+  if (laterMs === 0) return view()
+  view()
+  await clock.advance(laterMs)
+  return view()
 }
 
 const observed = async (...world: Parameters<typeof viewed>) =>
@@ -227,4 +235,22 @@ describe('D7.holders: memory lies where its template may run', () => {
     const view = await viewed(lease, told, { nodes, template, memory: { copies: 1 } })
     expect(view.caveats).toEqual([])
   })
+})
+
+describe('how long a primary that is being deleted is waited for', () => {
+  const lease = makeLease(makePrimary('p0', 0), { node: 'n1' })
+  const going = (deletionTimestamp: string, deletionGracePeriodSeconds = 10) =>
+    ({
+      metadata: { name: 'p0', uid: 'uid-p0', deletionTimestamp, deletionGracePeriodSeconds },
+      spec: { containers: [{ name: 'app' }] },
+    }) as unknown as Pod
+  it.each(['1970-01-01T00:00:00Z', '2099-01-01T00:00:00Z'])(
+    'is its grace and two seconds more, from when it was seen, whatever the API server has for a clock: %s',
+    async time => {
+      const start = createFakeClock().monotonic()
+      const by = async (laterMs: number) =>
+        ((await observed(lease, {}, { pod: going(time), laterMs }))?.holderGoesBy ?? 0) - start
+      expect([await by(0), await by(7_000)]).toEqual([12_000, 12_000])
+    },
+  )
 })

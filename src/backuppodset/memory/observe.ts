@@ -53,8 +53,14 @@ const awayMs = 300_000
 /** An agent writes at least every ten seconds: one that has not could not take back what it said, ms. */
 const timelyMs = 12_000
 
-/** After its grace a pod that is being deleted has been killed; its node may be slow to say so, ms. */
+/**
+ * After its grace a pod that is being deleted has been killed; its node may be slow to say so, ms. Both are counted from
+ * when this process first saw the deletion: its time is by the clock of the API server.
+ */
 const afterGraceMs = 2_000
+
+/** Where the API server tells none, seconds. */
+const usualGrace = 30
 
 export interface SlotLeaseObject {
   readonly lease: SlotLease
@@ -129,7 +135,7 @@ export function observeMemory(
         restarts,
         replacedSince: since(`replaced/${uid}/${lease.life}/${lease.epoch}`, runsAnother),
         vacantSince: since(`vacant/${uid}/${lease.life}`, runsAnother || !isOnStage(holder, deps)),
-        holderGoesBy: goesBy(holder, deps),
+        holderGoesBy: goesBy(holder, deps, since),
         source: source?.slot,
         sourceSeenAt: source && isTimely(source.node) ? source.seenAt : undefined,
         endingSince: since(`ending/${uid}/${lease.life}/${lease.epoch}`, lease.ending === lease.holder.uid),
@@ -203,15 +209,21 @@ function isCalled(pod: Pod | undefined): boolean {
   return understudy && !serving && !replaced && !died
 }
 
-/** Until when to wait for the word that a primary which is being deleted has stopped. */
-function goesBy(pod: Pod | undefined, { isDeleted, clock }: MemoryDeps): number | undefined {
+/** Until when, monotonic ms, to wait for the word that a primary which is being deleted has stopped. */
+function goesBy(
+  pod: Pod | undefined,
+  { isDeleted, clock }: MemoryDeps,
+  since: ReturnType<Since['pass']>,
+): number | undefined {
   if (pod === undefined || isFinished(pod) || stageOf(pod).died) return undefined
   // Called, and never on stage, as a cold backup whose gate stayed silent: nothing of it has to be stopped first.
   const { understudy, serving } = stageOf(pod)
   if (understudy && !serving && pod.metadata.labels?.[labels.type] !== 'primary') return undefined
-  const { deletionTimestamp, uid } = pod.metadata
-  if (deletionTimestamp === undefined) return isDeleted(uid) ? clock.now() + afterGraceMs : undefined
-  return (Date.parse(deletionTimestamp) || 0) + afterGraceMs
+  const { deletionTimestamp, deletionGracePeriodSeconds: grace = usualGrace, uid } = pod.metadata
+  // Somebody may shorten it later: the kubelet hears of that when we do.
+  const at = since(`going/${uid}/${grace}`, deletionTimestamp !== undefined)
+  if (at !== undefined) return at + grace * 1000 + afterGraceMs
+  return isDeleted(uid) ? clock.monotonic() + afterGraceMs : undefined
 }
 
 function nodeView(report: NodeReport, reports: Reports): NodeView {

@@ -38,7 +38,7 @@ export function stageOf(pod: Pod): StageView {
     containers: containerIdsOf(pod),
     replaced,
     serving,
-    servingSince: serving ? servingChangedAt(pod) : undefined,
+    unpublishedMs: undefined,
     selectable: conditionOf(pod, 'Ready')?.status === 'True',
     summoned: false,
     spoiled: understudy?.status === 'False' && understudy.reason === spoiledReason,
@@ -87,8 +87,7 @@ export const isRetired = (pod: Pod): boolean =>
 
 /** What others than its own agent say of a pod. */
 export interface Seen {
-  /** Ms for which this process has seen that it serves by the word of its agent, and is not Ready by that of Kubernetes. */
-  readonly unpublishedMs?: number | undefined
+  readonly unpublishedMs?: StageView['unpublishedMs']
   /** The agent of its node writes no more: nothing can be brought on stage in it now. */
   readonly silent?: boolean
   /** Wall clock, ms. */
@@ -127,10 +126,10 @@ export function withStage(
   const why = ended ?? stage.failed ?? (stage.serving ? undefined : failed)
   // One that failed is a backup again, whatever the Lease still says: the slot looks for another one.
   const isSummoned = isCalled && why === undefined && stage.understudy
-  const whole: StageView = { ...stage, failed: why, summoned: isSummoned }
+  const { unpublishedMs, silent = false, now = 0 } = seen
+  const isLost = unpublishedMs !== undefined && unpublishedMs > publishedMs
+  const whole: StageView = { ...stage, unpublishedMs, failed: why, summoned: isSummoned }
   const kind = isSummoned ? 'primary' : view.kind
-  const { unpublishedMs = 0, silent = false, now = 0 } = seen
-  const isLost = unpublishedMs > publishedMs
   const ready = stage.understudy
     ? kind === 'primary'
       ? stage.serving && !isLost
@@ -144,7 +143,7 @@ export function withStage(
     unreadySince: ready
       ? undefined
       : stage.serving && isLost
-        ? now - unpublishedMs
+        ? now - (unpublishedMs ?? 0)
         : stage.understudy || stage.died
           ? servingChangedAt(pod)
           : (view.unreadySince ?? view.createdAt),

@@ -19,9 +19,10 @@ export interface StageView {
   readonly containers: string | undefined
   /** An understudy that is said to be on stage runs other containers than those that were brought there. */
   readonly replaced: boolean
-  /** The app of this pod is on stage and answers; since when, wall clock, ms. */
+  /** The app of this pod is on stage and answers. */
   readonly serving: boolean
-  readonly servingSince: number | undefined
+  /** Ms for which this process has seen that it serves by the word of its agent, and is not Ready by that of Kubernetes. */
+  readonly unpublishedMs: number | undefined
   /** The kubelet knows it, too: Services that select the pod lead to it. */
   readonly selectable: boolean
   /** The Lease of a slot names this pod, but its label does not say so yet. */
@@ -55,7 +56,7 @@ export interface SlotMemory {
   readonly replacedSince: number | undefined
   /** Monotonic ms since which this process has seen no primary that goes on with this memory. */
   readonly vacantSince: number | undefined
-  /** The holder's pod still exists but is going, and its agent has not said that its app is stopped. Wall clock, ms. */
+  /** The holder's pod still exists but is going, and its agent has not said that its app is stopped: until when that is waited for, monotonic ms. */
   readonly holderGoesBy: number | undefined
   /** What the primary's own node says. */
   readonly source: SlotReport | undefined

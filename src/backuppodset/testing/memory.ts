@@ -29,7 +29,7 @@ const stage = (over: Partial<StageView> = {}): StageView => ({
   containers: undefined,
   replaced: false,
   serving: false,
-  servingSince: undefined,
+  unpublishedMs: undefined,
   selectable: false,
   summoned: false,
   spoiled: false,
