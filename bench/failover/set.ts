@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { until as waitUntil } from '../../playground/until.ts'
 import { backupPodSets, type SlotStatus } from '../../src/api/backuppodset.ts'
 import { labels } from '../../src/api/labels.ts'
+import { nodeReports } from '../../src/api/node-report.ts'
 import { parseSlotLease, slotLeaseName } from '../../src/api/slot-lease.ts'
 import { podConditions } from '../../src/api/stage.ts'
 import { leases, type Pod, services } from '../../src/kube/resources.ts'
@@ -63,6 +64,12 @@ export async function ofSet(
     signal: AbortSignal.any([signal, stop.signal]),
   })
   const slot = async () => (await api.get(backupPodSets, ref)).status?.slots?.[0]
+  // The status of the set tells it once a minute.
+  const generation = async () => {
+    const { items } = await api.list(nodeReports, {})
+    const kept = items.flatMap(({ status }) => status?.slots ?? [])
+    return Math.max(0, ...kept.filter(it => it.set === name).map(it => it.generation))
+  }
   const isReady = async () => {
     const { status } = await api.get(backupPodSets, ref)
     const seen = status?.slots?.[0]
@@ -73,10 +80,8 @@ export async function ofSet(
     for (let trial = 1; trial <= context.n; trial++) {
       const before = await until(`${mode} protection`, isReady)
       // Refreshed at least twice, so that the trial is no special case of a first generation.
-      await until(
-        'two refreshes',
-        async () => ((await slot())?.generation ?? 0) >= (before.generation ?? 0) + 2,
-      )
+      const enough = (before.generation ?? 0) + 2
+      await until('two refreshes', async () => (await generation()) >= enough)
       await prober.steady(50, 0, timeoutMs)
       await slices.quiet(proxyRestMs)
       const lease = demand([...orders.live.values()].map(parseSlotLease)[0], 'the Lease of slot 0')

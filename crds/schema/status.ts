@@ -32,7 +32,9 @@ const slot = object<SlotStatus>(
     generation: count(
       'With checkpoint: the newest saved state that a node keeps for a successor; 0: none yet.',
     ),
-    stateAge: seconds('With checkpoint: how old the memory is that a successor would go on with.'),
+    savedAt: time(
+      'With checkpoint: the moment whose memory a successor would go on with, RFC 3339. Written once a minute at most: what is kept may be newer.',
+    ),
     intervalSeconds: seconds(
       'With checkpoint: time between two checkpoints, as adapted to maxFreezePercent; the memory of a successor is at most so old and pipelineSeconds more.',
     ),

@@ -293,8 +293,8 @@ export interface SlotStatus {
   readonly ready: boolean
   /** The rest only of sets that keep memory. The newest generation that a holder has; 0: none. */
   readonly generation?: number
-  /** Seconds: how old the memory is that a successor would have. */
-  readonly stateAge?: number
+  /** RFC 3339: the moment whose memory a successor would have, or an earlier one: it is written once a minute. */
+  readonly savedAt?: string
   /** Seconds between two checkpoints, as the node adapts it to how long the primary may stand still. */
   readonly intervalSeconds?: number
   /** Seconds from the stop of the primary until that generation was complete on its holder. */

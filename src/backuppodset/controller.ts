@@ -253,8 +253,8 @@ export function createSetController(options: SetControllerOptions): SetControlle
     metrics: {
       ...options.metrics,
       // A pass that was left behind may end when this process does not lead any more.
-      counted: (set, status) => {
-        if (!term.signal.aborted) options.metrics.counted(set, status)
+      counted: (set, status, now) => {
+        if (!term.signal.aborted) options.metrics.counted(set, status, now)
       },
     },
     isDeleted: tombstones.has,

@@ -5,15 +5,17 @@ import { createSetMetrics } from './metrics.ts'
 
 const slot = (protection: 'Frozen' | 'None') => ({
   ...{ slot: 0, pod: 'p', epoch: 1, ready: true, protection },
-  ...{ stateAge: 1, intervalSeconds: 10 },
+  ...{ savedAt: '2026-01-01T00:00:00Z', intervalSeconds: 10 },
 })
 const status: BackupPodSetStatus = { replicas: 1, readyReplicas: 1, slots: [slot('Frozen')] }
+
+const now = Date.parse('2026-01-01T00:00:07Z')
 
 it('the gauges of sets end with the term, and begin again with the next one; counters stay', async () => {
   const registry = new Registry()
   const metrics = createSetMetrics(registry)
   const ofSet = async () => (await registry.metrics()).split('\n').filter(line => line.includes('name="bps"'))
-  metrics.counted({ namespace: 'a', name: 'bps' }, status)
+  metrics.counted({ namespace: 'a', name: 'bps' }, status, now)
   const before = await ofSet()
   expect(before.map(line => line.slice(0, line.indexOf('{')))).toEqual(
     expect.arrayContaining([
@@ -21,9 +23,10 @@ it('the gauges of sets end with the term, and begin again with the next one; cou
       ...['bps_generation_age_seconds', 'bps_checkpoint_interval_seconds'],
     ]),
   )
+  expect(before.find(line => line.startsWith('bps_generation_age_seconds'))).toMatch(/ 7$/)
   metrics.reset()
   expect(await ofSet()).toEqual([])
   expect(await registry.metrics()).toContain('bps_state_lost_total{how="replaced"} 0')
-  metrics.counted({ namespace: 'a', name: 'bps' }, status)
+  metrics.counted({ namespace: 'a', name: 'bps' }, status, now)
   expect(await ofSet()).toEqual(before)
 })

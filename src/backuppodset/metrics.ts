@@ -7,7 +7,8 @@ import { stepsOf } from './news.ts'
 export interface SetMetrics {
   acted(outcomes: readonly Outcome[], monotonicNow: number): void
   woke(result: 'opened' | 'failed', seconds: number): void
-  counted(set: { namespace: string; name: string }, status: BackupPodSetStatus): void
+  /** `now`: wall clock, ms. */
+  counted(set: { namespace: string; name: string }, status: BackupPodSetStatus, now: number): void
   forget(set: { namespace: string; name: string }): void
   /** What is told of single sets holds no more: somebody else leads, and tells it. Totals stay. */
   reset(): void
@@ -82,13 +83,13 @@ export function createSetMetrics(registry: Registry): SetMetrics {
   })
   // By set: the slots whose age is shown, so that none stays for ever.
   const shown = new Map<string, ReadonlySet<string>>()
-  const showSlots = (namespace: string, name: string, slots: readonly SlotStatus[]) => {
+  const showSlots = (namespace: string, name: string, slots: readonly SlotStatus[], at: number) => {
     const now = new Set<string>()
-    for (const { slot, stateAge, intervalSeconds } of slots) {
+    for (const { slot, savedAt, intervalSeconds } of slots) {
       const labels = { namespace, name, slot: `${slot}` }
       now.add(labels.slot)
       for (const [gauge, value] of [
-        [age, stateAge],
+        [age, savedAt === undefined ? undefined : Math.max(0, at - Date.parse(savedAt)) / 1000],
         [interval, intervalSeconds],
       ] as const)
         if (value === undefined) gauge.remove(labels)
@@ -120,7 +121,7 @@ export function createSetMetrics(registry: Registry): SetMetrics {
       }
     },
     woke: (result, seconds) => wakes.observe({ result }, seconds),
-    counted({ namespace, name }, status) {
+    counted({ namespace, name }, status, at) {
       for (const [kind, count, usable] of [
         ['primary', status.replicas, status.readyReplicas],
         ['hotbackup', status.hotbackups, status.readyHotbackups],
@@ -130,7 +131,7 @@ export function createSetMetrics(registry: Registry): SetMetrics {
         ready.set({ namespace, name, kind }, usable ?? 0)
       }
       const slots = status.slots?.filter(({ protection }) => protection !== undefined) ?? []
-      showSlots(namespace, name, slots)
+      showSlots(namespace, name, slots, at)
       if (slots.length > 0)
         for (const protection of protections)
           protectedSlots.set(
@@ -143,7 +144,7 @@ export function createSetMetrics(registry: Registry): SetMetrics {
         pods.remove({ namespace, name, kind })
         ready.remove({ namespace, name, kind })
       }
-      showSlots(namespace, name, [])
+      showSlots(namespace, name, [], 0)
       shown.delete(`${namespace}/${name}`)
       for (const protection of protections) protectedSlots.remove({ namespace, name, protection })
     },

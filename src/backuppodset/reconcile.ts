@@ -137,7 +137,7 @@ export async function reconcile(
     now: clock.now(),
     ...(observed.snapshot.memory && { memory: observed.snapshot.memory, monotonicNow: now }),
   })
-  metrics.counted(set, status)
+  metrics.counted(set, status, clock.now())
   // The pods that are still to come are made as the first ones were.
   const { observedGeneration: _, ...unfinished } = status
   const told = await report(deps, current, isCut && observed.snapshot.isNew ? unfinished : status, signal)

@@ -6,8 +6,11 @@ import type { Clock } from '../kube/clock.ts'
 
 /** How long a change that only counts pods may wait for the next one. */
 const softIntervalMs = 3_000
-/** How long news of generations may wait: every interval of every primary has some. */
-const progressIntervalMs = 10_000
+/**
+ * How long news of generations may wait: every interval of every primary has some, and each write goes to every agent.
+ * Nothing waits that is the first of a primary, or that changes how its slot is protected.
+ */
+const progressIntervalMs = 60_000
 
 export interface Report {
   /** The set as written, or undefined when nothing had to be written now. */
@@ -79,7 +82,8 @@ const hard = ({
 
 const withoutProgress = ({ slots, ...rest }: BackupPodSetStatus) => ({
   ...rest,
-  slots: slots?.map(
-    ({ generation: _, stateAge: __, intervalSeconds: ___, pipelineSeconds: ____, ...slot }) => slot,
-  ),
+  slots: slots?.map(({ generation = 0, savedAt: _, intervalSeconds: __, pipelineSeconds: ___, ...slot }) => ({
+    ...slot,
+    isSaved: generation > 0,
+  })),
 })

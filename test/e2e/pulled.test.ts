@@ -46,7 +46,8 @@ async function told(set: TestSet): Promise<void> {
   const generation = async () => (await set.get()).status?.slots?.[0]?.generation ?? 0
   for (let times = 0; times < 2; times += 1) {
     const before = await generation()
-    await eventually(async () => expect(await generation()).toBeGreaterThan(before))
+    // Told once a minute.
+    await eventually(async () => expect(await generation()).toBeGreaterThan(before), 90_000)
   }
 }
 

@@ -31,6 +31,6 @@ export const newestOf =
   (a: Copy, b: Copy): number =>
     newestTold(toldOf(a, lease), toldOf(b, lease))
 
-/** Seconds, to the hundredth. */
-export const ageOf = (copy: Copy, times: { readonly now: number; readonly monotonicNow: number }): number =>
-  Math.max(0, Math.round((times.monotonicNow - takenAt(copy, times)) / 10) / 100)
+/** The same as `takenAt`, by the wall clock, RFC 3339. To a tenth of a second: the same one in each pass. */
+export const savedAt = (copy: Copy, times: { readonly now: number; readonly monotonicNow: number }): string =>
+  new Date(Math.round((times.now - (times.monotonicNow - takenAt(copy, times))) / 100) * 100).toISOString()

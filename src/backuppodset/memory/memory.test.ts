@@ -15,7 +15,7 @@ import { claimOf } from '../observe.ts'
 import { viewOf } from '../pod/view.ts'
 import { makeCopy, makeLease, makePrimary, makeSlot, makeUnderstudy } from '../testing/memory.ts'
 import { makeSet } from '../testing/snapshots.ts'
-import { ageOf } from './age.ts'
+import { takenAt } from './age.ts'
 import { memoryNotices } from './notices.ts'
 import { createReports, reportIndexes, setsIn } from './reports.ts'
 import { withStage } from './stage.ts'
@@ -239,17 +239,18 @@ it('the age of memory counts from when it was taken, and does not believe clocks
   })
   const at = (agoMs: number) => new Date(times.now - agoMs).toISOString()
   // Seen a second ago, and 0.2 s on its way.
-  expect(ageOf(copy(undefined), times)).toBe(1.2)
-  expect(ageOf(copy(at(4_000)), times)).toBe(4)
-  expect(ageOf(copy(at(-60_000)), times)).toBe(1.2)
-  expect(ageOf(copy(at(3_600_000)), times)).toBe(1.2)
+  const age = (of: ReturnType<typeof copy>) => (times.monotonicNow - takenAt(of, times)) / 1000
+  expect(age(copy(undefined))).toBe(1.2)
+  expect(age(copy(at(4_000)))).toBe(4)
+  expect(age(copy(at(-60_000)))).toBe(1.2)
+  expect(age(copy(at(3_600_000)))).toBe(1.2)
 })
 
 describe('status', () => {
   const p0 = makePrimary('p0', 0)
   const h0 = makeUnderstudy('h0')
   const lease = makeLease(p0, { heir: { name: 'h0', uid: h0.uid, ip: undefined }, holders: ['n-h0'] })
-  const times = { now: 0, monotonicNow: 1_000 }
+  const times = { now: 60_000, monotonicNow: 1_000 }
   const node = (name: string, ok: boolean, problem?: string): NodeView => ({ name, ready: ok, problem })
   const memory = (slot: SlotMemory, nodes: readonly NodeView[]): MemoryView => ({
     slots: new Map([[0, slot]]),
@@ -263,7 +264,7 @@ describe('status', () => {
     const frozen = makeSlot(lease, [makeCopy(lease, h0, 'Frozen')])
     expect(facts(frozen)).toMatchObject({
       generation: 3,
-      stateAge: 0.7,
+      savedAt: '1970-01-01T00:00:59.300Z',
       usableOn: ['n-h0'],
       protection: 'Frozen',
     })

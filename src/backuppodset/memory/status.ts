@@ -2,7 +2,7 @@ import { limits, type SlotStatus } from '../../api/backuppodset.ts'
 import { reasons } from '../../api/reasons.ts'
 import { fitsMemory } from '../../succession/kinds.ts'
 import type { PodView } from '../snapshot.ts'
-import { ageOf, newestOf } from './age.ts'
+import { newestOf, savedAt } from './age.ts'
 import { isGone, usableOf } from './knowledge.ts'
 import type { MemoryView, SlotMemory } from './view.ts'
 
@@ -12,7 +12,7 @@ interface Times {
 }
 
 type SlotFacts = Required<Pick<SlotStatus, 'generation' | 'usableOn' | 'protection'>> &
-  Pick<SlotStatus, 'stateAge' | 'intervalSeconds' | 'pipelineSeconds'>
+  Pick<SlotStatus, 'savedAt' | 'intervalSeconds' | 'pipelineSeconds'>
 
 /** What the status says of a slot's memory: how new it is, and who could go on with it. */
 export function slotFacts(
@@ -44,7 +44,7 @@ export function slotFacts(
   const pipelineSeconds = best?.report.pipelineSeconds
   return {
     generation: best?.report.generation ?? 0,
-    ...(best && { stateAge: ageOf(best, times) }),
+    ...(best && { savedAt: savedAt(best, times) }),
     ...(intervalSeconds !== undefined && { intervalSeconds }),
     ...(pipelineSeconds !== undefined && { pipelineSeconds }),
     usableOn: usable.map(({ node }) => node).slice(0, limits.usableOn),

@@ -8,7 +8,7 @@ it('a set with backups on hundreds of nodes has a status that can be stored', ()
   const backups = Array.from({ length: 300 }, (_, index) =>
     makePod(`h${index}`, 'hotbackup', { node: `n${index}` }),
   )
-  const state = { generation: 3, takenAt: 0, seconds: 0.1, holder: { uid: primary.uid } }
+  const state = { generation: 3, takenAt: 0, takenAtWall: 0, seconds: 0.1, holder: { uid: primary.uid } }
   const facts = {
     pull: { intervalMs: 1_000, timeoutMs: 1_000 },
     stateOf: () => state,
@@ -16,7 +16,8 @@ it('a set with backups on hundreds of nodes has a status that can be stored', ()
     storeHealthy: undefined,
     monotonicNow: 1_000,
   } as unknown as Parameters<typeof pulledSlotFacts>[0]
-  const { usableOn, protection } = pulledSlotFacts(facts, 0, primary, [primary, ...backups])
+  const { usableOn, protection, savedAt } = pulledSlotFacts(facts, 0, primary, [primary, ...backups])
   expect(usableOn).toHaveLength(limits.usableOn)
   expect(protection).toBe('Warm')
+  expect(savedAt).toBe('1970-01-01T00:00:00.000Z')
 })

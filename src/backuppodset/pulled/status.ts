@@ -18,11 +18,11 @@ export interface PulledFacts {
 }
 
 type SlotFacts = Required<Pick<SlotStatus, 'generation' | 'usableOn' | 'protection'>> &
-  Pick<SlotStatus, 'stateAge' | 'intervalSeconds' | 'pipelineSeconds'>
+  Pick<SlotStatus, 'savedAt' | 'intervalSeconds' | 'pipelineSeconds'>
 
 /** As of memory, with the same words: how new the state is, and who could go on with it. */
 export function pulledSlotFacts(
-  { pull, stateOf, monotonicNow }: PulledFacts,
+  { pull, stateOf }: PulledFacts,
   slot: number,
   primary: PodView,
   pods: readonly PodView[],
@@ -36,7 +36,7 @@ export function pulledSlotFacts(
   return {
     generation: state?.generation ?? 0,
     ...(state && {
-      stateAge: Math.max(0, Math.round((monotonicNow - state.takenAt) / 10) / 100),
+      savedAt: new Date(state.takenAtWall).toISOString(),
       pipelineSeconds: state.seconds,
     }),
     intervalSeconds: pull.intervalMs / 1000,
@@ -70,7 +70,7 @@ export function pulledReadiness(facts: PulledFacts, slots: readonly SlotStatus[]
         message:
           state === undefined
             ? `${where}: its state has not been pulled yet; that begins when the pod is ready`
-            : `${where}: its state was last pulled ${Math.round((monotonicNow - state.takenAt) / 1000)} s ago; it is asked while the pod is ready`,
+            : `${where}: its state was last pulled at ${new Date(state.takenAtWall).toISOString()}; it is asked while the pod is ready`,
       }
   }
   const store =

@@ -111,12 +111,28 @@ export function setFacts(
       : { memory: { source, mode, interval: spec.checkpoint?.interval ?? defaults.checkpoint.interval } }),
     ready: observed && conditions.some(it => it.type === 'Ready' && it.status === 'True'),
     observed,
-    slots: status.slots ?? [],
+    slots: (status.slots ?? []).map(slot => withNewest(slot, namespace, name, reports ?? [])),
     pods: podFacts(pods),
     troubles: troublesOf(conditions, observed),
     ...(reports === undefined ? {} : { nodes: nodeFacts(namespace, name, pods, reports) }),
     ...(lastFailover === undefined ? {} : { lastFailover }),
   }
+}
+
+/** Nodes tell what they keep at once, and the status of the set only once a minute. */
+function withNewest(
+  slot: SlotStatus,
+  namespace: string,
+  name: string,
+  reports: readonly NodeReport[],
+): SlotFacts {
+  const [newest] = reports
+    .flatMap(({ status }) => status?.slots ?? [])
+    .filter(it => it.namespace === namespace && it.set === name && it.slot === slot.slot)
+    .filter(({ usable, epoch = slot.epoch }) => usable !== undefined && epoch === slot.epoch)
+    .sort((a, b) => b.generation - a.generation)
+  if (newest?.takenAt === undefined || newest.generation <= (slot.generation ?? 0)) return slot
+  return { ...slot, generation: newest.generation, savedAt: newest.takenAt }
 }
 
 function troublesOf(conditions: readonly Condition[], observed: boolean): readonly Trouble[] {

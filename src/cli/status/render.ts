@@ -35,7 +35,7 @@ export function renderList(
       countOf(set.hotBackups),
       countOf(set.coldBackups),
       protectionOf(set),
-      oldestState(set),
+      oldestState(set, now),
       ageOf(set.createdAt, now),
       ...(wide
         ? [
@@ -57,9 +57,9 @@ function protectionOf({ memory, slots }: SetFacts): string {
   return counts.size === 0 ? '0 slots' : [...counts].map(([name, count]) => `${count} ${name}`).join(', ')
 }
 
-function oldestState({ slots }: SetFacts): string {
-  const ages = slots.flatMap(({ stateAge }) => stateAge ?? [])
-  return ages.length === 0 ? '-' : age(Math.max(...ages))
+function oldestState({ slots }: SetFacts, now: number): string {
+  const [oldest] = slots.flatMap(({ savedAt }) => savedAt ?? []).sort()
+  return ageOf(oldest, now) || '-'
 }
 
 /** All about one set. */
@@ -90,7 +90,7 @@ function slotTable({ slots, memory }: SetFacts, { now, paint, wide }: RenderOpti
     paint(name === 'None' ? 'red' : 'green', name)
   const ofMemory = (slot: SlotFacts): string[] => [
     String(slot.generation ?? 0),
-    slot.stateAge === undefined ? '-' : age(slot.stateAge),
+    ageOf(slot.savedAt, now) || '-',
     protection(slot),
     slot.usableOn?.join(', ') || '-',
     ...(wide

@@ -215,3 +215,18 @@ describe('the state of a pod', () => {
     expect(stateOf(one)).toEqual(expected)
   })
 })
+
+test('R16: what a node has told since shows how old the memory is that is kept now', () => {
+  const slots = [
+    { slot: 0, pod: 'web-p', epoch: 2, ready: true, generation: 10, savedAt: '2030-01-01T00:59:20Z' },
+  ]
+  const newer = report('n2', {
+    slots: [slotReport({ usable: 'Frozen', epoch: 2, takenAt: '2030-01-01T00:59:57Z' })],
+  })
+  const older = report('n3', {
+    slots: [slotReport({ epoch: 2, generation: 15, takenAt: '2030-01-01T00:59:59Z' })],
+  })
+  const seen = (all: Parameters<typeof setFacts>[2]) => setFacts(set({ slots }), pods, all).slots
+  expect(seen([newer, older])).toMatchObject([{ generation: 14, savedAt: '2030-01-01T00:59:57Z' }])
+  expect(seen(undefined)).toMatchObject([{ generation: 10, savedAt: '2030-01-01T00:59:20Z' }])
+})

@@ -56,7 +56,15 @@ export const set = (
     gatedColdbackups: 0,
     slots: [
       {
-        ...{ slot: 0, pod: 'web-p', node: 'n1', epoch: 2, ready: true, generation: 14, stateAge: 0.84 },
+        ...{
+          slot: 0,
+          pod: 'web-p',
+          node: 'n1',
+          epoch: 2,
+          ready: true,
+          generation: 14,
+          savedAt: '2030-01-01T00:59:59.160Z',
+        },
         ...{ intervalSeconds: 1, pipelineSeconds: 0.21, usableOn: ['n2'], protection: 'Frozen' },
         ...{
           lastFailover: {

@@ -1,0 +1,37 @@
+import { expect, it } from 'vitest'
+import type { BackupPodSet, SlotStatus } from '../api/backuppodset.ts'
+import { createFakeClock } from '../kube/clock.ts'
+import { createReporter } from './report.ts'
+
+const slot: SlotStatus = {
+  ...{ slot: 0, pod: 'p', epoch: 1, ready: true, generation: 0, protection: 'None' },
+}
+
+it('R16: what goes on in every interval of a checkpoint is written once a minute, a first one and its protection sooner', async () => {
+  const clock = createFakeClock()
+  const reporter = createReporter(
+    { replace: async (_: unknown, __: unknown, set: unknown) => set } as never,
+    clock,
+  )
+  let current: BackupPodSet = {
+    metadata: { name: 'web', namespace: 'default', uid: 'set', resourceVersion: '1' },
+    spec: {} as BackupPodSet['spec'],
+  }
+  const report = async (over: Partial<SlotStatus>) => {
+    const next = { replicas: 1, slots: [{ ...slot, ...over }] }
+    const { written, againAfterMs } = await reporter.report(current, next, new AbortController().signal)
+    if (written !== undefined) current = written
+    return written === undefined ? againAfterMs : 'written'
+  }
+  expect(await report({})).toBe('written')
+  expect(await report({ generation: 1, savedAt: '2026-01-01T00:00:00Z' })).toBe(3_000)
+  await clock.advance(3_000)
+  expect(await report({ generation: 1, savedAt: '2026-01-01T00:00:00Z' })).toBe('written')
+  const at = (second: number) => ({ generation: second, savedAt: `2026-01-01T00:00:${second}Z` })
+  expect(await report(at(10))).toBe(60_000)
+  await clock.advance(50_000)
+  expect(await report(at(50))).toBe(10_000)
+  expect(await report({ ...at(50), protection: 'Frozen' })).toBe('written')
+  await clock.advance(60_000)
+  expect(await report({ ...at(59), protection: 'Frozen' })).toBe('written')
+})
