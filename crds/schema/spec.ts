@@ -70,7 +70,7 @@ export const specSchema = (): SchemaOf<BackupPodSetSpec> =>
   object<BackupPodSetSpec>(
     {
       replicas: integer(
-        'Number of primaries: the pods that serve. Default 1. This is what kubectl scale and autoscalers set. A lower number ends slots, and with checkpoint their memory goes with them.',
+        'Number of primaries: the pods that serve. Default 1. This is what kubectl scale and autoscalers set. A lower number deletes primaries: first what is not ready, then what has the lowest controller.kubernetes.io/pod-deletion-cost, then by strategy.replicasToUnallocated. With checkpoint their memory is kept for checkpoint.retain, and a higher number within this time brings them back with it.',
         limits.count,
         defaults.replicas,
       ),
@@ -223,6 +223,14 @@ export const specSchema = (): SchemaOf<BackupPodSetSpec> =>
             'Seconds after which a primary whose memory is kept, but can be brought back nowhere, begins again with none; until then its place stays empty and CheckpointReady says why. 0: never. Default 0.',
             limits.giveUpAfterSeconds,
             defaults.checkpoint.giveUpAfterSeconds,
+          ),
+          retain: text(
+            'For how long the memory of a primary is kept that a smaller replicas deletes, as 10m or 24h: with replicas raised again in this time it comes back with its memory. 0s: not at all, it is thrown away at once. Default 10m.',
+            {
+              default: defaults.checkpoint.retain,
+              maxLength: 32,
+              pattern: '^([0-9]+([.][0-9]+)?(ms|s|m|h))+$',
+            },
           ),
           disk: choice(
             "Encrypted: nodes that keep memory also write it to their disks, about once a minute, so that it outlives their restart; it can be read as long as the set exists and no longer. None: it lies in the nodes' memory alone. Default Encrypted.",

@@ -6,6 +6,7 @@ import {
   limits,
   origins,
   protections,
+  type RetainedSlot,
   type SlotFailover,
   type SlotStatus,
   type Summary,
@@ -65,6 +66,22 @@ const slot = object<SlotStatus>(
     ),
   },
   { slot: true, pod: true, epoch: true, ready: true },
+)
+
+const retainedSlot = object<RetainedSlot>(
+  {
+    slot: count('Number of the slot.'),
+    pod: text('Name of its last primary.'),
+    since: time('Since when the set has no place for it, RFC 3339.'),
+    until: time('Its memory is kept until then, RFC 3339; raise spec.replicas before to have it back.'),
+    generation: count('The newest saved state that a node keeps; 0: none is known of.'),
+    keptOn: list(
+      `Nodes that keep its memory, or may; at most ${limits.usableOn}.`,
+      { type: 'string' } as SchemaOf<string>,
+      limits.usableOn,
+    ),
+  },
+  { slot: true, pod: true, since: true, until: true, generation: true, keptOn: true },
 )
 
 const condition = object<Condition>(
@@ -147,6 +164,12 @@ export const statusSchema = (): SchemaOf<BackupPodSetStatus> =>
         },
       ),
       selector: text('Label selector of the primaries of this set, for the scale subresource.'),
+      retainedSlots: mapList(
+        `With checkpoint: slots that a smaller replicas has taken away, and whose memory is kept for checkpoint.retain. At most ${limits.listed}.`,
+        'slot',
+        retainedSlot,
+        limits.listed,
+      ),
       slots: mapList(
         `Who holds which slot. A slot is the place of one primary and keeps its number through failovers; gaps are normal. At most ${limits.listed}.`,
         'slot',

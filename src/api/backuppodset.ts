@@ -145,6 +145,8 @@ export interface CheckpointSpec {
   readonly keep?: number
   /** A slot without primary whose memory is kept, and could not be brought back for so long, begins anew. 0: never. */
   readonly giveUpAfterSeconds?: number
+  /** A duration such as `10m`: so long the memory of a slot is kept that a smaller `replicas` takes away. `0s`: not at all. */
+  readonly retain?: string
   /** Whether these nodes may also write them to their disks, encrypted. */
   readonly disk?: DiskUse
 }
@@ -216,6 +218,7 @@ export const defaults = Object.freeze({
     holders: 'Matching',
     keep: 2,
     giveUpAfterSeconds: 0,
+    retain: '10m',
     disk: 'Encrypted',
     volumes: Object.freeze({ maxSize: '1Gi' }),
     source: 'criu',
@@ -256,6 +259,8 @@ export const limits = Object.freeze({
   keep: { min: 1, max: 10 },
   /** Seconds: thirty days at most. */
   giveUpAfterSeconds: { min: 0, max: 2_592_000 },
+  /** Milliseconds: thirty days at most. */
+  retain: { min: 0, max: 2_592_000_000 },
   /** Milliseconds. */
   livenessPeriod: { min: 50, max: 60_000 },
   failureThreshold: { min: 1, max: 100 },
@@ -304,6 +309,21 @@ export interface SlotStatus {
   readonly protection?: Protection
   /** The last time that this slot changed hands after a loss. */
   readonly lastFailover?: SlotFailover
+}
+
+/** A slot that a smaller `replicas` has taken away, and whose memory is kept for a while. */
+export interface RetainedSlot {
+  readonly slot: number
+  /** Name of its last primary. */
+  readonly pod: string
+  /** RFC 3339. */
+  readonly since: string
+  /** RFC 3339: a set that is made larger before then has it back. */
+  readonly until: string
+  /** The newest generation that a node keeps. */
+  readonly generation: number
+  /** Nodes that keep something of it. */
+  readonly keptOn: readonly string[]
 }
 
 export interface SlotFailover {
@@ -364,6 +384,8 @@ export interface BackupPodSetStatus {
   readonly summary?: Summary
   readonly selector?: string
   readonly slots?: readonly SlotStatus[]
+  /** Only of sets that keep memory, and while there are any. */
+  readonly retainedSlots?: readonly RetainedSlot[]
   readonly lastTransition?: LastTransition
   readonly lastFailover?: LastFailover
   /** Newest first. */

@@ -24,6 +24,9 @@ export const labels = {
   restoreHash: 'backup.example.com/restore-hash',
 } as const
 
+/** Kubernetes' own, as for pods of a ReplicaSet: of pods that are equally ready the one with the lowest goes first. */
+export const deletionCostAnnotation = 'controller.kubernetes.io/pod-deletion-cost'
+
 export const annotations = {
   /** Grows with each promotion of the slot. */
   epoch: 'backup.example.com/epoch',

@@ -13,6 +13,8 @@ export interface ParsedMemory {
   readonly keep: number
   /** A slot whose memory is kept and cannot be brought back begins anew after so long. Undefined: never. */
   readonly giveUpAfterMs: number | undefined
+  /** Memory of a slot that the set has become too small for is kept so long. 0: not at all. */
+  readonly retainMs: number
   /** Generations may be written to disks, encrypted. */
   readonly disk: boolean
   /** Bytes: what emptyDirs and writable layers may have together. */

@@ -40,6 +40,13 @@ export function parseMemory(read: Reader, spec: Readonly<Record<string, unknown>
       ) === 'Matching',
     keep: number('keep'),
     giveUpAfterMs: number('giveUpAfterSeconds') * 1000 || undefined,
+    retainMs: read.measure(
+      'spec.checkpoint.retain',
+      checkpoint['retain'] ?? defaults.checkpoint.retain,
+      parseDuration,
+      limits.retain,
+      'a duration from 0s to 720h',
+    ),
     disk:
       read.oneOf('spec.checkpoint.disk', checkpoint['disk'], diskUses, defaults.checkpoint.disk) !== 'None',
     volumeBytes: read.measure(

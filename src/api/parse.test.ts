@@ -92,6 +92,7 @@ describe('parseSet', () => {
       matchingHolders: true,
       keep: 2,
       giveUpAfterMs: undefined,
+      retainMs: 600_000,
       volumeBytes: 2 ** 30,
       disk: true,
     })

@@ -73,6 +73,12 @@ export const eventReasons = {
   stateWillBeLost: 'StateWillBeLost',
   /** A pulled state was given back to an app that its kubelet had restarted. */
   restoredInPlace: 'RestoredInPlace',
+  /** The set has become smaller: a slot is taken away, and its memory is kept for a while. */
+  slotRetained: 'SlotRetained',
+  /** The set has become larger in time: that slot comes back with its memory. */
+  slotReclaimed: 'SlotReclaimed',
+  /** The memory of a slot that was taken away is kept no longer. */
+  slotForgotten: 'SlotForgotten',
   promotionFailed: 'PromotionFailed',
   retired: 'PodsRetired',
   served: 'ServicesChanged',

@@ -25,6 +25,10 @@ const written = (said: SlotLease) => slotLeaseBody(said) as unknown as Lease
 it('a Lease says what was written into it', () => {
   expect(parseSlotLease(written(lease))).toEqual(lease)
   expect(parseSlotLease(written({ ...lease, kept: [] }))?.kept).toEqual([])
+  const retained = { ...lease, retainedSince: '2030-01-01T00:00:00.000Z' }
+  expect(parseSlotLease(written(retained))).toEqual(retained)
+  // A merge patch takes the mark back.
+  expect(slotLeaseBody(lease).metadata.annotations[slotAnnotations.retainedSince]).toBe('')
 })
 
 it('D7.known: a Lease of before it named who keeps something names nobody, which is not the same as nothing', () => {

@@ -63,6 +63,11 @@ export interface SlotLease extends SlotKey {
   /** Template hash of the pods for which its memory is given up; written after the event that says so. */
   readonly givenUpFor?: string | undefined
   /**
+   * Since when, RFC 3339 by the clock of the operator, the set has no place for this slot: its memory is only kept. Its
+   * primary, while it is still there, ends like any pod, and nobody follows it.
+   */
+  readonly retainedSince?: string
+  /**
    * Half of the key of what lies on disks of this life, 64 hex digits; the other one is in the agents' Secret. With the
    * Lease it goes, and nothing of it can be read again. Absent: nothing is written to disks.
    */
@@ -86,6 +91,7 @@ export const slotAnnotations = {
   restoreHash: `${prefix}restore-hash`,
   handover: `${prefix}handover`,
   givenUpFor: `${prefix}given-up-for`,
+  retainedSince: `${prefix}retained-since`,
   seal: `${prefix}seal`,
   signers: `${prefix}signers`,
 } as const
@@ -116,6 +122,7 @@ export function slotLeaseBody(lease: SlotLease) {
         [slotAnnotations.restoreHash]: lease.restoreHash ?? '',
         [slotAnnotations.handover]: lease.handover ?? '',
         [slotAnnotations.givenUpFor]: lease.givenUpFor ?? '',
+        [slotAnnotations.retainedSince]: lease.retainedSince ?? '',
         [slotAnnotations.seal]: lease.seal ?? '',
         [slotAnnotations.signers]: formatSigners(lease.signers ?? []),
       },
@@ -141,6 +148,7 @@ export function parseSlotLease(lease: Lease): SlotLease | undefined {
   const heirUid = note('heirUid')
   const seal = note('seal')
   const signers = note('signers')
+  const retainedSince = note('retainedSince')
   return {
     namespace: metadata.namespace ?? '',
     set,
@@ -161,6 +169,7 @@ export function parseSlotLease(lease: Lease): SlotLease | undefined {
     restoreHash: note('restoreHash'),
     handover: note('handover'),
     givenUpFor: note('givenUpFor'),
+    ...(retainedSince !== undefined && { retainedSince }),
     ...(seal !== undefined && /^[0-9a-f]{64}$/.test(seal) && { seal }),
     ...(signers !== undefined && { signers: parseSigners(signers) }),
   }

@@ -119,6 +119,11 @@ export function noticesOf(outcomes: readonly Outcome[], monotonicNow: number): N
         tell('Normal', eventReasons.retired, 'Retire', 'Took off stage', action.pod.name)
         break
       case 'assign':
+        if (action.retention) {
+          const { type, note } = action.retention
+          const reason = type === 'begins' ? eventReasons.slotRetained : eventReasons.slotReclaimed
+          single.push({ type: 'Normal', reason, action: 'Scale', note })
+        }
         if (action.stateLost) {
           const note = `the app in ${action.lease.holder.name} ended and nobody has its memory: slot ${action.lease.slot} begins anew there`
           single.push({ type: 'Warning', reason: eventReasons.stateLost, action: 'Restart', note })
@@ -131,8 +136,10 @@ export function noticesOf(outcomes: readonly Outcome[], monotonicNow: number): N
         if (action.what === 'service')
           tell('Normal', eventReasons.served, 'Withdraw', 'Removed Service', action.name)
         break
-      // Told by what caused them.
       case 'forget':
+        if (action.told) single.push({ ...action.told, reason: eventReasons.slotForgotten, action: 'Scale' })
+        break
+      // Told by what caused them.
       case 'publish':
       case 'record':
       case 'prune':

@@ -99,11 +99,15 @@ export type Action =
       readonly restarts: number
       /** The holder's app ended, nobody could take over, and what runs in it now begins anew. */
       readonly stateLost: boolean
+      /** The set has no place for the slot from now on, or has one again. */
+      readonly retention?: { readonly type: 'begins' | 'ends'; readonly note: string }
     }
   /** Ends the life of a slot that nobody holds and nobody will. */
   | {
       readonly type: 'forget'
       readonly slot: number
+      /** What is to be said of it. */
+      readonly told?: { readonly type: 'Normal' | 'Warning'; readonly note: string }
       readonly lease: { readonly uid: string; readonly resourceVersion: string }
     }
   /** Says in an event that the memory of a slot will not go on, and then marks its Lease. */

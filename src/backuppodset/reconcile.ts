@@ -15,6 +15,7 @@ import type { ActContext } from './act/context.ts'
 import type { Outcome } from './act/outcome.ts'
 import { PodChangedError } from './act/write-pod.ts'
 import { decide } from './decide/decide.ts'
+import { isRetained } from './decide/retention.ts'
 import type { Departed } from './departed.ts'
 import type { Attempt, Failures } from './failures.ts'
 import { type RefusedSpec, type Specs, takeoversOf } from './in-force.ts'
@@ -182,7 +183,9 @@ async function report(
 
 /** Every slot has its primary: none is going, with a successor that waits for its end. */
 const isHeld = ({ memory, pods }: Observed['snapshot']): boolean =>
-  [...(memory?.slots.values() ?? [])].every(({ lease }) => pods.some(({ uid }) => uid === lease.holder.uid))
+  [...(memory?.slots.values() ?? [])].every(
+    slot => isRetained(slot) || pods.some(({ uid }) => uid === slot.lease.holder.uid),
+  )
 
 /**
  * Where memory is not allowed a set that asks for it is not begun. One whose slots live keeps its failovers: nothing is

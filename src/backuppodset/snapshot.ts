@@ -45,6 +45,8 @@ export interface PodView extends PodRef {
   /** A wake-up that this process began has not ended yet. */
   readonly waking: boolean
   readonly templateHash: string | undefined
+  /** What its deletion costs, as people or their programs have written on it; absent: 0. */
+  readonly deletionCost?: number
   /** Where the pod stands with regard to memory; only of pods of sets that keep it. */
   readonly stage?: StageView
   /** Where it stands with regard to pulled state; only of pods of sets that pull it. */

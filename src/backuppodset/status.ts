@@ -14,7 +14,7 @@ import { type Pause, pausesOf } from './decide/breaker.ts'
 import { castOf } from './decide/slots.ts'
 import type { RefusedSpec } from './in-force.ts'
 import { listed, slotFailover } from './ledger.ts'
-import { checkpointReadiness, slotFacts } from './memory/status.ts'
+import { checkpointReadiness, retainedSlots, slotFacts } from './memory/status.ts'
 import type { MemoryView } from './memory/view.ts'
 import { type PulledFacts, pulledReadiness, pulledSlotFacts } from './pulled/status.ts'
 import type { PodView } from './snapshot.ts'
@@ -84,6 +84,7 @@ export function statusOf(
     },
     selector: `${labels.set}=${set.name},${labels.type}=primary`,
     slots: slotsOf(everyPrimary, facts, previous),
+    ...optional('retainedSlots', facts.memory && retainedSlots(facts.memory)),
     ...optional('lastTransition', facts.lastTransition ?? previous?.lastTransition),
     ...optional('lastFailover', facts.lastFailover ?? previous?.lastFailover),
     ...optional('failovers', facts.failovers?.length ? listed(facts.failovers) : previous?.failovers),

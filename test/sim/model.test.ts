@@ -24,3 +24,19 @@ it('the same scenario comes to the same end', async () => {
   const scenario = { ...quiet, steps: [{ afterMs: 3_000, command: deletePod }] }
   expect(await runRound(scenario)).toEqual(await runRound(scenario))
 })
+
+it.each([1, 0])(
+  'what a set of two gives up when it is scaled to %i comes back with its memory',
+  async replicas => {
+    const steps = [
+      { afterMs: 5_000, command: { type: 'scale', replicas } as const },
+      // Its pods have ended; or they have not.
+      { afterMs: 20_000, command: { type: 'scale', replicas: 2 } as const },
+      { afterMs: 15_000, command: { type: 'scale', replicas } as const },
+      { afterMs: 1_000, command: { type: 'scale', replicas: 2 } as const },
+    ]
+    const { violations, thaws } = await runRound({ ...quiet, steps })
+    expect(violations).toEqual([])
+    expect(thaws).toBe(2 * (2 - replicas))
+  },
+)

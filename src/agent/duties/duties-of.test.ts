@@ -73,6 +73,15 @@ describe('a primary', () => {
     expect(types(dutiesOf(it))).toEqual(['bury'])
   })
 
+  it('ends in its grace, with no duty, where the set has no place for its slot; with a place again it is buried', () => {
+    const at = (it: Partial<SlotLease>) => ({
+      ...world({ terminating: true }, it),
+      reports: new Map([['b', usableAt('b', lease())]]),
+    })
+    expect(types(dutiesOf(at({ retainedSince: '2030-01-01T00:00:00.000Z' })))).toEqual([])
+    expect(types(dutiesOf(at({})))).toEqual(['bury'])
+  })
+
   it('D7.swap: is buried when its Lease says so, before anybody else is called', () => {
     const ending = world({ ready: false }, { ending: 'uid-p' })
     expect(types(dutiesOf(ending))).toEqual(['bury'])

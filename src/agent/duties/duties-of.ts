@@ -105,7 +105,8 @@ function ofPrimary(snapshot: Snapshot, slot: Slot, pod: PodView): Duty[] {
   // Who is to be ended for a successor that waits for it is told so by its Lease: what is at stake was weighed there.
   const isEnding = lease.ending === pod.uid
   if (pod.terminating || isEnding) {
-    if (!isEnding && (!onStage || !isAtStake(snapshot, lease))) return []
+    // The set has no place for its slot: it ends in its grace like any pod. With a place again it is ended at once.
+    if (!isEnding && (lease.retainedSince !== undefined || !onStage || !isAtStake(snapshot, lease))) return []
     // Beside a dump, which may take seconds: what is to end need not be let finish it.
     return [{ type: 'bury', key: `bury/${pod.uid}`, version: name, ...about }]
   }
@@ -115,6 +116,8 @@ function ofPrimary(snapshot: Snapshot, slot: Slot, pod: PodView): Duty[] {
       ? []
       : [{ type: 'fetch', key: `fetch/${name}`, version: `${lease.epoch}`, lease, others }]
   if (!onStage) {
+    // The set has no place for its slot any more: it was called in vain.
+    if (lease.retainedSince !== undefined) return []
     const version = `${name} ${lease.epoch} ${ids}`
     return [{ type: 'promote', key: `promote/${pod.uid}`, version, memoryOf: pod.uid, ...about, others }]
   }

@@ -212,6 +212,8 @@ export function createEngine(options: EngineOptions): Engine {
 
   const matters = (pod: PodView): boolean => {
     const lease = snapshot.slots.find(({ holder }) => holder.uid === pod.uid)
+    // The set has no place for its slot: it ends in its grace, and nobody follows.
+    if (pod.terminating && lease?.retainedSince !== undefined) return false
     // An understudy that ends holds again, empty: nobody but a successor brings its app back.
     return lease !== undefined && (pod.understudy || pod.terminating || isAtStake(snapshot, lease))
   }

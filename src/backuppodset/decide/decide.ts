@@ -6,6 +6,7 @@ import { converge } from './converge.ts'
 import { untilNextFailure } from './failing.ts'
 import { farewells, untilFarewell } from './farewells.ts'
 import { convergeWithMemory, untilDeath, untilDeparture, untilEnded, untilRetirement } from './memory.ts'
+import { untilForgotten } from './retention.ts'
 import { revisionActions } from './revisions.ts'
 import { rollout } from './rollout.ts'
 import { rolloutWithMemory } from './rollout-with-memory.ts'
@@ -55,6 +56,7 @@ export function decide(s: Snapshot, random: Random, policies: Policies = builtIn
       untilEnded(s),
       untilTried(s),
       untilRetirement(s),
+      untilForgotten(s),
       untilFarewell(s),
     ),
   }

@@ -1,5 +1,6 @@
 import type { Action } from '../plan.ts'
 import type { RetiredPod, Snapshot } from '../snapshot.ts'
+import { isRetained } from './retention.ts'
 import { remove } from './tools.ts'
 
 /** Proxies have synced and connections that were sent on through the loser have ended, ms after its successor serves. */
@@ -16,7 +17,8 @@ export function untilFarewell(s: Snapshot): number | undefined {
 }
 
 function msLeft(s: Snapshot, { slot, succeededAt }: RetiredPod): number {
-  if (slot === undefined || s.memory?.slots.has(slot) !== true) return 0
+  const its = s.memory?.slots.get(slot ?? -1)
+  if (its === undefined || isRetained(its)) return 0
   if (succeededAt === undefined) return Number.POSITIVE_INFINITY
   return succeededAt + lingerMs - s.monotonicNow
 }

@@ -402,10 +402,10 @@ describe('a primary that is being deleted', () => {
     ])
   })
 
-  it('is not replaced when the set has become smaller: its slot is forgotten', () => {
+  it('is not replaced when the set has become smaller: its memory is only kept', () => {
     const slot = makeSlot(lease, [makeCopy(lease, h0, 'Frozen')])
     expect(actions(makeMemorySnapshot({ replicas: 0, hotBackups: 1 }, [h0], [slot]))).toMatchObject([
-      { type: 'forget', slot: 0 },
+      { type: 'assign', lease: { slot: 0, life: lease.life, retainedSince: expect.any(String) } },
     ])
   })
 })
@@ -723,7 +723,9 @@ it('comes to rest in its numbers, with a Lease for each primary, after any walk;
         const { replicas, hotBackups } = s.set
         expect(kinds.map(kind => ofKind(kind).length)).toEqual([replicas, hotBackups, 1])
         expect(s.retired ?? []).toEqual([])
-        const leases = [...(s.memory?.slots.values() ?? [])].map(({ lease }) => lease)
+        const all = [...(s.memory?.slots.values() ?? [])].map(({ lease }) => lease)
+        // What the set has become too small for is only kept.
+        const leases = all.filter(({ retainedSince }) => retainedSince === undefined)
         expect(leases.map(({ holder }) => holder.uid).sort()).toEqual(
           ofKind('primary')
             .map(({ uid }) => uid)

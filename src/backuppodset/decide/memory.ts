@@ -9,6 +9,7 @@ import { msUntilReplaced } from './breaker.ts'
 import { together } from './converge.ts'
 import { failureOf } from './failing.ts'
 import { refill } from './refill.ts'
+import { isRetained, leave, marksOf, reclaim } from './retention.ts'
 import { revisionFor } from './revisions.ts'
 import type { Policies } from './select.ts'
 import { type Cast, castOf, roleGiver, roleIn } from './slots.ts'
@@ -40,10 +41,17 @@ export function convergeWithMemory(
   const tools = toolsOf(s, random, policies)
   const untimely = untimelySuccessors(s, memory)
   const cast = castByLease(s, memory, untimely)
+  const called = new Set([...memory.slots.values()].filter(isRetained).map(({ lease }) => lease.holder.uid))
   const [backups, unfit] = partition(
     s.pods.filter(pod => pod.kind !== 'primary'),
     // A dead or spoiled one comes back as little as one that was made before the set asked for memory: that runs the app, or would.
-    pod => pod.stage?.keeps === true && pod.stage.understudy && !pod.stage.died && !pod.stage.spoiled,
+    pod =>
+      pod.stage?.keeps === true &&
+      pod.stage.understudy &&
+      !pod.stage.died &&
+      !pod.stage.spoiled &&
+      // Called to a slot that the set has no place for by now: it is named there, and could take no other.
+      !called.has(pod.uid),
   )
   const fit = backups.filter(pod => pod.kind === 'hotbackup')
   const cold = backups.filter(pod => pod.kind === 'coldbackup')
@@ -51,7 +59,7 @@ export function convergeWithMemory(
   // Which slots want a successor: those of primaries that failed, and those whose primary is gone.
   const over = Math.max(0, cast.primaries.length - replicas)
   const failing = over > 0 ? [] : failures(s, memory, cast)
-  const { waiting, open, needless } = vacancies(s, memory, cast, backups)
+  const { waiting, open, retained, needless } = vacancies(s, memory, cast, backups)
   // One that was called to a slot and failed is named there until another is: no two Leases name the same pod.
   const named = new Set([...memory.slots.values()].map(({ lease }) => lease.holder.uid))
   const candidates = candidatesOf(fit, cold).filter(({ uid }) => !named.has(uid))
@@ -135,7 +143,9 @@ export function convergeWithMemory(
 
   const healthy = cast.primaries.filter(pod => !replaced.has(pod))
   const slotless = cast.slotless.filter(pod => healthy.includes(pod))
-  const surplusPrimaries = tools.surplus(healthy, over, strategy.replicasToUnallocated)
+  const surplusPrimaries = tools.surplus(healthy, over, strategy.replicasToUnallocated, pod =>
+    called.has(pod.uid),
+  )
   const nextRole = roleGiver(
     s,
     [
@@ -148,7 +158,7 @@ export function convergeWithMemory(
     if (!pod.waking && !goes(surplusPrimaries, pod))
       primaryActions.push({ type: 'convert', pod, to: 'primary', role: nextRole(), wake: false })
   primaryActions.push(...surplusPrimaries)
-  const filled = cast.primaries.length + waiting.length + open.length
+  const filled = cast.primaries.length + waiting.length + open.length + retained.length
   for (let fresh = replicas - filled; fresh > 0; fresh -= 1) vacant.push(nextRole())
   // Only a new pod runs the app by itself: backups hold the stage for memory, cold ones too once they are woken.
   for (const role of vacant)
@@ -162,7 +172,9 @@ export function convergeWithMemory(
   const converted = new Set(primaryActions.flatMap(action => ('pod' in action ? [action.pod.uid] : [])))
   const isExpected = ({ stage }: PodView) => expecting.has(stage?.successorOf ?? -1)
   const left = (pods: readonly PodView[]) => pods.filter(pod => !converted.has(pod.uid) && !isExpected(pod))
+  const marks = marksOf(s, surplusPrimaries)
   const stages: Stage[] = [
+    ...(marks.length > 0 ? [{ tier: 'assignments', actions: marks } as const] : []),
     { tier: 'primaries', actions: primaryActions },
     {
       tier: 'assignments',
@@ -177,9 +189,8 @@ export function convergeWithMemory(
           ),
         }),
         ...prefetches(memory, fit, expecting),
-        ...needless.map(({ lease, uid, resourceVersion }): Action => {
-          return { type: 'forget', slot: lease.slot, lease: { uid, resourceVersion } }
-        }),
+        ...reclaim(retained),
+        ...leave(s, needless),
       ],
     },
     {
@@ -187,7 +198,7 @@ export function convergeWithMemory(
       actions: [
         ...s.finished.map(pod => remove(pod, 'Finished')),
         ...untimely.map(pod => remove(pod, 'Misfit')),
-        ...retirements(cast),
+        ...retirements(memory, cast),
         ...unfit
           .filter(pod => !pod.waking)
           .map(pod => remove(pod, pod.stage?.spoiled ? 'Spoiled' : 'Outdated')),
@@ -309,21 +320,31 @@ interface Vacancies {
   readonly waiting: readonly SlotMemory[]
   /** To be filled now. */
   readonly open: readonly SlotMemory[]
+  /** Marked as having no place, and there is one again. */
+  readonly retained: readonly SlotMemory[]
   /** The set has become smaller: nobody will hold them. */
   readonly needless: readonly SlotMemory[]
 }
 
-/** Slots whose primary is gone, as many as the set still wants; those whose memory can be had come first. */
+/**
+ * Slots whose primary is gone, as many as the set still wants; those whose memory can be had come first, and those that the
+ * set had no place for last.
+ */
 function vacancies(s: Snapshot, { slots }: MemoryView, cast: Cast, backups: readonly PodView[]): Vacancies {
   const held = new Set(cast.primaries.map(pod => pod.slot))
   const rank = (slot: SlotMemory) =>
     Math.min(isGone(slot) ? 10 : 9, ...optionsOf(slot, backups).map(option => option.rank)) +
-    (isGoing(s, slot) ? 0 : 0.5)
-  const left = [...slots.values()].filter(({ lease }) => !held.has(lease.slot))
+    (isGoing(s, slot) ? 0 : 0.5) +
+    (isRetained(slot) ? 20 : 0)
+  const [lost, left] = partition(
+    [...slots.values()].filter(({ lease }) => !held.has(lease.slot)),
+    slot => isRetained(slot) && isGone(slot),
+  )
   left.sort((a, b) => rank(a) - rank(b) || a.lease.slot - b.lease.slot)
   const room = Math.max(0, s.set.replicas - cast.primaries.length)
-  const [waiting, open] = partition(left.slice(0, room), slot => isGoing(s, slot))
-  return { waiting, open, needless: left.slice(room) }
+  const [retained, vacant] = partition(left.slice(0, room), isRetained)
+  const [waiting, open] = partition(vacant, slot => isGoing(s, slot))
+  return { waiting, open, retained, needless: [...left.slice(room), ...lost] }
 }
 
 /**
@@ -331,7 +352,7 @@ function vacancies(s: Snapshot, { slots }: MemoryView, cast: Cast, backups: read
  * primary runs out its grace and nothing is waited for.
  */
 export const isGoing = (s: Snapshot, slot: SlotMemory): boolean =>
-  slot.holderGoesBy !== undefined && slot.holderGoesBy > s.monotonicNow && !isGone(slot)
+  !isRetained(slot) && slot.holderGoesBy !== undefined && slot.holderGoesBy > s.monotonicNow && !isGone(slot)
 
 /** The kubelet publishes that a pod is ready within a second or so; longer is not waited for, ms. */
 const selectableMs = 2_000
@@ -344,16 +365,25 @@ const msUntilSelectable = ({ stage }: PodView): number =>
  * Losers leave the stage when their successor is on it and can be found there; until then connections through them end
  * at the successor, and a Service that selects its pods would lead nowhere.
  */
-function retirements(cast: Cast): Action[] {
+function retirements({ slots }: MemoryView, cast: Cast): Action[] {
   const present = new Map(
     cast.primaries
       .filter(pod => !pod.stage?.summoned && !pod.waking && msUntilSelectable(pod) === 0)
       .map(pod => [pod.slot, pod]),
   )
+  // The set has no place for it: nobody comes whom its loser would have to wait for.
+  const isOver = (number = -1) => {
+    const slot = slots.get(number)
+    return slot !== undefined && isRetained(slot) && cast.primaries.every(pod => pod.slot !== number)
+  }
   return (
     cast.superseded
       // Who is to be replaced by a pod that begins anew serves until that one does.
-      .filter(pod => present.has(pod.slot) && !pod.waking && (!pod.ready || present.get(pod.slot)?.ready))
+      .filter(
+        pod =>
+          !pod.waking &&
+          (isOver(pod.slot) || (present.has(pod.slot) && (!pod.ready || present.get(pod.slot)?.ready))),
+      )
       .map(pod => ({ type: 'retire', pod }))
   )
 }

@@ -2,6 +2,7 @@ import type { PodKind } from '../../api/labels.ts'
 import type { Action } from '../plan.ts'
 import type { Revision } from '../revisions/revision.ts'
 import type { Snapshot } from '../snapshot.ts'
+import { isRetained } from './retention.ts'
 import { isGivenUp } from './update.ts'
 
 /** Numbers of slots by the restore hash of their memory, without memory that is being given up. */
@@ -9,7 +10,8 @@ export function kindsOfMemory(s: Snapshot): ReadonlyMap<string, number> {
   const kinds = new Map<string, number>()
   for (const slot of s.memory?.slots.values() ?? []) {
     const { restoreHash } = slot.lease
-    if (restoreHash === undefined || isGivenUp(s, slot) || !canMake(s, restoreHash)) continue
+    if (restoreHash === undefined || isRetained(slot) || isGivenUp(s, slot) || !canMake(s, restoreHash))
+      continue
     kinds.set(restoreHash, (kinds.get(restoreHash) ?? 0) + 1)
   }
   return kinds

@@ -3,7 +3,7 @@ import type { Action } from '../plan.ts'
 import { type LostPrimary, lastEpoch, type PodView, type Snapshot } from '../snapshot.ts'
 import { podNamer } from './name.ts'
 import { mayRoll, withState } from './pulled.ts'
-import { type Policies, type Purpose, readinessForConversion, readinessForDeletion, take } from './select.ts'
+import { type Policies, type Purpose, rankForDeletion, readinessForConversion, take } from './select.ts'
 import { castOf, roleIn } from './slots.ts'
 import { isGated, remove } from './tools.ts'
 
@@ -86,7 +86,7 @@ function wordsOf(s: Snapshot, random: Random, policies: Policies) {
       take(
         pods,
         1,
-        purpose === 'delete' ? readinessForDeletion : readinessForConversion,
+        purpose === 'delete' ? rankForDeletion : readinessForConversion,
         policies[s.set.strategy[policy]],
         { purpose, peers: s.pods, random },
       ),

@@ -121,6 +121,12 @@ export function take(
 export const readinessForConversion = (pod: PodView): number =>
   pod.ready ? 0 : pod.gate === 'open' ? 1 : pod.gate === 'waiting' ? 2 : 3
 
-/** Deletions: what does least comes first. Unscheduled, then unready, then ready. */
-export const readinessForDeletion = (pod: PodView): number =>
+/**
+ * Deletions: what does least comes first, as for Kubernetes' own sets: unscheduled, then unready, then ready; of equals
+ * what costs least.
+ */
+export const rankForDeletion = (pod: PodView): number =>
+  readinessForDeletion(pod) * 2 ** 32 + (pod.deletionCost ?? 0)
+
+const readinessForDeletion = (pod: PodView): number =>
   pod.node === undefined ? 0 : pod.ready || (pod.kind === 'coldbackup' && pod.gate === 'waiting') ? 2 : 1

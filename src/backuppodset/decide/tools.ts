@@ -6,14 +6,19 @@ import type { Revision } from '../revisions/revision.ts'
 import type { PodView, Snapshot } from '../snapshot.ts'
 import { podNamer } from './name.ts'
 import { revisionGiver } from './revisions.ts'
-import { type Policies, type Purpose, readinessForConversion, readinessForDeletion, take } from './select.ts'
+import { type Policies, type Purpose, rankForDeletion, readinessForConversion, take } from './select.ts'
 
 /** What the rules of all tiers do, for one plan. */
 export interface Tools {
   /** Chooses pods to convert; those that are being woken are spoken for. */
   converting(pods: readonly PodView[], count: number, policy: Strategy): PodView[]
-  /** Deletes what is too much. */
-  surplus(pods: readonly PodView[], count: number, policy: Strategy): Action[]
+  /** Deletes what is too much; of that first what is to go anyway. */
+  surplus(
+    pods: readonly PodView[],
+    count: number,
+    policy: Strategy,
+    isLeaving?: (pod: PodView) => boolean,
+  ): DeleteAction[]
   creating(kind: PodKind, refill: Strategy, role?: () => Role): Extract<Action, { type: 'create' }>
 }
 
@@ -37,8 +42,14 @@ export function toolsOf(s: Snapshot, random: Random, policies: Policies): Tools 
         'convert',
       ),
     // A pod whose wake-up is under way does least of all, but is left alone until that ends: nobody goes in its stead.
-    surplus: (pods, count, policy) =>
-      pick(pods, count, pod => (pod.waking ? -1 : readinessForDeletion(pod)), policy, 'delete')
+    surplus: (pods, count, policy, isLeaving = () => false) =>
+      pick(
+        pods,
+        count,
+        pod => (pod.waking ? first : isLeaving(pod) ? second : rankForDeletion(pod)),
+        policy,
+        'delete',
+      )
         .filter(pod => !pod.waking)
         .map(pod => remove(pod, 'Surplus')),
     creating: (kind, refill, role) => ({
@@ -56,7 +67,12 @@ const optional = (revision: Revision | undefined) => (revision === undefined ? {
 
 export const isGated = (pod: PodView): boolean => pod.gate === 'starting' || pod.gate === 'waiting'
 
-export const remove = (pod: PodView, reason: DeleteReason): Action => ({ type: 'delete', pod, reason })
+/** Ranks before those of all others. */
+const [first, second] = [-(2 ** 40), -(2 ** 39)]
+
+export type DeleteAction = Extract<Action, { type: 'delete' }>
+
+export const remove = (pod: PodView, reason: DeleteReason): DeleteAction => ({ type: 'delete', pod, reason })
 
 export const goes = (actions: readonly Action[], pod: PodView): boolean =>
   actions.some(action => action.type === 'delete' && action.pod === pod)

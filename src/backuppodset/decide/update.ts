@@ -1,6 +1,7 @@
 import { fitsMemory } from '../../succession/kinds.ts'
 import type { MemoryView, SlotMemory } from '../memory/view.ts'
 import type { PodView, Snapshot } from '../snapshot.ts'
+import { isRetained } from './retention.ts'
 
 /** How far a set is from its template, and what stands between. */
 export interface Update {
@@ -20,7 +21,7 @@ interface Facts extends Pick<Snapshot, 'set' | 'pods' | 'templateHash'> {
 
 export function updateOf({ set, pods, templateHash, restoreHash, memory }: Facts): Update {
   const stranded = [...(memory?.slots.values() ?? [])].filter(
-    ({ lease }) => !fitsMemory(restoreHash, lease.restoreHash),
+    slot => !isRetained(slot) && !fitsMemory(restoreHash, slot.lease.restoreHash),
   )
   const mayLose = set.allowStateLoss
   return {

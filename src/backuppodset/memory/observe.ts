@@ -134,7 +134,12 @@ export function observeMemory(
         resourceVersion,
         restarts,
         replacedSince: since(`replaced/${uid}/${lease.life}/${lease.epoch}`, runsAnother),
-        vacantSince: since(`vacant/${uid}/${lease.life}`, runsAnother || !isOnStage(holder, deps)),
+        // Nobody waits for what the set has no place for.
+        vacantSince: since(
+          `vacant/${uid}/${lease.life}`,
+          lease.retainedSince === undefined && (runsAnother || !isOnStage(holder, deps)),
+        ),
+        retainedSeenAt: since(`retained/${uid}/${lease.retainedSince}`, lease.retainedSince !== undefined),
         holderGoesBy: goesBy(holder, deps, since),
         source: source?.slot,
         sourceSeenAt: source && isTimely(source.node) ? source.seenAt : undefined,
@@ -161,6 +166,7 @@ export function observeMemory(
     slots: new Map(slots.sort(([a], [b]) => a - b)),
     copies: set.memory.copies,
     giveUpAfterMs: set.memory.giveUpAfterMs,
+    retainMs: set.memory.retainMs,
     nodes,
     foreign: new Set(present.flatMap(({ lease, object }) => (isForeign(object, set) ? [lease.slot] : []))),
     refused: deps.isPermitted(set.namespace)

@@ -1,4 +1,4 @@
-import { limits, type SlotStatus } from '../../api/backuppodset.ts'
+import { limits, type RetainedSlot, type SlotStatus } from '../../api/backuppodset.ts'
 import { reasons } from '../../api/reasons.ts'
 import { fitsMemory } from '../../succession/kinds.ts'
 import type { PodView } from '../snapshot.ts'
@@ -51,6 +51,28 @@ export function slotFacts(
     protection: isFrozen ? 'Frozen' : withPod.length > 0 ? 'Staged' : usable.length > 0 ? 'Cold' : 'None',
   }
 }
+
+/** Slots that the set has no place for, whose memory is kept; undefined: there is none. */
+export function retainedSlots({ slots, retainMs = 0 }: MemoryView): readonly RetainedSlot[] | undefined {
+  const retained = [...slots.values()].flatMap(({ lease, copies, unasked }): RetainedSlot[] => {
+    const since = Date.parse(lease.retainedSince ?? '')
+    if (Number.isNaN(since)) return []
+    const nodes = [...copies, ...unasked].map(({ node }) => node).sort()
+    return [
+      {
+        slot: lease.slot,
+        pod: lease.holder.name,
+        since: rfc3339(since),
+        until: rfc3339(since + retainMs),
+        generation: Math.max(0, ...copies.map(({ report }) => report.generation)),
+        keptOn: nodes.slice(0, limits.usableOn),
+      },
+    ]
+  })
+  return retained.length === 0 ? undefined : retained.slice(0, limits.listed)
+}
+
+const rfc3339 = (ms: number): string => new Date(ms).toISOString().replace(/\.\d+Z$/, 'Z')
 
 /** Of each slot that has no primary and whose memory is kept, but can be brought back nowhere now: who keeps it, and why not. */
 function waitingWords({ slots, giveUpAfterMs }: MemoryView): readonly string[] {

@@ -56,6 +56,8 @@ export interface SlotMemory {
   readonly replacedSince: number | undefined
   /** Monotonic ms since which this process has seen no primary that goes on with this memory. */
   readonly vacantSince: number | undefined
+  /** Monotonic ms since which this process has seen that the set has no place for it and its memory is only kept. */
+  readonly retainedSeenAt?: number | undefined
   /** The holder's pod still exists but is going, and its agent has not said that its app is stopped: until when that is waited for, monotonic ms. */
   readonly holderGoesBy: number | undefined
   /** What the primary's own node says. */
@@ -115,6 +117,8 @@ export interface MemoryView {
   readonly copies: number
   /** After so long without a primary a slot gives up memory that is kept. Undefined: never. */
   readonly giveUpAfterMs?: number | undefined
+  /** So long the memory of slots is kept for which the set has no place, ms; absent: not at all. */
+  readonly retainMs?: number
   /** Every node with an agent, by name. */
   readonly nodes: ReadonlyMap<string, NodeView>
   /** Slots for which there is a Lease of another owner: of a set of this name that was deleted. It is waited for. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { annotations, labels } from '../../api/labels.ts'
+import { annotations, deletionCostAnnotation, labels } from '../../api/labels.ts'
 import type { Pod } from '../../kube/resources.ts'
 import { gateContainerName } from './gate-container.ts'
 import { viewOf } from './view.ts'
@@ -102,4 +102,19 @@ describe('since when a pod that was a cold backup is unready', () => {
     const view = viewOf(woken({ state, initializedAt: 5000, readyAt: 5100 }), undefined)
     expect(view).toMatchObject({ unreadySince: 5_100_000, served: true })
   })
+})
+
+it.each([
+  ['-2147483648', -2_147_483_648],
+  ['2147483647', 2_147_483_647],
+  ['0', 0],
+  ['2147483648', undefined],
+  ['+1', undefined],
+  ['007', undefined],
+  ['cheap', undefined],
+  ['', undefined],
+])('its deletion cost %j is read as Kubernetes does', (text, cost) => {
+  const pod = woken({ state: {} })
+  const metadata = { ...pod.metadata, annotations: { [deletionCostAnnotation]: text } }
+  expect(viewOf({ ...pod, metadata }, undefined)?.deletionCost).toBe(cost)
 })

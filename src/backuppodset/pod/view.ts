@@ -1,5 +1,5 @@
 import { gateContainerName, gateOf } from '../../api/gate.ts'
-import { annotations, isPodKind, labels } from '../../api/labels.ts'
+import { annotations, deletionCostAnnotation, isPodKind, labels } from '../../api/labels.ts'
 import type { Pod } from '../../kube/resources.ts'
 import type { GateState, PodView } from '../snapshot.ts'
 
@@ -48,6 +48,7 @@ export function viewOf(pod: Pod, wakening: Wakening | undefined): PodView | unde
     gate,
     waking: wakening !== undefined,
     templateHash: pod.metadata.labels?.[labels.templateHash],
+    ...deletionCostOf(pod),
   }
 }
 
@@ -62,6 +63,14 @@ function lastEndOf({ status }: Pod): string | undefined {
   if (last === undefined) return undefined
   const { exitCode, signal, reason } = last.ended
   return `container ${last.name} ended with ${signal ? `signal ${signal}` : `code ${exitCode}`}${reason === undefined || reason === 'Error' ? '' : `, ${reason}`}`
+}
+
+/** As Kubernetes reads it: 32 bits, and what is no such number is refused there and counts as none here. */
+function deletionCostOf({ metadata }: Pod): Pick<PodView, 'deletionCost'> {
+  const text = metadata.annotations?.[deletionCostAnnotation]
+  if (text === undefined || !/^(0|-?[1-9]\d{0,9})$/.test(text)) return {}
+  const deletionCost = Number(text)
+  return deletionCost === (deletionCost | 0) ? { deletionCost } : {}
 }
 
 export const epochOf = (pod: Pod): number => natural(pod.metadata.annotations?.[annotations.epoch]) ?? 0

@@ -16,6 +16,7 @@ export const parsedMemory: ParsedMemory = {
   matchingHolders: true,
   keep: 2,
   giveUpAfterMs: undefined,
+  retainMs: 600_000,
   volumeBytes: 0,
   disk: true,
 }

@@ -1,7 +1,7 @@
 /** What must hold, whatever has happened. Looked at again and again while a round runs, and once more at its end. */
 import { backupPodSets } from '../../../src/api/backuppodset.ts'
 import { labels } from '../../../src/api/labels.ts'
-import { parseSlotLease } from '../../../src/api/slot-lease.ts'
+import { parseSlotLease, type SlotLease } from '../../../src/api/slot-lease.ts'
 import { slotName } from '../../../src/checkpoint/manifest.ts'
 import { leases, pods } from '../../../src/kube/resources.ts'
 import { type Cluster, type ModelNode, setRef } from './cluster.ts'
@@ -48,7 +48,7 @@ export function createObserver(cluster: Cluster, intervalMs: number): Observer {
   const soundSince = new Map<ModelNode, number>()
   const together = new Map<string, number>()
   const misled = new Map<string, number>()
-  const lives = new Map<string, { life: string; setUid: string }>()
+  const lives = new Map<string, { lease: SlotLease; setUid: string }>()
   const savedGenesis = new Map<string, string>()
   /** Slots of each pod that ever was a primary. */
   const slotsOfPods = new Map<string, number>()
@@ -110,25 +110,46 @@ export function createObserver(cluster: Cluster, intervalMs: number): Observer {
       lives.clear()
       return
     }
+    const keepersOf = (lease: SlotLease, among: readonly string[]) =>
+      nodes
+        .filter(
+          ({ machine, volatile }) =>
+            machine.up &&
+            among.includes(machine.name) &&
+            (volatile.shelf.get(slotName(lease))?.length ?? 0) > 0,
+        )
+        .map(({ machine }) => machine.name)
+    const there = new Set<string>()
     for (const object of server.list(leases)) {
       const lease = parseSlotLease(object)
       if (lease === undefined || object.metadata.deletionTimestamp !== undefined) continue
       const key = `${lease.set}/${lease.slot}`
+      there.add(key)
       const owner = object.metadata.ownerReferences?.[0]?.uid ?? ''
       const before = lives.get(key)
-      if (before !== undefined && before.setUid === owner && before.life !== lease.life) {
-        const old = slotName({ ...lease, life: before.life })
-        const keepers = nodes.filter(
-          ({ machine, volatile }) => machine.up && (volatile.shelf.get(old)?.length ?? 0) > 0,
-        )
+      if (before !== undefined && before.setUid === owner && before.lease.life !== lease.life) {
+        const all = nodes.map(({ machine }) => machine.name)
+        const keepers = keepersOf(before.lease, all)
         if (keepers.length > 0)
           violate(
             'MemoryThrownAway',
-            `${key} ${before.life}`,
-            `slot ${lease.slot} began a new life; ${keepers.map(({ machine }) => machine.name).join(', ')} kept the old one`,
+            `${key} ${before.lease.life}`,
+            `slot ${lease.slot} began a new life; ${keepers.join(', ')} kept the old one`,
           )
       }
-      lives.set(key, { life: lease.life, setUid: owner })
+      lives.set(key, { lease, setUid: owner })
+    }
+    // No round is as long as what a smaller set takes away is kept.
+    for (const [key, { lease, setUid }] of lives) {
+      if (there.has(key) || setUid !== set.metadata.uid) continue
+      lives.delete(key)
+      const keepers = keepersOf(lease, lease.kept ?? lease.holders)
+      if (keepers.length > 0)
+        violate(
+          'MemoryThrownAway',
+          `${key} ${lease.life}`,
+          `slot ${lease.slot} was forgotten; ${keepers.join(', ')} kept its memory`,
+        )
     }
   }
 

@@ -41,7 +41,7 @@ export const command: fc.Arbitrary<Command> = fc.oneof(
     weight: 1,
     arbitrary: of('jumpClock', { node: index, byMs: fc.integer({ min: -120_000, max: 120_000 }) }),
   },
-  { weight: 2, arbitrary: of('scale', { replicas: fc.integer({ min: 1, max: 3 }) }) },
+  { weight: 2, arbitrary: of('scale', { replicas: fc.integer({ min: 0, max: 3 }) }) },
   { weight: 1, arbitrary: of('pauseSet', { forMs: long }) },
   { weight: 1, arbitrary: of('recreateSet', {}) },
   { weight: 2, arbitrary: of('handOver', { primary: index }) },

@@ -60,6 +60,7 @@ export const settings = (over: Partial<MemorySettings> = {}): MemorySettings => 
   matchingHolders: true,
   keep: 2,
   giveUpAfterMs: undefined,
+  retainMs: 600_000,
   volumeBytes: 1e9,
   disk: true,
   liveness: undefined,

@@ -1,0 +1,246 @@
+import * as fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { seededRandom } from '../../kube/random.ts'
+import type { Action } from '../plan.ts'
+import type { Snapshot } from '../snapshot.ts'
+import {
+  coldCopy,
+  makeCopy,
+  makeLease,
+  makeMemorySnapshot,
+  makePrimary,
+  makeSlot,
+  makeUnderstudy,
+  parsedMemory,
+  played,
+} from '../testing/memory.ts'
+import { actionsOf, makePod, makeSnapshot } from '../testing/snapshots.ts'
+import { decide } from './decide.ts'
+import { msRetained } from './retention.ts'
+
+const random = seededRandom(1)
+const plan = (s: Snapshot) => decide(s, random)
+const actions = (s: Snapshot) => actionsOf(plan(s))
+const ofType = <T extends Action['type']>(s: Snapshot, type: T) =>
+  actions(s).filter((action): action is Extract<Action, { type: T }> => action.type === type)
+
+const p0 = makePrimary('p0', 0)
+const p1 = makePrimary('p1', 1)
+const h0 = makeUnderstudy('h0')
+const heir = { name: 'h0', uid: h0.uid, ip: '10.0.0.1' }
+const lease0 = makeLease(p0, { holders: ['n-h0'], heir })
+const lease1 = makeLease(p1, { holders: ['n-h0'] })
+const slot0 = makeSlot(lease0, [makeCopy(lease0, h0, 'Frozen')])
+const slot1 = makeSlot(lease1, [makeCopy(lease1, h0, 'Staged')])
+const since = '1970-01-01T00:16:40.000Z' // makeSnapshot's now
+const marked = makeSlot({ ...lease0, heir: undefined, retainedSince: since }, slot0.copies)
+const costs = (deletionCost: number) => ({ deletionCost })
+const without = { memory: { ...parsedMemory, retainMs: 0 } }
+const smaller = { replicas: 1, hotBackups: 1 }
+const larger = { replicas: 2, hotBackups: 1 }
+
+describe('a set with memory that is made smaller', () => {
+  const cheap = { ...p0, deletionCost: -5 }
+  const s = makeMemorySnapshot(smaller, [cheap, p1, h0], [slot0, slot1])
+
+  it('marks the Lease of whom it takes away, before it takes it away, and says whose memory that is', () => {
+    const { stages } = plan(s)
+    expect(stages.map(({ tier }) => tier).slice(0, 2)).toEqual(['assignments', 'primaries'])
+    expect(stages[0]?.aside).toBeUndefined()
+    const { heir: _, ...kept } = slot0.lease
+    expect(stages[0]?.actions).toMatchObject([
+      { type: 'assign', lease: { ...kept, heir: undefined, retainedSince: since }, version: '1' },
+    ])
+    const [mark] = ofType(s, 'assign')
+    expect(mark?.retention).toMatchObject({ type: 'begins' })
+    expect(mark?.retention?.note).toMatch(/slot 0 \(p0\).*generation 3.*n-h0 until 1970-01-01T00:26:40/)
+    expect(ofType(s, 'delete')).toMatchObject([{ pod: { name: 'p0' }, reason: 'Surplus' }])
+  })
+
+  it('takes away whom it has marked, if its pass ended between the two', () => {
+    for (let seed = 0; seed < 10; seed += 1) {
+      const between = makeMemorySnapshot(smaller, [{ ...p0, deletionCost: 9 }, p1, h0], [marked, slot1])
+      const all = actionsOf(decide(between, seededRandom(seed)))
+      expect(all.filter(({ type }) => type === 'delete')).toMatchObject([{ pod: { name: 'p0' } }])
+    }
+  })
+
+  it('keeps whom it has marked, with its mark taken back, if it is made larger between the two', () => {
+    const again = makeMemorySnapshot(larger, [p0, p1, h0], [marked, slot1])
+    expect(ofType(again, 'delete')).toEqual([])
+    const written = ofType(again, 'assign').find(({ lease }) => lease.slot === 0)
+    expect(written?.lease.life).toBe(lease0.life)
+    expect(written?.lease).not.toHaveProperty('retainedSince')
+  })
+
+  it('keeps the memory of a primary that was gone already', () => {
+    const gone = makeMemorySnapshot({ replicas: 0, hotBackups: 1 }, [h0], [slot0])
+    expect(actions(gone)).toMatchObject([{ type: 'assign', lease: { slot: 0, retainedSince: since } }])
+  })
+
+  it.each([
+    ['with checkpoint.retain: 0s', { ...smaller, ...without }, slot0, 'Warning', /thrown away/],
+    ['where nobody has any', smaller, makeSlot({ ...lease0, kept: [] }, []), 'Normal', /nobody keeps/],
+  ])('forgets it %s, and says so', (_, wish, slot, type, note) => {
+    const before = makeMemorySnapshot(wish, [cheap, p1, h0], [slot, slot1])
+    expect(ofType(before, 'assign').filter(({ lease }) => lease.slot === 0)).toEqual([])
+    expect(ofType(before, 'delete')).toHaveLength(1)
+    const after = makeMemorySnapshot(wish, [p1, h0], [slot, slot1])
+    expect(ofType(after, 'forget')).toMatchObject([{ slot: 0, told: { type } }])
+    expect(ofType(after, 'forget')[0]?.told?.note).toMatch(note)
+  })
+})
+
+describe('a slot that the set has no place for', () => {
+  const at = (now: number, monotonicNow: number, seenAt: number | undefined, wish: object = smaller) =>
+    makeMemorySnapshot(
+      wish,
+      [p1, h0],
+      [{ ...marked, retainedSeenAt: seenAt }, makeSlot({ ...lease1, heir }, slot1.copies)],
+      { now: Date.parse(since) + now, monotonicNow },
+    )
+
+  it('is left alone until its time is over, and then forgotten', () => {
+    expect(plan(at(0, 1_000, 1_000))).toMatchObject({ requeueAfterMs: 600_000 })
+    expect(ofType(at(599_000, 600_000, 1_000), 'forget')).toEqual([])
+    expect(plan(at(599_000, 600_000, 1_000)).requeueAfterMs).toBe(1_000)
+    expect(ofType(at(600_000, 601_000, 1_000), 'forget')).toMatchObject([
+      { slot: 0, told: { type: 'Normal' } },
+    ])
+  })
+
+  it('counts by the clock of the process; a wall clock that jumps ends nothing, and keeps nothing for ever', () => {
+    const [hour, day] = [3_600_000, 86_400_000]
+    const left = (now: number, seenMs: number, retainMs = 600_000) =>
+      msRetained(at(now, 1_000 + seenMs, 1_000, { ...smaller, memory: { ...parsedMemory, retainMs } }), {
+        ...marked,
+        retainedSeenAt: 1_000,
+      })
+    // Ahead by a day, behind by a day.
+    expect(left(day, 0)).toBe(600_000)
+    expect(left(-day, 500_000)).toBe(100_000)
+    // A leader that came late, and has a longer time to keep, believes the wall clock after ten minutes of its own.
+    expect(left(5 * hour, 0, hour)).toBe(600_000)
+    expect(left(5 * hour, 600_000, hour)).toBe(0)
+    expect(left(0, 600_000, hour)).toBe(3_000_000)
+  })
+
+  it('is nobody’s to save, to roll or to wait for, and its number is no other’s', () => {
+    const s = at(1_000, 2_000, 1_000, { replicas: 1, hotBackups: 1 })
+    expect(actions(s)).toEqual([])
+    const free = makeMemorySnapshot({ replicas: 3, hotBackups: 1 }, [p1, h0], [marked, slot1])
+    const fresh = ofType(free, 'create').flatMap(({ role }) => role?.slot ?? [])
+    expect(fresh).toEqual([2])
+  })
+
+  it('comes back when there is a place for it: first the mark goes, then it is a slot like any other', () => {
+    const s = at(1_000, 2_000, 1_000, larger)
+    expect(ofType(s, 'create').filter(({ kind }) => kind === 'primary')).toEqual([])
+    const [first] = ofType(s, 'assign')
+    expect(first).toMatchObject({ lease: { slot: 0, life: lease0.life }, retention: { type: 'ends' } })
+    expect(first?.lease).not.toHaveProperty('retainedSince')
+    const next = makeMemorySnapshot(larger, [p1, h0], [makeSlot(first?.lease ?? lease0, slot0.copies), slot1])
+    expect(ofType(next, 'promote')).toMatchObject([
+      { pod: { name: 'h0' }, role: { slot: 0, epoch: 2 }, lease: { life: lease0.life } },
+    ])
+  })
+
+  it('comes after those that only lost their primary', () => {
+    const s = makeMemorySnapshot(smaller, [h0], [marked, slot1])
+    expect(ofType(s, 'promote')).toMatchObject([{ role: { slot: 1 } }])
+    expect(ofType(s, 'assign')).toEqual([])
+  })
+
+  it('is forgotten once all who kept its memory say that they have none', () => {
+    const none = makeSlot({ ...marked.lease, kept: [] }, [])
+    const s = makeMemorySnapshot(larger, [p1, h0], [none, slot1])
+    expect(ofType(s, 'forget')).toMatchObject([{ slot: 0 }])
+    expect(ofType(s, 'assign').map(({ lease }) => lease.slot)).toEqual([1])
+  })
+})
+
+it('whatever it is scaled to and back in time, every slot that comes back goes on in the same life, and none is forgotten', () => {
+  fc.assert(
+    fc.property(fc.array(fc.nat(4), { minLength: 1, maxLength: 6 }), fc.nat(), (walk, seed) => {
+      const draws = seededRandom(seed)
+      const spare = ['n-x', 'n-y']
+      let s = makeMemorySnapshot({ replicas: 4, hotBackups: 1, coldBackups: 0 }, [], [], {}, spare)
+      const settle = () => {
+        for (let passes = 0; passes < 40; passes += 1) {
+          const next = decide(s, draws)
+          expect(actionsOf(next).filter(({ type }) => type === 'forget')).toEqual([])
+          if (next.stages.length === 0) return
+          s = played(s, next, { comes: () => true })
+          const slots = [...(s.memory?.slots.values() ?? [])].map(slot => ({
+            ...slot,
+            // Nodes without pods keep what they have.
+            copies:
+              slot.copies.length > 0
+                ? slot.copies
+                : slot.lease.holders.map(node => coldCopy(slot.lease, node)),
+          }))
+          const pods = s.pods.map(pod => ({ ...pod, ready: true }))
+          s = makeMemorySnapshot(
+            s.set,
+            pods,
+            slots,
+            { retired: s.retired ?? [], monotonicNow: s.monotonicNow },
+            spare,
+          )
+        }
+        throw new Error('does not come to rest')
+      }
+      const lives = () => new Map([...(s.memory?.slots ?? [])].map(([slot, { lease }]) => [slot, lease.life]))
+      settle()
+      const born = lives()
+      for (const replicas of [...walk, 4]) {
+        s = { ...s, set: { ...s.set, replicas } }
+        settle()
+        expect(s.pods.filter(({ kind }) => kind === 'primary')).toHaveLength(replicas)
+        expect(lives()).toEqual(born)
+      }
+    }),
+    { numRuns: 50 },
+  )
+})
+
+describe('pod-deletion-cost', () => {
+  const names = (pods: Snapshot['pods'], wish: object, seed: number) =>
+    actionsOf(
+      decide(makeSnapshot({ replicas: 1, hotBackups: 0, coldBackups: 0, ...wish }, pods), seededRandom(seed)),
+    )
+      .flatMap(action => (action.type === 'delete' ? [action.pod.name] : []))
+      .sort()
+  const primary = (name: string, slot: number, over = {}) =>
+    makePod(name, 'primary', { slot, epoch: 1, ...over })
+
+  it('of primaries of a set without memory the cheapest go first, then as the strategy says', () => {
+    const pods = [
+      primary('a', 0, costs(10)),
+      primary('b', 1, costs(-10)),
+      primary('c', 2),
+      primary('d', 3, { createdAt: 5 }),
+    ]
+    const strategy = { ...makeSnapshot({}, []).set.strategy, replicasToUnallocated: 'newest' as const }
+    for (let seed = 0; seed < 10; seed += 1) {
+      expect(names(pods, {}, seed)).toEqual(['b', 'c', 'd'])
+      expect(names(pods, { replicas: 3 }, seed)).toEqual(['b'])
+      expect(names(pods, { replicas: 2, strategy }, seed)).toContain('b')
+    }
+  })
+
+  it('so do hot backups and cold ones; one that is not ready goes before all, as with a ReplicaSet', () => {
+    for (const kind of ['hotbackup', 'coldbackup'] as const) {
+      const pods = [
+        primary('p', 0),
+        makePod('a', kind, costs(2)),
+        makePod('b', kind, costs(1)),
+        makePod('c', kind, costs(3)),
+      ]
+      const wish = kind === 'hotbackup' ? { hotBackups: 2 } : { coldBackups: 2 }
+      expect(names(pods, wish, 3)).toEqual(['b'])
+    }
+    const pods = [primary('a', 0, costs(-9)), primary('b', 1, { ...costs(9), ready: false, unreadySince: 0 })]
+    expect(names(pods, {}, 1)).toEqual(['b'])
+  })
+})

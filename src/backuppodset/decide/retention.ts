@@ -1,0 +1,100 @@
+import type { SlotLease } from '../../api/slot-lease.ts'
+import { isGone } from '../memory/knowledge.ts'
+import type { SlotMemory } from '../memory/view.ts'
+import type { Action } from '../plan.ts'
+import type { Snapshot } from '../snapshot.ts'
+import type { DeleteAction } from './tools.ts'
+
+/**
+ * Slots that a smaller `replicas` takes away. Their Leases stay for `checkpoint.retain`, marked, so that the nodes named
+ * there keep the memory; a set that is made larger in this time has its slots back, with what they had.
+ */
+export const isRetained = ({ lease }: SlotMemory): boolean => lease.retainedSince !== undefined
+
+/**
+ * A leader that has not seen the mark come goes by the wall clock of the one that wrote it, but has looked on for so long
+ * itself, or for all of `retain` if that is shorter: a clock that jumps ends nothing that has just begun, ms.
+ */
+const leastSeenMs = 600_000
+
+/** Ms for which the memory of a marked slot is still kept. By its own clock alone a leader keeps nothing for longer. */
+export function msRetained(s: Snapshot, { lease, retainedSeenAt = s.monotonicNow }: SlotMemory): number {
+  const retainMs = s.set.memory?.retainMs ?? 0
+  const seenMs = s.monotonicNow - retainedSeenAt
+  const markedMs = s.now - (Date.parse(lease.retainedSince ?? '') || s.now)
+  return Math.min(retainMs - seenMs, Math.max(Math.min(retainMs, leastSeenMs) - seenMs, retainMs - markedMs))
+}
+
+/** Ms until the next slot is forgotten; undefined where none is retained. */
+export function untilForgotten(s: Snapshot): number | undefined {
+  const left = [...(s.memory?.slots.values() ?? [])].flatMap(slot =>
+    isRetained(slot) && msRetained(s, slot) > 0 ? [msRetained(s, slot)] : [],
+  )
+  return left.length === 0 ? undefined : Math.min(...left)
+}
+
+/** Marks the Leases of primaries that are about to go, before they go: who would follow one of them finds the mark. */
+export const marksOf = (s: Snapshot, leaving: readonly DeleteAction[]): Action[] =>
+  leaving.flatMap(({ pod }) => {
+    const slot = s.memory?.slots.get(pod.slot ?? -1)
+    const isIts = slot?.lease.holder.uid === pod.uid
+    return isIts && mayRetain(s, slot) && !isRetained(slot) ? [mark(s, slot)] : []
+  })
+
+/** Slots of which nobody holds one, and for which the set has no place. */
+export const leave = (s: Snapshot, slots: readonly SlotMemory[]): Action[] =>
+  slots.flatMap((slot): Action[] => {
+    if (!mayRetain(s, slot)) return [forget(slot)]
+    if (!isRetained(slot)) return [mark(s, slot)]
+    return msRetained(s, slot) > 0 ? [] : [forget(slot)]
+  })
+
+/** There is a place for them again. Who takes it is another pass' decision: by the Lease as it is then. */
+export const reclaim = (slots: readonly SlotMemory[]): Action[] =>
+  slots.map(slot => {
+    const { retainedSince: _, ...lease } = slot.lease
+    const note = `slot ${lease.slot} comes back with the memory of ${lease.holder.name}${generationOf(slot)}`
+    return assign(slot, lease, { type: 'ends', note })
+  })
+
+const mayRetain = (s: Snapshot, slot: SlotMemory): boolean =>
+  (s.set.memory?.retainMs ?? 0) > 0 && !isGone(slot)
+
+function mark(s: Snapshot, slot: SlotMemory): Action {
+  const retainMs = s.set.memory?.retainMs ?? 0
+  // Who would follow is free for others: only what lies on nodes is kept.
+  const lease: SlotLease = {
+    ...slot.lease,
+    ...{ heir: undefined, ending: undefined, handover: undefined },
+    retainedSince: new Date(s.now).toISOString(),
+  }
+  const until = new Date(s.now + retainMs).toISOString()
+  const note = `the set has no place for slot ${lease.slot} (${lease.holder.name}) any more: its memory${generationOf(slot)} is kept on ${nodesOf(slot)} until ${until}; raise spec.replicas before then to have it back`
+  return assign(slot, lease, { type: 'begins', note })
+}
+
+const assign = (
+  { resourceVersion, restarts = 0 }: SlotMemory,
+  lease: SlotLease,
+  retention: { readonly type: 'begins' | 'ends'; readonly note: string },
+): Action => ({ type: 'assign', lease, version: resourceVersion, restarts, stateLost: false, retention })
+
+function forget(slot: SlotMemory): Action {
+  const { lease, uid, resourceVersion } = slot
+  const why = isGone(slot)
+    ? 'nobody keeps memory of it'
+    : isRetained(slot)
+      ? `its memory${generationOf(slot)} was kept for checkpoint.retain and is thrown away`
+      : `checkpoint.retain is 0, and its memory${generationOf(slot)} is thrown away`
+  const note = `the set has no place for slot ${lease.slot} (${lease.holder.name}) any more: ${why}`
+  return {
+    ...{ type: 'forget', slot: lease.slot, lease: { uid, resourceVersion } },
+    told: { type: isGone(slot) || isRetained(slot) ? 'Normal' : 'Warning', note },
+  }
+}
+
+const nodesOf = ({ copies, unasked }: SlotMemory): string =>
+  [...copies, ...unasked].map(({ node }) => node).join(', ')
+
+const generationOf = ({ copies }: SlotMemory): string =>
+  copies.length === 0 ? '' : ` (generation ${Math.max(...copies.map(({ report }) => report.generation))})`
