@@ -35,6 +35,8 @@ export interface BuildOptions {
   readonly progress?: (message: string) => void
   readonly signal?: AbortSignal
   readonly cacheDir?: string
+  /** Whether to fail where Debian's archive has dropped a file of the lock. */
+  readonly locked?: boolean
 }
 
 /**

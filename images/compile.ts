@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { cachedDirectory, cacheRoot, keyOf } from './cache.ts'
-import { type DebianOptions, debianPackages } from './debian.ts'
+import { type DebianOptions, lockedPackages } from './debian.ts'
 import { run } from './run.ts'
 
 /**
@@ -12,7 +12,7 @@ import { run } from './run.ts'
 export async function compileStatic(source: string, options: DebianOptions = {}): Promise<string> {
   const { signal } = options
   const compiler = await findCompiler(options)
-  const musl = await debianPackages(['musl', 'musl-dev'], { ...options, dependencies: false })
+  const musl = await lockedPackages('musl', options)
   const key = keyOf({
     code: await readFile(source, 'utf8'),
     compiler: await run(compiler, ['-v', '--version'], { ...(signal && { signal }) }),

@@ -1,16 +1,17 @@
 import { readdir } from 'node:fs/promises'
 import { basename, join } from 'node:path'
-import { debianPackages } from './debian.ts'
+import { lockedPackages } from './debian.ts'
+import type { SetName } from './package-sets.ts'
 
 /**
- * What runs a program of the given packages on this machine, its arguments to follow: with the libraries of its own
+ * What runs a program of the given set of packages on this machine, its arguments to follow: with the libraries of its own
  * release, because the machine's may be older.
  */
 export async function debianProgram(
   path: string,
-  packages: readonly string[],
+  set: SetName,
 ): Promise<{ readonly command: string; readonly args: readonly string[] }> {
-  const { root } = await debianPackages(packages)
+  const { root } = await lockedPackages(set)
   const [libraries] = (await readdir(join(root, 'usr/lib'))).filter(name => name.endsWith('-linux-gnu'))
   const lib = join(root, 'usr/lib', libraries ?? '')
   const [loader] = (await readdir(lib)).filter(name => /^ld-linux.*\.so\./.test(name))

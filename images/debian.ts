@@ -1,15 +1,12 @@
-import { mkdir, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
+import { mkdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { fullName, type PackageFile, packageIndex } from './apt.ts'
 import { imageArchitecture } from './archive.ts'
-import { cachedDirectory, cacheRoot, keyOf } from './cache.ts'
+import { cachedDirectory, cacheRoot, exists, keyOf } from './cache.ts'
+import { downloadAll, downloadLocked, filesOf, LockedFilesGone, readLock } from './debian-lock.ts'
+import { type PackageSet, packageSets, type SetName, SUITE } from './package-sets.ts'
 import { run } from './run.ts'
 import { type DebianArchives, debianArchives } from './sources.ts'
-
-/** Debian release that everything in the images comes from, unless a recipe says why it wants another. */
-export const SUITE = 'trixie'
-
-/** `forky` is Debian's testing release: no security archive, and its packages change. */
-export type Suite = 'trixie' | 'forky'
 
 export interface PackageTree {
   /** Directory with the unpacked files (merged /usr), owned by whoever built it. */
@@ -22,105 +19,131 @@ export interface DebianOptions {
   readonly cacheDir?: string
   readonly signal?: AbortSignal
   readonly progress?: (message: string) => void
+  /** Whether to fail where the archive has dropped a locked file. Default: whether `UNDERSTUDY_LOCKED` is 1. */
+  readonly locked?: boolean
+}
+
+/** Where packages come from: this machine's mirror. */
+export interface PackageSource {
+  readonly archives: () => Promise<DebianArchives>
+  readonly index: typeof packageIndex
+}
+
+const mirror: PackageSource = { archives: debianArchives, index: packageIndex }
+
+const recipe = 3
+
+/**
+ * The packages of one set, unpacked: exactly the files that the lock names, checked against its digests. No list of packages
+ * is read and no root is needed. Maintainer scripts do not run.
+ *
+ * Where the archive has dropped one of them, the whole set is what its signed lists name now, and a warning says so, also
+ * when it comes from the cache; with `locked` the build fails instead.
+ *
+ * Cached under the lock's digests, so a warm build needs no network.
+ *
+ * @throws LockedFilesGone; for a file with another digest, in either mode.
+ */
+export async function lockedPackages(name: SetName, options: DebianOptions = {}): Promise<PackageTree> {
+  return lockedTree(name, packageSets[name], filesOf(await readLock(), name, imageArchitecture()), options)
+}
+
+/** As `lockedPackages`, for any set. */
+export async function lockedTree(
+  name: string,
+  set: PackageSet,
+  files: readonly PackageFile[],
+  options: DebianOptions = {},
+  { archives, index }: PackageSource = mirror,
+): Promise<PackageTree> {
+  const { signal, cacheDir = cacheRoot(), locked = process.env['UNDERSTUDY_LOCKED'] === '1' } = options
+  const target = join(cacheDir, 'debian', `${name}-${keyOf({ set, files, recipe })}`)
+  const substitute = `${target}-substitute`
+  if (locked || (await exists(target)) || !(await exists(substitute))) {
+    try {
+      await cachedDirectory(target, async scratch => {
+        options.progress?.(`Debian packages: ${set.names.join(' ')}`)
+        const present = () => presentFiles(join(scratch, 'apt'), set, index, signal)
+        const directory = join(scratch, 'archives')
+        await unpack(
+          scratch,
+          files,
+          await downloadLocked(files, await archives(), directory, present, signal),
+          signal,
+        )
+      })
+      return await readTree(target)
+    } catch (error) {
+      if (locked || !(error instanceof LockedFilesGone)) throw error
+      await cachedDirectory(substitute, async scratch => {
+        const directory = join(scratch, 'archives')
+        await unpack(
+          scratch,
+          error.present,
+          await downloadAll(error.present, await archives(), directory, signal),
+          signal,
+        )
+        await writeFile(join(scratch, 'warning'), error.message)
+      })
+    }
+  }
+  const warn = options.progress ?? (text => process.stderr.write(`${text}\n`))
+  warn(`WARNING: ${await readFile(join(substitute, 'warning'), 'utf8')}`)
+  return readTree(substitute)
 }
 
 /**
- * The files of the given Debian packages and of all they depend on (or of them alone), unpacked. apt verifies
- * signatures and hashes; it works in a directory of its own, so the machine's packages are neither looked at nor
- * changed, and no root is needed. Maintainer scripts do not run.
+ * What the given Debian packages are at present, and all that they depend on (or they alone): for tests and playgrounds.
+ * What is shipped comes from `lockedPackages`.
  *
- * Cached by package names, so a warm build needs no network; delete `debian/` in the cache to get newer versions.
+ * Cached by package names; delete `debian/` in the cache to get newer versions.
  */
 export async function debianPackages(
   names: readonly string[],
-  options: DebianOptions & { readonly dependencies?: boolean; readonly suite?: Suite } = {},
+  options: DebianOptions & { readonly dependencies?: boolean } = {},
 ): Promise<PackageTree> {
-  const { dependencies = true, suite = SUITE, signal, progress, cacheDir = cacheRoot() } = options
-  const wanted = [...new Set(names)].sort()
-  const key = keyOf({ suite, wanted, dependencies, architecture: imageArchitecture(), recipe: 2 })
-  const target = join(cacheDir, 'debian', `${wanted.at(-1)}-${key}`)
+  const { dependencies = true, signal, cacheDir = cacheRoot() } = options
+  const set: PackageSet = { suite: SUITE, names: [...new Set(names)].sort(), dependencies }
+  const key = keyOf({ set, architecture: imageArchitecture(), recipe })
+  const target = join(cacheDir, 'debian', `${set.names.at(-1)}-${key}`)
   await cachedDirectory(target, async scratch => {
-    progress?.(`Debian packages: ${wanted.join(' ')}`)
-    const work = join(scratch, 'apt')
-    await fetchPackages({ scratch: work, names: wanted, dependencies, suite, ...(signal && { signal }) })
-    const packages = await unpackPackages(join(work, 'archives'), join(scratch, 'root'), signal)
-    await rm(work, { recursive: true })
-    await writeFile(join(scratch, 'packages.json'), JSON.stringify(packages))
+    options.progress?.(`Debian packages: ${set.names.join(' ')}`)
+    const files = await presentFiles(join(scratch, 'apt'), set, packageIndex, signal)
+    const paths = await downloadAll(files, await debianArchives(), join(scratch, 'archives'), signal)
+    await unpack(scratch, files, paths, signal)
   })
-  const packages = JSON.parse(await readFile(join(target, 'packages.json'), 'utf8')) as string[]
-  return { root: join(target, 'root'), packages }
+  return readTree(target)
 }
 
-/** apt's other configuration stays as it is: the machine may reach its mirror through a proxy that is set there. */
-async function fetchPackages({
-  scratch,
-  names,
-  dependencies,
-  suite,
-  signal,
-}: {
-  readonly scratch: string
-  readonly names: readonly string[]
-  readonly dependencies: boolean
-  readonly suite: Suite
-  readonly signal?: AbortSignal
-}): Promise<void> {
-  const directories = ['etc', 'state/lists/partial', 'cache', 'archives/partial', 'log']
-  for (const directory of directories) await mkdir(join(scratch, directory), { recursive: true })
-  await writeFile(join(scratch, 'etc/sources.list'), sourcesList(await debianArchives(), suite))
-  await writeFile(join(scratch, 'state/status'), '')
-  const setting = (name: string, value: string): string[] => ['-o', `${name}=${value}`]
-  const apt = [
-    '--quiet',
-    '--yes',
-    ...setting('Dir::Etc::SourceList', join(scratch, 'etc/sources.list')),
-    ...setting('Dir::Etc::SourceParts', '/dev/null'),
-    ...setting('Dir::Etc::Preferences', '/dev/null'),
-    ...setting('Dir::Etc::PreferencesParts', '/dev/null'),
-    ...setting('Dir::State', join(scratch, 'state')),
-    ...setting('Dir::State::Status', join(scratch, 'state/status')),
-    ...setting('Dir::Cache', join(scratch, 'cache')),
-    ...setting('Dir::Cache::Archives', join(scratch, 'archives')),
-    ...setting('Dir::Log', join(scratch, 'log')),
-    ...setting('APT::Architecture', imageArchitecture()),
-    ...setting('APT::Architectures', imageArchitecture()),
-    ...setting('Acquire::Languages', 'none'),
-    ...setting('Acquire::Retries', '3'),
-    // The download directory belongs to the caller; apt's own user could not write there.
-    ...setting('APT::Sandbox::User', 'root'),
-    // A signed list that is over is refused, also where the machine's own apt is less strict: it could be played again, with
-    // holes in its packages that are long closed.
-    ...setting('Acquire::Check-Valid-Until', 'true'),
-  ]
-  const options = signal === undefined ? {} : { signal }
-  await run('apt-get', [...apt, 'update'], options)
-  if (dependencies) {
-    await run('apt-get', [...apt, '--no-install-recommends', '--download-only', 'install', ...names], options)
-  } else {
-    await run('apt-get', [...apt, 'download', ...names], { ...options, cwd: join(scratch, 'archives') })
-  }
+async function presentFiles(
+  directory: string,
+  set: PackageSet,
+  index: PackageSource['index'],
+  signal?: AbortSignal,
+): Promise<readonly PackageFile[]> {
+  return (await index(directory, set.suite, imageArchitecture(), signal)).files(set)
 }
 
-async function unpackPackages(archives: string, root: string, signal?: AbortSignal): Promise<string[]> {
+async function readTree(directory: string): Promise<PackageTree> {
+  const packages = JSON.parse(await readFile(join(directory, 'packages.json'), 'utf8')) as string[]
+  return { root: join(directory, 'root'), packages }
+}
+
+/** Leaves the tree and its list in a scratch directory, and nothing else of what was downloaded there. */
+async function unpack(
+  scratch: string,
+  files: readonly PackageFile[],
+  paths: readonly string[],
+  signal?: AbortSignal,
+): Promise<void> {
+  const root = join(scratch, 'root')
   for (const name of ['bin', 'sbin', 'lib', 'lib64']) {
     await mkdir(join(root, 'usr', name), { recursive: true })
     await symlink(`usr/${name}`, join(root, name))
   }
-  const files = (await readdir(archives)).filter(name => name.endsWith('.deb')).sort()
-  for (const file of files) {
-    await run('dpkg-deb', ['--extract', join(archives, file), root], signal === undefined ? {} : { signal })
+  for (const path of paths) {
+    await run('dpkg-deb', ['--extract', path, root], signal === undefined ? {} : { signal })
   }
-  // apt writes an epoch's colon as %3a.
-  return files.map(file => decodeURIComponent(file).replace(/\.deb$/, ''))
-}
-
-function sourcesList({ main, security }: DebianArchives, suite: Suite): string {
-  const line = (uri: string, name: string, signedBy: string): string =>
-    `deb [signed-by=${signedBy}] ${uri} ${name} main\n`
-  if (suite === 'forky') return line(main.uri, suite, main.signedBy)
-  return (
-    line(main.uri, suite, main.signedBy) +
-    line(main.uri, `${suite}-updates`, main.signedBy) +
-    (security ? line(security.uri, `${suite}-security`, security.signedBy) : '')
-  )
+  for (const name of ['apt', 'archives']) await rm(join(scratch, name), { recursive: true, force: true })
+  await writeFile(join(scratch, 'packages.json'), JSON.stringify(files.map(fullName)))
 }

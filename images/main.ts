@@ -2,15 +2,22 @@ import { Command } from 'commander'
 import { allImageNames, ensureImages, type ImageName, imageNames } from './build.ts'
 import { unpackImage } from './unpack.ts'
 
+interface Flags {
+  readonly json?: true
+  readonly locked?: true
+  readonly rootfs?: string
+}
+
 const program = new Command('npm run image --')
   .description('Builds container images as OCI archives, without a docker daemon, and prints where they are.')
   .argument('[name...]', `images to build: ${allImageNames.join(', ')} (default: ${imageNames.join(', ')})`)
+  .option('--locked', "fail where Debian's archive has dropped a package of images/debian.lock.json")
   .option('--json', 'print the result as JSON')
   .option(
     '--rootfs <directory>',
     'also put the files of the one image named into a directory, as the Dockerfiles do',
   )
-  .action(async (names: string[], { json, rootfs }: { json?: boolean; rootfs?: string }) => {
+  .action(async (names: string[], { json, rootfs, locked }: Flags) => {
     const unknown = names.filter(name => !(allImageNames as readonly string[]).includes(name))
     if (unknown.length > 0)
       program.error(`unknown image: ${unknown.join(', ')}; there are ${allImageNames.join(', ')}`)
@@ -22,6 +29,7 @@ const program = new Command('npm run image --')
     const started = performance.now()
     const built = await ensureImages(names.length > 0 ? (names as ImageName[]) : imageNames, {
       signal: aborted.signal,
+      ...(locked && { locked }),
       progress: message => {
         const seconds = ((performance.now() - started) / 1000).toFixed(1)
         process.stderr.write(`${seconds.padStart(6)} s  ${message}\n`)

@@ -52,7 +52,7 @@ deb-src https://mirror.example/source bookworm-security main
 })
 
 test('D10.replay: lists of packages that are over are refused, of every suite', async () => {
-  const code = await readFile(new URL('./debian.ts', import.meta.url), 'utf8')
+  const code = await readFile(new URL('./apt.ts', import.meta.url), 'utf8')
   expect([...code.matchAll(/Check-Valid-Until', '(\w+)'/g)].map(([, value]) => value)).toEqual(['true'])
 })
 

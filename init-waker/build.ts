@@ -2,7 +2,7 @@ import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { cachedDirectory, cacheRoot, keyOf } from '../images/cache.ts'
 import { findCompiler } from '../images/compile.ts'
-import { type DebianOptions, debianPackages } from '../images/debian.ts'
+import { type DebianOptions, lockedPackages } from '../images/debian.ts'
 import { projectVersion } from '../images/project-version.ts'
 import { run } from '../images/run.ts'
 
@@ -18,7 +18,7 @@ const directory = import.meta.dirname
 export async function buildWaker(options: DebianOptions = {}): Promise<string> {
   const { signal } = options
   const compiler = await findCompiler(options)
-  const musl = await debianPackages(['musl', 'musl-dev'], { ...options, dependencies: false })
+  const musl = await lockedPackages('musl', options)
   const inputs = {
     ...(await sourceInputs(compiler, signal)),
     cflags: await flags('cflags'),

@@ -1,7 +1,7 @@
 import { chmod, copyFile, mkdir, readFile, writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { cachedDirectory, cacheRoot, keyOf } from '../images/cache.ts'
-import { type DebianOptions, debianPackages, type PackageTree } from '../images/debian.ts'
+import { type DebianOptions, lockedPackages, type PackageTree } from '../images/debian.ts'
 import { elfNeeds } from '../images/elf.ts'
 import { withLibraries } from '../images/tree.ts'
 import { preloadLibrary } from './preload-library.ts'
@@ -18,8 +18,6 @@ export interface Bundle {
   readonly packages: readonly string[]
 }
 
-/** From Debian's testing release: no CRIU before 4.2 can dump TCP sockets on kernels since 6.15. */
-const suite = 'forky'
 /** Paths in the tree of the packages of the same names. */
 const programs = { criu: '/usr/sbin/criu', tar: '/usr/bin/tar' } as const
 
@@ -34,7 +32,7 @@ const preloadFile = '/etc/ld.so.preload'
 
 /** criu, tar, ld.so, lib/ and our preload.so. Images of another CRIU must not be expected to be the same inside. */
 export async function criuBundle(options: DebianOptions = {}): Promise<Bundle> {
-  const tree = await debianPackages(Object.keys(programs), { ...options, suite })
+  const tree = await lockedPackages('criu', options)
   const versions = Object.fromEntries(Object.keys(programs).map(name => [name, versionOf(tree, name)]))
   if (!/^4\.[2-9]/.test(versions['criu'] ?? ''))
     throw new Error(

@@ -2,7 +2,7 @@ import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { cachedDirectory, cacheRoot, keyOf } from '../images/cache.ts'
 import { findCompiler } from '../images/compile.ts'
-import { type DebianOptions, debianPackages } from '../images/debian.ts'
+import { type DebianOptions, lockedPackages } from '../images/debian.ts'
 import { run } from '../images/run.ts'
 
 /**
@@ -23,10 +23,7 @@ export async function staticProgram(
   const { signal } = options
   const withSignal = signal === undefined ? {} : { signal }
   const compiler = await findCompiler(options)
-  const libc = await debianPackages(['musl', 'musl-dev', 'linux-libc-dev'], {
-    ...options,
-    dependencies: false,
-  })
+  const libc = await lockedPackages('musl-linux', options)
   const inputs = {
     compiler: await run(compiler, ['--version'], withSignal),
     version,

@@ -1,7 +1,6 @@
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import { debianProgram } from '../../images/debian-program.ts'
-import { redisPackages } from '../../images/recipes/redis.ts'
 import { valueBytes } from '../../zoo/redis.ts'
 
 const run = promisify(execFile)
@@ -19,7 +18,7 @@ export async function redisBenchmark(
   requests: number,
   signal: AbortSignal,
 ): Promise<Saturated> {
-  const { command, args } = await debianProgram('usr/bin/redis-benchmark', redisPackages)
+  const { command, args } = await debianProgram('usr/bin/redis-benchmark', 'redis')
   const work = ['-n', String(requests), '-r', String(keys), '-d', String(valueBytes), '-t', 'set', '--csv']
   const { stdout } = await run(command, [...args, '-h', host, ...work], { signal })
   return parseCsv(stdout)

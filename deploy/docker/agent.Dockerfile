@@ -14,6 +14,8 @@ COPY images ./images
 COPY init-waker ./init-waker
 COPY native ./native
 COPY src ./src
+# 1: fail where Debian's archive has dropped a package of images/debian.lock.json.
+ARG UNDERSTUDY_LOCKED
 RUN npm run image -- --rootfs /rootfs agent
 
 FROM scratch

@@ -13,6 +13,8 @@ RUN npm ci
 COPY images ./images
 COPY init-waker ./init-waker
 COPY native ./native
+# 1: fail where Debian's archive has dropped a package of images/debian.lock.json.
+ARG UNDERSTUDY_LOCKED
 RUN npm run image -- --rootfs /rootfs waker
 
 FROM scratch

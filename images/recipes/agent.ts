@@ -2,7 +2,7 @@ import { fileURLToPath } from 'node:url'
 import { buildNodeTools } from '../../native/build.ts'
 import type { ImageConfig } from '../archive.ts'
 import { bundle } from '../bundle.ts'
-import { debianPackages } from '../debian.ts'
+import { lockedPackages } from '../debian.ts'
 import { type Entry, textFile } from '../entry.ts'
 import { strippedNode } from '../node-binary.ts'
 import { mergedUsr, takeTree, users, withLibraries } from '../tree.ts'
@@ -19,7 +19,7 @@ const TOOLS = '/opt/understudy'
  */
 export const agent: Recipe = async options => {
   const { version } = options
-  const tree = await debianPackages(['libc6', 'libgcc-s1', 'libstdc++6'], options)
+  const tree = await lockedPackages('node', options)
   const node = { path: '/usr/bin/node', source: await strippedNode(options) }
   return {
     ref: `understudy.invalid/agent:${version}`,

@@ -1,4 +1,4 @@
-import { debianPackages } from '../debian.ts'
+import { lockedPackages } from '../debian.ts'
 import { type Entry, textFile } from '../entry.ts'
 import { mergedUsr, takeTree, users, withLibraries } from '../tree.ts'
 import { labels, type Recipe } from './recipe.ts'
@@ -33,7 +33,7 @@ http {
  * cluster without a registry. It is not that build, and its labels say so.
  */
 export const nginx: Recipe = async options => {
-  const tree = await debianPackages(['busybox-static', 'nginx'], options)
+  const tree = await lockedPackages('nginx', options)
   const version = versionOf(tree.packages, 'nginx')
   const files: Entry[] = [
     ...mergedUsr,

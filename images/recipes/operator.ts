@@ -1,7 +1,7 @@
 import { fileURLToPath } from 'node:url'
 import type { ImageConfig, ImageSource } from '../archive.ts'
 import { bundle } from '../bundle.ts'
-import { type DebianOptions, debianPackages } from '../debian.ts'
+import { type DebianOptions, lockedPackages } from '../debian.ts'
 import { textFile } from '../entry.ts'
 import { strippedNode } from '../node-binary.ts'
 import { mergedUsr, users, withLibraries } from '../tree.ts'
@@ -18,7 +18,7 @@ export async function operatorFrom(
   options: DebianOptions & { readonly version: string },
 ): Promise<ImageSource> {
   const { version } = options
-  const tree = await debianPackages(['libc6', 'libgcc-s1', 'libstdc++6'], options)
+  const tree = await lockedPackages('node', options)
   const node = { path: '/usr/bin/node', source: await strippedNode(options) }
   return {
     ref: `understudy.invalid/operator:${version}`,

@@ -1,14 +1,12 @@
-import { debianPackages } from '../debian.ts'
+import { lockedPackages } from '../debian.ts'
 import { mergedUsr, users, withLibraries } from '../tree.ts'
 import { versionOf } from './nginx.ts'
 import { labels, type Recipe } from './recipe.ts'
 import { shell } from './shell.ts'
 
-export const redisPackages = ['busybox-static', 'redis-server', 'redis-tools'] as const
-
 /** Debian's redis-server with nothing on disk: what is in it is in its memory only. */
 export const redis: Recipe = async options => {
-  const tree = await debianPackages(redisPackages, options)
+  const tree = await lockedPackages('redis', options)
   const version = versionOf(tree.packages, 'redis-server')
   const minor = /^(?:\d+:)?(\d+\.\d+)/.exec(version)?.[1]
   return {

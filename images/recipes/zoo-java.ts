@@ -2,7 +2,7 @@ import { readdir, readFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { cachedDirectory, cacheRoot, keyOf } from '../cache.ts'
-import { type DebianOptions, debianPackages, type PackageTree } from '../debian.ts'
+import { type DebianOptions, lockedPackages, type PackageTree } from '../debian.ts'
 import { run } from '../run.ts'
 import { mergedUsr, takeTree, users, withLibraries } from '../tree.ts'
 import { labels, type Recipe } from './recipe.ts'
@@ -12,7 +12,7 @@ const home = '/usr/lib/jvm/java-21-openjdk-amd64'
 
 /** A server on a JVM that has only the modules it needs. */
 export const zooJava: Recipe = async options => {
-  const tree = await debianPackages(['openjdk-21-jdk-headless'], options)
+  const tree = await lockedPackages('zoo-java', options)
   const runtime = { root: await linkedRuntime(tree, options), packages: tree.packages }
   const files = await takeTree(runtime, '/java')
   const isProgram = (path: string) => path.endsWith('.so') || path === '/java/bin/java'

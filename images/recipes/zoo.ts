@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url'
 import { compileStatic } from '../compile.ts'
-import { debianPackages } from '../debian.ts'
+import { lockedPackages } from '../debian.ts'
 import type { Entry } from '../entry.ts'
 import { goProgram } from '../go.ts'
 import { strippedNode } from '../node-binary.ts'
@@ -15,13 +15,7 @@ const modules = ['ndk_http_module', 'ngx_http_lua_module'].map(name => `/usr/lib
 
 /** Programs of several runtimes whose memory is moved in tests and benches; a pod says which by its command. */
 export const zoo: Recipe = async options => {
-  const tree = await debianPackages(
-    [
-      ...['busybox-static', 'libgcc-s1', 'libpython3-stdlib', 'libstdc++6', 'python3-minimal'],
-      ...['libnginx-mod-http-lua', 'nginx'],
-    ],
-    options,
-  )
+  const tree = await lockedPackages('zoo', options)
   const python = `python${/^(\d+\.\d+)/.exec(versionOf(tree.packages, 'python3-minimal'))?.[1]}`
   const executable = (name: string, source: string): Entry => ({
     type: 'file',

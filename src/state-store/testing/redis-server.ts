@@ -3,7 +3,6 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { debianProgram } from '../../../images/debian-program.ts'
-import { redisPackages } from '../../../images/recipes/redis.ts'
 import { freePort } from '../../../playground/free-port.ts'
 
 export interface RedisServer extends AsyncDisposable {
@@ -21,7 +20,7 @@ export interface RedisServer extends AsyncDisposable {
 
 /** @param flags for example `--requirepass x`. */
 export async function createRedisServer(...flags: readonly string[]): Promise<RedisServer> {
-  const { command, args } = await debianProgram('usr/bin/redis-server', redisPackages)
+  const { command, args } = await debianProgram('usr/bin/redis-server', 'redis')
   const port = await freePort()
   let child: ChildProcess | undefined
   const end = async (signal: NodeJS.Signals) => {

@@ -1,0 +1,186 @@
+/**
+ * apt in a directory of its own: the machine's packages are neither looked at nor changed, and no root is needed. Its other
+ * configuration stays as it is: the machine may reach its mirror through a proxy that is set there.
+ */
+import { createHash } from 'node:crypto'
+import { createReadStream } from 'node:fs'
+import { mkdir, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { pipeline } from 'node:stream/promises'
+import { exists } from './cache.ts'
+import type { PackageSet, Suite } from './package-sets.ts'
+import { run } from './run.ts'
+import { type DebianArchives, debianArchives } from './sources.ts'
+
+/** A package's file in an archive. */
+export interface PackageFile {
+  readonly package: string
+  readonly version: string
+  readonly archive: keyof DebianArchives
+  /** Below the archive: which mirror is asked is the machine's affair. */
+  readonly path: string
+  readonly sha256: string
+}
+
+/** What the signed lists of a release name at present. */
+export interface PackageIndex {
+  /** The files of a set, sorted by package. Nothing is downloaded. */
+  readonly files: (set: Pick<PackageSet, 'names' | 'dependencies'>) => Promise<PackageFile[]>
+}
+
+// The download directory belongs to the caller; apt's own user could not write there.
+const asCaller = ['-o', 'APT::Sandbox::User=root', '-o', 'Acquire::Retries=3']
+
+/**
+ * Reads the lists of a release for an architecture. apt verifies their signatures.
+ *
+ * @param directory for the lists; it is made.
+ */
+export async function packageIndex(
+  directory: string,
+  suite: Suite,
+  architecture: string,
+  signal?: AbortSignal,
+): Promise<PackageIndex> {
+  for (const part of ['etc', 'state/lists/partial', 'cache', 'archives/partial', 'log'])
+    await mkdir(join(directory, part), { recursive: true })
+  const archives = await debianArchives()
+  await writeFile(join(directory, 'etc/sources.list'), sourcesList(archives, suite))
+  await writeFile(join(directory, 'state/status'), '')
+  const setting = (name: string, value: string): string[] => ['-o', `${name}=${value}`]
+  const apt = [
+    '--quiet',
+    '--yes',
+    ...asCaller,
+    ...setting('Dir::Etc::SourceList', join(directory, 'etc/sources.list')),
+    ...setting('Dir::Etc::SourceParts', '/dev/null'),
+    ...setting('Dir::Etc::Preferences', '/dev/null'),
+    ...setting('Dir::Etc::PreferencesParts', '/dev/null'),
+    ...setting('Dir::State', join(directory, 'state')),
+    ...setting('Dir::State::Status', join(directory, 'state/status')),
+    ...setting('Dir::Cache', join(directory, 'cache')),
+    ...setting('Dir::Cache::Archives', join(directory, 'archives')),
+    ...setting('Dir::Log', join(directory, 'log')),
+    ...setting('APT::Architecture', architecture),
+    ...setting('APT::Architectures', architecture),
+    ...setting('Acquire::Languages', 'none'),
+    // A signed list that is over is refused, also where the machine's own apt is less strict: it could be played again, with
+    // holes in its packages that are long closed.
+    ...setting('Acquire::Check-Valid-Until', 'true'),
+  ]
+  const options = signal === undefined ? {} : { signal }
+  await run('apt-get', [...apt, 'update'], options)
+  return {
+    async files({ names, dependencies }) {
+      const words = dependencies ? ['--no-install-recommends', 'install'] : ['download']
+      const text = await run(
+        'apt-get',
+        [...apt, '-o', 'Acquire::ForceHash=SHA256', '--print-uris', ...words, ...names],
+        options,
+      )
+      return parseUris(text, archives)
+    },
+  }
+}
+
+/**
+ * The lines of `apt-get --print-uris`: `'URI' FILE SIZE SHA256:DIGEST`, the file's name as `PACKAGE_VERSION_ARCHITECTURE.deb`
+ * with an epoch's colon as %3a.
+ *
+ * @throws for a file without such a digest, or outside of the archives.
+ */
+export function parseUris(text: string, archives: DebianArchives): PackageFile[] {
+  const lines = text.split('\n').filter(line => line.startsWith("'"))
+  const files = lines.map((line): PackageFile => {
+    const [, uri = '', name = '', version = '', sha256] =
+      /^'([^']+)' ([^ _]+)_([^ _]+)_[^ _]+\.deb \d+ SHA256:([0-9a-f]{64})$/.exec(line.trimEnd()) ?? []
+    const archive = (['main', 'security'] as const).find(it =>
+      uri.startsWith(`${baseOf(archives, it)}/pool/`),
+    )
+    if (sha256 === undefined || archive === undefined)
+      throw new Error(`apt-get names a strange file: ${line}`)
+    const path = uri.slice(`${baseOf(archives, archive)}/`.length)
+    return {
+      package: name,
+      version: decodeURIComponent(version),
+      archive,
+      path: decodeURIComponent(path),
+      sha256,
+    }
+  })
+  return files.sort((a, b) => (a.package < b.package ? -1 : 1))
+}
+
+/** `name_version_arch`. */
+export function fullName({ package: name, version, path }: PackageFile): string {
+  return `${name}_${version}_${/_([a-z0-9]+)\.deb$/.exec(path)?.[1]}`
+}
+
+export interface Download {
+  /** Paths on this machine, in the order asked for, of those that came. */
+  readonly paths: readonly string[]
+  readonly missing: readonly PackageFile[]
+  /** Why some are missing. */
+  readonly reason?: unknown
+}
+
+/**
+ * Fetches files by apt's means into a directory.
+ *
+ * @throws for one whose content is another than its digest says: no other source is asked for that, since somebody exchanged it.
+ */
+export async function download(
+  files: readonly PackageFile[],
+  archives: DebianArchives,
+  directory: string,
+  signal?: AbortSignal,
+): Promise<Download> {
+  await mkdir(directory, { recursive: true })
+  const wanted = files.map((file, index) => {
+    const base = baseOf(archives, file.archive)
+    // Their order is that of the list, also where the directory is read.
+    const path = join(directory, `${String(index).padStart(4, '0')}.deb`)
+    return { file, path, words: base === undefined ? [] : [`${base}/${quoted(file.path)}`, path] }
+  })
+  const words = wanted.flatMap(it => it.words)
+  const options = signal === undefined ? {} : { signal }
+  const reason: unknown =
+    words.length === 0
+      ? undefined
+      : await run('/usr/lib/apt/apt-helper', [...asCaller, 'download-file', ...words], options).then(
+          () => undefined,
+          (error: unknown) => error,
+        )
+  signal?.throwIfAborted()
+  const paths: string[] = []
+  const missing: PackageFile[] = []
+  for (const { file, path } of wanted) {
+    if (!(await exists(path))) missing.push(file)
+    else if ((await sha256Of(path)) === file.sha256) paths.push(path)
+    else throw new Error(`${file.path} is not the file with SHA-256 ${file.sha256}: it is refused`)
+  }
+  return { paths, missing, ...(reason !== undefined && { reason }) }
+}
+
+async function sha256Of(path: string): Promise<string> {
+  const hash = createHash('sha256')
+  await pipeline(createReadStream(path), hash)
+  return hash.digest('hex')
+}
+
+/** apt itself writes a plus sign like this: some mirrors take it for a space. */
+const quoted = (path: string): string => path.replaceAll(/[^\w/.~-]/g, encodeURIComponent)
+
+const baseOf = (archives: DebianArchives, archive: keyof DebianArchives): string | undefined =>
+  archives[archive]?.uri.replace(/\/+$/, '')
+
+function sourcesList({ main, security }: DebianArchives, suite: Suite): string {
+  const line = (uri: string, name: string, signedBy: string): string =>
+    `deb [signed-by=${signedBy}] ${uri} ${name} main\n`
+  if (suite === 'forky') return line(main.uri, suite, main.signedBy)
+  return (
+    line(main.uri, suite, main.signedBy) +
+    line(main.uri, `${suite}-updates`, main.signedBy) +
+    (security ? line(security.uri, `${suite}-security`, security.signedBy) : '')
+  )
+}
