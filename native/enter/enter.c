@@ -11,6 +11,8 @@
  *
  * UNDERSTUDY_FOR=dump|restore|pages|files in the environment: with the rights that this takes and no others, see rights.c.
  *
+ * UNDERSTUDY_ROOM=BYTES: no file gets larger; the program does not see that either, and a write beyond it fails (EFBIG).
+ *
  * START, the start time of the process as field 22 of /proc/PID/stat, guards against a pid that somebody else has now.
  * Files that are open stay open; programs and files are named through them (/proc/self/fd/N), so nothing of ours needs
  * to be in the target's file system. "@KEEPER@" in an argument is the pid, as the program sees it, of a process that has
@@ -49,7 +51,7 @@
 #define SYS_pidfd_open 434
 #endif
 
-static const char keeper_mark[] = "@KEEPER@";
+static const char keeper_mark[] = "@KEEPER@", room_variable[] = "UNDERSTUDY_ROOM";
 
 static int usage(void)
 {
@@ -184,8 +186,27 @@ static int name_keeper(char **arguments, pid_t keeper)
 	return 0;
 }
 
+/* What asks for it must not end by the signal: a CRIU would leave its code in the processes that it dumps. */
+static int limit_files(void)
+{
+	const char *text = getenv(room_variable);
+	unsigned long long bytes;
+	struct rlimit limit;
+
+	if (!text)
+		return 0;
+	if (!parse_number(text, strchr(text, 0), &bytes))
+		return fail("%s=%s is no number", room_variable, text);
+	limit = (struct rlimit){ .rlim_cur = (rlim_t)bytes, .rlim_max = (rlim_t)bytes };
+	unsetenv(room_variable);
+	signal(SIGXFSZ, SIG_IGN);
+	return setrlimit(RLIMIT_FSIZE, &limit) ? fail("RLIMIT_FSIZE: %s", strerror(errno)) : 0;
+}
+
 static int start(char **command)
 {
+	if (limit_files())
+		return EXIT_OWN;
 	/* Whoever has started us comes before others; what is run does not, unless it says so itself. */
 	setpriority(PRIO_PROCESS, 0, 0);
 	execv(command[0], command);

@@ -90,6 +90,18 @@ describe.skipIf(cannotUnshare !== undefined)(`enter ${cannotUnshare ?? ''}`, () 
     await expect(run(other)).resolves.toMatchObject(failed(/^enter: process \d+ has a user namespace/))
   })
 
+  test('no file gets larger than it is said, and who writes on is not ended by that', async () => {
+    await using target = await withNamespaces('--mount', '--pid', '--fork', '--mount-proc')
+    const script =
+      'head -c 9000 /dev/zero > /mnt/large; stat -c %s /mnt/large; echo ${UNDERSTUDY_ROOM-unseen}'
+    const seen = await enter(tools, target, 'keep', sh(script), {}, { UNDERSTUDY_ROOM: '4096' })
+    expect(seen).toMatchObject({
+      code: 0,
+      stdout: '4096\nunseen\n',
+      stderr: expect.stringMatching(/too large/),
+    })
+  })
+
   test('runs a program with the mounts and pids of the target', async () => {
     await using target = await withNamespaces('--mount', '--pid', '--fork', '--mount-proc')
     const seen = await enter(tools, target, 'keep', sh('ls /mnt; cat /proc/1/comm'))

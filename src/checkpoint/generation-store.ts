@@ -66,6 +66,8 @@ export interface Draft {
    * @throws CheckpointError StoreFull
    */
   reserve(bytes: number): void
+  /** More than so many bytes it could not have in all, as it is now. */
+  room(): number
   /**
    * Makes the draft a generation. If it fails the draft is gone.
    * @throws CheckpointError StoreFull, BadDraft, Superseded, BadManifest; the signal's reason

@@ -201,6 +201,11 @@ test('one namespace cannot take all: there is always something left for another'
   await begun('greedy', 1, 8)
   await expect(begun('greedy', 2, 1)).rejects.toThrow(/namespace greedy has/)
   const draft = await begun('modest', 0, 8)
+  // What the two that it shares with have left it: nothing that is being made may get larger.
+  const room = draft.room()
+  expect(() => draft.reserve(room + 1)).toThrow(expect.objectContaining({ code: 'StoreFull' }))
+  draft.reserve(room)
+  draft.reserve(8 * page)
   await putFiles(draft.dir, { a: 'a' })
   await draft.commit({ ...manifestOf(1), slot: slotOf('modest', 0) })
   // And one more.

@@ -128,6 +128,12 @@ export function createGenerationStore(options: StoreOptions): GenerationStore {
     return taken
   }
 
+  /** What a namespace has beside the draft, and the most that it may have. */
+  function shareOf(namespace: string, draft: string) {
+    const own = takenIn(namespace, draft)
+    return { own, most: Math.floor(share * (budget - (takenBeside(draft) - own))) }
+  }
+
   function setAside(draft: string, { namespace }: SlotKey, wanted: number) {
     const taken = takenBeside(draft)
     if (taken + wanted > budget || taken >= budget)
@@ -135,8 +141,7 @@ export function createGenerationStore(options: StoreOptions): GenerationStore {
         'StoreFull',
         `${wanted} more bytes do not fit: ${taken} of ${budget} are taken or set aside`,
       )
-    const own = takenIn(namespace, draft)
-    const most = Math.floor(share * (budget - (taken - own)))
+    const { own, most } = shareOf(namespace, draft)
     if (own + wanted > most)
       throw new CheckpointError(
         'StoreFull',
@@ -241,6 +246,10 @@ export function createGenerationStore(options: StoreOptions): GenerationStore {
       dir,
       reserve(wanted) {
         if (!finished) setAsideLate(wanted)
+      },
+      room() {
+        const { own, most } = shareOf(slot.namespace, dir)
+        return Math.max(0, Math.min(budget - takenBeside(dir), most - own))
       },
       async commit(manifest, options = {}) {
         if (finished)

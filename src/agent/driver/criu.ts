@@ -57,6 +57,13 @@ export const criuEnvironment: readonly string[] = nothingRead
 /** What CRIU calls is looked up when it starts, not one by one while the pod stands still. */
 export const dumpEnvironment: readonly string[] = [...criuEnvironment, 'LD_BIND_NOW=1']
 
+/** Where its log has room in any case, bytes. */
+const leastRoom = 64 * 1024
+
+/** A tenant that asks for memory while it is dumped fills no more of the tmpfs than it may have: see native/enter/enter.c. */
+export const roomEnvironment = (bytes: number | undefined): readonly string[] =>
+  bytes === undefined ? [] : [`UNDERSTUDY_ROOM=${Math.max(bytes, leastRoom)}`]
+
 const common = [
   ...criuOptions,
   ...['-D', at(descriptors.images), '-W', at(descriptors.work)],

@@ -518,6 +518,26 @@ describe.skipIf(cannotDump !== undefined)(`driver on real CRIU ${cannotDump ?? '
     expect(await ask(primary)).toBe('2 2 2')
   })
 
+  test('D7.budget: memory that needs more room than there is is not dumped, and the primary goes on', async () => {
+    const primary = await primaryCell()
+    const located = await locate(primary)
+    const name = located.containers[0]?.name
+    const { dir } = await save(located)
+    const { size } = statSync(join(dir, `containers/${name}/criu/pages-1.img`))
+    // Too little for what CRIU itself needs, and for the last of the pages.
+    for (const roomBytes of [1, size - 4096]) {
+      const { dir } = await generation()
+      const dumping = node.driver.dump(located, dir, { deadlineMs, roomBytes, signal })
+      await expect(dumping).rejects.toMatchObject({ code: 'StoreFull' })
+      for (const file of await readdir(dir, { recursive: true }))
+        expect(statSync(join(dir, file)).size).toBeLessThan(size)
+      expect(await ask(primary)).toMatch(/^(\d) \1 \1$/)
+    }
+    const last = await generation()
+    await node.driver.dump(located, last.dir, { deadlineMs, roomBytes: size + 2 ** 20, signal })
+    expect(await ask(primary)).toBe('3 3 3')
+  })
+
   test('D10.rights: memory with more rights than the understudy is not brought in', async () => {
     const [primary, understudy] = [await primaryCell(), await understudyCell({ options: ['--user', '1000'] })]
     await ask(primary)

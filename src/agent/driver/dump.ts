@@ -1,6 +1,7 @@
 import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
 import { machine, release } from 'node:os'
 import { join } from 'node:path'
+import { CheckpointError } from '../../checkpoint/errors.ts'
 import { credentialsOf } from '../../checkpoint/images/credentials.ts'
 import { reachOf } from '../../checkpoint/images/reach.ts'
 import { readStats } from '../../checkpoint/images/stats.ts'
@@ -10,7 +11,7 @@ import { watchedPaths } from '../discover/watches.ts'
 import { AgentError, isAgentError } from '../errors.ts'
 import type { ProcessRef, SentinelClient, StopRequest } from '../sentinel.ts'
 import { continueAnyway, type HeldStop } from './continue.ts'
-import { directoryFiles, dumpArguments, dumpEnvironment, imagesOf, rootPid } from './criu.ts'
+import { directoryFiles, dumpArguments, dumpEnvironment, imagesOf, roomEnvironment, rootPid } from './criu.ts'
 import type { DriverDependencies } from './dependencies.ts'
 import { explain } from './explain.ts'
 import type { FilesRun } from './files.ts'
@@ -60,7 +61,7 @@ async function dumpWith(
   pod: LocatedPod,
   directory: string,
   work: string,
-  { deadlineMs, before, signal }: DumpOptions,
+  { deadlineMs, before, roomBytes, signal }: DumpOptions,
 ): Promise<DumpResult> {
   const name = `dump-${pod.pod.uid}`
   // Everything that can be found out before the stop is: the pod stands still only for what needs it.
@@ -83,7 +84,7 @@ async function dumpWith(
   // All that can be is started before the stop, and waits for it.
   const gated = { stop: name, directory: work }
   const saved = early.map(save => deps.files.save(save, run, gated).catch(fail))
-  const dumps = targets.map(it => dumpContainer(deps, it, name, run).catch(fail))
+  const dumps = targets.map(it => dumpContainer(deps, it, name, { ...run, roomBytes }).catch(fail))
   const all: Promise<void>[] = [...dumps, ...saved]
   // Each failure reaches those who look at `run`; without this it would also be reported as nobody's.
   for (const each of all) each.catch(() => undefined)
@@ -268,7 +269,7 @@ async function dumpContainer(
   deps: DriverDependencies,
   { app, images, work, container, watched }: DumpTarget,
   during: string,
-  { deadlineMs, signal }: FilesRun,
+  { deadlineMs, roomBytes, signal }: FilesRun & Pick<DumpOptions, 'roomBytes'>,
 ): Promise<void> {
   const end = await deps.sentinel.spawn(
     {
@@ -280,14 +281,17 @@ async function dumpContainer(
       deadlineMs,
       log: join(work, 'output'),
       files: directoryFiles({ programs: deps.programs, images, work }),
-      environment: dumpEnvironment,
+      environment: [...dumpEnvironment, ...roomEnvironment(roomBytes)],
       arguments: dumpArguments(watched),
     },
     signal,
   )
   if (end.expired) throw new AgentError('DumpExpired', `container ${container.name}, ${deadlineMs} ms`)
-  if (end.code !== 0)
-    throw new AgentError('DumpFailed', `container ${container.name}: ${await explain(work, 'dump.log', end)}`)
+  if (end.code === 0) return
+  const why = `container ${container.name}: ${await explain(work, 'dump.log', end)}`
+  throw roomBytes !== undefined && why.includes('File too large')
+    ? new CheckpointError('StoreFull', `${why}: there is room for ${roomBytes} bytes`)
+    : new AgentError('DumpFailed', why)
 }
 
 /** There where files in the layer were made by CRIU. */

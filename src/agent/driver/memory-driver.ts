@@ -35,6 +35,8 @@ export interface DumpOptions {
   readonly deadlineMs: number
   /** What the dump before made: as much room is made before the stop. */
   readonly before?: Pick<Manifest, 'files'> | undefined
+  /** No file of what CRIU makes gets larger than so many bytes. Default: any size. */
+  readonly roomBytes?: number | undefined
   readonly signal: AbortSignal
 }
 

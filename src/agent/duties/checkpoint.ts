@@ -259,7 +259,12 @@ export async function saveOnce(
     const stoppedAt = work.clock.monotonic()
     const deadlineMs = dumpDeadlineMs(last?.manifest.bytes)
     const result = await withinVolumesLimit(draft.dir, limit, work.clock, signal, signal =>
-      driver.dump(located, draft.dir, { deadlineMs, before: last?.manifest, signal }),
+      driver.dump(located, draft.dir, {
+        deadlineMs,
+        before: last?.manifest,
+        roomBytes: draft.room(),
+        signal,
+      }),
     ).finally(resumeProbes)
     const now = work.podOf(pod.uid)
     if (now === undefined || now.terminating || work.deaths.dead.has(pod.uid))
