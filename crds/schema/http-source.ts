@@ -7,7 +7,7 @@ import {
 } from '../../src/api/backuppodset.ts'
 import { refusals } from '../../src/api/errors.ts'
 import { headerName, headerValue, ownHeaders, statePath } from '../../src/api/http-source.ts'
-import { choice, count, integer, list, object, rule, type SchemaOf, text } from './build.ts'
+import { choice, count, flag, integer, list, object, rule, type SchemaOf, text } from './build.ts'
 
 const standard = defaults.httpSource
 
@@ -75,9 +75,16 @@ export const httpSource = (): SchemaOf<HttpSourceSpec> =>
           path: path('Where the state is sent to. Default: as path.'),
           method: choice('POST, PUT or PATCH. Default POST.', pushMethods, standard.method),
           headers: headers('Sent with the push alone.'),
+          everyInterval: flag(
+            'Gives the state also to hot backups that are ready, each time it was pulled: they run and are in step with a primary, at most one interval behind. With several primaries the backups follow the slots in turn; a successor is given the state of its own slot in any case. Default false: a state is given to a successor alone.',
+            standard.everyInterval,
+          ),
         },
         {},
-        { description: 'How a successor is given the state, where it is not a POST to the same path.' },
+        {
+          description:
+            'How a successor is given the state, where it is not a POST to the same path, and whether hot backups are.',
+        },
       ),
     },
     { port: true },

@@ -33,7 +33,7 @@ import { templateSchema } from './template.ts'
 
 const choosing = (transition: string) =>
   choice(
-    `How the pod is chosen ${transition}: random, oldest, newest, or spread (by what its node carries). Pods that are ready come first under every policy. Default random.`,
+    `How the pod is chosen ${transition}: random, oldest, newest, spread (by what its node carries), or annotated (by the number in its annotation backup.example.com/preference-requested, which a model outside writes: the highest is converted first, the lowest deleted first, without a number 0). Pods that are ready come first under every policy. Default random.`,
     strategies,
     defaults.strategy,
   )

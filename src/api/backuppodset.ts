@@ -8,7 +8,7 @@ import type { Resource } from '../kube/resources.ts'
 import type { PodKind } from './labels.ts'
 
 /** How a pod is chosen among those that are there. */
-export const strategies = ['random', 'oldest', 'newest', 'spread'] as const
+export const strategies = ['random', 'oldest', 'newest', 'spread', 'annotated'] as const
 export type Strategy = (typeof strategies)[number]
 
 /** How a new pod is placed: there is no age to go by. */
@@ -123,6 +123,8 @@ export interface HttpSourceSpec {
     readonly path?: string
     readonly method?: PushMethod
     readonly headers?: readonly HttpHeader[]
+    /** Also to hot backups, each time it was pulled. */
+    readonly everyInterval?: boolean
   }
 }
 
@@ -229,6 +231,7 @@ export const defaults = Object.freeze({
     timeoutSeconds: 5,
     restoreSeconds: 60,
     method: 'POST',
+    everyInterval: false,
   }),
   /** Where a set asks for memory and does not say how. */
   hotBackupMode: 'Frozen',

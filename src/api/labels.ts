@@ -42,4 +42,9 @@ export const annotations = {
    * value but an empty one; taken off again, the primary stays.
    */
   handoverRequested: 'backup.example.com/handover-requested',
+  /**
+   * Written by a model outside on any pod of a set: how much it wants this pod, a whole number. Under the strategy
+   * `annotated` the highest is converted first and the lowest is deleted first; without a number a pod counts as 0.
+   */
+  preferenceRequested: 'backup.example.com/preference-requested',
 } as const

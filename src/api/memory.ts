@@ -34,6 +34,8 @@ export interface ParsedPull {
     readonly path: string
     readonly method: PushMethod
     readonly headers: readonly HttpHeader[]
+    /** Hot backups that run are given each state that is pulled. */
+    readonly everyInterval: boolean
   }
   /** Whose restarts end the state: the container that has the port, else the first. */
   readonly container: string

@@ -29,7 +29,7 @@ describe('state over HTTP', () => {
       maxBytes: 16 * 2 ** 20,
       timeoutMs: 5_000,
       restoreMs: 60_000,
-      push: { path: '/state', method: 'POST', headers: [] },
+      push: { path: '/state', method: 'POST', headers: [], everyInterval: false },
       container: 'app',
     })
     const rolling = { updateStrategy: { type: 'RollingUpdate' } }
@@ -48,6 +48,7 @@ describe('state over HTTP', () => {
       path: '/d',
       method: 'PUT',
       headers: [{ name: 'X', value: 'y' }],
+      everyInterval: false,
     })
     expect(pullOf({ source: 'http', http: { port: 80, path: '/a?b=c' } }).pull?.push.path).toBe('/a?b=c')
   })

@@ -67,6 +67,7 @@ export function parsePull(read: Reader, spec: Spec): ParsedPull | undefined {
       path: pushPath,
       method: read.oneOf(`${at}.push.method`, push['method'], pushMethods, standard.method),
       headers: headersOf(read, `${at}.push.headers`, push['headers']),
+      everyInterval: read.flag(`${at}.push.everyInterval`, push['everyInterval'], standard.everyInterval),
     }),
     container: containerWith(spec['template'], port),
   })

@@ -47,6 +47,8 @@ export interface PodView extends PodRef {
   readonly templateHash: string | undefined
   /** What its deletion costs, as people or their programs have written on it; absent: 0. */
   readonly deletionCost?: number
+  /** How much a model outside wants it; absent where none has said so. */
+  readonly preference?: number
   /** Where the pod stands with regard to memory; only of pods of sets that keep it. */
   readonly stage?: StageView
   /** Where it stands with regard to pulled state; only of pods of sets that pull it. */

@@ -47,6 +47,24 @@ describe('policies', () => {
     expect(policies.newest([two, three, one], context)).toEqual([three, two])
   })
 
+  it('annotated takes whom the model prefers, and leaves the rest to chance', () => {
+    const [best, none, worst] = [
+      makePod('best', 'hotbackup', { preference: 5 }),
+      makePod('none', 'hotbackup'),
+      makePod('worst', 'hotbackup', { preference: -1 }),
+    ] as const
+    const draw = (purpose: 'convert' | 'delete', count: number) =>
+      policies.annotated([none, worst, best], { count, purpose, peers: [], random })
+    expect(draw('convert', 3)).toEqual([best, none, worst])
+    expect(draw('delete', 3)).toEqual([worst, none, best])
+    const alike = Array.from({ length: 4 }, (_, i) => makePod(`a${i}`, 'hotbackup'))
+    const first = Array.from(
+      { length: 100 },
+      () => policies.annotated(alike, { count: 1, purpose: 'convert', peers: [], random })[0]?.name,
+    )
+    expect(new Set(first).size).toBe(4)
+  })
+
   it('spread promotes where fewest primaries are and deletes where most of the kind are', () => {
     const peers = [one, two, three, makePod('p', 'primary', { node: 'n2' })]
     const draw = (purpose: 'convert' | 'delete') =>

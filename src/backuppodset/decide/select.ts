@@ -42,6 +42,20 @@ export const policies: Policies = {
   oldest: (candidates, { count }) => candidates.toSorted((a, b) => a.createdAt - b.createdAt).slice(0, count),
   newest: (candidates, { count }) => candidates.toSorted((a, b) => b.createdAt - a.createdAt).slice(0, count),
   spread: drawSpread,
+  annotated: drawAnnotated,
+}
+
+/**
+ * As a model outside prefers: the most wanted is converted first, the least wanted deleted first. Nobody waits for the
+ * model: pods of which it has said the same, or nothing, are drawn by chance.
+ */
+function drawAnnotated(candidates: readonly PodView[], { count, purpose, random }: Draws): PodView[] {
+  const sign = purpose === 'convert' ? -1 : 1
+  return candidates
+    .map(pod => ({ pod, cost: sign * (pod.preference ?? 0), lot: random.next() }))
+    .sort((a, b) => a.cost - b.cost || a.lot - b.lot)
+    .slice(0, count)
+    .map(({ pod }) => pod)
 }
 
 interface NodeOf extends HeapItem {

@@ -22,6 +22,7 @@ export function viewOf(pod: Pod, wakening: Wakening | undefined): PodView | unde
   const gate = gateStateOf(pod)
   const start = startOf(pod)
   const lastEnd = lastEndOf(pod)
+  const preference = preferenceOf(pod)
   const unreadySince = latest(ready?.lastTransitionTime ?? pod.metadata.creationTimestamp, start)
   return {
     name: pod.metadata.name,
@@ -49,6 +50,7 @@ export function viewOf(pod: Pod, wakening: Wakening | undefined): PodView | unde
     waking: wakening !== undefined,
     templateHash: pod.metadata.labels?.[labels.templateHash],
     ...deletionCostOf(pod),
+    ...(preference === undefined ? {} : { preference }),
   }
 }
 
@@ -71,6 +73,12 @@ function deletionCostOf({ metadata }: Pod): Pick<PodView, 'deletionCost'> {
   if (text === undefined || !/^(0|-?[1-9]\d{0,9})$/.test(text)) return {}
   const deletionCost = Number(text)
   return deletionCost === (deletionCost | 0) ? { deletionCost } : {}
+}
+
+/** What is no whole number of up to nine digits says nothing. */
+function preferenceOf({ metadata }: Pod): number | undefined {
+  const text = metadata.annotations?.[annotations.preferenceRequested]
+  return text !== undefined && /^-?\d{1,9}$/.test(text) ? Number(text) : undefined
 }
 
 export const epochOf = (pod: Pod): number => natural(pod.metadata.annotations?.[annotations.epoch]) ?? 0

@@ -56,7 +56,10 @@ describe('applications that say as much as they are let', () => {
     })
     const pull = (port: number) => ({
       ...{ port, path: '/state', headers: [], maxBytes: 256 * mib, timeoutMs: 30_000, intervalMs: 1_000 },
-      ...{ container: 'app', push: { path: '/state', method: 'POST' as const, headers: [] } },
+      ...{
+        container: 'app',
+        push: { path: '/state', method: 'POST' as const, headers: [], everyInterval: false },
+      },
     })
     const target = (slot: number): Target => ({
       ...{ slot, ip: '127.0.0.1', floor: 0 },

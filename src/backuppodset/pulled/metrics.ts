@@ -3,6 +3,7 @@ import { Counter, Histogram, type Registry } from 'prom-client'
 export interface PullMetrics {
   pulled(set: { readonly namespace: string; readonly name: string }, result: string, seconds: number): void
   pushed(result: 'taken' | 'refused' | 'gone', seconds: number): void
+  refreshed(result: 'taken' | 'failed' | 'no-room'): void
 }
 
 export function createPullMetrics(registry: Registry): PullMetrics {
@@ -26,11 +27,18 @@ export function createPullMetrics(registry: Registry): PullMetrics {
     buckets: [0.005, 0.02, 0.1, 0.5, 1, 2, 5, 10, 30, 60],
     registers,
   })
+  const refreshes = new Counter({
+    name: 'bps_refreshes_total',
+    help: 'States given to hot backups that are kept in step (checkpoint.http.push.everyInterval), by result: taken, failed, no-room.',
+    labelNames: ['result'],
+    registers,
+  })
   return {
     pulled({ namespace, name }, result, seconds) {
       pulls.inc({ namespace, name, result })
       pullSeconds.observe(seconds)
     },
     pushed: (result, seconds) => pushes.observe({ result }, seconds),
+    refreshed: result => refreshes.inc({ result }),
   }
 }

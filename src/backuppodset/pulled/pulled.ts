@@ -18,6 +18,7 @@ import { containerOf } from './container.ts'
 import { giveState } from './give.ts'
 import type { PullMetrics } from './metrics.ts'
 import { createPuller, type SetRef, type Target } from './puller.ts'
+import { createRefresher, followersOf } from './refresh.ts'
 import { createStates } from './states.ts'
 import type { PulledFacts } from './status.ts'
 import type { PulledView, StateRef } from './view.ts'
@@ -64,7 +65,7 @@ export interface PulledDeps {
   readonly changed: (setUid: string, urgent: boolean) => void
 }
 
-/** Connections to one pod: a pull, and a push beside it. */
+/** Connections to one pod: a pull, or a push to a backup, and a push beside it. */
 const connectionsPerPod = 2
 const connectMs = 5_000
 
@@ -83,6 +84,18 @@ export function createPulled(deps: PulledDeps): Pulled {
     ...{ store, budget, clock, random, log },
     changed: uid => deps.changed(uid, true),
   })
+  const refresher = createRefresher({
+    ...{ states, budget, dispatcher, log, metrics: deps.metrics },
+    addressOf: (set, { name, uid }) => {
+      const pod = pods.get(keyOfRef({ namespace: set.namespace, name }))
+      const isBackup =
+        pod?.metadata.uid === uid &&
+        pod.metadata.deletionTimestamp === undefined &&
+        !deps.isDeleted(uid) &&
+        pod.metadata.labels?.[labels.type] === 'hotbackup'
+      return isBackup ? pod.status?.podIP : undefined
+    },
+  })
   const puller = createPuller({
     states,
     budget,
@@ -95,6 +108,7 @@ export function createPulled(deps: PulledDeps): Pulled {
       return pod !== undefined && !deps.isDeleted(target.holder.uid) && isCurrent(pod, target, container)
     },
     changed: (set, isNew) => deps.changed(set.uid, isNew),
+    committed: refresher.offer,
   })
   return {
     loaded(set, status) {
@@ -120,6 +134,15 @@ export function createPulled(deps: PulledDeps): Pulled {
       },
     acts: (set, signal) => ({
       async giveState(pod, slot, fresh) {
+        // What was sent to it as a backup must not arrive after its slot's state: not even the answer may be open.
+        const known = pods.get(keyOfRef({ namespace: set.namespace, name: pod.name }))
+        const restarts = known && set.pull ? containerOf(known, set.pull.container).restarts : 0
+        const isClear = await refresher.quiet({ uid: pod.uid, restarts })
+        if (!isClear)
+          return {
+            result: { type: 'gone', why: 'it has not answered when it was given a state as hot backup' },
+            state: undefined,
+          }
         if (fresh) await puller.now(set.uid, slot, signal)
         const state = states.get(set.uid, slot)
         if (state === undefined || set.pull === undefined)
@@ -141,6 +164,7 @@ export function createPulled(deps: PulledDeps): Pulled {
     after(set, { snapshot, outcomes, pods: views, status }) {
       if (set.pull === undefined) {
         puller.stop(set.uid)
+        refresher.stop(set.uid)
         states.drop(set.uid)
         return
       }
@@ -160,15 +184,19 @@ export function createPulled(deps: PulledDeps): Pulled {
       )
       if (orphaned.length > 0) states.drop(set.uid, orphaned)
       puller.sync(setRef(set), set.pull, targetsOf(set, views, status, pods))
+      const followers = set.pull.push.everyInterval ? followersOf(views) : []
+      refresher.sync(setRef(set), set.pull, followers, new Set(views.map(({ uid }) => uid)))
     },
     forget(setUid) {
       puller.stop(setUid)
+      refresher.stop(setUid)
       states.drop(setUid)
     },
     begin: goesOn => (goesOn ? states.goOn() : states.clear()),
     async end() {
       puller.stop()
-      await puller.settled()
+      refresher.stop()
+      await Promise.all([puller.settled(), refresher.settled()])
     },
     close: () => dispatcher.destroy(),
   }

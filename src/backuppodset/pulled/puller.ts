@@ -44,6 +44,8 @@ export interface PullerDeps {
   readonly isCurrent: (set: SetRef, target: Target, container: string) => boolean
   /** A state came in. `isNew`: there was none, or a problem, before. */
   readonly changed: (set: SetRef, isNew: boolean) => void
+  /** A newer state of the slot is here. */
+  readonly committed?: (setUid: string, slot: number) => void
 }
 
 interface Loop {
@@ -106,7 +108,10 @@ export function createPuller(deps: PullerDeps): Puller {
       return false
     }
     const isTaken = states.commit(set.uid, slot, holder, result.state, { takenAt, endedAt, floor }, room)
-    if (isTaken) deps.changed(set, !had)
+    if (isTaken) {
+      deps.committed?.(set.uid, slot)
+      deps.changed(set, !had)
+    }
     return isTaken
   }
 

@@ -22,6 +22,7 @@ async function serve(listener: RequestListener) {
       path: '/restore',
       method: 'PUT' as const,
       headers: [{ name: 'authorization', value: 'Bearer y' }],
+      everyInterval: false,
     },
   }
   return {

@@ -21,7 +21,13 @@ export type PullResult =
   | { readonly type: 'state'; readonly state: TransferredState }
   | { readonly type: 'failed'; readonly reason: PullFailure; readonly why: string }
 
-export type PushResult = { readonly type: 'taken' } | { readonly type: 'failed'; readonly why: string }
+export type PushResult =
+  | { readonly type: 'taken' }
+  /** `inDoubt`: it was sent, perhaps whole, and there was no answer; the application may take it yet. */
+  | { readonly type: 'failed'; readonly why: string; readonly inDoubt: boolean }
+
+/** The connection was never made: nothing was sent. */
+const unsent = new Set(['ECONNREFUSED', 'EHOSTUNREACH', 'ENETUNREACH', 'UND_ERR_CONNECT_TIMEOUT'])
 
 /** Answers of 2xx that are not the whole of a state. */
 const withoutState = new Set([204, 205, 206])
@@ -114,12 +120,16 @@ export async function pushState(
     await body.dump({ limit: 64 * 1024 }).catch(() => {})
     return statusCode >= 200 && statusCode <= 299
       ? { type: 'taken' }
-      : { type: 'failed', why: `${method} ${url} answered ${statusCode}` }
+      : { type: 'failed', why: `${method} ${url} answered ${statusCode}`, inDoubt: false }
   } catch (error) {
     signal.throwIfAborted()
-    return { type: 'failed', why: `${method} ${url} ${messageOf(error, pull.timeoutMs)}` }
+    const why = `${method} ${url} ${messageOf(error, pull.timeoutMs)}`
+    return { type: 'failed', why, inDoubt: !unsent.has(codeOf(error)) }
   }
 }
+
+const codeOf = (error: unknown): string =>
+  error instanceof Error && 'code' in error ? String(error.code) : ''
 
 const urlOf = (host: string, port: number, path: string): string =>
   `http://${host.includes(':') ? `[${host}]` : host}:${port}${path}`

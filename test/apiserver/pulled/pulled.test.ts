@@ -246,6 +246,30 @@ describe('D3.http-successor: the successor goes on with the state', () => {
     await settled(ref, 1, 0, 0)
   })
 
+  it('F39: a hot backup runs and is in step: it has what the primary said, before anything is lost', async () => {
+    const push = { everyInterval: true }
+    const ref = await create('step', { replicas: 2, hotBackups: 2 }, { push })
+    await settled(ref, 2, 2, 0)
+    const stateOfBackups = async () =>
+      (await podsOf(ref, 'hotbackup')).map(pod => apps.state.get(pod.metadata.name)).sort()
+    for (const slot of [0, 1]) await pulled(ref, `one-${slot}`, slot)
+    await eventually(async () => expect(await stateOfBackups()).toEqual(['one-0', 'one-1']))
+    for (const slot of [0, 1]) await pulled(ref, `two-${slot}`, slot)
+    await eventually(async () => expect(await stateOfBackups()).toEqual(['two-0', 'two-1']))
+    // Whichever follows, it goes on with the state of its own slot, and is given nobody else's any more.
+    const before = await primaryOf(ref, 1)
+    await kill(before)
+    const after = await succeeded(ref, before, 1)
+    expect(stateOf(after)).toBe('two-1')
+    const given = apps.given.get(after.metadata.name)?.length
+    await pulled(ref, 'three-0', 0)
+    expect(apps.given.get(after.metadata.name)).toHaveLength(given ?? -1)
+    await patch(ref, { checkpoint: { http: { push: { everyInterval: false } } } })
+    await settled(ref, 2, 2, 0)
+    await pulled(ref, 'four-0', 0)
+    expect(await stateOfBackups()).not.toContain('four-0')
+  })
+
   it('D3.http-rolls: a rolling template change takes the state along', async () => {
     const ref = await create('roll', { hotBackups: 1, updateStrategy: { type: 'RollingUpdate' } })
     await settled(ref, 1, 1, 0)

@@ -1,0 +1,129 @@
+import { createServer, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { Agent } from 'undici'
+import { afterEach, expect, it, vi } from 'vitest'
+import { silentLog as log } from '../../kube/log.ts'
+import { makePod } from '../testing/snapshots.ts'
+import { createStateBudget } from './budget.ts'
+import { createRefresher, type Follower, followersOf } from './refresh.ts'
+import type { SavedState } from './states.ts'
+
+const set = { namespace: 'default', name: 'bps', uid: 'set-uid' }
+const follower: Follower = { slot: 0, name: 'hot', uid: 'uid-hot', restarts: 0 }
+const live = new Set([follower.uid])
+const ending: (() => Promise<unknown>)[] = []
+afterEach(async () => {
+  for (const end of ending.splice(0)) await end()
+})
+
+/** A refresher, and an app that is given states; while `held` is filled its answers wait. */
+async function onStage(budgetBytes = 1_000) {
+  const given: string[] = []
+  const held: ServerResponse[] = []
+  const app = { holds: false }
+  const server = createServer((request, response) => {
+    request.on('data', chunk => given.push(String(chunk)))
+    request.on('end', () => (app.holds ? held.push(response) : response.writeHead(204).end()))
+  }).listen(0, '127.0.0.1')
+  await new Promise(resolve => server.once('listening', resolve))
+  const dispatcher = new Agent()
+  ending.push(async () => {
+    await dispatcher.destroy()
+    server.closeAllConnections()
+    server.close()
+  })
+  const pull = {
+    ...{ intervalMs: 1_000, port: (server.address() as AddressInfo).port, path: '/', headers: [] },
+    ...{ maxBytes: 100, timeoutMs: 300, restoreMs: 1_000, container: 'app' },
+    push: { path: '/', method: 'POST' as const, headers: [], everyInterval: true },
+  }
+  const states = new Map<number, string>([[0, 'a']])
+  const results: string[] = []
+  const budget = createStateBudget(budgetBytes)
+  const refresher = createRefresher({
+    ...{ budget, dispatcher, log },
+    states: {
+      get: (_, slot) => {
+        const text = states.get(slot)
+        return text === undefined ? undefined : ({ bytes: Buffer.from(text), hollow: false } as SavedState)
+      },
+    },
+    metrics: { pulled() {}, pushed() {}, refreshed: result => results.push(result) },
+    addressOf: () => '127.0.0.1',
+  })
+  return { app, given, held, pull, states, results, budget, refresher }
+}
+
+it('F39: each newer state of its slot is given to a backup, and no other slot’s', async () => {
+  const { given, pull, states, refresher, budget } = await onStage()
+  refresher.sync(set, pull, [follower], live)
+  await vi.waitFor(() => expect(given).toEqual(['a']))
+  states.set(0, 'b').set(1, 'other')
+  refresher.offer(set.uid, 1)
+  await refresher.settled()
+  expect(given).toEqual(['a'])
+  refresher.offer(set.uid, 0)
+  await vi.waitFor(() => expect(given).toEqual(['a', 'b']))
+  await refresher.settled()
+  expect(budget.used).toBe(0)
+  refresher.sync(set, pull, [], live)
+  refresher.offer(set.uid, 0)
+  await refresher.settled()
+  expect(given).toEqual(['a', 'b'])
+})
+
+it('who is to be a successor is left alone only after the answer to what was sent', async () => {
+  const { app, given, held, pull, refresher } = await onStage()
+  app.holds = true
+  refresher.sync(set, { ...pull, timeoutMs: 5_000 }, [follower], live)
+  await vi.waitFor(() => expect(held).toHaveLength(1))
+  let isQuiet: boolean | undefined
+  const quiet = refresher.quiet(follower).then(clear => {
+    isQuiet = clear
+  })
+  refresher.offer(set.uid, 0)
+  await new Promise(resolve => setTimeout(resolve, 50))
+  expect(isQuiet).toBeUndefined()
+  held[0]?.writeHead(204).end()
+  await quiet
+  expect([isQuiet, given]).toEqual([true, ['a']])
+})
+
+it('a backup that has not answered is in doubt until it takes a state, or is started again', async () => {
+  const { app, held, pull, refresher } = await onStage()
+  app.holds = true
+  refresher.sync(set, pull, [follower], live)
+  await vi.waitFor(() => expect(held).toHaveLength(1))
+  expect(await refresher.quiet(follower)).toBe(false)
+  expect(await refresher.quiet({ ...follower, restarts: 1 })).toBe(true)
+  app.holds = false
+  refresher.sync(set, pull, [follower], live)
+  await refresher.settled()
+  expect(await refresher.quiet(follower)).toBe(true)
+})
+
+it('a state for which the budget has no room is not sent', async () => {
+  const { given, pull, states, results, refresher } = await onStage(20)
+  states.set(0, 'x'.repeat(11))
+  refresher.sync(set, pull, [follower], live)
+  await refresher.settled()
+  expect([given, results]).toEqual([[], ['no-room']])
+})
+
+it('backups that run and are ready follow the slots in turn', () => {
+  const pulled = { restarts: 2, running: true, emptied: false, refused: undefined }
+  const views = [
+    makePod('h3', 'hotbackup', { pulled }),
+    makePod('h1', 'hotbackup', { pulled }),
+    makePod('h2', 'hotbackup', { pulled, ready: false }),
+    makePod('h4', 'hotbackup', { pulled }),
+    makePod('p7', 'primary', { slot: 7, pulled }),
+    makePod('p2', 'primary', { slot: 2, pulled }),
+  ]
+  expect(followersOf(views).map(({ name, slot, restarts }) => [name, slot, restarts])).toEqual([
+    ['h1', 2, 2],
+    ['h3', 7, 2],
+    ['h4', 2, 2],
+  ])
+  expect(followersOf(views.filter(({ kind }) => kind === 'hotbackup'))).toEqual([])
+})

@@ -1,0 +1,182 @@
+/** Hot backups that run are kept in step: each newer state of a slot is given to the backups that follow it. */
+import type { Dispatcher } from 'undici'
+import type { ParsedPull } from '../../api/memory.ts'
+import { pushState } from '../../checkpoint/http/transfer.ts'
+import type { Log } from '../../kube/log.ts'
+import type { PodView } from '../snapshot.ts'
+import type { StateBudget } from './budget.ts'
+import type { PullMetrics } from './metrics.ts'
+import type { SetRef } from './puller.ts'
+import type { States } from './states.ts'
+
+/** A hot backup, and the slot whose state it is given. */
+export interface Follower {
+  readonly slot: number
+  readonly name: string
+  readonly uid: string
+  /** Of its container: a push to an earlier life harms nobody any more. */
+  readonly restarts: number
+}
+
+export interface Refresher {
+  /** These are the followers of the set now, and no others. `live`: UIDs of all its pods. */
+  sync(set: SetRef, pull: ParsedPull, followers: readonly Follower[], live: ReadonlySet<string>): void
+  /** A newer state of the slot is here. */
+  offer(setUid: string, slot: number): void
+  /**
+   * Sends nothing more to this pod, and waits for the answer to what was sent.
+   * @returns false when there was none: the app may still take that state, after whatever it is given next.
+   */
+  quiet(pod: { readonly uid: string; readonly restarts: number }): Promise<boolean>
+  stop(setUid?: string): void
+  settled(): Promise<void>
+}
+
+export interface RefresherDeps {
+  readonly states: Pick<States, 'get'>
+  readonly budget: StateBudget
+  readonly dispatcher: Dispatcher
+  readonly log: Log
+  readonly metrics?: PullMetrics | undefined
+  /** Where this pod is reached; undefined unless it is a hot backup still. Asked before each push. */
+  readonly addressOf: (set: SetRef, follower: Follower) => string | undefined
+}
+
+interface Entry {
+  readonly set: SetRef
+  pull: ParsedPull
+  follower: Follower
+  readonly stop: AbortController
+  isDue: boolean
+  isRunning: boolean
+  problem: string | undefined
+}
+
+/** The backups that are ready, in order of their names, follow the slots in turn: every slot has as many, give or take one. */
+export function followersOf(views: readonly PodView[]): Follower[] {
+  const slots = [
+    ...new Set(views.flatMap(pod => (pod.kind === 'primary' && pod.slot !== undefined ? [pod.slot] : []))),
+  ].sort((a, b) => a - b)
+  return views
+    .filter(pod => pod.kind === 'hotbackup' && pod.ready && !pod.waking && pod.pulled?.running)
+    .toSorted((a, b) => (a.name < b.name ? -1 : 1))
+    .flatMap(({ name, uid, pulled }, index): Follower[] => {
+      const slot = slots[index % slots.length]
+      return slot === undefined ? [] : [{ slot, name, uid, restarts: pulled?.restarts ?? 0 }]
+    })
+}
+
+export function createRefresher(deps: RefresherDeps): Refresher {
+  const entries = new Map<string, Entry>()
+  const running = new Map<string, { readonly done: Promise<void>; readonly entry: Entry }>()
+  /** Pods that have not answered a push, by UID. */
+  const doubts = new Map<string, { readonly setUid: string; readonly restarts: number }>()
+
+  const once = async ({ set, pull, follower, stop }: Entry): Promise<string | undefined> => {
+    const state = deps.states.get(set.uid, follower.slot)
+    const ip = deps.addressOf(set, follower)
+    if (state === undefined || state.hollow || ip === undefined) return undefined
+    // A state that is superseded while it is sent takes up memory beside the newer one.
+    const room = deps.budget.reserve(set.namespace)
+    if (!room.take(state.bytes.length)) {
+      deps.metrics?.refreshed('no-room')
+      return 'the operator has no room for it'
+    }
+    try {
+      const doubt = { setUid: set.uid, restarts: follower.restarts }
+      doubts.set(follower.uid, doubt)
+      const result = await pushState(ip, pull, state, deps.dispatcher, stop.signal)
+      deps.metrics?.refreshed(result.type)
+      if (result.type === 'taken' || !result.inDoubt) doubts.delete(follower.uid)
+      return result.type === 'taken' ? undefined : result.why
+    } finally {
+      room.release()
+    }
+  }
+
+  const run = async (entry: Entry): Promise<void> => {
+    while (entry.isDue && !entry.stop.signal.aborted && entries.get(entry.follower.uid) === entry) {
+      entry.isDue = false
+      const { set, follower } = entry
+      const problem = await once(entry)
+      if (problem !== undefined && entry.problem === undefined)
+        deps.log.warn(
+          { set: `${set.namespace}/${set.name}`, slot: follower.slot, pod: follower.name, why: problem },
+          'a hot backup is not in step',
+        )
+      entry.problem = problem
+    }
+  }
+
+  const wake = (entry: Entry) => {
+    entry.isDue = true
+    const { uid } = entry.follower
+    if (entry.isRunning) return
+    entry.isRunning = true
+    // One push at a time to one pod, also where its entry was made again.
+    const before = running.get(uid)?.done ?? Promise.resolve()
+    const done = before
+      .then(() => run(entry))
+      .catch((error: unknown) => {
+        if (!entry.stop.signal.aborted)
+          deps.log.error({ err: error, pod: entry.follower.name }, 'a push ended')
+      })
+      .finally(() => {
+        entry.isRunning = false
+        if (running.get(uid)?.done === done) running.delete(uid)
+      })
+    running.set(uid, { done, entry })
+  }
+
+  const stop = (setUid?: string) => {
+    for (const [uid, entry] of entries)
+      if (setUid === undefined || entry.set.uid === setUid) {
+        entries.delete(uid)
+        entry.stop.abort(new Error('no longer to be given a state'))
+      }
+    for (const { entry } of running.values())
+      if (setUid === undefined || entry.set.uid === setUid)
+        entry.stop.abort(new Error('its set or its term has ended'))
+    for (const [uid, doubt] of doubts) if (doubt.setUid === setUid) doubts.delete(uid)
+  }
+
+  return {
+    sync(set, pull, followers, live) {
+      const wanted = new Set(followers.map(({ uid }) => uid))
+      // What is on its way to a pod that is none any more may arrive: it is not taken back, and waited for by `quiet`.
+      for (const [uid, entry] of entries)
+        if (entry.set.uid === set.uid && !wanted.has(uid)) entries.delete(uid)
+      for (const [uid, { setUid }] of doubts) if (setUid === set.uid && !live.has(uid)) doubts.delete(uid)
+      for (const follower of followers) {
+        const known = entries.get(follower.uid)
+        if (known !== undefined) {
+          const isSame =
+            known.follower.slot === follower.slot && known.follower.restarts === follower.restarts
+          known.pull = pull
+          known.follower = follower
+          if (!isSame) wake(known)
+          continue
+        }
+        const entry: Entry = {
+          ...{ set, pull, follower, stop: new AbortController() },
+          ...{ isDue: false, isRunning: false, problem: undefined },
+        }
+        entries.set(follower.uid, entry)
+        wake(entry)
+      }
+    },
+    offer(setUid, slot) {
+      for (const entry of entries.values())
+        if (entry.set.uid === setUid && entry.follower.slot === slot) wake(entry)
+    },
+    async quiet({ uid, restarts }) {
+      entries.delete(uid)
+      await running.get(uid)?.done
+      return doubts.get(uid)?.restarts !== restarts
+    },
+    stop,
+    async settled() {
+      await Promise.allSettled([...running.values()].map(({ done }) => done))
+    },
+  }
+}
