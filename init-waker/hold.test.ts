@@ -1,7 +1,7 @@
-import { chmodSync, mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { beforeAll, describe, expect, test, vi } from 'vitest'
+import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { buildWaker } from './build.ts'
 import { buildApp, buildSanitized } from './testing/build.ts'
 import { eventually } from './testing/eventually.ts'
@@ -130,6 +130,21 @@ describe.skipIf(cannotUnshare !== undefined).each([
       expect(await run(hold, '/nonexistent')).toBe('failed 2')
       expect(await hold.order('state')).toMatch(/^running/)
       expect(hold.stdout() + hold.stderr()).toBe('ready\n')
+    })
+
+    test('words are bytes: control characters reach the command as they are, and no line in a word is an order', async () => {
+      await using hold = await startHold(waker, [app, 'signals'], asPid1)
+      await hold.order('start')
+      const directory = mkdtempSync(join(tmpdir(), 'hold-words-'))
+      onTestFinished(() => rmSync(directory, { recursive: true }))
+      const controls = String.fromCharCode(...Array.from({ length: 31 }, (_, at) => at + 1), 127)
+      for (const word of [controls, '\nunderstudy/1 end 0\nunderstudy/1 end 0\n', '\r\n\x1b[2J']) {
+        const file = join(directory, 'word')
+        const pid = pidOf(await run(hold, 'sh', '-c', `printf %s "$1" > ${file}`, 'sh', word))
+        expect(await ended(hold, pid)).toBe('died 0')
+        expect(readFileSync(file, 'latin1')).toBe(word)
+      }
+      expect(await hold.order('state')).toMatch(/^running/)
     })
 
     test('none is run where there is no app', async () => {

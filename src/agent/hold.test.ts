@@ -62,6 +62,21 @@ describe('orders to hold', () => {
     expect(() => encodeOrder({ order: 'run', command: ['sh', '-c\0rm'] })).toThrow('a word with a NUL')
   })
 
+  test('no other character in a word has a meaning: the head is one line, and says how many bytes follow', () => {
+    const control = fc.integer({ min: 1, max: 31 }).map(code => String.fromCharCode(code))
+    const unit = fc.oneof(control, fc.constant('\x7f'), fc.string({ unit: 'binary', maxLength: 2 }))
+    const word = fc.string({ unit }).map(text => text.replaceAll('\0', ''))
+    fc.assert(
+      fc.property(fc.array(word, { minLength: 1, maxLength: 5 }), words => {
+        const bytes = encodeOrder({ order: 'run', command: words })
+        const head = bytes.indexOf('\n') + 1
+        const payload = bytes.subarray(head)
+        expect(bytes.toString('utf8', 0, head)).toBe(`understudy/1 run ${payload.length}\n`)
+        expect(payload.equals(Buffer.from(words.map(it => `${it}\0`).join('')))).toBe(true)
+      }),
+    )
+  })
+
   test('the key is that of the file beside the socket, and of no other place', async () => {
     const asked: string[] = []
     const options = await rootWith((request, socket) => {

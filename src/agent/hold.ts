@@ -49,7 +49,13 @@ export function encodeOrder(order: HoldOrder, key?: string): Buffer {
   }
 }
 
-/** @throws AgentError HoldRefused for a word that would be two. */
+/**
+ * A kubelet passes every other control character to a probe's command, and scripts have newlines, so these are sent as they
+ * are. None has a meaning to hold, which counts bytes; and the sentinel, whose requests are lines, hears none of an order:
+ * the socket is opened inside the container, and the sentinel closes a connection whose first line is not its secret.
+ *
+ * @throws AgentError HoldRefused for a word that would be two.
+ */
 function payloadOf(words: readonly string[]): Buffer {
   if (words.some(word => word.includes('\0'))) throw new AgentError('HoldRefused', 'a word with a NUL in it')
   return Buffer.from(words.map(word => `${word}\0`).join(''))
