@@ -18,6 +18,8 @@ export const reasons = {
   /** A roll would cost memory that the set does not allow to be lost. */
   updateWouldLoseState: 'UpdateWouldLoseState',
   converging: 'Converging',
+  /** Pods have not started for so long that nobody should wait for it. */
+  progressDeadlineExceeded: 'ProgressDeadlineExceeded',
   settled: 'Settled',
   paused: 'Paused',
   running: 'Running',

@@ -162,6 +162,7 @@ export function createSetController(options: SetControllerOptions): SetControlle
     budget: createStateBudget(options.stateBudget),
     store: options.stateStore,
     pods,
+    read,
     clock,
     random,
     log,

@@ -135,3 +135,15 @@ it('one that comes back is the cache’s again', async () => {
   departed.note({ type: 'added', object: pod(), initial: false })
   expect(there()).toEqual([])
 })
+
+it('R31: one that names the set among its owners no more is forgotten', async () => {
+  const { departed, asked, there, term, answers, news } = setup()
+  answers(async () => pod({ labels: {}, ownerReferences: [], resourceVersion: '2' }))
+  departed.begin(term.signal)
+  departed.note(gone(pod()))
+  await expect.poll(() => asked).toEqual(['p'])
+  await new Promise(resolve => setImmediate(resolve))
+  expect([there(), news]).toEqual([[], []])
+  departed.lookAgain('u')
+  expect(asked).toEqual(['p'])
+})

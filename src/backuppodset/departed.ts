@@ -38,6 +38,8 @@ interface Left {
   readonly setKey: string
   readonly namespace: string
   readonly name: string
+  /** Uid of the set that it was of: without it there is nothing to let go. */
+  readonly owner: string | undefined
   /** Undefined: not asked about yet. */
   pod: Pod | undefined
 }
@@ -59,6 +61,10 @@ export function createDeparted(options: DepartedOptions): Departed {
         const pod = await api.get(pods, { namespace, name }, { signal })
         // Another one, on its way out, or back: the watch tells of it.
         if (pod.metadata.uid !== uid || isGoing(pod) || pod.metadata.labels?.[labels.set] !== undefined) {
+          left.delete(uid)
+          return
+        }
+        if (controllerOf(pod)?.uid !== known.owner) {
           left.delete(uid)
           return
         }
@@ -95,7 +101,8 @@ export function createDeparted(options: DepartedOptions): Departed {
       }
       const setName = setOf(object)
       if (setName === undefined || isGoing(object) || isDeleted(uid) || left.size >= atMost) return
-      left.set(uid, { setKey: `${namespace}/${setName}`, namespace, name, pod: undefined })
+      const owner = controllerOf(object)?.uid
+      left.set(uid, { setKey: `${namespace}/${setName}`, namespace, name, owner, pod: undefined })
       look(uid)
     },
     begin(signal) {

@@ -39,6 +39,8 @@ export interface PodView extends PodRef {
   readonly served: boolean
   /** The kubelet holds back the restart of one of its containers (CrashLoopBackOff). */
   readonly crashLooping: boolean
+  /** Why it does not start, in the words of scheduler and kubelet; absent where nothing stands in its way. */
+  readonly stuck?: string
   /** How a container of a pod that is crash looping or unready ended last, for people. */
   readonly lastEnd?: string
   readonly gate: GateState

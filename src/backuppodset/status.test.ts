@@ -1,4 +1,6 @@
 import { describe, expect, it } from 'vitest'
+import { labels } from '../api/labels.ts'
+import { viewOf } from './pod/view.ts'
 import { refusedStatus, statusOf } from './status.ts'
 import { makePod, makeSet } from './testing/snapshots.ts'
 
@@ -18,6 +20,36 @@ it('a refused set makes no progress, whatever it did before', () => {
     ['Ready', 'False', 'ImageMissing'],
     ['Degraded', 'True', 'ImageMissing'],
   ])
+})
+
+it('R29: a template that does not start is told with the words of the kubelet, and after ten minutes no progress', () => {
+  const pod = viewOf(
+    {
+      metadata: {
+        ...{ name: 'a', namespace: 'default', uid: 'a', resourceVersion: '1' },
+        ...{ creationTimestamp: '1970-01-01T00:00:00Z', labels: { [labels.type]: 'primary' } },
+      },
+      status: {
+        containerStatuses: [
+          {
+            ...{ name: 'app', image: '', imageID: '', ready: false, restartCount: 0 },
+            state: { waiting: { reason: 'ImagePullBackOff', message: 'Back-off pulling image "nothing"' } },
+          },
+        ],
+      },
+    },
+    undefined,
+  )
+  const at = (second: number) =>
+    statusOf(makeSet({ replicas: 1, hotBackups: 0, coldBackups: 0 }), undefined, {
+      ...{ pods: pod ? [pod] : [], templateHash: 'now', failure: undefined, now: second * 1000 },
+      ...{ lastTransition: undefined, lastFailover: undefined },
+    }).conditions?.filter(({ type }) => type === 'Ready' || type === 'Progressing')
+  expect(at(10)).toMatchObject([
+    { status: 'False', message: expect.stringContaining('a: ImagePullBackOff: Back-off pulling') },
+    { status: 'True', reason: 'Converging' },
+  ])
+  expect(at(600)?.[1]).toMatchObject({ status: 'False', reason: 'ProgressDeadlineExceeded' })
 })
 
 describe('a slot that changes hands', () => {

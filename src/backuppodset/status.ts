@@ -132,6 +132,9 @@ export function refusedStatus(
   }
 }
 
+/** As long as Deployments wait by default, ms. */
+const progressDeadlineMs = 600_000
+
 function conditionsOf(
   set: ParsedSet,
   previous: readonly Condition[],
@@ -150,9 +153,16 @@ function conditionsOf(
     readyHotbackups === set.hotBackups &&
     gatedColdbackups === set.coldBackups
   const isReady = inPlace && !rolling
+  const stuck = facts.pods.filter(pod => pod.stuck !== undefined).sort((a, b) => a.createdAt - b.createdAt)
+  const [first] = stuck
+  const hindrance =
+    first === undefined
+      ? ''
+      : `; ${stuck.length === 1 ? 'one pod does' : `${stuck.length} pods do`} not start, the first is ${first.name}: ${first.stuck}`
+  const isOverdue = first !== undefined && facts.now - first.createdAt >= progressDeadlineMs
   const numbers =
     `${readyReplicas} of ${set.replicas} primaries and ${readyHotbackups} of ${set.hotBackups} hot backups are ready, ` +
-    `${gatedColdbackups} of ${set.coldBackups} cold backups wait at their gate`
+    `${gatedColdbackups} of ${set.coldBackups} cold backups wait at their gate${hindrance}`
   const rollingMessage = `${outdated} pods still have an older template`
   const crashing = facts.pods.filter(pod => pod.crashLooping)
   const pauses = pausesOf(facts.failovers ?? [], facts.now).filter(({ slot }) =>
@@ -187,12 +197,19 @@ function conditionsOf(
           reason: set.paused ? reasons.paused : (waiting?.reason ?? reasons.settled),
           message: set.paused ? 'paused by spec.paused' : (waiting?.message ?? 'nothing left to do'),
         }
-      : {
-          type: conditionTypes.progressing,
-          status: 'True',
-          reason: rolling && inPlace ? reasons.rollingOut : reasons.converging,
-          message: rolling && inPlace ? rollingMessage : numbers,
-        },
+      : isOverdue
+        ? {
+            type: conditionTypes.progressing,
+            status: 'False',
+            reason: reasons.progressDeadlineExceeded,
+            message: numbers,
+          }
+        : {
+            type: conditionTypes.progressing,
+            status: 'True',
+            reason: rolling && inPlace ? reasons.rollingOut : reasons.converging,
+            message: rolling && inPlace ? rollingMessage : numbers,
+          },
     {
       type: conditionTypes.degraded,
       status: degraded ? 'True' : 'False',

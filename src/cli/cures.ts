@@ -16,6 +16,8 @@ const cures: Readonly<Record<string, string>> = {
   [reasons.actionFailed]:
     'the API server refused what the message names: look at quotas, admission policies and priority classes of the namespace',
   [reasons.podsCrashLooping]: '`kubectl logs --previous` of the pods named',
+  [reasons.progressDeadlineExceeded]:
+    'mend what the message names: image, node, volume or configuration of the pod',
   [reasons.replacementsPaused]:
     'mend what the application needs; delete the failing pod to have another one before',
   [reasons.paused]: 'set spec.paused to false when you want failures to be repaired again',

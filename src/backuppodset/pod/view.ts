@@ -23,6 +23,7 @@ export function viewOf(pod: Pod, wakening: Wakening | undefined): PodView | unde
   const start = startOf(pod)
   const lastEnd = lastEndOf(pod)
   const preference = preferenceOf(pod)
+  const stuck = stuckBy(pod)
   const unreadySince = latest(ready?.lastTransitionTime ?? pod.metadata.creationTimestamp, start)
   return {
     name: pod.metadata.name,
@@ -46,12 +47,29 @@ export function viewOf(pod: Pod, wakening: Wakening | undefined): PodView | unde
       ...(pod.status?.initContainerStatuses ?? []),
     ].some(({ state }) => state?.waiting?.reason === 'CrashLoopBackOff'),
     ...(!isReady && lastEnd !== undefined && { lastEnd }),
+    ...(!isReady && stuck !== undefined && { stuck }),
     gate,
     waking: wakening !== undefined,
     templateHash: pod.metadata.labels?.[labels.templateHash],
     ...deletionCostOf(pod),
     ...(preference === undefined ? {} : { preference }),
   }
+}
+
+/** Reasons of the kubelet for which a container waits for somebody to mend something. */
+const hindrances: ReadonlySet<string | undefined> = new Set([
+  ...['ImagePullBackOff', 'ErrImagePull', 'ErrImageNeverPull', 'InvalidImageName', 'ImageInspectError'],
+  ...['CreateContainerConfigError', 'CreateContainerError', 'RunContainerError'],
+])
+
+function stuckBy({ status }: Pod): string | undefined {
+  const scheduled = status?.conditions?.find(({ type }) => type === 'PodScheduled')
+  const waiting = [...(status?.initContainerStatuses ?? []), ...(status?.containerStatuses ?? [])]
+    .map(({ state }) => state?.waiting)
+    .find(state => hindrances.has(state?.reason))
+  const { reason, message } = waiting ?? (scheduled?.status === 'False' ? scheduled : {})
+  if (reason === undefined) return undefined
+  return message === undefined ? reason : `${reason}: ${message.slice(0, 500)}`
 }
 
 /** How a container ended that was started again or is to be, the last of them; without what an app says of itself. */

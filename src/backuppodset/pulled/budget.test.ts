@@ -50,6 +50,7 @@ describe('applications that say as much as they are let', () => {
     })
     const dispatcher = new Agent()
     const puller = createPuller({
+      confirms: async () => true,
       ...{ states, budget, dispatcher, clock, log },
       isCurrent: () => true,
       changed: () => {},

@@ -5,6 +5,7 @@ import type { Clock } from '../../kube/clock.ts'
 import { keyOfRef } from '../../kube/object.ts'
 import type { Pod } from '../../kube/resources.ts'
 import type { Store } from '../../kube/store.ts'
+import type { ReadPod } from '../act/read-pod.ts'
 import { isFinished } from '../losses.ts'
 import { containerOf } from './container.ts'
 import type { SavedState } from './states.ts'
@@ -39,7 +40,13 @@ export async function giveState(
     pods,
     clock,
     dispatcher,
-  }: { readonly pods: Store<Pod>; readonly clock: Clock; readonly dispatcher: Dispatcher },
+    read,
+  }: {
+    readonly pods: Store<Pod>
+    readonly clock: Clock
+    readonly dispatcher: Dispatcher
+    readonly read: ReadPod
+  },
 ): Promise<GiveResult> {
   const deadline = clock.monotonic() + pull.restoreMs
   let last = 'its containers did not start'
@@ -49,15 +56,15 @@ export async function giveState(
     const current = pods.get(keyOfRef(pod))
     // A pod that was made a moment ago need not be in the cache.
     if (current !== undefined) {
-      if (
-        current.metadata.uid !== pod.uid ||
-        current.metadata.deletionTimestamp !== undefined ||
-        isFinished(current)
-      )
-        return { type: 'gone', why: 'the pod is gone' }
-      const ip = current.status?.podIP
+      if (isAnother({ pod: current }, pod.uid)) return { type: 'gone', why: 'the pod is gone' }
       const container = containerOf(current, pull.container)
-      if (ip !== undefined && container.running) {
+      // The address in a cache may have been given to somebody else's pod since: what is kept is told to nobody else.
+      const now = container.running ? await readNow(read, pod, signal) : undefined
+      if (now !== undefined && now !== 'unknown' && isAnother(now, pod.uid))
+        return { type: 'gone', why: 'the pod is gone' }
+      if (now === 'unknown') last = 'the API server does not say which address it has'
+      const ip = now === 'unknown' ? undefined : now?.pod?.status?.podIP
+      if (ip !== undefined) {
         const result = await pushState(ip, pull, state, dispatcher, signal)
         if (result.type === 'taken') return { type: 'taken', restarts: container.restarts, ip }
         last = result.why
@@ -71,6 +78,26 @@ export async function giveState(
     pauseMs = Math.min(longestPauseMs, pauseMs * 1.5)
   }
 }
+
+/** `unknown`: the API server does not answer. */
+async function readNow(
+  read: ReadPod,
+  ref: GiveRequest['pod'],
+  signal: AbortSignal,
+): Promise<{ readonly pod: Pod | undefined } | 'unknown'> {
+  try {
+    return { pod: await read(ref, signal) }
+  } catch {
+    signal.throwIfAborted()
+    return 'unknown'
+  }
+}
+
+const isAnother = ({ pod }: { readonly pod: Pod | undefined }, uid: string): boolean =>
+  pod === undefined ||
+  pod.metadata.uid !== uid ||
+  pod.metadata.deletionTimestamp !== undefined ||
+  isFinished(pod)
 
 const isReady = (pod: Pod): boolean =>
   pod.status?.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True') ?? false

@@ -33,6 +33,7 @@ it('a blip of leadership keeps what was pulled; another leader in between makes 
     ...common,
     random: seededRandom(2),
     pods: createStore<Pod>(),
+    read: async () => undefined,
     isDeleted: () => false,
   })
   pulled.begin(false)

@@ -11,6 +11,7 @@ import type { Store } from '../../kube/store.ts'
 import type { WriteBehind } from '../../state-store/write-behind.ts'
 import type { ActContext } from '../act/context.ts'
 import type { Outcome } from '../act/outcome.ts'
+import type { ReadPod } from '../act/read-pod.ts'
 import { epochOf } from '../pod/view.ts'
 import type { PodView, Snapshot } from '../snapshot.ts'
 import type { StateBudget } from './budget.ts'
@@ -56,6 +57,8 @@ export interface PulledDeps {
   readonly store: WriteBehind
   readonly budget: StateBudget
   readonly pods: Store<Pod>
+  /** Asks the API server. */
+  readonly read: ReadPod
   readonly clock: Clock
   readonly random: Random
   readonly log: Log
@@ -107,6 +110,10 @@ export function createPulled(deps: PulledDeps): Pulled {
       const pod = pods.get(keyOfRef({ namespace: set.namespace, name: target.holder.name }))
       return pod !== undefined && !deps.isDeleted(target.holder.uid) && isCurrent(pod, target, container)
     },
+    confirms: async (set, { holder, ip }, signal) => {
+      const pod = await deps.read({ namespace: set.namespace, name: holder.name }, signal)
+      return pod?.metadata.uid === holder.uid && pod.status?.podIP === ip
+    },
     changed: (set, isNew) => deps.changed(set.uid, isNew),
     committed: refresher.offer,
   })
@@ -152,7 +159,7 @@ export function createPulled(deps: PulledDeps): Pulled {
         const { name, uid } = pod
         const result = await giveState(
           { pod: { namespace: set.namespace, name, uid }, pull: set.pull, state, signal },
-          { pods, clock, dispatcher },
+          { pods, clock, dispatcher, read: deps.read },
         )
         deps.metrics?.pushed(result.type, (clock.monotonic() - startedAt) / 1000)
         return { result, state: ref }

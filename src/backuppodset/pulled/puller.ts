@@ -42,6 +42,8 @@ export interface PullerDeps {
   readonly metrics?: PullMetrics | undefined
   /** This pod holds the slot, serves, and neither it nor its container is on the way out: asked after each answer. */
   readonly isCurrent: (set: SetRef, target: Target, container: string) => boolean
+  /** The API server says that this address is that pod's: once for each address, before it is asked. @throws KubeError. */
+  readonly confirms: (set: SetRef, target: Target, signal: AbortSignal) => Promise<boolean>
   /** A state came in. `isNew`: there was none, or a problem, before. */
   readonly changed: (set: SetRef, isNew: boolean) => void
   /** A newer state of the slot is here. */
@@ -62,6 +64,7 @@ const firstRetryMs = 1_000
 export function createPuller(deps: PullerDeps): Puller {
   const { states, clock } = deps
   const loops = new Map<string, Loop>()
+  const confirmed = new WeakSet<Target>()
   const keyOf = (setUid: string, slot: number) => `${setUid}/${slot}`
 
   const once = async (
@@ -70,6 +73,11 @@ export function createPuller(deps: PullerDeps): Puller {
     target: Target,
     signal: AbortSignal,
   ): Promise<boolean> => {
+    if (!confirmed.has(target)) {
+      const isConfirmed = await deps.confirms(set, target, signal).catch(() => false)
+      if (signal.aborted || !isConfirmed) return false
+      confirmed.add(target)
+    }
     const room = deps.budget.reserve(set.namespace)
     let isKept = false
     try {
