@@ -36,7 +36,7 @@ const backupPodSet: FeatureGroup = {
     ),
     feature(
       'F07',
-      'events go through a first-in first-out queue; none is lost over a reconnect',
+      'events go through a queue, first-in first-out among those of one urgency; none is lost over a reconnect',
       'apiserver',
     ),
     feature('F08', 'three kinds of pod by label type: primary, hotbackup, coldbackup', 'e2e'),
@@ -44,7 +44,11 @@ const backupPodSet: FeatureGroup = {
     feature('F10', 'a Service on type=primary reaches primaries and nothing else', 'e2e'),
     feature('F11', 'hot backups run and get no traffic', 'e2e'),
     feature('F12', 'cold backups reserve resources on a node without starting a container', 'e2e'),
-    feature('F13', 'the gate of a cold backup is an init container with a TCP server: Init:0/1', 'e2e'),
+    feature(
+      'F13',
+      'the gate of a cold backup is an init container with a TCP server: Init:0/1 until it opens',
+      'e2e',
+    ),
     feature('F14', "the template's own init containers run beside the gate, in both orders", 'e2e'),
     feature('F15', 'the first pass makes all three kinds', 'e2e'),
     feature('F16', 'hot backup to primary in place: same UID, same IP, no restart, endpoint appears', 'e2e'),
@@ -54,7 +58,7 @@ const backupPodSet: FeatureGroup = {
     feature('F20', 'cold backups are refilled after each conversion', 'e2e'),
     feature('F21', 'exactly the surplus of each kind is deleted', 'e2e'),
     feature('F22', 'the shorter unavailable time goes first: hot, then cold, then new', 'e2e'),
-    feature('F23', 'strict order of tiers: a lower one waits until the upper one is exact', 'unit'),
+    feature('F23', 'strict order of tiers: a lower one waits until the upper one is exact', 'apiserver'),
     feature('F24', 'one failure cascades: hot to primary, cold to hot, new cold, in one pass', 'e2e'),
     feature('F25', 'scaling 2/2/2 to 3/3/3 converts three pods and creates three', 'e2e'),
     feature('F26', 'scaling 3/3/3 to 1/1/1 deletes six; the policy chooses who stays', 'e2e'),
@@ -70,7 +74,22 @@ const backupPodSet: FeatureGroup = {
     feature('F36', 'times of creation, update and failure are measured by one command', 'e2e'),
     feature('F37', 'a lost hot backup and a lost cold backup are replaced', 'e2e'),
     feature('F38', 'failures at the same time: a primary with a hot backup, all primaries', 'e2e'),
+    feature(
+      'F39',
+      'hot backups run and are in step: they are given the state of a primary at each interval',
+      'apiserver',
+    ),
+    feature(
+      'F40',
+      'a model outside chooses transitions by annotations; nobody waits for it, and chance fills in',
+      'apiserver',
+    ),
   ],
 }
+
+/** Rows that are not, or not only, as the paper has them: docs/paper.md says of each why, and how to have the paper's way. */
+export const deviating: readonly string[] = [
+  ...['F02', 'F05', 'F07', 'F13', 'F23', 'F27', 'F29', 'F31', 'F33', 'F34', 'F39', 'F40'],
+]
 
 export const groups: readonly FeatureGroup[] = [backupPodSet, ...design]

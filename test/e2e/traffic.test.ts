@@ -13,12 +13,22 @@ describe.skipIf(why)(`traffic${why ? ` (${why})` : ''}`, () => {
     const first = await set.settled(2, 2, 1)
     const service = await world.createService('web', { app: 'counter', type: 'primary' })
     await using traffic = await startTraffic(`http://${service.spec?.clusterIP}/`)
+    // Beside it, from another node, a request every 2 ms: nothing of it reaches a backup, either.
+    await using load = await startTraffic(`http://${service.spec?.clusterIP}/`, 2, 'n2')
     const names = (all: readonly { metadata: { name: string } }[]) => all.map(pod => pod.metadata.name)
 
     // Both primaries answer, each counts for itself.
     await eventually(() =>
       expect(new Set(traffic.answers.flatMap(one => one.host ?? []))).toEqual(new Set(names(first.primary))),
     )
+
+    // They share it: of hundreds of requests none of the two has less than a quarter.
+    const from = traffic.answers.length
+    await eventually(() => expect(traffic.answers.length - from).toBeGreaterThan(300))
+    const shares = names(first.primary).map(
+      name => traffic.answers.slice(from).filter(one => one.host === name).length,
+    )
+    expect(Math.min(...shares)).toBeGreaterThan(75)
 
     // One is deleted: its successor, and nobody else, joins; the promoted pod keeps uid, address and its count of restarts.
     const [lost] = first.primary
@@ -42,7 +52,8 @@ describe.skipIf(why)(`traffic${why ? ` (${why})` : ''}`, () => {
     await eventually(() => expect(traffic.answers.length).toBeGreaterThan(300))
 
     const allowed = new Set([...names(first.primary), ...names(second.primary)])
-    const answers = await traffic.stop()
+    const answers = [...(await traffic.stop()), ...(await load.stop())]
+    expect(answers.length).toBeGreaterThan(1_000)
     // Zero requests ever reached a hot or a cold backup.
     expect(answers.filter(one => one.host !== undefined && !allowed.has(one.host))).toEqual([])
     // Not even before it was promoted: its first answer counts 1.

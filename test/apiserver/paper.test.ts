@@ -1,0 +1,318 @@
+/** Rows of the paper on a real API server, each so that it fails when what it promises is taken out. */
+import { randomBytes } from 'node:crypto'
+import { afterAll, beforeAll, expect, it, vi } from 'vitest'
+import { freePort } from '../../playground/free-port.ts'
+import { type BackupPodSetSpec, backupPodSets } from '../../src/api/backuppodset.ts'
+import { annotations, labels, type PodKind } from '../../src/api/labels.ts'
+import { type Api, createApi } from '../../src/kube/api.ts'
+import { loadConnection } from '../../src/kube/connection.ts'
+import { namespaces, type Pod, pods } from '../../src/kube/resources.ts'
+import { type FakeKubelet, startFakeKubelet } from './lib/fake-kubelet.ts'
+import { type OperatorProcess, startOperator } from './lib/operator-process.ts'
+import { adminKubeconfig } from './lib/plane.ts'
+
+let api: Api
+let kubelet: FakeKubelet
+let operator: OperatorProcess
+let metricsUrl: string
+const namespace = `paper-${randomBytes(4).toString('hex')}`
+
+beforeAll(async () => {
+  api = createApi({ connection: await loadConnection({ kubeconfig: adminKubeconfig() }) })
+  await api.create(namespaces, { metadata: { name: namespace } })
+  kubelet = startFakeKubelet(api, namespace)
+  const metricsPort = await freePort()
+  metricsUrl = `http://127.0.0.1:${metricsPort}/metrics`
+  operator = startOperator(
+    adminKubeconfig(),
+    namespace,
+    '--no-leader-elect',
+    ...['--metrics-port', `${metricsPort}`],
+  )
+  await operator.leading()
+})
+afterAll(async () => {
+  await operator[Symbol.asyncDispose]()
+  await kubelet[Symbol.asyncDispose]()
+  await api.close()
+})
+
+const eventually = <T>(check: () => Promise<T> | T, timeout = 60_000) =>
+  vi.waitFor(check, { timeout, interval: 50 })
+
+async function create(name: string, spec: Partial<BackupPodSetSpec>) {
+  const template = {
+    metadata: { labels: { app: name } },
+    spec: { containers: [{ name: 'app', image: 'app' }] },
+  }
+  const body = {
+    ...{ apiVersion: 'backup.example.com/v1alpha1', kind: 'BackupPodSet' },
+    ...{ metadata: { name }, spec: { template, ...spec } },
+  }
+  await api.create(backupPodSets, body, { namespace })
+  const ref = { namespace, name }
+  const live = async () =>
+    (await api.list(pods, { namespace, labelSelector: `${labels.set}=${name}` })).items.filter(
+      ({ metadata }) => metadata.deletionTimestamp === undefined,
+    )
+  return {
+    live,
+    status: async () => (await api.get(backupPodSets, ref)).status,
+    patch: (change: Partial<BackupPodSetSpec>) =>
+      api.patch(backupPodSets, ref, { type: 'merge', body: { spec: change } }),
+    settled: (p: number, h: number, c: number) =>
+      eventually(async () => {
+        const { status } = await api.get(backupPodSets, ref)
+        const seen = [status?.readyReplicas, status?.readyHotbackups, status?.gatedColdbackups]
+        const all = await live()
+        if (seen.join() !== [p, h, c].join() || all.length !== p + h + c) throw new Error(`${seen}`)
+        return all
+      }),
+    /** What its passes have done so far, one after the other. */
+    passes: () =>
+      operator.log
+        .filter(line => line.includes(`"name":"${name}"`) && line.includes('"acted"'))
+        .map(line => (JSON.parse(line) as { actions: Record<string, number> }).actions),
+  }
+}
+
+const ofKind = (all: readonly Pod[], kind: PodKind) =>
+  all.filter(({ metadata }) => metadata.labels?.[labels.type] === kind)
+const uids = (all: readonly Pod[]) => all.map(({ metadata }) => metadata.uid).sort()
+const kill = ({ metadata: { name } }: Pod) => api.delete(pods, { namespace, name }, { gracePeriodSeconds: 0 })
+const first = <T>(all: readonly T[]): T => {
+  const [one] = all
+  if (one === undefined) throw new Error('none')
+  return one
+}
+
+it('F23: while a primary cannot be made the tiers below are left alone, although theirs could be', async () => {
+  const set = await create('tiers', { replicas: 1 })
+  await set.settled(1, 0, 0)
+  const policies = '/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies'
+  const bindings = '/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings'
+  const name = `no-primaries.${namespace}`
+  await api.request('POST', policies, {
+    body: {
+      metadata: { name },
+      spec: {
+        matchConstraints: {
+          namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': namespace } },
+          resourceRules: [
+            { apiGroups: [''], apiVersions: ['v1'], operations: ['CREATE'], resources: ['pods'] },
+          ],
+        },
+        validations: [
+          {
+            expression: "object.metadata.?labels[?'type'].orValue('') != 'primary'",
+            message: 'no primaries today',
+          },
+        ],
+      },
+    },
+  })
+  await api.request('POST', bindings, {
+    body: { metadata: { name }, spec: { policyName: name, validationActions: ['Deny'] } },
+  })
+  const body = {
+    metadata: { name: 'tried', labels: { type: 'primary' } },
+    spec: { containers: [{ name: 'app', image: 'app' }] },
+  }
+  const tried = () => api.create(pods, body, { namespace, dryRun: true })
+  await eventually(() => expect(tried()).rejects.toThrow('no primaries today'))
+  const before = set.passes().length
+  await set.patch({ replicas: 2, hotBackups: 1, coldBackups: 1 })
+  // Tried again and again, and in none of these passes anything else.
+  await eventually(() => expect(set.passes().length - before).toBeGreaterThan(3))
+  expect(set.passes().slice(before)).toEqual(
+    set
+      .passes()
+      .slice(before)
+      .map(() => ({ 'create failed': 1 })),
+  )
+  expect(await set.live()).toHaveLength(1)
+  await api.request('DELETE', `${bindings}/${name}`)
+  await api.request('DELETE', `${policies}/${name}`)
+  await set.settled(2, 1, 1)
+}, 180_000)
+
+it('F24: hot to primary, cold to hot and a new cold are the work of one pass', async () => {
+  const set = await create('cascade', { replicas: 1, hotBackups: 1, coldBackups: 1 })
+  // On a busy machine a gate may take longer than a pass waits for it; then the next pass goes on.
+  for (let tries = 0; tries < 6; tries += 1) {
+    const before = await set.settled(1, 1, 1)
+    const done = set.passes().length
+    const lost = first(ofKind(before, 'primary'))
+    await kill(lost)
+    const after = await eventually(async () => {
+      const all = await set.settled(1, 1, 1)
+      expect(uids(all)).not.toContain(lost.metadata.uid)
+      return all
+    })
+    expect(uids(ofKind(after, 'primary'))).toEqual(uids(ofKind(before, 'hotbackup')))
+    expect(uids(ofKind(after, 'hotbackup'))).toEqual(uids(ofKind(before, 'coldbackup')))
+    const passes = set.passes().slice(done)
+    if (passes.length === 1) {
+      expect(passes).toEqual([{ convert: 2, create: 1 }])
+      return
+    }
+  }
+  throw new Error('no failure was repaired in one pass')
+}, 300_000)
+
+it('F33: the loss of a primary is seen by the watch of pods: long before a resync there is a successor', async () => {
+  const set = await create('seen', { replicas: 1, hotBackups: 1 })
+  const before = await set.settled(1, 1, 0)
+  await kill(first(ofKind(before, 'primary')))
+  // Half of the 30 s after which a pass is made that nothing calls for.
+  await eventually(
+    async () => expect(uids(ofKind(await set.live(), 'primary'))).toEqual(uids(ofKind(before, 'hotbackup'))),
+    15_000,
+  )
+})
+
+it('F18 F38: after failures at the same time who was not lost is there, and as many are new as were lost', async () => {
+  const set = await create('many', { replicas: 2, hotBackups: 1, coldBackups: 2 })
+  let all = await set.settled(2, 1, 2)
+  const [victim] = ofKind(all, 'primary')
+  const hits: readonly (() => readonly Pod[])[] = [
+    () => [...(victim ? [victim] : []), ...ofKind(all, 'hotbackup')],
+    () => ofKind(all, 'primary'),
+  ]
+  for (const hit of hits) {
+    const before = all
+    const lost = hit()
+    expect(lost).toHaveLength(2)
+    await Promise.all(lost.map(kill))
+    all = await eventually(async () => {
+      const now = await set.settled(2, 1, 2)
+      expect(uids(now).filter(uid => uids(lost).includes(uid))).toEqual([])
+      return now
+    })
+    const kept = uids(before).filter(uid => !uids(lost).includes(uid))
+    expect(uids(all).filter(uid => kept.includes(uid))).toEqual(kept)
+    // New pods are cold, or have been: nobody makes a primary while there is a backup.
+    for (const pod of all.filter(({ metadata }) => !kept.includes(metadata.uid)))
+      expect(pod.spec?.initContainers?.map(({ name }) => name)).toContain('understudy-gate')
+    for (const pod of ofKind(before, 'primary').filter(each => !lost.includes(each)))
+      expect(uids(ofKind(all, 'primary'))).toContain(pod.metadata.uid)
+  }
+  expect(
+    ofKind(all, 'primary')
+      .map(({ metadata }) => metadata.labels?.[labels.slot])
+      .sort(),
+  ).toEqual(['0', '1'])
+  // With one backup for two losses one primary is new, and not both.
+  await set.patch({ hotBackups: 1, coldBackups: 0 })
+  const before = await set.settled(2, 1, 0)
+  const lost = ofKind(before, 'primary')
+  await Promise.all(lost.map(kill))
+  const after = await eventually(async () => {
+    const now = await set.settled(2, 1, 0)
+    expect(uids(now).filter(uid => uids(lost).includes(uid))).toEqual([])
+    return now
+  })
+  expect(uids(ofKind(after, 'primary'))).toContain(first(uids(ofKind(before, 'hotbackup'))))
+}, 300_000)
+
+it('F31: each set waits for a silent gate as long as its own wakeupTimeout says, and no longer', async () => {
+  const [short, long] = [
+    await create('short', { replicas: 0, coldBackups: 1, wakeupTimeout: 1 }),
+    await create('long', { replicas: 0, coldBackups: 1, wakeupTimeout: 300 }),
+  ]
+  const silent = [first(await short.settled(0, 0, 1)), first(await long.settled(0, 0, 1))]
+  for (const { metadata } of silent) kubelet.silent.add(metadata.name)
+  await long.patch({ replicas: 1 })
+  await short.patch({ replicas: 1 })
+  expect(uids(await short.settled(1, 0, 1))).not.toContain(silent[0]?.metadata.uid)
+  expect(uids(await long.live())).toContain(silent[1]?.metadata.uid)
+  expect((await long.status())?.readyReplicas).toBe(0)
+})
+
+it('F36: how long creation, update and failure took is told, and adds up', async () => {
+  const began = performance.now()
+  const figure = async (name: string, ...parts: readonly string[]) => {
+    const lines = (await (await fetch(metricsUrl)).text()).split('\n')
+    const line = lines.find(
+      each => /^\w+/.exec(each)?.[0] === name && parts.every(part => each.includes(part)),
+    )
+    return Number(line?.split(' ').at(-1) ?? 0)
+  }
+  const controllerTime = async () => ({
+    passes: await figure('controller_runtime_reconcile_time_seconds_count', '"backuppodset"'),
+    seconds: await figure('controller_runtime_reconcile_time_seconds_sum', '"backuppodset"'),
+  })
+  const done = (type: string) => figure('backuppodset_actions_total', `type="${type}"`, 'result="done"')
+  const atFirst = {
+    time: await controllerTime(),
+    created: await done('create'),
+    converted: await done('convert'),
+  }
+  const failovers = await figure('backuppodset_failover_duration_seconds_count', 'PodDeleted')
+  const failoverSeconds = await figure('backuppodset_failover_duration_seconds_sum', 'PodDeleted')
+
+  const set = await create('timed', { replicas: 1, hotBackups: 1, coldBackups: 1 })
+  const before = await set.settled(1, 1, 1)
+  const created = await controllerTime()
+  expect(await done('create')).toBe(atFirst.created + 3)
+  expect(created.passes).toBeGreaterThan(atFirst.time.passes)
+  expect(created.seconds).toBeGreaterThan(atFirst.time.seconds)
+
+  await set.patch({ replicas: 2 })
+  await set.settled(2, 1, 1)
+  const updated = await controllerTime()
+  expect(await done('convert')).toBe(atFirst.converted + 2)
+  expect(updated.seconds).toBeGreaterThan(created.seconds)
+  const transition = (await set.status())?.lastTransition
+  expect(transition).toMatchObject({ from: 'coldbackup', to: 'hotbackup' })
+
+  const lost = first(ofKind(before, 'primary'))
+  await kill(lost)
+  const failover = await eventually(async () => {
+    const told = (await set.status())?.lastFailover
+    expect(told?.from).toBe(lost.metadata.name)
+    return told
+  })
+  const elapsed = (performance.now() - began) / 1000
+  expect(failover?.seconds).toBeGreaterThan(0)
+  expect(failover?.seconds).toBeLessThan(elapsed)
+  expect(await figure('backuppodset_failover_duration_seconds_count', 'PodDeleted')).toBe(failovers + 1)
+  const sum = await figure('backuppodset_failover_duration_seconds_sum', 'PodDeleted')
+  expect(sum - failoverSeconds).toBeGreaterThan(0)
+  expect(sum - failoverSeconds).toBeLessThan(elapsed)
+})
+
+it('F40: a model outside chooses transitions by its annotation, and nobody waits for it', async () => {
+  const strategy = { hotbackupToReplicas: 'annotated', hotbackupToUnallocated: 'annotated' } as const
+  const set = await create('chosen', { replicas: 1, hotBackups: 5, strategy })
+  const before = await set.settled(1, 5, 0)
+  // The test is the model.
+  const wish = (pod: Pod | undefined, value: string) =>
+    api.patch(
+      pods,
+      { namespace, name: pod?.metadata.name ?? '' },
+      { type: 'merge', body: { metadata: { annotations: { [annotations.preferenceRequested]: value } } } },
+    )
+  const hot = ofKind(before, 'hotbackup')
+  await wish(hot[3], '7')
+  await wish(hot[1], '-7')
+  await wish(hot[2], '3')
+  await wish(hot[0], 'much')
+  await kill(first(ofKind(before, 'primary')))
+  await eventually(async () =>
+    expect(uids(ofKind(await set.live(), 'primary'))).toEqual([hot[3]?.metadata.uid]),
+  )
+  await set.settled(1, 5, 0)
+  await set.patch({ hotBackups: 4 })
+  expect(uids(await set.settled(1, 4, 0))).not.toContain(hot[1]?.metadata.uid)
+  // Of pods of which the model has said nothing one follows all the same.
+  await set.patch({ hotBackups: 0 })
+  await set.settled(1, 0, 0)
+  await set.patch({ hotBackups: 2 })
+  const silent = await set.settled(1, 2, 0)
+  await kill(first(ofKind(silent, 'primary')))
+  await eventually(async () => {
+    const [heir] = ofKind(await set.live(), 'primary')
+    expect(uids(ofKind(silent, 'hotbackup'))).toContain(heir?.metadata.uid)
+  })
+}, 180_000)
