@@ -245,7 +245,7 @@ describe.skipIf(cannotUnshare !== undefined)(`layer ${cannotUnshare ?? ''}`, () 
     const orders = `/proc/${target.pid}/root/orders`
     await writeFile(`${orders}/kept`, '')
     expect(await apply(target, whole)).toEqual(ok)
-    expect((await readdir(orders)).sort()).toEqual(['hold.sock', 'kept'])
+    expect((await readdir(orders)).sort()).toEqual(['hold.key', 'hold.sock', 'kept'])
     expect(await readdir(`/proc/${target.pid}/root/etc`)).not.toContain('mounted')
   })
 

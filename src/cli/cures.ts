@@ -42,6 +42,8 @@ const cures: Readonly<Record<string, string>> = {
     'see why the application does not answer at checkpoint.http, and let the operator reach its pods',
   [reasons.stateBudgetExceeded]:
     'let the applications say less, keep fewer slots this way, or start the operator with a larger --state-budget',
+  [reasons.memoryWaits]:
+    'bring the nodes that are named back, or their agents; what they keep is given up only after checkpoint.giveUpAfterSeconds',
   [reasons.stateTooLarge]: 'raise checkpoint.http.maxSize, or have the application say less',
   NotAnswering: 'see why the app does not pass its own probe: only the memory of one that answers is saved',
   NoGeneration: 'nothing, in the first seconds; later: let the agents reach each other on TCP port 9443',

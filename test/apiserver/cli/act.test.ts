@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { type BackupPodSetSpec, backupPodSets } from '../../../src/api/backuppodset.ts'
 import { annotations, labels } from '../../../src/api/labels.ts'
+import { memoryAllowed } from '../../../src/api/memory-permission.ts'
 import { parseSlotLease } from '../../../src/api/slot-lease.ts'
 import type { Promoted } from '../../../src/cli/promote/promote.ts'
 import { type Api, createApi } from '../../../src/kube/api.ts'
@@ -23,7 +24,7 @@ const run = (...args: string[]) => cli([...args, '-n', namespace])
 
 beforeAll(async () => {
   api = createApi({ connection: await loadConnection({ kubeconfig: adminKubeconfig() }) })
-  await api.create(namespaces, { metadata: { name: namespace } })
+  await api.create(namespaces, { metadata: { name: namespace, labels: memoryAllowed } })
   kubelet = startFakeKubelet(api, namespace, {
     place: ({ metadata }) => (metadata.labels?.['type'] === 'primary' ? 'cli-a' : 'cli-b'),
   })
