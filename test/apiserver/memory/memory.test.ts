@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { type BackupPodSet, type BackupPodSetSpec, backupPodSets } from '../../../src/api/backuppodset.ts'
-import { annotations, labels } from '../../../src/api/labels.ts'
+import { annotations, deletionCostAnnotation, labels } from '../../../src/api/labels.ts'
 import { memoryAllowed } from '../../../src/api/memory-permission.ts'
 import { parseSlotLease, type SlotLease } from '../../../src/api/slot-lease.ts'
 import { isUnderstudy, wakeAnnotation } from '../../../src/api/stage.ts'
@@ -363,6 +363,44 @@ describe('failover with memory', () => {
       holder: { uid: successor.metadata.uid },
     })
     expect((await noted(ref, 'PromotionFailed')).note).toContain('the image is torn')
+  })
+
+  it('a set that is made smaller gives up the cheapest primary, says so, and has it back with its memory in time', async () => {
+    const ref = await create('smaller', { replicas: 2, hotBackups: 1 })
+    const before = await covered(ref, 2, 1)
+    const cost = { [deletionCostAnnotation]: '-1' }
+    const cheap = before[1]
+    if (cheap === undefined) throw new Error('no second slot')
+    await api.patch(
+      pods,
+      { namespace, name: cheap.holder.name },
+      { type: 'merge', body: { metadata: { annotations: cost } } },
+    )
+    const scale = (replicas: number, checkpoint = {}) =>
+      api.patch(backupPodSets, ref, { type: 'merge', body: { spec: { replicas, checkpoint } } })
+    await scale(1)
+    await eventually(async () => {
+      const left = await podsOf(ref, 'primary')
+      expect(left.map(({ metadata }) => metadata.name)).toEqual([before[0]?.holder.name])
+      expect((await get(ref)).status?.retainedSlots).toMatchObject([{ slot: 1, pod: cheap.holder.name }])
+    })
+    expect((await noted(ref, 'SlotRetained')).note).toContain(`slot 1 (${cheap.holder.name})`)
+    await scale(2)
+    await eventually(async () => {
+      const now = (await slotsOf(ref))[1]
+      expect(now).toMatchObject({ slot: 1, life: cheap.life, epoch: 2 })
+      expect(now).not.toHaveProperty('retainedSince')
+      expect((await holderOf(ref, 1)).metadata.uid).toBe(now?.holder.uid)
+      expect((await get(ref)).status).not.toHaveProperty('retainedSlots')
+    })
+    await noted(ref, 'SlotReclaimed')
+    await covered(ref, 2, 1)
+    // None at all, and one of them when its time is over.
+    await scale(0)
+    await eventually(async () => expect((await get(ref)).status?.retainedSlots).toHaveLength(2))
+    await scale(0, { retain: '0s' })
+    await eventually(async () => expect(await slotsOf(ref)).toEqual([]))
+    await noted(ref, 'SlotForgotten')
   })
 
   it('nobody can bring its memory back for as long as the set waits: the slot begins anew in a new pod, and says so', async () => {
