@@ -233,3 +233,42 @@ it('deletions in bulk leave the urgent connections alone', async () => {
   await act(context, planOf(['a', 'b', 'c'].map(remove('Surplus')), ['d'].map(remove('Superseded'))))
   expect(done).toEqual({ created: 0, deleted: 3, urgently: 1 })
 })
+
+it('R31: nothing is done to a pod whose adoption was refused', async () => {
+  const deleted: string[] = []
+  const context = {
+    set: makeSet(),
+    urgentApi: {
+      patch: async () => {
+        throw new KubeError('Forbidden', 'no adoptions here')
+      },
+    },
+    api: {
+      delete: async (_: unknown, { name }: { name: string }) => {
+        deleted.push(name)
+      },
+    },
+    tombstones: { add: () => {}, remove: () => {} },
+    podOf: (uid: string) => ({ metadata: { name: uid, uid, resourceVersion: '1', labels: {} } }),
+    wrote: () => {},
+    signal: new AbortController().signal,
+    mayWrite: () => true,
+    mustYield: () => false,
+  } as unknown as ActContext
+  const [orphan, own] = [makePod('orphan', 'hotbackup'), makePod('own', 'hotbackup')]
+  const { outcomes } = await act(context, {
+    stages: [
+      { tier: 'claims', actions: [{ type: 'adopt', pod: orphan }] },
+      {
+        tier: 'hotbackups',
+        actions: [orphan, own].map(pod => ({ type: 'delete', pod, reason: 'Surplus' }) as const),
+      },
+    ],
+    requeueAfterMs: undefined,
+  })
+  expect(outcomes.map(({ type, action }) => `${action.type} ${type}`)).toEqual([
+    'adopt failed',
+    'delete done',
+  ])
+  expect(deleted).toEqual(['own'])
+})

@@ -50,10 +50,15 @@ export async function act(context: ActContext, plan: Plan): Promise<Acted> {
     left -= batch.filter(({ type }) => bulk.has(type)).length
     return true
   }
-  for (const { actions, aside } of plan.stages) {
+  // Pods that could not be adopted are somebody else's: nothing is done to them.
+  const notOurs = new Set<string>()
+  for (const { actions: planned, aside } of plan.stages) {
     if (!isExact && !aside) continue
+    const actions = planned.filter(action => !('pod' in action && notOurs.has(action.pod.uid)))
     const stage = await slowStart(actions, action => perform(context, action), isHarmless, mayGoOn)
     outcomes.push(...stage)
+    for (const { type, action } of stage)
+      if (type === 'failed' && action.type === 'adopt') notOurs.add(action.pod.uid)
     if (aside) continue
     isExact =
       stage.every(outcome => isDone(outcome) || isRefusedClaim(outcome)) && stage.length === actions.length
