@@ -244,6 +244,7 @@ it('R31: nothing is done to a pod whose adoption was refused', async () => {
       },
     },
     api: {
+      get: async () => ({ metadata: { name: 'bps', uid: 'set-uid', resourceVersion: '1' } }),
       delete: async (_: unknown, { name }: { name: string }) => {
         deleted.push(name)
       },
