@@ -31,8 +31,8 @@ const natural = (name: string, text: string): number => {
 }
 
 async function replay(text: string): Promise<number> {
-  const { violations } = await runRound(JSON.parse(text) as Scenario, (at, command) =>
-    console.log(String(Math.round(at)).padStart(7), JSON.stringify(command)),
+  const { violations } = await runRound(JSON.parse(text) as Scenario, (at, what) =>
+    console.log(String(Math.round(at)).padStart(7), what),
   )
   for (const { rule, at, what } of violations) console.log(`${String(at).padStart(7)} ${rule}: ${what}`)
   if (violations.length === 0) console.log('no violation')

@@ -3,6 +3,7 @@
 import { createCluster } from './cluster.ts'
 import { type Command, carryOut, heal } from './commands.ts'
 import { createObserver, type Violation } from './invariants.ts'
+import { trace } from './trace.ts'
 
 export interface Scenario {
   readonly seed: number
@@ -54,13 +55,11 @@ export function specOf({ replicas, hotBackups, coldBackups, copies, containers }
   }
 }
 
-/** @param log told of each command, with the moment at which it is carried out. */
-export async function runRound(
-  scenario: Scenario,
-  log: (at: number, command: Command) => void = () => undefined,
-): Promise<Round> {
+/** @param log told of what happens, with the moment at which it does. */
+export async function runRound(scenario: Scenario, log?: (at: number, what: string) => void): Promise<Round> {
   const cluster = createCluster(scenario.seed, scenario.nodes)
   const { time } = cluster
+  if (log !== undefined) trace(cluster, what => log(time.now(), what))
   const observer = createObserver(cluster, intervalMs)
   const pass = async (ms: number, until?: () => boolean) => {
     const end = time.now() + ms
@@ -87,7 +86,7 @@ export async function runRound(
     for (const { afterMs, command } of scenario.steps) {
       await pass(afterMs)
       if (observer.violations.length > 0) break
-      log(time.now(), command)
+      log?.(time.now(), JSON.stringify(command))
       carryOut(cluster, command)
     }
     await pass(lingerMs)
