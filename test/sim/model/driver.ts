@@ -103,14 +103,17 @@ export function createModelDriver(options: DriverOptions): MemoryDriver {
       await clock.sleep(2)
       const pod = machine.pods.get(clone.podUid)
       if (pod === undefined || pod.killed || !clones.has(clone.podUid)) throw new AgentError('CloneLost')
+      // The next agent says again what runs already.
+      let lay = false
       for (const { name } of clone.containers) {
         const container = pod.containers.find(each => each.name === name)
         if (container?.app === undefined || !container.up) throw new AgentError('CloneLost')
+        if (container.app.runsSince === undefined) lay = true
         container.app.runsSince ??= time.now()
       }
       const thawed: Clone = { ...clone, stage: 'Thawed' }
       clones.set(clone.podUid, thawed)
-      options.thawed(pod, thawed)
+      if (lay) options.thawed(pod, thawed)
       return thawed
     },
     async settle(clone) {
@@ -145,7 +148,9 @@ const isThawed = (clones: Clones, pod: PodOnNode, holds: boolean) =>
 /** Distinct for containers that live at the same time, in practice. */
 export const pidOf = (containerId: string): number => {
   let sum = 7
-  for (const char of containerId) sum = (sum * 31 + char.charCodeAt(0)) % 1_000_000_007
+  // Names of watches have only a part of it.
+  for (const char of containerId.replace(/^.*:\/\//, '').slice(0, 16))
+    sum = (sum * 31 + char.charCodeAt(0)) % 1_000_000_007
   return sum
 }
 
