@@ -258,13 +258,19 @@ export async function saveOnce(
   try {
     const stoppedAt = work.clock.monotonic()
     const deadlineMs = dumpDeadlineMs(last?.manifest.bytes)
-    const result = await withinVolumesLimit(draft.dir, limit, work.clock, signal, signal =>
-      driver.dump(located, draft.dir, {
-        deadlineMs,
-        before: last?.manifest,
-        roomBytes: draft.room(),
-        signal,
-      }),
+    const result = await withinVolumesLimit(
+      draft.dir,
+      limit,
+      work.clock,
+      signal,
+      signal =>
+        driver.dump(located, draft.dir, {
+          deadlineMs,
+          before: last?.manifest,
+          roomBytes: draft.room(),
+          signal,
+        }),
+      work.archivedBytes,
     ).finally(resumeProbes)
     const now = work.podOf(pod.uid)
     if (now === undefined || now.terminating || work.deaths.dead.has(pod.uid))

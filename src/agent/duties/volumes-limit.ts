@@ -40,6 +40,7 @@ export async function withinVolumesLimit<T>(
   clock: Clock,
   signal: AbortSignal,
   dump: (signal: AbortSignal) => Promise<T>,
+  measure: (directory: string) => Promise<number> = archivedBytes,
 ): Promise<T> {
   const exceeded = new AbortController()
   const over = new AbortController()
@@ -47,13 +48,13 @@ export async function withinVolumesLimit<T>(
   const watching = (async () => {
     for (;;) {
       await clock.sleep(lookMs, AbortSignal.any([stop, over.signal]))
-      const bytes = await archivedBytes(directory)
+      const bytes = await measure(directory)
       if (bytes > limit) exceeded.abort(tooLarge(bytes, limit))
     }
   })().catch(() => undefined)
   try {
     const result = await dump(stop)
-    const bytes = await archivedBytes(directory)
+    const bytes = await measure(directory)
     if (bytes > limit) throw tooLarge(bytes, limit)
     return result
   } catch (error) {

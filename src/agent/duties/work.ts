@@ -67,6 +67,8 @@ export interface Work {
   readonly probe?: Probe
   /** What layers, emptyDirs and /dev/shm of a pod have together now, bytes; counted up to a limit. */
   readonly measureVolumes?: (pod: LocatedPod, upTo: number, signal: AbortSignal) => Promise<number>
+  /** What archives in a draft take up so far, bytes. Default: as its files say. */
+  readonly archivedBytes?: (directory: string) => Promise<number>
   /** What the processes of a pod have in memory now, bytes: so much room is set aside for a first dump. */
   readonly measureMemory?: (pod: LocatedPod, signal: AbortSignal) => Promise<number>
   /** Generations of a slot that only the disk has, brought back one by one. */

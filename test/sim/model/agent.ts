@@ -240,6 +240,7 @@ export async function runModelAgent(options: AgentOptions): Promise<void> {
     suspendProbes: () => () => undefined,
     onProber: () => undefined,
     measureVolumes: async () => 0,
+    archivedBytes: async () => 0,
     probe: async () => ({ outcome: 'success' }),
     runCommand: async () => ({ outcome: 'success' }),
     obstacles: async () => [],
