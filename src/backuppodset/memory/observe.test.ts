@@ -116,6 +116,13 @@ describe('D7.kept: who may keep something of a slot', () => {
   it.each([
     ['has it: kept, though it cannot be used', { usable: undefined } as never, {}, ['n2'], []],
     ['says that it has nothing', none, { status: known }, [], []],
+    [
+      'had the primary, and has not read since that another one has it',
+      { role: 'source', usable: undefined } as never,
+      { status: known },
+      ['n2'],
+      [],
+    ],
     ['starts, and has not said yet', none, { status: { slotsKnown: false } }, [], ['n2']],
     ['is of an earlier version', none, {}, [], ['n2']],
     ['has not asked its disk', { ...none, reason: 'DiskUnread' }, { status: known }, [], ['n2']],

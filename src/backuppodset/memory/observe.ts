@@ -104,9 +104,11 @@ export function observeMemory(
     const here = told.filter(
       ({ node, slot }) => slot.slot === lease.slot && slot.life === lease.life && isNamed(lease, node),
     )
+    // A node that had the primary before this one has its memory, whether its agent has read the Lease since or not.
+    const isHolders = ({ node, slot }: (typeof here)[number]) => slot.role === 'holder' || node !== lease.node
     const copies = here
       // What an understudy was to go on with is still there while it has not.
-      .filter(({ slot }) => (slot.role === 'holder' || isCalled(holder)) && isKept(slot))
+      .filter(each => (isHolders(each) || isCalled(holder)) && isKept(each.slot))
       .map(
         ({ node, slot, seenAt }): Copy => ({
           node,
@@ -119,7 +121,7 @@ export function observeMemory(
     const answers = deps.reports.all().map(({ metadata: { name: node }, status }) => ({
       node,
       status,
-      report: here.find(each => each.node === node && each.slot.role === 'holder')?.slot,
+      report: here.find(each => each.node === node && isHolders(each))?.slot,
       fresh: isFresh(node),
     }))
     const { uid, resourceVersion, annotations } = object.metadata
