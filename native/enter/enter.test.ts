@@ -93,7 +93,7 @@ describe.skipIf(cannotUnshare !== undefined)(`enter ${cannotUnshare ?? ''}`, () 
   test('no file gets larger than it is said, and who writes on is not ended by that', async () => {
     await using target = await withNamespaces('--mount', '--pid', '--fork', '--mount-proc')
     const script =
-      'head -c 9000 /dev/zero > /mnt/large; stat -c %s /mnt/large; echo ${UNDERSTUDY_ROOM-unseen}'
+      'head -c 9000 /dev/zero > /mnt/large; stat -c %s /mnt/large; printenv UNDERSTUDY_ROOM || echo unseen'
     const seen = await enter(tools, target, 'keep', sh(script), {}, { UNDERSTUDY_ROOM: '4096' })
     expect(seen).toMatchObject({
       code: 0,

@@ -42,6 +42,8 @@ const cures: Readonly<Record<string, string>> = {
     'see why the application does not answer at checkpoint.http, and let the operator reach its pods',
   [reasons.stateBudgetExceeded]:
     'let the applications say less, keep fewer slots this way, or start the operator with a larger --state-budget',
+  [reasons.fewerCopies]:
+    'let the template run on more nodes, lower checkpoint.copies, or set checkpoint.holders: Any',
   [reasons.memoryWaits]:
     'bring the nodes that are named back, or their agents; what they keep is given up only after checkpoint.giveUpAfterSeconds',
   [reasons.stateTooLarge]: 'raise checkpoint.http.maxSize, or have the application say less',
