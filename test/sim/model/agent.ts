@@ -90,7 +90,8 @@ export async function runModelAgent(options: AgentOptions): Promise<void> {
   const { machine, volatile, party, api, time, random, signal } = options
   const clock = time.clockOf(party)
   const metrics = metricsOf()
-  const node: { slots: readonly SlotReport[]; able: boolean } = { slots: [], able: false }
+  // What is kept here is not known before it is looked at: until then the report says what the agent before has said.
+  const node: { slots: readonly SlotReport[] | undefined; able: boolean } = { slots: undefined, able: false }
   const report = createReportWriter({ api, node: machine.name, clock, log })
   const publish = () =>
     report.update({

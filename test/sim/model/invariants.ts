@@ -122,10 +122,16 @@ export function createObserver(cluster: Cluster, intervalMs: number): Observer {
     const there = new Set<string>()
     for (const object of server.list(leases)) {
       const lease = parseSlotLease(object)
-      if (lease === undefined || object.metadata.deletionTimestamp !== undefined) continue
+      const owner = object.metadata.ownerReferences?.[0]?.uid ?? ''
+      // Of a set that was deleted nobody is promised anything.
+      if (
+        lease === undefined ||
+        object.metadata.deletionTimestamp !== undefined ||
+        owner !== set.metadata.uid
+      )
+        continue
       const key = `${lease.set}/${lease.slot}`
       there.add(key)
-      const owner = object.metadata.ownerReferences?.[0]?.uid ?? ''
       const before = lives.get(key)
       if (before !== undefined && before.setUid === owner && before.lease.life !== lease.life) {
         const all = nodes.map(({ machine }) => machine.name)
