@@ -38,11 +38,17 @@ describe.skipIf(!able)(`images of CRIU itself ${able ? '' : '(needs root on Linu
   beforeAll(async () => {
     root = await mkdtemp(join(tmpdir(), 'criu-'))
     const { directory } = await criuBundle()
+    // Nobody has asked the kernel for it beforehand.
+    const env = { ...process.env, UNDERSTUDY_KDAT: 'write' }
     criu = (...args) =>
-      run(join(directory, 'ld.so'), [
-        ...['--library-path', join(directory, 'lib'), '--preload', join(directory, 'preload.so')],
-        ...[join(directory, 'criu'), ...args, '--manage-cgroups=ignore', '-v1'],
-      ])
+      run(
+        join(directory, 'ld.so'),
+        [
+          ...['--library-path', join(directory, 'lib'), '--preload', join(directory, 'preload.so')],
+          ...[join(directory, 'criu'), ...args, '--manage-cgroups=ignore', '-v1'],
+        ],
+        { env },
+      )
     await chown(root, 1000, 1001)
     const ticker = join(root, 'ticker')
     const source = join(import.meta.dirname, 'testing/ticker.c')
