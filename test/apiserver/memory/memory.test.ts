@@ -185,7 +185,7 @@ describe('assignment', () => {
   })
 
   it('D9.life: a slot that is not wanted any more loses its Lease, and its number begins another life', async () => {
-    const ref = await create('smaller', { replicas: 2, hotBackups: 1 })
+    const ref = await create('forgetful', { replicas: 2, hotBackups: 1, checkpoint: { retain: '0s' } })
     const before = await covered(ref, 2, 1)
     await api.patch(backupPodSets, ref, { type: 'merge', body: { spec: { replicas: 1 } } })
     const [left] = await eventually(async () => {
@@ -204,7 +204,7 @@ describe('assignment', () => {
 
 describe('keys of generations on disks', () => {
   it('D9.key-life: half of a key is with the Lease of its slot: it stays through failovers and ends with the life', async () => {
-    const ref = await create('sealed', { replicas: 2, hotBackups: 2 })
+    const ref = await create('sealed', { replicas: 2, hotBackups: 2, checkpoint: { retain: '0s' } })
     const before = await covered(ref, 2, 2)
     for (const { seal } of before) expect(seal).toMatch(/^[0-9a-f]{64}$/)
     expect(before[0]?.seal).not.toBe(before[1]?.seal)
