@@ -24,9 +24,9 @@ export interface Violation {
 }
 
 /** Two that run with one memory, both where everything works, are one too many after so long, ms. */
-const twoRunMs = 6_000
+const twoRunMs = 3_000
 /** Pods that are led to another slot's memory by a machine where everything works, ms. */
-const wrongSlotMs = 4_000
+const wrongSlotMs = 1_500
 /** Beside the interval: what a transfer and a report may take, ms. */
 const fetchMs = 4_000
 /** A node where everything has worked for so long can be asked, ms. */

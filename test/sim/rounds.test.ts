@@ -1,0 +1,22 @@
+import { describe, expect, it } from 'vitest'
+import { runBlock } from './block.ts'
+import { runRound } from './model/round.ts'
+import { mutants } from './mutants/list.ts'
+import { tryMutant } from './mutants/try.ts'
+
+it('100 scenarios at random violate nothing', async () => {
+  const { failure, rounds } = await runBlock({ seed: 20_261_124, rounds: 100 })
+  expect(failure).toBeUndefined()
+  expect(rounds).toBe(100)
+}, 600_000)
+
+describe('a fix that is taken back is noticed', () => {
+  it.each(mutants)(
+    '$name: $what',
+    async mutant => {
+      for (const scenario of mutant.scenarios) expect((await runRound(scenario)).violations).toEqual([])
+      expect((await tryMutant(mutant)).rule).toBeDefined()
+    },
+    120_000,
+  )
+})
