@@ -156,7 +156,8 @@ describe.skipIf(why)(`least privilege${why ? ` (${why})` : ''}`, () => {
     const set = await world.createSet('kept', {
       replicas: 1,
       hotBackups: 1,
-      checkpoint: { interval: '1s' },
+      // What is taken away is forgotten at once, and the first template with it.
+      checkpoint: { interval: '1s', retain: '0s' },
       service: { name: 'all-kept', perSlot: true, ports: ports(8080) },
     })
     const isProtected = async () =>
