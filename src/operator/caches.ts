@@ -128,11 +128,12 @@ export function createCaches(
 }
 
 /** Drops what no rule reads and what makes up most of a pod in memory. */
-function withoutBallast(pod: Pod): Pod {
+export function withoutBallast(pod: Pod): Pod {
   const { managedFields: _, ...metadata } = pod.metadata
-  const { nodeName, initContainers, readinessGates } = pod.spec ?? { containers: [] }
+  const { nodeName, containers, initContainers, readinessGates } = pod.spec ?? { containers: [] }
   const spec = {
-    containers: [],
+    // Which of them run says whose memory a slot has: see `containerIdsOf`.
+    containers: containers.map(({ name }) => ({ name })),
     ...(nodeName === undefined ? {} : { nodeName }),
     ...(readinessGates ? { readinessGates } : {}),
     ...(initContainers
