@@ -8,7 +8,7 @@ import { memoryAllowed } from '../../../src/api/memory-permission.ts'
 import { type Api, createApi } from '../../../src/kube/api.ts'
 import { loadConnection } from '../../../src/kube/connection.ts'
 import { isKubeError } from '../../../src/kube/errors.ts'
-import { namespaces, type Pod, pods, type Service, services } from '../../../src/kube/resources.ts'
+import { namespaces, nodes, type Pod, pods, type Service, services } from '../../../src/kube/resources.ts'
 
 /** The application of most tests: an HTTP server that counts in memory; see images/counter. */
 export const counterTemplate = {
@@ -112,6 +112,33 @@ export async function createWorld(): Promise<World> {
       await api.close()
     },
   }
+}
+
+/**
+ * Waits until this world is the only one: what looks at the whole cluster would see the sets of worlds that are still
+ * being deleted, and the agents and nodes that a test before this one has disturbed.
+ */
+export async function alone({ api, namespace }: Pick<World, 'api' | 'namespace'>): Promise<void> {
+  await eventually(async () => {
+    const sets = (await api.list(backupPodSets, {})).items
+    const others = sets.filter(({ metadata }) => metadata.namespace !== namespace)
+    const worlds = (await api.list(namespaces, {})).items
+      .map(({ metadata }) => metadata.name)
+      .filter(name => name.startsWith('test-') && name !== namespace)
+    const disturbed = (await api.list(pods, { namespace: system })).items.filter(pod => !isReady(pod))
+    const away = (await api.list(nodes, {})).items.filter(
+      ({ status }) => !status?.conditions?.some(it => it.type === 'Ready' && it.status === 'True'),
+    )
+    if (others.length + worlds.length + disturbed.length + away.length > 0)
+      throw new Error(
+        `not alone: ${JSON.stringify({
+          sets: others.map(({ metadata }) => `${metadata.namespace}/${metadata.name}`),
+          worlds,
+          disturbed: disturbed.map(({ metadata }) => metadata.name),
+          away: away.map(({ metadata }) => metadata.name),
+        })}`,
+      )
+  }, 180_000)
 }
 
 export function testSet(api: Api, namespace: string, name: string): TestSet {

@@ -7,7 +7,7 @@ import { recordingTerminal } from '../../../src/cli/testing/terminal.ts'
 import { nodes, pods } from '../../../src/kube/resources.ts'
 import { specimen } from '../../../zoo/specimens.ts'
 import { kubectl, needsNodes, playground } from '../lib/cluster.ts'
-import { createWorld, eventually } from '../lib/world.ts'
+import { alone, createWorld, eventually } from '../lib/world.ts'
 
 /** What is ours on a node, one a line: processes, mounts, directories, cgroups, labels of the image store are not. */
 const look = `
@@ -45,6 +45,7 @@ describe.skipIf(needsNodes())('the documented removal', () => {
   it('leaves no memory, key, process, mount, cgroup or label on any node', async () => {
     const cluster = await playground()
     await using world = await createWorld()
+    await alone(world)
     const set = await world.createSet('leaving', {
       ...{ replicas: 1, hotBackups: 1, template: specimen('counter').template },
       checkpoint: { interval: '1s' },
