@@ -1,9 +1,10 @@
 /** The pages for operators name everything that can happen, and the threat model names tests that there are. */
-import { existsSync, readFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { agentErrors } from '../../../src/agent/errors.ts'
 import { eventReasons, reasons } from '../../../src/api/reasons.ts'
+import { hasTitle } from './titles.ts'
 
 const root = new URL('../../..', import.meta.url).pathname
 const page = (name: string) => readFileSync(join(root, 'docs', name), 'utf8')
@@ -34,13 +35,7 @@ describe('the threat model', () => {
   test.each(claims.map(([, claim = '', file = '', words = '']) => ({ claim, file, words })))(
     '$file $words',
     ({ file, words }) => {
-      const path = join(root, file)
-      expect(existsSync(path)).toBe(true)
-      // In a title: the line of a test or of a group of tests, or the one after it; or the one after a table of cases.
-      const titles = [
-        ...readFileSync(path, 'utf8').matchAll(/\b(?:it|test|describe)\b[^\n]*\n?[^\n]*|^ *\]\)\(\n[^\n]*/gm),
-      ]
-      expect(titles.some(([title]) => title.includes(words))).toBe(true)
+      expect(hasTitle(join(root, file), words)).toBe(true)
     },
   )
 })
