@@ -1,35 +1,7 @@
 /** What alerts and dashboard ask for is what the code tells. */
-import { Registry } from 'prom-client'
 import { describe, expect, test } from 'vitest'
-import { createAgentMetrics } from '../../../src/agent/metrics.ts'
-import { createSetMetrics } from '../../../src/backuppodset/metrics.ts'
-import { createMetrics } from '../../../src/kube/metrics.ts'
-import { createStateStoreMetrics } from '../../../src/state-store/metrics.ts'
+import { exported } from './exported-metrics.ts'
 import { manifest, text } from './manifests.ts'
-
-/** By name: labels and type of everything that operator and agents export. */
-async function exported(): Promise<Map<string, { type: string; labels: readonly string[] }>> {
-  const registries = [createMetrics().registry, new Registry()]
-  createSetMetrics(registries[0] as Registry)
-  createStateStoreMetrics(registries[0] as Registry)
-  createAgentMetrics(registries[1] as Registry, () => 0)
-  return new Map(
-    registries.flatMap(registry =>
-      registry.getMetricsAsArray().map(metric => {
-        const {
-          name,
-          type,
-          labelNames = [],
-        } = metric as unknown as {
-          name: string
-          type: string
-          labelNames?: string[]
-        }
-        return [name, { type: String(type), labels: labelNames }] as const
-      }),
-    ),
-  )
-}
 
 interface Use {
   readonly metric: string

@@ -1,0 +1,33 @@
+import { Registry } from 'prom-client'
+import { createBudgetMetrics } from '../../../src/agent/disk/metrics.ts'
+import { createAgentMetrics } from '../../../src/agent/metrics.ts'
+import { createSetMetrics } from '../../../src/backuppodset/metrics.ts'
+import { createPullMetrics } from '../../../src/backuppodset/pulled/metrics.ts'
+import { createMetrics } from '../../../src/kube/metrics.ts'
+import { createStateStoreMetrics } from '../../../src/state-store/metrics.ts'
+
+/** By name: labels and type of everything that operator and agents export. */
+export async function exported(): Promise<Map<string, { type: string; labels: readonly string[] }>> {
+  const registries = [createMetrics().registry, new Registry()]
+  createSetMetrics(registries[0] as Registry)
+  createPullMetrics(registries[0] as Registry)
+  createStateStoreMetrics(registries[0] as Registry)
+  createAgentMetrics(registries[1] as Registry, () => 0)
+  createBudgetMetrics(registries[1] as Registry, { bytes: 0, budget: 0 }, undefined, () => undefined)
+  return new Map(
+    registries.flatMap(registry =>
+      registry.getMetricsAsArray().map(metric => {
+        const {
+          name,
+          type,
+          labelNames = [],
+        } = metric as unknown as {
+          name: string
+          type: string
+          labelNames?: string[]
+        }
+        return [name, { type: String(type), labels: labelNames }] as const
+      }),
+    ),
+  )
+}
