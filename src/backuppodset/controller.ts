@@ -34,6 +34,7 @@ import { openGate } from './act/open-gate.ts'
 import { readPodWith } from './act/read-pod.ts'
 import { createWakes } from './act/wakes.ts'
 import { createDeparted } from './departed.ts'
+import { createEnding } from './ending.ts'
 import { createFailures } from './failures.ts'
 import { createSpecs } from './in-force.ts'
 import { createLedger } from './ledger.ts'
@@ -139,6 +140,7 @@ export function createSetController(options: SetControllerOptions): SetControlle
   const failures = createFailures(clock)
   const since = createSince(clock)
   const specs = createSpecs()
+  const ending = createEnding(urgentApi)
   const claims = createClaimReader({ api, clock, changed: key => queue.add(key) })
   const departed = createDeparted({
     ...{ api, clock, log },
@@ -195,6 +197,7 @@ export function createSetController(options: SetControllerOptions): SetControlle
       since.forget(`pods/${key}`)
       reporter.forget(object.metadata.uid)
       specs.forget(object.metadata.uid)
+      ending.forget(object.metadata.uid)
       ledger.forget(object.metadata.uid)
       pulled.forget(object.metadata.uid)
     }
@@ -275,6 +278,7 @@ export function createSetController(options: SetControllerOptions): SetControlle
     },
     services: { services: options.services, slices: options.slices },
     departed,
+    ending,
     claims,
     revisions: { store: options.revisions, known: options.revisionsKnown },
     memoryKnown: options.memoryKnown,
@@ -321,6 +325,7 @@ export function createSetController(options: SetControllerOptions): SetControlle
         signal,
         mayWrite: options.mayWrite,
         mustYield: context.mustYield,
+        isEnding: () => ending.ask(set, signal),
         ended: life.end,
         podOf: uid => observed.pods.get(uid),
         wrote: pod => consistency.wrote(key, podsName, pod.metadata.resourceVersion),

@@ -89,6 +89,7 @@ function world(pods: readonly Pod[], current: BackupPodSet) {
       failures: createFailures(clock),
     },
     specs: createSpecs(),
+    ending: { has: () => false, note: nothing },
     losses: { note: nothing, of: () => new Map(), repaired: nothing, forget: nothing },
     ledger: { open: nothing, note: nothing, of: () => [] },
     pulled: { loaded: () => true, after: nothing, facts: nothing },

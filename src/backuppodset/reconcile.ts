@@ -17,6 +17,7 @@ import { PodChangedError } from './act/write-pod.ts'
 import { decide } from './decide/decide.ts'
 import { isRetained } from './decide/retention.ts'
 import type { Departed } from './departed.ts'
+import type { Ending } from './ending.ts'
 import type { Attempt, Failures } from './failures.ts'
 import { type RefusedSpec, type Specs, takeoversOf } from './in-force.ts'
 import type { Ledger } from './ledger.ts'
@@ -39,6 +40,7 @@ export interface ReconcileDeps extends Omit<ObserveDeps, 'pulled' | 'departed'> 
   readonly clock: Clock
   readonly random: Random
   readonly departed: Departed
+  readonly ending: Pick<Ending, 'has' | 'note'>
   readonly reporter: Reporter
   readonly news: NewsDesk
   readonly ledger: Ledger
@@ -82,6 +84,7 @@ export async function reconcile(
     if (current === undefined) deps.forgetSet(key)
     return {}
   }
+  if (deps.ending.has(current.metadata.uid)) return {}
   const inForce = deps.specs.inForce(current)
   if (inForce.type === 'nothing') return refuse(deps, current, inForce.refusal, context)
   const { set } = inForce
@@ -107,6 +110,7 @@ export async function reconcile(
   const acting = deps.actContext(set, observed, context)
   const { outcomes, isCut } = await act(acting, plan).finally(acting.ended)
 
+  deps.ending.note(set.uid, outcomes)
   const now = clock.monotonic()
   for (const { slot } of rolesIn(outcomes)) deps.losses.repaired(key, slot)
   // Nothing to do need not mean that all primaries are there: a successor may still be waking.

@@ -216,6 +216,41 @@ describe('failures', () => {
     )
   })
 
+  it('R31: in a namespace that ends no cold backup is woken and nothing is made', async () => {
+    const dying = `${namespace}-dying`
+    await api.create(namespaces, { metadata: { name: dying } })
+    await using _ = startFakeKubelet(api, dying)
+    const body = {
+      ...{ apiVersion: 'backup.example.com/v1alpha1', kind: 'BackupPodSet', metadata: { name: 'ends' } },
+      spec: { template, replicas: 1, hotBackups: 0, coldBackups: 2 },
+    }
+    await api.create(backupPodSets, body, { namespace: dying })
+    const inside = async () => (await api.list(pods, { namespace: dying })).items
+    const first = await eventually(async () => {
+      const { status } = await api.get(backupPodSets, { namespace: dying, name: 'ends' })
+      expect([status?.readyReplicas, status?.gatedColdbackups]).toEqual([1, 2])
+      return inside()
+    })
+    // Its controller takes pods before sets; here it is this test, for nobody else is there to do it.
+    await api.delete(namespaces, { name: dying })
+    const primary = only(first, 'primary')
+    await api.delete(pods, { namespace: dying, name: primary.metadata.name }, { gracePeriodSeconds: 0 })
+    await eventually(async () => expect(await inside()).toHaveLength(2))
+    // Another set lives through a failure meanwhile: passes are made.
+    const other = await create('lives-on', { replicas: 1, hotBackups: 1, coldBackups: 1 })
+    const lost = only(await settled(other, 1, 1, 1), 'primary')
+    await api.delete(pods, { namespace, name: lost.metadata.name })
+    await eventually(async () =>
+      expect((await podsOf(other, 'primary')).map(pod => pod.metadata.uid)).not.toContain(lost.metadata.uid),
+    )
+    await settled(other, 1, 1, 1)
+    expect((await inside()).map(pod => pod.metadata.labels?.[labels.type])).toEqual([
+      'coldbackup',
+      'coldbackup',
+    ])
+    expect((await inside()).map(pod => pod.status?.phase)).toEqual(['Pending', 'Pending'])
+  })
+
   it('F31: a silent gate costs its pod, and the loop goes on meanwhile', async () => {
     const ref = await create('silent', { replicas: 1, hotBackups: 0, coldBackups: 1, wakeupTimeout: 2 })
     const cold = only(await settled(ref, 1, 0, 1), 'coldbackup')

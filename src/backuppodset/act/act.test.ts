@@ -25,6 +25,7 @@ it('F31: silent gates hold up neither their own tier nor more than their own pod
     signal: new AbortController().signal,
     mayWrite: () => true,
     mustYield: () => false,
+    isEnding: async () => false,
   } as unknown as ActContext
   const wakeUps = Array.from({ length: 20 }, (_, slot): Action => {
     const pod = makePod(`c${slot}`, 'coldbackup')
@@ -76,6 +77,7 @@ it('a cold backup is woken before its label moves: a kubelet that has just heard
     signal: new AbortController().signal,
     mayWrite: () => true,
     mustYield: () => false,
+    isEnding: async () => false,
   } as unknown as ActContext
   const { outcomes } = await act(context, {
     stages: [
@@ -121,6 +123,7 @@ it('an adoption that an admission rule refuses does not stop what comes after it
     signal: new AbortController().signal,
     mayWrite: () => true,
     mustYield: () => false,
+    isEnding: async () => false,
   } as unknown as ActContext
   const { outcomes } = await act(context, {
     stages: [
@@ -172,6 +175,7 @@ const counting = (during: (count: number) => void = () => {}, more: Partial<ActC
     signal: new AbortController().signal,
     mayWrite: () => true,
     mustYield: () => false,
+    isEnding: async () => false,
     ...more,
   } as unknown as ActContext
   return { done, context }
@@ -255,6 +259,7 @@ it('R31: nothing is done to a pod whose adoption was refused', async () => {
     signal: new AbortController().signal,
     mayWrite: () => true,
     mustYield: () => false,
+    isEnding: async () => false,
   } as unknown as ActContext
   const [orphan, own] = [makePod('orphan', 'hotbackup'), makePod('own', 'hotbackup')]
   const { outcomes } = await act(context, {
@@ -272,4 +277,35 @@ it('R31: nothing is done to a pod whose adoption was refused', async () => {
     'delete done',
   ])
   expect(deleted).toEqual(['own'])
+})
+
+it('R31: in a namespace that ends no application is started, nor anything else done that goes with it', async () => {
+  const done: string[] = []
+  const contextOf = (isEnding: boolean) =>
+    ({
+      set: makeSet(),
+      wakes: createWakes(() => new Promise(() => {})),
+      openGate: async () => {
+        done.push('wake')
+        return { type: 'opened' as const, openedGate: undefined }
+      },
+      urgentApi: {
+        patch: async () => ({ metadata: { name: 'c', uid: 'c', resourceVersion: '1' } }),
+      } as never,
+      podOf: () => ({ metadata: { labels: { type: 'coldbackup' } } }) as never,
+      wrote: () => {},
+      signal: new AbortController().signal,
+      mayWrite: () => true,
+      mustYield: () => false,
+      isEnding: async () => isEnding,
+    }) as Partial<ActContext> as ActContext
+  const woken: Action = {
+    ...{ type: 'convert', pod: makePod('c', 'coldbackup'), to: 'primary', wake: true },
+    role: { slot: 0, epoch: 2, replaces: undefined },
+  }
+  const plan = { stages: [{ tier: 'primaries' as const, actions: [woken] }], requeueAfterMs: undefined }
+  expect(await act(contextOf(true), plan)).toEqual({ outcomes: [], isCut: false })
+  expect(done).toEqual([])
+  expect((await act(contextOf(false), plan)).outcomes).toMatchObject([{ type: 'done' }])
+  expect(done).toEqual(['wake'])
 })

@@ -36,6 +36,11 @@ const bulk: ReadonlySet<ActionType> = new Set(['adopt', 'release', 'create', 'de
  * @throws the signal's reason; StopNow when this process may not write any more.
  */
 export async function act(context: ActContext, plan: Plan): Promise<Acted> {
+  // Asked only where an application would be started that has not run: where pods only change their role nobody waits.
+  const starts = plan.stages.some(({ actions }) =>
+    actions.some(action => ('wake' in action ? action.wake : action.type === 'wake')),
+  )
+  if (starts && (await context.isEnding())) return { outcomes: [], isCut: false }
   const outcomes: Outcome[] = []
   let isExact = true
   let isCut = false

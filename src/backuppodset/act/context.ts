@@ -64,6 +64,8 @@ export interface ActContext {
   readonly log: Log
   /** A wake-up or promotion that outlived its pass has ended. */
   readonly finishedLate: (outcome: Outcome) => void
+  /** Whether the namespace of the set is being deleted, as the API server knows. */
+  readonly isEnding: () => Promise<boolean>
   /** Whether this process leads, by the clock: asked before each batch. Each single write is guarded by the client. */
   readonly mayWrite: () => boolean
   /** This pass should end after the batch that runs. */
