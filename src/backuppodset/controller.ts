@@ -263,6 +263,7 @@ export function createSetController(options: SetControllerOptions): SetControlle
     },
     isDeleted: tombstones.has,
     wakening: wakes.of,
+    since,
     memory: {
       leases: options.leases,
       reports,

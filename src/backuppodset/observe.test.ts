@@ -3,6 +3,7 @@ import type { BackupPodSetStatus } from '../api/backuppodset.ts'
 import { createFakeClock } from '../kube/clock.ts'
 import type { Pod } from '../kube/resources.ts'
 import { createStore } from '../kube/store.ts'
+import { createSince } from './memory/since.ts'
 import { observe, podIndexes } from './observe.ts'
 import { makeSet } from './testing/snapshots.ts'
 
@@ -33,3 +34,46 @@ it('the epoch of a primary that vanished while nobody led is known from the last
   )
   expect(snapshot.epochs.get(2)).toBe(5)
 })
+
+it.each(['1970-01-01T00:00:00Z', '2099-01-01T00:00:00Z'])(
+  'R31: since when a primary is not ready is counted from when it was seen, whatever clock its node has: %s',
+  async lastTransitionTime => {
+    const clock = createFakeClock()
+    const pods = createStore<Pod>({ indexes: podIndexes })
+    const set = makeSet({ failover: { unreadySeconds: 30, crashLoop: 'Replace' } })
+    let version = 0
+    const podOf = (status: string, time: string): Pod => ({
+      metadata: {
+        ...{ name: 'web-p', namespace: set.namespace, uid: 'p', resourceVersion: `${++version}` },
+        creationTimestamp: '2000-01-01T00:00:00Z',
+        labels: {
+          'backup.example.com/backuppodset': set.name,
+          type: 'primary',
+          'backup.example.com/slot': '0',
+        },
+        ownerReferences: [
+          {
+            ...{ apiVersion: 'backup.example.com/v1alpha1', kind: 'BackupPodSet', controller: true },
+            ...{ name: set.name, uid: set.uid },
+          },
+        ],
+      },
+      status: { conditions: [{ type: 'Ready', status, lastTransitionTime: time }] },
+    })
+    const since = createSince(clock)
+    const unreadyMs = () => {
+      const { now, pods: seen } = observe(set, undefined, { ...deps, clock, pods, since }).snapshot
+      const at = seen[0]?.unreadySince
+      return at === undefined ? undefined : now - at
+    }
+    pods.upsert(podOf('False', lastTransitionTime))
+    expect(unreadyMs()).toBe(0)
+    await clock.advance(29_000)
+    expect(unreadyMs()).toBe(29_000)
+    // Ready in between: another one, though no pass has seen it.
+    pods.upsert(podOf('False', '2050-01-01T00:00:00Z'))
+    expect(unreadyMs()).toBe(0)
+    pods.upsert(podOf('True', '2050-01-01T00:00:00Z'))
+    expect(unreadyMs()).toBeUndefined()
+  },
+)

@@ -11,6 +11,7 @@ import type { Ledger } from './ledger.ts'
 import { isFinished, type Losses } from './losses.ts'
 import type { Farewells } from './memory/farewells.ts'
 import { type MemoryDeps, observeMemory, slotLeasesOf } from './memory/observe.ts'
+import type { Since } from './memory/since.ts'
 import { isForMemory, isRetired, isUnpublished, withStage } from './memory/stage.ts'
 import { controllerOf } from './pod/owner.ts'
 import { templateHash } from './pod/template-hash.ts'
@@ -53,6 +54,8 @@ export interface ObserveDeps {
   /** Pods whose deletion the API server has accepted from us, but which the cache may still show alive. */
   readonly isDeleted: (uid: string) => boolean
   readonly wakening: (uid: string) => Wakening | undefined
+  /** Absent in tests of what has nothing to do with time. */
+  readonly since?: Pick<Since, 'pass'>
   /** Absent in tests of what has nothing to do with memory. */
   readonly memory?: MemoryDeps & {
     /** Why a pod did not come on stage when this process called it last. */
@@ -107,7 +110,12 @@ export function observe(set: ParsedSet, status: BackupPodSet['status'], deps: Ob
       : undefined
   const summons = new Map([...(memory?.slots.values() ?? [])].map(({ lease }) => [lease.holder.uid, lease]))
   const pulled = set.pull && deps.pulled?.view(set.uid)
-  const since = deps.memory?.since.pass(`pods/${key}`)
+  const since = deps.since?.pass(`pods/${key}`)
+  // By our own clock: those of nodes may be wrong. A time that changed is another unreadiness, which is counted anew.
+  const unreadySince = (uid: string, told: number | undefined) => {
+    const at = since?.(`unready/${uid}/${told}`, told !== undefined)
+    return at === undefined ? told : deps.clock.now() - (deps.clock.monotonic() - at)
+  }
   const seenOf = (pod: Pod) => {
     const at = since?.(pod.metadata.uid, isUnpublished(pod))
     const node = pod.spec?.nodeName
@@ -115,11 +123,13 @@ export function observe(set: ParsedSet, status: BackupPodSet['status'], deps: Ob
       unpublishedMs: at === undefined ? undefined : deps.clock.monotonic() - at,
       silent: node !== undefined && deps.memory?.reports.isSilent(node) === true,
       now: deps.clock.now(),
+      unreadySince: (told: number | undefined) => unreadySince(pod.metadata.uid, told),
     }
   }
   const view = (pod: Pod): PodView | undefined => {
     const { uid } = pod.metadata
-    const seen = viewOf(pod, deps.wakening(uid))
+    const told = viewOf(pod, deps.wakening(uid))
+    const seen = told && { ...told, unreadySince: unreadySince(uid, told.unreadySince) }
     const known =
       seen === undefined || (memory === undefined && !isForMemory(pod))
         ? seen

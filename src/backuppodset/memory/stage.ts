@@ -92,6 +92,8 @@ export interface Seen {
   readonly silent?: boolean
   /** Wall clock, ms. */
   readonly now?: number
+  /** When it was first seen here that a pod is not ready since the time that is told of it. */
+  readonly unreadySince?: (told: number | undefined) => number | undefined
 }
 
 /**
@@ -126,7 +128,7 @@ export function withStage(
   const why = ended ?? stage.failed ?? (stage.serving ? undefined : failed)
   // One that failed is a backup again, whatever the Lease still says: the slot looks for another one.
   const isSummoned = isCalled && why === undefined && stage.understudy
-  const { unpublishedMs, silent = false, now = 0 } = seen
+  const { unpublishedMs, silent = false, now = 0, unreadySince: firstSeen = told => told } = seen
   const isLost = unpublishedMs !== undefined && unpublishedMs > publishedMs
   const whole: StageView = { ...stage, unpublishedMs, failed: why, summoned: isSummoned }
   const kind = isSummoned ? 'primary' : view.kind
@@ -145,7 +147,7 @@ export function withStage(
       : stage.serving && isLost
         ? now - (unpublishedMs ?? 0)
         : stage.understudy || stage.died
-          ? servingChangedAt(pod)
+          ? firstSeen(servingChangedAt(pod))
           : (view.unreadySince ?? view.createdAt),
     stage: whole,
   }
