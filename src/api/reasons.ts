@@ -28,6 +28,8 @@ export const reasons = {
   podsCrashLooping: 'PodsCrashLooping',
   /** Primaries of a slot fail one after the other, each soon after it took over. */
   replacementsPaused: 'ReplacementsPaused',
+  /** A cold backup waits at a gate that the operator cannot open. */
+  gateUnreachable: 'GateUnreachable',
   allProtected: 'AllProtected',
   noAgents: 'NoAgents',
   noNodeReady: 'NoNodeReady',

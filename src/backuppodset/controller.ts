@@ -54,6 +54,8 @@ import { createPulled } from './pulled/pulled.ts'
 import { attemptsOf, type ReconcileDeps, reconcile } from './reconcile.ts'
 import { createReporter } from './report.ts'
 import { createTombstones } from './tombstones.ts'
+import { createGateChecks } from './wake/gate-checks.ts'
+import { reach } from './wake/reach.ts'
 import { wake } from './wake/wake.ts'
 
 export interface SetControllerOptions {
@@ -92,6 +94,8 @@ export interface SetControllerOptions {
   readonly mayWrite: () => boolean
   /** Sends a wake message. Default: over TCP. */
   readonly wake?: typeof wake
+  /** Tries whether a gate can be reached. Default: over TCP. */
+  readonly reach?: typeof reach
   /** The same for two terms: nobody else has led between them. Undefined: there is no election. */
   readonly reign: () => string | undefined
   readonly clock: Clock
@@ -141,6 +145,10 @@ export function createSetController(options: SetControllerOptions): SetControlle
   const since = createSince(clock)
   const specs = createSpecs()
   const ending = createEnding(urgentApi)
+  const gates = createGateChecks({
+    ...{ clock, wakeKey: settings.wakeKey, reach: options.reach ?? reach },
+    changed: (key, afterMs) => queue.add(key, { afterMs, priority: lowPriority }),
+  })
   const claims = createClaimReader({ api, clock, changed: key => queue.add(key) })
   const departed = createDeparted({
     ...{ api, clock, log },
@@ -193,6 +201,7 @@ export function createSetController(options: SetControllerOptions): SetControlle
       news.forget(key)
       failures.forget(key)
       claims.forget(key)
+      gates.forget(key)
       since.forget(key)
       since.forget(`pods/${key}`)
       reporter.forget(object.metadata.uid)
@@ -280,6 +289,7 @@ export function createSetController(options: SetControllerOptions): SetControlle
     services: { services: options.services, slices: options.slices },
     departed,
     ending,
+    gates,
     claims,
     revisions: { store: options.revisions, known: options.revisionsKnown },
     memoryKnown: options.memoryKnown,
@@ -383,6 +393,7 @@ export function createSetController(options: SetControllerOptions): SetControlle
     async run(stop, abort) {
       term = new AbortController()
       departed.begin(term.signal)
+      gates.begin(term.signal)
       ledger.clear()
       const reign = options.reign()
       pulled.begin(reign !== undefined && reign === lastReign)

@@ -90,6 +90,7 @@ function world(pods: readonly Pod[], current: BackupPodSet) {
     },
     specs: createSpecs(),
     ending: { has: () => false, note: nothing },
+    gates: { look: () => [] },
     losses: { note: nothing, of: () => new Map(), repaired: nothing, forget: nothing },
     ledger: { open: nothing, note: nothing, of: () => [] },
     pulled: { loaded: () => true, after: nothing, facts: nothing },

@@ -33,6 +33,7 @@ import type { Pulled } from './pulled/pulled.ts'
 import type { Report, Reporter } from './report.ts'
 import { refusedStatus, statusOf } from './status.ts'
 import { refusalNotices, updateNotices } from './update-status.ts'
+import type { GateChecks } from './wake/gate-checks.ts'
 
 export interface ReconcileDeps extends Omit<ObserveDeps, 'pulled' | 'departed'> {
   readonly sets: Store<BackupPodSet>
@@ -41,6 +42,7 @@ export interface ReconcileDeps extends Omit<ObserveDeps, 'pulled' | 'departed'> 
   readonly random: Random
   readonly departed: Departed
   readonly ending: Pick<Ending, 'has' | 'note'>
+  readonly gates: Pick<GateChecks, 'look'>
   readonly reporter: Reporter
   readonly news: NewsDesk
   readonly ledger: Ledger
@@ -126,7 +128,8 @@ export async function reconcile(
   deps.ledger.note(set.uid, deps.news.note(key, outcomes))
   const news = deps.news.of(key)
 
-  const pods = after(observed, outcomes).flatMap(pod => observed.viewOf(pod) ?? [])
+  const live = after(observed, outcomes)
+  const pods = live.flatMap(pod => observed.viewOf(pod) ?? [])
   // Before the status, which says what is there now.
   deps.pulled.after(set, { snapshot: observed.snapshot, outcomes, pods, status: current.status })
   const pulledFacts = deps.pulled.facts(set)
@@ -135,6 +138,7 @@ export async function reconcile(
     templateHash: observed.snapshot.templateHash,
     restoreHash: observed.snapshot.restoreHash,
     failure: failureOf(outcomes),
+    gates: set.paused ? [] : deps.gates.look({ key, uid: set.uid }, live),
     ...news,
     failovers: deps.ledger.of(set.uid),
     ...(refusal && { refusal }),

@@ -28,6 +28,8 @@ export interface PassFacts {
   readonly restoreHash?: string | undefined
   /** Why an action failed, for people; undefined when none did. */
   readonly failure: string | undefined
+  /** What is wrong with gates of cold backups, for people. */
+  readonly gates?: readonly string[]
   readonly lastTransition: LastTransition | undefined
   readonly lastFailover: LastFailover | undefined
   /** All that is known of, newest first. */
@@ -178,9 +180,11 @@ function conditionsOf(
               reason: reasons.podsCrashLooping,
               message: `containers keep failing in ${names(crashing).slice(0, 5).join(', ')}`,
             }
-          : waiting?.reason === reasons.updateWouldLoseState
-            ? waiting
-            : undefined
+          : facts.gates !== undefined && facts.gates.length > 0
+            ? { reason: reasons.gateUnreachable, message: shortly(facts.gates) }
+            : waiting?.reason === reasons.updateWouldLoseState
+              ? waiting
+              : undefined
   const wanted: readonly Pick<Condition, 'type' | 'status' | 'reason' | 'message'>[] = [
     isReady
       ? { type: conditionTypes.ready, status: 'True', reason: reasons.allInPlace, message: numbers }
@@ -291,3 +295,6 @@ const optional = <Key extends string, Value>(
   key: Key,
   value: Value | undefined,
 ): { readonly [_ in Key]?: Value } => (value === undefined ? {} : { [key]: value }) as { [_ in Key]?: Value }
+
+const shortly = (all: readonly string[]): string =>
+  [...all.slice(0, 3), ...(all.length > 3 ? [`and ${all.length - 3} more`] : [])].join('; ')

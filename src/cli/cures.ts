@@ -20,6 +20,8 @@ const cures: Readonly<Record<string, string>> = {
     'mend what the message names: image, node, volume or configuration of the pod',
   [reasons.replacementsPaused]:
     'mend what the application needs; delete the failing pod to have another one before',
+  [reasons.gateUnreachable]:
+    'let the operator reach port 20000 of the pods (`kubectl apply -n NAMESPACE -k deploy/network-policy/`); delete those whose gate has another token',
   [reasons.paused]: 'set spec.paused to false when you want failures to be repaired again',
   [reasons.noAgents]: doctor,
   [reasons.noNodeReady]: doctor,

@@ -24,3 +24,21 @@ it('D7.ids: what the cache keeps of a pod still says which containers have the m
   expect(kept.spec).toEqual({ nodeName: 'n', containers: [{ name: 'app' }, { name: 'side' }] })
   expect(kept.metadata.managedFields).toBeUndefined()
 })
+
+it('R20: and whose token opens its gate', () => {
+  const command = ['/waker', 'wait', '--token-sha256', 'abc']
+  const kept = withoutBallast({
+    metadata: { name: 'p', uid: 'p', resourceVersion: '1' },
+    spec: {
+      containers: [],
+      initContainers: [
+        { name: 'understudy-gate', image: 'waker', command, restartPolicy: 'Always' },
+        { name: 'setup', image: 'web:1', command: ['long'] },
+      ],
+    },
+  })
+  expect(kept.spec?.initContainers).toEqual([
+    { name: 'understudy-gate', command, restartPolicy: 'Always' },
+    { name: 'setup' },
+  ])
+})

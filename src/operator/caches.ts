@@ -1,4 +1,5 @@
 import { type BackupPodSet, backupPodSets } from '../api/backuppodset.ts'
+import { gateContainerName } from '../api/gate.ts'
 import { labels } from '../api/labels.ts'
 import { memoryPermission } from '../api/memory-permission.ts'
 import { type NodeReport, nodeReports } from '../api/node-report.ts'
@@ -138,9 +139,11 @@ export function withoutBallast(pod: Pod): Pod {
     ...(readinessGates ? { readinessGates } : {}),
     ...(initContainers
       ? {
-          initContainers: initContainers.map(({ name, restartPolicy }) => ({
+          initContainers: initContainers.map(({ name, restartPolicy, command }) => ({
             name,
             ...(restartPolicy ? { restartPolicy } : {}),
+            // Whose token opens it, and whether there is another door.
+            ...(name === gateContainerName && command ? { command } : {}),
           })),
         }
       : {}),

@@ -216,6 +216,24 @@ describe('failures', () => {
     )
   })
 
+  it('R20: gates that nobody can reach, or open, are told before they are needed', async () => {
+    kubelet.unreachable.add('behind')
+    const ref = await create('behind', { replicas: 1, hotBackups: 0, coldBackups: 1 })
+    const cold = only(await settled(ref, 1, 0, 1), 'coldbackup')
+    const degraded = async () => (await get(ref)).status?.conditions?.find(({ type }) => type === 'Degraded')
+    await eventually(async () =>
+      expect(await degraded()).toMatchObject({
+        ...{ status: 'True', reason: 'GateUnreachable' },
+        message: expect.stringContaining(cold.metadata.name),
+      }),
+    )
+    const well = await create('in-front', { replicas: 1, hotBackups: 0, coldBackups: 1 })
+    await settled(well, 1, 0, 1)
+    expect((await get(well)).status?.conditions?.find(({ type }) => type === 'Degraded')?.status).toBe(
+      'False',
+    )
+  })
+
   it('R31: in a namespace that ends no cold backup is woken and nothing is made', async () => {
     const dying = `${namespace}-dying`
     await api.create(namespaces, { metadata: { name: dying } })

@@ -3,6 +3,7 @@
  * them Ready, ends them when they are deleted, and opens real gates on addresses of the loopback network.
  */
 import { createServer, type Server } from 'node:net'
+import { labels } from '../../../src/api/labels.ts'
 import { gateContainerName, gatePort } from '../../../src/backuppodset/pod/gate-container.ts'
 import { tokenDigest } from '../../../src/backuppodset/wake/token.ts'
 import type { Api } from '../../../src/kube/api.ts'
@@ -18,6 +19,8 @@ import { worker } from './plane.ts'
 export interface FakeKubelet extends AsyncDisposable {
   /** Gates of these pods accept connections and never answer. */
   readonly silent: Set<string>
+  /** Nobody can connect to the gates of pods of these sets. */
+  readonly unreachable: Set<string>
   /** These pods never become Ready. */
   readonly unready: Set<string>
   /** These pods stay while they are being deleted, until they are taken out of here and something about them changes. */
@@ -62,6 +65,7 @@ export function startFakeKubelet(
   const stop = new AbortController()
   const lives = new Map<string, Life>()
   const silent = new Set<string>()
+  const unreachable = new Set<string>()
   const unready = new Set<string>()
   const lingering = new Set<string>()
   const restarts = new Map<string, number>()
@@ -182,7 +186,9 @@ export function startFakeKubelet(
           const latest = store.get(`${namespace}/${pod.metadata.name}`)
           if (latest) settle(latest)
         })
-      }).listen(gatePort, address)
+      })
+      // Who is not to be reached listens elsewhere.
+      life.server.listen(unreachable.has(pod.metadata.labels?.[labels.set] ?? '') ? 0 : gatePort, address)
     }
     return life
   }
@@ -206,6 +212,7 @@ export function startFakeKubelet(
   const running = reflector.run(stop.signal)
   return {
     silent,
+    unreachable,
     unready,
     lingering,
     restarts,

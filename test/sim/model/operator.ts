@@ -60,6 +60,8 @@ export async function runModelOperator(options: OperatorOptions): Promise<void> 
     metrics: noMetrics,
     workers: 2,
     wake: options.wake,
+    // Its pods have no addresses of this machine.
+    reach: async () => undefined,
     ...{ clock, random, log },
   })
   const elector = createElector({

@@ -1,0 +1,155 @@
+import { createServer, type Server } from 'node:net'
+import { expect, it, vi } from 'vitest'
+import { gateContainerName, gatePort } from '../../api/gate.ts'
+import { createFakeClock } from '../../kube/clock.ts'
+import type { Pod } from '../../kube/resources.ts'
+import { createGateChecks } from './gate-checks.ts'
+import { type ReachRequest, reach } from './reach.ts'
+import { deriveToken, tokenDigest } from './token.ts'
+
+const wakeKey = new Uint8Array(32).fill(1)
+const set = { key: 'shop/web', uid: 'u' }
+
+interface Over {
+  readonly gateId?: string
+  readonly digest?: string
+  readonly flags?: readonly string[]
+  readonly type?: string
+}
+
+const cold = (name: string, over: Over = {}): Pod => {
+  const { gateId = 'g', flags = [], type = 'coldbackup' } = over
+  const { digest = tokenDigest(deriveToken(wakeKey, set.uid, name)) } = over
+  return {
+    metadata: { name, namespace: 'shop', uid: name, resourceVersion: '1', labels: { type } },
+    spec: {
+      containers: [],
+      initContainers: [
+        {
+          name: gateContainerName,
+          restartPolicy: 'Always',
+          command: ['/waker', 'wait', '--port', `${gatePort}`, '--token-sha256', digest, ...flags],
+        },
+      ],
+    },
+    status: {
+      podIP: '10.0.0.1',
+      initContainerStatuses: [
+        {
+          ...{ name: gateContainerName, containerID: gateId, image: '', imageID: '', ready: false },
+          ...{ restartCount: 0, started: false, state: { running: {} } },
+        },
+      ],
+    },
+  }
+}
+
+function onStage(answers: (request: ReachRequest) => Promise<string | undefined>) {
+  const clock = createFakeClock()
+  const asked: ReachRequest[] = []
+  const changed: string[] = []
+  const checks = createGateChecks({
+    ...{ clock, wakeKey },
+    reach: request => {
+      asked.push(request)
+      return answers(request)
+    },
+    changed: (key, afterMs) => changed.push(`${key} ${afterMs}`),
+  })
+  const term = new AbortController()
+  checks.begin(term.signal)
+  const look = async (...pods: Pod[]) => {
+    const problems = checks.look(set, pods)
+    // What was asked is answered.
+    await new Promise(resolve => setImmediate(resolve))
+    return problems
+  }
+  return { clock, asked, changed, checks, term, look }
+}
+
+it('R20: a gate that cannot be reached is told after the second try, and no more once it can', async () => {
+  let why: string | undefined = 'no answer within 2000 ms'
+  const { clock, asked, changed, look } = onStage(async () => why)
+  expect(await look(cold('c'))).toEqual([])
+  expect(asked).toMatchObject([{ host: '10.0.0.1', port: gatePort }])
+  // One failure is none yet, and is looked into soon.
+  expect(await look(cold('c'))).toEqual([])
+  expect([asked.length, ...changed]).toEqual([1, 'shop/web 5000'])
+  await clock.advance(5_000)
+  await look(cold('c'))
+  expect(await look(cold('c'))).toEqual(['the gate of c cannot be reached: no answer within 2000 ms'])
+  why = undefined
+  await clock.advance(5_000)
+  await look(cold('c'))
+  expect(await look(cold('c'))).toEqual([])
+  expect([asked.length, changed.length]).toEqual([3, 3])
+})
+
+it('R20: one that answers is tried again after an hour, and when it is another gate', async () => {
+  const { clock, asked, changed, look } = onStage(async () => undefined)
+  for (let i = 0; i < 3; i += 1) await look(cold('c'))
+  expect([asked.length, changed.length]).toEqual([1, 0])
+  await look(cold('c', { gateId: 'another' }))
+  expect(asked).toHaveLength(2)
+  await clock.advance(3_600_000)
+  await look(cold('c', { gateId: 'another' }))
+  expect(asked).toHaveLength(3)
+})
+
+it('R20: a gate of somebody else’s token is told at once, and not asked', async () => {
+  const { asked, look } = onStage(async () => undefined)
+  const digest = tokenDigest(deriveToken(wakeKey, 'the set before', 'c'))
+  expect(await look(cold('c', { digest }))).toEqual(['the gate of c opens to no token of this set'])
+  // Also where its node could open it: with the same message.
+  expect(await look(cold('c', { digest, flags: ['--socket', '/s'] }))).toHaveLength(1)
+  expect(asked).toEqual([])
+})
+
+it('nobody else is tried: who has another door, and who is no cold backup any more', async () => {
+  const { asked, look } = onStage(async () => undefined)
+  expect(await look(cold('m', { flags: ['--socket', '/s'] }), cold('h', { type: 'hotbackup' }))).toEqual([])
+  expect(asked).toEqual([])
+})
+
+it('few are tried at once, and the others soon', async () => {
+  const { asked, changed, look, term } = onStage(() => new Promise(() => {}))
+  await look(...Array.from({ length: 20 }, (_, i) => cold(`c${i}`)))
+  expect([asked.length, changed.length]).toEqual([8, 1])
+  term.abort()
+  await look(cold('another'))
+  expect(asked).toHaveLength(8)
+})
+
+const listening = (server: Server) =>
+  new Promise<number>((resolve, reject) => {
+    server.once('error', reject).listen(0, '127.0.0.1', () => {
+      const address = server.address()
+      resolve(typeof address === 'object' ? (address?.port ?? 0) : 0)
+    })
+  })
+
+it('who listens is reached without a word, and who does not, or does not answer, is not', async () => {
+  const heard: string[] = []
+  const ended = vi.fn()
+  const server = createServer(socket => {
+    socket.on('error', ended).on('close', ended)
+    socket.on('data', data => heard.push(data.toString()))
+  })
+  const port = await listening(server)
+  const { signal } = new AbortController()
+  const request = { host: '127.0.0.1', port, timeoutMs: 10_000, signal }
+  expect(await reach(request)).toBeUndefined()
+  await vi.waitFor(() => expect(ended).toHaveBeenCalled())
+  expect(heard).toEqual([])
+  await new Promise(resolve => server.close(resolve))
+  expect(await reach(request)).toMatch(/ECONNREFUSED/)
+  const clock = createFakeClock()
+  // An address that nobody has: whatever the network says of it, nobody is reached.
+  const silent = reach({ ...request, host: '192.0.2.1', clock })
+  await clock.advance(10_000)
+  expect(await silent).toBeDefined()
+  const leaving = new AbortController()
+  const left = reach({ ...request, host: '192.0.2.1', signal: leaving.signal })
+  leaving.abort(new Error('the term is over'))
+  await expect(left).rejects.toThrow('the term is over')
+})

@@ -1,0 +1,119 @@
+import { gateContainerName, gatePort, isAtGate } from '../../api/gate.ts'
+import { labels } from '../../api/labels.ts'
+import type { Clock } from '../../kube/clock.ts'
+import type { Pod } from '../../kube/resources.ts'
+import { gateIdOf } from '../pod/view.ts'
+import type { reach } from './reach.ts'
+import { deriveToken, tokenDigest } from './token.ts'
+
+/**
+ * Whether cold backups could be woken, tried before they are needed: the kubelet calls a gate well that no operator can
+ * reach, as behind a policy that drops its port, and one that holds the digest of somebody else's token.
+ */
+export interface GateChecks {
+  /**
+   * To be called once a pass with the live pods of a set; connects in the background where it is time to.
+   * @returns what is wrong with which gate, for people, in the order of the pods' names.
+   */
+  look(set: { readonly key: string; readonly uid: string }, pods: Iterable<Pod>): readonly string[]
+  /** From now on gates are tried, until the signal. */
+  begin(signal: AbortSignal): void
+  forget(setKey: string): void
+}
+
+export interface GateChecksOptions {
+  readonly clock: Clock
+  readonly wakeKey: Uint8Array
+  readonly reach: typeof reach
+  /** Something else is known of gates of this set, or will be. */
+  readonly changed: (setKey: string, afterMs: number) => void
+}
+
+interface Check {
+  readonly gateId: string | undefined
+  /** Monotonic ms; undefined: it is being tried. */
+  readonly at: number | undefined
+  /** In a row. One is none: a gate that has just begun, or a packet that was lost. */
+  readonly failures: number
+  readonly why: string | undefined
+}
+
+/** A gate that answered is tried again after so long; policies change. */
+const againMs = 3_600_000
+/** One that did not, sooner. */
+const failedMs = 5_000
+const timeoutMs = 2_000
+/** Of all sets together. */
+const atOnce = 8
+
+export function createGateChecks({ clock, wakeKey, reach, changed }: GateChecksOptions): GateChecks {
+  const bySet = new Map<string, Map<string, Check>>()
+  let signal: AbortSignal | undefined
+  let running = 0
+
+  const tryOnce = async (key: string, pod: Pod, host: string, failures: number, until: AbortSignal) => {
+    const gateId = gateIdOf(pod)
+    running += 1
+    const why = await reach({ host, port: gatePort, timeoutMs, signal: until, clock })
+      .catch(() => undefined)
+      .finally(() => {
+        running -= 1
+      })
+    const known = bySet.get(key)
+    // The set, the pod or this gate is gone, or this term is.
+    if (until.aborted || known?.get(pod.metadata.uid)?.gateId !== gateId) return
+    const now = why === undefined ? 0 : failures + 1
+    known?.set(pod.metadata.uid, { gateId, at: clock.monotonic(), failures: now, why })
+    if (why !== undefined) changed(key, now === 1 ? failedMs : 0)
+    else if (failures > 0) changed(key, 0)
+  }
+
+  return {
+    begin(until) {
+      signal = until
+      bySet.clear()
+    },
+    forget: key => void bySet.delete(key),
+    look({ key, uid }, pods) {
+      const before = bySet.get(key)
+      const checks = new Map<string, Check>()
+      bySet.set(key, checks)
+      const problems: string[] = []
+      let isLeft = false
+      const byName = [...pods].sort((a, b) => (a.metadata.name < b.metadata.name ? -1 : 1))
+      for (const pod of byName) {
+        const command = gateCommandOf(pod)
+        const host = pod.status?.podIP
+        if (pod.metadata.labels?.[labels.type] !== 'coldbackup' || !isAtGate(pod) || !host || !command)
+          continue
+        const { name, uid: podUid } = pod.metadata
+        if (command[command.indexOf('--token-sha256') + 1] !== tokenDigest(deriveToken(wakeKey, uid, name))) {
+          problems.push(`the gate of ${name} opens to no token of this set`)
+          continue
+        }
+        // It has another door, which its node's agent opens.
+        if (command.includes('--socket')) continue
+        const known = before?.get(podUid)
+        const check: Check =
+          known !== undefined && known.gateId === gateIdOf(pod)
+            ? known
+            : { gateId: gateIdOf(pod), at: Number.NEGATIVE_INFINITY, failures: 0, why: undefined }
+        checks.set(podUid, check)
+        if (check.failures > 1) problems.push(`the gate of ${name} cannot be reached: ${check.why}`)
+        const pauseMs = check.failures === 0 ? againMs : failedMs
+        if (check.at === undefined || clock.monotonic() - check.at < pauseMs) continue
+        if (running >= atOnce || signal === undefined || signal.aborted) {
+          isLeft = true
+          continue
+        }
+        checks.set(podUid, { ...check, at: undefined })
+        void tryOnce(key, pod, host, check.failures, signal)
+      }
+      if (isLeft && signal?.aborted === false) changed(key, timeoutMs)
+      return problems
+    },
+  }
+}
+
+const gateCommandOf = ({ spec }: Pod): readonly string[] | undefined =>
+  spec?.initContainers?.find(({ name }) => name === gateContainerName)?.command

@@ -1,0 +1,46 @@
+import { createConnection } from 'node:net'
+import { type Clock, systemClock } from '../../kube/clock.ts'
+
+export interface ReachRequest {
+  /** Address of the pod. */
+  readonly host: string
+  readonly port: number
+  readonly timeoutMs: number
+  readonly signal: AbortSignal
+  readonly clock?: Clock
+}
+
+/**
+ * Connects and says nothing: a gate takes that for no refusal, and stays shut.
+ * @returns why not; undefined: somebody listens there. @throws the signal's reason.
+ */
+export async function reach({
+  host,
+  port,
+  timeoutMs,
+  signal,
+  clock = systemClock,
+}: ReachRequest): Promise<string | undefined> {
+  signal.throwIfAborted()
+  const socket = createConnection({ host, port })
+  const over = new AbortController()
+  const end = () => over.abort()
+  signal.addEventListener('abort', end, { once: true })
+  try {
+    return await Promise.race([
+      new Promise<string | undefined>(resolve => {
+        socket.on('error', error => resolve(error.message))
+        socket.on('connect', () => resolve(undefined))
+      }),
+      clock.sleep(timeoutMs, over.signal).then(
+        () => `no answer within ${timeoutMs} ms`,
+        () => 'this process does not ask any more',
+      ),
+    ])
+  } finally {
+    signal.removeEventListener('abort', end)
+    over.abort()
+    socket.destroy()
+    signal.throwIfAborted()
+  }
+}
