@@ -1,7 +1,11 @@
+import { globSync, readFileSync } from 'node:fs'
+import { join, relative } from 'node:path'
 import { expect, test } from 'vitest'
 import type { ProjectName, TestResult, TestRun } from '../reporter/results.ts'
 import { coverageOf, idsIn, strayIds } from './coverage.ts'
 import { type Feature, groups } from './features.ts'
+
+const root = new URL('../..', import.meta.url).pathname
 
 // The titles of these tests name no id themselves: the checklist reads them too.
 const cases: readonly [title: string, ids: readonly string[]][] = [
@@ -14,6 +18,7 @@ const cases: readonly [title: string, ids: readonly string[]][] = [
   ['D7.wake-once: whatever is not the request', ['D7.wake-once']],
   ['D10.links: saving', ['D10.links']],
   ['XD7.wake, D7 and D7.1 name nothing', []],
+  ['R21: a finding of a review', []],
   ['no id', []],
 ]
 test('ids are read from titles', () => {
@@ -66,4 +71,21 @@ test('ids are unique, and the first group has all of the paper', () => {
   expect(groups[0]?.features.map(({ id }) => id)).toEqual(
     Array.from({ length: 40 }, (_, i) => `F${String(i + 1).padStart(2, '0')}`),
   )
+})
+
+test('what titles name is listed, and what is listed is named by a title', () => {
+  const files = globSync('{src,test,native,images,init-waker,playground,bench,crds,zoo}/**/*.test.ts', {
+    cwd: root,
+  })
+    .filter(path => path !== relative(root, import.meta.filename))
+    .map(path => readFileSync(join(root, path), 'utf8'))
+  // Titles stand on the line of the call, on the one after it, or after a table of cases.
+  const named = files
+    .flatMap(text => [...text.matchAll(/\b(?:it|test|describe)\b[^\n]*\n?[^\n]*|^ *\]?\)\(\n?[^\n]*/gm)])
+    .flatMap(([lines]) => [...lines.matchAll(/(['"`])((?:\\.|(?!\1).)*)\1/g)])
+    .flatMap(([, , title = '']) => idsIn(title))
+  const listed = groups.flatMap(group => group.features.map(({ id }) => id))
+  expect([...new Set(named)].filter(id => !listed.includes(id)).sort()).toEqual([])
+  // A table of cases may have the title in its rows.
+  expect(listed.filter(id => !files.some(text => text.includes(id)))).toEqual([])
 })

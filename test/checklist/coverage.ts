@@ -19,11 +19,14 @@ export interface Coverage {
   readonly verdict: Verdict
 }
 
-/** The ids that a title names, in order and once each. `F15-F17` names all three; `D7.wake-once` is one by itself. */
+/**
+ * The ids that a title names, in order and once each. `F15-F17` names all three; `D7.wake-once` is one by itself. `R21` is
+ * a finding of a review, which is cited and not promised.
+ */
 export function idsIn(title: string): string[] {
   const ids: string[] = title.match(/(?<![A-Za-z0-9])D\d+\.[a-z]+(?:-[a-z]+)*/g) ?? []
   for (const [, letters = '', from = '', upTo] of title.matchAll(
-    /(?<![A-Za-z0-9])([A-Z]{1,3})(\d{2,3})(?:\s*[-–]\s*\1(\d{2,3}))?(?![A-Za-z0-9]|\.[a-z])/g,
+    /(?<![A-Za-z0-9])(?!R\d)([A-Z]{1,3})(\d{2,3})(?:\s*[-–]\s*\1(\d{2,3}))?(?![A-Za-z0-9]|\.[a-z])/g,
   )) {
     const last = Number(upTo ?? from)
     for (let number = Number(from); number <= last; number += 1)

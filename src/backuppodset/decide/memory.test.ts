@@ -145,7 +145,7 @@ describe('a primary that died', () => {
     expect(plan(without({ ...slot, vacantSince: 0 })).requeueAfterMs).toBe(5_000)
   })
 
-  it('D7.giveUp: memory that comes back nowhere is given up when the set says so, and no sooner', () => {
+  it('D7.give-up: memory that comes back nowhere is given up when the set says so, and no sooner', () => {
     const slot = makeSlot(lease0, [makeCopy(lease0, h0, undefined)], { vacantSince: 0 })
     const memory = { ...parsedMemory, giveUpAfterMs: 60_000 }
     const at = (monotonicNow: number) =>

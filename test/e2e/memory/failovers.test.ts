@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import type { SlotLease } from '../../../src/api/slot-lease.ts'
 import {
   addressOf,
@@ -26,24 +26,28 @@ const created = (world: World, replicas: number, hotBackups: number) =>
     template: counter.template,
   })
 
+/** Three primaries on two nodes, and understudies on the third: an understudy does not cover primaries of its own node. */
+async function covered(world: World, hotBackups: number): Promise<void> {
+  const { nodes } = await playground()
+  const last = nodes.at(-1) ?? ''
+  await kubectl('cordon', last)
+  let set: TestSet
+  try {
+    set = await created(world, 3, 0)
+    await set.settled(3, 0, 0)
+  } finally {
+    await kubectl('uncordon', last)
+  }
+  await set.patch({ hotBackups, antiAffinity: 'Required' })
+  await saved(inside(world))
+}
+
 describe.skipIf(needsNodes())('failovers with memory', () => {
   it.each([0, 1, 2])(
     'D7.own-memory: three primaries and one understudy: slot %i gets its own memory back',
     async victim => {
       await using world = await createWorld()
-      const { nodes } = await playground()
-      const last = nodes.at(-1) ?? ''
-      // An understudy does not cover primaries of its own node, and this cluster has three nodes for four pods.
-      await kubectl('cordon', last)
-      let set: TestSet
-      try {
-        set = await created(world, 3, 0)
-        await set.settled(3, 0, 0)
-      } finally {
-        await kubectl('uncordon', last)
-      }
-      await set.patch({ hotBackups: 1, antiAffinity: 'Required' })
-      await saved(inside(world))
+      await covered(world, 1)
       const expected = await count(inside(world), 2)
       await saved(inside(world))
       const lease = (await slotsOf(inside(world)))[victim] as SlotLease
@@ -53,6 +57,78 @@ describe.skipIf(needsNodes())('failovers with memory', () => {
       expect(restartsOf(await holderOf(inside(world), next))).toBe(0)
     },
   )
+
+  it('N01 D7.own-memory: three primaries and two understudies: two that are lost at once get each its own memory back', async () => {
+    await using world = await createWorld()
+    await covered(world, 2)
+    const expected = await count(inside(world), 2)
+    await saved(inside(world))
+    const before = await slotsOf(inside(world))
+    const victims = before.slice(0, 2)
+    const lost = await Promise.all(victims.map(lease => holderOf(inside(world), lease)))
+    await Promise.all(lost.map(killApp))
+    const next = await Promise.all(victims.map(lease => promoted(inside(world), lease)))
+    expect(await Promise.all(next.map(lease => readSlot(inside(world), lease)))).toEqual(expected.slice(0, 2))
+    // Three apps with three memories, in three pods; the one that was not lost is where it was.
+    const [, , third] = before
+    const now = await slotsOf(inside(world))
+    expect(now[2]?.holder).toEqual(third?.holder)
+    expect(new Set(now.map(({ holder }) => holder.uid)).size).toBe(3)
+    expect(await Promise.all(now.map(lease => readSlot(inside(world), lease)))).toEqual(expected)
+  })
+
+  it('N13 D7.grave: at the address of a dead primary its successor answers, and never what the kubelet starts there', async () => {
+    await using world = await createWorld()
+    await created(world, 1, 1)
+    await eventually(async () => expect(await slotsOf(inside(world))).toHaveLength(1))
+    await saved(inside(world))
+    const [expected] = await count(inside(world), 7)
+    await saved(inside(world))
+    const [lease] = (await slotsOf(inside(world))) as [SlotLease]
+    const dead = await holderOf(inside(world), lease)
+    // Clients who know its address, through the whole failover and for as long as its pod is there.
+    const heard: { readonly at: number; readonly value: number }[] = []
+    const over = new AbortController()
+    const client = async () => {
+      while (!over.signal.aborted) {
+        const value = await counter.read(addressOf(dead)).catch(() => undefined)
+        if (value !== undefined) heard.push({ at: performance.now(), value })
+        await new Promise(resolve => setTimeout(resolve, 5))
+      }
+    }
+    const clients = Array.from({ length: 4 }, client)
+    try {
+      await eventually(() => expect(heard.length).toBeGreaterThan(20))
+      const killedAt = performance.now()
+      await killApp(dead)
+      // There is somebody who could have answered.
+      await vi.waitFor(
+        async () => {
+          const pod = await holderOf(inside(world), lease)
+          expect(pod.metadata.uid).toBe(dead.metadata.uid)
+          expect(
+            pod.status?.containerStatuses?.some(
+              ({ restartCount, state }) => restartCount > 0 && state?.running,
+            ),
+          ).toBe(true)
+        },
+        { timeout: 30_000, interval: 20 },
+      )
+      await promoted(inside(world), lease)
+      await eventually(async () => {
+        const gone = await holderOf(inside(world), lease).then(
+          pod => pod.metadata.uid !== dead.metadata.uid,
+          () => true,
+        )
+        expect(gone).toBe(true)
+      })
+      expect(heard.filter(({ at }) => at > killedAt).length).toBeGreaterThan(50)
+    } finally {
+      over.abort()
+      await Promise.all(clients)
+    }
+    expect(new Set(heard.map(({ value }) => value))).toEqual(new Set([expected]))
+  })
 
   it('D7.own-memory: a deleted primary: its successor goes on with its memory', async () => {
     await using world = await createWorld()
