@@ -1,0 +1,108 @@
+/** What was taken for a loss and is none, and what is one and was not taken for it. */
+import { kill } from 'node:process'
+import { describe, expect, it } from 'vitest'
+import { pidsOf } from '../../../playground/pids.ts'
+import type { PodTemplate } from '../../../src/api/backuppodset.ts'
+import type { SlotLease } from '../../../src/api/slot-lease.ts'
+import { events } from '../../../src/kube/resources.ts'
+import {
+  addressOf,
+  type CounterSet,
+  count,
+  counter,
+  holderOf,
+  killApp,
+  promoted,
+  readSlot,
+  saved,
+  slotsOf,
+} from '../../../zoo/slots.ts'
+import { needsNodes, playground } from '../lib/cluster.ts'
+import { createWorld, eventually, type World } from '../lib/world.ts'
+
+const inside = ({ api, namespace }: World): CounterSet => ({ api, namespace, name: 'kept' })
+const slotIn = async (world: World): Promise<SlotLease> =>
+  eventually(async () => {
+    const [lease] = await slotsOf(inside(world))
+    if (lease === undefined) throw new Error('no slot yet')
+    return lease
+  })
+
+const { metadata, spec } = counter.template
+const [app] = spec?.containers ?? []
+if (app === undefined) throw new Error('the counter has a container')
+const withSidecar: PodTemplate = {
+  ...(metadata ? { metadata } : {}),
+  spec: {
+    ...spec,
+    containers: [
+      app,
+      { name: 'side', image: 'understudy.invalid/redis:8.0', imagePullPolicy: 'IfNotPresent' },
+    ],
+  },
+}
+
+describe.skipIf(needsNodes())('what is a loss', () => {
+  it('D7.saved: a sidecar that is killed is none: the app runs on, in the same life, and its memory is there', async () => {
+    await using world = await createWorld()
+    await world.createSet('kept', {
+      ...{ replicas: 1, hotBackups: 1, template: withSidecar },
+      checkpoint: { interval: '1s', containers: [app.name] },
+    })
+    const before = await slotIn(world)
+    await saved(inside(world))
+    const [expected] = await count(inside(world), 5)
+    const pod = await holderOf(inside(world), before)
+    const [pid] = await pidsOf(pod.metadata.uid, 'redis-server')
+    if (pid === undefined) throw new Error('no sidecar runs')
+    kill(pid, 'SIGKILL')
+    const statusOf = async (name: string) =>
+      (await holderOf(inside(world), before)).status?.containerStatuses?.find(one => one.name === name)
+    const again = await eventually(async () => {
+      const side = await statusOf('side')
+      const startedAt = side?.state?.running?.startedAt
+      if (!side?.restartCount || startedAt === undefined) throw new Error('not started again yet')
+      return Date.parse(String(startedAt))
+    })
+    // So long an agent is given to say that a restart was a death.
+    await eventually(() => expect(Date.now() - again).toBeGreaterThan(20_000))
+    await saved(inside(world))
+    const now = await slotIn(world)
+    expect([now.life, now.epoch, now.holder]).toEqual([before.life, before.epoch, before.holder])
+    expect((await statusOf(app.name))?.restartCount).toBe(0)
+    expect(await counter.read(addressOf(pod))).toBe(expected)
+    const told = await world.api.list(events, { namespace: world.namespace })
+    expect(told.items.filter(({ reason }) => reason === 'StateLost' || reason === 'FailedOver')).toEqual([])
+    // And the memory is still good for a loss that is one.
+    await killApp(pod)
+    expect(await readSlot(inside(world), await promoted(inside(world), before))).toBe(expected)
+  })
+
+  it('D7.lost-node: the node of a primary that was promoted before loses its power: its slot goes on elsewhere', async () => {
+    await using world = await createWorld()
+    const cluster = await playground()
+    await world.createSet('kept', {
+      ...{ replicas: 1, hotBackups: 1, template: counter.template },
+      checkpoint: { interval: '1s' },
+      failover: { unreadySeconds: 5 },
+    })
+    const first = await slotIn(world)
+    await saved(inside(world))
+    await count(inside(world), 3)
+    await saved(inside(world))
+    await killApp(await holderOf(inside(world), first))
+    const second = await promoted(inside(world), first)
+    await readSlot(inside(world), second)
+    const [expected] = await count(inside(world), 4)
+    await saved(inside(world))
+    const node = second.node ?? ''
+    try {
+      await cluster.killNode(node)
+      const third = await promoted(inside(world), second)
+      expect(third.node).not.toBe(node)
+      expect(await readSlot(inside(world), third)).toBe(expected)
+    } finally {
+      await cluster.startNode(node)
+    }
+  }, 400_000)
+})
