@@ -3,10 +3,11 @@ import { readFile } from 'node:fs/promises'
 import { parse } from 'yaml'
 import { until as waitUntil } from '../playground/until.ts'
 import { type BackupPodSet, backupPodSets, type SlotStatus } from '../src/api/backuppodset.ts'
+import { labels } from '../src/api/labels.ts'
 import { nodeReports } from '../src/api/node-report.ts'
 import { slotLeaseName } from '../src/api/slot-lease.ts'
 import { isKubeError } from '../src/kube/errors.ts'
-import { services } from '../src/kube/resources.ts'
+import { pods, services } from '../src/kube/resources.ts'
 import { type Screen, seconds, styled } from './screen.ts'
 import type { Stage } from './stage.ts'
 import { type Probe, seenBetween, trafficLine } from './traffic.ts'
@@ -65,6 +66,7 @@ export async function tellMemory(
     using _ = screen.live(line)
     await until(stage, 'protection of the memory', signal, async () => {
       seen = await slot()
+      await imagesAreThere(stage, ref.name, signal)
       return (seen?.protection === 'Frozen' || seen?.protection === 'Staged') && (seen.generation ?? 0) > 1
         ? true
         : undefined
@@ -127,6 +129,24 @@ const counts = (probes: readonly Probe[]): number[] =>
 const countLine = (probes: readonly Probe[]): string[] => {
   const count = counts(probes).at(-1)
   return count === undefined ? [] : [`  the count is ${styled.good(String(count))}`]
+}
+
+/** Nothing would come of waiting. @throws Error when a pod of the set waits for an image that its node cannot get. */
+async function imagesAreThere({ api, namespace }: Stage, set: string, signal: AbortSignal): Promise<void> {
+  const { items } = await api.list(pods, { namespace, labelSelector: `${labels.set}=${set}` }, { signal })
+  for (const { metadata, status } of items)
+    for (const { image, state } of [
+      ...(status?.initContainerStatuses ?? []),
+      ...(status?.containerStatuses ?? []),
+    ])
+      if (
+        /^(?:ErrImagePull|ImagePullBackOff|ErrImageNeverPull|InvalidImageName)$/.test(
+          state?.waiting?.reason ?? '',
+        )
+      )
+        throw new Error(
+          `${metadata.name} waits for the image ${image}, which its node cannot get: ${state?.waiting?.message ?? state?.waiting?.reason}`,
+        )
 }
 
 const ignoreMissing = (error: unknown): undefined => {

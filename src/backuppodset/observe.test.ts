@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest'
 import type { BackupPodSetStatus } from '../api/backuppodset.ts'
+import { holdInitContainer, memoryAnnotation, memoryKept, podConditions } from '../api/stage.ts'
 import { createFakeClock } from '../kube/clock.ts'
 import type { Pod } from '../kube/resources.ts'
 import { createStore } from '../kube/store.ts'
@@ -77,3 +78,40 @@ it.each(['1970-01-01T00:00:00Z', '2099-01-01T00:00:00Z'])(
     expect(unreadyMs()).toBeUndefined()
   },
 )
+
+it('of a set that keeps no memory any more a promoted pod whose app has ended serves nobody, and counts as failed in time', () => {
+  const clock = createFakeClock()
+  const pods = createStore<Pod>({ indexes: podIndexes })
+  const set = makeSet()
+  const times = { lastTransitionTime: '2000-01-01T00:00:00Z' }
+  const podWith = (resourceVersion: string, containerID: string): Pod => ({
+    metadata: {
+      ...{ name: 'web-p', namespace: set.namespace, uid: 'p', resourceVersion },
+      creationTimestamp: '2000-01-01T00:00:00Z',
+      labels: {
+        'backup.example.com/backuppodset': set.name,
+        type: 'primary',
+        'backup.example.com/slot': '0',
+      },
+      annotations: { [memoryAnnotation]: memoryKept },
+    },
+    spec: { containers: [{ name: 'app' }], initContainers: [{ name: holdInitContainer }] },
+    status: {
+      conditions: [
+        { ...times, type: 'Ready', status: 'True' },
+        {
+          ...{ ...times, type: podConditions.serving, status: 'True' },
+          message: 'epoch 2: app is c://1; generation 3 of 2030-01-01T00:00:00Z',
+        },
+      ],
+      containerStatuses: [{ name: 'app', containerID, image: '', imageID: '', ready: true, restartCount: 0 }],
+    },
+  })
+  const since = createSince(clock)
+  const seen = () => observe(set, undefined, { ...deps, clock, pods, since }).snapshot.pods[0]
+  pods.upsert(podWith('1', 'c://1'))
+  expect(seen()).toMatchObject({ ready: true, unreadySince: undefined })
+  // Nobody probes it and nobody says that it has died: the container says so itself.
+  pods.upsert(podWith('2', 'c://2'))
+  expect(seen()).toMatchObject({ ready: false, unreadySince: clock.now() })
+})

@@ -1,5 +1,5 @@
-import { describe, expect, test } from 'vitest'
-import { painter, printable } from './terminal.ts'
+import { describe, expect, test, vi } from 'vitest'
+import { painter, printable, processTerminal } from './terminal.ts'
 
 describe('D10.terminal: what tenants write', () => {
   test.each([
@@ -17,4 +17,24 @@ describe('D10.terminal: what tenants write', () => {
 test('our own colours, lines and tabs stay', () => {
   const text = `${painter(true)('red', '✗')}\tname\n${painter(true)('bold', 'next')} → ünïcode`
   expect(printable(text)).toBe(text)
+})
+
+test('what has scrolled away stays: a view that follows takes the screen and nothing above it', () => {
+  const written: string[] = []
+  const { stdout } = process
+  const write = vi.spyOn(stdout, 'write').mockImplementation(text => {
+    written.push(String(text))
+    return true
+  })
+  const isTTY = Object.getOwnPropertyDescriptor(stdout, 'isTTY')
+  Object.defineProperty(stdout, 'isTTY', { value: true, configurable: true })
+  try {
+    processTerminal().redraw('two sets')
+  } finally {
+    write.mockRestore()
+    if (isTTY) Object.defineProperty(stdout, 'isTTY', isTTY)
+    else Reflect.deleteProperty(stdout, 'isTTY')
+  }
+  expect(written.join('')).toContain('two sets')
+  expect(written.join('')).not.toContain('\x1b[3J')
 })
