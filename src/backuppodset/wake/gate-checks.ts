@@ -101,7 +101,13 @@ export function createGateChecks({ clock, wakeKey, reach, changed }: GateChecksO
         checks.set(podUid, check)
         if (check.failures > 1) problems.push(`the gate of ${name} cannot be reached: ${check.why}`)
         const pauseMs = check.failures === 0 ? againMs : failedMs
-        if (check.at === undefined || clock.monotonic() - check.at < pauseMs) continue
+        if (check.at === undefined) continue
+        const leftMs = check.at + pauseMs - clock.monotonic()
+        if (leftMs > 0) {
+          // A timer may be early, and the next pass that comes by itself is far.
+          if (check.failures > 0) changed(key, leftMs)
+          continue
+        }
         if (running >= atOnce || signal === undefined || signal.aborted) {
           isLeft = true
           continue
