@@ -1,5 +1,11 @@
 import { limits } from '../../src/api/backuppodset.ts'
-import type { Budget, NodeCheck, NodeReportStatus, SlotReport } from '../../src/api/node-report.ts'
+import {
+  type Budget,
+  type NodeCheck,
+  type NodeReportStatus,
+  paceReasons,
+  type SlotReport,
+} from '../../src/api/node-report.ts'
 import {
   choice,
   count,
@@ -55,6 +61,10 @@ const slot = object<SlotReport>(
     ),
     intervalSeconds: seconds(
       'Time between two checkpoints, as adapted to how long they take; of a source only.',
+    ),
+    intervalReason: choice(
+      'Why that is longer than the interval asked for: FreezeBudget (maxFreezePercent), Busy (the node would only save) or HoldersBehind (no holder has fetched the newest in time); of a source only.',
+      paceReasons,
     ),
     final: flag(
       'Whether it is the last state of a primary that stands still for its successor; of a holder also that its understudy could go on with it at once.',

@@ -39,6 +39,9 @@ const slot = object<SlotStatus>(
     intervalSeconds: seconds(
       'With checkpoint: time between two checkpoints, as adapted to maxFreezePercent; the memory of a successor is at most so old and pipelineSeconds more.',
     ),
+    intervalReason: text(
+      'With checkpoint: why intervalSeconds is more than spec.checkpoint.interval: FreezeBudget, Busy or HoldersBehind; absent: it is not.',
+    ),
     pipelineSeconds: seconds(
       'With checkpoint: how long the newest saved state took from the stop of the primary until it was complete on another node.',
     ),

@@ -305,6 +305,8 @@ export interface SlotStatus {
   readonly savedAt?: string
   /** Seconds between two checkpoints, as the node adapts it to how long the primary may stand still. */
   readonly intervalSeconds?: number
+  /** Why that is longer than the interval asked for; a text, for a later agent may know more reasons. */
+  readonly intervalReason?: string
   /** Seconds from the stop of the primary until that generation was complete on its holder. */
   readonly pipelineSeconds?: number
   /** Nodes on which it could be taken over. */

@@ -29,6 +29,15 @@ export const unprovenReason = 'Unproven'
 /** Reason of a report of nothing: the disk of the node has not been asked for this slot yet. */
 export const diskUnreadReason = 'DiskUnread'
 
+/**
+ * Why checkpoints are further apart than the set asks for. `FreezeBudget`: the primary would stand still for more than
+ * `maxFreezePercent` of its time. `Busy`: its node would do nothing but save. `HoldersBehind`: no holder has fetched the
+ * newest one in time.
+ */
+export type PaceReason = (typeof paceReasons)[number]
+
+export const paceReasons = ['FreezeBudget', 'Busy', 'HoldersBehind'] as const
+
 /** One slot on this node, as far as the agent keeps something of it. */
 export interface SlotReport extends SlotKey {
   /** `source`: the primary runs here. `holder`: its generations are kept here. */
@@ -57,6 +66,8 @@ export interface SlotReport extends SlotKey {
   readonly onDisk?: { readonly generation: number; readonly takenAt: string }
   /** Effective interval, seconds; source only. */
   readonly intervalSeconds?: number
+  /** Source: why that is longer than the interval that the set asks for. */
+  readonly intervalReason?: PaceReason
   /**
    * It is the last generation of its primary, which stands still until its successor goes on. Source: nothing came after
    * it. Holder: the understudy could go on with it at once.

@@ -82,8 +82,17 @@ const hard = ({
 
 const withoutProgress = ({ slots, ...rest }: BackupPodSetStatus) => ({
   ...rest,
-  slots: slots?.map(({ generation = 0, savedAt: _, intervalSeconds: __, pipelineSeconds: ___, ...slot }) => ({
-    ...slot,
-    isSaved: generation > 0,
-  })),
+  slots: slots?.map(
+    ({
+      generation = 0,
+      savedAt: _,
+      intervalSeconds: __,
+      intervalReason: ___,
+      pipelineSeconds: ____,
+      ...slot
+    }) => ({
+      ...slot,
+      isSaved: generation > 0,
+    }),
+  ),
 })

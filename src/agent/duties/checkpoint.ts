@@ -8,7 +8,9 @@ import { probe as runProbe } from '../probe/probe.ts'
 import { dumpDeadlineMs } from './deadlines.ts'
 import { isServing } from './duties-of.ts'
 import type { DutyOf } from './duty.ts'
+import { createPace, type Gap } from './pace.ts'
 import { targetOf } from './probe-target.ts'
+import type { SlotPace } from './progress.ts'
 import { containersOf, restoreHashOf } from './settings.ts'
 import type { MemorySettings } from './snapshot.ts'
 import { assertVolumesFit, withinVolumesLimit } from './volumes-limit.ts'
@@ -22,6 +24,7 @@ export async function checkpoint(work: Work, duty: DutyOf<'checkpoint'>, signal:
   const isInTheWay = createLookout(work, duty)
   /** From one to the next where the last ones were still being fetched when the next was due; else 0. */
   let delayedMs = 0
+  const pace = createPace()
   for (;;) {
     await untilServing(work, duty, signal)
     await untilWhole(work, duty, signal)
@@ -51,14 +54,24 @@ export async function checkpoint(work: Work, duty: DutyOf<'checkpoint'>, signal:
       pipelineSeconds: stored.pipelineMs / 1000,
     })
     const pipelineMs = clock.monotonic() - startedAt
-    const intervalNow = () => intervalFor(settingsOf(work, duty), frozenSeconds * 1000, pipelineMs)
-    progress.well(slot, Math.round(Math.max(intervalNow(), delayedMs)) / 1000, request)
-    await pause(work, duty.pod.uid, request, () => startedAt + intervalNow(), signal)
+    pace.saved({ startedAt, frozenMs: frozenSeconds * 1000, pipelineMs }, settings)
+    const gapNow = () => pace.gap(settingsOf(work, duty))
+    progress.well(slot, paceOf(gapNow(), delayedMs), request)
+    await pause(work, duty.pod.uid, request, () => startedAt + gapNow().ms, signal)
     const dueMs = clock.monotonic() - startedAt
     await untilFetched(work, duty, stored.manifest.generation, signal)
     const spacingMs = clock.monotonic() - startedAt
     // Rounded, for every change of it is written.
     delayedMs = spacingMs > 1.1 * dueMs ? Math.ceil(spacingMs / 1000) * 1000 : 0
+  }
+}
+
+/** What is told of it: the time to the next one, in seconds, and why it is longer than the interval. */
+const paceOf = ({ ms, reason }: Gap, delayedMs: number): SlotPace => {
+  const told = delayedMs > ms ? 'HoldersBehind' : reason
+  return {
+    intervalSeconds: Math.round(Math.max(ms, delayedMs)) / 1000,
+    ...(told === undefined ? {} : { intervalReason: told }),
   }
 }
 
@@ -191,16 +204,6 @@ function createLookout(work: Work, { pod, lease }: DutyOf<'checkpoint'>) {
     told = message
     return true
   }
-}
-
-/** Milliseconds from one checkpoint to the next. */
-export function intervalFor(
-  { intervalMs, maxFreezePercent }: { readonly intervalMs: number; readonly maxFreezePercent: number },
-  frozenMs: number,
-  pipelineMs: number,
-): number {
-  // Twice the pipeline: a node that does nothing but save has no time left for what it saves.
-  return Math.max(intervalMs, (frozenMs * 100) / maxFreezePercent, 2 * pipelineMs)
 }
 
 /**

@@ -383,7 +383,11 @@ describe('the agents of two nodes', () => {
     await vi.waitFor(() => expect(a.counts.dumps).toBeGreaterThan(held), { timeout: 5_000 })
     // The pace that is told is the one that is kept.
     await vi.waitFor(
-      () => expect(cluster.reports.get('a')?.status?.slots[0]?.intervalSeconds).toBeGreaterThanOrEqual(1),
+      () => {
+        const [slot] = cluster.reports.get('a')?.status?.slots ?? []
+        expect(slot?.intervalSeconds).toBeGreaterThanOrEqual(1)
+        expect(slot?.intervalReason).toBe('HoldersBehind')
+      },
       { timeout: 5_000 },
     )
     release()

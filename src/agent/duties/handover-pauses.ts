@@ -1,8 +1,8 @@
 import type { SlotLease } from '../../api/slot-lease.ts'
 import { slotName } from '../../checkpoint/manifest.ts'
 import type { Clock } from '../../kube/clock.ts'
-import { intervalFor } from './checkpoint.ts'
 import type { DutyOf } from './duty.ts'
+import { shareOfTime } from './pace.ts'
 import type { PodView } from './snapshot.ts'
 
 /**
@@ -21,7 +21,7 @@ export function createHandoverPauses(clock: Pick<Clock, 'monotonic'>): HandoverP
   return {
     begin({ lease, pod, settings }, stoodMs) {
       // Of the same share of its time as for checkpoints.
-      const ms = intervalFor(settings, stoodMs, 0)
+      const ms = Math.max(settings.intervalMs, shareOfTime(stoodMs, settings))
       pauses.set(slotName(lease), { until: clock.monotonic() + ms, wish: pod.handoverRequest })
     },
     isOn(lease, pods) {

@@ -1,6 +1,13 @@
+import type { PaceReason } from '../../api/node-report.ts'
+
+/** The time from one checkpoint to the next, and why it is longer than the set asks for. */
+export interface SlotPace {
+  readonly intervalSeconds: number
+  readonly intervalReason?: PaceReason
+}
+
 /** How the work on each slot goes, for the node's report. */
-export interface SlotProgress {
-  readonly intervalSeconds?: number
+export interface SlotProgress extends Partial<SlotPace> {
   /** Its primary stands still, and its last generation is saved; for so many seconds from then on. */
   readonly standsForSeconds?: number
   /** Why it does not go on; absent while it does. */
@@ -13,7 +20,7 @@ export interface SlotProgress {
 export interface Progress {
   get(slot: string): SlotProgress | undefined
   /** Goes well, at this pace, and has done what was asked for by this word. */
-  well(slot: string, intervalSeconds?: number, request?: string): void
+  well(slot: string, pace?: SlotPace, request?: string): void
   badly(slot: string, reason: string, message: string): void
   /** @param seconds undefined: it stands still no more. */
   standing(slot: string, seconds: number | undefined): void
@@ -28,6 +35,7 @@ export function createProgress(changed: () => void): Progress {
     if (
       old?.reason !== next.reason ||
       old?.intervalSeconds !== next.intervalSeconds ||
+      old?.intervalReason !== next.intervalReason ||
       old?.standsForSeconds !== next.standsForSeconds ||
       old?.answeredRequest !== next.answeredRequest
     )
@@ -37,10 +45,11 @@ export function createProgress(changed: () => void): Progress {
     get: slot => slots.get(slot),
     well(
       slot,
-      intervalSeconds = slots.get(slot)?.intervalSeconds,
+      pace: Partial<SlotPace> | undefined = slots.get(slot),
       request = slots.get(slot)?.answeredRequest,
     ) {
-      set(slot, lasting({ intervalSeconds, answeredRequest: request }))
+      const { intervalSeconds, intervalReason } = pace ?? {}
+      set(slot, lasting({ intervalSeconds, intervalReason, answeredRequest: request }))
     },
     badly: (slot, reason, message) => set(slot, { ...lasting(slots.get(slot)), reason, message }),
     standing: (slot, seconds) =>
@@ -57,10 +66,12 @@ export function createProgress(changed: () => void): Progress {
 /** What stays known however it goes on. */
 const lasting = ({
   intervalSeconds,
+  intervalReason,
   answeredRequest,
 }: {
-  [Key in 'intervalSeconds' | 'answeredRequest']?: SlotProgress[Key] | undefined
+  [Key in keyof SlotPace | 'answeredRequest']?: SlotProgress[Key] | undefined
 } = {}): SlotProgress => ({
   ...(intervalSeconds === undefined ? {} : { intervalSeconds }),
+  ...(intervalReason === undefined ? {} : { intervalReason }),
   ...(answeredRequest === undefined ? {} : { answeredRequest }),
 })

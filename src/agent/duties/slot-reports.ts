@@ -55,8 +55,11 @@ function reportOf(snapshot: Snapshot, lease: SlotLease, kept: KeptGenerations): 
   const trouble =
     progress?.reason === undefined ? {} : { reason: progress.reason, message: progress.message ?? '' }
   if (isSource) {
-    const { intervalSeconds } = progress ?? {}
-    const interval = intervalSeconds === undefined ? {} : { intervalSeconds: round(intervalSeconds) }
+    const { intervalSeconds, intervalReason } = progress ?? {}
+    const interval = {
+      ...(intervalSeconds === undefined ? {} : { intervalSeconds: round(intervalSeconds) }),
+      ...(intervalReason === undefined ? {} : { intervalReason }),
+    }
     const stands = stored?.manifest.final === true ? progress?.standsForSeconds : undefined
     const answer =
       progress?.answeredRequest === undefined ? {} : { answeredRequest: progress.answeredRequest }

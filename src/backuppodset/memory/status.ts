@@ -12,7 +12,7 @@ interface Times {
 }
 
 type SlotFacts = Required<Pick<SlotStatus, 'generation' | 'usableOn' | 'protection'>> &
-  Pick<SlotStatus, 'savedAt' | 'intervalSeconds' | 'pipelineSeconds'>
+  Pick<SlotStatus, 'savedAt' | 'intervalSeconds' | 'intervalReason' | 'pipelineSeconds'>
 
 /** What the status says of a slot's memory: how new it is, and who could go on with it. */
 export function slotFacts(
@@ -40,12 +40,13 @@ export function slotFacts(
   const [best] = [...(withPod.length > 0 ? withPod : usable.length > 0 ? usable : copies)].sort(
     newestOf({ epoch: slot?.lease.epoch ?? 0 }),
   )
-  const intervalSeconds = slot?.source?.intervalSeconds
+  const { intervalSeconds, intervalReason } = slot?.source ?? {}
   const pipelineSeconds = best?.report.pipelineSeconds
   return {
     generation: best?.report.generation ?? 0,
     ...(best && { savedAt: savedAt(best, times) }),
     ...(intervalSeconds !== undefined && { intervalSeconds }),
+    ...(intervalReason !== undefined && { intervalReason }),
     ...(pipelineSeconds !== undefined && { pipelineSeconds }),
     usableOn: usable.map(({ node }) => node).slice(0, limits.usableOn),
     protection: isFrozen ? 'Frozen' : withPod.length > 0 ? 'Staged' : usable.length > 0 ? 'Cold' : 'None',

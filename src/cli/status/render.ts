@@ -95,7 +95,9 @@ function slotTable({ slots, memory }: SetFacts, { now, paint, wide }: RenderOpti
     slot.usableOn?.join(', ') || '-',
     ...(wide
       ? [
-          slot.intervalSeconds === undefined ? '-' : duration(slot.intervalSeconds),
+          slot.intervalSeconds === undefined
+            ? '-'
+            : [duration(slot.intervalSeconds), slot.intervalReason ?? []].flat().join(' '),
           slot.pipelineSeconds === undefined ? '-' : duration(slot.pipelineSeconds),
         ]
       : []),

@@ -1,0 +1,87 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { createPace, intervalsAhead, type PaceSettings, shareOfTime } from './pace.ts'
+
+const settings: PaceSettings = { intervalMs: 1_000, maxFreezePercent: 2 }
+const short = { frozenMs: 10, pipelineMs: 100 }
+
+/** The gaps after each of these freezes, taken as the pace wants them. */
+function gapsOf(
+  freezes: readonly { readonly frozenMs: number; readonly pipelineMs: number }[],
+  by: PaceSettings = settings,
+) {
+  const pace = createPace()
+  let startedAt = 5_000
+  return freezes.map(freeze => {
+    pace.saved({ startedAt, ...freeze }, by)
+    const gap = pace.gap(by)
+    startedAt += gap.ms
+    return gap
+  })
+}
+
+describe('pace of checkpoints', () => {
+  it('is the interval while freezes are short', () => {
+    expect(gapsOf([short, short, short])).toEqual([{ ms: 1_000 }, { ms: 1_000 }, { ms: 1_000 }])
+  })
+
+  it('a runtime that warms up: its first freeze does not set the pace', () => {
+    const jvm = { intervalMs: 3_000, maxFreezePercent: 2 }
+    const gaps = gapsOf([{ frozenMs: 274, pipelineMs: 900 }, ...Array(5).fill(short)], jvm)
+    expect(gaps[0]).toEqual({ ms: 6_000, reason: 'FreezeBudget' })
+    expect(gaps.at(-1)).toEqual({ ms: 3_000 })
+  })
+
+  it('one long freeze among short ones is paid off by gaps of twice the interval at most', () => {
+    const gaps = gapsOf([short, short, { frozenMs: 200, pipelineMs: 100 }, ...Array(12).fill(short)])
+    expect(Math.max(...gaps.map(({ ms }) => ms))).toBe(2_000)
+    expect(gaps[2]?.reason).toBe('FreezeBudget')
+    expect(gaps.at(-1)).toEqual({ ms: 1_000 })
+  })
+
+  it('freezes that are long each time take their share, and it is said why', () => {
+    const gaps = gapsOf(Array(40).fill({ frozenMs: 100, pipelineMs: 300 }))
+    expect(gaps.at(-1)).toEqual({ ms: 5_000, reason: 'FreezeBudget' })
+  })
+
+  it('a node that is busy each time saves half of the time, one slow checkpoint changes nothing', () => {
+    const slow = { frozenMs: 10, pipelineMs: 4_000 }
+    expect(gapsOf([short, slow, short]).map(({ ms }) => ms)).toEqual([1_000, 1_000, 1_000])
+    expect(gapsOf([slow, slow]).at(-1)).toEqual({ ms: 8_000, reason: 'Busy' })
+    expect(gapsOf([slow])).toEqual([{ ms: 2_000, reason: 'Busy' }])
+  })
+
+  it('what changes in the set counts at once', () => {
+    const pace = createPace()
+    pace.saved({ startedAt: 0, ...short }, settings)
+    expect(pace.gap({ ...settings, intervalMs: 60_000 })).toEqual({ ms: 60_000 })
+  })
+
+  it('any freezes: never more than their share and ten intervals, never a gap without a reason', () => {
+    const freeze = fc.record({
+      frozenMs: fc.oneof(fc.nat(50), fc.nat(20_000)),
+      pipelineMs: fc.nat(3_000),
+      lateMs: fc.nat(2_000),
+    })
+    const by = fc.record({
+      intervalMs: fc.integer({ min: 200, max: 60_000 }),
+      maxFreezePercent: fc.integer({ min: 1, max: 50 }),
+    })
+    fc.assert(
+      fc.property(fc.array(freeze, { minLength: 1, maxLength: 60 }), by, (freezes, by) => {
+        const pace = createPace()
+        let now = 0
+        let taken = 0
+        for (const { lateMs, ...times } of freezes) {
+          expect(taken).toBeLessThanOrEqual(now + intervalsAhead * by.intervalMs + 1e-6)
+          pace.saved({ startedAt: now, ...times }, by)
+          taken += shareOfTime(times.frozenMs, by)
+          const { ms, reason } = pace.gap(by)
+          expect(ms).toBeGreaterThanOrEqual(by.intervalMs)
+          expect(reason === undefined).toBe(ms === by.intervalMs)
+          now += ms + lateMs
+        }
+      }),
+    )
+  })
+})

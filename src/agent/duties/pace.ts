@@ -1,0 +1,67 @@
+import type { PaceReason } from '../../api/node-report.ts'
+
+export interface PaceSettings {
+  readonly intervalMs: number
+  /** Of its time that a primary may stand still, over a while. */
+  readonly maxFreezePercent: number
+}
+
+/** One checkpoint, all in ms; `startedAt` by the monotonic clock. */
+export interface Saved {
+  readonly startedAt: number
+  readonly frozenMs: number
+  readonly pipelineMs: number
+}
+
+export interface Gap {
+  readonly ms: number
+  /** Why it is longer than the interval; absent: it is not. */
+  readonly reason?: PaceReason
+}
+
+/** The pace of one primary's checkpoints. */
+export interface Pace {
+  saved(checkpoint: Saved, settings: PaceSettings): void
+  /** From the beginning of the newest checkpoint to that of the next one. */
+  gap(settings: PaceSettings): Gap
+}
+
+/** How long a freeze of so many ms lasts a primary: no other one is taken within this time, over a while. */
+export const shareOfTime = (frozenMs: number, { maxFreezePercent }: PaceSettings): number =>
+  (frozenMs * 100) / maxFreezePercent
+
+/** How many intervals a primary may be ahead of its share: room for a long freeze among short ones. */
+export const intervalsAhead = 10
+
+/**
+ * One long freeze (a runtime that warms up, a burst of requests) does not make the next checkpoint wait for all the time
+ * that it takes up: gaps of twice the interval pay it off. Only what is more than ten intervals ahead is waited for at
+ * once. So whenever a checkpoint begins,
+ *
+ *     all freezes before it * 100 / maxFreezePercent <= time since the first one + 10 * interval
+ *
+ * See docs/adr/0108.
+ */
+export function createPace(): Pace {
+  /** Time that the freezes until now take up beyond the beginning of the newest checkpoint. */
+  let aheadMs = 0
+  let last: Saved | undefined
+  /** Of the last two checkpoints the shorter one: one that is slow by chance says nothing of the next. */
+  let pipelineMs = 0
+  return {
+    saved(checkpoint, settings) {
+      const goneMs = last === undefined ? 0 : checkpoint.startedAt - last.startedAt
+      aheadMs = Math.max(0, aheadMs - goneMs) + shareOfTime(checkpoint.frozenMs, settings)
+      pipelineMs = Math.min(checkpoint.pipelineMs, last?.pipelineMs ?? settings.intervalMs)
+      last = checkpoint
+    },
+    gap({ intervalMs }) {
+      const frozen = Math.max(Math.min(aheadMs, 2 * intervalMs), aheadMs - intervalsAhead * intervalMs)
+      // Twice the pipeline: a node that does nothing but save has no time left for what it saves.
+      const busy = 2 * pipelineMs
+      const ms = Math.max(intervalMs, frozen, busy)
+      if (ms === intervalMs) return { ms }
+      return { ms, reason: ms === busy ? 'Busy' : 'FreezeBudget' }
+    },
+  }
+}
