@@ -58,7 +58,8 @@ export function createPace(): Pace {
     gap({ intervalMs }) {
       const frozen = Math.max(Math.min(aheadMs, 2 * intervalMs), aheadMs - intervalsAhead * intervalMs)
       // Twice the pipeline: a node that does nothing but save has no time left for what it saves.
-      const busy = 2 * pipelineMs
+      // And the next one begins when this one has ended, however slow it was by chance.
+      const busy = Math.max(2 * pipelineMs, last?.pipelineMs ?? 0)
       const ms = Math.max(intervalMs, frozen, busy)
       if (ms === intervalMs) return { ms }
       return { ms, reason: ms === busy ? 'Busy' : 'FreezeBudget' }
