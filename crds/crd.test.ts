@@ -29,6 +29,34 @@ describe('the CRDs', () => {
     for (const crd of committed) expect(Buffer.byteLength(JSON.stringify(crd))).toBeLessThan(224 * 1024)
   })
 
+  it('D10.bounds: has a bound for every list', () => {
+    const lists = schemas.flatMap(each => [...nodes(each)]).filter(([, { type }]) => type === 'array')
+    expect(lists.length).toBeGreaterThan(140)
+    const unbounded = lists.filter(([, { maxItems }]) => typeof maxItems !== 'number' || maxItems < 1)
+    expect(unbounded.map(([path]) => path)).toEqual([])
+  })
+
+  it('D10.bounds: names no list in a status whose writer is not known to cut it', () => {
+    const lists = schemas
+      .flatMap(each => [...nodes(each)])
+      .filter(([path, { type }]) => path.startsWith('.status') && type === 'array')
+    // Each is filled beyond its bound in status.test.ts, memory.test.ts, pulled/status.test.ts or report.test.ts.
+    expect(lists.map(([path, { maxItems }]) => `${path} ${maxItems}`)).toEqual([
+      '.status.primaryPodNames 200',
+      '.status.hotbackupPodNames 200',
+      '.status.coldbackupPodNames 200',
+      '.status.retainedSlots 200',
+      '.status.retainedSlots[].keptOn 10',
+      '.status.slots 200',
+      '.status.slots[].usableOn 200',
+      '.status.failovers 10',
+      '.status.conditions 16',
+      '.status.cpuFeatures 1024',
+      '.status.checks 64',
+      '.status.slots 800',
+    ])
+  })
+
   it('describes every field in words', () => {
     const bare = schemas
       .flatMap(each => [...nodes(each)])

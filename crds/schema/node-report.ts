@@ -1,9 +1,9 @@
-import { limits } from '../../src/api/backuppodset.ts'
 import {
   type Budget,
   type NodeCheck,
   type NodeReportStatus,
   paceReasons,
+  reportLimits,
   type SlotReport,
 } from '../../src/api/node-report.ts'
 import {
@@ -96,9 +96,6 @@ const budget = (description: string) =>
     { description },
   )
 
-/** A report that is refused says nothing at all, so this is far above what a node can run. */
-const maxSlots = 4 * limits.listed
-
 const status = (): SchemaOf<NodeReportStatus> =>
   object<NodeReportStatus>(
     {
@@ -114,12 +111,21 @@ const status = (): SchemaOf<NodeReportStatus> =>
       architecture: text('Architecture of the processor, as uname names it.'),
       cpuFeatures: list(
         'Instructions that programs find on every processor: memory goes on only where all of those are that its source has.',
-        text('Name of a feature, as in /proc/cpuinfo.', { maxLength: 63 }),
-        512,
+        text('Name of a feature, as in /proc/cpuinfo.', { maxLength: reportLimits.cpuFeature }),
+        reportLimits.cpuFeatures,
       ),
-      checks: mapList('What the agent has checked, each failure with its cure.', 'name', check, 64),
+      checks: mapList(
+        'What the agent has checked, each failure with its cure.',
+        'name',
+        check,
+        reportLimits.checks,
+      ),
       ready: flag('Whether every check holds: memory can be saved and restored here.'),
-      slots: list('Slots of which something is here.', slot, maxSlots),
+      slots: list(
+        `Slots of which something is here; at most ${reportLimits.slots}, slotCount goes on.`,
+        slot,
+        reportLimits.slots,
+      ),
       retired: flag(
         'Whether nothing of the agents is left on the node, as the annotation backup.example.com/retire-requested asks for.',
       ),
@@ -128,7 +134,9 @@ const status = (): SchemaOf<NodeReportStatus> =>
       ),
       memory: budget('What saved states take up in the memory of the node.'),
       disk: budget("What saved states take up on the node's disk; absent: none is used."),
-      slotCount: count('Number of slots of which something is here, as kubectl get prints it.'),
+      slotCount: count(
+        'Number of slots of which something is here, as kubectl get prints it; where slots has fewer, one that is missing there is not known to be gone.',
+      ),
       updatedAt: time(
         'When this was written, RFC 3339. An agent that works writes at least every few seconds.',
       ),

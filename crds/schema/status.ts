@@ -48,9 +48,10 @@ const slot = object<SlotStatus>(
     usableOn: list(
       `With checkpoint: nodes on which a successor could go on with it; at most ${limits.usableOn}.`,
       { type: 'string' } as SchemaOf<string>,
-      // More than `copies` for a while: nodes that were holders still have what they had.
+      // Earlier operators wrote more.
       limits.listed,
     ),
+    usableOnCount: count('With checkpoint: how many they are; absent where all are listed.'),
     protection: choice(
       'With checkpoint: Frozen, Staged, Warm (a running hot backup is given the pulled state) or Cold, by the best backup that could take over with the memory; None: it would be lost, or only a new pod could go on with it.',
       protections,
@@ -83,6 +84,7 @@ const retainedSlot = object<RetainedSlot>(
       { type: 'string' } as SchemaOf<string>,
       limits.usableOn,
     ),
+    keptOnCount: count('How many they are; absent where all are listed.'),
   },
   { slot: true, pod: true, since: true, until: true, generation: true, keptOn: true },
 )
@@ -91,8 +93,8 @@ const condition = object<Condition>(
   {
     type: text('Ready, Progressing, Degraded, Paused or CheckpointReady.', { maxLength: 316 }),
     status: choice('True, False or Unknown.', ['True', 'False', 'Unknown']),
-    reason: text('Why, in one word for programs.', { maxLength: 1024 }),
-    message: text('Why, for people.', { maxLength: 32_768 }),
+    reason: text('Why, in one word for programs.', { maxLength: limits.conditionReason }),
+    message: text('Why, for people.', { maxLength: limits.conditionMessage }),
     lastTransitionTime: time('When status last changed, RFC 3339.'),
     observedGeneration: count('The metadata.generation that this condition speaks of.', {
       ...int64,
@@ -168,13 +170,14 @@ export const statusSchema = (): SchemaOf<BackupPodSetStatus> =>
       ),
       selector: text('Label selector of the primaries of this set, for the scale subresource.'),
       retainedSlots: mapList(
-        `With checkpoint: slots that a smaller replicas has taken away, and whose memory is kept for checkpoint.retain. At most ${limits.listed}.`,
+        `With checkpoint: slots that a smaller replicas has taken away, and whose memory is kept for checkpoint.retain. At most ${limits.listed}, retainedSlotCount goes on.`,
         'slot',
         retainedSlot,
         limits.listed,
       ),
+      retainedSlotCount: count('With checkpoint: how many slots are kept so; absent where all are listed.'),
       slots: mapList(
-        `Who holds which slot. A slot is the place of one primary and keeps its number through failovers; gaps are normal. At most ${limits.listed}.`,
+        `Who holds which slot. A slot is the place of one primary and keeps its number through failovers; gaps are normal. At most ${limits.listed}, the lowest; replicas goes on.`,
         'slot',
         slot,
         limits.listed,

@@ -22,6 +22,40 @@ const maxVolumes = 512
 const maxResources = 64
 const maxGates = 64
 
+/**
+ * Of every other list of the template, by its name. Kubernetes bounds none of them itself but by the 1.5 MiB that an object may
+ * have, so these are far above what a pod that works can have: they keep what a pass, a hash and a watcher go through from being
+ * a tenant's choice.
+ */
+const maxItems: Readonly<Record<string, number>> = {
+  // Node names, of clusters larger than Kubernetes is made for.
+  values: 8192,
+  namespaces: 4096,
+  // A shell takes longer lists of words, a person does not write them.
+  command: 4096,
+  args: 4096,
+  env: 4096,
+  // Keys of a ConfigMap, which has 1 MiB.
+  items: 4096,
+}
+const maxOthers = 1024
+
+/** The schema with a bound for each list that has none. */
+function bounded(node: Schema, name = ''): Schema {
+  const out: Record<string, unknown> = { ...node }
+  if (node['type'] === 'array') out['maxItems'] ??= maxItems[name] ?? maxOthers
+  for (const inner of ['items', 'additionalProperties'])
+    if (node[inner] !== undefined) out[inner] = bounded(node[inner] as Schema)
+  if (node['properties'] !== undefined)
+    out['properties'] = Object.fromEntries(
+      Object.entries(node['properties'] as Readonly<Record<string, Schema>>).map(([key, property]) => [
+        key,
+        bounded(property, key),
+      ]),
+    )
+  return out
+}
+
 /** What is declared only to be refused: undeclared it would be dropped without a word for most clients. */
 const refusedObjects = (description: string): Schema => ({
   description: `Refused: ${description}`,
@@ -193,7 +227,7 @@ export const templateSchema = (): SchemaOf<PodTemplate> => ({
     'The pod that all three kinds are made from. A cold backup gets one init container more, which holds it back until it is woken. A change rolls the set, see updateStrategy.',
   type: 'object',
   required: ['spec'],
-  properties: { metadata, spec: podSchema() },
+  properties: { metadata: bounded(metadata), spec: bounded(podSchema()) },
   'x-kubernetes-validations': [
     ruleFor(
       'LabelTypeReserved',

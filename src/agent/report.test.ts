@@ -1,8 +1,9 @@
 import { describe, expect, it } from 'vitest'
-import type { NodeReportStatus } from '../api/node-report.ts'
+import { type NodeReportStatus, reportLimits } from '../api/node-report.ts'
 import { createFakeClock } from '../kube/clock.ts'
 import { KubeError } from '../kube/errors.ts'
 import { silentLog } from '../kube/log.ts'
+import { hasNothing } from '../succession/kept.ts'
 import { createReportWriter, type ReportContent } from './report.ts'
 
 const slot = { namespace: 'default', set: 'web', slot: 0, life: '0123abcd', role: 'holder' } as const
@@ -143,6 +144,61 @@ describe('the report of a node', () => {
     writer.update(starting())
     await clock.advance(0)
     expect(writes).toMatchObject([{ slots: [], slotsKnown: false }])
+    await end()
+  })
+
+  it('D10.bounds: what has no room for all slots counts them, and what it does not name is not known to be gone', async () => {
+    const { clock, writer, writes, end } = stand()
+    const many = reportLimits.slots + 3
+    const holders = Array.from({ length: many }, (_, index) => ({ ...slot, slot: index, generation: 1 }))
+    // What somebody could need soon comes last here, and stays.
+    const source = { ...slot, slot: many, role: 'source', generation: 1, message: 'x'.repeat(5_000) } as const
+    const usable = { ...slot, slot: many + 1, generation: 1, usable: 'Cold' } as const
+    writer.update({ ...content(1), slots: [...holders, usable, source] })
+    await clock.advance(0)
+    const [cut] = writes
+    expect(cut).toMatchObject({ slotsKnown: true, slotCount: many + 2 })
+    expect(cut?.slots).toHaveLength(reportLimits.slots)
+    expect(cut?.slots[0]).toMatchObject({ slot: many, message: expect.stringMatching(/^x{1023}…$/) })
+    expect(cut?.slots[1]).toMatchObject({ slot: many + 1 })
+    expect(hasNothing(cut, undefined)).toBe(false)
+    expect(hasNothing(cut, { ...slot, generation: 0 })).toBe(true)
+    writer.update({ ...content(1), slots: holders.slice(0, reportLimits.slots) })
+    await clock.advance(5_000)
+    expect(writes[1]?.slots).toHaveLength(reportLimits.slots)
+    expect(hasNothing(writes[1], undefined)).toBe(true)
+    await end()
+  })
+
+  it('D10.bounds: checks beyond its room are summed up, those that failed last', async () => {
+    const { clock, writer, writes, end } = stand()
+    const checks = Array.from({ length: 100 }, (_, index) => ({
+      ...{ name: `c${index}`, ok: index !== 99, message: '' },
+    }))
+    writer.update({ ...content(1), ready: false, checks })
+    await clock.advance(0)
+    expect(writes[0]?.checks).toHaveLength(reportLimits.checks)
+    expect(writes[0]?.checks[0]).toMatchObject({ name: 'c99', ok: false })
+    expect(writes[0]?.checks.at(-1)).toMatchObject({
+      name: 'others',
+      ok: true,
+      message: expect.stringMatching(/^37 more/),
+    })
+    await end()
+  })
+
+  it('D10.bounds: a node whose processors have more to say than there is room for carries no memory', async () => {
+    const { clock, writer, writes, end } = stand()
+    const features = (length: number) => Array.from({ length }, (_, index) => `f${index}`)
+    writer.update({ ...content(1), cpuFeatures: features(reportLimits.cpuFeatures) })
+    await clock.advance(0)
+    expect(writes[0]).toMatchObject({ ready: true, checks: [] })
+    for (const cpuFeatures of [features(reportLimits.cpuFeatures + 1), ['x'.repeat(64)]]) {
+      writer.update({ ...content(1), cpuFeatures })
+      await clock.advance(5_000)
+      expect(writes.at(-1)).toMatchObject({ ready: false, checks: [{ name: 'cpu-features', ok: false }] })
+      expect(writes.at(-1)?.cpuFeatures?.length).toBeLessThanOrEqual(reportLimits.cpuFeatures)
+    }
     await end()
   })
 })

@@ -1,9 +1,17 @@
 import { isDeepStrictEqual } from 'node:util'
-import { type NodeReport, type NodeReportStatus, nodeReports, type SlotReport } from '../api/node-report.ts'
+import {
+  type NodeCheck,
+  type NodeReport,
+  type NodeReportStatus,
+  nodeReports,
+  reportLimits,
+  type SlotReport,
+} from '../api/node-report.ts'
 import type { Api } from '../kube/api.ts'
 import type { Clock } from '../kube/clock.ts'
 import { isKubeError } from '../kube/errors.ts'
 import type { Log } from '../kube/log.ts'
+import { cutTo } from '../kube/object.ts'
 import { apiVersionOf } from '../kube/resources.ts'
 import type { NodeOwner } from './own-node.ts'
 
@@ -44,13 +52,16 @@ export function createReportWriter(options: ReportWriterOptions): ReportWriter {
   let wake = Promise.withResolvers<void>()
 
   const write = async (content: ReportContent, signal: AbortSignal): Promise<void> => {
-    const { slots, ...rest } = content
+    const { slots, ...rest } = withinLimits(content)
     const common = {
       ...rest,
       slotsKnown: slots !== undefined,
       updatedAt: new Date(clock.now()).toISOString(),
     }
-    const listed = (list: readonly SlotReport[]) => ({ slots: list, slotCount: list.length })
+    const listed = (list: readonly SlotReport[]) => ({
+      slots: listedSlots(list),
+      slotCount: list.length,
+    })
     const patch = (said: readonly SlotReport[] | undefined) => {
       // A merge patch leaves alone what it does not name.
       const status = { ...common, ...(said && listed(said)) }
@@ -141,6 +152,56 @@ export function createReportWriter(options: ReportWriterOptions): ReportWriter {
       }
     },
   }
+}
+
+/** What the API server would refuse, so that nothing were known of this node any more, is cut here and says so. */
+function withinLimits(content: ReportContent): ReportContent {
+  const { checks, cpuFeatures } = content
+  const features = cpuFeatures?.filter(({ length }) => length <= reportLimits.cpuFeature)
+  const unsaid = (cpuFeatures?.length ?? 0) - Math.min(features?.length ?? 0, reportLimits.cpuFeatures)
+  // A program needs all that its node has: what is not said of a node must not be taken for what it lacks.
+  const all = unsaid === 0 ? checks : [tooManyFeatures(unsaid), ...checks]
+  return {
+    ...content,
+    ready: content.ready && unsaid === 0,
+    ...(features && { cpuFeatures: features.slice(0, reportLimits.cpuFeatures) }),
+    checks: all.length <= reportLimits.checks ? all : summedUp(all),
+  }
+}
+
+const tooManyFeatures = (unsaid: number): NodeCheck => ({
+  name: 'cpu-features',
+  ok: false,
+  message: `the processors have ${unsaid} features more than a report has room for`,
+  cure: 'tell us the processor; until then this node carries no memory',
+})
+
+/** Those that failed come first, and what has no room is one check that says how many they are. */
+function summedUp(checks: readonly NodeCheck[]): NodeCheck[] {
+  const byVerdict = [...checks.filter(({ ok }) => !ok), ...checks.filter(({ ok }) => ok)]
+  const room = reportLimits.checks - 1
+  const others = byVerdict.slice(room)
+  const ok = others.every(check => check.ok)
+  return [
+    ...byVerdict.slice(0, room),
+    {
+      ...{ name: 'others', ok, message: `${others.length} more checks have no room here` },
+      ...(ok ? {} : { cure: 'look at the log of the agent' }),
+    },
+  ]
+}
+
+/** First what somebody could need soon: primaries, then what could go on from here. The rest keeps its order. */
+function listedSlots(slots: readonly SlotReport[]): readonly SlotReport[] {
+  const rank = ({ role, usable, generation }: SlotReport) =>
+    role === 'source' ? 0 : usable !== undefined ? 1 : generation > 0 ? 2 : 3
+  const room =
+    slots.length <= reportLimits.slots
+      ? slots
+      : [...slots].sort((a, b) => rank(a) - rank(b)).slice(0, reportLimits.slots)
+  return room.map(slot =>
+    slot.message === undefined ? slot : { ...slot, message: cutTo(slot.message, reportLimits.message) },
+  )
 }
 
 const requestTimeoutMs = 10_000

@@ -280,6 +280,9 @@ export const limits = Object.freeze({
   failovers: 10,
   /** Entries of a list in the status: etcd and every watcher pay for each. The counts go on. */
   listed: 200,
+  /** Characters of a condition: its reason and its message. */
+  conditionReason: 1024,
+  conditionMessage: 32_768,
   /** Nodes listed for one slot: of 200 slots that makes a status that can still be stored. */
   usableOn: 10,
 } as const)
@@ -311,6 +314,8 @@ export interface SlotStatus {
   readonly pipelineSeconds?: number
   /** Nodes on which it could be taken over. */
   readonly usableOn?: readonly string[]
+  /** How many they are, where not all are listed. */
+  readonly usableOnCount?: number
   readonly protection?: Protection
   /** The last time that this slot changed hands after a loss. */
   readonly lastFailover?: SlotFailover
@@ -329,6 +334,8 @@ export interface RetainedSlot {
   readonly generation: number
   /** Nodes that keep something of it. */
   readonly keptOn: readonly string[]
+  /** How many they are, where not all are listed. */
+  readonly keptOnCount?: number
 }
 
 export interface SlotFailover {
@@ -391,6 +398,8 @@ export interface BackupPodSetStatus {
   readonly slots?: readonly SlotStatus[]
   /** Only of sets that keep memory, and while there are any. */
   readonly retainedSlots?: readonly RetainedSlot[]
+  /** How many they are, where not all are listed. */
+  readonly retainedSlotCount?: number
   readonly lastTransition?: LastTransition
   readonly lastFailover?: LastFailover
   /** Newest first. */

@@ -114,7 +114,7 @@ export interface NodeReportStatus {
   /** Nothing of the agents is left on the node, as `retire-requested` asks for. */
   readonly retired?: boolean
   /**
-   * `slots` is all that is kept here. An agent that has only just started does not know that yet: `slots` is then what the
+   * `slots`, if it is not cut, is all that is kept here. An agent that has only just started does not know that yet: `slots` is then what the
    * agent before it has said last, and no slot that is missing there is known to be gone. Absent: an agent of an earlier
    * version, of which the same is true.
    */
@@ -123,11 +123,27 @@ export interface NodeReportStatus {
   readonly memory?: Budget
   /** The disk of generations; absent: none is used. */
   readonly disk?: Budget
-  /** Length of `slots`: a column of `kubectl get` cannot count. */
+  /**
+   * Slots of which something is here, also where `slots` had no room for all of them: then a slot that is missing there is not
+   * known to be gone.
+   */
   readonly slotCount?: number
   /** RFC 3339. */
   readonly updatedAt: string
 }
+
+/** Of a report. One that is refused says nothing at all, so its writer cuts at these. */
+export const reportLimits = Object.freeze({
+  /** Far above what a node can run. Where more is kept, `slotCount` goes on. */
+  slots: 800,
+  checks: 64,
+  /** Linux has room for about 700 on x86, and fewer elsewhere. */
+  cpuFeatures: 1024,
+  /** Characters of the name of one. */
+  cpuFeature: 63,
+  /** Characters of a message about a slot: 800 of them and what stands beside them can be stored. */
+  message: 1024,
+} as const)
 
 export interface NodeReport extends KubeObject {
   readonly status?: NodeReportStatus

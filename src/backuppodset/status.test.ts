@@ -1,7 +1,9 @@
 import { describe, expect, it } from 'vitest'
+import { limits } from '../api/backuppodset.ts'
 import { labels } from '../api/labels.ts'
 import { viewOf } from './pod/view.ts'
 import { refusedStatus, statusOf } from './status.ts'
+import { makeCopy, makeLease, makePrimary, makeSlot } from './testing/memory.ts'
 import { makePod, makeSet } from './testing/snapshots.ts'
 
 it('a refused set makes no progress, whatever it did before', () => {
@@ -89,5 +91,82 @@ describe('a slot that changes hands', () => {
     const pods = ['a', 'b'].map(name => makePod(name, 'primary', { slot: 0, epoch: 1 }))
     const facts = { templateHash: 'now', failure: undefined, now: 0, lastTransition: undefined }
     expect(statusOf(set, undefined, { ...facts, pods, lastFailover: undefined }).replicas).toBe(2)
+  })
+})
+
+describe('D10.bounds: a set that is larger than the lists of its status', () => {
+  const many = limits.listed + 50
+  const nodes = Array.from({ length: 12 }, (_, index) => makePrimary(`x${index}`, 0, { node: `n${index}` }))
+  const primaries = Array.from({ length: many }, (_, index) => makePrimary(`p${1000 + index}`, index))
+  const slotOf = (index: number, over: object, copies: boolean) => {
+    const lease = { ...makeLease(makePrimary(`p${1000 + index}`, index)), ...over }
+    return makeSlot(
+      lease,
+      copies ? nodes.map(node => makeCopy(lease, node, undefined, { usable: 'Cold' })) : [],
+    )
+  }
+  const of = (savedUpTo: number, retained: number) =>
+    statusOf(makeSet({ replicas: many, hotBackups: many, coldBackups: many }), undefined, {
+      pods: [
+        ...primaries,
+        ...primaries.map((_, index) => makePod(`h${index}`, 'hotbackup')),
+        ...primaries.map((_, index) => makePod(`c${index}`, 'coldbackup')),
+      ],
+      memory: {
+        slots: new Map([
+          ...primaries.map((_, index) => [index, slotOf(index, {}, index < savedUpTo)] as const),
+          ...Array.from({ length: retained }, (_, index) => {
+            const slot = 9_000 - index
+            return [slot, slotOf(slot, { retainedSince: '2026-01-01T00:00:00Z' }, true)] as const
+          }),
+        ]),
+        copies: 2,
+        nodes: new Map(
+          primaries.map(({ node = '' }) => [node, { name: node, ready: true, problem: undefined }]),
+        ),
+      },
+      failovers: Array.from({ length: 100 }, (_, index) => ({
+        ...{ slot: index, from: 'a', to: 'b', reason: 'PodDeleted', seconds: 1 },
+        at: '2026-01-01T00:00:00Z',
+      })),
+      ...{ templateHash: 'now', failure: 'x'.repeat(100_000), now: 0 },
+      ...{ lastTransition: undefined, lastFailover: undefined },
+    })
+
+  it('lists as much as the schema lets pass, and counts on', () => {
+    const status = of(many, many)
+    expect(status).toMatchObject({ replicas: many, hotbackups: many, coldbackups: many })
+    expect(status.primaryPodNames).toHaveLength(limits.listed)
+    expect(status.hotbackupPodNames).toHaveLength(limits.listed)
+    expect(status.coldbackupPodNames).toHaveLength(limits.listed)
+    expect(status.slots).toHaveLength(limits.listed)
+    expect(status.slots?.[0]).toMatchObject({ slot: 0, usableOnCount: 12 })
+    expect(status.slots?.[0]?.usableOn).toHaveLength(limits.usableOn)
+    expect(status.retainedSlots).toHaveLength(limits.listed)
+    expect(status.retainedSlotCount).toBe(many)
+    expect(status.retainedSlots?.[0]).toMatchObject({ slot: 9_001 - many, keptOnCount: 12 })
+    expect(status.retainedSlots?.[0]?.keptOn).toHaveLength(limits.usableOn)
+    expect(status.failovers).toHaveLength(limits.failovers)
+    expect(status.conditions?.length).toBeLessThanOrEqual(16)
+    const { message } = status.conditions?.find(({ type }) => type === 'Degraded') ?? {}
+    expect(message).toMatch(/^x+…$/)
+    expect(message).toHaveLength(limits.conditionMessage)
+    expect(Buffer.byteLength(JSON.stringify(status))).toBeLessThan(1_000_000)
+  })
+
+  it('is judged by all of them: one that is not listed and would be lost is told', () => {
+    const readiness = (saved: number) =>
+      of(saved, 0).conditions?.find(({ type }) => type === 'CheckpointReady')
+    expect(readiness(many)).toMatchObject({ status: 'True', message: expect.stringContaining(`${many}`) })
+    expect(readiness(many - 1)).toMatchObject({
+      status: 'False',
+      message: expect.stringContaining(`slot ${many - 1} `),
+    })
+  })
+
+  it('and counts nothing beside a list that has all', () => {
+    const status = of(many, 1)
+    expect(status).not.toHaveProperty('retainedSlotCount')
+    expect(status.retainedSlots).toHaveLength(1)
   })
 })

@@ -69,6 +69,7 @@ export function statusOf(
     readyHotbackups: hot.filter(pod => pod.ready).length,
     gatedColdbackups: cold.filter(pod => pod.gate === 'waiting').length,
   }
+  const slots = slotsOf(everyPrimary, facts, previous)
   const status: BackupPodSetStatus = {
     observedGeneration: set.generation,
     replicas: primaries.length,
@@ -85,14 +86,15 @@ export function statusOf(
       coldbackups: `${cold.length}/${set.coldBackups}`,
     },
     selector: `${labels.set}=${set.name},${labels.type}=primary`,
-    slots: slotsOf(everyPrimary, facts, previous),
-    ...optional('retainedSlots', facts.memory && retainedSlots(facts.memory)),
+    slots: slots.slice(0, limits.listed),
+    ...(facts.memory && retainedSlots(facts.memory)),
     ...optional('lastTransition', facts.lastTransition ?? previous?.lastTransition),
     ...optional('lastFailover', facts.lastFailover ?? previous?.lastFailover),
     ...optional('failovers', facts.failovers?.length ? listed(facts.failovers) : previous?.failovers),
     conditions: [],
   }
-  const conditions = conditionsOf(set, previous?.conditions ?? [], status, facts)
+  // Of all slots, also those that have no room in the list.
+  const conditions = conditionsOf(set, previous?.conditions ?? [], { ...status, slots }, facts)
   if (facts.refusal === undefined) return { ...status, conditions }
   const refused = refusedStatus(set.generation, previous, facts.refusal, facts.now).conditions ?? []
   const verdict = (type: string) =>
@@ -288,7 +290,6 @@ const slotsOf = (
   ]
     .sort((a, b) => a.slot - b.slot || b.epoch - a.epoch)
     .filter(({ slot }, index, all) => all[index - 1]?.slot !== slot)
-    .slice(0, limits.listed)
 }
 
 const optional = <Key extends string, Value>(

@@ -79,3 +79,7 @@ export function parseResourceVersion(version: string): bigint {
     throw new TypeError(`not a comparable resourceVersion: ${JSON.stringify(version)}`)
   return BigInt(version)
 }
+
+/** The text, or its beginning with a mark behind it: the API server refuses an object for one text that is too long. */
+export const cutTo = (text: string, characters: number): string =>
+  text.length <= characters ? text : `${text.slice(0, characters - 1).replace(/[\uD800-\uDBFF]$/, '')}…`

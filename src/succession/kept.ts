@@ -9,8 +9,12 @@ export const mayKeep = ({ kept, holders }: Pick<SlotLease, 'kept' | 'holders'>):
   kept ?? holders
 
 /** The node has nothing of a slot: its agent says all that is kept there, and this is not among it. */
-export const hasNothing = (
-  status: Pick<NodeReportStatus, 'slotsKnown'> | undefined,
-  said: SlotReport | undefined,
-): boolean =>
-  status?.slotsKnown === true && (said === undefined || (!isKept(said) && said.reason !== diskUnreadReason))
+export const hasNothing = (status: Completeness | undefined, said: SlotReport | undefined): boolean =>
+  status?.slotsKnown === true &&
+  (said === undefined ? !isCut(status) : !isKept(said) && said.reason !== diskUnreadReason)
+
+/** What says whether a report names all slots that are kept on its node. */
+export type Completeness = Partial<Pick<NodeReportStatus, 'slotsKnown' | 'slots' | 'slotCount'>>
+
+/** A report had no room for all of them: one that it does not name may be there all the same. */
+const isCut = ({ slots = [], slotCount = 0 }: Completeness): boolean => slotCount > slots.length

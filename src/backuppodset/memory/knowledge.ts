@@ -3,15 +3,15 @@
  * nothing. *Usable*: it says that it could be brought back now. *Gone*: every node that could have something has said, and
  * does say, that it has nothing. Silence, and an agent that has only just started, are none of these: they mean wait.
  */
-import type { NodeReportStatus, SlotReport } from '../../api/node-report.ts'
+import type { SlotReport } from '../../api/node-report.ts'
 import type { SlotLease } from '../../api/slot-lease.ts'
-import { hasNothing, isKept, mayKeep } from '../../succession/kept.ts'
+import { type Completeness, hasNothing, isKept, mayKeep } from '../../succession/kept.ts'
 import type { Copy, SlotMemory, Unasked } from './view.ts'
 
 /** What is said of one slot by one node. */
 export interface Answer {
   readonly node: string
-  readonly status: Pick<NodeReportStatus, 'slotsKnown'> | undefined
+  readonly status: Completeness | undefined
   readonly report: SlotReport | undefined
   /** The agent has written lately. */
   readonly fresh: boolean

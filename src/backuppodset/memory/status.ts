@@ -1,4 +1,9 @@
-import { limits, type RetainedSlot, type SlotStatus } from '../../api/backuppodset.ts'
+import {
+  type BackupPodSetStatus,
+  limits,
+  type RetainedSlot,
+  type SlotStatus,
+} from '../../api/backuppodset.ts'
 import { reasons } from '../../api/reasons.ts'
 import { fitsMemory } from '../../succession/kinds.ts'
 import type { PodView } from '../snapshot.ts'
@@ -12,7 +17,7 @@ interface Times {
 }
 
 type SlotFacts = Required<Pick<SlotStatus, 'generation' | 'usableOn' | 'protection'>> &
-  Pick<SlotStatus, 'savedAt' | 'intervalSeconds' | 'intervalReason' | 'pipelineSeconds'>
+  Pick<SlotStatus, 'usableOnCount' | 'savedAt' | 'intervalSeconds' | 'intervalReason' | 'pipelineSeconds'>
 
 /** What the status says of a slot's memory: how new it is, and who could go on with it. */
 export function slotFacts(
@@ -49,12 +54,16 @@ export function slotFacts(
     ...(intervalReason !== undefined && { intervalReason }),
     ...(pipelineSeconds !== undefined && { pipelineSeconds }),
     usableOn: usable.map(({ node }) => node).slice(0, limits.usableOn),
+    ...(usable.length > limits.usableOn && { usableOnCount: usable.length }),
     protection: isFrozen ? 'Frozen' : withPod.length > 0 ? 'Staged' : usable.length > 0 ? 'Cold' : 'None',
   }
 }
 
-/** Slots that the set has no place for, whose memory is kept; undefined: there is none. */
-export function retainedSlots({ slots, retainMs = 0 }: MemoryView): readonly RetainedSlot[] | undefined {
+/** Slots that the set has no place for, whose memory is kept. */
+export function retainedSlots({
+  slots,
+  retainMs = 0,
+}: MemoryView): Pick<BackupPodSetStatus, 'retainedSlots' | 'retainedSlotCount'> {
   const retained = [...slots.values()].flatMap(({ lease, copies, unasked }): RetainedSlot[] => {
     const since = Date.parse(lease.retainedSince ?? '')
     if (Number.isNaN(since)) return []
@@ -67,10 +76,15 @@ export function retainedSlots({ slots, retainMs = 0 }: MemoryView): readonly Ret
         until: rfc3339(since + retainMs),
         generation: Math.max(0, ...copies.map(({ report }) => report.generation)),
         keptOn: nodes.slice(0, limits.usableOn),
+        ...(nodes.length > limits.usableOn && { keptOnCount: nodes.length }),
       },
     ]
   })
-  return retained.length === 0 ? undefined : retained.slice(0, limits.listed)
+  if (retained.length === 0) return {}
+  return {
+    retainedSlots: retained.sort((a, b) => a.slot - b.slot).slice(0, limits.listed),
+    ...(retained.length > limits.listed && { retainedSlotCount: retained.length }),
+  }
 }
 
 const rfc3339 = (ms: number): string => new Date(ms).toISOString().replace(/\.\d+Z$/, 'Z')

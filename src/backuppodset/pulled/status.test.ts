@@ -16,8 +16,12 @@ it('a set with backups on hundreds of nodes has a status that can be stored', ()
     storeHealthy: undefined,
     monotonicNow: 1_000,
   } as unknown as Parameters<typeof pulledSlotFacts>[0]
-  const { usableOn, protection, savedAt } = pulledSlotFacts(facts, 0, primary, [primary, ...backups])
+  const { usableOn, usableOnCount, protection, savedAt } = pulledSlotFacts(facts, 0, primary, [
+    primary,
+    ...backups,
+  ])
   expect(usableOn).toHaveLength(limits.usableOn)
+  expect(usableOnCount).toBe(300)
   expect(protection).toBe('Warm')
   expect(savedAt).toBe('1970-01-01T00:00:00.000Z')
 })

@@ -18,7 +18,7 @@ export interface PulledFacts {
 }
 
 type SlotFacts = Required<Pick<SlotStatus, 'generation' | 'usableOn' | 'protection'>> &
-  Pick<SlotStatus, 'savedAt' | 'intervalSeconds' | 'pipelineSeconds'>
+  Pick<SlotStatus, 'usableOnCount' | 'savedAt' | 'intervalSeconds' | 'pipelineSeconds'>
 
 /** As of memory, with the same words: how new the state is, and who could go on with it. */
 export function pulledSlotFacts(
@@ -41,6 +41,7 @@ export function pulledSlotFacts(
     }),
     intervalSeconds: pull.intervalMs / 1000,
     usableOn: state === undefined ? [] : [...nodes].sort().slice(0, limits.usableOn),
+    ...(state && nodes.size > limits.usableOn && { usableOnCount: nodes.size }),
     protection: state === undefined ? 'None' : hot.length > 0 ? 'Warm' : cold.length > 0 ? 'Cold' : 'None',
   }
 }

@@ -85,6 +85,11 @@ export function renderSet(set: SetFacts, options: RenderOptions): string {
     .join('\n\n')
 }
 
+const nodesOf = ({ usableOn = [], usableOnCount = usableOn.length }: SlotFacts): string => {
+  const more = usableOnCount - usableOn.length
+  return `${usableOn.join(', ') || '-'}${more > 0 ? ` and ${more} more` : ''}`
+}
+
 function slotTable({ slots, memory }: SetFacts, { now, paint, wide }: RenderOptions): string {
   const protection = ({ protection: name = 'None' }: SlotFacts) =>
     paint(name === 'None' ? 'red' : 'green', name)
@@ -92,7 +97,7 @@ function slotTable({ slots, memory }: SetFacts, { now, paint, wide }: RenderOpti
     String(slot.generation ?? 0),
     ageOf(slot.savedAt, now) || '-',
     protection(slot),
-    slot.usableOn?.join(', ') || '-',
+    nodesOf(slot),
     ...(wide
       ? [
           slot.intervalSeconds === undefined
