@@ -46,7 +46,7 @@ async function run<T extends { readonly logLevel: string }>(
     formatters: { level: label => ({ level: label }) },
     timestamp: stdTimeFunctions.isoTime,
     level: options.logLevel,
-    redact: ['*.token', '*.wakeKey'],
+    redact: ['*.token', '*.wakeKeys'],
   })
   const stop = new AbortController()
   for (const name of ['SIGTERM', 'SIGINT'] as const) process.once(name, () => stop.abort(new Error(name)))

@@ -31,6 +31,18 @@ export function gateOf({ spec, status }: Pod): GateStatus | undefined {
   }
 }
 
+const digestOption = '--token-sha256'
+
+/** How a gate is told the SHA-256 (hex) of the only token that opens it. */
+export const digestArguments = (digest: string): readonly string[] => [digestOption, digest]
+
+/** Of which token a pod's gate holds the digest; undefined: it has no gate, or one that nobody of us made. */
+export function gateDigestOf({ spec }: Pod): string | undefined {
+  const command = spec?.initContainers?.find(({ name }) => name === gateContainerName)?.command ?? []
+  const at = command.indexOf(digestOption)
+  return at < 0 ? undefined : command[at + 1]
+}
+
 /** It runs, and holds the pod back. */
 export function isAtGate(pod: Pod): boolean {
   const gate = gateOf(pod)

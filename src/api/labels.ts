@@ -20,6 +20,8 @@ export const labels = {
   strategy: 'backup.example.com/strategy',
   /** Which template the pod was made from. */
   templateHash: 'backup.example.com/template-hash',
+  /** Under which key a cold backup was made: its id. It stays when the pod is woken. */
+  wakeKey: 'backup.example.com/wake-key',
   /** What memory it can be given, and what its own could be given to; only of pods made for memory. */
   restoreHash: 'backup.example.com/restore-hash',
 } as const

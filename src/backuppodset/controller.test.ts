@@ -41,7 +41,7 @@ function onStage() {
     instance: 'test',
     consistency: createConsistencyStore({ cache: cacheView({}), clock, log }),
     recorder: { record: nothing, flush: async () => 0, close: nothing },
-    settings: { wakerImage: 'waker', wakeKey: new Uint8Array(32) },
+    settings: { wakerImage: 'waker', wakeKeys: [new Uint8Array(32)] },
     metrics: { acted: nothing, woke: nothing, counted: nothing, forget: nothing, reset: nothing },
     stateStore: createWriteBehind(createMemoryStore(clock), { clock, log }),
     stateBudget: 2 ** 20,

@@ -146,7 +146,7 @@ export function createSetController(options: SetControllerOptions): SetControlle
   const specs = createSpecs()
   const ending = createEnding(urgentApi)
   const gates = createGateChecks({
-    ...{ clock, wakeKey: settings.wakeKey, reach: options.reach ?? reach },
+    ...{ clock, wakeKeys: settings.wakeKeys, reach: options.reach ?? reach },
     changed: (key, afterMs) => queue.add(key, { afterMs, priority: lowPriority }),
   })
   const claims = createClaimReader({ api, clock, changed: key => queue.add(key) })
@@ -357,7 +357,7 @@ export function createSetController(options: SetControllerOptions): SetControlle
         openGate: async request => {
           const started = clock.monotonic()
           const result = await openGate(request, {
-            ...{ pods, read, clock, wakeKey: settings.wakeKey },
+            ...{ pods, read, clock, wakeKeys: settings.wakeKeys },
             wake: options.wake ?? wake,
           })
           options.metrics.woke(result.type, (clock.monotonic() - started) / 1000)

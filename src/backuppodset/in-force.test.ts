@@ -103,7 +103,7 @@ function world(pods: readonly Pod[], current: BackupPodSet) {
     actContext: (set: ActContext['set']) =>
       ({
         ...{ set, api, urgentApi: api, tombstones, wakes: createWakes(() => Promise.resolve()) },
-        settings: { wakerImage: 'waker', wakeKey: new Uint8Array(32) },
+        settings: { wakerImage: 'waker', wakeKeys: [new Uint8Array(32)] },
         podOf: (uid: string) => pods.find(({ metadata }) => metadata.uid === uid),
         ...{ wrote: nothing, finishedLate: nothing, ended: nothing },
         signal: new AbortController().signal,

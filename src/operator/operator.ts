@@ -6,7 +6,8 @@ import { failurePauses } from '../backuppodset/failures.ts'
 import { createSetMetrics } from '../backuppodset/metrics.ts'
 import { laneOf, seriesOf } from '../backuppodset/notices.ts'
 import { createPullMetrics } from '../backuppodset/pulled/metrics.ts'
-import { loadWakeKey } from '../backuppodset/wake-key.ts'
+import { wakeKeyId } from '../backuppodset/wake/token.ts'
+import { loadWakeKeys } from '../backuppodset/wake-key.ts'
 import { createApi } from '../kube/api.ts'
 import { createBackoff } from '../kube/backoff.ts'
 import { systemClock as clock, elapses } from '../kube/clock.ts'
@@ -123,11 +124,16 @@ async function operate(
       for (const reflector of mirrors) reflector.kick()
     },
   })
-  const wakeKey = await whenReachable(() => loadWakeKey(api, options.namespace, random, signal), log, signal)
-  if (wakeKey === undefined) return
-  const settings = { wakerImage: options.wakerImage, injected: options.injectedResources, wakeKey }
+  const wakeKeys = await whenReachable(
+    () => loadWakeKeys(api, options.namespace, random, signal),
+    log,
+    signal,
+  )
+  if (wakeKeys === undefined) return
+  log.info({ ids: wakeKeys.map(wakeKeyId) }, 'keys of cold backups, the first of new ones')
+  const settings = { wakerImage: options.wakerImage, injected: options.injectedResources, wakeKeys }
 
-  const stateStore = await openStateStore(options, settings.wakeKey, { clock, log, random })
+  const stateStore = await openStateStore(options, settings.wakeKeys, { clock, log, random })
   const writeBehind = createWriteBehind(stateStore, {
     clock,
     log,

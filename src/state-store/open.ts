@@ -17,19 +17,19 @@ export interface StateStoreOptions {
 
 /**
  * The store that the options name; a Redis need not be there.
- * @param secret what is written to a Redis is sealed with it.
+ * @param secrets what is written to a Redis is sealed with the first of them, and opened with any.
  * @throws Error when the options cannot be understood, or the file cannot be read.
  */
 export async function openStateStore(
   { stateStore, stateStoreCa, stateStorePassword }: StateStoreOptions,
-  secret: Uint8Array,
+  secrets: readonly [Uint8Array, ...(readonly Uint8Array[])],
   { clock, log, random }: { readonly clock: Clock; readonly log: Log; readonly random: Random },
 ): Promise<StateStore> {
   if (stateStore === 'memory') return createMemoryStore(clock)
   const ca = stateStoreCa === undefined ? undefined : await readFile(stateStoreCa, 'utf8')
   return sealed(
     createRedisStore({ url: stateStore, password: stateStorePassword, ca }, log, random),
-    secret,
+    secrets,
     random,
   )
 }

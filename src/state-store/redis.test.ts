@@ -81,8 +81,9 @@ describe('a real Redis', () => {
     const options = { stateStore: server.url }
     const secret = random.bytes(32)
     const deps = { clock, log: silentLog, random }
-    const store = await openStateStore(options, secret, deps)
-    const stranger = await openStateStore(options, random.bytes(32), deps)
+    const store = await openStateStore(options, [secret], deps)
+    const stranger = await openStateStore(options, [random.bytes(32)], deps)
+    const exchanged = await openStateStore(options, [random.bytes(32), secret], deps)
     const plain = open(server.url)
     try {
       await eventually(() => store.put('a', Buffer.from('who am I'), minute))
@@ -90,6 +91,9 @@ describe('a real Redis', () => {
       const box = await eventually(() => plain.get('a'))
       expect(Buffer.from(box ?? []).includes('who am I')).toBe(false)
       expect(await eventually(() => stranger.get('a'))).toBeUndefined()
+      expect(text(await eventually(() => exchanged.get('a')))).toBe('who am I')
+      await exchanged.put('c', Buffer.from('new'), minute)
+      expect(await store.get('c')).toBeUndefined()
       await plain.put('b', box ?? Buffer.alloc(0), minute)
       expect(await store.get('b')).toBeUndefined()
       const forged = Buffer.from(box ?? Buffer.alloc(1))
@@ -99,7 +103,7 @@ describe('a real Redis', () => {
       await plain.put('a', Buffer.from('x'), minute)
       expect(await store.get('a')).toBeUndefined()
     } finally {
-      await Promise.all([store.close(), stranger.close(), plain.close()])
+      await Promise.all([store, stranger, exchanged, plain].map(each => each.close()))
     }
   }, 60_000)
 

@@ -9,15 +9,27 @@ const tagLength = 16
 /**
  * A store in which others can neither read nor forge: values are encrypted and bound to their key (AES-256-GCM). What
  * cannot be opened, because it was written under another key or changed, counts as absent.
- * @param secret from which the key is derived; the same for all replicas, and kept where the store's owner cannot read it.
+ * @param secrets from which keys are derived: values are written under the first and read under any. The same for all replicas,
+ * and kept where the store's owner cannot read them.
  */
-export function sealed(store: StateStore, secret: Uint8Array, random: Random): StateStore {
-  const key = Buffer.from(hkdfSync('sha256', secret, '', 'understudy state store', 32))
+export function sealed(
+  store: StateStore,
+  secrets: readonly [Uint8Array, ...(readonly Uint8Array[])],
+  random: Random,
+): StateStore {
+  const keyFrom = (secret: Uint8Array) =>
+    Buffer.from(hkdfSync('sha256', secret, '', 'understudy state store', 32))
+  const key = keyFrom(secrets[0])
+  const keys = secrets.map(keyFrom)
   return {
     ...store,
     async get(name) {
       const box = await store.get(name)
-      return box && open(box, key, name)
+      for (const each of box ? keys : []) {
+        const value = box && open(box, each, name)
+        if (value !== undefined) return value
+      }
+      return undefined
     },
     put: (name, value, ttlMs) => store.put(name, seal(value, key, name, random), ttlMs),
   }

@@ -93,7 +93,10 @@ describe('samples', () => {
         for (const gatePosition of ['First', 'Last'] as const) {
           const name = `${set.name}-0123456789ab`
           const action = { type: 'create', kind, name, strategy, role: undefined } as const
-          const settings = { wakerImage: 'understudy.invalid/waker:test', wakeKey: new Uint8Array(32) }
+          const settings = {
+            wakerImage: 'understudy.invalid/waker:test',
+            wakeKeys: [new Uint8Array(32)],
+          } as const
           const body = renderPod({ ...set, gatePosition }, action, settings)
           const query = { dryRun: 'All', fieldValidation: 'Strict' }
           const made = await api.request('POST', '/api/v1/namespaces/default/pods', { body, query })
@@ -136,7 +139,10 @@ describe('a namespace that enforces the level `restricted`', () => {
       const send = (pod: object) =>
         api.request('POST', `/api/v1/namespaces/${name}/pods`, { body: pod, query: { dryRun: 'All' } })
       const set = { ...parsed(await dryRun(spec)), namespace: name }
-      const settings = { wakerImage: 'understudy.invalid/waker:test', wakeKey: new Uint8Array(32) }
+      const settings = {
+        wakerImage: 'understudy.invalid/waker:test',
+        wakeKeys: [new Uint8Array(32)],
+      } as const
       const render = (kind: (typeof podKinds)[number], of: ParsedSet) =>
         renderPod(of, { type: 'create', kind, name: 'x', strategy: 'random', role: undefined }, settings)
       for (const kind of podKinds) await send(render(kind, set))

@@ -16,7 +16,7 @@ it('F31: silent gates hold up neither their own tier nor more than their own pod
         return body
       },
     },
-    settings: { wakerImage: 'waker', wakeKey: new Uint8Array(32) },
+    settings: { wakerImage: 'waker', wakeKeys: [new Uint8Array(32)] },
     wakes: createWakes(() => Promise.resolve()),
     openGate: () => new Promise(() => {}),
     podOf: () => undefined,
@@ -66,7 +66,7 @@ it('a cold backup is woken before its label moves: a kubelet that has just heard
       patch: async (_: unknown, { name }: { name: string }, { body }: { body: { metadata: object } }) =>
         write(`label ${JSON.stringify(body.metadata)}`, name),
     },
-    settings: { wakerImage: 'waker', wakeKey: new Uint8Array(32) },
+    settings: { wakerImage: 'waker', wakeKeys: [new Uint8Array(32)] },
     wakes: createWakes(() => new Promise(() => {})),
     openGate: async () => {
       done.push('wake')
@@ -169,7 +169,7 @@ const counting = (during: (count: number) => void = () => {}, more: Partial<ActC
       },
     },
     tombstones: { add: () => {}, remove: () => {} },
-    settings: { wakerImage: 'waker', wakeKey: new Uint8Array(32) },
+    settings: { wakerImage: 'waker', wakeKeys: [new Uint8Array(32)] },
     podOf: () => undefined,
     wrote: () => {},
     signal: new AbortController().signal,

@@ -80,7 +80,7 @@ it('D7.setback: a gate has failed by the word of the API server only: the pod wo
     {
       ...world,
       clock,
-      wakeKey: new Uint8Array(32),
+      wakeKeys: [new Uint8Array(32)],
       wake: async () => ({ type: 'denied', detail: '' }) as never,
     },
   )

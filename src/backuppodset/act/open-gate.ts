@@ -1,3 +1,4 @@
+import { gateDigestOf } from '../../api/gate.ts'
 import { isPodKind, labels } from '../../api/labels.ts'
 import type { Clock } from '../../kube/clock.ts'
 import { keyOfRef } from '../../kube/object.ts'
@@ -6,7 +7,7 @@ import type { Store } from '../../kube/store.ts'
 import { gatePort } from '../pod/gate-container.ts'
 import { gateIdOf, viewOf } from '../pod/view.ts'
 import type { GateState } from '../snapshot.ts'
-import { deriveToken } from '../wake/token.ts'
+import { deriveToken, tokenOf, type WakeKeys } from '../wake/token.ts'
 import type { wake } from '../wake/wake.ts'
 import type { ReadPod } from './read-pod.ts'
 
@@ -29,7 +30,7 @@ export interface GateDeps {
   readonly pods: Store<Pod>
   readonly read: ReadPod
   readonly clock: Clock
-  readonly wakeKey: Uint8Array
+  readonly wakeKeys: WakeKeys
   readonly wake: typeof wake
 }
 
@@ -49,7 +50,6 @@ export async function openGate(request: GateRequest, deps: GateDeps): Promise<Ga
   const { clock, pods } = deps
   const key = keyOfRef(pod)
   const deadline = clock.monotonic() + request.timeoutMs
-  const token = deriveToken(deps.wakeKey, setUid, pod.name)
   const { throughNode } = request
   let firstTriedAt: number | undefined
   let asked = false
@@ -63,6 +63,10 @@ export async function openGate(request: GateRequest, deps: GateDeps): Promise<Ga
     }
     if (gate === 'open' || gate === 'none') return { type: 'opened', openedGate: undefined }
     const host = current.status?.podIP
+    // Where none is known the gate is asked all the same: it alone can say that it does not open.
+    const token =
+      tokenOf(deps.wakeKeys, setUid, pod.name, gateDigestOf(current)) ??
+      deriveToken(deps.wakeKeys[0], setUid, pod.name)
     if (gate === 'waiting' && host !== undefined) {
       firstTriedAt ??= clock.monotonic()
       const reply = await deps.wake({

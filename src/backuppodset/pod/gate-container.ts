@@ -1,4 +1,4 @@
-import { gateContainerName, gatePort } from '../../api/gate.ts'
+import { digestArguments, gateContainerName, gatePort } from '../../api/gate.ts'
 import { gateSocket } from '../../api/stage.ts'
 import { type Container, type InjectedResources, injectedContainer } from './injected-container.ts'
 
@@ -23,7 +23,7 @@ export function gateContainer(
 ): Container {
   const installs = directories.flatMap(directory => ['--install', directory])
   const forMemory = installs.length === 0 ? [] : [...installs, '--socket', gateSocket]
-  const command = ['/waker', 'wait', '--port', String(gatePort), '--token-sha256', digest, ...forMemory]
+  const command = ['/waker', 'wait', '--port', String(gatePort), ...digestArguments(digest), ...forMemory]
   const gate = {
     ...injectedContainer(gateContainerName, image, command, beside, resources),
     ports: [{ name: gateContainerName, containerPort: gatePort, protocol: 'TCP' }],

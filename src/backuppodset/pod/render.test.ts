@@ -16,7 +16,7 @@ const parsed = (pod: object, spec: Partial<BackupPodSetSpec> = {}): ParsedSet =>
   if (!result.ok) throw new Error(result.message)
   return result.set
 }
-const settings = { wakerImage: 'waker:1', wakeKey: new Uint8Array(32) }
+const settings = { wakerImage: 'waker:1', wakeKeys: [new Uint8Array(32)] } as const
 const render = (set: ParsedSet, kind: PodKind) =>
   renderPod(set, { type: 'create', kind, name: 'web-1', strategy: 'random', role: undefined }, settings)
 const kept = (pod: object = {}, spec: Partial<BackupPodSetSpec> = {}) =>

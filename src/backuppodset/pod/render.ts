@@ -7,7 +7,7 @@ import { successorAnnotation } from '../../api/stage.ts'
 import type { Wire } from '../../kube/object.ts'
 import { apiVersionOf } from '../../kube/resources.ts'
 import type { Action } from '../plan.ts'
-import { deriveToken, tokenDigest } from '../wake/token.ts'
+import { deriveToken, tokenDigest, type WakeKeys, wakeKeyId } from '../wake/token.ts'
 import { withAntiAffinity } from './anti-affinity.ts'
 import { gateContainer } from './gate-container.ts'
 import { installPaths, mount } from './hold-container.ts'
@@ -20,7 +20,7 @@ import { templateHash } from './template-hash.ts'
 /** What the operator adds to every set's pods. */
 export interface PodSettings {
   readonly wakerImage: string
-  readonly wakeKey: Uint8Array
+  readonly wakeKeys: WakeKeys
   /** Of what is added to pods; absent: `injectedResources`. */
   readonly injected?: InjectedResources | undefined
 }
@@ -54,6 +54,7 @@ export function renderPod(
         [labels.set]: set.name,
         [labels.strategy]: strategy,
         [labels.templateHash]: templateHash(set),
+        ...(kind === 'coldbackup' ? { [labels.wakeKey]: wakeKeyId(settings.wakeKeys[0]) } : {}),
         ...marks?.labels,
         ...(role ? { [labels.slot]: String(role.slot) } : {}),
       },
@@ -100,7 +101,7 @@ function withGate(
   spec: Wire<V1PodSpec>,
   { uid, gatePosition, template, memory }: ParsedSet,
   podName: string,
-  { wakerImage, wakeKey, injected = injectedResources }: PodSettings,
+  { wakerImage, wakeKeys: [wakeKey], injected = injectedResources }: PodSettings,
 ) {
   const digest = tokenDigest(deriveToken(wakeKey, uid, podName))
   const { initContainers: own = [], containers } = template.spec

@@ -8,6 +8,7 @@ import { type ReachRequest, reach } from './reach.ts'
 import { deriveToken, tokenDigest } from './token.ts'
 
 const wakeKey = new Uint8Array(32).fill(1)
+const before = new Uint8Array(32).fill(2)
 const set = { key: 'shop/web', uid: 'u' }
 
 interface Over {
@@ -49,7 +50,7 @@ function onStage(answers: (request: ReachRequest) => Promise<string | undefined>
   const asked: ReachRequest[] = []
   const changed: string[] = []
   const checks = createGateChecks({
-    ...{ clock, wakeKey },
+    ...{ clock, wakeKeys: [wakeKey, before] },
     reach: request => {
       asked.push(request)
       return answers(request)
@@ -107,6 +108,14 @@ it('R20: a gate of somebody else’s token is told at once, and not asked', asyn
   // Also where its node could open it: with the same message.
   expect(await look(cold('c', { digest, flags: ['--socket', '/s'] }))).toHaveLength(1)
   expect(asked).toEqual([])
+})
+
+it('D10.wake-key: of the key before it is tried as others are, and of one that is no more it is told', async () => {
+  const { asked, look } = onStage(async () => undefined)
+  const of = (fill: number) => tokenDigest(deriveToken(new Uint8Array(32).fill(fill), set.uid, 'c'))
+  expect(await look(cold('c', { digest: of(2) }))).toEqual([])
+  expect(asked).toHaveLength(1)
+  expect(await look(cold('c', { digest: of(3) }))).toEqual(['the gate of c opens to no token of this set'])
 })
 
 it('nobody else is tried: who has another door, and who is no cold backup any more', async () => {

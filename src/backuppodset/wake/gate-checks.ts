@@ -1,10 +1,10 @@
-import { gateContainerName, gatePort, isAtGate } from '../../api/gate.ts'
+import { gateContainerName, gateDigestOf, gatePort, isAtGate } from '../../api/gate.ts'
 import { labels } from '../../api/labels.ts'
 import type { Clock } from '../../kube/clock.ts'
 import type { Pod } from '../../kube/resources.ts'
 import { gateIdOf } from '../pod/view.ts'
 import type { reach } from './reach.ts'
-import { deriveToken, tokenDigest } from './token.ts'
+import { tokenOf, type WakeKeys } from './token.ts'
 
 /**
  * Whether cold backups could be woken, tried before they are needed: the kubelet calls a gate well that no operator can
@@ -23,7 +23,7 @@ export interface GateChecks {
 
 export interface GateChecksOptions {
   readonly clock: Clock
-  readonly wakeKey: Uint8Array
+  readonly wakeKeys: WakeKeys
   readonly reach: typeof reach
   /** Something else is known of gates of this set, or will be. */
   readonly changed: (setKey: string, afterMs: number) => void
@@ -46,7 +46,7 @@ const timeoutMs = 2_000
 /** Of all sets together. */
 const atOnce = 8
 
-export function createGateChecks({ clock, wakeKey, reach, changed }: GateChecksOptions): GateChecks {
+export function createGateChecks({ clock, wakeKeys, reach, changed }: GateChecksOptions): GateChecks {
   const bySet = new Map<string, Map<string, Check>>()
   let signal: AbortSignal | undefined
   let running = 0
@@ -87,7 +87,7 @@ export function createGateChecks({ clock, wakeKey, reach, changed }: GateChecksO
         if (pod.metadata.labels?.[labels.type] !== 'coldbackup' || !isAtGate(pod) || !host || !command)
           continue
         const { name, uid: podUid } = pod.metadata
-        if (command[command.indexOf('--token-sha256') + 1] !== tokenDigest(deriveToken(wakeKey, uid, name))) {
+        if (tokenOf(wakeKeys, uid, name, gateDigestOf(pod)) === undefined) {
           problems.push(`the gate of ${name} opens to no token of this set`)
           continue
         }

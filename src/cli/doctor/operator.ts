@@ -89,8 +89,15 @@ function wakeKey({ wakeKey: secret }: Seen, namespace: string): Finding {
   }
   // Only its length is looked at; what it says goes nowhere.
   const length = Buffer.from(secret.value.data?.['key'] ?? '', 'base64').length
+  const before = Buffer.from(secret.value.data?.['previous'] ?? '', 'base64').length
+  if (length === 32 && before !== 0 && before !== 32)
+    return broken(
+      what,
+      `Secret understudy-wake-key holds ${before} bytes in place of 32 as the key of before: the operator does not start with it`,
+      `take it away: \`kubectl -n ${namespace} patch secret understudy-wake-key --type json -p '[{"op":"remove","path":"/data/previous"}]'\``,
+    )
   return length === 32
-    ? ok(what, 'is there')
+    ? ok(what, before === 32 ? 'is there, and the one of before' : 'is there')
     : broken(
         what,
         `Secret understudy-wake-key holds ${length} bytes in place of 32`,

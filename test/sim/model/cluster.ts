@@ -75,7 +75,7 @@ export interface Cluster {
   end(): Promise<void>
 }
 
-const wakeKey = new Uint8Array(32).fill(7)
+const wakeKeys = [new Uint8Array(32).fill(7)] as const
 export const setRef = { namespace: 'default', name: 'web' }
 /** Kubernetes' own pace, shortened: what counts is that it is longer than everything that is not broken. */
 const nodeGraceMs = 12_000
@@ -186,7 +186,7 @@ export function createCluster(seed: number, nodeCount: number): Cluster {
       names += 1
       cluster.operators[index] = launch(`operator-${index}-${names}`, link, (party, signal) =>
         runModelOperator({
-          ...{ party, time, random, wakeKey, signal },
+          ...{ party, time, random, wakeKeys, signal },
           api: createNetworkApi({ server, time, party, link, random }),
           wake: request => wake(request, party),
         }),

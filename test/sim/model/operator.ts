@@ -3,6 +3,7 @@ import { operatorElection } from '../../../src/api/election.ts'
 import { createSetController } from '../../../src/backuppodset/controller.ts'
 import { failurePauses } from '../../../src/backuppodset/failures.ts'
 import type { SetMetrics } from '../../../src/backuppodset/metrics.ts'
+import type { WakeKeys } from '../../../src/backuppodset/wake/token.ts'
 import type { WakeReply, WakeRequest } from '../../../src/backuppodset/wake/wake.ts'
 import type { Api } from '../../../src/kube/api-types.ts'
 import { createConsistencyStore } from '../../../src/kube/consistency.ts'
@@ -23,7 +24,7 @@ export interface OperatorOptions {
   readonly api: Api
   readonly time: VirtualTime
   readonly random: Random
-  readonly wakeKey: Uint8Array
+  readonly wakeKeys: WakeKeys
   readonly wake: (request: WakeRequest) => Promise<WakeReply>
   readonly signal: AbortSignal
 }
@@ -56,7 +57,7 @@ export async function runModelOperator(options: OperatorOptions): Promise<void> 
     stateBudget: 2 ** 26,
     ...{ consistency, queue, stateStore },
     recorder: { record: nothing, flush: async () => 0, close: () => {} },
-    settings: { wakerImage: 'waker', wakeKey: options.wakeKey },
+    settings: { wakerImage: 'waker', wakeKeys: options.wakeKeys },
     metrics: noMetrics,
     workers: 2,
     wake: options.wake,
