@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { agentErrors } from '../agent/errors.ts'
 import { reasons } from '../api/reasons.ts'
@@ -47,4 +48,16 @@ test('conditions that mean trouble by being True, and those that mean it by bein
     [false, true],
   ])
   expect(condition('SomethingNew', 'False')).toBe(true)
+})
+
+test('§7.7: of a tmpfs that is full every page says the same: the limit, what is kept of a slot, the share of a namespace', () => {
+  const page = (name: string) => readFileSync(new URL(`../../docs/${name}`, import.meta.url), 'utf8')
+  const [row = ''] = page('operate.md')
+    .split('\n')
+    .filter(line => line.startsWith('| `StoreFull`'))
+  const [part = ''] = page('install.md')
+    .split('\n\n')
+    .filter(text => text.includes('say `StoreFull`'))
+  for (const text of [row, part, cureOf({ reason: 'StoreFull', message: '' }) ?? ''])
+    for (const word of [/limit/, /keep/, /--namespace-share/]) expect(text).toMatch(word)
 })

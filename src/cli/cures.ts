@@ -59,7 +59,7 @@ const cures: Readonly<Record<string, string>> = {
     'raise the memory limit of the container: Frozen needs 10 % more than the memory that is saved',
   NotHolding: 'delete the hot backup: it is replaced by one that holds the stage',
   StoreFull:
-    "raise limits.memory of the agents' DaemonSet (half of it is what they may keep), or lower checkpoint.keep",
+    "raise limits.memory of the agents' DaemonSet (half of it is what they may keep), or lower checkpoint.keep; where it is the share of the namespace that is taken: --namespace-share of the agents",
 }
 
 /** Undefined: the message says it all. */

@@ -1,8 +1,9 @@
-import { spawn } from 'node:child_process'
+import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { parseAllDocuments } from 'yaml'
 import { run } from '../../images/run.ts'
@@ -101,6 +102,58 @@ describe('kubectl apply -k deploy/', () => {
       'created',
     )
     expect(await kubectl('-n', 'shop', 'get', 'networkpolicy', '-o', 'name')).toContain('understudy-gate')
+  })
+})
+
+describe('flow schemas', () => {
+  const operator = 'system:serviceaccount:understudy-system:understudy-operator'
+  /** By which FlowSchema the API server lets this reading in; it says so whether the account may read or not. */
+  async function flowOf(account: string, path: string): Promise<string> {
+    const args = ['--kubeconfig', cluster.kubeconfigPath, '--as', account, '-v=8', 'get', '--raw', path]
+    const said = await promisify(execFile)(cluster.kubectl, args, { maxBuffer: 2 ** 26 }).catch(
+      (error: { stderr: string }) => error,
+    )
+    const uid = /x-kubernetes-pf-flowschema-uid: "?([0-9a-f-]{36})/i.exec(said.stderr)?.[1]
+    const names = await kubectl(
+      ...[
+        'get',
+        'flowschemas',
+        '-o',
+        'jsonpath={range .items[*]}{.metadata.uid} {.metadata.name}{"\\n"}{end}',
+      ],
+    )
+    return (
+      names
+        .split('\n')
+        .find(line => line.startsWith(`${uid} `))
+        ?.split(' ')[1] ?? `none: ${uid}`
+    )
+  }
+  const lease = (namespace: string, name = '') =>
+    `/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases/${name}`
+
+  test.each([
+    [
+      'its leadership before everything else',
+      operator,
+      lease('understudy-system', 'understudy-operator'),
+      'understudy-leader-election',
+    ],
+    ['pods of sets with controllers', operator, '/api/v1/namespaces/default/pods', 'understudy-operator'],
+    ['Leases of slots, too', operator, lease('default'), 'understudy-operator'],
+    ['what belongs to no namespace', operator, '/api/v1/nodes', 'understudy-operator'],
+    [
+      'and nobody else',
+      'system:serviceaccount:understudy-system:default',
+      '/api/v1/nodes',
+      'service-accounts',
+    ],
+  ])('R15: the API server takes of the operator %s', async (_, account, path, schema) => {
+    // The API server hears of new ones a moment after it has accepted them.
+    await vi.waitFor(async () => expect(await flowOf(account, path)).toBe(schema), {
+      timeout: 30_000,
+      interval: 500,
+    })
   })
 })
 

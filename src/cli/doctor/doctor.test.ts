@@ -145,6 +145,31 @@ describe('these are not broken', () => {
     expect(found({ ...hidden, reports: forbidden }, 'unknown')).toHaveLength(5)
   })
 
+  test('§7.6: a node that is no Linux has no agent', () => {
+    const windows = node('w')
+    const labels = { ...windows.metadata.labels, 'kubernetes.io/os': 'windows' }
+    const other = { ...windows, metadata: { ...windows.metadata, labels } }
+    const over = { nodes: there<readonly Node[]>([node('n1'), node('n2'), other]) }
+    expect(brokenIn(over)).toEqual([])
+    expect(found(over, 'note')).toEqual([
+      'w: it is no Linux node: no agent runs there, and no memory is kept',
+    ])
+  })
+
+  test('a wake key of before beside the current one', () => {
+    const both = (length: number) => {
+      const data = {
+        key: Buffer.alloc(32).toString('base64'),
+        previous: Buffer.alloc(length).toString('base64'),
+      }
+      return { wakeKey: there<Secret>({ metadata: { name: 'k', uid: 'k', resourceVersion: '1' }, data }) }
+    }
+    expect(brokenIn(both(32))).toEqual([])
+    expect(brokenIn(both(8))).toMatchObject([
+      { about: 'wake key', cure: expect.stringContaining('/data/previous') },
+    ])
+  })
+
   test('no agents, where no set wants memory', () => {
     const { checkpoint: _, ...spec } = set().spec
     const plain = { ...set({ conditions: goodConditions.slice(0, 4) }), spec }

@@ -80,3 +80,13 @@ test('D10.redis-password: it is in no argument, which everybody sees who may lis
   // The shell writes it by itself: `printf` is no process of its own.
   expect(JSON.stringify(pod)).toContain('exec redis-server /run/redis/redis.conf')
 })
+
+test('§7.6: agents run on Linux nodes only, and are not put out of them', async () => {
+  const agents = await manifest<{
+    spec: { template: { spec: { nodeSelector: unknown; priorityClassName: string } } }
+  }>('deploy/agent/daemonset.yaml')
+  expect(agents.spec.template.spec).toMatchObject({
+    nodeSelector: { 'kubernetes.io/os': 'linux' },
+    priorityClassName: 'system-node-critical',
+  })
+})
