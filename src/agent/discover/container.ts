@@ -69,11 +69,14 @@ async function firstProcess(
   fs: ProcFs,
   pids: readonly number[],
 ): Promise<{ init: ProcessRef; depth: number } | undefined> {
-  const statuses = await Promise.all(pids.map(async pid => ({ pid, status: await statusOf(fs, pid) })))
-  const firsts = statuses
-    .filter(({ status }) => status !== undefined && status.state !== 'Z' && status.nsPids.at(-1) === 1)
-    .map(({ pid, status }) => ({ pid, depth: status?.nsPids.length ?? 0 }))
-    .sort((a, b) => a.depth - b.depth)
+  const firsts: { readonly pid: number; readonly depth: number }[] = []
+  // Nothing is kept of the others: how many they are is the tenant's choice.
+  await inBatches(pids, async pid => {
+    const status = await statusOf(fs, pid)
+    if (status !== undefined && status.state !== 'Z' && status.nsPids.at(-1) === 1)
+      firsts.push({ pid, depth: status.nsPids.length })
+  })
+  firsts.sort((a, b) => a.depth - b.depth || a.pid - b.pid)
   const first = firsts[0]
   const start = first === undefined ? undefined : await startTimeOf(fs, first.pid)
   return first === undefined || start === undefined

@@ -1,0 +1,46 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { locateContainers } from './container.ts'
+
+const podUid = '0f1e2d3c-0000-4000-8000-000000000001'
+const id = 'ab'.repeat(32)
+const bomb = 20_000
+const init = 100
+
+const proc = mkdtempSync(join(tmpdir(), 'understudy-proc-'))
+afterAll(() => rmSync(proc, { recursive: true, force: true }))
+
+/** As the kernel writes it, as far as it is looked at, and as long. */
+const status = (pid: number, inside: number) =>
+  [
+    ...['Name:\tapp', 'State:\tS (sleeping)', `Pid:\t${pid}`, `NSpid:\t${pid}\t${inside}`],
+    ...['SigPnd:\t0000000000000000', 'ShdPnd:\t0000000000000000'],
+    ...Array.from({ length: 50 }, (_, index) => `Field${index}:\t${'0'.repeat(16)}`),
+    '',
+  ].join('\n')
+
+function addProcess(pid: number, inside: number): void {
+  const directory = join(proc, `${pid}`)
+  mkdirSync(directory)
+  writeFileSync(join(directory, 'cgroup'), `0::/kubepods/pod${podUid}/${id}\n`)
+  writeFileSync(join(directory, 'status'), status(pid, inside))
+  writeFileSync(join(directory, 'stat'), `${pid} (app) S ${'0 '.repeat(18)}77 0\n`)
+}
+
+beforeAll(() => {
+  mkdirSync(join(proc, '1'))
+  writeFileSync(join(proc, '1', 'mountinfo'), '30 1 0:26 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw\n')
+  addProcess(init, 1)
+  for (let each = 1; each < bomb; each += 1) addProcess(init + each, 1 + each)
+}, 120_000)
+
+test('D10.fork-bomb: a container with very many processes is found, and costs the agent little memory', async () => {
+  const fs = { proc, host: 1 }
+  const container = { name: 'app', containerId: `containerd://${id}` }
+  const before = process.resourceUsage().maxRSS
+  const [found] = await locateContainers(fs, podUid, [container])
+  expect(found).toMatchObject({ name: 'app', init: { pid: init, start: 77 }, depth: 2 })
+  expect(process.resourceUsage().maxRSS - before).toBeLessThan(100 * 1024)
+}, 120_000)
