@@ -10,8 +10,7 @@
 
 #include "layer.h"
 
-/* The parent directory of a path, or -1 with errno; *name is its last part. */
-static int open_parent(int root, const char *path, const char **name)
+int open_parent_of(int root, const char *path, const char **name)
 {
 	int at = fcntl(root, F_DUPFD_CLOEXEC, 0);
 
@@ -83,8 +82,7 @@ static int empty(const struct clear *clear, int directory, const char *path)
 	return code;
 }
 
-/* Or below one that is. */
-static bool is_kept(const struct clear *clear, const char *path)
+bool is_kept(const struct clear *clear, const char *path)
 {
 	char *copy = join_path("", path);
 	bool kept = paths_have(clear->kept, copy);
@@ -107,7 +105,7 @@ static int make_way(const struct clear *clear, const struct item *item)
 
 	if (is_kept(clear, item->path))
 		return 0;
-	parent = open_parent(clear->root, item->path, &name);
+	parent = open_parent_of(clear->root, item->path, &name);
 	if (parent < 0)
 		return errno == ENOENT || errno == ENOTDIR || errno == ELOOP ? 0 : fail("%s: %s", item->path, strerror(errno));
 	if (fstatat(parent, name, &status, AT_SYMLINK_NOFOLLOW)) {
@@ -136,7 +134,7 @@ static struct paths paths_of(const struct list *list)
 static int remove_path(const struct clear *clear, const char *path)
 {
 	const char *name;
-	int parent = open_parent(clear->root, path, &name), code;
+	int parent = open_parent_of(clear->root, path, &name), code;
 
 	if (parent < 0)
 		return errno == ENOENT || errno == ENOTDIR || errno == ELOOP ? 0 : fail("%s: %s", path, strerror(errno));

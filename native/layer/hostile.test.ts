@@ -1,5 +1,5 @@
 /** Against applications and other nodes that want to read or write what is not theirs. */
-import { createReadStream, createWriteStream } from 'node:fs'
+import { createReadStream } from 'node:fs'
 import {
   copyFile,
   cp,
@@ -16,7 +16,7 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
-import { extract, type Header, pack } from 'tar-stream'
+import { extract } from 'tar-stream'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { compileStatic } from '../../images/compile.ts'
 import { run } from '../../images/run.ts'
@@ -24,6 +24,7 @@ import { buildWaker } from '../../init-waker/build.ts'
 import { cannotUnshare } from '../../init-waker/testing/process.ts'
 import { buildNodeTools } from '../build.ts'
 import { type Done, enter, startContainer, targetOf } from '../testing/container.ts'
+import { forgeArchive, type Member } from '../testing/forged-archive.ts'
 
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
 
@@ -177,22 +178,11 @@ async function namesIn(archive: Buffer): Promise<string[]> {
   return found
 }
 
-interface Member extends Partial<Header> {
-  readonly name: string
-  readonly content?: string
-}
+const forged = async (members: readonly Member[], names: readonly string[]) =>
+  forgeArchive(await mkdtemp(join(scratch, 'forged-')), members, names)
 
-/** A generation's archive and list as another node could have made them. */
-async function forged(members: readonly Member[], names: readonly string[]) {
-  const into = await mkdtemp(join(scratch, 'forged-'))
-  const [archive, list] = [join(into, 'archive'), join(into, 'list')]
-  const packed = pack()
-  for (const { content = '', ...header } of members) packed.entry(header, content)
-  packed.finalize()
-  await pipeline(packed, createWriteStream(archive))
-  await writeFile(list, names.map(name => `${name}\0`).join(''))
-  return { archive, list }
-}
+/** The way on which tar alone decides what becomes of a member; into volumes it is the other one here. */
+const everyRight = ['--user', 'any', '--group', 'any', '--capabilities', '--devices']
 
 const evil = (name: string): Member => ({ name, content: 'evil' })
 
@@ -226,7 +216,10 @@ describe.skipIf(cannotUnshare !== undefined)(`D10.archives: bringing back ${cann
     await use({
       root: `/proc/${container.pid}/root`,
       apply: ({ archive, list }) =>
-        enter(tools, container, 'keep', [layer, 'apply'], { 202: `<${archive}`, 203: `<${list}` }),
+        enter(tools, container, 'keep', [layer, 'apply', ...everyRight], {
+          202: `<${archive}`,
+          203: `<${list}`,
+        }),
     })
   }
   const places = [

@@ -2,6 +2,8 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
 
 /* Our own failures; 1 and 2 are tar's. */
 enum { EXIT_OWN = 125, EXIT_IRREVERSIBLE = 3 };
@@ -79,6 +81,10 @@ struct clear {
 	const struct paths *kept; /* mount points and exclusions, sorted: not to be touched, nor anything below them */
 };
 
+/* The parent directory of a path, or -1 with errno; *name is its last part. */
+int open_parent_of(int root, const char *path, const char **name);
+/* Or below one that is. */
+bool is_kept(const struct clear *clear, const char *path);
 /* Takes away what must not be there, or not as it is, before the archive of `wanted` is extracted. */
 int clear_for(const struct clear *clear, const struct list *wanted, const struct list *present);
 /* As `list`, with everything that is below the root but not in the list taken away. */
@@ -89,10 +95,48 @@ int clear_all_but(const struct clear *clear, const struct list *wanted);
 /* A root directory with nothing in it but the open directory, as /directory. Nothing of /proc can be had after it. */
 int enter_sandbox(int directory, bool writable);
 
+/* ---- members.c ---- */
+
+enum { MEMBER_BITS = 07000 };
+
+struct member {
+	char *path;
+	char type; /* of POSIX */
+	mode_t bits;
+	bool has_capabilities;
+};
+
+struct members {
+	struct member *items;
+	size_t count, space;
+};
+
+/* Of an archive that lies in a file. */
+int members_read(struct members *members, int fd);
+
+/* ---- bring.c: the only way of an archive into a container ---- */
+
+struct ids {
+	uint32_t *items;
+	size_t count;
+	bool any;
+};
+
+/* What whoever the archive is for could have made itself. */
+struct may {
+	struct ids users, groups; /* whose programs may be run as their owner, and as their group */
+	bool capabilities, devices;
+};
+
+bool ids_add(struct ids *ids, const char *word);
+bool may_all(const struct may *may);
+/* What it leaves out it says on standard error. */
+int bring(const struct may *may, int root, struct paths *excluded);
+
 /* ---- tar.c: in the sandbox, but for the names; the others do not return when tar starts ---- */
 
 /* Of what is to be archived: not what was deleted. */
 int tar_names(const struct list *list, int fd);
 /* Archives what it reads the names of; see tar_names(). */
 int tar_create(int names);
-int tar_extract(const struct paths *excluded);
+int tar_extract(const struct paths *excluded, const struct may *may);

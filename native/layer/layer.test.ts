@@ -81,10 +81,17 @@ async function placeholder(...strict: readonly string[]): Promise<Container> {
   return startContainer({ tools, directory, programs: [waker], command, strict })
 }
 
-async function apply(container: Container, saved: Saved): Promise<Done> {
+/** What root of a usual container could have made by itself. */
+const everyRight = ['--user', 'any', '--group', 'any', '--capabilities', '--devices']
+
+async function apply(
+  container: Container,
+  saved: Saved,
+  bringing: readonly string[] = everyRight,
+): Promise<Done> {
   const own = await save('list', join(container.directory, 'upper'), '--of', String(container.pid))
   const files = { 202: `<${saved.archive}`, 203: `<${saved.list}`, 204: `<${own.list}` }
-  return enter(tools, container, 'keep', [layer, 'apply'], files)
+  return enter(tools, container, 'keep', [layer, 'apply', ...bringing], files)
 }
 
 /** Everything below the current directory: type, mode, owner, links and content. */

@@ -3,7 +3,7 @@
  *
  *   layer save [--layer] [--gate] [--exclude PATH]...
  *   layer list --of PID [--exclude PATH]...
- *   layer apply [--directory] [--exclude PATH]...
+ *   layer apply [--directory] [--exclude PATH]... [--user ID|any]... [--group ID|any]... [--capabilities] [--devices]
  *
  * save   archives the directory open as 201 to 202 and lists it to 203; --layer: it is the upper directory of an overlay,
  *        so deletions are deletions of the image's files. The archive is a tar file, by GNU tar: owners, modes, times,
@@ -15,6 +15,9 @@
  *        directory as it is now, so that what an earlier memory left goes away. Run inside the container. What is mounted
  *        in it is left alone. Does nothing when the root is read-only.
  *        --directory: makes the directory open as 201 what it was.
+ *        --user, --group, --capabilities, --devices: what the container could have made itself, which are set-id programs of
+ *        these owners, programs with capabilities, devices. What else there is of them comes without, with a line about it
+ *        on standard error; the rights of directories are kept.
  *
  * Archives are read and written in a root directory of their own, see sandbox.c: no name and no link leads out of it.
  *
@@ -42,7 +45,8 @@ static int usage(void)
 {
 	fputs("usage: layer save [--layer] [--gate] [--exclude PATH]...\n"
 	      "       layer list --of PID [--exclude PATH]...\n"
-	      "       layer apply [--directory] [--exclude PATH]...\n",
+	      "       layer apply [--directory] [--exclude PATH]... [--user ID|any]... [--group ID|any]...\n"
+	      "                   [--capabilities] [--devices]\n",
 	      stderr);
 	return EXIT_OWN;
 }
@@ -132,7 +136,7 @@ static int list(const char *pid, const struct paths *excluded)
 	return image_open(&image, pid) || list_directory(&walk) || list_write(&walk.list, FD_LIST) ? EXIT_OWN : 0;
 }
 
-static int apply(bool directory, struct paths *excluded)
+static int apply(bool directory, struct paths *excluded, const struct may *may)
 {
 	struct list wanted = { 0 }, present = { 0 };
 	struct clear clear = { .kept = excluded };
@@ -160,13 +164,14 @@ static int apply(bool directory, struct paths *excluded)
 	if (clear.root < 0)
 		return fail("/directory: %s", strerror(errno));
 	code = directory ? clear_all_but(&clear, &wanted) : clear_for(&clear, &wanted, &present);
-	return code ? code : tar_extract(excluded);
+	return code ? code : bring(may, clear.root, excluded);
 }
 
 int main(int count, char **arguments)
 {
 	bool layer = false, directory = false, gate = false;
 	struct paths excluded = { 0 };
+	struct may may = { 0 };
 	const char *verb, *pid = NULL;
 
 	if (count < 2)
@@ -183,6 +188,14 @@ int main(int count, char **arguments)
 			pid = arguments[++i];
 		else if (strcmp(arguments[i], "--exclude") == 0 && i + 1 < count)
 			paths_add(&excluded, arguments[++i]);
+		else if (strcmp(arguments[i], "--capabilities") == 0)
+			may.capabilities = true;
+		else if (strcmp(arguments[i], "--devices") == 0)
+			may.devices = true;
+		else if (strcmp(arguments[i], "--user") == 0 && i + 1 < count && ids_add(&may.users, arguments[i + 1]))
+			i++;
+		else if (strcmp(arguments[i], "--group") == 0 && i + 1 < count && ids_add(&may.groups, arguments[i + 1]))
+			i++;
 		else
 			return usage();
 	}
@@ -199,6 +212,6 @@ int main(int count, char **arguments)
 	if (strcmp(verb, "list") == 0 && !directory && !gate && pid)
 		return list(pid, &excluded);
 	if (strcmp(verb, "apply") == 0 && !layer && !gate && !pid)
-		return apply(directory, &excluded);
+		return apply(directory, &excluded, &may);
 	return usage();
 }

@@ -34,12 +34,11 @@ static void say(struct command *command, const char *first, const char *second)
 	command->words[command->count] = NULL;
 }
 
-static struct command tar(void)
+static struct command tar(bool with_capabilities)
 {
 	static const char *const common[] = {
-		"--numeric-owner", "--acls", "--xattrs", "--xattrs-include=*",
-		/* Labels belong to where files are. */
-		"--xattrs-exclude=security.selinux", "--xattrs-exclude=trusted.overlay.*",
+		/* Labels belong to where files are, and what only the node's root could write is not a container's. */
+		"--numeric-owner", "--acls", "--xattrs", "--xattrs-include=user.*",
 		/* Archive names are never those of another machine, or a compressor. */
 		"--force-local", "--file=-",
 	};
@@ -52,6 +51,8 @@ static struct command tar(void)
 	say(&command, "./tar", "");
 	for (size_t i = 0; i < sizeof common / sizeof *common; i++)
 		say(&command, common[i], "");
+	if (with_capabilities)
+		say(&command, "--xattrs-include=security.capability", "");
 	return command;
 }
 
@@ -85,7 +86,7 @@ int tar_names(const struct list *list, int fd)
 
 int tar_create(int names)
 {
-	struct command command = tar();
+	struct command command = tar(true);
 
 	if (dup2(names, STDIN_FILENO) < 0)
 		return fail("names: %s", strerror(errno));
@@ -104,14 +105,15 @@ int tar_create(int names)
 	return start(&command);
 }
 
-int tar_extract(const struct paths *excluded)
+int tar_extract(const struct paths *excluded, const struct may *may)
 {
-	struct command command = tar();
+	struct command command = tar(may->capabilities);
 
 	if (dup2(FD_ARCHIVE, STDIN_FILENO) < 0)
 		return fail("archive, descriptor %d: %s", FD_ARCHIVE, strerror(errno));
 	say(&command, "--extract", "");
-	say(&command, "--preserve-permissions", "");
+	/* Without set-id and sticky bits, see bring.c; the mask is none, so all others are as they were. */
+	say(&command, may_all(may) ? "--preserve-permissions" : "--no-same-permissions", "");
 	say(&command, "--same-owner", "");
 	/* Clocks of nodes differ. */
 	say(&command, "--warning=no-timestamp", "");

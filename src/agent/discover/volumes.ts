@@ -6,6 +6,8 @@ export interface Volume {
   readonly name: string
   /** The whole volume on the host, also where the container mounts a part of it. */
   readonly hostPath: string
+  /** Wherever the container has it mounted. */
+  readonly readOnly: boolean
 }
 
 /**
@@ -22,12 +24,17 @@ export function emptyDirs(mounts: readonly Mount[], hostMounts: readonly Mount[]
       const at = path?.indexOf(marker) ?? -1
       if (path === undefined || at < 0) continue
       const name = path.slice(at + marker.length).split('/')[0]
-      if (name === undefined || name === '' || found.has(name)) continue
+      if (name === undefined || name === '') continue
+      const known = found.get(name)
+      if (known !== undefined) {
+        if (!mount.readOnly) found.set(name, { ...known, readOnly: false })
+        continue
+      }
       const end = at + marker.length + name.length
       const directory = path.slice(0, end)
       // The root of a mount is a path within its filesystem; what the host calls it is the other candidate.
       const hostPath = path === mount.root ? hostPathOf(hostMounts, mount.device, directory) : directory
-      if (hostPath !== undefined) found.set(name, { name, hostPath })
+      if (hostPath !== undefined) found.set(name, { name, hostPath, readOnly: mount.readOnly })
     }
   }
   return [...found.values()].sort((a, b) => (a.name < b.name ? -1 : 1))

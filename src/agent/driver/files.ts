@@ -3,7 +3,9 @@ import { dirname, join } from 'node:path'
 import { onHost, type ProcFs, refOf, unlessGone } from '../discover/process.ts'
 import { AgentError } from '../errors.ts'
 import type { SentinelClient, SpawnRequest } from '../sentinel.ts'
+import { bringOptions } from './could-make.ts'
 import { programsDescriptor } from './criu.ts'
+import { livingRights, type Rights } from './rights.ts'
 import type { Save } from './saves.ts'
 
 export interface FilesRun {
@@ -31,11 +33,12 @@ export interface Files {
   save(what: Save, run: FilesRun, gated?: Gated): Promise<void>
   /**
    * Makes the place that `what` names hold what was saved in its files, and nothing else of its own. A generation that
-   * has nothing of it changes nothing.
+   * has nothing of it changes nothing. Nothing comes that gives more rights than the containers could have made there.
    *
-   * @throws AgentError LayerFailed
+   * @returns what was left out for that: at most some lines.
+   * @throws AgentError LayerFailed, ProcessGone
    */
-  apply(what: Save, run: FilesRun): Promise<void>
+  apply(what: Save, run: FilesRun): Promise<readonly string[]>
 }
 
 export interface FilesOptions {
@@ -60,6 +63,7 @@ export function createFiles({ sentinel, fs, programs }: FilesOptions): Files {
   /** In whose namespaces the directory is one that can be entered. */
   const homeOf = (what: Save) => (what.kind === 'shm' ? Promise.resolve(what.init) : refOf(fs, fs.host))
 
+  /** @returns what was said. */
   async function spawn(what: Save, spawned: Spawned, { deadlineMs, scratch, signal }: FilesRun) {
     const log = join(scratch, `${keyOf(what)}.log`)
     const end = await sentinel.spawn(
@@ -74,16 +78,16 @@ export function createFiles({ sentinel, fs, programs }: FilesOptions): Files {
       },
       signal,
     )
-    if (end.code === 0) return
+    const said = (await readFile(log, 'utf8').catch(() => '')).trim()
+    if (end.code === 0) return said
     // Who waited for the stop cannot be told from who took too long.
     if (end.expired && spawned.during !== undefined)
       throw new AgentError('DumpExpired', `${nameOf(what)}, ${deadlineMs} ms`)
     if (end.code === spoiled) throw new AgentError('UnderstudySpoiled', nameOf(what))
-    const said = await readFile(log, 'utf8').catch(() => '')
     const how = end.expired
       ? `longer than ${deadlineMs} ms`
       : `exit code ${end.code ?? `signal ${end.signal}`}`
-    throw new AgentError('LayerFailed', `${nameOf(what)}: ${how}; ${said.trim().slice(-300)}`)
+    throw new AgentError('LayerFailed', `${nameOf(what)}: ${how}; ${said.slice(-300)}`)
   }
 
   const isEmpty = async (what: Save) => what.kind !== 'layer' && (await isEmptyDirectory(fs, what.directory))
@@ -138,24 +142,37 @@ export function createFiles({ sentinel, fs, programs }: FilesOptions): Files {
     )
   }
 
-  async function apply(what: Save, run: FilesRun): Promise<void> {
+  async function apply(what: Save, run: FilesRun): Promise<readonly string[]> {
     const listed = await sizeIfThere(what.list)
-    if (listed === undefined) return
+    if (listed === undefined) return []
     const saved = [
       { fd: descriptors.archive, path: what.archive, mode: 'r' },
       { fd: descriptors.list, path: what.list, mode: 'r' },
     ] as const
+    if (what.kind !== 'layer' && listed === 0 && (await isEmpty(what))) return []
+    const options = bringOptions(await makersOf(what))
     if (what.kind !== 'layer') {
-      if (listed === 0 && (await isEmpty(what))) return
       const files = [{ fd: descriptors.directory, path: what.directory, mode: 'd' } as const, ...saved]
-      const spawned = { target: await homeOf(what), files, arguments: [layer, 'apply', '--directory'] }
-      await spawn(what, spawned, run)
-      return
+      const command = [layer, 'apply', '--directory', ...options]
+      return linesOf(await spawn(what, { target: await homeOf(what), files, arguments: command }, run))
     }
     const own = join(run.scratch, `${keyOf(what)}.own`)
     await listOwn(what, own, run)
     const files = [...saved, { fd: descriptors.own, path: own, mode: 'r' } as const]
-    await spawn(what, { target: what.init, files, arguments: [layer, 'apply'] }, run)
+    return linesOf(
+      await spawn(what, { target: what.init, files, arguments: [layer, 'apply', ...options] }, run),
+    )
+  }
+
+  async function makersOf(what: Save): Promise<Rights[]> {
+    const makers = what.kind === 'layer' ? [what.init] : what.writers
+    return Promise.all(
+      makers.map(async ({ pid }) => {
+        const rights = await livingRights(fs, pid)
+        if (rights === undefined) throw new AgentError('ProcessGone', nameOf(what))
+        return rights
+      }),
+    )
   }
 
   return { isEmpty, saveNothing, save, apply }
@@ -183,6 +200,13 @@ function nameOf(what: Save): string {
       return '/dev/shm'
   }
 }
+
+/** Tar may say something, too. */
+const linesOf = (said: string): string[] =>
+  said
+    .split('\n')
+    .filter(line => line.startsWith('layer: '))
+    .map(line => line.slice('layer: '.length))
 
 const excluded = (paths: readonly string[]) => paths.flatMap(path => ['--exclude', path])
 

@@ -14,7 +14,7 @@ import { isAgentError } from '../errors.ts'
 import { cannotDump, hostFs, startTestNode, type TestNode } from '../testing/node.ts'
 import { createMemoryDriver } from './driver.ts'
 import { beyondLimits, livingLimits } from './limits.ts'
-import { livingRights } from './restore-tree.ts'
+import { livingRights } from './rights.ts'
 import { nestedChildren, threadsOf } from './tree.ts'
 
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 300_000 })
@@ -238,7 +238,7 @@ describe.skipIf(cannotDump !== undefined)(`D10.forged: images of another node ${
       await nothingIsLeft(into)
     }
     const [rights, own] = [
-      await livingRights(node.dependencies, into.init.pid),
+      await livingRights(hostFs, into.init.pid),
       await livingLimits(hostFs, into.init.pid),
     ]
     if (rights === undefined || own === undefined) throw new Error('the understudy is gone')

@@ -11,7 +11,9 @@ const holder = (permitted = '0'): Rights => ({
   ...{ uids: ids, gids: ids, groups: [], noNewPrivileges: true, seccomp: 'filter' },
   capabilities: caps(permitted),
 })
-const reach = (...files: OpenedFile[]): Reach => ({ files, ownNamespaces: [], oldImages: [], inFlight: 0 })
+const reach = (...files: OpenedFile[]): Reach => ({
+  ...{ files, ownNamespaces: [], ghosts: [], oldImages: [], inFlight: 0 },
+})
 const at = (...names: string[]): OpenedFile[] => names.map(name => ({ kind: 'regular', name, addresses: [] }))
 const socket = (...addresses: string[]): OpenedFile => ({ kind: 'unix', addresses })
 const NET_RAW = '2000'

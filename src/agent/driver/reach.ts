@@ -1,4 +1,5 @@
 import type { OpenedFile, Reach } from '../../checkpoint/images/reach.ts'
+import { beyondMaking } from './could-make.ts'
 import { type Rights, reachableCapabilities } from './rights.ts'
 
 const CAP_NET_ADMIN = 12n
@@ -22,7 +23,7 @@ const rawSocketTypes: readonly number[] = [3, 10]
  * What a restore would open or make that the container's own processes could not. One line each; empty: nothing.
  */
 export function beyondReach(reach: Reach, holder: Rights): string[] {
-  const { files, ownNamespaces, oldImages } = reach
+  const { files, ownNamespaces, ghosts, oldImages } = reach
   const has = (capability: bigint) => (reachableCapabilities(holder) & (1n << capability)) !== 0n
   const kindFault = ({ kind, socketType }: OpenedFile): string[] => {
     if (socketType !== undefined && rawSocketTypes.includes(socketType) && !has(CAP_NET_RAW))
@@ -40,6 +41,7 @@ export function beyondReach(reach: Reach, holder: Rights): string[] {
       ...(((file.flags ?? 0) & makingOrEmptying) !== 0 ? ['a file that would be made or emptied'] : []),
       ...(file.addresses.some(climbs) ? ['a socket by a way around'] : []),
     ]),
+    ...beyondMaking(ghosts, holder),
     ...immovable(reach),
   ]
 }

@@ -2,7 +2,7 @@
 import { mkdir, readFile, rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { ContainerImage } from '../../checkpoint/manifest.ts'
-import { inBatches, refOf, statusOf } from '../discover/process.ts'
+import { inBatches, refOf } from '../discover/process.ts'
 import { AgentError } from '../errors.ts'
 import { criuEnvironment, directoryFiles, inheritPipes, lazyPagesApp, restoreArguments } from './criu.ts'
 import type { DriverDependencies } from './dependencies.ts'
@@ -10,7 +10,7 @@ import { escapes } from './escape.ts'
 import { explain } from './explain.ts'
 import { beyondLimits, livingLimits } from './limits.ts'
 import type { ClonedContainer, LocatedAppContainer, PageServer, RestoreOptions } from './memory-driver.ts'
-import { excess, type Rights, rightsOf } from './rights.ts'
+import { excess, livingRights } from './rights.ts'
 import { childBelowHold, runningOf, threadsOf } from './tree.ts'
 
 export interface Prepared {
@@ -97,21 +97,13 @@ async function restoreContainer(
   return cloned
 }
 
-/** Of a process or a thread; undefined: it is gone. */
-export async function livingRights({ fs }: DriverDependencies, task: number): Promise<Rights | undefined> {
-  const status = await statusOf(fs, task)
-  // Without a security module there is nothing to be read.
-  const lsm = await readFile(`${fs.proc}/${task}/attr/current`, 'utf8').catch(() => '')
-  return status === undefined ? undefined : rightsOf(status, lsm)
-}
-
 /** Once more on what came out: the images were read by two programs, and only one of them is ours. */
 async function assertFrozenWithinRights(deps: DriverDependencies, { app, hold, name }: ClonedContainer) {
-  const holder = await livingRights(deps, hold.pid)
+  const holder = await livingRights(deps.fs, hold.pid)
   const own = await livingLimits(deps.fs, hold.pid)
   if (holder === undefined || own === undefined) throw new AgentError('ProcessGone', `container ${name}`)
   const held = await inBatches(await threadsOf(deps.fs, app.pid), async each => {
-    const [rights, limits] = [await livingRights(deps, each), await livingLimits(deps.fs, each)]
+    const [rights, limits] = [await livingRights(deps.fs, each), await livingLimits(deps.fs, each)]
     return [
       ...(rights === undefined ? [] : excess(rights, holder)),
       ...(limits === undefined ? [] : beyondLimits(limits, own, holder)),

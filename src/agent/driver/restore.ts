@@ -27,8 +27,8 @@ import type {
 import { assertNoOnlookers } from './onlookers.ts'
 import { assertServing, dropPages, endPageServer, lazyBytes, startPageServer } from './pages.ts'
 import { beyondReach } from './reach.ts'
-import { livingRights, type Prepared, restoreAll, workOf } from './restore-tree.ts'
-import { excess } from './rights.ts'
+import { type Prepared, restoreAll, workOf } from './restore-tree.ts'
+import { excess, livingRights } from './rights.ts'
 import { isPages, pageSize } from './room.ts'
 import { planSaves } from './saves.ts'
 import { endTree, nestedChildren } from './tree.ts'
@@ -81,7 +81,7 @@ export async function restore(
     // Before CRIU: what is open is opened again by its path, and has to be as it was.
     const applyAll = async () => {
       for (const save of await planSaves(deps, pod, dir))
-        await deps.files.apply(save, { deadlineMs, scratch: work, signal })
+        report(deps, pod, await deps.files.apply(save, { deadlineMs, scratch: work, signal }))
     }
     const both = [prepareAll(), applyAll()] as const
     // Both have ended before anything is swept away.
@@ -110,6 +110,12 @@ export async function restore(
   } finally {
     if (kept.length === 0) await rm(work, { recursive: true, force: true })
   }
+}
+
+/** A container that works without its set-id programs is better than none, and somebody may miss them. */
+function report({ log }: DriverDependencies, { pod }: LocatedPod, leftOut: readonly string[]): void {
+  if (leftOut.length > 0)
+    log.warn({ pod: pod.name, namespace: pod.namespace, leftOut }, 'files of the memory came without rights')
 }
 
 const comesLater = (
@@ -247,7 +253,7 @@ async function assertWithinRights(
   { init, name }: LocatedAppContainer,
   images: string,
 ): Promise<Limits | undefined> {
-  const [holder, limits] = [await livingRights(deps, init.pid), await livingLimits(deps.fs, init.pid)]
+  const [holder, limits] = [await livingRights(deps.fs, init.pid), await livingLimits(deps.fs, init.pid)]
   if (holder === undefined || limits === undefined) throw new AgentError('ProcessGone', `container ${name}`)
   // Of the images and not of the manifest: the manifest is what the other node says of them.
   await assertAddressSpaces(images, await pageSize())

@@ -1,3 +1,4 @@
+import { readFile } from 'node:fs/promises'
 import type { dangerousCapabilities } from '../../api/memory-rules.ts'
 import {
   type CapabilitySet,
@@ -5,7 +6,7 @@ import {
   capabilitySets,
   seccompModes,
 } from '../../checkpoint/images/credentials.ts'
-import { numbers, type ProcessStatus } from '../discover/process.ts'
+import { numbers, type ProcessStatus, type ProcFs, statusOf } from '../discover/process.ts'
 
 /** What a process may do, from an image or from /proc. */
 export type Rights = Pick<
@@ -41,6 +42,14 @@ export function rightsOf(status: ProcessStatus, lsm = ''): Rights {
     seccomp: seccompModes[Number(status.fields.get('Seccomp') ?? 0)] ?? 'disabled',
     ...lsmRight(lsm),
   }
+}
+
+/** Of a process or a thread; undefined: it is gone. */
+export async function livingRights(fs: ProcFs, task: number): Promise<Rights | undefined> {
+  const status = await statusOf(fs, task)
+  // Without a security module there is nothing to be read.
+  const lsm = await readFile(`${fs.proc}/${task}/attr/current`, 'utf8').catch(() => '')
+  return status === undefined ? undefined : rightsOf(status, lsm)
 }
 
 /**
@@ -104,6 +113,10 @@ export function excess(held: Rights, holder: Rights): string[] {
     found.push(`LSM profile ${held.lsmProfile ?? 'none'} instead of ${holder.lsmProfile}`)
   return found
 }
+
+/** Whether it may do that itself, without running a program that could. */
+export const hasPermitted = (holder: Rights, capability: bigint): boolean =>
+  (bits(holder.capabilities.permitted) & (1n << capability)) !== 0n
 
 /** What a process of the holder could come to have. */
 export const reachableCapabilities = (holder: Rights): bigint =>

@@ -30,6 +30,8 @@ export type Save =
     } & Kept)
 
 interface Kept {
+  /** First processes of the containers that can write there. */
+  readonly writers: readonly ProcessRef[]
   readonly archive: string
   readonly list: string
 }
@@ -46,8 +48,8 @@ export async function planSaves(
 ): Promise<Save[]> {
   const hostMounts = await mountsOf(deps.fs, deps.fs.host)
   const layers: Save[] = []
-  const volumes = new Map<string, Save>()
-  let shm: Save | undefined
+  const volumes = new Map<string, Save & { readonly kind: 'volume' }>()
+  let shm: (Save & { readonly kind: 'shm' }) | undefined
   for (const { name, init } of pod.containers) {
     const mounts = await mountsOf(deps.fs, init.pid)
     const root = rootMount(mounts)
@@ -69,28 +71,29 @@ export async function planSaves(
     for (const volume of emptyDirs(mounts, hostMounts, pod.pod.uid)) {
       // The understudy's own: its first process and the socket that takes its orders.
       if (volume.name === holdVolume) continue
+      const writers = [...(volumes.get(volume.name)?.writers ?? []), ...(volume.readOnly ? [] : [init])]
       const base = join(directory, 'volumes', volume.name)
       volumes.set(volume.name, {
         kind: 'volume',
         name: volume.name,
         directory: volume.hostPath,
+        writers,
         archive: `${base}.tar`,
         list: `${base}.list`,
       })
     }
     // One for the whole pod: every container has the same one mounted, unless a volume lies over it.
     const over = mounts.findLast(mount => mount.mountPoint === '/dev/shm')
-    if (
-      shm === undefined &&
-      over?.type === 'tmpfs' &&
-      emptyDirs([over], hostMounts, pod.pod.uid).length === 0
-    )
+    if (over?.type === 'tmpfs' && emptyDirs([over], hostMounts, pod.pod.uid).length === 0)
       shm = {
-        kind: 'shm',
-        init,
-        directory: `${deps.fs.proc}/${init.pid}/root/dev/shm`,
-        archive: join(directory, 'shm.tar'),
-        list: join(directory, 'shm.list'),
+        ...(shm ?? {
+          kind: 'shm',
+          init,
+          directory: `${deps.fs.proc}/${init.pid}/root/dev/shm`,
+          archive: join(directory, 'shm.tar'),
+          list: join(directory, 'shm.list'),
+        }),
+        writers: [...(shm?.writers ?? []), init],
       }
   }
   return [...layers, ...volumes.values(), ...(shm === undefined ? [] : [shm])]

@@ -22,6 +22,7 @@ const magics = {
   pagemap: [common, 0x56084025],
   seccomp: [common, 0x64413049],
   packets: [common, 0x56264026],
+  ghost: [common, 0x52583605],
   stats: [service, 0x57093306],
 } as const
 
@@ -98,6 +99,27 @@ export async function readImage<F extends Fields>(
   const bytes = await readImageBytes(dir, name)
   return splitEntries(kind, name, bytes).map(entry => decodeEntry(name, type, entry))
 }
+
+const firstRead = 64 * 1024
+
+/** The first entry of an image in which something else, of any size, follows. @throws CheckpointError BadImage */
+export async function readFirst<F extends Fields>(
+  dir: string,
+  name: string,
+  kind: ImageKind,
+  type: MessageType<F>,
+): Promise<Decoded<F>> {
+  await using file = await open(join(dir, name))
+  const { buffer, bytesRead } = await file.read(Buffer.alloc(firstRead), 0, firstRead, 0)
+  const bytes = buffer.subarray(0, bytesRead)
+  // What follows may be cut off here.
+  const [entry] = splitEntries(kind, name, bytes, ({ length }) => bytes.length - headOf(kind) - length)
+  if (entry === undefined) throw new CheckpointError('BadImage', `${name} has no entry`)
+  return decodeEntry(name, type, entry)
+}
+
+/** Bytes before the first entry itself. */
+const headOf = (kind: ImageKind): number => (magics[kind].length + 1) * 4
 
 /** The entry of an image that has exactly one. @throws CheckpointError BadImage */
 export async function readSingle<F extends Fields>(

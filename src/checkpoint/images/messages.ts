@@ -144,6 +144,13 @@ export const pagemapEntry = message('pagemap_entry', {
   nrPages: one(5, 'uint64'),
 })
 
+/** A file that has no name any more; what is in it follows, and is no entry. */
+export const ghostFileEntry = message('ghost_file_entry', {
+  uid: one(1, 'uint32'),
+  gid: one(2, 'uint32'),
+  mode: one(3, 'uint32'),
+})
+
 /** Times in microseconds. */
 export const dumpStatsEntry = message('dump_stats_entry', {
   freezingTime: one(1, 'uint32'),

@@ -4,9 +4,9 @@
  */
 import { readdir } from 'node:fs/promises'
 import { CheckpointError } from '../errors.ts'
-import { readImage } from './image-file.ts'
+import { readFirst, readImage } from './image-file.ts'
 import { message, one, type ValueOf } from './message.ts'
-import { coreEntry, inventoryEntry, taskKobjIds } from './messages.ts'
+import { coreEntry, ghostFileEntry, inventoryEntry, taskKobjIds } from './messages.ts'
 import { descriptorsInFlight } from './queues.ts'
 import { tasksOf } from './tasks.ts'
 
@@ -30,10 +30,15 @@ export interface OpenedFile {
   readonly socketType?: number
 }
 
+/** A file that is open and has no name any more. */
+export type GhostFile = Pick<ValueOf<typeof ghostFileEntry>, 'uid' | 'gid' | 'mode'>
+
 export interface Reach {
   readonly files: readonly OpenedFile[]
   /** Namespaces, but those of pids and of time, which tasks do not share with their container. */
   readonly ownNamespaces: readonly string[]
+  /** Made again from their images, owner, mode and all, for as long as somebody has them open. */
+  readonly ghosts: readonly GhostFile[]
   /** Descriptors in messages that nobody has received: what they lead to no look at a process can find. */
   readonly inFlight: number
   /** Images in a form that CRIU has given up; it would still read them, and nobody here looks into them. */
@@ -55,7 +60,13 @@ export async function reachOf(dir: string): Promise<Reach> {
   const files = (await readImage(dir, 'files.img', 'files', fileEntry)).map(openedFile)
   const ownNamespaces = await namespacesOf(dir)
   const oldImages = (await readdir(dir)).filter(name => oldNames.test(name))
-  return { files, ownNamespaces, oldImages, inFlight: await descriptorsInFlight(dir) }
+  const ghosts = await ghostsOf(dir)
+  return { files, ownNamespaces, ghosts, oldImages, inFlight: await descriptorsInFlight(dir) }
+}
+
+async function ghostsOf(dir: string): Promise<GhostFile[]> {
+  const names = (await readdir(dir)).filter(name => name.startsWith('ghost-file-'))
+  return Promise.all(names.map(name => readFirst(dir, name, 'ghost', ghostFileEntry)))
 }
 
 function openedFile({ type, reg, isk, usk }: ValueOf<typeof fileEntry>): OpenedFile {
