@@ -56,6 +56,7 @@ import { createEngine } from './duties/engine.ts'
 import { createHandoverPauses } from './duties/handover-pauses.ts'
 import { createNews } from './duties/news.ts'
 import { createObserver } from './duties/observe.ts'
+import { createPaces } from './duties/paces.ts'
 import { perform } from './duties/perform.ts'
 import { createProgress } from './duties/progress.ts'
 import { loadProven } from './duties/proven.ts'
@@ -358,6 +359,7 @@ export async function runAgent(
     const understudies = createUnderstudies(entered.driver, changed, arrivals.note)
     const progress = createProgress(changed)
     const handoverPauses = createHandoverPauses(clock)
+    const paces = createPaces()
     const patch = (pod: PodView, condition: PodCondition, signal?: AbortSignal) =>
       patchCondition({ api: urgentApi, clock }, pod, condition, signal)
     // What was shut off because a process ended is open to what runs in its place, if that is its rightful successor.
@@ -446,6 +448,7 @@ export async function runAgent(
       proven,
       progress,
       handoverPauses,
+      paces,
       deaths,
       patch: async (pod, condition, signal) =>
         deaths.mayWrite(pod.uid, condition) ? patch(pod, condition, signal) : true,
@@ -509,10 +512,11 @@ export async function runAgent(
       observe: () => observe(state),
       onDisk: slot => room.keeper?.onDisk(slot),
       isRead: slot => room.keeper?.isRead(slot) ?? true,
-      perform: (duty, signal) => perform(shared, duty, signal),
+      perform: (...about) => perform(shared, ...about),
       deaths,
       store,
       progress,
+      paces,
       report: slots => {
         node.slots = slots
         publish()

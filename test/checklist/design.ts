@@ -141,6 +141,7 @@ export const design: readonly FeatureGroup[] = [
         'writable layer, emptyDirs, /dev/shm and all containers are of one moment',
         'unit',
       ),
+      sentence('D7.pace', 'the time that a primary has stood still is counted, whatever fails', 'unit'),
       sentence('D7.measured', 'freeze and skew are measured', 'unit'),
       sentence('D7.void', 'a dump of a pod that was told to end is void', 'unit'),
       sentence('D7.budget', 'saved memory never exceeds its budget', 'unit'),

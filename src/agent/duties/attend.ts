@@ -4,11 +4,17 @@ import type { Work } from './work.ts'
 const everyMs = 10_000
 
 /** Asks a gate how many messages it has refused: they change nothing, but somebody sends them. */
-export async function attend(work: Work, { pod }: DutyOf<'attend'>, signal: AbortSignal): Promise<void> {
+export async function attend(
+  work: Work,
+  { pod }: DutyOf<'attend'>,
+  signal: AbortSignal,
+  succeeded: () => void,
+): Promise<void> {
   const { gate } = pod
   if (gate === undefined) return
   for (let before = 0; ; await work.clock.sleep(everyMs, signal)) {
     const refused = await work.gates.refused(pod, gate.containerId, signal)
+    succeeded()
     if (refused === before) continue
     work.metrics.refusedAtGate(refused - before)
     const note = `its gate has refused ${refused} messages that it was not meant to be opened by`

@@ -8,7 +8,7 @@ import { probe as runProbe } from '../probe/probe.ts'
 import { dumpDeadlineMs } from './deadlines.ts'
 import { isServing } from './duties-of.ts'
 import type { DutyOf } from './duty.ts'
-import { createPace, type Gap } from './pace.ts'
+import type { Gap, Pace } from './pace.ts'
 import { targetOf } from './probe-target.ts'
 import type { SlotPace } from './progress.ts'
 import { containersOf, restoreHashOf } from './settings.ts'
@@ -17,14 +17,22 @@ import { assertVolumesFit, withinVolumesLimit } from './volumes-limit.ts'
 import type { Work } from './work.ts'
 
 /** Saves a primary's memory again and again, at the pace that the set asks for and its freezes allow. */
-export async function checkpoint(work: Work, duty: DutyOf<'checkpoint'>, signal: AbortSignal): Promise<void> {
+export async function checkpoint(
+  work: Work,
+  duty: DutyOf<'checkpoint'>,
+  signal: AbortSignal,
+  succeeded: () => void,
+): Promise<void> {
   const { clock, progress, metrics } = work
   const { lease } = duty
   const slot = slotName(lease)
   const isInTheWay = createLookout(work, duty)
   /** From one to the next where the last ones were still being fetched when the next was due; else 0. */
   let delayedMs = 0
-  const pace = createPace()
+  const pace = work.paces.of(slot)
+  const dueByPace = () => pace.dueAt(settingsOf(work, duty))
+  // What has failed is tried again at once only if the one before it was long enough ago.
+  await pause(work, duty, progress.get(slot)?.answeredRequest, dueByPace, signal)
   for (;;) {
     await untilServing(work, duty, signal)
     await untilWhole(work, duty, signal)
@@ -35,13 +43,13 @@ export async function checkpoint(work: Work, duty: DutyOf<'checkpoint'>, signal:
     const request = work.podOf(duty.pod.uid)?.checkpointRequest
     // Before the first of them, too: a dump of what cannot be saved fails late, and stops the app for nothing.
     if (await isInTheWay(signal)) {
-      await pause(work, duty.pod.uid, request, due(lookAgainMs), signal)
+      await pause(work, duty, request, due(lookAgainMs), signal)
       continue
     }
     const problem = await whyUnfit(work, duty, signal)
     if (problem !== undefined) {
       progress.badly(slot, 'NotAnswering', problem)
-      await pause(work, duty.pod.uid, request, due(0), signal)
+      await pause(work, duty, request, due(0), signal)
       continue
     }
     const stored = await saveOnce(work, { ...duty, settings }, signal)
@@ -55,9 +63,9 @@ export async function checkpoint(work: Work, duty: DutyOf<'checkpoint'>, signal:
     })
     const pipelineMs = clock.monotonic() - startedAt
     pace.saved({ startedAt, frozenMs: frozenSeconds * 1000, pipelineMs }, settings)
-    const gapNow = () => pace.gap(settingsOf(work, duty))
-    progress.well(slot, paceOf(gapNow(), delayedMs), request)
-    await pause(work, duty.pod.uid, request, () => startedAt + gapNow().ms, signal)
+    succeeded()
+    progress.well(slot, paceOf(pace.gap(settingsOf(work, duty)), delayedMs), request)
+    await pause(work, duty, request, dueByPace, signal)
     const dueMs = clock.monotonic() - startedAt
     await untilFetched(work, duty, stored.manifest.generation, signal)
     const spacingMs = clock.monotonic() - startedAt
@@ -111,20 +119,26 @@ async function untilWhole(
 }
 
 /**
- * Waits until it is due, by what the set asks for at that time, but not once somebody asks for a checkpoint with another
- * word than `seen`: also while the one before was being saved, which may have stopped the pod before the wish was made.
+ * Waits until it is due, by what the set asks for at that time. Where somebody asks for a checkpoint with another word than
+ * `seen` it is due as soon as the pace has one to lend: also while the one before was being saved, which may have stopped
+ * the pod before the wish was made.
  */
 async function pause(
-  { clock, requests, podOf }: Work,
-  uid: string,
+  work: Work,
+  duty: DutyOf<'checkpoint'>,
   seen: string | undefined,
   dueAt: () => number,
   signal: AbortSignal,
 ): Promise<void> {
+  const { clock, requests, podOf, paces } = work
+  const { uid } = duty.pod
+  const pace: Pace = paces.of(slotName(duty.lease))
   for (;;) {
-    const pod = podOf(uid)
-    const ms = dueAt() - clock.monotonic()
-    if (ms <= 0 || (pod !== undefined && pod.checkpointRequest !== seen)) return
+    const request = podOf(uid)?.checkpointRequest
+    const isAsked = request !== undefined && request !== seen
+    const at = isAsked ? Math.min(dueAt(), pace.onRequestAt(settingsOf(work, duty))) : dueAt()
+    const ms = at - clock.monotonic()
+    if (ms <= 0) return
     await atMost(clock, ms, either => requests.wait(uid, either), signal)
   }
 }

@@ -393,6 +393,67 @@ describe('the agents of two nodes', () => {
     release()
   })
 
+  it('D7.pace: a dump that fails now and then is tried again soon, however often one has failed before', async () => {
+    a.duringDump = () => {
+      if (a.counts.dumps % 2 === 1) throw new AgentError('DumpFailed', 'every other one')
+    }
+    await start('a', a)
+    await start('b', b)
+    // Seven failures in a row would be pauses of 25 s.
+    await vi.waitFor(() => expect(cluster.reports.get('a')?.status?.slots[0]?.generation).toBe(7), {
+      timeout: 20_000,
+    })
+    expect(a.counts.dumps).toBe(14)
+  }, 30_000)
+
+  describe('D7.pace: the time for which a primary has stood still', () => {
+    const dumpsStay = async (count: number) => {
+      await sleep(800)
+      expect(a.counts.dumps).toBe(count)
+    }
+    const ask = (word: string) => {
+      const pod = podOf('p', 'primary')
+      cluster.put('a', {
+        ...pod,
+        metadata: { ...pod.metadata, annotations: { [annotations.checkpointRequested]: word } },
+      })
+    }
+    const saved = () => {
+      const [slot] = cluster.reports.get('a')?.status?.slots ?? []
+      return { generation: slot?.generation, answered: slot?.answeredRequest }
+    }
+    const shows = (generation: number, answered?: string) =>
+      vi.waitFor(() => expect(saved()).toEqual({ generation, answered }), { timeout: 5_000 })
+
+    beforeEach(async () => {
+      // 50 s are to pass for each at 2 percent.
+      a.frozenSeconds = 1
+      await start('a', a)
+      await start('b', b)
+      await shows(1)
+    })
+
+    it('counts where its duty begins again, and less of it once it may stand still for longer', async () => {
+      cluster.setLease({ ...atFirst(), epoch: 2 })
+      await dumpsStay(1)
+      writeSet({ checkpoint: { interval: '200ms', maxFreezePercent: 50 } })
+      await vi.waitFor(() => expect(a.counts.dumps).toBeGreaterThan(1), { timeout: 5_000 })
+    })
+
+    it('counts after a failure: of what is asked for one is on loan, and no other', async () => {
+      a.duringDump = () => {
+        a.duringDump = () => undefined
+        throw new AgentError('DumpFailed', 'once')
+      }
+      ask('one')
+      await shows(2, 'one')
+      expect(a.counts.dumps).toBe(3)
+      ask('two')
+      await dumpsStay(3)
+      expect(saved().answered).toBe('one')
+    })
+  })
+
   it('D3.volumes-duty: save nothing of a pod whose volumes are too large, say so, and begin when they are not', async () => {
     a.volumeBytes = 2 ** 30 + 1
     await start('a', a)

@@ -16,6 +16,7 @@ import type { Deaths } from './deaths.ts'
 import { dutiesOf, isAnother, isAtStake, isServing } from './duties-of.ts'
 import type { Duty } from './duty.ts'
 import { reasonOf } from './failure.ts'
+import type { Paces } from './paces.ts'
 import type { Progress } from './progress.ts'
 import { revivalOf, slotReportsOf, understudyConditionOf } from './slot-reports.ts'
 import type { PodView, Snapshot } from './snapshot.ts'
@@ -40,10 +41,11 @@ export interface Engine {
 
 export interface EngineOptions {
   readonly observe: () => Snapshot
-  readonly perform: (duty: Duty, signal: AbortSignal) => Promise<void>
+  readonly perform: (duty: Duty, signal: AbortSignal, succeeded: () => void) => Promise<void>
   readonly deaths: Deaths
   readonly store: Pick<GenerationStore, 'latest' | 'list' | 'remove'>
   readonly progress: Progress
+  readonly paces: Pick<Paces, 'keepOnly'>
   readonly onDisk?: (slot: string) => SlotReport['onDisk']
   readonly isRead?: (slot: string) => boolean
   /** The report's slots; the rest of it is somebody else's. */
@@ -129,7 +131,9 @@ export function createEngine(options: EngineOptions): Engine {
     const duties = dutiesOf(snapshot)
     tasks.want(duties)
     metrics.duties(countBy(duties))
-    progress.keepOnly(new Set(snapshot.slots.map(slotName)))
+    const slots = new Set(snapshot.slots.map(slotName))
+    progress.keepOnly(slots)
+    options.paces.keepOnly(slots)
     report(
       slotReportsOf(snapshot, {
         latest: lease => store.latest(lease),

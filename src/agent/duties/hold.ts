@@ -11,6 +11,7 @@ export async function hold(
   work: Work,
   { lease, settings, source, others }: DutyOf<'hold'>,
   signal: AbortSignal,
+  succeeded: () => void,
 ): Promise<void> {
   const { namespace, set, slot, life } = lease
   const key = { namespace, set, slot, life }
@@ -20,6 +21,7 @@ export async function hold(
     work.progress.well(slotName(key))
     work.announce(key)
     await work.store.prune(key, settings.keep)
+    succeeded()
   }
 }
 

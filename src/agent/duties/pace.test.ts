@@ -61,11 +61,33 @@ describe('pace of checkpoints', () => {
     expect(pace.gap({ ...settings, intervalMs: 60_000 })).toEqual({ ms: 60_000 })
   })
 
-  it('any freezes: never more than their share and ten intervals, never a gap without a reason', () => {
+  it('who may stand still for more of its time waits for less of what has been', () => {
+    const pace = createPace()
+    pace.saved({ startedAt: 0, frozenMs: 1_000, pipelineMs: 100 }, settings)
+    expect(pace.dueAt(settings)).toBe(40_000)
+    expect(pace.dueAt({ ...settings, maxFreezePercent: 50 })).toBe(2_000)
+  })
+
+  it('one that is asked for is taken at once, the next one when the one before is paid off', () => {
+    const pace = createPace()
+    const long = { frozenMs: 1_000, pipelineMs: 100 }
+    expect(pace.onRequestAt(settings)).toBeLessThan(0)
+    pace.saved({ startedAt: 0, ...long }, settings)
+    expect(pace.onRequestAt(settings)).toBe(0)
+    pace.saved({ startedAt: 10_000, ...long }, settings)
+    // 100 s for both, 10 s are gone, 10 intervals may be ahead.
+    expect([pace.onRequestAt(settings), pace.dueAt(settings)]).toEqual([90_000, 90_000])
+    pace.saved({ startedAt: 90_000, ...long }, settings)
+    expect(pace.onRequestAt(settings)).toBe(90_000)
+  })
+
+  it('any freezes: never more than their share and ten intervals, and one that is asked for, never a gap without a reason', () => {
     const freeze = fc.record({
       frozenMs: fc.oneof(fc.nat(50), fc.nat(20_000)),
       pipelineMs: fc.nat(3_000),
       lateMs: fc.nat(2_000),
+      // Somebody asks for it, so long after the one before began.
+      askedMs: fc.option(fc.nat(20_000), { nil: undefined }),
     })
     const by = fc.record({
       intervalMs: fc.integer({ min: 200, max: 60_000 }),
@@ -76,14 +98,20 @@ describe('pace of checkpoints', () => {
         const pace = createPace()
         let now = 0
         let taken = 0
-        for (const { lateMs, ...times } of freezes) {
-          expect(taken).toBeLessThanOrEqual(now + intervalsAhead * by.intervalMs + 1e-6)
+        let isAsked = false
+        const loan = Math.max(...freezes.map(({ frozenMs }) => shareOfTime(frozenMs, by)))
+        for (const { lateMs, askedMs, ...times } of freezes) {
+          expect(taken).toBeLessThanOrEqual(
+            now + intervalsAhead * by.intervalMs + (isAsked ? loan : 0) + 1e-6,
+          )
           pace.saved({ startedAt: now, ...times }, by)
           taken += shareOfTime(times.frozenMs, by)
           const { ms, reason } = pace.gap(by)
           expect(ms).toBeGreaterThanOrEqual(Math.max(by.intervalMs, times.pipelineMs))
           expect(reason === undefined).toBe(ms === by.intervalMs)
-          now += ms + lateMs
+          const due = Math.max(pace.onRequestAt(by), now + (askedMs ?? Number.POSITIVE_INFINITY))
+          isAsked = due < now + ms
+          now = isAsked ? due : now + ms + lateMs
         }
       }),
     )

@@ -24,11 +24,17 @@ export interface Pace {
   saved(checkpoint: Saved, settings: PaceSettings): void
   /** From the beginning of the newest checkpoint to that of the next one. */
   gap(settings: PaceSettings): Gap
+  /** When the next one is due, by the monotonic clock in ms; in the past where none has been taken. */
+  dueAt(settings: PaceSettings): number
+  /** From when on one is taken that somebody asks for, likewise. */
+  onRequestAt(settings: PaceSettings): number
 }
 
 /** How long a freeze of so many ms lasts a primary: no other one is taken within this time, over a while. */
-export const shareOfTime = (frozenMs: number, { maxFreezePercent }: PaceSettings): number =>
-  (frozenMs * 100) / maxFreezePercent
+export const shareOfTime = (
+  frozenMs: number,
+  { maxFreezePercent }: Pick<PaceSettings, 'maxFreezePercent'>,
+): number => (frozenMs * 100) / maxFreezePercent
 
 /** How many intervals a primary may be ahead of its share: room for a long freeze among short ones. */
 export const intervalsAhead = 10
@@ -40,29 +46,47 @@ export const intervalsAhead = 10
  *
  *     all freezes before it * 100 / maxFreezePercent <= time since the first one + 10 * interval
  *
- * See docs/adr/0108.
+ * One that somebody asks for need not wait for that, but the next one that is asked for does: of all that are asked for
+ * only one is on loan at a time. See docs/adr/0108.
  */
 export function createPace(): Pace {
-  /** Time that the freezes until now take up beyond the beginning of the newest checkpoint. */
-  let aheadMs = 0
+  /**
+   * Freezes that are not paid off at the beginning of the newest checkpoint, ms. Not the time that they take up: who is
+   * allowed to stand still for more of its time has less to pay off at once.
+   */
+  let owedMs = 0
   let last: Saved | undefined
   /** Of the last two checkpoints the shorter one: one that is slow by chance says nothing of the next. */
   let pipelineMs = 0
+  /** Whether the newest one was begun although the primary was more than ten intervals ahead. */
+  let isOnLoan = false
+
+  const overMs = ({ intervalMs, ...share }: PaceSettings) =>
+    Math.max(0, shareOfTime(owedMs, share) - intervalsAhead * intervalMs)
+
+  const gap = (settings: PaceSettings): Gap => {
+    const { intervalMs } = settings
+    const frozen = Math.max(Math.min(shareOfTime(owedMs, settings), 2 * intervalMs), overMs(settings))
+    // Twice the pipeline: a node that does nothing but save has no time left for what it saves.
+    // And the next one begins when this one has ended, however slow it was by chance.
+    const busy = Math.max(2 * pipelineMs, last?.pipelineMs ?? 0)
+    const ms = Math.max(intervalMs, frozen, busy)
+    if (ms === intervalMs) return { ms }
+    return { ms, reason: ms === busy ? 'Busy' : 'FreezeBudget' }
+  }
+
+  const after = (ms: number) => (last === undefined ? Number.NEGATIVE_INFINITY : last.startedAt + ms)
+
   return {
     saved(checkpoint, settings) {
       const goneMs = last === undefined ? 0 : checkpoint.startedAt - last.startedAt
-      aheadMs = Math.max(0, aheadMs - goneMs) + shareOfTime(checkpoint.frozenMs, settings)
+      isOnLoan = goneMs < overMs(settings)
+      owedMs = Math.max(0, owedMs - (goneMs * settings.maxFreezePercent) / 100) + checkpoint.frozenMs
       pipelineMs = Math.min(checkpoint.pipelineMs, last?.pipelineMs ?? settings.intervalMs)
       last = checkpoint
     },
-    gap({ intervalMs }) {
-      const frozen = Math.max(Math.min(aheadMs, 2 * intervalMs), aheadMs - intervalsAhead * intervalMs)
-      // Twice the pipeline: a node that does nothing but save has no time left for what it saves.
-      // And the next one begins when this one has ended, however slow it was by chance.
-      const busy = Math.max(2 * pipelineMs, last?.pipelineMs ?? 0)
-      const ms = Math.max(intervalMs, frozen, busy)
-      if (ms === intervalMs) return { ms }
-      return { ms, reason: ms === busy ? 'Busy' : 'FreezeBudget' }
-    },
+    gap,
+    dueAt: settings => after(gap(settings).ms),
+    onRequestAt: settings => after(isOnLoan ? overMs(settings) : 0),
   }
 }

@@ -15,17 +15,22 @@ import { trial } from './trial.ts'
 import { wake } from './wake.ts'
 import type { Work } from './work.ts'
 
-/** Does a duty until it is done or the signal fires. @throws AgentError, CheckpointError, KubeError, the signal's reason. */
-export function perform(work: Work, duty: Duty, signal: AbortSignal): Promise<void> {
+/**
+ * Does a duty until it is done or the signal fires.
+ *
+ * @param succeeded called by what does the same again and again, each time that it went well.
+ * @throws AgentError, CheckpointError, KubeError, the signal's reason.
+ */
+export function perform(work: Work, duty: Duty, signal: AbortSignal, succeeded: () => void): Promise<void> {
   switch (duty.type) {
     case 'guard':
       return guard(work, duty, signal)
     case 'checkpoint':
-      return checkpoint(work, duty, signal)
+      return checkpoint(work, duty, signal, succeeded)
     case 'handOver':
       return handOver(work, duty, signal)
     case 'hold':
-      return hold(work, duty, signal)
+      return hold(work, duty, signal, succeeded)
     case 'fetch':
       return fetch(work, duty, signal)
     case 'freeze':
@@ -43,7 +48,7 @@ export function perform(work: Work, duty: Duty, signal: AbortSignal): Promise<vo
     case 'redirect':
       return redirect(work, duty, signal)
     case 'attend':
-      return attend(work, duty, signal)
+      return attend(work, duty, signal, succeeded)
     case 'wake':
       return wake(work, duty, signal)
   }

@@ -7,6 +7,7 @@ import { createTasks, type Wanted } from './tasks.ts'
 interface Run {
   readonly task: Wanted
   readonly signal: AbortSignal
+  readonly succeeded: () => void
   readonly end: (error?: unknown) => void
 }
 
@@ -14,12 +15,14 @@ function stand() {
   const clock = createFakeClock()
   const running = new Set<Run>()
   const failures: string[] = []
+  const pauses: number[] = []
   const tasks = createTasks<Wanted>({
-    perform: (task, signal) =>
+    perform: (task, signal, succeeded) =>
       new Promise<void>((resolve, reject) => {
         const run: Run = {
           task,
           signal,
+          succeeded,
           end: error => {
             running.delete(run)
             if (error === undefined) resolve()
@@ -28,13 +31,16 @@ function stand() {
         }
         running.add(run)
       }),
-    onFailure: task => failures.push(task.key),
+    onFailure: ({ key }, _, { inMs }) => {
+      failures.push(key)
+      pauses.push(inMs)
+    },
     clock,
     random: seededRandom(1),
   })
   const settle = () => new Promise<void>(resolve => setImmediate(resolve))
   const running_ = () => [...running].map(({ task: { key, version } }) => `${key}@${version}`).sort()
-  return { clock, running, failures, tasks, settle, now: running_ }
+  return { clock, running, failures, pauses, tasks, settle, now: running_ }
 }
 
 const task = (key: string, version = '1', memoryOf?: string): Wanted => ({
@@ -77,6 +83,27 @@ describe('tasks', () => {
     await clock.advance(1_000)
     expect(now()).toEqual(['hold@1'])
     expect(failures).toEqual(['hold'])
+  })
+
+  it('failures are in a row only where nothing went well between them', async () => {
+    const { tasks, running, pauses, settle, clock } = stand()
+    tasks.want([task('checkpoint')])
+    const fail = async (times: number, { well = false } = {}) => {
+      for (let time = 0; time < times; time += 1) {
+        for (const run of [...running]) {
+          if (well) run.succeeded()
+          run.end(new Error('no'))
+        }
+        await settle()
+        await clock.advance(60_000)
+      }
+    }
+    await fail(9)
+    expect(pauses.at(-1)).toBe(30_000)
+    await fail(20, { well: true })
+    expect(Math.max(...pauses.slice(9))).toBeLessThan(300)
+    await fail(3)
+    expect(pauses.at(-1)).toBeGreaterThanOrEqual(1_600)
   })
 
   it('stops everything and begins nothing any more', async () => {

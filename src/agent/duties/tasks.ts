@@ -29,8 +29,11 @@ export interface Tasks<T extends Wanted> {
 }
 
 export interface TasksOptions<T extends Wanted> {
-  /** Does it until it is done or the signal fires. A rejection after the signal fired is no failure. */
-  readonly perform: (task: T, signal: AbortSignal) => Promise<void>
+  /**
+   * Does it until it is done or the signal fires. A rejection after the signal fired is no failure. What never ends calls
+   * `succeeded` each time that it went well: failures weeks apart are not failures in a row.
+   */
+  readonly perform: (task: T, signal: AbortSignal, succeeded: () => void) => Promise<void>
   readonly onFailure: (task: T, error: unknown, again: { readonly inMs: number }) => void
   readonly clock: Clock
   readonly random: Random
@@ -44,6 +47,7 @@ interface Slot<T> {
   /** `waiting`: for the memory. `pausing`: after a failure. `ending`: its signal has fired. */
   state: 'waiting' | 'running' | 'ending' | 'pausing' | 'done'
   abort: AbortController
+  /** In a row. */
   failures: number
 }
 
@@ -66,7 +70,7 @@ export function createTasks<T extends Wanted>(options: TasksOptions<T>): Tasks<T
     slot.state = 'running'
     slot.abort = new AbortController()
     const { signal } = slot.abort
-    const end = run(task, signal).then(error => {
+    const end = run(slot, task, signal).then(error => {
       ends.delete(end)
       if (task.memoryOf !== undefined) busy.delete(task.memoryOf)
       ended(slot, task, error, signal)
@@ -75,9 +79,16 @@ export function createTasks<T extends Wanted>(options: TasksOptions<T>): Tasks<T
     ends.add(end)
   }
 
-  const run = async (task: T, signal: AbortSignal): Promise<{ readonly error: unknown } | undefined> => {
+  const run = async (
+    slot: Slot<T>,
+    task: T,
+    signal: AbortSignal,
+  ): Promise<{ readonly error: unknown } | undefined> => {
+    const succeeded = () => {
+      slot.failures = 0
+    }
     try {
-      await perform(task, signal)
+      await perform(task, signal, succeeded)
       return undefined
     } catch (error) {
       return { error }

@@ -18,6 +18,7 @@ import type { Arrivals } from './arrivals.ts'
 import type { Deaths } from './deaths.ts'
 import type { HandoverPauses } from './handover-pauses.ts'
 import type { News } from './news.ts'
+import type { Paces } from './paces.ts'
 import type { Progress } from './progress.ts'
 import type { Proven } from './proven.ts'
 import type { MemorySettings, PodView } from './snapshot.ts'
@@ -42,6 +43,7 @@ export interface Work {
   readonly proven: Proven
   readonly progress: Progress
   readonly handoverPauses: Pick<HandoverPauses, 'begin'>
+  readonly paces: Pick<Paces, 'of'>
   readonly deaths: Deaths
   /** Writes a condition of a pod; false: the pod is gone. */
   readonly patch: (pod: PodView, condition: PodCondition, signal?: AbortSignal) => Promise<boolean>

@@ -275,6 +275,14 @@ describe('status', () => {
     expect(facts(succeeded)).toMatchObject({ generation: 0, usableOn: [], protection: 'None' })
   })
 
+  it('says how far apart checkpoints are, and why further than the set asks for', () => {
+    const source = slotReport({ role: 'source', intervalSeconds: 6, intervalReason: 'FreezeBudget' })
+    expect(slotFacts(makeSlot(lease, [], { source }), p0, [p0, h0], times)).toMatchObject({
+      ...{ intervalSeconds: 6, intervalReason: 'FreezeBudget' },
+    })
+    expect(slotFacts(makeSlot(lease, []), p0, [p0, h0], times)).not.toHaveProperty('intervalReason')
+  })
+
   it('CheckpointReady names the first thing in the way, with its cure', () => {
     const readiness = (slot: SlotMemory, nodes: readonly NodeView[], pods = [p0, h0]) => {
       const facts = slotFacts(slot, p0, pods, times)

@@ -201,8 +201,19 @@ function ableToSave(world: World, name: string, key: Key): Pod {
 const late = (what: string, report: SlotReport | undefined): CliError =>
   new CliError(`${what} within the time given`, {
     exitCode: exitCodes.late,
-    advice:
-      report?.reason === undefined
-        ? 'raise --timeout, or see the log of the agents'
-        : `${report.reason}: ${report.message ?? 'see the log of the agents'}`,
+    advice: adviceOn(report),
   })
+
+/** What is told of a wish that is not fulfilled in time, by the report of the node that should have. */
+export function adviceOn(
+  report: Pick<SlotReport, 'reason' | 'message' | 'intervalReason' | 'intervalSeconds'> | undefined,
+): string {
+  if (report?.reason !== undefined)
+    return `${report.reason}: ${report.message ?? 'see the log of the agents'}`
+  if (report?.intervalReason === 'FreezeBudget')
+    return (
+      'FreezeBudget: it has stood still for its share of the time, and for one checkpoint beyond that; ' +
+      `the next one is due after ${duration(report.intervalSeconds ?? 0)}: raise checkpoint.maxFreezePercent, or --timeout`
+    )
+  return 'raise --timeout, or see the log of the agents'
+}

@@ -10,6 +10,7 @@ import { createEngine } from '../../../src/agent/duties/engine.ts'
 import { createHandoverPauses } from '../../../src/agent/duties/handover-pauses.ts'
 import { createNews } from '../../../src/agent/duties/news.ts'
 import { createObserver } from '../../../src/agent/duties/observe.ts'
+import { createPaces } from '../../../src/agent/duties/paces.ts'
 import { perform } from '../../../src/agent/duties/perform.ts'
 import { createProgress } from '../../../src/agent/duties/progress.ts'
 import { dropWatch, release } from '../../../src/agent/duties/remains.ts'
@@ -148,6 +149,7 @@ export async function runModelAgent(options: AgentOptions): Promise<void> {
   const understudies = createUnderstudies(driver, changed, arrivals.note)
   const progress = createProgress(changed)
   const handoverPauses = createHandoverPauses(clock)
+  const paces = createPaces()
   const patch = (pod: PodView, condition: PodCondition, given?: AbortSignal) =>
     patchCondition({ api, clock }, pod, condition, given)
   const takeAway = (name: string) => void dropWatch(sentinel, name, signal).catch(() => undefined)
@@ -223,6 +225,7 @@ export async function runModelAgent(options: AgentOptions): Promise<void> {
     proven,
     progress,
     handoverPauses,
+    paces,
     deaths,
     patch: async (pod, condition, given) =>
       deaths.mayWrite(pod.uid, condition) ? patch(pod, condition, given) : true,
@@ -261,10 +264,11 @@ export async function runModelAgent(options: AgentOptions): Promise<void> {
   })
   const engine = createEngine({
     observe: () => observe({ able: node.able, sentinel: String(machine.boot) }),
-    perform: (duty, given) => perform(work, duty, given),
+    perform: (...about) => perform(work, ...about),
     deaths,
     store,
     progress,
+    paces,
     report: slots => {
       node.slots = slots
       publish()

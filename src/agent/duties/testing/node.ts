@@ -35,6 +35,7 @@ import { createEngine } from '../engine.ts'
 import { createHandoverPauses } from '../handover-pauses.ts'
 import { createNews } from '../news.ts'
 import { createObserver } from '../observe.ts'
+import { createPaces } from '../paces.ts'
 import { perform } from '../perform.ts'
 import { createProgress } from '../progress.ts'
 import type { PodView } from '../snapshot.ts'
@@ -131,6 +132,8 @@ export interface FakeMemory {
   volumeBytes: number
   /** What the processes of its pods have in memory. */
   memoryBytes: number
+  /** For how long a pod stands still for a dump, as the dump says. */
+  frozenSeconds: number
   /** Happens while a pod stands still for its dump. */
   duringDump: (uid: string) => Promise<void> | void
   readonly directory: string
@@ -164,6 +167,7 @@ export async function createFakeMemory(): Promise<FakeMemory> {
     busy: new Set(),
     volumeBytes: 0,
     memoryBytes: 0,
+    frozenSeconds: 0.001,
     duringDump: () => undefined,
     directory: await mkdtemp(join(tmpdir(), 'understudy-agent-')),
   }
@@ -206,6 +210,7 @@ export async function startFakeAgent(
   const understudies = createUnderstudies(driver, changed, arrivals.note)
   const progress = createProgress(changed)
   const handoverPauses = createHandoverPauses(clock)
+  const paces = createPaces()
   const metrics = createAgentMetrics(new Registry(), () => store.bytes)
   const patch = async (pod: PodView, condition: PodCondition) => {
     const current = pods.get(`${pod.namespace}/${pod.name}`)
@@ -304,6 +309,7 @@ export async function startFakeAgent(
     },
     progress,
     handoverPauses,
+    paces,
     deaths,
     patch: async (pod, condition) => (deaths.mayWrite(pod.uid, condition) ? patch(pod, condition) : true),
     podOf: uid => engine.podOf(uid),
@@ -347,10 +353,11 @@ export async function startFakeAgent(
   })
   const engine = createEngine({
     observe: () => observe({ able: true, sentinel: '1' }),
-    perform: (duty, signal) => perform(work, duty, signal),
+    perform: (...about) => perform(work, ...about),
     deaths,
     store,
     progress,
+    paces,
     report: slots => {
       const old = cluster.reports.get(node)
       if (JSON.stringify(old?.status?.slots) === JSON.stringify(slots)) return
@@ -451,7 +458,7 @@ function fakeDriver(memory: FakeMemory): MemoryDriver {
         return {
           ...{
             takenAt: new Date().toISOString(),
-            frozenSeconds: 0.001,
+            frozenSeconds: memory.frozenSeconds,
             skewSeconds: 0,
             criu: '4',
             kernel: '6',
