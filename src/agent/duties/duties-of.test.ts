@@ -36,6 +36,37 @@ describe('a primary', () => {
     expect(types(dutiesOf(world()))).toEqual(['checkpoint', 'guard'])
   })
 
+  it('D6.probes: a promoted one goes on being probed when its set keeps no memory any more', () => {
+    const ids = 'epoch 2: app is containerd://c0ffee'
+    const without = (over: Partial<PodView> = {}, rest: Partial<Snapshot> = {}) =>
+      snapshot({
+        pods: [
+          pod('p', {
+            ...{ understudy: true, apps: [{ name: 'app' }] },
+            serving: { status: 'True', reason: 'OnStage', message: ids },
+            ...over,
+          }),
+        ],
+        ...{ slots: [], settings: new Map(), memoryless: new Set(['default/web']) },
+        ...rest,
+      })
+    expect(types(dutiesOf(without()))).toEqual(['probe'])
+    const notAnswering = { status: 'False', reason: 'NotAnswering', message: 'container app: 503' }
+    expect(types(dutiesOf(without({ serving: notAnswering })))).toEqual(['probe'])
+    // Nobody was brought on stage, it has ended, its kubelet probes it, or it is nobody's any more.
+    for (const it of [
+      without({ serving: undefined }),
+      without({ containers: [container({ containerId: 'containerd://another' })] }),
+      without({ serving: died(nameOf()) }),
+      without({ terminating: true }),
+      without({ understudy: false }),
+      without({ kind: 'hotbackup' }),
+      without({ kind: 'retired' }),
+      without({}, { memoryless: new Set() }),
+    ])
+      expect(types(dutiesOf(it))).not.toContain('probe')
+  })
+
   it('stands still for its successor, but not again at once when that was in vain', () => {
     const called = world({}, { handover: 'uid-h' })
     expect(types(dutiesOf(called))).toEqual(['guard', 'handOver'])

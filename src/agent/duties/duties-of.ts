@@ -25,7 +25,7 @@ export function dutiesOf(snapshot: Snapshot): Duty[] {
     else duties.push(...ofHolder(snapshot, slot))
     duties.push(...ofLosers(snapshot, slot))
   }
-  for (const pod of snapshot.pods) duties.push(...ofGate(pod))
+  for (const pod of snapshot.pods) duties.push(...ofGate(pod), ...ofLeftOnStage(snapshot, pod))
   for (const pod of snapshot.pods) {
     if (primaries.has(pod.uid)) continue
     // A preStop over HTTP would wait for an app that is frozen, as its kernel takes connections for it.
@@ -164,6 +164,24 @@ function ofPrimary(snapshot: Snapshot, slot: Slot, pod: PodView): Duty[] {
     })
   return duties
 }
+
+/**
+ * A promoted understudy has given its probes away, and keeps none of its own when its set keeps no memory any more. It may
+ * stay for long, where pods are replaced only when they are deleted.
+ */
+function ofLeftOnStage({ memoryless, dead }: Snapshot, pod: PodView): Duty[] {
+  if (!memoryless.has(pod.set) || !pod.understudy || pod.apps === undefined) return []
+  if (pod.kind !== 'primary' || pod.terminating || isDead({ dead }, pod)) return []
+  if (!pod.containers.every(isUp) || pod.ip === undefined) return []
+  const { serving } = pod
+  // What runs there now is what was brought on stage, as far as anybody has said.
+  const isOn = serving?.status === 'True' && pod.containers.every(one => isNamedIn(serving.message, one))
+  if (!isOn && serving?.reason !== servingReasons.notAnswering) return []
+  return [{ type: 'probe', key: `probe/${pod.uid}`, version: `without memory ${idsOf(pod)}`, pod }]
+}
+
+const isNamedIn = (message: string, { containerId }: PodView['containers'][number]): boolean =>
+  containerId !== undefined && message.includes(containerId)
 
 const isPaused = ({ settings }: Snapshot, lease: SlotLease): boolean =>
   settings.get(setOf(lease))?.paused === true

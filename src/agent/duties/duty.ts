@@ -93,12 +93,12 @@ export type Duty =
       /** Nobody else holds its slot yet. */
       readonly isAwaited: boolean
     })
-  /** An understudy on stage: its template's probes. */
+  /** An understudy on stage: its template's probes. Without Lease and settings: its set keeps no memory any more. */
   | (Common & {
       readonly type: 'probe'
       readonly pod: PodView
-      readonly lease: SlotLease
-      readonly settings: MemorySettings
+      readonly lease?: SlotLease
+      readonly settings?: MemorySettings
     })
   /** A primary that is being deleted, or whose slot another one was called to: stopped before its successor runs. */
   | (Common & {

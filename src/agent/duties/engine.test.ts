@@ -3,7 +3,13 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import type { BackupPodSet } from '../../api/backuppodset.ts'
 import { annotations, labels } from '../../api/labels.ts'
 import type { SlotLease } from '../../api/slot-lease.ts'
-import { holdInitContainer, podConditions, spoiledReason } from '../../api/stage.ts'
+import {
+  holdInitContainer,
+  podConditions,
+  probesAnnotation,
+  savedAnnotation,
+  spoiledReason,
+} from '../../api/stage.ts'
 import type { Pod } from '../../kube/resources.ts'
 import { AgentError } from '../errors.ts'
 import type { Probe } from '../probe/probe.ts'
@@ -870,6 +876,46 @@ describe('the agents of two nodes', () => {
     await vi.waitFor(() => expect(serving('b', 'h')).toMatchObject({ status: 'True' }))
     hangs = true
     await vi.waitFor(() => expect(serving('b', 'h')).toMatchObject(lost))
+  })
+
+  it('D6.probes: end a promoted primary that does not answer, also when its set keeps no memory any more', async () => {
+    let hangs = false
+    const probe: Probe = async () =>
+      hangs ? { outcome: 'failure', message: 'no answer' } : { outcome: 'success' }
+    await start('a', a, probe)
+    await start('b', b, probe)
+    await untilFrozen('one')
+    cluster.setLease(called())
+    await vi.waitFor(() => expect(serving('b', 'h')).toMatchObject({ status: 'True' }))
+    // As the operator leaves it: the pod is a primary by its label, and its slot has no Lease.
+    const promoted = podOf('h', 'hotbackup')
+    const livenessProbe = { tcpSocket: { port: 80 }, periodSeconds: 1, failureThreshold: 1 }
+    cluster.put('b', {
+      ...promoted,
+      metadata: {
+        ...promoted.metadata,
+        labels: { [labels.set]: 'web', [labels.type]: 'primary', [labels.slot]: '0' },
+        annotations: {
+          [savedAnnotation]: 'app',
+          [probesAnnotation]: JSON.stringify({ app: { livenessProbe } }),
+        },
+      },
+      status: { ...promoted.status, conditions: cluster.pod('b', 'h')?.status?.conditions ?? [] },
+    })
+    cluster.sets.upsert({
+      metadata: { name: 'web', namespace: 'default', uid: 'set', resourceVersion: '9', generation: 9 },
+      spec: { replicas: 1, hotBackups: 1, template },
+    })
+    for (const each of cluster.leases.list()) cluster.leases.remove(`default/${each.metadata.name}`)
+    hangs = true
+    await vi.waitFor(
+      () =>
+        expect(serving('b', 'h')).toMatchObject({
+          ...{ status: 'False', reason: 'Died', message: expect.stringContaining('liveness') },
+        }),
+      { timeout: 10_000 },
+    )
+    expect(b.running.has('uid-h')).toBe(false)
   })
 
   it('keep no memory of an app that does not answer, however long the kubelet takes to say so', async () => {

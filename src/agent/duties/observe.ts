@@ -46,9 +46,11 @@ export function createObserver(world: World): (node: NodeState) => Snapshot {
   }
   return ({ able, sentinel }) => {
     const settings = new Map<string, MemorySettings>()
+    const memoryless = new Set<string>()
     for (const set of world.sets.list()) {
       const each = settingsOf(set)
       if (each !== undefined) settings.set(keyOf(set), each)
+      else if (set.metadata.deletionTimestamp === undefined) memoryless.add(keyOf(set))
     }
     const pods = world.pods.list().flatMap(pod => {
       const view = viewOf(pod, undefined)
@@ -71,6 +73,7 @@ export function createObserver(world: World): (node: NodeState) => Snapshot {
       pods,
       slots,
       settings,
+      memoryless,
       reports: new Map(reports.filter(([node]) => node !== world.node)),
       kept: keptIn(world.store),
       stages: world.understudies.stages(pods),

@@ -45,7 +45,7 @@ export async function probe(work: Work, duty: DutyOf<'probe'>, signal: AbortSign
           reason: problem === undefined ? servingReasons.onStage : servingReasons.notAnswering,
           message:
             problem === undefined
-              ? onStageMessage(pod, lease.epoch)
+              ? onStageMessage(pod, lease?.epoch ?? pod.epoch)
               : `container ${problem[0]}: ${problem[1]}`,
         })
       })
@@ -99,9 +99,11 @@ export async function probe(work: Work, duty: DutyOf<'probe'>, signal: AbortSign
     const death = await Promise.race([lost.promise, running.then(() => aborted(over.signal))])
     if (death === undefined) return
     const { container, message } = death
-    log.warn({ pod: pod.name, slot: slotName(lease), container, problem: message }, 'liveness lost')
-    // What nobody else could go on with is the kubelet's to start again, by the same probe.
-    if (work.matters(pod))
+    const slot = lease && slotName(lease)
+    log.warn({ pod: pod.name, slot, container, problem: message }, 'liveness lost')
+    // What nobody else could go on with is the kubelet's to start again, by the same probe. Of a set that keeps no memory
+    // any more only this pod has lost its probes: the operator has another one begin in its place.
+    if (lease === undefined || work.matters(pod))
       await endPod(work, pod, container, `does not answer its liveness probe: ${message}`, signal)
   } finally {
     over.abort()
@@ -120,7 +122,11 @@ const started = ({ handler, timing }: ParsedProbe): ParsedProbe => ({
 })
 
 /** The set may ask for a faster pace than whole seconds allow. */
-function paced(probe: ParsedProbe | undefined, { liveness }: MemorySettings): ParsedProbe | undefined {
+function paced(
+  probe: ParsedProbe | undefined,
+  settings: MemorySettings | undefined,
+): ParsedProbe | undefined {
+  const liveness = settings?.liveness
   if (probe === undefined || liveness === undefined) return probe
   const { periodMs, failureThreshold } = liveness
   // It ran already when it was saved: there is no start to wait for.

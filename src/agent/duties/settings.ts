@@ -2,8 +2,9 @@
 import type { App, MemorySettings, PodView } from './snapshot.ts'
 
 /** The containers whose memory is kept, with the probes of their template. */
-export const containersOf = ({ apps }: PodView, { template, containers }: MemorySettings): readonly App[] =>
-  apps ?? (template.spec?.containers ?? []).filter(({ name }) => containers.includes(name))
+export const containersOf = ({ apps }: PodView, settings: MemorySettings | undefined): readonly App[] =>
+  apps ??
+  (settings?.template.spec?.containers ?? []).filter(({ name }) => settings?.containers.includes(name))
 
 /** What memory the pod can be given, and what its own could be given to. */
 export const restoreHashOf = (pod: PodView, settings: MemorySettings): string =>

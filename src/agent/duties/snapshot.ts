@@ -119,6 +119,8 @@ export interface Snapshot {
   readonly slots: readonly SlotLease[]
   /** By `namespace/name` of the set; sets that keep no memory are absent. */
   readonly settings: ReadonlyMap<string, MemorySettings>
+  /** Sets that are there and keep no memory, or none any more, likewise. */
+  readonly memoryless: ReadonlySet<string>
   /** Reports by node, this node's own left out. */
   readonly reports: ReadonlyMap<string, NodeReportStatus>
   /** By `slotName`. */

@@ -110,6 +110,7 @@ export const snapshot = (over: Partial<Snapshot> = {}): Snapshot => ({
   pods: [],
   slots: [],
   settings: new Map([['default/web', settings()]]),
+  memoryless: new Set(),
   reports: new Map(),
   kept: new Map(),
   stages: new Map(),
