@@ -1,0 +1,36 @@
+#!/bin/sh
+# Compares the Node binary that came with `npm ci` with images/node.lock.json. The package `node` downloads it in a script of
+# its own, past the digests of package-lock.json. A shell script, because what it looks at must not be what looks.
+# usage: verify-node.sh [BINARY [ARCHITECTURE]]
+set -eu
+images=$(dirname "$0")
+binary=${1:-$images/../node_modules/node/bin/node}
+machine=${2:-$(uname -m)}
+if [ "$(uname -s)" != Linux ]; then
+  echo "node: not compared on $(uname -s), where no image is built" >&2
+  exit 0
+fi
+case $machine in
+x86_64) architecture=x64 ;;
+aarch64) architecture=arm64 ;;
+*) architecture=$machine ;;
+esac
+expected=$(sed -n "s/.*\"$architecture\": \"\([0-9a-f]\{64\}\)\".*/\1/p" "$images/node.lock.json")
+if [ -z "$expected" ]; then
+  echo "node: images/node.lock.json has no digest for $architecture; CONTRIBUTING.md says how to add one" >&2
+  exit 1
+fi
+if [ ! -f "$binary" ]; then
+  echo "node: $binary is not there: run \`npm ci\`" >&2
+  exit 1
+fi
+found=$(sha256sum "$binary" | cut -d ' ' -f 1)
+if [ "$found" != "$expected" ]; then
+  cat >&2 <<END
+node: $binary is not the Node of images/node.lock.json: it is refused
+  expected SHA-256 $expected
+  found            $found
+Do not run it. Remove node_modules and run \`npm ci\`; if it stays, somebody has exchanged it where it is downloaded from.
+END
+  exit 1
+fi
