@@ -332,6 +332,12 @@ export const design: readonly FeatureGroup[] = [
       sentence('D10.redis-password', 'the password of Redis is in no argument', 'unit'),
       sentence('D10.probe-host', 'probes ask nobody but the pod', 'unit'),
       sentence('D10.terminal', 'what tenants write is shown on a terminal and not obeyed', 'unit'),
+      sentence(
+        'D10.volume-names',
+        'names that a tenant makes in its volumes name no directory of the node',
+        'unit',
+      ),
+      sentence('D10.hung-mount', 'a volume that does not answer takes nothing of the agent', 'unit'),
       sentence('D10.bounds', 'every list of every kind has a bound, and a writer that keeps to it', 'unit'),
       sentence('D10.fork-bomb', 'a container with very many processes costs its agent little', 'unit'),
       sentence('D10.wake-key', 'a wake key that was stolen is replaced while cold backups wait', 'unit'),

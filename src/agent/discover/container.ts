@@ -85,6 +85,6 @@ async function firstProcess(
 }
 
 /** @throws AgentError ProcessGone is not thrown: a process without mounts has none. */
-export async function mountsOf(fs: ProcFs, pid: number): Promise<Mount[]> {
+export async function mountsOf(fs: ProcFs, pid: number | 'self'): Promise<Mount[]> {
   return parseMountinfo((await readIfThere(`${fs.proc}/${pid}/mountinfo`)) ?? '')
 }

@@ -68,3 +68,24 @@ export function hostPathOf(hostMounts: readonly Mount[], device: string, path: s
   }
   return undefined
 }
+
+const local = new Set([
+  ...[
+    'overlay',
+    'tmpfs',
+    'devtmpfs',
+    'devpts',
+    'ramfs',
+    'mqueue',
+    'ext2',
+    'ext3',
+    'ext4',
+    'xfs',
+    'btrfs',
+    'f2fs',
+  ],
+  ...['zfs', 'bcachefs', 'squashfs', 'erofs', 'vfat', 'iso9660'],
+])
+
+/** Whether a filesystem of this type answers by itself. Behind another one a look takes as long as a server, or a tenant, likes. */
+export const answersByItself = (type: string): boolean => local.has(type)

@@ -2,6 +2,7 @@ import { opendir, readdir, readFile, readlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { AgentError } from '../errors.ts'
 import type { ProcessRef } from '../sentinel.ts'
+import type { PodsDirectory } from './pods-directory.ts'
 
 /** What /proc/PID/status says of a process, as far as it is needed here. */
 export interface ProcessStatus {
@@ -18,6 +19,8 @@ export interface ProcFs {
   readonly proc: string
   /** A process in the namespaces of the host. */
   readonly host: number
+  /** Absent: where the kubelet that has made this process's container keeps it. */
+  readonly pods?: PodsDirectory
 }
 
 /** As an agent with `hostPID` sees it. */

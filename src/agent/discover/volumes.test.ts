@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { hostPathOf, parseMountinfo } from './mountinfo.ts'
-import { emptyDirs, mountPoints, upperDirectory } from './volumes.ts'
+import { podsDirectoryIn } from './pods-directory.ts'
+import { emptyDirs, mayBeEmptyDirs, mountPoints, upperDirectory } from './volumes.ts'
 
 const uid = '0a1b2c3d-1111-2222-3333-444455556666'
 const volumes = `/var/lib/kubelet/pods/${uid}/volumes/kubernetes.io~empty-dir`
@@ -13,6 +14,11 @@ const host = parseMountinfo(
     `24 22 0:51 / /var/lib/kubelet/pods/${uid}/volumes/kubernetes.io~projected/token rw - tmpfs tmpfs rw`,
   ].join('\n'),
 )
+// The agent's own container is another pod's.
+const own = parseMountinfo(
+  '80 79 8:2 /pods/agent-uid/containers/agent/1f2e3d4c /dev/termination-log rw - ext4 /dev/sdb rw',
+)
+const pods = podsDirectoryIn(own) ?? { device: '', root: '' }
 const below = (path: string) => path.replace('/var/lib/kubelet', '')
 const container = parseMountinfo(
   [
@@ -34,11 +40,55 @@ const container = parseMountinfo(
 
 describe('what belongs to the memory of a container', () => {
   test('emptyDirs on disk and in memory, whole and in part, and nothing else', () => {
-    expect(emptyDirs(container, host, uid)).toEqual([
-      { name: 'data', hostPath: `${volumes}/data` },
-      { name: 'memory', hostPath: `${volumes}/memory` },
-      { name: 'sub', hostPath: `${volumes}/sub` },
+    expect(emptyDirs(container, host, pods, uid)).toEqual([
+      { name: 'data', hostPath: `${volumes}/data`, readOnly: false },
+      { name: 'memory', hostPath: `${volumes}/memory`, readOnly: false },
+      { name: 'sub', hostPath: `${volumes}/sub`, readOnly: false },
     ])
+  })
+
+  test('D10.volume-names: paths that a tenant makes in its volumes name no directory of the node', () => {
+    const made = `pods/${uid}/volumes/kubernetes.io~empty-dir/x`
+    const mounts = parseMountinfo(
+      [
+        // A subPath of a volume in memory that was moved, and then removed.
+        `65 60 0:50 /${made}//deleted /cache rw - tmpfs tmpfs rw,size=64m`,
+        // Subpaths of volumes that are not saved: behind NFS, a directory of the node, and on the kubelet's own disk.
+        `70 60 0:60 /export/${made} /shared rw - nfs4 server:/export rw`,
+        `71 60 8:1 /mnt/shared/claim/${made} /claim rw - ext4 /dev/sda1 rw`,
+        `72 60 8:2 /plugins/local/${made} /local rw - ext4 /dev/sdb rw`,
+        `73 60 8:2 ${below(volumes)}/data/${made} /data rw - ext4 /dev/sdb rw`,
+        // Another filesystem whose paths are those of the kubelet's.
+        `74 60 8:9 /${made} /disk rw - ext4 /dev/sdc rw`,
+      ].join('\n'),
+    )
+    expect(emptyDirs(mounts, host, pods, uid).map(({ hostPath }) => hostPath)).toEqual([
+      `${volumes}/data`,
+      `${volumes}/memory`,
+    ])
+    // What a server of a tenant's mounts below its volume, the host shows, too.
+    const nested = parseMountinfo(
+      [
+        `30 22 0:60 / /var/lib/kubelet/pods/${uid}/volumes/kubernetes.io~nfs/claim rw - nfs4 server:/ rw`,
+        `31 30 0:61 / /var/lib/kubelet/pods/${uid}/volumes/kubernetes.io~nfs/claim/${made} rw - nfs4 server:/${made} rw`,
+        `32 22 0:62 / ${volumes}/data/deep rw - nfs4 server:/ rw`,
+      ].join('\n'),
+    )
+    const theirs = nested.map(mount => ({ ...mount, mountPoint: '/elsewhere' }))
+    expect(emptyDirs(theirs, [...host, ...nested], pods, uid)).toEqual([])
+  })
+
+  test('where the kubelet keeps pods is what the container of the agent says', () => {
+    expect(pods).toEqual({ device: '8:2', root: '/pods' })
+    expect(
+      podsDirectoryIn(parseMountinfo('80 79 8:3 /a/containers/b/c /dev/termination-log rw - ext4 d rw')),
+    ).toEqual({
+      device: '8:3',
+      root: '/',
+    })
+    expect(podsDirectoryIn(container)).toBeUndefined()
+    expect(mayBeEmptyDirs(container, host)).toBe(true)
+    expect(mayBeEmptyDirs(host.slice(0, 2), host)).toBe(false)
   })
 
   test('its writable layer', () => {

@@ -1,4 +1,5 @@
 import { below, hostPathOf, type Mount } from './mountinfo.ts'
+import { hostNamesOf, joined, type PodsDirectory } from './pods-directory.ts'
 
 /** Writable things of a container besides its layer whose content belongs to its memory. */
 export interface Volume {
@@ -11,34 +12,48 @@ export interface Volume {
 }
 
 /**
- * The emptyDirs that a container mounts, found by where the kubelet keeps them:
- * `.../pods/UID/volumes/kubernetes.io~empty-dir/NAME`. On disk that is the root of the mount within its filesystem; one
- * in memory is a filesystem of its own, which the host's mounts name.
+ * The emptyDirs that a container mounts, found by where the kubelet keeps them: `PODS/UID/volumes/kubernetes.io~empty-dir/NAME`.
+ * One on disk is a directory of that filesystem. One in memory is a filesystem of its own, which the host has mounted at
+ * that place.
+ *
+ * The kernel tells where a mount's directory is now, and below a volume its names are the tenant's: a subPath that the tenant
+ * moves can have any path. So that path is believed only where it begins with the kubelet's own, on its filesystem, and
+ * nothing of it is used that lies below the volume.
  */
-export function emptyDirs(mounts: readonly Mount[], hostMounts: readonly Mount[], podUid: string): Volume[] {
-  const marker = `/pods/${podUid}/volumes/kubernetes.io~empty-dir/`
-  const found = new Map<string, Volume>()
-  for (const mount of mounts) {
-    const candidates = [hostPathOf(hostMounts, mount.device, mount.root), mount.root]
-    for (const path of candidates) {
-      const at = path?.indexOf(marker) ?? -1
-      if (path === undefined || at < 0) continue
-      const name = path.slice(at + marker.length).split('/')[0]
-      if (name === undefined || name === '') continue
-      const known = found.get(name)
-      if (known !== undefined) {
-        if (!mount.readOnly) found.set(name, { ...known, readOnly: false })
-        continue
-      }
-      const end = at + marker.length + name.length
-      const directory = path.slice(0, end)
-      // The root of a mount is a path within its filesystem; what the host calls it is the other candidate.
-      const hostPath = path === mount.root ? hostPathOf(hostMounts, mount.device, directory) : directory
-      if (hostPath !== undefined) found.set(name, { name, hostPath, readOnly: mount.readOnly })
+export function emptyDirs(
+  mounts: readonly Mount[],
+  hostMounts: readonly Mount[],
+  pods: PodsDirectory,
+  podUid: string,
+): Volume[] {
+  const rest = `${podUid}/volumes/kubernetes.io~empty-dir`
+  const onDisk = joined(pods.root, rest)
+  const inMemory = new Map<string, string>()
+  for (const place of hostNamesOf(hostMounts, pods))
+    for (const { device, mountPoint } of hostMounts) {
+      const name = below(joined(place, rest), mountPoint)
+      // What is mounted deeper is in a volume, where the tenant or its server chooses names.
+      if (name && !name.includes('/') && !inMemory.has(device)) inMemory.set(device, mountPoint)
     }
+  const found = new Map<string, Volume>()
+  const add = (hostPath: string | undefined, { readOnly }: Mount) => {
+    const name = hostPath?.split('/').at(-1)
+    if (hostPath === undefined || name === undefined) return
+    found.set(name, { name, hostPath, readOnly: readOnly && found.get(name)?.readOnly !== false })
+  }
+  for (const mount of mounts) {
+    const name = mount.device === pods.device ? below(onDisk, mount.root)?.split('/')[0] : undefined
+    if (name) add(hostPathOf(hostMounts, pods.device, `${onDisk}/${name}`), mount)
+    else add(inMemory.get(mount.device), mount)
   }
   return [...found.values()].sort((a, b) => (a.name < b.name ? -1 : 1))
 }
+
+/** Whether there may be emptyDirs among them; without the kubelet's directory nobody knows which. */
+export const mayBeEmptyDirs = (mounts: readonly Mount[], hostMounts: readonly Mount[]): boolean =>
+  mounts.some(({ device, root }) =>
+    [root, hostPathOf(hostMounts, device, root)].some(path => path?.includes('/kubernetes.io~empty-dir/')),
+  )
 
 /** The first one there is the runtime's; another over it would name any directory of the node as its writable one. */
 export const rootMount = (mounts: readonly Mount[]): Mount | undefined =>

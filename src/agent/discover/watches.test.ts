@@ -1,8 +1,10 @@
 import { watch } from 'node:fs'
-import { mkdir, mkdtemp, rm } from 'node:fs/promises'
+import { mkdir, mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
+import { eventually } from '../../../init-waker/testing/eventually.ts'
+import { start } from '../../../init-waker/testing/process.ts'
 import { hostProcFs } from './process.ts'
 import { parseWatches, watchedPaths } from './watches.ts'
 
@@ -31,3 +33,23 @@ test('numbers of the kernel', () => {
     { device: '0:46', inode: 0x192627n },
   ])
 })
+
+test.skipIf(process.getuid?.() !== 0)(
+  'D10.hung-mount: a filesystem that does not answer is not looked at (needs root: mounts)',
+  async () => {
+    const directory = await mkdtemp(join(tmpdir(), 'hung-'))
+    onTestFinished(() => rm(directory, { recursive: true }))
+    for (const name of ['hung', 'watched']) await mkdir(join(directory, name))
+    // Nobody answers what the kernel asks at descriptor 3, as where a tenant's program or server does not.
+    const mount = 'mount -i -t fuse -o fd=3,rootmode=40000,user_id=0,group_id=0 hung "$1/hung"'
+    const own = 'mount -t tmpfs watched "$1/watched" && mkdir "$1/watched/deep"'
+    const watching = 'const { watch } = require("node:fs"); watch(process.argv[1]); console.log("ready")'
+    const script = `exec 3<>/dev/fuse && ${mount} && ${own} && exec "$2" -e '${watching}' "$1/watched/deep"`
+    await using app = await start('unshare', [
+      ...['--mount', '--propagation', 'private', 'sh', '-c', script, 'sh', directory, process.execPath],
+    ])
+    await eventually(() => expect(app.stdout(), app.stderr()).toBe('ready\n'))
+    expect(await readFile(`/proc/${app.pid}/mountinfo`, 'utf8')).toContain(`${directory}/hung rw`)
+    expect(await watchedPaths(hostProcFs, app.pid)).toEqual([`${directory}/watched/deep`])
+  },
+)

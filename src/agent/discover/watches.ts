@@ -1,6 +1,8 @@
-import { lstat, open, opendir, readlink } from 'node:fs/promises'
+import { lstat, open, readlink } from 'node:fs/promises'
+import { pathOf, placeInside } from '../inside.ts'
 import { mountsOf } from './container.ts'
-import { inBatches, listIfThere, type ProcFs, treeOf, unlessGone } from './process.ts'
+import { answersByItself } from './mountinfo.ts'
+import { inBatches, listIfThere, namesIn, type ProcFs, treeOf, unlessGone } from './process.ts'
 
 interface Watched {
   /** `major:minor` of the filesystem. */
@@ -23,8 +25,11 @@ export async function watchedPaths(fs: ProcFs, root: number): Promise<string[]> 
   const mounts = await mountsOf(fs, root)
   const others = new Set(mounts.map(({ mountPoint }) => mountPoint))
   const found: string[] = []
-  for (const { device, mountPoint } of mounts) {
+  for (const { device, mountPoint, type } of mounts) {
+    // The first look at a filesystem that does not answer, over a network or from a program of the tenant's, never ends.
+    if (!answersByItself(type)) continue
     const inodes = new Set([...wanted.values()].filter(it => it.device === device).map(it => it.inode))
+    if (inodes.size === 0) continue
     for await (const { path, inode } of walk(`${fs.proc}/${root}/root`, mountPoint, others)) {
       if (inodes.size === 0) break
       if (!inodes.delete(inode)) continue
@@ -69,31 +74,40 @@ export function parseWatches(fdinfo: string): Watched[] {
   )
 }
 
+/** Directories are opened without following links: what the app puts in the place of one leads nowhere. */
 async function* walk(
   root: string,
   start: string,
   others: ReadonlySet<string>,
 ): AsyncGenerator<{ readonly path: string; readonly inode: bigint }> {
-  const queue = [start]
-  for (let seen = 0; queue.length > 0 && seen < mostFiles; seen += 1) {
-    const path = queue.shift() ?? ''
-    const about = await unlessReplaced(lstat(`${root}${path}`, { bigint: true }))
-    if (about === undefined) continue
-    yield { path, inode: about.ino }
-    if (!about.isDirectory()) continue
-    const directory = await unlessReplaced(opendir(`${root}${path}`))
-    if (directory === undefined) continue
-    for await (const { name } of directory) {
+  const queue: string[] = []
+  let seen = 0
+  const first = await unlessReplaced(placeInside(root, start))
+  if (first === undefined) return
+  await using _ = first
+  const about = await first.stat({ bigint: true })
+  yield { path: start, inode: about.ino }
+  if (about.isDirectory()) queue.push(start)
+  for (let path = queue.shift(); path !== undefined; path = queue.shift()) {
+    const place = await unlessReplaced(placeInside(root, path))
+    if (place === undefined) continue
+    await using __ = place
+    for await (const name of namesIn(pathOf(place))) {
       const child = path === '/' ? `/${name}` : `${path}/${name}`
-      if (!others.has(child)) queue.push(child)
-      if (seen + queue.length > mostFiles) break
+      if (others.has(child)) continue
+      seen += 1
+      if (seen > mostFiles) return
+      const found = await unlessReplaced(lstat(`${pathOf(place)}/${name}`, { bigint: true }))
+      if (found === undefined) continue
+      yield { path: child, inode: found.ino }
+      if (found.isDirectory()) queue.push(child)
     }
   }
 }
 
-/** The app goes on meanwhile: what was a directory may be a file by now. */
+/** The app goes on meanwhile: what was a directory may be a file or a link by now. */
 const unlessReplaced = <T>(work: Promise<T>): Promise<T | undefined> =>
   unlessGone(work).catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOTDIR') return undefined
+    if (error.code === 'ENOTDIR' || error.code === 'ELOOP') return undefined
     throw error
   })

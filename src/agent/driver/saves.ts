@@ -1,7 +1,17 @@
 import { join } from 'node:path'
 import { holdDirectory, holdVolume } from '../../api/stage.ts'
 import { mountsOf } from '../discover/container.ts'
-import { emptyDirs, mountPoints, rootMount, upperDirectory } from '../discover/volumes.ts'
+import type { Mount } from '../discover/mountinfo.ts'
+import { podsDirectoryIn } from '../discover/pods-directory.ts'
+import type { ProcFs } from '../discover/process.ts'
+import {
+  emptyDirs,
+  mayBeEmptyDirs,
+  mountPoints,
+  rootMount,
+  upperDirectory,
+  type Volume,
+} from '../discover/volumes.ts'
 import { AgentError } from '../errors.ts'
 import type { ProcessRef } from '../sentinel.ts'
 import type { DriverDependencies } from './dependencies.ts'
@@ -39,14 +49,15 @@ interface Kept {
 /**
  * What of a pod has to be saved, and into which files of the generation; nothing is read yet.
  *
- * @throws AgentError Unsupported for a writable layer that is none of its own: what changed in it cannot be told.
+ * @throws AgentError Unsupported for a writable layer that is none of its own: what changed in it cannot be told; for volumes
+ * where nobody knows which directory is the kubelet's.
  */
 export async function planSaves(
   deps: Pick<DriverDependencies, 'fs'>,
   pod: LocatedPod,
   directory: string,
 ): Promise<Save[]> {
-  const hostMounts = await mountsOf(deps.fs, deps.fs.host)
+  const emptyDirsOf = await emptyDirFinder(deps.fs, pod.pod.uid)
   const layers: Save[] = []
   const volumes = new Map<string, Save & { readonly kind: 'volume' }>()
   let shm: (Save & { readonly kind: 'shm' }) | undefined
@@ -68,7 +79,7 @@ export async function planSaves(
         archive: join(container, 'layer.tar'),
         list: join(container, 'layer.list'),
       })
-    for (const volume of emptyDirs(mounts, hostMounts, pod.pod.uid)) {
+    for (const volume of emptyDirsOf(mounts)) {
       // The understudy's own: its first process and the socket that takes its orders.
       if (volume.name === holdVolume) continue
       const writers = [...(volumes.get(volume.name)?.writers ?? []), ...(volume.readOnly ? [] : [init])]
@@ -84,7 +95,7 @@ export async function planSaves(
     }
     // One for the whole pod: every container has the same one mounted, unless a volume lies over it.
     const over = mounts.findLast(mount => mount.mountPoint === '/dev/shm')
-    if (over?.type === 'tmpfs' && emptyDirs([over], hostMounts, pod.pod.uid).length === 0)
+    if (over?.type === 'tmpfs' && emptyDirsOf([over]).length === 0)
       shm = {
         ...(shm ?? {
           kind: 'shm',
@@ -97,4 +108,19 @@ export async function planSaves(
       }
   }
   return [...layers, ...volumes.values(), ...(shm === undefined ? [] : [shm])]
+}
+
+/** @throws AgentError Unsupported by what it returns. */
+async function emptyDirFinder(fs: ProcFs, podUid: string): Promise<(mounts: readonly Mount[]) => Volume[]> {
+  const hostMounts = await mountsOf(fs, fs.host)
+  const pods = fs.pods ?? podsDirectoryIn(await mountsOf(fs, 'self'))
+  if (pods !== undefined) return mounts => emptyDirs(mounts, hostMounts, pods, podUid)
+  return mounts => {
+    if (mayBeEmptyDirs(mounts, hostMounts))
+      throw new AgentError(
+        'Unsupported',
+        'volumes: no kubelet has made the container of the agent, so the directory of the kubelet is not known',
+      )
+    return []
+  }
 }

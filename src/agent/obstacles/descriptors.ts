@@ -1,4 +1,5 @@
 import { readlink, stat } from 'node:fs/promises'
+import { answersByItself } from '../discover/mountinfo.ts'
 import { namesIn, type ProcFs, readIfThere, unlessGone } from '../discover/process.ts'
 import type { ObstacleKind } from './obstacle.ts'
 
@@ -23,25 +24,6 @@ export interface Budget {
   /** Types of its file systems by the numbers of their mounts. */
   readonly types: ReadonlyMap<string, string>
 }
-
-/** Those that answer by themselves. Behind another a stat may take as long as a server, or a tenant, likes. */
-const local = new Set([
-  ...[
-    'overlay',
-    'tmpfs',
-    'devtmpfs',
-    'devpts',
-    'ramfs',
-    'mqueue',
-    'ext2',
-    'ext3',
-    'ext4',
-    'xfs',
-    'btrfs',
-    'f2fs',
-  ],
-  ...['zfs', 'bcachefs', 'squashfs', 'erofs', 'vfat', 'iso9660'],
-])
 
 const atOnce = 32
 /** Of one kind, of one process: who reads it needs no more. */
@@ -79,7 +61,7 @@ async function inDescriptor(base: string, fd: string, { types }: Budget): Promis
   if (!name.startsWith('/') || name.startsWith('/memfd:')) return undefined
   if (isOfProc(name)) return { kind: 'ProcFile', detail: name }
   const mount = /^mnt_id:\s*(\d+)$/m.exec((await readIfThere(`${base}/fdinfo/${fd}`)) ?? '')?.[1]
-  if (mount === undefined || !local.has(types.get(mount) ?? '')) return undefined
+  if (mount === undefined || !answersByItself(types.get(mount) ?? '')) return undefined
   const about = await unlessGone(stat(path))
   if (about === undefined) return undefined
   if (about.isCharacterDevice() || about.isBlockDevice())

@@ -9,6 +9,9 @@ import { buildProgram } from '../../../native/build.ts'
 import { criuBundle } from '../../../native/criu-bundle.ts'
 import { systemClock } from '../../kube/clock.ts'
 import { systemRandom } from '../../kube/random.ts'
+import { mountsOf } from '../discover/container.ts'
+import { below } from '../discover/mountinfo.ts'
+import type { PodsDirectory } from '../discover/pods-directory.ts'
 import { type ProcFs, refOf } from '../discover/process.ts'
 import type { DriverDependencies } from '../driver/dependencies.ts'
 import { createMemoryDriver } from '../driver/driver.ts'
@@ -65,10 +68,26 @@ export interface TestNode {
   dispose(): Promise<void>
 }
 
-/** @param host whose namespaces are those of the node. */
-export async function startTestNode(host: ProcFs = hostFs): Promise<TestNode> {
+/** A directory of the host as the kernel tells it, for one that stands in for the kubelet's. */
+export async function podsDirectoryAt(directory: string): Promise<PodsDirectory> {
+  const mounts = await mountsOf(hostFs, hostFs.host)
+  const depth = ({ mountPoint }: { readonly mountPoint: string }) => mountPoint.length
+  const [mount] = mounts
+    .filter(({ mountPoint }) => below(mountPoint, directory) !== undefined)
+    .sort((a, b) => depth(b) - depth(a))
+  if (mount === undefined) throw new Error(`${directory} is on no filesystem`)
+  const path = join(mount.root, below(mount.mountPoint, directory) ?? '')
+  return { device: mount.device, root: path }
+}
+
+/**
+ * @param node whose namespaces are those of the node. Where it does not say where the kubelet keeps pods, that is `pods` in
+ * the directory of the node.
+ */
+export async function startTestNode(node: ProcFs = hostFs): Promise<TestNode> {
   // Memory is kept in memory, and what is linked into place must be on one filesystem.
   const directory = await mkdtemp('/dev/shm/understudy-test-')
+  const host = { pods: await podsDirectoryAt(join(directory, 'pods')), ...node }
   const image = join(directory, 'image')
   await mkdir(image, { recursive: true })
   for (const name of ['enter', 'layer', 'sentinel', 'cell'] as const)
