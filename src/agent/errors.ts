@@ -118,6 +118,10 @@ export const agentErrors = Object.freeze({
     'the Lease of the slot names another pod by now',
     'nothing: only the pod that the Lease names goes on stage',
   ),
+  StillCalled: entry(
+    'the Lease of the slot names the pod whose application was to be ended',
+    'nothing: the agent has seen an older Lease, and looks again',
+  ),
   PeerUnreachable: entry(
     'the agent of another node cannot be reached',
     'nothing: it is tried again; let the nodes reach each other on the port of their reports',

@@ -1,7 +1,8 @@
 import { slotName } from '../../checkpoint/manifest.ts'
 import { endTree } from '../driver/tree.ts'
+import { nowhere } from './duties-of.ts'
 import type { DutyOf } from './duty.ts'
-import { close, dropWatch, endWatched, runningOf, unwatch, watchesOf } from './remains.ts'
+import { close, dropWatch, endWatched, runningOf, unlessRefused, unwatch, watchesOf } from './remains.ts'
 import type { PodView } from './snapshot.ts'
 import type { Work } from './work.ts'
 
@@ -55,6 +56,9 @@ export async function endGone(
   if (watches.length === 0) return
   // A pod that has lost its labels only is not ours any more, and runs on.
   if (!(await inquiry.isHere(uid, signal))) {
+    // Its heir may have been given another slot since, and nobody can lead the way elsewhere once the watches are gone.
+    for (const { name, grave } of watches)
+      if (grave !== 'none') await unlessRefused(sentinel.grave({ name, heir: nowhere }, signal))
     await close(sentinel, watches, signal)
     await endWatched(sentinel, watches)
     log.info({ uid, watches: watches.map(({ name }) => name) }, 'what a pod that is gone has left was ended')

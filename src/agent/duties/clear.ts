@@ -6,10 +6,14 @@ import type { Work } from './work.ts'
  * Takes away what lies in an understudy for nobody: the memory of a slot that has another heir now, or an app that was
  * brought on stage for a slot which then was given to somebody else.
  */
-export async function clear(work: Work, { pod }: DutyOf<'clear'>, signal: AbortSignal): Promise<void> {
+export async function clear(
+  work: Work,
+  { pod, frozenToo }: DutyOf<'clear'>,
+  signal: AbortSignal,
+): Promise<void> {
   const place = await work.understudies.enter(pod, signal)
-  if (!pod.terminating) await takeOffStage(work, pod, place, signal)
-  if (place.clone === undefined) return
+  if (!pod.terminating || place.clone?.stage === 'Thawed') await takeOffStage(work, pod, place, signal)
+  if (place.clone === undefined || !frozenToo) return
   const { slot, generation, stage } = place.clone
   work.log.info({ pod: pod.name, slot: slot.slot, generation, stage }, 'an understudy is emptied')
   await work.driver.discard(place.clone)

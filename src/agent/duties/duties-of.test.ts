@@ -189,9 +189,32 @@ describe('an understudy', () => {
       ['hold', 'trial'],
     ],
     ['when the source has no report', world({ reports: new Map() }), ['freeze']],
+    ['while the node can bring nothing back', world({ able: false }), ['clear', 'hold']],
+    ['while it ends', world({ pods: [own({ terminating: true })] }), ['clear', 'hold']],
+    [
+      'that was woken to be called, and is not',
+      world({ pods: [own({ kind: 'coldbackup' })] }),
+      ['clear', 'hold'],
+    ],
     ['when it is retired', world({ pods: [own({ kind: 'retired' })] }), ['hold']],
   ] as const)('%s', (_, it, expected) => {
     expect(types(dutiesOf(it))).toEqual(expected)
+  })
+
+  it('D6.called-off: nothing runs on in it without being called, and what lies there stays where it may be of use', () => {
+    const cleared = (over: Partial<Snapshot>) =>
+      dutiesOf(world(over)).flatMap(duty => (duty.type === 'clear' ? [duty.frozenToo] : []))
+    expect(cleared({ able: false })).toEqual([false])
+    expect(cleared({ pods: [own({ kind: 'coldbackup' })] })).toEqual([false])
+    expect(cleared({ able: false, pods: [own({ terminating: true })] })).toEqual([true])
+    expect(cleared({ pods: [own({ kind: 'coldbackup', terminating: true })] })).toEqual([true])
+    // Called, at its gate, dead, or none that holds the stage for others.
+    const named = { ...slot, holder: { name: 'h', uid: own().uid } }
+    expect(cleared({ able: false, slots: [named] })).toEqual([])
+    expect(cleared({ able: false, pods: [own({ containers: [container({ running: false })] })] })).toEqual([])
+    expect(cleared({ able: false, pods: [own({ serving: died(nameOf()) })] })).toEqual([])
+    expect(cleared({ able: false, pods: [pod('h', { kind: 'hotbackup' })] })).toEqual([])
+    expect(cleared({ able: false, pods: [own({ kind: 'primary', epoch: 2 })] })).toEqual([])
   })
 
   it('keeps the slot that lies in it although a lower one could', () => {
@@ -517,7 +540,9 @@ describe('any world', () => {
       for (const duty of duties) {
         if (duty.type !== 'freeze' && duty.type !== 'trial' && duty.type !== 'clear') continue
         expect(holders.has(duty.pod.uid)).toBe(false)
-        expect(duty.pod.kind).toBe('hotbackup')
+        expect(
+          duty.pod.kind === 'hotbackup' || (duty.type === 'clear' && duty.pod.kind === 'coldbackup'),
+        ).toBe(true)
         if (duty.pod.terminating) expect(duty.type, 'memory leaves a pod that ends').toBe('clear')
         else expect([duty.pod.understudy, world.dead.has(duty.pod.uid)]).toEqual([true, false])
       }

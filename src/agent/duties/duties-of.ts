@@ -5,7 +5,7 @@ import { newestTold } from '../../succession/age.ts'
 import { hasNothing, isKept, mayKeep } from '../../succession/kept.ts'
 import { isNamed } from '../../succession/origin.ts'
 import { slotOfDeath } from './deaths.ts'
-import type { Duty, Elsewhere } from './duty.ts'
+import type { Duty, DutyOf, Elsewhere } from './duty.ts'
 import { unfitImages, unfitNode } from './placement.ts'
 import { restoreHashOf } from './settings.ts'
 import type { Kept, MemorySettings, PodView, Snapshot } from './snapshot.ts'
@@ -28,10 +28,10 @@ export function dutiesOf(snapshot: Snapshot): Duty[] {
   for (const pod of snapshot.pods) duties.push(...ofGate(pod), ...ofLeftOnStage(snapshot, pod))
   for (const pod of snapshot.pods) {
     if (primaries.has(pod.uid)) continue
-    // A preStop over HTTP would wait for an app that is frozen, as its kernel takes connections for it.
-    if (pod.kind === 'hotbackup' && pod.terminating && snapshot.stages.has(pod.uid))
-      duties.push({ type: 'clear', key: `clear/${pod.uid}`, version: idsOf(pod), memoryOf: pod.uid, pod })
-    if (!isFreeUnderstudy(snapshot, pod)) continue
+    if (!isFreeUnderstudy(snapshot, pod)) {
+      duties.push(...ofUnnamed(snapshot, pod))
+      continue
+    }
     duties.push(
       ...ofUnderstudy(
         snapshot,
@@ -289,6 +289,27 @@ function ofHolder(snapshot: Snapshot, { lease, settings, name }: Slot): Duty[] {
   ]
 }
 
+/**
+ * An understudy that nothing can be brought back in, and that no Lease names. It may have been called before, and its agent
+ * may have died between the thaw and the word of it: two would run with one memory, whatever the pod's label says by now,
+ * whether it ends, and whatever else this node can do.
+ */
+function ofUnnamed(snapshot: Snapshot, pod: PodView): Duty[] {
+  if (!pod.understudy || (pod.kind !== 'hotbackup' && pod.kind !== 'coldbackup')) return []
+  if (isDead(snapshot, pod) || pod.containers.length === 0 || !pod.containers.every(isUp)) return []
+  // A preStop over HTTP would wait for an app that is frozen, as its kernel takes connections for it.
+  return [clear(pod, pod.terminating)]
+}
+
+const clear = (pod: PodView, frozenToo: boolean): DutyOf<'clear'> => ({
+  type: 'clear',
+  key: `clear/${pod.uid}`,
+  version: `${idsOf(pod)} ${frozenToo}`,
+  memoryOf: pod.uid,
+  pod,
+  frozenToo,
+})
+
 function ofUnderstudy(snapshot: Snapshot, slots: readonly Slot[], pod: PodView): Duty[] {
   const ids = idsOf(pod)
   const restorable = slots.flatMap(slot => {
@@ -319,8 +340,7 @@ function ofUnderstudy(snapshot: Snapshot, slots: readonly Slot[], pod: PodView):
       },
     ]
   const unproven = bySlot(restorable).find(({ kept }) => !snapshot.proven.has(kept.restoreHash))
-  if (unproven === undefined)
-    return [{ type: 'clear', key: `clear/${pod.uid}`, version: ids, memoryOf: pod.uid, pod }]
+  if (unproven === undefined) return [clear(pod, true)]
   return [
     {
       type: 'trial',

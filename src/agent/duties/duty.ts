@@ -69,8 +69,14 @@ export type Duty =
       readonly lease: SlotLease
       readonly settings: MemorySettings
     })
-  /** An understudy in which nothing is to lie: emptied, if something does. */
-  | (Common & { readonly type: 'clear'; readonly pod: PodView; readonly lease?: undefined })
+  /** An understudy that no Lease names, in which nothing is to run: what does is ended. */
+  | (Common & {
+      readonly type: 'clear'
+      readonly pod: PodView
+      /** Nor is anything to lie there. Otherwise what lies there stopped may be of use again. */
+      readonly frozenToo: boolean
+      readonly lease?: undefined
+    })
   /** An understudy that the slot's Lease names: on stage. */
   | (Common & {
       readonly type: 'promote'

@@ -642,6 +642,8 @@ describe('the agents of two nodes', () => {
     await vi.waitFor(() => expect(a.watches.size).toBe(0))
     expect(a.running.has('uid-p')).toBe(false)
     expect(a.kills).toHaveLength(1)
+    // Nobody can lead its connections elsewhere any more, and its heir may be called to another slot by now.
+    expect(a.waysLeft).toEqual(['127.0.0.1'])
   })
 
   describe('of two saved containers', () => {
@@ -799,6 +801,47 @@ describe('the agents of two nodes', () => {
       await vi.waitFor(() => expect(serving('b', 'h')?.message).toMatch(/^epoch 4/), { timeout: 5_000 })
     },
   )
+
+  describe('D6.called-off: what its agent has thawed and could not tell of, before another one was called,', () => {
+    /** As its agent has left it that died then: the app runs, the operator has waited for its word in vain. */
+    const thawed = async (over: Pod = podOf('h', 'hotbackup')) => {
+      await start('a', a)
+      const agentB = await start('b', b)
+      await untilFrozen('one')
+      await stop(agentB)
+      const lies = b.clones.get('uid-h')
+      if (lies === undefined) throw new Error('nothing lies there')
+      b.clones.set('uid-h', { ...lies, clone: { ...lies.clone, stage: 'Thawed' } })
+      b.running.set('uid-h', lies.word)
+      cluster.put('b', over)
+    }
+    const other = { ...called(), epoch: 3, holder: { name: 'c', uid: 'uid-c' }, node: 'c' }
+
+    it.each([
+      ['where the node can bring nothing back', podOf('h', 'hotbackup'), false],
+      ['where it was woken for it', podOf('h', 'coldbackup'), true],
+      ['where its pod is being deleted', podOf('h', 'hotbackup', { deleted: true }), true],
+    ] as const)('is ended: %s', async (_, pod, able) => {
+      await thawed(pod)
+      cluster.setLease(other)
+      b.able = able
+      await start('b', b)
+      await vi.waitFor(() => expect(b.running.has('uid-h')).toBe(false), { timeout: 5_000 })
+      expect(b.clones.has('uid-h')).toBe(false)
+      expect(b.mourned).toEqual([])
+    })
+
+    it('is not ended by an old Lease', async () => {
+      await thawed()
+      // The agent has seen nothing of it yet.
+      cluster.setLease(called(), false)
+      await start('b', b)
+      await sleep(500)
+      expect(b.running.has('uid-h')).toBe(true)
+      cluster.setLease(called())
+      await vi.waitFor(() => expect(serving('b', 'h')).toMatchObject({ status: 'True' }))
+    })
+  })
 
   it('D7.deaths: what died while there was no agent is judged by what is known, not by what was not looked at yet', async () => {
     const agentA = await start('a', a)

@@ -282,7 +282,7 @@ export function createEngine(options: EngineOptions): Engine {
 
 /** What every end of a pod brings with it. */
 const isEnd = (error: unknown): boolean =>
-  isAgentError(error, 'ProcessGone', 'NotRunning', 'DumpVoid', 'NotCalled')
+  isAgentError(error, 'ProcessGone', 'NotRunning', 'DumpVoid', 'NotCalled', 'StillCalled')
 
 function countBy(duties: readonly Duty[]): Map<string, number> {
   const counts = new Map<string, number>()

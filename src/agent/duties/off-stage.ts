@@ -1,4 +1,6 @@
 import { podConditions, servingReasons } from '../../api/stage.ts'
+import { slotName } from '../../checkpoint/manifest.ts'
+import { AgentError } from '../errors.ts'
 import { dropWatch, watchesOf } from './remains.ts'
 import type { PodView } from './snapshot.ts'
 import type { Place } from './understudies.ts'
@@ -8,9 +10,11 @@ import type { Work } from './work.ts'
  * Makes an understudy that was called, and then was not, what it was before: two must not run with one memory, and it is to
  * be called again. First it says that it does not serve, or whoever calls it next takes its old word for the answer. Then
  * its watches go, for its end is not a death: the grave would close, and nobody open it again. Then it ends.
+ *
+ * @throws AgentError StillCalled where the API server says that what runs there is called: our cache is behind.
  */
 export async function takeOffStage(
-  { sentinel, deaths, driver, patch, podOf, log }: Work,
+  { sentinel, deaths, driver, inquiry, patch, podOf, log }: Work,
   pod: PodView,
   place: Place,
   signal: AbortSignal,
@@ -19,6 +23,9 @@ export async function takeOffStage(
   const clone = place.clone?.stage === 'Thawed' ? place.clone : undefined
   const isSaid = podOf(pod.uid)?.serving?.status === 'True'
   if (watches.length === 0 && clone === undefined && !isSaid) return
+  // An app that is ended does not come back, so a cache is not enough.
+  if (clone !== undefined && (await inquiry.lease(clone.slot, signal))?.holder.uid === pod.uid)
+    throw new AgentError('StillCalled', slotName(clone.slot))
   log.info({ pod: pod.name }, 'an understudy is taken off the stage')
   await patch(
     pod,

@@ -94,7 +94,7 @@ export const endWatched = (
   )
 
 /** The sentinel does not know of it, or nothing of it is left. */
-async function unlessRefused(asked: Promise<unknown>): Promise<void> {
+export async function unlessRefused(asked: Promise<unknown>): Promise<void> {
   try {
     await asked
   } catch (error) {

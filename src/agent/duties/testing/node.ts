@@ -113,6 +113,10 @@ export interface FakeMemory {
   readonly suspended: Set<{ readonly uid: string }>
   /** Somebody else traces what is to be stopped. */
   refusesStops: boolean
+  /** Memory can be saved and brought back here. */
+  able: boolean
+  /** Where graves lead that were closed when their watches went, for as long as their pods' networks are there. */
+  readonly waysLeft: (string | undefined)[]
   /** Watches of what was ended on purpose, and whose graves closed thereby. */
   readonly mourned: string[]
   /** The kernel has no rules for graves. */
@@ -156,6 +160,8 @@ export async function createFakeMemory(): Promise<FakeMemory> {
     kills: [],
     burials: [],
     noGraves: false,
+    able: true,
+    waysLeft: [],
     suspended: new Set(),
     refusesStops: false,
     mourned: [],
@@ -256,7 +262,11 @@ export async function startFakeAgent(
       const fresh: FakeWatch = { process, heir: undefined, isClosed: false, died: false }
       memory.watches.set(name, memory.watches.get(name) ?? fresh)
     },
-    unwatch: async name => void memory.watches.delete(name),
+    unwatch: async name => {
+      const watch = memory.watches.get(name)
+      if (watch?.isClosed === true) memory.waysLeft.push(watch.heir)
+      memory.watches.delete(name)
+    },
     watches: async () => watchesOf(memory),
     grave: async ({ name, heir, netns, lastsMs }) => {
       if (memory.noGraves) throw new AgentError('SentinelRefused', 'grave: no nftables')
@@ -352,7 +362,7 @@ export async function startFakeAgent(
     handoverPauses,
   })
   const engine = createEngine({
-    observe: () => observe({ able: true, sentinel: '1' }),
+    observe: () => observe({ able: memory.able, sentinel: '1' }),
     perform: (...about) => perform(work, ...about),
     deaths,
     store,
@@ -510,6 +520,7 @@ function fakeDriver(memory: FakeMemory): MemoryDriver {
         for (const name of memory.watches.keys())
           if (name.startsWith(`${clone.podUid}/`)) memory.mourned.push(name)
         memory.clones.delete(clone.podUid)
+        if (clone.stage === 'Thawed') memory.running.delete(clone.podUid)
       }),
     clonesOf: async ({ pod }) => memory.clones.get(pod.uid)?.clone,
   }
