@@ -26,6 +26,9 @@ export const retireRequested = `${prefix}retire-requested`
 /** Reason of a report: what is kept of this kind is being brought back on this node for the first time. */
 export const unprovenReason = 'Unproven'
 
+/** Why what a node keeps of a slot is not usable there: its agent cannot read whether and how the set keeps memory. */
+export const specUnreadableReason = 'SpecUnreadable'
+
 /** Reason of a report of nothing: the disk of the node has not been asked for this slot yet. */
 export const diskUnreadReason = 'DiskUnread'
 

@@ -54,6 +54,7 @@ const cures: Readonly<Record<string, string>> = {
   NoUnderstudy:
     'raise hotBackups, or let pods run on more nodes: an understudy is never on the node of its primary',
   TemplateChanged: 'delete the pods of the older template when you can do without their memory',
+  SpecUnreadable: 'install agents of the version of the kinds, or take the change of the spec back',
   Unproven: 'nothing: it is tried once on this node before it counts',
   UnderstudyTooSmall:
     'raise the memory limit of the container: Frozen needs 10 % more than the memory that is saved',

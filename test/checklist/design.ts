@@ -83,6 +83,11 @@ export const design: readonly FeatureGroup[] = [
       sentence('D6.image', 'an understudy of another image is refused', 'unit'),
       sentence('D6.cold', 'a cold backup reserves its place behind the gate: Init:0/1', 'e2e'),
       sentence(
+        'D6.called-off',
+        'what was brought on stage and is not called runs nowhere, and is ended by no old Lease',
+        'unit',
+      ),
+      sentence(
         'D6.serving',
         'a pod is on stage when its condition says so, naming container and epoch',
         'unit',
@@ -133,6 +138,7 @@ export const design: readonly FeatureGroup[] = [
   {
     name: 'Paths',
     features: [
+      sentence('D7.unreadable', 'a spec that agents cannot read costs no memory and no failover', 'unit'),
       sentence('D7.when', 'only what serves, is not on its way out and is kept elsewhere is saved', 'unit'),
       sentence('D7.stop', 'everybody of a container stops, forks and all, and goes on when told', 'unit'),
       sentence('D7.continue', 'whatever happens to the agent, the primary goes on', 'unit'),

@@ -5,7 +5,7 @@ import { podConditions } from '../../api/stage.ts'
 import { slotName } from '../../checkpoint/manifest.ts'
 import { dutiesOf, isAtStake } from './duties-of.ts'
 import type { Duty } from './duty.ts'
-import { slotReportsOf, understudyConditionOf } from './slot-reports.ts'
+import { type KeptGenerations, slotReportsOf, understudyConditionOf } from './slot-reports.ts'
 import type { PodView, Snapshot } from './snapshot.ts'
 import {
   container,
@@ -566,4 +566,18 @@ describe('any world', () => {
           ).toBe(true)
     })
   })
+})
+
+it('D7.unreadable: what is kept of a set whose spec cannot be read is said, and why it is of no use here', () => {
+  const slot = lease({ holders: ['a'], node: 'b' })
+  const world = snapshot({ slots: [slot], kept: new Map([[nameOf(), kept()]]), settings: new Map() })
+  const latest = {
+    manifest: { generation: 5, epoch: 1, takenAt: '2030-01-01T00:00:00Z', bytes: 1, frozenSeconds: 0 },
+  }
+  const [report] = slotReportsOf(world, {
+    latest: () => ({ ...latest, pipelineMs: 1 }) as unknown as ReturnType<KeptGenerations['latest']>,
+    progress: () => undefined,
+  })
+  expect(report).toMatchObject({ role: 'holder', generation: 5, reason: 'SpecUnreadable' })
+  expect(report).not.toHaveProperty('usable')
 })

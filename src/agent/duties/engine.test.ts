@@ -173,6 +173,25 @@ describe('the agents of two nodes', () => {
     })
   })
 
+  it('D7.unreadable: an edit that agents cannot read costs no memory, and no failover', async () => {
+    const agentA = await start('a', a)
+    await start('b', b)
+    await untilFrozen('one')
+    writeSet({ antiAffinity: 'OfTomorrow' as never })
+    // By an agent, too, that has not seen the spec before.
+    await stop(agentA)
+    const again = await start('a', a)
+    await sleep(100)
+    const slotOf = (node: string) => cluster.reports.get(node)?.status?.slots[0]
+    expect([slotOf('a')?.generation, slotOf('b')?.usable]).toEqual([expect.any(Number), 'Frozen'])
+    expect(frozen()?.word).toBe('one')
+    again.die('uid-p')
+    await vi.waitFor(() => expect(serving('a', 'p')).toMatchObject({ status: 'False', reason: 'Died' }))
+    cluster.setLease(called())
+    await vi.waitFor(() => expect(serving('b', 'h')).toMatchObject({ status: 'True' }))
+    expect(b.running.get('uid-h')).toBe('one')
+  })
+
   it('D7.deaths: bring a primary back with its memory when it dies', async () => {
     const [agentA] = [await start('a', a), await start('b', b)]
     await untilFrozen('one')

@@ -1,4 +1,4 @@
-import { expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import type { BackupPodSet } from '../../api/backuppodset.ts'
 import type { NodeReport } from '../../api/node-report.ts'
 import { slotLeaseBody } from '../../api/slot-lease.ts'
@@ -16,13 +16,8 @@ const set = {
   },
 } as BackupPodSet
 
-const slotsSeen = (owners: readonly string[], there = true) => {
-  const [sets, leases] = [createStore<BackupPodSet>(), createStore<Lease>()]
-  if (there) sets.upsert(set)
-  const { metadata, spec } = slotLeaseBody(lease())
-  const ownerReferences = owners.map(uid => ({ apiVersion: 'v1', kind: 'BackupPodSet', name: 'web', uid }))
-  leases.upsert({ metadata: { ...metadata, uid: 'l', resourceVersion: '1', ownerReferences }, spec })
-  const world = {
+const observerOf = (sets: World['sets'], leases: World['leases'] = createStore()) =>
+  createObserver({
     ...{ node: 'a', pods: createStore<Pod>(), sets, leases, reports: createStore<NodeReport>() },
     ...{
       store: { list: () => [] },
@@ -31,8 +26,15 @@ const slotsSeen = (owners: readonly string[], there = true) => {
       handoverPauses: { isOn: () => false },
     },
     understudies: { stages: () => new Map(), spoiled: () => new Set() },
-  } as unknown as World
-  return createObserver(world)({ able: true, sentinel: '1' }).slots.length
+  } as unknown as World)
+
+const slotsSeen = (owners: readonly string[], there = true) => {
+  const [sets, leases] = [createStore<BackupPodSet>(), createStore<Lease>()]
+  if (there) sets.upsert(set)
+  const { metadata, spec } = slotLeaseBody(lease())
+  const ownerReferences = owners.map(uid => ({ apiVersion: 'v1', kind: 'BackupPodSet', name: 'web', uid }))
+  leases.upsert({ metadata: { ...metadata, uid: 'l', resourceVersion: '1', ownerReferences }, spec })
+  return observerOf(sets, leases)({ able: true, sentinel: '1' }).slots.length
 }
 
 it('D7.owner: slots of a deleted set are not those of one that was made under its name', () => {
@@ -42,4 +44,57 @@ it('D7.owner: slots of a deleted set are not those of one that was made under it
   expect(slotsSeen([])).toBe(1)
   // Of a set that is not there any more, or not yet: nothing is known.
   expect(slotsSeen(['before'], false)).toBe(1)
+})
+
+describe('D7.unreadable: a spec that this version refuses', () => {
+  const sets = () => createStore<BackupPodSet>()
+  let version = 1
+  const write = (store: ReturnType<typeof sets>, spec: object, uid = 'now') => {
+    version += 1
+    const metadata = { ...set.metadata, uid, resourceVersion: String(version) }
+    store.upsert({ metadata, spec: { ...set.spec, ...spec } } as BackupPodSet)
+  }
+  const seen = (observe: ReturnType<typeof observerOf>) => {
+    const { settings, memoryless } = observe({ able: true, sentinel: '1' })
+    const own = settings.get('default/web')
+    return own === undefined
+      ? memoryless.has('default/web')
+        ? 'none'
+        : 'unknown'
+      : [own.intervalMs, own.paused]
+  }
+
+  it('leaves the one before it in force, and can be paused', () => {
+    const store = sets()
+    const observe = observerOf(store)
+    write(store, { checkpoint: { interval: '7s' } })
+    expect(seen(observe)).toEqual([7_000, false])
+    write(store, { checkpoint: { interval: '9s' }, antiAffinity: 'OfTomorrow' })
+    expect(seen(observe)).toEqual([7_000, false])
+    write(store, { checkpoint: { interval: '9s' }, antiAffinity: 'OfTomorrow', paused: true })
+    expect(seen(observe)).toEqual([7_000, true])
+    write(store, { checkpoint: { interval: '9s' } })
+    expect(seen(observe)).toEqual([9_000, false])
+    // Of another set under its name nothing was accepted yet.
+    write(store, { checkpoint: { interval: '5s' }, antiAffinity: 'OfTomorrow' }, 'another')
+    expect(seen(observe)).toEqual([5_000, false])
+  })
+
+  it('is followed as far as it can be read by who has not seen the one before', () => {
+    const store = sets()
+    write(store, { checkpoint: { interval: '5s' }, antiAffinity: 'OfTomorrow' })
+    expect(seen(observerOf(store))).toEqual([5_000, false])
+    // Whether it keeps memory nobody can say, so nobody says that it does not.
+    write(store, { antiAffinity: 'OfTomorrow', template: 'of tomorrow' })
+    expect(seen(observerOf(store))).toBe('unknown')
+  })
+
+  it('that keeps no memory is known by what it says', () => {
+    const store = sets()
+    const observe = observerOf(store)
+    write(store, { checkpoint: undefined })
+    expect(seen(observe)).toBe('none')
+    write(store, { checkpoint: undefined, antiAffinity: 'OfTomorrow' })
+    expect(seen(observe)).toBe('none')
+  })
 })

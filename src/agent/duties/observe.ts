@@ -36,21 +36,46 @@ export type NodeState = Pick<Snapshot, 'able' | 'sentinel'>
 /** Reads everything duties are decided by, from caches only. */
 export function createObserver(world: World): (node: NodeState) => Snapshot {
   // Parsed once for each version: a set is read at every change of any pod.
-  const parsed = new WeakMap<BackupPodSet, { readonly settings: MemorySettings | undefined }>()
-  const settingsOf = (set: BackupPodSet) => {
-    const known = parsed.get(set)
-    if (known !== undefined) return known.settings
-    const settings = memorySettings(set)
-    parsed.set(set, { settings })
-    return settings
+  const parsed = new WeakMap<BackupPodSet, ReturnType<typeof memoryOfSet>>()
+  /** By uid: how each set was to be kept when it could be read last. */
+  const accepted = new Map<string, MemorySettings | undefined>()
+  const readOnce = (set: BackupPodSet) => {
+    const known = parsed.get(set) ?? memoryOfSet(set)
+    parsed.set(set, known)
+    return known
+  }
+  /**
+   * A spec that this version cannot read refuses changes, and disowns nothing: the one before it stays in force, or what of
+   * it can be read where this process has begun later. `unknown`: not even whether memory is to be kept can be read.
+   */
+  const inForce = (set: BackupPodSet): MemorySettings | undefined | 'unknown' => {
+    const { uid } = set.metadata
+    const read = readOnce(set)
+    if (read.accepted) {
+      accepted.set(uid, read.settings)
+      return read.settings
+    }
+    if (accepted.has(uid)) {
+      const before = accepted.get(uid)
+      return before === undefined || before.paused === read.paused
+        ? before
+        : { ...before, paused: read.paused }
+    }
+    return read.settings ?? 'unknown'
   }
   return ({ able, sentinel }) => {
     const settings = new Map<string, MemorySettings>()
     const memoryless = new Set<string>()
-    for (const set of world.sets.list()) {
-      const each = settingsOf(set)
-      if (each !== undefined) settings.set(keyOf(set), each)
-      else if (set.metadata.deletionTimestamp === undefined) memoryless.add(keyOf(set))
+    const sets = world.sets.list()
+    for (const set of sets) {
+      if (set.metadata.deletionTimestamp !== undefined) continue
+      const each = inForce(set)
+      if (each === undefined) memoryless.add(keyOf(set))
+      else if (each !== 'unknown') settings.set(keyOf(set), each)
+    }
+    if (accepted.size > sets.length) {
+      const live = new Set(sets.map(({ metadata }) => metadata.uid))
+      for (const uid of [...accepted.keys()]) if (!live.has(uid)) accepted.delete(uid)
     }
     const pods = world.pods.list().flatMap(pod => {
       const view = viewOf(pod, undefined)
@@ -99,12 +124,24 @@ function isOfDeletedSet({ metadata }: Lease, sets: Store<BackupPodSet>): boolean
   )
 }
 
-function memorySettings(set: BackupPodSet): MemorySettings | undefined {
-  if (set.metadata.deletionTimestamp !== undefined) return undefined
+/** What a spec says of memory; of one that is refused what can be read of it. */
+function memoryOfSet(set: BackupPodSet): {
+  readonly accepted: boolean
+  readonly settings: MemorySettings | undefined
+  readonly paused: boolean
+} {
   const result = parseSet(set)
-  if (!result.ok || result.set.memory === undefined) return undefined
-  const { memory, liveness, template, paused } = result.set
-  return { ...memory, liveness, template, paused, restoreHash: restoreHash(template, memory.containers) }
+  const read = result.ok ? result.set : result.legible
+  // To pause it is a change that needs nothing else to be readable.
+  const paused = (set.spec as { readonly paused?: unknown } | undefined)?.paused === true
+  if (read?.memory === undefined) return { accepted: result.ok, settings: undefined, paused }
+  const { memory, liveness, template } = read
+  const hash = restoreHash(template, memory.containers)
+  return {
+    accepted: result.ok,
+    settings: { ...memory, liveness, template, paused, restoreHash: hash },
+    paused,
+  }
 }
 
 function keptIn(store: Pick<GenerationStore, 'list'>): Map<string, Kept> {

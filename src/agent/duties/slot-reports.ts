@@ -1,4 +1,9 @@
-import { diskUnreadReason, type SlotReport, unprovenReason } from '../../api/node-report.ts'
+import {
+  diskUnreadReason,
+  type SlotReport,
+  specUnreadableReason,
+  unprovenReason,
+} from '../../api/node-report.ts'
 import type { SlotLease } from '../../api/slot-lease.ts'
 import { podConditions, servingReasons, spoiledReason } from '../../api/stage.ts'
 import { slotName } from '../../checkpoint/manifest.ts'
@@ -31,7 +36,6 @@ function reportOf(snapshot: Snapshot, lease: SlotLease, kept: KeptGenerations): 
   const { node } = snapshot
   const isSource = lease.node === node
   if (!isSource && !lease.holders.includes(node)) return undefined
-  if (!snapshot.settings.has(`${lease.namespace}/${lease.set}`)) return undefined
   const stored = kept.latest(lease)
   const progress = kept.progress(slotName(lease))
   const { namespace, set, slot, life } = lease
@@ -105,8 +109,13 @@ export function usabilityOf(snapshot: Snapshot, lease: SlotLease): Usability {
   const set = `${lease.namespace}/${lease.set}`
   const settings = snapshot.settings.get(set)
   const kept = snapshot.kept.get(name)
-  if (settings === undefined || kept === undefined)
-    return { reason: 'NoGeneration', message: 'no generation has arrived yet' }
+  if (kept === undefined) return { reason: 'NoGeneration', message: 'no generation has arrived yet' }
+  if (settings === undefined)
+    return {
+      reason: specUnreadableReason,
+      message:
+        'it is kept here, and this agent cannot read the spec of its set: install agents of the version of the kinds',
+    }
   const unfit = unfitNode(snapshot, kept)
   if (unfit !== undefined) return unfit
   if (!snapshot.able)
