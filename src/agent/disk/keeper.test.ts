@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import type { SlotLease } from '../../api/slot-lease.ts'
@@ -145,6 +145,48 @@ describe('the disk of a node', { timeout: 60_000 }, () => {
     expect(await readFile(join(after.store.latest(slotKey)?.dir ?? '', 'a.img'))).toEqual(
       await readFile(join(stored.dir, 'a.img')),
     )
+  })
+
+  const leftOnDisk = async () => {
+    const before = await boot()
+    await add(before, 1, { bytes: 400_000 })
+    const run = new AbortController()
+    const running = before.keeper.run(run.signal)
+    await written(before, 1)
+    run.abort(new Error('power lost'))
+    await running.catch(() => undefined)
+  }
+  const slotNamed = 'shop.carts.0.0a1b2c3d'
+
+  it('D9.reboot: a file that turns out to be damaged is not said to be there', async () => {
+    await leftOnDisk()
+    const [name = ''] = await files()
+    const path = join(root, 'disk', name)
+    const data = await readFile(path)
+    data.writeUInt8(data.readUInt8(data.length - 5_000) ^ 0xff, data.length - 5_000)
+    await writeFile(path, data)
+    const after = await boot({ memory: 'other' })
+    await after.keeper.recall(stop.signal)
+    expect(after.recalled).toEqual([])
+    expect(await files()).toEqual([])
+    expect([after.keeper.onDisk(slotNamed), after.keeper.isRead(slotNamed)]).toEqual([undefined, true])
+  })
+
+  it('D9.reboot: what had no place in the tmpfs is brought back once there is one, and the reason is told until then', async () => {
+    await leftOnDisk()
+    const after = await boot({ memory: 'other', budget: 500_000 })
+    const other = { ...slotKey, slot: 7 }
+    await add(after, 1, { bytes: 300_000, slot: other })
+    await after.keeper.recall(stop.signal)
+    expect(after.store.latest(slotKey)).toBeUndefined()
+    expect(after.keeper.onDisk(slotNamed)?.generation).toBe(1)
+    expect(after.keeper.trouble?.reason).toBe('StoreFull')
+    await after.store.remove(other)
+    void after.keeper.run(stop.signal)
+    await eventually(async () => {
+      await clock.advance(5_000)
+      expect(after.store.latest(slotKey)?.manifest.generation).toBe(1)
+    })
   })
 
   it('what the tmpfs has and is newer stays', async () => {

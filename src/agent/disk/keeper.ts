@@ -57,6 +57,8 @@ export interface DiskKeeper {
 }
 
 const lookMs = 5_000
+/** Between two tries to bring back what is on the disk and cannot be read, or has no place in the tmpfs. */
+const againMs = 20_000
 /** How long files are kept that no slot here wants: a Lease may be on its way to another state. */
 const sweepAfterMs = 60_000
 const defaultRate = 32 * 1024 * 1024
@@ -77,6 +79,8 @@ export function createDiskKeeper(options: DiskKeeperOptions): DiskKeeper {
   const written = new Map<string, Written>()
   /** Lives of slots for which the disk has been asked. */
   const recalled = new Set<string>()
+  /** When it is to be asked again for what could not be brought back: monotonic ms. */
+  const againAt = new Map<string, number>()
   const unwantedSince = new Map<string, number>()
   let trouble: DiskKeeper['trouble']
   let wake = Promise.withResolvers<void>()
@@ -91,11 +95,12 @@ export function createDiskKeeper(options: DiskKeeperOptions): DiskKeeper {
     trouble = next
   }
 
+  /** `corrupt`: it is removed. Any other failure may pass: the file stays. */
   async function readOne(
     sealed: Sealed,
     key: GenerationKey,
     signal: AbortSignal,
-  ): Promise<Stored | undefined> {
+  ): Promise<Stored | 'corrupt' | { readonly error: unknown }> {
     const fields = { slot: slotName(sealed.slot), generation: sealed.generation }
     try {
       const stored = await disk.read(sealed, key, store, signal)
@@ -105,8 +110,9 @@ export function createDiskKeeper(options: DiskKeeperOptions): DiskKeeper {
     } catch (error) {
       signal.throwIfAborted()
       log.warn({ err: error, ...fields }, 'a generation could not be brought back from the disk')
-      if (isCheckpointError(error, 'Corrupt', 'BadManifest')) await disk.remove(sealed.file)
-      return undefined
+      if (!isCheckpointError(error, 'Corrupt', 'BadManifest')) return { error }
+      await disk.remove(sealed.file)
+      return 'corrupt'
     }
   }
 
@@ -116,10 +122,10 @@ export function createDiskKeeper(options: DiskKeeperOptions): DiskKeeper {
     const key = await keyOf(lease, signal)
     if (key === undefined) return
     if (trouble?.reason === 'KeyMissing') tell(undefined)
-    const there = await disk.of(lease, key)
-    const [newest] = there
-    if (newest !== undefined) note(name, newest, clock.monotonic() - everyMs)
-    for (const sealed of there) {
+    if (clock.monotonic() < (againAt.get(name) ?? 0)) return
+    let isNoted = false
+    let problem: unknown
+    for (const sealed of await disk.of(lease, key)) {
       // Nobody was promoted in a later epoch than the Lease has: such a file was written by a liar.
       if (sealed.epoch > lease.epoch) continue
       const latest = store.latest(lease)?.manifest
@@ -127,9 +133,24 @@ export function createDiskKeeper(options: DiskKeeperOptions): DiskKeeper {
         latest === undefined ||
         sealed.epoch > latest.epoch ||
         (sealed.epoch === latest.epoch && sealed.generation > latest.generation)
-      if (!isNewer || (await readOne(sealed, key, signal)) !== undefined) break
+      const result = isNewer ? await readOne(sealed, key, signal) : undefined
+      // What is reported to be on the disk is waited for, so it has to be there.
+      if (result === 'corrupt') continue
+      if (!isNoted) note(name, sealed, clock.monotonic() - everyMs)
+      isNoted = true
+      if (result === undefined || !('error' in result)) break
+      problem = result.error
+      // An older one has no place there either, and must not go on stage before a newer one.
+      if (isCheckpointError(problem, 'StoreFull')) break
     }
-    recalled.add(name)
+    if (!isNoted && written.delete(name)) changed()
+    if (problem === undefined) {
+      recalled.add(name)
+      againAt.delete(name)
+      return
+    }
+    againAt.set(name, clock.monotonic() + againMs)
+    tell(reasonOf(problem))
   }
 
   async function recall(signal: AbortSignal): Promise<void> {
@@ -209,6 +230,7 @@ export function createDiskKeeper(options: DiskKeeperOptions): DiskKeeper {
     const names = new Set(known.map(slotName))
     for (const name of [...written.keys()]) if (!names.has(name)) written.delete(name)
     for (const name of [...recalled]) if (!names.has(name)) recalled.delete(name)
+    for (const name of [...againAt.keys()]) if (!names.has(name)) againAt.delete(name)
     const tags = disk.tags()
     for (const tag of [...unwantedSince.keys()]) if (!tags.has(tag)) unwantedSince.delete(tag)
   }
@@ -285,7 +307,7 @@ export function createDiskKeeper(options: DiskKeeperOptions): DiskKeeper {
         const { slot, epoch, generation } = sealed
         if (epoch > lease.epoch || store.open(slot, generation, epoch) !== undefined) continue
         const stored = await readOne(sealed, key, signal)
-        if (stored !== undefined) yield stored
+        if (stored !== 'corrupt' && !('error' in stored)) yield stored
       }
     },
     relieve(bytes) {
