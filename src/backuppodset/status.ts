@@ -232,7 +232,10 @@ function conditionsOf(
       ? [
           {
             type: conditionTypes.checkpointReady,
-            ...checkpointReadiness(facts.memory, facts.pods, status.slots ?? []),
+            ...checkpointReadiness(facts.memory, facts.pods, status.slots ?? [], {
+              now: facts.now,
+              intervalMs: set.memory?.intervalMs ?? 0,
+            }),
           },
         ]
       : []),

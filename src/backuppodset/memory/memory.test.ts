@@ -251,6 +251,7 @@ describe('status', () => {
   const h0 = makeUnderstudy('h0')
   const lease = makeLease(p0, { heir: { name: 'h0', uid: h0.uid, ip: undefined }, holders: ['n-h0'] })
   const times = { now: 60_000, monotonicNow: 1_000 }
+  const at = { now: times.now, intervalMs: 10_000 }
   const node = (name: string, ok: boolean, problem?: string): NodeView => ({ name, ready: ok, problem })
   const memory = (slot: SlotMemory, nodes: readonly NodeView[]): MemoryView => ({
     slots: new Map([[0, slot]]),
@@ -287,7 +288,7 @@ describe('status', () => {
     const readiness = (slot: SlotMemory, nodes: readonly NodeView[], pods = [p0, h0]) => {
       const facts = slotFacts(slot, p0, pods, times)
       const status = { slot: 0, pod: 'p0', epoch: 1, ready: true, ...facts }
-      const { status: value, reason, message } = checkpointReadiness(memory(slot, nodes), pods, [status])
+      const { status: value, reason, message } = checkpointReadiness(memory(slot, nodes), pods, [status], at)
       return [value, reason, message]
     }
     const nothing = makeSlot(lease, [])
@@ -319,6 +320,42 @@ describe('status', () => {
     expect(readiness(makeSlot(lease, [makeCopy(lease, h0, 'Frozen')]), both)[0]).toBe('True')
   })
 
+  it('CheckpointReady says that nothing is saved any more although an older state could be taken over', () => {
+    const status = (over: object = {}) => ({
+      ...{ slot: 0, pod: 'p0', epoch: 1, ready: true, generation: 7, usableOn: ['n-h0'] },
+      ...{
+        protection: 'Frozen' as const,
+        intervalSeconds: 10,
+        savedAt: new Date(at.now - 60_000).toISOString(),
+      },
+      ...over,
+    })
+    const readiness = (over: object, source: Partial<SlotReport> = {}, nodes = both) => {
+      const copies = [makeCopy(lease, h0, 'Frozen')]
+      const slot = makeSlot(lease, copies, { source: slotReport({ role: 'source', ...source }) })
+      const {
+        status: value,
+        reason,
+        message,
+      } = checkpointReadiness(memory(slot, nodes), [p0, h0], [status(over)], at)
+      return [value, reason, message]
+    }
+    const trouble = { reason: 'StoreFull', message: 'no room; make some' }
+    expect(readiness({}, trouble)).toEqual([
+      'False',
+      'StoreFull',
+      'slot 0 (p0): what could be taken over is of 1970-01-01T00:00:00.000Z; no room; make some',
+    ])
+    expect(readiness({})[1]).toBe('NotSaved')
+    expect(readiness({}, {}, [node('n-p0', false, 'canary: no'), node('n-h0', true)])).toEqual([
+      ...['False', 'NodeNotReady'],
+      expect.stringContaining('its node cannot save memory: canary: no'),
+    ])
+    // One that failed once, or that the set or a slow freeze lets take its time.
+    expect(readiness({ savedAt: new Date(at.now - 20_000).toISOString() }, trouble)[0]).toBe('True')
+    expect(readiness({ intervalSeconds: 13 })[0]).toBe('True')
+  })
+
   it('D7.kept: CheckpointReady says of a slot without primary who keeps its memory, and why it does not go on', () => {
     const slot = makeSlot(
       { ...lease, kept: ['n-h0', 'n-x'] },
@@ -328,14 +365,14 @@ describe('status', () => {
         unasked: [{ node: 'n-x', why: 'its agent is silent' }],
       },
     )
-    const told = checkpointReadiness(memory(slot, both), [h0], [])
+    const told = checkpointReadiness(memory(slot, both), [h0], [], at)
     expect(told).toMatchObject({ status: 'False', reason: 'MemoryWaits' })
     expect(told.message).toMatch(
       /slot 0 .*n-h0 \(no canary\), n-x \(its agent is silent\).*giveUpAfterSeconds/,
     )
-    const limited = checkpointReadiness({ ...memory(slot, both), giveUpAfterMs: 60_000 }, [h0], [])
+    const limited = checkpointReadiness({ ...memory(slot, both), giveUpAfterMs: 60_000 }, [h0], [], at)
     expect(limited.message).toMatch(/after 60 s$/)
-    expect(checkpointReadiness(memory({ ...slot, vacantSince: undefined }, both), [h0], []).status).toBe(
+    expect(checkpointReadiness(memory({ ...slot, vacantSince: undefined }, both), [h0], [], at).status).toBe(
       'True',
     )
   })
@@ -348,7 +385,7 @@ describe('status', () => {
     const readiness = (slot: SlotMemory, over: Partial<MemoryView>) => {
       const facts = slotFacts(slot, p0, [p0, h0], times)
       const status = { slot: 0, pod: 'p0', epoch: 1, ready: true, ...facts }
-      return checkpointReadiness({ ...memory(slot, both), ...over }, [p0, h0], [status])
+      return checkpointReadiness({ ...memory(slot, both), ...over }, [p0, h0], [status], at)
     }
     const frozen = makeSlot(lease, [makeCopy(lease, h0, 'Frozen')])
     expect(readiness(frozen, { caveats })).toEqual({

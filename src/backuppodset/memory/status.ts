@@ -116,11 +116,21 @@ export interface Readiness {
   readonly message: string
 }
 
-/** Whether every primary's memory could be taken over; if not, the first thing that stands in the way, with its cure. */
+/** Memory that is older than so many intervals, and than this, is of use to nobody who relies on the interval. */
+const staleIntervals = 5
+const staleMs = 30_000
+
+/**
+ * Whether every primary's memory could be taken over, and is saved still; if not, the first thing that stands in the way,
+ * with its cure.
+ *
+ * @param intervalMs what the set asks for.
+ */
 export function checkpointReadiness(
   memory: MemoryView,
   pods: readonly PodView[],
   slots: readonly SlotStatus[],
+  { now, intervalMs }: { readonly now: number; readonly intervalMs: number },
 ): Readiness {
   const { refused, caveats = [] } = memory
   const not = (reason: string, message: string): Readiness => ({
@@ -168,6 +178,23 @@ export function checkpointReadiness(
     if ((facts.source?.generation ?? 0) === 0 && facts.copies.length === 0)
       return not(reasons.notSaved, `${where}: no generation is complete yet`)
     return not(reasons.notStaged, `${where}: no generation is usable on the node of a hot backup yet`)
+  }
+  for (const { pod, slot, savedAt, intervalSeconds = 0 } of slots) {
+    const interval = Math.max(intervalMs, intervalSeconds * 1000)
+    const ageMs = now - Date.parse(savedAt ?? '')
+    if (!(ageMs > Math.max(staleMs, staleIntervals * interval))) continue
+    const node = memory.nodes.get(pods.find(({ name }) => name === pod)?.node ?? '')
+    const source = memory.slots.get(slot)?.source
+    const where = `slot ${slot} (${pod}): what could be taken over is of ${savedAt}`
+    if (node?.ready !== true)
+      return not(
+        reasons.nodeNotReady,
+        `${where}, and its node cannot save memory: ${node?.problem ?? 'no agent reports from it; let the agent run there'}`,
+      )
+    return not(
+      source?.reason ?? reasons.notSaved,
+      `${where}; ${source?.message ?? 'its memory is not saved'}`,
+    )
   }
   const cold = slots.filter(({ protection }) => protection === 'Cold').length
   const told =
