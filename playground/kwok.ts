@@ -3,6 +3,7 @@ import { closeSync, openSync } from 'node:fs'
 import { readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
 import { isKubeError } from '../src/kube/errors.ts'
 import { nodes as nodeResource } from '../src/kube/resources.ts'
 import { applyManifests } from './apply.ts'
@@ -56,7 +57,7 @@ export async function startKwok(inputs: {
     }),
   })
   const logPath = join(paths.machine('cp').logs, 'kwok.log')
-  const pid = await launch(plan, paths, logPath, [
+  const pid = await launch(plan, paths, 'kwok', [
     join(kwok, 'kwok'),
     `--kubeconfig=${kubeconfig}`,
     `--config=${stagesPath}`,
@@ -65,10 +66,17 @@ export async function startKwok(inputs: {
     `--cidr=${plan.fakePodCidr}`,
     `--node-ip=${plan.controlPlane.address}`,
   ])
+  const gates = await launch(plan, paths, 'kwok-gates', [
+    process.execPath,
+    fileURLToPath(new URL('kwok-gates.ts', import.meta.url)),
+    plan.controlPlane.address,
+  ])
   const api = await connect(paths)
   const stop = async (): Promise<void> => {
-    await signalProcess(pid, 'SIGKILL')
-    await waitGone(pid, 5_000)
+    for (const process of [pid, gates]) {
+      await signalProcess(process, 'SIGKILL')
+      await waitGone(process, 5_000)
+    }
     const client = await connect(paths)
     try {
       for (const name of names) {
@@ -98,6 +106,10 @@ export async function startKwok(inputs: {
         it.status?.conditions?.some(c => c.type === 'Ready' && c.status === 'True'),
       ).length
       if ((await identify(pid.pid)) === undefined) throw new PlaygroundError('KWOK has ended', { logPath })
+      if ((await identify(gates.pid)) === undefined)
+        throw new PlaygroundError('what stands in for fake gates has ended', {
+          logPath: join(paths.machine('cp').logs, 'kwok-gates.log'),
+        })
       if (ready < names.length) await sleep(250, undefined, { signal: limited })
     }
   } catch (error) {
@@ -110,9 +122,10 @@ export async function startKwok(inputs: {
   return { nodes: names, stop }
 }
 
-/** Runs it as a process of the control plane (its network, pids and cgroups, so that it ends with it), with our files. */
-async function launch(plan: ClusterPlan, paths: ClusterPaths, logPath: string, argv: readonly string[]) {
-  const pidFile = join(paths.machine('cp').root, 'kwok.pid')
+/** Runs a program as a process of the control plane (its network, pids and cgroups, so that it ends with it), with our files. */
+async function launch(plan: ClusterPlan, paths: ClusterPaths, name: string, argv: readonly string[]) {
+  const logPath = join(paths.machine('cp').logs, `${name}.log`)
+  const pidFile = join(paths.machine('cp').root, `${name}.pid`)
   await rm(pidFile, { force: true })
   const groups = await cgroupsOf(await detectCgroups(), plan.controlPlane.label)
   const script = [
@@ -125,7 +138,7 @@ async function launch(plan: ClusterPlan, paths: ClusterPaths, logPath: string, a
   const log = openSync(logPath, 'a')
   const child = spawn(
     'nsenter',
-    ['--target', init, '--net', '--pid', '--', 'bash', '-c', script, 'kwok', ...argv],
+    ['--target', init, '--net', '--pid', '--', 'bash', '-c', script, name, ...argv],
     { stdio: ['ignore', log, log], detached: true },
   )
   closeSync(log)
@@ -142,5 +155,5 @@ async function launch(plan: ClusterPlan, paths: ClusterPaths, logPath: string, a
     if (identity !== undefined) return identity
     await sleep(20)
   }
-  throw new PlaygroundError('KWOK does not start', { logPath })
+  throw new PlaygroundError(`${name} does not start`, { logPath })
 }

@@ -48,6 +48,8 @@ const wanted = { primary: 200, hotbackup: 50, coldbackup: 50 }
 const all = 300
 const timeoutMs = 180_000
 const restMs = 5_000
+/** Within this time all gates are tried twice, also where each of them lets the operator wait. */
+const gatesMs = 20_000
 
 const onFakeNodes = {
   nodeSelector: KWOK_LABEL,
@@ -84,13 +86,19 @@ async function ofSet(context: BenchContext, namespace: string, samples: Sampler)
     await api.patch(backupPodSets, ref, { type: 'merge', body: { spec: sizesOf(wanted) } }, { signal })
     const { at: inPlace } = await reached
     await sets.quiet(restMs)
+    const writes = statusWrites<BackupPodSet>(knownSets, sets.events)
+    // A set that is degraded is another measurement: of passes and writes that a cluster that is well does not have.
+    await systemClock.sleep(gatesMs, signal)
+    const { status } = await api.get(backupPodSets, ref, { signal })
+    const told = status?.conditions?.find(({ type, status }) => type === 'Degraded' && status === 'True')
+    if (told !== undefined) throw new Error(`the set is degraded: ${told.reason}: ${told.message}`)
     const log = await readLog(api, { namespace: operatorNamespace, name: leading.metadata.name }, requested)
     const created = createdIn(pods)
     const rate = noteCreations('', requested, created, samples)
     samples.add('request to all in place', 's', (inPlace - requested) / 1000)
     samples.add('passes that wrote to pods', 'passes', actingPasses(log, ref).length)
     samples.add('pods created', 'writes', created.length)
-    samples.add('status writes', 'writes', statusWrites<BackupPodSet>(knownSets, sets.events))
+    samples.add('status writes', 'writes', writes)
 
     pods.forget()
     const gone = pods.next({ what: 'all pods are gone', timeoutMs, holds: live => live.size === 0 })

@@ -3,7 +3,7 @@ import { stringify } from 'yaml'
 /**
  * How fake nodes and pods live, as KWOK's stages: what an object must look like for the stage to apply, and what
  * becomes of it then. A pod is Running and Ready at once; one with a gate stays where its gate holds it, because
- * nobody can reach a fake gate.
+ * nobody can open a fake gate. It can be reached, at the address of the fake node: see `kwok-gates.ts`.
  */
 
 const isUndeleted = { key: '.metadata.deletionTimestamp', operator: 'DoesNotExist' }
@@ -48,11 +48,24 @@ nodeInfo:
   bootID: ""
 `
 
-const addresses = `
+const host = `
 startTime: ${timestamp}
 {{ with NodeIPsWith .spec.nodeName }}
 hostIP: {{ index . 0 | Quote }}
 {{ end }}
+`
+
+const gateAddresses = `
+${host}
+{{ with NodeIPsWith .spec.nodeName }}
+podIP: {{ index . 0 | Quote }}
+podIPs:
+- ip: {{ index . 0 | Quote }}
+{{ end }}
+`
+
+const addresses = `
+${host}
 {{ with PodIPsWith .spec.nodeName false ( or .metadata.uid "" ) ( or .metadata.name "" ) ( or .metadata.namespace "" ) }}
 podIP: {{ index . 0 | Quote }}
 podIPs:
@@ -116,7 +129,7 @@ ${container(running, false)}
 ${container(completed, true)}
 {{ end }}
 {{ end }}
-${addresses}`
+${gateAddresses}`
 
 interface Requirement {
   readonly key: string

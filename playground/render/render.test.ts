@@ -130,4 +130,10 @@ test('fake pods: exactly one stage applies to a new pod, with a gate and without
       .spec.selector.matchExpressions.find((it: { key: string }) => it.key.includes('initContainers'))
   expect(gate('pod-ready')).toMatchObject({ operator: 'NotIn', values: ['understudy-gate'] })
   expect(gate('pod-gated')).toMatchObject({ operator: 'In', values: ['understudy-gate'] })
+  // What stands in for gates listens there: they can be reached as those of real pods can.
+  const addressOf = (name: string) =>
+    /\{\{ with (\w+)[^}]*\}\}\npodIP:/.exec(
+      stages.find(it => it.metadata.name === name).spec.next.statusTemplate,
+    )?.[1]
+  expect([addressOf('pod-ready'), addressOf('pod-gated')]).toEqual(['PodIPsWith', 'NodeIPsWith'])
 })
