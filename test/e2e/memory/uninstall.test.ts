@@ -9,7 +9,10 @@ import { specimen } from '../../../zoo/specimens.ts'
 import { kubectl, needsNodes, playground } from '../lib/cluster.ts'
 import { alone, createWorld, eventually } from '../lib/world.ts'
 
-/** What is ours on a node, one a line: processes, mounts, directories, cgroups, labels of the image store are not. */
+/**
+ * What is ours on a node, one a line: processes, mounts, directories, cgroups, and rules in the network namespaces of the node
+ * and of its pods. Labels of the image store are not.
+ */
 const look = `
   for process in /proc/[0-9]*; do
     program=$(readlink $process/exe) || continue
@@ -18,6 +21,15 @@ const look = `
   grep -o -E ' (/run|/var/lib)/understudy[^ ]* .* - tmpfs .*' /proc/1/mountinfo | sed 's/^/mount/'
   for directory in /run/understudy /var/lib/understudy; do
     if [ -e $directory ]; then echo "directory $directory"; fi
+  done
+  seen=''
+  for net in /proc/[0-9]*/ns/net /run/netns/*; do
+    id=$(stat -L -c %i $net 2> /dev/null) || continue
+    case " $seen " in *" $id "*) continue;; esac
+    seen="$seen $id"
+    # Its last process may have ended since.
+    tables=$(nsenter --net=$net nft list tables) || { ! [ -e $net ] || echo "rules in $net cannot be read"; continue; }
+    if echo "$tables" | grep -q -w understudy; then echo "rules of ours in $net"; fi
   done
   find /sys/fs/cgroup -maxdepth 4 -type d -name understudy 2> /dev/null | sed 's/^/cgroup /'
   true`
@@ -42,7 +54,7 @@ async function leftovers(): Promise<Readonly<Record<string, string>>> {
 }
 
 describe.skipIf(needsNodes())('the documented removal', () => {
-  it('leaves no memory, key, process, mount, cgroup or label on any node', async () => {
+  it('leaves no memory, key, process, mount, rule, cgroup or label on any node', async () => {
     const cluster = await playground()
     await using world = await createWorld()
     await alone(world)
@@ -56,7 +68,8 @@ describe.skipIf(needsNodes())('the documented removal', () => {
     }, 120_000)
     // Otherwise the search finds nothing because it looks in the wrong places.
     const before = Object.values(await leftovers()).join('\n')
-    for (const kind of ['process', 'mount', 'directory', 'cgroup']) expect(before).toContain(kind)
+    for (const kind of ['process', 'mount', 'directory', 'cgroup', 'rules of ours'])
+      expect(before).toContain(kind)
 
     const refused = await cli('uninstall')
     expect([refused.exitCode, refused.err]).toEqual([

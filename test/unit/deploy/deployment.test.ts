@@ -58,6 +58,17 @@ test('the policy of the gate lets in the pods that the Deployment makes, on the 
   expect(policy.ingress[0]?.ports).toEqual([{ port: gatePort, protocol: 'TCP' }])
 })
 
+test('scrapes reach the operator from one namespace and at one port, and nothing else does', async () => {
+  const { spec: policy } = await manifest<{ spec: { policyTypes: string[]; ingress: unknown[] } }>(
+    'deploy/operator/network-policy.yaml',
+  )
+  expect(policy.policyTypes).toEqual(['Ingress'])
+  const monitoring = { namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'monitoring' } } }
+  expect(policy.ingress).toEqual([{ from: [monitoring], ports: [{ port: 'metrics', protocol: 'TCP' }] }])
+  const ports = spec.template.spec.containers.flatMap(container => container.ports)
+  expect(ports.map(({ name }) => name)).toContain('metrics')
+})
+
 test('D10.images: nothing that is delivered names an image that strangers could publish', async () => {
   const files = [
     ...['deploy/operator/deployment.yaml', 'deploy/agent/daemonset.yaml', 'deploy/redis/redis.yaml'],

@@ -1,0 +1,36 @@
+import { expect, it } from 'vitest'
+import { createMetrics } from '../kube/metrics.ts'
+import { createBudgetMetrics } from './disk/metrics.ts'
+import { createAgentMetrics } from './metrics.ts'
+
+/** Of the kit, and what it counts there: kinds of things, never one of them. */
+const ofTheKit = [
+  'code',
+  'controller',
+  'host',
+  'method',
+  'name',
+  'priority',
+  'resource',
+  'result',
+  'type',
+  'verb',
+]
+const ofAgents = ['duty', 'phase', 'reason', 'role', 'tier', 'verdict']
+
+it('D10.metrics: what anybody may read of an agent names no namespace, set, slot or pod', () => {
+  const { registry } = createMetrics({ process: false })
+  const known = new Set(registry.getMetricsAsArray().map(({ name }) => name))
+  createAgentMetrics(registry, () => 0)
+  createBudgetMetrics(registry, { bytes: 0, budget: 0 }, undefined, () => undefined)
+  const labelsOf = (isOwn: boolean) => [
+    ...new Set(
+      registry
+        .getMetricsAsArray()
+        .filter(({ name }) => known.has(name) !== isOwn)
+        .flatMap(metric => (metric as unknown as { labelNames: string[] }).labelNames),
+    ),
+  ]
+  expect(labelsOf(true).sort()).toEqual(ofAgents)
+  expect(labelsOf(false).sort()).toEqual(ofTheKit)
+})
