@@ -13,7 +13,7 @@ import { alone, createWorld, eventually } from '../lib/world.ts'
  * What is ours on a node, one a line: processes, mounts, directories, cgroups, and rules in the network namespaces of the node
  * and of its pods. Labels of the image store are not.
  */
-const look = `
+const lookOn = (label: string) => `
   for process in /proc/[0-9]*; do
     program=$(readlink $process/exe) || continue
     case $program in /run/understudy/*|/var/lib/understudy/*) echo "process $program";; esac
@@ -31,7 +31,8 @@ const look = `
     tables=$(nsenter --net=$net nft list tables) || { ! [ -e $net ] || echo "rules in $net cannot be read"; continue; }
     if echo "$tables" | grep -q -w understudy; then echo "rules of ours in $net"; fi
   done
-  find /sys/fs/cgroup -maxdepth 4 -type d -name understudy 2> /dev/null | sed 's/^/cgroup /'
+  # Cgroups are the machine's, on which there may be other clusters.
+  find /sys/fs/cgroup -maxdepth 4 -type d -path '*/${label}/*' -name understudy 2> /dev/null | sed 's/^/cgroup /'
   true`
 
 async function cli(...args: string[]) {
@@ -48,7 +49,10 @@ async function cli(...args: string[]) {
 async function leftovers(): Promise<Readonly<Record<string, string>>> {
   const cluster = await playground()
   const found = await Promise.all(
-    cluster.nodes.map(async node => [node, (await cluster.inNode(node, ['sh', '-c', look])).trim()] as const),
+    cluster.plan.nodes.map(
+      async ({ name, label }) =>
+        [name, (await cluster.inNode(name, ['sh', '-c', lookOn(label)])).trim()] as const,
+    ),
   )
   return Object.fromEntries(found)
 }
