@@ -11,6 +11,16 @@ export interface BenchImages {
   readonly zoo: string
 }
 
+/** How an application is used while it is measured. */
+export interface LoadOptions {
+  readonly connections: number
+  /** Messages of all connections together. */
+  readonly perSecond: number
+  /** Of its checkpoints, as a set has it. */
+  readonly interval: string
+  readonly intervalSeconds: number
+}
+
 export interface BenchContext {
   readonly api: Api
   /** Undefined on the reader's own cluster, whose nodes are not at hand. */
@@ -19,6 +29,8 @@ export interface BenchContext {
   readonly operator: Operator | undefined
   /** A built checkout of the paper's own controller, to be measured in the same run; undefined: it is not. */
   readonly peer: string | undefined
+  /** For benches of an application at work. */
+  readonly load: LoadOptions
   /** Trials of each case. */
   readonly n: number
   readonly clock: UnixClock

@@ -3,6 +3,8 @@ import { checkpoint } from './checkpoint/checkpoint.ts'
 import { cost } from './cost/cost.ts'
 import { failover, failoverCold } from './failover/failover.ts'
 import { leader } from './leader/leader.ts'
+import { loadFreeze } from './load/freeze.ts'
+import { loadKills } from './load/kills.ts'
 import { paper } from './paper/paper.ts'
 import { promotion } from './promotion/promotion.ts'
 import { scale } from './scale/scale.ts'
@@ -17,5 +19,7 @@ export const benches: readonly Bench[] = [
   failover,
   failoverCold,
   leader,
+  loadKills,
+  loadFreeze,
   scale,
 ]

@@ -2,6 +2,7 @@ import { writeFile } from 'node:fs/promises'
 import { Command, InvalidArgumentError } from 'commander'
 import { deployOperator } from '../playground/deploy.ts'
 import { createProgress, type Progress } from '../playground/progress.ts'
+import { parseDuration } from '../src/api/memory.ts'
 import type { Bench, BenchContext } from './bench.ts'
 import { benches } from './benches.ts'
 import { createUnixClock } from './clock.ts'
@@ -17,6 +18,9 @@ interface Options {
   readonly keep?: boolean
   readonly useCurrentCluster?: boolean
   readonly peer?: string
+  readonly connections: number
+  readonly rate: number
+  readonly interval: string
 }
 
 const positive = (text: string) => {
@@ -24,6 +28,11 @@ const positive = (text: string) => {
   if (!Number.isSafeInteger(value) || value < 1)
     throw new InvalidArgumentError('needs a whole number of at least 1')
   return value
+}
+
+const duration = (text: string) => {
+  if (parseDuration(text) === undefined) throw new InvalidArgumentError('needs a duration, as 1s or 500ms')
+  return text
 }
 
 const program: Command = new Command('npm run bench --')
@@ -41,6 +50,9 @@ const program: Command = new Command('npm run bench --')
     '--peer <checkout>',
     "paper: measures the paper's own controller first; a built checkout of its repository",
   )
+  .option('--connections <n>', 'load-kills: clients that hold a connection each', positive, 500)
+  .option('--rate <n>', 'load-kills: messages a second of all of them together', positive, 2000)
+  .option('--interval <duration>', 'load-kills, load-freeze: of checkpoints', duration, '1s')
   .action(async (name: string | undefined, options: Options) => {
     if (name === undefined) {
       console.log(list())
@@ -97,6 +109,12 @@ async function measure(bench: Bench, options: Options, signal: AbortSignal): Pro
       playground: cluster.playground,
       operator: undefined,
       peer: options.peer,
+      load: {
+        connections: options.connections,
+        perSecond: options.rate,
+        interval: options.interval,
+        intervalSeconds: (parseDuration(options.interval) ?? 0) / 1000,
+      },
       n: options.n ?? bench.trials,
       clock: createUnixClock(),
       signal,

@@ -1,0 +1,163 @@
+import { kill } from 'node:process'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { pods } from '../../src/kube/resources.ts'
+import { redisPort } from '../../zoo/redis.ts'
+import { type Bench, type BenchContext, demand } from '../bench.ts'
+import { agentMetrics } from '../checkpoint/agent-metrics.ts'
+import { inNamespace } from '../namespace.ts'
+import { pidInPod } from '../node/process.ts'
+import type { Sampler } from '../report.ts'
+import { buildCrowd, type Crowd, type Life } from './crowd.ts'
+import { listenDrops } from './listen-drops.ts'
+import { type Loaded, labelOf, loadedSet, type Usage, untilLoaded } from './loaded.ts'
+import { watchSaves } from './saves.ts'
+
+export const loadKills: Bench = {
+  name: 'load-kills',
+  title: 'kill -9 of a redis with many connections at work: how old its state is, beside one connection',
+  trials: 30,
+  needs: ['operator', 'playground'],
+  run: async (context, samples) => {
+    const { connections, perSecond } = context.load
+    const usages: Usage[] = [
+      { connections: 1, perSecond },
+      { connections, perSecond },
+    ]
+    await inNamespace(context.api, 'bench-load', context.signal, async namespace => {
+      for (const usage of usages) await measure(context, namespace, usage, samples)
+    })
+    const [one, many] = usages.map(labelOf)
+    const cases = [
+      'freeze',
+      "freeze, by CRIU's statistics",
+      'between saves',
+      'state age at the kill',
+      'outage',
+    ]
+    return samples.report(
+      'load-kills',
+      one === many
+        ? {}
+        : Object.fromEntries(
+            cases.map(it => [`${many}: ${it}`, { 'one connection': { case: `${one}: ${it}` } }]),
+          ),
+    )
+  },
+}
+
+/** Between two kills, besides what it takes until there is a backup again. */
+const workMs = 6_000
+const knockMs = 5
+
+async function measure(
+  context: BenchContext,
+  namespace: string,
+  usage: Usage,
+  samples: Sampler,
+): Promise<void> {
+  const { n, say, load } = context
+  const label = labelOf(usage)
+  const name = `load-${usage.connections}`
+  const playground = demand(context.playground, 'a playground')
+  const set = await loadedSet(context, namespace, name, load.interval)
+  const start = await buildCrowd()
+  const { node } = await set.lease()
+  // Not one of those that the set is on when it begins; later ones may come there.
+  const from = demand(
+    playground.nodes.findLast(it => it !== node),
+    'another node',
+  )
+  const order = { address: set.address, port: redisPort, ...usage }
+  const crowd = start(playground, from, { ...order, knockMs })
+  const withinBound: boolean[] = []
+  try {
+    for (let trial = 1; trial <= n; trial += 1) {
+      const { text, ok } = await oneKill(context, set, crowd, { label, usage, namespace }, samples)
+      withinBound.push(ok)
+      say(`${label} ${trial}/${n}: ${text}`)
+    }
+  } finally {
+    await crowd.stop()
+    await set.end()
+  }
+  const good = withinBound.filter(Boolean).length
+  say(`${label}: at most 2 x interval + pipeline old in ${good} of ${withinBound.length} kills`)
+}
+
+interface Trial {
+  readonly label: string
+  readonly usage: Usage
+  readonly namespace: string
+}
+
+async function oneKill(
+  context: BenchContext,
+  set: Loaded,
+  crowd: Crowd,
+  { label, usage, namespace }: Trial,
+  samples: Sampler,
+): Promise<{ readonly text: string; readonly ok: boolean }> {
+  const { api, clock, load, signal } = context
+  const note = (what: string, seconds: number) => samples.add(`${label}: ${what}`, 's', seconds)
+  const allUp = async () => {
+    const life = await crowd.tell()
+    return life.up === usage.connections && life.first > 0 && life
+  }
+  await untilLoaded(context, 'all clients connected', allUp)
+  await set.protected()
+  const lease = await set.lease()
+  const source = await agentMetrics(api, demand(lease.node, 'a node'), signal)
+  const saves = watchSaves(source, ({ frozen, criuFrozen, pipeline, gap }) => {
+    note('freeze', frozen)
+    note("freeze, by CRIU's statistics", criuFrozen)
+    note('pipeline on its node', pipeline)
+    if (gap !== undefined) note('between saves', gap)
+  })
+  await sleep(workMs + Math.random() * 2_000 * load.intervalSeconds, undefined, { signal })
+  await saves.stop()
+  const pid = demand(await pidInPod(lease.holder.uid, 'redis-server'), 'the process of redis')
+  const heir = demand(lease.heir, 'an heir')
+  const reports = await set.reports()
+  const { intervalReason } = demand(
+    reports.find(({ role }) => role === 'source'),
+    'a report of its node',
+  )
+  const pipeline = Math.max(...reports.flatMap(({ pipelineSeconds }) => pipelineSeconds ?? []))
+  clock.anchor()
+  crowd.kill()
+  // The order travels through a pipe; whoever connects in this moment still does so to the one that dies.
+  await sleep(2)
+  const killedAt = clock.now()
+  kill(pid, 'SIGKILL')
+  const promoted = await untilLoaded(context, 'the promotion', async () => {
+    const now = await set.lease()
+    return now.holder.uid !== lease.holder.uid && now
+  })
+  const life = await untilLoaded(context, 'all clients served again', allUp)
+  const drops = await listenDrops(promoted.holder.uid, 'redis-server')
+  await untilLoaded(context, 'the dead one gone', () =>
+    api.get(pods, { namespace, name: lease.holder.name }).then(
+      ({ metadata }) => metadata.uid !== lease.holder.uid || metadata.deletionTimestamp !== undefined,
+      () => true,
+    ),
+  )
+  if (life.saved === 0) throw new Error('nobody knows how old the memory is: it is a fresh one')
+  const age = Math.max(0, killedAt - life.saved) / 1000
+  const bound = 2 * load.intervalSeconds + pipeline
+  note('state age at the kill', age)
+  samples.add(`${label}: state age by 2 x interval + pipeline`, 'ratio', age / bound)
+  note('outage', (life.first - killedAt) / 1000)
+  note('longest connect', life.longest / 1000)
+  samples.add(`${label}: connects that hung`, 'requests', life.hung)
+  const ok = age <= bound
+  const to = promoted.holder.uid === heir.uid ? '' : ', not by the heir'
+  const text = `${age.toFixed(2)} s old of ${bound.toFixed(2)} allowed${ok ? '' : ' TOO OLD'}, ${intervalReason ?? 'in time'}; outage ${(life.first - killedAt).toFixed(0)} ms${to}; ${hangs(life, killedAt, drops)}`
+  return { text, ok }
+}
+
+const hangs = ({ hung, longest, refused, slow }: Life, killedAt: number, drops: string): string =>
+  `connects: ${refused} refused, longest ${longest.toFixed(0)} ms, ${hung} hung${
+    slow.length === 0
+      ? ''
+      : ` (begun ${slow.map(({ at, knock }) => `${(at - killedAt).toFixed(0)}${knock ? 'k' : ''}`).join(' ')} ms after the kill; ${drops})`
+  }`

@@ -1,0 +1,34 @@
+import { readFile } from 'node:fs/promises'
+import { pidInPod } from '../node/process.ts'
+
+/** Why SYNs may have been dropped in a network namespace. */
+const counters = [
+  'ListenOverflows',
+  'ListenDrops',
+  'TCPReqQFullDrop',
+  'TCPBacklogDrop',
+  'PAWSPassive',
+] as const
+
+/** What the kernel has counted of them where a program of a pod runs. */
+export async function listenDrops(podUid: string, program: string): Promise<string> {
+  const pid = await pidInPod(podUid, program)
+  if (pid === undefined) return 'nobody runs there'
+  const text = await readFile(`/proc/${pid}/net/netstat`, 'utf8')
+  const values = netstat(text)
+  return counters.map(name => `${name} ${values.get(name) ?? '?'}`).join(', ')
+}
+
+/** Lines come in pairs: names, then values, each after the same word. */
+export function netstat(text: string): ReadonlyMap<string, number> {
+  const values = new Map<string, number>()
+  const lines = text.trim().split('\n')
+  for (let i = 0; i + 1 < lines.length; i += 2) {
+    const names = (lines[i] ?? '').split(' ').slice(1)
+    const numbers = (lines[i + 1] ?? '').split(' ').slice(1)
+    names.forEach((name, column) => {
+      values.set(name, Number(numbers[column]))
+    })
+  }
+  return values
+}

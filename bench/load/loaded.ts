@@ -1,0 +1,85 @@
+import { until as waitUntil } from '../../playground/until.ts'
+import { backupPodSets } from '../../src/api/backuppodset.ts'
+import { type NodeReport, nodeReports, type SlotReport } from '../../src/api/node-report.ts'
+import { parseSlotLease, type SlotLease, slotLeaseName } from '../../src/api/slot-lease.ts'
+import { leases, services } from '../../src/kube/resources.ts'
+import { redisPort } from '../../zoo/redis.ts'
+import { type BenchContext, demand } from '../bench.ts'
+import { subject } from '../checkpoint/subjects.ts'
+import { setOf } from '../objects.ts'
+
+/** How a redis is used while it is measured. */
+export interface Usage {
+  readonly connections: number
+  /** Messages of all of them together. */
+  readonly perSecond: number
+}
+
+export const labelOf = ({ connections, perSecond }: Usage): string =>
+  `${connections} connection${connections === 1 ? '' : 's'}, ${perSecond}/s`
+
+/** A set of one redis and one Frozen backup, with a Service. */
+export interface Loaded {
+  readonly name: string
+  /** Of the Service of its slot. */
+  readonly address: string
+  lease(): Promise<SlotLease>
+  /** What the nodes say of its slot now, newest reports; a source and its holders. */
+  reports(): Promise<readonly SlotReport[]>
+  /** Waits until it can lose its primary, and has been saved twice more since. */
+  protected(): Promise<void>
+  end(): Promise<void>
+}
+
+export const untilLoaded = <T>(
+  { signal }: BenchContext,
+  what: string,
+  ask: () => Promise<T | undefined | false>,
+): Promise<T> => waitUntil(what, ask, { patienceMs: 120_000, pollMs: 100, signal })
+
+export async function loadedSet(
+  context: BenchContext,
+  namespace: string,
+  name: string,
+  interval: string,
+): Promise<Loaded> {
+  const { api, images, signal } = context
+  const ref = { namespace, name }
+  const template = subject('redis 3MB').template(images)
+  await api.create(
+    backupPodSets,
+    setOf(name, { primary: 1, hotbackup: 1, coldbackup: 0 }, template, {
+      checkpoint: { interval },
+      hotBackup: { mode: 'Frozen' },
+      service: { perSlot: true, ports: [{ port: redisPort }] },
+    }),
+    { namespace, signal },
+  )
+  const slotService = { namespace, name: slotLeaseName(name, 0) }
+  const service = await untilLoaded(context, `the Service of slot 0 of ${name}`, () =>
+    api.get(services, slotService).catch(() => undefined),
+  )
+  const reports = async (): Promise<readonly SlotReport[]> => {
+    const { items } = await api.list(nodeReports, {})
+    return items.flatMap(({ status }: NodeReport) => status?.slots ?? []).filter(it => it.set === name)
+  }
+  const isProtected = async () => {
+    const { status } = await api.get(backupPodSets, ref)
+    return status?.slots?.[0]?.protection === 'Frozen'
+  }
+  const newest = async () => Math.max(0, ...(await reports()).map(({ generation }) => generation))
+  return {
+    name,
+    address: demand(service.spec?.clusterIP, 'a cluster IP'),
+    lease: async () =>
+      demand(parseSlotLease(await api.get(leases, { namespace, name: slotLeaseName(name, 0) })), 'a Lease'),
+    reports,
+    async protected() {
+      await untilLoaded(context, `${name} protected`, isProtected)
+      const enough = (await newest()) + 2
+      await untilLoaded(context, `${name} saved twice`, async () => (await newest()) >= enough)
+      await untilLoaded(context, `${name} protected`, isProtected)
+    },
+    end: () => api.delete(backupPodSets, ref, { propagationPolicy: 'Background' }).then(() => undefined),
+  }
+}
