@@ -14,6 +14,7 @@
  *
  * A CRIU whose sentinel died before the gate goes home: whoever stands later does so for somebody else's dump.
  */
+#include "connections.h"
 #include "sockets.h"
 
 /* A pipe of the sentinel's: see native/sentinel/supervisor.h. */
@@ -196,6 +197,7 @@ static void wait_for_go(void)
 	/* Its waits here are to last as long as they say: by default the kernel adds up to 50 us to each. */
 	raw(NR_prctl, TIMER_SLACK, 1, 0, 0, 0, 0);
 	sockets_prepare();
+	connections_prepare();
 	/*
 	 * Here and while it seizes it mostly sleeps, and runs for some microseconds each time. However nice, after a sleep it
 	 * would wait until whoever runs by then has had its turn, which takes milliseconds.

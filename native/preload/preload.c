@@ -1,5 +1,5 @@
 /*
- * Loaded into CRIU in front of the C library (ld.so --preload), with gate.c, pages.c and sockets.c. Four things that CRIU does cannot be done
+ * Loaded into CRIU in front of the C library (ld.so --preload), with gate.c, pages.c, sockets.c and connections.c. Four things that CRIU does cannot be done
  * where it runs, or not as well:
  *
  * 1. It reads the limits of the processes that it dumps with prlimit64. The kernel refuses that for processes of other
@@ -19,7 +19,7 @@
  * Everything else is as it was. No header of a C library, and no symbol but errno's; on_exit and clone where it has them.
  */
 
-#include "work.h"
+#include "connections.h"
 
 enum { LIMITS = 16, BUNDLE = 200 };
 
@@ -257,6 +257,10 @@ static int is_image(const char *path)
 
 int openat64(int directory, const char *path, int flags, unsigned mode)
 {
+	const int known = connections_open(path);
+
+	if (known >= 0)
+		return known;
 	if (is_image(path))
 		images_are_read();
 	if (is_for_pages(path))
@@ -299,7 +303,7 @@ int rename(const char *from, const char *to)
 /* CRIU wants a tmpfs, so that the file is gone after a reboot; its name sees to that here. */
 int fstatfs64(int fd, void *status)
 {
-	long answer = raw(NR_fstatfs, fd, (long)status, 0, 0, 0, 0);
+	long answer = connections_file_system(fd, status) ? 0 : raw(NR_fstatfs, fd, (long)status, 0, 0, 0, 0);
 
 	if (answer == 0 && fd == kdat_fd && fd >= 0)
 		*(long *)status = 0x01021994;

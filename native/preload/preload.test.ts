@@ -222,6 +222,36 @@ describe.skipIf(cannotUnshare !== undefined)(`the gate ${cannotUnshare ?? ''}`, 
     expect(pod.has('asked')).toBe(wanted.asked)
   })
 
+  test('a connection is asked for nothing that will be closed with it, and other sockets are asked', async () => {
+    const options = await buildAsks('options')
+    const pod = await startPod('gate', 'go')
+    process.kill(pod.pid, 'SIGSTOP')
+    await using dump = await pod.dump(heard, [options])
+    expect(await dump.exit).toBe(0)
+    const lines = dump.stdout().trim().split('\n')
+    const own = '1 1 20000'
+    const model = expect.stringMatching(/: 0 0 \d+, the same$/)
+    expect(lines).toEqual([
+      `listener: ${own}, the same`,
+      model,
+      model,
+      `unconnected: ${own}, the same`,
+      'datagram: -1 1 20000, the same',
+      'local: -1 1 20000, the same',
+      `other: ${own}, the same`,
+    ])
+    expect(lines[1]).not.toContain('20000')
+  })
+
+  test('without a gate every socket is asked', async () => {
+    const options = await buildAsks('options')
+    const pod = await startPod()
+    await using dump = await pod.dump(heard, [options])
+    expect(await dump.exit).toBe(0)
+    for (const line of dump.stdout().trim().split('\n').slice(0, 3))
+      expect(line).toMatch(/: 1 1 20000, the same, asked$/)
+  })
+
   test('one that is being told to end does not begin any more', async () => {
     const pod = await startPod('gate', 'go', 'begun')
     process.kill(pod.pid, 'SIGSTOP')

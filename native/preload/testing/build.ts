@@ -4,8 +4,8 @@ import { findCompiler } from '../../../images/compile.ts'
 import { run } from '../../../images/run.ts'
 import { textsOf } from '../../static-program.ts'
 
-/** What asks as CRIU does; see asks.c. Not static: something is to be loaded into it. */
-export async function buildAsks(): Promise<string> {
+/** What asks as CRIU does; see asks.c and options.c. Not static: something is to be loaded into it. */
+export async function buildAsks(name: 'asks' | 'options' = 'asks'): Promise<string> {
   const compiler = await findCompiler({})
   const flags = ['-std=gnu17', '-D_GNU_SOURCE', '-O1', '-Wall', '-Wextra']
   const key = keyOf({
@@ -13,8 +13,8 @@ export async function buildAsks(): Promise<string> {
     compiler: await run(compiler, ['--version']),
     flags,
   })
-  const directory = await cachedDirectory(join(cacheRoot(), 'native', `asks-${key}`), async scratch => {
-    await run(compiler, [...flags, '-o', join(scratch, 'asks'), 'asks.c'], { cwd: import.meta.dirname })
+  const directory = await cachedDirectory(join(cacheRoot(), 'native', `${name}-${key}`), async scratch => {
+    await run(compiler, [...flags, '-o', join(scratch, name), `${name}.c`], { cwd: import.meta.dirname })
   })
-  return join(directory, 'asks')
+  return join(directory, name)
 }
