@@ -112,7 +112,7 @@ describe.skipIf(!root)('the images run (needs root: chroot and namespaces)', () 
     expect(config).toMatchObject({ User: '0:0', Cmd: ['agent'] })
     const tools = '/opt/understudy'
     expect((await readdir(join(rootfs, tools))).sort()).toEqual(
-      ['cell', 'criu', 'enter', 'layer', 'look', 'sentinel', 'waker'].sort(),
+      ['cell', 'criu', 'enter', 'layer', 'look', 'sentinel', 'sever', 'waker'].sort(),
     )
     const bundled = (bundle: string, program: string): string =>
       `${tools}/${bundle}/ld.so --library-path ${tools}/${bundle}/lib ${tools}/${bundle}/${program}`

@@ -8,7 +8,7 @@ import { type Bundle, criuBundle } from './criu-bundle.ts'
 import { staticProgram } from './static-program.ts'
 
 /** The static programs of a node, by the directory they are in. */
-export const programNames = ['cell', 'enter', 'layer', 'look', 'sentinel'] as const
+export const programNames = ['cell', 'enter', 'layer', 'look', 'sentinel', 'sever'] as const
 
 export type ProgramName = (typeof programNames)[number]
 
@@ -20,7 +20,7 @@ export async function buildProgram(name: ProgramName, options: DebianOptions = {
 
 /** Everything native that an agent puts on its node. */
 export interface NodeTools {
-  /** In the cache: `cell`, `enter`, `layer`, `look`, `sentinel`, `waker` and `criu/`. */
+  /** In the cache: `cell`, `enter`, `layer`, `look`, `sentinel`, `sever`, `waker` and `criu/`. */
   readonly directory: string
   readonly criu: Bundle
 }

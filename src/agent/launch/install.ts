@@ -8,7 +8,7 @@ import { AgentError } from '../errors.ts'
 
 /** The agent's native programs as they lie on the node. */
 export interface InstalledPrograms {
-  /** `enter`, `layer`, `look`, `sentinel`, `cell`, `waker`, `criu/`; the same path on the host and here. */
+  /** `enter`, `layer`, `look`, `sentinel`, `sever`, `cell`, `waker`, `criu/`; the same path on the host and here. */
   readonly directory: string
   /** SHA-256 over names, modes and content, hex. */
   readonly digest: string

@@ -1,0 +1,71 @@
+import { spawnSync } from 'node:child_process'
+import { beforeAll, describe, expect, test, vi } from 'vitest'
+import { eventually } from '../init-waker/testing/eventually.ts'
+import { cannotUnshare, childrenOf, start } from '../init-waker/testing/process.ts'
+import { buildProgram } from './build.ts'
+
+vi.setConfig({ testTimeout: 30_000, hookTimeout: 180_000 })
+
+/** A pod's network with a server and its clients, which tell how each of their connections ends. */
+const script = (host: string) => `
+  const { connect, createServer } = require('node:net')
+  const server = createServer(socket => {
+    const { remoteAddress } = socket
+    socket.on('error', ({ code }) => console.log('server', remoteAddress.replace('::ffff:', ''), code))
+  })
+  server.listen(8080, '${host}', () => {
+    for (const localAddress of ['127.0.0.2', '127.0.0.3'])
+      connect({ host: '127.0.0.1', port: 8080, localAddress })
+        .on('connect', () => console.log('up', localAddress))
+        .on('error', ({ code }) => console.log('client', localAddress, code))
+  })`
+
+describe.skipIf(cannotUnshare !== undefined)(`sever ${cannotUnshare ?? ''}`, () => {
+  let program = ''
+  beforeAll(async () => {
+    program = await buildProgram('sever')
+  })
+  const sever = (...args: readonly string[]) => {
+    const { status, stdout } = spawnSync(program, args, { encoding: 'utf8' })
+    return { status, stdout }
+  }
+
+  test.each([
+    ['IPv4', '0.0.0.0'],
+    ['IPv6 that speaks IPv4', '::'],
+  ])(
+    'both sides of a connection with one address see its end, and others go on: a server of %s',
+    async (_, host) => {
+      const inside = `ip link set lo up; exec ${process.execPath} -e "$0"`
+      await using pod = await start('unshare', [
+        '--net',
+        '--fork',
+        '--kill-child',
+        'sh',
+        '-c',
+        inside,
+        script(host),
+      ])
+      const lines = () => pod.stdout().trim().split('\n').sort()
+      await eventually(() => expect(lines()).toEqual(['up 127.0.0.2', 'up 127.0.0.3']))
+      const [pid] = childrenOf(pod.pid)
+      expect(sever(String(pid), '127.0.0.9')).toEqual({ status: 0, stdout: 'ended 0\n' })
+      expect(sever(String(pid), '127.0.0.2')).toMatchObject({ status: 0 })
+      await eventually(() =>
+        expect(lines().filter(line => !line.startsWith('up'))).toEqual([
+          'client 127.0.0.2 ECONNRESET',
+          'server 127.0.0.2 ECONNABORTED',
+        ]),
+      )
+      expect(sever(String(pid), '127.0.0.2')).toEqual({ status: 0, stdout: 'ended 0\n' })
+    },
+  )
+
+  test("the node's own network is never touched", () => {
+    expect(sever(String(process.pid), '127.0.0.2').status).toBe(1)
+  })
+
+  test.each([[[]], [['1']], [['x', '127.0.0.1']], [['1', 'localhost']]])('usage: %j', args => {
+    expect(sever(...args).status).toBe(2)
+  })
+})

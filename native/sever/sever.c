@@ -1,0 +1,149 @@
+/*
+ * Ends the TCP connections that a pod has with one address, so that both sides know that they are over.
+ *
+ *   sever PID ADDRESS
+ *
+ * PID is a process of the pod; ADDRESS is of IPv4. One line, `ended COUNT`. Exit codes: 0; 2 usage; 1 a failure, with a line on
+ * standard error; 3 this kernel cannot (CONFIG_INET_DIAG_DESTROY).
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/inet_diag.h>
+#include <linux/netlink.h>
+#include <linux/sock_diag.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { MOST = 65536, ROOM = 32768, CANNOT = 3 };
+/* Established, both FIN waits, close wait, last ACK, closing: those of which somebody may still wait for something. */
+enum { STATES = 1 << 1 | 1 << 4 | 1 << 5 | 1 << 8 | 1 << 9 | 1 << 11 };
+
+struct message {
+	struct nlmsghdr header;
+	struct inet_diag_req_v2 request;
+};
+
+static struct inet_diag_sockid found[MOST];
+
+static int failed(const char *what)
+{
+	fprintf(stderr, "sever: %s: %s\n", what, strerror(errno));
+	return 1;
+}
+
+static struct message message_of(unsigned short type, int flags, int family)
+{
+	return (struct message){
+		.header = { .nlmsg_len = sizeof(struct message), .nlmsg_type = type, .nlmsg_flags = (unsigned short)(NLM_F_REQUEST | flags) },
+		.request = { .sdiag_family = (unsigned char)family, .sdiag_protocol = IPPROTO_TCP, .idiag_states = STATES },
+	};
+}
+
+/* A socket of IPv6 speaks IPv4 with addresses of this form. */
+static bool is_peer(const struct inet_diag_msg *one, struct in_addr address)
+{
+	const unsigned *peer = one->id.idiag_dst;
+
+	if (one->idiag_family == AF_INET)
+		return peer[0] == address.s_addr;
+	return peer[0] == 0 && peer[1] == 0 && peer[2] == htonl(0xffff) && peer[3] == address.s_addr;
+}
+
+/* Notes all connections with that address; -1 with errno. */
+static int find(int netlink, int family, struct in_addr address)
+{
+	static char answer[ROOM] __attribute__((aligned(8)));
+	struct message question = message_of(SOCK_DIAG_BY_FAMILY, NLM_F_DUMP, family);
+	int count = 0;
+
+	if (send(netlink, &question, sizeof question, 0) != sizeof question)
+		return -1;
+	for (;;) {
+		ssize_t length = recv(netlink, answer, sizeof answer, 0);
+
+		if (length <= 0)
+			return -1;
+		for (const struct nlmsghdr *at = (void *)answer; NLMSG_OK(at, (size_t)length); at = NLMSG_NEXT(at, length)) {
+			if (at->nlmsg_type == NLMSG_DONE)
+				return count;
+			if (at->nlmsg_type == NLMSG_ERROR) {
+				errno = -((const struct nlmsgerr *)NLMSG_DATA(at))->error;
+				/* A kernel without IPv6 has none of them. */
+				return errno == ENOENT && family == AF_INET6 ? 0 : -1;
+			}
+			if (is_peer(NLMSG_DATA(at), address) && count < MOST)
+				found[count++] = ((const struct inet_diag_msg *)NLMSG_DATA(at))->id;
+		}
+	}
+}
+
+/* 1: ended; 0: it has ended by itself; -1 with errno. */
+static int end(int netlink, int family, const struct inet_diag_sockid *id)
+{
+	struct message order = message_of(SOCK_DESTROY, NLM_F_ACK, family);
+	struct {
+		struct nlmsghdr header;
+		struct nlmsgerr error;
+		char more[256];
+	} answer;
+
+	order.request.id = *id;
+	if (send(netlink, &order, sizeof order, 0) != sizeof order || recv(netlink, &answer, sizeof answer, 0) <= 0)
+		return -1;
+	errno = -answer.error.error;
+	return errno == 0 ? 1 : errno == ENOENT ? 0 : -1;
+}
+
+/* In the network of that process; never in the node's own. */
+static int enter(const char *pid)
+{
+	char path[32];
+	struct stat there, here;
+	int space;
+
+	snprintf(path, sizeof path, "/proc/%.10s/ns/net", pid);
+	space = open(path, O_RDONLY | O_CLOEXEC);
+	if (space < 0 || fstat(space, &there) != 0 || stat("/proc/self/ns/net", &here) != 0)
+		return -1;
+	errno = EPERM;
+	return there.st_ino == here.st_ino && there.st_dev == here.st_dev ? -1 : setns(space, CLONE_NEWNET);
+}
+
+int main(int argc, char **argv)
+{
+	static const int families[] = { AF_INET, AF_INET6 };
+	struct in_addr address;
+	int netlink, ended = 0;
+
+	if (argc != 3 || strspn(argv[1], "0123456789") != strlen(argv[1]) || inet_pton(AF_INET, argv[2], &address) != 1) {
+		fputs("usage: sever PID ADDRESS\n", stderr);
+		return 2;
+	}
+	if (enter(argv[1]) != 0)
+		return failed("network of the process");
+	netlink = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
+	if (netlink < 0)
+		return failed("socket");
+	for (int i = 0; i < 2; i++) {
+		int count = find(netlink, families[i], address);
+
+		if (count < 0)
+			return failed("connections");
+		for (int each = 0; each < count; each++) {
+			int done = end(netlink, families[i], &found[each]);
+
+			if (done < 0)
+				return errno == EOPNOTSUPP ? CANNOT : failed("end");
+			ended += done;
+		}
+	}
+	printf("ended %d\n", ended);
+	return fflush(stdout) == 0 ? 0 : failed("output");
+}
