@@ -57,6 +57,7 @@ import { createHandoverPauses } from './duties/handover-pauses.ts'
 import { createNews } from './duties/news.ts'
 import { createObserver } from './duties/observe.ts'
 import { createPaces } from './duties/paces.ts'
+import { createPartings, createSever } from './duties/partings.ts'
 import { perform } from './duties/perform.ts'
 import { createProgress } from './duties/progress.ts'
 import { loadProven } from './duties/proven.ts'
@@ -444,6 +445,13 @@ export async function runAgent(
       understudies,
       sign: createSigner(identity.key),
       arrivals,
+      partings: createPartings({
+        inquiry,
+        sever: createSever(entered.programs.directory),
+        clock,
+        log,
+        signal,
+      }),
       gates: createGates({ fs: hostProcFs, clock }),
       proven,
       progress,

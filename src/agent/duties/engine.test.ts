@@ -215,6 +215,8 @@ describe('the agents of two nodes', () => {
     await vi.waitFor(() => expect(serving('b', 'h')).toMatchObject({ status: 'True', reason: 'OnStage' }))
     expect(b.running.get('uid-h')).toBe('two')
     expect(serving('b', 'h')?.message).toMatch(/^epoch 2: app is containerd:\/\/h; generation \d+ of \S+Z$/)
+    const from = { namespace: 'default', name: 'p', uid: 'uid-p', ip: '10.0.0.1' }
+    await vi.waitFor(() => expect(b.parted).toEqual([{ pod: 'h', from }]))
   })
 
   it('D7.fetch: bring memory to a pod that is called where none is, and lead connections there', async () => {

@@ -94,6 +94,15 @@ export async function promote(work: Work, duty: DutyOf<'promote'>, signal: Abort
   timeline.mark('told')
   // Only now: what follows a promotion must not delay its last step.
   place.arrive(stage)
+  const source = brought?.manifest.source
+  const [first] = stage.containers
+  if (source?.ip !== undefined && source.podUid !== pod.uid && first !== undefined)
+    work.partings.begin(pod, first.hold.pid, {
+      namespace: pod.namespace,
+      name: source.pod,
+      uid: source.podUid,
+      ip: source.ip,
+    })
   work.metrics.promoted(timeline.seconds())
   log.info(
     {

@@ -19,6 +19,7 @@ import type { Deaths } from './deaths.ts'
 import type { HandoverPauses } from './handover-pauses.ts'
 import type { News } from './news.ts'
 import type { Paces } from './paces.ts'
+import type { Partings } from './partings.ts'
 import type { Progress } from './progress.ts'
 import type { Proven } from './proven.ts'
 import type { MemorySettings, PodView } from './snapshot.ts'
@@ -39,6 +40,8 @@ export interface Work {
   readonly sign?: (manifest: Manifest) => Manifest
   /** Memory that comes later, while its app runs already. */
   readonly arrivals: Arrivals
+  /** Connections that came here by a dead primary. */
+  readonly partings: Partings
   readonly gates: Gates
   readonly proven: Proven
   readonly progress: Progress

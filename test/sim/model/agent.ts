@@ -215,6 +215,7 @@ export async function runModelAgent(options: AgentOptions): Promise<void> {
     },
     understudies,
     arrivals,
+    partings: { begin: () => undefined },
     gates: {
       async tell({ uid }, containerId, line) {
         await clock.sleep(1)

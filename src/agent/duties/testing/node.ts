@@ -36,6 +36,7 @@ import { createHandoverPauses } from '../handover-pauses.ts'
 import { createNews } from '../news.ts'
 import { createObserver } from '../observe.ts'
 import { createPaces } from '../paces.ts'
+import type { Predecessor } from '../partings.ts'
 import { perform } from '../perform.ts'
 import { createProgress } from '../progress.ts'
 import type { PodView } from '../snapshot.ts'
@@ -109,6 +110,8 @@ export interface FakeMemory {
   /** Pids of trees that were ended, and names of watches whose graves were closed, in that order. */
   readonly kills: number[]
   readonly burials: string[]
+  /** Whose connections that came by whom are to be ended. */
+  readonly parted: { readonly pod: string; readonly from: Predecessor }[]
   /** What keeps probes of pods from counting at the moment. */
   readonly suspended: Set<{ readonly uid: string }>
   /** Somebody else traces what is to be stopped. */
@@ -159,6 +162,7 @@ export async function createFakeMemory(): Promise<FakeMemory> {
     gates: new Map(),
     kills: [],
     burials: [],
+    parted: [],
     noGraves: false,
     able: true,
     waysLeft: [],
@@ -306,6 +310,7 @@ export async function startFakeAgent(
     peers: { pull: (slot, { address }, _, signal) => pull(cluster, address, store, slot, signal) },
     understudies,
     arrivals,
+    partings: { begin: (pod, _, from) => memory.parted.push({ pod: pod.name, from }) },
     gates: {
       tell: async ({ uid }, _, line) => memory.gates.get(uid)?.(line) ?? 'denied',
       refused: async () => 0,

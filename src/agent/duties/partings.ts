@@ -1,0 +1,103 @@
+import { execFile } from 'node:child_process'
+import { promisify } from 'node:util'
+import type { Clock } from '../../kube/clock.ts'
+import { isKubeError } from '../../kube/errors.ts'
+import type { Log } from '../../kube/log.ts'
+import type { Inquiry } from '../inquiry.ts'
+
+/** Whose memory a pod has taken over; new connections to it are led to that pod. */
+export interface Predecessor {
+  readonly namespace: string
+  readonly name: string
+  readonly uid: string
+  readonly ip: string
+}
+
+/**
+ * Connections that a dead primary's node leads to its successor go through the dead pod's network, which goes with that pod.
+ * Nobody would tell either side: a client would send the same again and again, for a quarter of an hour. So the successor's
+ * node ends them, before that way is gone and once there is a shorter one; each side sees that at once.
+ */
+export interface Partings {
+  /** @param pid a process of the successor. */
+  begin(pod: { readonly name: string }, pid: number, from: Predecessor): void
+}
+
+/** Ends connections of a process's network with an address. @returns how many. */
+export type Sever = (pid: number, address: string, signal: AbortSignal) => Promise<number>
+
+export interface PartingsOptions {
+  readonly inquiry: Pick<Inquiry, 'isThere'>
+  readonly sever: Sever
+  readonly clock: Pick<Clock, 'sleep' | 'monotonic'>
+  readonly log: Log
+  /** Ends all of it. */
+  readonly signal: AbortSignal
+}
+
+/** By then every node leads new connections to the successor itself: kube-proxy writes once a second. */
+const directMs = 1_500
+const lookMs = 300
+/** A pod that is being deleted has its network for about so long. */
+const lastsMs = 3_000
+const patienceMs = 60_000
+
+export function createPartings({ inquiry, sever, clock, log, signal }: PartingsOptions): Partings {
+  const isThere = async (from: Predecessor): Promise<boolean> => {
+    try {
+      return await inquiry.isThere(from, signal)
+    } catch (error) {
+      // Asked again; meanwhile its network may well be there.
+      if (isKubeError(error)) return true
+      throw error
+    }
+  }
+  const part = async (pid: number, from: Predecessor): Promise<number> => {
+    const begunAt = clock.monotonic()
+    let ended = 0
+    let isDirect = false
+    let goneAt: number | undefined
+    for (;;) {
+      await clock.sleep(lookMs, signal)
+      const now = clock.monotonic()
+      if (goneAt === undefined && !(await isThere(from))) goneAt = now
+      if (goneAt !== undefined || (!isDirect && now - begunAt >= directMs)) {
+        isDirect = true
+        ended += await sever(pid, from.ip, signal)
+      }
+      if (now - (goneAt ?? now) >= lastsMs || now - begunAt >= patienceMs) return ended
+    }
+  }
+  return {
+    begin({ name }, pid, from) {
+      part(pid, from).then(
+        ended =>
+          log.info({ pod: name, from: from.name, ended }, 'connections that came by a dead pod are ended'),
+        (error: unknown) => {
+          if (!signal.aborted)
+            log.warn(
+              { err: error, pod: name },
+              'connections that came by a dead pod may hang when it is gone',
+            )
+        },
+      )
+    },
+  }
+}
+
+const run = promisify(execFile)
+/** It asks the kernel, and nobody else. */
+const severMs = 5_000
+
+/** @param programs the node's, `sever` among them. */
+export const createSever =
+  (programs: string): Sever =>
+  async (pid, address, signal) => {
+    const { stdout } = await run(`${programs}/sever`, [String(pid), address], {
+      killSignal: 'SIGKILL',
+      signal: AbortSignal.any([signal, AbortSignal.timeout(severMs)]),
+    })
+    const ended = /^ended (\d+)$/m.exec(stdout)?.[1]
+    if (ended === undefined) throw new Error(`sever says ${JSON.stringify(stdout)}`)
+    return Number(ended)
+  }
