@@ -95,9 +95,9 @@ export async function promote(work: Work, duty: DutyOf<'promote'>, signal: Abort
   // Only now: what follows a promotion must not delay its last step.
   place.arrive(stage)
   const source = brought?.manifest.source
-  const [first] = stage.containers
+  const [first] = place.located.containers
   if (source?.ip !== undefined && source.podUid !== pod.uid && first !== undefined)
-    work.partings.begin(pod, first.hold.pid, {
+    work.partings.begin(pod, first.init.pid, {
       namespace: pod.namespace,
       name: source.pod,
       uid: source.podUid,
