@@ -1,6 +1,5 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import { until as waitUntil } from '../../playground/until.ts'
-import { backupPodSets, type SlotStatus } from '../../src/api/backuppodset.ts'
+import { backupPodSets } from '../../src/api/backuppodset.ts'
 import { labels } from '../../src/api/labels.ts'
 import { nodeReports } from '../../src/api/node-report.ts'
 import { parseSlotLease, slotLeaseName } from '../../src/api/slot-lease.ts'
@@ -63,12 +62,16 @@ export async function ofSet(
     now: clock.now,
     signal: AbortSignal.any([signal, stop.signal]),
   })
-  const slot = async () => (await api.get(backupPodSets, ref)).status?.slots?.[0]
   // The status of the set tells it once a minute.
-  const generation = async () => {
+  const reports = async () => {
     const { items } = await api.list(nodeReports, {})
-    const kept = items.flatMap(({ status }) => status?.slots ?? [])
-    return Math.max(0, ...kept.filter(it => it.set === name).map(it => it.generation))
+    return items.flatMap(({ status }) => status?.slots ?? []).filter(it => it.set === name)
+  }
+  const generation = async () => Math.max(0, ...(await reports()).map(it => it.generation))
+  /** The instant whose memory another node says that it has, Unix ms: that, or a later one, has to come back. */
+  const keptAt = async () => {
+    const kept = (await reports()).filter(({ role }) => role === 'holder')
+    return Math.max(0, ...kept.map(({ takenAt }) => (takenAt === undefined ? 0 : Date.parse(takenAt))))
   }
   const isReady = async () => {
     const { status } = await api.get(backupPodSets, ref)
@@ -91,9 +94,10 @@ export async function ofSet(
         await direct.steady(20, 0, timeoutMs)
         for (const each of [pods, slices, orders, prober]) each.forget()
         clock.anchor()
-        // The client's past tells how old a memory is.
-        const limitMs = oldestMs(await slot())
-        await sleep(limitMs + 1_500, undefined, { signal })
+        // The client's past tells how old a memory is: it has to begin before that.
+        const begunAt = clock.now()
+        await until('memory of what the client has seen', async () => (await keptAt()) > begunAt + pastMs)
+        const kept = await keptAt()
         const killedAt = await killCounter(context, primary)
         const promoted = await until('the promotion', async () =>
           orders.events.find(({ object }) => object.spec?.holderIdentity !== lease.holder.uid),
@@ -115,7 +119,7 @@ export async function ofSet(
         const note = (what: string, ms: number) => samples.add(`${name} ${what}`, 's', ms / 1000)
         note('pod', outageWhileThere(direct.probes, killedAt).ms)
         note('service', outage.ms)
-        const memory = memoryOf(prober.probes, killedAt, limitMs)
+        const memory = memoryOf(prober.probes, killedAt, kept)
         note('service, kill to first right answer', memory.firstAnswer - killedAt)
         if (memory.slowest !== undefined) note('service, slowest answer', memory.slowest)
         note('phase: kill to death reported', died.at - killedAt)
@@ -141,9 +145,10 @@ export async function ofSet(
   }
 }
 
-/** How old a memory may be: twice the interval that the node has adapted to its pace, its pipeline, and a second, ms. */
-const oldestMs = (slot: SlotStatus | undefined): number =>
-  2_000 * (slot?.intervalSeconds ?? intervalSeconds) + 1_000 * (slot?.pipelineSeconds ?? 0) + 1_000
+/** Answers that a client has before the memory in question. */
+const pastMs = 1_500
+/** Between the clocks of client and node, which are one here, and their being read. */
+const clocksMs = 50
 
 const conditionOf = (pod: Pod) => pod.status?.conditions?.find(({ type }) => type === podConditions.serving)
 const isServing = (pod: Pod) => conditionOf(pod)?.status === 'True'
@@ -161,19 +166,23 @@ interface Memory {
 /**
  * What the client's numbers say of the successor's memory: it begins with the lowest number after the kill, because the
  * dying process may still have answered a request or two.
- * @param limitMs see `oldestMs`.
- * @throws Error when that is older, above all when it is a fresh one.
+ * @param keptAt the instant of the newest memory that was kept at another node before the kill, Unix ms. How far back that
+ *   lies is the pace's affair, and the machine's: a busy one is slow in saving, too.
+ * @throws Error when what came back is older, above all when it is a fresh one.
  */
-function memoryOf(probes: readonly Probe[], killedAt: number, limitMs: number): Memory {
+function memoryOf(probes: readonly Probe[], killedAt: number, keptAt: number): Memory {
   const all = answered(probes)
   const after = all.filter(({ at }) => at >= killedAt)
   const [first] = after.toSorted((a, b) => a.count - b.count)
   if (first === undefined) throw new Error('nobody answered after the kill')
   const before = all.filter(({ at, ms }) => at + ms < killedAt)
-  const oldest = before.findLast(({ at }) => at < killedAt - limitMs)
+  // What was answered before the stop is in what was saved.
+  const oldest = before.findLast(({ at, ms }) => at + ms < keptAt - clocksMs)
   if (oldest === undefined) throw new Error('the client began too late to tell how old the memory is')
   if (first.count < oldest.count)
-    throw new Error(`an answer carried ${first.count}, which is older than ${oldest.count}`)
+    throw new Error(
+      `an answer carried ${first.count}, which is older than ${oldest.count}: that was kept ${(killedAt - keptAt).toFixed(0)} ms before the kill`,
+    )
   const slow = after.filter(({ at }) => at < killedAt + 1_000).map(({ ms }) => ms)
   // This request itself has added one.
   const last = before.findLast(({ count }) => count < first.count)
