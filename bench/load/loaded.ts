@@ -1,5 +1,5 @@
 import { until as waitUntil } from '../../playground/until.ts'
-import { backupPodSets } from '../../src/api/backuppodset.ts'
+import { backupPodSets, type PodTemplate } from '../../src/api/backuppodset.ts'
 import { type NodeReport, nodeReports, type SlotReport } from '../../src/api/node-report.ts'
 import { parseSlotLease, type SlotLease, slotLeaseName } from '../../src/api/slot-lease.ts'
 import { leases, services } from '../../src/kube/resources.ts'
@@ -31,6 +31,13 @@ export interface Loaded {
   end(): Promise<void>
 }
 
+/** As whoever has so many clients runs it: without requests everything else on its node would come before it. */
+function withRequests(template: PodTemplate): PodTemplate {
+  const resources = { requests: { cpu: '500m', memory: '64Mi' } }
+  const containers = (template.spec?.containers ?? []).map(container => ({ ...container, resources }))
+  return { ...template, spec: { ...template.spec, containers } }
+}
+
 export const untilLoaded = <T>(
   { signal }: BenchContext,
   what: string,
@@ -45,7 +52,7 @@ export async function loadedSet(
 ): Promise<Loaded> {
   const { api, images, signal } = context
   const ref = { namespace, name }
-  const template = subject('redis 3MB').template(images)
+  const template = withRequests(subject('redis 3MB').template(images))
   await api.create(
     backupPodSets,
     setOf(name, { primary: 1, hotbackup: 1, coldbackup: 0 }, template, {

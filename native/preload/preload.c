@@ -1,5 +1,5 @@
 /*
- * Loaded into CRIU in front of the C library (ld.so --preload), with gate.c, pages.c, sockets.c and connections.c. Four things that CRIU does cannot be done
+ * Loaded into CRIU in front of the C library (ld.so --preload), with gate.c, pages.c, sockets.c, connections.c and backlog.c. Four things that CRIU does cannot be done
  * where it runs, or not as well:
  *
  * 1. It reads the limits of the processes that it dumps with prlimit64. The kernel refuses that for processes of other

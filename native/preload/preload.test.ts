@@ -41,6 +41,20 @@ test('files for pages are not emptied by who opens them to write, others are', a
   }
 })
 
+test('a listener lets as many wait as the kernel allows, if it let more than a few', async () => {
+  const library = await preloadLibrary()
+  const loader = elfNeeds(await readFile('/usr/bin/perl')).interpreter ?? ''
+  const most = Number(await readFile('/proc/sys/net/core/somaxconn', 'utf8'))
+  // What the kernel says of a listener where it says of a connection what was acknowledged selectively.
+  const script = `use Socket; for my $asked (0, 1, 16, 17, 511) {
+    socket(my $s, PF_INET, SOCK_STREAM, 0); listen($s, $asked);
+    print unpack('x28 L', getsockopt($s, 6, 11)), " " }`
+  const said = (preload: readonly string[]) =>
+    spawnSync(loader, [...preload, '/usr/bin/perl', '-e', script], { encoding: 'utf8' }).stdout.trim()
+  expect(said([])).toBe('0 1 16 17 511')
+  expect(said(['--preload', library])).toBe(`0 1 16 ${most} ${most}`)
+})
+
 describe.skipIf(cannotUnshare !== undefined)(
   `limits of another user's process ${cannotUnshare ?? ''}`,
   () => {
