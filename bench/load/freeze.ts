@@ -74,7 +74,7 @@ async function measure(context: BenchContext, set: Loaded, usage: Usage, samples
       if (gap !== undefined) samples.add(`${label}: between saves`, 's', gap)
       if (seen === n) done.resolve()
     })
-    await done.promise
+    await Promise.race([done.promise, saves.over])
     await saves.stop()
     const freezes = samples.values(`${label}: freeze`).toSorted((a, b) => a - b)
     say(`${label}: median freeze ${((freezes[freezes.length >> 1] ?? 0) * 1000).toFixed(1)} ms`)

@@ -14,7 +14,14 @@ export interface Save {
 const lookMs = 50
 
 /** Notes each checkpoint until it is told to stop. Those of which several came between two looks are passed over. */
-export function watchSaves(source: AgentMetrics, note: (save: Save) => void): { stop(): Promise<void> } {
+export function watchSaves(
+  source: AgentMetrics,
+  note: (save: Save) => void,
+): {
+  /** Settled when it ends: rejects when the agent cannot be asked. */
+  readonly over: Promise<void>
+  stop(): Promise<void>
+} {
   const stop = new AbortController()
   const run = async () => {
     let before = await source.read('source')
@@ -33,6 +40,7 @@ export function watchSaves(source: AgentMetrics, note: (save: Save) => void): { 
   const done = run()
   done.catch(() => undefined)
   return {
+    over: done,
     async stop() {
       stop.abort()
       await done
