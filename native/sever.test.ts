@@ -61,6 +61,10 @@ describe.skipIf(cannotUnshare !== undefined)(`sever ${cannotUnshare ?? ''}`, () 
     },
   )
 
+  test('what is gone has no connections', () => {
+    expect(sever('4194305', '127.0.0.2')).toEqual({ status: 0, stdout: 'ended 0\n' })
+  })
+
   test("the node's own network is never touched", () => {
     expect(sever(String(process.pid), '127.0.0.2').status).toBe(1)
   })

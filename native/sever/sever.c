@@ -126,8 +126,13 @@ int main(int argc, char **argv)
 		fputs("usage: sever PID ADDRESS\n", stderr);
 		return 2;
 	}
-	if (enter(argv[1]) != 0)
-		return failed("network of the process");
+	if (enter(argv[1]) != 0) {
+		if (errno != ENOENT && errno != ESRCH)
+			return failed("network of the process");
+		/* It is gone, and its connections with it. */
+		puts("ended 0");
+		return fflush(stdout) == 0 ? 0 : failed("output");
+	}
 	netlink = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
 	if (netlink < 0)
 		return failed("socket");
