@@ -345,6 +345,7 @@ export const design: readonly FeatureGroup[] = [
         'unit',
       ),
       sentence('D10.hung-mount', 'a volume that does not answer takes nothing of the agent', 'unit'),
+      sentence('D10.addresses', 'a state is told to no address that the API server does not confirm', 'unit'),
       sentence('D10.bounds', 'every list of every kind has a bound, and a writer that keeps to it', 'unit'),
       sentence('D10.fork-bomb', 'a container with very many processes costs its agent little', 'unit'),
       sentence('D10.wake-key', 'a wake key that was stolen is replaced while cold backups wait', 'unit'),

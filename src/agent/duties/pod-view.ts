@@ -1,6 +1,7 @@
 import { gateOf, isAtGate } from '../../api/gate.ts'
 import { annotations, labels } from '../../api/labels.ts'
 import { parseBytes } from '../../api/memory.ts'
+import { podAddress } from '../../api/pod-address.ts'
 import {
   isUnderstudy,
   podConditions,
@@ -12,7 +13,6 @@ import {
 } from '../../api/stage.ts'
 import { isSet, objectIn } from '../../api/unknown.ts'
 import type { Pod } from '../../kube/resources.ts'
-import { podAddress } from '../probe/pod-address.ts'
 import type { App, GateView, PodView, Stamp } from './snapshot.ts'
 
 /**
@@ -39,7 +39,7 @@ export function viewOf(pod: Pod, kept: readonly string[] | undefined): PodView |
     kind: pod.metadata.labels?.[labels.type] ?? '',
     slot: natural(pod.metadata.labels?.[labels.slot]),
     epoch: natural(pod.metadata.annotations?.[annotations.epoch]) ?? 0,
-    ip: podAddress(pod.status?.podIP),
+    ip: podAddress(pod.status?.podIP, 'node'),
     madeForSlot: pod.metadata.annotations?.[successorAnnotation] !== undefined,
     understudy: isUnderstudy(pod),
     ready: conditionOf(pod, 'Ready')?.status === 'True',

@@ -1,5 +1,6 @@
 import { gateDigestOf } from '../../api/gate.ts'
 import { isPodKind, labels } from '../../api/labels.ts'
+import { podAddress } from '../../api/pod-address.ts'
 import type { Clock } from '../../kube/clock.ts'
 import { keyOfRef } from '../../kube/object.ts'
 import type { Pod } from '../../kube/resources.ts'
@@ -62,7 +63,7 @@ export async function openGate(request: GateRequest, deps: GateDeps): Promise<Ga
       break
     }
     if (gate === 'open' || gate === 'none') return { type: 'opened', openedGate: undefined }
-    const host = current.status?.podIP
+    const host = podAddress(current.status?.podIP, 'pod')
     // Where none is known the gate is asked all the same: it alone can say that it does not open.
     const token =
       tokenOf(deps.wakeKeys, setUid, pod.name, gateDigestOf(current)) ??

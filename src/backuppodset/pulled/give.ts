@@ -1,5 +1,6 @@
 import type { Dispatcher } from 'undici'
 import type { ParsedPull } from '../../api/memory.ts'
+import { podAddress } from '../../api/pod-address.ts'
 import { pushState } from '../../checkpoint/http/transfer.ts'
 import type { Clock } from '../../kube/clock.ts'
 import { keyOfRef } from '../../kube/object.ts'
@@ -63,7 +64,7 @@ export async function giveState(
       if (now !== undefined && now !== 'unknown' && isAnother(now, pod.uid))
         return { type: 'gone', why: 'the pod is gone' }
       if (now === 'unknown') last = 'the API server does not say which address it has'
-      const ip = now === 'unknown' ? undefined : now?.pod?.status?.podIP
+      const ip = now === 'unknown' ? undefined : podAddress(now?.pod?.status?.podIP, 'pod')
       if (ip !== undefined) {
         const result = await pushState(ip, pull, state, dispatcher, signal)
         if (result.type === 'taken') return { type: 'taken', restarts: container.restarts, ip }

@@ -2,6 +2,7 @@ import { Agent } from 'undici'
 import type { BackupPodSetStatus } from '../../api/backuppodset.ts'
 import { labels } from '../../api/labels.ts'
 import type { ParsedSet } from '../../api/parse.ts'
+import { podAddress } from '../../api/pod-address.ts'
 import type { Clock } from '../../kube/clock.ts'
 import type { Log } from '../../kube/log.ts'
 import { keyOfRef } from '../../kube/object.ts'
@@ -89,14 +90,17 @@ export function createPulled(deps: PulledDeps): Pulled {
   })
   const refresher = createRefresher({
     ...{ states, budget, dispatcher, log, metrics: deps.metrics },
-    addressOf: (set, { name, uid }) => {
-      const pod = pods.get(keyOfRef({ namespace: set.namespace, name }))
-      const isBackup =
+    addressOf: async (set, { name, uid }, signal) => {
+      const ref = { namespace: set.namespace, name }
+      const isBackup = (pod: Pod | undefined) =>
         pod?.metadata.uid === uid &&
         pod.metadata.deletionTimestamp === undefined &&
         !deps.isDeleted(uid) &&
         pod.metadata.labels?.[labels.type] === 'hotbackup'
-      return isBackup ? pod.status?.podIP : undefined
+      if (!isBackup(pods.get(keyOfRef(ref)))) return undefined
+      // The address in a cache may have been given to another pod since, and a state is told to no other.
+      const now = await deps.read(ref, signal)
+      return isBackup(now) ? podAddress(now?.status?.podIP, 'pod') : undefined
     },
   })
   const puller = createPuller({
@@ -227,7 +231,7 @@ function targetsOf(
   return [...bySlot].flatMap(([slot, view]): Target[] => {
     if (!view.ready || view.waking || view.pulled?.emptied) return []
     const pod = pods.get(keyOfRef({ namespace: set.namespace, name: view.name }))
-    const ip = pod?.metadata.uid === view.uid ? pod.status?.podIP : undefined
+    const ip = pod?.metadata.uid === view.uid ? podAddress(pod.status?.podIP, 'pod') : undefined
     if (ip === undefined || view.pulled === undefined) return []
     const { name, uid, epoch } = view
     const told = status?.slots?.find(each => each.slot === slot && each.pod === name)

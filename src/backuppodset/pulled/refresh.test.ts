@@ -40,6 +40,7 @@ async function onStage(budgetBytes = 1_000) {
   const states = new Map<number, string>([[0, 'a']])
   const results: string[] = []
   const budget = createStateBudget(budgetBytes)
+  const address = { of: async (): Promise<string | undefined> => '127.0.0.1' }
   const refresher = createRefresher({
     ...{ budget, dispatcher, log },
     states: {
@@ -49,9 +50,9 @@ async function onStage(budgetBytes = 1_000) {
       },
     },
     metrics: { pulled() {}, pushed() {}, refreshed: result => results.push(result) },
-    addressOf: () => '127.0.0.1',
+    addressOf: () => address.of(),
   })
-  return { app, given, held, pull, states, results, budget, refresher }
+  return { app, given, held, pull, states, results, budget, refresher, address }
 }
 
 it('F39: each newer state of its slot is given to a backup, and no other slot’s', async () => {
@@ -126,4 +127,20 @@ it('backups that run and are ready follow the slots in turn', () => {
     ['h4', 2, 2],
   ])
   expect(followersOf(views.filter(({ kind }) => kind === 'hotbackup'))).toEqual([])
+})
+
+it('D10.addresses: a state is told to nobody whose address the API server does not confirm', async () => {
+  const { given, pull, states, refresher, address } = await onStage()
+  address.of = async () => undefined
+  refresher.sync(set, pull, [follower], live)
+  await refresher.settled()
+  address.of = () => Promise.reject(new Error('away'))
+  refresher.offer(set.uid, 0)
+  await refresher.settled()
+  expect(given).toEqual([])
+  address.of = async () => '127.0.0.1'
+  states.set(0, 'b')
+  refresher.offer(set.uid, 0)
+  await vi.waitFor(() => expect(given).toEqual(['b']))
+  await refresher.settled()
 })

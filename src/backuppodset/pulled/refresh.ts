@@ -38,8 +38,11 @@ export interface RefresherDeps {
   readonly dispatcher: Dispatcher
   readonly log: Log
   readonly metrics?: PullMetrics | undefined
-  /** Where this pod is reached; undefined unless it is a hot backup still. Asked before each push. */
-  readonly addressOf: (set: SetRef, follower: Follower) => string | undefined
+  /**
+   * Where this pod is reached, by the API server's word; undefined unless it is a hot backup still. Asked before each push.
+   * @throws KubeError.
+   */
+  readonly addressOf: (set: SetRef, follower: Follower, signal: AbortSignal) => Promise<string | undefined>
 }
 
 interface Entry {
@@ -74,8 +77,15 @@ export function createRefresher(deps: RefresherDeps): Refresher {
 
   const once = async ({ set, pull, follower, stop }: Entry): Promise<string | undefined> => {
     const state = deps.states.get(set.uid, follower.slot)
-    const ip = deps.addressOf(set, follower)
-    if (state === undefined || state.hollow || ip === undefined) return undefined
+    if (state === undefined || state.hollow) return undefined
+    let ip: string | undefined
+    try {
+      ip = await deps.addressOf(set, follower, stop.signal)
+    } catch (error) {
+      stop.signal.throwIfAborted()
+      return `the API server does not say which address it has: ${error instanceof Error ? error.message : error}`
+    }
+    if (ip === undefined) return undefined
     // A state that is superseded while it is sent takes up memory beside the newer one.
     const room = deps.budget.reserve(set.namespace)
     if (!room.take(state.bytes.length)) {

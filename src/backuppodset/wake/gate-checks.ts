@@ -1,5 +1,6 @@
 import { gateContainerName, gateDigestOf, gatePort, isAtGate } from '../../api/gate.ts'
 import { labels } from '../../api/labels.ts'
+import { podAddress } from '../../api/pod-address.ts'
 import type { Clock } from '../../kube/clock.ts'
 import type { Pod } from '../../kube/resources.ts'
 import { gateIdOf } from '../pod/view.ts'
@@ -83,7 +84,7 @@ export function createGateChecks({ clock, wakeKeys, reach, changed }: GateChecks
       const byName = [...pods].sort((a, b) => (a.metadata.name < b.metadata.name ? -1 : 1))
       for (const pod of byName) {
         const command = gateCommandOf(pod)
-        const host = pod.status?.podIP
+        const host = podAddress(pod.status?.podIP, 'pod')
         if (pod.metadata.labels?.[labels.type] !== 'coldbackup' || !isAtGate(pod) || !host || !command)
           continue
         const { name, uid: podUid } = pod.metadata
