@@ -25,6 +25,10 @@ const pod = (metadata: object, spec: object = {}) => ({
   ...{ apiVersion: 'v1', kind: 'Pod', metadata: { name: 'new', ...metadata } },
   spec: { containers: [app], ...spec },
 })
+const web = {
+  ...{ apiVersion: 'backup.example.com/v1alpha1', kind: backupPodSets.kind, metadata: { name: 'web' } },
+  spec: { replicas: 1, template: { spec: { containers: [app] } } },
+}
 const privileged = { containers: [{ ...app, securityContext: { privileged: true } }] }
 const service = (metadata: object, spec: object = {}) => ({
   ...{ apiVersion: 'v1', kind: 'Service', metadata: { name: 'web', ...metadata } },
@@ -57,7 +61,7 @@ beforeAll(async () => {
   cluster = await startControlPlane()
   await admin('apply', '-k', join(project, 'deploy'))
   await vi.waitFor(() => admin('get', 'bps', '-A'), { timeout: 30_000, interval: 100 })
-  for (const name of ['shop', 'open']) await admin('create', 'namespace', name)
+  for (const name of ['shop', 'open', 'mighty']) await admin('create', 'namespace', name)
   await admin('label', 'namespace', 'open', 'pod-security.kubernetes.io/enforce=privileged')
   const objects: readonly (readonly [string, { readonly metadata: object }])[] = [
     ['shop', pod({ name: 'of-set', ...owned, labels: { ...owned.labels, app: 'web' } })],
@@ -78,6 +82,11 @@ beforeAll(async () => {
     ['shop', revision({ name: 'of-others' })],
     ['shop', { ...event('kubelet', 'Pod'), metadata: { name: 'of-others' } }],
   ]
+  for (const namespace of ['shop', 'open'])
+    await vi.waitFor(async () => admin('apply', '-n', namespace, '-f', await file(JSON.stringify(web))), {
+      timeout: 30_000,
+      interval: 200,
+    })
   const items = objects.map(([namespace, object]) => ({
     ...object,
     metadata: { ...object.metadata, namespace },
@@ -159,6 +168,10 @@ const attacks: readonly (readonly [string, Attempt])[] = [
   ['a privileged pod of a set beside the agents', create(pod(owned, privileged), 'understudy-agents')],
   ['a pod of a set beside the agents', create(pod(owned), 'understudy-agents')],
   ['a pod of no set', create(pod({}))],
+  [
+    'a pod of an invented set with the accounts and Secrets of a namespace that has none',
+    create(pod(owned), 'mighty'),
+  ],
   ['a pod with the label of a set and no owner', create(pod({ labels: owned.labels }))],
   [
     'a pod with an owner that is no set',
