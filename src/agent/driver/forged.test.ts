@@ -1,11 +1,12 @@
 /** Generations that another node has forged, brought back by the real CRIU. */
-import { readdir, readFile, stat, writeFile } from 'node:fs/promises'
+import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
+import { forgeArchive, type Member } from '../../../native/testing/forged-archive.ts'
 import { editImage, joinEntries, readImageBytes, splitEntries } from '../../checkpoint/images/image-file.ts'
 import { unlimited } from '../../checkpoint/images/limits.ts'
-import { message, one, type ValueOf } from '../../checkpoint/images/message.ts'
-import { coreEntry, inventoryEntry, mmEntry } from '../../checkpoint/images/messages.ts'
+import { decode, encode, message, one, type ValueOf } from '../../checkpoint/images/message.ts'
+import { coreEntry, ghostFileEntry, inventoryEntry, mmEntry } from '../../checkpoint/images/messages.ts'
 import type { Stored } from '../../checkpoint/store.ts'
 import { systemClock } from '../../kube/clock.ts'
 import { systemRandom } from '../../kube/random.ts'
@@ -62,6 +63,8 @@ const editCredentials = (set: (creds: Record<string, unknown>) => void) =>
     set((core as unknown as { threadCore: { creds: Record<string, unknown> } }).threadCore.creds)
     return true
   })
+
+const ghost = (mode: number) => ({ ...decode(ghostFileEntry, new Uint8Array()), uid: 0, gid: 0, mode })
 
 /** What is forged, and how: the memory of a user without any right becomes that of somebody with one. */
 const forgeries: readonly (readonly [string, (images: string) => Promise<unknown>])[] = [
@@ -318,6 +321,82 @@ describe.skipIf(cannotDump !== undefined)(`D10.forged: images of another node ${
     await forged(rename('/tmp/log', '/proc/2/fd/200/../x'), async () =>
       expect(await restore(into)).toBe('CredentialsExceed'),
     )
+  })
+
+  describe('D10.layer-rights', () => {
+    /** Changes the layer for the time of `work`. */
+    const withLayer = async (members: readonly Member[], work: () => Promise<void>) => {
+      const directory = join(saved.dir, 'containers', 'app')
+      const [archive, list] = [join(directory, 'layer.tar'), join(directory, 'layer.list')]
+      const before = [await readFile(archive), await readFile(list)] as const
+      const forgery = await forgeArchive(
+        await mkdtemp(join(node.directory, 'forged-')),
+        members,
+        members.map(({ name }) => `f- ${name}`),
+      )
+      const own = (await readFile(forgery.list)).toString('latin1') + before[1].toString('latin1')
+      await writeFile(
+        archive,
+        Buffer.concat([(await readFile(forgery.archive)).subarray(0, -1024), before[0]]),
+      )
+      await writeFile(list, own, 'latin1')
+      try {
+        await work()
+      } finally {
+        await writeFile(archive, before[0])
+        await writeFile(list, before[1])
+      }
+    }
+    const members: readonly Member[] = [
+      { name: 'shell', mode: 0o4755, uid: 0, gid: 0, content: '#!' },
+      { name: 'disk', type: 'block-device', mode: 0o666, devmajor: 7, devminor: 0 },
+    ]
+    const modes = async (of: Cell) => {
+      const root = `/proc/${of.init.pid}/root`
+      const look = (name: string) =>
+        stat(join(root, name)).then(
+          ({ mode }) => mode.toString(8),
+          () => 'absent',
+        )
+      return [await look('shell'), await look('disk')]
+    }
+
+    it('a layer brings a container of a user no set-id program of root and no device, and says so', async () => {
+      const said: object[] = []
+      const driver = createMemoryDriver({
+        ...node.dependencies,
+        log: { warn: fields => void said.push(fields) },
+      })
+      const into = await understudy()
+      await withLayer(members, async () => expect(await restore(into, driver)).toBe('restored'))
+      expect(await modes(into)).toEqual(['100755', 'absent'])
+      expect(said).toEqual([
+        expect.objectContaining({
+          leftOut: expect.arrayContaining(['shell: without its set-user-ID bit', 'disk: without a device']),
+        }),
+      ])
+    })
+
+    it('and one of root what it could have made itself', async () => {
+      const into = await cell({ role: 'understudy', command: holdCommand })
+      await withLayer(members, async () => expect(await restore(into)).toBe('restored'))
+      expect(await modes(into)).toEqual(['104755', '60666'])
+    })
+
+    it.each([
+      ['a program of root', 0o104755],
+      ['a device', 0o060666],
+    ])('a deleted file that would be made again is none of those: %s', async (_, mode) => {
+      const into = await understudy()
+      const name = 'ghost-file-99.img'
+      const forge = (dir: string) =>
+        writeFile(join(dir, name), joinEntries('ghost', [encode(ghostFileEntry, ghost(mode))]))
+      try {
+        await forged(forge, async () => expect(await restore(into)).toBe('CredentialsExceed'))
+      } finally {
+        await rm(join(images(), name))
+      }
+    })
   })
 
   it('entries of a kind that the container could not make', async () => {
