@@ -13,9 +13,13 @@ export const programNames = ['cell', 'enter', 'layer', 'look', 'sentinel', 'seve
 export type ProgramName = (typeof programNames)[number]
 
 /** Builds one of the static programs and returns its path in the cache. */
-export async function buildProgram(name: ProgramName, options: DebianOptions = {}): Promise<string> {
+export async function buildProgram(
+  name: ProgramName,
+  options: DebianOptions = {},
+  limits: Readonly<Record<string, number>> = {},
+): Promise<string> {
   const directory = join(import.meta.dirname, name)
-  return staticProgram({ name, directory, version: await projectVersion() }, options)
+  return staticProgram({ name, directory, version: await projectVersion(), limits }, options)
 }
 
 /** Everything native that an agent puts on its node. */

@@ -11,7 +11,10 @@ const directory = join(import.meta.dirname, 'preload')
  * Builds the shared library that is loaded into CRIU and returns its path in the cache. It is linked to nothing, so any
  * C library will do at run time.
  */
-export async function preloadLibrary(options: DebianOptions = {}): Promise<string> {
+export async function preloadLibrary(
+  options: DebianOptions = {},
+  limits: Readonly<Record<string, number>> = {},
+): Promise<string> {
   const { signal } = options
   const withSignal = signal === undefined ? {} : { signal }
   const compiler = await findCompiler(options)
@@ -19,6 +22,7 @@ export async function preloadLibrary(options: DebianOptions = {}): Promise<strin
     ...['-std=gnu17', '-O2', '-Wall', '-Wextra', '-Werror', '-ffreestanding', '-fno-builtin', '-fPIC'],
     ...['-fno-stack-protector', '-fno-asynchronous-unwind-tables', '-shared', '-nostdlib', '-s'],
     ...['-Wl,--build-id=none', '-Wl,-z,relro', '-Wl,-z,now', '-Wl,-z,noexecstack', '-Wl,-soname,preload.so'],
+    ...Object.entries(limits).map(([macro, figure]) => `-D${macro}=${figure}`),
   ]
   const inputs = {
     compiler: await run(compiler, ['--version'], withSignal),

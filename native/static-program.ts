@@ -17,7 +17,14 @@ export async function staticProgram(
     name,
     directory,
     version,
-  }: { readonly name: string; readonly directory: string; readonly version: string },
+    limits = {},
+  }: {
+    readonly name: string
+    readonly directory: string
+    readonly version: string
+    /** Other figures for macros of its sources: bounds that no test can reach are lower in its program. */
+    readonly limits?: Readonly<Record<string, number>>
+  },
   options: DebianOptions = {},
 ): Promise<string> {
   const { signal } = options
@@ -28,7 +35,10 @@ export async function staticProgram(
     compiler: await run(compiler, ['--version'], withSignal),
     version,
     sources: await textsOf(directory, /\.[ch]$/),
-    cflags: await cFlags(directory),
+    cflags: [
+      ...(await cFlags(directory)),
+      ...Object.entries(limits).map(([macro, figure]) => `-D${macro}=${figure}`),
+    ],
     ldflags: await flags(directory, 'ldflags'),
     packages: libc.packages,
     recipe: 1,

@@ -315,7 +315,10 @@ static int reap_until(pid_t program)
 		if (!kill_children())
 			break;
 		errno = 0;
-		waitpid(-1, NULL, 0);
+		/* All that have ended by now: to look at the list for each is too much where there are hundreds. */
+		if (waitpid(-1, NULL, 0) > 0)
+			while (waitpid(-1, NULL, WNOHANG) > 0)
+				;
 	}
 	return code;
 }

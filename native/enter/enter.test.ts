@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { cp, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -139,6 +139,43 @@ describe.skipIf(cannotUnshare !== undefined)(`enter ${cannotUnshare ?? ''}`, () 
     await gone
     for (const pid of before) expect([undefined, 'Z']).toContain(stateOf(pid))
     expect(stateOf(target.pid)).toBe('S')
+  })
+
+  test('D10.children: told to end it ends more than its list holds, and nobody whose number is the start of one', async () => {
+    await using target = await withNamespaces('--mount', '--pid', '--fork', '--mount-proc')
+    const small = await buildProgram('enter', {}, { LIST_BYTES: 64 })
+    /** Starts processes in the target whose first numbers there are as given, and waits. */
+    const forking = async (...groups: readonly (readonly [firstPid: number, count: number])[]) => {
+      const start = groups.map(
+        ([first, count]) =>
+          `open F, ">", "/proc/sys/kernel/ns_last_pid"; print F ${first - 1}; close F; for (1..${count}) { fork or exec "sleep", "1000" }`,
+      )
+      const script = `$| = 1; ${start.join('; ')}; print "forked"; sleep 1000`
+      const args = [`${target.pid}:${target.start}`, 'keep', '/usr/bin/perl', '-e', script]
+      const program = spawn(small, args, { stdio: ['ignore', 'pipe', 'inherit'] })
+      await once(program.stdout, 'data')
+      const end = async () => {
+        const gone = once(program, 'exit')
+        program.kill('SIGTERM')
+        await gone
+      }
+      return { end, below: () => below(program.pid ?? 0) }
+    }
+    const below = (pid: number): number[] => {
+      const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').match(/\d+/g) ?? []
+      return children.flatMap(child => [Number(child), ...below(Number(child))])
+    }
+    const lives = (pid: number) =>
+      existsSync(`/proc/${pid}/stat`) && !/\) [ZX]/.test(readFileSync(`/proc/${pid}/stat`, 'utf8'))
+    const bystanders = await forking([100, 40])
+    const others = bystanders.below()
+    // Of four digits: the last number of the first 63 bytes is cut off behind three of them.
+    const told = await forking([1000, 40])
+    const left = told.below()
+    expect([others.length > 40, left.length > 40]).toEqual([true, true])
+    await told.end()
+    expect([left.filter(lives), others.filter(pid => !lives(pid))]).toEqual([[], []])
+    await bystanders.end()
   })
 
   test.each([

@@ -29,7 +29,9 @@ enum { WAIT_NS = 50000, LONG_WAIT_NS = 1000000, SHORT_WAITS = 20, LONG_WAITS = 6
 /* A tracer that is no CRIU may stay for ever, and the application stands meanwhile. */
 enum { TRACED_WAITS = 1000 };
 /* Beyond these a dump is refused. */
-enum { PIDS = 65536 };
+#ifndef PIDS
+#define PIDS 65536
+#endif
 
 /* Before CRIU has changed anything: there is nothing to be undone. */
 static void __attribute__((noreturn)) give_up(const char *why)

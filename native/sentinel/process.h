@@ -42,7 +42,9 @@ struct processes {
 	size_t count, room;
 };
 
-enum { PROCESSES_MAX = 65536 };
+#ifndef PROCESSES_MAX
+#define PROCESSES_MAX 65536
+#endif
 
 /* False when there is no room for more. */
 bool processes_add(struct processes *set, struct process process);

@@ -314,6 +314,16 @@ export const design: readonly FeatureGroup[] = [
       sentence('D10.container-files', 'CRIU reads and runs no file of the container', 'unit'),
       sentence('D10.least-rights', 'what works in a container has a written list of rights', 'unit'),
       sentence('D10.page-server', 'who brings pages has no number in the container', 'unit'),
+      sentence(
+        'D10.layer-rights',
+        'files of a memory give no rights that their container could not have given',
+        'unit',
+      ),
+      sentence(
+        'D10.children',
+        'what ends processes of a container ends none by the half of a number',
+        'unit',
+      ),
       sentence('D10.tar-reach', 'tar has nothing open that leads out of its sandbox', 'unit'),
       sentence(
         'D10.permission',

@@ -91,6 +91,19 @@ describe('what belongs to the memory of a container', () => {
     expect(mayBeEmptyDirs(host.slice(0, 2), host)).toBe(false)
   })
 
+  test('one is for reading only where all mounts of it are', () => {
+    const readOnly = (...points: readonly string[]) =>
+      emptyDirs(
+        container.map(mount => ({ ...mount, readOnly: points.includes(mount.mountPoint) })),
+        host,
+        pods,
+        uid,
+      ).flatMap(volume => (volume.readOnly ? [volume.name] : []))
+    expect(readOnly('/data', '/cache')).toEqual(['memory'])
+    expect(readOnly('/part', '/data')).toEqual(['data'])
+    expect(readOnly('/part')).toEqual([])
+  })
+
   test('its writable layer', () => {
     expect(upperDirectory(container)).toBe('/run/snap shots/5/fs')
     expect(upperDirectory(container.map(mount => ({ ...mount, readOnly: true })))).toBeUndefined()
