@@ -127,11 +127,17 @@ describe.skipIf(cannotUnshare !== undefined)(`the gate ${cannotUnshare ?? ''}`, 
   const unheard = '9<>"$1/pipe" 199>"$1/pipe" 9<&-'
 
   /** A pod of one process, and a work directory for its dump. */
-  async function startPod(...files: readonly string[]) {
+  const startPod = (...files: readonly string[]) => podOf(['sleep', '1000'], {}, files)
+
+  async function podOf(
+    command: readonly string[],
+    limits: Readonly<Record<string, number>>,
+    files: readonly string[],
+  ) {
     const loader = elfNeeds(await readFile(perl)).interpreter ?? ''
-    const library = await preloadLibrary()
+    const library = await preloadLibrary({}, limits)
     const work = await mkdtemp(join(tmpdir(), 'gate-'))
-    const args = ['--pid', '--fork', '--kill-child', '--mount-proc', 'sleep', '1000']
+    const args = ['--pid', '--fork', '--kill-child', '--mount-proc', ...command]
     const container = await start('unshare', args)
     onTestFinished(async () => {
       await container[Symbol.asyncDispose]()
@@ -264,6 +270,24 @@ describe.skipIf(cannotUnshare !== undefined)(`the gate ${cannotUnshare ?? ''}`, 
     expect(await dump.exit).toBe(0)
     for (const line of dump.stdout().trim().split('\n').slice(0, 3))
       expect(line).toMatch(/: 1 1 20000, the same, asked$/)
+  })
+
+  test('D10.fork-bomb: of more processes than it has room for none is taken for all, and nothing begins', async () => {
+    const command = ['sh', '-c', 'sleep 1000 & sleep 1000 & sleep 1000 & wait']
+    for (const [limit, code, said] of [
+      [3, 125, 'gate: too many processes\n'],
+      [4, 0, ''],
+    ] as const) {
+      const pod = await podOf(command, { PIDS: limit }, ['gate', 'go'])
+      const all = await eventually(() => {
+        const children = childrenOf(pod.pid)
+        if (children.length < 3) throw new Error('not there yet')
+        return [pod.pid, ...children]
+      })
+      for (const pid of all) process.kill(pid, 'SIGSTOP')
+      await using dump = await pod.dump()
+      expect([await dump.exit, dump.stderr(), pod.has('begun')]).toEqual([code, said, code === 0])
+    }
   })
 
   test('one that is being told to end does not begin any more', async () => {

@@ -456,6 +456,8 @@ describe.skipIf(cannotCgroup !== undefined).each([
       await client.ask('stop', { name: 'n', deadline: FOREVER, cgroup: cgroup.path })
       process.kill(first.pid, 'SIGKILL')
       await first.exit
+      const procs = join(cgroup.directory, 'cgroup.procs')
+      await eventually(() => expect(readFileSync(procs, 'utf8')).toBe(''))
       const script = `echo ${first.pid - 1} > /proc/sys/kernel/ns_last_pid; exec ${app} pause & echo $!; wait`
       const shell = await start('sh', ['-c', script])
       await eventually(() => expect(shell.stdout()).toMatch(/\n$/))
@@ -493,3 +495,49 @@ function tryAdd(cgroup: Cgroup, pid: number): void {
     if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
   }
 }
+
+test.skipIf(cannotCgroup !== undefined).each([
+  [63, true],
+  [64, false],
+])(
+  'D10.fork-bomb: of more processes than there is room for none stays stopped: %i children',
+  async (children, fits) => {
+    // The first room that there is for any; at 65,536 it is the same.
+    const program = await buildProgram('sentinel', {}, { PROCESSES_MAX: 64 })
+    using cgroup = createCgroup()
+    const directory = mkdtempSync(join(tmpdir(), 'stop-'))
+    onTestFinished(() => rmSync(directory, { recursive: true }))
+    const go = join(directory, 'go')
+    const script = `select undef, undef, undef, 0.01 until -e $ARGV[0];
+    for (1..${children}) { fork or exec "sleep", "1000" } $| = 1; print "all"; sleep 1000`
+    await using sentinel = await startSentinel(program)
+    await using first = await start('/usr/bin/perl', ['-e', script, go])
+    cgroup.add(first.pid)
+    writeFileSync(go, '')
+    await eventually(() => expect(first.stdout()).toBe('all'))
+    const all = [first.pid, ...childrenOf(first.pid)]
+    expect(all).toHaveLength(children + 1)
+    const states = () => new Set(all.map(stateOf))
+    try {
+      const client = await sentinel.connect()
+      const reply = await client.ask('stop', { name: 'n', deadline: FOREVER, cgroup: cgroup.path })
+      if (fits) {
+        expect(reply).toMatchObject({ word: 'stopped', values: { count: '64' } })
+        expect(states()).toEqual(new Set(['T']))
+        await client.ask('continue', { name: 'n' })
+      } else {
+        expect(reply).toMatchObject({
+          word: 'failed',
+          values: { reason: expect.stringMatching(/^cgroup: /) },
+        })
+        expect((await client.ask('continue', { name: 'n' })).values['reason']).toBe('unknown-name')
+      }
+      await eventually(() => expect(states()).toEqual(new Set(['S'])))
+    } finally {
+      for (const pid of all) process.kill(pid, 'SIGKILL')
+      await first.exit
+      const procs = join(cgroup.directory, 'cgroup.procs')
+      await eventually(() => expect(readFileSync(procs, 'utf8')).toBe(''))
+    }
+  },
+)
