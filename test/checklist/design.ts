@@ -324,6 +324,7 @@ export const design: readonly FeatureGroup[] = [
         'what ends processes of a container ends none by the half of a number',
         'unit',
       ),
+      sentence('D10.fuzz', 'images changed at random end as a refusal or within their container', 'unit'),
       sentence('D10.tar-reach', 'tar has nothing open that leads out of its sandbox', 'unit'),
       sentence(
         'D10.permission',

@@ -1,0 +1,161 @@
+/**
+ * Whole restores of images that were changed at random, by the real CRIU, in containers that are thrown away. The node of
+ * the primary signs what it likes, so signatures stop none of this. `npm run fuzz` does many: UNDERSTUDY_FUZZ_ROUNDS and
+ * UNDERSTUDY_FUZZ_SEED say how many and which.
+ */
+import { cp, mkdir, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { isCheckpointError } from '../../../checkpoint/errors.ts'
+import type { Stored } from '../../../checkpoint/store.ts'
+import { systemClock } from '../../../kube/clock.ts'
+import { seededRandom, systemRandom } from '../../../kube/random.ts'
+import { askCell, type Cell, type CellRequest, holdCommand, serveCommand, startCell } from '../../cell.ts'
+import { isAgentError } from '../../errors.ts'
+import { cannotDump, hostFs, startTestNode, type TestNode } from '../../testing/node.ts'
+import { createMemoryDriver } from '../driver.ts'
+import { escapes } from '../escape.ts'
+import { beyondLimits, livingLimits } from '../limits.ts'
+import type { Clone, MemoryDriver } from '../memory-driver.ts'
+import { excess, livingRights } from '../rights.ts'
+import { nestedChildren, runningOf, threadsOf } from '../tree.ts'
+import { type Mutation, mutationOf } from './mutate.ts'
+import { createOutside, type Outside } from './outside.ts'
+
+const rounds = Number(process.env['UNDERSTUDY_FUZZ_ROUNDS'] ?? 12)
+const seed = Number(process.env['UNDERSTUDY_FUZZ_SEED'] ?? 1)
+
+vi.setConfig({ testTimeout: 120_000 + rounds * 20_000, hookTimeout: 300_000 })
+
+describe.skipIf(cannotDump !== undefined)(`D10.fuzz: images changed at random ${cannotDump ?? ''}`, () => {
+  let node: TestNode
+  let outside: Outside
+  let saved: Stored
+  const signal = new AbortController().signal
+  const deadlineMs = 15_000
+  const options = () => ({
+    ...{ sentinel: node.sentinel, clock: systemClock, random: systemRandom, fs: hostFs, signal },
+    ...{ programs: node.programs.directory, directory: join(node.directory, 'cells') },
+  })
+  const cell = (request: CellRequest) => startCell(options(), { ...request, options: ['--user', '1000'] })
+  const understudy = () => cell({ role: 'understudy', command: holdCommand })
+
+  beforeAll(async () => {
+    node = await startTestNode()
+    const primary = await cell({ role: 'primary', command: serveCommand })
+    await askCell(options(), primary)
+    const dir = join(node.directory, 'generations', '1')
+    const located = await node.driver.locate({ ...primary.pod, promoted: false }, signal)
+    const dumped = await node.driver.dump(located, dir, { deadlineMs, signal })
+    await primary.stop()
+    saved = {
+      ...{ dir, completedAt: 0, pipelineMs: 0 },
+      manifest: {
+        ...dumped,
+        ...{ version: 1, epoch: 1, generation: 1, restoreHash: 'h', files: [], bytes: 0 },
+        slot: { namespace: 'cells', set: 'counter', slot: 0, life: '0123abcd' },
+        source: { pod: 'p', podUid: 'u', node: 'n' },
+      },
+    }
+    await mkdir(join(node.directory, 'work'), { recursive: true })
+    outside = await createOutside(node.directory, node.programs.directory, [
+      saved.dir,
+      node.programs.directory,
+    ])
+  })
+  afterAll(() => node?.dispose())
+
+  const images = (of: Stored) => join(of.dir, 'containers', 'app', 'criu')
+
+  /** In the generation, as it comes from its node: all that is asked of images here is asked. */
+  async function asItCame(mutation: Mutation, into: Cell): Promise<Outcome> {
+    const dir = join(node.directory, 'forged')
+    await cp(saved.dir, dir, { recursive: true })
+    try {
+      const forged = { ...saved, dir }
+      const made = await mutation(images(forged))
+      return await restore(node.driver, forged, into, () => `as it came: ${made}`)
+    } finally {
+      await rm(dir, { recursive: true, force: true })
+    }
+  }
+  /** Behind those questions, right before CRIU reads them: what they do not know of has to be held by what is behind them. */
+  async function unseen(mutation: Mutation, into: Cell): Promise<Outcome> {
+    let made = 'nothing'
+    const driver = createMemoryDriver({
+      ...node.dependencies,
+      sentinel: {
+        ...node.sentinel,
+        async spawn(request, ...more) {
+          const copy = request.files.find(({ fd }) => fd === 201)?.path
+          if (request.namespaces === 'clone' && copy !== undefined) made = await mutation(copy)
+          return node.sentinel.spawn(request, ...more)
+        },
+      },
+    })
+    return restore(driver, saved, into, () => `unseen: ${made}`)
+  }
+
+  interface Outcome {
+    readonly what: string
+    /** A code of ours, or that it was restored. */
+    readonly end: string
+    readonly said: string
+  }
+  async function restore(
+    driver: MemoryDriver,
+    from: Stored,
+    into: Cell,
+    what: () => string,
+  ): Promise<Outcome> {
+    const located = await driver.locate({ ...into.pod, promoted: false }, signal)
+    try {
+      await assertWithin(await driver.restore(located, from, { deadlineMs, signal }))
+      return { what: what(), end: 'restored', said: '' }
+    } catch (error) {
+      if (!isAgentError(error) && !isCheckpointError(error)) throw new Error(what(), { cause: error })
+      await expect.poll(() => nestedChildren(hostFs, into.init), { message: what() }).toEqual([])
+      return { what: what(), end: error.code, said: error.message }
+    }
+  }
+  /** Whatever the images have become, what came of them is stopped and has no more than its container. */
+  async function assertWithin({ containers }: Clone): Promise<void> {
+    for (const { app, hold } of containers) {
+      const [rights, limits] = [await livingRights(hostFs, hold.pid), await livingLimits(hostFs, hold.pid)]
+      if (rights === undefined || limits === undefined) throw new Error('the understudy is gone')
+      const more = await escapes(hostFs, app.pid, hold.pid)
+      for (const thread of await threadsOf(hostFs, app.pid)) {
+        const [has, may] = [await livingRights(hostFs, thread), await livingLimits(hostFs, thread)]
+        if (has !== undefined) more.push(...excess(has, rights))
+        if (may !== undefined) more.push(...beyondLimits(may, limits, rights))
+      }
+      expect([more, await runningOf(hostFs, app.pid)]).toEqual([[], []])
+    }
+  }
+
+  it(`each ends as a refusal or within its container, and nothing else has changed: ${rounds} from seed ${seed}`, async () => {
+    const before = await outside.state()
+    const ends = new Map<string, number>()
+    for (let round = 0; round < rounds; round += 1) {
+      const mutation = mutationOf(seededRandom(seed * 1_000_000 + round))
+      const into = await understudy()
+      const { what, end, said } = await (round % 2 === 0 ? asItCame : unseen)(mutation, into).finally(() =>
+        into.stop(),
+      )
+      const signalled = /: (signal \d+);/.exec(said)?.[1]
+      const kind = [end, ...(signalled === undefined ? [] : [signalled])].join(' ')
+      ends.set(kind, (ends.get(kind) ?? 0) + 1)
+      if (signalled !== undefined || rounds > 100)
+        console.info(`${round} ${what}: ${kind} ${said.slice(0, 160)}`)
+      await expect.poll(() => outside.state(), { message: `${round} ${what}: ${end}` }).toEqual(before)
+    }
+    console.info(Object.fromEntries(ends))
+    // What was not changed is restored all the same: nobody has broken the node or its generation.
+    const last = await understudy()
+    try {
+      expect((await restore(node.driver, saved, last, () => 'unchanged')).end).toBe('restored')
+    } finally {
+      await last.stop()
+    }
+  })
+})
