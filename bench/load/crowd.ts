@@ -43,6 +43,8 @@ export interface Life {
   /** Connects that were given up after a second. */
   readonly hung: number
   readonly knocked: number
+  /** Connections on which no answer came for five seconds: given up. */
+  readonly silent: number
   /** ms */
   readonly longest: number
   readonly slow: readonly SlowConnect[]

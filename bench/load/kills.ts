@@ -46,7 +46,7 @@ export const loadKills: Bench = {
 }
 
 /** Between two kills, besides what it takes until there is a backup again. */
-const workMs = 6_000
+const workMs = 3_000
 const knockMs = 5
 
 async function measure(
@@ -115,6 +115,8 @@ async function oneKill(
   })
   await sleep(workMs + Math.random() * 2_000 * load.intervalSeconds, undefined, { signal })
   await saves.stop()
+  const { silent } = await crowd.tell()
+  samples.add(`${label}: clients that waited for five seconds`, 'requests', silent)
   const pid = demand(await pidInPod(lease.holder.uid, 'redis-server'), 'the process of redis')
   const heir = demand(lease.heir, 'an heir')
   const reports = await set.reports()
@@ -151,7 +153,8 @@ async function oneKill(
   samples.add(`${label}: connects that hung`, 'requests', life.hung)
   const ok = age <= bound
   const to = promoted.holder.uid === heir.uid ? '' : ', not by the heir'
-  const text = `${age.toFixed(2)} s old of ${bound.toFixed(2)} allowed${ok ? '' : ' TOO OLD'}, ${intervalReason ?? 'in time'}; outage ${(life.first - killedAt).toFixed(0)} ms${to}; ${hangs(life, killedAt, drops)}`
+  const waited = silent === 0 ? '' : `; before it ${silent} clients had no answer for 5 s`
+  const text = `${age.toFixed(2)} s old of ${bound.toFixed(2)} allowed${ok ? '' : ' TOO OLD'}, ${intervalReason ?? 'in time'}; outage ${(life.first - killedAt).toFixed(0)} ms${to}; ${hangs(life, killedAt, drops)}${waited}`
   return { text, ok }
 }
 

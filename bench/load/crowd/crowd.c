@@ -32,6 +32,8 @@
 /* Of knocks that are under way at once; a connect is given up after LIMIT_MS. */
 #define KNOCKS 512
 #define LIMIT_MS 1000.0
+/* Who gets no answer for so long connects again. */
+#define PATIENCE_MS 5000.0
 /* As client libraries do: a little longer after each attempt that failed. */
 #define PAUSE_MS 50.0
 #define LONGEST_PAUSE_MS 500.0
@@ -49,6 +51,7 @@ struct connection {
 	bool knocks;
 	unsigned life, owed, attempts;
 	double since, due; /* since when it connects; when it does next */
+	double waits;	   /* since when it waits for an answer */
 	uint64_t number;   /* of a line that has come in part */
 	bool started;
 };
@@ -62,7 +65,7 @@ struct slow {
 struct life {
 	double last, first, longest; /* the last answer of the one before; the first; the longest connect */
 	uint64_t value;	       /* the lowest answer */
-	unsigned connected, refused, hung, knocked;
+	unsigned connected, refused, hung, knocked, silent;
 	struct slow slow[SLOW_KEPT];
 	unsigned slows;
 };
@@ -150,13 +153,14 @@ static void ask(struct connection *it, const char *what, double now)
 	/* Next to nothing is under way: what does not fit will never be sent. */
 	if (send(it->fd, what, (size_t)length, MSG_NOSIGNAL) != length)
 		lose(it, now);
-	else
-		it->owed++;
+	else if (it->owed++ == 0)
+		it->waits = now;
 }
 
 static void take_answer(struct connection *it, double now)
 {
 	it->owed--;
+	it->waits = now;
 	if (it->knocks) {
 		crowd.now.knocked += it->life == crowd.life;
 		close(it->fd);
@@ -241,6 +245,9 @@ static void keep_up(struct connection *it, double now)
 	} else if (it->knocks && it->state == UP && now - it->since > LIMIT_MS) {
 		close(it->fd);
 		it->state = CLOSED;
+	} else if (!it->knocks && it->state == UP && it->owed > 0 && now - it->waits > PATIENCE_MS) {
+		crowd.now.silent++;
+		lose(it, now);
 	} else if (!it->knocks && it->state == CLOSED && now >= it->due) {
 		begin(it, now);
 	}
@@ -289,10 +296,10 @@ static void tell(void)
 
 	for (unsigned i = 0; i < crowd.count; i++)
 		up += crowd.connections[i].state == UP && crowd.connections[i].life == crowd.life;
-	printf("{\"up\":%u,\"first\":%.3f,\"value\":%lu,\"saved\":%.3f,\"last\":%.3f,\"issued\":%lu,\"unsent\":%lu,\"connected\":%u,\"refused\":%u,\"hung\":%u,\"knocked\":%u,"
+	printf("{\"up\":%u,\"first\":%.3f,\"value\":%lu,\"saved\":%.3f,\"last\":%.3f,\"issued\":%lu,\"unsent\":%lu,\"connected\":%u,\"refused\":%u,\"hung\":%u,\"knocked\":%u,\"silent\":%u,"
 	       "\"longest\":%.3f,\"slow\":[",
 	       up, now->first, now->value, now->value ? answered_at(now->value - 1) : 0, now->last,
-	       crowd.issued, crowd.unsent, now->connected, now->refused, now->hung, now->knocked, now->longest);
+	       crowd.issued, crowd.unsent, now->connected, now->refused, now->hung, now->knocked, now->silent, now->longest);
 	for (unsigned i = 0; i < now->slows; i++)
 		printf("%s{\"at\":%.3f,\"ms\":%.3f,\"knock\":%s}", i ? "," : "", now->slow[i].at, now->slow[i].ms,
 		       now->slow[i].knock ? "true" : "false");

@@ -55,16 +55,13 @@ export function createPartings({ inquiry, sever, clock, log, signal }: PartingsO
   const part = async (pid: number, from: Predecessor): Promise<number> => {
     const begunAt = clock.monotonic()
     let ended = 0
-    let isDirect = false
     let goneAt: number | undefined
     for (;;) {
       await clock.sleep(lookMs, signal)
       const now = clock.monotonic()
       if (goneAt === undefined && !(await isThere(from))) goneAt = now
-      if (goneAt !== undefined || (!isDirect && now - begunAt >= directMs)) {
-        isDirect = true
-        ended += await sever(pid, from.ip, signal)
-      }
+      // Again and again, for a busy node may lead connections there for longer, and that pod's end is seen a little late.
+      if (goneAt !== undefined || now - begunAt >= directMs) ended += await sever(pid, from.ip, signal)
       if (now - (goneAt ?? now) >= lastsMs || now - begunAt >= patienceMs) return ended
     }
   }
