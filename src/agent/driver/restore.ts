@@ -10,7 +10,7 @@ import { reachOf } from '../../checkpoint/images/reach.ts'
 import type { ContainerImage } from '../../checkpoint/manifest.ts'
 import type { Stored } from '../../checkpoint/store.ts'
 import { misfit } from '../../succession/placement.ts'
-import { assertSame, refOf } from '../discover/process.ts'
+import { assertSame, startTimeOf } from '../discover/process.ts'
 import { AgentError, isAgentError } from '../errors.ts'
 import { orderHold } from '../hold.ts'
 import { imagesOf } from './criu.ts'
@@ -270,6 +270,9 @@ async function assertWithinRights(
 /** Ends whatever a restore has left below the first processes, complete or not. Their `hold` must have no app. */
 async function sweep(deps: DriverDependencies, pod: LocatedPod): Promise<void> {
   for (const { init } of pod.containers)
-    for (const { pid } of await nestedChildren(deps.fs, init))
-      await endTree(deps.sentinel, await refOf(deps.fs, pid))
+    for (const { pid } of await nestedChildren(deps.fs, init)) {
+      // The one before is on its way out, and may have come to its end since it was found.
+      const start = await startTimeOf(deps.fs, pid)
+      if (start !== undefined) await endTree(deps.sentinel, { pid, start })
+    }
 }
