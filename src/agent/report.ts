@@ -1,4 +1,3 @@
-import { isDeepStrictEqual } from 'node:util'
 import {
   type NodeCheck,
   type NodeReport,
@@ -9,6 +8,7 @@ import {
 } from '../api/node-report.ts'
 import type { Api } from '../kube/api.ts'
 import type { Clock } from '../kube/clock.ts'
+import { isEqual } from '../kube/equal.ts'
 import { isKubeError } from '../kube/errors.ts'
 import type { Log } from '../kube/log.ts'
 import { cutTo } from '../kube/object.ts'
@@ -115,7 +115,7 @@ export function createReportWriter(options: ReportWriterOptions): ReportWriter {
   const dueInMs = (): number | undefined => {
     if (wanted === undefined) return undefined
     if (written === undefined || isUrgent(written, wanted)) return 0
-    const pause = isDeepStrictEqual(written, wanted) ? signOfLifeMs : everyMs
+    const pause = isEqual(written, wanted) ? signOfLifeMs : everyMs
     return Math.max(writtenAt + pause - clock.monotonic(), 0)
   }
 
@@ -209,7 +209,7 @@ const retryMs = 1_000
 
 /** Whether somebody acts on the difference: who could take over what, the first generation, whether the node can do it. */
 function isUrgent(old: ReportContent, next: ReportContent): boolean {
-  return !isDeepStrictEqual(actedOn(old), actedOn(next))
+  return !isEqual(actedOn(old), actedOn(next))
 }
 
 const actedOn = ({ ready, retired, checks, address, fingerprint, slots }: ReportContent) => ({

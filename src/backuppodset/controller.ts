@@ -53,6 +53,7 @@ import type { PullMetrics } from './pulled/metrics.ts'
 import { createPulled } from './pulled/pulled.ts'
 import { attemptsOf, type ReconcileDeps, reconcile } from './reconcile.ts'
 import { createReporter } from './report.ts'
+import { createRevisions } from './revisions/revision.ts'
 import { createTombstones } from './tombstones.ts'
 import { createGateChecks } from './wake/gate-checks.ts'
 import { reach } from './wake/reach.ts'
@@ -291,7 +292,7 @@ export function createSetController(options: SetControllerOptions): SetControlle
     ending,
     gates,
     claims,
-    revisions: { store: options.revisions, known: options.revisionsKnown },
+    revisions: { store: options.revisions, known: options.revisionsKnown, revisionOf: createRevisions() },
     memoryKnown: options.memoryKnown,
     allowsMemory: async (name, signal) => {
       const { metadata } = await api.get(namespaceResource, { name }, { signal })

@@ -1,5 +1,6 @@
 import type { BackupPodSet } from '../api/backuppodset.ts'
 import { type ParsedSet, parseSet } from '../api/parse.ts'
+import { createMemo } from '../kube/memo.ts'
 import type { Action, Plan } from './plan.ts'
 
 /** Why a set's spec is not followed. */
@@ -29,9 +30,10 @@ export interface Specs {
 
 export function createSpecs(): Specs {
   const accepted = new Map<string, ParsedSet>()
+  const parse = createMemo(parseSet)
   return {
     inForce(current) {
-      const parsed = parseSet(current)
+      const parsed = parse(current)
       if (parsed.ok) {
         accepted.set(parsed.set.uid, parsed.set)
         return { type: 'asWritten', set: parsed.set }

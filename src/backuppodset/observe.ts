@@ -183,12 +183,15 @@ export function observe(set: ParsedSet, status: BackupPodSet['status'], deps: Ob
           lease: { uid: metadata.uid, resourceVersion: metadata.resourceVersion },
         }))
   const revisions = deps.revisions && observeRevisions(set, deps.revisions)
+  const current = revisions?.current
   const services = deps.services && observeServices(set, candidates.values(), deps.services)
   const retired = retiring.flatMap(pod => deps.memory?.farewells.of(pod, live) ?? [])
   const snapshot: Snapshot = {
     set,
-    templateHash: templateHash(set),
-    ...(set.memory && { restoreHash: restoreHash(set.template, set.memory.containers) }),
+    templateHash: current?.templateHash ?? templateHash(set),
+    ...(set.memory && {
+      restoreHash: current?.restoreHash ?? restoreHash(set.template, set.memory.containers),
+    }),
     ...(revisions && { revisions }),
     pods: live,
     orphans,

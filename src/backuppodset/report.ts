@@ -1,8 +1,8 @@
-import { isDeepStrictEqual } from 'node:util'
 import { produce } from 'immer'
 import { type BackupPodSet, type BackupPodSetStatus, backupPodSets } from '../api/backuppodset.ts'
 import type { Api } from '../kube/api.ts'
 import type { Clock } from '../kube/clock.ts'
+import { isEqual } from '../kube/equal.ts'
 
 /** How long a change that only counts pods may wait for the next one. */
 const softIntervalMs = 3_000
@@ -33,22 +33,21 @@ export function createReporter(api: Api, clock: Clock): Reporter {
   return {
     async report(current, next, signal) {
       const { uid, name, namespace = '' } = current.metadata
-      const status = produce(current.status ?? {}, draft => {
-        // Fields that did not change keep their reference; if none did, so does the status.
-        for (const key of new Set([...Object.keys(draft), ...Object.keys(next)]) as Set<
-          keyof BackupPodSetStatus
-        >)
-          if (!isDeepStrictEqual(draft[key], next[key])) {
-            if (next[key] === undefined) delete draft[key]
-            else Object.assign(draft, { [key]: next[key] })
-          }
-      })
-      if (status === current.status) return { written: undefined, againAfterMs: undefined }
-      const sinceLast = clock.monotonic() - (lastWrite.get(uid) ?? Number.NEGATIVE_INFINITY)
       const before = current.status ?? {}
-      const mayWaitMs = !isDeepStrictEqual(hard(before), hard(status))
+      const keys = new Set([...Object.keys(before), ...Object.keys(next)]) as Set<keyof BackupPodSetStatus>
+      const changed = [...keys].filter(key => !isEqual(before[key], next[key]))
+      if (changed.length === 0 && current.status !== undefined)
+        return { written: undefined, againAfterMs: undefined }
+      // Fields that did not change keep their reference.
+      const status = produce(before, draft => {
+        for (const key of changed)
+          if (next[key] === undefined) delete draft[key]
+          else Object.assign(draft, { [key]: next[key] })
+      })
+      const sinceLast = clock.monotonic() - (lastWrite.get(uid) ?? Number.NEGATIVE_INFINITY)
+      const mayWaitMs = !isEqual(hard(before), hard(status))
         ? 0
-        : isDeepStrictEqual(withoutProgress(before), withoutProgress(status))
+        : isEqual(withoutProgress(before), withoutProgress(status))
           ? progressIntervalMs
           : softIntervalMs
       if (sinceLast < mayWaitMs) return { written: undefined, againAfterMs: mayWaitMs - sinceLast }

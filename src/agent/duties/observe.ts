@@ -6,6 +6,7 @@ import { parseSlotLease } from '../../api/slot-lease.ts'
 import { newestFirst, slotName } from '../../checkpoint/manifest.ts'
 import { restoreHash } from '../../checkpoint/restore-hash.ts'
 import type { GenerationStore } from '../../checkpoint/store.ts'
+import { createMemo } from '../../kube/memo.ts'
 import { keyOf } from '../../kube/object.ts'
 import type { Lease, Pod } from '../../kube/resources.ts'
 import type { Store } from '../../kube/store.ts'
@@ -35,15 +36,10 @@ export type NodeState = Pick<Snapshot, 'able' | 'sentinel'>
 
 /** Reads everything duties are decided by, from caches only. */
 export function createObserver(world: World): (node: NodeState) => Snapshot {
-  // Parsed once for each version: a set is read at every change of any pod.
-  const parsed = new WeakMap<BackupPodSet, ReturnType<typeof memoryOfSet>>()
+  // Once for each version: everything is read at every change of any pod.
+  const readOnce = createMemo(memoryOfSet)
   /** By uid: how each set was to be kept when it could be read last. */
   const accepted = new Map<string, MemorySettings | undefined>()
-  const readOnce = (set: BackupPodSet) => {
-    const known = parsed.get(set) ?? memoryOfSet(set)
-    parsed.set(set, known)
-    return known
-  }
   /**
    * A spec that this version cannot read refuses changes, and disowns nothing: the one before it stays in force, or what of
    * it can be read where this process has begun later. `unknown`: not even whether memory is to be kept can be read.
@@ -63,6 +59,11 @@ export function createObserver(world: World): (node: NodeState) => Snapshot {
     }
     return read.settings ?? 'unknown'
   }
+  const slotLeaseOf = createMemo(parseSlotLease)
+  const ownViewOf = createMemo((pod: Pod) => viewOf(pod, undefined))
+  const viewsOf = createMemo((settings: MemorySettings) =>
+    createMemo((pod: Pod) => viewOf(pod, settings.containers)),
+  )
   return ({ able, sentinel }) => {
     const settings = new Map<string, MemorySettings>()
     const memoryless = new Set<string>()
@@ -78,17 +79,17 @@ export function createObserver(world: World): (node: NodeState) => Snapshot {
       for (const uid of [...accepted.keys()]) if (!live.has(uid)) accepted.delete(uid)
     }
     const pods = world.pods.list().flatMap(pod => {
-      const view = viewOf(pod, undefined)
+      const view = ownViewOf(pod)
       if (view === undefined) return []
-      const kept = settings.get(view.set)?.containers
-      return [kept === undefined ? view : (viewOf(pod, kept) ?? view)]
+      const ofSet = settings.get(view.set)
+      return [ofSet === undefined ? view : (viewsOf(ofSet)(pod) ?? view)]
     })
     const reports = world.reports
       .list()
       .flatMap(({ metadata, status }) => (status === undefined ? [] : [[metadata.name, status] as const]))
     const slots = world.leases
       .list()
-      .flatMap(lease => (isOfDeletedSet(lease, world.sets) ? [] : (parseSlotLease(lease) ?? [])))
+      .flatMap(lease => (isOfDeletedSet(lease, world.sets) ? [] : (slotLeaseOf(lease) ?? [])))
     const paused = slots.filter(lease => world.handoverPauses.isOn(lease, pods))
     return {
       node: world.node,

@@ -1,5 +1,5 @@
-import { isDeepStrictEqual } from 'node:util'
 import type { Signer, SlotLease } from '../../api/slot-lease.ts'
+import { isEqual } from '../../kube/equal.ts'
 import type { Random } from '../../kube/random.ts'
 import { type AssignOptions, assign } from '../../succession/assign.ts'
 import { misfit } from '../../succession/placement.ts'
@@ -94,7 +94,7 @@ export function assignments(s: Snapshot, memory: MemoryView, random: Random, pla
       ...(seal !== undefined && { seal }),
       ...(signers !== undefined && { signers }),
     }
-    if (present !== undefined && isDeepStrictEqual(lease, present.lease)) return []
+    if (present !== undefined && isEqual(lease, present.lease)) return []
     // Being replaced by this one, and it serves until this one can.
     const holder = s.pods.find(({ uid }) => uid === present?.lease.holder.uid)
     if (!isSame && holder?.ready && !holder.stage?.died && !pod.ready) return []

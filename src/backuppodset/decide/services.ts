@@ -1,4 +1,4 @@
-import { isDeepStrictEqual } from 'node:util'
+import { isEqual } from '../../kube/equal.ts'
 import type { Action, Stage } from '../plan.ts'
 import { familyOf, sliceName, wantedServices } from '../services/shape.ts'
 import type { Endpoint, ServicesView } from '../services/view.ts'
@@ -25,7 +25,7 @@ export function services(s: Snapshot, present: ServicesView, stages: readonly St
   const changes: Action[] = []
   for (const { name, slot, ports } of wanted) {
     const service = present.services.find(each => each.name === name)
-    if (service === undefined || !isDeepStrictEqual(service.ports, ports))
+    if (service === undefined || !isEqual(service.ports, ports))
       changes.push({ type: 'serve', service: name, ports, slot, version: service?.resourceVersion })
   }
   // The address of a slot's Service outlives its primary: it goes only with the slot.
@@ -55,7 +55,7 @@ export function services(s: Snapshot, present: ServicesView, stages: readonly St
       const list = (bySlice.get(slice) ?? []).sort((a, b) => a.slot - b.slot)
       const known = slices.find(each => each.name === slice)
       const shape = ports.map(({ port: _, ...port }) => port)
-      if (known && isDeepStrictEqual([known.endpoints, known.ports], [list, shape])) continue
+      if (known && isEqual([known.endpoints, known.ports], [list, shape])) continue
       const family = known?.family ?? familyOf(list[0]?.ip ?? '')
       const version = known?.resourceVersion
       changes.push({ type: 'publish', slice, service: name, family, ports, endpoints: list, version })

@@ -73,7 +73,10 @@ export interface SlotLeaseObject {
  * (`--cascade=orphan`), and is taken in as they are: the next write gives it its owner.
  */
 export const slotLeasesOf = (leases: Store<Lease>, set: SetName): readonly SlotLeaseObject[] =>
-  presentLeases(leases, set).filter(({ object }) => !isForeign(object, set))
+  own(presentLeases(leases, set), set)
+
+const own = (present: readonly SlotLeaseObject[], set: SetName): readonly SlotLeaseObject[] =>
+  present.filter(({ object }) => !isForeign(object, set))
 
 type SetName = Pick<ParsedSet, 'namespace' | 'name' | 'uid'>
 
@@ -99,7 +102,7 @@ export function observeMemory(
   const isFresh = (node: string) => deps.reports.silentFor(node) <= staleMs
   const isTimely = (node: string) =>
     deps.reports.silentFor(node) <= timelyMs && deps.reports.knows(node) !== false
-  const slots = slotLeasesOf(deps.leases, set).map(({ lease, object }): [number, SlotMemory] => {
+  const slots = own(present, set).map(({ lease, object }): [number, SlotMemory] => {
     const holder = podByUid(lease.holder.uid)
     const here = told.filter(
       ({ node, slot }) => slot.slot === lease.slot && slot.life === lease.life && isNamed(lease, node),

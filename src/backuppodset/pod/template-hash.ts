@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import type { ParsedMemory } from '../../api/memory.ts'
 import type { ParsedSet } from '../../api/parse.ts'
 import { memoryKept } from '../../api/stage.ts'
 
@@ -20,7 +21,13 @@ function canonical(value: unknown): string {
  * with another gate image never rolls a set. That memory is kept counts, and of which containers, because pods for it are
  * made differently; how often does not.
  */
-export function templateHash({ template, memory }: Pick<ParsedSet, 'template' | 'memory'>): string {
+export function templateHash({
+  template,
+  memory,
+}: {
+  readonly template: ParsedSet['template']
+  readonly memory: Pick<ParsedMemory, 'containers'> | undefined
+}): string {
   const written =
     memory === undefined ? template : { template, memory: memoryKept, containers: memory.containers }
   return createHash('sha256').update(canonical(written)).digest('hex').slice(0, 10)

@@ -2,7 +2,7 @@ import { labels } from '../../api/labels.ts'
 import type { ParsedSet } from '../../api/parse.ts'
 import type { ControllerRevision } from '../../kube/resources.ts'
 import type { Store } from '../../kube/store.ts'
-import { parseRevision, type Revision, revisionOf, type StoredRevision } from './revision.ts'
+import { parseRevision, type Revision, type RevisionOf, type StoredRevision } from './revision.ts'
 
 /** Revisions by the set that their label names, `namespace/set`. */
 export const bySet = 'set'
@@ -19,6 +19,7 @@ export interface RevisionsDeps {
   readonly store: Store<ControllerRevision>
   /** The cache is filled: without it every older template would look as if it were lost. */
   readonly known: () => boolean
+  readonly revisionOf: RevisionOf
 }
 
 export interface RevisionsView {
@@ -37,7 +38,7 @@ export function observeRevisions(set: ParsedSet, deps: RevisionsDeps): Revisions
         metadata.deletionTimestamp === undefined &&
         metadata.ownerReferences?.some(({ uid }) => uid === set.uid) === true,
     )
-    .flatMap(object => parseRevision(object, set) ?? [])
+    .flatMap(object => parseRevision(object, set, deps.revisionOf) ?? [])
     .sort((a, b) => b.number - a.number)
-  return { current: revisionOf(set.template, set.memory), stored }
+  return { current: deps.revisionOf(set.template, set.memory.containers), stored }
 }

@@ -2,13 +2,15 @@
  * An API server in memory: versions, preconditions, merge patches, graceful deletion, and the history that watches
  * follow. Everything happens at once here; time and loss are the network's (see `network.ts`).
  */
-import { isDeepStrictEqual } from 'node:util'
+import { isEqual } from '../../../src/kube/equal.ts'
 import { KubeError } from '../../../src/kube/errors.ts'
 import { type KubeObject, keyOf, keyOfRef, type ObjectRef } from '../../../src/kube/object.ts'
 import { type Resource, resourceName } from '../../../src/kube/resources.ts'
 
 export interface HistoryEvent {
   readonly version: number
+  /** Milliseconds since 1970. */
+  readonly at: number
   readonly type: 'ADDED' | 'MODIFIED' | 'DELETED'
   readonly object: KubeObject
   readonly old: KubeObject | undefined
@@ -57,8 +59,8 @@ export interface ApiServer {
   subscribe(listener: (resource: string, event: HistoryEvent) => void): void
 }
 
-/** @param now RFC 3339 of this moment. */
-export function createApiServer(now: () => string): ApiServer {
+/** @param now milliseconds since 1970. */
+export function createApiServer(now: () => number): ApiServer {
   const collections = new Map<string, Collection>()
   const listeners: ((resource: string, event: HistoryEvent) => void)[] = []
   let version = 1
@@ -72,8 +74,8 @@ export function createApiServer(now: () => string): ApiServer {
     collections.set(name, made)
     return made
   }
-  const record = (resource: Resource<KubeObject>, event: Omit<HistoryEvent, 'version'>) => {
-    const told = { ...event, version }
+  const record = (resource: Resource<KubeObject>, event: Omit<HistoryEvent, 'version' | 'at'>) => {
+    const told = { ...event, version, at: now() }
     collection(resource).history.push(told)
     for (const listener of listeners) listener(resourceName(resource), told)
   }
@@ -97,9 +99,9 @@ export function createApiServer(now: () => string): ApiServer {
   const store = (resource: Resource<KubeObject>, old: KubeObject, next: KubeObject): KubeObject => {
     const { resourceVersion: _, ...before } = old.metadata
     const { resourceVersion: __, ...after } = next.metadata
-    if (isDeepStrictEqual({ ...old, metadata: before }, { ...next, metadata: after })) return old
+    if (isEqual({ ...old, metadata: before }, { ...next, metadata: after })) return old
     version += 1
-    const isOfSpec = !isDeepStrictEqual(specOf(old), specOf(next))
+    const isOfSpec = !isEqual(specOf(old), specOf(next))
     const generation = (old.metadata.generation ?? 1) + (isOfSpec ? 1 : 0)
     const metadata = { ...next.metadata, generation, resourceVersion: String(version) }
     const object = { ...next, metadata }
@@ -132,7 +134,7 @@ export function createApiServer(now: () => string): ApiServer {
         ...given.metadata,
         ...(ref.namespace === undefined ? {} : { namespace: ref.namespace }),
         uid: `00000000-0000-4000-8000-${uids.toString(16).padStart(12, '0')}`,
-        creationTimestamp: now(),
+        creationTimestamp: new Date(now()).toISOString(),
         generation: 1,
         resourceVersion: String(version),
       }
@@ -180,7 +182,7 @@ export function createApiServer(now: () => string): ApiServer {
       if (object.metadata.deletionTimestamp !== undefined) return
       const grace =
         gracePeriodSeconds ?? Number((specOf(object) as Json)['terminationGracePeriodSeconds'] ?? 30)
-      const at = new Date(Date.parse(now()) + grace * 1000).toISOString()
+      const at = new Date(now() + grace * 1000).toISOString()
       const metadata = { ...object.metadata, deletionTimestamp: at, deletionGracePeriodSeconds: grace }
       store(resource, object, { ...object, metadata })
     },

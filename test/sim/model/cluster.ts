@@ -86,7 +86,7 @@ export function createCluster(seed: number, nodeCount: number): Cluster {
   const random = seededRandom(seed)
   const time = createVirtualTime()
   const master = time.createParty('control-plane')
-  const server = createApiServer(() => new Date(epoch + time.now()).toISOString())
+  const server = createApiServer(() => epoch + time.now())
   const failures: unknown[] = []
   const thaws: Thawed[] = []
   const slotOfGenesis = new Map<string, string>()

@@ -5,7 +5,7 @@ import type { KubeObject } from '../../../src/kube/object.ts'
 import type { Random } from '../../../src/kube/random.ts'
 import { type Resource, resourceName } from '../../../src/kube/resources.ts'
 import type { ApiServer, HistoryEvent } from './api-server.ts'
-import type { Party, VirtualTime } from './virtual-time.ts'
+import { epoch, type Party, type VirtualTime } from './virtual-time.ts'
 
 /** What of the way is bad just now. All of it can change at any moment. */
 export interface Link {
@@ -27,6 +27,12 @@ interface Options {
   readonly party: Party
   readonly link: Link
   readonly random: Random
+}
+
+interface Waits {
+  forMs(ms: number): Promise<void>
+  forChange(resource: string): Promise<void>
+  end(): void
 }
 
 const timeoutMs = 5_000
@@ -69,14 +75,13 @@ export function createNetworkApi({ server, time, party, link, random }: Options)
     const name = resourceName(resource)
     const selects = selectorOf(query)
     const history = server.history(resource)
-    let at = history.length
     await clock.sleep(2 + random.next() * 5, signal)
     if (link.cut) {
       await clock.sleep(timeoutMs, signal)
       throw new KubeError('Unavailable', 'cut off')
     }
+    let at = history.length
     if (query.sendInitialEvents) {
-      at = history.length
       const version = String(server.version)
       for (const object of server.list(resource).filter(selects)) yield { type: 'ADDED', object }
       yield { type: 'BOOKMARK', resourceVersion: version, initialEventsEnd: true }
@@ -85,58 +90,66 @@ export function createNetworkApi({ server, time, party, link, random }: Options)
       at = history.findIndex(({ version }) => version > from)
       if (at < 0) at = history.length
     }
-    for (;;) {
-      const event = history[at]
-      if (event === undefined) {
-        await nextChange(name, signal)
-        continue
+    const wait = waitsUntil(signal)
+    try {
+      for (;;) {
+        const event = history[at]
+        if (event === undefined) {
+          await wait.forChange(name)
+          continue
+        }
+        const told = visible<T>(event, selects)
+        if (told !== undefined) {
+          await reach(name, event, wait)
+          yield told
+        }
+        at += 1
       }
-      await reach(name, event, signal)
-      at += 1
-      const told = visible<T>(event, selects)
-      if (told !== undefined) yield told
+    } finally {
+      wait.end()
     }
   }
 
   /** Waits until what has happened may be known here. */
-  const reach = async (name: string, event: HistoryEvent, signal: AbortSignal | undefined) => {
-    const seenAt = happenedAt.get(event) ?? time.now()
+  const reach = async (name: string, { at }: HistoryEvent, wait: Waits) => {
+    const onTheWayMs = 2 + random.next() * 3
     for (;;) {
       const lag = link.lagMs.get(name) ?? 0
-      const dueIn = lag < 0 || link.cut ? 200 : seenAt + lag + 2 + random.next() * 3 - time.now()
+      const dueIn = lag < 0 || link.cut ? 200 : at - epoch + lag + onTheWayMs - time.now()
       if (dueIn <= 0) return
-      await clock.sleep(Math.min(dueIn, 500), signal)
+      await wait.forMs(Math.min(dueIn, 500))
     }
   }
 
   const waiting = new Map<string, Set<() => void>>()
-  const happenedAt = new WeakMap<HistoryEvent, number>()
-  server.subscribe((name, event) => {
-    happenedAt.set(event, time.now())
-    for (const wake of [...(waiting.get(name) ?? [])]) wake()
+  server.subscribe(name => {
+    const wakes = waiting.get(name)
+    waiting.delete(name)
+    for (const wake of wakes ?? []) wake()
   })
-  const nextChange = (name: string, signal: AbortSignal | undefined) =>
-    new Promise<void>((resolve, reject) => {
-      const wakes = waiting.get(name) ?? new Set()
-      waiting.set(name, wakes)
-      const end = () => {
-        wakes.delete(wake)
-        signal?.removeEventListener('abort', onAbort)
-      }
-      const wake = () => {
-        end()
-        time.after(party, 0, resolve)
-      }
-      const onAbort = () => {
-        end()
-        reject(signal?.reason)
-      }
-      if (signal?.aborted) reject(signal.reason)
-      else {
-        wakes.add(wake)
-        signal?.addEventListener('abort', onAbort, { once: true })
-      }
-    })
+
+  /** What one watch waits for, one after the other: the signal is listened to once and not for each. */
+  const waitsUntil = (signal: AbortSignal | undefined): Waits => {
+    let fail: ((reason: unknown) => void) | undefined
+    const onAbort = () => fail?.(signal?.reason)
+    signal?.addEventListener('abort', onAbort, { once: true })
+    const next = (begin: (resolve: () => void) => void) => {
+      signal?.throwIfAborted()
+      return new Promise<void>((resolve, reject) => {
+        fail = reject
+        begin(resolve)
+      })
+    }
+    return {
+      forMs: ms => next(resolve => time.after(party, ms, resolve)),
+      forChange: name =>
+        next(resolve => {
+          const wakes = waiting.get(name) ?? new Set()
+          waiting.set(name, wakes.add(resolve))
+        }),
+      end: () => signal?.removeEventListener('abort', onAbort),
+    }
+  }
 
   return {
     get: (resource, ref, options) => call(false, options?.signal, () => server.get(resource, ref)),

@@ -57,6 +57,9 @@ export function specOf({ replicas, hotBackups, coldBackups, copies, containers }
 
 /** @param log told of what happens, with the moment at which it does. */
 export async function runRound(scenario: Scenario, log?: (at: number, what: string) => void): Promise<Round> {
+  const { stackTraceLimit } = Error
+  // Thousands of waits are ended in a round, each by an error: where it was made is of use to who reads a log.
+  if (log === undefined) Error.stackTraceLimit = 0
   const cluster = createCluster(scenario.seed, scenario.nodes)
   const { time } = cluster
   if (log !== undefined) trace(cluster, what => log(time.now(), what))
@@ -96,5 +99,6 @@ export async function runRound(scenario: Scenario, log?: (at: number, what: stri
     return { violations: observer.violations, virtualMs: time.now(), thaws: cluster.thaws.length }
   } finally {
     await cluster.end()
+    Error.stackTraceLimit = stackTraceLimit
   }
 }

@@ -36,6 +36,9 @@ interface Event {
 
 export const epoch = Date.UTC(2030, 0, 1)
 
+/** Asked for at once: between two of them node lets every chain of promises run to its next real wait. */
+const turnsAtOnce = 64
+
 export function createVirtualTime(): VirtualTime {
   let now = 0
   let sequence = 0
@@ -61,8 +64,29 @@ export function createVirtualTime(): VirtualTime {
     waiting.push(run)
     held.set(party, waiting)
   }
-  // One turn of the event loop lets every chain of promises run to its next real wait.
-  const settle = () => new Promise<void>(resolve => setImmediate(resolve))
+  /** What code under test has put off to the next turn of the event loop: it happens before any time passes. */
+  const turns: (() => void)[] = []
+
+  /** Makes what is due next happen, or what was put off before it. False: nothing is due until this moment. */
+  const step = (end: number): boolean => {
+    const turn = turns.shift()
+    if (turn !== undefined) {
+      turn()
+      return true
+    }
+    let isMade = false
+    for (;;) {
+      const next = due.peek()
+      // Several that are due in the same moment are not told apart by what the first one leads to.
+      if (next === undefined || next.at > (isMade ? now : end)) return isMade
+      due.pop()
+      if (next.cancelled) continue
+      now = next.at
+      steps += 1
+      isMade = true
+      perform(next.party, next.run)
+    }
+  }
 
   return {
     now: () => now,
@@ -98,18 +122,33 @@ export function createVirtualTime(): VirtualTime {
       for (const run of waiting) schedule(party, 0, run)
     },
     async runUntil(end) {
-      await settle()
-      for (;;) {
-        const next = due.peek()
-        if (next === undefined || next.at > end) break
-        due.pop()
-        if (next.cancelled) continue
-        now = next.at
-        steps += 1
-        perform(next.party, next.run)
-        // Several that are due in the same moment are not told apart by what the first one leads to.
-        const following = due.peek()
-        if (following === undefined || following.at > now) await settle()
+      const real = globalThis.setImmediate
+      const putOff = (run: (...given: unknown[]) => void, ...given: unknown[]) =>
+        void turns.push(() => run(...given))
+      globalThis.setImmediate = putOff as unknown as typeof setImmediate
+      try {
+        await new Promise<void>((resolve, reject) => {
+          let isOver = false
+          const turn = () => {
+            if (isOver) return
+            try {
+              isOver = !step(end)
+              if (isOver) resolve()
+            } catch (error) {
+              isOver = true
+              reject(error)
+            }
+          }
+          const more = () => {
+            for (let count = 0; count < turnsAtOnce; count += 1) real(turn)
+            real(() => {
+              if (!isOver) more()
+            })
+          }
+          more()
+        })
+      } finally {
+        globalThis.setImmediate = real
       }
       now = end
     },
