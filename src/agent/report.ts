@@ -143,12 +143,13 @@ export function createReportWriter(options: ReportWriterOptions): ReportWriter {
           continue
         }
         const over = new AbortController()
-        const end = () => over.abort()
+        // A reason of its own is cheap; the usual one is an error with a stack.
+        const end = () => over.abort('over')
         signal.addEventListener('abort', end, { once: true })
         const due = clock.sleep(inMs ?? everyMs, over.signal).catch(() => undefined)
         await Promise.race([wake.promise, due])
         signal.removeEventListener('abort', end)
-        over.abort()
+        end()
       }
     },
   }

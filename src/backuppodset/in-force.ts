@@ -1,6 +1,5 @@
 import type { BackupPodSet } from '../api/backuppodset.ts'
 import { type ParsedSet, parseSet } from '../api/parse.ts'
-import { createMemo } from '../kube/memo.ts'
 import type { Action, Plan } from './plan.ts'
 
 /** Why a set's spec is not followed. */
@@ -30,10 +29,13 @@ export interface Specs {
 
 export function createSpecs(): Specs {
   const accepted = new Map<string, ParsedSet>()
-  const parse = createMemo(parseSet)
   return {
     inForce(current) {
-      const parsed = parse(current)
+      const known = accepted.get(current.metadata.uid)
+      // Every change of a spec has a generation of its own; what else is written of a set has not.
+      if (known !== undefined && known.generation === current.metadata.generation)
+        return { type: 'asWritten', set: known }
+      const parsed = parseSet(current)
       if (parsed.ok) {
         accepted.set(parsed.set.uid, parsed.set)
         return { type: 'asWritten', set: parsed.set }

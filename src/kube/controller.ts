@@ -225,7 +225,8 @@ export function createController(options: ControllerOptions): Controller {
       const reason: unknown = cancel.signal.aborted ? cancel.signal.reason : undefined
       conclude(item, outcomeOf(result, reason), (clock.monotonic() - started) / 1000, log)
       queue.done(item.key)
-      over.abort()
+      // With a reason of its own: to make the usual one, an error with a stack, takes longer than some passes.
+      over.abort('over')
     })
 
     if (timeoutMs !== undefined)

@@ -59,7 +59,10 @@ async function rounds(count: number, seed: number, jobs: number): Promise<number
   }
   const worker = () =>
     new Promise<void>((resolve, reject) => {
-      const child = fork(new URL('block.ts', import.meta.url), ['serve'])
+      const child = fork(new URL('block.ts', import.meta.url), ['serve'], {
+        // A round leaves much behind that lived for a moment only.
+        execArgv: [...process.execArgv, '--max-semi-space-size=64'],
+      })
       const more = () => {
         const block = failed.length > 0 ? undefined : blocks[next]
         next += 1

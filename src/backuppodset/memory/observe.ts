@@ -20,7 +20,7 @@ import { mayRunOn, nodeFacts } from './may-run-on.ts'
 import { type Reports, staleMs } from './reports.ts'
 import type { Since } from './since.ts'
 import { stageOf } from './stage.ts'
-import type { Copy, MemoryView, NodeView, SlotMemory } from './view.ts'
+import type { Copy, MemoryView, NodeView, SlotMemory, StageView } from './view.ts'
 import { restartsAnnotation } from './write-lease.ts'
 
 /** Slot Leases by the set that their label names, `namespace/set`. */
@@ -104,6 +104,7 @@ export function observeMemory(
     deps.reports.silentFor(node) <= timelyMs && deps.reports.knows(node) !== false
   const slots = own(present, set).map(({ lease, object }): [number, SlotMemory] => {
     const holder = podByUid(lease.holder.uid)
+    const stage = holder && stageOf(holder)
     const here = told.filter(
       ({ node, slot }) => slot.slot === lease.slot && slot.life === lease.life && isNamed(lease, node),
     )
@@ -111,7 +112,7 @@ export function observeMemory(
     const isHolders = ({ node, slot }: (typeof here)[number]) => slot.role === 'holder' || node !== lease.node
     const copies = here
       // What an understudy was to go on with is still there while it has not.
-      .filter(each => (isHolders(each) || isCalled(holder)) && isKept(each.slot))
+      .filter(each => (isHolders(each) || isCalled(stage)) && isKept(each.slot))
       .map(
         ({ node, slot, seenAt }): Copy => ({
           node,
@@ -129,7 +130,7 @@ export function observeMemory(
     }))
     const { uid, resourceVersion, annotations } = object.metadata
     const restarts = natural(annotations?.[restartsAnnotation])
-    const runsAnother = isReplaced(holder, lease, restarts)
+    const runsAnother = isReplaced(holder, stage, lease, restarts)
     const source = here.find(({ node, slot }) => slot.role === 'source' && node === lease.node)
     return [
       lease.slot,
@@ -142,10 +143,10 @@ export function observeMemory(
         // Nobody waits for what the set has no place for.
         vacantSince: since(
           `vacant/${uid}/${lease.life}`,
-          lease.retainedSince === undefined && (runsAnother || !isOnStage(holder, deps)),
+          lease.retainedSince === undefined && (runsAnother || !isOnStage(holder, stage, deps)),
         ),
         retainedSeenAt: since(`retained/${uid}/${lease.retainedSince}`, lease.retainedSince !== undefined),
-        holderGoesBy: goesBy(holder, deps, since),
+        holderGoesBy: goesBy(holder, stage, deps, since),
         source: source?.slot,
         sourceSeenAt: source && isTimely(source.node) ? source.seenAt : undefined,
         endingSince: since(`ending/${uid}/${lease.life}/${lease.epoch}`, lease.ending === lease.holder.uid),
@@ -196,9 +197,14 @@ export function observeMemory(
 }
 
 /** Whether what runs in the holder is not what this life is the memory of. Ids say it; where a Lease has none, a counter. */
-function isReplaced(pod: Pod | undefined, lease: SlotLease, restarts: number | undefined): boolean {
-  if (pod === undefined || pod.metadata.deletionTimestamp !== undefined || isFinished(pod)) return false
-  const stage = stageOf(pod)
+function isReplaced(
+  pod: Pod | undefined,
+  stage: StageView | undefined,
+  lease: SlotLease,
+  restarts: number | undefined,
+): boolean {
+  if (pod === undefined || stage === undefined) return false
+  if (pod.metadata.deletionTimestamp !== undefined || isFinished(pod)) return false
   // Its containers are older than what runs in them: their agent says which of them it was brought back in.
   if (stage.understudy) return stage.replaced
   if (lease.containers !== undefined)
@@ -207,28 +213,30 @@ function isReplaced(pod: Pod | undefined, lease: SlotLease, restarts: number | u
 }
 
 /** The pod goes on with the memory of its slot, as far as anybody has said. */
-function isOnStage(pod: Pod | undefined, { isDeleted }: MemoryDeps): boolean {
-  if (pod === undefined || isFinished(pod) || isDeleted(pod.metadata.uid)) return false
-  const { understudy, serving, died } = stageOf(pod)
+function isOnStage(pod: Pod | undefined, stage: StageView | undefined, { isDeleted }: MemoryDeps): boolean {
+  if (pod === undefined || stage === undefined) return false
+  if (isFinished(pod) || isDeleted(pod.metadata.uid)) return false
+  const { understudy, serving, died } = stage
   return pod.metadata.deletionTimestamp === undefined && !died && (!understudy || serving)
 }
 
 /** An understudy that holds a slot and is not on stage: it is on its way there, or failed. */
-function isCalled(pod: Pod | undefined): boolean {
-  if (pod === undefined) return false
-  const { understudy, serving, replaced, died } = stageOf(pod)
+function isCalled(stage: StageView | undefined): boolean {
+  if (stage === undefined) return false
+  const { understudy, serving, replaced, died } = stage
   return understudy && !serving && !replaced && !died
 }
 
 /** Until when, monotonic ms, to wait for the word that a primary which is being deleted has stopped. */
 function goesBy(
   pod: Pod | undefined,
+  stage: StageView | undefined,
   { isDeleted, clock }: MemoryDeps,
   since: ReturnType<Since['pass']>,
 ): number | undefined {
-  if (pod === undefined || isFinished(pod) || stageOf(pod).died) return undefined
+  if (pod === undefined || stage === undefined || isFinished(pod) || stage.died) return undefined
   // Called, and never on stage, as a cold backup whose gate stayed silent: nothing of it has to be stopped first.
-  const { understudy, serving } = stageOf(pod)
+  const { understudy, serving } = stage
   if (understudy && !serving && pod.metadata.labels?.[labels.type] !== 'primary') return undefined
   const { deletionTimestamp, deletionGracePeriodSeconds: grace = usualGrace, uid } = pod.metadata
   // Somebody may shorten it later: the kubelet hears of that when we do.
