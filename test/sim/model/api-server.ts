@@ -110,6 +110,32 @@ export function createApiServer(now: () => number): ApiServer {
     return object
   }
 
+  const told = (resource: Resource<KubeObject>, object: KubeObject, grace: number): KubeObject => {
+    const metadata = {
+      ...object.metadata,
+      deletionTimestamp: wholeSeconds(now() + grace * 1000),
+      deletionGracePeriodSeconds: grace,
+    }
+    return store(resource, object, { ...object, metadata })
+  }
+
+  /** A status is written through its own door, and nothing else is. */
+  const write = (
+    resource: Resource<KubeObject>,
+    old: KubeObject,
+    given: KubeObject,
+    subresource: string | undefined,
+  ): KubeObject => {
+    if (subresource === 'status') return store(resource, old, withStatus(old, statusOf(given)))
+    const next = hasStatus.has(resource.plural) ? withStatus(given, statusOf(old)) : given
+    const object = { ...next, metadata: identity(next, old) }
+    const isGoing = old.metadata.deletionTimestamp !== undefined
+    if (!isGoing || isHeldBack(object) || isOnNode(resource, object)) return store(resource, old, object)
+    // What held it back is still in what watches are told of its end.
+    remove(resource, old)
+    return object
+  }
+
   return {
     get version() {
       return version
@@ -134,11 +160,18 @@ export function createApiServer(now: () => number): ApiServer {
         ...given.metadata,
         ...(ref.namespace === undefined ? {} : { namespace: ref.namespace }),
         uid: `00000000-0000-4000-8000-${uids.toString(16).padStart(12, '0')}`,
-        creationTimestamp: new Date(now()).toISOString(),
+        creationTimestamp: wholeSeconds(now()),
         generation: 1,
         resourceVersion: String(version),
       }
-      const object = { ...given, metadata } as unknown as T
+      const { status, ...rest } = given as Json
+      const first = resource.plural === 'pods' ? { phase: 'Pending' } : undefined
+      const kept = hasStatus.has(resource.plural) ? first : status
+      const object = {
+        ...rest,
+        metadata,
+        ...(kept === undefined ? {} : { status: kept }),
+      } as unknown as T
       objects.set(keyOf(object), object)
       record(resource, { type: 'ADDED', object, old: undefined })
       return object
@@ -152,10 +185,12 @@ export function createApiServer(now: () => number): ApiServer {
     ) {
       const old = require(resource, ref)
       const patch = body as Json & { readonly metadata?: Preconditions }
-      check(old, patch.metadata ?? {})
+      const { uid, resourceVersion } = patch.metadata ?? {}
+      if (uid !== undefined && uid !== old.metadata.uid)
+        throw new KubeError('Conflict', `${keyOf(old)} is another one`, { status: 422 })
+      check(old, { resourceVersion })
       const applied = (type === 'merge' ? merge(old, patch) : strategic(old, patch)) as KubeObject
-      const next = subresource === 'status' ? { ...old, status: statusOf(applied) } : applied
-      return store(resource, old, { ...next, metadata: identity(next, old) }) as T
+      return write(resource, old, applied, subresource) as T
     },
     replace<T extends KubeObject>(
       resource: Resource<T>,
@@ -165,30 +200,56 @@ export function createApiServer(now: () => number): ApiServer {
     ) {
       const old = require(resource, ref)
       const given = body as KubeObject
+      if (given.metadata.resourceVersion === undefined && resource.plural !== 'pods')
+        throw new KubeError('Invalid', 'metadata.resourceVersion must be specified', { status: 422 })
       check(old, given.metadata)
-      const next =
-        subresource === 'status' ? { ...old, status: statusOf(given) } : { ...given, status: statusOf(old) }
-      return store(resource, old, { ...next, metadata: identity(next, old) }) as T
+      return write(resource, old, given, subresource) as T
     },
     delete(resource, ref, preconditions, gracePeriodSeconds) {
       const object = require(resource, ref)
       check(object, preconditions)
-      const isOnNode =
-        resource.plural === 'pods' && (specOf(object) as Json | undefined)?.['nodeName'] !== undefined
-      if (!isOnNode || gracePeriodSeconds === 0) {
-        remove(resource, object)
+      const { deletionTimestamp, deletionGracePeriodSeconds: before } = object.metadata
+      const usual = isOnNode(resource, object)
+        ? Number((specOf(object) as Json)['terminationGracePeriodSeconds'] ?? 30)
+        : 0
+      const grace = usual === 0 ? 0 : (gracePeriodSeconds ?? before ?? usual)
+      const isHeld = isHeldBack(object)
+      if (grace === 0 && !isHeld) {
+        // A pod's end is told twice: that it has no time left, and that it is gone.
+        remove(resource, resource.plural === 'pods' ? told(resource, object, 0) : object)
         return
       }
-      if (object.metadata.deletionTimestamp !== undefined) return
-      const grace =
-        gracePeriodSeconds ?? Number((specOf(object) as Json)['terminationGracePeriodSeconds'] ?? 30)
-      const at = new Date(now() + grace * 1000).toISOString()
-      const metadata = { ...object.metadata, deletionTimestamp: at, deletionGracePeriodSeconds: grace }
-      store(resource, object, { ...object, metadata })
+      // Who is going already can only be hurried.
+      if (deletionTimestamp !== undefined && grace >= (before ?? 0)) return
+      told(resource, object, grace)
     },
     subscribe: listener => void listeners.push(listener),
   }
 }
+
+/** Kinds whose status is a subresource. */
+const hasStatus = new Set(['pods', 'backuppodsets', 'nodereports'])
+
+const withStatus = (object: KubeObject, status: unknown): KubeObject => {
+  const { status: _, ...rest } = object as KubeObject & { readonly status?: unknown }
+  return (status === undefined ? rest : { ...rest, status }) as KubeObject
+}
+
+const isHeldBack = ({ metadata }: KubeObject): boolean =>
+  ((metadata as { readonly finalizers?: readonly string[] }).finalizers ?? []).length > 0
+
+/** Its node ends it, and says when it has. */
+const isOnNode = (resource: Resource<KubeObject>, object: KubeObject): boolean => {
+  const phase = (statusOf(object) as Json | undefined)?.['phase']
+  return (
+    resource.plural === 'pods' &&
+    (specOf(object) as Json | undefined)?.['nodeName'] !== undefined &&
+    phase !== 'Succeeded' &&
+    phase !== 'Failed'
+  )
+}
+
+const wholeSeconds = (ms: number): string => `${new Date(ms).toISOString().slice(0, 19)}Z`
 
 const specOf = (object: KubeObject): unknown => (object as unknown as Json)['spec']
 const statusOf = (object: KubeObject): unknown => (object as unknown as Json)['status']
@@ -223,30 +284,28 @@ function merge(target: unknown, patch: unknown): unknown {
   return result
 }
 
-/** Lists that the API merges by a key; all others are replaced. */
-const mergeKeys: Readonly<Record<string, string>> = {
-  conditions: 'type',
-  podIPs: 'ip',
-  containerStatuses: 'name',
-  initContainerStatuses: 'name',
-}
-
 function strategic(target: unknown, patch: unknown): unknown {
   if (!isRecord(patch)) return patch
   const result: Record<string, unknown> = isRecord(target) ? { ...target } : {}
   for (const [key, value] of Object.entries(patch)) {
-    const mergeKey = mergeKeys[key]
     if (value === undefined) continue
     if (value === null) delete result[key]
-    else if (key === 'conditions' && Array.isArray(value) && mergeKey !== undefined) {
-      const list = [...((result[key] as readonly Json[] | undefined) ?? [])]
-      for (const item of value as readonly Json[]) {
-        const at = list.findIndex(each => each[mergeKey] === item[mergeKey])
-        if (at < 0) list.push(item)
-        else list[at] = strategic(list[at], item) as Json
-      }
-      result[key] = list
-    } else result[key] = strategic(result[key], value)
+    else if (key === 'conditions' && Array.isArray(value))
+      result[key] = mergeConditions((result[key] as readonly Json[] | undefined) ?? [], value)
+    else result[key] = strategic(result[key], value)
   }
   return result
+}
+
+/** A type that is new comes before those that the patch does not name; all others keep their order. */
+function mergeConditions(old: readonly Json[], patch: readonly Json[]): readonly Json[] {
+  const placeOf = ({ type }: Json) => old.findIndex(each => each['type'] === type)
+  const others = old.filter(({ type }) => !patch.some(each => each['type'] === type))
+  const merged: Json[] = []
+  for (const item of patch) {
+    const place = placeOf(item)
+    while (others[0] !== undefined && placeOf(others[0]) < place) merged.push(others.shift() as Json)
+    merged.push(place < 0 ? item : (strategic(old[place], item) as Json))
+  }
+  return [...merged, ...others]
 }

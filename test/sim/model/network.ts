@@ -1,7 +1,7 @@
 /** The way between a process and the API server: it takes time, loses answers, and watches lag. */
 import type { Api, WatchEvent } from '../../../src/kube/api-types.ts'
 import { KubeError } from '../../../src/kube/errors.ts'
-import type { KubeObject } from '../../../src/kube/object.ts'
+import { type KubeObject, keyOf } from '../../../src/kube/object.ts'
 import type { Random } from '../../../src/kube/random.ts'
 import { type Resource, resourceName } from '../../../src/kube/resources.ts'
 import type { ApiServer, HistoryEvent } from './api-server.ts'
@@ -83,7 +83,7 @@ export function createNetworkApi({ server, time, party, link, random }: Options)
     let at = history.length
     if (query.sendInitialEvents) {
       const version = String(server.version)
-      for (const object of server.list(resource).filter(selects)) yield { type: 'ADDED', object }
+      for (const object of inOrder(server.list(resource).filter(selects))) yield { type: 'ADDED', object }
       yield { type: 'BOOKMARK', resourceVersion: version, initialEventsEnd: true }
     } else {
       const from = Number(query.resourceVersion ?? 0)
@@ -156,7 +156,7 @@ export function createNetworkApi({ server, time, party, link, random }: Options)
     list: (resource, query, options) =>
       call(false, options?.signal, () => ({
         metadata: { resourceVersion: String(server.version) },
-        items: server.list(resource).filter(selectorOf(query)),
+        items: inOrder(server.list(resource).filter(selectorOf(query))),
       })),
     create: (resource, body, options) =>
       call(true, options?.signal, () => server.create(resource, body, options?.namespace)),
@@ -182,6 +182,9 @@ export function createNetworkApi({ server, time, party, link, random }: Options)
   }
 }
 
+const inOrder = <T extends KubeObject>(objects: readonly T[]): readonly T[] =>
+  objects.toSorted((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1))
+
 /** An object that comes to match is added for the watcher, one that matches no more is deleted for it. */
 function visible<T extends KubeObject>(
   { type, object, old }: HistoryEvent,
@@ -190,7 +193,11 @@ function visible<T extends KubeObject>(
   const was = old !== undefined && selects(old)
   const is = type !== 'DELETED' && selects(object)
   if (!was && !is) return undefined
-  return { type: is ? (was ? 'MODIFIED' : 'ADDED') : 'DELETED', object: object as T }
+  if (is) return { type: was ? 'MODIFIED' : 'ADDED', object: object as T }
+  // As it was when it still matched, with the version of its end.
+  const { resourceVersion } = object.metadata
+  const last = type === 'DELETED' ? object : { ...old, metadata: { ...old?.metadata, resourceVersion } }
+  return { type: 'DELETED', object: last as T }
 }
 
 function selectorOf({
