@@ -314,6 +314,8 @@ describe.skipIf(cannotDump !== undefined)(`D10.forged: images of another node ${
     // What CRIU was given all the same ends with what it opened.
     expect(await restore(into, late(ofProc(name, mode)))).toBe('CredentialsExceed')
     await nothingIsLeft(into)
+    expect(await restore(into, late(ofProc(name, mode)), 'Always')).toBe('CredentialsExceed')
+    await nothingIsLeft(into)
   })
 
   it('a file by a way around, before the restore', async () => {

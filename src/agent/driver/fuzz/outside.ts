@@ -56,7 +56,10 @@ export async function createOutside(
       return {
         files: files.flat(),
         processes: await runningFrom(programs),
-        mounts: (await readFile('/proc/self/mountinfo', 'utf8')).split('\n'),
+        // Others of the machine mount what they like, elsewhere.
+        mounts: (await readFile('/proc/self/mountinfo', 'utf8'))
+          .split('\n')
+          .filter(it => it.includes(scratch)),
         limits: (await readFile('/proc/self/limits', 'utf8')).split('\n'),
         names: [hostname(), (await readFile('/proc/sys/kernel/core_pattern', 'utf8')).trim()],
         clock: [String(Math.round((clock() - began) / 500))],

@@ -147,7 +147,9 @@ describe.skipIf(cannotDump !== undefined)(`D10.fuzz: images changed at random ${
       ends.set(kind, (ends.get(kind) ?? 0) + 1)
       if (signalled !== undefined || rounds > 100)
         console.info(`${round} ${what}: ${kind} ${said.slice(0, 160)}`)
-      await expect.poll(() => outside.state(), { message: `${round} ${what}: ${end}` }).toEqual(before)
+      await expect
+        .poll(() => outside.state(), { message: `${round} ${what}: ${end}`, timeout: 20_000 })
+        .toEqual(before)
     }
     console.info(Object.fromEntries(ends))
     // What was not changed is restored all the same: nobody has broken the node or its generation.
