@@ -5,7 +5,7 @@ import { existsSync, readFileSync } from 'node:fs'
 export function hasTitle(path: string, words: string): boolean {
   if (!existsSync(path)) return false
   const titles = readFileSync(path, 'utf8').matchAll(
-    /\b(?:it|test|describe)\b[^\n]*\n?[^\n]*|^ *\]?\)\(\n?[^\n]*/gm,
+    /\b(?:it|test|describe)\b[^\n]*\n?[^\n]*|^ *\]?(?: as const)?\)\(\n?[^\n]*/gm,
   )
   return [...titles].some(([title]) => title.includes(words))
 }
