@@ -61,7 +61,7 @@ async function dumpWith(
   pod: LocatedPod,
   directory: string,
   work: string,
-  { deadlineMs, before, roomBytes, signal }: DumpOptions,
+  { deadlineMs, before, roomBytes, onStopped, signal }: DumpOptions,
 ): Promise<DumpResult> {
   const name = `dump-${pod.pod.uid}`
   // Everything that can be found out before the stop is: the pod stands still only for what needs it.
@@ -119,6 +119,7 @@ async function dumpWith(
       if (!isAgentError(error, 'StopFailed')) await continueAnyway(deps, pod, { name, startedUnixNs })
       throw error
     })
+    onStopped?.()
     const held = await whileStopped(deps, pod, { name, startedUnixNs }, async () => {
       // The sentinel has done it already, unless it could not.
       await Promise.all(gates.map(gate => writeFile(gate, '')))

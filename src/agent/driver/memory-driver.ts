@@ -37,6 +37,8 @@ export interface DumpOptions {
   readonly before?: Pick<Manifest, 'files'> | undefined
   /** No file of what CRIU makes gets larger than so many bytes. Default: any size. */
   readonly roomBytes?: number | undefined
+  /** Called when the pod stands still. */
+  readonly onStopped?: () => void
   readonly signal: AbortSignal
 }
 

@@ -52,7 +52,9 @@ export async function checkpoint(
       await pause(work, duty, request, due(0), signal)
       continue
     }
-    const stored = await saveOnce(work, { ...duty, settings }, signal)
+    const stored = await saveOnce(work, { ...duty, settings }, signal, {
+      inVain: frozenMs => pace.failed({ startedAt, frozenMs }, settings),
+    })
     const { frozenSeconds, skewSeconds, bytes, containers } = stored.manifest
     metrics.saved({
       frozenSeconds,
@@ -249,13 +251,14 @@ const baseAndNewest = 2
 /**
  * Saves a primary's memory now.
  * @param isFinal nothing of it will come after this: it stands still already.
+ * @param inVain told before it rejects, where the primary has stood still: for so many ms at most.
  * @throws AgentError, CheckpointError, the signal's reason.
  */
 export async function saveOnce(
   work: Work,
   { pod, lease, settings }: Pick<DutyOf<'checkpoint'>, 'pod' | 'lease' | 'settings'>,
   signal: AbortSignal,
-  { isFinal = false } = {},
+  { isFinal = false, inVain }: { isFinal?: boolean; inVain?: (frozenMs: number) => void } = {},
 ): Promise<Stored> {
   const { driver, store, understudies } = work
   const { namespace, set, slot, life, epoch } = lease
@@ -272,6 +275,8 @@ export async function saveOnce(
   const expectedBytes = last === undefined ? await work.measureMemory?.(located, signal) : undefined
   const draft = await store.begin(key, generation, expectedBytes === undefined ? {} : { expectedBytes })
   const resumeProbes = work.suspendProbes(pod.uid)
+  let stopped: number | undefined
+  let frozenMs = 0
   try {
     const stoppedAt = work.clock.monotonic()
     const deadlineMs = dumpDeadlineMs(last?.manifest.bytes)
@@ -285,10 +290,16 @@ export async function saveOnce(
           deadlineMs,
           before: last?.manifest,
           roomBytes: draft.room(),
+          onStopped: () => {
+            stopped = work.clock.monotonic()
+          },
           signal,
         }),
       work.archivedBytes,
-    ).finally(resumeProbes)
+    ).finally(() => {
+      resumeProbes()
+      if (stopped !== undefined) frozenMs = work.clock.monotonic() - stopped
+    })
     const now = work.podOf(pod.uid)
     if (now === undefined || now.terminating || work.deaths.dead.has(pod.uid))
       throw new AgentError('DumpVoid')
@@ -318,6 +329,7 @@ export async function saveOnce(
     await store.prune(key, Math.max(settings.keep, baseAndNewest))
     return stored
   } catch (error) {
+    if (frozenMs > 0) inVain?.(frozenMs)
     await draft.discard()
     // Its processes may not be where they were; whoever comes next looks again.
     understudies.lookAgain(pod.uid)

@@ -81,6 +81,18 @@ describe('pace of checkpoints', () => {
     expect(pace.onRequestAt(settings)).toBe(90_000)
   })
 
+  it('what was in vain is paid off before the next try, and counts for what comes after it', () => {
+    const pace = createPace()
+    pace.failed({ startedAt: 0, frozenMs: 10 }, settings)
+    expect(pace.dueAt(settings)).toBe(500)
+    pace.saved({ startedAt: 500, ...short }, settings)
+    pace.failed({ startedAt: 1_500, frozenMs: 1_000 }, settings)
+    // 50 s, of which 10 intervals may be ahead.
+    expect([pace.dueAt(settings), pace.onRequestAt(settings)]).toEqual([41_500, 1_500])
+    pace.saved({ startedAt: 41_500, ...short }, settings)
+    expect(pace.gap(settings)).toEqual({ ms: 2_000, reason: 'FreezeBudget' })
+  })
+
   it('any freezes: never more than their share and ten intervals, and one that is asked for, never a gap without a reason', () => {
     const freeze = fc.record({
       frozenMs: fc.oneof(fc.nat(50), fc.nat(20_000)),
@@ -88,6 +100,7 @@ describe('pace of checkpoints', () => {
       lateMs: fc.nat(2_000),
       // Somebody asks for it, so long after the one before began.
       askedMs: fc.option(fc.nat(20_000), { nil: undefined }),
+      inVain: fc.boolean(),
     })
     const by = fc.record({
       intervalMs: fc.integer({ min: 200, max: 60_000 }),
@@ -100,18 +113,23 @@ describe('pace of checkpoints', () => {
         let taken = 0
         let isAsked = false
         const loan = Math.max(...freezes.map(({ frozenMs }) => shareOfTime(frozenMs, by)))
-        for (const { lateMs, askedMs, ...times } of freezes) {
+        for (const { lateMs, askedMs, inVain, ...times } of freezes) {
           expect(taken).toBeLessThanOrEqual(
             now + intervalsAhead * by.intervalMs + (isAsked ? loan : 0) + 1e-6,
           )
-          pace.saved({ startedAt: now, ...times }, by)
+          if (inVain) pace.failed({ startedAt: now, frozenMs: times.frozenMs }, by)
+          else pace.saved({ startedAt: now, ...times }, by)
           taken += shareOfTime(times.frozenMs, by)
           const { ms, reason } = pace.gap(by)
-          expect(ms).toBeGreaterThanOrEqual(Math.max(by.intervalMs, times.pipelineMs))
-          expect(reason === undefined).toBe(ms === by.intervalMs)
-          const due = Math.max(pace.onRequestAt(by), now + (askedMs ?? Number.POSITIVE_INFINITY))
-          isAsked = due < now + ms
-          now = isAsked ? due : now + ms + lateMs
+          if (!inVain) {
+            expect(ms).toBeGreaterThanOrEqual(Math.max(by.intervalMs, times.pipelineMs))
+            expect(reason === undefined).toBe(ms === by.intervalMs)
+            expect(pace.dueAt(by)).toBeCloseTo(now + ms, 5)
+          }
+          const due = Math.max(now, pace.dueAt(by))
+          const asked = Math.max(now, pace.onRequestAt(by), now + (askedMs ?? Number.POSITIVE_INFINITY))
+          isAsked = asked < due
+          now = isAsked ? asked : due + lateMs
         }
       }),
     )

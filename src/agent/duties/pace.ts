@@ -22,6 +22,8 @@ export interface Gap {
 /** The pace of one primary's checkpoints. */
 export interface Pace {
   saved(checkpoint: Saved, settings: PaceSettings): void
+  /** One for which the primary has stood still in vain. */
+  failed(checkpoint: Omit<Saved, 'pipelineMs'>, settings: PaceSettings): void
   /** From the beginning of the newest checkpoint to that of the next one. */
   gap(settings: PaceSettings): Gap
   /** When the next one is due, by the monotonic clock in ms; in the past where none has been taken. */
@@ -51,10 +53,12 @@ export const intervalsAhead = 10
  */
 export function createPace(): Pace {
   /**
-   * Freezes that are not paid off at the beginning of the newest checkpoint, ms. Not the time that they take up: who is
-   * allowed to stand still for more of its time has less to pay off at once.
+   * Freezes that are not paid off at the beginning of the newest one, ms. Not the time that they take up: who is allowed to
+   * stand still for more of its time has less to pay off at once.
    */
   let owedMs = 0
+  /** That beginning; of a checkpoint that was in vain, too. */
+  let frozenAt: number | undefined
   let last: Saved | undefined
   /** Of the last two checkpoints the shorter one: one that is slow by chance says nothing of the next. */
   let pipelineMs = 0
@@ -64,9 +68,19 @@ export function createPace(): Pace {
   const overMs = ({ intervalMs, ...share }: PaceSettings) =>
     Math.max(0, shareOfTime(owedMs, share) - intervalsAhead * intervalMs)
 
+  const paidOffMs = (settings: PaceSettings) =>
+    Math.max(Math.min(shareOfTime(owedMs, settings), 2 * settings.intervalMs), overMs(settings))
+
+  const froze = ({ startedAt, frozenMs }: Omit<Saved, 'pipelineMs'>, settings: PaceSettings) => {
+    const goneMs = startedAt - (frozenAt ?? startedAt)
+    isOnLoan = goneMs < overMs(settings)
+    owedMs = Math.max(0, owedMs - (goneMs * settings.maxFreezePercent) / 100) + frozenMs
+    frozenAt = startedAt
+  }
+
   const gap = (settings: PaceSettings): Gap => {
     const { intervalMs } = settings
-    const frozen = Math.max(Math.min(shareOfTime(owedMs, settings), 2 * intervalMs), overMs(settings))
+    const frozen = paidOffMs(settings)
     // Twice the pipeline: a node that does nothing but save has no time left for what it saves.
     // And the next one begins when this one has ended, however slow it was by chance.
     const busy = Math.max(2 * pipelineMs, last?.pipelineMs ?? 0)
@@ -75,18 +89,21 @@ export function createPace(): Pace {
     return { ms, reason: ms === busy ? 'Busy' : 'FreezeBudget' }
   }
 
-  const after = (ms: number) => (last === undefined ? Number.NEGATIVE_INFINITY : last.startedAt + ms)
+  const after = (at: number | undefined, ms: number) => (at ?? Number.NEGATIVE_INFINITY) + ms
 
   return {
+    failed: froze,
     saved(checkpoint, settings) {
-      const goneMs = last === undefined ? 0 : checkpoint.startedAt - last.startedAt
-      isOnLoan = goneMs < overMs(settings)
-      owedMs = Math.max(0, owedMs - (goneMs * settings.maxFreezePercent) / 100) + checkpoint.frozenMs
+      froze(checkpoint, settings)
       pipelineMs = Math.min(checkpoint.pipelineMs, last?.pipelineMs ?? settings.intervalMs)
       last = checkpoint
     },
     gap,
-    dueAt: settings => after(gap(settings).ms),
-    onRequestAt: settings => after(isOnLoan ? overMs(settings) : 0),
+    dueAt: settings =>
+      frozenAt === last?.startedAt
+        ? after(frozenAt, gap(settings).ms)
+        : // What was in vain is tried again as soon as it is paid off.
+          Math.max(after(last?.startedAt, settings.intervalMs), after(frozenAt, paidOffMs(settings))),
+    onRequestAt: settings => after(frozenAt, isOnLoan ? overMs(settings) : 0),
   }
 }

@@ -141,6 +141,8 @@ export interface FakeMemory {
   memoryBytes: number
   /** For how long a pod stands still for a dump, as the dump says. */
   frozenSeconds: number
+  /** Happens before a pod is stopped for its dump. */
+  beforeStop: () => void
   /** Happens while a pod stands still for its dump. */
   duringDump: (uid: string) => Promise<void> | void
   readonly directory: string
@@ -178,6 +180,7 @@ export async function createFakeMemory(): Promise<FakeMemory> {
     volumeBytes: 0,
     memoryBytes: 0,
     frozenSeconds: 0.001,
+    beforeStop: () => undefined,
     duringDump: () => undefined,
     directory: await mkdtemp(join(tmpdir(), 'understudy-agent-')),
   }
@@ -461,13 +464,15 @@ function fakeDriver(memory: FakeMemory): MemoryDriver {
         })),
       }
     },
-    dump: ({ pod }, directory, { signal }) =>
+    dump: ({ pod }, directory, { signal, onStopped }) =>
       alone(pod.uid, async () => {
         const word = memory.running.get(pod.uid)
         if (word === undefined) throw new AgentError('ProcessGone')
         memory.counts.dumps += 1
         if (memory.coming.has(pod.uid)) throw new AgentError('PagesComing')
         await writeFile(join(directory, 'word'), word)
+        memory.beforeStop()
+        onStopped?.()
         await memory.duringDump(pod.uid)
         signal.throwIfAborted()
         return {
