@@ -36,7 +36,7 @@ function joined({ head, entries }: { readonly head: Buffer; readonly entries: re
   return Buffer.concat([head, ...sized])
 }
 
-/** One to three changes, all drawn before anything is read of how a restore went: the same seed makes the same images. */
+/** One to three changes, all drawn before anything is read of how a restore went: the same seed draws the same changes. */
 export function mutationOf(random: Random): Mutation {
   const below = (limit: number) => Math.floor(random.next() * limit)
   const pick = <T>(from: readonly T[]): T => {
