@@ -203,9 +203,20 @@ static int limit_files(void)
 	return setrlimit(RLIMIT_FSIZE, &limit) ? fail("RLIMIT_FSIZE: %s", strerror(errno)) : 0;
 }
 
+/* What crashes here has a container's memory in its own. What is restored has the limit of its images. */
+static int no_cores(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_CORE, &limit))
+		return fail("RLIMIT_CORE: %s", strerror(errno));
+	limit.rlim_cur = 0;
+	return setrlimit(RLIMIT_CORE, &limit) ? fail("RLIMIT_CORE: %s", strerror(errno)) : 0;
+}
+
 static int start(char **command)
 {
-	if (limit_files())
+	if (limit_files() || no_cores())
 		return EXIT_OWN;
 	/* Whoever has started us comes before others; what is run does not, unless it says so itself. */
 	setpriority(PRIO_PROCESS, 0, 0);

@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process'
+import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, readFileSync } from 'node:fs'
 import { cp, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
@@ -100,6 +100,19 @@ describe.skipIf(cannotUnshare !== undefined)(`enter ${cannotUnshare ?? ''}`, () 
       stdout: '4096\nunseen\n',
       stderr: expect.stringMatching(/too large/),
     })
+  })
+
+  test('no program that works in a container leaves its memory in a file when it crashes', async () => {
+    await using target = await withNamespaces('--mount', '--pid', '--fork', '--mount-proc')
+    const limitOwn = (soft: string) => execFileSync('prlimit', ['--pid', `${process.pid}`, `--core=${soft}:`])
+    const before = execFileSync('sh', ['-c', 'ulimit -S -c'], { encoding: 'utf8' }).trim()
+    limitOwn('4096')
+    try {
+      const seen = await enter(tools, target, 'keep', sh('ulimit -S -c'))
+      expect(seen).toEqual({ code: 0, stdout: '0\n', stderr: '' })
+    } finally {
+      limitOwn(before)
+    }
   })
 
   test('runs a program with the mounts and pids of the target', async () => {
