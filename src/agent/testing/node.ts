@@ -72,9 +72,11 @@ export interface TestNode {
 export async function podsDirectoryAt(directory: string): Promise<PodsDirectory> {
   const mounts = await mountsOf(hostFs, hostFs.host)
   const depth = ({ mountPoint }: { readonly mountPoint: string }) => mountPoint.length
-  const [mount] = mounts
+  // Of several at one place the last one lies over the others.
+  const mount = mounts
     .filter(({ mountPoint }) => below(mountPoint, directory) !== undefined)
-    .sort((a, b) => depth(b) - depth(a))
+    .sort((a, b) => depth(a) - depth(b))
+    .at(-1)
   if (mount === undefined) throw new Error(`${directory} is on no filesystem`)
   const path = join(mount.root, below(mount.mountPoint, directory) ?? '')
   return { device: mount.device, root: path }
