@@ -15,6 +15,7 @@
  * A CRIU whose sentinel died before the gate goes home: whoever stands later does so for somebody else's dump.
  */
 #include "connections.h"
+#include "control.h"
 #include "sockets.h"
 
 /* A pipe of the sentinel's: see native/sentinel/supervisor.h. */
@@ -151,6 +152,16 @@ static int all_stand(void)
 	return all;
 }
 
+static int passed;
+
+int is_dumped(int pid)
+{
+	for (int i = 0; passed && i < count; i++)
+		if (pids[i] == pid)
+			return 1;
+	return 0;
+}
+
 static int is_orphan(void)
 {
 	struct {
@@ -172,8 +183,12 @@ static void at_end(int status, void *unused)
 {
 	(void)unused;
 	/* A child that CRIU has forked to try something ends like this, too. */
-	if (status != 0 || own_pid() != dumper)
+	if (own_pid() != dumper)
 		return;
+	if (status != 0) {
+		control_end();
+		return;
+	}
 	raw(NR_write, DONE, (long)"", 1, 0, 0, 0);
 	/* Whoever reads it is no more urgent than this, may have to run here, and would wait for all of the end. */
 	raw(NR_sched_yield, 0, 0, 0, 0, 0, 0);
@@ -200,6 +215,8 @@ static void wait_for_go(void)
 	raw(NR_prctl, TIMER_SLACK, 1, 0, 0, 0, 0);
 	sockets_prepare();
 	connections_prepare();
+	if (!control_prepare())
+		give_up("cannot make a socket");
 	/*
 	 * Here and while it seizes it mostly sleeps, and runs for some microseconds each time. However nice, after a sleep it
 	 * would wait until whoever runs by then has had its turn, which takes milliseconds.
@@ -220,6 +237,7 @@ static void wait_for_go(void)
 			give_up("a process is being traced");
 		pause_for(waits < SHORT_WAITS ? WAIT_NS : LONG_WAIT_NS);
 	}
+	passed = 1;
 	sockets_ask();
 	if (is_orphan())
 		give_up("nobody waits for it");
@@ -238,11 +256,11 @@ static void wait_for_go(void)
 /* Of the C library, as CRIU calls it: with 0 to take it back, when everybody is seized. */
 unsigned alarm(unsigned seconds)
 {
-	static int passed, seizing;
+	static int seen, seizing;
 	const long timer[4] = { 0, 0, (long)seconds, 0 };
 
-	if (seconds && !passed) {
-		passed = seizing = 1;
+	if (seconds && !seen) {
+		seen = seizing = 1;
 		wait_for_go();
 	} else if (!seconds && seizing) {
 		seizing = 0;

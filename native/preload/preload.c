@@ -1,6 +1,6 @@
 /*
- * Loaded into CRIU in front of the C library (ld.so --preload), with gate.c, pages.c, sockets.c, connections.c and backlog.c. Four things that CRIU does cannot be done
- * where it runs, or not as well:
+ * Loaded into CRIU in front of the C library (ld.so --preload), with gate.c, pages.c, sockets.c, connections.c, backlog.c and
+ * control.c. Five things that CRIU does cannot be done where it runs, or not as well:
  *
  * 1. It reads the limits of the processes that it dumps with prlimit64. The kernel refuses that for processes of other
  *    users to whoever lacks CAP_SYS_RESOURCE, which even root lacks on some machines. A read that is refused is answered
@@ -15,11 +15,14 @@
  *    memory that a tmpfs has already is half as dear: see src/agent/driver/room.ts, which also cuts off what is left over.
  * 4. Who brings pages takes an interrupted wait for an error and ends, and the application with it. The kernel interrupts
  *    one when a process is stopped, frozen or looked at by a debugger, and then goes on. Here it is waited again.
+ * 5. It speaks with its own code, and restored processes with each other, over sockets that every process of the pod can reach,
+ *    and asks nobody who it is: see control.c, which stands before accept, bind, connect, sendmsg and waits for a futex.
  *
  * Everything else is as it was. No header of a C library, and no symbol but errno's; on_exit and clone where it has them.
  */
 
 #include "connections.h"
+#include "control.h"
 
 enum { LIMITS = 16, BUNDLE = 200 };
 
@@ -152,8 +155,12 @@ int prlimit(pid_t pid, unsigned resource, const struct limit *wanted, struct lim
 /* CRIU asks by the number of the call. */
 long syscall(long number, long a, long b, long c, long d, long e, long f)
 {
+	long answer;
+
 	if (number == NR_prlimit64)
 		return result(limits((pid_t)a, (unsigned)b, (const struct limit *)c, (struct limit *)d));
+	if (number == NR_futex && control_waits((const int *)a, b, c, &answer))
+		return result(answer);
 	return result(raw(number, a, b, c, d, e, f));
 }
 

@@ -6,6 +6,7 @@
  *
  * CRIU asks by itself when that thread has not begun by then, for want of a processor, and whatever is not exactly this.
  */
+#include "control.h"
 #include "sockets.h"
 
 enum { NETLINK = 16, RAW = 3, SOCKET_DIAG = 4, IPV4 = 2, IPV6 = 10, TCP = 6 };
@@ -26,18 +27,6 @@ struct request {
 	unsigned char family, protocol, extensions, unused;
 	unsigned states;
 	unsigned ports, rest[11];
-};
-
-struct piece {
-	const void *start;
-	size_t length;
-};
-
-struct message {
-	const void *address;
-	unsigned address_length;
-	const struct piece *pieces;
-	size_t count;
 };
 
 enum progress { WAITING, BEGUN, ANSWERED, OVER };
@@ -176,7 +165,10 @@ static int become(int fd, struct question *question)
 long sendmsg(int fd, const struct message *message, int flags)
 {
 	struct question *question = question_of(message);
+	long answer;
 
+	if (control_sends(fd, message, flags, &answer))
+		return result(answer);
 	if (question && become(fd, question)) {
 		used++;
 		return sizeof question->request;

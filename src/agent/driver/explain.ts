@@ -1,4 +1,4 @@
-import { readFile } from 'node:fs/promises'
+import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { complaints } from './criu.ts'
 
@@ -14,7 +14,20 @@ export async function explain(
 
 /** The last of what CRIU has said in its log, or else on its standard error. */
 export async function complaintsOf(work: string, names: readonly [string, string]): Promise<string> {
-  const logs = await Promise.all(names.map(file => readFile(join(work, file), 'utf8').catch(() => '')))
+  const logs = await Promise.all(names.map(file => endOf(join(work, file)).catch(() => '')))
   const [own = '', output = ''] = logs
   return complaints(own) || output.trim().split('\n').slice(-3).join('; ').slice(0, 400)
+}
+
+/** Names of the tenant are in it, and as many as it likes. */
+const lastBytes = 64 * 1024
+
+async function endOf(path: string): Promise<string> {
+  await using file = await open(path)
+  const { size } = await file.stat()
+  const { buffer, bytesRead } = await file.read({
+    ...{ buffer: Buffer.alloc(Math.min(size, lastBytes)) },
+    position: Math.max(0, size - lastBytes),
+  })
+  return buffer.toString('utf8', 0, bytesRead)
 }
