@@ -25,10 +25,19 @@ enum { NOBODY_READS = 8 };
 
 enum { TIMER_SLACK = 29 };
 enum { FAIR = 0, REAL_TIME = 1 };
-/* 20 waits of 50 us, then of 1 ms: whoever takes longer waits for a device, and is not to be hurried. */
-enum { WAIT_NS = 50000, LONG_WAIT_NS = 1000000, SHORT_WAITS = 20, LONG_WAITS = 60 * 1000 };
-/* A tracer that is no CRIU may stay for ever, and the application stands meanwhile. */
-enum { TRACED_WAITS = 1000 };
+enum { WAIT_NS = 50000, GO_WAITS = 60 * 20000 };
+/*
+ * All stand when the gate is opened, or will in a moment; who does not then may never: a parent waits in vfork() for as long as
+ * its child likes, a process for a device, one that is traced for its tracer. The application stands meanwhile. And to look at
+ * all of thousands of processes takes a processor, which is the node's: after the first moment no more than one part of it
+ * in eleven, behind what else has to run.
+ */
+enum { URGENT_NS = 5 * 1000 * 1000, LONG_WAIT_NS = 1000000, WAITS_A_ROUND = 10, STANDING_NS = 999 * 1000 * 1000 };
+#if defined(__x86_64__)
+enum { NR_clock_gettime = 228 };
+#else
+enum { NR_clock_gettime = 113 };
+#endif
 /* Beyond these a dump is refused. */
 #ifndef PIDS
 #define PIDS 65536
@@ -141,14 +150,37 @@ static int process_stands(int pid)
 	return all;
 }
 
-static int all_stand(void)
+/* On the monotonic clock. */
+static long now(void)
+{
+	long time[2] = { 0, 0 };
+
+	raw(NR_clock_gettime, 1, (long)time, 0, 0, 0, 0);
+	return time[0] * 1000000000 + time[1];
+}
+
+/* Where this is not allowed it stays as urgent as it is. */
+static void schedule(int policy)
+{
+	const int priority = policy == REAL_TIME;
+
+	raw(NR_sched_setscheduler, 0, policy, (long)&priority, 0, 0, 0);
+}
+
+/* @param urgent until when it is more urgent than others; 0: it is not. */
+static int all_stand(long *urgent)
 {
 	int all = 1;
 
 	pids[0] = 1;
 	count = 1;
-	for (int i = 0; i < count && all; i++)
+	for (int i = 0; i < count && all; i++) {
 		all = process_stands(pids[i]);
+		if (*urgent && now() > *urgent) {
+			*urgent = 0;
+			schedule(FAIR);
+		}
+	}
 	return all;
 }
 
@@ -196,12 +228,26 @@ static void at_end(int status, void *unused)
 		say("asked");
 }
 
-/* Where this is not allowed it stays as urgent as it is. */
-static void schedule(int policy)
+static void wait_until_all_stand(void)
 {
-	const int priority = policy == REAL_TIME;
+	const long began = now(), end = began + STANDING_NS;
+	long urgent = began + URGENT_NS;
 
-	raw(NR_sched_setscheduler, 0, policy, (long)&priority, 0, 0, 0);
+	for (;;) {
+		const long round = now();
+		long waits;
+
+		if (all_stand(&urgent))
+			return;
+		waits = WAITS_A_ROUND * (now() - round);
+		if (is_orphan() || now() >= end)
+			give_up(traced ? "a process is being traced" : "not all processes stopped");
+		if (waits < LONG_WAIT_NS)
+			waits = LONG_WAIT_NS;
+		if (waits >= end - now())
+			waits = end - now();
+		pause_for(urgent ? WAIT_NS : waits > 0 ? waits : 0);
+	}
 }
 
 static void wait_for_go(void)
@@ -226,17 +272,11 @@ static void wait_for_go(void)
 		give_up("cannot say that it is ready");
 	/* Here every moment counts: the pod is stopped when the file is there. */
 	for (long waits = 0; !is_there("go"); waits++) {
-		if (waits > LONG_WAITS * (LONG_WAIT_NS / WAIT_NS) || is_orphan())
+		if (waits > GO_WAITS || is_orphan())
 			give_up("nobody opened the gate");
 		pause_for(WAIT_NS);
 	}
-	for (long waits = 0; !all_stand(); waits++) {
-		if (waits > LONG_WAITS || is_orphan())
-			give_up("not all processes stopped");
-		if (traced && waits > TRACED_WAITS)
-			give_up("a process is being traced");
-		pause_for(waits < SHORT_WAITS ? WAIT_NS : LONG_WAIT_NS);
-	}
+	wait_until_all_stand();
 	passed = 1;
 	sockets_ask();
 	if (is_orphan())

@@ -290,10 +290,15 @@ async function dumpContainer(
   if (end.expired) throw new AgentError('DumpExpired', `container ${container.name}, ${deadlineMs} ms`)
   if (end.code === 0) return
   const why = `container ${container.name}: ${await explain(work, 'dump.log', end)}`
+  if (end.code === ownFailure && why.includes(notAllStopped)) throw new AgentError('StopFailed', why)
   throw roomBytes !== undefined && why.includes('File too large')
     ? new CheckpointError('StoreFull', `${why}: there is room for ${roomBytes} bytes`)
     : new AgentError('DumpFailed', why)
 }
+
+/** Of what is loaded into CRIU, and what it says then: see native/preload/gate.c. */
+const ownFailure = 125
+const notAllStopped = 'gate: not all processes stopped'
 
 /** There where files in the layer were made by CRIU. */
 const lateFiles = 'remap-fpath.img'
