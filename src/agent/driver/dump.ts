@@ -3,10 +3,11 @@ import { machine, release } from 'node:os'
 import { join } from 'node:path'
 import { CheckpointError } from '../../checkpoint/errors.ts'
 import { credentialsOf } from '../../checkpoint/images/credentials.ts'
+import { largeImages, mostImageBytes } from '../../checkpoint/images/image-file.ts'
 import { reachOf } from '../../checkpoint/images/reach.ts'
 import { readStats } from '../../checkpoint/images/stats.ts'
 import type { ContainerImage } from '../../checkpoint/manifest.ts'
-import { assertSame, statusOf, stdioOf } from '../discover/process.ts'
+import { assertSame, inBatches, statusOf, stdioOf } from '../discover/process.ts'
 import { watchedPaths } from '../discover/watches.ts'
 import { AgentError, isAgentError } from '../errors.ts'
 import type { ProcessRef, SentinelClient, StopRequest } from '../sentinel.ts'
@@ -143,7 +144,8 @@ async function dumpWith(
       kernel: release(),
       architecture: machine(),
       ...(deps.machine?.cpuFeatures === undefined ? {} : { cpuFeatures: deps.machine.cpuFeatures }),
-      containers: await Promise.all(targets.map(imageOf)),
+      // One after the other: what is read of them lies in the agent's memory.
+      containers: await inBatches(targets, imageOf, 1),
       volumes: saves.flatMap(save => (save.kind === 'volume' ? [save.name] : [])),
     }
   } finally {
@@ -319,7 +321,17 @@ async function assertNotEnding(deps: DriverDependencies, { app, container }: Dum
   }
 }
 
+function describeLarge(names: readonly string[]): string {
+  const most = `more than ${mostImageBytes / 2 ** 20} MiB`
+  return names.includes('sk-queues.img')
+    ? `${most} in unix sockets that nobody has received`
+    : `${most} of what describes its processes (${names.slice(0, 3).join(', ')})`
+}
+
 async function imageOf({ container, stdio, images, work }: DumpTarget): Promise<ContainerImage> {
+  const large = await largeImages(images)
+  if (large.length > 0)
+    throw new AgentError('Unsupported', `container ${container.name}: ${describeLarge(large)}`)
   const inTheWay = immovable(await reachOf(images))
   if (inTheWay.length > 0)
     throw new AgentError('Unsupported', `container ${container.name}: ${inTheWay.join('; ')}`)

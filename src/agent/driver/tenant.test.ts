@@ -24,6 +24,10 @@ const programs = {
     struct msghdr m = { .msg_iov = &data, .msg_iovlen = 1, .msg_control = space, .msg_controllen = sizeof space };
     struct cmsghdr *c = CMSG_FIRSTHDR(&m); c->cmsg_level = SOL_SOCKET; c->cmsg_type = SCM_RIGHTS;
     c->cmsg_len = CMSG_LEN(sizeof fd); memcpy(CMSG_DATA(c), &fd, sizeof fd); must(sendmsg(pair[0], &m, 0)); close(fd);`,
+  // Memory of the kernel, which no limit of the container counts.
+  queues: `static char bytes[100000]; int pair[2];
+    for (int i = 0; i < 40; i++) { must(socketpair(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK, 0, pair));
+      for (int end = 0; end < 2; end++) while (write(pair[end], bytes, sizeof bytes) > 0) ; }`,
 } as const
 
 const source = `
@@ -120,6 +124,7 @@ describe.skipIf(cannotDump !== undefined)(
       ['mem', /an open file of \/proc/],
       ['directory', /an open file of \/proc/],
       ['flight', /descriptors in a socket that nobody has received/],
+      ['queues', /more than 16 MiB in unix sockets that nobody has received/],
     ] as const)('%s: is not saved, and goes on', async (program, reason) => {
       const app = await running(program)
       const said = await dump(app)

@@ -2,8 +2,9 @@
  * CRIU's image files: one or two 4-byte magic numbers, then entries, each a 4-byte length and a protobuf message.
  * Little-endian throughout.
  */
-import { open, readFile, rename, rm } from 'node:fs/promises'
+import { open, readdir, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
+import { setImmediate } from 'node:timers/promises'
 import { CheckpointError } from '../errors.ts'
 import { type Decoded, decode, encode, type Fields, type MessageType } from './message.ts'
 
@@ -29,31 +30,47 @@ const magics = {
 export type ImageKind = keyof typeof magics
 
 /**
- * The entries of an image, still encoded.
+ * The entries of an image, one after the other, still encoded.
  * @param payload how many bytes that are no entry follow one.
  * @throws CheckpointError BadImage
  */
-export function splitEntries(
+export function* eachEntry(
   kind: ImageKind,
   name: string,
   bytes: Buffer,
   payload: (entry: Buffer) => number = () => 0,
-): Buffer[] {
+): Generator<Buffer, void> {
   const magic = magics[kind]
   if (bytes.length < magic.length * 4 || magic.some((word, index) => bytes.readUInt32LE(index * 4) !== word))
     throw new CheckpointError('BadImage', `${name} does not begin as an image of kind ${kind} does`)
-  const entries: Buffer[] = []
   let at = magic.length * 4
-  while (at < bytes.length) {
+  for (let count = 0; at < bytes.length; count++) {
     const length = bytes.length - at >= 4 ? bytes.readUInt32LE(at) : Number.POSITIVE_INFINITY
     if (length > bytes.length - at - 4)
-      throw new CheckpointError('BadImage', `${name} is cut off in its entry ${entries.length}`)
+      throw new CheckpointError('BadImage', `${name} is cut off in its entry ${count}`)
     const entry = bytes.subarray(at + 4, at + 4 + length)
-    entries.push(entry)
+    yield entry
     at += 4 + length + payload(entry)
   }
   if (at > bytes.length) throw new CheckpointError('BadImage', `${name} is cut off behind its last entry`)
-  return entries
+}
+
+/** All of them. @throws CheckpointError BadImage */
+export const splitEntries = (...of: Parameters<typeof eachEntry>): Buffer[] => [...eachEntry(...of)]
+
+/** Decoded before others get a turn: well under 10 ms. */
+const batch = 8192
+
+/**
+ * Decodes entry by entry, and lets others have their turn meanwhile: an image may have more than a million.
+ * @throws CheckpointError BadImage
+ */
+export async function forEachEntry(entries: Iterable<Buffer>, meet: (entry: Buffer) => void): Promise<void> {
+  let count = 0
+  for (const entry of entries) {
+    if (++count % batch === 0) await setImmediate()
+    meet(entry)
+  }
 }
 
 export function joinEntries(kind: ImageKind, entries: readonly Uint8Array[]): Buffer {
@@ -80,11 +97,32 @@ export function decodeEntry<F extends Fields>(
   }
 }
 
+/**
+ * What is read has room in the agent of a node, which reads for all its tenants: how large an image gets is up to who is
+ * saved. Images of memory itself, and of files, are not read.
+ */
+export const mostImageBytes = 16 * 1024 * 1024
+
+const readKinds = /^(inventory|pstree|files|sk-queues|seccomp|(core|ids|mm|pagemap|pagemap-shmem)-\d+)\.img$/
+
+/** Those of which `readImageBytes` would say that they are too large. */
+export async function largeImages(dir: string): Promise<string[]> {
+  const found: string[] = []
+  for (const name of await readdir(dir))
+    if (readKinds.test(name) && (await stat(join(dir, name))).size > mostImageBytes) found.push(name)
+  return found
+}
+
 /** @throws CheckpointError BadImage, also when the file is not there */
 export async function readImageBytes(dir: string, name: string): Promise<Buffer> {
   try {
-    return await readFile(join(dir, name))
+    await using file = await open(join(dir, name))
+    const { size } = await file.stat()
+    if (size > mostImageBytes)
+      throw new CheckpointError('BadImage', `${name} has ${size} bytes, too many to be read`)
+    return await file.readFile()
   } catch (error) {
+    if (error instanceof CheckpointError) throw error
     throw new CheckpointError('BadImage', `${name} cannot be read`, error)
   }
 }

@@ -1,4 +1,4 @@
-import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { mkdtemp, readdir, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { BinaryReader, BinaryWriter, WireType } from '@bufbuild/protobuf/wire'
@@ -8,9 +8,10 @@ import { isCheckpointError } from '../errors.ts'
 import { addressWords } from './address-words.ts'
 import { credentialsOf } from './credentials.ts'
 import { moveAddress, newPidNamespace, rearmTimers } from './edits.ts'
-import { joinEntries } from './image-file.ts'
+import { joinEntries, largeImages, readImageBytes } from './image-file.ts'
 import { decode, encode } from './message.ts'
 import { credsEntry, fileEntry } from './messages.ts'
+import { descriptorsInFlight } from './queues.ts'
 import { readStats } from './stats.ts'
 import { tasksOf } from './tasks.ts'
 
@@ -407,3 +408,22 @@ test('garbage is refused by name and breaks nothing', async () => {
     { numRuns: 100 },
   )
 }, 60_000)
+
+test('D10.hostile: an image of 1 GiB is not read, whichever it is, but for memory itself', async () => {
+  const names = [
+    'sk-queues.img',
+    'files.img',
+    'core-7.img',
+    'pagemap-7.img',
+    'pagemap-shmem-1.img',
+    'mm-7.img',
+  ]
+  for (const name of [...names, 'pages-1.img', 'ghost-file-1.img']) {
+    await writeFile(join(dir, name), '')
+    await truncate(join(dir, name), 2 ** 30)
+  }
+  expect((await largeImages(dir)).sort()).toEqual(names.sort())
+  for (const name of names)
+    await expect(readImageBytes(dir, name)).rejects.toThrow(`${name} has 1073741824 bytes`)
+  await expect(descriptorsInFlight(dir)).rejects.toMatchObject({ code: 'BadImage' })
+})

@@ -1,7 +1,6 @@
 /** Where the memory of a task is in its image. */
-import { setImmediate } from 'node:timers/promises'
 import { CheckpointError } from '../errors.ts'
-import { decodeEntry, splitEntries } from './image-file.ts'
+import { decodeEntry, eachEntry, forEachEntry } from './image-file.ts'
 import { has } from './message.ts'
 import { pagemapEntry, pagemapHead } from './messages.ts'
 
@@ -26,22 +25,17 @@ const mostPages = 2 ** 40
 const inParent = 1
 const present = 4
 
-/** Decoded before others get a turn: well under 10 ms. */
-const batch = 8192
-
 /** @throws CheckpointError BadImage */
 export async function parsePagemap(name: string, bytes: Buffer): Promise<Pagemap> {
-  const [head, ...entries] = splitEntries('pagemap', name, bytes)
+  const entries = eachEntry('pagemap', name, bytes)
+  const head = entries.next().value
   if (head === undefined) throw new CheckpointError('BadImage', `${name} has no entry`)
   const { pagesId } = decodeEntry(name, pagemapHead, head)
   const runs: PageRun[] = []
-  for (let at = 0; at < entries.length; at += batch) {
-    await setImmediate()
-    for (const entry of entries.slice(at, at + batch)) {
-      const run = pageRun(name, entry)
-      if (run !== undefined) runs.push(run)
-    }
-  }
+  await forEachEntry(entries, entry => {
+    const run = pageRun(name, entry)
+    if (run !== undefined) runs.push(run)
+  })
   return { pagesId, runs }
 }
 

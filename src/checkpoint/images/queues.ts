@@ -1,6 +1,6 @@
 /** What was sent to a socket and not yet received. */
 import { readdir } from 'node:fs/promises'
-import { decodeEntry, readImageBytes, splitEntries } from './image-file.ts'
+import { decodeEntry, eachEntry, forEachEntry, readImageBytes } from './image-file.ts'
 import { many, message, one } from './message.ts'
 
 const scmEntry = message('scm_entry', { type: one(1, 'uint32'), rights: many(2, 'uint32') })
@@ -18,10 +18,10 @@ export async function descriptorsInFlight(dir: string): Promise<number> {
   if (!(await readdir(dir)).includes(queues)) return 0
   const bytes = await readImageBytes(dir, queues)
   let found = 0
-  for (const entry of splitEntries('packets', queues, bytes, lengthOf)) {
+  await forEachEntry(eachEntry('packets', queues, bytes, lengthOf), entry => {
     const { scm } = decodeEntry(queues, packetEntry, entry)
     found += scm.reduce((sum, { rights }) => sum + rights.length, 0)
-  }
+  })
   return found
 }
 

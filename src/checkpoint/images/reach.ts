@@ -66,7 +66,10 @@ export async function reachOf(dir: string): Promise<Reach> {
 
 async function ghostsOf(dir: string): Promise<GhostFile[]> {
   const names = (await readdir(dir)).filter(name => name.startsWith('ghost-file-'))
-  return Promise.all(names.map(name => readFirst(dir, name, 'ghost', ghostFileEntry)))
+  const found: GhostFile[] = []
+  // Not at once: whoever is saved may have thousands.
+  for (const name of names) found.push(await readFirst(dir, name, 'ghost', ghostFileEntry))
+  return found
 }
 
 function openedFile({ type, reg, isk, usk }: ValueOf<typeof fileEntry>): OpenedFile {
