@@ -22,7 +22,17 @@ it('a primary that ends is followed by one with its memory', async () => {
 it('the same scenario comes to the same end', async () => {
   const deletePod = { type: 'deletePod', pod: 2, force: false } as const
   const scenario = { ...quiet, steps: [{ afterMs: 3_000, command: deletePod }] }
-  expect(await runRound(scenario)).toEqual(await runRound(scenario))
+  const heard = async () => {
+    const said: string[] = []
+    const round = await runRound(scenario, (at, what) => said.push(`${at} ${what}`))
+    return { ...round, said }
+  }
+  const first = await heard()
+  expect(first.said.length).toBeGreaterThan(20)
+  expect(await heard()).toEqual(first)
+  // Nor does it matter whether anybody listens.
+  const { said: _, ...round } = first
+  expect(await runRound(scenario)).toEqual(round)
 })
 
 it.each([1, 0])(
