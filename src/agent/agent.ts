@@ -464,6 +464,7 @@ export async function runAgent(
       isKeptElsewhere: (lease, generation) => isKeptElsewhere(engine.snapshot, lease, generation),
       settingsOf: set => engine.snapshot.settings.get(set),
       slotHeldBy: uid => engine.slotHeldBy(uid),
+      isToEnd: uid => engine.isToEnd(uid),
       matters: pod => engine.matters(pod),
       generations,
       requests,

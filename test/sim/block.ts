@@ -25,7 +25,7 @@ export async function runBlock({ seed, rounds }: Block): Promise<BlockResult> {
   let virtualMs = 0
   let failedAt: number | undefined
   let smallest: { scenario: Scenario; what: string } | undefined
-  await fc.check(
+  const { failed, errorInstance } = await fc.check(
     fc.asyncProperty(scenario, async each => {
       if (failedAt !== undefined && performance.now() - failedAt > shrinkMs) return
       const round = await runRound(each)
@@ -39,6 +39,8 @@ export async function runBlock({ seed, rounds }: Block): Promise<BlockResult> {
     }),
     { numRuns: rounds, seed },
   )
+  // The model itself has failed: that is no end without violation.
+  if (failed && smallest === undefined) throw errorInstance
   return {
     rounds: done,
     virtualMs,

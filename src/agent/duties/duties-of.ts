@@ -98,15 +98,11 @@ export function isAtStake(snapshot: Snapshot, lease: SlotLease): boolean {
 function ofPrimary(snapshot: Snapshot, slot: Slot, pod: PodView): Duty[] {
   const { lease, settings, name } = slot
   if (isDead(snapshot, pod, name)) return ofDead(snapshot, slot, pod)
-  const stage = snapshot.stages.get(pod.uid)
-  const onStage = !pod.understudy || (stage?.state === 'OnStage' && stage.slot === name)
+  const onStage = isOnStage(snapshot, lease, pod)
   const ids = idsOf(pod)
   const about = { pod, lease, settings }
-  // Who is to be ended for a successor that waits for it is told so by its Lease: what is at stake was weighed there.
-  const isEnding = lease.ending === pod.uid
-  if (pod.terminating || isEnding) {
-    // The set has no place for its slot: it ends in its grace like any pod. With a place again it is ended at once.
-    if (!isEnding && (lease.retainedSince !== undefined || !onStage || !isAtStake(snapshot, lease))) return []
+  if (pod.terminating || lease.ending === pod.uid) {
+    if (!isToEnd(snapshot, lease, pod)) return []
     // Beside a dump, which may take seconds: what is to end need not be let finish it.
     return [{ type: 'bury', key: `bury/${pod.uid}`, version: name, ...about }]
   }
@@ -182,6 +178,20 @@ function ofLeftOnStage({ memoryless, dead }: Snapshot, pod: PodView): Duty[] {
 
 const isNamedIn = (message: string, { containerId }: PodView['containers'][number]): boolean =>
   containerId !== undefined && message.includes(containerId)
+
+const isOnStage = ({ stages }: Snapshot, lease: SlotLease, pod: PodView): boolean => {
+  const stage = stages.get(pod.uid)
+  return !pod.understudy || (stage?.state === 'OnStage' && stage.slot === slotName(lease))
+}
+
+/** Whether this primary is to be ended now, and not in its grace. */
+export function isToEnd(snapshot: Snapshot, lease: SlotLease, pod: PodView): boolean {
+  // Who is to be ended for a successor that waits for it is told so by its Lease: what is at stake was weighed there.
+  if (lease.ending === pod.uid) return true
+  // The set has no place for its slot: it ends in its grace like any pod. With a place again it is ended at once.
+  if (!pod.terminating || lease.retainedSince !== undefined) return false
+  return isOnStage(snapshot, lease, pod) && isAtStake(snapshot, lease)
+}
 
 const isPaused = ({ settings }: Snapshot, lease: SlotLease): boolean =>
   settings.get(setOf(lease))?.paused === true

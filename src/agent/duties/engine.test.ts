@@ -300,6 +300,17 @@ describe('the agents of two nodes', () => {
       expect(a.counts.dumps).toBe(dumps)
     })
 
+    it('nor does it go on where it is ended for that first', async () => {
+      await start('a', a)
+      await start('b', b)
+      await untilFrozen('one')
+      cluster.setLease(asked())
+      await untilHandedOver()
+      cluster.setLease({ ...asked(), ending: 'uid-p' })
+      await vi.waitFor(() => expect(serving('a', 'p')).toMatchObject({ status: 'False', reason: 'Died' }))
+      expect([...a.stops]).toEqual(['handover-uid-p'])
+    })
+
     it('and its probes count again where it cannot be stopped', async () => {
       await start('a', a)
       await start('b', b)

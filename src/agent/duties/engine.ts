@@ -13,7 +13,7 @@ import { isAgentError } from '../errors.ts'
 import type { AgentMetrics } from '../metrics.ts'
 import type { Death } from '../sentinel.ts'
 import type { Deaths } from './deaths.ts'
-import { dutiesOf, isAnother, isAtStake, isServing } from './duties-of.ts'
+import { dutiesOf, isAnother, isAtStake, isServing, isToEnd } from './duties-of.ts'
 import type { Duty } from './duty.ts'
 import { reasonOf } from './failure.ts'
 import type { Paces } from './paces.ts'
@@ -29,6 +29,8 @@ export interface Engine {
   readonly snapshot: Snapshot
   podOf(uid: string): PodView | undefined
   slotHeldBy(uid: string): string | undefined
+  /** The primary with this uid is to be ended at once; see `isToEnd`. */
+  isToEnd(uid: string): boolean
   /** Name of the slot that this pod holds, or held; for the record. */
   slotOf(pod: PodView): string
   /** Whether the end of this pod's app has to be told; see `Deaths`. */
@@ -261,6 +263,10 @@ export function createEngine(options: EngineOptions): Engine {
     },
     podOf: uid => pods.get(uid),
     slotHeldBy: uid => held.get(uid),
+    isToEnd: uid => {
+      const [pod, lease] = [pods.get(uid), snapshot.slots.find(({ holder }) => holder.uid === uid)]
+      return pod !== undefined && lease !== undefined && isToEnd(snapshot, lease, pod)
+    },
     slotOf: pod => held.get(pod.uid) ?? `${pod.set.replace('/', '.')}.${pod.slot ?? '-'}`,
     matters,
     async run(signal) {

@@ -44,8 +44,9 @@ export async function handOver(work: Work, duty: DutyOf<'handOver'>, signal: Abo
     progress.standing(slot, undefined)
     // A stop may be refused, and a continuation be lost: its probes are nobody's but this agent's to resume.
     resumeProbes()
-    // Called by its Lease somebody else may run already: who stood still until now is buried.
-    if (work.slotHeldBy(pod.uid) === slot) await letGo(work, name)
+    // Called by its Lease somebody else may run already: who stood still until now is buried. So is who is to end first:
+    // what it did in the moment until then would be lost.
+    if (work.slotHeldBy(pod.uid) === slot && !work.isToEnd(pod.uid)) await letGo(work, name)
   }
 }
 

@@ -54,6 +54,8 @@ export interface Work {
   readonly podOf: (uid: string) => PodView | undefined
   /** The slot, by its name, that this pod is to hold by the Lease as it is now. */
   readonly slotHeldBy: (uid: string) => string | undefined
+  /** Whether this primary is to be ended at once. */
+  readonly isToEnd: (uid: string) => boolean
   /** Whether somebody else could go on with this pod's memory; see `Deaths`. */
   readonly matters: (pod: PodView) => boolean
   /** Told for the name of a slot when this node has another generation of it. */

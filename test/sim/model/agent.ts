@@ -45,7 +45,7 @@ import { createMemoryStore, type Shelf, type ShelfNews } from './generations.ts'
 import type { Kubelet } from './kubelet.ts'
 import { createModelSentinel, deathOf } from './sentinel.ts'
 import type { Party, VirtualTime } from './virtual-time.ts'
-import type { App, Machine, PodOnNode } from './world.ts'
+import { type App, answers, type Machine, type PodOnNode } from './world.ts'
 
 /** What a machine keeps for its agents: gone with its power. */
 export interface Volatile {
@@ -76,6 +76,8 @@ export interface AgentOptions {
     by: { readonly slot: SlotKey; readonly epoch: number; readonly generation: number },
   ) => void
   readonly discarded: (pod: PodOnNode, app: App) => void
+  /** An app ends by itself. */
+  readonly exits: (pod: PodOnNode, app: App) => void
   readonly nextName: () => string
   readonly signal: AbortSignal
 }
@@ -84,6 +86,8 @@ let metricsOnce: ReturnType<typeof createAgentMetrics> | undefined
 /** Nobody reads them, and to make them takes longer than a round. */
 const metricsOf = () => (metricsOnce ??= createAgentMetrics(new Registry(), () => 0))
 
+const startMs = 1_000
+const recallMs = 2_000
 const canaryMs = 2_000
 const pullMs = 40
 
@@ -128,6 +132,8 @@ export async function runModelAgent(options: AgentOptions): Promise<void> {
   const running = [...reflectors.map(reflector => reflector.run(signal)), report.run(signal)]
   await Promise.all(reflectors.map(reflector => reflector.synced(signal)))
 
+  // Programs are installed, the sentinel is looked for, and what is kept here is read.
+  await clock.sleep(random.next() * startMs, signal)
   const store = createMemoryStore(volatile.shelf, clock, options.nextName)
   const sentinel = createModelSentinel(machine, time, clock, options.kubelet)
   const generations = createNews()
@@ -150,6 +156,7 @@ export async function runModelAgent(options: AgentOptions): Promise<void> {
   const progress = createProgress(changed)
   const handoverPauses = createHandoverPauses(clock)
   const paces = createPaces()
+  const suspensions = new Map<string, () => () => void>()
   const patch = (pod: PodView, condition: PodCondition, given?: AbortSignal) =>
     patchCondition({ api, clock }, pod, condition, given)
   const takeAway = (name: string) => void dropWatch(sentinel, name, signal).catch(() => undefined)
@@ -233,6 +240,7 @@ export async function runModelAgent(options: AgentOptions): Promise<void> {
     podOf: uid => engine.podOf(uid),
     isKeptElsewhere: (lease, generation) => isKeptElsewhere(engine.snapshot, lease, generation),
     slotHeldBy: uid => engine.slotHeldBy(uid),
+    isToEnd: uid => engine.isToEnd(uid),
     matters: pod => engine.matters(pod),
     settingsOf: set => engine.snapshot.settings.get(set),
     generations,
@@ -242,11 +250,23 @@ export async function runModelAgent(options: AgentOptions): Promise<void> {
       volatile.news.tell(slotName(slot))
       changed()
     },
-    suspendProbes: () => () => undefined,
-    onProber: () => undefined,
+    suspendProbes: uid => suspensions.get(uid)?.() ?? (() => undefined),
+    onProber: (uid, suspend) => {
+      if (suspend === undefined) suspensions.delete(uid)
+      else suspensions.set(uid, suspend)
+    },
     measureVolumes: async () => 0,
     archivedBytes: async () => 0,
-    probe: async () => ({ outcome: 'success' }),
+    probe: async (_, { address }, { signal: given }) => {
+      await clock.sleep(1, given)
+      const pod = [...machine.pods.values()].find(({ ip, killed }) => ip === address && !killed)
+      const container = pod?.containers.find(({ name, up }) => name === 'app' && up)
+      const app = container?.app
+      if (app !== undefined && answers(app, time.now())) return { outcome: 'success' }
+      if (pod !== undefined && app?.exitsMs !== undefined)
+        time.after(machine.kernel, app.exitsMs, () => options.exits(pod, app))
+      return { outcome: 'failure', message: 'no answer' }
+    },
     runCommand: async () => ({ outcome: 'success' }),
     obstacles: async () => [],
     event: () => undefined,
@@ -288,6 +308,8 @@ export async function runModelAgent(options: AgentOptions): Promise<void> {
   deaths.recall(await sentinel.watches(signal))
   machine.listener = watch => time.after(party, 0, () => engine.onDeath(deathOf(watch)))
   for (const watch of machine.watches.values()) if (watch.diedAt !== undefined) machine.listener(watch)
+  // What outlived the boot is brought back from the disk: deaths are heard of meanwhile.
+  await clock.sleep(random.next() * recallMs, signal)
   time.after(party, canaryMs + random.next() * 3_000, () => {
     node.able = true
     publish()

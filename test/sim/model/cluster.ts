@@ -1,7 +1,6 @@
 /** A whole cluster: machines, agents, operators, and what of Kubernetes' own controllers matters here. */
 import { type BackupPodSet, backupPodSets } from '../../../src/api/backuppodset.ts'
 import { labels } from '../../../src/api/labels.ts'
-import { nodeReports } from '../../../src/api/node-report.ts'
 import type { SlotKey } from '../../../src/api/slot-lease.ts'
 import type { WakeReply, WakeRequest } from '../../../src/backuppodset/wake/wake.ts'
 import { keyOf } from '../../../src/kube/object.ts'
@@ -72,6 +71,10 @@ export interface Cluster {
   powerOn(node: ModelNode): void
   killApp(uid: string, container: string): void
   createSet(spec: object): void
+  /** Pods that somebody else than the operator has deleted. */
+  readonly wantedGone: Set<string>
+  /** True time, ms, until which the garbage collector does nothing. */
+  collectsFrom: number
   end(): Promise<void>
 }
 
@@ -112,7 +115,7 @@ export function createCluster(seed: number, nodeCount: number): Cluster {
     return genesis
   }
   const died = ({ machine, kubelet }: ModelNode, pod: PodOnNode, container: Container) =>
-    noticeDeath(machine, time, pod, container, (of, sibling) => kubelet?.endContainer(of, sibling))
+    noticeDeath(machine, time, pod, container, (of, sibling) => kubelet?.endContainer(of, sibling, 'itself'))
 
   const nodes = Array.from({ length: nodeCount }, (_, index): ModelNode => {
     const kernel = time.createParty(`node-${index}`)
@@ -180,6 +183,8 @@ export function createCluster(seed: number, nodeCount: number): Cluster {
   const cluster: Cluster = {
     ...{ time, master, server, nodes, thaws, failures, slotOfGenesis },
     operators: [undefined, undefined],
+    wantedGone: new Set(),
+    collectsFrom: 0,
     startOperator(index) {
       if (cluster.operators[index] !== undefined) return
       const link = createLink()
@@ -223,10 +228,17 @@ export function createCluster(seed: number, nodeCount: number): Cluster {
           },
           thawed: (pod, { slot, epoch: ofEpoch, generation }) =>
             thaws.push({ at: time.now(), node: machine.name, pod, slot, epoch: ofEpoch, generation }),
+          exits: (pod, app) => {
+            const container = pod.containers.find(each => each.app === app)
+            if (container !== undefined) cluster.killApp(pod.uid, container.name)
+          },
           // Below `hold` what ran is noticed, and `hold` stays.
           discarded: (pod, app: App) => {
             const container = pod.containers.find(({ holds, up }) => holds && up)
-            if (app.runsSince !== undefined && container !== undefined) died(node, pod, container)
+            if (app.runsSince === undefined || container === undefined) return
+            const { genesis } = app.memory
+            machine.endings.push({ at: time.now(), uid: pod.uid, genesis, by: 'agent' })
+            died(node, pod, container)
           },
         })
       })
@@ -269,7 +281,7 @@ export function createCluster(seed: number, nodeCount: number): Cluster {
         const container = pod?.containers.find(each => each.name === name)
         if (pod === undefined || container?.app?.runsSince === undefined) continue
         volatileOf(machine).clones.delete(uid)
-        kubelet?.endContainer(pod, container)
+        kubelet?.endContainer(pod, container, 'itself')
       }
     },
     createSet(spec) {
@@ -300,7 +312,6 @@ export function createCluster(seed: number, nodeCount: number): Cluster {
   }
 
   for (const node of nodes) {
-    server.create(nodeReports, { metadata: { name: node.machine.name } }, undefined)
     boot(node)
     cluster.startAgent(node)
   }
@@ -341,8 +352,10 @@ export function createCluster(seed: number, nodeCount: number): Cluster {
           ]
           server.patch(pods, pod.metadata, 'strategic', { status: { conditions } }, 'status')
         }
-        if (silentSince(node) > nodeGraceMs + evictionMs && pod.metadata.deletionTimestamp === undefined)
+        if (silentSince(node) > nodeGraceMs + evictionMs && pod.metadata.deletionTimestamp === undefined) {
+          cluster.wantedGone.add(pod.metadata.uid)
           server.delete(pods, pod.metadata, { uid: pod.metadata.uid }, undefined)
+        }
       }
     }
     time.after(master, 200, beat)
@@ -351,16 +364,18 @@ export function createCluster(seed: number, nodeCount: number): Cluster {
 
   // Garbage collector: what names an owner that is gone goes too, some time later.
   const collect = () => {
+    time.after(master, collectMs, collect)
+    if (time.now() < cluster.collectsFrom) return
     const live = new Set(server.list(backupPodSets).map(({ metadata }) => metadata.uid))
     for (const resource of [pods, leases, services, endpointSlices, controllerRevisions]) {
       for (const object of server.list<BackupPodSet>(resource as never)) {
         const owner = object.metadata.ownerReferences?.find(({ kind }) => kind === 'BackupPodSet')
         if (owner === undefined || live.has(owner.uid) || object.metadata.deletionTimestamp !== undefined)
           continue
+        cluster.wantedGone.add(object.metadata.uid)
         server.delete(resource, object.metadata, { uid: object.metadata.uid }, undefined)
       }
     }
-    time.after(master, collectMs, collect)
   }
   time.after(master, collectMs, collect)
   return cluster

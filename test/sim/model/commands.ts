@@ -6,8 +6,12 @@ import { type Cluster, type ModelNode, setRef } from './cluster.ts'
 
 /** Numbers are taken modulo what there is. */
 export type Command =
+  /** Nothing happens for a while. */
+  | { readonly type: 'wait' }
   /** An app of a primary ends by itself. */
   | { readonly type: 'endApp'; readonly primary: number; readonly container: 'app' | 'side' | 'proxy' }
+  /** The app of a primary answers nobody. Some exit so long after their agent has found that. */
+  | { readonly type: 'hangApp'; readonly primary: number; readonly forMs: number; readonly exitsMs?: number }
   | { readonly type: 'deletePod'; readonly pod: number; readonly force: boolean }
   | {
       readonly type: 'endAgent'
@@ -26,9 +30,23 @@ export type Command =
     }
   | { readonly type: 'pauseOperator'; readonly index: number; readonly forMs: number }
   | { readonly type: 'powerOff'; readonly node: number; readonly forMs: number }
+  /** The machine of this primary. */
+  | { readonly type: 'losePrimarysNode'; readonly primary: number; readonly forMs: number }
   /** A machine reaches neither the API server nor other machines. */
   | { readonly type: 'cutNode'; readonly node: number; readonly forMs: number; readonly apiOnly: boolean }
+  /** Or the other machines only. */
+  | { readonly type: 'cutPeers'; readonly node: number; readonly forMs: number }
   | { readonly type: 'cutOperator'; readonly index: number; readonly forMs: number }
+  /** Something traces what is to be stopped on this machine. */
+  | { readonly type: 'refuseStops'; readonly node: number; readonly forMs: number }
+  /** To bring memory back takes longer, and what goes on stage answers later. */
+  | {
+      readonly type: 'slowStage'
+      readonly node: number
+      readonly restoreMs: number
+      readonly answerMs: number
+      readonly forMs: number
+    }
   /** What one watch tells is late, or does not come. */
   | {
       readonly type: 'lagOperator'
@@ -51,8 +69,13 @@ export type Command =
       readonly lostAnswers: number
       readonly forMs: number
     }
+  /** What an operator creates is created, and it does not hear of it. */
+  | { readonly type: 'loseCreates'; readonly index: number; readonly forMs: number }
+  | { readonly type: 'slowCollector'; readonly forMs: number }
   | { readonly type: 'jumpClock'; readonly node: number; readonly byMs: number }
+  | { readonly type: 'jumpOperatorsClock'; readonly index: number; readonly byMs: number }
   | { readonly type: 'scale'; readonly replicas: number }
+  | { readonly type: 'editBackups'; readonly hot: number; readonly cold: number }
   | { readonly type: 'pauseSet'; readonly forMs: number }
   | { readonly type: 'recreateSet' }
   | { readonly type: 'handOver'; readonly primary: number }
@@ -83,7 +106,71 @@ export function carryOut(cluster: Cluster, command: Command): void {
   const edit = (spec: object) => {
     if (server.find(backupPodSets, setRef)) server.patch(backupPodSets, setRef, 'merge', { spec }, undefined)
   }
+  const primaryOf = (index: number) => pick(mine(cluster, 'primary'), index)
+  const lose = (it: ModelNode, forMs: number) => {
+    cluster.powerOff(it)
+    later(forMs, () => cluster.powerOn(it))
+  }
+  const forAWhile = <K extends 'partitioned' | 'refusesStops'>(it: ModelNode, what: K, forMs: number) => {
+    it.machine[what] = true
+    later(forMs, () => {
+      it.machine[what] = false
+    })
+  }
   switch (command.type) {
+    case 'wait':
+      return
+    case 'hangApp': {
+      const uid = primaryOf(command.primary)?.metadata.uid
+      for (const { machine, kubelet } of nodes) {
+        const app = machine.pods.get(uid ?? '')?.containers.find(({ name }) => name === 'app')?.app
+        if (app === undefined) continue
+        app.hangsUntil = time.now() + command.forMs
+        if (command.exitsMs !== undefined) app.exitsMs = command.exitsMs
+        kubelet?.look()
+        later(command.forMs, () => kubelet?.look())
+      }
+      return
+    }
+    case 'losePrimarysNode': {
+      const name = primaryOf(command.primary)?.spec?.nodeName
+      const it = nodes.find(({ machine }) => machine.name === name)
+      if (it !== undefined) lose(it, command.forMs)
+      return
+    }
+    case 'cutPeers':
+      forAWhile(node(command.node), 'partitioned', command.forMs)
+      return
+    case 'refuseStops':
+      forAWhile(node(command.node), 'refusesStops', command.forMs)
+      return
+    case 'slowStage': {
+      const { machine } = node(command.node)
+      const { restoreMs, answerMs } = command
+      Object.assign(machine, { slowRestoreMs: restoreMs, slowAnswerMs: answerMs })
+      later(command.forMs, () => Object.assign(machine, { slowRestoreMs: 0, slowAnswerMs: 0 }))
+      return
+    }
+    case 'loseCreates': {
+      const link = cluster.operators[command.index % 2]?.link
+      if (link === undefined) return
+      link.losesCreates = true
+      later(command.forMs, () => {
+        link.losesCreates = false
+      })
+      return
+    }
+    case 'slowCollector':
+      cluster.collectsFrom = time.now() + command.forMs
+      return
+    case 'jumpOperatorsClock': {
+      const operator = cluster.operators[command.index % 2]
+      if (operator !== undefined) operator.party.wallOffsetMs += command.byMs
+      return
+    }
+    case 'editBackups':
+      edit({ hotBackups: command.hot, coldBackups: command.cold })
+      return
     case 'endApp': {
       const pod = pick(mine(cluster, 'primary'), command.primary)
       if (pod !== undefined) cluster.killApp(pod.metadata.uid, command.container)
@@ -92,6 +179,7 @@ export function carryOut(cluster: Cluster, command: Command): void {
     case 'deletePod': {
       const pod = pick(mine(cluster), command.pod)
       if (pod === undefined) return
+      cluster.wantedGone.add(pod.metadata.uid)
       server.delete(pods, pod.metadata, { uid: pod.metadata.uid }, command.force ? 0 : undefined)
       return
     }
@@ -125,8 +213,7 @@ export function carryOut(cluster: Cluster, command: Command): void {
       return
     }
     case 'powerOff':
-      cluster.powerOff(node(command.node))
-      later(command.forMs, () => cluster.powerOn(node(command.node)))
+      lose(node(command.node), command.forMs)
       return
     case 'cutNode': {
       const it = node(command.node)
@@ -204,10 +291,11 @@ export function carryOut(cluster: Cluster, command: Command): void {
 /** Ends everything that is wrong, so that what follows has no excuse. */
 export function heal(cluster: Cluster): void {
   const { time, nodes, server } = cluster
+  cluster.collectsFrom = 0
   for (const [index, operator] of cluster.operators.entries()) {
     if (operator === undefined) cluster.startOperator(index)
     else {
-      Object.assign(operator.link, { cut: false, refusals: 0, lostAnswers: 0 })
+      Object.assign(operator.link, { cut: false, refusals: 0, lostAnswers: 0, losesCreates: false })
       operator.link.lagMs.clear()
       time.resume(operator.party)
     }
@@ -217,7 +305,11 @@ export function heal(cluster: Cluster): void {
     cluster.startAgent(node)
     node.link.cut = false
     node.link.lagMs.clear()
-    node.machine.partitioned = false
+    const { machine } = node
+    Object.assign(machine, { partitioned: false, refusesStops: false, slowRestoreMs: 0, slowAnswerMs: 0 })
+    for (const { containers } of machine.pods.values())
+      for (const { app } of containers) if (app !== undefined) app.hangsUntil = 0
+    node.kubelet?.look()
     if (node.agent) time.resume(node.agent.party)
   }
   if (server.find(backupPodSets, setRef))

@@ -78,7 +78,7 @@ export function createModelDriver(options: DriverOptions): MemoryDriver {
     },
     async restore(located, from, { signal }) {
       const pod = podOf(located.pod.uid)
-      await clock.sleep(30 + random.next() * 300, signal)
+      await clock.sleep(30 + random.next() * 300 + machine.slowRestoreMs, signal)
       if (!isOf(pod, located)) throw new AgentError('NotRunning')
       const image = machine.images.get(from.dir)
       if (image === undefined) throw new AgentError('RestoreFailed', 'no such image')
@@ -108,7 +108,10 @@ export function createModelDriver(options: DriverOptions): MemoryDriver {
       for (const { name } of clone.containers) {
         const container = pod.containers.find(each => each.name === name)
         if (container?.app === undefined || !container.up) throw new AgentError('CloneLost')
-        if (container.app.runsSince === undefined) lay = true
+        if (container.app.runsSince === undefined) {
+          lay = true
+          container.app.hangsUntil = time.now() + machine.slowAnswerMs
+        }
         container.app.runsSince ??= time.now()
       }
       const thawed: Clone = { ...clone, stage: 'Thawed' }

@@ -1,11 +1,12 @@
 /** What must hold, whatever has happened. Looked at again and again while a round runs, and once more at its end. */
 import { backupPodSets } from '../../../src/api/backuppodset.ts'
 import { labels } from '../../../src/api/labels.ts'
-import { parseSlotLease, type SlotLease } from '../../../src/api/slot-lease.ts'
+import { parseSlotLease, type SlotLease, slotLeaseName } from '../../../src/api/slot-lease.ts'
 import { slotName } from '../../../src/checkpoint/manifest.ts'
-import { leases, pods } from '../../../src/kube/resources.ts'
-import { type Cluster, type ModelNode, setRef } from './cluster.ts'
-import { answering } from './world.ts'
+import { keyOf } from '../../../src/kube/object.ts'
+import { type Lease, leases, type Pod, pods, resourceName } from '../../../src/kube/resources.ts'
+import { type Cluster, type ModelNode, setRef, type Thawed } from './cluster.ts'
+import { answering, answers, type PodOnNode } from './world.ts'
 
 export interface Violation {
   /** Which rule. */
@@ -17,6 +18,12 @@ export interface Violation {
     | 'NotServed'
     | 'WrongSlot'
     | 'OtherSetsMemory'
+    | 'ImpostorAnswers'
+    | 'LongOutage'
+    | 'Needless'
+    | 'NotCalled'
+    | 'NotConsented'
+    | 'SlotMoved'
     | 'TooManyDeleted'
     | 'Crash'
   readonly at: number
@@ -31,6 +38,12 @@ const wrongSlotMs = 1_500
 const fetchMs = 4_000
 /** A node where everything has worked for so long can be asked, ms. */
 const soundMs = 12_000
+/** What was started in the place of an app whose memory is kept answers where everything works, ms. */
+const impostorMs = 4_000
+/** A slot is not served although a backup of it is ready and everybody works who is to act, ms. */
+const outageMs = 35_000
+/** Between the last look of an agent at a Lease and what it does by it, ms. */
+const actMs = 300
 
 export interface Observer {
   look(): void
@@ -52,6 +65,17 @@ export function createObserver(cluster: Cluster, intervalMs: number): Observer {
   const savedGenesis = new Map<string, string>()
   /** Slots of each pod that ever was a primary. */
   const slotsOfPods = new Map<string, number>()
+  /** Who held each slot since when, the newest first; by the name of its Lease. */
+  const holders = new Map<string, { readonly at: number; readonly uid: string; readonly epoch: number }[]>()
+  const impostors = new Map<string, number>()
+  const outages = new Map<string, number>()
+  /** Pods of which an app has ended by itself or has hung, or that were deleted: somebody else is to follow. */
+  const broken = new Set<string>()
+  /** Pods that were deleted while they held a slot: they are given their grace. */
+  const goingAsHolder = new Set<string>()
+  let settled: { readonly of: string; readonly slots: string } | undefined
+  let operatorsWorkSince: number | undefined
+  let changedAt = 0
   let thawsSeen = 0
   let lastLook = 0
 
@@ -70,8 +94,19 @@ export function createObserver(cluster: Cluster, intervalMs: number): Observer {
     !node.agent.link.cut &&
     ![...node.agent.link.lagMs.values()].some(lag => lag !== 0) &&
     node.agent.link.refusals === 0
+  /** Its kubelet ends it in its time, whether there is an agent or not, and everybody knows when that is. */
+  const isGoing = ({ machine, link }: ModelNode, { uid }: PodOnNode) =>
+    goingAsHolder.has(uid) && machine.up && !machine.kernel.paused && !machine.partitioned && !link.cut
   const operatorWorks = () =>
     cluster.operators.some(each => each?.party.alive && !each.party.paused && !each.link.cut)
+
+  const isSteady = (each: Cluster['operators'][number]) =>
+    each === undefined ||
+    (!each.party.paused &&
+      !each.link.cut &&
+      each.link.lagMs.size === 0 &&
+      each.link.refusals + each.link.lostAnswers === 0 &&
+      !each.link.losesCreates)
 
   const running = () =>
     nodes
@@ -92,7 +127,7 @@ export function createObserver(cluster: Cluster, intervalMs: number): Observer {
     for (const key of together.keys()) if ((byGenesis.get(key)?.length ?? 0) < 2) together.delete(key)
     for (const [key, apps] of byGenesis) {
       if (apps.length < 2) continue
-      const isBad = operatorWorks() && apps.every(({ node }) => isSound(node))
+      const isBad = operatorWorks() && apps.every(({ node, pod }) => isSound(node) || isGoing(node, pod))
       const ms = isBad ? (together.get(key) ?? 0) + elapsed : 0
       together.set(key, ms)
       if (ms > twoRunMs)
@@ -180,13 +215,49 @@ export function createObserver(cluster: Cluster, intervalMs: number): Observer {
     }
   }
 
+  /** Who goes on stage is called to it at that moment. */
+  const lookAtCall = ({ at, pod, slot, epoch }: Thawed, name: string) => {
+    const called = holders.get(`${slot.namespace}/${slotLeaseName(slot.set, slot.slot)}`) ?? []
+    const isCalled = called.some(
+      (one, index) =>
+        one.uid === pod.uid &&
+        one.at <= at &&
+        (called[index - 1]?.at ?? Number.POSITIVE_INFINITY) >= at - actMs,
+    )
+    if (!isCalled)
+      violate(
+        'NotCalled',
+        `${name} ${pod.uid} ${epoch}`,
+        `${pod.name} goes on stage, and the slot is another's`,
+      )
+  }
+
+  /** Nobody goes on with the memory of an app that ran until then, on a node and in a pod where all is well. */
+  const lookForNeed = ({ at, pod }: Thawed, genesis: string) => {
+    for (const node of nodes) {
+      const since = soundSince.get(node)
+      if (since === undefined || at - since < soundMs) continue
+      const { machine } = node
+      const ended = machine.endings.filter(
+        ending => ending.genesis === genesis && ending.by === 'agent' && at - ending.at < soundMs,
+      )
+      const runs = running().filter(({ node: of, app }) => of === node && app.memory.genesis === genesis)
+      const uids = [...ended.map(({ uid }) => uid), ...runs.map(one => one.pod.uid)]
+      const uid = uids.find(one => one !== pod.uid && !broken.has(one))
+      if (uid === undefined) continue
+      violate('Needless', `${genesis} ${uid}`, `${pod.name} goes on although nothing was wrong with ${uid}`)
+    }
+  }
+
   const lookAtThaws = () => {
     for (; thawsSeen < cluster.thaws.length; thawsSeen += 1) {
       const thaw = cluster.thaws[thawsSeen]
       if (thaw === undefined) return
       const name = slotName(thaw.slot)
+      lookAtCall(thaw, name)
       const app = thaw.pod.containers.find(each => each.name === 'app')?.app
       if (app === undefined) continue
+      lookForNeed(thaw, app.memory.genesis)
       const newest = nodes
         .filter(node => node.machine.up && time.now() - (soundSince.get(node) ?? time.now()) > soundMs)
         .flatMap(({ machine, volatile }) =>
@@ -223,7 +294,7 @@ export function createObserver(cluster: Cluster, intervalMs: number): Observer {
       for (const pod of node.machine.pods.values()) {
         const slot = slotsOfPods.get(pod.uid)
         if (slot === undefined) continue
-        const answer = answering(machines, pod.ip)
+        const answer = answering(machines, pod.ip, time.now())
         const of = answer && cluster.slotOfGenesis.get(answer.app.memory.genesis)
         if (of === undefined || answer === undefined || of.endsWith('/-') || of === `default/web/${slot}`)
           continue
@@ -257,6 +328,173 @@ export function createObserver(cluster: Cluster, intervalMs: number): Observer {
   }
   const setOfGenesis = new Map<string, string>()
 
+  const noteEnds = () => {
+    for (const { machine } of nodes)
+      for (const { uid, by } of machine.endings) if (by === 'itself') broken.add(uid)
+    for (const { pod, app } of running()) if (!answers(app, time.now())) broken.add(pod.uid)
+  }
+
+  /** What keeps something of this life, whatever its agent says. */
+  const isKept = (lease: SlotLease) =>
+    nodes.some(
+      ({ machine, volatile }) => machine.up && (volatile.shelf.get(slotName(lease))?.length ?? 0) > 0,
+    )
+
+  /** Slots of the set that is there, with what their holder's address answers. */
+  const slotsServed = () => {
+    const set = server.find(backupPodSets, setRef)
+    const machines = nodes.map(({ machine }) => machine)
+    return server.list(leases).flatMap(object => {
+      const lease = parseSlotLease(object)
+      const isOurs = object.metadata.ownerReferences?.[0]?.uid === set?.metadata.uid
+      if (set === undefined || lease === undefined || !isOurs || lease.retainedSince !== undefined) return []
+      const pod = server.list(pods).find(({ metadata }) => metadata.uid === lease.holder.uid)
+      const node = nodes.find(({ machine }) => machine.name === pod?.spec?.nodeName)
+      const answer = pod && answering(machines, pod.status?.podIP ?? '', time.now())
+      return [{ set, lease, pod, node, answer }]
+    })
+  }
+
+  const lookAtSlots = (elapsed: number) => {
+    const seen = new Set<string>()
+    for (const { set, lease, node, answer, pod } of slotsServed()) {
+      const name = slotName(lease)
+      seen.add(name)
+      const works = operatorsWorkSince !== undefined && time.now() - changedAt > soundMs
+      const of = savedGenesis.get(`${name} app`)
+      const isImpostor =
+        works &&
+        node !== undefined &&
+        isSound(node) &&
+        of !== undefined &&
+        answer !== undefined &&
+        answer.pod.uid === pod?.metadata.uid &&
+        answer.app.memory.genesis !== of &&
+        set.spec.paused !== true &&
+        isKept(lease)
+      const impostorFor = isImpostor ? (impostors.get(name) ?? 0) + elapsed : 0
+      impostors.set(name, impostorFor)
+      if (impostorFor > impostorMs)
+        violate(
+          'ImpostorAnswers',
+          `${name} ${answer?.pod.uid}`,
+          `who asks for slot ${lease.slot} is answered by what was started in ${answer?.pod.name} for ${impostorFor} ms`,
+        )
+      const isOut = works && answer === undefined && set.spec.paused !== true && hasBackup(lease)
+      const outFor = isOut ? (outages.get(name) ?? 0) + elapsed : 0
+      outages.set(name, outFor)
+      if (outFor > outageMs)
+        violate(
+          'LongOutage',
+          name,
+          `nobody has answered for slot ${lease.slot} for ${outFor} ms, and there is a backup`,
+        )
+    }
+    for (const each of [impostors, outages])
+      for (const name of each.keys()) if (!seen.has(name)) each.delete(name)
+  }
+
+  /** A hot one on a node where everything works, with memory of the slot. */
+  const hasBackup = (lease: SlotLease) =>
+    server.list(pods).some(({ metadata, spec }) => {
+      const node = nodes.find(({ machine }) => machine.name === spec?.nodeName)
+      const since = node && soundSince.get(node)
+      return (
+        metadata.labels?.[labels.type] === 'hotbackup' &&
+        metadata.deletionTimestamp === undefined &&
+        metadata.uid !== lease.holder.uid &&
+        !broken.has(metadata.uid) &&
+        since !== undefined &&
+        time.now() - since > soundMs &&
+        (node?.volatile.shelf.get(slotName(lease))?.length ?? 0) > 0
+      )
+    })
+
+  /** While a set's numbers stay, its slots do. */
+  const lookForMoves = () => {
+    const set = server.find(backupPodSets, setRef)
+    if (set === undefined) return
+    const { replicas = 1 } = set.spec
+    const primaries = server
+      .list(pods)
+      .filter(
+        ({ metadata }) =>
+          metadata.labels?.[labels.type] === 'primary' &&
+          metadata.deletionTimestamp === undefined &&
+          metadata.ownerReferences?.[0]?.uid === set.metadata.uid,
+      )
+    const numbers = primaries.flatMap(({ metadata }) => metadata.labels?.[labels.slot] ?? [])
+    if (numbers.length !== replicas || new Set(numbers).size !== replicas) return
+    const now = { of: `${set.metadata.uid} ${set.metadata.generation}`, slots: numbers.sort().join() }
+    if (settled !== undefined && settled.of === now.of && settled.slots !== now.slots)
+      violate('SlotMoved', now.slots, `slots ${settled.slots} have become ${now.slots}`)
+    settled = now
+  }
+
+  server.subscribe((resource, { type, object, old }) => {
+    if (resource === resourceName(backupPodSets)) {
+      const was = old?.metadata.generation
+      if (was !== object.metadata.generation) changedAt = time.now()
+    }
+    if (resource === resourceName(pods) && type === 'DELETED') broken.add(object.metadata.uid)
+    else if (resource === resourceName(pods)) lookAtDeletion(object as Pod, old as Pod | undefined)
+    if (resource !== resourceName(leases)) return
+    const before = old && parseSlotLease(old as Lease)
+    const lease = parseSlotLease(object as Lease)
+    if (lease === undefined) return
+    const list = holders.get(keyOf(object)) ?? []
+    holders.set(keyOf(object), list)
+    if (list[0]?.uid !== lease.holder.uid || list[0].epoch !== lease.epoch)
+      list.unshift({ at: time.now(), uid: lease.holder.uid, epoch: lease.epoch })
+    if (before === undefined || before.epoch >= lease.epoch || before.handover !== lease.holder.uid) return
+    const goesOn = running().find(({ pod }) => pod.uid === before.holder.uid && !broken.has(pod.uid))
+    const ready = server
+      .list(pods)
+      .find(({ metadata }) => metadata.uid === before.holder.uid)
+      ?.status?.conditions?.find(({ type }) => type === 'Ready')
+    // The node controller's word is a failover's reason, and needs nobody's consent.
+    const isLost = goesOn !== undefined && isLongCut(goesOn.node)
+    if (goesOn !== undefined && !isLost)
+      violate(
+        'NotConsented',
+        `${keyOf(object)} ${lease.epoch}`,
+        `slot ${lease.slot} is handed over while ${goesOn.pod.name} runs (Ready=${ready?.status})`,
+      )
+  })
+
+  const cutSince = new Map<ModelNode, number>()
+  const isLongCut = (node: ModelNode) => time.now() - (cutSince.get(node) ?? time.now()) > 25_000
+
+  /** A backup that works is given up only where there is one too many. */
+  const lookAtDeletion = (pod: Pod, old: Pod | undefined) => {
+    const { uid, deletionTimestamp } = pod.metadata
+    if (deletionTimestamp === undefined || old?.metadata.deletionTimestamp !== undefined) return
+    if (server.list(leases).some(each => parseSlotLease(each)?.holder.uid === uid)) goingAsHolder.add(uid)
+    const set = server.find(backupPodSets, setRef)
+    const type = old?.metadata.labels?.[labels.type]
+    broken.add(uid)
+    if (set === undefined || type !== 'hotbackup' || cluster.wantedGone.has(uid)) return
+    const { replicas = 1, hotBackups = 0 } = set.spec
+    const live = server
+      .list(pods)
+      .filter(({ metadata }) => metadata.deletionTimestamp === undefined && metadata.uid !== uid)
+    const count = (kind: string) =>
+      live.filter(
+        ({ metadata, status }) =>
+          metadata.labels?.[labels.type] === kind &&
+          status?.conditions?.some(one => one.type === 'ContainersReady' && one.status === 'True'),
+      ).length
+    const isWell = pod.status?.conditions?.some(
+      ({ type: each, status }) => each === 'ContainersReady' && status === 'True',
+    )
+    if (isWell && count('hotbackup') + count('primary') < hotBackups + replicas)
+      violate(
+        'TooManyDeleted',
+        uid,
+        `${pod.metadata.name} is deleted, and ${count('hotbackup')} hot backups are left`,
+      )
+  }
+
   const look = () => {
     const now = time.now()
     const elapsed = now - lastLook
@@ -265,11 +503,21 @@ export function createObserver(cluster: Cluster, intervalMs: number): Observer {
       if (!isSound(node)) soundSince.delete(node)
       else if (!soundSince.has(node)) soundSince.set(node, now)
     }
+    for (const node of nodes) {
+      if (!node.link.cut) cutSince.delete(node)
+      else if (!cutSince.has(node)) cutSince.set(node, now)
+    }
+    if (!cluster.operators.some(each => each !== undefined) || !cluster.operators.every(isSteady))
+      operatorsWorkSince = undefined
+    else operatorsWorkSince ??= now
+    noteEnds()
     lookForTwo(elapsed)
     lookAtLives()
     lookAtShelves()
     lookAtThaws()
     lookForWrongSlots(elapsed)
+    lookAtSlots(elapsed)
+    lookForMoves()
     for (const failure of cluster.failures)
       violate(
         'Crash',
@@ -304,18 +552,18 @@ export function createObserver(cluster: Cluster, intervalMs: number): Observer {
       const lease = slots.find(each => String(each.slot) === slot)
       if (held.has(slot)) faults.push(`slot ${slot} is ${held.get(slot)}'s and ${name}'s`)
       held.set(slot, name)
-      if (lease?.holder.uid !== uid)
+      if (set.spec.checkpoint !== undefined && lease?.holder.uid !== uid)
         faults.push(
           `the Lease of slot ${slot} names ${lease?.holder.name ?? 'nobody'}, and ${name} is its primary`,
         )
-      const answer = answering(machines, pod.status?.podIP ?? '')
+      const answer = answering(machines, pod.status?.podIP ?? '', time.now())
       if (answer?.pod.uid !== uid)
         faults.push(`who asks ${name} for slot ${slot} is answered by ${answer?.pod.name ?? 'nobody'}`)
       const ready = pod.status?.conditions?.find(({ type }) => type === 'Ready')?.status
       if (ready !== 'True') faults.push(`${name} of slot ${slot} is not ready`)
     }
     for (const type of ['Ready', 'CheckpointReady']) {
-      if (type !== 'Ready' && hotBackups === 0) continue
+      if (type !== 'Ready' && (hotBackups === 0 || set.spec.checkpoint === undefined)) continue
       const told = set.status?.conditions?.find(each => each.type === type)
       if (told?.status !== 'True')
         faults.push(`the set says ${type}=${told?.status} ${told?.reason}: ${told?.message}`)

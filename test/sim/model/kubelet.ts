@@ -9,13 +9,13 @@ import { createReflector } from '../../../src/kube/reflector.ts'
 import { type Pod, pods } from '../../../src/kube/resources.ts'
 import { createStore } from '../../../src/kube/store.ts'
 import { epoch, type VirtualTime } from './virtual-time.ts'
-import type { Container, Machine, PodOnNode } from './world.ts'
+import { answers, type Container, type Ending, type Machine, type PodOnNode } from './world.ts'
 
 export interface Kubelet {
   /** A gate has opened, or something else has happened in a pod. */
   look(): void
   /** The first process of a container ends, by itself or killed. What is started in its place has a memory of its own. */
-  endContainer(pod: PodOnNode, container: Container): void
+  endContainer(pod: PodOnNode, container: Container, by: Ending['by']): void
 }
 
 interface Options {
@@ -106,10 +106,8 @@ export function startKubelet(options: Options): Kubelet {
     const gates = object.spec?.readinessGates?.map(({ conditionType }) => conditionType) ?? []
     const has = (type: string) =>
       object.status?.conditions?.some(each => each.type === type && each.status === 'True') === true
-    const answers = pod.containers.every(
-      ({ up, holds, app }) => up && (holds || app?.runsSince !== undefined),
-    )
-    const isReady = isRunning && answers && gates.every(has)
+    const areWell = pod.containers.every(({ up, holds, app }) => up && (holds || answers(app, time.now())))
+    const isReady = isRunning && areWell && gates.every(has)
     const condition = (type: string, value: boolean) => {
       const old = object.status?.conditions?.find(each => each.type === type)
       const status = value ? 'True' : 'False'
@@ -122,7 +120,7 @@ export function startKubelet(options: Options): Kubelet {
       podIP: pod.ip,
       conditions: [
         condition('Initialized', isRunning),
-        condition('ContainersReady', areUp && answers),
+        condition('ContainersReady', areUp && areWell),
         condition('Ready', isReady),
       ],
       ...(init === undefined
@@ -195,13 +193,17 @@ export function startKubelet(options: Options): Kubelet {
 
   const end = (pod: PodOnNode) => {
     pod.killed = true
-    for (const container of pod.containers) {
-      if (!container.up) continue
-      container.up = false
-      if (container.app !== undefined) container.app.runsSince = undefined
-      container.app = undefined
-      onDeath(pod, container)
-    }
+    for (const container of pod.containers) if (container.up) stop(pod, container, 'kubelet')
+  }
+
+  const stop = (pod: PodOnNode, container: Container, by: Ending['by']) => {
+    const { app } = container
+    container.up = false
+    container.app = undefined
+    if (app?.runsSince !== undefined)
+      machine.endings.push({ at: time.now(), uid: pod.uid, genesis: app.memory.genesis, by })
+    if (app !== undefined) app.runsSince = undefined
+    onDeath(pod, container)
   }
 
   const soon = (uid: string) => {
@@ -238,12 +240,9 @@ export function startKubelet(options: Options): Kubelet {
         soon(pod.uid)
       }
     },
-    endContainer(pod, container) {
+    endContainer(pod, container, by) {
       if (!container.up) return
-      container.up = false
-      if (container.app !== undefined) container.app.runsSince = undefined
-      container.app = undefined
-      onDeath(pod, container)
+      stop(pod, container, by)
       container.restarts += 1
       const object = objectOf(pod.uid)
       if (object !== undefined && !pod.killed) start(pod, container, object)

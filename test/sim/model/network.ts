@@ -13,13 +13,17 @@ export interface Link {
   cut: boolean
   /** Share of requests whose answer is lost though they were carried out. */
   lostAnswers: number
+  /** Creations are carried out, and their answers are lost. */
+  losesCreates: boolean
   /** Share of requests that the server refuses with 429 or 503. */
   refusals: number
   /** By resource: what its watches tell is so many ms old; -1: they have fallen silent. */
   readonly lagMs: Map<string, number>
 }
 
-export const createLink = (): Link => ({ cut: false, lostAnswers: 0, refusals: 0, lagMs: new Map() })
+export const createLink = (): Link => ({
+  ...{ cut: false, lostAnswers: 0, losesCreates: false, refusals: 0, lagMs: new Map() },
+})
 
 interface Options {
   readonly server: ApiServer
@@ -159,7 +163,13 @@ export function createNetworkApi({ server, time, party, link, random }: Options)
         items: inOrder(server.list(resource).filter(selectorOf(query))),
       })),
     create: (resource, body, options) =>
-      call(true, options?.signal, () => server.create(resource, body, options?.namespace)),
+      call(true, options?.signal, () => server.create(resource, body, options?.namespace)).then(
+        async created => {
+          if (!link.losesCreates) return created
+          await clock.sleep(timeoutMs / 2, options?.signal)
+          throw new KubeError('Timeout', 'no answer', { ambiguous: true })
+        },
+      ),
     patch: (resource, ref, patch, options) =>
       call(true, options?.signal, () => {
         if (patch.type !== 'merge' && patch.type !== 'strategic') throw new TypeError(`no ${patch.type} here`)

@@ -14,6 +14,12 @@ export interface Scenario {
   readonly copies: number
   /** `two`: a second container that is saved; `sidecar`: one that is not. */
   readonly containers: 'one' | 'two' | 'sidecar'
+  /** False: the set keeps no memory. */
+  readonly memory?: boolean
+  /** The template has probes. */
+  readonly probes?: boolean
+  /** False: the kernels of the nodes cannot shut pods off. */
+  readonly graves?: boolean
   readonly steps: readonly { readonly afterMs: number; readonly command: Command }[]
 }
 
@@ -32,8 +38,13 @@ const lingerMs = 10_000
 const recoverMs = 100_000
 const wellMs = 4_000
 
-export function specOf({ replicas, hotBackups, coldBackups, copies, containers }: Scenario): object {
-  const app = { name: 'app', image: 'web:1', ports: [{ containerPort: 80 }] }
+export function specOf(scenario: Scenario): object {
+  const { replicas, hotBackups, coldBackups, copies, containers, memory = true, probes = false } = scenario
+  const probe = { tcpSocket: { port: 80 }, periodSeconds: 2, timeoutSeconds: 1 }
+  const app = {
+    ...{ name: 'app', image: 'web:1', ports: [{ containerPort: 80 }] },
+    ...(probes && { readinessProbe: { ...probe, failureThreshold: 1 }, livenessProbe: probe }),
+  }
   const beside = {
     one: [],
     two: [{ name: 'side', image: 'web:1' }],
@@ -41,11 +52,13 @@ export function specOf({ replicas, hotBackups, coldBackups, copies, containers }
   }
   return {
     ...{ replicas, hotBackups, coldBackups },
-    checkpoint: {
-      interval: `${intervalMs / 1000}s`,
-      copies,
-      ...(containers === 'sidecar' ? { containers: ['app'] } : {}),
-    },
+    ...(memory && {
+      checkpoint: {
+        interval: `${intervalMs / 1000}s`,
+        copies,
+        ...(containers === 'sidecar' ? { containers: ['app'] } : {}),
+      },
+    }),
     failover: { unreadySeconds: 4 },
     service: { name: 'web', perSlot: true, ports: [{ port: 80, targetPort: 80 }] },
     template: {
@@ -63,6 +76,7 @@ export async function runRound(scenario: Scenario, log?: (at: number, what: stri
   const cluster = createCluster(scenario.seed, scenario.nodes)
   const { time } = cluster
   if (log !== undefined) trace(cluster, what => log(time.now(), what))
+  for (const { machine } of cluster.nodes) machine.graves = scenario.graves ?? true
   const observer = createObserver(cluster, intervalMs)
   const pass = async (ms: number, until?: () => boolean) => {
     const end = time.now() + ms

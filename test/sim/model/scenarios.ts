@@ -6,6 +6,7 @@ import type { Scenario } from './round.ts'
 const index = fc.nat({ max: 5 })
 const short = fc.integer({ min: 500, max: 8_000 })
 const long = fc.integer({ min: 2_000, max: 40_000 })
+const slow = fc.oneof(fc.constant(0), fc.integer({ min: 500, max: 15_000 }))
 const how = fc.constantFrom('stop' as const, 'kill' as const)
 const resource = fc.constantFrom<Lagging>('pods', 'leases', 'reports', 'sets')
 const lagMs = fc.oneof(fc.integer({ min: 100, max: 12_000 }), fc.constant(-1))
@@ -17,6 +18,14 @@ export const command: fc.Arbitrary<Command> = fc.oneof(
     weight: 6,
     arbitrary: of('endApp', { primary: index, container: fc.constantFrom('app', 'app', 'side', 'proxy') }),
   },
+  {
+    weight: 2,
+    arbitrary: of('hangApp', {
+      primary: index,
+      forMs: long,
+      exitsMs: fc.oneof(fc.constant(undefined), fc.nat({ max: 20 })),
+    }),
+  },
   { weight: 4, arbitrary: of('deletePod', { pod: index, force: fc.boolean() }) },
   { weight: 4, arbitrary: of('endAgent', { node: index, how, forMs: long }) },
   { weight: 1, arbitrary: of('pauseAgent', { node: index, forMs: short }) },
@@ -24,6 +33,13 @@ export const command: fc.Arbitrary<Command> = fc.oneof(
   { weight: 3, arbitrary: of('endOperator', { index, how, forMs: long }) },
   { weight: 2, arbitrary: of('pauseOperator', { index, forMs: short }) },
   { weight: 3, arbitrary: of('powerOff', { node: index, forMs: long }) },
+  { weight: 2, arbitrary: of('losePrimarysNode', { primary: index, forMs: long }) },
+  { weight: 1, arbitrary: of('cutPeers', { node: index, forMs: long }) },
+  { weight: 1, arbitrary: of('refuseStops', { node: index, forMs: long }) },
+  {
+    weight: 2,
+    arbitrary: of('slowStage', { node: index, restoreMs: slow, answerMs: slow, forMs: long }),
+  },
   { weight: 2, arbitrary: of('cutNode', { node: index, forMs: long, apiOnly: fc.boolean() }) },
   { weight: 1, arbitrary: of('cutOperator', { index, forMs: long }) },
   { weight: 4, arbitrary: of('lagOperator', { index, resource, lagMs, forMs: long }) },
@@ -41,7 +57,20 @@ export const command: fc.Arbitrary<Command> = fc.oneof(
     weight: 1,
     arbitrary: of('jumpClock', { node: index, byMs: fc.integer({ min: -120_000, max: 120_000 }) }),
   },
+  { weight: 1, arbitrary: of('loseCreates', { index, forMs: short }) },
+  { weight: 1, arbitrary: of('slowCollector', { forMs: long }) },
+  {
+    weight: 1,
+    arbitrary: of('jumpOperatorsClock', { index, byMs: fc.integer({ min: -120_000, max: 120_000 }) }),
+  },
   { weight: 2, arbitrary: of('scale', { replicas: fc.integer({ min: 0, max: 3 }) }) },
+  {
+    weight: 1,
+    arbitrary: of('editBackups', {
+      hot: fc.integer({ min: 0, max: 3 }),
+      cold: fc.integer({ min: 0, max: 1 }),
+    }),
+  },
   { weight: 1, arbitrary: of('pauseSet', { forMs: long }) },
   { weight: 1, arbitrary: of('recreateSet', {}) },
   { weight: 2, arbitrary: of('handOver', { primary: index }) },
@@ -56,6 +85,9 @@ export const scenario: fc.Arbitrary<Scenario> = fc.record({
   coldBackups: fc.integer({ min: 0, max: 1 }),
   copies: fc.integer({ min: 1, max: 2 }),
   containers: fc.constantFrom('one' as const, 'two' as const, 'sidecar' as const),
+  memory: fc.constantFrom(...Array<boolean>(9).fill(true), false),
+  probes: fc.constantFrom(false, false, true),
+  graves: fc.constantFrom(...Array<boolean>(5).fill(true), false),
   steps: fc.array(fc.record({ afterMs: fc.oneof(fc.nat({ max: 300 }), fc.nat({ max: 12_000 })), command }), {
     minLength: 1,
     maxLength: 6,

@@ -108,6 +108,7 @@ export function createModelSentinel(
       await answer()
       const watch = known(name)
       if (netns === undefined && watch.heir === undefined) throw new AgentError('SentinelRefused', 'no-grave')
+      if (!machine.graves) throw new AgentError('SentinelRefused', 'grave-failed')
       watch.heir = heir
       watch.lastsMs = lastsMs
       const isClosed = [...machine.watches.values()].some(
@@ -131,6 +132,7 @@ export function createModelSentinel(
     },
     async stop({ name, cgroups, deadlineMs }) {
       await answer()
+      if (machine.refusesStops) throw new AgentError('SentinelRefused', 'traced')
       const pod = machine.pods.get(cgroups[0] ?? '')
       const apps = (pod?.containers ?? []).flatMap(({ up, app }) =>
         up && app?.runsSince !== undefined ? [app] : [],
@@ -151,7 +153,7 @@ export function createModelSentinel(
       await answer()
       for (const pod of machine.pods.values())
         for (const container of pod.containers)
-          if (container.up && pidOf(container.id) === pid) kubelet().endContainer(pod, container)
+          if (container.up && pidOf(container.id) === pid) kubelet().endContainer(pod, container, 'agent')
       return { count: 1 }
     },
   }

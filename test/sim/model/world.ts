@@ -16,6 +16,10 @@ export interface App {
   memory: Memory
   /** True time, ms, since which it runs; undefined: it is stopped. */
   runsSince: number | undefined
+  /** True time, ms, until which it runs and answers nobody. */
+  hangsUntil?: number
+  /** It exits so long after its agent has found that it does not answer, ms. */
+  exitsMs?: number
 }
 
 export interface Container {
@@ -60,6 +64,15 @@ export interface Watch {
   grave: 'none' | 'ready' | 'closed'
 }
 
+/** An app that ran has ended. */
+export interface Ending {
+  readonly at: number
+  readonly uid: string
+  readonly genesis: string
+  /** `itself`: nobody wanted that, as of a sibling that is ended with it. */
+  readonly by: 'itself' | 'agent' | 'kubelet'
+}
+
 /** One machine. What dies with its power, and what outlives an agent. */
 export interface Machine {
   readonly name: string
@@ -80,6 +93,14 @@ export interface Machine {
   listener: ((watch: Watch) => void) | undefined
   /** Cut off from the other machines. */
   partitioned: boolean
+  /** Its kernel can shut pods off. */
+  graves: boolean
+  /** The sentinel stops nothing: somebody traces what is to be stopped. */
+  refusesStops: boolean
+  /** To bring memory back takes so much longer, ms; and what goes on stage answers so much later. */
+  slowRestoreMs: number
+  slowAnswerMs: number
+  readonly endings: Ending[]
 }
 
 export const createMachine = (name: string, index: number, kernel: Party): Machine => ({
@@ -95,14 +116,27 @@ export const createMachine = (name: string, index: number, kernel: Party): Machi
   proven: new Set(),
   listener: undefined,
   partitioned: false,
+  graves: true,
+  refusesStops: false,
+  slowRestoreMs: 0,
+  slowAnswerMs: 0,
+  endings: [],
 })
+
+/** It runs, and answers who asks. */
+export const answers = (app: App | undefined, now: number): boolean =>
+  app?.runsSince !== undefined && now >= (app.hangsUntil ?? 0)
 
 /** What this app remembers now. */
 export const memoryNow = (app: App, now: number): Memory =>
   app.runsSince === undefined ? app.memory : { ...app.memory, until: now }
 
 /** Who answers a connection to this address: the app, through graves of dead pods. */
-export function answering(machines: Iterable<Machine>, ip: string): { pod: PodOnNode; app: App } | undefined {
+export function answering(
+  machines: Iterable<Machine>,
+  ip: string,
+  now: number,
+): { pod: PodOnNode; app: App } | undefined {
   const pods = [...machines].filter(({ up }) => up).flatMap(({ pods }) => [...pods.values()])
   let to = ip
   for (let hops = 0; hops < 3; hops += 1) {
@@ -110,7 +144,7 @@ export function answering(machines: Iterable<Machine>, ip: string): { pod: PodOn
     if (pod === undefined) return undefined
     if (pod.grave === undefined) {
       const app = pod.containers.find(({ name, up }) => up && name === 'app')?.app
-      return app?.runsSince === undefined ? undefined : { pod, app }
+      return app !== undefined && answers(app, now) ? { pod, app } : undefined
     }
     to = pod.grave
   }

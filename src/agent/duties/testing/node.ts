@@ -334,6 +334,7 @@ export async function startFakeAgent(
     isKeptElsewhere: (lease, generation) => isKeptElsewhere(engine.snapshot, lease, generation),
     settingsOf: set => engine.snapshot.settings.get(set),
     slotHeldBy: uid => engine.slotHeldBy(uid),
+    isToEnd: uid => engine.isToEnd(uid),
     matters: pod => engine.matters(pod),
     generations,
     requests,
