@@ -10,6 +10,8 @@ export interface Mutation {
 }
 
 export interface Mutant {
+  /** As docs/adr/0112-findings-of-three-reviews.md names it. */
+  readonly finding: string
   readonly name: string
   /** What the code does without the fix. */
   readonly what: string

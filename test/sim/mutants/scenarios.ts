@@ -1,0 +1,58 @@
+/** Scenarios that bring about one thing, by several chances: who is where is not known before. */
+import type { Command } from '../model/commands.ts'
+import type { Scenario } from '../model/round.ts'
+
+export type Steps = readonly (readonly [afterMs: number, command: Command])[]
+
+const small: Omit<Scenario, 'seed' | 'steps'> = {
+  ...{ nodes: 3, replicas: 1, hotBackups: 1, coldBackups: 0, copies: 1, containers: 'one' },
+}
+
+/** The same, with each of these seeds. */
+export const bySeeds = (
+  seeds: readonly number[],
+  about: Partial<Omit<Scenario, 'seed' | 'steps'>>,
+  steps: Steps,
+): Scenario[] =>
+  seeds.map(seed => ({
+    ...small,
+    ...about,
+    seed,
+    steps: steps.map(([afterMs, command]) => ({ afterMs, command })),
+  }))
+
+/** What happens, on each node in turn, with each of these seeds. */
+export const onEachNode = (
+  seeds: readonly number[],
+  about: Partial<Omit<Scenario, 'seed' | 'steps'>>,
+  steps: (node: number) => Steps,
+): Scenario[] =>
+  Array.from({ length: about.nodes ?? small.nodes }, (_, node) =>
+    bySeeds(seeds, about, steps(node)),
+  ).flat()
+
+/** What happens at each of these moments, with each of these seeds. */
+export const atEach = (
+  moments: readonly number[],
+  seeds: readonly number[],
+  about: Partial<Omit<Scenario, 'seed' | 'steps'>>,
+  steps: (ms: number) => Steps,
+): Scenario[] => moments.flatMap(ms => bySeeds(seeds, about, steps(ms)))
+
+export const wait: Command = { type: 'wait' }
+export const endApp = (primary = 0, container: 'app' | 'side' | 'proxy' = 'app'): Command => ({
+  ...{ type: 'endApp', primary, container },
+})
+export const hangApp = (forMs: number, exitsMs?: number): Command => ({
+  ...{ type: 'hangApp', primary: 0, forMs },
+  ...(exitsMs !== undefined && { exitsMs }),
+})
+export const endAgent = (node: number, forMs: number): Command => ({
+  ...{ type: 'endAgent', node, how: 'kill', forMs },
+})
+export const lag = (
+  index: number,
+  resource: 'pods' | 'leases' | 'reports' | 'sets',
+  forMs: number,
+  lagMs = -1,
+): Command => ({ type: 'lagOperator', index, resource, lagMs, forMs })
