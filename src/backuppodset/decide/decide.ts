@@ -5,7 +5,14 @@ import { untilPauseEnds } from './breaker.ts'
 import { converge } from './converge.ts'
 import { untilNextFailure } from './failing.ts'
 import { farewells, untilFarewell } from './farewells.ts'
-import { convergeWithMemory, untilDeath, untilDeparture, untilEnded, untilRetirement } from './memory.ts'
+import {
+  convergeWithMemory,
+  untilDeath,
+  untilDeparture,
+  untilEnded,
+  untilRetirement,
+  untilUnpublished,
+} from './memory.ts'
 import { untilForgotten } from './retention.ts'
 import { revisionActions } from './revisions.ts'
 import { rollout } from './rollout.ts'
@@ -56,6 +63,7 @@ export function decide(s: Snapshot, random: Random, policies: Policies = builtIn
       untilEnded(s),
       untilTried(s),
       untilRetirement(s),
+      untilUnpublished(s),
       untilForgotten(s),
       untilFarewell(s),
     ),

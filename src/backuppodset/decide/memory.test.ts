@@ -378,6 +378,22 @@ describe('a promotion that is under way', () => {
     expect(ofType(onStage({ selectable: true, unpublishedMs: undefined }), 'retire')).toHaveLength(1)
     expect(ofType(onStage({ unpublishedMs: 2_000 }), 'retire')).toHaveLength(1)
   })
+
+  it('D7.lost-node: whether the node of a promoted pod is dead is asked when that can be told, and not at the next resync', () => {
+    const on = { understudy: true, serving: true, unpublishedMs: 1_500 }
+    const h = makePrimary('h0', 0, { ready: true }, on)
+    const own = makeLease(h, {
+      node: 'n-h0',
+      heir: { name: 'h1', uid: h1.uid, ip: '10.0.0.1' },
+      holders: ['n-h1'],
+    })
+    const s = makeMemorySnapshot(
+      { replicas: 1, hotBackups: 1 },
+      [h, h1],
+      [makeSlot(own, [makeCopy(own, h1, 'Frozen')])],
+    )
+    expect(plan(s).requeueAfterMs).toBe(3_501)
+  })
 })
 
 describe('a primary that is being deleted', () => {

@@ -1,6 +1,7 @@
 import type { Random } from '../../kube/random.ts'
 import { match } from '../../succession/match.ts'
 import { isGone } from '../memory/knowledge.ts'
+import { publishedMs } from '../memory/stage.ts'
 import type { MemoryView, SlotMemory } from '../memory/view.ts'
 import type { Action, Role, Stage } from '../plan.ts'
 import type { LossReason, LostPrimary, PodView, Snapshot } from '../snapshot.ts'
@@ -312,6 +313,16 @@ export function untilEnded(s: Snapshot): number | undefined {
     const ms = endingSince === undefined ? 0 : endingSince + endingMs - s.monotonicNow
     return ms > 0 ? [ms] : []
   })
+  return left.length === 0 ? undefined : Math.min(...left)
+}
+
+/** Ms until a promoted primary whose node may be dead counts as unready: nothing happens then that anybody would notice. */
+export function untilUnpublished(s: Snapshot): number | undefined {
+  const left = s.pods.flatMap(({ kind, ready, stage }) =>
+    kind === 'primary' && ready && stage?.unpublishedMs !== undefined
+      ? [Math.max(0, publishedMs - stage.unpublishedMs) + 1]
+      : [],
+  )
   return left.length === 0 ? undefined : Math.min(...left)
 }
 

@@ -100,7 +100,7 @@ export interface Seen {
  * The kubelet publishes what the agent says within a second or so. What is not Ready after that is on a node that Kubernetes
  * has given up: the conditions that its agent and kubelet wrote stay as they were, ms.
  */
-const publishedMs = 5_000
+export const publishedMs = 5_000
 
 /** It serves, as its agent has said, but Kubernetes does not lead anybody to it. */
 export const isUnpublished = (pod: Pod): boolean => {

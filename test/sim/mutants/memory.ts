@@ -1,6 +1,7 @@
 /** Fixes of findings on memory, as docs/adr/0112 numbers them. */
-import { lag, atEach, bySeeds, endAgent, endApp, hangApp, onEachNode, wait } from './scenarios.ts'
+
 import type { Mutant } from './mutant.ts'
+import { atEach, bySeeds, endAgent, endApp, hangApp, lag, onEachNode, wait } from './scenarios.ts'
 
 const knowledge = 'src/backuppodset/memory/knowledge.ts'
 const isGone = 'slot === undefined || (slot.copies.length === 0 && slot.unasked.length === 0)'
@@ -81,7 +82,10 @@ export const ofMemory: readonly Mutant[] = [
         replace: '.map(({ name }) => name).filter(name => saved !== undefined || name !== undefined)',
       },
     ],
-    scenarios: bySeeds([1, 2], { containers: 'sidecar' }, [[3_000, endApp(0, 'proxy')], [20_000, wait]]),
+    scenarios: bySeeds([1, 2], { containers: 'sidecar' }, [
+      [3_000, endApp(0, 'proxy')],
+      [20_000, wait],
+    ]),
   },
   {
     finding: 'memory 5',
@@ -105,7 +109,11 @@ export const ofMemory: readonly Mutant[] = [
     name: 'grave-of-another',
     what: 'the grave of a dead primary leads to an heir that has another slot by now',
     mutations: [
-      { file: dutiesOf, find: 'if (isDead(snapshot, pod, name)) return ofDead(snapshot, slot, pod)', replace: 'if (isDead(snapshot, pod, name)) return []' },
+      {
+        file: dutiesOf,
+        find: 'if (isDead(snapshot, pod, name)) return ofDead(snapshot, slot, pod)',
+        replace: 'if (isDead(snapshot, pod, name)) return []',
+      },
     ],
     scenarios: bySeeds([1, 2, 3], { replicas: 2, nodes: 4, copies: 2 }, [
       [3_000, endApp(0)],

@@ -27,9 +27,7 @@ export const onEachNode = (
   about: Partial<Omit<Scenario, 'seed' | 'steps'>>,
   steps: (node: number) => Steps,
 ): Scenario[] =>
-  Array.from({ length: about.nodes ?? small.nodes }, (_, node) =>
-    bySeeds(seeds, about, steps(node)),
-  ).flat()
+  Array.from({ length: about.nodes ?? small.nodes }, (_, node) => bySeeds(seeds, about, steps(node))).flat()
 
 /** What happens at each of these moments, with each of these seeds. */
 export const atEach = (
