@@ -39,10 +39,11 @@ export type Command =
   | { readonly type: 'cutOperator'; readonly index: number; readonly forMs: number }
   /** Something traces what is to be stopped on this machine. */
   | { readonly type: 'refuseStops'; readonly node: number; readonly forMs: number }
-  /** To bring memory back takes longer, and what goes on stage answers later. */
+  /** Containers start later, to bring memory back takes longer, and what goes on stage answers later. */
   | {
       readonly type: 'slowStage'
       readonly node: number
+      readonly startMs: number
       readonly restoreMs: number
       readonly answerMs: number
       readonly forMs: number
@@ -88,6 +89,8 @@ const resourceNames: Readonly<Record<Lagging, string>> = {
   reports: 'nodereports.backup.example.com',
   sets: 'backuppodsets.backup.example.com',
 }
+
+const quick = { slowStartMs: 0, slowRestoreMs: 0, slowAnswerMs: 0 }
 
 const mine = (cluster: Cluster, type?: string): Pod[] =>
   cluster.server
@@ -146,9 +149,9 @@ export function carryOut(cluster: Cluster, command: Command): void {
       return
     case 'slowStage': {
       const { machine } = node(command.node)
-      const { restoreMs, answerMs } = command
-      Object.assign(machine, { slowRestoreMs: restoreMs, slowAnswerMs: answerMs })
-      later(command.forMs, () => Object.assign(machine, { slowRestoreMs: 0, slowAnswerMs: 0 }))
+      const { startMs, restoreMs, answerMs } = command
+      Object.assign(machine, { slowStartMs: startMs, slowRestoreMs: restoreMs, slowAnswerMs: answerMs })
+      later(command.forMs, () => Object.assign(machine, quick))
       return
     }
     case 'loseCreates': {
@@ -306,7 +309,7 @@ export function heal(cluster: Cluster): void {
     node.link.cut = false
     node.link.lagMs.clear()
     const { machine } = node
-    Object.assign(machine, { partitioned: false, refusesStops: false, slowRestoreMs: 0, slowAnswerMs: 0 })
+    Object.assign(machine, { partitioned: false, refusesStops: false, ...quick })
     for (const { containers } of machine.pods.values())
       for (const { app } of containers) if (app !== undefined) app.hangsUntil = 0
     node.kubelet?.look()

@@ -42,6 +42,8 @@ const soundMs = 12_000
 const impostorMs = 4_000
 /** A slot is not served although a backup of it is ready and everybody works who is to act, ms. */
 const outageMs = 35_000
+/** Agents that hear of a Lease so late are waited for, ms. */
+const lateMs = 5_000
 /** Between the last look of an agent at a Lease and what it does by it, ms. */
 const actMs = 300
 
@@ -94,6 +96,13 @@ export function createObserver(cluster: Cluster, intervalMs: number): Observer {
     !node.agent.link.cut &&
     ![...node.agent.link.lagMs.values()].some(lag => lag !== 0) &&
     node.agent.link.refusals === 0
+  /** Its agent hears of Leases a little later, and everything else of it works. */
+  const isLate = ({ machine, link, agent }: ModelNode) => {
+    const lag = agent?.link.lagMs
+    if (lag?.size !== 1 || machine.partitioned || !machine.up || machine.kernel.paused) return false
+    const ms = lag.get(resourceName(leases)) ?? -1
+    return ms >= 0 && ms <= lateMs && !link.cut && agent?.party.alive === true && !agent.party.paused
+  }
   /** Its kubelet ends it in its time, whether there is an agent or not, and everybody knows when that is. */
   const isGoing = ({ machine, link }: ModelNode, { uid }: PodOnNode) =>
     goingAsHolder.has(uid) && machine.up && !machine.kernel.paused && !machine.partitioned && !link.cut
@@ -127,7 +136,8 @@ export function createObserver(cluster: Cluster, intervalMs: number): Observer {
     for (const key of together.keys()) if ((byGenesis.get(key)?.length ?? 0) < 2) together.delete(key)
     for (const [key, apps] of byGenesis) {
       if (apps.length < 2) continue
-      const isBad = operatorWorks() && apps.every(({ node, pod }) => isSound(node) || isGoing(node, pod))
+      const isBad =
+        operatorWorks() && apps.every(({ node, pod }) => isSound(node) || isLate(node) || isGoing(node, pod))
       const ms = isBad ? (together.get(key) ?? 0) + elapsed : 0
       together.set(key, ms)
       if (ms > twoRunMs)

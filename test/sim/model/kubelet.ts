@@ -46,7 +46,7 @@ export function startKubelet(options: Options): Kubelet {
     `containerd://${pod.uid.slice(-4)}${name}${machine.boot}x${restarts}`.padEnd(32, '0')
 
   const start = (pod: PodOnNode, container: Container, object: Pod) => {
-    time.after(party, container.restarts === 0 ? startMs : restartMs, () => {
+    time.after(party, machine.slowStartMs + (container.restarts === 0 ? startMs : restartMs), () => {
       if (pod.killed || container.up || !machine.pods.has(pod.uid)) return
       container.id = containerId(pod, container.name, container.restarts)
       container.up = true

@@ -38,7 +38,7 @@ export const command: fc.Arbitrary<Command> = fc.oneof(
   { weight: 1, arbitrary: of('refuseStops', { node: index, forMs: long }) },
   {
     weight: 2,
-    arbitrary: of('slowStage', { node: index, restoreMs: slow, answerMs: slow, forMs: long }),
+    arbitrary: of('slowStage', { node: index, startMs: slow, restoreMs: slow, answerMs: slow, forMs: long }),
   },
   { weight: 2, arbitrary: of('cutNode', { node: index, forMs: long, apiOnly: fc.boolean() }) },
   { weight: 1, arbitrary: of('cutOperator', { index, forMs: long }) },

@@ -97,7 +97,8 @@ export interface Machine {
   graves: boolean
   /** The sentinel stops nothing: somebody traces what is to be stopped. */
   refusesStops: boolean
-  /** To bring memory back takes so much longer, ms; and what goes on stage answers so much later. */
+  /** Containers start so much later, ms; to bring memory back takes longer; what goes on stage answers later. */
+  slowStartMs: number
   slowRestoreMs: number
   slowAnswerMs: number
   readonly endings: Ending[]
@@ -118,6 +119,7 @@ export const createMachine = (name: string, index: number, kernel: Party): Machi
   partitioned: false,
   graves: true,
   refusesStops: false,
+  slowStartMs: 0,
   slowRestoreMs: 0,
   slowAnswerMs: 0,
   endings: [],

@@ -1,7 +1,6 @@
 /** Fixes of findings on memory, as docs/adr/0112 numbers them. */
-
 import type { Mutant } from './mutant.ts'
-import { atEach, bySeeds, endAgent, endApp, hangApp, lag, onEachNode, wait } from './scenarios.ts'
+import { bySeeds, endAgent, endApp, hangApp, onEachNode, slow, wait } from './scenarios.ts'
 
 const knowledge = 'src/backuppodset/memory/knowledge.ts'
 const isGone = 'slot === undefined || (slot.copies.length === 0 && slot.unasked.length === 0)'
@@ -117,6 +116,7 @@ export const ofMemory: readonly Mutant[] = [
     ],
     scenarios: bySeeds([1, 2, 3], { replicas: 2, nodes: 4, copies: 2 }, [
       [3_000, endApp(0)],
+      ...[0, 1, 2, 3].map(node => [0, slow(node, { startMs: 5_000 }, 6_000)] as const),
       [0, endApp(1)],
     ]),
   },
@@ -172,11 +172,10 @@ export const ofMemory: readonly Mutant[] = [
       },
     ],
     scenarios: onEachNode([1, 2], { hotBackups: 2, copies: 2 }, node => [
-      [3_000, { type: 'slowStage', node, restoreMs: 14_000, answerMs: 0, forMs: 30_000 }],
-      [0, endApp()],
+      [1_000, slow(node, { restoreMs: 14_000 }, 30_000)],
+      [4_000, endApp()],
       [300, { type: 'lagAgent', node, resource: 'leases', lagMs: -1, forMs: 25_000 }],
       [16_000, wait],
     ]),
   },
 ]
-void [atEach, lag]

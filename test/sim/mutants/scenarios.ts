@@ -48,6 +48,13 @@ export const hangApp = (forMs: number, exitsMs?: number): Command => ({
 export const endAgent = (node: number, forMs: number): Command => ({
   ...{ type: 'endAgent', node, how: 'kill', forMs },
 })
+/** So much longer takes what has to do with the stage, on this node. */
+export const slow = (
+  node: number,
+  by: { readonly startMs?: number; readonly restoreMs?: number; readonly answerMs?: number },
+  forMs: number,
+): Command => ({ ...{ type: 'slowStage', node, startMs: 0, restoreMs: 0, answerMs: 0, forMs }, ...by })
+
 export const lag = (
   index: number,
   resource: 'pods' | 'leases' | 'reports' | 'sets',
