@@ -1,5 +1,6 @@
-/** Fixes, each taken back in one place or two, with scenarios in which that shows. */
+/** Fixes, each taken back in one place or some, with scenarios in which that shows. */
 import { ofMemory } from './memory.ts'
 import type { Mutant } from './mutant.ts'
+import { ofOperator } from './operator.ts'
 
-export const mutants: readonly Mutant[] = [...ofMemory]
+export const mutants: readonly Mutant[] = [...ofMemory, ...ofOperator]

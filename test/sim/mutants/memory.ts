@@ -1,4 +1,5 @@
 /** Fixes of findings on memory, as docs/adr/0112 numbers them. */
+import type { Command } from '../model/commands.ts'
 import type { Mutant } from './mutant.ts'
 import { bySeeds, endAgent, endApp, hangApp, onEachNode, slow, wait } from './scenarios.ts'
 
@@ -176,6 +177,203 @@ export const ofMemory: readonly Mutant[] = [
       [4_000, endApp()],
       [300, { type: 'lagAgent', node, resource: 'leases', lagMs: -1, forMs: 25_000 }],
       [16_000, wait],
+    ]),
+  },
+  {
+    finding: 'memory 10',
+    name: 'one-failure',
+    what: 'one try that fails gives up memory that is kept',
+    mutations: [
+      {
+        file: 'src/backuppodset/decide/successors.ts',
+        find: "  return left !== undefined && left <= 0 ? 'make' : 'awaited'\n",
+        replace:
+          "  if (hot.some(({ stage }) => stage?.successorOf === slot.lease.slot && stage.failed)) return 'anew'\n  return left !== undefined && left <= 0 ? 'make' : 'awaited'\n",
+      },
+    ],
+    scenarios: onEachNode([1, 2], { hotBackups: 0 }, node => [
+      [3_000, endAgent(node, 10_000)],
+      [0, endApp()],
+      [25_000, wait],
+    ]),
+  },
+  {
+    finding: 'memory 11',
+    name: 'frozen-first',
+    what: 'old memory that lies frozen comes before newer memory',
+    mutations: [
+      {
+        file: 'src/backuppodset/decide/successors.ts',
+        find: 'stepsBehind(told(copy), told(newest)) > 0',
+        replace: 'stepsBehind(told(copy), told(newest)) > 1e9',
+      },
+    ],
+    scenarios: onEachNode([1], { nodes: 4, hotBackups: 2, copies: 2 }, node => [
+      [3_000, { type: 'cutPeers', node, forMs: 40_000 }],
+      [15_000, endApp()],
+    ]),
+  },
+  {
+    finding: 'memory 11',
+    name: 'never-fetched',
+    what: 'whoever is called goes on with what its node has, however old',
+    mutations: [
+      {
+        file: 'src/agent/duties/promote.ts',
+        find: '    if (stepsBehind(toldOf(newest.manifest), best) === 0) return\n',
+        replace: '    return\n',
+      },
+    ],
+    scenarios: onEachNode([1, 2], { copies: 2 }, node => [
+      [3_000, { type: 'cutPeers', node, forMs: 16_000 }],
+      [16_001, endApp()],
+    ]),
+  },
+  {
+    finding: 'memory 14',
+    name: 'off-stage',
+    what: 'an understudy that was called off keeps its word, its watch and its grave',
+    mutations: [
+      {
+        file: 'src/agent/duties/clear.ts',
+        find: '  if (!pod.terminating) await takeOffStage(work, pod, place, signal)\n',
+        replace: '',
+      },
+    ],
+    scenarios: [9_900, 9_950, 10_000, 10_020, 10_040, 10_060].flatMap(answerMs =>
+      onEachNode([1], { hotBackups: 2, copies: 2 }, node => [
+        [3_000, slow(node, { answerMs }, 13_000)],
+        [0, endApp()],
+        [20_000, endApp()],
+        [20_000, wait],
+      ]),
+    ),
+  },
+  {
+    finding: 'memory 15',
+    name: 'by-clocks',
+    what: 'the clocks of nodes say which memory is newer',
+    mutations: [
+      {
+        file: 'src/succession/age.ts',
+        find: '  return b.epoch - a.epoch || b.generation - a.generation\n',
+        replace: '  return b.takenAt - a.takenAt\n',
+      },
+    ],
+    scenarios: onEachNode([1, 2], { hotBackups: 2, copies: 2 }, node => [
+      [0, { type: 'jumpClock', node, byMs: 120_000 }],
+      [8_000, endApp()],
+      [20, { type: 'cutPeers', node, forMs: 60_000 }],
+      [16_000, endApp()],
+    ]),
+  },
+  {
+    finding: 'memory 15',
+    name: 'by-the-wall-clock',
+    what: 'how long a primary that is being deleted is waited for is told by two clocks',
+    mutations: [
+      {
+        file: 'src/backuppodset/memory/observe.ts',
+        find: '  if (at !== undefined) return at + grace * 1000 + afterGraceMs\n',
+        replace:
+          '  if (at !== undefined) return clock.monotonic() + Date.parse(deletionTimestamp ?? "") + afterGraceMs - clock.now()\n',
+      },
+    ],
+    scenarios: onEachNode([1, 2], {}, node => [
+      [0, { type: 'jumpOperatorsClock', index: 0, byMs: 60_000 }],
+      [0, { type: 'jumpOperatorsClock', index: 1, byMs: 60_000 }],
+      [3_000, endAgent(node, 20_000)],
+      [0, { type: 'deletePod', pod: 0, force: false }],
+    ]),
+  },
+  {
+    finding: 'memory 16',
+    name: 'stop-refused',
+    what: 'a stop that is refused suspends probes for ever',
+    mutations: [
+      {
+        file: 'src/agent/duties/hand-over.ts',
+        find: '  try {\n    await sentinel.stop({ name, deadlineMs: deadlineMs + switchMs, cgroups })\n',
+        replace: '  await sentinel.stop({ name, deadlineMs: deadlineMs + switchMs, cgroups })\n  try {\n',
+      },
+    ],
+    scenarios: bySeeds([1, 2], { hotBackups: 2, copies: 2, probes: true }, [
+      [3_000, endApp()],
+      ...[0, 1, 2].map(
+        node => [4_000, { type: 'refuseStops', node, forMs: 20_000 } satisfies Command] as const,
+      ),
+      [0, { type: 'handOver', primary: 0 }],
+      [10_000, hangApp(200_000)],
+      [45_000, wait],
+    ]),
+  },
+  {
+    finding: 'memory 17',
+    name: 'old-consent',
+    what: 'a handover is swapped on a word that is over',
+    mutations: [
+      {
+        file: 'src/backuppodset/decide/handover.ts',
+        find: '    sourceSeenAt + source.standsForSeconds * 1000 - marginMs > monotonicNow &&\n',
+        replace: '',
+      },
+    ],
+    scenarios: [0, 1].flatMap(node =>
+      bySeeds([1, 2], { nodes: 2 }, [
+        [1_000, slow(node, { restoreMs: 12_300 }, 60_000)],
+        [3_500, { type: 'handOver', primary: 0 }],
+        [1_500, { type: 'lagAgent', node: 1 - node, resource: 'leases', lagMs: 4_000, forMs: 40_000 }],
+        [20_000, wait],
+      ]),
+    ),
+  },
+  {
+    finding: 'memory 18',
+    name: 'before-a-look',
+    what: 'deaths are judged by a world that was not looked at, and containers are not known by their ids',
+    mutations: [
+      {
+        file: 'src/agent/duties/engine.ts',
+        find: '  // Deaths are told from now on, and judged by what is known of their pods.\n  look()\n',
+        replace: '',
+      },
+      {
+        file: 'src/agent/duties/engine.ts',
+        find: '    onDeath(death) {\n      look()\n',
+        replace: '    onDeath(death) {\n',
+      },
+      {
+        file: 'src/agent/duties/engine.ts',
+        find: 'lease && pod.containers.find(container => isAnother(lease, container))',
+        replace: 'lease && pod.containers.find(() => false)',
+      },
+    ],
+    scenarios: onEachNode([1, 2], {}, node => [
+      [3_000, endAgent(node, 3_000)],
+      [2_000, endApp()],
+      [15_000, wait],
+    ]),
+  },
+  {
+    finding: 'memory 19',
+    name: 'died-overwritten',
+    what: 'the word of a death can be overwritten, and is not said again',
+    mutations: [
+      {
+        file: 'src/agent/duties/deaths.ts',
+        find: '      !dead.has(uid) || type !== podConditions.serving || reason === servingReasons.died,\n',
+        replace: '      !dead.has(uid) || type !== undefined || reason === servingReasons.died,\n',
+      },
+      {
+        file: 'src/agent/duties/deaths.ts',
+        find: '        tellAgain(pod)\n        return\n',
+        replace: '        if (told.size < 0) tellAgain(pod)\n        return\n',
+      },
+    ],
+    scenarios: bySeeds([1, 2, 3, 4, 5, 6], { hotBackups: 0, coldBackups: 1, probes: true }, [
+      [3_000, endApp()],
+      [15_000, hangApp(60_000, 0)],
+      [20_000, wait],
     ]),
   },
 ]

@@ -1,0 +1,109 @@
+/** Fixes of findings on the operator, as docs/adr/0112 numbers them. */
+import type { Command } from '../model/commands.ts'
+import type { Mutant } from './mutant.ts'
+import { atEach, bySeeds, endApp, lag, wait } from './scenarios.ts'
+
+export const ofOperator: readonly Mutant[] = [
+  {
+    finding: 'R1',
+    name: 'namesake',
+    what: 'a set takes the Leases of one of its name that was deleted for its own',
+    mutations: [
+      {
+        file: 'src/backuppodset/memory/observe.ts',
+        find: 'ownerReferences.length > 0 && ownerReferences.every(owner => owner.uid !== uid)',
+        replace: 'ownerReferences.length > 99 && ownerReferences.every(owner => owner.uid !== uid)',
+      },
+      {
+        file: 'src/agent/duties/observe.ts',
+        find: '    set !== undefined &&\n    ownerReferences.length > 0 &&\n',
+        replace: '    set !== undefined &&\n    ownerReferences.length > 99 &&\n',
+      },
+    ],
+    scenarios: bySeeds([1, 2, 3], {}, [
+      [3_000, { type: 'slowCollector', forMs: 15_000 }],
+      [0, { type: 'recreateSet' }],
+      [20_000, wait],
+    ]),
+  },
+  {
+    finding: 'R2',
+    name: 'old-caches',
+    what: 'a leader begins its term on what its caches showed before',
+    mutations: [
+      {
+        file: 'src/kube/freshen.ts',
+        find: '    await Promise.race([all, late()])\n',
+        replace: '    if (patienceMs < 0) await Promise.race([all, late()])\n',
+      },
+    ],
+    scenarios: [0, 1].flatMap(leader =>
+      bySeeds([1, 2, 3], { nodes: 4, hotBackups: 3 }, [
+        [3_000, lag(1 - leader, 'pods', 20_000)],
+        [0, { type: 'editBackups', hot: 1, cold: 0 }],
+        [100, { type: 'endOperator', index: leader, how: 'stop', forMs: 20_000 }],
+        [15_000, wait],
+      ]),
+    ),
+  },
+  {
+    finding: 'R3',
+    name: 'silence-is-failure',
+    what: 'a promotion fails where a cache is silent',
+    mutations: [
+      {
+        file: 'src/backuppodset/act/await-serving.ts',
+        find: '  return resultOf(await read(ref, signal), uid) ?? result ?? late\n',
+        replace: '  return result ?? late\n',
+      },
+    ],
+    scenarios: atEach([15, 25, 35], [1, 2], { nodes: 4, hotBackups: 2, copies: 2 }, ms => [
+      [14_000, endApp()],
+      [ms, lag(0, 'pods', 20_000)],
+      [0, lag(1, 'pods', 20_000)],
+      [20_000, wait],
+    ]),
+  },
+  {
+    finding: 'R12',
+    name: 'lowest-number',
+    what: 'the successor of a lost primary takes the lowest free number',
+    mutations: [
+      {
+        file: 'src/backuppodset/decide/pulled.ts',
+        find: '.filter(({ slot }) => !used.has(slot)).sort',
+        replace: '.filter(() => s.pulled !== undefined).sort',
+      },
+    ],
+    scenarios: [0, 1, 2].flatMap(pod =>
+      bySeeds([1, 2, 3], { nodes: 4, replicas: 3, memory: false }, [
+        [1_000, { type: 'scale', replicas: 2 }],
+        [10_000, { type: 'deletePod', pod, force: false }],
+        [10_000, wait],
+      ]),
+    ),
+  },
+  {
+    finding: 'R13',
+    name: 'no-compare',
+    what: 'a Lease that the cache does not show is overwritten',
+    mutations: [
+      {
+        file: 'src/backuppodset/memory/write-lease.ts',
+        find: 'if (parseSlotLease(existing) !== undefined)\n',
+        replace: 'if (parseSlotLease(existing) === undefined)\n',
+      },
+    ],
+    scenarios: bySeeds([1, 2, 3], { hotBackups: 2 }, [
+      ...[0, 1].flatMap(
+        index =>
+          [
+            [0, lag(index, 'leases', 20_000)],
+            [0, { type: 'loseCreates', index, forMs: 6_000 } satisfies Command],
+          ] as const,
+      ),
+      [0, { type: 'scale', replicas: 2 }],
+      [20_000, wait],
+    ]),
+  },
+]
