@@ -13,6 +13,7 @@ import { giveUp } from './give-up.ts'
 import type { Outcome } from './outcome.ts'
 import { promote, retire } from './promote.ts'
 import { slowStart } from './slow-start.ts'
+import { requireUnready } from './still-unready.ts'
 import { convertWithState, createWithState, restore } from './with-state.ts'
 import { deletePod } from './write-pod.ts'
 
@@ -148,6 +149,7 @@ async function execute(context: ActContext, action: Action): Promise<Outcome> {
     case 'retire':
       return { type: 'done', action, pod: await retire(context, action) }
     case 'assign':
+      if (action.lease.ending !== undefined) await requireUnready(context, action.lease.holder.name)
       await writeLease(unhurried(context), action.lease, action.version, action.restarts)
       return { type: 'done', action, pod: undefined }
     case 'forget':

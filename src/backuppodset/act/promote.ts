@@ -9,6 +9,7 @@ import type { ServingResult } from './await-serving.ts'
 import type { ActContext } from './context.ts'
 import type { Outcome, Phases } from './outcome.ts'
 import { relabel } from './relabel.ts'
+import { requireUnready } from './still-unready.ts'
 import { deletePod, patchPod } from './write-pod.ts'
 
 export type Promote = Extract<Action, { type: 'promote' }>
@@ -32,8 +33,10 @@ export async function promote(context: ActContext, action: Promote): Promise<Out
   }
   const promotion = async (): Promise<Outcome> => {
     try {
-      if (action.version !== undefined)
+      if (action.version !== undefined) {
+        if (role.replaces?.reason === 'Unready') await requireUnready(context, role.replaces.name)
         await writeLease(context, lease, action.version, pod.stage?.restarts ?? 0)
+      }
       done('lease')
       // After the Lease: the pod's node fetches what it does not have while the gate opens.
       const gate = action.wake ? await askGate(context, pod, 'primary') : undefined

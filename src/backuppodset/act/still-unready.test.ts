@@ -1,0 +1,44 @@
+import { expect, it } from 'vitest'
+import { holdInitContainer, podConditions, servingReasons } from '../../api/stage.ts'
+import { KubeError } from '../../kube/errors.ts'
+import type { Pod } from '../../kube/resources.ts'
+import type { ActContext } from './context.ts'
+import { requireUnready } from './still-unready.ts'
+
+const ready = { type: 'Ready', status: 'True' }
+const serves = { type: podConditions.serving, status: 'True' }
+const died = { type: podConditions.serving, status: 'False', reason: servingReasons.died }
+
+const asked = (pod: Pod | undefined) => {
+  const get = async () => {
+    if (pod === undefined) throw new KubeError('NotFound', 'p', { status: 404 })
+    return pod
+  }
+  const context = {
+    ...{ urgentApi: { get }, set: { namespace: 'default' }, signal: new AbortController().signal },
+  } as unknown as ActContext
+  return requireUnready(context, 'p')
+}
+
+const pod = (conditions: object[], understudy = false, metadata: object = {}) =>
+  ({
+    metadata: { name: 'p', uid: 'u', ...metadata },
+    spec: { initContainers: understudy ? [{ name: holdInitContainer }] : [] },
+    status: { conditions },
+  }) as unknown as Pod
+
+it('D7.lost-node: what a cache shows unready and the API server ready is not replaced', async () => {
+  await expect(asked(pod([ready]))).rejects.toMatchObject({ code: 'Conflict' })
+  await expect(asked(pod([ready, serves], true))).rejects.toMatchObject({ code: 'Conflict' })
+})
+
+it('one that is unready, has died, goes or is gone is', async () => {
+  for (const each of [
+    pod([{ ...ready, status: 'False' }]),
+    pod([ready, { ...serves, status: 'False' }], true),
+    pod([ready, died], true),
+    pod([ready], false, { deletionTimestamp: '2030-01-01T00:00:00Z' }),
+    undefined,
+  ])
+    await expect(asked(each)).resolves.toBeUndefined()
+})

@@ -1,0 +1,27 @@
+import { isUnderstudy } from '../../api/stage.ts'
+import { KubeError } from '../../kube/errors.ts'
+import type { Pod } from '../../kube/resources.ts'
+import { servingOf } from '../memory/stage.ts'
+import type { ActContext } from './context.ts'
+import { readPodWith } from './read-pod.ts'
+
+/**
+ * Asks the API server whether a primary that is to be replaced because it is not ready is not ready indeed. A watch that
+ * hangs shows a pod as it was for a moment long ago, and that moment would have lasted until now.
+ *
+ * @throws KubeError Conflict where it is ready: the cache will show that.
+ */
+export async function requireUnready(
+  { urgentApi, set, signal }: Pick<ActContext, 'urgentApi' | 'set' | 'signal'>,
+  name: string,
+): Promise<void> {
+  const pod = await readPodWith(urgentApi)({ namespace: set.namespace, name }, signal)
+  if (pod !== undefined && isWell(pod))
+    throw new KubeError('Conflict', `the pod ${name} is ready by now, which our cache does not show yet`)
+}
+
+const isWell = (pod: Pod): boolean =>
+  pod.metadata.deletionTimestamp === undefined &&
+  pod.status?.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True') === true &&
+  servingOf(pod).death === undefined &&
+  (!isUnderstudy(pod) || servingOf(pod).serving)
