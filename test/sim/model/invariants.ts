@@ -271,21 +271,23 @@ export function createObserver(cluster: Cluster, intervalMs: number): Observer {
       const newest = nodes
         .filter(node => node.machine.up && time.now() - (soundSince.get(node) ?? time.now()) > soundMs)
         .flatMap(({ machine, volatile }) =>
-          (volatile.shelf.get(name) ?? []).flatMap(({ dir, completedAt }) => {
+          (volatile.shelf.get(name) ?? []).flatMap(({ dir, completedAt }, _, { length }) => {
             const memory = machine.images.get(dir)?.get('app')
-            // What has come since it was decided nobody can have known.
-            return memory === undefined || completedAt - 1_000_000 > thaw.at - fetchMs
-              ? []
-              : [{ memory, machine }]
+            const at = completedAt - 1_000_000
+            if (at > thaw.at) return []
+            const isNew = at > thaw.at - fetchMs
+            // What has come since it was decided nobody can have known; but beside it lies that something was there before.
+            if (memory === undefined || (isNew && length === 1)) return []
+            return [{ memory, machine, until: Math.min(memory.until, thaw.at - fetchMs) }]
           }),
         )
         .filter(({ memory }) => memory.genesis === app.memory.genesis)
-        .sort((a, b) => b.memory.until - a.memory.until)[0]
-      if (newest !== undefined && newest.memory.until - app.memory.until > intervalMs + fetchMs)
+        .sort((a, b) => b.until - a.until)[0]
+      if (newest !== undefined && newest.until - app.memory.until > intervalMs + fetchMs)
         violate(
           'OldMemory',
           `${name} ${thaw.epoch} ${thaw.generation}`,
-          `${thaw.pod.name} goes on ${Math.round(newest.memory.until - app.memory.until)} ms behind what ${newest.machine.name} has`,
+          `${thaw.pod.name} goes on ${Math.round(newest.until - app.memory.until)} ms behind what ${newest.machine.name} has`,
         )
     }
   }

@@ -16,6 +16,8 @@ export interface Scenario {
   readonly containers: 'one' | 'two' | 'sidecar'
   /** False: the set keeps no memory. */
   readonly memory?: boolean
+  /** Default 4. */
+  readonly unreadySeconds?: number
   /** The template has probes. */
   readonly probes?: boolean
   /** False: the kernels of the nodes cannot shut pods off. */
@@ -39,7 +41,8 @@ const recoverMs = 100_000
 const wellMs = 4_000
 
 export function specOf(scenario: Scenario): object {
-  const { replicas, hotBackups, coldBackups, copies, containers, memory = true, probes = false } = scenario
+  const { replicas, hotBackups, coldBackups, copies, containers, memory = true } = scenario
+  const { probes = false, unreadySeconds = 4 } = scenario
   const probe = { tcpSocket: { port: 80 }, periodSeconds: 2, timeoutSeconds: 1 }
   const app = {
     ...{ name: 'app', image: 'web:1', ports: [{ containerPort: 80 }] },
@@ -59,7 +62,7 @@ export function specOf(scenario: Scenario): object {
         ...(containers === 'sidecar' ? { containers: ['app'] } : {}),
       },
     }),
-    failover: { unreadySeconds: 4 },
+    failover: { unreadySeconds },
     service: { name: 'web', perSlot: true, ports: [{ port: 80, targetPort: 80 }] },
     template: {
       metadata: { labels: { app: 'web' } },

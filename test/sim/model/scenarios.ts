@@ -87,6 +87,7 @@ export const scenario: fc.Arbitrary<Scenario> = fc.record({
   containers: fc.constantFrom('one' as const, 'two' as const, 'sidecar' as const),
   memory: fc.constantFrom(...Array<boolean>(9).fill(true), false),
   probes: fc.constantFrom(false, false, true),
+  unreadySeconds: fc.constantFrom(4, 4, 4, 30),
   graves: fc.constantFrom(...Array<boolean>(5).fill(true), false),
   steps: fc.array(fc.record({ afterMs: fc.oneof(fc.nat({ max: 300 }), fc.nat({ max: 12_000 })), command }), {
     minLength: 1,

@@ -59,6 +59,8 @@ function open(machine: Machine, { uid }: Watch): void {
   if (pod !== undefined) pod.grave = undefined
 }
 
+const probedMs = 500
+
 type Sentinel = Work['sentinel'] & Pick<SentinelClient, 'exhume'>
 
 export function createModelSentinel(
@@ -68,6 +70,8 @@ export function createModelSentinel(
   kubelet: () => Kubelet,
 ): Sentinel {
   const answer = () => clock.sleep(1)
+  /** The kubelet probes, and sees after a while who answers. */
+  const soon = () => time.after(machine.kernel, probedMs, () => kubelet().look())
   const known = (name: string): Watch => {
     const watch = machine.watches.get(name)
     if (watch === undefined) throw new AgentError('SentinelRefused', 'unknown-name')
@@ -77,6 +81,7 @@ export function createModelSentinel(
   const go = (name: string): boolean => {
     const apps = machine.stops.get(name)
     for (const app of apps ?? []) app.runsSince = time.now()
+    if (apps !== undefined) soon()
     return machine.stops.delete(name)
   }
   return {
@@ -142,6 +147,7 @@ export function createModelSentinel(
         app.runsSince = undefined
       }
       machine.stops.set(name, apps)
+      soon()
       time.after(machine.kernel, deadlineMs, () => void go(name))
       return { count: apps.length, skewMicroseconds: 0 }
     },

@@ -191,8 +191,8 @@ export const ofMemory: readonly Mutant[] = [
           "  if (hot.some(({ stage }) => stage?.successorOf === slot.lease.slot && stage.failed)) return 'anew'\n  return left !== undefined && left <= 0 ? 'make' : 'awaited'\n",
       },
     ],
-    scenarios: onEachNode([1, 2], { hotBackups: 0 }, node => [
-      [3_000, endAgent(node, 10_000)],
+    scenarios: onEachNode([1, 2], { replicas: 2, hotBackups: 0 }, node => [
+      [3_000, { type: 'cutPeers', node, forMs: 20_000 }],
       [0, endApp()],
       [25_000, wait],
     ]),
@@ -319,9 +319,9 @@ export const ofMemory: readonly Mutant[] = [
       },
     ],
     scenarios: [0, 1].flatMap(node =>
-      bySeeds([1, 2], { nodes: 2 }, [
-        [1_000, slow(node, { restoreMs: 12_300 }, 60_000)],
-        [3_500, { type: 'handOver', primary: 0 }],
+      bySeeds([1, 2], { nodes: 2, unreadySeconds: 30 }, [
+        [4_500, { type: 'handOver', primary: 0 }],
+        [0, slow(node, { restoreMs: 12_300 }, 60_000)],
         [1_500, { type: 'lagAgent', node: 1 - node, resource: 'leases', lagMs: 4_000, forMs: 40_000 }],
         [20_000, wait],
       ]),

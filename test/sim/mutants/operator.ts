@@ -22,6 +22,13 @@ export const ofOperator: readonly Mutant[] = [
     ],
     scenarios: bySeeds([1, 2, 3], {}, [
       [3_000, { type: 'slowCollector', forMs: 15_000 }],
+      ...[0, 1, 2].map(
+        node =>
+          [
+            0,
+            { type: 'lagAgent', node, resource: 'sets', lagMs: 6_000, forMs: 10_000 } satisfies Command,
+          ] as const,
+      ),
       [0, { type: 'recreateSet' }],
       [20_000, wait],
     ]),
