@@ -1,7 +1,7 @@
 /** Fixes of findings on memory, as docs/adr/0112 numbers them. */
 import type { Command } from '../model/commands.ts'
 import type { Mutant } from './mutant.ts'
-import { bySeeds, endAgent, endApp, hangApp, onEachNode, slow, wait } from './scenarios.ts'
+import { atEach, bySeeds, endAgent, endApp, hangApp, onEachNode, slow, wait } from './scenarios.ts'
 
 const knowledge = 'src/backuppodset/memory/knowledge.ts'
 const isGone = 'slot === undefined || (slot.copies.length === 0 && slot.unasked.length === 0)'
@@ -235,19 +235,25 @@ export const ofMemory: readonly Mutant[] = [
     what: 'an understudy that was called off keeps its word, its watch and its grave',
     mutations: [
       {
-        file: 'src/agent/duties/clear.ts',
-        find: '  if (!pod.terminating) await takeOffStage(work, pod, place, signal)\n',
-        replace: '',
+        file: 'src/agent/duties/off-stage.ts',
+        find: 'if (watches.length === 0 && clone === undefined && !isSaid) return',
+        replace: 'if (watches.length >= 0 || clone !== undefined || isSaid) return',
       },
     ],
-    scenarios: [9_900, 9_950, 10_000, 10_020, 10_040, 10_060].flatMap(answerMs =>
-      onEachNode([1], { hotBackups: 2, copies: 2 }, node => [
-        [3_000, slow(node, { answerMs }, 13_000)],
-        [0, endApp()],
-        [20_000, endApp()],
-        [20_000, wait],
-      ]),
-    ),
+    // It answers after somebody else was called instead, and before its agent has heard of that.
+    scenarios: bySeeds([1, 2], { hotBackups: 2, copies: 2 }, [
+      ...[0, 1, 2].map(node => [node === 0 ? 3_000 : 0, slow(node, { answerMs: 10_300 }, 4_000)] as const),
+      [0, endApp()],
+      ...[0, 1, 2].map(
+        node =>
+          [
+            node === 0 ? 9_000 : 0,
+            { type: 'lagAgent', node, resource: 'leases', lagMs: 1_500, forMs: 6_000 } satisfies Command,
+          ] as const,
+      ),
+      [20_000, endApp()],
+      [40_000, wait],
+    ]),
   },
   {
     finding: 'memory 15',
@@ -370,9 +376,12 @@ export const ofMemory: readonly Mutant[] = [
         replace: '        if (told.size < 0) tellAgain(pod)\n        return\n',
       },
     ],
-    scenarios: bySeeds([1, 2, 3, 4, 5, 6], { hotBackups: 0, coldBackups: 1, probes: true }, [
+    // Readiness is probed next, and both writers are at it at once; the operators are exchanged meanwhile.
+    scenarios: atEach([10_300, 11_000], [1, 2, 3, 4], { hotBackups: 0, coldBackups: 1, probes: true }, ms => [
       [3_000, endApp()],
-      [15_000, hangApp(60_000, 0)],
+      [ms, { type: 'endOperator', index: 0, how: 'kill', forMs: 10_000 }],
+      [0, { type: 'endOperator', index: 1, how: 'kill', forMs: 10_000 }],
+      [6_000, hangApp(60_000, 0)],
       [20_000, wait],
     ]),
   },
