@@ -20,7 +20,7 @@ export const ofMemory: readonly Mutant[] = [
       },
       { file: 'src/agent/report.ts', find: '...(said && listed(said))', replace: '...listed(said ?? [])' },
     ],
-    scenarios: onEachNode([1, 2], {}, node => [
+    scenarios: onEachNode([1], {}, node => [
       [0, endAgent(node, 1_000)],
       [1_100, endApp()],
     ]),
@@ -37,7 +37,7 @@ export const ofMemory: readonly Mutant[] = [
       },
     ],
     // The agent of the node that keeps it has just started when the app ends.
-    scenarios: onEachNode([1, 2], {}, node => [
+    scenarios: onEachNode([2], {}, node => [
       [0, endAgent(node, 2_000)],
       [4_000, endApp()],
     ]),
@@ -69,7 +69,7 @@ export const ofMemory: readonly Mutant[] = [
         replace: "  containers === 'none' &&\n  containerId !== undefined &&\n  !containers.split(',')",
       },
     ],
-    scenarios: bySeeds([1, 2, 3], {}, [[0, { type: 'losePrimarysNode', primary: 0, forMs: 2_000 }]]),
+    scenarios: bySeeds([1, 2], {}, [[0, { type: 'losePrimarysNode', primary: 0, forMs: 2_000 }]]),
   },
   {
     finding: 'memory 4',
@@ -115,7 +115,7 @@ export const ofMemory: readonly Mutant[] = [
         replace: 'if (isDead(snapshot, pod, name)) return []',
       },
     ],
-    scenarios: bySeeds([1, 2, 3], { replicas: 2, nodes: 4, copies: 2 }, [
+    scenarios: bySeeds([1, 2], { replicas: 2, nodes: 4, copies: 2 }, [
       [3_000, endApp(0)],
       ...[0, 1, 2, 3].map(node => [0, slow(node, { startMs: 5_000 }, 6_000)] as const),
       [0, endApp(1)],
@@ -155,7 +155,7 @@ export const ofMemory: readonly Mutant[] = [
         replace: "      reason !== 'Died' &&\n      msUntilEnded(s, slot, pod) > endingMs\n",
       },
     ],
-    scenarios: onEachNode([1, 2], {}, node => [
+    scenarios: onEachNode([1], {}, node => [
       [3_000, { type: 'lagAgent', node, resource: 'leases', lagMs: 4_000, forMs: 30_000 }],
       [100, hangApp(30_000)],
       [15_000, wait],
@@ -172,7 +172,7 @@ export const ofMemory: readonly Mutant[] = [
         replace: '',
       },
     ],
-    scenarios: onEachNode([1, 2], { hotBackups: 2, copies: 2 }, node => [
+    scenarios: onEachNode([1], { hotBackups: 2, copies: 2 }, node => [
       [1_000, slow(node, { restoreMs: 14_000 }, 30_000)],
       [4_000, endApp()],
       [300, { type: 'lagAgent', node, resource: 'leases', lagMs: -1, forMs: 25_000 }],
@@ -191,7 +191,7 @@ export const ofMemory: readonly Mutant[] = [
           "  if (hot.some(({ stage }) => stage?.successorOf === slot.lease.slot && stage.failed)) return 'anew'\n  return left !== undefined && left <= 0 ? 'make' : 'awaited'\n",
       },
     ],
-    scenarios: onEachNode([1, 2], { replicas: 2, hotBackups: 0 }, node => [
+    scenarios: onEachNode([1], { replicas: 2, hotBackups: 0 }, node => [
       [3_000, { type: 'cutPeers', node, forMs: 20_000 }],
       [0, endApp()],
       [25_000, wait],
@@ -224,7 +224,7 @@ export const ofMemory: readonly Mutant[] = [
         replace: '    return\n',
       },
     ],
-    scenarios: onEachNode([1, 2], { copies: 2 }, node => [
+    scenarios: onEachNode([1], { copies: 2 }, node => [
       [3_000, { type: 'cutPeers', node, forMs: 16_000 }],
       [16_001, endApp()],
     ]),
@@ -266,7 +266,7 @@ export const ofMemory: readonly Mutant[] = [
         replace: '  return b.takenAt - a.takenAt\n',
       },
     ],
-    scenarios: onEachNode([1, 2], { hotBackups: 2, copies: 2 }, node => [
+    scenarios: onEachNode([1], { hotBackups: 2, copies: 2 }, node => [
       [0, { type: 'jumpClock', node, byMs: 120_000 }],
       [8_000, endApp()],
       [20, { type: 'cutPeers', node, forMs: 60_000 }],
@@ -285,7 +285,7 @@ export const ofMemory: readonly Mutant[] = [
           '  if (at !== undefined) return clock.monotonic() + Date.parse(deletionTimestamp ?? "") + afterGraceMs - clock.now()\n',
       },
     ],
-    scenarios: onEachNode([1, 2], {}, node => [
+    scenarios: onEachNode([1], {}, node => [
       [0, { type: 'jumpOperatorsClock', index: 0, byMs: 60_000 }],
       [0, { type: 'jumpOperatorsClock', index: 1, byMs: 60_000 }],
       [3_000, endAgent(node, 20_000)],
@@ -303,7 +303,7 @@ export const ofMemory: readonly Mutant[] = [
         replace: '  await sentinel.stop({ name, deadlineMs: deadlineMs + switchMs, cgroups })\n  try {\n',
       },
     ],
-    scenarios: bySeeds([1, 2], { hotBackups: 2, copies: 2, probes: true }, [
+    scenarios: bySeeds([1], { hotBackups: 2, copies: 2, probes: true }, [
       [3_000, endApp()],
       ...[0, 1, 2].map(
         node => [4_000, { type: 'refuseStops', node, forMs: 20_000 } satisfies Command] as const,
@@ -325,7 +325,7 @@ export const ofMemory: readonly Mutant[] = [
       },
     ],
     scenarios: [0, 1].flatMap(node =>
-      bySeeds([1, 2], { nodes: 2, unreadySeconds: 30 }, [
+      bySeeds([1], { nodes: 2, unreadySeconds: 30 }, [
         [4_500, { type: 'handOver', primary: 0 }],
         [0, slow(node, { restoreMs: 12_300 }, 60_000)],
         [1_500, { type: 'lagAgent', node: 1 - node, resource: 'leases', lagMs: 4_000, forMs: 40_000 }],
@@ -354,7 +354,7 @@ export const ofMemory: readonly Mutant[] = [
         replace: 'lease && pod.containers.find(() => false)',
       },
     ],
-    scenarios: onEachNode([1, 2], {}, node => [
+    scenarios: onEachNode([1], {}, node => [
       [3_000, endAgent(node, 3_000)],
       [2_000, endApp()],
       [15_000, wait],
@@ -377,7 +377,7 @@ export const ofMemory: readonly Mutant[] = [
       },
     ],
     // Readiness is probed next, and both writers are at it at once; the operators are exchanged meanwhile.
-    scenarios: atEach([10_300, 11_000], [1, 2, 3, 4], { hotBackups: 0, coldBackups: 1, probes: true }, ms => [
+    scenarios: atEach([10_300], [1, 2, 3, 4], { hotBackups: 0, coldBackups: 1, probes: true }, ms => [
       [3_000, endApp()],
       [ms, { type: 'endOperator', index: 0, how: 'kill', forMs: 10_000 }],
       [0, { type: 'endOperator', index: 1, how: 'kill', forMs: 10_000 }],

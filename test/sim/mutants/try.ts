@@ -45,8 +45,13 @@ export async function tryMutants(names: readonly string[]): Promise<number> {
   for (const mutant of chosen) {
     const { rule } = await tryMutant(mutant)
     if (rule !== undefined) caught += 1
-    console.log(`${(rule ?? 'NOT NOTICED').padEnd(18)} ${mutant.name.padEnd(12)} ${mutant.what}`)
+    console.log(
+      `${(rule ?? 'NOT NOTICED').padEnd(16)} ${mutant.finding.padEnd(10)} ${mutant.name.padEnd(20)} ${mutant.what}`,
+    )
   }
-  console.log(`${caught} of ${chosen.length} mutants are noticed`)
+  const findings = new Set(chosen.map(({ finding }) => finding)).size
+  console.log(
+    `${caught} of ${chosen.length} mutants are noticed, which take back fixes of ${findings} findings`,
+  )
   return caught === chosen.length ? 0 : 1
 }
