@@ -161,7 +161,10 @@ export function createObserver(cluster: Cluster, intervalMs: number): Observer {
           ({ machine, volatile }) =>
             machine.up &&
             among.includes(machine.name) &&
-            (volatile.shelf.get(slotName(lease))?.length ?? 0) > 0,
+            // What has come since it was decided nobody can have known.
+            (volatile.shelf.get(slotName(lease)) ?? []).some(
+              ({ completedAt }) => time.now() - (completedAt - 1_000_000) > fetchMs,
+            ),
         )
         .map(({ machine }) => machine.name)
     const there = new Set<string>()
