@@ -462,18 +462,20 @@ export function createObserver(cluster: Cluster, intervalMs: number): Observer {
     if (list[0]?.uid !== lease.holder.uid || list[0].epoch !== lease.epoch)
       list.unshift({ at: time.now(), uid: lease.holder.uid, epoch: lease.epoch })
     if (before === undefined || before.epoch >= lease.epoch || before.handover !== lease.holder.uid) return
-    const goesOn = running().find(({ pod }) => pod.uid === before.holder.uid && !broken.has(pod.uid))
-    const ready = server
-      .list(pods)
-      .find(({ metadata }) => metadata.uid === before.holder.uid)
-      ?.status?.conditions?.find(({ type }) => type === 'Ready')
-    // The node controller's word is a failover's reason, and needs nobody's consent.
-    const isLost = goesOn !== undefined && isLongCut(goesOn.node)
-    if (goesOn !== undefined && !isLost)
+    const own = savedGenesis.get(`${slotName(before)} app`)
+    // What runs there may have been started in a dead one's place; and who is cut off for long is lost, and asked for nothing.
+    const goesOn = running().find(
+      ({ node, pod, app }) =>
+        pod.uid === before.holder.uid &&
+        app.memory.genesis === own &&
+        !broken.has(pod.uid) &&
+        !isLongCut(node),
+    )
+    if (goesOn !== undefined)
       violate(
         'NotConsented',
         `${keyOf(object)} ${lease.epoch}`,
-        `slot ${lease.slot} is handed over while ${goesOn.pod.name} runs (Ready=${ready?.status})`,
+        `slot ${lease.slot} is handed over while ${goesOn.pod.name} runs`,
       )
   })
 
