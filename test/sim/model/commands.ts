@@ -284,7 +284,7 @@ export function carryOut(cluster: Cluster, command: Command): void {
       return
     }
     case 'editInterval':
-      edit({ checkpoint: { interval: `${command.seconds}s` } })
+      if (set?.spec.checkpoint !== undefined) edit({ checkpoint: { interval: `${command.seconds}s` } })
       return
     default:
       command satisfies never
