@@ -13,7 +13,14 @@ const script = (host: string) => `
     const { remoteAddress } = socket
     socket.on('error', ({ code }) => console.log('server', remoteAddress.replace('::ffff:', ''), code))
   })
+  // Each ends by itself, and the next one comes.
+  const brief = () => {
+    const socket = connect({ host: '127.0.0.1', port: 8080, localAddress: '127.0.0.4' })
+    socket.on('error', ({ code }) => console.log('brief', code))
+    setTimeout(() => { socket.destroy(); brief() }, 5)
+  }
   server.listen(8080, '${host}', () => {
+    brief()
     for (const localAddress of ['127.0.0.2', '127.0.0.3'])
       connect({ host: '127.0.0.1', port: 8080, localAddress })
         .on('connect', () => console.log('up', localAddress))
@@ -58,6 +65,8 @@ describe.skipIf(cannotUnshare !== undefined)(`sever ${cannotUnshare ?? ''}`, () 
         ]),
       )
       expect(sever(String(pid), '127.0.0.2')).toEqual({ status: 0, stdout: 'ended 0\n' })
+      expect(sever(String(pid), '127.0.0.4')).toEqual({ status: 0, stdout: 'ended 0\n' })
+      expect(lines().filter(line => line.startsWith('brief'))).toEqual([])
     },
   )
 
