@@ -233,7 +233,7 @@ function conditionsOf(
           {
             type: conditionTypes.checkpointReady,
             ...checkpointReadiness(facts.memory, facts.pods, status.slots ?? [], {
-              now: facts.now,
+              monotonicNow: facts.monotonicNow ?? 0,
               intervalMs: set.memory?.intervalMs ?? 0,
             }),
           },

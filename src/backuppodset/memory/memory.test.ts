@@ -251,7 +251,7 @@ describe('status', () => {
   const h0 = makeUnderstudy('h0')
   const lease = makeLease(p0, { heir: { name: 'h0', uid: h0.uid, ip: undefined }, holders: ['n-h0'] })
   const times = { now: 60_000, monotonicNow: 1_000 }
-  const at = { now: times.now, intervalMs: 10_000 }
+  const at = { monotonicNow: times.monotonicNow, intervalMs: 10_000 }
   const node = (name: string, ok: boolean, problem?: string): NodeView => ({ name, ready: ok, problem })
   const memory = (slot: SlotMemory, nodes: readonly NodeView[]): MemoryView => ({
     slots: new Map([[0, slot]]),
@@ -321,39 +321,39 @@ describe('status', () => {
   })
 
   it('CheckpointReady says that nothing is saved any more although an older state could be taken over', () => {
-    const status = (over: object = {}) => ({
-      ...{ slot: 0, pod: 'p0', epoch: 1, ready: true, generation: 7, usableOn: ['n-h0'] },
-      ...{
-        protection: 'Frozen' as const,
-        intervalSeconds: 10,
-        savedAt: new Date(at.now - 60_000).toISOString(),
-      },
-      ...over,
-    })
-    const readiness = (over: object, source: Partial<SlotReport> = {}, nodes = both) => {
-      const copies = [makeCopy(lease, h0, 'Frozen')]
-      const slot = makeSlot(lease, copies, { source: slotReport({ role: 'source', ...source }) })
-      const {
-        status: value,
-        reason,
-        message,
-      } = checkpointReadiness(memory(slot, nodes), [p0, h0], [status(over)], at)
-      return [value, reason, message]
+    const savedAt = '2030-01-01T00:00:00.000Z'
+    const readiness = (
+      heardMs: number,
+      source: Partial<SlotReport> = {},
+      { nodes = both, intervalSeconds = 10 } = {},
+    ) => {
+      const slot = makeSlot(
+        lease,
+        [{ ...makeCopy(lease, h0, 'Frozen'), seenAt: times.monotonicNow - heardMs }],
+        {
+          source: slotReport({ role: 'source', ...source }),
+        },
+      )
+      const status = {
+        ...{ slot: 0, pod: 'p0', epoch: 1, ready: true, generation: 7, usableOn: ['n-h0'] },
+        ...{ protection: 'Frozen' as const, intervalSeconds, savedAt },
+      }
+      const told = checkpointReadiness(memory(slot, nodes), [p0, h0], [status], at)
+      return [told.status, told.reason, told.message]
     }
     const trouble = { reason: 'StoreFull', message: 'no room; make some' }
-    expect(readiness({}, trouble)).toEqual([
+    expect(readiness(60_000, trouble)).toEqual([
       'False',
       'StoreFull',
-      'slot 0 (p0): what could be taken over is of 1970-01-01T00:00:00.000Z; no room; make some',
+      `slot 0 (p0): what could be taken over is of ${savedAt}; no room; make some`,
     ])
-    expect(readiness({})[1]).toBe('NotSaved')
-    expect(readiness({}, {}, [node('n-p0', false, 'canary: no'), node('n-h0', true)])).toEqual([
-      ...['False', 'NodeNotReady'],
-      expect.stringContaining('its node cannot save memory: canary: no'),
-    ])
+    expect(readiness(60_000)[1]).toBe('NotSaved')
+    expect(readiness(60_000, {}, { nodes: [node('n-p0', false, 'canary: no'), node('n-h0', true)] })).toEqual(
+      ['False', 'NodeNotReady', expect.stringContaining('its node cannot save memory: canary: no')],
+    )
     // One that failed once, or that the set or a slow freeze lets take its time.
-    expect(readiness({ savedAt: new Date(at.now - 20_000).toISOString() }, trouble)[0]).toBe('True')
-    expect(readiness({ intervalSeconds: 13 })[0]).toBe('True')
+    expect(readiness(20_000, trouble)[0]).toBe('True')
+    expect(readiness(60_000, {}, { intervalSeconds: 13 })[0]).toBe('True')
   })
 
   it('D7.kept: CheckpointReady says of a slot without primary who keeps its memory, and why it does not go on', () => {

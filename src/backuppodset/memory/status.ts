@@ -130,7 +130,7 @@ export function checkpointReadiness(
   memory: MemoryView,
   pods: readonly PodView[],
   slots: readonly SlotStatus[],
-  { now, intervalMs }: { readonly now: number; readonly intervalMs: number },
+  { monotonicNow, intervalMs }: { readonly monotonicNow: number; readonly intervalMs: number },
 ): Readiness {
   const { refused, caveats = [] } = memory
   const not = (reason: string, message: string): Readiness => ({
@@ -181,8 +181,9 @@ export function checkpointReadiness(
   }
   for (const { pod, slot, savedAt, intervalSeconds = 0 } of slots) {
     const interval = Math.max(intervalMs, intervalSeconds * 1000)
-    const ageMs = now - Date.parse(savedAt ?? '')
-    if (!(ageMs > Math.max(staleMs, staleIntervals * interval))) continue
+    // By what this process has heard and when: clocks jump, and those of nodes differ.
+    const heardAt = Math.max(...(memory.slots.get(slot)?.copies ?? []).map(({ seenAt }) => seenAt))
+    if (!(monotonicNow - heardAt > Math.max(staleMs, staleIntervals * interval))) continue
     const node = memory.nodes.get(pods.find(({ name }) => name === pod)?.node ?? '')
     const source = memory.slots.get(slot)?.source
     const where = `slot ${slot} (${pod}): what could be taken over is of ${savedAt}`
