@@ -59,13 +59,13 @@ export interface SlotReport extends SlotKey {
   /** Seconds from the stop of the primary until the generation was complete here. */
   readonly pipelineSeconds?: number
   /**
-   * Holder: how it could go on stage from here. `Cold`: no understudy holds the stage here, so one has to be woken or
+   * How it could go on stage from here; of a source, only while its primary is not on stage. `Cold`: no understudy holds the stage here, so one has to be woken or
    * made first, here or where it can fetch it. Absent: not (yet).
    */
   readonly usable?: 'Frozen' | 'Staged' | 'Cold'
-  /** Holder: the understudy in which it is frozen. */
+  /** The understudy in which it is frozen. */
   readonly understudyUid?: string
-  /** Holder: what of it is on the node's disk. */
+  /** What of it is on the node's disk. */
   readonly onDisk?: { readonly generation: number; readonly takenAt: string }
   /** Effective interval, seconds; source only. */
   readonly intervalSeconds?: number

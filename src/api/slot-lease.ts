@@ -44,9 +44,9 @@ export interface SlotLease extends SlotKey {
   /** Nodes that are to keep the slot's generations, the heir's first. Never the primary's own. */
   readonly holders: readonly string[]
   /**
-   * Of these, the nodes that have said that they keep something of this life. Such a node has it until it says itself that
-   * it has nothing: silence, or a report that it has not finished, takes nothing away. Undefined in Leases of before this
-   * was written: any holder may have something.
+   * Of these and `node`, those that have said that they keep something of this life. Such a node has it until it says itself
+   * that it has nothing: silence, or a report that it has not finished, takes nothing away. Undefined in Leases of before this
+   * was written: each of them may have something.
    */
   readonly kept?: readonly string[] | undefined
   /**

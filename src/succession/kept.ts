@@ -4,9 +4,16 @@ import type { SlotLease } from '../api/slot-lease.ts'
 
 export const isKept = ({ generation, onDisk }: SlotReport): boolean => generation > 0 || onDisk !== undefined
 
-/** Nodes that may have something of this life: by the Lease, which outlives reports; of before it said so, any holder. */
-export const mayKeep = ({ kept, holders }: Pick<SlotLease, 'kept' | 'holders'>): readonly string[] =>
-  kept ?? holders
+/**
+ * Nodes that may have something of this life: by the Lease, which outlives reports; of before it said so, any that it names.
+ * The node of the last primary is one of them: what it has saved itself, or was a holder of before, lies there.
+ */
+export const mayKeep = ({
+  kept,
+  holders,
+  node,
+}: Pick<SlotLease, 'kept' | 'holders' | 'node'>): readonly string[] =>
+  kept ?? (node === undefined || holders.includes(node) ? holders : [...holders, node])
 
 /** The node has nothing of a slot: its agent says all that is kept there, and this is not among it. */
 export const hasNothing = (status: Completeness | undefined, said: SlotReport | undefined): boolean =>

@@ -12,6 +12,7 @@ import { systemRandom as random } from '../../kube/random.ts'
 import { AgentError } from '../errors.ts'
 import { createDiskKeeper, type DiskKeeper } from './keeper.ts'
 
+const name = 'shop.carts.0.0a1b2c3d'
 const seal = '02'.repeat(32)
 const lease = (more: Partial<SlotLease> = {}): SlotLease => ({
   ...slotKey,
@@ -123,6 +124,25 @@ describe('the disk of a node', { timeout: 60_000 }, () => {
       await running
       expect(await files()).toEqual([])
     }
+  })
+
+  it('D7.kept: what a node held of a slot whose primary it got is brought back, and nothing more is written of it', async () => {
+    const before = await boot()
+    await add(before, 7)
+    const run = new AbortController()
+    const running = before.keeper.run(run.signal)
+    await written(before, 7)
+    run.abort(new Error('power cut'))
+    await running
+    const world = await boot({ memory: 'other', slots: [lease({ node: 'b', holders: ['c'], epoch: 4 })] })
+    expect(world.keeper.isRead(name)).toBe(false)
+    await world.keeper.recall(stop.signal)
+    expect(world.recalled.map(({ manifest }) => manifest.generation)).toEqual([7])
+    expect(world.keeper.onDisk(name)?.generation).toBe(7)
+    await add(world, 8, { epoch: 4 })
+    void world.keeper.run(stop.signal)
+    await clock.advance(200_000)
+    expect(world.keeper.onDisk(name)?.generation).toBe(7)
   })
 
   it('D9.reboot: what the tmpfs has lost is brought back before anything else, if its epoch can be', async () => {

@@ -10,6 +10,7 @@ import { slotName } from '../../checkpoint/manifest.ts'
 import type { GenerationStore, Stored } from '../../checkpoint/store.ts'
 import type { Clock } from '../../kube/clock.ts'
 import type { Log } from '../../kube/log.ts'
+import { isNamed } from '../../succession/origin.ts'
 import { reasonOf } from '../duties/failure.ts'
 import { createPace } from '../peers/pace.ts'
 
@@ -89,6 +90,8 @@ export function createDiskKeeper(options: DiskKeeperOptions): DiskKeeper {
   const keyOf = async (lease: SlotLease, signal: AbortSignal): Promise<GenerationKey | undefined> =>
     lease.seal === undefined ? undefined : deriveKey(await agentsHalf(signal), lease.seal, lease)
   const held = () => (slots() ?? []).filter(({ holders }) => holders.includes(node))
+  // Where a primary is, or was, may lie what this node held before: perhaps there is no other.
+  const known = () => (slots() ?? []).filter(lease => isNamed(lease, node))
 
   const tell = (next: DiskKeeper['trouble']) => {
     if (trouble?.reason !== next?.reason) changed()
@@ -154,7 +157,7 @@ export function createDiskKeeper(options: DiskKeeperOptions): DiskKeeper {
   }
 
   async function recall(signal: AbortSignal): Promise<void> {
-    for (const lease of held())
+    for (const lease of known())
       try {
         await recallSlot(lease, signal)
       } catch (error) {

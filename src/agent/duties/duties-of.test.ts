@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest'
 import type { SlotLease } from '../../api/slot-lease.ts'
 import { podConditions } from '../../api/stage.ts'
 import { slotName } from '../../checkpoint/manifest.ts'
+import type { Stored } from '../../checkpoint/store.ts'
 import { dutiesOf, isAtStake } from './duties-of.ts'
 import type { Duty } from './duty.ts'
 import { type KeptGenerations, slotReportsOf, understudyConditionOf } from './slot-reports.ts'
@@ -382,6 +383,13 @@ describe('what is at stake', () => {
     const reports = new Map(report === undefined ? [] : [['b', report] as const])
     expect(isAtStake(snapshot({ slots: [held], reports }), held)).toBe(isIt)
   })
+
+  it('D7.kept: is what its own node has saved, if nobody else has anything', () => {
+    const own = lease({ kept: [] })
+    const world = snapshot({ slots: [own], kept: new Map([[nameOf(), kept()]]) })
+    expect(isAtStake(world, own)).toBe(true)
+    expect(isAtStake({ ...world, node: 'b' }, own)).toBe(false)
+  })
 })
 
 describe('a primary that runs other containers than its Lease has the memory of', () => {
@@ -420,6 +428,39 @@ describe('what the node says of slots', () => {
     const [first] = it.pods
     expect(first && understudyConditionOf(it, first)?.reason).toBe(condition)
     expect(first && understudyConditionOf(it, first)?.type).toBe(first && podConditions.understudy)
+  })
+})
+
+describe('D7.kept: what the node of the last primary says', () => {
+  const own = lease({ holder: { name: 'p', uid: 'uid-p' } })
+  const stored = { manifest: { generation: 5, epoch: 1 } } as unknown as Stored
+  const there = { latest: () => stored, progress: () => undefined }
+  const world = (over: Partial<Snapshot>) =>
+    snapshot({ slots: [own], kept: new Map([[nameOf(), kept()]]), ...over })
+  const report = (over: Partial<Snapshot>, generations: KeptGenerations = there) =>
+    slotReportsOf(world(over), generations)[0]
+  const dead = pod('p', { serving: died(nameOf()) })
+  const called = pod('p', { understudy: true })
+  it.each([
+    ['is gone', { pods: [] }],
+    ['has died', { pods: [dead] }],
+    ['was called and is not there yet', { pods: [called] }],
+  ])('is how its memory could go on, when that %s', (_, over) => {
+    expect(report(over)).toMatchObject({ role: 'source', usable: 'Cold' })
+    expect(report({ ...over, able: false })).toMatchObject({ reason: 'NodeNotReady' })
+  })
+  it.each([
+    ['runs', { pods: [pod('p')] }],
+    ['was brought on stage', { pods: [called], stages: new Map([['uid-p', onStage]]) }],
+  ])('is nothing of that, while it %s', (_, over) => {
+    expect(report(over)).not.toHaveProperty('usable')
+    expect(report(over)).not.toHaveProperty('reason')
+  })
+  it('is what is on its disk, and that this has not been asked yet', () => {
+    const none = { latest: () => undefined, progress: () => undefined }
+    const onDisk = { generation: 4, takenAt: '' }
+    expect(report({}, { ...none, isRead: () => false })).toMatchObject({ reason: 'DiskUnread' })
+    expect(report({}, { ...none, onDisk: () => onDisk })).toMatchObject({ generation: 0, onDisk })
   })
 })
 

@@ -86,6 +86,8 @@ export function isAtStake(snapshot: Snapshot, lease: SlotLease): boolean {
   const name = slotName(lease)
   // Nobody would call a successor: the kubelet starts the app again, and a grave would only keep it from answering.
   if (isPaused(snapshot, lease)) return false
+  // What was saved here, or was held here before, can be fetched from here.
+  if (lease.node === snapshot.node && snapshot.kept.has(name)) return true
   return lease.holders.some(node => {
     if (node === snapshot.node) return false
     const status = reports.get(node)

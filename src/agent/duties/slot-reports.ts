@@ -9,7 +9,7 @@ import { podConditions, servingReasons, spoiledReason } from '../../api/stage.ts
 import { slotName } from '../../checkpoint/manifest.ts'
 import type { Stored } from '../../checkpoint/store.ts'
 import type { PodCondition } from '../conditions.ts'
-import { fits, isDead, isFreeUnderstudy } from './duties-of.ts'
+import { fits, isAnother, isDead, isFreeUnderstudy } from './duties-of.ts'
 import { unfitImages, unfitNode } from './placement.ts'
 import type { SlotProgress } from './progress.ts'
 import { restoreHashOf } from './settings.ts'
@@ -71,6 +71,7 @@ function reportOf(snapshot: Snapshot, lease: SlotLease, kept: KeptGenerations): 
     return {
       ...{ ...common, role: 'source', ...interval, ...answer, ...paused },
       ...(stands !== undefined && { final: true, standsForSeconds: round(stands) }),
+      ...leftOf(snapshot, lease, kept),
       ...trouble,
     }
   }
@@ -79,11 +80,8 @@ function reportOf(snapshot: Snapshot, lease: SlotLease, kept: KeptGenerations): 
   // What goes wrong outweighs what has not come to pass yet.
   const why =
     use.usable === undefined || use.reason !== undefined ? { reason: use.reason, message: use.message } : {}
-  const isUnread = stored === undefined && onDisk === undefined && kept.isRead?.(slotName(lease)) === false
   // Before all else: nothing here does not mean that nothing is kept.
-  const { reason, message } = isUnread
-    ? { reason: diskUnreadReason, message: 'the disk of the node has not been asked for it yet' }
-    : { ...why, ...trouble }
+  const { reason, message } = isUnread(lease, kept) ? unread : { ...why, ...trouble }
   return {
     ...common,
     role: 'holder',
@@ -94,6 +92,41 @@ function reportOf(snapshot: Snapshot, lease: SlotLease, kept: KeptGenerations): 
     ...(reason === undefined ? {} : { reason }),
     ...(message === undefined ? {} : { message }),
   }
+}
+
+const unread = {
+  reason: diskUnreadReason,
+  message: 'the disk of the node has not been asked for it yet',
+} as const
+
+const isUnread = (lease: SlotLease, { latest, onDisk, isRead }: KeptGenerations): boolean =>
+  latest(lease) === undefined &&
+  onDisk?.(slotName(lease)) === undefined &&
+  isRead?.(slotName(lease)) === false
+
+/**
+ * How the memory could go on from the node of its last primary. While that is on stage nothing is said of it; afterwards
+ * the node is a holder like any other, perhaps the only one.
+ */
+function leftOf(snapshot: Snapshot, lease: SlotLease, kept: KeptGenerations): Partial<SlotReport> {
+  const onDisk = kept.onDisk?.(slotName(lease))
+  const there = onDisk === undefined ? {} : { onDisk }
+  if (isOnStage(snapshot, lease)) return there
+  if (isUnread(lease, kept)) return unread
+  const { usable, understudyUid, reason, message } = usabilityOf(snapshot, lease)
+  if (usable !== undefined) return { ...there, usable, ...(understudyUid !== undefined && { understudyUid }) }
+  // Nothing was saved yet: that is no trouble.
+  if (kept.latest(lease) === undefined || reason === undefined) return there
+  return { ...there, reason, ...(message !== undefined && { message }) }
+}
+
+/** The pod that the Lease names runs here, and goes on with this memory or is where it is from. */
+function isOnStage(snapshot: Snapshot, lease: SlotLease): boolean {
+  const pod = snapshot.pods.find(({ uid }) => uid === lease.holder.uid)
+  if (pod === undefined || isDead(snapshot, pod, slotName(lease))) return false
+  if (!pod.understudy) return !pod.containers.some(container => isAnother(lease, container))
+  const stage = snapshot.stages.get(pod.uid)
+  return stage?.slot === slotName(lease) && stage.state !== 'Frozen'
 }
 
 interface Usability {

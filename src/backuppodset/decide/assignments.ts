@@ -82,7 +82,7 @@ export function assignments(s: Snapshot, memory: MemoryView, random: Random, pla
       ip: isSame ? present.lease.ip : undefined,
       heir: heir && { name: heir.name, uid: heir.uid, ip: heir.stage?.ip },
       holders: cover?.holders ?? [],
-      kept: goesOn ? keptNow(present, cover?.holders ?? []) : [],
+      kept: goesOn ? keptNow(present, cover?.holders ?? [], pod.node) : [],
       // Of an understudy its agent says on the pod what it has brought back, and in which containers.
       containers: pod.stage?.understudy
         ? undefined

@@ -872,12 +872,11 @@ it('D7.kept: the node of the one before, and of one that was called in vain, goe
   const p0 = makePrimary('p0', 0, dead, died)
   const [h0, h1] = [makeUnderstudy('h0'), makeUnderstudy('h1')]
   const lease = makeLease(p0, { holders: ['n-h0', 'n-h1'] })
-  const source = { ...makeCopy(lease, p0, undefined).report, role: 'source' as const }
   const copies = [makeCopy(lease, h0, 'Frozen'), makeCopy(lease, h1, 'Staged')]
   const wish = { replicas: 1, hotBackups: 2 }
-  const first = makeMemorySnapshot(wish, [p0, h0, h1], [makeSlot(lease, copies, { source })])
+  const first = makeMemorySnapshot(wish, [p0, h0, h1], [makeSlot(lease, copies, { sourceKeeps: true })])
   expect(ofType(first, 'promote')).toMatchObject([
-    { lease: { holders: ['n-h1', 'n-p0'], kept: ['n-h1', 'n-p0'] } },
+    { lease: { holders: ['n-h1', 'n-p0'], kept: ['n-h0', 'n-h1', 'n-p0'] } },
   ])
   // It did not come; its node says what it has as the one of the holder.
   const called = makeLease(h0, { slot: 0, epoch: 2, node: 'n-h0', holders: ['n-h1', 'n-p0'] })
@@ -885,11 +884,55 @@ it('D7.kept: the node of the one before, and of one that was called in vain, goe
   const second = makeMemorySnapshot(
     wish,
     [p0, torn, h1],
-    [makeSlot(called, [makeCopy(called, h1, 'Staged')], { source })],
+    [makeSlot(called, [makeCopy(called, h1, 'Staged')], { sourceKeeps: true })],
   )
   expect(ofType(second, 'promote')).toMatchObject([
     { pod: { name: 'h1' }, lease: { holders: ['n-p0', 'n-h0'] } },
   ])
+})
+
+describe('D7.kept: memory that only the node of the last primary has', () => {
+  const h0 = makeUnderstudy('h0', {}, { failed: 'its app has ended' })
+  const lease = makeLease(h0, { slot: 0, epoch: 2, holders: ['a'], kept: ['n-h0'] })
+  const wish = { replicas: 1, hotBackups: 1 }
+  const slot = makeSlot(lease, [makeCopy(lease, h0, undefined, { usable: 'Cold', role: 'source' })], {
+    sourceKeeps: true,
+  })
+  it('goes on in a backup of that node', () => {
+    const next = makeUnderstudy('h1', { node: 'n-h0' })
+    expect(ofType(makeMemorySnapshot(wish, [h0, next], [slot]), 'promote')).toMatchObject([
+      { pod: { name: 'h1' }, lease: { node: 'n-h0', kept: ['n-h0'] } },
+    ])
+  })
+  it('goes on in a pod that is made near it, if there is none', () => {
+    expect(ofType(makeMemorySnapshot(wish, [h0], [slot]), 'create')).toMatchObject([
+      { successorOf: { slot: 0, near: ['n-h0'] } },
+    ])
+  })
+  it('is waited for while it says nothing, wherever the slot has been called to', () => {
+    const silent = makeSlot({ ...lease, node: 'n-h0' }, [], {
+      sourceKeeps: true,
+      unasked: [{ node: 'n-h0', why: 'its agent is silent' }],
+    })
+    const other = makeUnderstudy('h1')
+    const s = makeMemorySnapshot(wish, [h0, other], [silent])
+    expect(ofType(s, 'create').filter(({ kind }) => kind === 'primary')).toEqual([])
+  })
+  it('is named in the Lease of who is on stage', () => {
+    const p0 = makePrimary('p0', 0)
+    const own = makeLease(p0)
+    const kept = (sourceKeeps: boolean) => {
+      const s = makeMemorySnapshot(
+        { replicas: 1, hotBackups: 0 },
+        [p0],
+        [makeSlot(own, [], { sourceKeeps })],
+        {},
+        ['a'],
+      )
+      return ofType(s, 'assign')[0]?.lease.kept
+    }
+    expect([kept(true), kept(false)]).toEqual([['n-p0'], []])
+  })
 })
 
 it('D7.holders: nodes of cold backups and others get a copy only where the template may run', () => {

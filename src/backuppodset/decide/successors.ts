@@ -1,6 +1,5 @@
 import type { OriginOfMemory } from '../../api/backuppodset.ts'
 import { stepsBehind } from '../../succession/age.ts'
-import { isKept } from '../../succession/kept.ts'
 import { fitsMemory } from '../../succession/kinds.ts'
 import type { Option } from '../../succession/match.ts'
 import { signersAfter } from '../../succession/signers.ts'
@@ -74,11 +73,9 @@ export const candidatesOf = (hot: readonly PodView[], cold: readonly PodView[]):
  * The node of the one that held the slot until now has memory of it, too: also where that one was called, and did not come on
  * stage. A node that is not named throws away what it has, so that tries which fail would use up all copies.
  */
-function withSource({ lease, source, copies }: SlotMemory, nodes: readonly string[]): readonly string[] {
+function withSource({ lease, sourceKeeps }: SlotMemory, nodes: readonly string[]): readonly string[] {
   const { node } = lease
-  if (node === undefined || nodes.includes(node)) return nodes
-  const keeps = (source !== undefined && isKept(source)) || copies.some(copy => copy.node === node)
-  return keeps ? [...nodes, node] : nodes
+  return node !== undefined && !nodes.includes(node) && sourceKeeps ? [...nodes, node] : nodes
 }
 
 export function promotion(slot: SlotMemory, pod: PodView, role: Role, s: Snapshot): Action {
@@ -95,7 +92,8 @@ export function promotion(slot: SlotMemory, pod: PodView, role: Role, s: Snapsho
       ip: pod.stage?.ip,
       heir: undefined,
       holders: withSource(slot, lease.holders).filter(node => node !== pod.node),
-      kept: lease.kept && withSource(slot, lease.kept).filter(node => node !== pod.node),
+      // Also what lies on the node of the one that is called: if it does not come, that is all the same there.
+      kept: lease.kept && withSource(slot, lease.kept),
       containers: undefined,
       ending: undefined,
       handover: undefined,

@@ -25,10 +25,17 @@ export const usableOf = (slot: SlotMemory | undefined): readonly Copy[] =>
 export const isGone = (slot: SlotMemory | undefined): boolean =>
   slot === undefined || (slot.copies.length === 0 && slot.unasked.length === 0)
 
-/** Of the nodes that may have something of a slot, those that have neither shown a copy nor said that they have none. */
-export function unaskedOf(lease: SlotLease, answers: readonly Answer[]): readonly Unasked[] {
+/**
+ * Of the nodes that may have something of a slot, those that have neither shown a copy nor said that they have none.
+ * @param isVacant nobody is on stage with this memory: the node of who was is asked like any other.
+ */
+export function unaskedOf(
+  lease: SlotLease,
+  answers: readonly Answer[],
+  isVacant: boolean,
+): readonly Unasked[] {
   return mayKeep(lease).flatMap((node): Unasked[] => {
-    if (node === lease.node) return []
+    if (node === lease.node && !isVacant) return []
     const answer = answers.find(each => each.node === node)
     if (answer?.report !== undefined && isKept(answer.report)) return []
     if (answer?.fresh && hasNothing(answer.status, answer.report)) return []
@@ -36,14 +43,27 @@ export function unaskedOf(lease: SlotLease, answers: readonly Answer[]): readonl
   })
 }
 
+/** Whether the node of the primary has something of this life: it has said so, and has not said since that it has nothing. */
+export function keepsAtSource(lease: SlotLease, answer: Answer | undefined): boolean {
+  if (answer?.report !== undefined && isKept(answer.report)) return true
+  const { node, kept = [] } = lease
+  if (node === undefined || !kept.includes(node)) return false
+  return !(answer?.fresh && hasNothing(answer.status, answer.report))
+}
+
 function whyUnasked(answer: Answer | undefined): string {
   if (answer === undefined) return 'no agent reports from it'
   return answer.fresh ? 'its agent has not said yet what it keeps' : 'its agent is silent'
 }
 
-/** What the Lease should say of who keeps something of this life. */
-export function keptNow(slot: SlotMemory, holders: readonly string[]): readonly string[] {
-  const shown = new Set(slot.copies.map(({ node }) => node))
-  const open = new Set(slot.unasked.map(({ node }) => node))
-  return holders.filter(node => shown.has(node) || open.has(node))
+/** What the Lease of a primary on this node should say of who keeps something of this life. */
+export function keptNow(
+  slot: SlotMemory,
+  holders: readonly string[],
+  node: string | undefined,
+): readonly string[] {
+  const shown = new Set(slot.copies.map(copy => copy.node))
+  const open = new Set(slot.unasked.map(each => each.node))
+  const kept = holders.filter(holder => shown.has(holder) || open.has(holder))
+  return node !== undefined && node === slot.lease.node && slot.sourceKeeps ? [...kept, node] : kept
 }

@@ -89,16 +89,28 @@ async function viewed(
 const observed = async (...world: Parameters<typeof viewed>) =>
   (await viewed(...world)).slots.get(world[0].slot)
 
+/** The primary of `makePrimary('p0', 0)`. */
+const running = {
+  metadata: { name: 'p0', uid: 'uid-p0' },
+  spec: { containers: [{ name: 'app' }] },
+} as unknown as Pod
+const died = { type: podConditions.serving, status: 'False', reason: 'Died' }
+const nothing = { generation: 0, usable: undefined } as unknown as Partial<SlotReport>
+
 describe('what is believed of a slot', () => {
   const lease = makeLease(makePrimary('p0', 0), { node: 'n1', holders: ['n2'] })
 
   it('is what the nodes say that its Lease names', async () => {
-    const slot = await observed(lease, {
-      n1: { role: 'source', generation: 7 },
-      n2: { generation: 6 },
-      // It keeps nothing of this slot, but says so to draw the memory, and the pods that get it, to itself.
-      x: { generation: 900, takenAt: '2099-01-01T00:00:00Z' },
-    })
+    const slot = await observed(
+      lease,
+      {
+        n1: { role: 'source', generation: 7 },
+        n2: { generation: 6 },
+        // It keeps nothing of this slot, but says so to draw the memory, and the pods that get it, to itself.
+        x: { generation: 900, takenAt: '2099-01-01T00:00:00Z' },
+      },
+      { pod: running },
+    )
     expect(slot?.source).toMatchObject({ generation: 7 })
     expect(slot?.copies.map(({ node }) => node)).toEqual(['n2'])
   })
@@ -144,13 +156,54 @@ describe('D7.kept: who may keep something of a slot', () => {
 
   it('a node that reports nothing at all; by a Lease of an earlier version any holder', async () => {
     expect((await observed(lease, {}))?.unasked).toMatchObject([{ node: 'n2' }])
-    expect((await observed({ ...lease, kept: undefined }, {}))?.unasked).toMatchObject([{ node: 'n2' }])
+    const old = { ...lease, kept: undefined }
+    expect((await observed(old, {}, { pod: running }))?.unasked).toMatchObject([{ node: 'n2' }])
+    expect((await observed(old, {}))?.unasked).toMatchObject([{ node: 'n2' }, { node: 'n1' }])
     expect((await observed({ ...lease, kept: [] }, {}))?.unasked).toEqual([])
   })
 
   it('what an agent that starts has said before counts as old', async () => {
     const slot = await observed(lease, { n2: {} }, { status: { slotsKnown: false } })
     expect(slot?.copies).toMatchObject([{ node: 'n2', stale: true }])
+  })
+})
+
+describe('D7.kept: the node of the last primary keeps memory like any other', () => {
+  const lease = makeLease(makePrimary('p0', 0), { node: 'n1', holders: ['n2'], kept: ['n1'] })
+  const source = { role: 'source', generation: 7 } as const
+  const status = { slotsKnown: true }
+  const with1 = (over: Partial<SlotReport>) => ({ n1: { ...source, ...over }, n2: nothing })
+  const dead = { ...running, status: { conditions: [died] } } as Pod
+  const other = {
+    ...running,
+    status: { containerStatuses: [{ name: 'app', containerID: 'containerd://2' }] },
+  }
+  it.each([
+    ['gone', lease, undefined],
+    ['dead', lease, dead],
+    ['deleted', lease, { ...running, metadata: { ...running.metadata, deletionTimestamp: 'now' } } as Pod],
+    ['not what runs any more', { ...lease, containers: 'app=containerd://1' }, other as unknown as Pod],
+  ])('once that is %s: it has a copy', async (_, its, pod) => {
+    const slot = await observed(its, with1({}), { status, ...(pod && { pod }) })
+    expect(slot?.copies).toMatchObject([{ node: 'n1', report: { generation: 7 } }])
+    expect(slot?.sourceKeeps).toBe(true)
+  })
+
+  it('and is asked: its silence, and a disk that is not read, are no word that all is gone', async () => {
+    const open = async (reports: Parameters<typeof viewed>[1], world: World = {}) =>
+      (await observed(lease, reports, { status, ...world }))?.unasked.map(({ node }) => node)
+    expect(await open({ n2: nothing })).toEqual(['n1'])
+    expect(await open(with1({ ...nothing, reason: 'DiskUnread' }))).toEqual(['n1'])
+    expect(await open(with1(nothing), { silentMs: 31_000 })).toEqual(['n1'])
+    expect(await open(with1(nothing))).toEqual([])
+  })
+
+  it('while the primary is on stage it is no copy to go on with, and nobody is asked', async () => {
+    const at = (report: Partial<SlotReport>, world: World = {}) =>
+      observed(lease, with1(report), { status, pod: running, ...world })
+    expect(await at({})).toMatchObject({ copies: [], unasked: [], sourceKeeps: true })
+    expect(await at(nothing, { silentMs: 31_000 })).toMatchObject({ unasked: [], sourceKeeps: true })
+    expect(await at(nothing)).toMatchObject({ unasked: [], sourceKeeps: false })
   })
 })
 

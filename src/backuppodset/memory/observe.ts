@@ -15,7 +15,7 @@ import { claimCaveats, claimInTheWay } from './claims.ts'
 import { diskCaveats } from './disk.ts'
 import { environmentCaveats } from './environment.ts'
 import { holderCaveats } from './holders.ts'
-import { unaskedOf } from './knowledge.ts'
+import { keepsAtSource, unaskedOf } from './knowledge.ts'
 import { mayRunOn, nodeFacts } from './may-run-on.ts'
 import { type Reports, staleMs } from './reports.ts'
 import type { Since } from './since.ts'
@@ -108,11 +108,16 @@ export function observeMemory(
     const here = told.filter(
       ({ node, slot }) => slot.slot === lease.slot && slot.life === lease.life && isNamed(lease, node),
     )
+    const { uid, resourceVersion, annotations } = object.metadata
+    const restarts = natural(annotations?.[restartsAnnotation])
+    const runsAnother = isReplaced(holder, stage, lease, restarts)
+    // Then the node of who had the slot is one like any other: it has what was saved there, and what its successor was to go
+    // on with. Perhaps nobody else has anything.
+    const isVacant = runsAnother || !isOnStage(holder, stage, deps)
     // A node that had the primary before this one has its memory, whether its agent has read the Lease since or not.
     const isHolders = ({ node, slot }: (typeof here)[number]) => slot.role === 'holder' || node !== lease.node
     const copies = here
-      // What an understudy was to go on with is still there while it has not.
-      .filter(each => (isHolders(each) || isCalled(stage)) && isKept(each.slot))
+      .filter(each => (isHolders(each) || isVacant) && isKept(each.slot))
       .map(
         ({ node, slot, seenAt }): Copy => ({
           node,
@@ -125,12 +130,9 @@ export function observeMemory(
     const answers = deps.reports.all().map(({ metadata: { name: node }, status }) => ({
       node,
       status,
-      report: here.find(each => each.node === node && isHolders(each))?.slot,
+      report: here.find(each => each.node === node)?.slot,
       fresh: isFresh(node),
     }))
-    const { uid, resourceVersion, annotations } = object.metadata
-    const restarts = natural(annotations?.[restartsAnnotation])
-    const runsAnother = isReplaced(holder, stage, lease, restarts)
     const source = here.find(({ node, slot }) => slot.role === 'source' && node === lease.node)
     return [
       lease.slot,
@@ -141,17 +143,18 @@ export function observeMemory(
         restarts,
         replacedSince: since(`replaced/${uid}/${lease.life}/${lease.epoch}`, runsAnother),
         // Nobody waits for what the set has no place for.
-        vacantSince: since(
-          `vacant/${uid}/${lease.life}`,
-          lease.retainedSince === undefined && (runsAnother || !isOnStage(holder, stage, deps)),
-        ),
+        vacantSince: since(`vacant/${uid}/${lease.life}`, lease.retainedSince === undefined && isVacant),
         retainedSeenAt: since(`retained/${uid}/${lease.retainedSince}`, lease.retainedSince !== undefined),
         holderGoesBy: goesBy(holder, stage, deps, since),
         source: source?.slot,
+        sourceKeeps: keepsAtSource(
+          lease,
+          answers.find(({ node }) => node === lease.node),
+        ),
         sourceSeenAt: source && isTimely(source.node) ? source.seenAt : undefined,
         endingSince: since(`ending/${uid}/${lease.life}/${lease.epoch}`, lease.ending === lease.holder.uid),
         copies,
-        unasked: unaskedOf(lease, answers),
+        unasked: unaskedOf(lease, answers, isVacant),
       },
     ]
   })
@@ -218,13 +221,6 @@ function isOnStage(pod: Pod | undefined, stage: StageView | undefined, { isDelet
   if (isFinished(pod) || isDeleted(pod.metadata.uid)) return false
   const { understudy, serving, died } = stage
   return pod.metadata.deletionTimestamp === undefined && !died && (!understudy || serving)
-}
-
-/** An understudy that holds a slot and is not on stage: it is on its way there, or failed. */
-function isCalled(stage: StageView | undefined): boolean {
-  if (stage === undefined) return false
-  const { understudy, serving, replaced, died } = stage
-  return understudy && !serving && !replaced && !died
 }
 
 /** Until when, monotonic ms, to wait for the word that a primary which is being deleted has stopped. */

@@ -62,6 +62,8 @@ export interface SlotMemory {
   readonly holderGoesBy: number | undefined
   /** What the primary's own node says. */
   readonly source: SlotReport | undefined
+  /** The primary's own node has something of this life, as far as anybody has said. */
+  readonly sourceKeeps: boolean
   /** Monotonic ms at which this process first saw the source's generation; undefined while its agent is silent, or starts. */
   readonly sourceSeenAt?: number | undefined
   /** Monotonic ms since which this process has seen that the holder is to be ended. */

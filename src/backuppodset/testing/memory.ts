@@ -112,6 +112,7 @@ export const makeSlot = (
   holderGoesBy: undefined,
   unasked: [],
   source: undefined,
+  sourceKeeps: false,
   copies,
   ...over,
 })

@@ -13,6 +13,8 @@ export type Command =
   /** The app of a primary answers nobody. Some exit so long after their agent has found that. */
   | { readonly type: 'hangApp'; readonly primary: number; readonly forMs: number; readonly exitsMs?: number }
   | { readonly type: 'deletePod'; readonly pod: number; readonly force: boolean }
+  /** Every pod with this label `type`, at once. */
+  | { readonly type: 'deleteNamed'; readonly of: string; readonly force: boolean }
   | {
       readonly type: 'endAgent'
       readonly node: number
@@ -81,6 +83,8 @@ export type Command =
   | { readonly type: 'recreateSet' }
   | { readonly type: 'handOver'; readonly primary: number }
   | { readonly type: 'editInterval'; readonly seconds: number }
+  /** A merge patch of the set's spec. */
+  | { readonly type: 'editSpec'; readonly spec: object }
 
 export type Lagging = 'pods' | 'leases' | 'reports' | 'sets'
 const resourceNames: Readonly<Record<Lagging, string>> = {
@@ -110,6 +114,10 @@ export function carryOut(cluster: Cluster, command: Command): void {
     if (server.find(backupPodSets, setRef)) server.patch(backupPodSets, setRef, 'merge', { spec }, undefined)
   }
   const primaryOf = (index: number) => pick(mine(cluster, 'primary'), index)
+  const remove = ({ metadata }: Pod, force: boolean) => {
+    cluster.wantedGone.add(metadata.uid)
+    server.delete(pods, metadata, { uid: metadata.uid }, force ? 0 : undefined)
+  }
   const lose = (it: ModelNode, forMs: number) => {
     cluster.powerOff(it)
     later(forMs, () => cluster.powerOn(it))
@@ -181,11 +189,15 @@ export function carryOut(cluster: Cluster, command: Command): void {
     }
     case 'deletePod': {
       const pod = pick(mine(cluster), command.pod)
-      if (pod === undefined) return
-      cluster.wantedGone.add(pod.metadata.uid)
-      server.delete(pods, pod.metadata, { uid: pod.metadata.uid }, command.force ? 0 : undefined)
+      if (pod !== undefined) remove(pod, command.force)
       return
     }
+    case 'deleteNamed':
+      for (const pod of mine(cluster, command.of)) remove(pod, command.force)
+      return
+    case 'editSpec':
+      edit(command.spec)
+      return
     case 'endAgent':
       cluster.endAgent(node(command.node), command.how)
       later(command.forMs, () => cluster.startAgent(node(command.node)))

@@ -1,6 +1,7 @@
 /** Fixes, each taken back in one place or some, with scenarios in which that shows. */
+import { ofKeepers } from './keepers.ts'
 import { ofMemory } from './memory.ts'
 import type { Mutant } from './mutant.ts'
 import { ofOperator } from './operator.ts'
 
-export const mutants: readonly Mutant[] = [...ofMemory, ...ofOperator]
+export const mutants: readonly Mutant[] = [...ofMemory, ...ofOperator, ...ofKeepers]
