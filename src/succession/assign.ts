@@ -20,9 +20,9 @@ export interface SlotToCover {
   /** The understudy in which it lies frozen, as last reported. */
   readonly frozenIn: string | undefined
   readonly holders: readonly string[]
-  /** Nodes that have something of it, as last reported. */
-  readonly keptOn: readonly string[]
-  /** These, and nodes that may have something and have not said so lately. Default: `keptOn`. */
+  /** Nodes that have as much of it as any, by what they have said lately. */
+  readonly newestOn: readonly string[]
+  /** All that have or may have something, the newest first. Default: `newestOn`. */
   readonly mayKeepOn?: readonly string[]
   /** Of its memory. */
   readonly restoreHash?: string | undefined
@@ -117,7 +117,7 @@ function heirsOf(slots: readonly SlotToCover[], pods: readonly Understudy[]): Ma
 
 /**
  * The heir's node, then other nodes of hot backups, of cold ones, and any others; among equals those that keep it
- * already. Those that have to make room go on until whoever takes their place has something: not a moment without a copy.
+ * already. Those that have to make room go on until whoever takes their place has as much: not a moment without the newest.
  */
 function holdersOf(
   slot: SlotToCover,
@@ -151,8 +151,8 @@ function holdersOf(
     ...fitFirst(stickyFirst(spareNodes)),
   ]
   const wanted = [...new Set(able)].filter(node => node !== slot.node).slice(0, copies)
-  if (wanted.length > 0 && wanted.every(node => slot.keptOn.includes(node))) return wanted
-  const { mayKeepOn = slot.keptOn } = slot
+  if (wanted.length > 0 && wanted.every(node => slot.newestOn.includes(node))) return wanted
+  const { mayKeepOn = slot.newestOn } = slot
   const leaving = slot.holders.filter(
     node =>
       !wanted.includes(node) &&
@@ -160,5 +160,7 @@ function holdersOf(
       mayKeepOn.includes(node) &&
       (wanted.length > 0 || forbiddenNodes?.has(node) !== true),
   )
-  return [...wanted, ...leaving.slice(0, copies)]
+  // Where they are too many those go that have the oldest.
+  const newest = [...leaving].sort((a, b) => mayKeepOn.indexOf(a) - mayKeepOn.indexOf(b)).slice(0, copies)
+  return [...wanted, ...leaving.filter(node => newest.includes(node))]
 }

@@ -10,7 +10,7 @@ const slot = (number: number, over: Partial<SlotToCover> = {}): SlotToCover => (
   heirUid: undefined,
   frozenIn: undefined,
   holders: [],
-  keptOn: [],
+  newestOn: [],
   ...over,
 })
 const none = { copies: 2, coldNodes: [], spareNodes: [] }
@@ -38,7 +38,7 @@ describe('heirs and holders', () => {
   })
 
   it('D7.holders: a node whose agent is away keeps what it has and gets nothing new; what is left empties nobody', () => {
-    const held = slot(0, { holders: ['a', 'b'], keptOn: ['a'], mayKeepOn: ['a', 'b'] })
+    const held = slot(0, { holders: ['a', 'b'], newestOn: ['a'], mayKeepOn: ['a', 'b'] })
     const away = {
       copies: 2,
       coldNodes: [],
@@ -52,11 +52,17 @@ describe('heirs and holders', () => {
     expect(assign([held], [], { ...away, copies: 0 }).get(0)?.holders).toEqual([])
   })
 
+  it('D7.kept: of too many that leave those with the newest stay, as they stand in the Lease', () => {
+    const held = slot(0, { holders: ['x', 'y', 'z'], mayKeepOn: ['z', 'y', 'x'] })
+    const options = { ...none, spareNodes: ['a', 'b'] }
+    expect(assign([held], [], options).get(0)?.holders).toEqual(['a', 'b', 'y', 'z'])
+  })
+
   it('D7.holders: what a forbidden node has stays until others have it, and no longer where there are none', () => {
-    const held = slot(0, { holders: ['x'], keptOn: ['x'] })
+    const held = slot(0, { holders: ['x'], newestOn: ['x'] })
     const options = { ...none, forbiddenNodes: new Set(['x']) }
     expect(assign([held], [], { ...options, spareNodes: ['a'] }).get(0)?.holders).toEqual(['a', 'x'])
-    const both = { ...held, holders: ['a', 'x'], keptOn: ['a', 'x'] }
+    const both = { ...held, holders: ['a', 'x'], newestOn: ['a', 'x'] }
     expect(assign([both], [], { ...options, spareNodes: ['a'] }).get(0)?.holders).toEqual(['a'])
     expect(assign([held], [], options).get(0)?.holders).toEqual([])
   })
@@ -86,7 +92,7 @@ describe('heirs and holders', () => {
         const understudies = pods.map(({ name, node }) => pod(`${name}`, node))
         const options = { copies, coldNodes: colds, spareNodes: spares }
         const before = slots.map(each =>
-          slot(each.slot, { node: each.node, heirUid: `uid-${each.heir}`, holders: held, keptOn: kept }),
+          slot(each.slot, { node: each.node, heirUid: `uid-${each.heir}`, holders: held, newestOn: kept }),
         )
         const covers = assign(before, understudies, options)
         for (const each of before) {

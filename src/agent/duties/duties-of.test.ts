@@ -4,7 +4,7 @@ import type { SlotLease } from '../../api/slot-lease.ts'
 import { podConditions } from '../../api/stage.ts'
 import { slotName } from '../../checkpoint/manifest.ts'
 import type { Stored } from '../../checkpoint/store.ts'
-import { dutiesOf, isAtStake } from './duties-of.ts'
+import { dutiesOf, isAtStake, isKeptElsewhere } from './duties-of.ts'
 import type { Duty } from './duty.ts'
 import { type KeptGenerations, slotReportsOf, understudyConditionOf } from './slot-reports.ts'
 import type { PodView, Snapshot } from './snapshot.ts'
@@ -429,6 +429,18 @@ describe('what the node says of slots', () => {
     expect(first && understudyConditionOf(it, first)?.reason).toBe(condition)
     expect(first && understudyConditionOf(it, first)?.type).toBe(first && podConditions.understudy)
   })
+})
+
+it('D7.kept: a generation is elsewhere only if it is of this epoch', () => {
+  const slot = lease({ epoch: 2 })
+  const with9 = (epoch: number) => {
+    const [entry] = usableAt('b', slot).slots
+    const slots = entry === undefined ? [] : [{ ...entry, epoch, generation: 9 }]
+    return snapshot({ reports: new Map([['b', peer('b', { slots })]]) })
+  }
+  expect(isKeptElsewhere(with9(2), slot, 8)).toBe(true)
+  expect(isKeptElsewhere(with9(2), slot, 10)).toBe(false)
+  expect(isKeptElsewhere(with9(1), slot, 8)).toBe(false)
 })
 
 describe('D7.kept: what the node of the last primary says', () => {

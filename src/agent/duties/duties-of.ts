@@ -242,11 +242,14 @@ function elsewhere({ reports }: Snapshot, lease: SlotLease): Elsewhere[] {
 export function isKeptElsewhere({ reports }: Snapshot, lease: SlotLease, generation: number): boolean {
   const name = slotName(lease)
   return lease.holders.some(node =>
-    reports
-      .get(node)
-      ?.slots.some(
-        report => report.role === 'holder' && report.generation >= generation && slotName(report) === name,
-      ),
+    reports.get(node)?.slots.some(
+      ({ role, epoch = lease.epoch, ...report }) =>
+        // Of an epoch before it has another memory, whatever its number.
+        role === 'holder' &&
+        epoch === lease.epoch &&
+        report.generation >= generation &&
+        slotName(report) === name,
+    ),
   )
 }
 

@@ -1,9 +1,11 @@
 import type { Signer, SlotLease } from '../../api/slot-lease.ts'
 import { isEqual } from '../../kube/equal.ts'
 import type { Random } from '../../kube/random.ts'
+import { stepsBehind } from '../../succession/age.ts'
 import { type AssignOptions, assign } from '../../succession/assign.ts'
 import { misfit } from '../../succession/placement.ts'
 import { signersAfter, signersNow } from '../../succession/signers.ts'
+import { newestOf, toldOf } from '../memory/age.ts'
 import { keptNow } from '../memory/knowledge.ts'
 import type { MemoryView, NodeView, SlotMemory } from '../memory/view.ts'
 import type { Action } from '../plan.ts'
@@ -43,8 +45,11 @@ export function assignments(s: Snapshot, memory: MemoryView, random: Random, pla
         heirUid: slot?.lease.heir?.uid,
         frozenIn: slot?.copies.find(({ report }) => report.usable === 'Frozen')?.report.understudyUid,
         holders: slot?.lease.holders ?? [],
-        keptOn: slot?.copies.flatMap(({ node, stale }) => (stale ? [] : [node])) ?? [],
-        mayKeepOn: [...(slot?.copies ?? []), ...(slot?.unasked ?? [])].map(({ node }) => node),
+        newestOn: newestOn(slot),
+        mayKeepOn: [
+          ...[...(slot?.copies ?? [])].sort(newestOf(slot?.lease ?? { epoch: 0 })),
+          ...(slot?.unasked ?? []),
+        ].map(({ node }) => node),
         restoreHash: pod.stage?.restoreHash,
         unfitNodes: unfitNodes(memory, pod.node),
       }
@@ -118,6 +123,21 @@ function signersOf(
       ? copies.some(({ report }) => report.signed)
       : !source?.generation && copies.length === 0
   return signersNow(lease, fingerprint, isSigned)
+}
+
+/**
+ * Nodes on which the slot's memory is as new as on any, but for the one generation that may be on its way, and whose agents
+ * are there to say so. Only beside these others need not keep theirs.
+ */
+function newestOn(slot: SlotMemory | undefined): readonly string[] {
+  if (slot === undefined) return []
+  const { copies, lease } = slot
+  const [newest] = [...copies].sort(newestOf(lease))
+  return copies.flatMap(copy =>
+    newest !== undefined && copy.timely && stepsBehind(toldOf(copy, lease), toldOf(newest, lease)) === 0
+      ? [copy.node]
+      : [],
+  )
 }
 
 /** Nodes on which memory that is made on that one cannot go on. */

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { seededRandom } from '../../kube/random.ts'
-import type { SlotMemory } from '../memory/view.ts'
+import type { Copy, SlotMemory } from '../memory/view.ts'
 import type { Action } from '../plan.ts'
 import type { PodView, Snapshot } from '../snapshot.ts'
 import {
@@ -889,6 +889,34 @@ it('D7.kept: the node of the one before, and of one that was called in vain, goe
   expect(ofType(second, 'promote')).toMatchObject([
     { pod: { name: 'h1' }, lease: { holders: ['n-p0', 'n-h0'] } },
   ])
+})
+
+describe('D7.kept: a copy is let go only for one that is as new', () => {
+  const p0 = makePrimary('p0', 0)
+  const h0 = makeUnderstudy('h0')
+  const lease = makeLease(p0, { holders: ['n-h0', 'a'], kept: ['n-h0', 'a'] })
+  const wish = { replicas: 1, hotBackups: 1 }
+  const holders = (of: Partial<Copy>, report: Partial<Copy['report']>) => {
+    const here = { ...makeCopy(lease, h0, 'Staged', report), ...of }
+    const other = coldCopy(lease, 'a')
+    const copies = [here, { ...other, report: { ...other.report, epoch: 1, generation: 57 } }]
+    const s = makeMemorySnapshot(wish, [p0, h0], [makeSlot(lease, copies)])
+    if (s.memory === undefined) throw new Error('a set without memory')
+    const [next] = ofType({ ...s, memory: { ...s.memory, copies: 1 } }, 'assign')
+    return [next?.lease.holders, next?.lease.kept]
+  }
+  const both = [
+    ['n-h0', 'a'],
+    ['n-h0', 'a'],
+  ]
+  it.each([
+    ['of many generations before', {}, { epoch: 1, generation: 3 }, both],
+    ['of an epoch before', {}, { epoch: 0, generation: 60 }, both],
+    ['of a node that may be dead', { timely: false }, { epoch: 1, generation: 57 }, both],
+    ['of the generation before', {}, { epoch: 1, generation: 56 }, [['n-h0'], ['n-h0']]],
+  ])('%s', (_, of, report, expected) => {
+    expect(holders(of, report)).toEqual(expected)
+  })
 })
 
 describe('D7.kept: memory that only the node of the last primary has', () => {

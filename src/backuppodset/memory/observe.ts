@@ -124,6 +124,7 @@ export function observeMemory(
           report: slot,
           seenAt,
           stale: !isFresh(node) || deps.reports.knows(node) === false,
+          timely: isTimely(node),
         }),
       )
       .sort((a, b) => (a.node < b.node ? -1 : 1))

@@ -88,6 +88,8 @@ export interface Copy {
   readonly seenAt: number
   /** The agent is silent, or starts: what it has said last may not be true any more. */
   readonly stale: boolean
+  /** It has written so lately that it could have taken back what it said. */
+  readonly timely: boolean
 }
 
 export interface NodeView {

@@ -81,6 +81,7 @@ export const makeCopy = (
   node: pod.node ?? '',
   seenAt: 500,
   stale: false,
+  timely: true,
   report: {
     namespace: lease.namespace,
     set: lease.set,

@@ -26,4 +26,44 @@ export const ofKeepers: readonly Mutant[] = [
       [120_000, wait],
     ]),
   },
+  {
+    finding: 'kept 5',
+    name: 'any-copy-will-do',
+    what: 'a copy is let go because another node has some copy, however old',
+    mutations: [
+      {
+        file: 'src/backuppodset/decide/assignments.ts',
+        find: 'newest !== undefined && copy.timely && stepsBehind(toldOf(copy, lease), toldOf(newest, lease)) === 0',
+        replace: '!copy.stale',
+      },
+    ],
+    // A machine with old copies dies, and a backup is bound to it before the scheduler knows.
+    scenarios: [
+      {
+        ...{
+          seed: 359_125_987,
+          nodes: 3,
+          replicas: 3,
+          hotBackups: 1,
+          coldBackups: 0,
+          copies: 1,
+          containers: 'two',
+        },
+        steps: [
+          { afterMs: 14, command: { type: 'pauseOperator', index: 5, forMs: 5462 } },
+          { afterMs: 10256, command: { type: 'deleteNamed', of: 'primary', force: false } },
+          { afterMs: 39, command: { type: 'powerOff', node: 1, forMs: 29146 } },
+          { afterMs: 30, command: { type: 'cutOperator', index: 4, forMs: 3646 } },
+          { afterMs: 801, command: { type: 'deleteNamed', of: 'primary', force: true } },
+          { afterMs: 10968, command: { type: 'editSpec', spec: { updateStrategy: { type: 'OnDelete' } } } },
+          {
+            afterMs: 58,
+            command: { type: 'troubleOperator', index: 4, refusals: 0.3, lostAnswers: 0.5, forMs: 35599 },
+          },
+          { afterMs: 50, command: { type: 'deleteNamed', of: 'primary', force: false } },
+          { afterMs: 647, command: { type: 'editSpec', spec: { checkpoint: { copies: 3 } } } },
+        ],
+      },
+    ],
+  },
 ]
