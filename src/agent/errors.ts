@@ -122,6 +122,10 @@ export const agentErrors = Object.freeze({
     'the Lease of the slot names the pod whose application was to be ended',
     'nothing: the agent has seen an older Lease, and looks again',
   ),
+  NewerElsewhere: entry(
+    'other nodes have newer memory of the slot, and it could not be fetched',
+    'nothing: another pod is called or made where it can be had, and after two minutes older memory goes on; let the nodes reach each other',
+  ),
   PeerUnreachable: entry(
     'the agent of another node cannot be reached',
     'nothing: it is tried again; let the nodes reach each other on the port of their reports',

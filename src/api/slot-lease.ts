@@ -60,6 +60,11 @@ export interface SlotLease extends SlotKey {
   readonly restoreHash?: string | undefined
   /** Uid of the understudy for which the primary is to stand still with its last generation saved: it is to be replaced. */
   readonly handover?: string | undefined
+  /**
+   * What the holder has to go on with at least, but for one generation: somebody has it, and could bring it back. Absent once
+   * it is to go on with whatever it has, and in Leases of before this was written.
+   */
+  readonly atLeast?: { readonly epoch: number; readonly generation: number }
   /** Template hash of the pods for which its memory is given up; written after the event that says so. */
   readonly givenUpFor?: string | undefined
   /**
@@ -90,6 +95,7 @@ export const slotAnnotations = {
   ending: `${prefix}ending`,
   restoreHash: `${prefix}restore-hash`,
   handover: `${prefix}handover`,
+  atLeast: `${prefix}at-least`,
   givenUpFor: `${prefix}given-up-for`,
   retainedSince: `${prefix}retained-since`,
   seal: `${prefix}seal`,
@@ -121,6 +127,7 @@ export function slotLeaseBody(lease: SlotLease) {
         [slotAnnotations.ending]: lease.ending ?? '',
         [slotAnnotations.restoreHash]: lease.restoreHash ?? '',
         [slotAnnotations.handover]: lease.handover ?? '',
+        [slotAnnotations.atLeast]: lease.atLeast ? `${lease.atLeast.epoch}.${lease.atLeast.generation}` : '',
         [slotAnnotations.givenUpFor]: lease.givenUpFor ?? '',
         [slotAnnotations.retainedSince]: lease.retainedSince ?? '',
         [slotAnnotations.seal]: lease.seal ?? '',
@@ -149,6 +156,7 @@ export function parseSlotLease(lease: Lease): SlotLease | undefined {
   const seal = note('seal')
   const signers = note('signers')
   const retainedSince = note('retainedSince')
+  const [, epoch, generation] = /^(\d{1,15})\.(\d{1,15})$/.exec(note('atLeast') ?? '') ?? []
   return {
     namespace: metadata.namespace ?? '',
     set,
@@ -169,6 +177,7 @@ export function parseSlotLease(lease: Lease): SlotLease | undefined {
     restoreHash: note('restoreHash'),
     handover: note('handover'),
     givenUpFor: note('givenUpFor'),
+    ...(epoch !== undefined && { atLeast: { epoch: Number(epoch), generation: Number(generation) } }),
     ...(retainedSince !== undefined && { retainedSince }),
     ...(seal !== undefined && /^[0-9a-f]{64}$/.test(seal) && { seal }),
     ...(signers !== undefined && { signers: parseSigners(signers) }),

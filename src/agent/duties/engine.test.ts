@@ -266,6 +266,31 @@ describe('the agents of two nodes', () => {
     await dispose(c)
   }, 30_000)
 
+  it('D7.newest: do not go on stage with what lies there, if the Lease asks for newer memory that cannot be fetched', async () => {
+    await start('a', a)
+    const agentB = await start('b', b)
+    await untilFrozen('one')
+    await stop(agentB)
+    for (const agent of [...agents]) await stop(agent)
+    const least = { epoch: 1, generation: 900 }
+    cluster.setLease({ ...called(), atLeast: least })
+    await start('b', b)
+    await vi.waitFor(
+      () =>
+        expect(cluster.condition('b', 'h', podConditions.understudy)).toMatchObject({
+          reason: 'RestoreFailed',
+          message: expect.stringContaining('newer memory'),
+        }),
+      { timeout: 10_000 },
+    )
+    expect(b.running.get('uid-h')).toBeUndefined()
+    cluster.setLease(called())
+    await vi.waitFor(() => expect(serving('b', 'h')).toMatchObject({ status: 'True', reason: 'OnStage' }), {
+      timeout: 10_000,
+    })
+    expect(b.running.get('uid-h')).toBe('one')
+  }, 30_000)
+
   describe('hand a slot over', () => {
     const asked = () => ({ ...atFirst(), handover: 'uid-h' })
     const saidBy = (node: string) => cluster.reports.get(node)?.status?.slots[0]

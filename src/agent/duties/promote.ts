@@ -138,6 +138,7 @@ async function onStage(
     if (stored.manifest.restoreHash !== restoreHashOf(pod, settings)) continue
     const { generation } = stored.manifest
     try {
+      await insist(work, lease, stored, signal)
       const lies = place.clone
       let clone = isOf(lies, lease) && isSameGeneration(lies, stored) ? lies : undefined
       if (clone === undefined) {
@@ -166,6 +167,23 @@ async function onStage(
     }
   }
   throw failure
+}
+
+/**
+ * Somebody has newer memory, and could bring it back: what is here would throw that away. Its Lease says so, until the
+ * operator has nobody else left; it may have come to that since this call.
+ */
+async function insist(
+  { inquiry }: Work,
+  lease: SlotLease,
+  { manifest }: Stored,
+  signal: AbortSignal,
+): Promise<void> {
+  const isTooOld = (atLeast: SlotLease['atLeast']) =>
+    atLeast !== undefined && stepsBehind(toldOf(manifest), { ...atLeast, takenAt: 0 }) > 0
+  if (!isTooOld(lease.atLeast)) return
+  if (!isTooOld((await inquiry.lease(lease, signal))?.atLeast)) return
+  throw new AgentError('NewerElsewhere', `here is generation ${manifest.generation}`)
 }
 
 const confirmAgainMs = 200

@@ -3,6 +3,7 @@ import { isEqual } from '../../kube/equal.ts'
 import type { Random } from '../../kube/random.ts'
 import { stepsBehind } from '../../succession/age.ts'
 import { type AssignOptions, assign } from '../../succession/assign.ts'
+import { isNamed } from '../../succession/origin.ts'
 import { misfit } from '../../succession/placement.ts'
 import { signersAfter, signersNow } from '../../succession/signers.ts'
 import { newestOf, toldOf } from '../memory/age.ts'
@@ -11,6 +12,7 @@ import type { MemoryView, NodeView, SlotMemory } from '../memory/view.ts'
 import type { Action } from '../plan.ts'
 import type { PodView, Snapshot } from '../snapshot.ts'
 import { turnOf } from './handover.ts'
+import { stillAskedFor } from './successors.ts'
 import { isGivenUp } from './update.ts'
 
 export interface Players {
@@ -163,8 +165,12 @@ function spareNodes(s: Snapshot, { nodes }: MemoryView): Omit<AssignOptions, 'co
   }
 }
 
-/** The node of a pod that was made for a slot keeps its memory from the moment on in which it is known. */
+/**
+ * Of slots for which a pod was made, or is: its node keeps their memory from the moment on in which it is known. Who was
+ * called, and could not get the memory that it was to have, is told when that is not to be had any more.
+ */
 export const prefetches = (
+  s: Snapshot,
   memory: MemoryView,
   hot: readonly PodView[],
   expecting: ReadonlySet<number>,
@@ -172,13 +178,15 @@ export const prefetches = (
   [...expecting].flatMap((number): Action[] => {
     const slot = memory.slots.get(number)
     const node = hot.find(({ stage }) => stage?.successorOf === number)?.node
-    if (slot === undefined || node === undefined) return []
-    const { lease, resourceVersion, restarts = 0 } = slot
-    if (node === lease.node || lease.holders.includes(node)) return []
-    const holders = [node, ...lease.holders]
-    return [
-      { type: 'assign', lease: { ...lease, holders }, version: resourceVersion, restarts, stateLost: false },
-    ]
+    if (slot === undefined) return []
+    const { resourceVersion: version, restarts = 0 } = slot
+    const { atLeast: before, ...rest } = slot.lease
+    const atLeast = stillAskedFor(slot, s)
+    const isNew = node !== undefined && !isNamed(rest, node)
+    if (!isNew && isDeepStrictEqual(atLeast, before)) return []
+    const holders = isNew ? [node, ...rest.holders] : rest.holders
+    const lease: SlotLease = { ...rest, holders, ...(atLeast && { atLeast }) }
+    return [{ type: 'assign', lease, version, restarts, stateLost: false }]
   })
 
 const draw = (random: Random, bytes: number): string => Buffer.from(random.bytes(bytes)).toString('hex')

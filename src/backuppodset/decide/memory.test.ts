@@ -919,6 +919,65 @@ describe('D7.kept: a copy is let go only for one that is as new', () => {
   })
 })
 
+describe('D7.newest: who cannot get the newest memory', () => {
+  const p0 = makePrimary('p0', 0, dead, died)
+  const h0 = makeUnderstudy('h0')
+  const lease = makeLease(p0, { holders: ['n-h0', 'a'], kept: ['n-h0', 'a'] })
+  const wish = { replicas: 1, hotBackups: 1 }
+  const newest = { ...coldCopy(lease, 'a') }
+  const far = { ...newest, report: { ...newest.report, epoch: 1, generation: 57 } }
+  const here = (report: Partial<Copy['report']> = {}) =>
+    makeCopy(lease, h0, 'Staged', { epoch: 1, generation: 3, ...report })
+  const world = (copies: readonly Copy[], over: Partial<SlotMemory> = {}, pods = [p0, h0]) =>
+    makeMemorySnapshot(wish, pods, [makeSlot(lease, copies, { vacantSince: 0, ...over })], {
+      monotonicNow: 9_000,
+    })
+  const leastOf = (s: Snapshot) => ofType(s, 'promote').map(({ lease: next }) => next.atLeast)
+
+  it('is called with what it has to go on with, as long as somebody says so who could bring it back', () => {
+    expect(leastOf(world([here(), far]))).toEqual([{ epoch: 1, generation: 57 }])
+    expect(leastOf(world([here(), { ...far, timely: false }]))).toEqual([{ epoch: 1, generation: 3 }])
+    const unusable = { ...far, report: makeCopy(lease, h0, undefined, { epoch: 1, generation: 57 }).report }
+    expect(leastOf(world([here(), unusable]))).toEqual([{ epoch: 1, generation: 3 }])
+  })
+
+  it.each(['StoreFull', 'PeerUnreachable'])(
+    'and says so (%s) is not called: a pod is made where it is',
+    reason => {
+      const s = world([here({ reason }), far])
+      expect(ofType(s, 'promote')).toEqual([])
+      expect(ofType(s, 'create')).toMatchObject([{ successorOf: { slot: 0, near: ['a'] } }])
+      // Of what it is behind there is nothing any more.
+      expect(leastOf(world([here({ reason })]))).toEqual([{ epoch: 1, generation: 3 }])
+    },
+  )
+
+  it('goes on with what it has when two minutes have brought nobody else', () => {
+    const s = { ...world([here({ reason: 'StoreFull' }), far]), monotonicNow: 120_000 }
+    expect(leastOf(s)).toEqual([undefined])
+  })
+
+  it('and was called already is told when the newest is not to be had any more', () => {
+    const torn = makeUnderstudy('h0', {}, { failed: 'newer memory is elsewhere' })
+    const called = makeLease(torn, {
+      ...lease,
+      epoch: 2,
+      node: 'n-h0',
+      holder: { name: 'h0', uid: torn.uid },
+    })
+    const asked = { ...called, atLeast: { epoch: 1, generation: 57 } }
+    const told = (copies: readonly Copy[], monotonicNow = 9_000) => {
+      const s = makeMemorySnapshot(wish, [torn], [makeSlot(asked, copies, { vacantSince: 0 })], {
+        monotonicNow,
+      })
+      return ofType(s, 'assign').map(({ lease: next }) => next.atLeast)
+    }
+    expect(told([here(), far])).toEqual([])
+    expect(told([here(), { ...far, timely: false }])).toEqual([{ epoch: 1, generation: 3 }])
+    expect(told([here(), far], 120_000)).toEqual([undefined])
+  })
+})
+
 describe('D7.kept: memory that only the node of the last primary has', () => {
   const h0 = makeUnderstudy('h0', {}, { failed: 'its app has ended' })
   const lease = makeLease(h0, { slot: 0, epoch: 2, holders: ['a'], kept: ['n-h0'] })

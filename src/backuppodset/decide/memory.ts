@@ -15,6 +15,7 @@ import { revisionFor } from './revisions.ts'
 import type { Policies } from './select.ts'
 import { type Cast, castOf, roleGiver, roleIn } from './slots.ts'
 import {
+  callable,
   candidatesOf,
   lastResort,
   nodesWith,
@@ -66,11 +67,11 @@ export function convergeWithMemory(
   const candidates = candidatesOf(fit, cold).filter(({ uid }) => !named.has(uid))
   const wishes = new Map([
     ...failing.map(({ pod: { slot = -1 }, reason }) => {
-      const options = optionsOf(memory.slots.get(slot), candidates)
+      const options = callable(s, memory.slots.get(slot), candidates)
       // What still runs is not given up for a start that takes seconds.
       return [slot, reason === 'Died' ? options : options.filter(({ rank }) => rank < slowRank)] as const
     }),
-    ...open.map(slot => [slot.lease.slot, optionsOf(slot, candidates)] as const),
+    ...open.map(slot => [slot.lease.slot, callable(s, slot, candidates)] as const),
   ])
   const taken = match(wishes)
   const successorOf = (slot: number | undefined) =>
@@ -132,7 +133,7 @@ export function convergeWithMemory(
   // It may start while the one before it is being stopped.
   for (const slot of waiting) {
     const next = lastResort(s, slot, fit)
-    if (next === 'awaited' || (next === 'make' && optionsOf(slot, candidates).length === 0))
+    if (next === 'awaited' || (next === 'make' && callable(s, slot, candidates).length === 0))
       makeFor(slot, roleIn(s, slot.lease.slot, undefined))
   }
   // Unfinished promotions: the Lease has been won, by us or by whoever led before.
@@ -189,7 +190,7 @@ export function convergeWithMemory(
             healthy.flatMap(pod => (pod.slot !== undefined && beganAnew(memory, pod) ? [pod.slot] : [])),
           ),
         }),
-        ...prefetches(memory, fit, expecting),
+        ...prefetches(s, memory, fit, expecting),
         ...reclaim(retained),
         ...leave(s, needless),
       ],

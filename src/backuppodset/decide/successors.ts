@@ -1,4 +1,5 @@
 import type { OriginOfMemory } from '../../api/backuppodset.ts'
+import type { SlotLease } from '../../api/slot-lease.ts'
 import { stepsBehind } from '../../succession/age.ts'
 import { fitsMemory } from '../../succession/kinds.ts'
 import type { Option } from '../../succession/match.ts'
@@ -14,12 +15,25 @@ import { isGated } from './tools.ts'
 /**
  * How good a successor would be, lower is better: the order of the paper (hot, cold; a new pod is nobody's option), and
  * within a kind whoever has the memory at hand. Who would go on with older memory than others have, by more than the one
- * generation that may be on its way, has to fetch theirs first. Fractions tell equals apart.
+ * generation that may be on its way, has to fetch theirs first; who has said that it cannot is called after all others.
+ * Fractions tell equals apart.
  */
-const ranks = { frozen: 0, staged: 1, stale: 2, behind: 3, fetching: 4, cold: 5, coldFetching: 6 } as const
+const ranks = {
+  ...{ frozen: 0, staged: 1, stale: 2, behind: 3, fetching: 4, cold: 5, coldFetching: 6, stuck: 7 },
+} as const
+
+/** Reasons of a report of why nothing newer comes to its node. */
+const stuckReasons = new Set(['StoreFull', 'PeerUnreachable', 'PeerSilent', 'PeerKeyDiffers', 'PeerForeign'])
 
 /** From here on a successor needs seconds: what only stands still, or cannot be reached, is not replaced by it. */
 export const slowRank = ranks.fetching
+
+/** Which of the pods are to be called now: for as long as newer memory can be had elsewhere, none that cannot fetch it. */
+export function callable(s: Snapshot, slot: SlotMemory | undefined, pods: readonly PodView[]): Option[] {
+  const options = optionsOf(slot, pods)
+  if (slot === undefined || leastFor(slot, s) === undefined) return options
+  return options.filter(({ rank }) => rank < ranks.stuck)
+}
 
 /** Which of the pods could go on stage with this slot's memory. */
 export function optionsOf(slot: SlotMemory | undefined, pods: readonly PodView[]): Option[] {
@@ -47,11 +61,12 @@ export function optionsOf(slot: SlotMemory | undefined, pods: readonly PodView[]
         99,
         inOrder.findIndex(each => newestOf(lease)(each, copy) === 0),
       ) / 100
+    const isBehind = newest !== undefined && stepsBehind(told(copy), told(newest)) > 0
+    if (isBehind && stuckReasons.has(copy.report.reason ?? '')) return [{ uid, rank: ranks.stuck + behind }]
     if (isCold) return [{ uid, rank: ranks.cold + behind + (copy.stale ? 0.5 : 0) }]
     // Of equals the heir: that is where connections to the dead pod are sent already.
     const isHeir = lease.heir?.uid === uid ? 0 : 0.001
-    if (newest !== undefined && stepsBehind(told(copy), told(newest)) > 0)
-      return [{ uid, rank: ranks.behind + behind / 2 + (copy.stale ? 0.495 : 0) + isHeir }]
+    if (isBehind) return [{ uid, rank: ranks.behind + behind / 2 + (copy.stale ? 0.495 : 0) + isHeir }]
     return [
       {
         uid,
@@ -78,14 +93,43 @@ function withSource({ lease, sourceKeeps }: SlotMemory, nodes: readonly string[]
   return node !== undefined && !nodes.includes(node) && sourceKeeps ? [...nodes, node] : nodes
 }
 
+/** So long a slot without primary waits for somebody who can go on with the newest of its memory, ms; then older is better than none. */
+const settlesMs = 120_000
+
+/**
+ * What who is called has to go on with at least: the newest that any node could bring back, by what its agent has said just
+ * now. Of several tries the last ones are content with less.
+ */
+export function leastFor(slot: SlotMemory, s: Snapshot): SlotLease['atLeast'] {
+  if (slot.vacantSince !== undefined && slot.vacantSince + settlesMs <= s.monotonicNow) return undefined
+  const { lease } = slot
+  const [newest] = usableOf(slot)
+    .filter(({ timely, report }) => timely && (report.epoch ?? lease.epoch) <= lease.epoch)
+    .sort(newestOf(lease))
+  const { epoch, generation } = newest?.report ?? {}
+  return epoch === undefined || generation === undefined ? undefined : { epoch, generation }
+}
+
+/** What its Lease asks for, where that is not to be had any more: less. */
+export function stillAskedFor(slot: SlotMemory, s: Snapshot): SlotLease['atLeast'] {
+  const { atLeast } = slot.lease
+  const least = leastFor(slot, s)
+  if (atLeast === undefined || least === undefined) return undefined
+  const isMore =
+    least.epoch > atLeast.epoch || (least.epoch === atLeast.epoch && least.generation > atLeast.generation)
+  return isMore ? atLeast : least
+}
+
 export function promotion(slot: SlotMemory, pod: PodView, role: Role, s: Snapshot): Action {
-  const { lease, resourceVersion } = slot
+  const { atLeast: _, ...lease } = slot.lease
+  const atLeast = leastFor(slot, s)
   return {
     type: 'promote',
     pod,
     role,
     lease: {
       ...lease,
+      ...(atLeast && { atLeast }),
       holder: { name: pod.name, uid: pod.uid },
       epoch: role.epoch,
       node: pod.node,
@@ -102,7 +146,7 @@ export function promotion(slot: SlotMemory, pod: PodView, role: Role, s: Snapsho
         fingerprint: s.memory?.nodes.get(pod.node ?? '')?.signer,
       }),
     },
-    version: resourceVersion,
+    version: slot.resourceVersion,
     origin: originOn(slot, pod, s),
     wake: isGated(pod),
   }
@@ -212,15 +256,23 @@ export function untilTried(s: Snapshot): number | undefined {
   )
   const hot = s.pods.filter(({ kind }) => kind === 'hotbackup')
   const times = slots.flatMap(slot =>
-    [usableOf(slot).length === 0 ? askedAgainMs : msUntilMade(s, slot, hot), msUntilWornOut(s, slot)].filter(
-      ms => ms !== undefined && ms > 0,
-    ),
+    [
+      usableOf(slot).length === 0 ? askedAgainMs : msUntilMade(s, slot, hot),
+      slot.lease.atLeast === undefined ? undefined : askedAgainMs,
+      msUntilWornOut(s, slot),
+    ].filter(ms => ms !== undefined && ms > 0),
   ) as number[]
   return times.length === 0 ? undefined : Math.min(...times)
 }
 
-/** Nodes that have the memory of a slot, the newest first. */
-export const nodesWith = (slot: SlotMemory): readonly string[] =>
-  [...usableOf(slot)]
-    .sort((a, b) => Number(a.stale) - Number(b.stale) || newestOf(slot.lease)(a, b))
+/** Nodes that have the newest memory of a slot that is to be had, the newest first. */
+export function nodesWith(slot: SlotMemory): readonly string[] {
+  const { lease } = slot
+  const copies = [...usableOf(slot)].sort(
+    (a, b) => Number(a.stale) - Number(b.stale) || newestOf(lease)(a, b),
+  )
+  const [newest] = copies
+  return copies
+    .filter(copy => newest !== undefined && stepsBehind(toldOf(copy, lease), toldOf(newest, lease)) === 0)
     .map(({ node }) => node)
+}

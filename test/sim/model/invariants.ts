@@ -5,6 +5,7 @@ import { parseSlotLease, type SlotLease, slotLeaseName } from '../../../src/api/
 import { slotName } from '../../../src/checkpoint/manifest.ts'
 import { keyOf } from '../../../src/kube/object.ts'
 import { type Lease, leases, type Pod, pods, resourceName } from '../../../src/kube/resources.ts'
+import { stepsBehind } from '../../../src/succession/age.ts'
 import { type Cluster, type ModelNode, setRef, type Thawed } from './cluster.ts'
 import { answering, answers, type PodOnNode } from './world.ts'
 
@@ -409,9 +410,14 @@ export function createObserver(cluster: Cluster, intervalMs: number): Observer {
       for (const name of each.keys()) if (!seen.has(name)) each.delete(name)
   }
 
-  /** A hot one on a node where everything works, with memory of the slot. */
-  const hasBackup = (lease: SlotLease) =>
-    server.list(pods).some(({ metadata, spec }) => {
+  /** A hot one on a node where everything works, with memory of the slot that nobody has a newer one of. */
+  const hasBackup = (lease: SlotLease) => {
+    const newestAt = (node: ModelNode | undefined) => {
+      const { epoch = 0, generation = 0 } = node?.volatile.shelf.get(slotName(lease))?.[0]?.manifest ?? {}
+      return { epoch, generation, takenAt: 0 }
+    }
+    const all = nodes.filter(({ machine }) => machine.up).map(newestAt)
+    return server.list(pods).some(({ metadata, spec }) => {
       const node = nodes.find(({ machine }) => machine.name === spec?.nodeName)
       const since = node && soundSince.get(node)
       return (
@@ -421,9 +427,11 @@ export function createObserver(cluster: Cluster, intervalMs: number): Observer {
         !broken.has(metadata.uid) &&
         since !== undefined &&
         time.now() - since > soundMs &&
-        (node?.volatile.shelf.get(slotName(lease))?.length ?? 0) > 0
+        (node?.volatile.shelf.get(slotName(lease))?.length ?? 0) > 0 &&
+        all.every(other => stepsBehind(newestAt(node), other) === 0)
       )
     })
+  }
 
   /** While a set's numbers stay, its slots do. */
   const lookForMoves = () => {

@@ -1,6 +1,6 @@
 /** Who keeps memory, and who is asked for it: docs/adr/0115-who-keeps-and-who-is-asked.md. */
 import type { Mutant } from './mutant.ts'
-import { bySeeds, endApp, wait } from './scenarios.ts'
+import { bySeeds, endApp, onEachNode, wait } from './scenarios.ts'
 
 export const ofKeepers: readonly Mutant[] = [
   {
@@ -37,33 +37,34 @@ export const ofKeepers: readonly Mutant[] = [
         replace: '!copy.stale',
       },
     ],
-    // A machine with old copies dies, and a backup is bound to it before the scheduler knows.
-    scenarios: [
+    // The node of the heir is left behind; then the machine of the primary is lost.
+    scenarios: onEachNode([1], { nodes: 4, copies: 2 }, node => [
+      [5_000, { type: 'cutPeers', node, forMs: 150_000 }],
+      [40_000, { type: 'editSpec', spec: { checkpoint: { copies: 1 } } }],
+      [2_000, { type: 'losePrimarysNode', primary: 0, forMs: 140_000 }],
+      [90_000, wait],
+    ]),
+  },
+  {
+    finding: 'kept 6',
+    name: 'older-will-do',
+    what: 'an understudy that cannot fetch goes on stage with memory of any age',
+    mutations: [
       {
-        ...{
-          seed: 359_125_987,
-          nodes: 3,
-          replicas: 3,
-          hotBackups: 1,
-          coldBackups: 0,
-          copies: 1,
-          containers: 'two',
-        },
-        steps: [
-          { afterMs: 14, command: { type: 'pauseOperator', index: 5, forMs: 5462 } },
-          { afterMs: 10256, command: { type: 'deleteNamed', of: 'primary', force: false } },
-          { afterMs: 39, command: { type: 'powerOff', node: 1, forMs: 29146 } },
-          { afterMs: 30, command: { type: 'cutOperator', index: 4, forMs: 3646 } },
-          { afterMs: 801, command: { type: 'deleteNamed', of: 'primary', force: true } },
-          { afterMs: 10968, command: { type: 'editSpec', spec: { updateStrategy: { type: 'OnDelete' } } } },
-          {
-            afterMs: 58,
-            command: { type: 'troubleOperator', index: 4, refusals: 0.3, lostAnswers: 0.5, forMs: 35599 },
-          },
-          { afterMs: 50, command: { type: 'deleteNamed', of: 'primary', force: false } },
-          { afterMs: 647, command: { type: 'editSpec', spec: { checkpoint: { copies: 3 } } } },
-        ],
+        file: 'src/agent/duties/promote.ts',
+        find: 'if (!isTooOld(lease.atLeast)) return',
+        replace: 'if (lease.epoch > 0) return',
+      },
+      {
+        file: 'src/backuppodset/decide/successors.ts',
+        find: 'return options.filter(({ rank }) => rank < ranks.stuck)',
+        replace: 'return options',
       },
     ],
+    scenarios: onEachNode([1], { nodes: 4, copies: 2 }, node => [
+      [5_000, { type: 'cutPeers', node, forMs: 150_000 }],
+      [50_000, endApp()],
+      [30_000, wait],
+    ]),
   },
 ]
