@@ -25,6 +25,8 @@ const written = (said: SlotLease) => slotLeaseBody(said) as unknown as Lease
 it('a Lease says what was written into it', () => {
   expect(parseSlotLease(written(lease))).toEqual(lease)
   expect(parseSlotLease(written({ ...lease, kept: [] }))?.kept).toEqual([])
+  const asked = { ...lease, atLeast: { epoch: 2, generation: 57 }, unsaved: true }
+  expect(parseSlotLease(written(asked))).toEqual(asked)
   const retained = { ...lease, retainedSince: '2030-01-01T00:00:00.000Z' }
   expect(parseSlotLease(written(retained))).toEqual(retained)
   // A merge patch takes the mark back.

@@ -65,6 +65,8 @@ export interface SlotLease extends SlotKey {
    * it is to go on with whatever it has, and in Leases of before this was written.
    */
   readonly atLeast?: { readonly epoch: number; readonly generation: number }
+  /** Its memory must not be saved just now: what is kept stays, and nothing is added. */
+  readonly unsaved?: boolean
   /** Template hash of the pods for which its memory is given up; written after the event that says so. */
   readonly givenUpFor?: string | undefined
   /**
@@ -96,6 +98,7 @@ export const slotAnnotations = {
   restoreHash: `${prefix}restore-hash`,
   handover: `${prefix}handover`,
   atLeast: `${prefix}at-least`,
+  unsaved: `${prefix}unsaved`,
   givenUpFor: `${prefix}given-up-for`,
   retainedSince: `${prefix}retained-since`,
   seal: `${prefix}seal`,
@@ -128,6 +131,7 @@ export function slotLeaseBody(lease: SlotLease) {
         [slotAnnotations.restoreHash]: lease.restoreHash ?? '',
         [slotAnnotations.handover]: lease.handover ?? '',
         [slotAnnotations.atLeast]: lease.atLeast ? `${lease.atLeast.epoch}.${lease.atLeast.generation}` : '',
+        [slotAnnotations.unsaved]: lease.unsaved ? 'true' : '',
         [slotAnnotations.givenUpFor]: lease.givenUpFor ?? '',
         [slotAnnotations.retainedSince]: lease.retainedSince ?? '',
         [slotAnnotations.seal]: lease.seal ?? '',
@@ -178,6 +182,7 @@ export function parseSlotLease(lease: Lease): SlotLease | undefined {
     handover: note('handover'),
     givenUpFor: note('givenUpFor'),
     ...(epoch !== undefined && { atLeast: { epoch: Number(epoch), generation: Number(generation) } }),
+    ...(note('unsaved') === 'true' && { unsaved: true }),
     ...(retainedSince !== undefined && { retainedSince }),
     ...(seal !== undefined && /^[0-9a-f]{64}$/.test(seal) && { seal }),
     ...(signers !== undefined && { signers: parseSigners(signers) }),

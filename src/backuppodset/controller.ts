@@ -46,6 +46,7 @@ import { createSince } from './memory/since.ts'
 import type { SetMetrics } from './metrics.ts'
 import { createNewsDesk } from './news.ts'
 import { noticesOf } from './notices.ts'
+import { bySetLabel } from './observe.ts'
 import { controllerOf } from './pod/owner.ts'
 import type { PodSettings } from './pod/render.ts'
 import { createStateBudget } from './pulled/budget.ts'
@@ -150,7 +151,17 @@ export function createSetController(options: SetControllerOptions): SetControlle
     ...{ clock, wakeKeys: settings.wakeKeys, reach: options.reach ?? reach },
     changed: (key, afterMs) => queue.add(key, { afterMs, priority: lowPriority }),
   })
-  const claims = createClaimReader({ api, clock, changed: key => queue.add(key) })
+  const claims = createClaimReader({
+    ...{ api, clock },
+    primariesOf: key =>
+      pods
+        .by(bySetLabel, key)
+        .filter(
+          ({ metadata }) =>
+            metadata.labels?.[labels.type] === 'primary' && metadata.deletionTimestamp === undefined,
+        ),
+    changed: key => queue.add(key),
+  })
   const departed = createDeparted({
     ...{ api, clock, log },
     isDeleted: tombstones.has,

@@ -35,6 +35,8 @@ describe('a primary', () => {
 
   it('is guarded and saved', () => {
     expect(types(dutiesOf(world()))).toEqual(['checkpoint', 'guard'])
+    // It must not be just now, and what is kept stays.
+    expect(types(dutiesOf(world({}, { unsaved: true })))).toEqual(['guard'])
   })
 
   it('D6.probes: a promoted one goes on being probed when its set keeps no memory any more', () => {

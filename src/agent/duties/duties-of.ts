@@ -87,7 +87,9 @@ export function isAtStake(snapshot: Snapshot, lease: SlotLease): boolean {
   // Nobody would call a successor: the kubelet starts the app again, and a grave would only keep it from answering.
   if (isPaused(snapshot, lease)) return false
   // What was saved here, or was held here before, can be fetched from here.
-  if (lease.node === snapshot.node && snapshot.kept.has(name)) return true
+  const isOwn =
+    lease.node === snapshot.node && (lease.unsaved !== true || mayKeep(lease).includes(snapshot.node))
+  if (isOwn && snapshot.kept.has(name)) return true
   return lease.holders.some(node => {
     if (node === snapshot.node) return false
     const status = reports.get(node)
@@ -137,7 +139,7 @@ function ofPrimary(snapshot: Snapshot, slot: Slot, pod: PodView): Duty[] {
       version: `${name} ${lease.epoch} ${ids}`,
       ...about,
     })
-  const isKeptElsewhere = lease.holders.some(node => node !== snapshot.node)
+  const isKeptElsewhere = lease.unsaved !== true && lease.holders.some(node => node !== snapshot.node)
   // One that stands still answers nobody and is not ready: that is no reason to let it go on.
   if (snapshot.able && isKeptElsewhere && lease.handover !== undefined && !snapshot.handoversPaused.has(name))
     return [

@@ -33,12 +33,13 @@ export function assignments(s: Snapshot, memory: MemoryView, random: Random, pla
     // The garbage collector is about to delete it: the slot waits for its name.
     .filter(pod => memory.foreign?.has(pod.slot ?? -1) !== true)
     .sort((a, b) => (a.slot ?? 0) - (b.slot ?? 0))
-  // Whose memory must not be kept is saved by nobody: agents go by the nodes that are named.
+  // Whose memory must not be kept is kept by nobody once that has lasted; until then what is there stays as it is.
   const isRefused = memory.refused !== undefined
+  const isEnded = isRefused && memory.refusedForLong === true
   const understudies = players.understudies.filter(
-    pod => !isRefused && pod.node !== undefined && pod.stage?.failed === undefined,
+    pod => !isEnded && pod.node !== undefined && pod.stage?.failed === undefined,
   )
-  const covers = assign(
+  const wanted = assign(
     holders.map(pod => {
       const slot = memory.slots.get(pod.slot ?? -1)
       return {
@@ -62,7 +63,7 @@ export function assignments(s: Snapshot, memory: MemoryView, random: Random, pla
       node,
       restoreHash: stage?.restoreHash,
     })),
-    { copies: isRefused ? 0 : memory.copies, ...spareNodes(s, memory) },
+    { copies: isEnded ? 0 : memory.copies, ...spareNodes(s, memory) },
   )
   const turn = turnOf(s)
   return holders.flatMap((pod): Action[] => {
@@ -70,9 +71,10 @@ export function assignments(s: Snapshot, memory: MemoryView, random: Random, pla
     const present = memory.slots.get(slot)
     const isSame = present?.lease.holder.uid === pod.uid
     const isEmptied = players.emptied.has(slot)
-    const cover = covers.get(slot)
-    const heir = understudies.find(({ uid }) => uid === cover?.heir?.uid)
     const goesOn = isSame && !isEmptied
+    const asItIs = goesOn ? { heir: present.lease.heir, holders: present.lease.holders } : undefined
+    const cover = isRefused && !isEnded ? asItIs : wanted.get(slot)
+    const heir = understudies.find(({ uid }) => uid === cover?.heir?.uid)
     const life = goesOn ? present.lease.life : draw(random, 4)
     // Drawn with the life: what was sealed with another one is not its memory.
     const seal = goesOn ? present.lease.seal : draw(random, 32)
@@ -98,6 +100,7 @@ export function assignments(s: Snapshot, memory: MemoryView, random: Random, pla
       restoreHash: pod.stage?.restoreHash,
       handover: turn?.primary === pod ? turn.successor?.uid : undefined,
       givenUpFor: goesOn && isGivenUp(s, present) ? present.lease.givenUpFor : undefined,
+      ...(isRefused && { unsaved: true }),
       ...(seal !== undefined && { seal }),
       ...(signers !== undefined && { signers }),
     }
@@ -183,7 +186,7 @@ export const prefetches = (
     const { atLeast: before, ...rest } = slot.lease
     const atLeast = stillAskedFor(slot, s)
     const isNew = node !== undefined && !isNamed(rest, node)
-    if (!isNew && isDeepStrictEqual(atLeast, before)) return []
+    if (!isNew && isEqual(atLeast, before)) return []
     const holders = isNew ? [node, ...rest.holders] : rest.holders
     const lease: SlotLease = { ...rest, holders, ...(atLeast && { atLeast }) }
     return [{ type: 'assign', lease, version, restarts, stateLost: false }]

@@ -33,7 +33,7 @@ const requested = (s: Snapshot, memory: MemoryView): Turn[] =>
     const slot = memory.slots.get(primary.slot ?? -1)
     if (slot === undefined || primary.kind !== 'primary' || primary.stage?.handoverRequested !== true)
       return []
-    if (!mayStandStill(slot)) return []
+    if (memory.refused !== undefined || !mayStandStill(slot)) return []
     // Of whichever template: its memory fits the pod, or it is none of the options.
     const successor = successorOf(s, slot, () => true)
     return successor === undefined ? [] : [{ primary, slot, successor, requested: true }]
@@ -48,7 +48,7 @@ function rolled(s: Snapshot, memory: MemoryView): Turn[] {
     const slot = memory.slots.get(primary.slot ?? -1)
     if (slot === undefined) return []
     if (isGivenUp(s, slot)) return [{ primary, slot, successor: undefined, requested: false }]
-    if (!mayStandStill(slot)) return []
+    if (memory.refused !== undefined || !mayStandStill(slot)) return []
     const successor = successorOf(s, slot, pod => pod.templateHash === s.templateHash)
     return successor === undefined ? [] : [{ primary, slot, successor, requested: false }]
   })

@@ -762,10 +762,13 @@ it('comes to rest in its numbers, with a Lease for each primary, after any walk;
 describe('a set whose memory must not be kept', () => {
   const p0 = makePrimary('p0', 0)
   const h0 = makeUnderstudy('h0')
-  const refusing = (slots: Parameters<typeof makeMemorySnapshot>[2]) => {
+  const refusing = (slots: Parameters<typeof makeMemorySnapshot>[2], refusedForLong = true) => {
     const s = makeMemorySnapshot({ replicas: 1, hotBackups: 1 }, [p0, h0], slots, {}, ['n-p0', 'n-x'])
     if (s.memory === undefined) throw new Error('no memory')
-    return { ...s, memory: { ...s.memory, refused: { reason: 'ClaimNotShared', message: 'no' } } }
+    return {
+      ...s,
+      memory: { ...s.memory, refused: { reason: 'ClaimNotShared', message: 'no' }, refusedForLong },
+    }
   }
 
   it('has Leases that name no heir and no node: nobody saves anything', () => {
@@ -780,7 +783,24 @@ describe('a set whose memory must not be kept', () => {
     expect(actions(s)).toMatchObject([
       { type: 'assign', lease: { life: lease.life, heir: undefined, holders: [] } },
     ])
-    expect(actions(refusing([makeSlot({ ...lease, heir: undefined, holders: [] }, [])]))).toEqual([])
+    const empty = { ...lease, heir: undefined, holders: [], unsaved: true }
+    expect(actions(refusing([makeSlot(empty, [])]))).toEqual([])
+  })
+
+  it('D7.kept: costs no copy while it may pass: nothing is saved, and all stays where it is', () => {
+    const heir = { name: 'h0', uid: h0.uid, ip: '10.0.0.1' }
+    const lease = makeLease(p0, { heir, holders: ['n-h0'], kept: ['n-h0'] })
+    const slot = makeSlot(lease, [makeCopy(lease, h0, 'Frozen')])
+    expect(actions(refusing([slot], false))).toMatchObject([
+      { type: 'assign', lease: { life: lease.life, heir, holders: ['n-h0'], kept: ['n-h0'], unsaved: true } },
+    ])
+    expect(actions(refusing([{ ...slot, lease: { ...lease, unsaved: true } }], false))).toEqual([])
+    // Nothing begins, either.
+    expect(ofType(refusing([], false), 'assign')).toMatchObject([{ lease: { heir: undefined, holders: [] } }])
+    // And who dies is followed.
+    const gone = { ...p0, ready: false, stage: { ...p0.stage, died: true } } as PodView
+    const s = refusing([slot], false)
+    expect(ofType({ ...s, pods: [gone, h0] }, 'promote')).toMatchObject([{ pod: { name: 'h0' } }])
   })
 })
 

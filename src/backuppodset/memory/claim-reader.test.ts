@@ -13,15 +13,21 @@ function setup() {
   const clock = createFakeClock()
   const news: string[] = []
   const asked: string[] = []
+  const primaries: { readonly spec: { readonly containers: []; readonly volumes: typeof volumes } }[] = []
   let answer: () => Promise<object> = async () => shared
   const get = ((_: object, { namespace, name }: { namespace: string; name: string }) => {
     asked.push(`${namespace}/${name}`)
     return answer()
   }) as unknown as Api['get']
-  const reader = createClaimReader({ api: { get }, clock, changed: key => news.push(key) })
+  const reader = createClaimReader({
+    api: { get },
+    clock,
+    primariesOf: () => primaries,
+    changed: key => news.push(key),
+  })
   const { signal } = new AbortController()
   return {
-    ...{ clock, news, asked, reader },
+    ...{ clock, news, asked, reader, primaries },
     look: (of = set) => reader.look(of, signal),
     state: () => reader.of(set)[0]?.state,
     answers: (next: () => Promise<object>) => {
@@ -99,4 +105,23 @@ it('a right that is missing is told', async () => {
   answers(fails('Forbidden'))
   await look()
   expect(state()).toEqual({ type: 'unread', why: 'Forbidden' })
+})
+
+it('D7.kept: claims are those of the pods that run; what only the template has counts for the pods to come', async () => {
+  const { reader, primaries, look } = setup()
+  const unused = () => reader.of(set).map(({ name, unused: is }) => [name, is])
+  await look()
+  expect(unused()).toEqual([['data', undefined]])
+  const own = { name: 'own', persistentVolumeClaim: { claimName: 'own' } }
+  primaries.push({ spec: { containers: [], volumes: [own] } })
+  await look()
+  expect(unused()).toEqual([
+    ['own', undefined],
+    ['data', true],
+  ])
+  primaries.push({ spec: { containers: [], volumes } })
+  expect(unused()).toEqual([
+    ['own', undefined],
+    ['data', undefined],
+  ])
 })

@@ -2,7 +2,7 @@ import type { ParsedSet } from '../../api/parse.ts'
 import type { Api } from '../../kube/api.ts'
 import type { Clock } from '../../kube/clock.ts'
 import { isKubeError } from '../../kube/errors.ts'
-import { persistentVolumeClaims } from '../../kube/resources.ts'
+import { type Pod, persistentVolumeClaims } from '../../kube/resources.ts'
 import { type Claim, type ClaimState, claimsOf } from './claims.ts'
 
 /** Access modes cannot be changed, but a claim may be made anew under its name: what is known is read again after so long, ms. */
@@ -37,11 +37,13 @@ interface Known {
 export interface ClaimReaderOptions {
   readonly api: Pick<Api, 'get'>
   readonly clock: Clock
+  /** Pods that hold slots of this set, `namespace/set`. */
+  readonly primariesOf: (setKey: string) => readonly Pick<Pod, 'spec'>[]
   /** Something else is known of a claim of this set: it is to be looked at again. */
   readonly changed: (setKey: string) => void
 }
 
-export function createClaimReader({ api, clock, changed }: ClaimReaderOptions): ClaimReader {
+export function createClaimReader({ api, clock, primariesOf, changed }: ClaimReaderOptions): ClaimReader {
   const bySet = new Map<string, Map<string, Known>>()
   /** By set and claim: requests under way. */
   const reading = new Map<string, Promise<void>>()
@@ -69,9 +71,20 @@ export function createClaimReader({ api, clock, changed }: ClaimReaderOptions): 
   const isOld = ({ state, at }: Known) =>
     clock.monotonic() - at >= (state.type === 'there' ? freshMs : awaitedMs)
 
+  const wantedOf = (set: Wanted): readonly Omit<Claim, 'state'>[] => {
+    const own = claimsOf(set.template)
+    const primaries = primariesOf(keyOf(set)).map(({ spec }) =>
+      claimsOf({ spec: { containers: [], volumes: spec?.volumes ?? [] } }),
+    )
+    if (primaries.length === 0) return own
+    const used = new Map(primaries.flat().map(claim => [claim.name, claim]))
+    const unused = own.filter(({ name }) => !used.has(name)).map(claim => ({ ...claim, unused: true }))
+    return [...used.values(), ...unused]
+  }
+
   const of = (set: Wanted): readonly Claim[] => {
     const known = bySet.get(keyOf(set))
-    return claimsOf(set.template).map(claim => ({
+    return wantedOf(set).map(claim => ({
       ...claim,
       state: known?.get(claim.name)?.state ?? { type: 'unread', why: 'no answer yet' },
     }))
@@ -80,7 +93,7 @@ export function createClaimReader({ api, clock, changed }: ClaimReaderOptions): 
   return {
     async look(set, signal) {
       const key = keyOf(set)
-      const names = claimsOf(set.template).map(({ name }) => name)
+      const names = wantedOf(set).map(({ name }) => name)
       if (names.length === 0) {
         bySet.delete(key)
         return

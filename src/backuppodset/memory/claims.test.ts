@@ -47,6 +47,17 @@ it('one that is missing is awaited; one that cannot be read ends no memory that 
   })
 })
 
+it('D7.kept: a claim that only pods of a changed template will have is in nobody’s way, and is told', () => {
+  const next = [{ ...claim('data', { type: 'missing' }), unused: true }]
+  expect(claimInTheWay(next, true)).toBeUndefined()
+  expect(claimCaveats(next)).toEqual([
+    {
+      reason: 'ClaimMissing',
+      message: expect.stringMatching(/^in pods of the template as it is now: claim data/),
+    },
+  ])
+})
+
 it('what the app can write on is ahead of its memory', () => {
   const claims = [
     claim('shared', there('ReadWriteMany')),

@@ -17,7 +17,11 @@ export type ClaimState =
   | { readonly type: 'missing' }
   | { readonly type: 'unread'; readonly why: string }
 
-export type Claim = ClaimName & { readonly state: ClaimState }
+export type Claim = ClaimName & {
+  readonly state: ClaimState
+  /** No primary has it, though there are some: the template was changed, and memory is of pods that were made before. */
+  readonly unused?: boolean
+}
 
 /** Of volumes in pods of this template, each claim once, in their order. */
 export function claimsOf(template: ParsedSet['template']): readonly ClaimName[] {
@@ -30,6 +34,9 @@ export function claimsOf(template: ParsedSet['template']): readonly ClaimName[] 
   return [...claims].map(([name, readOnly]) => ({ name, readOnly }))
 }
 
+const untilThen =
+  'until then nothing is saved, and after five minutes what was saved before is thrown away' as const
+
 /** As the attach/detach controller of Kubernetes tells volumes that several nodes may have at a time. */
 const isShared = (accessModes: readonly string[]): boolean =>
   accessModes.some(mode => mode === 'ReadWriteMany' || mode === 'ReadOnlyMany')
@@ -39,17 +46,18 @@ const isShared = (accessModes: readonly string[]): boolean =>
  * @param isKept memory of the set is on other nodes already. A claim that cannot be read just now ends none of it.
  */
 export function claimInTheWay(claims: readonly Claim[], isKept: boolean): Word | undefined {
-  for (const { name, state } of claims)
+  const used = claims.filter(({ unused }) => unused !== true)
+  for (const { name, state } of used)
     if (state.type === 'there' && !isShared(state.accessModes))
       return {
         reason: reasons.claimNotShared,
-        message: `claim ${name} is ${state.accessModes.join(' and ')}, for one node or pod at a time: a successor could not have it; use a claim that is ReadWriteMany, or emptyDir, or set hotBackup.mode to Warm; until then nothing is saved`,
+        message: `claim ${name} is ${state.accessModes.join(' and ')}, for one node or pod at a time: a successor could not have it; use a claim that is ReadWriteMany, or emptyDir, or set hotBackup.mode to Warm; ${untilThen}`,
       }
-  for (const { name, state } of claims) {
+  for (const { name, state } of used) {
     if (state.type === 'missing')
       return {
         reason: reasons.claimMissing,
-        message: `claim ${name} does not exist, and pods wait for it: make it, with access mode ReadWriteMany; until then nothing is saved`,
+        message: `claim ${name} does not exist, and pods wait for it: make it, with access mode ReadWriteMany; ${untilThen}`,
       }
     if (state.type === 'unread' && !isKept)
       return {
@@ -61,7 +69,16 @@ export function claimInTheWay(claims: readonly Claim[], isKept: boolean): Word |
 }
 
 /** What to know of claims beside which memory is kept. */
-export const claimCaveats = (claims: readonly Claim[]): readonly Word[] =>
+export function claimCaveats(claims: readonly Claim[]): readonly Word[] {
+  const unused = claims.flatMap(claim => (claim.unused ? [{ ...claim, unused: false }] : []))
+  const coming = claimInTheWay(unused, true)
+  return [
+    ...(coming ? [{ ...coming, message: `in pods of the template as it is now: ${coming.message}` }] : []),
+    ...aheadOfMemory(claims),
+  ]
+}
+
+const aheadOfMemory = (claims: readonly Claim[]): readonly Word[] =>
   claims.flatMap(({ name, readOnly, state }): Word[] =>
     readOnly || state.type !== 'there' || !isShared(state.accessModes)
       ? []

@@ -7,6 +7,7 @@ import { createFakeClock } from '../../kube/clock.ts'
 import type { Lease, Node, Pod } from '../../kube/resources.ts'
 import { createStore } from '../../kube/store.ts'
 import { makeLease, makePrimary } from '../testing/memory.ts'
+import type { Claim } from './claims.ts'
 import { leaseIndexes, type MemoryDeps, observeMemory } from './observe.ts'
 import { createReports, reportIndexes } from './reports.ts'
 import { createSince } from './since.ts'
@@ -32,12 +33,13 @@ interface World {
   readonly nodes?: readonly Node[]
   readonly memory?: Partial<typeof set.memory>
   readonly template?: object
+  readonly claims?: readonly Claim[]
 }
 
 async function viewed(
   lease: SlotLease,
   reports: Readonly<Record<string, Partial<SlotReport>>>,
-  { status, silentMs = 0, laterMs = 0, owner, pod, nodes, memory, template }: World = {},
+  { status, silentMs = 0, laterMs = 0, owner, pod, nodes, memory, template, claims = [] }: World = {},
 ) {
   const clock = createFakeClock()
   const leases = createStore<Lease>({ indexes: leaseIndexes })
@@ -75,7 +77,7 @@ async function viewed(
     reports: reported,
     clock,
     isDeleted: () => false,
-    claims: { of: () => [] },
+    claims: { of: () => claims },
     isPermitted: () => true,
     since: told,
   }
@@ -205,6 +207,25 @@ describe('D7.kept: the node of the last primary keeps memory like any other', ()
     expect(await at(nothing, { silentMs: 31_000 })).toMatchObject({ unasked: [], sourceKeeps: true })
     expect(await at(nothing)).toMatchObject({ unasked: [], sourceKeeps: false })
   })
+})
+
+it('D7.kept: a claim that is missing for a pass costs no copy; where it stays away, all that is kept goes', async () => {
+  const lease = makeLease(makePrimary('p0', 0), { node: 'n1', holders: ['n2'], kept: ['n1', 'n2'] })
+  const told = { n1: { role: 'source', generation: 7 } as const, n2: {} }
+  const claims = [{ name: 'data', readOnly: false, state: { type: 'missing' } as const }]
+  const at = async (laterMs: number) => {
+    const view = await viewed(lease, told, { claims, laterMs })
+    const slot = view.slots.get(0)
+    return [
+      view.refused?.reason,
+      view.refusedForLong,
+      slot?.sourceKeeps,
+      slot?.copies.map(({ node }) => node),
+    ]
+  }
+  expect(await at(0)).toEqual(['ClaimMissing', false, true, ['n1', 'n2']])
+  expect(await at(299_000)).toEqual(['ClaimMissing', false, true, ['n1', 'n2']])
+  expect(await at(300_000)).toEqual(['ClaimMissing', true, false, ['n2']])
 })
 
 describe('D7.owner: a Lease of this name', () => {

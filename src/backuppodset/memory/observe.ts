@@ -62,6 +62,9 @@ const afterGraceMs = 2_000
 /** Where the API server tells none, seconds. */
 const usualGrace = 30
 
+/** A claim that is made anew, or a label that is put back, costs no memory; what must not be kept stays for so long, ms. */
+const refusalMs = 300_000
+
 export interface SlotLeaseObject {
   readonly lease: SlotLease
   readonly object: Lease
@@ -102,7 +105,15 @@ export function observeMemory(
   const isFresh = (node: string) => deps.reports.silentFor(node) <= staleMs
   const isTimely = (node: string) =>
     deps.reports.silentFor(node) <= timelyMs && deps.reports.knows(node) !== false
-  const slots = own(present, set).map(({ lease, object }): [number, SlotMemory] => {
+  const ours = own(present, set)
+  const claims = deps.claims.of(set)
+  const isAssigned = ours.some(({ lease }) => lease.holders.length > 0)
+  const refused = deps.isPermitted(set.namespace)
+    ? claimInTheWay(claims, isAssigned)
+    : { reason: reasons.memoryNotAllowed, message: memoryNotAllowed }
+  const refusedAt = since('refused', refused !== undefined)
+  const refusedForLong = refusedAt !== undefined && deps.clock.monotonic() - refusedAt >= refusalMs
+  const slots = ours.map(({ lease, object }): [number, SlotMemory] => {
     const holder = podByUid(lease.holder.uid)
     const stage = holder && stageOf(holder)
     const here = told.filter(
@@ -114,10 +125,11 @@ export function observeMemory(
     // Then the node of who had the slot is one like any other: it has what was saved there, and what its successor was to go
     // on with. Perhaps nobody else has anything.
     const isVacant = runsAnother || !isOnStage(holder, stage, deps)
+    const isAsked = isVacant && !refusedForLong
     // A node that had the primary before this one has its memory, whether its agent has read the Lease since or not.
     const isHolders = ({ node, slot }: (typeof here)[number]) => slot.role === 'holder' || node !== lease.node
     const copies = here
-      .filter(each => (isHolders(each) || isVacant) && isKept(each.slot))
+      .filter(each => (isHolders(each) || isAsked) && isKept(each.slot))
       .map(
         ({ node, slot, seenAt }): Copy => ({
           node,
@@ -148,14 +160,16 @@ export function observeMemory(
         retainedSeenAt: since(`retained/${uid}/${lease.retainedSince}`, lease.retainedSince !== undefined),
         holderGoesBy: goesBy(holder, stage, deps, since),
         source: source?.slot,
-        sourceKeeps: keepsAtSource(
-          lease,
-          answers.find(({ node }) => node === lease.node),
-        ),
+        sourceKeeps:
+          !refusedForLong &&
+          keepsAtSource(
+            lease,
+            answers.find(({ node }) => node === lease.node),
+          ),
         sourceSeenAt: source && isTimely(source.node) ? source.seenAt : undefined,
         endingSince: since(`ending/${uid}/${lease.life}/${lease.epoch}`, lease.ending === lease.holder.uid),
         copies,
-        unasked: unaskedOf(lease, answers, isVacant),
+        unasked: unaskedOf(lease, answers, isAsked),
       },
     ]
   })
@@ -170,8 +184,6 @@ export function observeMemory(
       })
       .sort(),
   )
-  const claims = deps.claims.of(set)
-  const isAssigned = slots.some(([, { lease }]) => lease.holders.length > 0)
   return {
     slots: new Map(slots.sort(([a], [b]) => a - b)),
     copies: set.memory.copies,
@@ -179,9 +191,8 @@ export function observeMemory(
     retainMs: set.memory.retainMs,
     nodes,
     foreign: new Set(present.flatMap(({ lease, object }) => (isForeign(object, set) ? [lease.slot] : []))),
-    refused: deps.isPermitted(set.namespace)
-      ? claimInTheWay(claims, isAssigned)
-      : { reason: reasons.memoryNotAllowed, message: memoryNotAllowed },
+    refused,
+    refusedForLong,
     caveats: [
       ...(set.memory.disk
         ? diskCaveats(

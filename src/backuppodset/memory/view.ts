@@ -127,8 +127,10 @@ export interface MemoryView {
   readonly nodes: ReadonlyMap<string, NodeView>
   /** Slots for which there is a Lease of another owner: of a set of this name that was deleted. It is waited for. */
   readonly foreign?: ReadonlySet<number>
-  /** Why nothing is to be saved, with the cure. No node keeps anything of the set's slots then. */
+  /** Why nothing is to be saved, with the cure. What is kept stays for a while: it may pass. */
   readonly refused?: Word | undefined
+  /** And that has lasted: no node keeps anything of the set's slots any more. */
+  readonly refusedForLong?: boolean
   /** What to know of memory that is kept. */
   readonly caveats?: readonly Word[]
 }

@@ -1,6 +1,14 @@
 /** Who keeps memory, and who is asked for it: docs/adr/0115-who-keeps-and-who-is-asked.md. */
+import type { Command } from '../model/commands.ts'
 import type { Mutant } from './mutant.ts'
 import { bySeeds, endApp, onEachNode, wait } from './scenarios.ts'
+
+const claim = { name: 'data', persistentVolumeClaim: { claimName: 'data' } }
+/** It asks for a claim that is not there; the pods that run do not have it. */
+const editOfTemplate: Command = {
+  type: 'editSpec',
+  spec: { updateStrategy: { type: 'OnDelete' }, template: { spec: { volumes: [claim] } } },
+}
 
 export const ofKeepers: readonly Mutant[] = [
   {
@@ -65,6 +73,28 @@ export const ofKeepers: readonly Mutant[] = [
       [5_000, { type: 'cutPeers', node, forMs: 150_000 }],
       [50_000, endApp()],
       [30_000, wait],
+    ]),
+  },
+  {
+    finding: 'kept 8',
+    name: 'refusal-empties',
+    what: 'a claim that no pod has yet, and that is not there, throws all memory away',
+    mutations: [
+      {
+        file: 'src/backuppodset/memory/claim-reader.ts',
+        find: '({ ...claim, unused: true })',
+        replace: '({ ...claim, unused: false })',
+      },
+      {
+        file: 'src/backuppodset/memory/observe.ts',
+        find: 'deps.clock.monotonic() - refusedAt >= refusalMs',
+        replace: 'deps.clock.monotonic() >= refusedAt',
+      },
+    ],
+    scenarios: bySeeds([1, 2], {}, [
+      [0, editOfTemplate],
+      [4_000, endApp()],
+      [10_000, wait],
     ]),
   },
 ]
