@@ -1,19 +1,41 @@
 /** Whose signature the memory of each epoch bears: the node that was the primary's then. Kept in the slot's Lease. */
 import type { Signer, SlotLease } from '../api/slot-lease.ts'
 
-/** Memory is rarely older than the epoch before; an app that dies at once again and again makes many epochs. */
+/**
+ * Memory is rarely older than the epoch before; but an app that dies at once again and again makes many epochs in which
+ * nothing is saved. So many are remembered whether anybody has memory of them or not.
+ */
 const mostEpochs = 32
+/** And so many at all: a Lease has room for no more. */
+const mostEver = 1024
 
 type Known = Pick<SlotLease, 'epoch' | 'signers'>
 
+/** Whether somebody has memory of this epoch, or may have. */
+export type IsKeptOf = (epoch: number) => boolean
+
+/** The latest, and those whose memory would be refused by all if it were not known who has signed it. */
+const remembered = (signers: readonly Signer[], isKeptOf: IsKeptOf): readonly Signer[] =>
+  signers
+    .filter(
+      ({ epoch, fingerprint }, index) =>
+        index < mostEpochs ||
+        isKeptOf(epoch) ||
+        // Of all epochs before it nothing is asked, either.
+        (fingerprint === undefined && index === signers.length - 1),
+    )
+    .slice(0, mostEver)
+
 /** For a slot that goes on in another epoch, on a node that signs with this key, or with none. */
-export function signersAfter({ epoch: before, signers = [] }: Known, next: Signer): readonly Signer[] {
+export function signersAfter(
+  { epoch: before, signers = [] }: Known,
+  next: Signer,
+  isKeptOf: IsKeptOf,
+): readonly Signer[] {
   // Its agent was of an earlier version, or nobody knew it: what it has saved is not signed, and shall not be lost.
   const isKnown = signers.some(({ epoch }) => epoch === before)
-  return [next, ...(isKnown ? [] : [{ epoch: before, fingerprint: undefined }]), ...signers].slice(
-    0,
-    mostEpochs,
-  )
+  const all = [next, ...(isKnown ? [] : [{ epoch: before, fingerprint: undefined }]), ...signers]
+  return remembered(all, isKeptOf)
 }
 
 /**
@@ -25,13 +47,14 @@ export function signersNow(
   { epoch, signers }: Known,
   fingerprint: string | undefined,
   isSigned: boolean,
+  isKeptOf: IsKeptOf,
 ): readonly Signer[] | undefined {
   if (fingerprint === undefined) return signers
   const present = signers?.filter(signer => signer.epoch === epoch && signer.fingerprint !== undefined) ?? []
   if (present.some(signer => signer.fingerprint === fingerprint)) return signers
   if (present.length === 0 && !isSigned) return signers
   const others = signers?.filter(signer => signer.epoch !== epoch || signer.fingerprint !== undefined) ?? []
-  return [{ epoch, fingerprint }, ...others].slice(0, mostEpochs)
+  return remembered([{ epoch, fingerprint }, ...others], isKeptOf)
 }
 
 /**

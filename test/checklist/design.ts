@@ -219,6 +219,8 @@ export const design: readonly FeatureGroup[] = [
         'apiserver',
       ),
       sentence('D7.kept', 'memory that a node keeps, or may keep, ends no life', 'unit'),
+      sentence('D7.newest', 'older memory goes on only when newer is not to be had', 'unit'),
+      sentence('D7.signers', 'who has signed memory that is kept is not forgotten', 'unit'),
       sentence('D7.known', 'what is not known is not the same as nothing', 'unit'),
       sentence('D7.give-up', 'memory is given up by itself only after the time that the set names', 'unit'),
       sentence('D7.untold', 'a restart that nobody told is a death, and no new life', 'unit'),

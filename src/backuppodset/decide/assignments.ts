@@ -7,7 +7,7 @@ import { isNamed } from '../../succession/origin.ts'
 import { misfit } from '../../succession/placement.ts'
 import { signersAfter, signersNow } from '../../succession/signers.ts'
 import { newestOf, toldOf } from '../memory/age.ts'
-import { keptNow } from '../memory/knowledge.ts'
+import { isKeptOf, keptNow } from '../memory/knowledge.ts'
 import type { MemoryView, NodeView, SlotMemory } from '../memory/view.ts'
 import type { Action } from '../plan.ts'
 import type { PodView, Snapshot } from '../snapshot.ts'
@@ -119,15 +119,15 @@ function signersOf(
   epoch: number,
   fingerprint: string | undefined,
 ): readonly Signer[] | undefined {
-  if (present === undefined) return signersNow({ epoch }, fingerprint, true)
+  if (present === undefined) return signersNow({ epoch }, fingerprint, true, () => false)
   const { lease, source, copies } = present
-  if (epoch !== lease.epoch) return signersAfter(lease, { epoch, fingerprint })
+  if (epoch !== lease.epoch) return signersAfter(lease, { epoch, fingerprint }, isKeptOf(present))
   // From then on what is not signed is refused: not before somebody has what is.
   const isSigned =
     source?.signed === true
       ? copies.some(({ report }) => report.signed)
       : !source?.generation && copies.length === 0
-  return signersNow(lease, fingerprint, isSigned)
+  return signersNow(lease, fingerprint, isSigned, isKeptOf(present))
 }
 
 /**

@@ -939,6 +939,21 @@ describe('D7.kept: a copy is let go only for one that is as new', () => {
   })
 })
 
+it('D7.signers: whose key has signed is known of each epoch of which somebody has memory, or may have', () => {
+  const p0 = makePrimary('p0', 0, { ...dead, epoch: 40 }, died)
+  const h0 = makeUnderstudy('h0')
+  const signers = Array.from({ length: 40 }, (_, i) => ({ epoch: 40 - i, fingerprint: 'a'.repeat(64) }))
+  const lease = { ...makeLease(p0, { holders: ['n-h0'], kept: ['n-h0'] }), signers }
+  const epochs = (over: Partial<SlotMemory>) => {
+    const slot = makeSlot(lease, [makeCopy(lease, h0, 'Staged', { epoch: 3 })], over)
+    const s = makeMemorySnapshot({ replicas: 1, hotBackups: 1 }, [p0, h0], [slot])
+    return ofType(s, 'promote')[0]?.lease.signers?.map(({ epoch }) => epoch)
+  }
+  expect(epochs({})).toHaveLength(33)
+  expect(epochs({})?.at(-1)).toBe(3)
+  expect(epochs({ unasked: [{ node: 'x', why: 'its agent is silent' }] })).toHaveLength(41)
+})
+
 describe('D7.newest: who cannot get the newest memory', () => {
   const p0 = makePrimary('p0', 0, dead, died)
   const h0 = makeUnderstudy('h0')

@@ -5,7 +5,7 @@ import { fitsMemory } from '../../succession/kinds.ts'
 import type { Option } from '../../succession/match.ts'
 import { signersAfter } from '../../succession/signers.ts'
 import { newestOf, takenAt, toldOf } from '../memory/age.ts'
-import { isGone, usableOf } from '../memory/knowledge.ts'
+import { isGone, isKeptOf, usableOf } from '../memory/knowledge.ts'
 import type { Copy, SlotMemory } from '../memory/view.ts'
 import type { Action, Origin, Role } from '../plan.ts'
 import type { PodView, Snapshot } from '../snapshot.ts'
@@ -141,10 +141,11 @@ export function promotion(slot: SlotMemory, pod: PodView, role: Role, s: Snapsho
       containers: undefined,
       ending: undefined,
       handover: undefined,
-      signers: signersAfter(lease, {
-        epoch: role.epoch,
-        fingerprint: s.memory?.nodes.get(pod.node ?? '')?.signer,
-      }),
+      signers: signersAfter(
+        lease,
+        { epoch: role.epoch, fingerprint: s.memory?.nodes.get(pod.node ?? '')?.signer },
+        isKeptOf(slot),
+      ),
     },
     version: slot.resourceVersion,
     origin: originOn(slot, pod, s),

@@ -51,6 +51,15 @@ export function keepsAtSource(lease: SlotLease, answer: Answer | undefined): boo
   return !(answer?.fresh && hasNothing(answer.status, answer.report))
 }
 
+/** Whether somebody has memory of this epoch of the slot, or may have: then it has to be known who has signed that. */
+export function isKeptOf({ copies, source, unasked }: SlotMemory): (epoch: number) => boolean {
+  const reports = [...copies.map(({ report }) => report), ...(source === undefined ? [] : [source])]
+  const epochs = new Set(reports.map(({ epoch }) => epoch))
+  // Who is silent may have any. So may who tells no epoch, and what is on a disk only.
+  const isUnknown = unasked.length > 0 || reports.some(each => isKept(each) && each.epoch === undefined)
+  return epoch => isUnknown || epochs.has(epoch)
+}
+
 function whyUnasked(answer: Answer | undefined): string {
   if (answer === undefined) return 'no agent reports from it'
   return answer.fresh ? 'its agent has not said yet what it keeps' : 'its agent is silent'
