@@ -42,3 +42,13 @@ it('R20: and whose token opens its gate', () => {
     { name: 'setup' },
   ])
 })
+
+it('D6.claims: and which claims it has', () => {
+  const claim = { name: 'data', persistentVolumeClaim: { claimName: 'data' } }
+  const volumes = [claim, { name: 'scratch', emptyDir: {} }]
+  const kept = withoutBallast({
+    metadata: { name: 'p', uid: 'p', resourceVersion: '1' },
+    spec: { containers: [], volumes },
+  })
+  expect(kept.spec?.volumes).toEqual([claim])
+})

@@ -131,12 +131,15 @@ export function createCaches(
 /** Drops what no rule reads and what makes up most of a pod in memory. */
 export function withoutBallast(pod: Pod): Pod {
   const { managedFields: _, ...metadata } = pod.metadata
-  const { nodeName, containers, initContainers, readinessGates } = pod.spec ?? { containers: [] }
+  const { nodeName, containers, initContainers, readinessGates, volumes } = pod.spec ?? { containers: [] }
+  const claims = volumes?.filter(({ persistentVolumeClaim }) => persistentVolumeClaim !== undefined) ?? []
   const spec = {
     // Which of them run says whose memory a slot has: see `containerIdsOf`.
     containers: containers.map(({ name }) => ({ name })),
     ...(nodeName === undefined ? {} : { nodeName }),
     ...(readinessGates ? { readinessGates } : {}),
+    // Who else may have them says whether its memory can be kept: see `claimInTheWay`.
+    ...(claims.length > 0 ? { volumes: claims } : {}),
     ...(initContainers
       ? {
           initContainers: initContainers.map(({ name, restartPolicy, command }) => ({
