@@ -23,7 +23,7 @@ export const ofKeepers: readonly Mutant[] = [
       },
       {
         file: 'src/backuppodset/memory/observe.ts',
-        find: '(isHolders(each) || isVacant) && isKept(each.slot)',
+        find: '(isHolders(each) || isAsked) && isKept(each.slot)',
         replace: 'isHolders(each) && isKept(each.slot)',
       },
     ],
