@@ -69,6 +69,10 @@ beforeAll(async () => {
   await vi.waitFor(() => kubectl('get', 'bps,nodereports', '-A'), { timeout: 30_000, interval: 100 })
   await admin.create(namespaces, { metadata: { name: 'shop' } })
   await admin.create(namespaces, { metadata: { name: 'labelled', labels: memoryAllowed } })
+  // Pods with our label are made where there are sets, whoever makes them.
+  const set = { apiVersion: apiVersionOf(backupPodSets), kind: backupPodSets.kind, metadata: { name: 'any' } }
+  const created = { ...set, spec: { replicas: 1, template: { spec: { containers } } } }
+  await admin.create(backupPodSets, created as never, { namespace: 'shop' })
   for (const name of ['n1', 'n2']) {
     await admin.create(nodes, {
       metadata: { name, labels: { zone: 'a', 'backup.example.com/stage': 'ready' } },
