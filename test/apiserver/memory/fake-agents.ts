@@ -113,7 +113,7 @@ export async function startFakeAgents(
       set,
       slot,
       life,
-      generation: 1 + requests.length,
+      generation: emptied.has(node) ? 0 : 1 + requests.length,
       takenAt: new Date().toISOString(),
       bytes: 4096,
       // Its primary stands still: nothing comes after this generation.
@@ -141,7 +141,6 @@ export async function startFakeAgents(
     return [
       {
         ...common,
-        ...(emptied.has(node) && { generation: 0 }),
         role: 'holder',
         pipelineSeconds: 0.2,
         ...(useless.has(node) || emptied.has(node)

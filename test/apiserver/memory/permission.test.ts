@@ -52,7 +52,7 @@ const slots = async () =>
     lease => parseSlotLease(lease) ?? [],
   )
 
-it('D10.permission: a set that asks for memory is not begun before its namespace is labelled, and loses its copies with the label', async () => {
+it('D10.permission: a set that asks for memory is not begun before its namespace is labelled, and nothing of it is saved without the label', async () => {
   await api.create(
     backupPodSets,
     {
@@ -81,8 +81,8 @@ it('D10.permission: a set that asks for memory is not begun before its namespace
 
   await label(null)
   await condition('CheckpointReady', { status: 'False', reason: 'MemoryNotAllowed' })
-  await eventually(async () =>
-    expect((await slots()).map(({ holders, heir }) => [holders, heir])).toEqual([[[], undefined]]),
-  )
+  // What is kept stays for a while: labels flap. observe.test.ts of src/backuppodset/memory says how long.
+  await eventually(async () => expect((await slots()).map(({ unsaved }) => unsaved)).toEqual([true]))
+  expect((await slots())[0]?.holders).toContain('fake-a')
   await condition('Ready', { status: 'True' })
 })
