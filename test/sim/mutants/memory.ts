@@ -1,7 +1,7 @@
 /** Fixes of findings on memory, as docs/adr/0112 numbers them. */
 import type { Command } from '../model/commands.ts'
 import type { Mutant } from './mutant.ts'
-import { atEach, bySeeds, endAgent, endApp, hangApp, onEachNode, slow, wait } from './scenarios.ts'
+import { atEach, bySeeds, endAgent, endApp, hangApp, lag, onEachNode, slow, wait } from './scenarios.ts'
 
 const knowledge = 'src/backuppodset/memory/knowledge.ts'
 const isGone = 'slot === undefined || (slot.copies.length === 0 && slot.unasked.length === 0)'
@@ -20,9 +20,11 @@ export const ofMemory: readonly Mutant[] = [
       },
       { file: 'src/agent/report.ts', find: '...(said && listed(said))', replace: '...listed(said ?? [])' },
     ],
-    scenarios: onEachNode([1], {}, node => [
-      [0, endAgent(node, 1_000)],
-      [1_100, endApp()],
+    // The machine of the primary is there again, with nothing, before the agent of the node that keeps its memory is.
+    scenarios: onEachNode([1, 2], {}, node => [
+      [0, endAgent(node, 16_000)],
+      [100, { type: 'losePrimarysNode', primary: 0, forMs: 2_000 }],
+      [30_000, wait],
     ]),
   },
   {
@@ -155,8 +157,10 @@ export const ofMemory: readonly Mutant[] = [
         replace: "      reason !== 'Died' &&\n      msUntilEnded(s, slot, pod) > endingMs\n",
       },
     ],
+    // Until who was called answers, the one before is not deleted; its agent hears late of the end that the Lease asks for.
     scenarios: onEachNode([1], {}, node => [
-      [3_000, { type: 'lagAgent', node, resource: 'leases', lagMs: 4_000, forMs: 30_000 }],
+      ...[0, 1, 2].map(each => [each === 0 ? 3_000 : 0, slow(each, { answerMs: 6_000 }, 30_000)] as const),
+      [0, { type: 'lagAgent', node, resource: 'leases', lagMs: 4_000, forMs: 30_000 }],
       [100, hangApp(30_000)],
       [15_000, wait],
     ]),
@@ -191,9 +195,10 @@ export const ofMemory: readonly Mutant[] = [
           "  if (hot.some(({ stage }) => stage?.successorOf === slot.lease.slot && stage.failed)) return 'anew'\n  return left !== undefined && left <= 0 ? 'make' : 'awaited'\n",
       },
     ],
-    scenarios: onEachNode([1], { replicas: 2, hotBackups: 0 }, node => [
+    // What is made for the slot comes to the node that has nothing of it, and can fetch nothing.
+    scenarios: onEachNode([1, 2], { replicas: 2, hotBackups: 0 }, node => [
       [3_000, { type: 'cutPeers', node, forMs: 20_000 }],
-      [0, endApp()],
+      [0, endApp(1)],
       [25_000, wait],
     ]),
   },
@@ -208,8 +213,11 @@ export const ofMemory: readonly Mutant[] = [
         replace: 'stepsBehind(told(copy), told(newest)) > 1e9',
       },
     ],
+    // Operators that have heard from no agent for a while ask for no age, so that the agent that is called refuses none.
     scenarios: onEachNode([1], { nodes: 4, hotBackups: 2, copies: 2 }, node => [
-      [3_000, { type: 'cutPeers', node, forMs: 40_000 }],
+      [3_000, { type: 'cutPeers', node, forMs: 60_000 }],
+      [14_000, lag(0, 'reports', 40_000)],
+      [0, lag(1, 'reports', 40_000)],
       [15_000, endApp()],
     ]),
   },
@@ -224,8 +232,11 @@ export const ofMemory: readonly Mutant[] = [
         replace: '    return\n',
       },
     ],
+    // The operators do not hear that the node is left behind; its agent hears it by itself.
     scenarios: onEachNode([1], { copies: 2 }, node => [
-      [3_000, { type: 'cutPeers', node, forMs: 16_000 }],
+      [3_000, lag(0, 'reports', 25_000)],
+      [0, lag(1, 'reports', 25_000)],
+      [0, { type: 'cutPeers', node, forMs: 16_000 }],
       [16_001, endApp()],
     ]),
   },
@@ -266,10 +277,10 @@ export const ofMemory: readonly Mutant[] = [
         replace: '  return b.takenAt - a.takenAt\n',
       },
     ],
-    scenarios: onEachNode([1], { hotBackups: 2, copies: 2 }, node => [
-      [0, { type: 'jumpClock', node, byMs: 120_000 }],
+    scenarios: bySeeds([19, 31, 40], { hotBackups: 2, copies: 2 }, [
+      [0, { type: 'jumpClock', node: 0, byMs: 120_000 }],
       [8_000, endApp()],
-      [20, { type: 'cutPeers', node, forMs: 60_000 }],
+      [20, { type: 'cutPeers', node: 0, forMs: 60_000 }],
       [16_000, endApp()],
     ]),
   },
@@ -324,11 +335,12 @@ export const ofMemory: readonly Mutant[] = [
         replace: '',
       },
     ],
+    // Until its successor answers, who has been succeeded is not deleted.
     scenarios: [0, 1].flatMap(node =>
-      bySeeds([1], { nodes: 2, unreadySeconds: 30 }, [
+      bySeeds([1, 2], { nodes: 2, unreadySeconds: 30 }, [
         [4_500, { type: 'handOver', primary: 0 }],
-        [0, slow(node, { restoreMs: 12_300 }, 60_000)],
-        [1_500, { type: 'lagAgent', node: 1 - node, resource: 'leases', lagMs: 4_000, forMs: 40_000 }],
+        [0, slow(node, { restoreMs: 12_300, answerMs: 6_000 }, 60_000)],
+        [1_500, { type: 'lagAgent', node: 1 - node, resource: 'leases', lagMs: 4_500, forMs: 40_000 }],
         [20_000, wait],
       ]),
     ),
