@@ -57,6 +57,9 @@ export interface Observer {
   readonly violations: readonly Violation[]
 }
 
+/** What has happened for a shorter time no operator needs to know. */
+const newsMs = 500
+
 export function createObserver(cluster: Cluster, intervalMs: number): Observer {
   const { time, server, nodes } = cluster
   const violations: Violation[] = []
@@ -76,6 +79,8 @@ export function createObserver(cluster: Cluster, intervalMs: number): Observer {
   const broken = new Set<string>()
   /** Pods that were deleted while they held a slot: they are given their grace. */
   const goingAsHolder = new Set<string>()
+  /** Since when each pod ends. */
+  const endsSince = new Map<string, number>()
   let settled: { readonly of: string; readonly slots: string } | undefined
   let operatorsWorkSince: number | undefined
   let changedAt = 0
@@ -494,15 +499,22 @@ export function createObserver(cluster: Cluster, intervalMs: number): Observer {
   const lookAtDeletion = (pod: Pod, old: Pod | undefined) => {
     const { uid, deletionTimestamp } = pod.metadata
     if (deletionTimestamp === undefined || old?.metadata.deletionTimestamp !== undefined) return
+    endsSince.set(uid, time.now())
     if (server.list(leases).some(each => parseSlotLease(each)?.holder.uid === uid)) goingAsHolder.add(uid)
     const set = server.find(backupPodSets, setRef)
     const type = old?.metadata.labels?.[labels.type]
     broken.add(uid)
     if (set === undefined || type !== 'hotbackup' || cluster.wantedGone.has(uid)) return
-    const { replicas = 1, hotBackups = 0 } = set.spec
+    const { hotBackups = 0 } = set.spec
+    // What has begun to end in this moment the operator cannot know yet.
     const live = server
       .list(pods)
-      .filter(({ metadata }) => metadata.deletionTimestamp === undefined && metadata.uid !== uid)
+      .filter(
+        ({ metadata }) =>
+          metadata.uid !== uid &&
+          (metadata.deletionTimestamp === undefined ||
+            time.now() - (endsSince.get(metadata.uid) ?? 0) < newsMs),
+      )
     const count = (kind: string) =>
       live.filter(
         ({ metadata, status }) =>
@@ -512,7 +524,7 @@ export function createObserver(cluster: Cluster, intervalMs: number): Observer {
     const isWell = pod.status?.conditions?.some(
       ({ type: each, status }) => each === 'ContainersReady' && status === 'True',
     )
-    if (isWell && count('hotbackup') + count('primary') < hotBackups + replicas)
+    if (isWell && count('hotbackup') < hotBackups)
       violate(
         'TooManyDeleted',
         uid,
