@@ -127,7 +127,7 @@ async function oneKill(
   const pipeline = Math.max(...reports.flatMap(({ pipelineSeconds }) => pipelineSeconds ?? []))
   clock.anchor()
   crowd.kill()
-  // The order travels through a pipe; whoever connects in this moment still does so to the one that dies.
+  // The order travels through a pipe; a client that connects in this moment still reaches the one that dies.
   await sleep(2)
   const killedAt = clock.now()
   kill(pid, 'SIGKILL')

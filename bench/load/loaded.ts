@@ -31,7 +31,7 @@ export interface Loaded {
   end(): Promise<void>
 }
 
-/** As whoever has so many clients runs it: without requests everything else on its node would come before it. */
+/** A user with so many clients sets it: without a request everything else on the node has more weight than the pod. */
 function withRequests(template: PodTemplate): PodTemplate {
   const resources = { requests: { cpu: '500m', memory: '64Mi' } }
   const containers = (template.spec?.containers ?? []).map(container => ({ ...container, resources }))
