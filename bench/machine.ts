@@ -68,13 +68,21 @@ function prioritiseSession(nice: number): boolean {
   }
 }
 
-/** Measures how much of the time somebody waited for a processor; undefined where the kernel does not tell. */
-export async function startPressure(): Promise<() => Promise<number | undefined>> {
-  const began = { us: await waitedUs(), at: performance.now() }
+/**
+ * Measures how much of the time somebody waited for a processor; undefined where the kernel does not tell. The kernel
+ * adds what it has counted in steps, so over some milliseconds the share can be more than 1.
+ * @param waited total time in which some task waited, µs.
+ * @param now ms.
+ */
+export async function startPressure(
+  waited: () => Promise<number | undefined> = waitedUs,
+  now: () => number = () => performance.now(),
+): Promise<() => Promise<number | undefined>> {
+  const began = { us: await waited(), at: now() }
   return async () => {
-    const us = await waitedUs()
+    const us = await waited()
     if (us === undefined || began.us === undefined) return undefined
-    return (us - began.us) / 1000 / (performance.now() - began.at)
+    return (us - began.us) / 1000 / (now() - began.at)
   }
 }
 
