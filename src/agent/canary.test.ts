@@ -30,18 +30,31 @@ describe.skipIf(cannotDump !== undefined).each(hosts)(
       await host?.[Symbol.asyncDispose]()
     })
 
+    const options = () => ({
+      driver: node.driver,
+      sentinel: node.sentinel,
+      clock: systemClock,
+      random: systemRandom,
+      fs: host,
+      programs: node.programs.directory,
+      directory: join(node.directory, 'canary'),
+      signal: AbortSignal.timeout(50_000),
+    })
+
     test('a server of processes and threads is saved, and goes on elsewhere from where it was', async () => {
-      const result = await runCanary({
-        driver: node.driver,
-        sentinel: node.sentinel,
-        clock: systemClock,
-        random: systemRandom,
-        fs: host,
-        programs: node.programs.directory,
-        directory: join(node.directory, 'canary'),
-        signal: AbortSignal.timeout(50_000),
-      })
+      const result = await runCanary(options())
       expect(result.frozenMs).toBeGreaterThan(0)
+    })
+
+    test('says that a container of the check has ended, rather than what then failed on it', async () => {
+      const { driver, sentinel } = node
+      const restore: typeof driver.restore = async (target, stored, how) => {
+        for (const { init } of target.containers) await sentinel.treeKill(init)
+        return await driver.restore(target, stored, how)
+      }
+      await expect(runCanary({ ...options(), driver: { ...driver, restore } })).rejects.toThrow(
+        /its understudy ended with .*; then: /,
+      )
     })
   },
 )

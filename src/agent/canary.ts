@@ -79,10 +79,24 @@ export async function runCanary(options: CanaryOptions): Promise<CanaryResult> {
       restoreMs: afterRestore - beforeRestore,
       thawMs: afterThaw - afterRestore,
     }
+  } catch (error) {
+    throw await ofEnded(running, error)
   } finally {
     await Promise.all(running.map(it => it.stop()))
     await rm(directory, { recursive: true, force: true })
   }
+}
+
+/** What failed on a cell that had ended says nothing of memory: how the cell ended is the reason. */
+async function ofEnded(cells: readonly Cell[], error: unknown): Promise<unknown> {
+  const ends: string[] = []
+  for (const cell of cells) {
+    const end = await cell.end()
+    if (end !== undefined) ends.push(`its ${cell.pod.name} ${end}`)
+  }
+  if (ends.length === 0) return error
+  const message = error instanceof Error ? error.message : String(error)
+  return new AgentError('RestoreFailed', `${ends.join('; ')}; then: ${message}`, error)
 }
 
 /** No watch of a pod is named like that. */
@@ -133,7 +147,8 @@ async function whyNotLazy(
     return undefined
   } catch (error) {
     signal.throwIfAborted()
-    return error instanceof Error ? error.message : String(error)
+    const cause = await ofEnded([understudy], error)
+    return cause instanceof Error ? cause.message : String(cause)
   }
 }
 

@@ -40,12 +40,18 @@ export interface Cell {
   readonly init: ProcessRef
   /** What it has said so far. */
   output(): Promise<string>
+  /** How it ended, if it did so by itself or at the end of its time; undefined while it runs. */
+  end(): Promise<string | undefined>
   stop(): Promise<void>
 }
 
 const port = 8080
 const patienceMs = 20_000
-const lifeMs = 60_000
+/**
+ * More than the checks that need it take when each of them uses up its own patience: on a slow node a shorter life would end
+ * what is being looked at.
+ */
+const lifeMs = 300_000
 const defaultContainer = 'app'
 
 /** A server that counts, in a process, a thread and a child. */
@@ -59,7 +65,7 @@ export const holdCommandOf = (container: string): readonly string[] => [
 export const holdCommand = holdCommandOf(defaultContainer)
 
 /**
- * Starts a container through the sentinel: it outlives this process, but not a minute.
+ * Starts a container through the sentinel: it outlives this process, but not its time.
  *
  * @throws AgentError Unsupported with what it said; nothing is left of it then.
  */
@@ -102,7 +108,10 @@ export async function startCell(options: CellOptions, request: CellRequest): Pro
     .then(
       async end => {
         const said = (await textOf(log)).trim().slice(-300)
-        failure = `ended with ${end.code ?? `signal ${end.signal}`}; ${said}`
+        const how = end.expired
+          ? `was ended after the ${lifeMs / 1e3} s that it may live`
+          : `ended with ${end.code ?? `signal ${end.signal}`}`
+        failure = `${how}; ${said}`
       },
       (error: unknown) => {
         failure = String(error)
@@ -135,7 +144,13 @@ export async function startCell(options: CellOptions, request: CellRequest): Pro
     init = await refOf(fs, pid)
     groups = await groupsOf(fs, pid)
     if (request.command[1] === 'hold') await listening(options, pid, container)
-    return { pod, init, stop, output: () => textOf(log) }
+    const first = init
+    const end = async () => {
+      // Its first process is gone a moment before the program around it says how it ended.
+      if ((await refOf(fs, pid).catch(() => undefined))?.start !== first.start) await ended
+      return failure
+    }
+    return { pod, init, stop, end, output: () => textOf(log) }
   } catch (error) {
     await stop()
     throw error
