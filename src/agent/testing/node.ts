@@ -1,5 +1,6 @@
-import { execFileSync } from 'node:child_process'
-import { copyFile, cp, mkdir, mkdtemp, rm } from 'node:fs/promises'
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { copyFile, cp, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect } from 'vitest'
 import { buildWaker } from '../../../init-waker/build.ts'
@@ -82,6 +83,17 @@ export async function podsDirectoryAt(directory: string): Promise<PodsDirectory>
   return { device: mount.device, root: path }
 }
 
+/** A sentinel outlives its agents, and so it would a test that is killed: this ends it when the test is gone. */
+function startGuard(pidFile: string, directory: string): ChildProcess {
+  // The input ends with the test, however that ends. Detached: who kills the test's group does not mean its guard.
+  const script =
+    'read -r _; pid=$(cat "$1") && kill "$pid" && while kill -0 "$pid"; do sleep 0.1; done; rm -rf "$2"'
+  return spawn('sh', ['-c', script, 'guard', pidFile, directory], {
+    detached: true,
+    stdio: ['pipe', 'ignore', 'ignore'],
+  })
+}
+
 /**
  * @param node whose namespaces are those of the node. Where it does not say where the kubelet keeps pods, that is `pods` in
  * the directory of the node.
@@ -101,8 +113,9 @@ export async function startTestNode(node: ProcFs = hostFs): Promise<TestNode> {
   const socket = join(directory, 'run', 'sentinel.sock')
   const connectClient = () => createSentinelClient({ path: socket, clock: systemClock, log: silent })
   const sentinel = connectClient()
-  const launch = (from = programs.directory) =>
-    ensureSentinel({
+  const pidFile = join(directory, 'sentinel.pid')
+  const launch = async (from = programs.directory) => {
+    const done = await ensureSentinel({
       client: sentinel,
       clock: systemClock,
       fs: host,
@@ -112,6 +125,10 @@ export async function startTestNode(node: ProcFs = hostFs): Promise<TestNode> {
       log: silent,
       signal: AbortSignal.timeout(60_000),
     })
+    await writeFile(pidFile, String((await sentinel.hello()).pid))
+    return done
+  }
+  const guard = startGuard(pidFile, directory)
   const launched = await launch()
   const facts = await kernelFacts({
     ...{ sentinel, fs: host, programs: programs.directory },
@@ -143,6 +160,8 @@ export async function startTestNode(node: ProcFs = hostFs): Promise<TestNode> {
     },
     launch,
     async dispose() {
+      guard.kill('SIGKILL')
+      await once(guard, 'exit')
       const { pid } = await sentinel.hello()
       const { start } = await refOf(host, pid)
       sentinel.close()
