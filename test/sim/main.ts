@@ -5,12 +5,15 @@ import { parseArgs } from 'node:util'
 import { type BlockResult, blockRounds, runBlock } from './block.ts'
 import { runRound, type Scenario } from './model/round.ts'
 import { tryMutants } from './mutants/try.ts'
+import { realReplay, realRounds } from './real/rounds.ts'
 
 const usage = `npm run sim -- [options]
   --rounds N       scenarios at random; default 1000
   --seed N         another seed, other scenarios; default 1
   --jobs N         processes; default: one a processor
   --replay JSON    one scenario, as a violation prints it, with what happens in it
+npm run sim -- real [options]    the same in true time, half a minute or more each, with a real etcd and kube-apiserver;
+                                 --rounds, --seed and --replay as above
 npm run sim -- mutants [names]   takes each fix back in memory; every one must be noticed`
 
 const { values, positionals } = parseArgs({
@@ -30,10 +33,10 @@ const natural = (name: string, text: string): number => {
   return Number(text)
 }
 
-async function replay(text: string): Promise<number> {
-  const { violations } = await runRound(JSON.parse(text) as Scenario, (at, what) =>
-    console.log(String(Math.round(at)).padStart(7), what),
-  )
+async function replay(text: string, isReal: boolean): Promise<number> {
+  const each = JSON.parse(text) as Scenario
+  const log = (at: number, what: string) => console.log(String(Math.round(at)).padStart(7), what)
+  const violations = isReal ? await realReplay(each, log) : (await runRound(each, log)).violations
   for (const { rule, at, what } of violations) console.log(`${String(at).padStart(7)} ${rule}: ${what}`)
   if (violations.length === 0) console.log('no violation')
   return violations.length > 0 ? 1 : 0
@@ -97,9 +100,13 @@ async function rounds(count: number, seed: number, jobs: number): Promise<number
 try {
   if (values.help) console.log(usage)
   else if (positionals[0] === 'mutants') process.exitCode = await tryMutants(positionals.slice(1))
-  else if (positionals[0] !== undefined)
+  else if (positionals[0] !== undefined && positionals[0] !== 'real')
     throw new Error(`"${positionals[0]}" is nothing to do here\n\n${usage}`)
-  else if (values.replay !== undefined) process.exitCode = await replay(values.replay)
+  else if (values.replay !== undefined)
+    process.exitCode = await replay(values.replay, positionals[0] === 'real')
+  else if (positionals[0] === 'real')
+    process.exitCode =
+      (await realRounds(natural('rounds', values.rounds), natural('seed', values.seed))) > 0 ? 1 : 0
   else
     process.exitCode = await rounds(
       natural('rounds', values.rounds),

@@ -100,7 +100,7 @@ export async function runModelAgent(options: AgentOptions): Promise<void> {
   const report = createReportWriter({ api, node: machine.name, clock, log })
   const publish = () =>
     report.update({
-      ...{ version: '1', address: machine.address, fingerprint: machine.name, kernel: '6', criu: '4' },
+      ...{ version: '1', address: machine.address, fingerprint: machine.fingerprint, kernel: '6', criu: '4' },
       ...{ architecture: 'x86_64', cpuFeatures: [] },
       checks: [{ name: 'canary', ok: node.able, message: '' }],
       ready: node.able,
@@ -194,7 +194,7 @@ export async function runModelAgent(options: AgentOptions): Promise<void> {
         for (;;) {
           await clock.sleep(pullMs + random.next() * 40, given)
           const there = options.reach(peer.address)
-          if (there === undefined || !there.answers || peer.fingerprint !== there.machine.name) {
+          if (there === undefined || !there.answers || peer.fingerprint !== there.machine.fingerprint) {
             await clock.sleep(1_000, given)
             throw new AgentError('PeerUnreachable', peer.address)
           }
@@ -306,7 +306,7 @@ export async function runModelAgent(options: AgentOptions): Promise<void> {
   })
   for (const each of Object.values(stores)) each.subscribe(changed)
   deaths.recall(await sentinel.watches(signal))
-  machine.listener = watch => time.after(party, 0, () => engine.onDeath(deathOf(watch)))
+  machine.listener = watch => time.after(party, 0, () => engine.onDeath(deathOf(time, watch)))
   for (const watch of machine.watches.values()) if (watch.diedAt !== undefined) machine.listener(watch)
   // What outlived the boot is brought back from the disk: deaths are heard of meanwhile.
   await clock.sleep(random.next() * recallMs, signal)

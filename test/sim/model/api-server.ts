@@ -5,7 +5,7 @@
 import { isEqual } from '../../../src/kube/equal.ts'
 import { KubeError } from '../../../src/kube/errors.ts'
 import { type KubeObject, keyOf, keyOfRef, type ObjectRef } from '../../../src/kube/object.ts'
-import { type Resource, resourceName } from '../../../src/kube/resources.ts'
+import { pods, type Resource, resourceName } from '../../../src/kube/resources.ts'
 
 export interface HistoryEvent {
   readonly version: number
@@ -28,11 +28,34 @@ export interface Preconditions {
   readonly resourceVersion?: string | undefined
 }
 
-export interface ApiServer {
-  readonly version: number
-  get<T extends KubeObject>(resource: Resource<T>, ref: ObjectRef): T
+/** What of an API server everything but operators, agents and kubelets works with. */
+export interface Objects {
   find<T extends KubeObject>(resource: Resource<T>, ref: ObjectRef): T | undefined
   list<T extends KubeObject>(resource: Resource<T>): readonly T[]
+  create(resource: Resource<KubeObject>, body: unknown, namespace: string | undefined): void
+  patch(
+    resource: Resource<KubeObject>,
+    ref: ObjectRef,
+    type: 'merge' | 'strategic',
+    body: unknown,
+    subresource: 'status' | undefined,
+  ): void
+  /** As a scheduler. */
+  bind(pod: ObjectRef, node: string): void
+  /** Pods that run are told to go and stay until their node, or force, removes them. */
+  delete(
+    resource: Resource<KubeObject>,
+    ref: ObjectRef,
+    preconditions: Preconditions,
+    gracePeriodSeconds: number | undefined,
+  ): void
+  /** Called with every change. */
+  subscribe(listener: (resource: string, event: Omit<HistoryEvent, 'version' | 'at'>) => void): void
+}
+
+export interface ApiServer extends Objects {
+  readonly version: number
+  get<T extends KubeObject>(resource: Resource<T>, ref: ObjectRef): T
   history(resource: Resource<KubeObject>): readonly HistoryEvent[]
   create<T extends KubeObject>(resource: Resource<T>, body: unknown, namespace: string | undefined): T
   patch<T extends KubeObject>(
@@ -48,15 +71,6 @@ export interface ApiServer {
     body: unknown,
     subresource: string | undefined,
   ): T
-  /** Pods that run are told to go and stay until their node, or force, removes them. */
-  delete(
-    resource: Resource<KubeObject>,
-    ref: ObjectRef,
-    preconditions: Preconditions,
-    gracePeriodSeconds: number | undefined,
-  ): void
-  /** Called with every change. */
-  subscribe(listener: (resource: string, event: HistoryEvent) => void): void
 }
 
 /** @param now milliseconds since 1970. */
@@ -204,6 +218,10 @@ export function createApiServer(now: () => number): ApiServer {
         throw new KubeError('Invalid', 'metadata.resourceVersion must be specified', { status: 422 })
       check(old, given.metadata)
       return write(resource, old, given, subresource) as T
+    },
+    bind(ref, nodeName) {
+      const old = require(pods, ref)
+      write(pods, old, merge(old, { spec: { nodeName } }) as KubeObject, undefined)
     },
     delete(resource, ref, preconditions, gracePeriodSeconds) {
       const object = require(resource, ref)

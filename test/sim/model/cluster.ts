@@ -14,13 +14,14 @@ import {
   services,
 } from '../../../src/kube/resources.ts'
 import { openGate, runModelAgent, type Volatile } from './agent.ts'
-import { type ApiServer, createApiServer } from './api-server.ts'
+import type { Objects } from './api-server.ts'
 import { createShelfNews } from './generations.ts'
 import { type Kubelet, rfc3339, startKubelet } from './kubelet.ts'
-import { createLink, createNetworkApi, type Link } from './network.ts'
+import { createLink, type Link } from './network.ts'
 import { runModelOperator } from './operator.ts'
+import type { Platform } from './platform.ts'
 import { noticeDeath } from './sentinel.ts'
-import { createVirtualTime, epoch, type Party, type VirtualTime } from './virtual-time.ts'
+import type { Party, VirtualTime } from './virtual-time.ts'
 import { type App, type Container, createMachine, type Machine, type PodOnNode } from './world.ts'
 
 /** One life of an agent or of an operator. */
@@ -54,7 +55,7 @@ export interface Cluster {
   readonly time: VirtualTime
   /** Kubernetes' own controllers, and the round itself. */
   readonly master: Party
-  readonly server: ApiServer
+  readonly server: Objects
   readonly nodes: readonly ModelNode[]
   readonly operators: (Process | undefined)[]
   readonly thaws: Thawed[]
@@ -85,11 +86,9 @@ const nodeGraceMs = 12_000
 const evictionMs = 25_000
 const collectMs = 3_000
 
-export function createCluster(seed: number, nodeCount: number): Cluster {
+export function createCluster({ time, server, apiOf }: Platform, seed: number, nodeCount: number): Cluster {
   const random = seededRandom(seed)
-  const time = createVirtualTime()
   const master = time.createParty('control-plane')
-  const server = createApiServer(() => epoch + time.now())
   const failures: unknown[] = []
   const thaws: Thawed[] = []
   const slotOfGenesis = new Map<string, string>()
@@ -133,7 +132,7 @@ export function createCluster(seed: number, nodeCount: number): Cluster {
     const { machine, link } = node
     node.boot = new AbortController()
     const signal = node.boot.signal
-    const api = createNetworkApi({ server, time, party: machine.kernel, link, random })
+    const api = apiOf({ party: machine.kernel, link, random })
     node.kubelet = startKubelet({
       ...{ machine, api, time, random, signal, genesisOf },
       ipOf: nextAddress,
@@ -192,7 +191,7 @@ export function createCluster(seed: number, nodeCount: number): Cluster {
       cluster.operators[index] = launch(`operator-${index}-${names}`, link, (party, signal) =>
         runModelOperator({
           ...{ party, time, random, wakeKeys, signal },
-          api: createNetworkApi({ server, time, party, link, random }),
+          api: apiOf({ party, link, random }),
           wake: request => wake(request, party),
         }),
       )
@@ -211,7 +210,7 @@ export function createCluster(seed: number, nodeCount: number): Cluster {
         return runModelAgent({
           ...{ machine, party, time, random, nextName, signal },
           volatile: node.volatile,
-          api: createNetworkApi({ server, time, party, link, random }),
+          api: apiOf({ party, link, random }),
           kubelet: () => {
             if (node.kubelet === undefined) throw new Error('no kubelet')
             return node.kubelet
@@ -339,7 +338,7 @@ export function createCluster(seed: number, nodeCount: number): Cluster {
       }
       const best = fit.toSorted((a, b) => load(a) - load(b))[0]
       if (best === undefined) continue
-      server.patch(pods, pod.metadata, 'merge', { spec: { nodeName: best.machine.name } }, undefined)
+      server.bind(pod.metadata, best.machine.name)
       break
     }
     for (const node of nodes) {
@@ -348,7 +347,7 @@ export function createCluster(seed: number, nodeCount: number): Cluster {
         const ready = pod.status?.conditions?.find(({ type }) => type === 'Ready')
         if (ready !== undefined && ready.status !== 'False') {
           const conditions = [
-            { type: 'Ready', status: 'False', lastTransitionTime: rfc3339(epoch + time.now()) },
+            { type: 'Ready', status: 'False', lastTransitionTime: rfc3339(time.epoch + time.now()) },
           ]
           server.patch(pods, pod.metadata, 'strategic', { status: { conditions } }, 'status')
         }

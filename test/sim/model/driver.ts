@@ -3,7 +3,7 @@ import type { Clone, LocatedPod, MemoryDriver } from '../../../src/agent/driver/
 import { AgentError } from '../../../src/agent/errors.ts'
 import type { Clock } from '../../../src/kube/clock.ts'
 import type { Random } from '../../../src/kube/random.ts'
-import { epoch, type VirtualTime } from './virtual-time.ts'
+import type { VirtualTime } from './virtual-time.ts'
 import { type App, type Machine, type Memory, memoryNow, type PodOnNode } from './world.ts'
 
 /** What lies or runs below `hold` in a pod, as a driver describes it. */
@@ -156,5 +156,3 @@ export const pidOf = (containerId: string): number => {
     sum = (sum * 31 + char.charCodeAt(0)) % 1_000_000_007
   return sum
 }
-
-export const wallOf = (ms: number): number => epoch + ms

@@ -31,22 +31,27 @@ export interface Violation {
   readonly what: string
 }
 
-/** Two that run with one memory, both where everything works, are one too many after so long, ms. */
-const twoRunMs = 3_000
-/** Pods that are led to another slot's memory by a machine where everything works, ms. */
-const wrongSlotMs = 1_500
-/** Beside the interval: what a transfer and a report may take, ms. */
-const fetchMs = 4_000
-/** A node where everything has worked for so long can be asked, ms. */
-const soundMs = 12_000
-/** What was started in the place of an app whose memory is kept answers where everything works, ms. */
-const impostorMs = 4_000
-/** A slot is not served although a backup of it is ready and everybody works who is to act, ms. */
-const outageMs = 35_000
-/** Agents that hear of a Lease so late are waited for, ms. */
-const lateMs = 5_000
-/** Between the last look of an agent at a Lease and what it does by it, ms. */
-const actMs = 300
+/** @param slack how many times longer than in the model everything may take. */
+const boundsOf = (slack: number) => ({
+  /** Two that run with one memory, both where everything works, are one too many after so long, ms. */
+  twoRunMs: 3_000 * slack,
+  /** Pods that are led to another slot's memory by a machine where everything works, ms. */
+  wrongSlotMs: 1_500 * slack,
+  /** Beside the interval: what a transfer and a report may take, ms. */
+  fetchMs: 4_000 * slack,
+  /** A node where everything has worked for so long can be asked, ms. */
+  soundMs: 12_000 * slack,
+  /** What was started in the place of an app whose memory is kept answers where everything works, ms. */
+  impostorMs: 4_000 * slack,
+  /** A slot is not served although a backup of it is ready and everybody works who is to act, ms. */
+  outageMs: 35_000 * slack,
+  /** Agents that hear of a Lease so late are waited for, ms. */
+  lateMs: 5_000,
+  /** Between the last look of an agent at a Lease and what it does by it, ms. */
+  actMs: 300 * slack,
+  /** What has happened for a shorter time no operator needs to know. */
+  newsMs: 500 * slack,
+})
 
 export interface Observer {
   look(): void
@@ -57,10 +62,9 @@ export interface Observer {
   readonly violations: readonly Violation[]
 }
 
-/** What has happened for a shorter time no operator needs to know. */
-const newsMs = 500
-
-export function createObserver(cluster: Cluster, intervalMs: number): Observer {
+export function createObserver(cluster: Cluster, intervalMs: number, slack: number): Observer {
+  const { twoRunMs, wrongSlotMs, fetchMs, soundMs, impostorMs, outageMs, lateMs, actMs, newsMs } =
+    boundsOf(slack)
   const { time, server, nodes } = cluster
   const violations: Violation[] = []
   const told = new Set<string>()

@@ -8,7 +8,7 @@ import type { Random } from '../../../src/kube/random.ts'
 import { createReflector } from '../../../src/kube/reflector.ts'
 import { type Pod, pods } from '../../../src/kube/resources.ts'
 import { createStore } from '../../../src/kube/store.ts'
-import { epoch, type VirtualTime } from './virtual-time.ts'
+import type { VirtualTime } from './virtual-time.ts'
 import { answers, type Container, type Ending, type Machine, type PodOnNode } from './world.ts'
 
 export interface Kubelet {
@@ -132,7 +132,7 @@ export function startKubelet(options: Options): Kubelet {
                 ...{ image: '', imageID: '', ready: isRunning, restartCount: 0, started: isRunning },
                 containerID:
                   pod.gate?.id ?? `containerd://gate${pod.uid.slice(-4)}${machine.boot}`.padEnd(32, '0'),
-                state: { running: { startedAt: rfc3339(epoch) } },
+                state: { running: { startedAt: rfc3339(time.epoch) } },
               },
             ],
           }),
@@ -141,7 +141,7 @@ export function startKubelet(options: Options): Kubelet {
         ...{ image: 'web:1', imageID: 'sha256:1', ready: up, restartCount: restarts },
         ...(id === '' ? {} : { containerID: id }),
         state: up
-          ? { running: { startedAt: rfc3339(epoch + startedAt + machine.kernel.wallOffsetMs) } }
+          ? { running: { startedAt: rfc3339(time.epoch + startedAt + machine.kernel.wallOffsetMs) } }
           : { waiting: { reason: restarts > 4 ? 'CrashLoopBackOff' : 'ContainerCreating' } },
       })),
     }

@@ -5,7 +5,7 @@ import { type KubeObject, keyOf } from '../../../src/kube/object.ts'
 import type { Random } from '../../../src/kube/random.ts'
 import { type Resource, resourceName } from '../../../src/kube/resources.ts'
 import type { ApiServer, HistoryEvent } from './api-server.ts'
-import { epoch, type Party, type VirtualTime } from './virtual-time.ts'
+import type { Party, VirtualTime } from './virtual-time.ts'
 
 /** What of the way is bad just now. All of it can change at any moment. */
 export interface Link {
@@ -119,7 +119,7 @@ export function createNetworkApi({ server, time, party, link, random }: Options)
     const onTheWayMs = 2 + random.next() * 3
     for (;;) {
       const lag = link.lagMs.get(name) ?? 0
-      const dueIn = lag < 0 || link.cut ? 200 : at - epoch + lag + onTheWayMs - time.now()
+      const dueIn = lag < 0 || link.cut ? 200 : at - time.epoch + lag + onTheWayMs - time.now()
       if (dueIn <= 0) return
       await wait.forMs(Math.min(dueIn, 500))
     }

@@ -3,6 +3,7 @@
 import { createCluster } from './cluster.ts'
 import { type Command, carryOut, heal } from './commands.ts'
 import { createObserver, type Violation } from './invariants.ts'
+import { modelPlatform, type Platform } from './platform.ts'
 import { trace } from './trace.ts'
 
 export interface Scenario {
@@ -72,15 +73,19 @@ export function specOf(scenario: Scenario): object {
 }
 
 /** @param log told of what happens, with the moment at which it does. */
-export async function runRound(scenario: Scenario, log?: (at: number, what: string) => void): Promise<Round> {
+export async function runRound(
+  scenario: Scenario,
+  log?: (at: number, what: string) => void,
+  platform: Platform = modelPlatform(),
+): Promise<Round> {
   const { stackTraceLimit } = Error
   // Thousands of waits are ended in a round, each by an error: where it was made is of use to who reads a log.
   if (log === undefined) Error.stackTraceLimit = 0
-  const cluster = createCluster(scenario.seed, scenario.nodes)
+  const cluster = createCluster(platform, scenario.seed, scenario.nodes)
   const { time } = cluster
   if (log !== undefined) trace(cluster, what => log(time.now(), what))
   for (const { machine } of cluster.nodes) machine.graves = scenario.graves ?? true
-  const observer = createObserver(cluster, intervalMs)
+  const observer = createObserver(cluster, intervalMs, platform.slack)
   const pass = async (ms: number, until?: () => boolean) => {
     const end = time.now() + ms
     while (time.now() < end && observer.violations.length === 0) {
@@ -102,7 +107,7 @@ export async function runRound(scenario: Scenario, log?: (at: number, what: stri
     cluster.createSet(specOf(scenario))
     cluster.startOperator(0)
     cluster.startOperator(1)
-    await pass(settleMs, isWell())
+    await pass(settleMs * platform.slack, isWell())
     for (const { afterMs, command } of scenario.steps) {
       await pass(afterMs)
       if (observer.violations.length > 0) break
@@ -111,7 +116,7 @@ export async function runRound(scenario: Scenario, log?: (at: number, what: stri
     }
     await pass(lingerMs)
     heal(cluster)
-    await pass(recoverMs, isWell())
+    await pass(recoverMs * platform.slack, isWell())
     if (observer.violations.length === 0) observer.atEnd()
     return { violations: observer.violations, virtualMs: time.now(), thaws: cluster.thaws.length }
   } finally {

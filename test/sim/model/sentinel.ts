@@ -4,7 +4,7 @@ import type { Work } from '../../../src/agent/duties/work.ts'
 import { AgentError } from '../../../src/agent/errors.ts'
 import type { Death, SentinelClient, Watched } from '../../../src/agent/sentinel.ts'
 import type { Clock } from '../../../src/kube/clock.ts'
-import { pidOf, wallOf } from './driver.ts'
+import { pidOf } from './driver.ts'
 import type { Kubelet } from './kubelet.ts'
 import type { VirtualTime } from './virtual-time.ts'
 import { type Container, type Machine, memoryNow, type PodOnNode, type Watch } from './world.ts'
@@ -107,7 +107,7 @@ export function createModelSentinel(
     },
     async watches() {
       await answer()
-      return [...machine.watches.values()].map(watchedOf)
+      return [...machine.watches.values()].map(watch => watchedOf(time, watch))
     },
     async grave({ name, netns, heir, lastsMs }) {
       await answer()
@@ -165,15 +165,17 @@ export function createModelSentinel(
   }
 }
 
-export const deathOf = ({ name, diedAt = 0, grave }: Watch): Death => ({
+const unixNs = ({ epoch }: VirtualTime, ms: number): bigint => BigInt(epoch + Math.round(ms)) * 1_000_000n
+
+export const deathOf = (time: VirtualTime, { name, diedAt = 0, grave }: Watch): Death => ({
   name,
-  unixNs: BigInt(wallOf(Math.round(diedAt))) * 1_000_000n,
+  unixNs: unixNs(time, diedAt),
   grave,
   graveMicroseconds: 100,
 })
 
-const watchedOf = ({ name, diedAt, grave, containerId }: Watch): Watched => ({
+const watchedOf = (time: VirtualTime, { name, diedAt, grave, containerId }: Watch): Watched => ({
   name,
   ...{ pid: pidOf(containerId), start: 1, grave },
-  diedUnixNs: diedAt === undefined ? undefined : BigInt(wallOf(Math.round(diedAt))) * 1_000_000n,
+  diedUnixNs: diedAt === undefined ? undefined : unixNs(time, diedAt),
 })

@@ -14,6 +14,8 @@ export interface Party {
 }
 
 export interface VirtualTime {
+  /** Wall clocks of parties show this and the true time, ms since 1970. */
+  readonly epoch: number
   /** True time, ms. */
   now(): number
   createParty(name: string): Party
@@ -89,6 +91,7 @@ export function createVirtualTime(): VirtualTime {
   }
 
   return {
+    epoch,
     now: () => now,
     get steps() {
       return steps

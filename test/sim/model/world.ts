@@ -77,6 +77,8 @@ export interface Ending {
 export interface Machine {
   readonly name: string
   readonly address: string
+  /** Of its agents' certificate. */
+  readonly fingerprint: string
   up: boolean
   /** Kernel, kubelet and sentinel: gone and new with each boot. */
   kernel: Party
@@ -107,6 +109,7 @@ export interface Machine {
 export const createMachine = (name: string, index: number, kernel: Party): Machine => ({
   name,
   address: `192.0.2.${index + 1}:9443`,
+  fingerprint: String(index).padStart(64, '0'),
   up: true,
   kernel,
   boot: 1,

@@ -1,0 +1,79 @@
+/** Scenarios of the simulation on the real API server: what holds in the model holds there, and comes to the same. */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { type Api, createApi } from '../../../src/kube/api.ts'
+import { loadConnection } from '../../../src/kube/connection.ts'
+import type { Command } from '../../sim/model/commands.ts'
+import { runRound, type Scenario } from '../../sim/model/round.ts'
+import { onRealServer } from '../../sim/real/platform.ts'
+import { adminKubeconfig } from '../lib/plane.ts'
+
+let api: Api
+beforeAll(async () => {
+  api = createApi({ connection: await loadConnection({ kubeconfig: adminKubeconfig() }) })
+})
+afterAll(() => api.close())
+
+const usual = {
+  seed: 1,
+  nodes: 3,
+  replicas: 1,
+  hotBackups: 1,
+  coldBackups: 1,
+  copies: 1,
+  containers: 'one',
+} as const
+const at = (afterMs: number, command: Command) => ({ afterMs, command })
+
+const scenarios: readonly (readonly [string, Scenario])[] = [
+  [
+    'an app dies twice, the second time without a leader and behind watches that lag',
+    {
+      ...usual,
+      containers: 'two',
+      steps: [
+        at(0, { type: 'endApp', primary: 0, container: 'app' }),
+        at(9_000, { type: 'lagOperator', index: 1, resource: 'pods', lagMs: 1_500, forMs: 6_000 }),
+        at(0, { type: 'lagAgent', node: 1, resource: 'leases', lagMs: 1_500, forMs: 6_000 }),
+        at(0, { type: 'endOperator', index: 0, how: 'kill', forMs: 8_000 }),
+        at(500, { type: 'endApp', primary: 0, container: 'side' }),
+      ],
+    },
+  ],
+  [
+    'a primary is deleted, a planned handover follows, and answers are lost',
+    {
+      ...usual,
+      steps: [
+        at(0, { type: 'troubleOperator', index: 0, refusals: 0.3, lostAnswers: 0.2, forMs: 8_000 }),
+        at(0, { type: 'deleteNamed', of: 'primary', force: false }),
+        at(12_000, { type: 'handOver', primary: 0 }),
+      ],
+    },
+  ],
+  [
+    'the node of the primary is lost while its backup’s agent is exchanged',
+    {
+      ...usual,
+      nodes: 4,
+      steps: [
+        at(0, { type: 'losePrimarysNode', primary: 0, forMs: 30_000 }),
+        at(200, { type: 'rollAgents' }),
+        at(25_000, { type: 'wait' }),
+      ],
+    },
+  ],
+]
+
+describe('a round on the real API server', () => {
+  it.each(scenarios)(
+    '%s',
+    async (_, scenario) => {
+      const model = await runRound(scenario)
+      expect(model.violations).toEqual([])
+      const real = await onRealServer(api, platform => runRound(scenario, undefined, platform))
+      expect(real.violations).toEqual([])
+      expect(real.thaws).toBe(model.thaws)
+    },
+    300_000,
+  )
+})

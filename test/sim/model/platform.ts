@@ -1,0 +1,28 @@
+/** What a cluster of the model runs on: a time, and an API server with a way to it. */
+import type { Api } from '../../../src/kube/api-types.ts'
+import type { Random } from '../../../src/kube/random.ts'
+import { createApiServer, type Objects } from './api-server.ts'
+import { createNetworkApi, type Link } from './network.ts'
+import { createVirtualTime, type Party, type VirtualTime } from './virtual-time.ts'
+
+export interface Way {
+  readonly party: Party
+  readonly link: Link
+  readonly random: Random
+}
+
+export interface Platform {
+  readonly time: VirtualTime
+  readonly server: Objects
+  /** The API as this process reaches it. */
+  readonly apiOf: (way: Way) => Api
+  /** How many times longer than in the model everything may take. */
+  readonly slack: number
+}
+
+/** All of it in memory. */
+export function modelPlatform(): Platform {
+  const time = createVirtualTime()
+  const server = createApiServer(() => time.epoch + time.now())
+  return { time, server, slack: 1, apiOf: way => createNetworkApi({ server, time, ...way }) }
+}
