@@ -1,5 +1,6 @@
+import { createAcceptedSpecs } from '../api/accepted-spec.ts'
 import type { BackupPodSet } from '../api/backuppodset.ts'
-import { type ParsedSet, parseSet } from '../api/parse.ts'
+import type { ParsedSet } from '../api/parse.ts'
 import type { Action, Plan } from './plan.ts'
 
 /** Why a set's spec is not followed. */
@@ -28,39 +29,27 @@ export interface Specs {
 }
 
 export function createSpecs(): Specs {
-  const accepted = new Map<string, ParsedSet>()
+  const specs = createAcceptedSpecs()
   return {
     inForce(current) {
-      const known = accepted.get(current.metadata.uid)
-      // Every change of a spec has a generation of its own; what else is written of a set has not.
-      if (known !== undefined && known.generation === current.metadata.generation)
-        return { type: 'asWritten', set: known }
-      const parsed = parseSet(current)
-      if (parsed.ok) {
-        accepted.set(parsed.set.uid, parsed.set)
-        return { type: 'asWritten', set: parsed.set }
-      }
-      const { code, message, legible } = parsed
-      const { uid, generation = 0 } = current.metadata
-      const before = accepted.get(uid)
-      // To pause it is a change that needs nothing else to be readable.
-      const paused = (current.spec as { readonly paused?: unknown } | undefined)?.paused === true
-      if (before !== undefined) {
+      const read = specs.read(current)
+      if (read.type === 'asWritten') return read
+      const { type, set, code, message } = read
+      if (type === 'asBefore') {
         const refusal = { code, message: `${message}; until then the spec before it stays in force` }
-        return { type: 'asBefore', set: { ...before, generation, paused }, refusal }
+        return { type, set, refusal }
       }
       const { replicas = 0, hotbackups = 0, coldbackups = 0 } = current.status ?? {}
-      if (legible === undefined || replicas + hotbackups + coldbackups === 0)
+      if (set === undefined || replicas + hotbackups + coldbackups === 0)
         return { type: 'nothing', refusal: { code, message } }
       const refusal = {
         code,
         message: `${message}; until then backups take over from primaries, and no pod is made`,
       }
       // Of a number that cannot be read the default may be fewer than there are.
-      const set = { ...legible, replicas: Math.max(legible.replicas, replicas), paused }
-      return { type: 'takeovers', set, refusal }
+      return { type: 'takeovers', set: { ...set, replicas: Math.max(set.replicas, replicas) }, refusal }
     },
-    forget: uid => accepted.delete(uid),
+    forget: specs.forget,
   }
 }
 

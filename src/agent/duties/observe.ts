@@ -1,7 +1,8 @@
+import { createAcceptedSpecs } from '../../api/accepted-spec.ts'
 import type { BackupPodSet } from '../../api/backuppodset.ts'
 import { labels } from '../../api/labels.ts'
 import type { NodeReport } from '../../api/node-report.ts'
-import { parseSet } from '../../api/parse.ts'
+import type { ParsedSet } from '../../api/parse.ts'
 import { parseSlotLease } from '../../api/slot-lease.ts'
 import { newestFirst, slotName } from '../../checkpoint/manifest.ts'
 import { restoreHash } from '../../checkpoint/restore-hash.ts'
@@ -36,29 +37,10 @@ export type NodeState = Pick<Snapshot, 'able' | 'sentinel'>
 
 /** Reads everything duties are decided by, from caches only. */
 export function createObserver(world: World): (node: NodeState) => Snapshot {
+  const specs = createAcceptedSpecs()
   // Once for each version: everything is read at every change of any pod.
-  const readOnce = createMemo(memoryOfSet)
-  /** By uid: how each set was to be kept when it could be read last. */
-  const accepted = new Map<string, MemorySettings | undefined>()
-  /**
-   * A spec that this version cannot read refuses changes, and disowns nothing: the one before it stays in force, or what of
-   * it can be read where this process has begun later. `unknown`: not even whether memory is to be kept can be read.
-   */
-  const inForce = (set: BackupPodSet): MemorySettings | undefined | 'unknown' => {
-    const { uid } = set.metadata
-    const read = readOnce(set)
-    if (read.accepted) {
-      accepted.set(uid, read.settings)
-      return read.settings
-    }
-    if (accepted.has(uid)) {
-      const before = accepted.get(uid)
-      return before === undefined || before.paused === read.paused
-        ? before
-        : { ...before, paused: read.paused }
-    }
-    return read.settings ?? 'unknown'
-  }
+  const readOnce = createMemo((set: BackupPodSet) => specs.read(set))
+  const settingsOf = createMemo(memorySettings)
   const slotLeaseOf = createMemo(parseSlotLease)
   const ownViewOf = createMemo((pod: Pod) => viewOf(pod, undefined))
   const viewsOf = createMemo((settings: MemorySettings) =>
@@ -70,14 +52,13 @@ export function createObserver(world: World): (node: NodeState) => Snapshot {
     const sets = world.sets.list()
     for (const set of sets) {
       if (set.metadata.deletionTimestamp !== undefined) continue
-      const each = inForce(set)
-      if (each === undefined) memoryless.add(keyOf(set))
-      else if (each !== 'unknown') settings.set(keyOf(set), each)
+      const { type, set: parsed } = readOnce(set)
+      const read = parsed && settingsOf(parsed)
+      if (read !== undefined) settings.set(keyOf(set), read)
+      // Where nothing was accepted, what can be read does not say that no memory is to be kept.
+      else if (type !== 'legible') memoryless.add(keyOf(set))
     }
-    if (accepted.size > sets.length) {
-      const live = new Set(sets.map(({ metadata }) => metadata.uid))
-      for (const uid of [...accepted.keys()]) if (!live.has(uid)) accepted.delete(uid)
-    }
+    specs.keepOnly(sets)
     const pods = world.pods.list().flatMap(pod => {
       const view = ownViewOf(pod)
       if (view === undefined) return []
@@ -125,24 +106,11 @@ function isOfDeletedSet({ metadata }: Lease, sets: Store<BackupPodSet>): boolean
   )
 }
 
-/** What a spec says of memory; of one that is refused what can be read of it. */
-function memoryOfSet(set: BackupPodSet): {
-  readonly accepted: boolean
-  readonly settings: MemorySettings | undefined
-  readonly paused: boolean
-} {
-  const result = parseSet(set)
-  const read = result.ok ? result.set : result.legible
-  // To pause it is a change that needs nothing else to be readable.
-  const paused = (set.spec as { readonly paused?: unknown } | undefined)?.paused === true
-  if (read?.memory === undefined) return { accepted: result.ok, settings: undefined, paused }
-  const { memory, liveness, template } = read
+/** What a spec says of memory; undefined: none is kept. */
+function memorySettings({ memory, liveness, paused, template }: ParsedSet): MemorySettings | undefined {
+  if (memory === undefined) return undefined
   const hash = restoreHash(template, memory.containers)
-  return {
-    accepted: result.ok,
-    settings: { ...memory, liveness, template, paused, restoreHash: hash },
-    paused,
-  }
+  return { ...memory, liveness, template, paused, restoreHash: hash }
 }
 
 function keptIn(store: Pick<GenerationStore, 'list'>): Map<string, Kept> {
