@@ -143,6 +143,12 @@ export async function startCell(options: CellOptions, request: CellRequest): Pro
     })
     init = await refOf(fs, pid)
     groups = await groupsOf(fs, pid)
+    // Before its program runs its first process is still ours, and has rights that the program has not.
+    await eventually(clock, signal, async () => {
+      if (failure !== undefined) throw new AgentError('Unsupported', failure)
+      const [program] = (await textOf(`${fs.proc}/${pid}/cmdline`)).split('\0')
+      if (program !== request.command[0]) throw new Error(`${request.command[0]} does not run yet`)
+    })
     if (request.command[1] === 'hold') await listening(options, pid, container)
     const first = init
     const end = async () => {

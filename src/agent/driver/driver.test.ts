@@ -5,27 +5,18 @@ import { isDeepStrictEqual } from 'node:util'
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import type { Stored } from '../../checkpoint/store.ts'
 import { systemClock } from '../../kube/clock.ts'
-import { systemRandom } from '../../kube/random.ts'
-import {
-  askCell,
-  type Cell,
-  type CellRequest,
-  holdCommand,
-  holdCommandOf,
-  serveCommand,
-  startCell,
-} from '../cell.ts'
+import { type Cell, type CellRequest, holdCommand, holdCommandOf, serveCommand } from '../cell.ts'
 import { statusOf, treeOf } from '../discover/process.ts'
 import { isAgentError } from '../errors.ts'
 import type { SentinelClient } from '../sentinel.ts'
+import { type Cells, cellsOf } from '../testing/cells.ts'
 import { cannotDump, hostFs, startTestNode, type TestNode } from '../testing/node.ts'
 import { createMemoryDriver } from './driver.ts'
-import type { Clone, DumpResult, LocatedPod, MemoryDriver } from './memory-driver.ts'
+import type { LocatedPod, MemoryDriver } from './memory-driver.ts'
 import { nestedChildren, runningOf } from './tree.ts'
 
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 300_000 })
 
-const slot = { namespace: 'cells', set: 'counter', slot: 3, life: '0123abcd' }
 const deadlineMs = 20_000
 
 const codeOf = (promise: Promise<unknown>) =>
@@ -36,70 +27,25 @@ const codeOf = (promise: Promise<unknown>) =>
 
 describe.skipIf(cannotDump !== undefined)(`driver on real CRIU ${cannotDump ?? ''}`, () => {
   let node: TestNode
-  let generations = 0
-  const cells: Cell[] = []
+  let cells: Cells
   const signal = new AbortController().signal
 
   beforeAll(async () => {
     node = await startTestNode()
+    cells = cellsOf(node, deadlineMs)
   })
-  afterEach(async () => {
-    await Promise.all(cells.splice(0).map(cell => cell.stop()))
-  })
+  afterEach(() => cells.stop())
   afterAll(() => node?.dispose())
 
-  const options = () => ({
-    sentinel: node.sentinel,
-    clock: systemClock,
-    random: systemRandom,
-    fs: hostFs,
-    programs: node.programs.directory,
-    directory: join(node.directory, 'cells'),
-    signal,
-  })
-  const cell = async (request: CellRequest) => {
-    const started = await startCell(options(), request)
-    cells.push(started)
-    return started
-  }
   const primaryCell = (extra: Partial<CellRequest> = {}) =>
-    cell({ role: 'primary', command: serveCommand, ...extra })
+    cells.start({ role: 'primary', command: serveCommand, ...extra })
   const understudyCell = (extra: Partial<CellRequest> = {}) =>
-    cell({ role: 'understudy', command: holdCommand, ...extra })
-  const ask = (of: Cell) => askCell(options(), of)
-  const locate = (of: Cell, promoted = false): Promise<LocatedPod> =>
-    node.driver.locate({ ...of.pod, promoted }, signal)
-  /** A fresh directory and what makes it a generation once it is dumped into. */
-  const generation = async () => {
-    generations += 1
-    const dir = join(node.directory, 'generations', String(generations))
-    await mkdir(dir, { recursive: true })
-    return {
-      dir,
-      stored: (dumped: DumpResult): Stored => ({
-        dir,
-        manifest: {
-          ...dumped,
-          version: 1,
-          slot,
-          epoch: 2,
-          generation: generations,
-          source: { pod: 'p', podUid: 'u', node: 'n' },
-          restoreHash: 'h',
-          files: [],
-          bytes: 0,
-        },
-        completedAt: 0,
-        pipelineMs: 0,
-      }),
-    }
-  }
-  const save = async (of: LocatedPod, driver = node.driver): Promise<Stored> => {
-    const { dir, stored } = await generation()
-    return stored(await driver.dump(of, dir, { deadlineMs, signal }))
-  }
-  const restore = async (into: Cell, from: Stored): Promise<Clone> =>
-    node.driver.restore(await locate(into), from, { deadlineMs, signal })
+    cells.start({ role: 'understudy', command: holdCommand, ...extra })
+  const ask = (of: Cell) => cells.ask(of)
+  const locate = (of: Cell, promoted?: boolean) => cells.locate(of, promoted)
+  const generation = () => cells.generation()
+  const save = (of: LocatedPod, driver?: MemoryDriver) => cells.save(of, driver)
+  const restore = (into: Cell, from: Stored) => cells.restore(into, from)
   const holds = async (of: Cell) => {
     await expect.poll(() => nestedChildren(hostFs, of.init)).toEqual([])
     expect((await locate(of, true)).containers[0]?.app).toBeUndefined()
@@ -173,7 +119,12 @@ describe.skipIf(cannotDump !== undefined)(`driver on real CRIU ${cannotDump ?? '
     expect(await ask(primary)).toBe('4 4 4')
 
     const clone = await restore(first, saved)
-    expect(clone).toMatchObject({ slot, generation: saved.manifest.generation, epoch: 2, stage: 'Frozen' })
+    expect(clone).toMatchObject({
+      slot: saved.manifest.slot,
+      generation: saved.manifest.generation,
+      epoch: 2,
+      stage: 'Frozen',
+    })
     const app = clone.containers[0]?.app.pid ?? 0
     expect((await treeOf(hostFs, app)).length).toBe(2)
     expect(await runningOf(hostFs, app)).toEqual([])
@@ -587,8 +538,8 @@ describe.skipIf(cannotDump !== undefined)(`driver on real CRIU ${cannotDump ?? '
   test('D7.moment: two containers are saved as of one moment, and restored together or not at all', async () => {
     const pair = async (role: string, command: (container: string) => readonly string[]) => {
       const two = [
-        await cell({ role: `${role}-a`, podUid: role, container: 'a', command: command('a') }),
-        await cell({ role: `${role}-b`, podUid: role, container: 'b', command: command('b') }),
+        await cells.start({ role: `${role}-a`, podUid: role, container: 'a', command: command('a') }),
+        await cells.start({ role: `${role}-b`, podUid: role, container: 'b', command: command('b') }),
       ] as const
       const pod = { ...two[0].pod, containers: two.flatMap(it => it.pod.containers) }
       return { two, located: () => node.driver.locate(pod, signal) }

@@ -8,10 +8,9 @@ import { unlimited } from '../../checkpoint/images/limits.ts'
 import { decode, encode, message, one, type ValueOf } from '../../checkpoint/images/message.ts'
 import { coreEntry, ghostFileEntry, inventoryEntry, mmEntry } from '../../checkpoint/images/messages.ts'
 import type { Stored } from '../../checkpoint/store.ts'
-import { systemClock } from '../../kube/clock.ts'
-import { systemRandom } from '../../kube/random.ts'
-import { askCell, type Cell, type CellRequest, holdCommand, serveCommand, startCell } from '../cell.ts'
+import { type Cell, holdCommand, serveCommand } from '../cell.ts'
 import { isAgentError } from '../errors.ts'
+import { type Cells, cellsOf } from '../testing/cells.ts'
 import { cannotDump, hostFs, startTestNode, type TestNode } from '../testing/node.ts'
 import { createMemoryDriver } from './driver.ts'
 import { beyondLimits, livingLimits } from './limits.ts'
@@ -103,46 +102,21 @@ const forgeries: readonly (readonly [string, (images: string) => Promise<unknown
 describe.skipIf(cannotDump !== undefined)(`D10.forged: images of another node ${cannotDump ?? ''}`, () => {
   let node: TestNode
   let saved: Stored
-  const cells: Cell[] = []
+  let cells: Cells
   const signal = new AbortController().signal
   const user = { options: ['--user', '1000'] }
   const deadlineMs = 60_000
 
-  const options = () => ({
-    ...{ sentinel: node.sentinel, clock: systemClock, random: systemRandom, fs: hostFs, signal },
-    ...{ programs: node.programs.directory, directory: join(node.directory, 'cells') },
-  })
-  const cell = async (request: CellRequest) => {
-    const started = await startCell(options(), request)
-    cells.push(started)
-    return started
-  }
-  const understudy = () => cell({ role: 'understudy', command: holdCommand, ...user })
+  const understudy = () => cells.start({ role: 'understudy', command: holdCommand, ...user })
   beforeAll(async () => {
     node = await startTestNode()
-    const primary = await startCell(options(), { role: 'primary', command: serveCommand, ...user })
-    await askCell(options(), primary)
-    const dir = join(node.directory, 'generations', '1')
-    await node.driver
-      .dump(await node.driver.locate({ ...primary.pod, promoted: false }, signal), dir, {
-        ...{ deadlineMs, signal },
-      })
-      .then(dumped => {
-        saved = {
-          ...{ dir, completedAt: 0, pipelineMs: 0 },
-          manifest: {
-            ...dumped,
-            ...{ version: 1, epoch: 1, generation: 1, restoreHash: 'h', files: [], bytes: 0 },
-            slot: { namespace: 'cells', set: 'counter', slot: 0, life: '0123abcd' },
-            source: { pod: 'p', podUid: 'u', node: 'n' },
-          },
-        }
-      })
-    await primary.stop()
+    cells = cellsOf(node, deadlineMs)
+    const primary = await cells.start({ role: 'primary', command: serveCommand, ...user })
+    await cells.ask(primary)
+    saved = await cells.save(primary)
+    await cells.stop()
   })
-  afterEach(async () => {
-    await Promise.all(cells.splice(0).map(each => each.stop()))
-  })
+  afterEach(() => cells.stop())
   afterAll(() => node?.dispose())
 
   const images = () => join(saved.dir, 'containers', 'app', 'criu')
@@ -172,7 +146,7 @@ describe.skipIf(cannotDump !== undefined)(`D10.forged: images of another node ${
       },
     })
   const restore = async (into: Cell, driver = node.driver, lazily?: 'Always'): Promise<string> => {
-    const located = await driver.locate({ ...into.pod, promoted: false }, signal)
+    const located = await cells.locate(into)
     return driver.restore(located, saved, { deadlineMs, signal, ...(lazily && { lazily }) }).then(
       () => 'restored',
       (error: unknown) => (isAgentError(error) ? error.code : String(error)),
@@ -380,7 +354,7 @@ describe.skipIf(cannotDump !== undefined)(`D10.forged: images of another node ${
     })
 
     it('and one of root what it could have made itself', async () => {
-      const into = await cell({ role: 'understudy', command: holdCommand })
+      const into = await cells.start({ role: 'understudy', command: holdCommand })
       await withLayer(members, async () => expect(await restore(into)).toBe('restored'))
       expect(await modes(into)).toEqual(['104755', '60666'])
     })

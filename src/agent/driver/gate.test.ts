@@ -4,11 +4,10 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { run } from '../../../images/run.ts'
 import { systemClock } from '../../kube/clock.ts'
-import { systemRandom } from '../../kube/random.ts'
-import { startCell } from '../cell.ts'
 import { readIfThere } from '../discover/process.ts'
 import { isAgentError } from '../errors.ts'
-import { cannotDump, hostFs, startTestNode, type TestNode } from '../testing/node.ts'
+import { cellsOf } from '../testing/cells.ts'
+import { cannotDump, startTestNode, type TestNode } from '../testing/node.ts'
 import { parsePrecedence } from './limits.ts'
 
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 300_000 })
@@ -66,16 +65,10 @@ describe.skipIf(cannotDump !== undefined)(
         env: { SOURCE: source, OUT: join(tools, 'program') },
       })
       const signal = new AbortController().signal
-      const app = await startCell(
-        {
-          ...{ sentinel: node.sentinel, clock: systemClock, random: systemRandom, fs: hostFs, signal },
-          ...{ programs: node.programs.directory, directory: join(node.directory, 'cells') },
-        },
-        {
-          ...{ role: 'primary', command: ['/opt/program'] },
-          options: ['--user', '1000', '--volume', `${tools}:/opt`],
-        },
-      )
+      const app = await cellsOf(node, 15_000).start({
+        ...{ role: 'primary', command: ['/opt/program'] },
+        options: ['--user', '1000', '--volume', `${tools}:/opt`],
+      })
       try {
         await expect.poll(() => app.output(), { timeout: 20_000 }).toContain('ready')
         const directory = join(node.directory, 'generations', '1')

@@ -4,12 +4,10 @@ import { copyFile, mkdir, readdir, rename, rm, writeFile } from 'node:fs/promise
 import { dirname, join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import { buildRan } from '../../../native/testing/ran.ts'
-import type { Stored } from '../../checkpoint/store.ts'
-import { systemClock } from '../../kube/clock.ts'
-import { systemRandom } from '../../kube/random.ts'
-import { askCell, type Cell, holdCommand, serveCommand, startCell } from '../cell.ts'
+import { type Cell, holdCommand, serveCommand } from '../cell.ts'
 import { isAgentError } from '../errors.ts'
-import { cannotDump, hostFs, startTestNode, type TestNode } from '../testing/node.ts'
+import { type Cells, cellsOf } from '../testing/cells.ts'
+import { cannotDump, startTestNode, type TestNode } from '../testing/node.ts'
 
 vi.setConfig({ testTimeout: 90_000, hookTimeout: 300_000 })
 
@@ -19,14 +17,13 @@ const signal = new AbortController().signal
 describe.skipIf(cannotDump !== undefined)(`a hostile container ${cannotDump ?? ''}`, () => {
   let node: TestNode
   let ran: Awaited<ReturnType<typeof buildRan>>
-  const cells: Cell[] = []
+  let cells: Cells
   beforeAll(async () => {
     node = await startTestNode()
+    cells = cellsOf(node, deadlineMs)
     ran = await buildRan()
   })
-  afterEach(async () => {
-    await Promise.all(cells.splice(0).map(cell => cell.stop()))
-  })
+  afterEach(() => cells.stop())
   afterAll(() => node?.dispose())
 
   type Prepare = (root: string) => Promise<void>
@@ -65,33 +62,10 @@ describe.skipIf(cannotDump !== undefined)(`a hostile container ${cannotDump ?? '
   }
 
   const start = async (role: string, command: readonly string[], prepare: Prepare) => {
-    const directory = join(node.directory, 'cells')
-    await prepare(join(directory, role, 'lower'))
-    const options = { sentinel: node.sentinel, clock: systemClock, random: systemRandom, fs: hostFs, signal }
-    const whole = { ...options, directory, programs: node.programs.directory }
-    const cell = await startCell(whole, { role, command })
-    cells.push(cell)
-    return { cell, ask: () => askCell(whole, cell) }
+    await prepare(join(node.directory, 'cells', role, 'lower'))
+    return cells.start({ role, command })
   }
-  const hasRun = ({ cell }: { readonly cell: Cell }) => existsSync(`/proc/${cell.init.pid}/root/ran`)
-  let generations = 0
-  const save = async ({ cell }: { readonly cell: Cell }): Promise<Stored> => {
-    const generation = ++generations
-    const dir = join(node.directory, 'generations', String(generation))
-    await mkdir(dir, { recursive: true })
-    const dumped = await node.driver.dump(await node.driver.locate(cell.pod, signal), dir, {
-      deadlineMs,
-      signal,
-    })
-    const slot = { namespace: 'cells', set: 'hostile', slot: 0, life: '0123abcd' }
-    const source = { pod: 'p', podUid: 'u', node: 'n' }
-    const made = { version: 1, epoch: 1, restoreHash: 'h', files: [], bytes: 0 } as const
-    return {
-      ...{ dir, completedAt: 0, pipelineMs: 0 },
-      manifest: { ...dumped, ...made, slot, generation, source },
-    }
-  }
-
+  const hasRun = (cell: Cell) => existsSync(`/proc/${cell.init.pid}/root/ran`)
   test.each<[string, Prepare]>([
     ['libraries that the loader is to load first', preload],
     ['a configuration of CRIU that names a program', configuration],
@@ -103,19 +77,19 @@ describe.skipIf(cannotDump !== undefined)(`a hostile container ${cannotDump ?? '
     async (_, prepare) => {
       const primary = await start('primary', serveCommand, prepare)
       const understudy = await start('understudy', holdCommand, prepare)
-      expect(await primary.ask()).toBe('1 1 1')
+      expect(await cells.ask(primary)).toBe('1 1 1')
       // In the namespaces of the container, also for what lies in /dev/shm.
-      await writeFile(`/proc/${primary.cell.init.pid}/root/dev/shm/shared`, 'x')
-      const saved = await save(primary)
+      await writeFile(`/proc/${primary.init.pid}/root/dev/shm/shared`, 'x')
+      const saved = await cells.save(primary)
       expect(hasRun(primary)).toBe(false)
 
-      const located = await node.driver.locate(understudy.cell.pod, signal)
+      const located = await cells.locate(understudy)
       const restore = (lazily: 'Always' | 'Large') =>
         node.driver.restore(located, saved, { deadlineMs, signal, lazily })
       await node.driver.discard(await restore('Large'))
       const clone = await restore('Always')
       await node.driver.thaw(clone)
-      expect(await understudy.ask()).toBe('2 2 2')
+      expect(await cells.ask(understudy)).toBe('2 2 2')
       await node.driver.settle(clone, signal)
       expect(hasRun(understudy)).toBe(false)
     },
@@ -123,24 +97,24 @@ describe.skipIf(cannotDump !== undefined)(`a hostile container ${cannotDump ?? '
 
   test('D10.container-files: a CRIU that does not know its kernel asks nothing of the container, but gives up', async () => {
     const primary = await start('primary', serveCommand, onPath)
-    await primary.ask()
+    await cells.ask(primary)
     const [known = ''] = (await readdir(node.programs.directory)).filter(it => it.startsWith('criu.kdat.'))
     const path = join(node.programs.directory, known)
     await rename(path, `${path}.away`)
     try {
-      const failure = await save(primary).catch((error: unknown) => error)
+      const failure = await cells.save(primary).catch((error: unknown) => error)
       expect(isAgentError(failure, 'DumpFailed') && failure.detail).toMatch(
         /what CRIU knows of this kernel cannot be read/,
       )
       expect(hasRun(primary)).toBe(false)
       // As that of another CRIU.
       await writeFile(path, 'x')
-      await expect(save(primary)).rejects.toThrow(/cannot be used/)
+      await expect(cells.save(primary)).rejects.toThrow(/cannot be used/)
       expect(hasRun(primary)).toBe(false)
     } finally {
       await rm(path, { force: true })
       await rename(`${path}.away`, path)
     }
-    expect(await primary.ask()).toBe('2 2 2')
+    expect(await cells.ask(primary)).toBe('2 2 2')
   })
 })

@@ -5,11 +5,8 @@ import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest
 import { compileStatic } from '../../../images/compile.ts'
 import { run } from '../../../images/run.ts'
 import { start } from '../../../init-waker/testing/process.ts'
-import type { Stored } from '../../checkpoint/store.ts'
-import { systemClock } from '../../kube/clock.ts'
-import { systemRandom } from '../../kube/random.ts'
-import { type Cell, type CellRequest, holdCommandOf, serveCommand, startCell } from '../cell.ts'
-import { isAgentError } from '../errors.ts'
+import { type Cell, type CellRequest, holdCommandOf, serveCommand } from '../cell.ts'
+import { type Cells, cellsOf, outcomeOf } from '../testing/cells.ts'
 import { cannotDump, hostFs, startTestNode, type TestNode } from '../testing/node.ts'
 import { nestedChildren } from './tree.ts'
 
@@ -45,13 +42,11 @@ describe.skipIf(cannotDump !== undefined)(
   () => {
     let node: TestNode
     let tools = ''
-    let generations = 0
-    const cells: Cell[] = []
-    const signal = new AbortController().signal
-    const deadlineMs = 8_000
+    let cells: Cells
 
     beforeAll(async () => {
       node = await startTestNode()
+      cells = cellsOf(node, 8_000)
       tools = join(node.directory, 'tools')
       await mkdir(tools)
       await run('sh', ['-c', 'printf %s "$SOURCE" | gcc -w -static -pthread -x c -o "$OUT" -'], {
@@ -60,22 +55,11 @@ describe.skipIf(cannotDump !== undefined)(
       const neighbour = await compileStatic(join(import.meta.dirname, '../../../native/testing/neighbour.c'))
       await copyFile(neighbour, join(tools, 'neighbour'))
     })
-    afterEach(async () => {
-      await Promise.all(cells.splice(0).map(cell => cell.stop()))
-    })
+    afterEach(() => cells.stop())
     afterAll(() => node?.dispose())
 
-    const cell = async (request: Pick<CellRequest, 'role' | 'command'>) => {
-      const started = await startCell(
-        {
-          ...{ sentinel: node.sentinel, clock: systemClock, random: systemRandom, fs: hostFs, signal },
-          ...{ programs: node.programs.directory, directory: join(node.directory, 'cells') },
-        },
-        { ...request, options: ['--user', '1000', '--volume', `${tools}:/opt`] },
-      )
-      cells.push(started)
-      return started
-    }
+    const cell = (request: Pick<CellRequest, 'role' | 'command'>) =>
+      cells.start({ ...request, options: ['--user', '1000', '--volume', `${tools}:/opt`] })
     const primary = async () => {
       const started = await cell({ role: 'primary', command: ['/opt/program'] })
       await expect.poll(() => started.output()).toContain('ready')
@@ -91,31 +75,9 @@ describe.skipIf(cannotDump !== undefined)(
       await expect.poll(() => started.stdout()).toContain('awake')
       return started
     }
-    const outcome = (work: Promise<unknown>): Promise<string> =>
-      work.then(
-        () => 'done',
-        (error: unknown) => (isAgentError(error) ? `${error.code}: ${error.detail}` : String(error)),
-      )
-    const save = async (of: Cell): Promise<Stored> => {
-      generations += 1
-      const dir = join(node.directory, 'generations', String(generations))
-      await mkdir(dir, { recursive: true })
-      const dumped = await node.driver.dump(await node.driver.locate(of.pod, signal), dir, {
-        ...{ deadlineMs, signal },
-      })
-      return {
-        ...{ dir, completedAt: 0, pipelineMs: 0 },
-        manifest: {
-          ...dumped,
-          ...{ version: 1, epoch: 1, generation: 1, restoreHash: 'h', files: [], bytes: 0 },
-          slot: { namespace: 'cells', set: 'counter', slot: 0, life: '0123abcd' },
-          source: { pod: 'p', podUid: 'u', node: 'n' },
-        },
-      }
-    }
     const saves = async (of: Cell, times: number) => {
       const ends: string[] = []
-      for (let i = 0; i < times; i++) ends.push(await outcome(save(of)))
+      for (let i = 0; i < times; i++) ends.push(await outcomeOf(cells.save(of)))
       return ends
     }
 
@@ -131,16 +93,14 @@ describe.skipIf(cannotDump !== undefined)(
     })
 
     it('nor are descriptors put into what is restored', async () => {
-      const from = await save(await primary())
+      const from = await cells.save(await primary())
       const understudy = await cell({
         role: 'understudy',
         command: [...holdCommandOf('app').slice(0, -serveCommand.length), '/opt/program'],
       })
       await using neighbour = await another(understudy, 'send')
       for (let i = 0; i < 5; i++) {
-        const clone = await node.driver.restore(await node.driver.locate(understudy.pod, signal), from, {
-          ...{ deadlineMs, signal },
-        })
+        const clone = await cells.restore(understudy, from)
         await node.driver.discard(clone)
         await expect.poll(() => nestedChildren(hostFs, understudy.init)).toEqual([])
       }

@@ -6,12 +6,12 @@ import { buildProgram } from '../../../native/build.ts'
 import { readStats } from '../../checkpoint/images/stats.ts'
 import type { Stored } from '../../checkpoint/store.ts'
 import { systemClock } from '../../kube/clock.ts'
-import { systemRandom } from '../../kube/random.ts'
-import { type Cell, type CellRequest, holdCommandOf, serveCommand, startCell } from '../cell.ts'
+import { type Cell, holdCommandOf, serveCommand } from '../cell.ts'
 import { isSame, statusOf, treeOf } from '../discover/process.ts'
 import { AgentError, isAgentError } from '../errors.ts'
 import { findObstacles } from '../obstacles/find.ts'
 import type { ProcessRef, SentinelClient } from '../sentinel.ts'
+import { type Cells, cellsOf } from '../testing/cells.ts'
 import { cannotDump, hostFs, startTestNode, type TestNode } from '../testing/node.ts'
 import { createMemoryDriver } from './driver.ts'
 import type { Clone, LocatedPod, PageServer } from './memory-driver.ts'
@@ -19,7 +19,6 @@ import { lazyBytes, pagesDeadlineMs } from './pages.ts'
 
 vi.setConfig({ testTimeout: 90_000, hookTimeout: 300_000 })
 
-const slot = { namespace: 'cells', set: 'filled', slot: 1, life: '0123abcd' }
 const deadlineMs = 30_000
 const large = 160
 const signal = new AbortController().signal
@@ -31,45 +30,32 @@ test('who brings pages has longer the more there are, and never as long as its d
 
 describe.skipIf(cannotDump !== undefined)(`memory that comes later ${cannotDump ?? ''}`, () => {
   let node: TestNode
-  let generations = 0
   let saved: Stored
   let looks = ''
-  const cells: Cell[] = []
+  let cells: Cells
 
   beforeAll(async () => {
     node = await startTestNode()
+    cells = cellsOf(node, deadlineMs)
     looks = dirname(await buildProgram('look'))
     const primary = await fillCell('primary', large)
     saved = await save(await locate(primary))
-    await stopCells()
+    await cells.stop()
   })
-  const stopCells = async () => void (await Promise.all(cells.splice(0).map(cell => cell.stop())))
-  afterEach(stopCells)
+  afterEach(() => cells.stop())
   afterAll(() => node?.dispose())
 
-  const cell = async (request: CellRequest): Promise<Cell> => {
-    const started = await startCell(
-      {
-        ...{ sentinel: node.sentinel, clock: systemClock, random: systemRandom, fs: hostFs, signal },
-        ...{ programs: node.programs.directory, directory: join(node.directory, 'cells') },
-      },
-      request,
-    )
-    cells.push(started)
-    return started
-  }
   const fillCell = async (role: string, mebibytes: number) => {
-    const started = await cell({ role, command: ['/bin/cell', 'fill', '8080', String(mebibytes)] })
+    const started = await cells.start({ role, command: ['/bin/cell', 'fill', '8080', String(mebibytes)] })
     await vi.waitFor(async () => expect(await ask(started, 8081)).toBe('0 0'), { timeout: 30_000 })
     return started
   }
   const understudy = (role = 'understudy') =>
-    cell({
+    cells.start({
       role,
       command: [...holdCommandOf('app').slice(0, -serveCommand.length), '/bin/cell', 'fill', '8080', '1'],
     })
-  const locate = (of: Cell, promoted = false): Promise<LocatedPod> =>
-    node.driver.locate({ ...of.pod, promoted }, signal)
+  const locate = (of: Cell, promoted?: boolean) => cells.locate(of, promoted)
   /** What is said at a port; empty: nothing. */
   const ask = async (of: Cell, port: number): Promise<string> => {
     const log = join(node.directory, `answer-${port}`)
@@ -82,28 +68,7 @@ describe.skipIf(cannotDump !== undefined)(`memory that comes later ${cannotDump 
     const said = (await readFile(log, 'utf8')).trim()
     return /^cell:/.test(said) ? '' : said
   }
-  const save = async (of: LocatedPod): Promise<Stored> => {
-    generations += 1
-    const dir = join(node.directory, 'generations', String(generations))
-    await mkdir(dir, { recursive: true })
-    const dumped = await node.driver.dump(of, dir, { deadlineMs, signal })
-    return {
-      ...{ dir, completedAt: 0, pipelineMs: 0 },
-      manifest: {
-        ...{
-          ...dumped,
-          version: 1,
-          slot,
-          epoch: 2,
-          generation: generations,
-          restoreHash: 'h',
-          files: [],
-          bytes: 0,
-        },
-        source: { pod: 'p', podUid: 'u', node: 'n' },
-      },
-    }
-  }
+  const save = (of: LocatedPod) => cells.save(of)
   const restore = async (into: Cell, from = saved): Promise<Clone> =>
     node.driver.restore(await locate(into), from, { deadlineMs, signal, lazily: 'Large' })
   /**

@@ -3,12 +3,9 @@ import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { run } from '../../../images/run.ts'
-import type { Stored } from '../../checkpoint/store.ts'
-import { systemClock } from '../../kube/clock.ts'
-import { systemRandom } from '../../kube/random.ts'
-import { type Cell, type CellRequest, holdCommandOf, serveCommand, startCell } from '../cell.ts'
-import { isAgentError } from '../errors.ts'
-import { cannotDump, hostFs, startTestNode, type TestNode } from '../testing/node.ts'
+import { type Cell, type CellRequest, holdCommandOf, serveCommand } from '../cell.ts'
+import { type Cells, cellsOf, outcomeOf } from '../testing/cells.ts'
+import { cannotDump, startTestNode, type TestNode } from '../testing/node.ts'
 
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 300_000 })
 
@@ -55,21 +52,11 @@ describe.skipIf(cannotDump !== undefined)(
   () => {
     let node: TestNode
     let tools = ''
-    let generations = 0
-    const cells: Cell[] = []
-    const signal = new AbortController().signal
-    const deadlineMs = 60_000
+    let cells: Cells
 
-    const options = () => ({
-      ...{ sentinel: node.sentinel, clock: systemClock, random: systemRandom, fs: hostFs, signal },
-      ...{ programs: node.programs.directory, directory: join(node.directory, 'cells') },
-    })
-    const cell = async (request: Pick<CellRequest, 'role' | 'command' | 'options'>) => {
-      const { options: more = ['--user', '1000'] } = request
-      const volume = ['--volume', `${tools}:/opt`]
-      const started = await startCell(options(), { ...request, options: [...more, ...volume] })
-      cells.push(started)
-      return started
+    const cell = (request: Pick<CellRequest, 'role' | 'command' | 'options'>) => {
+      const { options = ['--user', '1000'] } = request
+      return cells.start({ ...request, options: [...options, '--volume', `${tools}:/opt`] })
     }
     const running = async (program: keyof typeof programs, more?: readonly string[]) => {
       const command = ['/opt/program', program]
@@ -77,43 +64,18 @@ describe.skipIf(cannotDump !== undefined)(
       await expect.poll(() => started.output()).toContain('ready')
       return started
     }
-    const save = async (of: Cell): Promise<Stored> => {
-      generations += 1
-      const dir = join(node.directory, 'generations', String(generations))
-      await mkdir(dir, { recursive: true })
-      const dumped = await node.driver.dump(await node.driver.locate(of.pod, signal), dir, {
-        ...{ deadlineMs, signal },
-      })
-      return {
-        ...{ dir, completedAt: 0, pipelineMs: 0 },
-        manifest: {
-          ...dumped,
-          ...{ version: 1, epoch: 1, generation: 1, restoreHash: 'h', files: [], bytes: 0 },
-          slot: { namespace: 'cells', set: 'counter', slot: 0, life: '0123abcd' },
-          source: { pod: 'p', podUid: 'u', node: 'n' },
-        },
-      }
-    }
-    const restore = async (into: Cell, from: Stored) =>
-      node.driver.restore(await node.driver.locate(into.pod, signal), from, { deadlineMs, signal })
-    const outcome = (work: Promise<unknown>): Promise<string> =>
-      work.then(
-        () => 'done',
-        (error: unknown) => (isAgentError(error) ? `${error.code}: ${error.detail}` : String(error)),
-      )
-    const dump = (of: Cell) => outcome(save(of))
+    const dump = (of: Cell) => outcomeOf(cells.save(of))
 
     beforeAll(async () => {
       node = await startTestNode()
+      cells = cellsOf(node, 60_000)
       tools = join(node.directory, 'tools')
       await mkdir(tools)
       await run('sh', ['-c', 'printf %s "$SOURCE" | gcc -w -static -x c -o "$OUT" -'], {
         env: { SOURCE: source, OUT: join(tools, 'program') },
       })
     })
-    afterEach(async () => {
-      await Promise.all(cells.splice(0).map(each => each.stop()))
-    })
+    afterEach(() => cells.stop())
     afterAll(() => node?.dispose())
 
     it('with nothing of it is saved', async () => {
@@ -135,7 +97,7 @@ describe.skipIf(cannotDump !== undefined)(
 
     it('nobody who could take over CRIU is among its processes', async () => {
       expect(await dump(await running('nothing', ['--capability', '12']))).toBe('done')
-      await Promise.all(cells.splice(0).map(each => each.stop()))
+      await cells.stop()
       expect(await dump(await running('nothing', ['--capability', '19']))).toMatch(
         /^Unsupported: container app: process \d+ \(program\) may have SYS_PTRACE/,
       )
@@ -150,7 +112,7 @@ describe.skipIf(cannotDump !== undefined)(
           rights: 'Everything',
           namespaces: 'keep',
           cgroup: 'join',
-          deadlineMs,
+          deadlineMs: 60_000,
           log: join(node.directory, 'debugger'),
           files: [],
           arguments: ['/opt/program', 'nothing'],
@@ -167,7 +129,7 @@ describe.skipIf(cannotDump !== undefined)(
         command: [...holdCommandOf('app').slice(0, -serveCommand.length), '/opt/program', 'nothing'],
         options: ['--capability', '21'],
       })
-      expect(await outcome(restore(understudy, await save(app)))).toMatch(
+      expect(await outcomeOf(cells.restore(understudy, await cells.save(app)))).toMatch(
         /^Unsupported: .* may have SYS_ADMIN/,
       )
     })

@@ -8,10 +8,10 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { isCheckpointError } from '../../../checkpoint/errors.ts'
 import type { Stored } from '../../../checkpoint/store.ts'
-import { systemClock } from '../../../kube/clock.ts'
-import { seededRandom, systemRandom } from '../../../kube/random.ts'
-import { askCell, type Cell, type CellRequest, holdCommand, serveCommand, startCell } from '../../cell.ts'
+import { seededRandom } from '../../../kube/random.ts'
+import { type Cell, type CellRequest, holdCommand, serveCommand } from '../../cell.ts'
 import { isAgentError } from '../../errors.ts'
+import { type Cells, cellsOf } from '../../testing/cells.ts'
 import { cannotDump, hostFs, startTestNode, type TestNode } from '../../testing/node.ts'
 import { createMemoryDriver } from '../driver.ts'
 import { escapes } from '../escape.ts'
@@ -33,30 +33,17 @@ describe.skipIf(cannotDump !== undefined)(`D10.fuzz: images changed at random ${
   let saved: Stored
   const signal = new AbortController().signal
   const deadlineMs = 15_000
-  const options = () => ({
-    ...{ sentinel: node.sentinel, clock: systemClock, random: systemRandom, fs: hostFs, signal },
-    ...{ programs: node.programs.directory, directory: join(node.directory, 'cells') },
-  })
-  const cell = (request: CellRequest) => startCell(options(), { ...request, options: ['--user', '1000'] })
+  let cells: Cells
+  const cell = (request: CellRequest) => cells.start({ ...request, options: ['--user', '1000'] })
   const understudy = () => cell({ role: 'understudy', command: holdCommand })
 
   beforeAll(async () => {
     node = await startTestNode()
+    cells = cellsOf(node, deadlineMs)
     const primary = await cell({ role: 'primary', command: serveCommand })
-    await askCell(options(), primary)
-    const dir = join(node.directory, 'generations', '1')
-    const located = await node.driver.locate({ ...primary.pod, promoted: false }, signal)
-    const dumped = await node.driver.dump(located, dir, { deadlineMs, signal })
+    await cells.ask(primary)
+    saved = await cells.save(primary)
     await primary.stop()
-    saved = {
-      ...{ dir, completedAt: 0, pipelineMs: 0 },
-      manifest: {
-        ...dumped,
-        ...{ version: 1, epoch: 1, generation: 1, restoreHash: 'h', files: [], bytes: 0 },
-        slot: { namespace: 'cells', set: 'counter', slot: 0, life: '0123abcd' },
-        source: { pod: 'p', podUid: 'u', node: 'n' },
-      },
-    }
     await mkdir(join(node.directory, 'work'), { recursive: true })
     outside = await createOutside(node.directory, node.programs.directory, [
       saved.dir,
