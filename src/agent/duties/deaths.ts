@@ -20,6 +20,11 @@ export interface Deaths {
   inspect(pod: PodView): void
   /** Whether a condition may be written: of a pod that has died nobody but this says that it serves, or does not. */
   mayWrite(uid: string, condition: PodCondition): boolean
+  /**
+   * This pod is watched, and is about to go on stage: it is known here. That its app ends before it has answered is no
+   * death: its agent sees that, and brings the memory back again.
+   */
+  arriving(pod: PodView): void
   /** What is watched of this pod, from now on. */
   guarded(pod: PodView): void
   /** What the sentinel watches already, at the start of an agent. */
@@ -69,6 +74,9 @@ export function parseWatchName(name: string): WatchName | undefined {
   return { uid, container, containerId }
 }
 
+const livesOf = ({ containers }: PodView): Map<string, string> =>
+  new Map(containers.map(({ name, containerId = '' }) => [name, shortId(containerId)]))
+
 const shortId = (containerId: string): string => containerId.replace(/^.*:\/\//, '').slice(0, 16)
 
 /** A cache shows within this time what was written. */
@@ -81,6 +89,8 @@ export function createDeaths(options: DeathsOptions): Deaths {
   const dead = new Map<string, string>()
   /** By uid, then by container: the life that is watched. */
   const watched = new Map<string, Map<string, string>>()
+  /** Uids of those that are watched and have not been on stage yet. */
+  const arriving = new Set<string>()
   const writing = new Set<Promise<void>>()
   /** What is said of each dead pod, and since when (monotonic ms) the API server has it; undefined: it does not yet. */
   const told = new Map<string, { readonly condition: PodCondition; since: number | undefined }>()
@@ -158,6 +168,11 @@ export function createDeaths(options: DeathsOptions): Deaths {
       const name = parseWatchName(death.name)
       if (name === undefined) return
       const pod = podOf(name.uid)
+      if (pod !== undefined && arriving.has(pod.uid)) {
+        // Its watch stays: whoever brings the memory back again takes it away first, and would lose the next one with it.
+        log.info({ watch: death.name }, 'ended before it was on stage')
+        return
+      }
       // The first thing that happens: everything else can wait for the successor.
       if (pod !== undefined && matters(pod)) {
         const what = options.lostPages?.(pod.uid) === true ? lostPagesWhat : 'has ended'
@@ -178,6 +193,7 @@ export function createDeaths(options: DeathsOptions): Deaths {
       if (!dead.delete(uid)) return
       // What was shut off when the earlier life ended is open to this one.
       options.release(uid)
+      arriving.delete(uid)
       watched.delete(uid)
       changed()
     },
@@ -188,7 +204,8 @@ export function createDeaths(options: DeathsOptions): Deaths {
       }
       const lost = lostContainer(pod, watched.get(pod.uid))
       if (lost === undefined) return
-      if (matters(pod)) {
+      const isEarly = arriving.has(pod.uid) && lostContainer(pod, undefined) === undefined
+      if (matters(pod) && !isEarly) {
         void declare(pod, lost, 'has ended; another one runs in its place')
         return
       }
@@ -198,9 +215,17 @@ export function createDeaths(options: DeathsOptions): Deaths {
     },
     mayWrite: (uid, { type, reason }) =>
       !dead.has(uid) || type !== podConditions.serving || reason === servingReasons.died,
+    arriving(pod) {
+      // What an earlier agent watched may have been on stage: its end is a death.
+      const known = watched.get(pod.uid)
+      const lives = livesOf(pod)
+      if ([...lives].every(([name, life]) => known?.get(name) === life)) return
+      watched.set(pod.uid, lives)
+      arriving.add(pod.uid)
+    },
     guarded(pod) {
-      const lives = pod.containers.map(({ name, containerId = '' }) => [name, shortId(containerId)] as const)
-      watched.set(pod.uid, new Map(lives))
+      arriving.delete(pod.uid)
+      watched.set(pod.uid, livesOf(pod))
     },
     recall(list) {
       for (const { name } of list) {
@@ -211,6 +236,7 @@ export function createDeaths(options: DeathsOptions): Deaths {
       }
     },
     forget(uid) {
+      arriving.delete(uid)
       watched.delete(uid)
       dead.delete(uid)
       told.delete(uid)

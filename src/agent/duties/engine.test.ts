@@ -702,6 +702,45 @@ describe('the agents of two nodes', () => {
     dump.resolve()
   })
 
+  describe('D7.deleted: who was called and has not answered yet', () => {
+    const thawed = async () => {
+      await start('a', a)
+      const agentB = await start('b', b, async () => ({ outcome: 'failure', message: 'not yet' }))
+      await untilFrozen('one')
+      cluster.setLease(called())
+      await vi.waitFor(() => expect(b.running.has('uid-h')).toBe(true))
+      return agentB
+    }
+
+    it('is ended when its pod is deleted without its grace', async () => {
+      await thawed()
+      cluster.pods.get('b')?.remove('default/h')
+      await vi.waitFor(() => expect(b.running.has('uid-h')).toBe(false))
+      await vi.waitFor(() => expect(b.watches.size).toBe(0))
+    })
+
+    it('is ended likewise where no agent saw its pod go', async () => {
+      await stop(await thawed())
+      cluster.pods.get('b')?.remove('default/h')
+      await start('b', b)
+      await vi.waitFor(() => expect(b.running.has('uid-h')).toBe(false))
+    })
+
+    it('is not mourned when it ends: its memory is brought back there again', async () => {
+      const agentB = await thawed()
+      b.running.delete('uid-h')
+      agentB.die('uid-h')
+      await sleep(100)
+      expect(serving('b', 'h')).toBeUndefined()
+      // The kubelet starts what holds the stage again.
+      b.clones.delete('uid-h')
+      cluster.put('b', podOf('h', 'hotbackup', { containerId: 'containerd://h2' }))
+      await vi.waitFor(() => expect(b.running.has('uid-h')).toBe(true))
+      expect(serving('b', 'h')).toBeUndefined()
+      expect([...b.watches].map(([name, { died }]) => [name, died])).toEqual([['uid-h/app/h2', false]])
+    })
+  })
+
   it('D7.deleted: end what a pod has left that was deleted without its grace, and only then', async () => {
     const agentA = await start('a', a)
     await vi.waitFor(() => expect([...a.watches.keys()]).toHaveLength(1))

@@ -17,6 +17,7 @@ import { memoryOf } from './freeze.ts'
 import { targetOf } from './probe-target.ts'
 import { containersOf, restoreHashOf } from './settings.ts'
 import { isOf, type Place } from './understudies.ts'
+import { watchThaw } from './watch-thaw.ts'
 import type { Work } from './work.ts'
 
 /** An app that does not answer so long after its thaw is reported; it is still waited for. */
@@ -129,6 +130,7 @@ async function onStage(
   // An agent before this one thawed it and came no further.
   if (isOf(there, lease) && there.stage === 'Thawed') {
     await confirm(work, lease, signal)
+    await watchThaw(work, pod, there, signal)
     return driver.thaw(there)
   }
   await haveMemory(work, { pod, lease, others }, place, signal)
@@ -149,6 +151,7 @@ async function onStage(
       }
       await confirm(work, lease, signal)
       timeline.mark('confirm')
+      await watchThaw(work, pod, clone, signal)
       const thawed = await driver.thaw(clone)
       // It runs, whatever comes next: nobody may take it for one that lies frozen.
       place.put(thawed)
@@ -159,7 +162,7 @@ async function onStage(
       if (isAgentError(error, 'NotCalled')) throw error
       failure = error
       log.warn({ err: error, pod: pod.name, generation }, 'a generation could not be put on stage')
-      if (place.clone !== undefined && isAgentError(error, 'CloneLost', 'ThawFailed')) {
+      if (place.clone !== undefined && isAgentError(error, 'CloneLost', 'ThawFailed', 'ProcessGone')) {
         const lost = place.clone
         place.put(undefined)
         await driver.discard(lost)

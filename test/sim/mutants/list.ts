@@ -1,7 +1,8 @@
 /** Fixes, each taken back in one place or some, with scenarios in which that shows. */
+import { ofEnds } from './ends.ts'
 import { ofKeepers } from './keepers.ts'
 import { ofMemory } from './memory.ts'
 import type { Mutant } from './mutant.ts'
 import { ofOperator } from './operator.ts'
 
-export const mutants: readonly Mutant[] = [...ofMemory, ...ofOperator, ...ofKeepers]
+export const mutants: readonly Mutant[] = [...ofMemory, ...ofOperator, ...ofKeepers, ...ofEnds]

@@ -487,7 +487,7 @@ function fakeDriver(memory: FakeMemory): MemoryDriver {
           ...{ architecture: 'x86_64', containers: [], volumes: [] },
         }
       }),
-    restore: ({ pod }, from, { lazily }) =>
+    restore: ({ pod, containers }, from, { lazily }) =>
       alone(pod.uid, async () => {
         const word = await readFile(join(from.dir, 'word'), 'utf8')
         memory.counts.restores += 1
@@ -501,7 +501,8 @@ function fakeDriver(memory: FakeMemory): MemoryDriver {
           work: join(memory.directory, 'work'),
         }
         const clone: Clone = {
-          ...{ podUid: pod.uid, slot, generation, epoch, containers: [], stage: 'Frozen' },
+          ...{ podUid: pod.uid, slot, generation, epoch, stage: 'Frozen' },
+          containers: containers.map(({ name, init }) => ({ name, hold: init, app: init, pidBelowHold: 2 })),
           ...(isComing && { pages: { servers: [server], directory: `${pod.uid}-${generation}` } }),
         }
         memory.clones.set(pod.uid, { clone, word })
