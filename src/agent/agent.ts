@@ -548,6 +548,7 @@ export async function runAgent(
     // What an earlier agent watched, before anything is watched anew; then the deaths that nobody has heard of.
     deaths.recall(await sentinel.watches(signal))
     sentinel.onDeath(engine.onDeath)
+    engine.begin(signal)
     // What outlived the boot, before anything is decided by what is in the tmpfs.
     await room.keeper
       ?.recall(AbortSignal.any([signal, AbortSignal.timeout(recallMs)]))

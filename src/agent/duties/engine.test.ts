@@ -702,6 +702,29 @@ describe('the agents of two nodes', () => {
     dump.resolve()
   })
 
+  describe('D7.deleted: before an agent knows what memory is kept here it ends', () => {
+    it.each([
+      ['what a pod has left that is gone', () => cluster.pods.get('a')?.remove('default/p')],
+      ['who runs on beside its successor', () => cluster.setLease(called())],
+    ])('%s', async (_, happens) => {
+      const agentA = await start('a', a)
+      await start('b', b)
+      await untilFrozen('one')
+      await vi.waitFor(() => expect(a.watches.size).toBe(1))
+      await stop(agentA)
+      happens()
+      const recall = Promise.withResolvers<void>()
+      a.recalled = recall.promise
+      const reported = cluster.reports.get('a')
+      await start('a', a)
+      await vi.waitFor(() => expect(a.running.has('uid-p')).toBe(false))
+      // And says nothing of what it keeps.
+      expect(cluster.reports.get('a')).toBe(reported)
+      recall.resolve()
+      await vi.waitFor(() => expect(cluster.reports.get('a')).not.toBe(reported))
+    })
+  })
+
   describe('D7.deleted: who was called and has not answered yet', () => {
     const thawed = async () => {
       await start('a', a)

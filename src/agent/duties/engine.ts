@@ -37,6 +37,11 @@ export interface Engine {
   matters(pod: PodView): boolean
   /** From the sentinel. What is known may be of before an agent's start took its time: the world is looked at first. */
   onDeath(death: Death): void
+  /**
+   * Ends what is to end and leads others past it, until `run` does the rest: what runs on where somebody else is on stage,
+   * or where its pod is gone, is not to wait until it is known what memory is kept here.
+   */
+  begin(signal: AbortSignal): void
   /** Works until the signal fires; then nothing of what lies in pods, is watched or prepared is touched any more. */
   run(signal: AbortSignal): Promise<void>
 }
@@ -84,6 +89,8 @@ export function createEngine(options: EngineOptions): Engine {
   let held = new Map<string, string>()
   let scheduled = false
   let ended: AbortSignal | undefined
+  /** What memory is kept here is not known yet. */
+  let isBeginning = true
   /** Uids of pods of which a condition is being written. */
   const patching = new Set<string>()
   /** Uids of pods that are gone, of which something is still being ended. */
@@ -129,6 +136,10 @@ export function createEngine(options: EngineOptions): Engine {
     if (ended === undefined || ended.aborted) return
     look()
     for (const uid of deaths.known()) if (!pods.has(uid)) leave(uid, ended)
+    if (isBeginning) {
+      tasks.want(dutiesOf(snapshot).filter(({ type }) => type === 'bury' || type === 'redirect'))
+      return
+    }
     for (const pod of snapshot.pods) if (held.has(pod.uid)) inspect(pod)
     const duties = dutiesOf(snapshot)
     tasks.want(duties)
@@ -269,8 +280,13 @@ export function createEngine(options: EngineOptions): Engine {
     },
     slotOf: pod => held.get(pod.uid) ?? `${pod.set.replace('/', '.')}.${pod.slot ?? '-'}`,
     matters,
+    begin(signal) {
+      ended = signal
+      changed()
+    },
     async run(signal) {
       ended = signal
+      isBeginning = false
       look()
       changed()
       while (!signal.aborted) {

@@ -308,6 +308,7 @@ export async function runModelAgent(options: AgentOptions): Promise<void> {
   deaths.recall(await sentinel.watches(signal))
   machine.listener = watch => time.after(party, 0, () => engine.onDeath(deathOf(time, watch)))
   for (const watch of machine.watches.values()) if (watch.diedAt !== undefined) machine.listener(watch)
+  engine.begin(signal)
   // What outlived the boot is brought back from the disk: deaths are heard of meanwhile.
   await clock.sleep(random.next() * recallMs, signal)
   time.after(party, canaryMs + random.next() * 3_000, () => {

@@ -118,6 +118,8 @@ export interface FakeMemory {
   refusesStops: boolean
   /** Memory can be saved and brought back here. */
   able: boolean
+  /** What outlived the boot is being brought back until then. */
+  recalled: Promise<void> | undefined
   /** Where graves lead that were closed when their watches went, for as long as their pods' networks are there. */
   readonly waysLeft: (string | undefined)[]
   /** Watches of what was ended on purpose, and whose graves closed thereby. */
@@ -167,6 +169,7 @@ export async function createFakeMemory(): Promise<FakeMemory> {
     parted: [],
     noGraves: false,
     able: true,
+    recalled: undefined,
     waysLeft: [],
     suspended: new Set(),
     refusesStops: false,
@@ -414,7 +417,11 @@ export async function startFakeAgent(
   }
   // The sentinel tells of them as soon as there is a connection, however long an agent's start takes.
   for (const [name, { died }] of memory.watches) if (died) dieNow(name)
-  const running = engine.run(stop.signal)
+  engine.begin(stop.signal)
+  const running = (async () => {
+    if (memory.recalled !== undefined) await memory.recalled
+    await engine.run(stop.signal)
+  })()
   return {
     die(uid, container = '') {
       for (const [name, watch] of memory.watches) {
