@@ -1,12 +1,9 @@
 import { slotName } from '../../checkpoint/manifest.ts'
+import { handoverDeadlineMs, handoverSlackMs } from '../../succession/deadlines.ts'
 import { AgentError, isAgentError } from '../errors.ts'
 import { saveOnce } from './checkpoint.ts'
-import { dumpDeadlineMs, restoreDeadlineMs } from './deadlines.ts'
 import type { DutyOf } from './duty.ts'
 import type { Work } from './work.ts'
-
-/** Between the end of the restore and the swap of the Lease: reports, and a pass of the operator. */
-const switchMs = 5_000
 
 /**
  * Brings a primary to a stand for the successor that its Lease names, and saves its memory once more: what comes after
@@ -22,15 +19,14 @@ export async function handOver(work: Work, duty: DutyOf<'handOver'>, signal: Abo
   const { located } = await understudies.enter(pod, signal)
   // What comes later comes sooner while it runs.
   await work.arrivals.whole(pod.uid, signal)
-  const bytes = store.latest(lease)?.manifest.bytes
-  const deadlineMs = dumpDeadlineMs(bytes) + restoreDeadlineMs(bytes ?? 0) + switchMs
+  const deadlineMs = handoverDeadlineMs(store.latest(lease)?.manifest.bytes)
   const name = `handover-${pod.uid}`
   const resumeProbes = work.suspendProbes(pod.uid)
   const stoppedAt = clock.monotonic()
   // Not within the dump's own stop, which ends with the dump: what stands already it leaves standing.
   const cgroups = located.containers.flatMap(container => container.cgroups)
   try {
-    await sentinel.stop({ name, deadlineMs: deadlineMs + switchMs, cgroups })
+    await sentinel.stop({ name, deadlineMs: deadlineMs + handoverSlackMs, cgroups })
     const stored = await saveOnce(work, duty, signal, { isFinal: true })
     progress.standing(slot, Math.max(deadlineMs - (clock.monotonic() - stoppedAt), 0) / 1000)
     const generation = stored.manifest.generation

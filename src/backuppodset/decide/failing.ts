@@ -1,3 +1,4 @@
+import { handoverDeadlineMs, handoverSlackMs } from '../../succession/deadlines.ts'
 import type { LossReason, PodView, Snapshot } from '../snapshot.ts'
 import { msUntilReplaced } from './breaker.ts'
 
@@ -10,17 +11,28 @@ export interface Failing {
 export function failureOf(s: Snapshot, pod: PodView): LossReason | undefined {
   // A wake-up has a deadline of its own.
   if (pod.waking) return undefined
-  const { crashLoop, unreadySeconds } = s.set.failover
-  if (crashLoop === 'Replace' && pod.crashLooping) return 'CrashLoop'
+  if (s.set.failover.crashLoop === 'Replace' && pod.crashLooping) return 'CrashLoop'
   // Its state is gone: a ready backup that is given it serves sooner than an app that starts.
   if (pod.pulled?.emptied) return 'Died'
-  if (
-    unreadySeconds > 0 &&
-    pod.unreadySince !== undefined &&
-    s.now - pod.unreadySince >= unreadySeconds * 1000
-  )
-    return 'Unready'
-  return undefined
+  const at = unreadyAt(s, pod)
+  return at !== undefined && s.now >= at ? 'Unready' : undefined
+}
+
+/**
+ * Wall clock, ms, at which a primary that stays unready counts as failed. One that stands still for its successor, by the
+ * Lease that this operator wrote, answers nobody and has not failed: it has the time that its agent gives the handover. It
+ * has to answer again only after that.
+ */
+function unreadyAt(s: Snapshot, { uid, slot, unreadySince }: PodView): number | undefined {
+  const limitMs = s.set.failover.unreadySeconds * 1000
+  if (limitMs === 0 || unreadySince === undefined) return undefined
+  const memory = s.memory?.slots.get(slot ?? -1)
+  if (memory?.lease.holder.uid !== uid) return unreadySince + limitMs
+  const { lease, source, settledSince } = memory
+  if (lease.handover !== undefined)
+    return unreadySince + Math.max(limitMs, handoverDeadlineMs(source?.bytes) + handoverSlackMs)
+  const settledAt = settledSince === undefined ? unreadySince : s.now - (s.monotonicNow - settledSince)
+  return Math.max(unreadySince, settledAt) + limitMs
 }
 
 /**
@@ -49,11 +61,9 @@ export function replaceable(
 
 /** Ms until the next primary that is unready now would count as failed; undefined if none is on that way. */
 export function untilNextFailure(s: Snapshot): number | undefined {
-  const limit = s.set.failover.unreadySeconds * 1000
-  if (limit === 0) return undefined
   const left = s.pods
-    .filter(pod => pod.kind === 'primary' && pod.unreadySince !== undefined)
-    .map(pod => (pod.unreadySince ?? 0) + limit - s.now)
+    .filter(pod => pod.kind === 'primary')
+    .map(pod => (unreadyAt(s, pod) ?? 0) - s.now)
     .filter(ms => ms > 0)
   return left.length === 0 ? undefined : Math.min(...left)
 }

@@ -15,6 +15,7 @@ import {
 } from '../testing/memory.ts'
 import { actionsOf } from '../testing/snapshots.ts'
 import { decide } from './decide.ts'
+import { failureOf } from './failing.ts'
 
 const random = seededRandom(1)
 
@@ -117,6 +118,55 @@ describe('a slot that somebody wants to go to another pod', () => {
     const standing = played(wish, decide(wish, random), { comes: () => true })
     expect(handoverOf(standing, 0)).toBeDefined()
     expect(assigned(asked(standing, 'p0', false))).toMatchObject([{ slot: 0, handover: undefined }])
+  })
+
+  describe('D7.handover-unready: is not lost to a failover while its primary stands still', () => {
+    const failover = { unreadySeconds: 4, crashLoop: 'Replace' } as const
+    const wish = asked(begun({ failover }), 'p0')
+    const before = played(wish, decide(wish, random), { comes: () => true })
+    // Its last generation is on its way: one of a gigabyte has 13 + 25 + 5 s, and 5 s to go on after that in vain.
+    const bytes = 1_000_000_000
+    const sent = withSource(
+      withSlots(before, it => ({ ...it, copies: [] })),
+      { final: false, bytes },
+    )
+    const unready = (s: Snapshot, ms: number) =>
+      changed(s, 'p0', pod => ({ ...pod, ready: false, unreadySince: s.now - ms }))
+    const isFailing = (s: Snapshot) => {
+      const [pod] = s.pods.filter(({ name }) => name === 'p0')
+      return pod !== undefined && failureOf(s, pod) === 'Unready'
+    }
+
+    it('for as long as its agent gives the handover', () => {
+      expect(handoverOf(sent, 0)).toBeDefined()
+      expect(isFailing(unready(sent, 47_999))).toBe(false)
+      expect(decide(unready(sent, 40_000), random).requeueAfterMs).toBe(8_000)
+      expect(isFailing(unready(sent, 48_000))).toBe(true)
+      // Of another size it is another time.
+      expect(isFailing(unready(withSource(sent, { bytes: 2 * bytes }), 48_000))).toBe(false)
+      // The set is more patient than any handover.
+      const patient = { ...sent, set: { ...sent.set, failover: { ...failover, unreadySeconds: 90 } } }
+      expect(isFailing(unready(patient, 48_000))).toBe(false)
+      expect(isFailing(unready(patient, 90_000))).toBe(true)
+    })
+
+    it('and has to answer again only when the handover is called off', () => {
+      const off = (ms: number) =>
+        withSlots(unready(sent, 20_000), it => ({
+          ...it,
+          lease: { ...it.lease, handover: undefined },
+          settledSince: sent.monotonicNow - ms,
+        }))
+      expect(isFailing(off(3_999))).toBe(false)
+      expect(decide(off(3_000), random).requeueAfterMs).toBe(1_000)
+      expect(isFailing(off(4_000))).toBe(true)
+    })
+
+    it('and a primary of which no handover is wanted has its usual time', () => {
+      const other = changed(sent, 'p1', pod => ({ ...pod, ready: false, unreadySince: sent.now - 4_000 }))
+      const [p1] = other.pods.filter(({ name }) => name === 'p1')
+      expect(p1 && failureOf(other, p1)).toBe('Unready')
+    })
   })
 
   it.each<[string, (s: Snapshot) => Snapshot]>([

@@ -286,6 +286,16 @@ it('D7.kept: an understudy that was called and did not come leaves the memory wh
   expect((await observed(lease, report, { pod: pod([serving]) }))?.copies).toEqual([])
 })
 
+it('D7.handover-unready: since when a Lease asks for no handover is known by our own clock', async () => {
+  const lease = makeLease(makePrimary('p0', 0), { node: 'n1', holders: ['n2'] })
+  const at = async (handover: string | undefined) =>
+    (await observed({ ...lease, handover }, { n2: {} }, { pod: running, laterMs: 5_000 }))?.settledSince
+  expect(await at(undefined)).toBeLessThan(
+    (await observed(lease, {}, { silentMs: 5_000 }))?.settledSince ?? 0,
+  )
+  expect(await at('uid-h0')).toBeUndefined()
+})
+
 describe('D7.holders: memory lies where its template may run', () => {
   const lease = makeLease(makePrimary('p0', 0), { node: 'n1', holders: ['n2'] })
   const told = { n1: {}, n2: {}, n3: {} }

@@ -168,6 +168,7 @@ export function observeMemory(
           ),
         sourceSeenAt: source && isTimely(source.node) ? source.seenAt : undefined,
         endingSince: since(`ending/${uid}/${lease.life}/${lease.epoch}`, lease.ending === lease.holder.uid),
+        settledSince: since(`settled/${uid}/${lease.life}/${lease.epoch}`, lease.handover === undefined),
         copies,
         unasked: unaskedOf(lease, answers, isAsked),
       },

@@ -68,6 +68,8 @@ export interface SlotMemory {
   readonly sourceSeenAt?: number | undefined
   /** Monotonic ms since which this process has seen that the holder is to be ended. */
   readonly endingSince?: number | undefined
+  /** Monotonic ms since which this process has seen that its Lease asks for no handover; undefined while it does. */
+  readonly settledSince?: number | undefined
   /** Nodes that keep something of this life, whether it could be brought back now or not. */
   readonly copies: readonly Copy[]
   /** Nodes that may keep something of it, and have neither shown it nor said that they have nothing. */

@@ -463,6 +463,18 @@ export function createObserver(cluster: Cluster, intervalMs: number, slack: numb
     settled = now
   }
 
+  /** Who stands still because its Lease asks it to is not ended for that: its node lets it go on when its time is over. */
+  const lookAtEnd = (before: SlotLease, { slot, holder, ending }: SlotLease) => {
+    if (ending !== holder.uid || before.ending === ending || before.handover === undefined) return
+    const stands = nodes.some(node => isSound(node) && node.machine.stops.has(`handover-${ending}`))
+    if (stands && !broken.has(ending))
+      violate(
+        'Needless',
+        `handover ${ending}`,
+        `${holder.name} is ended while it stands still to hand slot ${slot} over`,
+      )
+  }
+
   server.subscribe((resource, { type, object, old }) => {
     if (resource === resourceName(backupPodSets)) {
       const was = old?.metadata.generation
@@ -478,6 +490,7 @@ export function createObserver(cluster: Cluster, intervalMs: number, slack: numb
     holders.set(keyOf(object), list)
     if (list[0]?.uid !== lease.holder.uid || list[0].epoch !== lease.epoch)
       list.unshift({ at: time.now(), uid: lease.holder.uid, epoch: lease.epoch })
+    if (before !== undefined) lookAtEnd(before, lease)
     if (before === undefined || before.epoch >= lease.epoch || before.handover !== lease.holder.uid) return
     const own = savedGenesis.get(`${slotName(before)} app`)
     // What runs there may have been started in a dead one's place; and who is cut off for long is lost, and asked for nothing.

@@ -1,7 +1,7 @@
 /** Fixes of findings on the operator, as docs/adr/0112 numbers them. */
 import type { Command } from '../model/commands.ts'
 import type { Mutant } from './mutant.ts'
-import { atEach, bySeeds, endApp, lag, wait } from './scenarios.ts'
+import { atEach, bySeeds, endApp, lag, slow, wait } from './scenarios.ts'
 
 export const ofOperator: readonly Mutant[] = [
   {
@@ -111,6 +111,41 @@ export const ofOperator: readonly Mutant[] = [
       ),
       [0, { type: 'scale', replicas: 2 }],
       [20_000, wait],
+    ]),
+  },
+  {
+    finding: 'sim 4',
+    name: 'handover-fails',
+    what: 'a primary that stands still for its successor counts as one that does not answer',
+    mutations: [
+      {
+        file: 'src/backuppodset/decide/failing.ts',
+        find: 'if (lease.handover !== undefined)\n',
+        replace: 'if (lease.handover === uid)\n',
+      },
+    ],
+    scenarios: bySeeds([1, 2], {}, [
+      ...[0, 1, 2].map(node => [node === 0 ? 3_000 : 0, slow(node, { restoreMs: 6_000 }, 60_000)] as const),
+      [100, { type: 'handOver', primary: 0 }],
+      [25_000, wait],
+    ]),
+  },
+  {
+    finding: 'sim 4',
+    name: 'called-off-fails',
+    what: 'a handover that is called off leaves its primary no time to answer again',
+    mutations: [
+      {
+        file: 'src/backuppodset/decide/failing.ts',
+        find: 'Math.max(unreadySince, settledAt)',
+        replace: 'Math.min(unreadySince, settledAt)',
+      },
+    ],
+    // To bring the last generation back takes longer than the handover may.
+    scenarios: bySeeds([1, 2], {}, [
+      ...[0, 1, 2].map(node => [node === 0 ? 3_000 : 0, slow(node, { restoreMs: 16_000 }, 60_000)] as const),
+      [100, { type: 'handOver', primary: 0 }],
+      [25_000, wait],
     ]),
   },
 ]
