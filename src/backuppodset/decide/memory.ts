@@ -24,7 +24,7 @@ import {
   slowRank,
   unfinished,
 } from './successors.ts'
-import { goes, remove, rewakes, toolsOf } from './tools.ts'
+import { goes, remove, removed, rewakes, toolsOf } from './tools.ts'
 import { isGivenUp } from './update.ts'
 
 /**
@@ -136,18 +136,16 @@ export function convergeWithMemory(
     if (next === 'awaited' || (next === 'make' && callable(s, slot, candidates).length === 0))
       makeFor(slot, roleIn(s, slot.lease.slot, undefined))
   }
-  // Unfinished promotions: the Lease has been won, by us or by whoever led before.
-  for (const pod of cast.primaries) {
-    const slot = memory.slots.get(pod.slot ?? -1)
-    if (pod.stage?.summoned && !pod.waking && slot !== undefined)
-      primaryActions.push(unfinished(slot, pod, s))
-  }
-
   const healthy = cast.primaries.filter(pod => !replaced.has(pod))
   const slotless = cast.slotless.filter(pod => healthy.includes(pod))
-  const surplusPrimaries = tools.surplus(healthy, over, strategy.replicasToUnallocated, pod =>
-    called.has(pod.uid),
-  )
+  const leaving = tools.leaving(healthy, over, strategy.replicasToUnallocated, pod => called.has(pod.uid))
+  const surplusPrimaries = removed(leaving)
+  // Unfinished promotions: the Lease has been won, by us or by whoever led before.
+  for (const pod of healthy) {
+    const slot = memory.slots.get(pod.slot ?? -1)
+    if (pod.stage?.summoned && !pod.waking && slot !== undefined && !leaving.includes(pod))
+      primaryActions.push(unfinished(slot, pod, s))
+  }
   const nextRole = roleGiver(
     s,
     [
@@ -174,7 +172,12 @@ export function convergeWithMemory(
   const converted = new Set(primaryActions.flatMap(action => ('pod' in action ? [action.pod.uid] : [])))
   const isExpected = ({ stage }: PodView) => expecting.has(stage?.successorOf ?? -1)
   const left = (pods: readonly PodView[]) => pods.filter(pod => !converted.has(pod.uid) && !isExpected(pod))
-  const marks = marksOf(s, surplusPrimaries)
+  const marks = marksOf(s, leaving)
+  // Called off while it was on its way, and there is a place for it again: its agent goes on.
+  const calledBack = cast.primaries.flatMap(pod => {
+    const slot = memory.slots.get(pod.slot ?? -1)
+    return slot && isRetained(slot) && pod.stage?.summoned && !leaving.includes(pod) ? [slot] : []
+  })
   const stages: Stage[] = [
     ...(marks.length > 0 ? [{ tier: 'assignments', actions: marks } as const] : []),
     { tier: 'primaries', actions: primaryActions },
@@ -191,7 +194,7 @@ export function convergeWithMemory(
           ),
         }),
         ...prefetches(s, memory, fit, expecting),
-        ...reclaim(retained),
+        ...reclaim([...retained, ...calledBack]),
         ...leave(s, needless),
       ],
     },

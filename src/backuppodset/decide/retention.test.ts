@@ -1,8 +1,9 @@
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { seededRandom } from '../../kube/random.ts'
+import type { SlotMemory } from '../memory/view.ts'
 import type { Action } from '../plan.ts'
-import type { Snapshot } from '../snapshot.ts'
+import type { PodView, Snapshot } from '../snapshot.ts'
 import {
   coldCopy,
   makeCopy,
@@ -88,6 +89,74 @@ describe('a set with memory that is made smaller', () => {
     const after = makeMemorySnapshot(wish, [p1, h0], [slot, slot1])
     expect(ofType(after, 'forget')).toMatchObject([{ slot: 0, told: { type } }])
     expect(ofType(after, 'forget')[0]?.told?.note).toMatch(note)
+  })
+})
+
+describe('D7.called-off: a pod that is called and not on stage yet', () => {
+  const p2 = makePrimary('p2', 2)
+  const lease2 = makeLease(p2, { holders: ['n-h0'] })
+  const slot2 = makeSlot(lease2, [makeCopy(lease2, h0, 'Staged')])
+  /** Called to the slot of `p0`, which is gone. */
+  const called = (over = {}) =>
+    makeUnderstudy('h1', { kind: 'primary', slot: 0, epoch: 2, ready: false, waking: true, ...over }, on)
+  const on = { summoned: true }
+  const won = makeLease(called(), { holders: ['n-h0'] })
+  const slot = makeSlot(won, [makeCopy(won, h0, 'Staged')])
+  const at = (wish: object, pods: readonly PodView[], given: SlotMemory = slot) =>
+    makeMemorySnapshot(wish, [...pods, h0], [given, slot1, slot2])
+  const two = { replicas: 2, hotBackups: 1 }
+  const three = { replicas: 3, hotBackups: 1 }
+  const off = makeSlot({ ...won, retainedSince: since }, slot.copies)
+  const seeds = Array.from({ length: 10 }, (_, seed) => seed)
+
+  it('gives way to slots that are served, whatever these cost', () => {
+    const cheap = [p1, p2].map(pod => ({ ...pod, deletionCost: -9 }))
+    for (const seed of seeds) {
+      const all = actionsOf(decide(at(two, [called(), ...cheap]), seededRandom(seed)))
+      const [mark, ...others] = all.filter(({ type }) => type === 'assign')
+      expect(mark).toMatchObject({ lease: { slot: 0, retainedSince: since }, retention: { type: 'begins' } })
+      expect(others).not.toContainEqual(expect.objectContaining({ retention: expect.anything() }))
+      // Its promotion is left alone until it has come to its end.
+      expect(all.filter(({ type }) => type === 'delete' || type === 'promote')).toEqual([])
+    }
+  })
+
+  it('with checkpoint.retain: 0s is called off, too, and nothing is said of memory that is kept', () => {
+    const [mark] = ofType(at({ ...two, ...without }, [called(), p1, p2]), 'assign')
+    expect(mark).toMatchObject({ lease: { slot: 0, retainedSince: since } })
+    expect(mark).not.toHaveProperty('retention')
+  })
+
+  it('is the one that goes, once it is marked, also beside another one that is called', () => {
+    const other = makeUnderstudy('h2', { kind: 'primary', slot: 1, epoch: 2, ready: false, waking: true }, on)
+    const next = makeLease(other, { holders: ['n-h0'] })
+    for (const seed of seeds) {
+      const slots = [off, makeSlot(next, [makeCopy(next, h0, 'Staged')]), slot2]
+      const s = makeMemorySnapshot(two, [called(), other, p2, h0], slots)
+      const all = actionsOf(decide(s, seededRandom(seed)))
+      expect(all.filter(action => action.type === 'assign' && action.retention !== undefined)).toEqual([])
+    }
+    // It came on stage all the same.
+    const there = called({ ready: true, waking: false })
+    const arrived = { ...there, stage: makePrimary('x', 0, {}, { understudy: true, serving: true }).stage }
+    const s = at(two, [arrived as PodView, p1, p2], off)
+    expect(ofType(s, 'delete')).toMatchObject([{ pod: { name: 'h1' }, reason: 'Surplus' }])
+  })
+
+  it('is not called again by who leads next', () => {
+    const s = at(two, [called({ waking: false }), p1, p2], off)
+    expect(ofType(s, 'promote')).toEqual([])
+    expect(ofType(s, 'delete')).toMatchObject([{ pod: { name: 'h1' }, reason: 'Surplus' }])
+  })
+
+  it('goes on as soon as there is a place for its slot again', () => {
+    const [back, ...more] = ofType(at(three, [called(), p1, p2], off), 'assign').filter(
+      ({ lease }) => lease.slot === 0,
+    )
+    expect(more).toEqual([])
+    expect(back?.retention).toMatchObject({ type: 'ends' })
+    expect(back?.lease).not.toHaveProperty('retainedSince')
+    expect(back?.lease.holder).toEqual(won.holder)
   })
 })
 

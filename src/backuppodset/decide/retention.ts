@@ -2,8 +2,7 @@ import type { SlotLease } from '../../api/slot-lease.ts'
 import { isGone } from '../memory/knowledge.ts'
 import type { SlotMemory } from '../memory/view.ts'
 import type { Action } from '../plan.ts'
-import type { Snapshot } from '../snapshot.ts'
-import type { DeleteAction } from './tools.ts'
+import type { PodView, Snapshot } from '../snapshot.ts'
 
 /**
  * Slots that a smaller `replicas` takes away. Their Leases stay for `checkpoint.retain`, marked, so that the nodes named
@@ -33,12 +32,15 @@ export function untilForgotten(s: Snapshot): number | undefined {
   return left.length === 0 ? undefined : Math.min(...left)
 }
 
-/** Marks the Leases of primaries that are about to go, before they go: who would follow one of them finds the mark. */
-export const marksOf = (s: Snapshot, leaving: readonly DeleteAction[]): Action[] =>
-  leaving.flatMap(({ pod }) => {
+/**
+ * Marks the Leases of primaries that are about to go, before they go: who would follow one of them finds the mark. So does
+ * one that is called and not on stage yet: it comes in vain, and does not take the place of a slot that is served.
+ */
+export const marksOf = (s: Snapshot, leaving: readonly PodView[]): Action[] =>
+  leaving.flatMap(pod => {
     const slot = s.memory?.slots.get(pod.slot ?? -1)
-    const isIts = slot?.lease.holder.uid === pod.uid
-    return isIts && mayRetain(s, slot) && !isRetained(slot) ? [mark(s, slot)] : []
+    if (slot?.lease.holder.uid !== pod.uid || isRetained(slot)) return []
+    return mayRetain(s, slot) || pod.waking ? [mark(s, slot)] : []
   })
 
 /** Slots of which nobody holds one, and for which the set has no place. */
@@ -70,14 +72,17 @@ function mark(s: Snapshot, slot: SlotMemory): Action {
   }
   const until = new Date(s.now + retainMs).toISOString()
   const note = `the set has no place for slot ${lease.slot} (${lease.holder.name}) any more: its memory${generationOf(slot)} is kept on ${nodesOf(slot)} until ${until}; raise spec.replicas before then to have it back`
-  return assign(slot, lease, { type: 'begins', note })
+  return assign(slot, lease, mayRetain(s, slot) ? { type: 'begins', note } : undefined)
 }
 
 const assign = (
   { resourceVersion, restarts = 0 }: SlotMemory,
   lease: SlotLease,
-  retention: { readonly type: 'begins' | 'ends'; readonly note: string },
-): Action => ({ type: 'assign', lease, version: resourceVersion, restarts, stateLost: false, retention })
+  retention: { readonly type: 'begins' | 'ends'; readonly note: string } | undefined,
+): Action => ({
+  ...{ type: 'assign', lease, version: resourceVersion, restarts, stateLost: false },
+  ...(retention && { retention }),
+})
 
 function forget(slot: SlotMemory): Action {
   const { lease, uid, resourceVersion } = slot

@@ -12,13 +12,15 @@ import { type Policies, type Purpose, rankForDeletion, readinessForConversion, t
 export interface Tools {
   /** Chooses pods to convert; those that are being woken are spoken for. */
   converting(pods: readonly PodView[], count: number, policy: Strategy): PodView[]
-  /** Deletes what is too much; of that first what is to go anyway. */
-  surplus(
+  /** Chooses what is too much: first what is to go anyway, then what does not serve yet. */
+  leaving(
     pods: readonly PodView[],
     count: number,
     policy: Strategy,
     isLeaving?: (pod: PodView) => boolean,
-  ): DeleteAction[]
+  ): PodView[]
+  /** Deletes what is too much. */
+  surplus(pods: readonly PodView[], count: number, policy: Strategy): DeleteAction[]
   creating(kind: PodKind, refill: Strategy, role?: () => Role): Extract<Action, { type: 'create' }>
 }
 
@@ -32,6 +34,14 @@ export function toolsOf(s: Snapshot, random: Random, policies: Policies): Tools 
     policy: Strategy,
     purpose: Purpose,
   ) => take(candidates, count, rank, policies[policy], { purpose, peers: s.pods, random })
+  const leaving: Tools['leaving'] = (pods, count, policy, isLeaving = () => false) =>
+    pick(
+      pods,
+      count,
+      pod => (isLeaving(pod) ? first : pod.waking && !pod.ready ? second : rankForDeletion(pod)),
+      policy,
+      'delete',
+    )
   return {
     converting: (pods, count, policy) =>
       pick(
@@ -41,17 +51,8 @@ export function toolsOf(s: Snapshot, random: Random, policies: Policies): Tools 
         policy,
         'convert',
       ),
-    // A pod whose wake-up is under way does least of all, but is left alone until that ends: nobody goes in its stead.
-    surplus: (pods, count, policy, isLeaving = () => false) =>
-      pick(
-        pods,
-        count,
-        pod => (pod.waking ? first : isLeaving(pod) ? second : rankForDeletion(pod)),
-        policy,
-        'delete',
-      )
-        .filter(pod => !pod.waking)
-        .map(pod => remove(pod, 'Surplus')),
+    leaving,
+    surplus: (pods, count, policy) => removed(leaving(pods, count, policy)),
     creating: (kind, refill, role) => ({
       type: 'create',
       kind,
@@ -66,6 +67,10 @@ export function toolsOf(s: Snapshot, random: Random, policies: Policies): Tools 
 const optional = (revision: Revision | undefined) => (revision === undefined ? {} : { revision })
 
 export const isGated = (pod: PodView): boolean => pod.gate === 'starting' || pod.gate === 'waiting'
+
+/** A pod whose wake-up is under way is left alone until that ends: nobody goes in its stead. */
+export const removed = (leaving: readonly PodView[]): DeleteAction[] =>
+  leaving.filter(pod => !pod.waking).map(pod => remove(pod, 'Surplus'))
 
 /** Ranks before those of all others. */
 const [first, second] = [-(2 ** 40), -(2 ** 39)]

@@ -517,11 +517,17 @@ export function createObserver(cluster: Cluster, intervalMs: number, slack: numb
     const { uid, deletionTimestamp } = pod.metadata
     if (deletionTimestamp === undefined || old?.metadata.deletionTimestamp !== undefined) return
     endsSince.set(uid, time.now())
-    if (server.list(leases).some(each => parseSlotLease(each)?.holder.uid === uid)) goingAsHolder.add(uid)
+    const held = server
+      .list(leases)
+      .map(parseSlotLease)
+      .find(lease => lease?.holder.uid === uid)
+    if (held !== undefined) goingAsHolder.add(uid)
     const set = server.find(backupPodSets, setRef)
     const type = old?.metadata.labels?.[labels.type]
     broken.add(uid)
     if (set === undefined || type !== 'hotbackup' || cluster.wantedGone.has(uid)) return
+    // It was called to a slot that the set has no place for any more, and could take no other one.
+    if (held?.retainedSince !== undefined) return
     const { hotBackups = 0 } = set.spec
     // What has begun to end in this moment the operator cannot know yet.
     const live = server

@@ -148,4 +148,22 @@ export const ofOperator: readonly Mutant[] = [
       [25_000, wait],
     ]),
   },
+  {
+    finding: 'sim 5',
+    name: 'called-counts',
+    what: 'a pod that is called and not on stage yet takes the place of a slot that is served',
+    mutations: [
+      {
+        file: 'src/backuppodset/decide/memory.ts',
+        find: 'marksOf(s, leaving)',
+        replace: 'marksOf(s, leaving.filter(pod => !pod.waking))',
+      },
+    ],
+    scenarios: bySeeds([1, 2, 3], { nodes: 4, replicas: 3 }, [
+      ...[0, 1, 2, 3].map(node => [node === 0 ? 3_000 : 0, slow(node, { answerMs: 6_000 }, 30_000)] as const),
+      [100, { type: 'deletePod', pod: 0, force: true }],
+      [2_000, { type: 'scale', replicas: 2 }],
+      [15_000, wait],
+    ]),
+  },
 ]
