@@ -168,28 +168,38 @@ function spareNodes(s: Snapshot, { nodes }: MemoryView): Omit<AssignOptions, 'co
   }
 }
 
+export interface Vacancy {
+  readonly hot: readonly PodView[]
+  /** Slots for which a pod was made, or is. */
+  readonly expecting: ReadonlySet<number>
+  /** Slots of which a latecomer is to be ended before another pod is called. */
+  readonly ending: ReadonlySet<number>
+  /** Slots to which a pod is called that is not on stage yet. */
+  readonly called: readonly number[]
+}
+
 /**
- * Of slots for which a pod was made, or is: its node keeps their memory from the moment on in which it is known. Who was
- * called, and could not get the memory that it was to have, is told when that is not to be had any more.
+ * Of slots without primary. The node of a pod that was made for one keeps its memory from the moment on in which it is
+ * known. Who was called, and could not get the memory that it was to have, is told when that is not to be had any more. Who
+ * did not answer in time is told to end as long as somebody else could be called.
  */
-export const prefetches = (
-  s: Snapshot,
-  memory: MemoryView,
-  hot: readonly PodView[],
-  expecting: ReadonlySet<number>,
-): Action[] =>
-  [...expecting].flatMap((number): Action[] => {
+export function vacantLeases(s: Snapshot, memory: MemoryView, vacancy: Vacancy): Action[] {
+  const { hot, expecting, ending, called } = vacancy
+  return [...new Set([...expecting, ...ending, ...called])].flatMap((number): Action[] => {
     const slot = memory.slots.get(number)
-    const node = hot.find(({ stage }) => stage?.successorOf === number)?.node
     if (slot === undefined) return []
     const { resourceVersion: version, restarts = 0 } = slot
     const { atLeast: before, ...rest } = slot.lease
-    const atLeast = stillAskedFor(slot, s)
-    const isNew = node !== undefined && !isNamed(rest, node)
-    if (!isNew && isEqual(atLeast, before)) return []
+    const node = hot.find(({ stage }) => stage?.successorOf === number)?.node
+    const isExpecting = expecting.has(number)
+    const atLeast = isExpecting ? stillAskedFor(slot, s) : before
+    const isNew = isExpecting && node !== undefined && !isNamed(rest, node)
+    const end = ending.has(number) ? rest.holder.uid : undefined
+    if (!isNew && isEqual(atLeast, before) && end === rest.ending) return []
     const holders = isNew ? [node, ...rest.holders] : rest.holders
-    const lease: SlotLease = { ...rest, holders, ...(atLeast && { atLeast }) }
+    const lease: SlotLease = { ...rest, holders, ending: end, ...(atLeast && { atLeast }) }
     return [{ type: 'assign', lease, version, restarts, stateLost: false }]
   })
+}
 
 const draw = (random: Random, bytes: number): string => Buffer.from(random.bytes(bytes)).toString('hex')

@@ -3,13 +3,13 @@ import type { Plan, Stage } from '../plan.ts'
 import type { Snapshot } from '../snapshot.ts'
 import { untilPauseEnds } from './breaker.ts'
 import { converge } from './converge.ts'
+import { untilEnded } from './ending.ts'
 import { untilNextFailure } from './failing.ts'
 import { farewells, untilFarewell } from './farewells.ts'
 import {
   convergeWithMemory,
   untilDeath,
   untilDeparture,
-  untilEnded,
   untilRetirement,
   untilUnpublished,
 } from './memory.ts'

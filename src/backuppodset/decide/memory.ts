@@ -5,9 +5,10 @@ import { publishedMs } from '../memory/stage.ts'
 import type { MemoryView, SlotMemory } from '../memory/view.ts'
 import type { Action, Role, Stage } from '../plan.ts'
 import type { LossReason, LostPrimary, PodView, Snapshot } from '../snapshot.ts'
-import { assignments, prefetches } from './assignments.ts'
+import { assignments, vacantLeases } from './assignments.ts'
 import { msUntilReplaced } from './breaker.ts'
 import { together } from './converge.ts'
+import { latecomerOf, msUntilEnded, msUntilGivenUp } from './ending.ts'
 import { failureOf } from './failing.ts'
 import { refill } from './refill.ts'
 import { isRetained, leave, marksOf, reclaim } from './retention.ts'
@@ -61,7 +62,8 @@ export function convergeWithMemory(
   // Which slots want a successor: those of primaries that failed, and those whose primary is gone.
   const over = Math.max(0, cast.primaries.length - replicas)
   const failing = over > 0 ? [] : failures(s, memory, cast)
-  const { waiting, open, retained, needless } = vacancies(s, memory, cast, backups)
+  const { waiting, vacant: unheld, retained, needless } = vacancies(s, memory, cast, backups)
+  const [coming, open] = partition(unheld, slot => msUntilGivenUp(s, slot) > 0)
   // One that was called to a slot and failed is named there until another is: no two Leases name the same pod.
   const named = new Set([...memory.slots.values()].map(({ lease }) => lease.holder.uid))
   const candidates = candidatesOf(fit, cold).filter(({ uid }) => !named.has(uid))
@@ -79,7 +81,7 @@ export function convergeWithMemory(
 
   const primaryActions: Action[] = []
   const replaced = new Set<PodView>()
-  /** Slots whose primaries are to be ended before another pod is called. */
+  /** Slots of which somebody is to be ended before another pod is called. */
   const ending = new Set<number>()
   const vacant: Role[] = []
   /** Slots for which a pod was made, or is. */
@@ -98,6 +100,13 @@ export function convergeWithMemory(
       successorOf: { slot: number, near: nodesWith(slot) },
     })
   }
+  /** @param rival who may run with this memory. @returns whether the successor is called now. */
+  const call = (slot: SlotMemory, successor: PodView, role: Role, rival: PodView | undefined): boolean => {
+    const isEnded = rival === undefined || msUntilEnded(s, slot, rival) <= 0
+    if (isEnded) primaryActions.push(promotion(slot, successor, role, s))
+    else ending.add(slot.lease.slot)
+    return isEnded
+  }
   for (const { pod, reason } of failing) {
     const slot = memory.slots.get(pod.slot ?? -1)
     const successor = successorOf(pod.slot)
@@ -107,16 +116,8 @@ export function convergeWithMemory(
       continue
     }
     const role = roleIn(s, pod.slot, lostPrimary(s, pod, pod.slot, reason))
-    if (
-      slot !== undefined &&
-      successor !== undefined &&
-      reason !== 'Died' &&
-      msUntilEnded(s, slot, pod) > 0
-    ) {
-      ending.add(pod.slot)
-    } else if (slot !== undefined && successor !== undefined) {
-      primaryActions.push(promotion(slot, successor, role, s))
-      replaced.add(pod)
+    if (slot !== undefined && successor !== undefined) {
+      if (call(slot, successor, role, reason === 'Died' ? undefined : pod)) replaced.add(pod)
     } else if (reason === 'Died') {
       // Whoever declared it dead has shut it off, and an understudy comes to life by a restore only: it does not come back.
       if (slot === undefined) vacant.push({ ...role, startsEmpty: true })
@@ -127,11 +128,11 @@ export function convergeWithMemory(
   for (const slot of open) {
     const successor = successorOf(slot.lease.slot)
     const role = roleIn(s, slot.lease.slot, s.lost.get(slot.lease.slot) ?? lostHolder(s, slot))
-    if (successor !== undefined) primaryActions.push(promotion(slot, successor, role, s))
+    if (successor !== undefined) call(slot, successor, role, latecomerOf(s, slot))
     else makeFor(slot, role)
   }
-  // It may start while the one before it is being stopped.
-  for (const slot of waiting) {
+  // It may start while the one before it is being stopped, or may come yet.
+  for (const slot of [...waiting, ...coming]) {
     const next = lastResort(s, slot, fit)
     if (next === 'awaited' || (next === 'make' && callable(s, slot, candidates).length === 0))
       makeFor(slot, roleIn(s, slot.lease.slot, undefined))
@@ -158,7 +159,7 @@ export function convergeWithMemory(
     if (!pod.waking && !goes(surplusPrimaries, pod))
       primaryActions.push({ type: 'convert', pod, to: 'primary', role: nextRole(), wake: false })
   primaryActions.push(...surplusPrimaries)
-  const filled = cast.primaries.length + waiting.length + open.length + retained.length
+  const filled = cast.primaries.length + waiting.length + unheld.length + retained.length
   for (let fresh = replicas - filled; fresh > 0; fresh -= 1) vacant.push(nextRole())
   // Only a new pod runs the app by itself: backups hold the stage for memory, cold ones too once they are woken.
   for (const role of vacant)
@@ -170,7 +171,10 @@ export function convergeWithMemory(
   )
 
   const converted = new Set(primaryActions.flatMap(action => ('pod' in action ? [action.pod.uid] : [])))
-  const isExpected = ({ stage }: PodView) => expecting.has(stage?.successorOf ?? -1)
+  // What was made for a slot is no hot backup like others before somebody holds that.
+  const late = [...coming, ...open.filter(({ lease }) => ending.has(lease.slot))]
+  const unfilled = new Set([...expecting, ...late.map(({ lease }) => lease.slot)])
+  const isExpected = ({ stage }: PodView) => unfilled.has(stage?.successorOf ?? -1)
   const left = (pods: readonly PodView[]) => pods.filter(pod => !converted.has(pod.uid) && !isExpected(pod))
   const marks = marksOf(s, leaving)
   // Called off while it was on its way, and there is a place for it again: its agent goes on.
@@ -193,7 +197,11 @@ export function convergeWithMemory(
             healthy.flatMap(pod => (pod.slot !== undefined && beganAnew(memory, pod) ? [pod.slot] : [])),
           ),
         }),
-        ...prefetches(s, memory, fit, expecting),
+        ...vacantLeases(s, memory, {
+          ...{ hot: fit, expecting },
+          ending: new Set(late.flatMap(({ lease: { slot } }) => (ending.has(slot) ? [slot] : []))),
+          called: cast.primaries.flatMap(({ slot, stage }) => (stage?.summoned ? (slot ?? []) : [])),
+        }),
         ...reclaim([...retained, ...calledBack]),
         ...leave(s, needless),
       ],
@@ -211,7 +219,16 @@ export function convergeWithMemory(
     },
   ]
   if (healthy.some(pod => pod.waking)) return stages
-  return together(s, [...stages, ...refill(s, tools, left(fit), left(cold))])
+  // A cold backup that may come on stage yet is no pod whose gate was opened in vain.
+  return together(s, [
+    ...stages,
+    ...refill(
+      s,
+      tools,
+      left(fit),
+      left(cold).filter(pod => pod.stage?.late !== true),
+    ),
+  ])
 }
 
 /** Ms until a primary that is being deleted is not waited for any longer; undefined where none is. */
@@ -299,27 +316,6 @@ export function untilDeath(s: Snapshot): number | undefined {
   return left.length === 0 ? undefined : Math.min(...left)
 }
 
-/** So long the node of a primary is waited for that is to be ended; one that cannot do it in this time may be cut off, ms. */
-const endingMs = 10_000
-
-/**
- * Ms for which another pod must not be called yet, because this one may still run beside it. It has ended when its agent
- * says so: then it has died. Where no agent is there to do that nobody is waited for.
- */
-function msUntilEnded(s: Snapshot, { endingSince }: SlotMemory, { node }: PodView): number {
-  if (node === undefined || s.memory?.nodes.get(node)?.ready !== true) return 0
-  return endingSince === undefined ? endingMs : endingSince + endingMs - s.monotonicNow
-}
-
-/** Ms until the next primary that is to be ended is not waited for any longer; undefined where none is. */
-export function untilEnded(s: Snapshot): number | undefined {
-  const left = [...(s.memory?.slots.values() ?? [])].flatMap(({ endingSince }) => {
-    const ms = endingSince === undefined ? 0 : endingSince + endingMs - s.monotonicNow
-    return ms > 0 ? [ms] : []
-  })
-  return left.length === 0 ? undefined : Math.min(...left)
-}
-
 /** Ms until a promoted primary whose node may be dead counts as unready: nothing happens then that anybody would notice. */
 export function untilUnpublished(s: Snapshot): number | undefined {
   const left = s.pods.flatMap(({ kind, ready, stage }) =>
@@ -334,7 +330,7 @@ interface Vacancies {
   /** Their primary is going, and its app has not been stopped yet. They keep their place. */
   readonly waiting: readonly SlotMemory[]
   /** To be filled now. */
-  readonly open: readonly SlotMemory[]
+  readonly vacant: readonly SlotMemory[]
   /** Marked as having no place, and there is one again. */
   readonly retained: readonly SlotMemory[]
   /** The set has become smaller: nobody will hold them. */
@@ -357,9 +353,9 @@ function vacancies(s: Snapshot, { slots }: MemoryView, cast: Cast, backups: read
   )
   left.sort((a, b) => rank(a) - rank(b) || a.lease.slot - b.lease.slot)
   const room = Math.max(0, s.set.replicas - cast.primaries.length)
-  const [retained, vacant] = partition(left.slice(0, room), isRetained)
-  const [waiting, open] = partition(vacant, slot => isGoing(s, slot))
-  return { waiting, open, retained, needless: [...left.slice(room), ...lost] }
+  const [retained, wanted] = partition(left.slice(0, room), isRetained)
+  const [waiting, vacant] = partition(wanted, slot => isGoing(s, slot))
+  return { waiting, vacant, retained, needless: [...left.slice(room), ...lost] }
 }
 
 /**

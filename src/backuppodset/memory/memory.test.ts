@@ -95,6 +95,20 @@ describe('what a pod with memory is good for', () => {
     },
   })
 
+  it('D7.ending: one that did not answer in time may run; what its agent says of it counts', () => {
+    const why = 'it was not on stage within 10 s'
+    const held = (...conditions: Condition[]) => pod('hotbackup', true, conditions)
+    const late = (it: Pod, summons = true, failed: string | undefined = why) =>
+      stage(it, summons, failed).stage?.late
+    expect(late(held(holding))).toBe(true)
+    // Nobody called it, or is waiting for it, or it came.
+    expect(late(held(holding), false)).toBeUndefined()
+    expect(stage(held(holding), true).stage?.late).toBeUndefined()
+    expect(late(held(holding, serving))).toBeUndefined()
+    expect(late(held(torn))).toBeUndefined()
+    expect(late(held(holding, dead))).toBeUndefined()
+  })
+
   it('D7.lost-node: a promoted pod that Kubernetes does not call Ready any more serves nobody, whatever its dead node has said', () => {
     const promoted = pod('primary', true, [serving, holding, { type: 'Ready', status: 'False' }])
     const view = viewOf(promoted, undefined)

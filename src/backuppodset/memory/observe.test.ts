@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { labels } from '../../api/labels.ts'
 import type { NodeReport, NodeReportStatus, SlotReport } from '../../api/node-report.ts'
 import { parseSet } from '../../api/parse.ts'
 import { type SlotLease, slotLeaseBody } from '../../api/slot-lease.ts'
@@ -284,6 +285,25 @@ it('D7.kept: an understudy that was called and did not come leaves the memory wh
   expect((await observed(lease, report, { pod: pod([failed]) }))?.copies).toMatchObject([{ node: 'n1' }])
   const serving = { type: podConditions.serving, status: 'True' }
   expect((await observed(lease, report, { pod: pod([serving]) }))?.copies).toEqual([])
+})
+
+it('D7.ending: since when somebody is called, and others before it, is known until one comes on stage', async () => {
+  const lease = makeLease(makePrimary('h0', 0), { node: 'n1', holders: [], kept: [] })
+  const at = (type: string, conditions: readonly object[]) => {
+    const pod = {
+      metadata: { name: 'h0', uid: 'uid-h0', labels: { [labels.type]: type } },
+      spec: { containers: [{ name: 'app' }], initContainers: [{ name: holdInitContainer }] },
+      status: { conditions },
+    } as unknown as Pod
+    return observed(lease, {}, { pod })
+  }
+  const known = { calledSince: expect.any(Number), comingSince: expect.any(Number) }
+  const unknown = { calledSince: undefined, comingSince: undefined }
+  expect(await at('hotbackup', [])).toMatchObject(known)
+  expect(await at('hotbackup', [died])).toMatchObject(known)
+  expect(await at('hotbackup', [{ type: podConditions.serving, status: 'True' }])).toMatchObject(unknown)
+  expect(await at('primary', [])).toMatchObject(unknown)
+  expect(await observed(lease, {}, { pod: running })).toMatchObject(unknown)
 })
 
 it('D7.handover-unready: since when a Lease asks for no handover is known by our own clock', async () => {

@@ -126,6 +126,8 @@ export function observeMemory(
     // on with. Perhaps nobody else has anything.
     const isVacant = runsAnother || !isOnStage(holder, stage, deps)
     const isAsked = isVacant && !refusedForLong
+    const isCalled =
+      stage?.understudy === true && !stage.serving && holder?.metadata.labels?.[labels.type] !== 'primary'
     // A node that had the primary before this one has its memory, whether its agent has read the Lease since or not.
     const isHolders = ({ node, slot }: (typeof here)[number]) => slot.role === 'holder' || node !== lease.node
     const copies = here
@@ -168,6 +170,8 @@ export function observeMemory(
           ),
         sourceSeenAt: source && isTimely(source.node) ? source.seenAt : undefined,
         endingSince: since(`ending/${uid}/${lease.life}/${lease.epoch}`, lease.ending === lease.holder.uid),
+        calledSince: since(`called/${uid}/${lease.life}/${lease.epoch}`, isCalled),
+        comingSince: since(`coming/${uid}/${lease.life}`, isCalled),
         settledSince: since(`settled/${uid}/${lease.life}/${lease.epoch}`, lease.handover === undefined),
         copies,
         unasked: unaskedOf(lease, answers, isAsked),

@@ -130,7 +130,11 @@ export function withStage(
   const isSummoned = isCalled && why === undefined && stage.understudy
   const { unpublishedMs, silent = false, now = 0, unreadySince: firstSeen = told => told } = seen
   const isLost = unpublishedMs !== undefined && unpublishedMs > publishedMs
-  const whole: StageView = { ...stage, unpublishedMs, failed: why, summoned: isSummoned }
+  const whole: StageView = {
+    ...stage,
+    ...{ unpublishedMs, failed: why, summoned: isSummoned },
+    ...(isCalled && stage.understudy && why !== undefined && why === failed && { late: true }),
+  }
   const kind = isSummoned ? 'primary' : view.kind
   const ready = stage.understudy
     ? kind === 'primary'

@@ -31,6 +31,8 @@ export interface StageView {
   readonly spoiled: boolean
   /** Why it did not come on stage when it was last called; undefined where it was not, or came. */
   readonly failed: string | undefined
+  /** It failed only because it did not answer in time: it may run by now, and answer yet. */
+  readonly late?: boolean
   readonly ip: string | undefined
   /** Somebody asked for its slot to go to another pod, memory and all. */
   readonly handoverRequested?: boolean
@@ -68,6 +70,10 @@ export interface SlotMemory {
   readonly sourceSeenAt?: number | undefined
   /** Monotonic ms since which this process has seen that the holder is to be ended. */
   readonly endingSince?: number | undefined
+  /** Monotonic ms since which this process has seen that the holder is called and not on stage; undefined where it is not. */
+  readonly calledSince?: number | undefined
+  /** Likewise, but of all that were called to it one after the other. */
+  readonly comingSince?: number | undefined
   /** Monotonic ms since which this process has seen that its Lease asks for no handover; undefined while it does. */
   readonly settledSince?: number | undefined
   /** Nodes that keep something of this life, whether it could be brought back now or not. */

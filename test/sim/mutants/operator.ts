@@ -1,7 +1,7 @@
 /** Fixes of findings on the operator, as docs/adr/0112 numbers them. */
 import type { Command } from '../model/commands.ts'
 import type { Mutant } from './mutant.ts'
-import { atEach, bySeeds, endApp, lag, slow, wait } from './scenarios.ts'
+import { atEach, bySeeds, endApp, hangApp, lag, onEachNode, slow, wait } from './scenarios.ts'
 
 export const ofOperator: readonly Mutant[] = [
   {
@@ -163,6 +163,25 @@ export const ofOperator: readonly Mutant[] = [
       ...[0, 1, 2, 3].map(node => [node === 0 ? 3_000 : 0, slow(node, { answerMs: 6_000 }, 30_000)] as const),
       [100, { type: 'deletePod', pod: 0, force: true }],
       [2_000, { type: 'scale', replicas: 2 }],
+      [15_000, wait],
+    ]),
+  },
+  {
+    finding: 'sim 2',
+    name: 'latecomer-runs',
+    what: 'who was called and did not answer in time is not ended before another one is called',
+    mutations: [
+      {
+        file: 'src/backuppodset/decide/memory.ts',
+        find: 'call(slot, successor, role, latecomerOf(s, slot))',
+        replace: 'call(slot, successor, role, undefined)',
+      },
+    ],
+    // It is thawed and slow to answer, and its node hears of Leases late.
+    scenarios: onEachNode([1, 2], {}, node => [
+      ...[0, 1, 2].map(each => [each === 0 ? 3_000 : 0, slow(each, { answerMs: 6_000 }, 30_000)] as const),
+      [0, { type: 'lagAgent', node, resource: 'leases', lagMs: 4_600, forMs: 30_000 }],
+      [100, hangApp(30_000)],
       [15_000, wait],
     ]),
   },
