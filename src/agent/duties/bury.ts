@@ -1,17 +1,44 @@
+import type { SlotLease } from '../../api/slot-lease.ts'
 import { slotName } from '../../checkpoint/manifest.ts'
+import { isKubeError } from '../../kube/errors.ts'
 import { endTree } from '../driver/tree.ts'
+import { AgentError } from '../errors.ts'
 import { nowhere } from './duties-of.ts'
 import type { DutyOf } from './duty.ts'
 import { close, dropWatch, endWatched, runningOf, unlessRefused, unwatch, watchesOf } from './remains.ts'
 import type { PodView } from './snapshot.ts'
 import type { Work } from './work.ts'
 
-/** Ends a primary that is being deleted or has been replaced, so that it does not run on beside its successor. */
+/**
+ * Ends a primary that is being deleted or has been replaced, so that it does not run on beside its successor.
+ *
+ * @throws AgentError StillCalled where the API server says that it is not to be ended any more: it answers again, and our
+ * cache is behind.
+ */
 export async function bury(work: Work, { pod, lease }: DutyOf<'bury'>, signal: AbortSignal): Promise<void> {
+  if (!pod.terminating && lease.ending === pod.uid && (await isSpared(work, pod, lease, signal)))
+    throw new AgentError('StillCalled', slotName(lease))
   const first = pod.containers[0]?.name ?? ''
   const why = pod.terminating ? 'its pod is being deleted' : 'another pod is called to its slot'
   await endPod(work, pod, first, `was stopped: ${why}`, signal)
   work.log.info({ pod: pod.name, slot: slotName(lease), why }, 'a primary was stopped')
+}
+
+/** Where the API server does not answer it is ended: somebody else may be called any moment. */
+async function isSpared(
+  { inquiry }: Work,
+  { uid }: PodView,
+  lease: SlotLease,
+  signal: AbortSignal,
+): Promise<boolean> {
+  try {
+    const now = await inquiry.lease(lease, signal)
+    return now?.holder.uid === uid && now.life === lease.life && now.ending !== uid
+  } catch (error) {
+    signal.throwIfAborted()
+    if (!isKubeError(error)) throw error
+    return false
+  }
 }
 
 /** A kill that takes longer meets something that the kernel does not let go; nobody can reach it any more anyway. */

@@ -908,6 +908,20 @@ describe('the agents of two nodes', () => {
     })
   })
 
+  it('D7.ending: end nobody who answers again, however old what they have seen is; who cannot ask ends it', async () => {
+    await start('a', a)
+    await start('b', b)
+    await untilFrozen('one')
+    const ending = { ...atFirst(), ending: 'uid-p' }
+    cluster.setLease(ending)
+    // The API server has that taken back meanwhile.
+    cluster.setLease(atFirst(), false)
+    await sleep(400)
+    expect(a.running.get('uid-p')).toBe('one')
+    cluster.isAway = true
+    await vi.waitFor(() => expect(a.running.has('uid-p')).toBe(false))
+  })
+
   it('empty an understudy that was called and then was not', async () => {
     await start('a', a)
     await start('b', b, async () => ({ outcome: 'failure', message: 'not yet' }))
