@@ -33,6 +33,10 @@ export interface Origin {
   readonly how: Exclude<OriginOfMemory, 'Empty'>
   readonly generation: number
   readonly bytes: number
+  /** It has to be brought to the node of the pod first. */
+  readonly moves: boolean
+  /** It has to be brought back there: it does not lie frozen in the pod. */
+  readonly restores: boolean
   /** Monotonic ms of the moment whose memory it is. */
   readonly takenAt: number
   /** The same moment by the clock of the node that saved it, ms since the epoch. */

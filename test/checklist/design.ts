@@ -237,6 +237,7 @@ export const design: readonly FeatureGroup[] = [
       sentence('D7.ending', 'a primary that hangs is ended before its successor is called', 'unit'),
       sentence('D7.handover-unready', 'who stands still for its successor has not failed', 'unit'),
       sentence('D7.called-off', 'who is called takes no place of a slot that is served', 'unit'),
+      sentence('D7.patience', 'patience grows with what has to be moved and brought back', 'unit'),
       sentence('D7.swap', 'who goes on stage asks the API server for its Lease right before', 'unit'),
       sentence('D7.consent', 'a handover is swapped on a word of its source that is fresh', 'unit'),
       sentence('D7.setback', 'a promotion and a gate fail by the word of the API server only', 'unit'),

@@ -1,10 +1,11 @@
 import { expect, it } from 'vitest'
-import { type Promote, withMemory } from './promote.ts'
+import { type Promote, patienceMs, withMemory } from './promote.ts'
 
 const origin = {
   how: 'Frozen',
   generation: 7,
   bytes: 1,
+  ...{ moves: false, restores: false },
   takenAt: 10_000,
   takenAtSource: Date.parse('2026-01-01T00:00:00Z'),
 } as const
@@ -19,4 +20,17 @@ it('keeps to the report where the agent does not say', () => {
   expect(withMemory(action, undefined)).toBe(action)
   const nothing = { ...action, origin: undefined }
   expect(withMemory(nothing, { generation: 1, takenAt: '2026-01-01T00:00:00Z' })).toBe(nothing)
+})
+
+it('D7.patience: who is called has time for what has still to be moved and brought back, whatever its size', () => {
+  const bytes = 64_000_000_000
+  const of = (moves: boolean, restores: boolean, wake = false) =>
+    patienceMs({ origin: { ...origin, bytes, moves, restores }, wake })
+  // A thaw takes as long for 64 GB as for 64 KB.
+  expect(of(false, false)).toBe(10_000)
+  expect(of(false, true)).toBe(10_000 + 640_000)
+  expect(of(true, true)).toBe(10_000 + 30_000 + 1_280_000)
+  // Its containers have to be started first, and what is on its node already has not to be moved.
+  expect(of(false, true, true)).toBe(10_000 + 30_000 + 640_000)
+  expect(patienceMs({ origin: undefined, wake: false })).toBe(40_000)
 })

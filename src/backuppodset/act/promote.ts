@@ -76,10 +76,12 @@ export async function promote(context: ActContext, action: Promote): Promise<Out
   )
 }
 
-function patienceMs({ origin, wake }: Promote): number {
-  const isQuick = !wake && (origin?.how === 'Frozen' || origin?.how === 'Staged')
-  const bytes = origin?.bytes ?? 0
-  return isQuick ? graceMs + bytes / slowest : graceMs + startMs + (2 * bytes) / slowest
+/** So long a pod that is called is waited for: it grows with what has still to be moved and brought back, and with nothing else. */
+export function patienceMs({ origin, wake }: Pick<Promote, 'origin' | 'wake'>): number {
+  // Nothing is known of the memory: it may have to come.
+  const { bytes, moves, restores } = origin ?? { bytes: 0, moves: true, restores: true }
+  const work = Number(moves) + Number(restores)
+  return graceMs + (wake || moves ? startMs : 0) + (work * bytes) / slowest
 }
 
 /** The report from which it was decided is some seconds old: the agent knows what it has brought back. */

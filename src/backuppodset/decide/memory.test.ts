@@ -96,6 +96,25 @@ describe('a primary that died', () => {
     expect(winner(70, { epoch: 2 })).toBe('h1')
   })
 
+  it('D7.patience: has nothing to bring back if its memory lies frozen there and is as new as any', () => {
+    const work = (frozen: boolean, hereAt: number, elsewhereAt: number | undefined) => {
+      const copies = [
+        makeCopy(lease0, h0, frozen ? 'Frozen' : 'Staged', { epoch: 1, generation: hereAt }),
+        ...(elsewhereAt === undefined
+          ? []
+          : [makeCopy(lease0, h1, 'Staged', { epoch: 1, generation: elsewhereAt })]),
+      ]
+      const { origin } =
+        ofType(makeMemorySnapshot(wish, [p0, h0], [makeSlot(lease0, copies)]), 'promote')[0] ?? {}
+      return [origin?.moves, origin?.restores]
+    }
+    expect(work(true, 9, undefined)).toEqual([false, false])
+    expect(work(true, 9, 10)).toEqual([false, false])
+    expect(work(false, 9, 10)).toEqual([false, true])
+    // More than the one that may be on its way: it is fetched first, and what lies there is of no use.
+    expect(work(true, 9, 11)).toEqual([true, true])
+  })
+
   it('signs with the key of its node, and what those before it have signed is still known', () => {
     const [key, before] = ['a'.repeat(64), 'b'.repeat(64)]
     const swap = (signers?: NonNullable<typeof lease0.signers>) => {

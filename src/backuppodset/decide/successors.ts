@@ -170,11 +170,17 @@ export function unfinished(slot: SlotMemory, pod: PodView, s: Snapshot): Action 
 
 function originOn(slot: SlotMemory, pod: PodView, s: Snapshot): Origin | undefined {
   const here = slot.copies.find(({ node }) => node === pod.node)
-  const copy = here ?? [...usableOf(slot)].sort(newestOf(slot.lease))[0]
+  const [newest] = [...usableOf(slot)].sort(newestOf(slot.lease))
+  const copy = here ?? newest
   if (copy === undefined) return undefined
   const { report } = copy
+  const told = (it: Copy) => toldOf(it, slot.lease)
+  // What is too far behind is replaced by what others have.
+  const moves = here === undefined || (newest !== undefined && stepsBehind(told(here), told(newest)) > 0)
+  const isFrozen = report.usable === 'Frozen' && report.understudyUid === pod.uid
   return {
     how: howOf(pod, here),
+    ...{ moves, restores: moves || !isFrozen },
     generation: report.generation,
     bytes: report.bytes ?? 0,
     takenAt: takenAt(copy, s),
