@@ -132,10 +132,11 @@ function signersOf(
 
 /**
  * Nodes on which the slot's memory is as new as on any, but for the one generation that may be on its way, and whose agents
- * are there to say so. Only beside these others need not keep theirs.
+ * are there to say so. Only beside these others need not keep theirs: nobody, once the kubelet has started another app in the
+ * primary. Its memory is gone, and what the nodes keep is all that there is.
  */
 function newestOn(slot: SlotMemory | undefined): readonly string[] {
-  if (slot === undefined) return []
+  if (slot === undefined || slot.replacedSince !== undefined) return []
   const { copies, lease } = slot
   const [newest] = [...copies].sort(newestOf(lease))
   return copies.flatMap(copy =>

@@ -1016,11 +1016,11 @@ describe('D7.kept: a copy is let go only for one that is as new', () => {
   const h0 = makeUnderstudy('h0')
   const lease = makeLease(p0, { holders: ['n-h0', 'a'], kept: ['n-h0', 'a'] })
   const wish = { replicas: 1, hotBackups: 1 }
-  const holders = (of: Partial<Copy>, report: Partial<Copy['report']>) => {
+  const holders = (of: Partial<Copy>, report: Partial<Copy['report']>, over: Partial<SlotMemory> = {}) => {
     const here = { ...makeCopy(lease, h0, 'Staged', report), ...of }
     const other = coldCopy(lease, 'a')
     const copies = [here, { ...other, report: { ...other.report, epoch: 1, generation: 57 } }]
-    const s = makeMemorySnapshot(wish, [p0, h0], [makeSlot(lease, copies)])
+    const s = makeMemorySnapshot(wish, [p0, h0], [makeSlot(lease, copies, over)])
     if (s.memory === undefined) throw new Error('a set without memory')
     const [next] = ofType({ ...s, memory: { ...s.memory, copies: 1 } }, 'assign')
     return [next?.lease.holders, next?.lease.kept]
@@ -1036,6 +1036,10 @@ describe('D7.kept: a copy is let go only for one that is as new', () => {
     ['of the generation before', {}, { epoch: 1, generation: 56 }, [['n-h0'], ['n-h0']]],
   ])('%s', (_, of, report, expected) => {
     expect(holders(of, report)).toEqual(expected)
+  })
+
+  it('and none once another app runs in the primary: what is kept is all that there is', () => {
+    expect(holders({}, { epoch: 1, generation: 56 }, { replacedSince: 900 })).toEqual(both)
   })
 })
 
