@@ -15,6 +15,7 @@ import { createWriteBehind } from '../state-store/write-behind.ts'
 import { createSetController } from './controller.ts'
 import { leaseIndexes } from './memory/observe.ts'
 import { reportIndexes } from './memory/reports.ts'
+import type { SetName } from './named-sets.ts'
 import { podIndexes } from './observe.ts'
 import { revisionIndexes } from './revisions/observe.ts'
 import { serviceIndexes, sliceIndexes } from './services/observe.ts'
@@ -27,7 +28,12 @@ function onStage() {
   const pods = createStore<Pod>({ indexes: podIndexes })
   const queue = createQueue({ clock, name: 'test' })
   const api = {} as Api
-  createSetController({
+  const ended: string[] = []
+  const metricsOf = (what: string) => ({
+    forget: ({ namespace, name }: SetName) => void ended.push(`${what}: ${namespace}/${name}`),
+    reset: () => void ended.push(`${what}: all`),
+  })
+  const controller = createSetController({
     ...{ api, urgentApi: api, mayWrite: () => true, reign: nothing, sets, pods, queue },
     leases: createStore<Lease>({ indexes: leaseIndexes }),
     reports: createStore<NodeReport>({ indexes: reportIndexes }),
@@ -42,7 +48,8 @@ function onStage() {
     consistency: createConsistencyStore({ cache: cacheView({}), clock, log }),
     recorder: { record: nothing, flush: async () => 0, close: nothing },
     settings: { wakerImage: 'waker', wakeKeys: [new Uint8Array(32)] },
-    metrics: { acted: nothing, woke: nothing, counted: nothing, forget: nothing, reset: nothing },
+    metrics: { acted: nothing, woke: nothing, counted: nothing, ...metricsOf('sets') },
+    pullMetrics: { pulled: nothing, pushed: nothing, refreshed: nothing, ...metricsOf('pulls') },
     stateStore: createWriteBehind(createMemoryStore(clock), { clock, log }),
     stateBudget: 2 ** 20,
     workers: 1,
@@ -58,7 +65,7 @@ function onStage() {
     }
     return keys.map(key => key.slice('default/'.length))
   }
-  return { sets, pods, queue, taken }
+  return { sets, pods, queue, taken, controller, ended }
 }
 
 let version = 0
@@ -95,4 +102,17 @@ it('F07: sets are taken in the order of their first news, each once, and one tha
   sets.upsert(setOf('c'))
   pods.remove('default/b-primary')
   expect(await taken()).toEqual(['d', 'b', 'a', 'e', 'c'])
+})
+
+it('D10.names: what metrics tell of a set ends with it, and what they tell of all sets with the term', async () => {
+  const { sets, controller, ended } = onStage()
+  sets.upsert(setOf('web'))
+  sets.remove('default/web')
+  const stop = new AbortController()
+  const running = controller.run(stop.signal)
+  await expect.poll(() => ended.toSorted()).toEqual(['pulls: default/web', 'sets: default/web'])
+  stop.abort()
+  await running
+  expect(ended.slice(2).toSorted()).toEqual(['pulls: all', 'sets: all'])
+  await controller.close()
 })

@@ -321,7 +321,9 @@ export function createSetController(options: SetControllerOptions): SetControlle
     },
     forgetSet: key => {
       const slash = key.indexOf('/')
-      options.metrics.forget({ namespace: key.slice(0, slash), name: key.slice(slash + 1) })
+      const gone = { namespace: key.slice(0, slash), name: key.slice(slash + 1) }
+      options.metrics.forget(gone)
+      options.pullMetrics?.forget(gone)
       consistency.clear(key)
     },
     notify: (set, notices) => {
@@ -419,6 +421,7 @@ export function createSetController(options: SetControllerOptions): SetControlle
         await wakes.settled()
         await options.stateStore.flush(flushMs)
         await pulled.end()
+        options.pullMetrics?.reset()
         ledger.clear()
         options.stateStore.abandon()
       }

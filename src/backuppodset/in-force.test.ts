@@ -53,6 +53,7 @@ function world(pods: readonly Pod[], current: BackupPodSet) {
   const clock = createFakeClock()
   const writes: string[] = []
   const notices: Notice[] = []
+  const pulled: string[] = []
   const api = {
     create: async (_: unknown, body: Pod) => {
       writes.push(`create ${body.metadata.labels?.[labels.type]} of ${body.spec?.containers?.[0]?.image}`)
@@ -93,7 +94,7 @@ function world(pods: readonly Pod[], current: BackupPodSet) {
     gates: { look: () => [] },
     losses: { note: nothing, of: () => new Map(), repaired: nothing, forget: nothing },
     ledger: { open: nothing, note: nothing, of: () => [] },
-    pulled: { loaded: () => true, after: nothing, facts: nothing },
+    pulled: { loaded: () => true, after: () => void pulled.push('after'), facts: nothing },
     metrics: { acted: nothing, counted: nothing, woke: nothing },
     departed: { of: () => [] },
     isDeleted: tombstones.has,
@@ -119,7 +120,7 @@ function world(pods: readonly Pod[], current: BackupPodSet) {
     reconcile(deps, 'default/web', {
       ...{ signal: new AbortController().signal, log: silentLog, priority: 0, mustYield: () => false },
     } as unknown as Parameters<typeof reconcile>[2])
-  return { sets, cache, clock, writes, notices, conditions, pass }
+  return { sets, cache, clock, writes, notices, pulled, conditions, pass }
 }
 
 const running = { observedGeneration: 1, replicas: 2, hotbackups: 1, coldbackups: 0 }
@@ -166,4 +167,14 @@ describe('a set whose spec is refused while its primaries run', () => {
     await pass()
     expect(conditions()).toContain('Degraded True TemplateMissing')
   })
+})
+
+it('D10.names: a set that is deleted while its pass runs is not asked for states any more', async () => {
+  const { pass, pulled, sets } = world([podOf('p0', 'primary', 0)], setOf(good, 1, running))
+  await pass()
+  expect(pulled).toEqual(['after'])
+  const passing = pass()
+  sets.remove('default/web')
+  await passing
+  expect(pulled).toEqual(['after'])
 })

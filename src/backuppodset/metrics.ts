@@ -1,6 +1,7 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
 import { type BackupPodSetStatus, protections, type SlotStatus } from '../api/backuppodset.ts'
 import type { Outcome } from './act/outcome.ts'
+import { createNamedSets, type NamedSets } from './named-sets.ts'
 import { stepsOf } from './news.ts'
 
 /** What the controller tells about sets beyond the loop's own metrics. */
@@ -14,7 +15,8 @@ export interface SetMetrics {
   reset(): void
 }
 
-export function createSetMetrics(registry: Registry): SetMetrics {
+/** @param named shared with whoever else tells of sets by name. */
+export function createSetMetrics(registry: Registry, named: NamedSets = createNamedSets()): SetMetrics {
   const registers = [registry]
   const actions = new Counter({
     name: 'backuppodset_actions_total',
@@ -81,6 +83,14 @@ export function createSetMetrics(registry: Registry): SetMetrics {
     labelNames: ['namespace', 'name', 'protection'],
     registers,
   })
+  new Gauge({
+    name: 'backuppodset_unnamed_sets',
+    help: 'Sets that no metric tells by name: there are too many of them, or too many in their namespace.',
+    registers,
+    collect() {
+      this.set(named.unnamed)
+    },
+  })
   // By set: the slots whose age is shown, so that none stays for ever.
   const shown = new Map<string, ReadonlySet<string>>()
   const showSlots = (namespace: string, name: string, slots: readonly SlotStatus[], at: number) => {
@@ -122,6 +132,7 @@ export function createSetMetrics(registry: Registry): SetMetrics {
     },
     woke: (result, seconds) => wakes.observe({ result }, seconds),
     counted({ namespace, name }, status, at) {
+      if (!named.admit({ namespace, name })) return
       for (const [kind, count, usable] of [
         ['primary', status.replicas, status.readyReplicas],
         ['hotbackup', status.hotbackups, status.readyHotbackups],
@@ -140,6 +151,7 @@ export function createSetMetrics(registry: Registry): SetMetrics {
           )
     },
     forget({ namespace, name }) {
+      named.forget({ namespace, name })
       for (const kind of ['primary', 'hotbackup', 'coldbackup']) {
         pods.remove({ namespace, name, kind })
         ready.remove({ namespace, name, kind })
@@ -151,6 +163,7 @@ export function createSetMetrics(registry: Registry): SetMetrics {
     reset() {
       for (const gauge of [pods, ready, age, interval, protectedSlots]) gauge.reset()
       shown.clear()
+      named.clear()
     },
   }
 }

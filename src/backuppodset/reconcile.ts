@@ -131,7 +131,9 @@ export async function reconcile(
   const live = after(observed, outcomes)
   const pods = live.flatMap(pod => observed.viewOf(pod) ?? [])
   // Before the status, which says what is there now.
-  deps.pulled.after(set, { snapshot: observed.snapshot, outcomes, pods, status: current.status })
+  // A set that was deleted while this pass ran has been forgotten: its primaries would be asked for ever.
+  if (sets.get(key)?.metadata.uid === set.uid)
+    deps.pulled.after(set, { snapshot: observed.snapshot, outcomes, pods, status: current.status })
   const pulledFacts = deps.pulled.facts(set)
   const status = statusOf(set, current.status, {
     pods,

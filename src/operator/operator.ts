@@ -4,6 +4,7 @@ import { operatorElection } from '../api/election.ts'
 import { createSetController } from '../backuppodset/controller.ts'
 import { failurePauses } from '../backuppodset/failures.ts'
 import { createSetMetrics } from '../backuppodset/metrics.ts'
+import { createNamedSets } from '../backuppodset/named-sets.ts'
 import { laneOf, seriesOf } from '../backuppodset/notices.ts'
 import { createPullMetrics } from '../backuppodset/pulled/metrics.ts'
 import { wakeKeyId } from '../backuppodset/wake/token.ts'
@@ -168,6 +169,7 @@ async function operate(
     log,
     metrics: metrics.recorder,
   })
+  const named = createNamedSets()
   const controller = createSetController({
     api: leaderApi,
     urgentApi: fenced(urgentApi, mayWrite),
@@ -183,8 +185,8 @@ async function operate(
     queue,
     recorder,
     settings,
-    metrics: createSetMetrics(metrics.registry),
-    pullMetrics: createPullMetrics(metrics.registry),
+    metrics: createSetMetrics(metrics.registry, named),
+    pullMetrics: createPullMetrics(metrics.registry, named),
     stateStore: writeBehind,
     stateBudget: options.stateBudget,
     controllerMetrics: metrics.controller,

@@ -1,12 +1,28 @@
 import { Counter, Histogram, type Registry } from 'prom-client'
+import type { PullFailure } from '../../checkpoint/http/transfer.ts'
+import { createNamedSets, type NamedSets, type SetName } from '../named-sets.ts'
+
+type PullOutcome = 'ok' | PullFailure
 
 export interface PullMetrics {
-  pulled(set: { readonly namespace: string; readonly name: string }, result: string, seconds: number): void
+  pulled(set: SetName, result: PullOutcome, seconds: number): void
   pushed(result: 'taken' | 'refused' | 'gone', seconds: number): void
   refreshed(result: 'taken' | 'failed' | 'no-room'): void
+  /** The set is gone, and what was told of it goes with it. */
+  forget(set: SetName): void
+  /** What is told of single sets holds no more: another process leads, and it does not say which of them end. */
+  reset(): void
 }
 
-export function createPullMetrics(registry: Registry): PullMetrics {
+const outcomes: Readonly<Record<PullOutcome, true>> = {
+  ok: true,
+  PullFailed: true,
+  StateTooLarge: true,
+  StateBudgetExceeded: true,
+}
+
+/** @param named shared with whoever else tells of sets by name. */
+export function createPullMetrics(registry: Registry, named: NamedSets = createNamedSets()): PullMetrics {
   const registers = [registry]
   const pulls = new Counter({
     name: 'bps_pulls_total',
@@ -35,10 +51,18 @@ export function createPullMetrics(registry: Registry): PullMetrics {
   })
   return {
     pulled({ namespace, name }, result, seconds) {
-      pulls.inc({ namespace, name, result })
+      if (named.admit({ namespace, name })) pulls.inc({ namespace, name, result })
       pullSeconds.observe(seconds)
     },
     pushed: (result, seconds) => pushes.observe({ result }, seconds),
     refreshed: result => refreshes.inc({ result }),
+    forget({ namespace, name }) {
+      named.forget({ namespace, name })
+      for (const result of Object.keys(outcomes)) pulls.remove({ namespace, name, result })
+    },
+    reset() {
+      pulls.reset()
+      named.clear()
+    },
   }
 }

@@ -184,7 +184,7 @@ export function createPuller(deps: PullerDeps): Puller {
   }
 }
 
-const resultOf = (result: PullResult): string => (result.type === 'state' ? 'ok' : result.reason)
+const resultOf = (result: PullResult) => (result.type === 'state' ? 'ok' : result.reason)
 
 function isSame({ target, pull }: Loop, nextPull: ParsedPull, next: Target): boolean {
   return (

@@ -49,7 +49,7 @@ async function onStage(budgetBytes = 1_000) {
         return text === undefined ? undefined : ({ bytes: Buffer.from(text), hollow: false } as SavedState)
       },
     },
-    metrics: { pulled() {}, pushed() {}, refreshed: result => results.push(result) },
+    metrics: { pulled() {}, pushed() {}, refreshed: result => results.push(result), forget() {}, reset() {} },
     addressOf: () => address.of(),
   })
   return { app, given, held, pull, states, results, budget, refresher, address }
