@@ -12,17 +12,45 @@ import { createPuller, type Target } from './puller.ts'
 import { createStates } from './states.ts'
 
 describe('the budget', () => {
-  it('is one for all, and no namespace takes more than half of it', () => {
+  it('is one for all, and what goes beyond it is refused', () => {
     const budget = createStateBudget(100)
     const [a, b] = [budget.reserve('a'), budget.reserve('b')]
-    expect([a.take(40), a.take(11), b.take(50), b.take(1)]).toEqual([true, false, true, false])
-    expect(budget.used).toBe(90)
+    expect([a.take(40), a.take(11), b.take(30), b.take(1)]).toEqual([true, false, true, false])
+    expect(budget.used).toBe(70)
     a.keep(20)
     b.release()
     b.release()
     expect(budget.used).toBe(20)
     expect(budget.reserve('a').take(31)).toBe(false)
     expect(budget.reserve('a').take(30)).toBe(true)
+  })
+
+  const most = (budget: ReturnType<typeof createStateBudget>, namespace: string) => {
+    const room = budget.reserve(namespace)
+    let taken = 0
+    while (room.take(1)) taken += 1
+    return taken
+  }
+
+  it('D10.state-share: namespaces that take all they get leave something to each that comes after them', () => {
+    const budget = createStateBudget(1_000)
+    expect(['a', 'b', 'c', 'd'].map(namespace => most(budget, namespace))).toEqual([500, 250, 125, 62])
+  })
+
+  it('D10.state-share: a state is renewed beside the old one, however much others have taken since', () => {
+    const budget = createStateBudget(1_000)
+    const kept = budget.reserve('modest')
+    expect(kept.take(200)).toBe(true)
+    most(budget, 'greedy')
+    expect(budget.reserve('modest').take(200)).toBe(false)
+    const renewed = budget.reserve('modest', 'renewed')
+    expect(renewed.take(200)).toBe(true)
+    // The greedy one cannot take more in this way than leaves room for others.
+    const more = budget.reserve('greedy', 'renewed')
+    let taken = 0
+    while (more.take(1)) taken += 1
+    expect(budget.used).toBe(400 + 450)
+    expect(taken).toBe(50)
   })
 })
 
@@ -75,23 +103,33 @@ describe('applications that say as much as they are let', () => {
       puller.stop(of.uid)
       await puller.settled()
     }
-    await ask('modest', await appThatSays(mib), [0])
-    expect(states.get('set-of-modest', 0)?.bytes).toHaveLength(mib)
+    await ask('modest', await appThatSays(4 * mib), [0])
+    expect(states.get('set-of-modest', 0)?.bytes).toHaveLength(4 * mib)
 
-    // Twice its size while it comes: more than half of the budget, which is all that a namespace has.
+    // Twice its size while it comes: more than half of what the other one leaves.
     await ask('greedy', await appThatSays(20 * mib), [0, 1, 2])
     expect(states.problem('set-of-greedy', 0)).toMatchObject({ reason: 'StateBudgetExceeded' })
-    expect(budget.used).toBe(mib)
+    expect(budget.used).toBe(4 * mib)
 
     await ask('greedy', await appThatSays(5 * mib), [0, 1, 2, 3, 4])
     expect(
       [0, 1, 2, 3, 4].filter(slot => states.get('set-of-greedy', slot) !== undefined).length,
     ).toBeLessThan(4)
-    expect(budget.used).toBeLessThanOrEqual(17 * mib)
-    expect(states.get('set-of-modest', 0)?.bytes).toHaveLength(mib)
+    expect(budget.used).toBeLessThanOrEqual((4 + 14) * mib)
+    expect(states.get('set-of-modest', 0)?.bytes).toHaveLength(4 * mib)
 
-    states.drop('set-of-greedy')
-    expect(budget.used).toBe(mib)
+    // Two that take all they get: the modest one's state is still renewed, and a third gets something yet.
+    await ask('another', await appThatSays(2 * mib), [0, 1, 2, 3, 4, 5, 6, 7])
+    const before = states.get('set-of-modest', 0)?.takenAt ?? 0
+    await clock.advance(1_000)
+    await ask('modest', await appThatSays(4 * mib), [0])
+    expect(states.problem('set-of-modest', 0)).toBeUndefined()
+    expect(states.get('set-of-modest', 0)?.takenAt).toBeGreaterThan(before)
+    await ask('third', await appThatSays(mib), [0])
+    expect(states.get('set-of-third', 0)?.bytes).toHaveLength(mib)
+
+    for (const namespace of ['greedy', 'another', 'third']) states.drop(`set-of-${namespace}`)
+    expect(budget.used).toBe(4 * mib)
     await dispatcher.close()
   })
 })

@@ -13,16 +13,28 @@ export interface Reservation {
 }
 
 export interface StateBudget {
-  reserve(namespace: string): Reservation
+  /** @param use `renewed`: in the place of a state that is kept, or for the time of a transfer only. Default `kept`. */
+  reserve(namespace: string, use?: Use): Reservation
   /** Bytes that are taken now. */
   readonly used: number
   readonly bytes: number
 }
 
-/** No namespace takes more than this part of it. */
-const share = 0.5
+type Use = 'kept' | 'renewed'
 
-/** @param bytes in all. First come, first served: what is kept already is never given up for something else. */
+/**
+ * No namespace takes more than this part of what the others leave: with one that holds all it may, the next one finds
+ * half of the budget, the third a quarter, and none ever finds nothing. It is the dynamic threshold by which switches
+ * share a memory among their ports (Choudhury and Hahne, 1998), with the factor 1. A part of the whole would be gone with
+ * the second namespace; an even part for each would mean to take states from those who have more, and with them the
+ * failover of a tenant, because another one has come.
+ *
+ * A newer state is taken beside the one that it replaces. A namespace that has its full part still has to be able to do
+ * that: otherwise whoever comes after it makes its states grow old.
+ */
+const shares: Readonly<Record<Use, number>> = { kept: 1 / 2, renewed: 3 / 4 }
+
+/** @param bytes in all. What is kept already is never given up for something else. */
 export function createStateBudget(bytes: number): StateBudget {
   const byNamespace = new Map<string, number>()
   let used = 0
@@ -31,7 +43,7 @@ export function createStateBudget(bytes: number): StateBudget {
     get used() {
       return used
     },
-    reserve(namespace) {
+    reserve(namespace, use = 'kept') {
       let taken = 0
       const change = (by: number) => {
         taken += by
@@ -42,7 +54,8 @@ export function createStateBudget(bytes: number): StateBudget {
       }
       return {
         take(more) {
-          const isRoom = used + more <= bytes && (byNamespace.get(namespace) ?? 0) + more <= bytes * share
+          const own = byNamespace.get(namespace) ?? 0
+          const isRoom = own + more <= (bytes - (used - own)) * shares[use]
           if (isRoom) change(more)
           return isRoom
         },

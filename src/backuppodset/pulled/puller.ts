@@ -78,13 +78,14 @@ export function createPuller(deps: PullerDeps): Puller {
       if (signal.aborted || !isConfirmed) return false
       confirmed.add(target)
     }
-    const room = deps.budget.reserve(set.namespace)
-    let isKept = false
+    const isKept = states.get(set.uid, target.slot) !== undefined
+    const room = deps.budget.reserve(set.namespace, isKept ? 'renewed' : 'kept')
+    let isTaken = false
     try {
-      isKept = await pullInto(room, set, pull, target, signal)
-      return isKept
+      isTaken = await pullInto(room, set, pull, target, signal)
+      return isTaken
     } finally {
-      if (!isKept) room.release()
+      if (!isTaken) room.release()
     }
   }
 

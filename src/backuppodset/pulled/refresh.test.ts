@@ -105,7 +105,7 @@ it('a backup that has not answered is in doubt until it takes a state, or is sta
 
 it('a state for which the budget has no room is not sent', async () => {
   const { given, pull, states, results, refresher } = await onStage(20)
-  states.set(0, 'x'.repeat(11))
+  states.set(0, 'x'.repeat(16))
   refresher.sync(set, pull, [follower], live)
   await refresher.settled()
   expect([given, results]).toEqual([[], ['no-room']])

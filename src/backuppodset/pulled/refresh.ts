@@ -87,7 +87,7 @@ export function createRefresher(deps: RefresherDeps): Refresher {
     }
     if (ip === undefined) return undefined
     // A state that is superseded while it is sent takes up memory beside the newer one.
-    const room = deps.budget.reserve(set.namespace)
+    const room = deps.budget.reserve(set.namespace, 'renewed')
     if (!room.take(state.bytes.length)) {
       deps.metrics?.refreshed('no-room')
       return 'the operator has no room for it'
