@@ -269,6 +269,30 @@ describe('while a generation is read', () => {
     expect(hold.most()).toBe(1)
   })
 
+  test('D10.turns: a namespace leaves one place to others', async () => {
+    const hold = held()
+    const { peer } = await startServer({ encode: hold.encode, transfers: { forAll: 2, forEach: 9 } })
+    const { client } = await startClient()
+    const [second, other] = [
+      { ...slotKey, slot: 1 },
+      { ...slotKey, namespace: 'another' },
+    ]
+    for (const slot of [slotKey, second, other]) {
+      const draft = await source.begin(slot, 1)
+      await putFiles(draft.dir, { a: 'a' })
+      await draft.commit(manifestOf(1, { slot }))
+    }
+    const pulls = [client.pull(slotKey, peer, epoch, never), client.pull(second, peer, epoch, never)]
+    await hold.reached
+    await client.check(peer, never)
+    expect(hold.most()).toBe(1)
+    pulls.push(client.pull(other, peer, epoch, never))
+    await expect.poll(hold.most, patient).toBe(2)
+    hold.go()
+    await Promise.all(pulls)
+    expect(hold.most()).toBe(2)
+  })
+
   const isUnread = () =>
     source.unread(slotKey, AbortSignal.timeout(20)).then(
       () => true,

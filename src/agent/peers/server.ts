@@ -46,7 +46,7 @@ export interface PeerServerOptions {
   readonly mayRead: (node: string, slot: SlotKey) => boolean
   readonly clock: Clock
   readonly log: Log
-  /** Transfers at once. Default 8 in all, 2 to one node. */
+  /** Transfers at once. Default 8 in all, 2 to one node; of one namespace all but one. */
   readonly transfers?: { readonly forAll: number; readonly forEach: number } | undefined
   /** For all transfers together. Default: no limit. */
   readonly bytesPerSecond?: number | undefined
@@ -177,7 +177,7 @@ export async function createPeerServer(options: PeerServerOptions): Promise<Peer
     })
     showLife(stream, clock, signOfLifeMs, life.signal)
     if (!(await untilThere(request, gone.signal))) return answer(stream, 204)
-    const endTurn = await turns.take(node, gone.signal)
+    const endTurn = await turns.take({ node, namespace: request.slot.namespace }, gone.signal)
     try {
       life.abort()
       // Only now: while it waited, the one that it was woken for may have been followed by a newer one, and removed.

@@ -1,64 +1,114 @@
-/** Turns: so many at once for all, so many for each, the others wait in the order in which they came. */
+/**
+ * Turns: so many at once for all, so many for each receiver. The others wait, and namespaces come round: a tenant with
+ * many slots waits for its own, and not the others for it.
+ */
 export interface Turns {
   /**
-   * Resolves when it is `key`'s turn; the function it gives ends the turn.
+   * Resolves when it is the turn; the function it gives ends the turn.
    * @throws the signal's reason, when it fires first
    */
-  take(key: string, signal: AbortSignal): Promise<() => void>
+  take(turn: Turn, signal: AbortSignal): Promise<() => void>
   readonly waiting: number
 }
 
+export interface Turn {
+  readonly node: string
+  readonly namespace: string
+}
+
 interface Waiter {
-  readonly key: string
+  readonly turn: Turn
   readonly start: () => void
 }
 
 export function createTurns(limits: { readonly forAll: number; readonly forEach: number }): Turns {
-  const running = new Map<string, number>()
+  const byNode = new Map<string, number>()
+  const byNamespace = new Map<string, number>()
   let total = 0
+  // The oldest first.
   const queue: Waiter[] = []
+  /** Namespaces that have turns or wait for some: a newcomer is the last, and so is one whose turn has just begun. */
+  let order: string[] = []
+  // A transfer may last for hours: one place is for whoever comes meanwhile.
+  const forNamespace = Math.max(1, limits.forAll - 1)
 
-  const mayStart = (key: string) => total < limits.forAll && (running.get(key) ?? 0) < limits.forEach
+  const mayStart = ({ node, namespace }: Turn) =>
+    total < limits.forAll &&
+    (byNode.get(node) ?? 0) < limits.forEach &&
+    (byNamespace.get(namespace) ?? 0) < forNamespace
 
-  const begin = (key: string): (() => void) => {
+  /** The oldest of the namespace that has the fewest turns now, and of those they come round. */
+  const next = (): Waiter | undefined => {
+    let best: Waiter | undefined
+    const runningOf = ({ turn }: Waiter) => byNamespace.get(turn.namespace) ?? 0
+    for (const namespace of order) {
+      // One that waits for its own node only must not hold up the others.
+      const first = queue.find(({ turn }) => turn.namespace === namespace && mayStart(turn))
+      if (first !== undefined && (best === undefined || runningOf(first) < runningOf(best))) best = first
+    }
+    return best
+  }
+
+  const begin = (turn: Turn): (() => void) => {
+    const { node, namespace } = turn
     total += 1
-    running.set(key, (running.get(key) ?? 0) + 1)
+    add(byNode, node, 1)
+    add(byNamespace, namespace, 1)
+    order = [...order.filter(each => each !== namespace), namespace]
     let over = false
     return () => {
       if (over) return
       over = true
       total -= 1
-      const left = (running.get(key) ?? 1) - 1
-      if (left === 0) running.delete(key)
-      else running.set(key, left)
-      // One that waits for its own key only must not hold up the others.
-      const next = queue.findIndex(waiter => mayStart(waiter.key))
-      if (next !== -1) queue.splice(next, 1)[0]?.start()
+      add(byNode, node, -1)
+      add(byNamespace, namespace, -1)
+      tidy(namespace)
+      // One end may let two begin: one that waited for its node, and one that waited for its namespace's place.
+      for (let waiter = next(); waiter !== undefined; waiter = next()) {
+        leave(waiter)
+        waiter.start()
+      }
     }
+  }
+
+  const leave = (waiter: Waiter) => {
+    queue.splice(queue.indexOf(waiter), 1)
+    tidy(waiter.turn.namespace)
+  }
+  const tidy = (namespace: string) => {
+    if (!byNamespace.has(namespace) && !queue.some(({ turn }) => turn.namespace === namespace))
+      order = order.filter(each => each !== namespace)
   }
 
   return {
     get waiting() {
       return queue.length
     },
-    take(key, signal) {
+    take(turn, signal) {
       if (signal.aborted) return Promise.reject(signal.reason)
-      if (mayStart(key)) return Promise.resolve(begin(key))
+      if (mayStart(turn)) return Promise.resolve(begin(turn))
       return new Promise((resolve, reject) => {
         const onAbort = () => {
-          queue.splice(queue.indexOf(waiter), 1)
+          leave(waiter)
           reject(signal.reason)
         }
         const waiter: Waiter = {
-          key,
+          turn,
           start: () => {
             signal.removeEventListener('abort', onAbort)
-            resolve(begin(key))
+            resolve(begin(turn))
           },
         }
         signal.addEventListener('abort', onAbort, { once: true })
         queue.push(waiter)
+        if (!order.includes(turn.namespace)) order = [...order, turn.namespace]
       })
     },
   }
+}
+
+function add(counts: Map<string, number>, key: string, by: number): void {
+  const now = (counts.get(key) ?? 0) + by
+  if (now === 0) counts.delete(key)
+  else counts.set(key, now)
 }
