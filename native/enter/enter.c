@@ -120,12 +120,15 @@ static int proc_is_proc(void)
 	return 0;
 }
 
-/* In our copy of the mounts alone. It shows nothing but what we might trace. */
+/*
+ * In our copy of the mounts alone. It shows nothing but what we might trace, and nothing of it can be written: it is the
+ * /proc of the node, and files like sys/kernel/core_pattern ask root for no capability.
+ */
 static int lay_own_proc(void)
 {
 	if (mount(NULL, "/proc", NULL, MS_REC | MS_SLAVE, NULL))
 		return fail("/proc: %s", strerror(errno));
-	if (mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, "hidepid=ptraceable"))
+	if (mount("proc", "/proc", "proc", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, "hidepid=ptraceable"))
 		return fail("mount /proc: %s", strerror(errno));
 	return 0;
 }

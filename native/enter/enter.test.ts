@@ -317,6 +317,16 @@ describe.skipIf(cannotUnshare !== undefined)(`enter ${cannotUnshare ?? ''}`, () 
     },
   )
 
+  test('D10.own-proc: who brings pages sees the /proc of the node and writes nothing there', async () => {
+    await using target = await withNamespaces('--mount', '--pid', '--fork', '--mount-proc')
+    const script =
+      'grep -o " /proc [a-z,]*" /proc/self/mountinfo | tail -n 1; echo x > /proc/self/comm; mount -o remount,rw /proc'
+    const seen = await enter(tools, target, 'apart', sh(script), {}, { UNDERSTUDY_FOR: 'pages' })
+    expect(seen.stdout).toBe(' /proc ro,nosuid,nodev,noexec,relatime\n')
+    expect(seen.stderr).toMatch(/comm: Read-only file system/)
+    expect(seen.stderr).toMatch(/mount: .*(denied|superuser)/)
+  })
+
   test.each([
     ['keep', false],
     ['host', true],
