@@ -66,6 +66,11 @@ export interface Draft {
    * @throws CheckpointError StoreFull
    */
   reserve(bytes: number): void
+  /**
+   * Sets aside room for this many bytes in all where it is less: what is set aside for what was expected stays.
+   * @throws CheckpointError StoreFull
+   */
+  grow(bytes: number): void
   /** More than so many bytes it could not have in all, as it is now. */
   room(): number
   /**

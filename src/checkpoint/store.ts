@@ -247,6 +247,9 @@ export function createGenerationStore(options: StoreOptions): GenerationStore {
       reserve(wanted) {
         if (!finished) setAsideLate(wanted)
       },
+      grow(written) {
+        if (!finished && written > (reserved.get(dir)?.bytes ?? 0)) setAsideLate(written)
+      },
       room() {
         const { own, most } = shareOf(slot.namespace, dir)
         return Math.max(0, Math.min(budget - takenBeside(dir), most - own))

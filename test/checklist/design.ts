@@ -355,6 +355,7 @@ export const design: readonly FeatureGroup[] = [
       sentence('D10.state-share', 'namespaces that pull much state leave room for others', 'unit'),
       sentence('D10.turns', 'transfers of memory come round by namespace', 'unit'),
       sentence('D10.own-proc', 'what brings pages writes nothing in the /proc of the node', 'unit'),
+      sentence('D10.tmpfs', 'a dump or a restore that grows takes nothing of the room of others', 'unit'),
       sentence('D10.replay', 'package lists whose time is over are refused', 'unit'),
       sentence('D10.redis-password', 'the password of Redis is in no argument', 'unit'),
       sentence('D10.probe-host', 'probes ask nobody but the pod', 'unit'),

@@ -13,7 +13,8 @@ import { targetOf } from './probe-target.ts'
 import type { SlotPace } from './progress.ts'
 import { containersOf, restoreHashOf } from './settings.ts'
 import type { MemorySettings } from './snapshot.ts'
-import { assertVolumesFit, withinVolumesLimit } from './volumes-limit.ts'
+import { assertVolumesFit } from './volumes-limit.ts'
+import { withinLimits } from './watched-draft.ts'
 import type { Work } from './work.ts'
 
 /** Saves a primary's memory again and again, at the pace that the set asks for and its freezes allow. */
@@ -268,21 +269,22 @@ export async function saveOnce(
   const { located } = await understudies.enter(pod, signal)
   const limit = settings.volumeBytes
   const known = last !== undefined && work.progress.get(slotName(key))?.reason !== 'VolumesTooLarge'
-  await assertVolumesFit(work, located, { limit, known, signal })
+  const volumeBytes = await assertVolumesFit(work, located, { limit, known, signal })
   // Room for this one: until now the one before could be asked for what differs from it.
   await store.prune(key, settings.keep)
   // Later ones are as large as the one before, or nearly. Of a first one nobody knows before it has filled the tmpfs.
-  const expectedBytes = last === undefined ? await work.measureMemory?.(located, signal) : undefined
-  const draft = await store.begin(key, generation, expectedBytes === undefined ? {} : { expectedBytes })
+  const memoryBytes = last === undefined ? await work.measureMemory?.(located, signal) : undefined
+  const expected = memoryBytes === undefined ? {} : { expectedBytes: memoryBytes + (volumeBytes ?? 0) }
+  const draft = await store.begin(key, generation, expected)
   const resumeProbes = work.suspendProbes(pod.uid)
   let stopped: number | undefined
   let frozenMs = 0
   try {
     const stoppedAt = work.clock.monotonic()
     const deadlineMs = dumpDeadlineMs(last?.manifest.bytes)
-    const result = await withinVolumesLimit(
+    const result = await withinLimits(
       draft.dir,
-      limit,
+      { volumeBytes: limit, setAside: draft.grow, measure: work.draftBytes },
       work.clock,
       signal,
       signal =>
@@ -295,7 +297,6 @@ export async function saveOnce(
           },
           signal,
         }),
-      work.archivedBytes,
     ).finally(() => {
       resumeProbes()
       if (stopped !== undefined) frozenMs = work.clock.monotonic() - stopped

@@ -1,3 +1,5 @@
+import { readdir, truncate } from 'node:fs/promises'
+import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import type { BackupPodSet } from '../../api/backuppodset.ts'
@@ -548,7 +550,7 @@ describe('the agents of two nodes', () => {
       }),
     )
     expect(a.counts.dumps).toBe(0)
-    a.volumeBytes = 2 ** 30
+    a.volumeBytes = 2 ** 20
     await vi.waitFor(() => expect(a.counts.dumps).toBeGreaterThan(0), { timeout: 60_000 })
   }, 90_000)
 
@@ -561,6 +563,34 @@ describe('the agents of two nodes', () => {
     expect(a.counts.dumps).toBe(0)
     a.memoryBytes = 1e6
     await vi.waitFor(() => expect(a.counts.dumps).toBeGreaterThan(0), { timeout: 60_000 })
+  }, 90_000)
+
+  it('D10.tmpfs: what volumes have is set aside before a first dump, too', async () => {
+    a.memoryBytes = 9e8
+    a.volumeBytes = 2e8
+    await start('a', a)
+    await vi.waitFor(() =>
+      expect(cluster.reports.get('a')?.status?.slots[0]).toMatchObject({ reason: 'StoreFull' }),
+    )
+    expect(a.counts.dumps).toBe(0)
+    a.volumeBytes = 1e6
+    await vi.waitFor(() => expect(a.counts.dumps).toBeGreaterThan(0), { timeout: 60_000 })
+  }, 90_000)
+
+  it('D10.tmpfs: a dump that grows too large says so, and the last good one stays', async () => {
+    const slot = () => cluster.reports.get('a')?.status?.slots[0]
+    a.duringDump = async () => {
+      if (a.counts.dumps === 1) return
+      const draft = (await readdir(a.directory, { recursive: true })).find(name => /\.draft-\w+$/.test(name))
+      // As sparse as it is, it counts as what it says.
+      if (draft !== undefined) await truncate(join(a.directory, draft, 'word'), 2e9)
+    }
+    await start('a', a)
+    await vi.waitFor(() => expect(slot()).toMatchObject({ generation: 1, reason: 'StoreFull' }), {
+      timeout: 60_000,
+    })
+    a.duringDump = () => undefined
+    await vi.waitFor(() => expect(slot()?.generation).toBeGreaterThan(1), { timeout: 60_000 })
   }, 90_000)
 
   it('go on where the agent before them ended', async () => {

@@ -5,7 +5,8 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { systemClock as clock } from '../../kube/clock.ts'
 import type { LocatedPod } from '../driver/memory-driver.ts'
 import { sizeOf } from '../volumes-size.ts'
-import { assertVolumesFit, withinVolumesLimit } from './volumes-limit.ts'
+import { assertVolumesFit } from './volumes-limit.ts'
+import { withinLimits } from './watched-draft.ts'
 
 let dir: string
 beforeEach(async () => {
@@ -16,6 +17,11 @@ afterEach(() => rm(dir, { recursive: true }))
 const { signal } = new AbortController()
 const tooLarge = { code: 'VolumesTooLarge' }
 const pod = {} as LocatedPod
+const within = <T>(
+  volumeBytes: number,
+  dump: (stop: AbortSignal) => Promise<T>,
+  until: AbortSignal = signal,
+): Promise<T> => withinLimits(dir, { volumeBytes, setAside: () => {} }, clock, until, dump)
 
 describe('D3.volumes: checkpoint.volumes.maxSize', () => {
   it('ends a dump while it is being written, and says so', async () => {
@@ -27,7 +33,7 @@ describe('D3.volumes: checkpoint.volumes.maxSize', () => {
         await clock.sleep(5, stop)
       }
     }
-    await expect(withinVolumesLimit(dir, 100_000, clock, signal, dump)).rejects.toMatchObject(tooLarge)
+    await expect(within(100_000, dump)).rejects.toMatchObject(tooLarge)
   })
 
   it('counts layers, volumes and /dev/shm together, and nothing of memory', async () => {
@@ -39,26 +45,25 @@ describe('D3.volumes: checkpoint.volumes.maxSize', () => {
       await writeFile(join(dir, 'volumes/a.tar'), Buffer.alloc(40_960))
       await writeFile(join(dir, 'shm.tar'), Buffer.alloc(40_960))
     }
-    const within = (limit: number) => withinVolumesLimit(dir, limit, clock, signal, dump)
-    await expect(within(122_879)).rejects.toMatchObject(tooLarge)
+    await expect(within(122_879, dump)).rejects.toMatchObject(tooLarge)
     await rm(dir, { recursive: true })
     await mkdir(dir)
-    await expect(within(122_880)).resolves.toBeUndefined()
+    await expect(within(122_880, dump)).resolves.toBeUndefined()
   })
 
   it('archives of nothing are not held against a limit of nothing', async () => {
     const dump = async () => writeFile(join(dir, 'shm.tar'), Buffer.alloc(10_240))
-    await expect(withinVolumesLimit(dir, 0, clock, signal, dump)).resolves.toBeUndefined()
+    await expect(within(0, dump)).resolves.toBeUndefined()
   })
 
   it("tells the dump's own failure, and ends with its own signal", async () => {
     const failing = async () => {
       throw new Error('criu')
     }
-    await expect(withinVolumesLimit(dir, 1, clock, signal, failing)).rejects.toThrow('criu')
+    await expect(within(1, failing)).rejects.toThrow('criu')
     const stop = new AbortController()
     const hanging = (end: AbortSignal) => clock.sleep(60_000, end)
-    const running = withinVolumesLimit(dir, 1, clock, stop.signal, hanging)
+    const running = within(1, hanging, stop.signal)
     stop.abort(new Error('not wanted'))
     await expect(running).rejects.toThrow('not wanted')
   })

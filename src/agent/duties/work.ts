@@ -24,6 +24,7 @@ import type { Progress } from './progress.ts'
 import type { Proven } from './proven.ts'
 import type { MemorySettings, PodView } from './snapshot.ts'
 import type { Understudies } from './understudies.ts'
+import type { DraftBytes } from './watched-draft.ts'
 
 export interface Work {
   readonly node: string
@@ -74,8 +75,8 @@ export interface Work {
   readonly probe?: Probe
   /** What layers, emptyDirs and /dev/shm of a pod have together now, bytes; counted up to a limit. */
   readonly measureVolumes?: (pod: LocatedPod, upTo: number, signal: AbortSignal) => Promise<number>
-  /** What archives in a draft take up so far, bytes. Default: as its files say. */
-  readonly archivedBytes?: (directory: string) => Promise<number>
+  /** What a draft takes up so far. Default: as its files say. */
+  readonly draftBytes?: (directory: string) => Promise<DraftBytes>
   /** What the processes of a pod have in memory now, bytes: so much room is set aside for a first dump. */
   readonly measureMemory?: (pod: LocatedPod, signal: AbortSignal) => Promise<number>
   /** Generations of a slot that only the disk has, brought back one by one. */

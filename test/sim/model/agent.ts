@@ -256,7 +256,7 @@ export async function runModelAgent(options: AgentOptions): Promise<void> {
       else suspensions.set(uid, suspend)
     },
     measureVolumes: async () => 0,
-    archivedBytes: async () => 0,
+    draftBytes: async () => ({ archived: 0, written: 0 }),
     probe: async (_, { address }, { signal: given }) => {
       await clock.sleep(1, given)
       const pod = [...machine.pods.values()].find(({ ip, killed }) => ip === address && !killed)

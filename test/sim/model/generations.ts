@@ -67,6 +67,7 @@ export function createMemoryStore(shelf: Shelf, clock: Clock, nextName: () => st
       return {
         ...{ slot, generation, dir },
         reserve: () => undefined,
+        grow: () => undefined,
         room: () => Number.MAX_SAFE_INTEGER,
         async commit(manifest, options) {
           options?.signal?.throwIfAborted()
