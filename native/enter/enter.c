@@ -20,7 +20,8 @@
  *
  * SIGTERM kills the program and all that it has started, and reaps it there: better than SIGKILL to all of it at once,
  * which leaves zombies to the container's first process. A CRIU that is dumping is not killed: it may have put foreign
- * code into a process and not yet taken it out. It ends soon by itself; whoever has no time for that sends SIGKILL.
+ * code into a process and not yet taken it out. With UNDERSTUDY_ROOM it can write nothing more, and so it fails; without
+ * that it ends soon by itself. Whoever has no time for that sends SIGKILL.
  *
  * Started by CRIU as its action script it lays a fresh /proc over the restored tree's, see proc.c.
  *
@@ -249,6 +250,8 @@ static void end_with(pid_t parent)
 
 enum { WORK = 202 };
 
+/* By UNDERSTUDY_ROOM. */
+static bool is_limited;
 /* Whom a SIGTERM is for: our child. 0: none yet, and then it is remembered. */
 static volatile sig_atomic_t passed_to;
 static volatile sig_atomic_t passed_as;
@@ -270,13 +273,28 @@ static bool dump_has_begun(void)
 	return fd < 0 && errno == EEXIST;
 }
 
+/*
+ * What is told to end in the middle of a dump comes to an end at its next write, and takes its code out of the processes as
+ * after any failure: the dump may be ended because it takes room that is not its own. Safe in a handler. It is only for who
+ * has a limit already, for that is who is not ended by the signal.
+ */
+static void let_write_no_more(pid_t pid)
+{
+	const struct rlimit nothing = { 0 };
+
+	if (is_limited)
+		prlimit(pid, RLIMIT_FSIZE, &nothing, NULL);
+}
+
 static void pass_on(int signal)
 {
 	int error = errno;
 
 	(void)signal;
 	told_to_end = 1;
-	if (passed_to && !(passed_as == SIGKILL && dump_has_begun()))
+	if (passed_to && passed_as == SIGKILL && dump_has_begun())
+		let_write_no_more((pid_t)passed_to);
+	else if (passed_to)
 		kill((pid_t)passed_to, passed_as);
 	errno = error;
 }
@@ -349,6 +367,7 @@ static int inside(char **command)
 	if (prctl(PR_SET_CHILD_SUBREAPER, 1))
 		return fail("PR_SET_CHILD_SUBREAPER: %s", strerror(errno));
 	know_children();
+	is_limited = getenv(room_variable) != NULL;
 	hear_termination(&before);
 	child = fork();
 	if (child < 0)

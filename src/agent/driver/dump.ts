@@ -74,7 +74,7 @@ async function dumpWith(
 
   const cgroups = pod.containers.flatMap(container => container.cgroups)
   const failed = new AbortController()
-  const run = { deadlineMs, scratch: work, signal: AbortSignal.any([signal, failed.signal]) }
+  const run = { deadlineMs, scratch: work, roomBytes, signal: AbortSignal.any([signal, failed.signal]) }
   const fail = (error: unknown) => {
     failed.abort(error)
     throw error
@@ -85,7 +85,7 @@ async function dumpWith(
   // All that can be is started before the stop, and waits for it.
   const gated = { stop: name, directory: work }
   const saved = early.map(save => deps.files.save(save, run, gated).catch(fail))
-  const dumps = targets.map(it => dumpContainer(deps, it, name, { ...run, roomBytes }).catch(fail))
+  const dumps = targets.map(it => dumpContainer(deps, it, name, run).catch(fail))
   const all: Promise<void>[] = [...dumps, ...saved]
   // Each failure reaches those who look at `run`; without this it would also be reported as nobody's.
   for (const each of all) each.catch(() => undefined)
@@ -272,7 +272,7 @@ async function dumpContainer(
   deps: DriverDependencies,
   { app, images, work, container, watched }: DumpTarget,
   during: string,
-  { deadlineMs, roomBytes, signal }: FilesRun & Pick<DumpOptions, 'roomBytes'>,
+  { deadlineMs, roomBytes, signal }: FilesRun,
 ): Promise<void> {
   const end = await deps.sentinel.spawn(
     {

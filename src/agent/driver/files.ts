@@ -1,10 +1,11 @@
 import { mkdir, opendir, readFile, stat, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import { CheckpointError } from '../../checkpoint/errors.ts'
 import { onHost, type ProcFs, refOf, unlessGone } from '../discover/process.ts'
 import { AgentError } from '../errors.ts'
 import type { SentinelClient, SpawnRequest } from '../sentinel.ts'
 import { bringOptions } from './could-make.ts'
-import { programsDescriptor } from './criu.ts'
+import { programsDescriptor, roomEnvironment } from './criu.ts'
 import { livingRights, type Rights } from './rights.ts'
 import type { Save } from './saves.ts'
 
@@ -12,6 +13,8 @@ export interface FilesRun {
   readonly deadlineMs: number
   /** A directory for what belongs to nothing else. */
   readonly scratch: string
+  /** No file that is written gets larger than so many bytes, or than there is room for. Default: any size. */
+  readonly roomBytes?: number | undefined
   readonly signal: AbortSignal
 }
 
@@ -29,7 +32,7 @@ export interface Files {
   isEmpty(what: Save): Promise<boolean>
   /** Says that there was nothing. */
   saveNothing(what: Save): Promise<void>
-  /** @throws AgentError LayerFailed; DumpExpired when it is gated */
+  /** @throws AgentError LayerFailed; DumpExpired when it is gated; CheckpointError StoreFull */
   save(what: Save, run: FilesRun, gated?: Gated): Promise<void>
   /**
    * Makes the place that `what` names hold what was saved in its files, and nothing else of its own. A generation that
@@ -64,7 +67,7 @@ export function createFiles({ sentinel, fs, programs }: FilesOptions): Files {
   const homeOf = (what: Save) => (what.kind === 'shm' ? Promise.resolve(what.init) : refOf(fs, fs.host))
 
   /** @returns what was said. */
-  async function spawn(what: Save, spawned: Spawned, { deadlineMs, scratch, signal }: FilesRun) {
+  async function spawn(what: Save, spawned: Spawned, { deadlineMs, scratch, roomBytes, signal }: FilesRun) {
     const log = join(scratch, `${keyOf(what)}.log`)
     const end = await sentinel.spawn(
       {
@@ -74,6 +77,7 @@ export function createFiles({ sentinel, fs, programs }: FilesOptions): Files {
         cgroup: 'stay',
         deadlineMs,
         log,
+        environment: roomEnvironment(roomBytes),
         files: [{ fd: programsDescriptor, path: programs, mode: 'd' }, ...spawned.files],
       },
       signal,
@@ -84,6 +88,9 @@ export function createFiles({ sentinel, fs, programs }: FilesOptions): Files {
     if (end.expired && spawned.during !== undefined)
       throw new AgentError('DumpExpired', `${nameOf(what)}, ${deadlineMs} ms`)
     if (end.code === spoiled) throw new AgentError('UnderstudySpoiled', nameOf(what))
+    // The second is what tar says of a write that still got in to a part.
+    if (roomBytes !== undefined && /File too large|Wrote only/.test(said))
+      throw new CheckpointError('StoreFull', `${nameOf(what)}: there is room for ${roomBytes} bytes`)
     const how = end.expired
       ? `longer than ${deadlineMs} ms`
       : `exit code ${end.code ?? `signal ${end.signal}`}`

@@ -35,7 +35,10 @@ export interface DumpOptions {
   readonly deadlineMs: number
   /** What the dump before made: as much room is made before the stop. */
   readonly before?: Pick<Manifest, 'files'> | undefined
-  /** No file of what CRIU makes gets larger than so many bytes. Default: any size. */
+  /**
+   * No file gets larger than so many bytes. Default: any size. With it a dump that is aborted ends at its next write, in the
+   * middle of what CRIU does, too.
+   */
   readonly roomBytes?: number | undefined
   /** Called when the pod stands still. */
   readonly onStopped?: () => void
