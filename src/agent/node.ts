@@ -11,6 +11,7 @@ import type { Random } from '../kube/random.ts'
 import type { Machine } from '../succession/placement.ts'
 import { runCanary } from './canary.ts'
 import { hostProcFs as fs } from './discover/process.ts'
+import { createCopies } from './driver/copies.ts'
 import { createMemoryDriver } from './driver/driver.ts'
 import { createFiles } from './driver/files.ts'
 import type { MemoryDriver } from './driver/memory-driver.ts'
@@ -64,8 +65,10 @@ export interface NodeDependencies {
 /** Beside that of the node's first process. */
 export const sentinelCgroup = 'understudy'
 const patience = { initialMs: 1_000, maxMs: 60_000, jitter: 0.2 }
-/** Beside the generations: what a restore works with. */
+/** Beside the generations: what a restore works with, and what a dump writes until its end is seen. */
 const spareShare = 1.25
+/** Of the budget; the other half of what is spare is for dumps. */
+const copiesShare = (spareShare - 1) / 2
 
 /** Tries until it has everything that work needs; whether memory can really be moved is another question: see `check`. */
 export async function enterNode(deps: NodeDependencies, signal: AbortSignal): Promise<Node> {
@@ -125,6 +128,11 @@ async function tryEnter(
   const machine = await thisMachine(programs.criuVersion)
   // Until this node has shown it; and when it fails later, until the next agent.
   const lazily = { isPossible: false }
+  const copies = createCopies({
+    bytes: Math.floor(memoryBudget * copiesShare),
+    share: options.namespaceShare / 100,
+    lend: store.lend,
+  })
   const driver = createMemoryDriver({
     lazily: {
       isPossible: () => lazily.isPossible,
@@ -142,6 +150,7 @@ async function tryEnter(
     workDirectory,
     records,
     files: createFiles({ sentinel, programs: programs.directory, fs }),
+    copies,
     criuVersion: programs.criuVersion,
   })
   /** Memory that is still to come is read from there. */
@@ -153,7 +162,7 @@ async function tryEnter(
     }
     return false
   }
-  const sweepWork = createWorkDirectorySweep(workDirectory, () => clock.monotonic(), isInUse)
+  const sweepWork = createWorkDirectorySweep(workDirectory, () => clock.monotonic(), isInUse, copies.giveBack)
   return {
     machine,
     records,

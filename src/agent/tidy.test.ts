@@ -44,10 +44,12 @@ it('what dumps and restores of a dead agent have left goes after an hour, whatev
   // The machine has been asleep for a day.
   for (const name of await readdir(dir)) await utimes(join(dir, name), 1, 1)
   let now = 0
+  const gone: string[] = []
   const sweep = createWorkDirectorySweep(
     dir,
     () => now,
     async name => name === 'restore-read-2',
+    path => gone.push(path),
   )
   expect(await sweep()).toBe(0)
   await mkdir(join(dir, 'dump-now-3'))
@@ -56,4 +58,5 @@ it('what dumps and restores of a dead agent have left goes after an hour, whatev
   now = 3_700_000
   expect(await sweep()).toBe(1)
   expect((await readdir(dir)).sort()).toEqual(['dump-now-3', 'restore-read-2'])
+  expect(gone).toEqual([join(dir, 'dump-old-1')])
 })

@@ -11,16 +11,18 @@ const oldMs = 3_600_000
  * clock jumps, of a machine that wakes up by hours, and what memory is still being read from would go.
  *
  * @param isInUse of a directory's name: by whatever is known to live.
+ * @param removed told for the path of each that is gone.
  * @returns a function that sweeps, and says how many it has removed.
  */
 export function createWorkDirectorySweep(
   directory: string,
   now: () => number,
   isInUse: (name: string) => Promise<boolean>,
+  removed: (path: string) => void = () => undefined,
 ): () => Promise<number> {
   const seen = new Map<string, { readonly inode: number; readonly since: number }>()
   return async () => {
-    let removed = 0
+    let count = 0
     const names = await readdir(directory)
     for (const name of [...seen.keys()]) if (!names.includes(name)) seen.delete(name)
     for (const name of names) {
@@ -36,8 +38,9 @@ export function createWorkDirectorySweep(
       }
       await rm(path, { recursive: true, force: true })
       seen.delete(name)
-      removed += 1
+      removed(path)
+      count += 1
     }
-    return removed
+    return count
   }
 }

@@ -31,6 +31,11 @@ export interface GenerationStore {
   /** Bytes that are neither taken nor set aside. */
   readonly room: number
   /**
+   * Sets aside room for what is no generation, until the function returned is called.
+   * @throws CheckpointError StoreFull
+   */
+  lend(namespace: string, bytes: number): () => void
+  /**
    * Keeps a generation's files where they are until the function returned is called.
    * @throws CheckpointError NoSuchGeneration
    */

@@ -74,7 +74,7 @@ const unless =
 export function createGenerationStore(options: StoreOptions): GenerationStore {
   const { dir: root, budget, share = 1, clock, random, uptime = systemUptime, relieve } = options
   const slots = new Map<string, readonly Entry[]>()
-  /** By directories of drafts. */
+  /** By directories of drafts, and by names that no draft has for what is lent. */
   const reserved = new Map<string, { readonly namespace: string; readonly bytes: number }>()
   /** What drafts of a slot have asked for in vain. */
   const refused = new Map<string, number>()
@@ -134,7 +134,7 @@ export function createGenerationStore(options: StoreOptions): GenerationStore {
     return { own, most: Math.floor(share * (budget - (takenBeside(draft) - own))) }
   }
 
-  function setAside(draft: string, { namespace }: SlotKey, wanted: number) {
+  function setAside(draft: string, { namespace }: Pick<SlotKey, 'namespace'>, wanted: number) {
     const taken = takenBeside(draft)
     if (taken + wanted > budget || taken >= budget)
       throw new CheckpointError(
@@ -334,6 +334,11 @@ export function createGenerationStore(options: StoreOptions): GenerationStore {
     budget,
     get room() {
       return budget - takenBeside()
+    },
+    lend(namespace, wanted) {
+      const name = uniqueName('lent-')
+      setAside(name, { namespace }, wanted)
+      return () => void reserved.delete(name)
     },
     retain(slot, generation, epoch) {
       const entry = find(slot, generation, epoch)

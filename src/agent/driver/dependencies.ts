@@ -2,6 +2,7 @@ import type { Clock } from '../../kube/clock.ts'
 import type { Machine } from '../../succession/placement.ts'
 import type { ProcFs } from '../discover/process.ts'
 import type { SentinelClient } from '../sentinel.ts'
+import type { Copies } from './copies.ts'
 import type { Files } from './files.ts'
 import type { CloneRecords } from './records.ts'
 
@@ -17,6 +18,8 @@ export interface DriverDependencies {
   readonly workDirectory: string
   readonly records: CloneRecords
   readonly files: Files
+  /** Room for what restores work with; absent: any. */
+  readonly copies?: Copies
   /** Version of the CRIU in `programs`. */
   readonly criuVersion: string
   /** Whether large memory can come later on this node; absent: it is tried. */

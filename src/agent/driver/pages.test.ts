@@ -3,6 +3,7 @@ import { cp, mkdir, readdir, readFile, readlink, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import { buildProgram } from '../../../native/build.ts'
+import { CheckpointError } from '../../checkpoint/errors.ts'
 import { readStats } from '../../checkpoint/images/stats.ts'
 import type { Stored } from '../../checkpoint/store.ts'
 import { systemClock } from '../../kube/clock.ts'
@@ -13,6 +14,7 @@ import { findObstacles } from '../obstacles/find.ts'
 import type { ProcessRef, SentinelClient } from '../sentinel.ts'
 import { type Cells, cellsOf } from '../testing/cells.ts'
 import { cannotDump, hostFs, startTestNode, type TestNode } from '../testing/node.ts'
+import { createCopies } from './copies.ts'
 import { createMemoryDriver } from './driver.ts'
 import type { Clone, LocatedPod, PageServer } from './memory-driver.ts'
 import { lazyBytes, pagesDeadlineMs } from './pages.ts'
@@ -189,6 +191,35 @@ describe.skipIf(cannotDump !== undefined)(`memory that comes later ${cannotDump 
     const next = await node.driver.thaw(await restore(second, again))
     await node.driver.settle(next, signal)
     expect(await ask(second, 8081)).toBe('0 0')
+  })
+
+  test('D10.tmpfs: copies have their room before they are made, and give it back when they are gone', async () => {
+    const lent = new Set<object>()
+    const lend = (_: string, bytes: number) => {
+      if (bytes > most) throw new CheckpointError('StoreFull', 'no room')
+      const one = {}
+      lent.add(one)
+      return () => void lent.delete(one)
+    }
+    let most = 0
+    const copies = createCopies({ bytes: 0, share: 1, lend })
+    const driver = createMemoryDriver({ ...node.dependencies, copies })
+    const into = await understudy()
+    const bring = async (lazily?: 'Large') =>
+      driver.restore(await locate(into), saved, { deadlineMs, signal, ...(lazily && { lazily }) })
+    await expect(bring()).rejects.toMatchObject({ code: 'StoreFull' })
+    expect(await readdir(join(node.directory, 'work'))).toEqual([])
+    most = 2 ** 20
+    await driver.discard(await bring())
+    expect(lent.size).toBe(0)
+    // What is read from there has its room for as long as that is so.
+    const first = await bring('Large')
+    expect(lent.size).toBe(1)
+    await driver.discard(first)
+    expect(lent.size).toBe(0)
+    const second = await driver.thaw(await bring('Large'))
+    await driver.settle(second, signal)
+    expect(lent.size).toBe(0)
   })
 
   test('while it comes nothing is saved, and nothing of it is in the way', async () => {

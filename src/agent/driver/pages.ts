@@ -153,6 +153,7 @@ export async function settle(deps: DriverDependencies, clone: Clone, signal: Abo
     await deps.records.save(rest)
   }
   await rm(pages.directory, { recursive: true, force: true })
+  deps.copies?.giveBack(pages.directory)
   return whole
 }
 
@@ -178,6 +179,7 @@ export async function dropPages(deps: DriverDependencies, clone: Clone): Promise
   if (clone.pages === undefined) return
   for (const server of clone.pages.servers) await endPageServer(deps, server)
   await rm(clone.pages.directory, { recursive: true, force: true })
+  deps.copies?.giveBack(clone.pages.directory)
 }
 
 /**

@@ -1,5 +1,5 @@
 import { constants } from 'node:fs'
-import { copyFile, link, mkdir, mkdtemp, readdir, rm } from 'node:fs/promises'
+import { copyFile, link, mkdir, mkdtemp, readdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { holdDirectory } from '../../api/stage.ts'
 import { assertAddressSpaces } from '../../checkpoint/images/address-space.ts'
@@ -65,6 +65,11 @@ export async function restore(
     const limits = await Promise.all(
       pairs.map(({ container }) => assertWithinRights(deps, container, join(dir, imagesOf(container)))),
     )
+    deps.copies?.take(
+      work,
+      pod.pod.namespace,
+      await copiedBytes(pairs.map(it => join(dir, imagesOf(it.container)))),
+    )
     const address = { from: manifest.source.ip, to: pod.pod.ip }
     const prepareAll = async () => {
       const prepared = await Promise.all(
@@ -108,8 +113,20 @@ export async function restore(
     for (const server of await serving.catch(() => [])) await endPageServer(deps, server)
     throw error
   } finally {
-    if (kept.length === 0) await rm(work, { recursive: true, force: true })
+    if (kept.length === 0) {
+      await rm(work, { recursive: true, force: true })
+      deps.copies?.giveBack(work)
+    }
   }
+}
+
+/** What `prepare` copies of these directories, bytes. */
+async function copiedBytes(images: readonly string[]): Promise<number> {
+  let bytes = 0
+  for (const directory of images)
+    for (const name of await readdir(directory))
+      if (!isPages(name)) bytes += (await stat(join(directory, name))).size
+  return bytes
 }
 
 /** A container that works without its set-id programs is better than none, and somebody may miss them. */

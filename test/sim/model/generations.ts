@@ -113,6 +113,7 @@ export function createMemoryStore(shelf: Shelf, clock: Clock, nextName: () => st
     },
     budget: 1e9,
     room: 1e9,
+    lend: () => () => undefined,
     retain: slot => hold(`${slotName(slot)} read`),
     claim: slot => hold(slotName(slot)),
     unread: (slot, signal) =>
