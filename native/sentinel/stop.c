@@ -32,6 +32,7 @@ struct stop {
 	struct stop *next;
 	enum stop_state state;
 	struct asker asker;
+	bool kept; /* whoever asked may be gone: somebody counts on it until the deadline */
 	char *name;
 	char **cgroups; /* ends with NULL; relative to /sys/fs/cgroup */
 	char **gates; /* ends with NULL; files to be made when everybody stands */
@@ -424,6 +425,22 @@ void continue_verb(struct client *client, const struct request *request)
 	client_send(client, &message);
 }
 
+void keep_verb(struct client *client, const struct request *request)
+{
+	struct stop *stop = find(client->sentinel, request_value(request, "name"));
+	int64_t deadline_ms;
+
+	if (!stop || is_over(stop))
+		client_reply(client, request, "absent", NULL);
+	else if (!parse_number(request_value(request, "deadline"), DEADLINE_MS_MAX, &deadline_ms) || deadline_ms == 0)
+		client_reply(client, request, "refused", "bad-deadline");
+	else {
+		stop->kept = true;
+		stop->deadline = monotonic_ns() + deadline_ms * NS_PER_MS;
+		client_reply(client, request, "kept", NULL);
+	}
+}
+
 void stop_state_verb(struct client *client, const struct request *request)
 {
 	static const char *const words[] = { "held", "held", "expired", "done" };
@@ -441,7 +458,7 @@ void stops_continue_of(struct sentinel *sentinel, uint64_t serial)
 
 	for (struct stop *stop = sentinel->stops; stop; stop = next) {
 		next = stop->next;
-		if (serial && stop->asker.serial != serial)
+		if (serial && (stop->asker.serial != serial || stop->kept))
 			continue;
 		let_go(stop);
 		if (!is_over(stop))

@@ -8,6 +8,8 @@ enum { STOPS_MAX = 64 };
 
 void stop_verb(struct client *client, const struct request *request);
 void continue_verb(struct client *client, const struct request *request);
+/* From now on it outlives the connection that asked for it, until this deadline. */
+void keep_verb(struct client *client, const struct request *request);
 void stop_state_verb(struct client *client, const struct request *request);
 
 /*

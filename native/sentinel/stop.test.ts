@@ -348,6 +348,26 @@ describe.skipIf(cannotCgroup !== undefined).each([
     expect((await third.ask('continue', { name: 'n' })).values['reason']).toBe('unknown-name')
   })
 
+  test('what is kept outlives the connection that asked, until its new deadline or until it is continued', async () => {
+    using cgroup = createCgroup()
+    await using sentinel = await startSentinel(program)
+    await using a = await startIn(cgroup)
+    const asker = await sentinel.connect()
+    const other = await sentinel.connect()
+    expect((await asker.ask('keep', { name: 'n', deadline: FOREVER })).word).toBe('absent')
+    await asker.ask('stop', { name: 'n', deadline: FOREVER, cgroup: cgroup.path })
+    expect((await asker.ask('keep', { name: 'n', deadline: '0' })).values['reason']).toBe('bad-deadline')
+    expect((await asker.ask('keep', { name: 'n', deadline: FOREVER })).word).toBe('kept')
+    await asker.close()
+    await other.ask('hello')
+    expect((await other.ask('stop-state', { name: 'n' })).word).toBe('held')
+    expect(statesOf(a)).toEqual(['T'])
+    expect((await other.ask('keep', { name: 'n', deadline: '50' })).word).toBe('kept')
+    await eventually(() => expect(statesOf(a)).toEqual(['S']))
+    expect((await other.ask('stop-state', { name: 'n' })).word).toBe('expired')
+    expect((await other.ask('keep', { name: 'n', deadline: FOREVER })).word).toBe('absent')
+  })
+
   test('another connection may continue it', async () => {
     using cgroup = createCgroup()
     await using sentinel = await startSentinel(program)

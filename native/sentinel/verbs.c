@@ -30,6 +30,7 @@ static const struct verb {
 	{ "kill-spawn", "spawn!", kill_spawn_verb },
 	{ "stop", "name! deadline! cgroup+ exclude* go* after? unless* empty* ending*", stop_verb },
 	{ "continue", "name!", continue_verb },
+	{ "keep", "name! deadline!", keep_verb },
 	{ "stop-state", "name!", stop_state_verb },
 	{ "watch", "name! pid! start!", watch_verb },
 	{ "unwatch", "name!", unwatch_verb },

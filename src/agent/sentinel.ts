@@ -100,12 +100,17 @@ export interface SentinelClient {
   spawnDetached(request: SpawnRequest): Promise<ProcessRef>
   /**
    * SIGSTOP to all processes of the cgroups until nobody new is found. The sentinel continues them by itself at the
-   * deadline and when this client's connection ends.
+   * deadline and when this client's connection ends, unless it is kept.
    */
   stop(
     request: StopRequest,
     signal?: AbortSignal,
   ): Promise<{ readonly count: number; readonly skewMicroseconds: number }>
+  /**
+   * What stands by this name stands for so long from now, whatever becomes of this client.
+   * @returns false where nothing stands by this name.
+   */
+  keep(name: string, deadlineMs: number, signal?: AbortSignal): Promise<boolean>
   /** Whether what was stopped went on because its work was done; see `after`. */
   isDone(name: string): Promise<boolean>
   /** Takes no signal: what was stopped is continued whatever else is given up. */
@@ -253,6 +258,13 @@ export function createSentinelClient(options: SentinelClientOptions): SentinelCl
       ]
       const line = await ask('stop', fields, ['stopped'], signal)
       return { count: number(line, 'count'), skewMicroseconds: number(line, 'skew_us') }
+    },
+    async keep(name, deadlineMs, signal) {
+      const fields: Field[] = [
+        ['name', name],
+        ['deadline', String(deadlineMs)],
+      ]
+      return (await ask('keep', fields, ['kept', 'absent'], signal)).word === 'kept'
     },
     async isDone(name) {
       const line = await ask('stop-state', [['name', name]], ['done', 'held', 'expired'], undefined)

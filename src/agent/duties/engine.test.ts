@@ -338,6 +338,35 @@ describe('the agents of two nodes', () => {
       expect([...a.stops]).toEqual(['handover-uid-p'])
     })
 
+    it('stands on where its agent ends, for an operator counts on it; the next one takes that over', async () => {
+      const agentA = await start('a', a)
+      await start('b', b)
+      await untilFrozen('one')
+      cluster.setLease(asked())
+      await untilHandedOver()
+      await stop(agentA)
+      expect([...a.stops]).toEqual(['handover-uid-p'])
+      expect(saidBy('a')).toMatchObject({ final: true, standsForSeconds: expect.any(Number) })
+      await start('a', a)
+      await untilHandedOver()
+      expect([...a.stops]).toEqual(['handover-uid-p'])
+      cluster.setLease(called())
+      await vi.waitFor(() => expect(serving('a', 'p')).toMatchObject({ status: 'False', reason: 'Died' }))
+      expect([...a.stops]).toEqual(['handover-uid-p'])
+    })
+
+    it('and the next one lets it go on when it is not to be handed over any more', async () => {
+      const agentA = await start('a', a)
+      await start('b', b)
+      await untilFrozen('one')
+      cluster.setLease(asked())
+      await untilHandedOver()
+      await stop(agentA)
+      cluster.setLease(atFirst())
+      await start('a', a)
+      await vi.waitFor(() => expect([...a.stops]).toEqual([]))
+    })
+
     it('and its probes count again where it cannot be stopped', async () => {
       await start('a', a)
       await start('b', b)

@@ -1,6 +1,7 @@
 import { AgentError } from '../errors.ts'
 import { watchName } from './deaths.ts'
 import type { DutyOf } from './duty.ts'
+import { letEarlierGo } from './hand-over.ts'
 import { graveLastsMs, unwatch } from './remains.ts'
 import type { Work } from './work.ts'
 
@@ -8,7 +9,8 @@ import type { Work } from './work.ts'
  * Watches what a primary's memory hangs on, and prepares the way from it to its heir. What is watched stays watched when
  * this ends: the sentinel goes on, and the next guard or the next agent takes it over.
  */
-export async function guard(work: Work, { pod, way }: DutyOf<'guard'>, signal: AbortSignal): Promise<void> {
+export async function guard(work: Work, duty: DutyOf<'guard'>, signal: AbortSignal): Promise<void> {
+  const { pod, way } = duty
   const { sentinel, understudies, deaths } = work
   try {
     const { located } = await understudies.enter(pod, signal)
@@ -24,9 +26,10 @@ export async function guard(work: Work, { pod, way }: DutyOf<'guard'>, signal: A
       await sentinel.watch(watch, app, signal)
     }
     deaths.guarded(pod)
-    if (way === undefined) return
-    for (const { watch, init } of containers)
-      await sentinel.grave({ name: watch, netns: init, heir: way, lastsMs: graveLastsMs }, signal)
+    if (way !== undefined)
+      for (const { watch, init } of containers)
+        await sentinel.grave({ name: watch, netns: init, heir: way, lastsMs: graveLastsMs }, signal)
+    await letEarlierGo(work, duty, signal)
   } catch (error) {
     understudies.lookAgain(pod.uid)
     throw error

@@ -31,7 +31,17 @@ export interface Work {
   readonly driver: MemoryDriver
   readonly sentinel: Pick<
     SentinelClient,
-    'watch' | 'unwatch' | 'grave' | 'bury' | 'exhume' | 'treeKill' | 'watches' | 'stop' | 'continue'
+    | 'watch'
+    | 'unwatch'
+    | 'grave'
+    | 'bury'
+    | 'exhume'
+    | 'treeKill'
+    | 'watches'
+    | 'stop'
+    | 'keep'
+    | 'isDone'
+    | 'continue'
   >
   readonly inquiry: Inquiry
   readonly store: GenerationStore

@@ -20,7 +20,7 @@ import { type Kubelet, rfc3339, startKubelet } from './kubelet.ts'
 import { createLink, type Link } from './network.ts'
 import { runModelOperator } from './operator.ts'
 import type { Platform } from './platform.ts'
-import { noticeDeath } from './sentinel.ts'
+import { letLost, noticeDeath } from './sentinel.ts'
 import type { Party, VirtualTime } from './virtual-time.ts'
 import { type App, type Container, createMachine, type Machine, type PodOnNode } from './world.ts'
 
@@ -244,8 +244,12 @@ export function createCluster({ time, server, apiOf }: Platform, seed: number, n
     },
     endAgent(node, how) {
       if (node.agent === undefined) return
-      node.machine.listener = undefined
-      endProcess(node.agent, how)
+      const { machine, agent } = node
+      machine.listener = undefined
+      endProcess(agent, how)
+      // Its connection ends with it.
+      if (how === 'kill') letLost(machine, time)
+      else void agent.over.then(() => letLost(machine, time))
       node.agent = undefined
     },
     powerOff(node) {

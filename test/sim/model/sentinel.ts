@@ -7,7 +7,7 @@ import type { Clock } from '../../../src/kube/clock.ts'
 import { pidOf } from './driver.ts'
 import type { Kubelet } from './kubelet.ts'
 import type { VirtualTime } from './virtual-time.ts'
-import { type Container, type Machine, memoryNow, type PodOnNode, type Watch } from './world.ts'
+import { type Container, type Machine, memoryNow, type PodOnNode, type Stop, type Watch } from './world.ts'
 
 /**
  * What a process' end does, whoever brought it about: the way to the pod closes at once, what else of it is watched ends
@@ -59,6 +59,17 @@ function open(machine: Machine, { uid }: Watch): void {
   if (pod !== undefined) pod.grave = undefined
 }
 
+/** @returns whether something stood by this name. */
+function letGo(machine: Machine, time: VirtualTime, name: string): boolean {
+  for (const app of machine.stops.get(name)?.apps ?? []) app.runsSince = time.now()
+  return machine.stops.delete(name)
+}
+
+/** The connection of an agent ends: what it had stopped goes on, but for what is kept. */
+export function letLost(machine: Machine, time: VirtualTime): void {
+  for (const [name, { isKept }] of machine.stops) if (!isKept) letGo(machine, time, name)
+}
+
 const probedMs = 500
 
 type Sentinel = Work['sentinel'] & Pick<SentinelClient, 'exhume'>
@@ -79,10 +90,14 @@ export function createModelSentinel(
   }
   /** What ran when it was stopped goes on from there; what lay frozen stays so. */
   const go = (name: string): boolean => {
-    const apps = machine.stops.get(name)
-    for (const app of apps ?? []) app.runsSince = time.now()
-    if (apps !== undefined) soon()
-    return machine.stops.delete(name)
+    const isThere = letGo(machine, time, name)
+    if (isThere) soon()
+    return isThere
+  }
+  const expire = (name: string, stop: Stop) => {
+    if (machine.stops.get(name) !== stop) return
+    if (time.now() < stop.until) time.after(machine.kernel, stop.until - time.now(), () => expire(name, stop))
+    else go(name)
   }
   return {
     async watch(name) {
@@ -146,10 +161,25 @@ export function createModelSentinel(
         app.memory = memoryNow(app, time.now())
         app.runsSince = undefined
       }
-      machine.stops.set(name, apps)
+      const stop = { apps, isKept: false, until: time.now() + deadlineMs }
+      machine.stops.set(name, stop)
       soon()
-      time.after(machine.kernel, deadlineMs, () => void go(name))
+      expire(name, stop)
       return { count: apps.length, skewMicroseconds: 0 }
+    },
+    async keep(name, deadlineMs) {
+      await answer()
+      const stop = machine.stops.get(name)
+      if (stop !== undefined) {
+        Object.assign(stop, { isKept: true, until: time.now() + deadlineMs })
+        expire(name, stop)
+      }
+      return stop !== undefined
+    },
+    async isDone(name) {
+      await answer()
+      if (!machine.stops.has(name)) throw new AgentError('SentinelRefused', 'unknown-name')
+      return false
     },
     async continue(name) {
       await answer()

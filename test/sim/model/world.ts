@@ -73,6 +73,15 @@ export interface Ending {
   readonly by: 'itself' | 'agent' | 'kubelet'
 }
 
+/** What stands still by order of an agent. */
+export interface Stop {
+  readonly apps: readonly App[]
+  /** It outlives the agent. */
+  isKept: boolean
+  /** Moment at which it goes on by itself, true time, ms. */
+  until: number
+}
+
 /** One machine. What dies with its power, and what outlives an agent. */
 export interface Machine {
   readonly name: string
@@ -86,7 +95,7 @@ export interface Machine {
   readonly pods: Map<string, PodOnNode>
   readonly watches: Map<string, Watch>
   /** Names of stops that hold, with what they hold. */
-  readonly stops: Map<string, readonly App[]>
+  readonly stops: Map<string, Stop>
   /** Generations in the tmpfs, by directory: what was saved, by container. */
   readonly images: Map<string, ReadonlyMap<string, Memory>>
   /** Kinds of memory that were brought back once since the boot. */

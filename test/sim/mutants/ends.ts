@@ -22,4 +22,21 @@ export const ofEnds: readonly Mutant[] = [
       [262, endApp(1)],
     ]),
   },
+  {
+    finding: 'found 6',
+    name: 'consent-ends',
+    what: 'a primary that stands still for its successor goes on when its agent ends',
+    mutations: [
+      {
+        file: 'src/agent/duties/hand-over.ts',
+        find: 'if (!isPromised || !endsWithAgent) await',
+        replace: 'await',
+      },
+    ],
+    // The agents are exchanged in the middle of it.
+    scenarios: atEach([85, 100, 115, 130, 145, 160, 180, 200], [111236396, 3], { hotBackups: 2 }, ms => [
+      [0, { type: 'handOver', primary: 0 }],
+      [ms, { type: 'rollAgents' }],
+    ]),
+  },
 ]

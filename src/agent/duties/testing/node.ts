@@ -129,6 +129,8 @@ export interface FakeMemory {
   readonly counts: { dumps: number; restores: number; discards: number }
   /** Names of stops that hold. */
   readonly stops: Set<string>
+  /** Those that outlive the agent that asked for them. */
+  readonly kept: Set<string>
   /** Restores of these words fail, and how. */
   readonly broken: Map<string, AgentErrorCode>
   /** What each pod, by uid, has that cannot be saved. */
@@ -176,6 +178,7 @@ export async function createFakeMemory(): Promise<FakeMemory> {
     mourned: [],
     counts: { dumps: 0, restores: 0, discards: 0 },
     stops: new Set(),
+    kept: new Set(),
     broken: new Map(),
     obstacles: new Map(),
     coming: new Map(),
@@ -296,6 +299,14 @@ export async function startFakeAgent(
       if (memory.refusesStops) throw new AgentError('SentinelRefused', 'traced')
       memory.stops.add(name)
       return { count: 1, skewMicroseconds: 0 }
+    },
+    keep: async name => {
+      if (memory.stops.has(name)) memory.kept.add(name)
+      return memory.stops.has(name)
+    },
+    isDone: async name => {
+      if (!memory.stops.has(name)) throw new AgentError('SentinelRefused', 'unknown-name')
+      return false
     },
     continue: async name => {
       if (!memory.stops.delete(name)) throw new AgentError('SentinelRefused', 'unknown-name')
@@ -434,6 +445,8 @@ export async function startFakeAgent(
       for (const end of ends) end()
       stop.abort(new Error('over'))
       await running
+      // The sentinel continues what this connection had stopped, but for what it was told to keep.
+      for (const name of memory.stops) if (!memory.kept.has(name)) memory.stops.delete(name)
     },
   }
 }
