@@ -30,6 +30,8 @@ export const reasons = {
   replacementsPaused: 'ReplacementsPaused',
   /** A cold backup waits at a gate that the operator cannot open. */
   gateUnreachable: 'GateUnreachable',
+  /** The operator has never had a complete list of something that sets with memory need. */
+  cacheIncomplete: 'CacheIncomplete',
   allProtected: 'AllProtected',
   noAgents: 'NoAgents',
   noNodeReady: 'NoNodeReady',

@@ -41,7 +41,7 @@ function onStage() {
     slices: createStore<EndpointSlice>({ indexes: sliceIndexes }),
     revisions: createStore<ControllerRevision>({ indexes: revisionIndexes }),
     revisionsKnown: () => true,
-    memoryKnown: () => true,
+    missingForMemory: () => [],
     permitted: 'everywhere',
     nodes: createStore<Node>(),
     instance: 'test',

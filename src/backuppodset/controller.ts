@@ -78,8 +78,7 @@ export interface SetControllerOptions {
   readonly permitted: Store<Namespace> | 'everywhere'
   /** Name of this process, for events. */
   readonly instance: string
-  /** Whether Leases, reports, nodes, Services and slices have been read once. */
-  readonly memoryKnown: () => boolean
+  readonly missingForMemory: ReconcileDeps['missingForMemory']
   readonly consistency: ConsistencyStore
   readonly queue: Queue
   readonly recorder: Recorder
@@ -216,6 +215,7 @@ export function createSetController(options: SetControllerOptions): SetControlle
       gates.forget(key)
       since.forget(key)
       since.forget(`pods/${key}`)
+      since.forget(`caches/${key}`)
       reporter.forget(object.metadata.uid)
       specs.forget(object.metadata.uid)
       ending.forget(object.metadata.uid)
@@ -304,7 +304,7 @@ export function createSetController(options: SetControllerOptions): SetControlle
     gates,
     claims,
     revisions: { store: options.revisions, known: options.revisionsKnown, revisionOf: createRevisions() },
-    memoryKnown: options.memoryKnown,
+    missingForMemory: options.missingForMemory,
     allowsMemory: async (name, signal) => {
       const { metadata } = await api.get(namespaceResource, { name }, { signal })
       return metadata.labels?.[memoryPermission.label] === memoryPermission.value

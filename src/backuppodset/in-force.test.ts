@@ -99,7 +99,7 @@ function world(pods: readonly Pod[], current: BackupPodSet) {
     departed: { of: () => [] },
     isDeleted: tombstones.has,
     wakening: nothing,
-    ...{ caughtUp: () => true, memoryKnown: () => true, wroteSet: nothing, forgetSet: nothing },
+    ...{ caughtUp: () => true, missingForMemory: () => [], wroteSet: nothing, forgetSet: nothing },
     notify: (_: unknown, told: readonly Notice[]) => notices.push(...told),
     actContext: (set: ActContext['set']) =>
       ({

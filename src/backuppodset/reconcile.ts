@@ -26,6 +26,7 @@ import type { ClaimReader } from './memory/claim-reader.ts'
 import { memoryNotices } from './memory/notices.ts'
 import { slotLeasesOf } from './memory/observe.ts'
 import type { SetMetrics } from './metrics.ts'
+import { type Missing, missingMessage, missingMs, statusOfMissing } from './missing.ts'
 import type { NewsDesk } from './news.ts'
 import { failureOf, type Notice, noticesOf } from './notices.ts'
 import { type ObserveDeps, type Observed, observe } from './observe.ts'
@@ -52,8 +53,11 @@ export interface ReconcileDeps extends Omit<ObserveDeps, 'pulled' | 'departed'> 
   readonly specs: Specs
   /** Whether the caches show what this process wrote for the set. If not, the set's next pass comes when they do. */
   readonly caughtUp: (setKey: string, priority: number) => boolean
-  /** The caches of Leases and node reports are filled: without them every slot would look as if its memory were lost. */
-  readonly memoryKnown: () => boolean
+  /**
+   * Kinds of objects of which there is no complete list yet, and which sets with memory need: without Leases and node reports
+   * every slot would look as if its memory were lost.
+   */
+  readonly missingForMemory: () => readonly Missing[]
   readonly claims: Pick<ClaimReader, 'look' | 'againAfterMs'>
   /** Asks the API server whether the namespace carries the label that allows memory. @throws KubeError. */
   readonly allowsMemory: (namespace: string, signal: AbortSignal) => Promise<boolean>
@@ -92,7 +96,7 @@ export async function reconcile(
   const { set } = inForce
   const refusal = inForce.type === 'asWritten' ? undefined : inForce.refusal
   if (refusal) log.warn({ code: refusal.code }, refusal.message)
-  if (set.memory && !deps.memoryKnown()) throw new RetryLater(500, 'Leases and reports are not known yet')
+  if (set.memory) await assertNothingMissing(deps, current, key, signal)
   if (set.memory && !mayHaveMemory(set, deps)) {
     if (await deps.allowsMemory(set.namespace, signal))
       throw new RetryLater(50, 'the cache does not show the label of the namespace yet')
@@ -172,6 +176,25 @@ export async function reconcile(
   if (isCut) return { requeueAfterMs: 0, priority: lowPriority, error }
   const times = [plan.requeueAfterMs, againAfterMs, claimsAfterMs, failedAfterMs].map(ms => ms ?? resyncMs)
   return { requeueAfterMs: Math.min(resyncMs, ...times), error }
+}
+
+/** @throws RetryLater while something is missing. What lasts is told, for the set gets no failover meanwhile. */
+async function assertNothingMissing(
+  deps: ReconcileDeps,
+  current: BackupPodSet,
+  key: string,
+  signal: AbortSignal,
+): Promise<void> {
+  const missing = deps.missingForMemory()
+  const since = deps.since?.pass(`caches/${key}`)('missing', missing.length > 0)
+  if (missing.length === 0) return
+  if (since !== undefined && deps.clock.monotonic() - since >= missingMs) {
+    const { generation = 0 } = current.metadata
+    const status = statusOfMissing(generation, current.status, missing, deps.clock.now())
+    const { written } = await deps.reporter.report(current, status, signal)
+    if (written !== undefined) deps.wroteSet(key, written)
+  }
+  throw new RetryLater(500, missingMessage(missing))
 }
 
 /** A status that cannot be written is a failure like any other: what was done has been done. */

@@ -23,6 +23,8 @@ const cures: Readonly<Record<string, string>> = {
   [reasons.gateUnreachable]:
     'let the operator reach port 20000 of the pods (`kubectl apply -n NAMESPACE -k deploy/network-policy/`); delete those whose gate has another token',
   [reasons.paused]: 'set spec.paused to false when you want failures to be repaired again',
+  [reasons.cacheIncomplete]:
+    'let the operator list and watch what the message names: `kubectl apply -k deploy/`, with the kinds of the agents',
   [reasons.noAgents]: doctor,
   [reasons.noNodeReady]: doctor,
   [reasons.nodeNotReady]: doctor,

@@ -141,18 +141,24 @@ export function queueCheck(queue: Pick<Queue, 'gauges'>, maxMs: number): Check {
   }
 }
 
+/** By their names; a function where it depends on the moment which ones count. */
+type Caches<Cache> = Readonly<Record<string, Cache>> | (() => Readonly<Record<string, Cache>>)
+
+const entriesOf = <Cache>(caches: Caches<Cache>): [string, Cache][] =>
+  Object.entries(typeof caches === 'function' ? caches() : caches)
+
 /** Fails until every one of these has synced. */
-export function syncedCheck(caches: Readonly<Record<string, { hasSynced(): boolean }>>): Check {
+export function syncedCheck(caches: Caches<{ hasSynced(): boolean }>): Check {
   return () => {
-    const missing = Object.entries(caches).filter(([, cache]) => !cache.hasSynced())
+    const missing = entriesOf(caches).filter(([, cache]) => !cache.hasSynced())
     return missing.length > 0 ? `not synced yet: ${missing.map(([name]) => name).join(', ')}` : undefined
   }
 }
 
 /** Fails while one of these has heard nothing for longer than `maxMs`: it may show a world of that age. */
-export function freshCheck(caches: Readonly<Record<string, { newsAgeMs(): number }>>, maxMs: number): Check {
+export function freshCheck(caches: Caches<{ newsAgeMs(): number }>, maxMs: number): Check {
   return () => {
-    const old = Object.entries(caches).filter(([, cache]) => cache.newsAgeMs() > maxMs)
+    const old = entriesOf(caches).filter(([, cache]) => cache.newsAgeMs() > maxMs)
     return old.length > 0 ? `no news for too long: ${old.map(([name]) => name).join(', ')}` : undefined
   }
 }

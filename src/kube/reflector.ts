@@ -44,6 +44,8 @@ export interface Reflector {
   /** Resolves when the store has been complete once. @throws the signal's reason. */
   synced(signal: AbortSignal): Promise<void>
   hasSynced(): boolean
+  /** Why it has no news, in the words of the last failure; undefined since the server has sent anything. */
+  problem(): string | undefined
   /**
    * Leaves the running watch, whatever it may still bring, and takes a snapshot from the server, which is as new as this
    * call. Resolves when it is in the store. @throws the signal's reason.
@@ -74,6 +76,7 @@ export function createReflector<T extends KubeObject>(options: ReflectorOptions<
   let hasSynced = false
   let started = false
   let lastNewsAt = Number.NEGATIVE_INFINITY
+  let problem: string | undefined
   /** Those who wait for a snapshot that is begun after now. */
   let refreshes: (() => void)[] = []
   /** Ends the attempt or pause of now, for a new snapshot. */
@@ -92,6 +95,7 @@ export function createReflector<T extends KubeObject>(options: ReflectorOptions<
 
   const news = () => {
     lastNewsAt = clock.monotonic()
+    problem = undefined
   }
 
   let olderSnapshots = 0
@@ -226,6 +230,7 @@ export function createReflector<T extends KubeObject>(options: ReflectorOptions<
           refusals.reset()
         }
         metrics?.error?.(name, isKubeError(error) ? error.code : 'Unknown')
+        problem = error instanceof Error ? error.message : String(error)
         if (isKubeError(error, 'Gone')) {
           log.info({ resource: name, resourceVersion: version }, 'the version is too old, listing again')
           version = undefined
@@ -269,6 +274,7 @@ export function createReflector<T extends KubeObject>(options: ReflectorOptions<
     },
     synced: signal => unlessAborted(synced.promise, signal),
     hasSynced: () => hasSynced,
+    problem: () => problem,
     refresh(signal) {
       const { promise, resolve } = Promise.withResolvers<void>()
       refreshes.push(resolve)

@@ -1,7 +1,14 @@
-import { expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
+import type { BackupPodSet } from '../api/backuppodset.ts'
 import { containerIdsOf } from '../api/stage.ts'
-import type { Pod } from '../kube/resources.ts'
-import { withoutBallast } from './caches.ts'
+import { systemClock as clock } from '../kube/clock.ts'
+import { KubeError } from '../kube/errors.ts'
+import { freshCheck, syncedCheck } from '../kube/health.ts'
+import { silentLog } from '../kube/log.ts'
+import type { KubeObject } from '../kube/object.ts'
+import { seededRandom } from '../kube/random.ts'
+import type { Pod, Resource } from '../kube/resources.ts'
+import { createCaches, withoutBallast } from './caches.ts'
 
 it('D7.ids: what the cache keeps of a pod still says which containers have the memory of its slot', () => {
   const status = (name: string) => ({
@@ -51,4 +58,68 @@ it('D6.claims: and which claims it has', () => {
     spec: { containers: [], volumes },
   })
   expect(kept.spec?.volumes).toEqual([claim])
+})
+
+describe('D6.caches: what sets with memory need', () => {
+  /** An API server that refuses nodes, never ends its list of Services, and has nothing of all else. */
+  const api = {
+    list: async () => ({ items: [], resourceVersion: '1' }),
+    async *watch({ plural }: Resource<KubeObject>, _: unknown, { signal }: { signal: AbortSignal }) {
+      if (plural === 'nodes') throw new KubeError('Forbidden', 'nodes is forbidden')
+      if (plural !== 'services')
+        yield { type: 'BOOKMARK', resourceVersion: '1', initialEventsEnd: true } as const
+      await new Promise((_resolve, reject) =>
+        signal.addEventListener('abort', () => reject(signal.reason), { once: true }),
+      )
+    },
+  }
+  const start = async (memoryNamespaces: 'labelled' | 'all') => {
+    const mirror = { api, clock, random: seededRandom(1), log: silentLog }
+    const caches = createCaches(mirror as never, { memoryNamespaces })
+    const stop = new AbortController()
+    const running = Object.values(caches.all).map(reflector => reflector.run(stop.signal))
+    await expect.poll(() => caches.missingForMemory().length).toBe(2)
+    await expect.poll(() => caches.missingForMemory()[0]?.why).toBeDefined()
+    const end = async () => {
+      stop.abort()
+      await Promise.all(running)
+    }
+    return { caches, end, ready: syncedCheck(caches.inUse), fresh: freshCheck(caches.inUse, 120_000) }
+  }
+  const setIn = (namespace: string, checkpoint?: object) =>
+    ({
+      metadata: { name: 'web', namespace, uid: namespace, resourceVersion: '2' },
+      spec: { checkpoint },
+    }) as BackupPodSet
+
+  it('is named where it never comes, with what the API server says', async () => {
+    const { caches, end } = await start('all')
+    expect(caches.missingForMemory()).toEqual([
+      { resource: 'Nodes', why: 'nodes is forbidden' },
+      { resource: 'Services', why: undefined },
+    ])
+    await end()
+  })
+
+  it('makes the operator not ready, by its name, once there is such a set', async () => {
+    const { caches, ready, fresh, end } = await start('all')
+    caches.stores.sets.upsert(setIn('a'))
+    caches.stores.sets.upsert(setIn('b', { source: 'http' }))
+    expect([ready(), fresh()]).toEqual([undefined, undefined])
+    caches.stores.sets.upsert(setIn('c', {}))
+    expect(ready()).toBe('not synced yet: nodes, services')
+    expect(fresh()).toBe('no news for too long: nodes, services')
+    await end()
+  })
+
+  it('is no demand of a namespace that may have no memory', async () => {
+    const { caches, ready, end } = await start('labelled')
+    const { permitted, sets } = caches.stores
+    if (permitted === 'everywhere') throw new Error('labelled')
+    sets.upsert(setIn('c', {}))
+    expect(ready()).toBeUndefined()
+    permitted.upsert({ metadata: { name: 'c', uid: 'c', resourceVersion: '2' } })
+    expect(ready()).toBe('not synced yet: nodes, services')
+    await end()
+  })
 })

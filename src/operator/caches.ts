@@ -5,6 +5,7 @@ import { memoryPermission } from '../api/memory-permission.ts'
 import { type NodeReport, nodeReports } from '../api/node-report.ts'
 import { leaseIndexes } from '../backuppodset/memory/observe.ts'
 import { reportIndexes } from '../backuppodset/memory/reports.ts'
+import type { Missing } from '../backuppodset/missing.ts'
 import { podIndexes } from '../backuppodset/observe.ts'
 import { revisionIndexes } from '../backuppodset/revisions/observe.ts'
 import { serviceIndexes, sliceIndexes } from '../backuppodset/services/observe.ts'
@@ -29,6 +30,16 @@ import {
 } from '../kube/resources.ts'
 import { createStore } from '../kube/store.ts'
 import type { OperatorOptions } from './options.ts'
+
+/** As people know them. */
+const kindsForMemory = {
+  leases: 'Leases',
+  reports: 'NodeReports',
+  nodes: 'Nodes',
+  services: 'Services',
+  slices: 'EndpointSlices',
+  namespaces: 'Namespaces',
+} as const
 
 type Mirror = Pick<ReflectorOptions<Pod>, 'api' | 'clock' | 'random' | 'log' | 'metrics'>
 
@@ -107,6 +118,18 @@ export function createCaches(
     query: { labelSelector: labels.set },
     store: revisions,
   })
+  /** A set whose namespace may not have memory makes no demand on the operator, or any tenant could make one. */
+  const isMemoryWanted = () =>
+    sets
+      .list()
+      .some(
+        ({ spec, metadata: { namespace = '' } }) =>
+          spec.checkpoint !== undefined &&
+          spec.checkpoint.source !== 'http' &&
+          (memoryNamespaces !== 'labelled' ||
+            forMemory.namespaces?.hasSynced() === false ||
+            permitted.get(namespace) !== undefined),
+      )
   return {
     stores: {
       ...{ sets, pods, leases, reports, services, revisions, slices, nodes },
@@ -116,6 +139,15 @@ export function createCaches(
     /** Those without which nothing can be decided. */
     reflectors,
     forMemory,
+    /** Those without which some set that is there gets nothing done. */
+    inUse: () => (isMemoryWanted() ? { ...reflectors, ...forMemory } : reflectors),
+    /** What is not known yet of what sets with memory need. */
+    missingForMemory: (): readonly Missing[] =>
+      Object.entries(forMemory).flatMap(([name, reflector]) =>
+        reflector.hasSynced()
+          ? []
+          : [{ resource: kindsForMemory[name as keyof typeof forMemory], why: reflector.problem() }],
+      ),
     all: { ...reflectors, ...forMemory, revisions: revisionReflector },
     /** Of what the operator writes. */
     written: cacheView({

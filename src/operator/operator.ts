@@ -180,7 +180,7 @@ async function operate(
     ...stores,
     revisionsKnown: () => caches.all.revisions.hasSynced(),
     instance: hostname(),
-    memoryKnown: () => Object.values(caches.forMemory).every(reflector => reflector.hasSynced()),
+    missingForMemory: caches.missingForMemory,
     consistency,
     queue,
     recorder,
@@ -219,8 +219,8 @@ async function operate(
 
   started({
     queue: queueCheck(queue, passLimitMs),
-    caches: syncedCheck(caches.reflectors),
-    news: freshCheck(caches.reflectors, newsLimitMs),
+    caches: syncedCheck(caches.inUse),
+    news: freshCheck(caches.inUse, newsLimitMs),
   })
   // Caches outlive the work that reads them: passes may finish after the signal has fired.
   const mirroringEnds = new AbortController()

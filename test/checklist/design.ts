@@ -73,6 +73,11 @@ export const design: readonly FeatureGroup[] = [
   {
     name: 'Pods',
     features: [
+      sentence(
+        'D6.caches',
+        'what the operator cannot read is told, by readyz and by the sets that wait for it',
+        'unit',
+      ),
       sentence('D6.primary', 'a primary is the template as given, where its memory can be saved', 'unit'),
       sentence('D6.distance', 'understudies keep their distance to primaries', 'unit'),
       sentence(

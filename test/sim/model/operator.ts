@@ -53,7 +53,7 @@ export async function runModelOperator(options: OperatorOptions): Promise<void> 
     reign: () => elector.reign(),
     revisionsKnown: () => reflectors['revisions']?.hasSynced() === true,
     instance: party.name,
-    memoryKnown: () => Object.values(caches.forMemory).every(reflector => reflector.hasSynced()),
+    missingForMemory: caches.missingForMemory,
     stateBudget: 2 ** 26,
     ...{ consistency, queue, stateStore },
     recorder: { record: nothing, flush: async () => 0, close: () => {} },

@@ -1,0 +1,103 @@
+import { expect, it } from 'vitest'
+import type { BackupPodSet } from '../api/backuppodset.ts'
+import { createFakeClock } from '../kube/clock.ts'
+import { RetryLater } from '../kube/controller.ts'
+import { silentLog } from '../kube/log.ts'
+import { createStore } from '../kube/store.ts'
+import { createSpecs } from './in-force.ts'
+import { createSince } from './memory/since.ts'
+import type { Missing } from './missing.ts'
+import { type ReconcileDeps, reconcile } from './reconcile.ts'
+import { createReporter } from './report.ts'
+
+const template = { spec: { containers: [{ name: 'app', image: 'a', ports: [{ containerPort: 80 }] }] } }
+const current = (checkpoint?: object): BackupPodSet => ({
+  metadata: { name: 'web', namespace: 'default', uid: 'set', resourceVersion: '1', generation: 3 },
+  spec: { replicas: 1, hotBackups: 1, template, ...(checkpoint && { checkpoint }) } as BackupPodSet['spec'],
+  status: { observedGeneration: 3, readyReplicas: 1 },
+})
+
+/** How far a pass got, and what it wrote. */
+function world(set: BackupPodSet) {
+  const sets = createStore<BackupPodSet>()
+  sets.upsert(set)
+  const clock = createFakeClock()
+  let missing: readonly Missing[] = []
+  let writes = 0
+  const api = {
+    replace: async (_: unknown, __: unknown, body: BackupPodSet) => {
+      writes += 1
+      const written = { ...body, metadata: { ...body.metadata, resourceVersion: `${writes + 1}` } }
+      sets.upsert(written)
+      return written
+    },
+  }
+  class Begun extends Error {}
+  const deps = {
+    ...{ sets, clock, specs: createSpecs(), since: createSince(clock) },
+    ...{ reporter: createReporter(api as never, clock), ending: { has: () => false } },
+    ...{ caughtUp: () => true, wroteSet: () => undefined, missingForMemory: () => missing },
+    ledger: {
+      open() {
+        throw new Begun()
+      },
+    },
+  } as unknown as ReconcileDeps
+  const context = { signal: new AbortController().signal, log: silentLog }
+  const pass = () =>
+    reconcile(deps, 'default/web', context as unknown as Parameters<typeof reconcile>[2]).then(
+      () => 'done',
+      (error: unknown) => {
+        if (error instanceof Begun) return 'begun'
+        if (error instanceof RetryLater) return `later: ${error.message}`
+        throw error
+      },
+    )
+  const conditions = () => sets.get('default/web')?.status?.conditions ?? []
+  const know = (all: readonly Missing[]) => {
+    missing = all
+  }
+  return { sets, clock, pass, conditions, know, writes: () => writes }
+}
+
+const nodes = { resource: 'Nodes', why: 'nodes is forbidden: User "understudy" cannot list' }
+const slices = { resource: 'EndpointSlices', why: undefined }
+
+it('D6.caches: a set with memory says which kinds its operator does not know, when it lasts', async () => {
+  const { clock, pass, conditions, know, sets, writes } = world(current({}))
+  know([nodes, slices])
+  expect(await pass()).toMatch(/^later: .*Nodes, EndpointSlices/)
+  await clock.advance(9_000)
+  expect(await pass()).toMatch(/^later/)
+  // An operator that has just begun says nothing.
+  expect(writes()).toBe(0)
+  await clock.advance(1_000)
+  expect(await pass()).toMatch(/^later/)
+  expect(conditions().map(({ type, status, reason }) => `${type} ${status} ${reason}`)).toEqual([
+    'Degraded True CacheIncomplete',
+    'CheckpointReady False CacheIncomplete',
+  ])
+  const { message = '' } = conditions()[0] ?? {}
+  expect(message).toContain('Nodes: nodes is forbidden')
+  expect(message).toContain('EndpointSlices: no answer that is complete')
+  expect(message).toContain('kubectl apply -k deploy/')
+  // What is known of it stays, and the same is not written again.
+  expect(sets.get('default/web')?.status).toMatchObject({ observedGeneration: 3, readyReplicas: 1 })
+  await pass()
+  expect(writes()).toBe(1)
+  know([])
+  expect(await pass()).toBe('begun')
+  // What begins again is counted from then on.
+  await clock.advance(60_000)
+  know([slices])
+  await pass()
+  expect(writes()).toBe(1)
+})
+
+it('D6.caches: sets without memory need none of these', async () => {
+  const { pass, know, clock, writes } = world(current())
+  know([nodes])
+  await clock.advance(60_000)
+  expect(await pass()).toBe('begun')
+  expect(writes()).toBe(0)
+})
