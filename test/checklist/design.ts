@@ -143,6 +143,7 @@ export const design: readonly FeatureGroup[] = [
   {
     name: 'Paths',
     features: [
+      sentence('D7.refresh', 'what another leader may have pushed to a backup is waited for', 'unit'),
       sentence('D7.unreadable', 'a spec that agents cannot read costs no memory and no failover', 'unit'),
       sentence('D7.when', 'only what serves, is not on its way out and is kept elsewhere is saved', 'unit'),
       sentence('D7.stop', 'everybody of a container stops, forks and all, and goes on when told', 'unit'),

@@ -1,5 +1,7 @@
 import { createHash } from 'node:crypto'
 import { expect, it } from 'vitest'
+import { labels } from '../../api/labels.ts'
+import type { ParsedPull } from '../../api/memory.ts'
 import type { ParsedSet } from '../../api/parse.ts'
 import { createFakeClock } from '../../kube/clock.ts'
 import { silentLog } from '../../kube/log.ts'
@@ -8,7 +10,7 @@ import type { Pod } from '../../kube/resources.ts'
 import { createStore } from '../../kube/store.ts'
 import { createMemoryStore } from '../../state-store/memory.ts'
 import { createWriteBehind } from '../../state-store/write-behind.ts'
-import { makeSet } from '../testing/snapshots.ts'
+import { makePod, makeSet } from '../testing/snapshots.ts'
 import { createStateBudget } from './budget.ts'
 import { createPulled } from './pulled.ts'
 import { createStates } from './states.ts'
@@ -53,4 +55,46 @@ it('a blip of leadership keeps what was pulled; another leader in between makes 
   await pulled.close()
   stop.abort()
   await following
+})
+
+it('D7.refresh: a successor that another leader may have kept in step is given its state after that one’s answer', async () => {
+  const clock = createFakeClock()
+  const store = createWriteBehind(createMemoryStore(clock), { clock, log: silentLog })
+  const pods = createStore<Pod>()
+  pods.upsert({
+    metadata: {
+      ...{ name: 'hot', namespace: 'default', uid: 'hot', resourceVersion: '1' },
+      labels: { [labels.type]: 'hotbackup' },
+    },
+  })
+  const pulled = createPulled({
+    ...{ store, clock, log: silentLog, pods, budget: createStateBudget(1_000), random: seededRandom(1) },
+    ...{ changed: () => {}, read: async () => undefined, isDeleted: () => false },
+  })
+  const answered = async (everyInterval: boolean) => {
+    const pull = { timeoutMs: 5_000, container: 'app', push: { everyInterval } } as ParsedPull
+    let isOver = false
+    const { signal } = new AbortController()
+    const given = pulled
+      .acts({ ...makeSet(), uid: 'set', pull }, signal)
+      .giveState(makePod('hot', 'hotbackup', { uid: 'hot' }), 0, false)
+    const over = given.then(({ result }) => {
+      isOver = true
+      // It was given none here, and was asked whether it may.
+      expect(result).toMatchObject({ type: 'gone', why: 'its slot has no state any more' })
+    })
+    await clock.advance(4_999)
+    const wasOver = isOver
+    await clock.advance(1)
+    await over
+    return wasOver
+  }
+  pulled.begin(false)
+  expect(await answered(true)).toBe(false)
+  pulled.begin(false)
+  expect(await answered(false)).toBe(true)
+  // Nobody else has led meanwhile: what this process has sent it knows.
+  pulled.begin(true)
+  expect(await answered(true)).toBe(true)
+  await pulled.close()
 })

@@ -89,7 +89,13 @@ export function createPulled(deps: PulledDeps): Pulled {
     changed: uid => deps.changed(uid, true),
   })
   const refresher = createRefresher({
-    ...{ states, budget, dispatcher, log, metrics: deps.metrics },
+    ...{ states, budget, dispatcher, clock, log, metrics: deps.metrics },
+    backups: () =>
+      pods
+        .list()
+        .flatMap(({ metadata: { uid, labels: marks } }) =>
+          marks?.[labels.type] === 'hotbackup' ? [uid] : [],
+        ),
     addressOf: async (set, { name, uid }, signal) => {
       const ref = { namespace: set.namespace, name }
       const isBackup = (pod: Pod | undefined) =>
@@ -148,7 +154,8 @@ export function createPulled(deps: PulledDeps): Pulled {
         // What was sent to it as a backup must not arrive after its slot's state: not even the answer may be open.
         const known = pods.get(keyOfRef({ namespace: set.namespace, name: pod.name }))
         const restarts = known && set.pull ? containerOf(known, set.pull.container).restarts : 0
-        const isClear = await refresher.quiet({ uid: pod.uid, restarts })
+        const timeoutMs = set.pull?.push.everyInterval ? set.pull.timeoutMs : 0
+        const isClear = await refresher.quiet({ uid: pod.uid, restarts }, { timeoutMs }, signal)
         if (!isClear)
           return {
             result: { type: 'gone', why: 'it has not answered when it was given a state as hot backup' },
@@ -203,7 +210,14 @@ export function createPulled(deps: PulledDeps): Pulled {
       refresher.stop(setUid)
       states.drop(setUid)
     },
-    begin: goesOn => (goesOn ? states.goOn() : states.clear()),
+    begin(goesOn) {
+      if (goesOn) {
+        states.goOn()
+        return
+      }
+      states.clear()
+      refresher.begin()
+    },
     async end() {
       puller.stop()
       refresher.stop()

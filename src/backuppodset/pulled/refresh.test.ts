@@ -2,6 +2,7 @@ import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { Agent } from 'undici'
 import { afterEach, expect, it, vi } from 'vitest'
+import { createFakeClock } from '../../kube/clock.ts'
 import { silentLog as log } from '../../kube/log.ts'
 import { makePod } from '../testing/snapshots.ts'
 import { createStateBudget } from './budget.ts'
@@ -41,8 +42,9 @@ async function onStage(budgetBytes = 1_000) {
   const results: string[] = []
   const budget = createStateBudget(budgetBytes)
   const address = { of: async (): Promise<string | undefined> => '127.0.0.1' }
+  const clock = createFakeClock()
   const refresher = createRefresher({
-    ...{ budget, dispatcher, log },
+    ...{ budget, dispatcher, clock, log, backups: () => live },
     states: {
       get: (_, slot) => {
         const text = states.get(slot)
@@ -52,7 +54,9 @@ async function onStage(budgetBytes = 1_000) {
     metrics: { pulled() {}, pushed() {}, refreshed: result => results.push(result), forget() {}, reset() {} },
     addressOf: () => address.of(),
   })
-  return { app, given, held, pull, states, results, budget, refresher, address }
+  const quiet = (restarts = 0) =>
+    refresher.quiet({ ...follower, restarts }, pull, new AbortController().signal)
+  return { app, given, held, pull, states, results, budget, refresher, address, clock, quiet }
 }
 
 it('F39: each newer state of its slot is given to a backup, and no other slot’s', async () => {
@@ -74,33 +78,60 @@ it('F39: each newer state of its slot is given to a backup, and no other slot’
 })
 
 it('who is to be a successor is left alone only after the answer to what was sent', async () => {
-  const { app, given, held, pull, refresher } = await onStage()
+  const { app, given, held, pull, refresher, quiet } = await onStage()
   app.holds = true
   refresher.sync(set, { ...pull, timeoutMs: 5_000 }, [follower], live)
   await vi.waitFor(() => expect(held).toHaveLength(1))
   let isQuiet: boolean | undefined
-  const quiet = refresher.quiet(follower).then(clear => {
+  const isOver = quiet().then(clear => {
     isQuiet = clear
   })
   refresher.offer(set.uid, 0)
   await new Promise(resolve => setTimeout(resolve, 50))
   expect(isQuiet).toBeUndefined()
   held[0]?.writeHead(204).end()
-  await quiet
+  await isOver
   expect([isQuiet, given]).toEqual([true, ['a']])
 })
 
 it('a backup that has not answered is in doubt until it takes a state, or is started again', async () => {
-  const { app, held, pull, refresher } = await onStage()
+  const { app, held, pull, refresher, quiet } = await onStage()
   app.holds = true
   refresher.sync(set, pull, [follower], live)
   await vi.waitFor(() => expect(held).toHaveLength(1))
-  expect(await refresher.quiet(follower)).toBe(false)
-  expect(await refresher.quiet({ ...follower, restarts: 1 })).toBe(true)
+  expect(await quiet()).toBe(false)
+  expect(await quiet(1)).toBe(true)
   app.holds = false
   refresher.sync(set, pull, [follower], live)
   await refresher.settled()
-  expect(await refresher.quiet(follower)).toBe(true)
+  expect(await quiet()).toBe(true)
+})
+
+it('D7.refresh: what another process may have sent is waited for as long as an answer may take, once', async () => {
+  const { refresher, clock, quiet, pull } = await onStage()
+  refresher.begin()
+  await clock.advance(100)
+  let isQuiet: boolean | undefined
+  const waited = quiet().then(clear => {
+    isQuiet = clear
+  })
+  await clock.advance(pull.timeoutMs - 101)
+  expect(isQuiet).toBeUndefined()
+  await clock.advance(1)
+  await waited
+  expect(isQuiet).toBe(true)
+  expect(await quiet()).toBe(true)
+})
+
+it('D7.refresh: and not where the backup has taken a state from this one, nor of a backup that came later', async () => {
+  const { given, refresher, quiet, pull } = await onStage()
+  refresher.begin()
+  refresher.sync(set, pull, [follower], live)
+  await vi.waitFor(() => expect(given).toEqual(['a']))
+  await refresher.settled()
+  expect(await quiet()).toBe(true)
+  const { signal } = new AbortController()
+  expect(await refresher.quiet({ uid: 'later', restarts: 0 }, pull, signal)).toBe(true)
 })
 
 it('a state for which the budget has no room is not sent', async () => {

@@ -2,6 +2,7 @@
 import type { Dispatcher } from 'undici'
 import type { ParsedPull } from '../../api/memory.ts'
 import { pushState } from '../../checkpoint/http/transfer.ts'
+import type { Clock } from '../../kube/clock.ts'
 import type { Log } from '../../kube/log.ts'
 import type { PodView } from '../snapshot.ts'
 import type { StateBudget } from './budget.ts'
@@ -24,10 +25,19 @@ export interface Refresher {
   /** A newer state of the slot is here. */
   offer(setUid: string, slot: number): void
   /**
-   * Sends nothing more to this pod, and waits for the answer to what was sent.
+   * Another process has led, and may have sent something to each hot backup that is there, whose answer nobody waits for now.
+   */
+  begin(): void
+  /**
+   * Sends nothing more to this pod, and waits for the answer to what was sent, or for as long as one may take where another
+   * process has sent it.
    * @returns false when there was none: the app may still take that state, after whatever it is given next.
    */
-  quiet(pod: { readonly uid: string; readonly restarts: number }): Promise<boolean>
+  quiet(
+    pod: { readonly uid: string; readonly restarts: number },
+    pull: Pick<ParsedPull, 'timeoutMs'>,
+    signal: AbortSignal,
+  ): Promise<boolean>
   stop(setUid?: string): void
   settled(): Promise<void>
 }
@@ -36,7 +46,10 @@ export interface RefresherDeps {
   readonly states: Pick<States, 'get'>
   readonly budget: StateBudget
   readonly dispatcher: Dispatcher
+  readonly clock: Pick<Clock, 'monotonic' | 'sleep'>
   readonly log: Log
+  /** UIDs of the hot backups that there are now. */
+  readonly backups: () => Iterable<string>
   readonly metrics?: PullMetrics | undefined
   /**
    * Where this pod is reached, by the API server's word; undefined unless it is a hot backup still. Asked before each push.
@@ -75,6 +88,10 @@ export function createRefresher(deps: RefresherDeps): Refresher {
   /** Pods that have not answered a push, by UID. */
   const doubts = new Map<string, { readonly setUid: string; readonly restarts: number }>()
 
+  /** Pods that another process may have pushed to, until they take a state from this one, and when that process led at last. */
+  const inherited = new Set<string>()
+  let inheritedAt = 0
+
   const once = async ({ set, pull, follower, stop }: Entry): Promise<string | undefined> => {
     const state = deps.states.get(set.uid, follower.slot)
     if (state === undefined || state.hollow) return undefined
@@ -98,6 +115,7 @@ export function createRefresher(deps: RefresherDeps): Refresher {
       const result = await pushState(ip, pull, state, deps.dispatcher, stop.signal)
       deps.metrics?.refreshed(result.type)
       if (result.type === 'taken' || !result.inDoubt) doubts.delete(follower.uid)
+      if (result.type === 'taken') inherited.delete(follower.uid)
       return result.type === 'taken' ? undefined : result.why
     } finally {
       room.release()
@@ -179,9 +197,17 @@ export function createRefresher(deps: RefresherDeps): Refresher {
       for (const entry of entries.values())
         if (entry.set.uid === setUid && entry.follower.slot === slot) wake(entry)
     },
-    async quiet({ uid, restarts }) {
+    begin() {
+      inherited.clear()
+      for (const uid of deps.backups()) inherited.add(uid)
+      inheritedAt = deps.clock.monotonic()
+    },
+    async quiet({ uid, restarts }, { timeoutMs }, signal) {
       entries.delete(uid)
       await running.get(uid)?.done
+      const leftMs = inheritedAt + timeoutMs - deps.clock.monotonic()
+      if (inherited.has(uid) && leftMs > 0) await deps.clock.sleep(leftMs, signal)
+      inherited.delete(uid)
       return doubts.get(uid)?.restarts !== restarts
     },
     stop,
