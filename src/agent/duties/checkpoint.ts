@@ -1,5 +1,5 @@
 import { slotName } from '../../checkpoint/manifest.ts'
-import type { Stored } from '../../checkpoint/store.ts'
+import type { Draft, Stored } from '../../checkpoint/store.ts'
 import type { Clock } from '../../kube/clock.ts'
 import { dumpDeadlineMs } from '../../succession/deadlines.ts'
 import { AgentError } from '../errors.ts'
@@ -246,6 +246,11 @@ async function whyUnfit(
   return undefined
 }
 
+const growing = (draft: Draft) => (bytes: number) => {
+  draft.grow(bytes)
+  return draft.room() - bytes
+}
+
 /** A generation travels as its difference to the one before: without that, all of it would travel each time. */
 const baseAndNewest = 2
 
@@ -284,7 +289,7 @@ export async function saveOnce(
     const deadlineMs = dumpDeadlineMs(last?.manifest.bytes)
     const result = await withinLimits(
       draft.dir,
-      { volumeBytes: limit, setAside: draft.grow, measure: work.draftBytes },
+      { volumeBytes: limit, setAside: growing(draft), measure: work.draftBytes },
       work.clock,
       signal,
       signal =>

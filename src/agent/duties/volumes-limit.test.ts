@@ -21,7 +21,7 @@ const within = <T>(
   volumeBytes: number,
   dump: (stop: AbortSignal) => Promise<T>,
   until: AbortSignal = signal,
-): Promise<T> => withinLimits(dir, { volumeBytes, setAside: () => {} }, clock, until, dump)
+): Promise<T> => withinLimits(dir, { volumeBytes, setAside: () => 0 }, clock, until, dump)
 
 describe('D3.volumes: checkpoint.volumes.maxSize', () => {
   it('ends a dump while it is being written, and says so', async () => {

@@ -35,7 +35,19 @@ const save = async (slot: typeof slotKey, generation: number, dump: (to: string)
   }
 }
 const watched = (draft: Draft, dump: (stop: AbortSignal) => Promise<void>) =>
-  withinLimits(draft.dir, { volumeBytes: Number.MAX_SAFE_INTEGER, setAside: draft.grow }, clock, signal, dump)
+  withinLimits(
+    draft.dir,
+    {
+      volumeBytes: Number.MAX_SAFE_INTEGER,
+      setAside: bytes => {
+        draft.grow(bytes)
+        return draft.room() - bytes
+      },
+    },
+    clock,
+    signal,
+    dump,
+  )
 
 describe('D10.tmpfs: a dump that grows beyond what was set aside for it', () => {
   it('in many files, each of which is small, is ended, keeps the last good one, and costs others nothing', async () => {
@@ -90,6 +102,33 @@ describe('D10.tmpfs: a dump that grows beyond what was set aside for it', () => 
     expect(store.room).toBe(room)
     draft.grow(2048 * kib)
     expect(store.room).toBe(room - 1024 * kib)
+  })
+
+  it('is looked at the more often the less room is left', async () => {
+    const pauses: number[] = []
+    const over = Promise.withResolvers<void>()
+    const left = [budget, budget, 20 * 1024 * kib, 0]
+    await withinLimits(
+      dir,
+      {
+        volumeBytes: 0,
+        setAside: () => left.shift() ?? 0,
+        measure: async () => ({ archived: 0, written: 0 }),
+      },
+      {
+        ...clock,
+        monotonic: () => 0,
+        sleep: async ms => {
+          pauses.push(ms)
+          if (left.length > 0) return
+          over.resolve()
+          await Promise.reject(new Error('over'))
+        },
+      },
+      signal,
+      () => over.promise,
+    )
+    expect(pauses.slice(0, 5)).toEqual([2, 32, 32, 10, 2])
   })
 
   it('also when it is through before anybody looks', async () => {

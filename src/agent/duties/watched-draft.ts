@@ -10,8 +10,10 @@ import type { Clock } from '../../kube/clock.ts'
 import { isGone, unlessGone } from '../discover/process.ts'
 import { volumesTooLarge } from './volumes-limit.ts'
 
-/** Between two looks at what has been written, ms: a second of writing more is what a look that is late may cost. */
-const lookMs = 50
+/** Between two looks at what has been written, ms: where much room is left, and where there is hardly any. */
+const lookMs = { most: 50, least: 2 }
+/** What one that writes fast writes in a millisecond, bytes: so soon may be full what is left. */
+const fastBytes = 2 * 1024 * 1024
 /** A draft of very many files takes time to be looked at, while its pod stands still. */
 const pauseForEachMs = 5
 
@@ -26,8 +28,8 @@ export interface DraftBytes {
 export interface DraftLimits {
   /** Of `archived`. */
   readonly volumeBytes: number
-  /** Sets room aside for `written`. @throws CheckpointError StoreFull */
-  readonly setAside: (bytes: number) => void
+  /** Sets room aside for `written`. @returns how much more it could be. @throws CheckpointError StoreFull */
+  readonly setAside: (bytes: number) => number
   /** Default: as its files say. */
   readonly measure?: ((directory: string) => Promise<DraftBytes>) | undefined
 }
@@ -50,16 +52,16 @@ export async function withinLimits<T>(
   const look = async () => {
     const { archived, written } = await measure(directory)
     if (archived > volumeBytes) throw volumesTooLarge(archived, volumeBytes)
-    setAside(written)
+    return setAside(written)
   }
   const watch = async () => {
     const either = AbortSignal.any([stop, over.signal])
-    for (let pauseMs = lookMs; !either.aborted; ) {
+    for (let pauseMs = lookMs.least; !either.aborted; ) {
       await clock.sleep(pauseMs, either).catch(() => undefined)
       if (either.aborted) return
       const startedAt = clock.monotonic()
-      await look()
-      pauseMs = Math.max(lookMs, pauseForEachMs * (clock.monotonic() - startedAt))
+      const soonMs = Math.min(lookMs.most, (await look()) / fastBytes)
+      pauseMs = Math.max(lookMs.least, soonMs, pauseForEachMs * (clock.monotonic() - startedAt))
     }
   }
   const watching = watch().catch((error: unknown) => exceeded.abort(error))
