@@ -1,6 +1,6 @@
 /*
- * Loaded into CRIU in front of the C library (ld.so --preload), with gate.c, pages.c, sockets.c, connections.c, backlog.c and
- * control.c. Five things that CRIU does cannot be done where it runs, or not as well:
+ * Loaded into CRIU in front of the C library (ld.so --preload), with gate.c, pages.c, sockets.c, connections.c, backlog.c,
+ * room.c and control.c. Five things that CRIU does cannot be done where it runs, or not as well:
  *
  * 1. It reads the limits of the processes that it dumps with prlimit64. The kernel refuses that for processes of other
  *    users to whoever lacks CAP_SYS_RESOURCE, which even root lacks on some machines. A read that is refused is answered
@@ -13,6 +13,7 @@
  *    nothing else is done: to find these things out CRIU runs programs, and those that it would find are the container's.
  * 3. It empties the files that it writes pages to. They were filled before the application was stopped for them, because
  *    memory that a tmpfs has already is half as dear: see src/agent/driver/room.ts, which also cuts off what is left over.
+ *    What they may be together: see room.c.
  * 4. Who brings pages takes an interrupted wait for an error and ends, and the application with it. The kernel interrupts
  *    one when a process is stopped, frozen or looked at by a debugger, and then goes on. Here it is waited again.
  * 5. It speaks with its own code, and restored processes with each other, over sockets that every process of the pod can reach,
@@ -23,6 +24,7 @@
 
 #include "connections.h"
 #include "control.h"
+#include "room.h"
 
 enum { LIMITS = 16, BUNDLE = 200 };
 
@@ -265,14 +267,19 @@ static int is_image(const char *path)
 int openat64(int directory, const char *path, int flags, unsigned mode)
 {
 	const int known = connections_open(path);
+	const int is_pages = is_for_pages(path);
+	int fd;
 
 	if (known >= 0)
 		return known;
 	if (is_image(path))
 		images_are_read();
-	if (is_for_pages(path))
+	if (is_pages)
 		flags &= ~O_EMPTY;
-	return (int)result(raw(NR_openat, directory, (long)path, flags, mode, 0, 0));
+	fd = (int)result(raw(NR_openat, directory, (long)path, flags, mode, 0, 0));
+	if (fd >= 0 && is_pages && (flags & 3))
+		room_for(directory, path, fd);
+	return fd;
 }
 
 int openat(int directory, const char *path, int flags, unsigned mode)

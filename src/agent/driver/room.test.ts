@@ -1,5 +1,5 @@
 /** What a pod takes of the room of others while it is saved: real processes, the real CRIU. */
-import { mkdir } from 'node:fs/promises'
+import { mkdir, readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { run } from '../../../images/run.ts'
@@ -9,7 +9,7 @@ import { systemRandom } from '../../kube/random.ts'
 import { type Cell, startCell } from '../cell.ts'
 import { bytesInDraft } from '../duties/watched-draft.ts'
 import { cannotDump, hostFs, startTestNode, type TestNode } from '../testing/node.ts'
-import type { LocatedPod } from './memory-driver.ts'
+import type { DumpOptions, LocatedPod } from './memory-driver.ts'
 
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 300_000 })
 
@@ -80,11 +80,21 @@ describe.skipIf(cannotDump !== undefined)(`D10.tmpfs: the room of others ${canno
       await app.stop()
     }
   }
-  const dump = async (located: LocatedPod, roomBytes: number, until: AbortSignal = signal) => {
+  const dump = async (
+    located: LocatedPod,
+    roomBytes: number,
+    until: AbortSignal = signal,
+    before?: DumpOptions['before'],
+  ) => {
     dumps += 1
     const directory = join(node.directory, 'generations', String(dumps))
     await mkdir(directory, { recursive: true })
-    const done = node.driver.dump(located, directory, { deadlineMs: 60_000, roomBytes, signal: until })
+    const done = node.driver.dump(located, directory, {
+      deadlineMs: 60_000,
+      roomBytes,
+      signal: until,
+      before,
+    })
     return { directory, done }
   }
 
@@ -92,7 +102,7 @@ describe.skipIf(cannotDump !== undefined)(`D10.tmpfs: the room of others ${canno
     const processes = 64
     await withApp([String(processes), '0'], async located => {
       const stop = new AbortController()
-      const { directory, done } = await dump(located, 10 * each, stop.signal)
+      const { directory, done } = await dump(located, 2 * processes * each, stop.signal)
       const ended = done.then(
         () => 'saved',
         (error: unknown) => error,
@@ -104,9 +114,32 @@ describe.skipIf(cannotDump !== undefined)(`D10.tmpfs: the room of others ${canno
       expect(await ended).toBe(full)
       // It would have been more than all of their memory.
       expect(await written()).toBeLessThan(processes * each)
-      const again = await dump(located, 10 * each)
+      const again = await dump(located, 2 * processes * each)
       expect((await again.done).containers).toHaveLength(1)
-      expect(await bytesInDraft(again.directory)).toMatchObject({ archived: 0 })
+      expect((await bytesInDraft(again.directory)).written).toBeGreaterThan(processes * each)
+    })
+  })
+
+  it('what has many processes gets no more room than what has one', async () => {
+    await withApp(['24', '0'], async located => {
+      const full = await dump(located, 10 * each)
+      await expect(full.done).rejects.toMatchObject({ code: 'StoreFull' })
+      const most = 10 * each + 2 * mib
+      expect((await bytesInDraft(full.directory)).written).toBeLessThan(most)
+      // What is there before counts once: as much as the last time is enough.
+      const first = await dump(located, 2 * 24 * each)
+      await first.done
+      const { written } = await bytesInDraft(first.directory)
+      const names = await readdir(join(first.directory, 'containers/app/criu'))
+      const files = await Promise.all(
+        names.map(async name => {
+          const path = `containers/app/criu/${name}`
+          return { path, size: (await stat(join(first.directory, path))).size, sha256: '' }
+        }),
+      )
+      await (await dump(located, written, signal, { files })).done
+      const less = await dump(located, written - 3 * each, signal, { files })
+      await expect(less.done).rejects.toMatchObject({ code: 'StoreFull' })
     })
   })
 
