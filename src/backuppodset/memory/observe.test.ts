@@ -29,6 +29,8 @@ interface World {
   readonly silentMs?: number
   /** Between a first look and the one that is returned. */
   readonly laterMs?: number
+  /** Of that: after so long every agent says the same again. */
+  readonly speaksMs?: number
   readonly owner?: string | undefined
   readonly pod?: Pod
   readonly nodes?: readonly Node[]
@@ -40,7 +42,18 @@ interface World {
 async function viewed(
   lease: SlotLease,
   reports: Readonly<Record<string, Partial<SlotReport>>>,
-  { status, silentMs = 0, laterMs = 0, owner, pod, nodes, memory, template, claims = [] }: World = {},
+  {
+    status,
+    silentMs = 0,
+    laterMs = 0,
+    speaksMs,
+    owner,
+    pod,
+    nodes,
+    memory,
+    template,
+    claims = [],
+  }: World = {},
 ) {
   const clock = createFakeClock()
   const leases = createStore<Lease>({ indexes: leaseIndexes })
@@ -85,7 +98,12 @@ async function viewed(
   const view = () => observeMemory(asked, () => pod, deps)
   if (laterMs === 0) return view()
   view()
-  await clock.advance(laterMs)
+  if (speaksMs !== undefined) {
+    await clock.advance(speaksMs)
+    for (const object of store.list()) reported.note({ type: 'updated', object, old: object, initial: false })
+    view()
+  }
+  await clock.advance(laterMs - (speaksMs ?? 0))
   return view()
 }
 
@@ -364,4 +382,31 @@ describe('how long a primary that is being deleted is waited for', () => {
       expect([await by(0), await by(7_000)]).toEqual([12_000, 12_000])
     },
   )
+
+  describe('on a node that may be cut off', () => {
+    const start = createFakeClock().monotonic()
+    const ready = (status: 'True' | 'False') => {
+      const pod = going('1970-01-01T00:00:00Z')
+      return {
+        ...pod,
+        spec: { ...pod.spec, nodeName: 'n1' },
+        status: { conditions: [{ type: 'Ready', status }] },
+      } as Pod
+    }
+    const by = async (laterMs: number, world: World = {}) =>
+      ((await observed(lease, { n1: { role: 'source' } }, { pod: ready('True'), laterMs, ...world }))
+        ?.holderGoesBy ?? 0) - start
+
+    it('D7.deleted: its grace is not over before anything was heard of its node since', async () => {
+      expect([await by(0), await by(7_000), await by(60_000)]).toEqual([12_000, 12_000, 62_000])
+    })
+
+    it('D7.deleted: and counts from the first word of its agent', async () => {
+      expect(await by(60_000, { speaksMs: 20_000 })).toBe(32_000)
+    })
+
+    it('until Kubernetes takes it for lost', async () => {
+      expect(await by(60_000, { pod: ready('False') })).toBe(12_000)
+    })
+  })
 })

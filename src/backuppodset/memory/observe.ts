@@ -240,11 +240,15 @@ function isOnStage(pod: Pod | undefined, stage: StageView | undefined, { isDelet
   return pod.metadata.deletionTimestamp === undefined && !died && (!understudy || serving)
 }
 
-/** Until when, monotonic ms, to wait for the word that a primary which is being deleted has stopped. */
+/**
+ * Until when, monotonic ms, to wait for the word that a primary which is being deleted has stopped. Its grace begins when
+ * its kubelet hears of the deletion. A node of which nothing is heard may be cut off: then the grace counts from the first
+ * word of its agent, and without one Kubernetes decides, which takes the readiness of its pods away.
+ */
 function goesBy(
   pod: Pod | undefined,
   stage: StageView | undefined,
-  { isDeleted, clock }: MemoryDeps,
+  { isDeleted, clock, reports }: MemoryDeps,
   since: ReturnType<Since['pass']>,
 ): number | undefined {
   if (pod === undefined || stage === undefined || isFinished(pod) || stage.died) return undefined
@@ -252,10 +256,15 @@ function goesBy(
   const { understudy, serving } = stage
   if (understudy && !serving && pod.metadata.labels?.[labels.type] !== 'primary') return undefined
   const { deletionTimestamp, deletionGracePeriodSeconds: grace = usualGrace, uid } = pod.metadata
+  const node = pod.spec?.nodeName
+  const now = clock.monotonic()
   // Somebody may shorten it later: the kubelet hears of that when we do.
   const at = since(`going/${uid}/${grace}`, deletionTimestamp !== undefined)
-  if (at !== undefined) return at + grace * 1000 + afterGraceMs
-  return isDeleted(uid) ? clock.monotonic() + afterGraceMs : undefined
+  if (at === undefined) return isDeleted(uid) ? now + afterGraceMs : undefined
+  const lastsMs = grace * 1000 + afterGraceMs
+  const heardAt = since(`heard/${uid}/${grace}`, node !== undefined && reports.silentFor(node) < now - at)
+  if (!stage.selectable || node === undefined) return at + lastsMs
+  return heardAt === undefined ? Math.max(at + lastsMs, now + afterGraceMs) : heardAt + lastsMs
 }
 
 function nodeView(report: NodeReport, reports: Reports): NodeView {

@@ -82,7 +82,7 @@ export interface Cluster {
 const wakeKeys = [new Uint8Array(32).fill(7)] as const
 export const setRef = { namespace: 'default', name: 'web' }
 /** Kubernetes' own pace, shortened: what counts is that it is longer than everything that is not broken. */
-const nodeGraceMs = 12_000
+export const nodeGraceMs = 12_000
 const evictionMs = 25_000
 const collectMs = 3_000
 

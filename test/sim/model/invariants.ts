@@ -6,7 +6,7 @@ import { slotName } from '../../../src/checkpoint/manifest.ts'
 import { keyOf } from '../../../src/kube/object.ts'
 import { type Lease, leases, type Pod, pods, resourceName } from '../../../src/kube/resources.ts'
 import { stepsBehind } from '../../../src/succession/age.ts'
-import { type Cluster, type ModelNode, setRef, type Thawed } from './cluster.ts'
+import { type Cluster, type ModelNode, nodeGraceMs, setRef, type Thawed } from './cluster.ts'
 import { answering, answers, type PodOnNode } from './world.ts'
 
 export interface Violation {
@@ -47,6 +47,13 @@ const boundsOf = (slack: number) => ({
   outageMs: 35_000 * slack,
   /** Agents that hear of a Lease so late are waited for, ms. */
   lateMs: 5_000,
+  /** Looks are so far apart, ms. */
+  lookMs: 500,
+  /**
+   * An agent that was started while its node was cut off waits for its first requests to fail, and then begins, ms. Until then
+   * it is as if there were none.
+   */
+  firstWordMs: 8_000 * slack,
   /** Between the last look of an agent at a Lease and what it does by it, ms. */
   actMs: 300 * slack,
   /** What has happened for a shorter time no operator needs to know. */
@@ -63,8 +70,9 @@ export interface Observer {
 }
 
 export function createObserver(cluster: Cluster, intervalMs: number, slack: number): Observer {
-  const { twoRunMs, wrongSlotMs, fetchMs, soundMs, impostorMs, outageMs, lateMs, actMs, newsMs } =
-    boundsOf(slack)
+  const bounds = boundsOf(slack)
+  const { twoRunMs, wrongSlotMs, fetchMs, soundMs, impostorMs, outageMs, lateMs } = bounds
+  const { actMs, newsMs, lookMs, firstWordMs } = bounds
   const { time, server, nodes } = cluster
   const violations: Violation[] = []
   const told = new Set<string>()
@@ -81,8 +89,14 @@ export function createObserver(cluster: Cluster, intervalMs: number, slack: numb
   const outages = new Map<string, number>()
   /** Pods of which an app has ended by itself or has hung, or that were deleted: somebody else is to follow. */
   const broken = new Set<string>()
-  /** Pods that were deleted while they held a slot: they are given their grace. */
+  /**
+   * Pods that were deleted while they held a slot, and are given their grace. Without it (by force) nobody can know when a
+   * pod has ended but an agent. And a node may be cut off until Kubernetes takes it for lost: its kubelet has not heard of
+   * the deletion, and nothing but a fence could keep what runs there from running when the node is back.
+   */
   const goingAsHolder = new Set<string>()
+  /** From when each agent counts, ms; see `firstWordMs`. */
+  const agentsCountFrom = new Map<NonNullable<ModelNode['agent']>, number>()
   /** Since when each pod ends. */
   const endsSince = new Map<string, number>()
   let settled: { readonly of: string; readonly slots: string } | undefined
@@ -116,6 +130,8 @@ export function createObserver(cluster: Cluster, intervalMs: number, slack: numb
   /** Its kubelet ends it in its time, whether there is an agent or not, and everybody knows when that is. */
   const isGoing = ({ machine, link }: ModelNode, { uid }: PodOnNode) =>
     goingAsHolder.has(uid) && machine.up && !machine.kernel.paused && !machine.partitioned && !link.cut
+  const isBeginning = ({ agent }: ModelNode) =>
+    agent !== undefined && time.now() < (agentsCountFrom.get(agent) ?? 0)
   const operatorWorks = () =>
     cluster.operators.some(each => each?.party.alive && !each.party.paused && !each.link.cut)
 
@@ -147,7 +163,10 @@ export function createObserver(cluster: Cluster, intervalMs: number, slack: numb
     for (const [key, apps] of byGenesis) {
       if (apps.length < 2) continue
       const isBad =
-        operatorWorks() && apps.every(({ node, pod }) => isSound(node) || isLate(node) || isGoing(node, pod))
+        operatorWorks() &&
+        apps.every(
+          ({ node, pod }) => (isSound(node) && !isBeginning(node)) || isLate(node) || isGoing(node, pod),
+        )
       const ms = isBad ? (together.get(key) ?? 0) + elapsed : 0
       together.set(key, ms)
       if (ms > twoRunMs)
@@ -480,8 +499,10 @@ export function createObserver(cluster: Cluster, intervalMs: number, slack: numb
       const was = old?.metadata.generation
       if (was !== object.metadata.generation) changedAt = time.now()
     }
-    if (resource === resourceName(pods) && type === 'DELETED') broken.add(object.metadata.uid)
-    else if (resource === resourceName(pods)) lookAtDeletion(object as Pod, old as Pod | undefined)
+    if (resource === resourceName(pods) && type === 'DELETED') {
+      broken.add(object.metadata.uid)
+      goingAsHolder.delete(object.metadata.uid)
+    } else if (resource === resourceName(pods)) lookAtDeletion(object as Pod, old as Pod | undefined)
     if (resource !== resourceName(leases)) return
     const before = old && parseSlotLease(old as Lease)
     const lease = parseSlotLease(object as Lease)
@@ -566,6 +587,12 @@ export function createObserver(cluster: Cluster, intervalMs: number, slack: numb
     for (const node of nodes) {
       if (!node.link.cut) cutSince.delete(node)
       else if (!cutSince.has(node)) cutSince.set(node, now)
+      if (now - (cutSince.get(node) ?? now) >= nodeGraceMs - lookMs)
+        for (const uid of node.machine.pods.keys()) goingAsHolder.delete(uid)
+      if (node.agent === undefined) continue
+      const from = agentsCountFrom.get(node.agent) ?? (node.link.cut ? Number.POSITIVE_INFINITY : now)
+      const isBack = from === Number.POSITIVE_INFINITY && !node.link.cut
+      agentsCountFrom.set(node.agent, isBack ? now + firstWordMs : from)
     }
     if (!cluster.operators.some(each => each !== undefined) || !cluster.operators.every(isSteady))
       operatorsWorkSince = undefined

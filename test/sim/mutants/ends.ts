@@ -1,6 +1,6 @@
 /** What a pod leaves that is deleted: docs/adr/0116-findings-of-two-attacks.md, "Found by the simulation since". */
 import type { Mutant } from './mutant.ts'
-import { atEach, endApp, slow } from './scenarios.ts'
+import { atEach, bySeeds, endAgent, endApp, onEachNode, slow, wait } from './scenarios.ts'
 
 export const ofEnds: readonly Mutant[] = [
   {
@@ -37,6 +37,44 @@ export const ofEnds: readonly Mutant[] = [
     scenarios: atEach([85, 100, 115, 130, 145, 160, 180, 200], [111236396, 3], { hotBackups: 2 }, ms => [
       [0, { type: 'handOver', primary: 0 }],
       [ms, { type: 'rollAgents' }],
+    ]),
+  },
+  {
+    finding: 'found 3',
+    name: 'grace-unheard',
+    what: 'the grace of a deleted primary counts from its deletion, whether its node has heard of it or not',
+    mutations: [
+      {
+        file: 'src/backuppodset/memory/observe.ts',
+        find: 'if (!stage.selectable || node === undefined) return',
+        replace: 'if (at >= 0) return',
+      },
+    ],
+    // Its agent is exchanged meanwhile, so that nobody ends the old primary when its node is back.
+    scenarios: onEachNode([1, 2], { replicas: 1, hotBackups: 1 }, node => [
+      [5_000, { type: 'cutNode', node, forMs: 7_500, apiOnly: false }],
+      [0, { type: 'deleteNamed', of: 'primary', force: false }],
+      [0, endAgent(node, 6_500)],
+      [12_000, wait],
+    ]),
+  },
+  {
+    finding: 'found 3',
+    name: 'begins-late',
+    what: 'an agent that starts ends nothing before it has read what memory is kept',
+    mutations: [
+      {
+        file: 'src/agent/duties/engine.ts',
+        find: 'begin(signal) {',
+        replace: 'begin(signal) {\n      if (clock.now() > 0) return',
+      },
+    ],
+    // Until its agent is back, the way from a dead primary leads to who was its heir and has another slot by now.
+    scenarios: bySeeds([2, 3], { nodes: 4, replicas: 2 }, [
+      [5_000, endAgent(2, 10_000)],
+      [200, endApp(0)],
+      [5_000, endApp(1)],
+      [8_000, wait],
     ]),
   },
 ]
