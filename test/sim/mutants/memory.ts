@@ -291,9 +291,9 @@ export const ofMemory: readonly Mutant[] = [
     mutations: [
       {
         file: 'src/backuppodset/memory/observe.ts',
-        find: '  if (at !== undefined) return at + grace * 1000 + afterGraceMs\n',
+        find: '  const lastsMs = grace * 1000 + afterGraceMs\n',
         replace:
-          '  if (at !== undefined) return clock.monotonic() + Date.parse(deletionTimestamp ?? "") + afterGraceMs - clock.now()\n',
+          '  return now + Date.parse(deletionTimestamp ?? "") + afterGraceMs - clock.now()\n  const lastsMs = grace * 1000 + afterGraceMs\n',
       },
     ],
     scenarios: onEachNode([1], {}, node => [
