@@ -130,8 +130,9 @@ export function createObserver(cluster: Cluster, intervalMs: number, slack: numb
   /** Its kubelet ends it in its time, whether there is an agent or not, and everybody knows when that is. */
   const isGoing = ({ machine, link }: ModelNode, { uid }: PodOnNode) =>
     goingAsHolder.has(uid) && machine.up && !machine.kernel.paused && !machine.partitioned && !link.cut
-  const isBeginning = ({ agent }: ModelNode) =>
-    agent !== undefined && time.now() < (agentsCountFrom.get(agent) ?? 0)
+  /** And its agent has begun, if it was started while it could reach nobody. */
+  const isAtWork = (node: ModelNode) =>
+    isSound(node) && node.agent !== undefined && time.now() >= (agentsCountFrom.get(node.agent) ?? 0)
   const operatorWorks = () =>
     cluster.operators.some(each => each?.party.alive && !each.party.paused && !each.link.cut)
 
@@ -163,10 +164,7 @@ export function createObserver(cluster: Cluster, intervalMs: number, slack: numb
     for (const [key, apps] of byGenesis) {
       if (apps.length < 2) continue
       const isBad =
-        operatorWorks() &&
-        apps.every(
-          ({ node, pod }) => (isSound(node) && !isBeginning(node)) || isLate(node) || isGoing(node, pod),
-        )
+        operatorWorks() && apps.every(({ node, pod }) => isAtWork(node) || isLate(node) || isGoing(node, pod))
       const ms = isBad ? (together.get(key) ?? 0) + elapsed : 0
       together.set(key, ms)
       if (ms > twoRunMs)
@@ -344,7 +342,7 @@ export function createObserver(cluster: Cluster, intervalMs: number, slack: numb
           continue
         const key = `${pod.uid} ${of}`
         seen.add(key)
-        const ms = isSound(node) && operatorWorks() ? (misled.get(key) ?? 0) + elapsed : 0
+        const ms = isAtWork(node) && operatorWorks() ? (misled.get(key) ?? 0) + elapsed : 0
         misled.set(key, ms)
         if (ms > wrongSlotMs)
           violate(
@@ -409,7 +407,7 @@ export function createObserver(cluster: Cluster, intervalMs: number, slack: numb
       const isImpostor =
         works &&
         node !== undefined &&
-        isSound(node) &&
+        isAtWork(node) &&
         of !== undefined &&
         answer !== undefined &&
         answer.pod.uid === pod?.metadata.uid &&
