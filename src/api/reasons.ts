@@ -17,6 +17,8 @@ export const reasons = {
   updateOnDelete: 'UpdateOnDelete',
   /** A roll would cost memory that the set does not allow to be lost. */
   updateWouldLoseState: 'UpdateWouldLoseState',
+  /** Slots of a roll wait, and somebody may have to do something about it. */
+  rollWaits: 'RollWaits',
   converging: 'Converging',
   /** Pods have not started for so long that nobody should wait for it. */
   progressDeadlineExceeded: 'ProgressDeadlineExceeded',

@@ -55,11 +55,13 @@ export type Action =
       readonly role: Role | undefined
       /** The template that it is made of; absent: that of the set as it is now. */
       readonly revision?: Revision
-      /** A hot backup beyond the set's number, because this slot has none left that could take it. */
+      /** A hot backup beyond the set's number, because this slot has none that could take it. */
       readonly successorOf?: {
         readonly slot: number
         /** Nodes that have its memory, the best first. */
         readonly near: readonly string[]
+        /** The node that it must not go to. */
+        readonly notOn?: string | undefined
       }
       /** Pulled state that it is given before it goes on stage. */
       readonly state?: StateRef

@@ -3,8 +3,9 @@ import { limits } from '../api/backuppodset.ts'
 import { labels } from '../api/labels.ts'
 import { viewOf } from './pod/view.ts'
 import { refusedStatus, statusOf } from './status.ts'
-import { makeCopy, makeLease, makePrimary, makeSlot } from './testing/memory.ts'
+import { coldCopy, makeCopy, makeLease, makePrimary, makeSlot } from './testing/memory.ts'
 import { makePod, makeSet } from './testing/snapshots.ts'
+import { updateNotices } from './update-status.ts'
 
 it('a refused set makes no progress, whatever it did before', () => {
   const progressing = {
@@ -52,6 +53,30 @@ it('R29: a template that does not start is told with the words of the kubelet, a
     { status: 'True', reason: 'Converging' },
   ])
   expect(at(600)?.[1]).toMatchObject({ status: 'False', reason: 'ProgressDeadlineExceeded' })
+})
+
+it('D3.relay: a roll that waits says for what, in a condition and once in an event', () => {
+  const set = makeSet({ replicas: 1, hotBackups: 0, coldBackups: 0, updateStrategy: 'RollingUpdate' })
+  const p0 = makePrimary('p0', 0, { templateHash: 'before' })
+  const slot = makeSlot(makeLease(p0), [])
+  const of = (previous: ReturnType<typeof statusOf> | undefined, isSaved = true) =>
+    statusOf(set, previous, {
+      ...{ pods: [p0], templateHash: 'now', failure: undefined, now: 1_000, monotonicNow: 1_000 },
+      ...{ lastTransition: undefined, lastFailover: undefined },
+      memory: {
+        ...{ slots: new Map([[0, isSaved ? { ...slot, copies: [coldCopy(slot.lease, 'x')] } : slot]]) },
+        ...{ copies: 1, nodes: new Map() },
+      },
+    })
+  const word = (status: ReturnType<typeof of>, type: string) =>
+    status.conditions?.find(condition => condition.type === type)
+  const waits = of(undefined, false)
+  const why = expect.stringContaining('slot 0 (p0) waits: no other node than n-p0 has its memory; add a node')
+  expect(word(waits, 'Progressing')).toMatchObject({ status: 'True', reason: 'RollWaits', message: why })
+  expect(word(waits, 'Ready')).toMatchObject({ status: 'False', reason: 'RollingOut', message: why })
+  expect(updateNotices(undefined, waits)).toMatchObject([{ type: 'Warning', reason: 'RollWaits', note: why }])
+  expect(updateNotices(waits, of(waits, false))).toEqual([])
+  expect(word(of(waits), 'Progressing')).toMatchObject({ status: 'True', reason: 'RollingOut' })
 })
 
 describe('a slot that changes hands', () => {

@@ -11,6 +11,7 @@ import type { ParsedSet } from '../api/parse.ts'
 import { conditionTypes, reasons } from '../api/reasons.ts'
 import { setCondition } from './condition.ts'
 import { type Pause, pausesOf } from './decide/breaker.ts'
+import { whyRollWaits } from './decide/relay.ts'
 import { castOf } from './decide/slots.ts'
 import type { RefusedSpec } from './in-force.ts'
 import { listed, slotFailover } from './ledger.ts'
@@ -167,7 +168,8 @@ function conditionsOf(
   const numbers =
     `${readyReplicas} of ${set.replicas} primaries and ${readyHotbackups} of ${set.hotBackups} hot backups are ready, ` +
     `${gatedColdbackups} of ${set.coldBackups} cold backups wait at their gate${hindrance}`
-  const rollingMessage = `${outdated} pods still have an older template`
+  const stalled = rolling ? whyRollWaits({ set, ...facts }) : undefined
+  const rollingMessage = `${outdated} pods still have an older template${stalled ? `; ${stalled}` : ''}`
   const crashing = facts.pods.filter(pod => pod.crashLooping)
   const pauses = pausesOf(facts.failovers ?? [], facts.now).filter(({ slot }) =>
     facts.pods.some(pod => pod.kind === 'primary' && pod.slot === slot && !pod.ready),
@@ -213,8 +215,12 @@ function conditionsOf(
         : {
             type: conditionTypes.progressing,
             status: 'True',
-            reason: rolling && inPlace ? reasons.rollingOut : reasons.converging,
-            message: rolling && inPlace ? rollingMessage : numbers,
+            reason: stalled
+              ? reasons.rollWaits
+              : rolling && inPlace
+                ? reasons.rollingOut
+                : reasons.converging,
+            message: stalled || (rolling && inPlace) ? rollingMessage : numbers,
           },
     {
       type: conditionTypes.degraded,

@@ -56,8 +56,9 @@ function degradedNotices(previous: BackupPodSetStatus | undefined, status: Backu
 function progressNotices(previous: BackupPodSetStatus | undefined, status: BackupPodSetStatus): Notice[] {
   const now = wordOf(status, conditionTypes.progressing)
   if (now === undefined || wordOf(previous, conditionTypes.progressing)?.reason === now.reason) return []
-  if (now.reason !== reasons.updateOnDelete && now.reason !== reasons.updateWouldLoseState) return []
-  const type = now.reason === reasons.updateWouldLoseState ? 'Warning' : 'Normal'
+  const told: readonly string[] = [reasons.updateOnDelete, reasons.updateWouldLoseState, reasons.rollWaits]
+  if (!told.includes(now.reason)) return []
+  const type = now.reason === reasons.updateOnDelete ? 'Normal' : 'Warning'
   return [{ type, reason: now.reason, action: 'Update', note: now.message }]
 }
 

@@ -7,6 +7,8 @@ export interface Understudy {
   readonly name: string
   readonly uid: string
   readonly node: string
+  /** It takes no other slot. */
+  readonly onlyFor?: number | undefined
   /** Of the pod: which memory it can be given. */
   readonly restoreHash?: string | undefined
 }
@@ -70,6 +72,7 @@ export function assign(
 }
 
 const mayTake = (pod: Understudy, slot: SlotToCover): boolean =>
+  (pod.onlyFor ?? slot.slot) === slot.slot &&
   pod.node !== slot.node &&
   slot.unfitNodes?.has(pod.node) !== true &&
   fitsMemory(pod.restoreHash, slot.restoreHash)

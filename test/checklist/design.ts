@@ -51,6 +51,7 @@ export const design: readonly FeatureGroup[] = [
         'a client that counts across a roll misses none of its numbers',
         'e2e',
       ),
+      sentence('D3.relay', 'a roll makes the hot backup that a slot lacks, or says why it waits', 'unit'),
       sentence('D3.on-delete', 'under OnDelete another template changes nothing', 'e2e'),
       sentence('D3.blocked', 'a roll that would lose memory waits for leave', 'unit'),
       sentence('D3.crash-before-roll', 'a crash after an edit brings the memory back', 'unit'),

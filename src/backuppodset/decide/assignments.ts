@@ -19,6 +19,8 @@ export interface Players {
   /** Primaries that hold their slot and stay. */
   readonly primaries: readonly PodView[]
   readonly understudies: readonly PodView[]
+  /** Made for the turn of a slot: each takes that one only. */
+  readonly relays: readonly PodView[]
   /** Slots that begin a new life in place: the kubelet has restarted their app. */
   readonly emptied: ReadonlySet<number>
   /** Slots whose primaries are to be ended, because another pod is about to be called. */
@@ -36,7 +38,7 @@ export function assignments(s: Snapshot, memory: MemoryView, random: Random, pla
   // Whose memory must not be kept is kept by nobody once that has lasted; until then what is there stays as it is.
   const isRefused = memory.refused !== undefined
   const isEnded = isRefused && memory.refusedForLong === true
-  const understudies = players.understudies.filter(
+  const understudies = [...players.understudies, ...players.relays].filter(
     pod => !isEnded && pod.node !== undefined && pod.stage?.failed === undefined,
   )
   const wanted = assign(
@@ -57,11 +59,10 @@ export function assignments(s: Snapshot, memory: MemoryView, random: Random, pla
         unfitNodes: unfitNodes(memory, pod.node),
       }
     }),
-    understudies.map(({ name, uid, node = '', stage }) => ({
-      name,
-      uid,
-      node,
-      restoreHash: stage?.restoreHash,
+    understudies.map(pod => ({
+      ...{ name: pod.name, uid: pod.uid, node: pod.node ?? '' },
+      onlyFor: players.relays.includes(pod) ? pod.stage?.successorOf : undefined,
+      restoreHash: pod.stage?.restoreHash,
     })),
     { copies: isEnded ? 0 : memory.copies, ...spareNodes(s, memory) },
   )

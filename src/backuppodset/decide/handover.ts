@@ -1,5 +1,6 @@
 import type { MemoryView, SlotMemory } from '../memory/view.ts'
 import type { PodView, Snapshot } from '../snapshot.ts'
+import { awayFrom, couldTake, inTurn, relaysOf } from './relay.ts'
 import { optionsOf, slowRank } from './successors.ts'
 import { isGivenUp, updateOf } from './update.ts'
 
@@ -54,6 +55,15 @@ function rolled(s: Snapshot, memory: MemoryView): Turn[] {
   })
 }
 
+/** The slot for whose turn a pod is to be made now: one at a time. */
+export function withoutSuccessor(s: Snapshot): SlotMemory | undefined {
+  if (s.memory?.refused !== undefined || !arePrimariesWell(s) || relaysOf(s).length > 0) return undefined
+  return [...inTurn(s).values()]
+    .map(({ slot }) => slot)
+    .filter(slot => mayStandStill(slot) && awayFrom(slot).length > 0 && couldTake(s, slot).length === 0)
+    .sort((a, b) => a.lease.slot - b.lease.slot)[0]
+}
+
 /** What keeps its primary from being saved would keep it from being saved for the last time. */
 const mayStandStill = ({ source }: SlotMemory): boolean =>
   source?.reason === undefined && source?.handoverPaused !== true
@@ -100,7 +110,8 @@ function arePrimariesWell({ set, memory, pods }: Snapshot): boolean {
 function areBackupsNew(s: Snapshot): boolean {
   const { set } = s
   if ((s.retired?.length ?? 0) > 0 || s.finished.length > 0) return false
-  const of = (kind: PodView['kind']) => s.pods.filter(pod => pod.kind === kind)
+  const relays = relaysOf(s)
+  const of = (kind: PodView['kind']) => s.pods.filter(pod => pod.kind === kind && !relays.includes(pod))
   const isNew = (pod: PodView) => pod.templateHash === s.templateHash
   const [hot, cold] = [of('hotbackup'), of('coldbackup')]
   return (

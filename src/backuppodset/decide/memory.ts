@@ -11,6 +11,7 @@ import { together } from './converge.ts'
 import { latecomerOf, msUntilEnded, msUntilGivenUp } from './ending.ts'
 import { failureOf } from './failing.ts'
 import { refill } from './refill.ts'
+import { relaysOf } from './relay.ts'
 import { isRetained, leave, marksOf, reclaim } from './retention.ts'
 import { revisionFor } from './revisions.ts'
 import type { Policies } from './select.ts'
@@ -174,7 +175,8 @@ export function convergeWithMemory(
   // What was made for a slot is no hot backup like others before somebody holds that.
   const late = [...coming, ...open.filter(({ lease }) => ending.has(lease.slot))]
   const unfilled = new Set([...expecting, ...late.map(({ lease }) => lease.slot)])
-  const isExpected = ({ stage }: PodView) => unfilled.has(stage?.successorOf ?? -1)
+  const relays = relaysOf(s)
+  const isExpected = (pod: PodView) => unfilled.has(pod.stage?.successorOf ?? -1) || relays.includes(pod)
   const left = (pods: readonly PodView[]) => pods.filter(pod => !converted.has(pod.uid) && !isExpected(pod))
   const marks = marksOf(s, leaving)
   // Called off while it was on its way, and there is a place for it again: its agent goes on.
@@ -192,6 +194,7 @@ export function convergeWithMemory(
         ...assignments(s, memory, random, {
           primaries: healthy.filter(pod => !slotless.includes(pod) && !goes(surplusPrimaries, pod)),
           understudies: left(fit),
+          relays: fit.filter(pod => relays.includes(pod) && !converted.has(pod.uid)),
           ending,
           emptied: new Set(
             healthy.flatMap(pod => (pod.slot !== undefined && beganAnew(memory, pod) ? [pod.slot] : [])),

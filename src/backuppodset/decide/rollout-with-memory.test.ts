@@ -1,6 +1,7 @@
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { seededRandom } from '../../kube/random.ts'
+import type { SlotMemory } from '../memory/view.ts'
 import type { Action, Plan } from '../plan.ts'
 import type { Revision, StoredRevision } from '../revisions/revision.ts'
 import type { PodView, Snapshot } from '../snapshot.ts'
@@ -15,6 +16,7 @@ import {
 } from '../testing/memory.ts'
 import { actionsOf } from '../testing/snapshots.ts'
 import { decide } from './decide.ts'
+import { whyRollWaits } from './relay.ts'
 
 const random = seededRandom(1)
 
@@ -167,6 +169,133 @@ describe('a template that memory fits', () => {
       { type: 'assign', lease: { handover: undefined } },
     ])
   })
+})
+
+describe('D3.relay: slots that no hot backup can take', () => {
+  const of = { templateHash: 'a1' }
+  const on = { restoreHash: 'a' }
+  const nodes = ['n-p0', 'n-p1', 'x']
+  const primaries = [makePrimary('p0', 0, of, on), makePrimary('p1', 1, of, on)]
+  /** Their memory lies on nodes only, or beside a hot backup of the new template. */
+  const world = (pods: readonly PodView[], wish: Partial<Snapshot['set']>, known = nodes): Snapshot => {
+    const held = primaries.slice(0, wish.replicas)
+    const slots = held.map(pod => makeSlot(makeLease(pod), []))
+    const s = makeMemorySnapshot(
+      { updateStrategy: 'OnDelete', ...wish },
+      [...held, ...pods],
+      slots,
+      { templateHash: 'a1' },
+      known,
+    )
+    const { end } = rest(edited(staged(s), 'a1'))
+    return edited(end, 'a2', { updateStrategy: 'RollingUpdate' })
+  }
+  const begin = (s: Snapshot) => rest(s, keepsMemory)
+  const made = ({ actions }: { actions: readonly Action[] }) =>
+    actions.flatMap(action => (action.type === 'create' && action.successorOf ? [action] : []))
+  const arrive = (s: Snapshot): Snapshot =>
+    staged({ ...s, pods: s.pods.map(pod => (pod.kind === 'hotbackup' ? { ...pod, ready: true } : pod)) })
+
+  it('go to pods that are made for them, one after the other, where their memory is and not beside their primary', () => {
+    const before = world([], { replicas: 2, hotBackups: 0 })
+    const lives = livesOf(before)
+    let s = before
+    const created: ReturnType<typeof made> = []
+    for (let slot = 0; slot < 3; slot += 1) {
+      const step = begin(s)
+      created.push(...made(step))
+      // Nobody else is made meanwhile, and it is no hot backup too many.
+      expect(begin(step.end).actions).toEqual([])
+      // It takes no other slot, and is heir of none.
+      const slotOf = (name: string | undefined) =>
+        created.find(it => it.name === name)?.successorOf?.slot ?? 'another'
+      for (const it of step.actions) {
+        if (it.type === 'promote') expect(slotOf(it.pod.name)).toBe(it.role.slot)
+        if (it.type === 'assign' && it.lease.heir) expect(slotOf(it.lease.heir.name)).toBe(it.lease.slot)
+      }
+      s = arrive(step.end)
+    }
+    expect(created).toMatchObject([
+      { kind: 'hotbackup', successorOf: { slot: 0, notOn: 'n-p0' } },
+      { kind: 'hotbackup', successorOf: { slot: 1, notOn: 'n-p1' } },
+    ])
+    for (const { revision, successorOf } of created) {
+      expect(revision).toBeUndefined()
+      expect(successorOf?.near.length).toBeGreaterThan(0)
+      expect(successorOf?.near).not.toContain(successorOf?.notOn)
+    }
+    expect(hashesOf(s)).toEqual(['a2'])
+    expect(livesOf(s)).toEqual(lives)
+    expect(s.pods).toHaveLength(2)
+  })
+
+  const beside = makeUnderstudy('h0', { templateHash: 'a2', node: 'n-p0' }, on)
+  it('likewise where the only hot backup stands beside the last primary', () => {
+    const s = world([beside], { replicas: 1, hotBackups: 1 })
+    const step = begin(s)
+    expect(made(step)).toMatchObject([{ successorOf: { slot: 0, notOn: 'n-p0' } }])
+    const { end } = begin(arrive(step.end))
+    expect(hashesOf(end)).toEqual(['a2'])
+    expect(livesOf(end)).toEqual(livesOf(s))
+    expect(end.pods.map(({ kind }) => kind).sort()).toEqual(['hotbackup', 'primary'])
+  })
+
+  it('what was made goes first, and at once, when the template is taken back', () => {
+    const { end } = begin(world([beside], { replicas: 1, hotBackups: 1 }))
+    const back = edited(arrive(end), 'a1')
+    const deleted = actionsOf(decide(back, random)).flatMap(it => (it.type === 'delete' ? [it] : []))
+    expect(deleted).toMatchObject([{ reason: 'Surplus', pod: { stage: { successorOf: 0 } } }])
+  })
+
+  it.each<[string, RegExp, (s: Snapshot) => Snapshot]>([
+    [
+      'no other node has its memory',
+      /no other node than n-p0 has its memory; add a node/,
+      s => withSlot(s, { copies: [] }),
+    ],
+    [
+      'it cannot be saved',
+      /could not be saved a last time: too large/,
+      s => withSlot(s, { source: { ...sourceOf(s), reason: 'VolumesTooLarge', message: 'too large' } }),
+    ],
+    [
+      'it stood still in vain',
+      /stood still for a successor in vain/,
+      s => withSlot(s, { source: { ...sourceOf(s), handoverPaused: true } }),
+    ],
+    [
+      'nothing may be saved',
+      /could not be saved a last time: ask somebody/,
+      s => ({ ...s, memory: { ...s.memory, refused: { reason: 'R', message: 'ask somebody' } } }) as Snapshot,
+    ],
+  ])('are told with the cure where %s, and nothing is made', (_, why, change) => {
+    const s = change(world([], { replicas: 1, hotBackups: 0 }))
+    expect(made({ actions: actionsOf(decide(s, random)) })).toEqual([])
+    expect(whyRollWaits(s)).toMatch(why)
+  })
+
+  it('are told where the pod that is made for them does not start', () => {
+    const { end } = begin(world([], { replicas: 1, hotBackups: 0 }))
+    expect(whyRollWaits(end)).toBeUndefined()
+    const pods = end.pods.map(pod =>
+      pod.kind === 'hotbackup' ? { ...pod, node: undefined, stuck: '0/1 nodes are available' } : pod,
+    )
+    expect(whyRollWaits({ ...end, pods })).toMatch(
+      /does not start: 0\/1 nodes.*make room on another node than n-p0/,
+    )
+    // As long as one slot goes on nothing has to be told.
+    expect(whyRollWaits(world([], { replicas: 2, hotBackups: 0 }))).toBeUndefined()
+  })
+
+  const withSlot = (s: Snapshot, over: Partial<SlotMemory>): Snapshot => {
+    const slots = [...(s.memory?.slots ?? [])].map(([n, it]) => [n, { ...it, ...over }] as const)
+    return { ...s, ...(s.memory && { memory: { ...s.memory, slots: new Map(slots) } }) }
+  }
+  const sourceOf = (s: Snapshot) => {
+    const source = s.memory?.slots.get(0)?.source
+    if (source === undefined) throw new Error('nothing is known of the source')
+    return source
+  }
 })
 
 describe('a template that memory does not fit', () => {

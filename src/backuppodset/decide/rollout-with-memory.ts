@@ -2,8 +2,9 @@ import type { Random } from '../../kube/random.ts'
 import type { MemoryView } from '../memory/view.ts'
 import type { Action, Role } from '../plan.ts'
 import type { PodView, Snapshot } from '../snapshot.ts'
-import { isHandedOver, type Turn, turnOf } from './handover.ts'
+import { isHandedOver, type Turn, turnOf, withoutSuccessor } from './handover.ts'
 import { podNamer } from './name.ts'
+import { awayFrom, relaysOf } from './relay.ts'
 import { kindsOfMemory } from './revisions.ts'
 import { rollBackups } from './rollout.ts'
 import type { Policies } from './select.ts'
@@ -40,10 +41,10 @@ export function rolloutWithMemory(
       lease: { ...slot.lease, handover: undefined, givenUpFor: s.templateHash },
     }))
 
-  const backups = rollBackups(s, random, policies, () => isCovered(s, memory))
+  const backups = rollBackups(s, random, policies, () => isCovered(s, memory), relaysOf(s))
   if (backups !== undefined) return backups
 
-  if (turn === undefined) return []
+  if (turn === undefined) return makeRelay(s, random)
   if (turn.successor !== undefined) return handOver(s, turn)
   // The loser goes when its successor serves: until then the Lease names it.
   return [
@@ -53,6 +54,19 @@ export function rolloutWithMemory(
       name: podNamer(s, random)(),
       strategy: s.set.strategy.unallocatedToReplicas,
       role: roleOf(s, turn),
+    },
+  ]
+}
+
+/** Of the set's template as it is now, where the memory is, and not beside the primary: it could not be handed over there. */
+function makeRelay(s: Snapshot, random: Random): Action[] {
+  const slot = withoutSuccessor(s)
+  if (slot === undefined) return []
+  const successorOf = { slot: slot.lease.slot, near: awayFrom(slot), notOn: slot.lease.node }
+  return [
+    {
+      ...{ type: 'create', kind: 'hotbackup', name: podNamer(s, random)(), role: undefined, successorOf },
+      strategy: s.set.strategy.unallocatedToHotbackup,
     },
   ]
 }

@@ -57,14 +57,17 @@ export function rollout(s: Snapshot, random: Random, policies: Policies): Action
 /**
  * The next step for backups: cold ones first; undefined when all are of the new template and do what they are for.
  * @param mayGo whether one that is good for something may go now.
+ * @param others backups that the set does not count.
  */
 export function rollBackups(
   s: Snapshot,
   random: Random,
   policies: Policies,
   mayGo: () => boolean = () => true,
+  others: readonly PodView[] = [],
 ): Action[] | undefined {
-  const { isOld, ofKind, next } = wordsOf(s, random, policies)
+  const { isOld, ofKind: all, next } = wordsOf(s, random, policies)
+  const ofKind = (kind: PodView['kind']) => all(kind).filter(pod => !others.includes(pod))
   for (const [pods, serves, policy] of [
     [ofKind('coldbackup'), (pod: PodView) => pod.gate === 'waiting', 'coldbackupToUnallocated'],
     [ofKind('hotbackup'), (pod: PodView) => pod.ready, 'hotbackupToUnallocated'],

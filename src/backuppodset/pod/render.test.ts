@@ -255,7 +255,7 @@ describe('a cold backup of a set that keeps memory', () => {
     expect(render(parsed({}), 'coldbackup').spec?.initContainers?.[0]?.command).not.toContain('--install')
   })
 
-  it("made for a slot that has none left goes to who has its memory, the newest first, and is no other slot's", () => {
+  it("made for a slot that has none left goes to who has its memory, the newest first, and is no other slot's, nor on its primary's node", () => {
     const body = renderPod(
       kept(),
       {
@@ -264,7 +264,7 @@ describe('a cold backup of a set that keeps memory', () => {
         name: 'bps-1',
         strategy: 'random',
         role: undefined,
-        successorOf: { slot: 3, near: ['a', 'b'] },
+        successorOf: { slot: 3, near: ['a', 'b'], notOn: 'c' },
       },
       settings,
     )
@@ -276,6 +276,13 @@ describe('a cold backup of a set that keeps memory', () => {
       ],
     )
     expect(body.metadata?.annotations?.['backup.example.com/successor-of']).toBe('3')
+    const required = body.spec?.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution
+    expect(required?.nodeSelectorTerms).toEqual([
+      {
+        matchExpressions: [expect.objectContaining({ operator: 'In' })],
+        matchFields: [{ key: 'metadata.name', operator: 'NotIn', values: ['c'] }],
+      },
+    ])
     expect(body.metadata?.labels).not.toHaveProperty('backup.example.com/slot')
     expect(containerOf(body)?.command?.[1]).toBe('hold')
   })

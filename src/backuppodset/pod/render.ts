@@ -14,7 +14,7 @@ import { installPaths, mount } from './hold-container.ts'
 import { type InjectedResources, injectedResources } from './injected-container.ts'
 import { savedPrimary, understudy } from './keep-memory.ts'
 import { memoryMarks } from './memory-marks.ts'
-import { preferNodes } from './stage-affinity.ts'
+import { excludeNode, preferNodes } from './stage-affinity.ts'
 import { templateHash } from './template-hash.ts'
 
 /** What the operator adds to every set's pods. */
@@ -38,7 +38,8 @@ export function renderPod(
   const { metadata, spec } = set.template
   // A pod that is made to be a primary keeps the distance of one.
   const distant = withAntiAffinity(spec.affinity, set, successorOf ? 'primary' : kind, strategy)
-  const affinity = successorOf ? preferNodes(distant, successorOf.near) : distant
+  const placedNear = successorOf ? preferNodes(distant, successorOf.near) : distant
+  const affinity = successorOf?.notOn === undefined ? placedNear : excludeNode(placedNear, successorOf.notOn)
   const placed = { ...spec, schedulerName: set.schedulerName, ...(affinity ? { affinity } : {}) }
   const marks = set.memory && memoryMarks(set.template, set.memory, kind)
   const made = set.memory === undefined ? placed : forMemory(placed, set.memory, kind, settings)

@@ -9,7 +9,14 @@ type Preference = Wire<V1PreferredSchedulingTerm>
 const onStage = { key: stageLabel, operator: 'In', values: [stageReady] }
 
 /** Adds that the pod goes only to nodes where memory can be brought back. */
-export function requireStage(affinity: Affinity | undefined): Affinity {
+export const requireStage = (affinity: Affinity | undefined): Affinity =>
+  require(affinity, { matchExpressions: [onStage] })
+
+/** Adds that the pod does not go to this node. */
+export const excludeNode = (affinity: Affinity | undefined, node: string): Affinity =>
+  require(affinity, { matchFields: [{ key: 'metadata.name', operator: 'NotIn', values: [node] }] })
+
+function require(affinity: Affinity | undefined, also: Term): Affinity {
   const own = affinity?.nodeAffinity
   const terms = own?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms
   return {
@@ -18,17 +25,23 @@ export function requireStage(affinity: Affinity | undefined): Affinity {
       ...own,
       requiredDuringSchedulingIgnoredDuringExecution: {
         // One of the terms is enough for the scheduler, so each of them has to ask for it.
-        nodeSelectorTerms: terms === undefined ? [{ matchExpressions: [onStage] }] : terms.map(withStage),
+        nodeSelectorTerms: terms === undefined ? [also] : terms.map(term => both(term, also)),
       },
     },
   }
 }
 
-/** An empty term matches no node; with our expression in it, it would match some. */
-const withStage = (term: Term): Term =>
-  (term.matchExpressions ?? []).length + (term.matchFields ?? []).length === 0
-    ? term
-    : { ...term, matchExpressions: [...(term.matchExpressions ?? []), onStage] }
+/** An empty term matches no node; with our requirement in it, it would match some. */
+function both(term: Term, also: Term): Term {
+  const { matchExpressions = [], matchFields = [] } = term
+  if (matchExpressions.length + matchFields.length === 0) return term
+  const expressions = [...matchExpressions, ...(also.matchExpressions ?? [])]
+  const fields = [...matchFields, ...(also.matchFields ?? [])]
+  return {
+    ...(expressions.length > 0 && { matchExpressions: expressions }),
+    ...(fields.length > 0 && { matchFields: fields }),
+  }
+}
 
 /** Adds that the pod rather goes to one of these nodes, the first before the others. */
 export const preferNodes = (affinity: Affinity | undefined, nodes: readonly string[]): Affinity =>

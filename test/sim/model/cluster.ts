@@ -319,7 +319,7 @@ export function createCluster({ time, server, apiOf }: Platform, seed: number, n
     cluster.startAgent(node)
   }
 
-  // Scheduler: the machine with the fewest pods of the set, that is up as far as it knows.
+  // Scheduler: the machine with the fewest pods of the set, that is up as far as it knows and not excluded by its name.
   const lastSeen = new Map<string, number>()
   const silentSince = (node: ModelNode) => {
     const isHeard = node.machine.up && !node.link.cut && !node.machine.kernel.paused
@@ -327,13 +327,18 @@ export function createCluster({ time, server, apiOf }: Platform, seed: number, n
     return time.now() - (lastSeen.get(node.machine.name) ?? 0)
   }
   const lost = (node: ModelNode) => silentSince(node) > nodeGraceMs
+  const isExcluded = ({ affinity }: NonNullable<Pod['spec']>, name: string) =>
+    affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms.every(
+      ({ matchFields = [] }) =>
+        matchFields.some(({ operator, values }) => operator === 'NotIn' && values?.includes(name)),
+    ) === true
   const beat = () => {
     const all = server.list(pods)
     for (const pod of all) {
       const spec = pod.spec
       if (spec === undefined || spec.nodeName !== undefined || pod.metadata.deletionTimestamp !== undefined)
         continue
-      const fit = nodes.filter(node => !lost(node))
+      const fit = nodes.filter(node => !lost(node) && !isExcluded(spec, node.machine.name))
       const load = (node: ModelNode) => {
         const there = all.filter(each => each.spec?.nodeName === node.machine.name)
         const type = pod.metadata.labels?.[labels.type] === 'primary'

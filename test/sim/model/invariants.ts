@@ -547,6 +547,8 @@ export function createObserver(cluster: Cluster, intervalMs: number, slack: numb
     if (set === undefined || type !== 'hotbackup' || cluster.wantedGone.has(uid)) return
     // It was called to a slot that the set has no place for any more, and could take no other one.
     if (held?.retainedSince !== undefined) return
+    // A roll takes those that have an older template one by one.
+    if (set.spec.updateStrategy?.type === 'RollingUpdate') return
     const { hotBackups = 0 } = set.spec
     // What has begun to end in this moment the operator cannot know yet.
     const live = server

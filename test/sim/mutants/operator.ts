@@ -1,7 +1,22 @@
 /** Fixes of findings on the operator, as docs/adr/0112 numbers them. */
 import type { Command } from '../model/commands.ts'
 import type { Mutant } from './mutant.ts'
-import { atEach, bySeeds, endApp, hangApp, lag, onEachNode, slow, wait } from './scenarios.ts'
+import { atEach, bySeeds, endApp, hangApp, lag, onEachNode, type Steps, slow, wait } from './scenarios.ts'
+
+/** To a template that memory fits. */
+const roll: Steps = [
+  [
+    8_000,
+    {
+      type: 'editSpec',
+      spec: {
+        updateStrategy: { type: 'RollingUpdate' },
+        template: { metadata: { labels: { version: '2' } } },
+      },
+    },
+  ],
+  [60_000, wait],
+]
 
 export const ofOperator: readonly Mutant[] = [
   {
@@ -184,5 +199,22 @@ export const ofOperator: readonly Mutant[] = [
       [100, hangApp(30_000)],
       [15_000, wait],
     ]),
+  },
+  {
+    finding: 'luck 12',
+    name: 'no-relay',
+    what: 'a roll with memory waits for ever for a hot backup that is not beside its primary',
+    mutations: [
+      {
+        file: 'src/backuppodset/decide/rollout-with-memory.ts',
+        find: 'if (turn === undefined) return makeRelay(s, random)',
+        replace: 'if (turn === undefined) return s.set.replicas < 0 ? makeRelay(s, random) : []',
+      },
+    ],
+    scenarios: [
+      ...bySeeds([1, 2], { nodes: 2, replicas: 2, hotBackups: 0 }, roll),
+      ...bySeeds([1, 2], { nodes: 2, replicas: 2, hotBackups: 1 }, roll),
+      ...bySeeds([1], { replicas: 2, hotBackups: 0, coldBackups: 1 }, roll),
+    ],
   },
 ]

@@ -1,0 +1,82 @@
+/**
+ * A roll takes a slot to a hot backup on another node than its primary's. Where the set has none, one is made for the slot,
+ * beyond the set's number, until its turn has come.
+ */
+import type { SlotMemory } from '../memory/view.ts'
+import type { PodView } from '../snapshot.ts'
+import { nodesWith } from './successors.ts'
+import { type Facts, isGivenUp, updateOf } from './update.ts'
+
+/** Slots of which a roll wants the primary to be followed, with their memory; by number, with their primaries. */
+export function inTurn(facts: Facts): ReadonlyMap<number, { slot: SlotMemory; primary: PodView }> {
+  const { outdated, blocked } = updateOf(facts)
+  if (facts.set.updateStrategy !== 'RollingUpdate' || blocked) return new Map()
+  return new Map(
+    outdated.flatMap(primary => {
+      const slot = facts.memory?.slots.get(primary.slot ?? -1)
+      const isIts = primary.kind === 'primary' && slot?.lease.holder.uid === primary.uid
+      return isIts && !isGivenUp(facts, slot) ? [[slot.lease.slot, { slot, primary }] as const] : []
+    }),
+  )
+}
+
+/** What was made for the turn of a slot, and can take it. It is no hot backup of the set, and takes no other slot. */
+export function relaysOf(facts: Facts): readonly PodView[] {
+  const slots = inTurn(facts)
+  return facts.pods.filter(({ kind, templateHash, node, stage }) => {
+    const slot = slots.get(stage?.successorOf ?? -1)?.slot
+    return (
+      kind === 'hotbackup' &&
+      templateHash === facts.templateHash &&
+      slot !== undefined &&
+      (node === undefined || node !== slot.lease.node)
+    )
+  })
+}
+
+/** Hot backups of the new template that could take this slot once they are ready. */
+export const couldTake = (facts: Facts, { lease }: SlotMemory): readonly PodView[] =>
+  facts.pods.filter(
+    ({ kind, templateHash, node, stage }) =>
+      kind === 'hotbackup' &&
+      templateHash === facts.templateHash &&
+      stage?.understudy === true &&
+      stage.failed === undefined &&
+      (stage.successorOf ?? lease.slot) === lease.slot &&
+      (node === undefined || node !== lease.node),
+  )
+
+/** Where else its memory is than at its primary, the newest first: a pod that is made there has it at once. */
+export const awayFrom = (slot: SlotMemory): readonly string[] =>
+  nodesWith(slot).filter(node => node !== slot.lease.node)
+
+/** Why no slot of a roll has its turn, with the cure; undefined where one has, or is about to. */
+export function whyRollWaits(facts: Facts): string | undefined {
+  const slots = [...inTurn(facts).values()].sort((a, b) => a.slot.lease.slot - b.slot.lease.slot)
+  const areBackupsOld = facts.pods.some(
+    ({ kind, templateHash }) => kind !== 'primary' && templateHash !== facts.templateHash,
+  )
+  if (slots.length === 0 || areBackupsOld) return undefined
+  const words = slots.map(({ slot, primary }) => wordOf(facts, slot, primary))
+  const [first] = words
+  if (first === undefined || words.includes(undefined)) return undefined
+  return words.length === 1 ? first : `${first}; and ${words.length - 1} more`
+}
+
+function wordOf(facts: Facts, slot: SlotMemory, { name }: PodView): string | undefined {
+  const { source, lease } = slot
+  const waits = `slot ${lease.slot} (${name}) waits`
+  if (facts.memory?.refused !== undefined)
+    return `${waits}: it could not be saved a last time: ${facts.memory.refused.message}`
+  if (source?.reason !== undefined)
+    return `${waits}: it could not be saved a last time: ${source.message ?? source.reason}`
+  if (source?.handoverPaused)
+    return `${waits}: its primary stood still for a successor in vain, and is not stopped again at once; look at the events of the hot backups, or ask for it with "kubectl understudy promote"`
+  const successors = couldTake(facts, slot)
+  const [stuck] = successors
+  if (successors.some(pod => pod.stuck === undefined)) return undefined
+  if (stuck !== undefined)
+    return `${waits}: ${stuck.name}, which is to take it, does not start: ${stuck.stuck}; make room on another node than ${lease.node}`
+  if (awayFrom(slot).length > 0) return undefined
+  return `${waits}: no other node than ${lease.node} has its memory; add a node that can keep it, CheckpointReady says what is in the way`
+}
