@@ -6,6 +6,7 @@ import { slotName } from '../../../src/checkpoint/manifest.ts'
 import { keyOf } from '../../../src/kube/object.ts'
 import { type Lease, leases, type Pod, pods, resourceName } from '../../../src/kube/resources.ts'
 import { stepsBehind } from '../../../src/succession/age.ts'
+import { handoverDeadlineMs } from '../../../src/succession/deadlines.ts'
 import { type Cluster, type ModelNode, nodeGraceMs, setRef, type Thawed } from './cluster.ts'
 import { answering, answers, type PodOnNode } from './world.ts'
 
@@ -480,11 +481,23 @@ export function createObserver(cluster: Cluster, intervalMs: number, slack: numb
     settled = now
   }
 
+  /** Since when each stands still for a successor. */
+  const standsSince = new Map<string, number>()
+  const lookAtStops = () => {
+    const uids = nodes.flatMap(({ machine }) =>
+      [...machine.stops.keys()].flatMap(name => /^handover-(.*)$/.exec(name)?.[1] ?? []),
+    )
+    for (const uid of standsSince.keys()) if (!uids.includes(uid)) standsSince.delete(uid)
+    for (const uid of uids) if (!standsSince.has(uid)) standsSince.set(uid, time.now())
+  }
+
   /** Who stands still because its Lease asks it to is not ended for that: its node lets it go on when its time is over. */
   const lookAtEnd = (before: SlotLease, { slot, holder, ending }: SlotLease) => {
     if (ending !== holder.uid || before.ending === ending || before.handover === undefined) return
     const stands = nodes.some(node => isSound(node) && node.machine.stops.has(`handover-${ending}`))
-    if (stands && !broken.has(ending))
+    // Where one successor came to nothing and another one is tried, the time of the first counts.
+    const sinceMs = time.now() - (standsSince.get(ending) ?? time.now())
+    if (stands && sinceMs < handoverDeadlineMs(0) && !broken.has(ending))
       violate(
         'Needless',
         `handover ${ending}`,
@@ -598,6 +611,7 @@ export function createObserver(cluster: Cluster, intervalMs: number, slack: numb
       operatorsWorkSince = undefined
     else operatorsWorkSince ??= now
     noteEnds()
+    lookAtStops()
     lookForTwo(elapsed)
     lookAtLives()
     lookAtShelves()

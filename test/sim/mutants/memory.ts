@@ -310,8 +310,8 @@ export const ofMemory: readonly Mutant[] = [
     mutations: [
       {
         file: 'src/agent/duties/hand-over.ts',
-        find: '  try {\n    await sentinel.stop({ name, deadlineMs: deadlineMs + switchMs, cgroups })\n',
-        replace: '  await sentinel.stop({ name, deadlineMs: deadlineMs + switchMs, cgroups })\n  try {\n',
+        find: '  try {\n    await sentinel.stop({ name, deadlineMs: deadlineMs + handoverSlackMs, cgroups })\n',
+        replace: '  await sentinel.stop({ name, deadlineMs: deadlineMs + handoverSlackMs, cgroups })\n  try {\n',
       },
     ],
     scenarios: bySeeds([1], { hotBackups: 2, copies: 2, probes: true }, [
