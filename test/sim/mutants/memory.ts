@@ -153,8 +153,8 @@ export const ofMemory: readonly Mutant[] = [
     mutations: [
       {
         file: 'src/backuppodset/decide/memory.ts',
-        find: "      reason !== 'Died' &&\n      msUntilEnded(s, slot, pod) > 0\n",
-        replace: "      reason !== 'Died' &&\n      msUntilEnded(s, slot, pod) > endingMs\n",
+        find: "call(slot, successor, role, reason === 'Died' ? undefined : pod)",
+        replace: 'call(slot, successor, role, undefined)',
       },
     ],
     // Until who was called answers, the one before is not deleted; its agent hears late of the end that the Lease asks for.
@@ -311,7 +311,8 @@ export const ofMemory: readonly Mutant[] = [
       {
         file: 'src/agent/duties/hand-over.ts',
         find: '  try {\n    await sentinel.stop({ name, deadlineMs: deadlineMs + handoverSlackMs, cgroups })\n',
-        replace: '  await sentinel.stop({ name, deadlineMs: deadlineMs + handoverSlackMs, cgroups })\n  try {\n',
+        replace:
+          '  await sentinel.stop({ name, deadlineMs: deadlineMs + handoverSlackMs, cgroups })\n  try {\n',
       },
     ],
     scenarios: bySeeds([1], { hotBackups: 2, copies: 2, probes: true }, [
