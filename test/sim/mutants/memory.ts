@@ -1,7 +1,18 @@
 /** Fixes of findings on memory, as docs/adr/0112 numbers them. */
 import type { Command } from '../model/commands.ts'
 import type { Mutant } from './mutant.ts'
-import { atEach, bySeeds, endAgent, endApp, hangApp, lag, onEachNode, slow, wait } from './scenarios.ts'
+import {
+  atEach,
+  bySeeds,
+  endAgent,
+  endApp,
+  hangApp,
+  lag,
+  latecomersRun,
+  onEachNode,
+  slow,
+  wait,
+} from './scenarios.ts'
 
 const knowledge = 'src/backuppodset/memory/knowledge.ts'
 const isGone = 'slot === undefined || (slot.copies.length === 0 && slot.unasked.length === 0)'
@@ -170,6 +181,7 @@ export const ofMemory: readonly Mutant[] = [
     name: 'thaw-unasked',
     what: 'an understudy goes on stage by a Lease that may be over',
     mutations: [
+      latecomersRun,
       {
         file: 'src/agent/duties/promote.ts',
         find: "      if (!isCalled) throw new AgentError('NotCalled', slotName(lease))\n",
@@ -245,6 +257,7 @@ export const ofMemory: readonly Mutant[] = [
     name: 'off-stage',
     what: 'an understudy that was called off keeps its word, its watch and its grave',
     mutations: [
+      latecomersRun,
       {
         file: 'src/agent/duties/off-stage.ts',
         find: 'if (watches.length === 0 && clone === undefined && !isSaid) return',

@@ -1,7 +1,18 @@
 /** Fixes of findings on the operator, as docs/adr/0112 numbers them. */
 import type { Command } from '../model/commands.ts'
 import type { Mutant } from './mutant.ts'
-import { atEach, bySeeds, endApp, hangApp, lag, onEachNode, type Steps, slow, wait } from './scenarios.ts'
+import {
+  atEach,
+  bySeeds,
+  endApp,
+  hangApp,
+  lag,
+  latecomersRun,
+  onEachNode,
+  type Steps,
+  slow,
+  wait,
+} from './scenarios.ts'
 
 /** To a template that memory fits. */
 const roll: Steps = [
@@ -73,6 +84,7 @@ export const ofOperator: readonly Mutant[] = [
     name: 'silence-is-failure',
     what: 'a promotion fails where a cache is silent',
     mutations: [
+      latecomersRun,
       {
         file: 'src/backuppodset/act/await-serving.ts',
         find: '  return resultOf(await read(ref, signal), uid) ?? result ?? late\n',
@@ -185,13 +197,7 @@ export const ofOperator: readonly Mutant[] = [
     finding: 'sim 2',
     name: 'latecomer-runs',
     what: 'who was called and did not answer in time is not ended before another one is called',
-    mutations: [
-      {
-        file: 'src/backuppodset/decide/memory.ts',
-        find: 'call(slot, successor, role, latecomerOf(s, slot))',
-        replace: 'call(slot, successor, role, undefined)',
-      },
-    ],
+    mutations: [latecomersRun],
     // It is thawed and slow to answer, and its node hears of Leases late.
     scenarios: onEachNode([1, 2], {}, node => [
       ...[0, 1, 2].map(each => [each === 0 ? 3_000 : 0, slow(each, { answerMs: 6_000 }, 30_000)] as const),

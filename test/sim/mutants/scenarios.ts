@@ -1,6 +1,7 @@
 /** Scenarios that bring about one thing, by several chances: who is where is not known before. */
 import type { Command } from '../model/commands.ts'
 import type { Scenario } from '../model/round.ts'
+import type { Mutation } from './mutant.ts'
 
 export type Steps = readonly (readonly [afterMs: number, command: Command])[]
 
@@ -36,6 +37,13 @@ export const atEach = (
   about: Partial<Omit<Scenario, 'seed' | 'steps'>>,
   steps: (ms: number) => Steps,
 ): Scenario[] => moments.flatMap(ms => bySeeds(seeds, about, steps(ms)))
+
+/** Who was called and is late is not ended before another one is called: that rescues what is called beside it. */
+export const latecomersRun: Mutation = {
+  file: 'src/backuppodset/decide/memory.ts',
+  find: 'call(slot, successor, role, latecomerOf(s, slot))',
+  replace: 'call(slot, successor, role, undefined)',
+}
 
 export const wait: Command = { type: 'wait' }
 export const endApp = (primary = 0, container: 'app' | 'side' | 'proxy' = 'app'): Command => ({
