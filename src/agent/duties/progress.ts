@@ -49,29 +49,31 @@ export function createProgress(changed: () => void): Progress {
       request = slots.get(slot)?.answeredRequest,
     ) {
       const { intervalSeconds, intervalReason } = pace ?? {}
-      set(slot, lasting({ intervalSeconds, intervalReason, answeredRequest: request }))
+      const { standsForSeconds } = slots.get(slot) ?? {}
+      set(slot, lasting({ intervalSeconds, intervalReason, standsForSeconds, answeredRequest: request }))
     },
     badly: (slot, reason, message) => set(slot, { ...lasting(slots.get(slot)), reason, message }),
-    standing: (slot, seconds) =>
-      set(slot, {
-        ...lasting(slots.get(slot)),
-        ...(seconds === undefined ? {} : { standsForSeconds: seconds }),
-      }),
+    standing: (slot, seconds) => set(slot, lasting({ ...slots.get(slot), standsForSeconds: seconds })),
     keepOnly(keep) {
       for (const slot of [...slots.keys()]) if (!keep.has(slot)) slots.delete(slot)
     },
   }
 }
 
-/** What stays known however it goes on. */
+type Lasting = keyof SlotPace | 'standsForSeconds' | 'answeredRequest'
+
+/**
+ * What stays known however it goes on. A node may try the memory of its own primary in an understudy: that its primary stands
+ * still is as true after that.
+ */
 const lasting = ({
   intervalSeconds,
   intervalReason,
+  standsForSeconds,
   answeredRequest,
-}: {
-  [Key in keyof SlotPace | 'answeredRequest']?: SlotProgress[Key] | undefined
-} = {}): SlotProgress => ({
+}: { [Key in Lasting]?: SlotProgress[Key] | undefined } = {}): SlotProgress => ({
   ...(intervalSeconds === undefined ? {} : { intervalSeconds }),
   ...(intervalReason === undefined ? {} : { intervalReason }),
+  ...(standsForSeconds === undefined ? {} : { standsForSeconds }),
   ...(answeredRequest === undefined ? {} : { answeredRequest }),
 })

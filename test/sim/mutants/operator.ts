@@ -223,4 +223,17 @@ export const ofOperator: readonly Mutant[] = [
       ...bySeeds([1], { replicas: 2, hotBackups: 0, coldBackups: 1 }, roll),
     ],
   },
+  {
+    finding: 'luck 12',
+    name: 'trial-forgets',
+    what: 'a trial on the node of a primary that stands still takes back that it does',
+    mutations: [
+      {
+        file: 'src/agent/duties/progress.ts',
+        find: 'const { standsForSeconds } = slots.get(slot) ?? {}',
+        replace: 'const standsForSeconds = undefined',
+      },
+    ],
+    scenarios: bySeeds([6, 1, 2], { nodes: 2, hotBackups: 2, containers: 'sidecar' }, roll),
+  },
 ]
