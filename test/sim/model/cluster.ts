@@ -140,6 +140,8 @@ export function createCluster({ time, server, apiOf }: Platform, seed: number, n
     })
   }
 
+  /** All that ever ran, dead or not. */
+  const launched: Process[] = []
   const launch = (
     name: string,
     link: Link,
@@ -150,7 +152,9 @@ export function createCluster({ time, server, apiOf }: Platform, seed: number, n
     const over = run(party, stop.signal).catch((error: unknown) => {
       if (!stop.signal.aborted && party.alive) failures.push(error)
     })
-    return { party, link, stop, over }
+    const process = { party, link, stop, over }
+    launched.push(process)
+    return process
   }
   const endProcess = (process: Process, how: 'stop' | 'kill') => {
     if (how === 'kill') process.party.alive = false
@@ -306,6 +310,13 @@ export function createCluster({ time, server, apiOf }: Platform, seed: number, n
         node.boot.abort()
       }
       master.alive = false
+      // A killed process leaves its waits behind. Node keeps what listens to a signal of `AbortSignal.any` for ever, and
+      // with it the whole cluster, until that signal is aborted.
+      for (const { party, stop } of launched) {
+        party.alive = false
+        stop.abort('over')
+      }
+      await new Promise(resolve => setImmediate(resolve))
     },
   }
   const volatileOf = (machine: Machine): Volatile => {
