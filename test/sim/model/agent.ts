@@ -1,5 +1,4 @@
 /** The agent of one machine: everything of the real one that decides and acts, over a driver and a sentinel of the model. */
-import { Registry } from 'prom-client'
 import type { PodCondition } from '../../../src/agent/conditions.ts'
 import { patchCondition } from '../../../src/agent/conditions.ts'
 import { createArrivals } from '../../../src/agent/duties/arrivals.ts'
@@ -19,7 +18,7 @@ import { createUnderstudies } from '../../../src/agent/duties/understudies.ts'
 import type { Work } from '../../../src/agent/duties/work.ts'
 import { AgentError } from '../../../src/agent/errors.ts'
 import { createInquiry } from '../../../src/agent/inquiry.ts'
-import { createAgentMetrics } from '../../../src/agent/metrics.ts'
+import type { AgentMetrics } from '../../../src/agent/metrics.ts'
 import { createReportWriter } from '../../../src/agent/report.ts'
 import { type BackupPodSet, backupPodSets } from '../../../src/api/backuppodset.ts'
 import { operatorElection } from '../../../src/api/election.ts'
@@ -82,9 +81,13 @@ export interface AgentOptions {
   readonly signal: AbortSignal
 }
 
-let metricsOnce: ReturnType<typeof createAgentMetrics> | undefined
-/** Nobody reads them, and to make them takes longer than a round. */
-const metricsOf = () => (metricsOnce ??= createAgentMetrics(new Registry(), () => 0))
+const nothing = () => undefined
+/** Nobody reads them. */
+const metrics: AgentMetrics = {
+  ...{ saved: nothing, received: nothing, shipped: nothing, restored: nothing, arrived: nothing },
+  ...{ notLazy: nothing, pagesLost: nothing, promoted: nothing, deathTold: nothing, woke: nothing },
+  ...{ refusedAtGate: nothing, failed: nothing, duties: nothing },
+}
 
 const startMs = 1_000
 const recallMs = 2_000
@@ -94,7 +97,6 @@ const pullMs = 40
 export async function runModelAgent(options: AgentOptions): Promise<void> {
   const { machine, volatile, party, api, time, random, signal } = options
   const clock = time.clockOf(party)
-  const metrics = metricsOf()
   // What is kept here is not known before it is looked at: until then the report says what the agent before has said.
   const node: { slots: readonly SlotReport[] | undefined; able: boolean } = { slots: undefined, able: false }
   const report = createReportWriter({ api, node: machine.name, clock, log })

@@ -1,8 +1,9 @@
 /** What must hold, whatever has happened. Looked at again and again while a round runs, and once more at its end. */
 import { backupPodSets } from '../../../src/api/backuppodset.ts'
 import { labels } from '../../../src/api/labels.ts'
-import { parseSlotLease, type SlotLease, slotLeaseName } from '../../../src/api/slot-lease.ts'
+import { parseSlotLease as parse, type SlotLease, slotLeaseName } from '../../../src/api/slot-lease.ts'
 import { slotName } from '../../../src/checkpoint/manifest.ts'
+import { createMemo } from '../../../src/kube/memo.ts'
 import { keyOf } from '../../../src/kube/object.ts'
 import { type Lease, leases, type Pod, pods, resourceName } from '../../../src/kube/resources.ts'
 import { stepsBehind } from '../../../src/succession/age.ts'
@@ -75,6 +76,7 @@ export function createObserver(cluster: Cluster, intervalMs: number, slack: numb
   const { twoRunMs, wrongSlotMs, fetchMs, soundMs, impostorMs, outageMs, lateMs } = bounds
   const { actMs, newsMs, lookMs, firstWordMs } = bounds
   const { time, server, nodes } = cluster
+  const parseSlotLease = createMemo(parse)
   const violations: Violation[] = []
   const told = new Set<string>()
   const soundSince = new Map<ModelNode, number>()

@@ -221,13 +221,14 @@ function selectorOf({
 }): (object: KubeObject) => boolean {
   const [label, value] = labelSelector?.split('=') ?? []
   const node = fieldSelector?.replace(/^spec\.nodeName=/, '')
-  return ({ metadata, ...rest }) => {
+  return object => {
+    const { metadata } = object
     if (namespace !== undefined && metadata.namespace !== namespace) return false
     if (label !== undefined) {
       const has = metadata.labels?.[label]
       if (has === undefined || (value !== undefined && has !== value)) return false
     }
     if (node === undefined) return true
-    return (rest as { readonly spec?: { readonly nodeName?: string } }).spec?.nodeName === node
+    return (object as { readonly spec?: { readonly nodeName?: string } }).spec?.nodeName === node
   }
 }
