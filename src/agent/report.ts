@@ -124,6 +124,8 @@ export function createReportWriter(options: ReportWriterOptions): ReportWriter {
       return written?.slots !== undefined
     },
     update(content) {
+      // Said at every change of any pod; most of them change nothing here, and what is due stays due.
+      if (wanted !== undefined && isEqual(wanted, content)) return
       wanted = content
       wake.resolve()
     },
