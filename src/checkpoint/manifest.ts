@@ -96,7 +96,7 @@ export function isGenerationPath(path: string): boolean {
  */
 export function slotName({ namespace, set, slot, life }: SlotKey): string {
   const name = `${namespace}.${set}.${slot}.${life}`
-  if (parseSlotName(name) === undefined || name.length > 255)
+  if (!slotNamePattern.test(name) || name.length > 255)
     throw new CheckpointError('BadManifest', `${JSON.stringify(name)} names no slot`)
   return name
 }

@@ -2,6 +2,7 @@ import { gateContainerName, gateDigestOf, gatePort, isAtGate } from '../../api/g
 import { labels } from '../../api/labels.ts'
 import { podAddress } from '../../api/pod-address.ts'
 import type { Clock } from '../../kube/clock.ts'
+import { createMemo } from '../../kube/memo.ts'
 import type { Pod } from '../../kube/resources.ts'
 import { gateIdOf } from '../pod/view.ts'
 import type { reach } from './reach.ts'
@@ -51,6 +52,15 @@ export function createGateChecks({ clock, wakeKeys, reach, changed }: GateChecks
   const bySet = new Map<string, Map<string, Check>>()
   let signal: AbortSignal | undefined
   let running = 0
+  // Once for each version: a pass looks at all pods, and a digest takes longer than most of it.
+  const knownOf = createMemo((_: Pod) => new Map<string, boolean>())
+  const opensTo = (pod: Pod, setUid: string): boolean => {
+    const known = knownOf(pod)
+    const opens =
+      known.get(setUid) ?? tokenOf(wakeKeys, setUid, pod.metadata.name, gateDigestOf(pod)) !== undefined
+    known.set(setUid, opens)
+    return opens
+  }
 
   const tryOnce = async (key: string, pod: Pod, host: string, failures: number, until: AbortSignal) => {
     const gateId = gateIdOf(pod)
@@ -83,12 +93,12 @@ export function createGateChecks({ clock, wakeKeys, reach, changed }: GateChecks
       let isLeft = false
       const byName = [...pods].sort((a, b) => (a.metadata.name < b.metadata.name ? -1 : 1))
       for (const pod of byName) {
+        if (pod.metadata.labels?.[labels.type] !== 'coldbackup' || !isAtGate(pod)) continue
         const command = gateCommandOf(pod)
         const host = podAddress(pod.status?.podIP, 'pod')
-        if (pod.metadata.labels?.[labels.type] !== 'coldbackup' || !isAtGate(pod) || !host || !command)
-          continue
+        if (!host || !command) continue
         const { name, uid: podUid } = pod.metadata
-        if (tokenOf(wakeKeys, uid, name, gateDigestOf(pod)) === undefined) {
+        if (!opensTo(pod, uid)) {
           problems.push(`the gate of ${name} opens to no token of this set`)
           continue
         }
