@@ -2,15 +2,19 @@
 import { fork } from 'node:child_process'
 import { availableParallelism } from 'node:os'
 import { parseArgs } from 'node:util'
-import { type BlockResult, blockRounds, runBlock } from './block.ts'
+import { type BlockResult, blockRounds, type Failure, runBlock } from './block.ts'
 import { runRound, type Scenario } from './model/round.ts'
 import { tryMutants } from './mutants/try.ts'
 import { realReplay, realRounds } from './real/rounds.ts'
+
+/** Whoever reads more of them has mended none. */
+const mostKinds = 10
 
 const usage = `npm run sim -- [options]
   --rounds N       scenarios at random; default 1000
   --seed N         another seed, other scenarios; default 1
   --jobs N         processes; default: one a processor
+  --keep-going     go on behind a violation; end at ${mostKinds} of different kinds
   --replay JSON    one scenario, as a violation prints it, with what happens in it
 npm run sim -- real [options]    the same in true time, half a minute or more each, with a real etcd and kube-apiserver;
                                  --rounds, --seed and --replay as above
@@ -22,6 +26,7 @@ const { values, positionals } = parseArgs({
     rounds: { type: 'string', default: '1000' },
     seed: { type: 'string', default: '1' },
     jobs: { type: 'string', default: String(availableParallelism()) },
+    'keep-going': { type: 'boolean', default: false },
     replay: { type: 'string' },
     help: { type: 'boolean', short: 'h', default: false },
   },
@@ -42,21 +47,34 @@ async function replay(text: string, isReal: boolean): Promise<number> {
   return violations.length > 0 ? 1 : 0
 }
 
-async function rounds(count: number, seed: number, jobs: number): Promise<number> {
+interface Rounds {
+  readonly count: number
+  readonly seed: number
+  readonly jobs: number
+  readonly keepGoing: boolean
+}
+
+async function rounds({ count, seed, jobs, keepGoing }: Rounds): Promise<number> {
   const started = performance.now()
   const seconds = () => (performance.now() - started) / 1000
   const blocks = Array.from({ length: Math.ceil(count / blockRounds) }, (_, index) => ({
     seed: seed * 1_000_003 + index,
     rounds: Math.min(blockRounds, count - index * blockRounds),
+    keepGoing,
   }))
   let next = 0
   let done = 0
   let hours = 0
-  const failed: BlockResult[] = []
+  const kinds = new Map<string, number>()
+  const isEnough = () => kinds.size >= (keepGoing ? mostKinds : 1)
   const take = (result: BlockResult) => {
     done += result.rounds
     hours += result.virtualMs / 3_600_000
-    if (result.failure !== undefined) failed.push(result)
+    for (const failure of result.failures) {
+      const times = kinds.get(failure.kind) ?? 0
+      if (times === 0) tell(failure)
+      kinds.set(failure.kind, times + 1)
+    }
     if (process.stderr.isTTY || next % 10 === 0)
       process.stderr.write(`${done} of ${count} rounds, ${seconds().toFixed(0)} s\n`)
   }
@@ -67,7 +85,7 @@ async function rounds(count: number, seed: number, jobs: number): Promise<number
         execArgv: [...process.execArgv, '--max-semi-space-size=64'],
       })
       const more = () => {
-        const block = failed.length > 0 ? undefined : blocks[next]
+        const block = isEnough() ? undefined : blocks[next]
         next += 1
         if (block === undefined) child.disconnect()
         else child.send(block)
@@ -84,17 +102,21 @@ async function rounds(count: number, seed: number, jobs: number): Promise<number
     for (const block of blocks) {
       next += 1
       take(await runBlock(block))
-      if (failed.length > 0) break
+      if (isEnough()) break
     }
   } else await Promise.all(Array.from({ length: Math.min(jobs, blocks.length) }, worker))
-  for (const { failure } of failed) {
-    console.log(failure?.what)
-    console.log(`npm run sim -- --replay '${failure?.scenario}'`)
-  }
+  if (keepGoing) for (const [kind, times] of kinds) console.log(`${String(times).padStart(7)} times ${kind}`)
+  const found = keepGoing ? `violations of ${kinds.size} kinds` : `${kinds.size} violations`
   console.log(
-    `${done} rounds with seed ${seed}, ${hours.toFixed(1)} hours of clusters in ${seconds().toFixed(0)} s: ${failed.length === 0 ? 'no violation' : `${failed.length} violations`}`,
+    `${done} rounds with seed ${seed}, ${hours.toFixed(1)} hours of clusters in ${seconds().toFixed(0)} s: ${kinds.size === 0 ? 'no violation' : found}`,
   )
-  return failed.length > 0 ? 1 : 0
+  return kinds.size > 0 ? 1 : 0
+}
+
+/** At once: who looks for its cause need not wait for the rounds that are still to come. */
+function tell({ what, scenario }: Failure): void {
+  console.log(what)
+  console.log(`npm run sim -- --replay '${scenario}'`)
 }
 
 try {
@@ -108,11 +130,12 @@ try {
     process.exitCode =
       (await realRounds(natural('rounds', values.rounds), natural('seed', values.seed))) > 0 ? 1 : 0
   else
-    process.exitCode = await rounds(
-      natural('rounds', values.rounds),
-      natural('seed', values.seed),
-      natural('jobs', values.jobs),
-    )
+    process.exitCode = await rounds({
+      count: natural('rounds', values.rounds),
+      seed: natural('seed', values.seed),
+      jobs: natural('jobs', values.jobs),
+      keepGoing: values['keep-going'],
+    })
 } catch (error) {
   console.error(error instanceof Error ? error.message : error)
   process.exitCode = 2
