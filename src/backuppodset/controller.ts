@@ -52,6 +52,7 @@ import type { PodSettings } from './pod/render.ts'
 import { createStateBudget } from './pulled/budget.ts'
 import type { PullMetrics } from './pulled/metrics.ts'
 import { createPulled } from './pulled/pulled.ts'
+import { createReadings } from './readings.ts'
 import { attemptsOf, type ReconcileDeps, reconcile } from './reconcile.ts'
 import { createReporter } from './report.ts'
 import { createRevisions } from './revisions/revision.ts'
@@ -284,6 +285,7 @@ export function createSetController(options: SetControllerOptions): SetControlle
     },
     isDeleted: tombstones.has,
     wakening: wakes.of,
+    readings: createReadings(),
     since,
     memory: {
       leases: options.leases,

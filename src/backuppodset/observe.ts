@@ -18,6 +18,7 @@ import { templateHash } from './pod/template-hash.ts'
 import { epochOf, slotOf, viewOf, type Wakening } from './pod/view.ts'
 import { withPulled, withVacated } from './pulled/observe.ts'
 import type { PulledView } from './pulled/view.ts'
+import { createReadings, type Readings } from './readings.ts'
 import { observeRevisions, type RevisionsDeps } from './revisions/observe.ts'
 import { observeServices, type ServicesDeps } from './services/observe.ts'
 import type { PodRef, PodView, Snapshot } from './snapshot.ts'
@@ -54,6 +55,8 @@ export interface ObserveDeps {
   /** Pods whose deletion the API server has accepted from us, but which the cache may still show alive. */
   readonly isDeleted: (uid: string) => boolean
   readonly wakening: (uid: string) => Wakening | undefined
+  /** Of passes before this one. Absent: everything is read in each pass. */
+  readonly readings?: Readings
   /** Absent in tests of what has nothing to do with time. */
   readonly since?: Pick<Since, 'pass'>
   /** Absent in tests of what has nothing to do with memory. */
@@ -95,6 +98,7 @@ export function claimOf(set: Pick<ParsedSet, 'name' | 'uid'>, pod: Pod): Claim {
 /** All reads of a pass, from the caches only. */
 export function observe(set: ParsedSet, status: BackupPodSet['status'], deps: ObserveDeps): Observed {
   const key = `${set.namespace}/${set.name}`
+  const readings = deps.readings ?? createReadings()
   const candidates = new Map(
     [
       ...deps.pods.by(bySetLabel, key),
@@ -106,7 +110,10 @@ export function observe(set: ParsedSet, status: BackupPodSet['status'], deps: Ob
   )
   const memory =
     set.memory && deps.memory
-      ? observeMemory({ ...set, memory: set.memory }, uid => candidates.get(uid), deps.memory)
+      ? observeMemory({ ...set, memory: set.memory }, uid => candidates.get(uid), {
+          ...deps.memory,
+          stageOf: readings.stageOf,
+        })
       : undefined
   const summons = new Map([...(memory?.slots.values() ?? [])].map(({ lease }) => [lease.holder.uid, lease]))
   const pulled = set.pull && deps.pulled?.view(set.uid)
@@ -117,7 +124,7 @@ export function observe(set: ParsedSet, status: BackupPodSet['status'], deps: Ob
     return at === undefined ? told : deps.clock.now() - (deps.clock.monotonic() - at)
   }
   const seenOf = (pod: Pod) => {
-    const at = since?.(pod.metadata.uid, isUnpublished(pod))
+    const at = since?.(pod.metadata.uid, isUnpublished(readings.stageOf(pod)))
     const node = pod.spec?.nodeName
     return {
       unpublishedMs: at === undefined ? undefined : deps.clock.monotonic() - at,
@@ -128,12 +135,20 @@ export function observe(set: ParsedSet, status: BackupPodSet['status'], deps: Ob
   }
   const view = (pod: Pod): PodView | undefined => {
     const { uid } = pod.metadata
-    const told = viewOf(pod, deps.wakening(uid))
+    const wakening = deps.wakening(uid)
+    const told = wakening === undefined ? readings.viewOf(pod) : viewOf(pod, wakening)
     const seen = told && { ...told, unreadySince: unreadySince(uid, told.unreadySince) }
     const known =
       seen === undefined || (memory === undefined && !isForMemory(pod))
         ? seen
-        : withStage(pod, seen, summons.get(uid), deps.memory?.failedOnStage(uid), seenOf(pod))
+        : withStage(
+            pod,
+            seen,
+            summons.get(uid),
+            deps.memory?.failedOnStage(uid),
+            seenOf(pod),
+            readings.stageOf(pod),
+          )
     if (!set.pull || !pulled || !known) return known
     const refused = deps.pulled?.refusal(uid)
     return withPulled(pod, known, set.pull, pulled, { refused, now: deps.clock.now() })

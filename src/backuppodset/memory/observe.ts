@@ -96,7 +96,7 @@ const isForeign = ({ metadata: { ownerReferences = [] } }: Lease, { uid }: SetNa
 export function observeMemory(
   set: ParsedSet & { readonly memory: NonNullable<ParsedSet['memory']> },
   podByUid: (uid: string) => Pod | undefined,
-  deps: MemoryDeps,
+  deps: MemoryDeps & { readonly stageOf?: typeof stageOf },
 ): MemoryView {
   const setKey = `${set.namespace}/${set.name}`
   const told = deps.reports.ofSet(setKey)
@@ -115,7 +115,7 @@ export function observeMemory(
   const refusedForLong = refusedAt !== undefined && deps.clock.monotonic() - refusedAt >= refusalMs
   const slots = ours.map(({ lease, object }): [number, SlotMemory] => {
     const holder = podByUid(lease.holder.uid)
-    const stage = holder && stageOf(holder)
+    const stage = holder && (deps.stageOf ?? stageOf)(holder)
     const here = told.filter(
       ({ node, slot }) => slot.slot === lease.slot && slot.life === lease.life && isNamed(lease, node),
     )

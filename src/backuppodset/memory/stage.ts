@@ -103,10 +103,8 @@ export interface Seen {
 export const publishedMs = 5_000
 
 /** It serves, as its agent has said, but Kubernetes does not lead anybody to it. */
-export const isUnpublished = (pod: Pod): boolean => {
-  const { understudy, serving, selectable } = stageOf(pod)
-  return understudy && serving && !selectable
-}
+export const isUnpublished = ({ understudy, serving, selectable }: StageView): boolean =>
+  understudy && serving && !selectable
 
 /**
  * The view of a pod of a set that keeps memory. Readiness means: a primary answers, an understudy holds the stage; a
@@ -120,8 +118,8 @@ export function withStage(
   summons: SlotLease | undefined,
   failed: string | undefined,
   seen: Seen = {},
+  stage: StageView = stageOf(pod),
 ): PodView {
-  const stage = stageOf(pod)
   const label = pod.metadata.labels?.[labels.type]
   const isCalled = summons !== undefined && (label === 'hotbackup' || label === 'coldbackup')
   const ended = isCalled && stage.died ? 'its app has ended' : undefined

@@ -9,7 +9,7 @@ import { type Lease, leases, type Pod, pods, resourceName } from '../../../src/k
 import { stepsBehind } from '../../../src/succession/age.ts'
 import { handoverDeadlineMs } from '../../../src/succession/deadlines.ts'
 import { type Cluster, type ModelNode, nodeGraceMs, setRef, type Thawed } from './cluster.ts'
-import { answering, answers, type PodOnNode } from './world.ts'
+import { type App, answering, answers, type PodOnNode } from './world.ts'
 
 export interface Violation {
   /** Which rule. */
@@ -147,16 +147,16 @@ export function createObserver(cluster: Cluster, intervalMs: number, slack: numb
       each.link.refusals + each.link.lostAnswers === 0 &&
       !each.link.losesCreates)
 
-  const running = () =>
-    nodes
-      .filter(({ machine }) => machine.up)
-      .flatMap(node =>
-        [...node.machine.pods.values()].flatMap(pod =>
-          pod.containers.flatMap(({ name, up, app }) =>
-            up && app?.runsSince !== undefined ? [{ node, pod, container: name, app }] : [],
-          ),
-        ),
-      )
+  const running = () => {
+    const found: { node: ModelNode; pod: PodOnNode; container: string; app: App }[] = []
+    for (const node of nodes) {
+      if (!node.machine.up) continue
+      for (const pod of node.machine.pods.values())
+        for (const { name, up, app } of pod.containers)
+          if (up && app?.runsSince !== undefined) found.push({ node, pod, container: name, app })
+    }
+    return found
+  }
 
   const lookForTwo = (elapsed: number) => {
     const byGenesis = Map.groupBy(
@@ -373,9 +373,14 @@ export function createObserver(cluster: Cluster, intervalMs: number, slack: numb
   }
   const setOfGenesis = new Map<string, string>()
 
+  /** How many of the ends of each machine are noted. */
+  const endsNoted = new Map<ModelNode, number>()
   const noteEnds = () => {
-    for (const { machine } of nodes)
-      for (const { uid, by } of machine.endings) if (by === 'itself') broken.add(uid)
+    for (const node of nodes) {
+      const { endings } = node.machine
+      for (const { uid, by } of endings.slice(endsNoted.get(node) ?? 0)) if (by === 'itself') broken.add(uid)
+      endsNoted.set(node, endings.length)
+    }
     for (const { pod, app } of running()) if (!answers(app, time.now())) broken.add(pod.uid)
   }
 

@@ -151,10 +151,14 @@ export function answering(
   ip: string,
   now: number,
 ): { pod: PodOnNode; app: App } | undefined {
-  const pods = [...machines].filter(({ up }) => up).flatMap(({ pods }) => [...pods.values()])
+  const podAt = (address: string): PodOnNode | undefined => {
+    for (const { up, pods } of machines)
+      if (up) for (const pod of pods.values()) if (pod.ip === address && !pod.killed) return pod
+    return undefined
+  }
   let to = ip
   for (let hops = 0; hops < 3; hops += 1) {
-    const pod = pods.find(each => each.ip === to && !each.killed)
+    const pod = podAt(to)
     if (pod === undefined) return undefined
     if (pod.grave === undefined) {
       const app = pod.containers.find(({ name, up }) => up && name === 'app')?.app
