@@ -233,11 +233,14 @@ export function createController(options: ControllerOptions): Controller {
       void elapses(clock, timeoutMs, over.signal).then(
         late => late && cancel.abort(new PassTimeout(`longer than ${timeoutMs} ms`)),
       )
-    const leftBehind = fired(cancel.signal, over.signal)
-      .then(() => elapses(clock, graceMs, over.signal))
-      .then(late => {
-        if (late) log.error({ graceMs }, 'a pass goes on after its end; it is left behind')
-      })
+    const leftBehind = new Promise<void>(resolve => {
+      const wait = async () => {
+        if (await elapses(clock, graceMs, over.signal))
+          log.error({ graceMs }, 'a pass goes on after its end; it is left behind')
+        resolve()
+      }
+      cancel.signal.addEventListener('abort', () => void wait(), { once: true })
+    })
     await Promise.race([ended, leftBehind])
   }
 
