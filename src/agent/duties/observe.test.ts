@@ -46,6 +46,31 @@ it('D7.owner: slots of a deleted set are not those of one that was made under it
   expect(slotsSeen(['before'], false)).toBe(1)
 })
 
+it('what a spec says of memory is read once, and again when the spec has changed', () => {
+  const sets = createStore<BackupPodSet>()
+  const observe = observerOf(sets)
+  const settings = () => observe({ able: true, sentinel: '1' }).settings.get('default/web')
+  const write = (resourceVersion: string, generation: number, interval: string) =>
+    sets.upsert({
+      metadata: { ...set.metadata, resourceVersion, generation },
+      spec: { ...set.spec, checkpoint: { interval } },
+      status: { replicas: Number(resourceVersion) },
+    } as BackupPodSet)
+  write('1', 1, '7s')
+  const first = settings()
+  expect(first?.intervalMs).toBe(7_000)
+  // Only its status.
+  write('2', 1, '7s')
+  expect(settings()).toBe(first)
+  write('3', 2, '9s')
+  expect(settings()?.intervalMs).toBe(9_000)
+  // Another set under its name.
+  sets.remove('default/web')
+  expect(settings()).toBeUndefined()
+  sets.upsert({ ...set, metadata: { ...set.metadata, uid: 'next', generation: 2 } })
+  expect(settings()?.intervalMs).not.toBe(9_000)
+})
+
 describe('D7.unreadable: a spec that this version refuses', () => {
   const sets = () => createStore<BackupPodSet>()
   let version = 1

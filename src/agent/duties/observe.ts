@@ -6,7 +6,7 @@ import type { ParsedSet } from '../../api/parse.ts'
 import { parseSlotLease } from '../../api/slot-lease.ts'
 import { newestFirst, slotName } from '../../checkpoint/manifest.ts'
 import { restoreHash } from '../../checkpoint/restore-hash.ts'
-import type { GenerationStore } from '../../checkpoint/store.ts'
+import type { GenerationStore, Stored } from '../../checkpoint/store.ts'
 import { createMemo } from '../../kube/memo.ts'
 import { keyOf } from '../../kube/object.ts'
 import type { Lease, Pod } from '../../kube/resources.ts'
@@ -42,6 +42,7 @@ export function createObserver(world: World): (node: NodeState) => Snapshot {
   const readOnce = createMemo((set: BackupPodSet) => specs.read(set))
   const settingsOf = createMemo(memorySettings)
   const slotLeaseOf = createMemo(parseSlotLease)
+  const keptOf = createMemo(keptOfStored)
   const ownViewOf = createMemo((pod: Pod) => viewOf(pod, undefined))
   const viewsOf = createMemo((settings: MemorySettings) =>
     createMemo((pod: Pod) => viewOf(pod, settings.containers)),
@@ -82,7 +83,7 @@ export function createObserver(world: World): (node: NodeState) => Snapshot {
       settings,
       memoryless,
       reports: new Map(reports.filter(([node]) => node !== world.node)),
-      kept: keptIn(world.store),
+      kept: keptIn(world.store.list(), keptOf),
       stages: world.understudies.stages(pods),
       spoiled: world.understudies.spoiled(pods),
       proven: world.proven,
@@ -113,32 +114,26 @@ function memorySettings({ memory, liveness, paused, template }: ParsedSet): Memo
   return { ...memory, liveness, template, paused, restoreHash: hash }
 }
 
-function keptIn(store: Pick<GenerationStore, 'list'>): Map<string, Kept> {
+function keptIn(stored: readonly Stored[], keptOf: (stored: Stored) => Kept): Map<string, Kept> {
   const kept = new Map<string, Kept>()
-  for (const stored of [...store.list()].sort((a, b) => newestFirst(a.manifest, b.manifest))) {
-    const {
-      slot,
-      epoch,
-      generation,
-      restoreHash,
-      source,
-      takenAt,
-      containers,
-      final = false,
-    } = stored.manifest
-    const name = slotName(slot)
-    if (kept.has(name)) continue
-    kept.set(name, {
-      epoch,
-      generation,
-      restoreHash,
-      final,
-      podUid: source.podUid,
-      takenAt: Date.parse(takenAt),
-      memory: memoryOf(stored),
-      machine: stored.manifest,
-      imageIds: new Map(containers.map(({ name, imageId }) => [name, imageId])),
-    })
+  for (const each of [...stored].sort((a, b) => newestFirst(a.manifest, b.manifest))) {
+    const name = slotName(each.manifest.slot)
+    if (!kept.has(name)) kept.set(name, keptOf(each))
   }
   return kept
+}
+
+function keptOfStored(stored: Stored): Kept {
+  const { epoch, generation, restoreHash, source, takenAt, containers, final = false } = stored.manifest
+  return {
+    epoch,
+    generation,
+    restoreHash,
+    final,
+    podUid: source.podUid,
+    takenAt: Date.parse(takenAt),
+    memory: memoryOf(stored),
+    machine: stored.manifest,
+    imageIds: new Map(containers.map(({ name, imageId }) => [name, imageId])),
+  }
 }
