@@ -1,5 +1,8 @@
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { expect, it } from 'vitest'
-import { runRound, type Scenario } from './model/round.ts'
+import { createCluster } from './model/cluster.ts'
+import { runRound, type Scenario, specOf } from './model/round.ts'
 
 const quiet: Scenario = {
   ...{ seed: 1, nodes: 4, replicas: 2, hotBackups: 1, coldBackups: 1, copies: 2 },
@@ -50,3 +53,22 @@ it.each([1, 0])(
     expect(thaws).toBe(2 * (2 - replicas))
   },
 )
+
+it('a cluster that is over leaves nothing behind, for the next hundred thousand', async () => {
+  setFlagsFromString('--expose-gc')
+  const gc = runInNewContext('gc') as () => void
+  const liveAndDie = async () => {
+    const cluster = createCluster(1, 3)
+    cluster.createSet(specOf(quiet))
+    cluster.startOperator(0)
+    await cluster.time.runUntil(20_000)
+    for (const node of cluster.nodes) cluster.endAgent(node, 'kill')
+    await cluster.time.runUntil(25_000)
+    await cluster.end()
+    return new WeakRef(cluster.server)
+  }
+  const left = await liveAndDie()
+  await new Promise(resolve => setImmediate(resolve))
+  gc()
+  expect(left.deref()).toBeUndefined()
+})
