@@ -5,10 +5,15 @@
 export function isEqual(a: unknown, b: unknown): boolean {
   if (Object.is(a, b)) return true
   if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return false
-  if (Array.isArray(a))
-    return Array.isArray(b) && a.length === b.length && a.every((item, index) => isEqual(item, b[index]))
+  if (Array.isArray(a)) {
+    if (!Array.isArray(b) || a.length !== b.length) return false
+    for (let index = 0; index < a.length; index += 1) if (!isEqual(a[index], b[index])) return false
+    return true
+  }
   if (Array.isArray(b)) return false
   const keys = Object.keys(a)
   if (keys.length !== Object.keys(b).length) return false
-  return keys.every(key => Object.hasOwn(b, key) && isEqual(a[key as never], b[key as never]))
+  for (const key of keys)
+    if (!Object.hasOwn(b, key) || !isEqual(a[key as never], b[key as never])) return false
+  return true
 }
