@@ -2,6 +2,7 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { expect, it } from 'vitest'
 import { createCluster } from './model/cluster.ts'
+import { modelPlatform } from './model/platform.ts'
 import { runRound, type Scenario, specOf } from './model/round.ts'
 
 const quiet: Scenario = {
@@ -58,7 +59,7 @@ it('a cluster that is over leaves nothing behind, for the next hundred thousand'
   setFlagsFromString('--expose-gc')
   const gc = runInNewContext('gc') as () => void
   const liveAndDie = async () => {
-    const cluster = createCluster(1, 3)
+    const cluster = createCluster(modelPlatform(), 1, 3)
     cluster.createSet(specOf(quiet))
     cluster.startOperator(0)
     await cluster.time.runUntil(20_000)
