@@ -11,7 +11,7 @@ import type { ParsedSet } from '../api/parse.ts'
 import { conditionTypes, reasons } from '../api/reasons.ts'
 import { setCondition } from './condition.ts'
 import { type Pause, pausesOf } from './decide/breaker.ts'
-import { whyRollWaits } from './decide/relay.ts'
+import { whyRollWaits, withErrands } from './decide/relay.ts'
 import { castOf } from './decide/slots.ts'
 import type { RefusedSpec } from './in-force.ts'
 import { listed, slotFailover } from './ledger.ts'
@@ -168,7 +168,7 @@ function conditionsOf(
   const numbers =
     `${readyReplicas} of ${set.replicas} primaries and ${readyHotbackups} of ${set.hotBackups} hot backups are ready, ` +
     `${gatedColdbackups} of ${set.coldBackups} cold backups wait at their gate${hindrance}`
-  const stalled = rolling ? whyRollWaits({ set, ...facts }) : undefined
+  const stalled = rolling ? whyRollWaits(withErrands({ set, ...facts })) : undefined
   const rollingMessage = `${outdated} pods still have an older template${stalled ? `; ${stalled}` : ''}`
   const crashing = facts.pods.filter(pod => pod.crashLooping)
   const pauses = pausesOf(facts.failovers ?? [], facts.now).filter(({ slot }) =>

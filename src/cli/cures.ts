@@ -33,6 +33,8 @@ const cures: Readonly<Record<string, string>> = {
     'nothing, in the first seconds; later: the log of the agent on the node of the hot backup',
   [reasons.updateOnDelete]:
     'delete pods of the older template when it suits you, or set updateStrategy.type to RollingUpdate',
+  [reasons.rollWaits]:
+    'do what the message says of the slot that waits: its memory has to be on another node than its primary, and a hot backup of the new template with it',
   [reasons.updateWouldLoseState]:
     'set updateStrategy.allowStateLoss if the memory may be lost, or take the change of the template back',
   [reasons.memoryNotAllowed]: `\`kubectl label namespace NAME ${memoryPermission.label}=${memoryPermission.value}\`, if its pods may be saved and brought back by agents that are root on their nodes`,

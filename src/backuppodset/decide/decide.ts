@@ -13,6 +13,7 @@ import {
   untilRetirement,
   untilUnpublished,
 } from './memory.ts'
+import { withErrands } from './relay.ts'
 import { untilForgotten } from './retention.ts'
 import { revisionActions } from './revisions.ts'
 import { rollout } from './rollout.ts'
@@ -25,8 +26,9 @@ import { untilTried } from './successors.ts'
  * From what is to what shall be done. Pure and total: the same snapshot, whatever the order of its pods, and the same
  * draws of `random` give the same plan; the plan of a converged set is empty.
  */
-export function decide(s: Snapshot, random: Random, policies: Policies = builtIn): Plan {
-  if (s.set.paused) return { stages: [], requeueAfterMs: undefined }
+export function decide(observed: Snapshot, random: Random, policies: Policies = builtIn): Plan {
+  if (observed.set.paused) return { stages: [], requeueAfterMs: undefined }
+  const s = withErrands(observed)
   const stages: Stage[] = [
     {
       tier: 'claims',

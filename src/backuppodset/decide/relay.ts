@@ -4,6 +4,7 @@
  */
 import type { SlotMemory } from '../memory/view.ts'
 import type { PodView } from '../snapshot.ts'
+import { mayTake } from './errands.ts'
 import { nodesWith } from './successors.ts'
 import { type Facts, isGivenUp, updateOf } from './update.ts'
 
@@ -37,14 +38,37 @@ export function relaysOf(facts: Facts): readonly PodView[] {
 /** Hot backups of the new template that could take this slot once they are ready. */
 export const couldTake = (facts: Facts, { lease }: SlotMemory): readonly PodView[] =>
   facts.pods.filter(
-    ({ kind, templateHash, node, stage }) =>
-      kind === 'hotbackup' &&
-      templateHash === facts.templateHash &&
-      stage?.understudy === true &&
-      stage.failed === undefined &&
-      (stage.successorOf ?? lease.slot) === lease.slot &&
-      (node === undefined || node !== lease.node),
+    pod =>
+      pod.kind === 'hotbackup' &&
+      pod.templateHash === facts.templateHash &&
+      pod.stage?.understudy === true &&
+      pod.stage.failed === undefined &&
+      mayTake(pod, lease.slot) &&
+      (pod.node === undefined || pod.node !== lease.node),
   )
+
+/**
+ * Marks pods that were made for a slot which has its primary by now, and of which no turn is to come. Such a pod is a hot
+ * backup like any other: it may be the only one, and others need it.
+ */
+export function withErrands<T extends Facts>(facts: T): T {
+  if (facts.pods.every(({ stage }) => stage?.successorOf === undefined)) return facts
+  const turns = inTurn(facts)
+  const pods = facts.pods.map((pod): PodView => {
+    const { kind, stage } = pod
+    if (kind !== 'hotbackup' || stage?.successorOf === undefined || turns.has(stage.successorOf)) return pod
+    return isServed(facts, stage.successorOf) ? { ...pod, stage: { ...stage, errandOver: true } } : pod
+  })
+  return { ...facts, pods }
+}
+
+function isServed({ memory, pods }: Facts, slot: number): boolean {
+  const holder = memory?.slots.get(slot)?.lease.holder.uid
+  return pods.some(
+    ({ uid, kind, ready, waking, stage }) =>
+      uid === holder && kind === 'primary' && ready && !waking && stage?.died !== true,
+  )
+}
 
 /** Where else its memory is than at its primary, the newest first: a pod that is made there has it at once. */
 export const awayFrom = (slot: SlotMemory): readonly string[] =>

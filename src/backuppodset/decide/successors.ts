@@ -9,6 +9,7 @@ import { isGone, isKeptOf, usableOf } from '../memory/knowledge.ts'
 import type { Copy, SlotMemory } from '../memory/view.ts'
 import type { Action, Origin, Role } from '../plan.ts'
 import type { PodView, Snapshot } from '../snapshot.ts'
+import { mayTake } from './errands.ts'
 import { revisionFor } from './revisions.ts'
 import { isGated } from './tools.ts'
 
@@ -46,7 +47,7 @@ export function optionsOf(slot: SlotMemory | undefined, pods: readonly PodView[]
   const newest = inOrder.find(({ stale }) => !stale) ?? inOrder[0]
   return pods.flatMap((pod): Option[] => {
     const { uid, node, kind, stage } = pod
-    if (stage?.successorOf !== undefined && stage.successorOf !== slot.lease.slot) return []
+    if (!mayTake(pod, slot.lease.slot)) return []
     if (!fitsMemory(stage?.restoreHash, slot.lease.restoreHash)) return []
     const isCold = kind === 'coldbackup'
     const copy = usable.find(each => each.node === node)
