@@ -105,6 +105,15 @@ export const slotAnnotations = {
   signers: `${prefix}signers`,
 } as const
 
+/** Restarts of the holder's containers when its life began, beside what a `SlotLease` says: one more is the end of it. */
+export const restartsAnnotation = `${prefix}restarts`
+
+/** What the Lease says of these; undefined: nothing that can be read. */
+export function restartsOf({ metadata }: Lease): number | undefined {
+  const text = metadata.annotations?.[restartsAnnotation]
+  return text !== undefined && /^\d{1,9}$/.test(text) ? Number(text) : undefined
+}
+
 export const slotLeaseName = (set: string, slot: number): string => `${set}-${slot}`
 
 /** The content of a slot's Lease that says this. */

@@ -232,6 +232,7 @@ export const design: readonly FeatureGroup[] = [
       sentence('D7.give-up', 'memory is given up by itself only after the time that the set names', 'unit'),
       sentence('D7.untold', 'a restart that nobody told is a death, and no new life', 'unit'),
       sentence('D7.ids', 'a life is known by the ids of its saved containers', 'unit'),
+      sentence('D7.unsettled', 'before its Lease names these, a restart tells another life', 'unit'),
       sentence('D7.saved', 'a restart of a container that is not saved is nobody’s death', 'unit'),
       sentence('D7.owner', 'a Lease of another set of the same name is neither used nor overwritten', 'unit'),
       sentence('D7.cas', 'a Lease that the cache does not show is not overwritten', 'unit'),

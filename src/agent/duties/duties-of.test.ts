@@ -403,6 +403,26 @@ describe('a primary that runs other containers than its Lease has the memory of'
     expect(types({ ...first, containers: 'app=containerd://before' })).not.toContain('checkpoint')
     expect(types(lease())).toContain('checkpoint')
   })
+
+  it('D7.unsettled: nor where the Lease names none, and one was started again since the life began', () => {
+    const types = (restarts: number, before: number | undefined, held = lease()) =>
+      dutiesOf(
+        snapshot({
+          pods: [pod('p', { containers: [container({ restarts })] })],
+          slots: [held],
+          ...(before !== undefined && { restarts: new Map([[nameOf(), before]]) }),
+        }),
+      ).map(({ type }) => type)
+    expect(types(1, 0)).not.toContain('checkpoint')
+    for (const [restarts, before] of [
+      [0, 0],
+      [1, 1],
+      [1, undefined],
+    ] as const)
+      expect(types(restarts, before)).toContain('checkpoint')
+    // Their ids say more than how often they were started.
+    expect(types(1, 0, first)).toContain('checkpoint')
+  })
 })
 
 describe('what the node says of slots', () => {

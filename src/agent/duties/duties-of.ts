@@ -154,7 +154,7 @@ function ofPrimary(snapshot: Snapshot, slot: Slot, pod: PodView): Duty[] {
     ]
   // Neither its pace nor whether it serves at the moment: a dump that has begun must not be broken off for these.
   // Nor what runs in the place of what the slot's memory is of: saved, it would follow that memory as if it were it.
-  if (snapshot.able && isKeptElsewhere && !pod.containers.some(one => isAnother(lease, one)))
+  if (snapshot.able && isKeptElsewhere && anotherIn(snapshot, lease, pod) === undefined)
     duties.push({
       type: 'checkpoint',
       key: `checkpoint/${pod.uid}`,
@@ -380,8 +380,25 @@ export const fits = (pod: PodView, { memory }: Pick<Kept, 'memory'>): boolean =>
     ({ name, memoryLimit }) => memoryLimit === undefined || (memory.get(name) ?? 0) * 1.1 <= memoryLimit,
   )
 
+/**
+ * A container of the holder that is not what the memory of this slot is of. Where the Lease does not name its containers
+ * yet, as in a set that was paused before they ran, a restart since the life began says it.
+ */
+export function anotherIn(
+  snapshot: Pick<Snapshot, 'restarts'>,
+  lease: SlotLease,
+  { understudy, containers }: PodView,
+): PodView['containers'][number] | undefined {
+  const before = snapshot.restarts?.get(slotName(lease))
+  // The containers of an understudy are older than what runs in them.
+  if (lease.containers !== undefined || understudy || before === undefined)
+    return containers.find(one => isAnother(lease, one))
+  const restarts = containers.reduce((sum, { restarts = 0 }) => sum + restarts, 0)
+  return restarts > before ? containers.find(({ restarts = 0 }) => restarts > 0) : undefined
+}
+
 /** Whether the memory of this slot is that of another life of this container, as its Lease says. */
-export const isAnother = (
+const isAnother = (
   { containers }: SlotLease,
   { name, containerId }: PodView['containers'][number],
 ): boolean =>

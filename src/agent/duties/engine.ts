@@ -13,7 +13,7 @@ import { isAgentError } from '../errors.ts'
 import type { AgentMetrics } from '../metrics.ts'
 import type { Death } from '../sentinel.ts'
 import type { Deaths } from './deaths.ts'
-import { dutiesOf, isAnother, isAtStake, isServing, isToEnd } from './duties-of.ts'
+import { anotherIn, dutiesOf, isAtStake, isServing, isToEnd } from './duties-of.ts'
 import type { Duty } from './duty.ts'
 import { reasonOf } from './failure.ts'
 import type { Paces } from './paces.ts'
@@ -181,7 +181,7 @@ export function createEngine(options: EngineOptions): Engine {
     deaths.inspect(pod)
     if (pod.understudy || !matters(pod)) return
     const lease = snapshot.slots.find(({ holder }) => holder.uid === pod.uid)
-    const other = lease && pod.containers.find(container => isAnother(lease, container))
+    const other = lease && anotherIn(snapshot, lease, pod)
     if (other !== undefined) {
       void deaths.declare(pod, other.name, 'has ended; another one runs in its place')
       return

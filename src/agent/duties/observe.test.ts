@@ -1,7 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import type { BackupPodSet } from '../../api/backuppodset.ts'
+import { labels } from '../../api/labels.ts'
 import type { NodeReport } from '../../api/node-report.ts'
-import { slotLeaseBody } from '../../api/slot-lease.ts'
+import { restartsAnnotation, slotLeaseBody } from '../../api/slot-lease.ts'
+import { slotName } from '../../checkpoint/manifest.ts'
 import type { Lease, Pod } from '../../kube/resources.ts'
 import { createStore } from '../../kube/store.ts'
 import { createObserver, type World } from './observe.ts'
@@ -16,9 +18,13 @@ const set = {
   },
 } as BackupPodSet
 
-const observerOf = (sets: World['sets'], leases: World['leases'] = createStore()) =>
+const observerOf = (
+  sets: World['sets'],
+  leases: World['leases'] = createStore(),
+  pods: World['pods'] = createStore(),
+) =>
   createObserver({
-    ...{ node: 'a', pods: createStore<Pod>(), sets, leases, reports: createStore<NodeReport>() },
+    ...{ node: 'a', pods, sets, leases, reports: createStore<NodeReport>() },
     ...{
       store: { list: () => [] },
       proven: new Set(),
@@ -44,6 +50,27 @@ it('D7.owner: slots of a deleted set are not those of one that was made under it
   expect(slotsSeen([])).toBe(1)
   // Of a set that is not there any more, or not yet: nothing is known.
   expect(slotsSeen(['before'], false)).toBe(1)
+})
+
+it('D7.unsettled: how often containers had been started again is read of a Lease, and of a pod', () => {
+  const [sets, leases, pods] = [createStore<BackupPodSet>(), createStore<Lease>(), createStore<Pod>()]
+  sets.upsert(set)
+  const { metadata, spec } = slotLeaseBody(lease())
+  const annotations = { ...metadata.annotations, [restartsAnnotation]: '2' }
+  leases.upsert({ metadata: { ...metadata, annotations, uid: 'l', resourceVersion: '1' }, spec })
+  pods.upsert({
+    metadata: {
+      ...{ name: 'p', namespace: 'default', uid: 'uid-p', resourceVersion: '1' },
+      labels: { [labels.set]: 'web' },
+    },
+    spec: { containers: [{ name: 'app', image: 'web:1' }] },
+    status: {
+      containerStatuses: [{ name: 'app', image: 'web:1', imageID: '', ready: true, restartCount: 3 }],
+    },
+  } as Pod)
+  const seen = observerOf(sets, leases, pods)({ able: true, sentinel: '1' })
+  expect(seen.restarts).toEqual(new Map([[slotName(lease()), 2]]))
+  expect(seen.pods.map(pod => pod.containers[0]?.restarts)).toEqual([3])
 })
 
 it('what a spec says of memory is read once, and again when the spec has changed', () => {

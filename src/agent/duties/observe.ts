@@ -3,7 +3,7 @@ import type { BackupPodSet } from '../../api/backuppodset.ts'
 import { labels } from '../../api/labels.ts'
 import type { NodeReport } from '../../api/node-report.ts'
 import type { ParsedSet } from '../../api/parse.ts'
-import { parseSlotLease } from '../../api/slot-lease.ts'
+import { parseSlotLease, restartsOf, type SlotLease } from '../../api/slot-lease.ts'
 import { newestFirst, slotName } from '../../checkpoint/manifest.ts'
 import { restoreHash } from '../../checkpoint/restore-hash.ts'
 import type { GenerationStore, Stored } from '../../checkpoint/store.ts'
@@ -69,9 +69,15 @@ export function createObserver(world: World): (node: NodeState) => Snapshot {
     const reports = world.reports
       .list()
       .flatMap(({ metadata, status }) => (status === undefined ? [] : [[metadata.name, status] as const]))
-    const slots = world.leases
-      .list()
-      .flatMap(lease => (isOfDeletedSet(lease, world.sets) ? [] : (slotLeaseOf(lease) ?? [])))
+    const slots: SlotLease[] = []
+    const restarts = new Map<string, number>()
+    for (const object of world.leases.list()) {
+      const lease = isOfDeletedSet(object, world.sets) ? undefined : slotLeaseOf(object)
+      if (lease === undefined) continue
+      slots.push(lease)
+      const count = restartsOf(object)
+      if (count !== undefined) restarts.set(slotName(lease), count)
+    }
     const paused = slots.filter(lease => world.handoverPauses.isOn(lease, pods))
     return {
       node: world.node,
@@ -80,6 +86,7 @@ export function createObserver(world: World): (node: NodeState) => Snapshot {
       sentinel,
       pods,
       slots,
+      restarts,
       settings,
       memoryless,
       reports: new Map(reports.filter(([node]) => node !== world.node)),

@@ -56,6 +56,7 @@ export function viewOf(pod: Pod, kept: readonly string[] | undefined): PodView |
         imageId: status?.imageID ?? '',
         running: status?.state?.running !== undefined,
         startedAt: Number.isNaN(startedAt) ? undefined : startedAt,
+        ...(status !== undefined && { restarts: status.restartCount }),
         memoryLimit: limit === undefined ? undefined : parseBytes(String(limit)),
       }
     }),

@@ -9,7 +9,7 @@ import { podConditions, servingReasons, spoiledReason } from '../../api/stage.ts
 import { slotName } from '../../checkpoint/manifest.ts'
 import type { Stored } from '../../checkpoint/store.ts'
 import type { PodCondition } from '../conditions.ts'
-import { fits, isAnother, isDead, isFreeUnderstudy } from './duties-of.ts'
+import { anotherIn, fits, isDead, isFreeUnderstudy } from './duties-of.ts'
 import { unfitImages, unfitNode } from './placement.ts'
 import type { SlotProgress } from './progress.ts'
 import { restoreHashOf } from './settings.ts'
@@ -124,7 +124,7 @@ function leftOf(snapshot: Snapshot, lease: SlotLease, kept: KeptGenerations): Pa
 function isOnStage(snapshot: Snapshot, lease: SlotLease): boolean {
   const pod = snapshot.pods.find(({ uid }) => uid === lease.holder.uid)
   if (pod === undefined || isDead(snapshot, pod, slotName(lease))) return false
-  if (!pod.understudy) return !pod.containers.some(container => isAnother(lease, container))
+  if (!pod.understudy) return anotherIn(snapshot, lease, pod) === undefined
   const stage = snapshot.stages.get(pod.uid)
   return stage?.slot === slotName(lease) && stage.state !== 'Frozen'
 }

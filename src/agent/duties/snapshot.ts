@@ -13,6 +13,8 @@ export interface ContainerView {
   readonly running: boolean
   /** Wall clock, ms. */
   readonly startedAt: number | undefined
+  /** How often the kubelet has started it again. Absent: not known. */
+  readonly restarts?: number
   /** Limit of its memory, bytes; absent: none. */
   readonly memoryLimit: number | undefined
 }
@@ -117,6 +119,8 @@ export interface Snapshot {
   readonly sentinel: string
   readonly pods: readonly PodView[]
   readonly slots: readonly SlotLease[]
+  /** Restarts of the holder's containers when the life of its slot began, by `slotName`; absent: not known. */
+  readonly restarts?: ReadonlyMap<string, number>
   /** By `namespace/name` of the set; sets that keep no memory are absent. */
   readonly settings: ReadonlyMap<string, MemorySettings>
   /** Sets that are there and keep no memory, or none any more, likewise. */

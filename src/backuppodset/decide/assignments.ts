@@ -93,10 +93,7 @@ export function assignments(s: Snapshot, memory: MemoryView, random: Random, pla
       heir: heir && { name: heir.name, uid: heir.uid, ip: heir.stage?.ip },
       holders: cover?.holders ?? [],
       kept: goesOn ? keptNow(present, cover?.holders ?? [], pod.node) : [],
-      // Of an understudy its agent says on the pod what it has brought back, and in which containers.
-      containers: pod.stage?.understudy
-        ? undefined
-        : ((goesOn ? present.lease.containers : undefined) ?? pod.stage?.containers),
+      containers: goesOn ? containersOf(present, pod) : firstContainersOf(pod),
       ending: players.ending.has(slot) ? pod.uid : undefined,
       restoreHash: pod.stage?.restoreHash,
       handover: turn?.primary === pod ? turn.successor?.uid : undefined,
@@ -113,6 +110,21 @@ export function assignments(s: Snapshot, memory: MemoryView, random: Random, pla
     return [{ type: 'assign', lease, version: present?.resourceVersion, restarts, stateLost: isEmptied }]
   })
 }
+
+/** Of an understudy its agent says on the pod what it has brought back, and in which containers. */
+const firstContainersOf = ({ stage }: PodView): string | undefined =>
+  stage?.understudy ? undefined : stage?.containers
+
+/**
+ * The containers whose memory the life of this slot is. Where none are named yet and the kubelet has started others since
+ * the life began, as while its set was paused, those that run are not its own: that is a death which nobody has told.
+ */
+const containersOf = (slot: SlotMemory, pod: PodView): string | undefined =>
+  slot.lease.containers !== undefined && !pod.stage?.understudy
+    ? slot.lease.containers
+    : slot.replacedSince === undefined
+      ? firstContainersOf(pod)
+      : undefined
 
 /** Whose signatures the memory of a slot bears that stays where it is. */
 function signersOf(

@@ -497,6 +497,17 @@ describe('an app that was restarted where it is', () => {
       { stateLost: true, lease: { containers: 'app=containerd://2' } },
     ])
   })
+
+  it('D7.unsettled: its Lease does not name what was started again before any containers were named', () => {
+    const other = makePrimary('p0', 0, {}, { containers: 'app=containerd://2', restarts: 1 })
+    const named = (replaced: object) => {
+      const slot = makeSlot(lease, [makeCopy(lease, h0, 'Frozen')], { ...replaced, restarts: 0 })
+      const s = makeMemorySnapshot(wish, [other, h0], [slot], { monotonicNow: 1_000 })
+      return ofType(s, 'assign').map(action => action.lease.containers)
+    }
+    expect(named(seen)).toEqual([])
+    expect(named({})).toEqual(['app=containerd://2'])
+  })
 })
 
 describe('a memory that is being tried on the node that has it', () => {

@@ -3,7 +3,7 @@ import { memoryNotAllowed } from '../../api/memory-permission.ts'
 import type { NodeReport } from '../../api/node-report.ts'
 import type { ParsedSet } from '../../api/parse.ts'
 import { reasons } from '../../api/reasons.ts'
-import { parseSlotLease, type SlotLease } from '../../api/slot-lease.ts'
+import { parseSlotLease, restartsOf, type SlotLease } from '../../api/slot-lease.ts'
 import type { Clock } from '../../kube/clock.ts'
 import type { Lease, Node, Pod } from '../../kube/resources.ts'
 import type { Store } from '../../kube/store.ts'
@@ -21,7 +21,6 @@ import { type Reports, staleMs } from './reports.ts'
 import type { Since } from './since.ts'
 import { stageOf } from './stage.ts'
 import type { Copy, MemoryView, NodeView, SlotMemory, StageView } from './view.ts'
-import { restartsAnnotation } from './write-lease.ts'
 
 /** Slot Leases by the set that their label names, `namespace/set`. */
 export const bySet = 'set'
@@ -119,8 +118,8 @@ export function observeMemory(
     const here = told.filter(
       ({ node, slot }) => slot.slot === lease.slot && slot.life === lease.life && isNamed(lease, node),
     )
-    const { uid, resourceVersion, annotations } = object.metadata
-    const restarts = natural(annotations?.[restartsAnnotation])
+    const { uid, resourceVersion } = object.metadata
+    const restarts = restartsOf(object)
     const runsAnother = isReplaced(holder, stage, lease, restarts)
     // Then the node of who had the slot is one like any other: it has what was saved there, and what its successor was to go
     // on with. Perhaps nobody else has anything.
@@ -283,6 +282,3 @@ function nodeView(report: NodeReport, reports: Reports): NodeView {
     diskTrouble: report.status?.disk?.reason,
   }
 }
-
-const natural = (text: string | undefined): number | undefined =>
-  text !== undefined && /^\d{1,9}$/.test(text) ? Number(text) : undefined

@@ -1,12 +1,14 @@
-import { prefix } from '../../api/labels.ts'
-import { parseSlotLease, type SlotLease, slotLeaseBody, slotLeaseName } from '../../api/slot-lease.ts'
+import {
+  parseSlotLease,
+  restartsAnnotation,
+  type SlotLease,
+  slotLeaseBody,
+  slotLeaseName,
+} from '../../api/slot-lease.ts'
 import { isKubeError, KubeError } from '../../kube/errors.ts'
 import { type Lease, leases } from '../../kube/resources.ts'
 import type { ActContext } from '../act/context.ts'
 import { ownerOf } from '../pod/render.ts'
-
-/** Restarts of the holder's containers when its life began: one more is the end of it. The operator's alone. */
-export const restartsAnnotation = `${prefix}restarts`
 
 type Context = Pick<ActContext, 'urgentApi' | 'set' | 'signal' | 'wroteLease'>
 

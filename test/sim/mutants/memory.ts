@@ -10,6 +10,7 @@ import {
   lag,
   latecomersRun,
   onEachNode,
+  type Steps,
   slow,
   wait,
 } from './scenarios.ts'
@@ -17,6 +18,24 @@ import {
 const knowledge = 'src/backuppodset/memory/knowledge.ts'
 const isGone = 'slot === undefined || (slot.copies.length === 0 && slot.unasked.length === 0)'
 const dutiesOf = 'src/agent/duties/duties-of.ts'
+
+/** A set grows, its agents hear of pods late, and it is paused before its Leases name containers; then a new app ends. */
+const unsettled = (pausedMs: number, lateMs: number) =>
+  onEachNode([0, 1], { hotBackups: 0, coldBackups: 1 }, node => [
+    [0, { type: 'scale', replicas: 2 }],
+    [56, { type: 'lagAgent', node, resource: 'pods', lagMs: 100, forMs: 2_000 }],
+    [144, { type: 'pauseSet', forMs: pausedMs }],
+    [576, endApp(1)],
+    // So that the operators act on the end of the pause before the agents do.
+    ...[0, 1, 2].map(
+      each =>
+        [
+          each === 0 ? 200 : 0,
+          { type: 'lagAgent', node: each, resource: 'sets', lagMs: lateMs, forMs: pausedMs + 10_000 },
+        ] satisfies Steps[number],
+    ),
+    [pausedMs + 4_000, wait],
+  ])
 
 export const ofMemory: readonly Mutant[] = [
   {
@@ -375,7 +394,7 @@ export const ofMemory: readonly Mutant[] = [
       },
       {
         file: 'src/agent/duties/engine.ts',
-        find: 'lease && pod.containers.find(container => isAnother(lease, container))',
+        find: 'lease && anotherIn(snapshot, lease, pod)',
         replace: 'lease && pod.containers.find(() => false)',
       },
     ],
@@ -409,5 +428,31 @@ export const ofMemory: readonly Mutant[] = [
       [6_000, hangApp(60_000, 0)],
       [20_000, wait],
     ]),
+  },
+  {
+    finding: 'found 10',
+    name: 'unsettled-adopted',
+    what: 'a Lease that names no containers yet takes what the kubelet has started again for its own',
+    mutations: [
+      {
+        file: 'src/backuppodset/decide/assignments.ts',
+        find: ': slot.replacedSince === undefined\n',
+        replace: ': slot.lease.epoch > 0\n',
+      },
+    ],
+    scenarios: unsettled(2_000, 4_000),
+  },
+  {
+    finding: 'found 10',
+    name: 'unsettled-saved',
+    what: 'what the kubelet has started again is saved where a Lease names no containers yet',
+    mutations: [
+      {
+        file: dutiesOf,
+        find: 'return restarts > before ?',
+        replace: 'return restarts < before ?',
+      },
+    ],
+    scenarios: unsettled(20_000, 0),
   },
 ]
