@@ -44,9 +44,10 @@ export interface SlotLease extends SlotKey {
   /** Nodes that are to keep the slot's generations, the heir's first. Never the primary's own. */
   readonly holders: readonly string[]
   /**
-   * Of these and `node`, those that have said that they keep something of this life. Such a node has it until it says itself
-   * that it has nothing: silence, or a report that it has not finished, takes nothing away. Undefined in Leases of before this
-   * was written: each of them may have something.
+   * Nodes that have said that they keep something of this life. Such a node has it until it says itself
+   * that it has nothing: silence, or a report that it has not finished, takes nothing away. A holder that has been let go is
+   * named here, too, for as long as it is heard to have something: it may be the only one that is not lost. Undefined in Leases
+   * of before this was written: each of `holders` and `node` may have something.
    */
   readonly kept?: readonly string[] | undefined
   /**

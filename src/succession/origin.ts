@@ -31,10 +31,14 @@ export function originFault(
 }
 
 /**
- * Whether the Lease of a slot names this node: as the one of its primary, or as one that is to keep its memory. What any
- * other node says of the slot means nothing, and nothing is fetched from there: a report is the word of its node alone.
+ * Whether the Lease of a slot names this node: as the one of its primary, or as one that is to keep its memory, or still does.
+ * What any other node says of the slot means nothing, and nothing is fetched from there: a report is the word of its node alone.
  */
-export const isNamed = ({ node, holders }: Pick<SlotLease, 'node' | 'holders'>, name: string): boolean =>
+export const isNamed = (lease: Pick<SlotLease, 'node' | 'holders' | 'kept'>, name: string): boolean =>
+  isWanted(lease, name) || lease.kept?.includes(name) === true
+
+/** Whether the memory of a slot is to be on this node. */
+export const isWanted = ({ node, holders }: Pick<SlotLease, 'node' | 'holders'>, name: string): boolean =>
   node === name || holders.includes(name)
 
 const isSameSlot = (a: SlotKey, b: SlotKey): boolean =>

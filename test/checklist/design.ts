@@ -226,6 +226,7 @@ export const design: readonly FeatureGroup[] = [
         'apiserver',
       ),
       sentence('D7.kept', 'memory that a node keeps, or may keep, ends no life', 'unit'),
+      sentence('D7.let-go', 'who was let go is asked for as long as it has something', 'unit'),
       sentence('D7.newest', 'older memory goes on only when newer is not to be had', 'unit'),
       sentence('D7.signers', 'who has signed memory that is kept is not forgotten', 'unit'),
       sentence('D7.known', 'what is not known is not the same as nothing', 'unit'),

@@ -465,6 +465,18 @@ it('D7.kept: a generation is elsewhere only if it is of this epoch', () => {
   expect(isKeptElsewhere(with9(1), slot, 8)).toBe(false)
 })
 
+it('D7.let-go: a node that was let go says what it has, until it has nothing', () => {
+  const stored = { manifest: { generation: 5, epoch: 1 } } as unknown as Stored
+  const said = (names: readonly string[], latest: Stored | undefined) =>
+    slotReportsOf(snapshot({ slots: [lease({ node: 'b', holders: ['c'], kept: names })] }), {
+      latest: () => latest,
+      progress: () => undefined,
+    }).map(({ role, generation }) => [role, generation])
+  expect(said(['a', 'c'], stored)).toEqual([['holder', 5]])
+  expect(said(['a', 'c'], undefined)).toEqual([])
+  expect(said(['c'], stored)).toEqual([])
+})
+
 describe('D7.kept: what the node of the last primary says', () => {
   const own = lease({ holder: { name: 'p', uid: 'uid-p' } })
   const stored = { manifest: { generation: 5, epoch: 1 } } as unknown as Stored

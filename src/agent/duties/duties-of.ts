@@ -241,7 +241,11 @@ function elsewhere({ reports }: Snapshot, lease: SlotLease): Elsewhere[] {
 }
 
 /** Whether another holder of the slot says that it has this generation of it, or a newer one. */
-export function isKeptElsewhere({ reports }: Snapshot, lease: SlotLease, generation: number): boolean {
+export function isKeptElsewhere(
+  { reports }: Pick<Snapshot, 'reports'>,
+  lease: SlotLease,
+  generation: number,
+): boolean {
   const name = slotName(lease)
   return lease.holders.some(node =>
     reports.get(node)?.slots.some(

@@ -1,6 +1,6 @@
 /** Turns news into work: looks at the world, decides, and lets tasks, report and conditions follow. */
 import type { SlotReport } from '../../api/node-report.ts'
-import { type SlotKey, slotAnnotations } from '../../api/slot-lease.ts'
+import { slotAnnotations } from '../../api/slot-lease.ts'
 import { slotName } from '../../checkpoint/manifest.ts'
 import type { GenerationStore } from '../../checkpoint/store.ts'
 import type { Clock } from '../../kube/clock.ts'
@@ -21,6 +21,7 @@ import type { Progress } from './progress.ts'
 import { revivalOf, slotReportsOf, understudyConditionOf } from './slot-reports.ts'
 import type { PodView, Snapshot } from './snapshot.ts'
 import { createTasks } from './tasks.ts'
+import { createUnwanted } from './unwanted.ts'
 
 export interface Engine {
   /** Something has changed: the world is looked at soon, once for all that changed until then. */
@@ -78,8 +79,6 @@ export interface EngineOptions {
 /** For what is on its way to the API server at the end. */
 const lastWordsMs = 2_000
 const sweepEveryMs = 15_000
-/** How long generations are kept that nobody wants here: a Lease may be on its way to another state. */
-const sweepAfterMs = 60_000
 
 export function createEngine(options: EngineOptions): Engine {
   const { observe, perform, deaths, store, progress, report, metrics, clock, random, log } = options
@@ -95,7 +94,7 @@ export function createEngine(options: EngineOptions): Engine {
   const patching = new Set<string>()
   /** Uids of pods that are gone, of which something is still being ended. */
   const leaving = new Set<string>()
-  const unwantedSince = new Map<string, number>()
+  const unwanted = createUnwanted(clock)
 
   const tasks = createTasks<Duty>({
     perform,
@@ -241,22 +240,11 @@ export function createEngine(options: EngineOptions): Engine {
     await options.sweepPods(new Set(pods.keys()))
     const leases = options.leases()
     if (leases.some(lease => lease.metadata.annotations?.[slotAnnotations.life] === undefined)) return
-    const wanted = new Set(
-      snapshot.slots
-        .filter(({ node, holders }) => node === snapshot.node || holders.includes(snapshot.node))
-        .map(slotName),
-    )
-    const kept = new Map<string, SlotKey>(
-      store.list().map(({ manifest: { slot } }) => [slotName(slot), slot]),
-    )
-    for (const name of [...unwantedSince.keys()])
-      if (wanted.has(name) || !kept.has(name)) unwantedSince.delete(name)
-    for (const [name, slot] of kept) {
-      if (wanted.has(name)) continue
-      const since = unwantedSince.get(name) ?? clock.monotonic()
-      unwantedSince.set(name, since)
-      if (clock.monotonic() - since < sweepAfterMs) continue
-      log.info({ slot: name }, 'generations that nobody wants here are removed')
+    for (const slot of unwanted.due(
+      snapshot,
+      store.list().map(({ manifest }) => manifest.slot),
+    )) {
+      log.info({ slot: slotName(slot) }, 'generations that nobody wants here are removed')
       await store.remove(slot)
     }
   }

@@ -8,6 +8,7 @@ import type { SlotLease } from '../../api/slot-lease.ts'
 import { podConditions, servingReasons, spoiledReason } from '../../api/stage.ts'
 import { slotName } from '../../checkpoint/manifest.ts'
 import type { Stored } from '../../checkpoint/store.ts'
+import { isNamed } from '../../succession/origin.ts'
 import type { PodCondition } from '../conditions.ts'
 import { anotherIn, fits, isDead, isFreeUnderstudy } from './duties-of.ts'
 import { unfitImages, unfitNode } from './placement.ts'
@@ -35,8 +36,10 @@ export function slotReportsOf(snapshot: Snapshot, kept: KeptGenerations): SlotRe
 function reportOf(snapshot: Snapshot, lease: SlotLease, kept: KeptGenerations): SlotReport | undefined {
   const { node } = snapshot
   const isSource = lease.node === node
-  if (!isSource && !lease.holders.includes(node)) return undefined
   const stored = kept.latest(lease)
+  // Who was let go says what it has, until it has nothing any more.
+  const isFormer = stored !== undefined && isNamed(lease, node)
+  if (!isSource && !lease.holders.includes(node) && !isFormer) return undefined
   const progress = kept.progress(slotName(lease))
   const { namespace, set, slot, life } = lease
   const common = {

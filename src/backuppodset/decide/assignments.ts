@@ -3,7 +3,7 @@ import { isEqual } from '../../kube/equal.ts'
 import type { Random } from '../../kube/random.ts'
 import { stepsBehind } from '../../succession/age.ts'
 import { type AssignOptions, assign } from '../../succession/assign.ts'
-import { isNamed } from '../../succession/origin.ts'
+import { isWanted } from '../../succession/origin.ts'
 import { misfit } from '../../succession/placement.ts'
 import { signersAfter, signersNow } from '../../succession/signers.ts'
 import { newestOf, toldOf } from '../memory/age.ts'
@@ -92,7 +92,7 @@ export function assignments(s: Snapshot, memory: MemoryView, random: Random, pla
       ip: isSame ? present.lease.ip : undefined,
       heir: heir && { name: heir.name, uid: heir.uid, ip: heir.stage?.ip },
       holders: cover?.holders ?? [],
-      kept: goesOn ? keptNow(present, cover?.holders ?? [], pod.node) : [],
+      kept: goesOn ? keptNow(present, isEnded ? 'nobody' : (cover?.holders ?? []), pod.node) : [],
       containers: goesOn ? containersOf(present, pod) : firstContainersOf(pod),
       ending: players.ending.has(slot) ? pod.uid : undefined,
       restoreHash: pod.stage?.restoreHash,
@@ -207,7 +207,7 @@ export function vacantLeases(s: Snapshot, memory: MemoryView, vacancy: Vacancy):
     const node = hot.find(({ stage }) => stage?.successorOf === number)?.node
     const isExpecting = expecting.has(number)
     const atLeast = isExpecting ? stillAskedFor(slot, s) : before
-    const isNew = isExpecting && node !== undefined && !isNamed(rest, node)
+    const isNew = isExpecting && node !== undefined && !isWanted(rest, node)
     const end = ending.has(number) ? rest.holder.uid : undefined
     if (!isNew && isEqual(atLeast, before) && end === rest.ending) return []
     const holders = isNew ? [node, ...rest.holders] : rest.holders

@@ -549,8 +549,8 @@ describe('backups that are none', () => {
 
   it('those in which nothing can be brought back any more are replaced, and take no slot', () => {
     const primary = makePrimary('p', 0)
-    const lease = makeLease(primary)
     const spoiled = makeUnderstudy('h', {}, { spoiled: true })
+    const lease = makeLease(primary, { kept: ['n-h'] })
     const s = makeMemorySnapshot(
       { replicas: 1, hotBackups: 1 },
       [primary, spoiled],
@@ -1044,13 +1044,26 @@ describe('D7.kept: a copy is let go only for one that is as new', () => {
     ['of many generations before', {}, { epoch: 1, generation: 3 }, both],
     ['of an epoch before', {}, { epoch: 0, generation: 60 }, both],
     ['of a node that may be dead', { timely: false }, { epoch: 1, generation: 57 }, both],
-    ['of the generation before', {}, { epoch: 1, generation: 56 }, [['n-h0'], ['n-h0']]],
+    ['of the generation before', {}, { epoch: 1, generation: 56 }, [['n-h0'], ['n-h0', 'a']]],
   ])('%s', (_, of, report, expected) => {
     expect(holders(of, report)).toEqual(expected)
   })
 
   it('and none once another app runs in the primary: what is kept is all that there is', () => {
     expect(holders({}, { epoch: 1, generation: 56 }, { replacedSince: 900 })).toEqual(both)
+  })
+
+  it('D7.let-go: who was let go is asked as long as it is heard, and nobody where none is to be kept', () => {
+    const former = makeLease(p0, { holders: ['n-h0'], kept: ['n-h0', 'a'] })
+    const keptNext = (over: Partial<Copy>, memory: object = {}) => {
+      const copies = [makeCopy(former, h0, 'Staged'), { ...coldCopy(former, 'a'), ...over }]
+      const s = makeMemorySnapshot(wish, [p0, h0], [makeSlot({ ...former, ip: '10.0.0.9' }, copies)])
+      if (s.memory === undefined) throw new Error('a set without memory')
+      return ofType({ ...s, memory: { ...s.memory, copies: 1, ...memory } }, 'assign')[0]?.lease.kept
+    }
+    expect(keptNext({ stale: true })).toEqual(['n-h0'])
+    const refused = { refused: { reason: 'r', message: 'm' }, refusedForLong: true }
+    expect(keptNext({}, refused)).toEqual([])
   })
 })
 

@@ -65,14 +65,23 @@ function whyUnasked(answer: Answer | undefined): string {
   return answer.fresh ? 'its agent has not said yet what it keeps' : 'its agent is silent'
 }
 
-/** What the Lease of a primary on this node should say of who keeps something of this life. */
+/**
+ * What the Lease of a primary on this node should say of who keeps something of this life. Who is no holder any more keeps
+ * it for a while: it is asked as long as it is heard, for the others may be lost in the moment in which it was let go.
+ * @param holders `nobody`: no memory is to be kept.
+ */
 export function keptNow(
   slot: SlotMemory,
-  holders: readonly string[],
+  holders: readonly string[] | 'nobody',
   node: string | undefined,
 ): readonly string[] {
   const shown = new Set(slot.copies.map(copy => copy.node))
   const open = new Set(slot.unasked.map(each => each.node))
-  const kept = holders.filter(holder => shown.has(holder) || open.has(holder))
+  if (holders === 'nobody')
+    return node !== undefined && node === slot.lease.node && slot.sourceKeeps ? [node] : []
+  const former = slot.copies.flatMap(copy =>
+    copy.stale || holders.includes(copy.node) || copy.node === node ? [] : [copy.node],
+  )
+  const kept = [...holders.filter(holder => shown.has(holder) || open.has(holder)), ...former]
   return node !== undefined && node === slot.lease.node && slot.sourceKeeps ? [...kept, node] : kept
 }

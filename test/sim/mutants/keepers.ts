@@ -72,6 +72,24 @@ export const ofKeepers: readonly Mutant[] = [
     ]),
   },
   {
+    finding: 'found 7',
+    name: 'let-go-unasked',
+    what: 'a node that was let go is not asked for what it still has',
+    mutations: [
+      {
+        file: 'src/backuppodset/memory/knowledge.ts',
+        find: 'copy.stale || holders.includes(copy.node)',
+        replace: 'copy.node !== undefined || holders.includes(copy.node)',
+      },
+    ],
+    // Its copy is let go for one on a machine that loses its power in that moment, as the primary's does.
+    scenarios: bySeeds([0], { nodes: 4, hotBackups: 0, coldBackups: 1 }, [
+      [1_215, { type: 'powerOff', node: 5, forMs: 2_000 }],
+      [0, { type: 'powerOff', node: 0, forMs: 2_000 }],
+      [0, { type: 'deletePod', pod: 0, force: false }],
+    ]),
+  },
+  {
     finding: 'kept 6',
     name: 'older-will-do',
     what: 'an understudy that cannot fetch goes on stage with memory of any age',
