@@ -1115,6 +1115,22 @@ describe('D7.newest: who cannot get the newest memory', () => {
     },
   )
 
+  it('is not called before the node of who has just died has said what it has', () => {
+    const saved = makeCopy(lease, h0, undefined, { role: 'source', epoch: 1, generation: 3 }).report
+    const { usable: _, ...source } = saved
+    const called = (copy: Copy, monotonicNow = 9_000, said: Partial<Copy['report']> = {}) => {
+      const over = { vacantSince: 8_000, source: { ...source, ...said }, sourceSeenAt: 0 }
+      const s = { ...world([copy], over), monotonicNow }
+      return [ofType(s, 'promote').length, ofType(s, 'create').length, plan(s).requeueAfterMs]
+    }
+    const stuck = here({ reason: 'PeerUnreachable' })
+    expect(called(stuck)).toEqual([0, 0, 1_000])
+    expect(called(here())[0]).toBe(1)
+    expect(called(stuck, 10_000)[0]).toBe(1)
+    expect(called(stuck, 9_000, { usable: 'Cold' })[0]).toBe(1)
+    expect(called(stuck, 9_000, { generation: 0 })[0]).toBe(1)
+  })
+
   it('goes on with what it has when two minutes have brought nobody else', () => {
     const s = { ...world([here({ reason: 'StoreFull' }), far]), monotonicNow: 120_000 }
     expect(leastOf(s)).toEqual([undefined])

@@ -1,6 +1,7 @@
 import type { OriginOfMemory } from '../../api/backuppodset.ts'
 import type { SlotLease } from '../../api/slot-lease.ts'
 import { stepsBehind } from '../../succession/age.ts'
+import { isKept } from '../../succession/kept.ts'
 import { fitsMemory } from '../../succession/kinds.ts'
 import type { Option } from '../../succession/match.ts'
 import { signersAfter } from '../../succession/signers.ts'
@@ -33,7 +34,25 @@ export const slowRank = ranks.fetching
 export function callable(s: Snapshot, slot: SlotMemory | undefined, pods: readonly PodView[]): Option[] {
   const options = optionsOf(slot, pods)
   if (slot === undefined || leastFor(slot, s) === undefined) return options
+  if (msUntilSourceSays(s, slot) > 0) return []
   return options.filter(({ rank }) => rank < ranks.stuck)
+}
+
+/** The word of a death comes some milliseconds before the report in which its node says that its memory can be used, ms. */
+const sourceSaysMs = 2_000
+
+/**
+ * Ms for which the node of a primary that has just ended is waited for: it has said nothing since, and who has the newest of
+ * all others has said that nothing newer comes to it. How much there is to come nobody knows: agents tell progress every ten
+ * seconds. Else 0.
+ */
+function msUntilSourceSays(s: Snapshot, slot: SlotMemory): number {
+  const { lease, source, sourceSeenAt, vacantSince } = slot
+  if (source === undefined || sourceSeenAt === undefined || vacantSince === undefined) return 0
+  const [newest] = [...usableOf(slot)].sort(newestOf(lease))
+  const isStuck = newest !== undefined && stuckReasons.has(newest.report.reason ?? '')
+  if (source.usable !== undefined || !isKept(source) || !isStuck) return 0
+  return Math.max(0, vacantSince + sourceSaysMs - s.monotonicNow)
 }
 
 /** Which of the pods could go on stage with this slot's memory. */
@@ -209,7 +228,7 @@ const retryMs = { first: 30_000, most: 600_000 } as const
 
 /**
  * What is to be done for a slot that no backup can take: `make` a pod that can, wait for the one that is `awaited` or for
- * word of who keeps its memory, or begin `anew` with nothing. Memory that anybody keeps, or may keep, is given up only
+ * word of who keeps its memory or has just lost its app, or begin `anew` with nothing. Memory that anybody keeps, or may keep, is given up only
  * where the set says after how long.
  */
 export function lastResort(
@@ -218,7 +237,7 @@ export function lastResort(
   hot: readonly PodView[],
 ): 'make' | 'awaited' | 'anew' {
   if (isGone(slot) || isWornOut(s, slot)) return 'anew'
-  if (usableOf(slot).length === 0 || !canBeMade(s, slot)) return 'awaited'
+  if (usableOf(slot).length === 0 || !canBeMade(s, slot) || msUntilSourceSays(s, slot) > 0) return 'awaited'
   const left = msUntilMade(s, slot, hot)
   return left !== undefined && left <= 0 ? 'make' : 'awaited'
 }
@@ -268,6 +287,7 @@ export function untilTried(s: Snapshot): number | undefined {
       usableOf(slot).length === 0 ? askedAgainMs : msUntilMade(s, slot, hot),
       slot.lease.atLeast === undefined ? undefined : askedAgainMs,
       msUntilWornOut(s, slot),
+      msUntilSourceSays(s, slot),
     ].filter(ms => ms !== undefined && ms > 0),
   ) as number[]
   return times.length === 0 ? undefined : Math.min(...times)

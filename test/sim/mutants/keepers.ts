@@ -1,7 +1,7 @@
 /** Who keeps memory, and who is asked for it: docs/adr/0115-who-keeps-and-who-is-asked.md. */
 import type { Command } from '../model/commands.ts'
 import type { Mutant } from './mutant.ts'
-import { atEach, bySeeds, endApp, onEachNode, wait } from './scenarios.ts'
+import { atEach, bySeeds, endApp, onEachNode, slow, wait } from './scenarios.ts'
 
 const claim = { name: 'data', persistentVolumeClaim: { claimName: 'data' } }
 /** It asks for a claim that is not there; the pods that run do not have it. */
@@ -131,6 +131,25 @@ export const ofKeepers: readonly Mutant[] = [
       [0, editOfTemplate],
       [4_000, endApp()],
       [10_000, wait],
+    ]),
+  },
+  {
+    finding: 'found 6',
+    name: 'source-unheard',
+    what: 'who can fetch nothing is called before the node of the dead has said what it has',
+    mutations: [
+      {
+        file: 'src/backuppodset/decide/successors.ts',
+        find: 'const sourceSaysMs = 2_000',
+        replace: 'const sourceSaysMs = 0',
+      },
+    ],
+    // The word of the death is there some milliseconds before the report of its node.
+    scenarios: bySeeds([0, 1, 2], { nodes: 4, replicas: 2, hotBackups: 0, coldBackups: 1 }, [
+      [1_409, { type: 'cutPeers', node: 5, forMs: 9_868 }],
+      [7_284, slow(0, { startMs: 500, answerMs: 500 }, 2_000)],
+      [937, { type: 'deletePod', pod: 5, force: false }],
+      [20_000, wait],
     ]),
   },
 ]
