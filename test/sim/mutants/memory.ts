@@ -343,7 +343,7 @@ export const ofMemory: readonly Mutant[] = [
       {
         file: 'src/agent/duties/hand-over.ts',
         find: '  try {\n    // An agent before this one may have left it standing.\n',
-        replace: '  await sentinel.stop({ name: 'first', deadlineMs: 1, cgroups })\n  try {\n',
+        replace: "  await sentinel.stop({ name: 'first', deadlineMs: 1, cgroups })\n  try {\n",
       },
     ],
     scenarios: bySeeds([1], { hotBackups: 2, copies: 2, probes: true }, [
