@@ -70,7 +70,7 @@ export const ofEnds: readonly Mutant[] = [
       },
     ],
     // Until its agent is back, the way from a dead primary leads to who was its heir and has another slot by now.
-    scenarios: bySeeds([2, 3], { nodes: 4, replicas: 2 }, [
+    scenarios: bySeeds([5, 7], { nodes: 4, replicas: 2 }, [
       [5_000, endAgent(2, 10_000)],
       [200, endApp(0)],
       [5_000, endApp(1)],

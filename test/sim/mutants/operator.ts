@@ -71,7 +71,7 @@ export const ofOperator: readonly Mutant[] = [
       },
     ],
     scenarios: [0, 1].flatMap(leader =>
-      bySeeds([1, 2], { nodes: 4, hotBackups: 3 }, [
+      bySeeds([4, 5], { nodes: 4, hotBackups: 3 }, [
         [3_000, lag(1 - leader, 'pods', 20_000)],
         [0, { type: 'editBackups', hot: 1, cold: 0 }],
         [100, { type: 'endOperator', index: leader, how: 'stop', forMs: 20_000 }],
