@@ -505,7 +505,8 @@ describe.skipIf(why !== undefined).each([
       const client = await sentinel.connect()
       const { pid, start: begun } = processOf(other.pid)
       expect((await client.ask('tree-kill', { pid, start: Number(begun) + 1 })).word).toBe('gone')
-      expect(stateOf(pid)).toBe('S')
+      // It may not have come to its pause yet.
+      expect(['R', 'S']).toContain(stateOf(pid))
     })
   })
 })

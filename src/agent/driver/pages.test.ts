@@ -88,7 +88,13 @@ describe.skipIf(cannotDump !== undefined)(`memory that comes later ${cannotDump 
       },
       async spawn(...given) {
         if (bringing === undefined) return node.sentinel.spawn(...given)
-        const pids = await named(bringing.pid, server)
+        // What starts it has its name, too, for a moment.
+        const { pid } = bringing
+        const pids = await vi.waitFor(async () => {
+          const found = await named(pid, server)
+          expect(found).toHaveLength(1)
+          return found
+        })
         let isOver = false
         const over = node.sentinel.spawn(...given).finally(() => {
           isOver = true

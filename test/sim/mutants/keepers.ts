@@ -1,7 +1,7 @@
 /** Who keeps memory, and who is asked for it: docs/adr/0115-who-keeps-and-who-is-asked.md. */
 import type { Command } from '../model/commands.ts'
 import type { Mutant } from './mutant.ts'
-import { atEach, bySeeds, endApp, onEachNode, slow, wait } from './scenarios.ts'
+import { bySeeds, endApp, onEachNode, slow, wait } from './scenarios.ts'
 
 const claim = { name: 'data', persistentVolumeClaim: { claimName: 'data' } }
 /** It asks for a claim that is not there; the pods that run do not have it. */
@@ -51,24 +51,6 @@ export const ofKeepers: readonly Mutant[] = [
       [40_000, { type: 'editSpec', spec: { checkpoint: { copies: 1 } } }],
       [2_000, { type: 'losePrimarysNode', primary: 0, forMs: 140_000 }],
       [90_000, wait],
-    ]),
-  },
-  {
-    finding: 'kept 5',
-    name: 'dead-lets-go',
-    what: 'a copy is let go for another one while nobody has said yet that the primary has died',
-    mutations: [
-      {
-        file: 'src/backuppodset/decide/assignments.ts',
-        find: 'if (slot === undefined || slot.replacedSince !== undefined) return []',
-        replace: 'if (slot === undefined) return []',
-      },
-    ],
-    // Two machines lose their power, and one of them again as soon as it has the copy.
-    scenarios: atEach([7_000, 7_200, 7_400, 7_600, 7_800, 8_000], [925_892_586, 1], { replicas: 2 }, ms => [
-      [0, { type: 'losePrimarysNode', primary: 0, forMs: 2_000 }],
-      [0, { type: 'powerOff', node: 2, forMs: 4_677 }],
-      [ms, { type: 'powerOff', node: 0, forMs: 2_000 }],
     ]),
   },
   {
