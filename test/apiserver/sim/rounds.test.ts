@@ -58,7 +58,7 @@ const scenarios: readonly (readonly [string, Scenario])[] = [
       steps: [
         at(0, { type: 'losePrimarysNode', primary: 0, forMs: 30_000 }),
         at(200, { type: 'rollAgents' }),
-        at(25_000, { type: 'wait' }),
+        at(8_000, { type: 'wait' }),
       ],
     },
   ],

@@ -14,8 +14,9 @@ export function createTrueTime(): VirtualTime {
     if (!party.paused) return run()
     held.set(party, [...(held.get(party) ?? []), run])
   }
+  // Who is over waits for nobody: the round itself keeps the process alive, in `runUntil`.
   const after = (party: Party, ms: number, run: () => void) =>
-    setTimeout(() => perform(party, run), Math.max(ms, 0))
+    setTimeout(() => perform(party, run), Math.max(ms, 0)).unref()
 
   return {
     epoch,
