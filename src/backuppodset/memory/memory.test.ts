@@ -106,6 +106,7 @@ describe('what a pod with memory is good for', () => {
     expect(stage(held(holding), true).stage?.late).toBeUndefined()
     expect(late(held(holding, serving))).toBeUndefined()
     expect(late(held(torn))).toBeUndefined()
+    expect(late(held(torn), true, torn.reason)).toBeUndefined()
     expect(late(held(holding, dead))).toBeUndefined()
   })
 

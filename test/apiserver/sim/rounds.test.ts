@@ -1,17 +1,15 @@
 /** Scenarios of the simulation on the real API server: what holds in the model holds there, and comes to the same. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { type Api, createApi } from '../../../src/kube/api.ts'
-import { loadConnection } from '../../../src/kube/connection.ts'
 import type { Command } from '../../sim/model/commands.ts'
 import { runRound, type Scenario } from '../../sim/model/round.ts'
 import { onRealServer } from '../../sim/real/platform.ts'
-import { adminKubeconfig } from '../lib/plane.ts'
+import { startServer } from '../../sim/real/rounds.ts'
 
-let api: Api
+let server: Awaited<ReturnType<typeof startServer>>
 beforeAll(async () => {
-  api = createApi({ connection: await loadConnection({ kubeconfig: adminKubeconfig() }) })
+  server = await startServer()
 })
-afterAll(() => api.close())
+afterAll(() => server?.[Symbol.asyncDispose]())
 
 const usual = {
   seed: 1,
@@ -70,7 +68,7 @@ describe('a round on the real API server', () => {
     async (_, scenario) => {
       const model = await runRound(scenario)
       expect(model.violations).toEqual([])
-      const real = await onRealServer(api, platform => runRound(scenario, undefined, platform))
+      const real = await onRealServer(server.api, platform => runRound(scenario, undefined, platform))
       expect(real.violations).toEqual([])
       expect(real.thaws).toBe(model.thaws)
     },

@@ -3,7 +3,7 @@ import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import fc from 'fast-check'
 import { startControlPlane } from '../../../playground/control-plane.ts'
-import { createApi } from '../../../src/kube/api.ts'
+import { type Api, createApi } from '../../../src/kube/api.ts'
 import { systemClock as clock } from '../../../src/kube/clock.ts'
 import { loadConnection } from '../../../src/kube/connection.ts'
 import { runRound, type Scenario } from '../model/round.ts'
@@ -37,7 +37,8 @@ export async function realReplay(
   return (await onRealServer(server.api, platform => runRound(each, log, platform))).violations
 }
 
-async function startServer() {
+/** An etcd and a kube-apiserver with our kinds and nothing else: an operator would look after the sets of others, too. */
+export async function startServer(): Promise<{ readonly api: Api } & AsyncDisposable> {
   const plane = await startControlPlane()
   const api = createApi({ connection: await loadConnection({ kubeconfig: plane.kubeconfigPath }) })
   const stop = async () => {
