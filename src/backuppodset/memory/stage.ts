@@ -124,9 +124,9 @@ export function withStage(
   const isCalled = summons !== undefined && (label === 'hotbackup' || label === 'coldbackup')
   const ended = isCalled && stage.died ? 'its app has ended' : undefined
   const why = ended ?? stage.failed ?? (stage.serving ? undefined : failed)
-  // One that failed is a backup again, whatever the Lease still says: the slot looks for another one.
   // Where its agent has said why, that is what this process has heard, in the same words.
   const isUntold = stage.failed === undefined
+  // One that failed is a backup again, whatever the Lease still says: the slot looks for another one.
   const isSummoned = isCalled && why === undefined && stage.understudy
   const { unpublishedMs, silent = false, now = 0, unreadySince: firstSeen = told => told } = seen
   const isLost = unpublishedMs !== undefined && unpublishedMs > publishedMs
