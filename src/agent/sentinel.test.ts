@@ -49,6 +49,18 @@ describe('client of the sentinel', () => {
     expect((await Promise.all(three)).map(it => it.heldMicroseconds)).toEqual([1, 2, 3])
   })
 
+  test('what stands is kept for whole milliseconds, and what does not stand is told', async () => {
+    const { client, sentinel } = await setUp((line, reply) =>
+      reply(field(line, 'name') === 'there' ? 'kept' : 'absent'),
+    )
+    expect(await client.keep('there', 12.25)).toBe(true)
+    expect(await client.keep('gone', 7)).toBe(false)
+    expect((await sentinel.request('keep')).fields).toEqual([
+      ['name', 'there'],
+      ['deadline', '13'],
+    ])
+  })
+
   test('a spawn is sent word by word, and its end comes back', async () => {
     const { client, sentinel } = await setUp((_, reply) => reply('exited code=3 signal=0 ms=12 expired=0'))
     const end = await client.spawn(spawnRequest)

@@ -262,7 +262,7 @@ export function createSentinelClient(options: SentinelClientOptions): SentinelCl
     async keep(name, deadlineMs, signal) {
       const fields: Field[] = [
         ['name', name],
-        ['deadline', String(deadlineMs)],
+        ['deadline', String(Math.ceil(deadlineMs))],
       ]
       return (await ask('keep', fields, ['kept', 'absent'], signal)).word === 'kept'
     },
