@@ -3,6 +3,8 @@
  * memory here and in every Prometheus that scrapes: the number is bounded, and a name ends with its set.
  */
 
+import { mostOf } from '../kube/fair-share.ts'
+
 export interface SetName {
   readonly namespace: string
   readonly name: string
@@ -35,7 +37,7 @@ export function createNamedSets(most: number = mostNames): NamedSets {
       const own = admitted.get(namespace) ?? new Set()
       if (own.has(name)) return true
       const key = `${namespace}/${name}`
-      if (own.size + 1 > (most - (count - own.size)) * share) {
+      if (own.size + 1 > mostOf(most, count - own.size, share)) {
         turnedAway.add(key)
         return false
       }

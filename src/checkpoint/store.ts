@@ -7,6 +7,7 @@ import { mkdir, readdir, rename, rm, rmdir } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import type { SlotKey } from '../api/slot-lease.ts'
 import type { Clock } from '../kube/clock.ts'
+import { mostOf } from '../kube/fair-share.ts'
 import type { Random } from '../kube/random.ts'
 import { CheckpointError, isCheckpointError } from './errors.ts'
 import { syncDirectory } from './files.ts'
@@ -131,7 +132,7 @@ export function createGenerationStore(options: StoreOptions): GenerationStore {
   /** What a namespace has beside the draft, and the most that it may have. */
   function shareOf(namespace: string, draft: string) {
     const own = takenIn(namespace, draft)
-    return { own, most: Math.floor(share * (budget - (takenBeside(draft) - own))) }
+    return { own, most: Math.floor(mostOf(budget, takenBeside(draft) - own, share)) }
   }
 
   function setAside(draft: string, { namespace }: Pick<SlotKey, 'namespace'>, wanted: number) {

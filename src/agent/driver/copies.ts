@@ -3,6 +3,7 @@
  * a tenant says how large they are: of what its container had open and deleted each restore makes a copy.
  */
 import { CheckpointError } from '../../checkpoint/errors.ts'
+import { mostOf } from '../../kube/fair-share.ts'
 
 export interface Copies {
   /** Takes room for a working directory. @throws CheckpointError StoreFull */
@@ -35,7 +36,7 @@ export function createCopies({ bytes, share, lend }: CopiesOptions): Copies {
     for (const one of taken.values())
       if (one.namespace === namespace) own += one.bytes
       else others += one.bytes
-    return own + wanted <= (bytes - others) * share
+    return own + wanted <= mostOf(bytes, others, share)
   }
 
   return {

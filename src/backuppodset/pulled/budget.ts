@@ -3,6 +3,8 @@
  * an operator that runs out of memory leaves every set of the cluster without failover.
  */
 
+import { mostOf } from '../../kube/fair-share.ts'
+
 /** A part of the budget, taken bit by bit. */
 export interface Reservation {
   /** Takes so many bytes more. False: there is no room for them, and none were taken. */
@@ -23,10 +25,8 @@ export interface StateBudget {
 type Use = 'kept' | 'renewed'
 
 /**
- * No namespace takes more than this part of what the others leave: with one that holds all it may, the next one finds
- * half of the budget, the third a quarter, and none ever finds nothing. It is the dynamic threshold by which switches
- * share a memory among their ports (Choudhury and Hahne, 1998), with the factor 1. A part of the whole would be gone with
- * the second namespace; an even part for each would mean to take states from those who have more, and with them the
+ * Of what the others leave, see `mostOf`: with one namespace that holds all it may, the next one finds half of the budget,
+ * and the third a quarter. A part of the whole would be gone with the second namespace; an even part for each would mean to take states from those who have more, and with them the
  * failover of a tenant, because another one has come.
  *
  * A newer state is taken beside the one that it replaces. A namespace that has its full part still has to be able to do
@@ -55,7 +55,7 @@ export function createStateBudget(bytes: number): StateBudget {
       return {
         take(more) {
           const own = byNamespace.get(namespace) ?? 0
-          const isRoom = own + more <= (bytes - (used - own)) * shares[use]
+          const isRoom = own + more <= mostOf(bytes, used - own, shares[use])
           if (isRoom) change(more)
           return isRoom
         },
