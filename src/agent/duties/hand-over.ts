@@ -26,6 +26,8 @@ export async function handOver(work: Work, duty: DutyOf<'handOver'>, signal: Abo
   let isPromised = false
   const resumeProbes = work.suspendProbes(pod.uid)
   const stoppedAt = clock.monotonic()
+  const leftMs = () => Math.max(deadlineMs - (clock.monotonic() - stoppedAt), 0)
+  const expired = () => new AgentError('HandoverExpired', `${Math.round(deadlineMs / 1000)} s`)
   // Not within the dump's own stop, which ends with the dump: what stands already it leaves standing.
   const cgroups = located.containers.flatMap(container => container.cgroups)
   try {
@@ -33,14 +35,13 @@ export async function handOver(work: Work, duty: DutyOf<'handOver'>, signal: Abo
     if (!(await sentinel.keep(name, deadlineMs + handoverSlackMs, signal)))
       await sentinel.stop({ name, deadlineMs: deadlineMs + handoverSlackMs, cgroups })
     const stored = await saveOnce(work, duty, signal, { isFinal: true })
-    const leftMs = Math.max(deadlineMs - (clock.monotonic() - stoppedAt), 0)
-    isPromised = await sentinel.keep(name, leftMs + handoverSlackMs, signal)
-    if (!isPromised) throw new AgentError('HandoverExpired', `${Math.round(deadlineMs / 1000)} s`)
-    progress.standing(slot, leftMs / 1000)
+    isPromised = await sentinel.keep(name, leftMs() + handoverSlackMs, signal)
+    if (!isPromised) throw expired()
+    progress.standing(slot, leftMs() / 1000)
     const generation = stored.manifest.generation
     log.info({ pod: pod.name, slot, generation, successor: lease.handover }, 'stands still for its successor')
-    await clock.sleep(Math.max(deadlineMs - (clock.monotonic() - stoppedAt), 0), signal)
-    throw new AgentError('HandoverExpired', `${Math.round(deadlineMs / 1000)} s`)
+    await clock.sleep(leftMs(), signal)
+    throw expired()
   } catch (error) {
     if (!signal.aborted) handoverPauses.begin(duty, clock.monotonic() - stoppedAt)
     throw error

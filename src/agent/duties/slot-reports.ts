@@ -8,7 +8,7 @@ import type { SlotLease } from '../../api/slot-lease.ts'
 import { podConditions, servingReasons, spoiledReason } from '../../api/stage.ts'
 import { slotName } from '../../checkpoint/manifest.ts'
 import type { Stored } from '../../checkpoint/store.ts'
-import { isNamed } from '../../succession/origin.ts'
+import { isNamed, isWanted } from '../../succession/origin.ts'
 import type { PodCondition } from '../conditions.ts'
 import { anotherIn, fits, isDead, isFreeUnderstudy } from './duties-of.ts'
 import { unfitImages, unfitNode } from './placement.ts'
@@ -39,7 +39,7 @@ function reportOf(snapshot: Snapshot, lease: SlotLease, kept: KeptGenerations): 
   const stored = kept.latest(lease)
   // Who was let go says what it has, until it has nothing any more.
   const isFormer = stored !== undefined && isNamed(lease, node)
-  if (!isSource && !lease.holders.includes(node) && !isFormer) return undefined
+  if (!isWanted(lease, node) && !isFormer) return undefined
   const progress = kept.progress(slotName(lease))
   const { namespace, set, slot, life } = lease
   const common = {

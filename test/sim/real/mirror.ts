@@ -28,7 +28,8 @@ export interface Mirror {
 
 const said = { added: 'ADDED', updated: 'MODIFIED', deleted: 'DELETED' } as const
 
-const watched: readonly Resource<KubeObject>[] = [
+/** All kinds that a round makes objects of. */
+export const kinds: readonly Resource<KubeObject>[] = [
   ...[pods, leases, services, endpointSlices, controllerRevisions, backupPodSets, nodeReports],
 ]
 
@@ -37,7 +38,7 @@ export async function createMirror(api: Api, signal: AbortSignal): Promise<Mirro
   const stores = new Map<string, Store<KubeObject>>()
   const writes = new Set<Promise<void>>()
   const failures: unknown[] = []
-  for (const resource of watched) {
+  for (const resource of kinds) {
     const store = createStore<KubeObject>()
     stores.set(resourceName(resource), store)
     const reflector = createReflector({ api, resource, store, clock, random, log })

@@ -1,23 +1,11 @@
-/** Rounds on a real API server, in true time: what the model says of it is held against it. */
-import { backupPodSets } from '../../../src/api/backuppodset.ts'
 import { operatorElection } from '../../../src/api/election.ts'
-import { nodeReports } from '../../../src/api/node-report.ts'
 import type { Api } from '../../../src/kube/api-types.ts'
 import { isKubeError } from '../../../src/kube/errors.ts'
-import type { KubeObject } from '../../../src/kube/object.ts'
-import {
-  controllerRevisions,
-  endpointSlices,
-  leases,
-  namespaces,
-  pods,
-  type Resource,
-  services,
-} from '../../../src/kube/resources.ts'
+import { namespaces } from '../../../src/kube/resources.ts'
 import { setRef } from '../model/cluster.ts'
 import type { Platform } from '../model/platform.ts'
 import { createFaultyApi } from './faulty-api.ts'
-import { createMirror } from './mirror.ts'
+import { createMirror, kinds } from './mirror.ts'
 import { createTrueTime } from './true-time.ts'
 
 /** A machine that does other work, too, is late, and nothing of that is a fault. */
@@ -43,13 +31,9 @@ export async function onRealServer<T>(api: Api, work: (platform: Platform) => Pr
   }
 }
 
-const made: readonly Resource<KubeObject>[] = [
-  ...[backupPodSets, nodeReports, pods, leases, services, endpointSlices, controllerRevisions],
-]
-
 async function empty(api: Api): Promise<void> {
   const ours = new Set([undefined, setRef.namespace, operatorElection.namespace])
-  for (const resource of made)
+  for (const resource of kinds)
     for (const { metadata } of (await api.list(resource, {})).items) {
       if (!ours.has(metadata.namespace)) continue
       await api.delete(resource, metadata, { gracePeriodSeconds: 0 }).catch((error: unknown) => {
