@@ -1,11 +1,8 @@
 /** Rounds at random on a real etcd and a real kube-apiserver: as long as they say, and not repeated exactly. */
-import { execFile } from 'node:child_process'
-import { promisify } from 'node:util'
 import fc from 'fast-check'
-import { startControlPlane } from '../../../playground/control-plane.ts'
 import { type Api, createApi } from '../../../src/kube/api.ts'
-import { systemClock as clock } from '../../../src/kube/clock.ts'
 import { loadConnection } from '../../../src/kube/connection.ts'
+import { startPlane } from '../../apiserver/lib/start-plane.ts'
 import { runRound, type Scenario } from '../model/round.ts'
 import { scenario } from '../model/scenarios.ts'
 import { onRealServer } from './platform.ts'
@@ -37,28 +34,13 @@ export async function realReplay(
   return (await onRealServer(server.api, platform => runRound(each, log, platform))).violations
 }
 
-/** An etcd and a kube-apiserver with our kinds and nothing else: an operator would look after the sets of others, too. */
+/** A server of its own: an operator would look after the sets of others, too. */
 export async function startServer(): Promise<{ readonly api: Api } & AsyncDisposable> {
-  const plane = await startControlPlane()
+  const plane = await startPlane()
   const api = createApi({ connection: await loadConnection({ kubeconfig: plane.kubeconfigPath }) })
   const stop = async () => {
     await api.close()
     await plane.stop()
-  }
-  try {
-    const kubectl = (...args: string[]) =>
-      promisify(execFile)(plane.kubectl, ['--kubeconfig', plane.kubeconfigPath, ...args])
-    await kubectl('apply', '-k', new URL('../../../crds', import.meta.url).pathname)
-    for (const end = clock.monotonic() + 20_000; ; await clock.sleep(200))
-      try {
-        await kubectl('get', 'backuppodsets,nodereports', '--all-namespaces')
-        break
-      } catch (error) {
-        if (clock.monotonic() > end) throw error
-      }
-  } catch (error) {
-    await stop()
-    throw error
   }
   return { api, [Symbol.asyncDispose]: stop }
 }
