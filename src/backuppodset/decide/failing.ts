@@ -19,18 +19,30 @@ export function failureOf(s: Snapshot, pod: PodView): LossReason | undefined {
 }
 
 /**
- * Wall clock, ms, at which a primary that stays unready counts as failed. One that stands still for its successor, by the
- * Lease that this operator wrote, answers nobody and has not failed: it has the time that its agent gives the handover. It
- * has to answer again only after that.
+ * Wall clock, ms, at which a primary that stands still for its successor has done so for as long as its agent could ask of it;
+ * undefined where it answers, or does not stand. An agent that has been exchanged meanwhile may have begun once more.
  */
-function unreadyAt(s: Snapshot, { uid, slot, unreadySince }: PodView): number | undefined {
+export function handoverOverAt(s: Snapshot, { uid, slot, unreadySince }: PodView): number | undefined {
+  const memory = s.memory?.slots.get(slot ?? -1)
+  if (memory?.lease.holder.uid !== uid || memory.lease.handover === undefined) return undefined
+  if (unreadySince === undefined) return undefined
+  return unreadySince + handoverDeadlineMs(memory.source?.bytes) + handoverSlackMs
+}
+
+/**
+ * Wall clock, ms, at which a primary that stays unready counts as failed. One that stands still for its successor, by the
+ * Lease that this operator wrote, answers nobody and has not failed: it has the time that its agent gives the handover. From
+ * then on it has to answer again, and has the time for that which every pod has.
+ */
+function unreadyAt(s: Snapshot, pod: PodView): number | undefined {
+  const { uid, slot, unreadySince } = pod
   const limitMs = s.set.failover.unreadySeconds * 1000
   if (limitMs === 0 || unreadySince === undefined) return undefined
   const memory = s.memory?.slots.get(slot ?? -1)
   if (memory?.lease.holder.uid !== uid) return unreadySince + limitMs
-  const { lease, source, settledSince } = memory
-  if (lease.handover !== undefined)
-    return unreadySince + Math.max(limitMs, handoverDeadlineMs(source?.bytes) + handoverSlackMs)
+  const { settledSince } = memory
+  const overAt = handoverOverAt(s, pod)
+  if (overAt !== undefined) return overAt + limitMs
   const settledAt = settledSince === undefined ? unreadySince : s.now - (s.monotonicNow - settledSince)
   return Math.max(unreadySince, settledAt) + limitMs
 }
@@ -63,7 +75,7 @@ export function replaceable(
 export function untilNextFailure(s: Snapshot): number | undefined {
   const left = s.pods
     .filter(pod => pod.kind === 'primary')
-    .map(pod => (unreadyAt(s, pod) ?? 0) - s.now)
+    .flatMap(pod => [unreadyAt(s, pod), handoverOverAt(s, pod)].map(at => (at ?? 0) - s.now))
     .filter(ms => ms > 0)
   return left.length === 0 ? undefined : Math.min(...left)
 }

@@ -139,15 +139,24 @@ describe('a slot that somebody wants to go to another pod', () => {
 
     it('for as long as its agent gives the handover', () => {
       expect(handoverOf(sent, 0)).toBeDefined()
-      expect(isFailing(unready(sent, 47_999))).toBe(false)
       expect(decide(unready(sent, 40_000), random).requeueAfterMs).toBe(8_000)
-      expect(isFailing(unready(sent, 48_000))).toBe(true)
+      // Nobody could call it off: it has the time to answer again that every pod has.
+      expect(isFailing(unready(sent, 51_999))).toBe(false)
+      expect(isFailing(unready(sent, 52_000))).toBe(true)
       // Of another size it is another time.
-      expect(isFailing(unready(withSource(sent, { bytes: 2 * bytes }), 48_000))).toBe(false)
-      // The set is more patient than any handover.
-      const patient = { ...sent, set: { ...sent.set, failover: { ...failover, unreadySeconds: 90 } } }
-      expect(isFailing(unready(patient, 48_000))).toBe(false)
-      expect(isFailing(unready(patient, 90_000))).toBe(true)
+      expect(isFailing(unready(withSource(sent, { bytes: 2 * bytes }), 52_000))).toBe(false)
+    })
+
+    it('and is called off when its time is over: an agent that was exchanged meanwhile may have begun once more', () => {
+      const plan = (ms: number) => decide(unready(withSource(before, { final: false, bytes }), ms), random)
+      const writes = (ms: number) =>
+        plan(ms).stages.flatMap(({ actions }) =>
+          actions.flatMap(action =>
+            action.type === 'assign' && action.lease.slot === 0 ? [action.lease] : [],
+          ),
+        )
+      expect(writes(47_999)).toEqual([])
+      expect(writes(48_000)).toMatchObject([{ handover: undefined, ending: undefined }])
     })
 
     it('and has to answer again only when the handover is called off', () => {

@@ -1,5 +1,6 @@
 import type { MemoryView, SlotMemory } from '../memory/view.ts'
 import type { PodView, Snapshot } from '../snapshot.ts'
+import { handoverOverAt } from './failing.ts'
 import { awayFrom, couldTake, inTurn, relaysOf } from './relay.ts'
 import { optionsOf, slowRank } from './successors.ts'
 import { isGivenUp, updateOf } from './update.ts'
@@ -21,7 +22,10 @@ export interface Turn {
 export function turnOf(s: Snapshot): Turn | undefined {
   const { set, memory } = s
   if (memory === undefined || set.paused || !arePrimariesWell(s)) return undefined
-  const turns = [...requested(s, memory), ...rolled(s, memory)]
+  // One whose time is over is called off: its primary is to answer again before anything else is wanted of it.
+  const turns = [...requested(s, memory), ...rolled(s, memory)].filter(
+    ({ primary }) => s.now < (handoverOverAt(s, primary) ?? Number.POSITIVE_INFINITY),
+  )
   // Who has begun goes on; then who was asked for; then the lowest number.
   const rank = ({ slot, requested }: Turn) =>
     (slot.lease.handover === undefined ? 2 : 0) + (requested ? 0 : 1)
