@@ -26,6 +26,8 @@ export interface Role {
   readonly replaces: LostPrimary | undefined
   /** The slot had a memory and nobody can bring it back: its successor begins with none. */
   readonly startsEmpty?: boolean
+  /** The life that ends with that, because no node keeps anything of it: the API server is asked again before. */
+  readonly ends?: SlotLease
 }
 
 /** Which saved state a promotion is to bring on stage, as far as it is known before. */
@@ -105,6 +107,8 @@ export type Action =
       readonly restarts: number
       /** The holder's app ended, nobody could take over, and what runs in it now begins anew. */
       readonly stateLost: boolean
+      /** As in `Role`. */
+      readonly ends?: SlotLease
       /** The set has no place for the slot from now on, or has one again. */
       readonly retention?: { readonly type: 'begins' | 'ends'; readonly note: string }
     }
@@ -112,6 +116,8 @@ export type Action =
   | {
       readonly type: 'forget'
       readonly slot: number
+      /** As in `Role`. */
+      readonly ends?: SlotLease
       /** What is to be said of it. */
       readonly told?: { readonly type: 'Normal' | 'Warning'; readonly note: string }
       readonly lease: { readonly uid: string; readonly resourceVersion: string }

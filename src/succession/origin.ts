@@ -37,6 +37,15 @@ export function originFault(
 export const isNamed = (lease: Pick<SlotLease, 'node' | 'holders' | 'kept'>, name: string): boolean =>
   isWanted(lease, name) || lease.kept?.includes(name) === true
 
+/** All nodes that the Lease of a slot names. */
+export const namedBy = ({
+  node,
+  holders,
+  kept = [],
+}: Pick<SlotLease, 'node' | 'holders' | 'kept'>): readonly string[] => [
+  ...new Set([...(node === undefined ? [] : [node]), ...holders, ...kept]),
+]
+
 /** Whether the memory of a slot is to be on this node. */
 export const isWanted = ({ node, holders }: Pick<SlotLease, 'node' | 'holders'>, name: string): boolean =>
   node === name || holders.includes(name)

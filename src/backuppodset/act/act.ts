@@ -13,6 +13,7 @@ import { giveUp } from './give-up.ts'
 import type { Outcome } from './outcome.ts'
 import { promote, retire } from './promote.ts'
 import { slowStart } from './slow-start.ts'
+import { requireGone } from './still-gone.ts'
 import { requireUnready } from './still-unready.ts'
 import { convertWithState, createWithState, restore } from './with-state.ts'
 import { deletePod } from './write-pod.ts'
@@ -117,6 +118,7 @@ async function execute(context: ActContext, action: Action): Promise<Outcome> {
   switch (action.type) {
     case 'create':
       if (action.state) return createWithState(context, { ...action, state: action.state })
+      if (action.role?.ends) await requireGone(context, action.role.ends)
       return { type: 'done', action, pod: await create(context, action) }
     case 'convert':
       if (action.state) return convertWithState(context, { ...action, state: action.state })
@@ -150,9 +152,11 @@ async function execute(context: ActContext, action: Action): Promise<Outcome> {
       return { type: 'done', action, pod: await retire(context, action) }
     case 'assign':
       if (action.lease.ending !== undefined) await requireUnready(context, action.lease.holder.name)
+      if (action.ends) await requireGone(context, action.ends)
       await writeLease(unhurried(context), action.lease, action.version, action.restarts)
       return { type: 'done', action, pod: undefined }
     case 'forget':
+      if (action.ends) await requireGone(context, action.ends)
       await deleteLease(context, action.slot, action.lease)
       return { type: 'done', action, pod: undefined }
     case 'serve':

@@ -7,7 +7,7 @@ import { isWanted } from '../../succession/origin.ts'
 import { misfit } from '../../succession/placement.ts'
 import { signersAfter, signersNow } from '../../succession/signers.ts'
 import { newestOf, toldOf } from '../memory/age.ts'
-import { isKeptOf, keptNow } from '../memory/knowledge.ts'
+import { endOf, isKeptOf, keptNow } from '../memory/knowledge.ts'
 import type { MemoryView, NodeView, SlotMemory } from '../memory/view.ts'
 import type { Action } from '../plan.ts'
 import type { PodView, Snapshot } from '../snapshot.ts'
@@ -107,7 +107,16 @@ export function assignments(s: Snapshot, memory: MemoryView, random: Random, pla
     const holder = s.pods.find(({ uid }) => uid === present?.lease.holder.uid)
     if (!isSame && holder?.ready && !holder.stage?.died && !pod.ready) return []
     const restarts = (goesOn ? present.restarts : undefined) ?? pod.stage?.restarts ?? 0
-    return [{ type: 'assign', lease, version: present?.resourceVersion, restarts, stateLost: isEmptied }]
+    return [
+      {
+        type: 'assign',
+        lease,
+        version: present?.resourceVersion,
+        restarts,
+        stateLost: isEmptied,
+        ...(isEmptied && endOf(memory, present)),
+      },
+    ]
   })
 }
 

@@ -1,6 +1,6 @@
 import type { Random } from '../../kube/random.ts'
 import { match } from '../../succession/match.ts'
-import { isGone } from '../memory/knowledge.ts'
+import { endOf, isGone } from '../memory/knowledge.ts'
 import { publishedMs } from '../memory/stage.ts'
 import type { MemoryView, SlotMemory } from '../memory/view.ts'
 import type { Action, Role, Stage } from '../plan.ts'
@@ -89,7 +89,7 @@ export function convergeWithMemory(
   const expecting = new Set<number>()
   const makeFor = (slot: SlotMemory, role: Role) => {
     const next = lastResort(s, slot, fit)
-    if (next === 'anew') vacant.push({ ...role, startsEmpty: true })
+    if (next === 'anew') vacant.push({ ...role, startsEmpty: true, ...endOf(memory, slot) })
     else expecting.add(slot.lease.slot)
     if (next !== 'make') return
     const { revision: _, ...made } = tools.creating('hotbackup', strategy.unallocatedToReplicas)

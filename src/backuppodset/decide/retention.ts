@@ -1,5 +1,5 @@
 import type { SlotLease } from '../../api/slot-lease.ts'
-import { isGone } from '../memory/knowledge.ts'
+import { endOf, isGone } from '../memory/knowledge.ts'
 import type { SlotMemory } from '../memory/view.ts'
 import type { Action } from '../plan.ts'
 import type { PodView, Snapshot } from '../snapshot.ts'
@@ -46,9 +46,9 @@ export const marksOf = (s: Snapshot, leaving: readonly PodView[]): Action[] =>
 /** Slots of which nobody holds one, and for which the set has no place. */
 export const leave = (s: Snapshot, slots: readonly SlotMemory[]): Action[] =>
   slots.flatMap((slot): Action[] => {
-    if (!mayRetain(s, slot)) return [forget(slot)]
+    if (!mayRetain(s, slot)) return [forget(s, slot)]
     if (!isRetained(slot)) return [mark(s, slot)]
-    return msRetained(s, slot) > 0 ? [] : [forget(slot)]
+    return msRetained(s, slot) > 0 ? [] : [forget(s, slot)]
   })
 
 /** There is a place for them again. Who takes it is another pass' decision: by the Lease as it is then. */
@@ -84,7 +84,7 @@ const assign = (
   ...(retention && { retention }),
 })
 
-function forget(slot: SlotMemory): Action {
+function forget(s: Snapshot, slot: SlotMemory): Action {
   const { lease, uid, resourceVersion } = slot
   const why = isGone(slot)
     ? 'nobody keeps memory of it'
@@ -93,7 +93,7 @@ function forget(slot: SlotMemory): Action {
       : `checkpoint.retain is 0, and its memory${generationOf(slot)} is thrown away`
   const note = `the set has no place for slot ${lease.slot} (${lease.holder.name}) any more: ${why}`
   return {
-    ...{ type: 'forget', slot: lease.slot, lease: { uid, resourceVersion } },
+    ...{ type: 'forget', slot: lease.slot, lease: { uid, resourceVersion }, ...endOf(s.memory, slot) },
     told: { type: isGone(slot) || isRetained(slot) ? 'Normal' : 'Warning', note },
   }
 }

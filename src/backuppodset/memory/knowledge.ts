@@ -3,10 +3,10 @@
  * nothing. *Usable*: it says that it could be brought back now. *Gone*: every node that could have something has said, and
  * does say, that it has nothing. Silence, and an agent that has only just started, are none of these: they mean wait.
  */
-import type { SlotReport } from '../../api/node-report.ts'
-import type { SlotLease } from '../../api/slot-lease.ts'
+import type { NodeReportStatus, SlotReport } from '../../api/node-report.ts'
+import type { SlotKey, SlotLease } from '../../api/slot-lease.ts'
 import { type Completeness, hasNothing, isKept, mayKeep } from '../../succession/kept.ts'
-import type { Copy, SlotMemory, Unasked } from './view.ts'
+import type { Copy, MemoryView, SlotMemory, Unasked } from './view.ts'
 
 /** What is said of one slot by one node. */
 export interface Answer {
@@ -25,6 +25,13 @@ export const usableOf = (slot: SlotMemory | undefined): readonly Copy[] =>
 export const isGone = (slot: SlotMemory | undefined): boolean =>
   slot === undefined || (slot.copies.length === 0 && slot.unasked.length === 0)
 
+/** The life that ends where a slot begins anew because its memory is gone. What must not be kept any more is not asked for. */
+export const endOf = (
+  memory: Pick<MemoryView, 'refusedForLong'> | undefined,
+  slot: SlotMemory | undefined,
+): { readonly ends?: SlotLease } =>
+  slot !== undefined && isGone(slot) && memory?.refusedForLong !== true ? { ends: slot.lease } : {}
+
 /**
  * Of the nodes that may have something of a slot, those that have neither shown a copy nor said that they have none.
  * @param isVacant nobody is on stage with this memory: the node of who was is asked like any other.
@@ -42,6 +49,15 @@ export function unaskedOf(
     return [{ node, why: whyUnasked(answer) }]
   })
 }
+
+/** What a node says of a slot in this life. */
+export const reportOf = (
+  status: Pick<NodeReportStatus, 'slots'> | undefined,
+  { namespace, set, slot, life }: SlotKey,
+): SlotReport | undefined =>
+  status?.slots.find(
+    each => each.namespace === namespace && each.set === set && each.slot === slot && each.life === life,
+  )
 
 /** Whether the node of the primary has something of this life: it has said so, and has not said since that it has nothing. */
 export function keepsAtSource(lease: SlotLease, answer: Answer | undefined): boolean {

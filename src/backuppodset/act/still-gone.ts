@@ -1,0 +1,46 @@
+import { type NodeReport, nodeReports } from '../../api/node-report.ts'
+import type { SlotLease } from '../../api/slot-lease.ts'
+import { isKubeError, KubeError } from '../../kube/errors.ts'
+import { isKept } from '../../succession/kept.ts'
+import { namedBy } from '../../succession/origin.ts'
+import { reportOf, unaskedOf } from '../memory/knowledge.ts'
+import type { ActContext } from './context.ts'
+
+/**
+ * Asks the API server for the reports of all nodes that the Lease of a slot names, before its life ends because none of them
+ * keeps anything of it. A watch that is late shows a report from before the first memory was saved.
+ *
+ * @throws KubeError Conflict where a node keeps something, or does not say that it has nothing: the cache will show that.
+ */
+export async function requireGone(
+  { urgentApi, signal }: Pick<ActContext, 'urgentApi' | 'signal'>,
+  lease: SlotLease,
+): Promise<void> {
+  const answers = await Promise.all(
+    namedBy(lease).map(async node => {
+      const status = (await readReport(urgentApi, node, signal))?.status
+      return { node, status, report: reportOf(status, lease), fresh: status !== undefined }
+    }),
+  )
+  const keepers = answers.flatMap(({ node, report }) => (report && isKept(report) ? [node] : []))
+  const unasked = unaskedOf(lease, answers, true).map(({ node }) => node)
+  const nodes = [...new Set([...keepers, ...unasked])]
+  if (nodes.length === 0) return
+  throw new KubeError(
+    'Conflict',
+    `memory of slot ${lease.slot} may be kept on ${nodes.join(', ')}, which our cache does not show yet`,
+  )
+}
+
+async function readReport(
+  api: ActContext['urgentApi'],
+  name: string,
+  signal: AbortSignal,
+): Promise<NodeReport | undefined> {
+  try {
+    return await api.get(nodeReports, { name }, { signal })
+  } catch (error) {
+    if (isKubeError(error, 'NotFound')) return undefined
+    throw error
+  }
+}
