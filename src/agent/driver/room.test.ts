@@ -24,12 +24,16 @@ const source = `
 #include <string.h>
 #include <unistd.h>
 int main(int count, char **arguments) {
-  int processes = atoi(arguments[1]), file = atoi(arguments[2]);
+  int processes = atoi(arguments[1]), file = atoi(arguments[2]), filled[2];
+  char one;
+  if (pipe(filled) < 0) return 1;
   for (int i = 0; i < processes; i++)
     if (fork() == 0) {
       memset(malloc(${each}), 1 + i, ${each});
+      if (write(filled[1], "x", 1) < 0) return 1;
       for (;;) pause();
     }
+  for (int i = 0; i < processes; i++) if (read(filled[0], &one, 1) < 1) return 1;
   if (file) {
     static char piece[1 << 20];
     int shm = open("/dev/shm/large", O_WRONLY | O_CREAT, 0600);
@@ -37,7 +41,6 @@ int main(int count, char **arguments) {
     for (int i = 0; i < 12; i++) if (write(shm, piece, sizeof piece) < 0) return 1;
     close(shm);
   }
-  sleep(1);
   puts("ready");
   fflush(stdout);
   for (;;) pause();
