@@ -525,10 +525,13 @@ export function createObserver(cluster: Cluster, intervalMs: number, slack: numb
     const before = old && parseSlotLease(old as Lease)
     const lease = parseSlotLease(object as Lease)
     if (lease === undefined) return
+    const owner = object.metadata.ownerReferences?.[0]?.uid
     const list = holders.get(keyOf(object)) ?? []
     holders.set(keyOf(object), list)
     if (list[0]?.uid !== lease.holder.uid || list[0].epoch !== lease.epoch)
       list.unshift({ at: time.now(), uid: lease.holder.uid, epoch: lease.epoch })
+    // A set that was deleted is promised nothing: agents let go what stands for it, and the operator may not know yet.
+    if (owner !== server.find(backupPodSets, setRef)?.metadata.uid) return
     if (before !== undefined) lookAtEnd(before, lease)
     if (before === undefined || before.epoch >= lease.epoch || before.handover !== lease.holder.uid) return
     const own = savedGenesis.get(`${slotName(before)} app`)
