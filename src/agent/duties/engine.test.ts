@@ -915,6 +915,9 @@ describe('the agents of two nodes', () => {
       await die()
       await sleep(200)
       expect(a.burials).toEqual([])
+      // And is as soon as there is one again.
+      cluster.operatorLeads = true
+      await vi.waitFor(() => expect(a.burials).toHaveLength(1), { timeout: 5_000 })
     })
 
     it('D7.grave: leads nowhere when its heir is gone, or is called to another slot', async () => {

@@ -10,6 +10,9 @@ import type { Work } from './work.ts'
 /** Well within `graveLastsMs`. */
 const renewMs = 15_000
 
+/** An operator that is exchanged is back within seconds: until then what the kubelet has started there answers. */
+const leaderlessMs = 1_000
+
 /**
  * Leads connections to a dead primary to whoever holds its slot now, or is to. What was prepared while it lived led to its
  * heir, and that may be somebody else by now, or serve another slot. And nothing of the dead one may run on.
@@ -27,7 +30,8 @@ export async function redirect(work: Work, duty: DutyOf<'redirect'>, signal: Abo
     'connections are led away from a dead primary',
   )
   if (!isAwaited) return await shut(work, duty, duty.to, signal)
-  for (let to = duty.to; ; await clock.sleep(renewMs, signal)) {
+  let isLed = true
+  for (let to = duty.to; ; await clock.sleep(isLed ? renewMs : leaderlessMs, signal)) {
     try {
       const { heir } = lease
       const isGone =
@@ -37,8 +41,10 @@ export async function redirect(work: Work, duty: DutyOf<'redirect'>, signal: Abo
         to = nowhere
         await aim(work, duty, to, signal)
       }
-      if (await inquiry.operatorLeads(signal)) await shut(work, duty, to, signal)
-      else
+      const wasLed = isLed
+      isLed = await inquiry.operatorLeads(signal)
+      if (isLed) await shut(work, duty, to, signal)
+      else if (wasLed)
         log.warn(
           { pod: pod.name, slot: slotName(lease) },
           'no operator leads: a dead primary is not kept shut off',

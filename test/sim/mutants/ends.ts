@@ -77,4 +77,23 @@ export const ofEnds: readonly Mutant[] = [
       [8_000, wait],
     ]),
   },
+  {
+    finding: 'found 14',
+    name: 'leaderless-waits',
+    what: 'who finds no operator at work looks after one again when a grave would be renewed',
+    mutations: [
+      {
+        file: 'src/agent/duties/redirect.ts',
+        find: 'isLed ? renewMs : leaderlessMs',
+        replace: 'isLed ? renewMs : renewMs',
+      },
+    ],
+    // The leader ends, and the next one has won, while the node of the dead asks.
+    scenarios: bySeeds([943294151], { replicas: 2, hotBackups: 0 }, [
+      [325, endApp()],
+      [0, { type: 'powerOff', node: 5, forMs: 20_000 }],
+      [189, { type: 'endOperator', index: 0, how: 'kill', forMs: 2_000 }],
+      [20_000, wait],
+    ]),
+  },
 ]
