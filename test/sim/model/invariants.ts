@@ -467,10 +467,10 @@ export function createObserver(cluster: Cluster, intervalMs: number, slack: numb
     })
   }
 
-  /** While a set's numbers stay, its slots do. */
+  /** While a set's numbers stay, its slots do. Which of them a smaller set has is for its operator to choose. */
   const lookForMoves = () => {
     const set = server.find(backupPodSets, setRef)
-    if (set === undefined) return
+    if (set === undefined || set.status?.observedGeneration !== set.metadata.generation) return
     const { replicas = 1 } = set.spec
     const primaries = server
       .list(pods)
