@@ -78,7 +78,7 @@ export const ofEnds: readonly Mutant[] = [
     ]),
   },
   {
-    finding: 'found 14',
+    finding: 'found 13',
     name: 'leaderless-waits',
     what: 'who finds no operator at work looks after one again when a grave would be renewed',
     mutations: [

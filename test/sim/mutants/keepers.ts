@@ -1,7 +1,7 @@
 /** Who keeps memory, and who is asked for it: docs/adr/0115-who-keeps-and-who-is-asked.md. */
 import type { Command } from '../model/commands.ts'
 import type { Mutant } from './mutant.ts'
-import { bySeeds, endApp, lag, onEachNode, slow, wait } from './scenarios.ts'
+import { bySeeds, endApp, endsUnasked, lag, onEachNode, slow, wait } from './scenarios.ts'
 
 const claim = { name: 'data', persistentVolumeClaim: { claimName: 'data' } }
 /** It asks for a claim that is not there; the pods that run do not have it. */
@@ -138,13 +138,7 @@ export const ofKeepers: readonly Mutant[] = [
     finding: 'found 11',
     name: 'gone-unasked',
     what: 'a slot begins anew by reports from before its first memory was saved',
-    mutations: [
-      {
-        file: 'src/backuppodset/act/still-gone.ts',
-        find: 'if (nodes.length === 0) return',
-        replace: 'if (nodes.length >= 0) return',
-      },
-    ],
+    mutations: [endsUnasked],
     scenarios: bySeeds([0], { hotBackups: 0 }, [
       [500, lag(0, 'reports', 6_100)],
       [0, lag(1, 'reports', 6_100)],

@@ -6,6 +6,7 @@ import {
   bySeeds,
   endAgent,
   endApp,
+  endsUnasked,
   hangApp,
   lag,
   latecomersRun,
@@ -62,6 +63,7 @@ export const ofMemory: readonly Mutant[] = [
     name: 'unusable-is-gone',
     what: 'what cannot be used at this moment counts as gone',
     mutations: [
+      endsUnasked,
       {
         file: knowledge,
         find: isGone,
@@ -79,6 +81,7 @@ export const ofMemory: readonly Mutant[] = [
     name: 'untold-restart',
     what: 'a restart of which no agent has spoken begins a new life',
     mutations: [
+      endsUnasked,
       {
         file: knowledge,
         find: isGone,
@@ -170,8 +173,8 @@ export const ofMemory: readonly Mutant[] = [
       },
       {
         file: 'src/agent/duties/redirect.ts',
-        find: 'if (await inquiry.operatorLeads(signal)) await shut(work, duty, to, signal)',
-        replace: 'if (await inquiry.operatorLeads(signal)) continue',
+        find: 'if (isLed) await shut(work, duty, to, signal)',
+        replace: 'if (isLed) continue',
       },
     ],
     scenarios: bySeeds([1, 2], { containers: 'two', graves: false }, [[3_000, endApp(0, 'app')]]),

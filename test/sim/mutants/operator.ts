@@ -29,6 +29,14 @@ const roll: Steps = [
   [60_000, wait],
 ]
 
+/** The agent of the primary ends while that stands still, and one of both nodes cannot be reached when it is back. */
+const handoverInVain = (cut: number): Steps => [
+  [6_000, { type: 'handOver', primary: 0 }],
+  [33, { type: 'endAgent', node: 0, how: 'stop', forMs: 13_000 }],
+  [3_000, { type: 'cutPeers', node: cut, forMs: 20_000 }],
+  [20_000, wait],
+]
+
 export const ofOperator: readonly Mutant[] = [
   {
     finding: 'R1',
@@ -147,8 +155,8 @@ export const ofOperator: readonly Mutant[] = [
     mutations: [
       {
         file: 'src/backuppodset/decide/failing.ts',
-        find: 'if (lease.handover !== undefined)\n',
-        replace: 'if (lease.handover === uid)\n',
+        find: 'memory.lease.handover === undefined) return',
+        replace: 'memory.lease.handover !== uid) return',
       },
     ],
     scenarios: bySeeds([1, 2], {}, [
@@ -156,6 +164,32 @@ export const ofOperator: readonly Mutant[] = [
       [100, { type: 'handOver', primary: 0 }],
       [25_000, wait],
     ]),
+  },
+  {
+    finding: 'found 12',
+    name: 'stands-in-vain',
+    what: 'a primary that an exchanged agent has stopped once more is ended for the time that the first one took',
+    mutations: [
+      {
+        file: 'src/backuppodset/decide/handover.ts',
+        find: 's.now < (handoverOverAt(s, primary) ?? Number.POSITIVE_INFINITY)',
+        replace: 'primary.slot !== undefined',
+      },
+    ],
+    scenarios: bySeeds([2], { nodes: 4 }, handoverInVain(1)),
+  },
+  {
+    finding: 'found 12',
+    name: 'no-time-to-answer',
+    what: 'a handover that comes to nothing leaves its primary no time to answer again',
+    mutations: [
+      {
+        file: 'src/backuppodset/decide/failing.ts',
+        find: 'return overAt + limitMs',
+        replace: 'return overAt',
+      },
+    ],
+    scenarios: bySeeds([2], { nodes: 4 }, handoverInVain(0)),
   },
   {
     finding: 'sim 4',
