@@ -72,6 +72,9 @@ const slot = object<SlotReport>(
     standsForSeconds: seconds(
       'How long its primary stands still from the moment at which its last state is reported; of a source only.',
     ),
+    standsForHandover: count(
+      'Which handover of its slot it stands still for, as the Lease counts them; of a source only.',
+    ),
     handoverPaused: flag(
       'Whether its primary stood still for a successor in vain and is not to do so again for now; of a source only.',
     ),

@@ -78,6 +78,8 @@ export interface SlotReport extends SlotKey {
   readonly final?: boolean
   /** Source: for so many seconds its primary stands still, counted from the moment at which `generation` is reported. */
   readonly standsForSeconds?: number
+  /** Source: the handover for which it stands, as `handovers` of its Lease counts them; absent: an agent of an earlier version. */
+  readonly standsForHandover?: number
   /** Source: its primary stood still for a successor in vain, and is not to do that again for now. */
   readonly handoverPaused?: boolean
   /** Source: the annotation `checkpoint-requested` of the primary that this generation answers. */

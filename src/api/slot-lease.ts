@@ -62,6 +62,11 @@ export interface SlotLease extends SlotKey {
   /** Uid of the understudy for which the primary is to stand still with its last generation saved: it is to be replaced. */
   readonly handover?: string | undefined
   /**
+   * How many handovers of this life have been asked for, the present one included: what is said of an earlier one is worth
+   * nothing for it. Absent: none yet, or a Lease of before this was written.
+   */
+  readonly handovers?: number
+  /**
    * What the holder has to go on with at least, but for one generation: somebody has it, and could bring it back. Absent once
    * it is to go on with whatever it has, and in Leases of before this was written.
    */
@@ -98,6 +103,7 @@ export const slotAnnotations = {
   ending: `${prefix}ending`,
   restoreHash: `${prefix}restore-hash`,
   handover: `${prefix}handover`,
+  handovers: `${prefix}handovers`,
   atLeast: `${prefix}at-least`,
   unsaved: `${prefix}unsaved`,
   givenUpFor: `${prefix}given-up-for`,
@@ -140,6 +146,7 @@ export function slotLeaseBody(lease: SlotLease) {
         [slotAnnotations.ending]: lease.ending ?? '',
         [slotAnnotations.restoreHash]: lease.restoreHash ?? '',
         [slotAnnotations.handover]: lease.handover ?? '',
+        [slotAnnotations.handovers]: String(lease.handovers ?? ''),
         [slotAnnotations.atLeast]: lease.atLeast ? `${lease.atLeast.epoch}.${lease.atLeast.generation}` : '',
         [slotAnnotations.unsaved]: lease.unsaved ? 'true' : '',
         [slotAnnotations.givenUpFor]: lease.givenUpFor ?? '',
@@ -170,6 +177,7 @@ export function parseSlotLease(lease: Lease): SlotLease | undefined {
   const seal = note('seal')
   const signers = note('signers')
   const retainedSince = note('retainedSince')
+  const [handovers] = /^[1-9]\d{0,8}$/.exec(note('handovers') ?? '') ?? []
   const [, epoch, generation] = /^(\d{1,15})\.(\d{1,15})$/.exec(note('atLeast') ?? '') ?? []
   return {
     namespace: metadata.namespace ?? '',
@@ -192,6 +200,7 @@ export function parseSlotLease(lease: Lease): SlotLease | undefined {
     handover: note('handover'),
     givenUpFor: note('givenUpFor'),
     ...(epoch !== undefined && { atLeast: { epoch: Number(epoch), generation: Number(generation) } }),
+    ...(handovers !== undefined && { handovers: Number(handovers) }),
     ...(note('unsaved') === 'true' && { unsaved: true }),
     ...(retainedSince !== undefined && { retainedSince }),
     ...(seal !== undefined && /^[0-9a-f]{64}$/.test(seal) && { seal }),

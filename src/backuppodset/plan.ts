@@ -92,6 +92,8 @@ export type Action =
       /** Version of the Lease to swap; undefined: it names this pod already, and what comes after it is to be done. */
       readonly version: string | undefined
       readonly origin: Origin | undefined
+      /** The Lease as it is, where its holder stands still for this pod. */
+      readonly standing?: SlotLease
       /** It stands at its gate. */
       readonly wake: boolean
     }

@@ -147,7 +147,7 @@ function ofPrimary(snapshot: Snapshot, slot: Slot, pod: PodView): Duty[] {
       {
         type: 'handOver',
         key: `handOver/${pod.uid}`,
-        version: `${name} ${lease.epoch} ${ids} ${lease.handover}`,
+        version: `${name} ${lease.epoch} ${ids} ${lease.handover} ${lease.handovers ?? ''}`,
         memoryOf: pod.uid,
         ...about,
       },

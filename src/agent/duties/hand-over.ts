@@ -37,7 +37,7 @@ export async function handOver(work: Work, duty: DutyOf<'handOver'>, signal: Abo
     const stored = await saveOnce(work, duty, signal, { isFinal: true })
     isPromised = await sentinel.keep(name, leftMs() + handoverSlackMs, signal)
     if (!isPromised) throw expired()
-    progress.standing(slot, leftMs() / 1000)
+    progress.standing(slot, { seconds: leftMs() / 1000, handover: lease.handovers })
     const generation = stored.manifest.generation
     log.info({ pod: pod.name, slot, generation, successor: lease.handover }, 'stands still for its successor')
     await clock.sleep(leftMs(), signal)

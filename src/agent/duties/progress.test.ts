@@ -4,12 +4,16 @@ import { createProgress } from './progress.ts'
 it('D3.stands-still: that a primary stands still is said until it does no more, whatever else is tried with its memory', () => {
   const progress = createProgress(() => {})
   progress.well('s', { intervalSeconds: 5 })
-  progress.standing('s', 13)
+  progress.standing('s', { seconds: 13, handover: 2 })
   // As of a trial in an understudy beside it.
   progress.well('s')
-  expect(progress.get('s')).toEqual({ intervalSeconds: 5, standsForSeconds: 13 })
+  expect(progress.get('s')).toEqual({ intervalSeconds: 5, standsForSeconds: 13, standsForHandover: 2 })
   progress.badly('s', 'RestoreFailed', 'torn')
-  expect(progress.get('s')).toMatchObject({ standsForSeconds: 13, reason: 'RestoreFailed' })
+  expect(progress.get('s')).toMatchObject({
+    standsForSeconds: 13,
+    standsForHandover: 2,
+    reason: 'RestoreFailed',
+  })
   progress.standing('s', undefined)
   expect(progress.get('s')).toEqual({ intervalSeconds: 5 })
 })

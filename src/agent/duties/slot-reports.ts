@@ -67,13 +67,15 @@ function reportOf(snapshot: Snapshot, lease: SlotLease, kept: KeptGenerations): 
       ...(intervalSeconds === undefined ? {} : { intervalSeconds: round(intervalSeconds) }),
       ...(intervalReason === undefined ? {} : { intervalReason }),
     }
-    const stands = stored?.manifest.final === true ? progress?.standsForSeconds : undefined
+    const { standsForSeconds: stands, standsForHandover } =
+      stored?.manifest.final === true ? (progress ?? {}) : {}
     const answer =
       progress?.answeredRequest === undefined ? {} : { answeredRequest: progress.answeredRequest }
     const paused = snapshot.handoversPaused.has(slotName(lease)) ? { handoverPaused: true } : {}
     return {
       ...{ ...common, role: 'source', ...interval, ...answer, ...paused },
       ...(stands !== undefined && { final: true, standsForSeconds: round(stands) }),
+      ...(stands !== undefined && standsForHandover !== undefined && { standsForHandover }),
       ...leftOf(snapshot, lease, kept),
       ...trouble,
     }

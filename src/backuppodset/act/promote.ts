@@ -9,6 +9,7 @@ import type { ServingResult } from './await-serving.ts'
 import type { ActContext } from './context.ts'
 import type { Outcome, Phases } from './outcome.ts'
 import { relabel } from './relabel.ts'
+import { requireStanding } from './still-standing.ts'
 import { requireUnready } from './still-unready.ts'
 import { deletePod, patchPod } from './write-pod.ts'
 
@@ -35,6 +36,7 @@ export async function promote(context: ActContext, action: Promote): Promise<Out
     try {
       if (action.version !== undefined) {
         if (role.replaces?.reason === 'Unready') await requireUnready(context, role.replaces.name)
+        if (action.standing) await requireStanding(context, action.standing)
         await writeLease(context, lease, action.version, pod.stage?.restarts ?? 0)
       }
       done('lease')

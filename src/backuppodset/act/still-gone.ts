@@ -1,10 +1,10 @@
-import { type NodeReport, nodeReports } from '../../api/node-report.ts'
 import type { SlotLease } from '../../api/slot-lease.ts'
-import { isKubeError, KubeError } from '../../kube/errors.ts'
+import { KubeError } from '../../kube/errors.ts'
 import { isKept } from '../../succession/kept.ts'
 import { namedBy } from '../../succession/origin.ts'
 import { reportOf, unaskedOf } from '../memory/knowledge.ts'
 import type { ActContext } from './context.ts'
+import { readReport } from './read-report.ts'
 
 /**
  * Asks the API server for the reports of all nodes that the Lease of a slot names, before its life ends because none of them
@@ -30,17 +30,4 @@ export async function requireGone(
     'Conflict',
     `memory of slot ${lease.slot} may be kept on ${nodes.join(', ')}, which our cache does not show yet`,
   )
-}
-
-async function readReport(
-  api: ActContext['urgentApi'],
-  name: string,
-  signal: AbortSignal,
-): Promise<NodeReport | undefined> {
-  try {
-    return await api.get(nodeReports, { name }, { signal })
-  } catch (error) {
-    if (isKubeError(error, 'NotFound')) return undefined
-    throw error
-  }
 }

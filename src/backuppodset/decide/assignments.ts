@@ -80,6 +80,8 @@ export function assignments(s: Snapshot, memory: MemoryView, random: Random, pla
     // Drawn with the life: what was sealed with another one is not its memory.
     const seal = goesOn ? present.lease.seal : draw(random, 32)
     const epoch = isSame ? Math.max(pod.epoch, present.lease.epoch) : pod.epoch
+    const handover = turn?.primary === pod ? turn.successor?.uid : undefined
+    const handovers = handoversOf(goesOn ? present.lease : undefined, handover)
     const signers = signersOf(goesOn ? present : undefined, epoch, memory.nodes.get(pod.node ?? '')?.signer)
     const lease: SlotLease = {
       namespace: s.set.namespace,
@@ -96,9 +98,10 @@ export function assignments(s: Snapshot, memory: MemoryView, random: Random, pla
       containers: goesOn ? containersOf(present, pod) : firstContainersOf(pod),
       ending: players.ending.has(slot) ? pod.uid : undefined,
       restoreHash: pod.stage?.restoreHash,
-      handover: turn?.primary === pod ? turn.successor?.uid : undefined,
+      handover,
       givenUpFor: goesOn && isGivenUp(s, present) ? present.lease.givenUpFor : undefined,
       ...(isRefused && { unsaved: true }),
+      ...(handovers !== undefined && { handovers }),
       ...(seal !== undefined && { seal }),
       ...(signers !== undefined && { signers }),
     }
@@ -119,6 +122,10 @@ export function assignments(s: Snapshot, memory: MemoryView, random: Random, pla
     ]
   })
 }
+
+/** How many were asked for, with this one: one that begins again, or goes to another successor, is another one. */
+const handoversOf = (before: SlotLease | undefined, handover: string | undefined): number | undefined =>
+  handover === undefined || handover === before?.handover ? before?.handovers : (before?.handovers ?? 0) + 1
 
 /** Of an understudy its agent says on the pod what it has brought back, and in which containers. */
 const firstContainersOf = ({ stage }: PodView): string | undefined =>

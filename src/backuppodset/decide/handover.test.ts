@@ -109,6 +109,8 @@ describe('a slot that somebody wants to go to another pod', () => {
       return { ...slot, source: said as SlotReport }
     })
     expect(swaps(brief)).toBe(0)
+    // What its node says is of the handover before this one.
+    expect(swaps(withSource(standing, { standsForHandover: 0 }))).toBe(0)
     // Its successor has another generation than the last one.
     expect(swaps(withSource(standing, { generation: 4 }))).toBe(0)
   })
@@ -117,7 +119,18 @@ describe('a slot that somebody wants to go to another pod', () => {
     const wish = asked(begun(), 'p0')
     const standing = played(wish, decide(wish, random), { comes: () => true })
     expect(handoverOf(standing, 0)).toBeDefined()
-    expect(assigned(asked(standing, 'p0', false))).toMatchObject([{ slot: 0, handover: undefined }])
+    expect(assigned(asked(standing, 'p0', false))).toMatchObject([
+      { slot: 0, handover: undefined, handovers: 1 },
+    ])
+  })
+
+  it('D7.consent: is another one each time that it begins', () => {
+    const wish = asked(begun(), 'p0')
+    expect(assigned(wish)).toMatchObject([{ slot: 0, handovers: 1 }])
+    const standing = played(wish, decide(wish, random), { comes: () => true })
+    const off = asked(standing, 'p0', false)
+    const again = asked(played(off, decide(off, random), { comes: () => true }), 'p0')
+    expect(assigned(again)).toMatchObject([{ slot: 0, handovers: 2 }])
   })
 
   describe('D7.handover-unready: is not lost to a failover while its primary stands still', () => {

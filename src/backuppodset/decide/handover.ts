@@ -131,7 +131,8 @@ const marginMs = 2_000
 
 /**
  * The primary stands still, and its last generation is where its successor is, ready to go on. Its agent says for how long:
- * a report that was not taken back, because the node cannot reach the API server, is worth nothing after that.
+ * a report that was not taken back, because the node cannot reach the API server, is worth nothing after that. And one that
+ * comes late may be of a handover that was called off since.
  */
 export const isHandedOver = ({ slot, successor }: Turn, { monotonicNow }: Snapshot): boolean => {
   const { source, sourceSeenAt } = slot
@@ -140,6 +141,8 @@ export const isHandedOver = ({ slot, successor }: Turn, { monotonicNow }: Snapsh
     successor !== undefined &&
     slot.lease.handover === successor.uid &&
     source?.final === true &&
+    // An agent of an earlier version does not say for which it stands.
+    (source.standsForHandover ?? slot.lease.handovers) === slot.lease.handovers &&
     source.standsForSeconds !== undefined &&
     sourceSeenAt !== undefined &&
     sourceSeenAt + source.standsForSeconds * 1000 - marginMs > monotonicNow &&

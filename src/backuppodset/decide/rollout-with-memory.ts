@@ -74,7 +74,7 @@ function makeRelay(s: Snapshot, random: Random): Action[] {
 /** The swap, once the primary's last generation is where its successor is: until then its Lease asks it to stand still. */
 const handOver = (s: Snapshot, turn: Turn): Action[] =>
   turn.successor !== undefined && isHandedOver(turn, s)
-    ? [promotion(turn.slot, turn.successor, roleOf(s, turn), s)]
+    ? [{ ...promotion(turn.slot, turn.successor, roleOf(s, turn), s), standing: turn.slot.lease }]
     : []
 
 const roleOf = (s: Snapshot, { primary, slot }: Turn): Role =>

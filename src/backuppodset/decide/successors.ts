@@ -140,7 +140,9 @@ export function stillAskedFor(slot: SlotMemory, s: Snapshot): SlotLease['atLeast
   return isMore ? atLeast : least
 }
 
-export function promotion(slot: SlotMemory, pod: PodView, role: Role, s: Snapshot): Action {
+type Promotion = Extract<Action, { type: 'promote' }>
+
+export function promotion(slot: SlotMemory, pod: PodView, role: Role, s: Snapshot): Promotion {
   const { atLeast: _, ...lease } = slot.lease
   const atLeast = leastFor(slot, s)
   return {

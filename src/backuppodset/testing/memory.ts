@@ -300,7 +300,10 @@ export function staged(s: Snapshot): Snapshot {
           ...spare.map(node => coldCopy(lease, node)),
         ]
       : slot.copies.filter(({ node }) => spare.includes(node) || fit.some(pod => pod.node === node))
-    const stands = lease.handover !== undefined && { standsForSeconds: 60 }
+    const stands = lease.handover !== undefined && {
+      standsForSeconds: 60,
+      ...(lease.handovers !== undefined && { standsForHandover: lease.handovers }),
+    }
     const source = isHeld
       ? { ...keyOf(lease), role: 'source' as const, generation: 3, ...word, ...stands }
       : undefined

@@ -126,7 +126,10 @@ export async function startFakeAgents(
         {
           ...common,
           ...{ role: 'source', intervalSeconds: 10 },
-          ...('final' in common && { standsForSeconds: 60 }),
+          ...('final' in common && {
+            standsForSeconds: 60,
+            ...(lease.handovers !== undefined && { standsForHandover: lease.handovers }),
+          }),
           ...(answered === undefined ? {} : { answeredRequest: answered }),
         },
       ]

@@ -192,6 +192,32 @@ export const ofOperator: readonly Mutant[] = [
     scenarios: bySeeds([2], { nodes: 4 }, handoverInVain(0)),
   },
   {
+    finding: 'found 14',
+    name: 'earlier-consent',
+    what: 'a slot is handed over on a late word of a handover that was called off since',
+    mutations: [
+      {
+        file: 'src/backuppodset/decide/handover.ts',
+        find: '(source.standsForHandover ?? slot.lease.handovers) === slot.lease.handovers',
+        replace: 'source !== undefined',
+      },
+      {
+        file: 'src/backuppodset/act/promote.ts',
+        find: 'if (action.standing) await requireStanding',
+        replace: 'if (action.standing && false) await requireStanding',
+      },
+    ],
+    scenarios: bySeeds(
+      [211576505],
+      { nodes: 4, replicas: 2, hotBackups: 2, coldBackups: 1, copies: 2, containers: 'two', graves: false },
+      [
+        [7_322, lag(0, 'reports', 17_162, 5_683)],
+        [11_092, { type: 'handOver', primary: 4 }],
+        [20_000, wait],
+      ],
+    ),
+  },
+  {
     finding: 'sim 4',
     name: 'called-off-fails',
     what: 'a handover that is called off leaves its primary no time to answer again',

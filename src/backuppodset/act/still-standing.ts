@@ -1,0 +1,27 @@
+import type { SlotLease } from '../../api/slot-lease.ts'
+import { KubeError } from '../../kube/errors.ts'
+import { reportOf } from '../memory/knowledge.ts'
+import type { ActContext } from './context.ts'
+import { readReport } from './read-report.ts'
+
+/**
+ * Asks the API server whether a primary that was seen to stand still for its successor does so by what its node has said last.
+ * A watch that is late shows it standing after it has gone on, and what it has done since would be lost.
+ *
+ * @param lease of the slot, which names the primary.
+ * @throws KubeError Conflict where it does not: the cache will show that.
+ */
+export async function requireStanding(
+  { urgentApi, signal }: Pick<ActContext, 'urgentApi' | 'signal'>,
+  lease: SlotLease,
+): Promise<void> {
+  const { node, holder, handovers } = lease
+  const status = node === undefined ? undefined : (await readReport(urgentApi, node, signal))?.status
+  const said = reportOf(status, lease)
+  const isStanding = said?.role === 'source' && said.final === true && said.standsForSeconds !== undefined
+  if (isStanding && (said.standsForHandover ?? handovers) === handovers) return
+  throw new KubeError(
+    'Conflict',
+    `the pod ${holder.name} does not stand still for its successor any more, which our cache does not show yet`,
+  )
+}
