@@ -1,7 +1,7 @@
 import type { SlotLease } from '../../api/slot-lease.ts'
 import { servingReasons } from '../../api/stage.ts'
 import { slotName } from '../../checkpoint/manifest.ts'
-import { newestTold } from '../../succession/age.ts'
+import { isNewerTold, newestTold } from '../../succession/age.ts'
 import { hasNothing, isKept, mayKeep } from '../../succession/kept.ts'
 import { isNamed } from '../../succession/origin.ts'
 import { slotOfDeath } from './deaths.ts'
@@ -297,17 +297,37 @@ function ofHolder(snapshot: Snapshot, { lease, settings, name }: Slot): Duty[] {
   const source = snapshot.reports.get(lease.node)
   if (source === undefined || lease.node === snapshot.node) return []
   const { address, fingerprint } = source
+  const missed = missedOf(snapshot, lease)
+  // Who waits at the source would wait in vain, and one that is not missed any more comes from there again.
+  const instead = missed === undefined ? '' : ` ${missed.epoch ?? ''}/${missed.generation}`
   return [
     {
       type: 'hold',
       key: `hold/${name}`,
-      version: `${lease.epoch} ${address} ${fingerprint} ${settings.keep}`,
+      version: `${lease.epoch} ${address} ${fingerprint} ${settings.keep}${instead}`,
       lease,
       settings,
       source: { address, fingerprint },
       others: elsewhere(snapshot, lease).filter(other => other.address !== address),
+      missed,
     },
   ]
+}
+
+/**
+ * The newest that another node has, where neither we nor the source have it, and the source says that no more is made there:
+ * it has nothing, as after a reboot, or could bring back what it has, which nobody says of a primary that is on stage.
+ */
+function missedOf(snapshot: Snapshot, lease: SlotLease): Elsewhere | undefined {
+  const source = snapshot.reports.get(lease.node ?? '')
+  const said = source?.slots.find(report => slotName(report) === slotName(lease))
+  if (!hasNothing(source, said) && said?.usable === undefined) return undefined
+  const all = elsewhere(snapshot, lease)
+  const [newest] = all
+  const known = [snapshot.kept.get(slotName(lease)), all.find(({ address }) => address === source?.address)]
+  return newest !== undefined && known.every(one => one === undefined || isNewerTold(newest, one))
+    ? newest
+    : undefined
 }
 
 /**

@@ -52,6 +52,8 @@ export type Duty =
       readonly source: Peer
       /** Other nodes that have something of it, the newest first: where the source is gone they are all there is. */
       readonly others: readonly Elsewhere[]
+      /** What the source says that it cannot give, and one of the others can. */
+      readonly missed: Elsewhere | undefined
     })
   /** An understudy that the slot's Lease names, but whose containers do not run yet: its memory, meanwhile. */
   | (Common & { readonly type: 'fetch'; readonly lease: SlotLease; readonly others: readonly Elsewhere[] })

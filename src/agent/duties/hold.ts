@@ -9,19 +9,24 @@ import type { Work } from './work.ts'
 /** Fetches each new generation of a slot from the node that makes them. */
 export async function hold(
   work: Work,
-  { lease, settings, source, others }: DutyOf<'hold'>,
+  { lease, settings, source, others, missed }: DutyOf<'hold'>,
   signal: AbortSignal,
   succeeded: () => void,
 ): Promise<void> {
   const { namespace, set, slot, life } = lease
   const key = { namespace, set, slot, life }
+  const keep = async () => {
+    work.progress.well(slotName(key))
+    await work.store.prune(key, settings.keep)
+    succeeded()
+  }
+  // The source answers, and would be waited for in vain.
+  if (missed !== undefined && (await fetchNewest(work, lease, others, signal)) !== undefined) await keep()
   for (;;) {
     const stored = await pull(work, lease, source, others, signal)
     work.metrics.received({ bytes: stored.manifest.bytes, pipelineSeconds: stored.pipelineMs / 1000 })
-    work.progress.well(slotName(key))
     work.announce(key)
-    await work.store.prune(key, settings.keep)
-    succeeded()
+    await keep()
   }
 }
 

@@ -85,6 +85,22 @@ describe('tasks', () => {
     expect(failures).toEqual(['hold'])
   })
 
+  it('D7.behind: what is tried again goes by what is known then', async () => {
+    const { tasks, running, settle, clock } = stand()
+    const [first, second, third] = [task('hold'), task('hold'), task('hold')]
+    tasks.want([first])
+    const [run] = running
+    // It runs on: only another version would break it off.
+    tasks.want([second])
+    expect([...running]).toEqual([run])
+    expect(run?.signal.aborted).toBe(false)
+    run?.end(new Error('no'))
+    await settle()
+    tasks.want([third])
+    await clock.advance(1_000)
+    expect([...running].map(each => each.task === third)).toEqual([true])
+  })
+
   it('failures are in a row only where nothing went well between them', async () => {
     const { tasks, running, pauses, settle, clock } = stand()
     tasks.want([task('checkpoint')])

@@ -156,8 +156,12 @@ export function createTasks<T extends Wanted>(options: TasksOptions<T>): Tasks<T
       if (stopped) return
       wantedNow = new Map(wanted.map(task => [task.key, task]))
       for (const [key, slot] of [...slots]) if (wantedNow.get(key)?.version !== slot.task.version) end(slot)
-      // The same version: what it is about may be newer in details that do not matter to what runs.
-      for (const task of wanted) if (!slots.has(task.key)) begin(task)
+      for (const task of wanted) {
+        const slot = slots.get(task.key)
+        if (slot === undefined) begin(task)
+        // The same version: what it is about may be newer in details that do not matter to what runs. The next try goes by them.
+        else if (slot.task.version === task.version) slot.task = task
+      }
     },
     get active() {
       return new Set([...slots].filter(([, { state }]) => state !== 'done').map(([key]) => key))

@@ -1,6 +1,6 @@
 /** Who keeps memory, and who is asked for it: docs/adr/0115-who-keeps-and-who-is-asked.md. */
 import type { Command } from '../model/commands.ts'
-import type { Mutant } from './mutant.ts'
+import type { Mutant, Mutation } from './mutant.ts'
 import { bySeeds, endApp, endsUnasked, lag, onEachNode, slow, wait } from './scenarios.ts'
 
 const claim = { name: 'data', persistentVolumeClaim: { claimName: 'data' } }
@@ -8,6 +8,15 @@ const claim = { name: 'data', persistentVolumeClaim: { claimName: 'data' } }
 const editOfTemplate: Command = {
   type: 'editSpec',
   spec: { updateStrategy: { type: 'OnDelete' }, template: { spec: { volumes: [claim] } } },
+}
+
+/** A holder cannot reach the others for a while; meanwhile the machine of the primary is started anew. */
+const leftBehind = { replicas: 2, copies: 2 }
+
+const waitsInVain: Mutation = {
+  file: 'src/agent/duties/duties-of.ts',
+  find: 'if (!hasNothing(source, said) && said?.usable === undefined) return',
+  replace: 'if (source !== undefined) return',
 }
 
 export const ofKeepers: readonly Mutant[] = [
@@ -144,6 +153,35 @@ export const ofKeepers: readonly Mutant[] = [
       [0, lag(1, 'reports', 6_100)],
       [6_000, endApp()],
       [15_000, wait],
+    ]),
+  },
+  {
+    finding: 'found 13',
+    name: 'tried-as-before',
+    what: 'what is tried again goes by what was known at the first try: of no other holder that has newer memory',
+    mutations: [
+      {
+        file: 'src/agent/duties/tasks.ts',
+        find: 'slot.task.version === task.version) slot.task = task',
+        replace: 'slot.task.version === task.version) continue',
+      },
+      waitsInVain,
+    ],
+    // It can reach the others again while that machine has no power.
+    scenarios: bySeeds([0], leftBehind, [
+      [0, { type: 'cutPeers', node: 0, forMs: 3_138 }],
+      [4_205, { type: 'powerOff', node: 5, forMs: 2_000 }],
+    ]),
+  },
+  {
+    finding: 'found 13',
+    name: 'waits-in-vain',
+    what: 'a holder waits for newer memory at a source that has nothing any more, and never asks another holder',
+    mutations: [waitsInVain],
+    // It can reach the others again when that machine is back, without any memory.
+    scenarios: bySeeds([0], leftBehind, [
+      [0, { type: 'cutPeers', node: 0, forMs: 15_000 }],
+      [4_205, { type: 'powerOff', node: 5, forMs: 2_000 }],
     ]),
   },
 ]

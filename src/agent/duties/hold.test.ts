@@ -1,0 +1,99 @@
+import { describe, expect, it } from 'vitest'
+import type { SlotReport } from '../../api/node-report.ts'
+import type { Stored } from '../../checkpoint/store.ts'
+import { unlessAborted } from '../../kube/abort.ts'
+import { createFakeClock } from '../../kube/clock.ts'
+import { silentLog } from '../../kube/log.ts'
+import { dutiesOf } from './duties-of.ts'
+import type { DutyOf } from './duty.ts'
+import { hold } from './hold.ts'
+import { kept, lease, nameOf, peer, snapshot } from './testing/snapshots.ts'
+import type { Work } from './work.ts'
+
+const held = lease({ node: 'b', holders: ['a', 'c'] })
+
+const saying = (name: string, said: Partial<SlotReport>, slotsKnown = true) => {
+  const { namespace, set, slot, life } = held
+  const report = {
+    ...{ namespace, set, slot, life },
+    ...{ role: 'holder', epoch: 1, generation: 0 },
+    ...said,
+  }
+  return [name, peer(name, { slotsKnown, slots: [report as SlotReport] })] as const
+}
+
+/** Of node `a`, which keeps generation 2 of a slot whose primary is on `b`, or was. */
+function dutyWhere(...reports: readonly ReturnType<typeof saying>[]): DutyOf<'hold'> {
+  const world = snapshot({
+    slots: [held],
+    reports: new Map(reports),
+    kept: new Map([[nameOf(), kept({ generation: 2 })]]),
+  })
+  const duty = dutiesOf(world).find(({ type }) => type === 'hold')
+  if (duty?.type !== 'hold') throw new Error('it does not hold')
+  return duty
+}
+
+describe('a holder', () => {
+  const another = saying('c', { generation: 4 })
+
+  it.each([
+    ['the source has nothing any more', true, [saying('b', { role: 'source' }), another]],
+    [
+      'the source has brought back older memory, and nobody is on stage there',
+      true,
+      [saying('b', { role: 'source', generation: 3, usable: 'Cold' }), another],
+    ],
+    // Reports are late: it has more by now.
+    [
+      'the source has a primary, and is said to have less',
+      false,
+      [saying('b', { role: 'source', generation: 3 }), another],
+    ],
+    [
+      'the source has as much',
+      false,
+      [saying('b', { role: 'source', generation: 4, usable: 'Cold' }), another],
+    ],
+    ['the source has not said yet what it keeps', false, [saying('b', { role: 'source' }, false), another]],
+    [
+      'nobody has more than is here',
+      false,
+      [saying('b', { role: 'source' }), saying('c', { generation: 2 })],
+    ],
+  ])('D7.behind: where %s, another holder has what is missed: %j', (_, misses, reports) => {
+    const duty = dutyWhere(...reports)
+    expect(duty.missed?.address).toBe(misses ? 'c:9443' : undefined)
+    // Who waits at the source is told.
+    const waits = dutyWhere(saying('b', { role: 'source', generation: 5 }), another)
+    expect(duty.version === waits.version).toBe(!misses)
+  })
+
+  it('D7.behind: fetches what it misses, has no trouble any more, and waits at the source again', async () => {
+    const over = new AbortController()
+    const asked: string[] = []
+    const well: string[] = []
+    const work = {
+      store: { list: () => [], prune: async () => undefined },
+      peers: {
+        pull: async (_slot, { address }, _epoch, signal) => {
+          asked.push(address)
+          if (address === 'b:9443') return unlessAborted(new Promise<never>(() => undefined), signal)
+          return { manifest: { generation: 4, bytes: 1 }, pipelineMs: 1 } as Stored
+        },
+      } satisfies Work['peers'],
+      progress: { well: (slot: string) => well.push(slot) },
+      metrics: { received: () => undefined },
+      announce: () => undefined,
+      clock: createFakeClock(),
+      log: silentLog,
+    } as unknown as Work
+    const duty = dutyWhere(saying('b', { role: 'source' }), another)
+    const ended = hold(work, duty, over.signal, () => undefined)
+    await new Promise(resolve => setImmediate(resolve))
+    expect(asked).toEqual(['c:9443', 'b:9443'])
+    expect(well).toEqual([nameOf()])
+    over.abort(new Error('over'))
+    await expect(ended).rejects.toThrow('over')
+  })
+})
