@@ -316,6 +316,24 @@ describe('a slot without a hot backup', () => {
     expect(ofType(s, 'create')).toMatchObject([{ successorOf: { slot: 1 } }])
   })
 
+  it('D6.surplus: a pod that was made for it goes before another hot backup, but never one that works before one that does not', () => {
+    const starting = makeUnderstudy('h0', { ready: false })
+    const deleted = (primary: Partial<PodView>, other: PodView, pod: PodView) => {
+      const p1 = makePrimary('p1', 0, primary)
+      const pods = [p1, other, pod]
+      const s = makeMemorySnapshot({ replicas: 1, hotBackups: 1 }, pods, [makeSlot(makeLease(p1), [])])
+      return ofType(s, 'delete').map(({ pod: { name }, reason }) => [name, reason])
+    }
+    // Also where who has taken the slot does not answer: what was made may be called yet.
+    for (const primary of [{}, { ready: false, unreadySince: 999_999 }]) {
+      expect(deleted(primary, starting, made())).toEqual([['h0', 'Surplus']])
+      expect(deleted(primary, makeUnderstudy('h0'), made())).toEqual([['r', 'Surplus']])
+      expect(deleted(primary, starting, made({ ready: false }))).toEqual([['r', 'Surplus']])
+    }
+    // Who writes a cost knows better.
+    expect(deleted({}, makeUnderstudy('h0', { deletionCost: -1 }), made())).toEqual([['h0', 'Surplus']])
+  })
+
   it('a primary that is being deleted has its successor made meanwhile', () => {
     const slot = makeSlot(lease, [here], { holderGoesBy: 5_000 })
     const s = makeMemorySnapshot(none, [], [slot])

@@ -1,11 +1,11 @@
 import type { Action, Stage } from '../plan.ts'
 import type { PodView, Snapshot } from '../snapshot.ts'
-import { goes, isGated, remove, removed, rewakes, type Tools } from './tools.ts'
+import { goes, isGated, remove, rewakes, type Tools } from './tools.ts'
 
 /** The tiers below the primaries: hot backups, then cold ones, from what the primaries have left. */
 export function refill(
   { set }: Snapshot,
-  { converting, leaving, surplus, creating }: Tools,
+  { converting, surplus, creating }: Tools,
   hotLeft: readonly PodView[],
   coldLeft: readonly PodView[],
 ): readonly Stage[] {
@@ -21,15 +21,7 @@ export function refill(
     wake: isGated(pod),
   }))
   for (; short > 0; short -= 1) hotActions.push(creating('hotbackup', strategy.unallocatedToHotbackup))
-  // First what was made for one slot, and could take no other.
-  const surplusHot = removed(
-    leaving(
-      hotLeft,
-      hotLeft.length - hotBackups,
-      strategy.hotbackupToUnallocated,
-      pod => pod.stage?.successorOf !== undefined,
-    ),
-  )
+  const surplusHot = surplus(hotLeft, hotLeft.length - hotBackups, strategy.hotbackupToUnallocated)
   hotActions.push(...surplusHot, ...rewakes(hotLeft.filter(pod => !goes(surplusHot, pod))))
 
   // A gate opens once. A cold pod whose gate is spent, or that never had one (relabelled by hand), is no cold backup any more, but the best pod to convert.

@@ -137,10 +137,14 @@ export const readinessForConversion = (pod: PodView): number =>
 
 /**
  * Deletions: what does least comes first, as for Kubernetes' own sets: unscheduled, then unready, then ready; of equals
- * what costs least.
+ * what costs least, and of those what was made for one slot. A backup of that kind may be the only one that works.
  */
 export const rankForDeletion = (pod: PodView): number =>
-  readinessForDeletion(pod) * 2 ** 32 + (pod.deletionCost ?? 0)
+  readinessForDeletion(pod) * 2 ** 32 + (pod.deletionCost ?? 0) + (isMadeForOne(pod) ? 0 : 0.5)
+
+/** Where it has become a primary what it was made for is over. */
+const isMadeForOne = ({ kind, stage }: PodView): boolean =>
+  kind === 'hotbackup' && stage?.successorOf !== undefined
 
 const readinessForDeletion = (pod: PodView): number =>
   pod.node === undefined ? 0 : pod.ready || (pod.kind === 'coldbackup' && pod.gate === 'waiting') ? 2 : 1

@@ -296,4 +296,27 @@ export const ofOperator: readonly Mutant[] = [
     ],
     scenarios: bySeeds([6, 1, 2], { nodes: 2, hotBackups: 2, containers: 'sidecar' }, roll),
   },
+  {
+    finding: 'found 13',
+    name: 'made-goes-first',
+    what: 'a hot backup that works is deleted before one that does not, because it was made for one slot',
+    mutations: [
+      {
+        file: 'src/backuppodset/decide/select.ts',
+        find: '(isMadeForOne(pod) ? 0 : 0.5)',
+        replace: '(isMadeForOne(pod) ? 0 : 2 ** 36)',
+      },
+    ],
+    // The cold backup that becomes a hot one starts slowly. The slot loses its primary again, a pod is made for it, and another
+    // cold backup takes the slot.
+    scenarios: bySeeds([0, 2, 4], { nodes: 4, coldBackups: 1 }, [
+      [3_000, wait],
+      ...[0, 1, 2, 3].map(node => [0, slow(node, { startMs: 4_000 }, 150)] as const),
+      [0, endApp()],
+      [100, endApp()],
+      [60, wait],
+      ...[0, 1, 2, 3].map(node => [0, slow(node, { restoreMs: 1_000 }, 5_000)] as const),
+      [10_000, wait],
+    ]),
+  },
 ]
