@@ -5,6 +5,7 @@
 import type { SlotMemory } from '../memory/view.ts'
 import type { PodView } from '../snapshot.ts'
 import { mayTake } from './errands.ts'
+import { isRetained } from './retention.ts'
 import { nodesWith } from './successors.ts'
 import { type Facts, isGivenUp, updateOf } from './update.ts'
 
@@ -48,8 +49,8 @@ export const couldTake = (facts: Facts, { lease }: SlotMemory): readonly PodView
   )
 
 /**
- * Marks pods that were made for a slot which has its primary by now, and of which no turn is to come. Such a pod is a hot
- * backup like any other: it may be the only one, and others need it.
+ * Marks pods that were made for a slot which has its primary by now, and of which no turn is to come, or for one that the set
+ * has no place for. Such a pod is a hot backup like any other: it may be the only one, and others need it.
  */
 export function withErrands<T extends Facts>(facts: T): T {
   if (facts.pods.every(({ stage }) => stage?.successorOf === undefined)) return facts
@@ -57,18 +58,22 @@ export function withErrands<T extends Facts>(facts: T): T {
   const pods = facts.pods.map((pod): PodView => {
     const { kind, stage } = pod
     if (kind !== 'hotbackup' || stage?.successorOf === undefined || turns.has(stage.successorOf)) return pod
-    return isServed(facts, stage.successorOf) ? { ...pod, stage: { ...stage, errandOver: true } } : pod
+    return isOver(facts, stage.successorOf) ? { ...pod, stage: { ...stage, errandOver: true } } : pod
   })
   return { ...facts, pods }
 }
 
-function isServed({ memory, pods }: Facts, slot: number): boolean {
-  const holder = memory?.slots.get(slot)?.lease.holder.uid
-  return pods.some(
-    ({ uid, kind, ready, waking, stage }) =>
-      uid === holder && kind === 'primary' && ready && !waking && stage?.died !== true,
-  )
+function isOver(facts: Facts, number: number): boolean {
+  const slot = facts.memory?.slots.get(number)
+  // Without its Lease nobody goes on with its memory.
+  return slot === undefined || isRetained(slot) || isServed(facts, slot)
 }
+
+const isServed = ({ pods }: Facts, { lease }: SlotMemory): boolean =>
+  pods.some(
+    ({ uid, kind, ready, waking, stage }) =>
+      uid === lease.holder.uid && kind === 'primary' && ready && !waking && stage?.died !== true,
+  )
 
 /** Where else its memory is than at its primary, the newest first: a pod that is made there has it at once. */
 export const awayFrom = (slot: SlotMemory): readonly string[] =>

@@ -220,6 +220,16 @@ describe('a slot that the set has no place for', () => {
     expect(ofType(s, 'assign')).toEqual([])
   })
 
+  it('D6.errand: leaves what was made for it to other slots', () => {
+    const dead = makePrimary('p1', 1, { ready: false }, { died: true })
+    const made = makeUnderstudy('h0', {}, { successorOf: 0 })
+    const called = (...slots: readonly SlotMemory[]) =>
+      ofType(makeMemorySnapshot(smaller, [dead, made], slots), 'promote').map(({ role }) => role.slot)
+    expect(called(marked, slot1)).toEqual([1])
+    // It has been forgotten.
+    expect(called(slot1)).toEqual([1])
+  })
+
   it('is forgotten once all who kept its memory say that they have none', () => {
     const none = makeSlot({ ...marked.lease, kept: [] }, [])
     const s = makeMemorySnapshot(larger, [p1, h0], [none, slot1])

@@ -11,7 +11,7 @@ export interface StageView {
   readonly understudy: boolean
   /** The slot that it was made for, because no backup was left; no other slot may have it until that one has a primary. */
   readonly successorOf: number | undefined
-  /** That slot has its primary, and needs this pod no more. */
+  /** That slot has its primary, or the set has no place for it: it needs this pod no more. */
   readonly errandOver?: boolean
   /** The app has ended and its memory is gone. What the kubelet starts in its place is somebody else. */
   readonly died: boolean

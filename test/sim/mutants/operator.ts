@@ -319,4 +319,25 @@ export const ofOperator: readonly Mutant[] = [
       [10_000, wait],
     ]),
   },
+  {
+    finding: 'found 14',
+    name: 'errand-stays',
+    what: 'a pod that was made for a slot which the set has no place for any more takes no other',
+    mutations: [
+      {
+        file: 'src/backuppodset/decide/relay.ts',
+        find: 'slot === undefined || isRetained(slot) || isServed(facts, slot)',
+        replace: 'slot !== undefined && isServed(facts, slot)',
+      },
+    ],
+    // It is the only backup, and another one would have to start first.
+    scenarios: bySeeds([0, 1], { nodes: 4, replicas: 2, hotBackups: 0 }, [
+      [4_000, endApp()],
+      [150, { type: 'editSpec', spec: { replicas: 1, hotBackups: 1 } }],
+      [8_000, wait],
+      ...[0, 1, 2, 3].map(node => [0, slow(node, { startMs: 60_000 }, 60_000)] as const),
+      [0, endApp()],
+      [50_000, wait],
+    ]),
+  },
 ]
