@@ -13,7 +13,7 @@ export interface Answer {
   readonly node: string
   readonly status: Completeness | undefined
   readonly report: SlotReport | undefined
-  /** The agent has written lately. */
+  /** The agent has written lately, and since the slot lost its primary. */
   readonly fresh: boolean
 }
 
@@ -33,7 +33,8 @@ export const endOf = (
   slot !== undefined && isGone(slot) && memory?.refusedForLong !== true ? { ends: slot.lease } : {}
 
 /**
- * Of the nodes that may have something of a slot, those that have neither shown a copy nor said that they have none.
+ * Of the nodes that may have something of a slot, those that have neither shown a copy nor said that they have none. Once
+ * anybody has had something of it that is every holder: one may have fetched it since, and have no way to say so.
  * @param isVacant nobody is on stage with this memory: the node of who was is asked like any other.
  */
 export function unaskedOf(
@@ -41,7 +42,9 @@ export function unaskedOf(
   answers: readonly Answer[],
   isVacant: boolean,
 ): readonly Unasked[] {
-  return mayKeep(lease).flatMap((node): Unasked[] => {
+  const keepers = mayKeep(lease)
+  const nodes = isVacant && keepers.length > 0 ? [...new Set([...keepers, ...lease.holders])] : keepers
+  return nodes.flatMap((node): Unasked[] => {
     if (node === lease.node && !isVacant) return []
     const answer = answers.find(each => each.node === node)
     if (answer?.report !== undefined && isKept(answer.report)) return []

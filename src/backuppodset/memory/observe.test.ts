@@ -215,8 +215,16 @@ describe('D7.kept: the node of the last primary keeps memory like any other', ()
       (await observed(lease, reports, { status, ...world }))?.unasked.map(({ node }) => node)
     expect(await open({ n2: nothing })).toEqual(['n1'])
     expect(await open(with1({ ...nothing, reason: 'DiskUnread' }))).toEqual(['n1'])
-    expect(await open(with1(nothing), { silentMs: 31_000 })).toEqual(['n1'])
+    expect(await open(with1(nothing), { silentMs: 31_000 })).toEqual(['n1', 'n2'])
     expect(await open(with1(nothing))).toEqual([])
+  })
+
+  it('D7.holder-asked: so is every holder, which may have fetched it after its last word', async () => {
+    const unasked = async (of: SlotLease, silentMs: number) =>
+      (await observed(of, with1(nothing), { status, silentMs }))?.unasked
+    expect(await unasked(lease, 1)).toMatchObject([{ node: 'n1' }, { node: 'n2' }])
+    // Nobody ever had anything that it could have fetched.
+    expect(await unasked({ ...lease, kept: [] }, 1)).toEqual([])
   })
 
   it('while the primary is on stage it is no copy to go on with, and nobody is asked', async () => {

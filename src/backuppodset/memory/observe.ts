@@ -102,6 +102,8 @@ export function observeMemory(
   const present = presentLeases(deps.leases, set)
   const since = deps.since.pass(setKey)
   const isFresh = (node: string) => deps.reports.silentFor(node) <= staleMs
+  const wasHeardSince = (node: string, at: number) =>
+    deps.reports.silentFor(node) <= deps.clock.monotonic() - at
   const isTimely = (node: string) =>
     deps.reports.silentFor(node) <= timelyMs && deps.reports.knows(node) !== false
   const ours = own(present, set)
@@ -124,6 +126,7 @@ export function observeMemory(
     // Then the node of who had the slot is one like any other: it has what was saved there, and what its successor was to go
     // on with. Perhaps nobody else has anything.
     const isVacant = runsAnother || !isOnStage(holder, stage, deps)
+    const vacantAt = since(`empty/${uid}/${lease.life}`, isVacant)
     const isAsked = isVacant && !refusedForLong
     const isCalled =
       stage?.understudy === true && !stage.serving && holder?.metadata.labels?.[labels.type] !== 'primary'
@@ -145,7 +148,8 @@ export function observeMemory(
       node,
       status,
       report: here.find(each => each.node === node)?.slot,
-      fresh: isFresh(node),
+      // What was said while the primary ran may have been said before a generation came.
+      fresh: isFresh(node) && (vacantAt === undefined || wasHeardSince(node, vacantAt)),
     }))
     const source = here.find(({ node, slot }) => slot.role === 'source' && node === lease.node)
     return [

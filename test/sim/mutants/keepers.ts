@@ -156,7 +156,7 @@ export const ofKeepers: readonly Mutant[] = [
     ]),
   },
   {
-    finding: 'found 13',
+    finding: 'found 14',
     name: 'tried-as-before',
     what: 'what is tried again goes by what was known at the first try: of no other holder that has newer memory',
     mutations: [
@@ -174,7 +174,7 @@ export const ofKeepers: readonly Mutant[] = [
     ]),
   },
   {
-    finding: 'found 13',
+    finding: 'found 14',
     name: 'waits-in-vain',
     what: 'a holder waits for newer memory at a source that has nothing any more, and never asks another holder',
     mutations: [waitsInVain],
@@ -182,6 +182,25 @@ export const ofKeepers: readonly Mutant[] = [
     scenarios: bySeeds([0], leftBehind, [
       [0, { type: 'cutPeers', node: 0, forMs: 15_000 }],
       [4_205, { type: 'powerOff', node: 5, forMs: 2_000 }],
+    ]),
+  },
+  {
+    finding: 'found 18',
+    name: 'holder-unasked',
+    what: 'a holder that has fetched memory, and could not say so, is not asked before a slot begins anew',
+    mutations: [
+      endsUnasked,
+      {
+        file: 'src/backuppodset/memory/knowledge.ts',
+        find: 'isVacant && keepers.length > 0',
+        replace: 'isVacant && keepers.length > 99',
+      },
+    ],
+    // The holder reaches the source and not the API server.
+    scenarios: bySeeds([750705699], { nodes: 4, replicas: 2, hotBackups: 0, coldBackups: 1 }, [
+      [0, { type: 'cutNode', node: 1, forMs: 6_139, apiOnly: true }],
+      [183, { type: 'losePrimarysNode', primary: 0, forMs: 4_073 }],
+      [20_000, wait],
     ]),
   },
 ]

@@ -192,7 +192,7 @@ export const ofOperator: readonly Mutant[] = [
     scenarios: bySeeds([2], { nodes: 4 }, handoverInVain(0)),
   },
   {
-    finding: 'found 14',
+    finding: 'found 17',
     name: 'earlier-consent',
     what: 'a slot is handed over on a late word of a handover that was called off since',
     mutations: [
@@ -290,14 +290,14 @@ export const ofOperator: readonly Mutant[] = [
     mutations: [
       {
         file: 'src/agent/duties/progress.ts',
-        find: 'const { standsForSeconds } = slots.get(slot) ?? {}',
-        replace: 'const standsForSeconds = undefined',
+        find: 'const stands = { standsForSeconds, standsForHandover }',
+        replace: 'const stands = {}',
       },
     ],
     scenarios: bySeeds([6, 1, 2], { nodes: 2, hotBackups: 2, containers: 'sidecar' }, roll),
   },
   {
-    finding: 'found 13',
+    finding: 'found 15',
     name: 'made-goes-first',
     what: 'a hot backup that works is deleted before one that does not, because it was made for one slot',
     mutations: [
@@ -320,7 +320,7 @@ export const ofOperator: readonly Mutant[] = [
     ]),
   },
   {
-    finding: 'found 14',
+    finding: 'found 16',
     name: 'errand-stays',
     what: 'a pod that was made for a slot which the set has no place for any more takes no other',
     mutations: [
