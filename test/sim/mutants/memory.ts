@@ -212,7 +212,7 @@ export const ofMemory: readonly Mutant[] = [
     ],
     scenarios: onEachNode([1], { hotBackups: 2, copies: 2 }, node => [
       [1_000, slow(node, { restoreMs: 14_000 }, 30_000)],
-      [4_000, endApp()],
+      [3_000, endApp()],
       [300, { type: 'lagAgent', node, resource: 'leases', lagMs: -1, forMs: 25_000 }],
       [16_000, wait],
     ]),
