@@ -3,7 +3,7 @@ import { type Manifest, slotName } from '../../checkpoint/manifest.ts'
 import type { Stored } from '../../checkpoint/store.ts'
 import { isNewerTold, type Told } from '../../succession/age.ts'
 import { restoreDeadlineMs } from '../../succession/deadlines.ts'
-import { isAgentError } from '../errors.ts'
+import { AgentError, isAgentError } from '../errors.ts'
 import { generationsOf } from './bring-back.ts'
 import type { DutyOf, Elsewhere } from './duty.ts'
 import type { Work } from './work.ts'
@@ -48,9 +48,15 @@ export async function fetchNewest(
     const deadline = clock.monotonic() + unknownMs
     for (;;) {
       // What it reports it has: an answer that does not begin at once does not come.
-      const late = AbortSignal.timeout(restoreDeadlineMs(ours?.manifest.bytes ?? 0))
+      const late = new AbortController()
+      const over = new AbortController()
+      const lateMs = restoreDeadlineMs(ours?.manifest.bytes ?? 0)
+      clock.sleep(lateMs, over.signal).then(
+        () => late.abort(new AgentError('PeerSilent', `${other.address}: nothing has come for ${lateMs} ms`)),
+        () => undefined,
+      )
       try {
-        const stored = await peers.pull(key, other, epoch, AbortSignal.any([signal, late]))
+        const stored = await peers.pull(key, other, epoch, AbortSignal.any([signal, late.signal]))
         work.metrics.received({ bytes: stored.manifest.bytes, pipelineSeconds: stored.pipelineMs / 1000 })
         work.announce(key)
         log.info(
@@ -63,6 +69,8 @@ export async function fetchNewest(
         failure = { error }
         if (!isAgentError(error, 'PeerRefused') || clock.monotonic() > deadline) break
         await clock.sleep(againMs, signal)
+      } finally {
+        over.abort()
       }
     }
     log.warn({ err: failure.error, slot: slotName(key), from: other.address }, 'not fetched from there')

@@ -69,6 +69,22 @@ describe('a holder', () => {
     expect(duty.version === waits.version).toBe(!misses)
   })
 
+  it('D7.behind: does not wait for another holder that has nothing of what it has said', async () => {
+    const clock = createFakeClock()
+    const work = {
+      store: { list: () => [] },
+      peers: {
+        pull: (_slot, _peer, _epoch, signal) => unlessAborted(new Promise<never>(() => undefined), signal),
+      } satisfies Work['peers'],
+      ...{ clock, log: silentLog },
+    } as unknown as Work
+    const duty = dutyWhere(saying('b', { role: 'source' }), another)
+    const ended = hold(work, duty, new AbortController().signal, () => undefined)
+    const refused = expect(ended).rejects.toMatchObject({ code: 'PeerSilent' })
+    await clock.advance(5_000)
+    await refused
+  })
+
   it('D7.behind: fetches what it misses, has no trouble any more, and waits at the source again', async () => {
     const over = new AbortController()
     const asked: string[] = []

@@ -10,6 +10,12 @@ const editOfTemplate: Command = {
   spec: { updateStrategy: { type: 'OnDelete' }, template: { spec: { volumes: [claim] } } },
 }
 
+const letGoUnasked: Mutation = {
+  file: 'src/backuppodset/memory/knowledge.ts',
+  find: 'copy.stale || holders.includes(copy.node)',
+  replace: 'copy.node !== undefined || holders.includes(copy.node)',
+}
+
 /** A holder cannot reach the others for a while; meanwhile the machine of the primary is started anew. */
 const leftBehind = { replicas: 2, copies: 2 }
 
@@ -53,6 +59,7 @@ export const ofKeepers: readonly Mutant[] = [
         find: 'newest !== undefined && copy.timely && stepsBehind(toldOf(copy, lease), toldOf(newest, lease)) === 0',
         replace: '!copy.stale',
       },
+      letGoUnasked,
     ],
     // The node of the heir is left behind; then the machine of the primary is lost.
     scenarios: onEachNode([1], { nodes: 4, copies: 2 }, node => [
@@ -66,13 +73,7 @@ export const ofKeepers: readonly Mutant[] = [
     finding: 'found 7',
     name: 'let-go-unasked',
     what: 'a node that was let go is not asked for what it still has',
-    mutations: [
-      {
-        file: 'src/backuppodset/memory/knowledge.ts',
-        find: 'copy.stale || holders.includes(copy.node)',
-        replace: 'copy.node !== undefined || holders.includes(copy.node)',
-      },
-    ],
+    mutations: [letGoUnasked],
     // Its copy is let go for one on a machine that loses its power in that moment, as the primary's does.
     scenarios: bySeeds([0], { nodes: 4, hotBackups: 0, coldBackups: 1 }, [
       [1_215, { type: 'powerOff', node: 5, forMs: 2_000 }],
