@@ -32,20 +32,27 @@ export const endOf = (
 ): { readonly ends?: SlotLease } =>
   slot !== undefined && isGone(slot) && memory?.refusedForLong !== true ? { ends: slot.lease } : {}
 
+export interface Vacancy {
+  /** Nobody is on stage with this memory: the node of who was is asked like any other. */
+  readonly isVacant: boolean
+  /** Its agent has told a death. It tells none where nobody keeps anything, and its report may come after that word. */
+  readonly isDeath: boolean
+}
+
 /**
  * Of the nodes that may have something of a slot, those that have neither shown a copy nor said that they have none. Once
  * anybody has had something of it that is every holder: one may have fetched it since, and have no way to say so.
- * @param isVacant nobody is on stage with this memory: the node of who was is asked like any other.
  */
 export function unaskedOf(
   lease: SlotLease,
   answers: readonly Answer[],
-  isVacant: boolean,
+  { isVacant, isDeath }: Vacancy,
 ): readonly Unasked[] {
-  const keepers = mayKeep(lease)
-  const nodes = isVacant && keepers.length > 0 ? [...new Set([...keepers, ...lease.holders])] : keepers
+  const { node: source } = lease
+  const keepers = [...mayKeep(lease), ...(isDeath && source !== undefined ? [source] : [])]
+  const nodes = isVacant && keepers.length > 0 ? [...new Set([...keepers, ...lease.holders])] : mayKeep(lease)
   return nodes.flatMap((node): Unasked[] => {
-    if (node === lease.node && !isVacant) return []
+    if (node === source && !isVacant) return []
     const answer = answers.find(each => each.node === node)
     if (answer?.report !== undefined && isKept(answer.report)) return []
     if (answer?.fresh && hasNothing(answer.status, answer.report)) return []

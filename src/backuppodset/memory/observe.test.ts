@@ -227,6 +227,15 @@ describe('D7.kept: the node of the last primary keeps memory like any other', ()
     expect(await unasked({ ...lease, kept: [] }, 1)).toEqual([])
   })
 
+  it('D7.holder-asked: so is the node of a death, which is told only where somebody keeps something', async () => {
+    const first = { ...lease, kept: [] }
+    const unasked = async (pod: Pod, silentMs: number) =>
+      (await observed(first, with1(nothing), { status, pod, silentMs }))?.unasked.map(({ node }) => node)
+    expect(await unasked(dead, 1)).toEqual(['n1', 'n2'])
+    // By now they say that there is nothing.
+    expect(await unasked(dead, 0)).toEqual([])
+  })
+
   it('while the primary is on stage it is no copy to go on with, and nobody is asked', async () => {
     const at = (report: Partial<SlotReport>, world: World = {}) =>
       observed(lease, with1(report), { status, pod: running, ...world })

@@ -177,7 +177,7 @@ export function observeMemory(
         comingSince: since(`coming/${uid}/${lease.life}`, isCalled),
         settledSince: since(`settled/${uid}/${lease.life}/${lease.epoch}`, lease.handover === undefined),
         copies,
-        unasked: unaskedOf(lease, answers, isAsked),
+        unasked: unaskedOf(lease, answers, { isVacant: isAsked, isDeath: stage?.died === true }),
       },
     ]
   })

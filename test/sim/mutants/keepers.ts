@@ -204,4 +204,23 @@ export const ofKeepers: readonly Mutant[] = [
       [20_000, wait],
     ]),
   },
+  {
+    finding: 'found 19',
+    name: 'death-unheard',
+    what: 'a slot begins anew on the word of a death that comes before the report of what its node has saved',
+    mutations: [
+      {
+        file: 'src/backuppodset/memory/knowledge.ts',
+        find: 'isDeath && source !== undefined',
+        replace: "isDeath && source === ''",
+      },
+    ],
+    // Its first memory is saved while the node can reach nobody.
+    scenarios: bySeeds([0], { hotBackups: 0 }, [
+      [0, { type: 'rollAgents' }],
+      [2_522, { type: 'cutNode', node: 0, forMs: 6_272, apiOnly: false }],
+      [3_423, endApp()],
+      [20_000, wait],
+    ]),
+  },
 ]
