@@ -2,6 +2,7 @@
 import { backupPodSets } from '../../../src/api/backuppodset.ts'
 import { labels } from '../../../src/api/labels.ts'
 import { parseSlotLease as parse, type SlotLease, slotLeaseName } from '../../../src/api/slot-lease.ts'
+import { servingOf } from '../../../src/backuppodset/memory/stage.ts'
 import { slotName } from '../../../src/checkpoint/manifest.ts'
 import { createMemo } from '../../../src/kube/memo.ts'
 import { keyOf } from '../../../src/kube/object.ts'
@@ -568,6 +569,8 @@ export function createObserver(cluster: Cluster, intervalMs: number, slack: numb
     const type = old?.metadata.labels?.[labels.type]
     broken.add(uid)
     if (set === undefined || type !== 'hotbackup' || cluster.wantedGone.has(uid)) return
+    // It was called, came too late, and was ended for another one: nothing can be brought back in it.
+    if (servingOf(pod).death !== undefined) return
     // It was called to a slot that the set has no place for any more, and could take no other one.
     if (held?.retainedSince !== undefined) return
     // A roll takes those that have an older template one by one.
