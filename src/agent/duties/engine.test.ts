@@ -920,6 +920,18 @@ describe('the agents of two nodes', () => {
       await vi.waitFor(() => expect(a.burials).toHaveLength(1), { timeout: 5_000 })
     })
 
+    it('D7.grave: is not where nobody can be asked', async () => {
+      const agentA = await start('a', a)
+      await start('b', b)
+      await untilFrozen('one')
+      cluster.isAway = true
+      agentA.die('uid-p')
+      await sleep(200)
+      expect(a.burials).toEqual([])
+      cluster.isAway = false
+      await vi.waitFor(() => expect(a.burials).toHaveLength(1), { timeout: 5_000 })
+    })
+
     it('D7.grave: leads nowhere when its heir is gone, or is called to another slot', async () => {
       await die()
       await vi.waitFor(() => expect(watch()).toMatchObject({ heir: '10.0.0.2' }))

@@ -10,8 +10,8 @@ import type { Work } from './work.ts'
 /** Well within `graveLastsMs`. */
 const renewMs = 15_000
 
-/** An operator that is exchanged is back within seconds: until then what the kubelet has started there answers. */
-const leaderlessMs = 1_000
+/** An operator that is exchanged, or a way that is cut, may be back soon: until then what the kubelet has started there answers. */
+const unknownMs = 1_000
 
 /**
  * Leads connections to a dead primary to whoever holds its slot now, or is to. What was prepared while it lived led to its
@@ -31,7 +31,9 @@ export async function redirect(work: Work, duty: DutyOf<'redirect'>, signal: Abo
   )
   if (!isAwaited) return await shut(work, duty, duty.to, signal)
   let isLed = true
-  for (let to = duty.to; ; await clock.sleep(isLed ? renewMs : leaderlessMs, signal)) {
+  let pauseMs = 0
+  for (let to = duty.to; ; await clock.sleep(pauseMs, signal)) {
+    pauseMs = unknownMs
     try {
       const { heir } = lease
       const isGone =
@@ -49,6 +51,7 @@ export async function redirect(work: Work, duty: DutyOf<'redirect'>, signal: Abo
           { pod: pod.name, slot: slotName(lease) },
           'no operator leads: a dead primary is not kept shut off',
         )
+      pauseMs = isLed ? renewMs : unknownMs
     } catch (error) {
       if (!isKubeError(error) || signal.aborted) throw error
       log.warn({ err: error, pod: pod.name }, 'the API server does not say who takes over')

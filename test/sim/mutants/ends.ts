@@ -84,7 +84,7 @@ export const ofEnds: readonly Mutant[] = [
     mutations: [
       {
         file: 'src/agent/duties/redirect.ts',
-        find: 'isLed ? renewMs : leaderlessMs',
+        find: 'isLed ? renewMs : unknownMs',
         replace: 'isLed ? renewMs : renewMs',
       },
     ],

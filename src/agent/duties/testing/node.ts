@@ -268,7 +268,10 @@ export async function startFakeAgent(
       [...cluster.pods.values()].some(store => store.get(`${namespace}/${name}`)?.metadata.uid === uid),
     isHere: async uid =>
       cluster.unlabelled.has(uid) || pods.list().some(({ metadata }) => metadata.uid === uid),
-    operatorLeads: async () => cluster.operatorLeads,
+    operatorLeads: async () => {
+      if (cluster.isAway) throw new KubeError('Unavailable', 'away')
+      return cluster.operatorLeads
+    },
   }
   const sentinel: Work['sentinel'] = {
     watch: async (name, process) => {
