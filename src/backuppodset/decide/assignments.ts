@@ -225,9 +225,12 @@ export function vacantLeases(s: Snapshot, memory: MemoryView, vacancy: Vacancy):
     const atLeast = isExpecting ? stillAskedFor(slot, s) : before
     const isNew = isExpecting && node !== undefined && !isWanted(rest, node)
     const end = ending.has(number) ? rest.holder.uid : undefined
-    if (!isNew && isEqual(atLeast, before) && end === rest.ending) return []
+    // Who tells a death may be gone before it has said what it keeps, and with its pod the word of the death.
+    const open = slot.unasked.flatMap(each => (rest.kept?.includes(each.node) === false ? [each.node] : []))
+    if (!isNew && isEqual(atLeast, before) && end === rest.ending && open.length === 0) return []
     const holders = isNew ? [node, ...rest.holders] : rest.holders
-    const lease: SlotLease = { ...rest, holders, ending: end, ...(atLeast && { atLeast }) }
+    const kept = rest.kept && [...rest.kept, ...open]
+    const lease: SlotLease = { ...rest, holders, kept, ending: end, ...(atLeast && { atLeast }) }
     return [{ type: 'assign', lease, version, restarts, stateLost: false }]
   })
 }

@@ -1202,6 +1202,16 @@ describe('D7.kept: memory that only the node of the last primary has', () => {
     const s = makeMemorySnapshot(wish, [h0, other], [silent])
     expect(ofType(s, 'create').filter(({ kind }) => kind === 'primary')).toEqual([])
   })
+  it('D7.holder-asked: and is named in the Lease, for its pod may be gone before it has', () => {
+    const p0 = makePrimary('p0', 0, dead, died)
+    const untold = makeLease(p0, { holders: ['a'], kept: [] })
+    const kept = (unasked: SlotMemory['unasked']) => {
+      const s = makeMemorySnapshot({ replicas: 1, hotBackups: 0 }, [p0], [makeSlot(untold, [], { unasked })])
+      return ofType(s, 'assign').map(({ lease: next }) => next.kept)
+    }
+    expect(kept([{ node: 'n-p0', why: 'its agent has not said yet what it keeps' }])).toEqual([['n-p0']])
+    expect(kept([])).toEqual([])
+  })
   it('is named in the Lease of who is on stage', () => {
     const p0 = makePrimary('p0', 0)
     const own = makeLease(p0)

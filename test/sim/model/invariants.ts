@@ -1,14 +1,16 @@
 /** What must hold, whatever has happened. Looked at again and again while a round runs, and once more at its end. */
 import { backupPodSets } from '../../../src/api/backuppodset.ts'
 import { labels } from '../../../src/api/labels.ts'
+import { type NodeReport, nodeReports } from '../../../src/api/node-report.ts'
 import { parseSlotLease as parse, type SlotLease, slotLeaseName } from '../../../src/api/slot-lease.ts'
 import { servingOf } from '../../../src/backuppodset/memory/stage.ts'
 import { slotName } from '../../../src/checkpoint/manifest.ts'
 import { createMemo } from '../../../src/kube/memo.ts'
-import { keyOf } from '../../../src/kube/object.ts'
+import { type KubeObject, keyOf } from '../../../src/kube/object.ts'
 import { type Lease, leases, type Pod, pods, resourceName } from '../../../src/kube/resources.ts'
 import { stepsBehind } from '../../../src/succession/age.ts'
 import { handoverDeadlineMs } from '../../../src/succession/deadlines.ts'
+import { isKept as isSaved } from '../../../src/succession/kept.ts'
 import { type Cluster, type ModelNode, nodeGraceMs, setRef, type Thawed } from './cluster.ts'
 import { type App, answering, answers, type PodOnNode } from './world.ts'
 
@@ -45,7 +47,7 @@ const boundsOf = (slack: number) => ({
   /** A node where everything has worked for so long can be asked, ms. */
   soundMs: 12_000 * slack,
   /** What was started in the place of an app whose memory is kept answers where everything works, ms. */
-  impostorMs: 4_000 * slack,
+  impostorMs: 5_000 * slack,
   /** A slot is not served although a backup of it is ready and everybody works who is to act, ms. */
   outageMs: 35_000 * slack,
   /** Agents that hear of a Lease so late are waited for, ms. */
@@ -61,6 +63,8 @@ const boundsOf = (slack: number) => ({
   actMs: 300 * slack,
   /** What has happened for a shorter time no operator needs to know. */
   newsMs: 500 * slack,
+  /** From the API server to an operator and back, ms. */
+  wayMs: 10 * slack,
 })
 
 export interface Observer {
@@ -75,7 +79,7 @@ export interface Observer {
 export function createObserver(cluster: Cluster, intervalMs: number, slack: number): Observer {
   const bounds = boundsOf(slack)
   const { twoRunMs, wrongSlotMs, fetchMs, soundMs, impostorMs, outageMs, lateMs } = bounds
-  const { actMs, newsMs, lookMs, firstWordMs } = bounds
+  const { actMs, newsMs, wayMs, lookMs, firstWordMs } = bounds
   const { time, server, nodes } = cluster
   const parseSlotLease = createMemo(parse)
   const violations: Violation[] = []
@@ -84,6 +88,10 @@ export function createObserver(cluster: Cluster, intervalMs: number, slack: numb
   const together = new Map<string, number>()
   const misled = new Map<string, number>()
   const lives = new Map<string, { lease: SlotLease; setUid: string }>()
+  /** When somebody said for the first time that something of a life is kept. */
+  const toldAt = new Map<string, number>()
+  /** Lives that ended before: nobody waits for a node that may have saved for the first time. */
+  const endedUntold = new Set<string>()
   const savedGenesis = new Map<string, string>()
   /** Slots of each pod that ever was a primary. */
   const slotsOfPods = new Map<string, number>()
@@ -215,7 +223,7 @@ export function createObserver(cluster: Cluster, intervalMs: number, slack: numb
       if (before !== undefined && before.setUid === owner && before.lease.life !== lease.life) {
         const all = nodes.map(({ machine }) => machine.name)
         const keepers = keepersOf(before.lease, all)
-        if (keepers.length > 0)
+        if (keepers.length > 0 && !endedUntold.has(before.lease.life))
           violate(
             'MemoryThrownAway',
             `${key} ${before.lease.life}`,
@@ -513,7 +521,26 @@ export function createObserver(cluster: Cluster, intervalMs: number, slack: numb
       )
   }
 
+  const tell = (life: string) => {
+    if (!toldAt.has(life)) toldAt.set(life, time.now())
+  }
+
+  /** What a change of an object says is kept. */
+  const lookAtWords = (resource: string, object: KubeObject) => {
+    if (resource === resourceName(nodeReports))
+      for (const report of (object as NodeReport).status?.slots ?? []) if (isSaved(report)) tell(report.life)
+    if (resource === resourceName(leases)) {
+      const lease = parseSlotLease(object as Lease)
+      if (lease?.kept !== undefined && lease.kept.length > 0) tell(lease.life)
+    }
+    // Of a pod that goes the death may come too late: somebody else was being made.
+    const isDeath = resource === resourceName(pods) && servingOf(object as Pod).death !== undefined
+    if (isDeath && object.metadata.deletionTimestamp === undefined)
+      for (const { lease } of lives.values()) if (lease.holder.uid === object.metadata.uid) tell(lease.life)
+  }
+
   server.subscribe((resource, { type, object, old }) => {
+    lookAtWords(resource, object)
     if (resource === resourceName(backupPodSets)) {
       const was = old?.metadata.generation
       if (was !== object.metadata.generation) changedAt = time.now()
@@ -534,6 +561,10 @@ export function createObserver(cluster: Cluster, intervalMs: number, slack: numb
     // A set that was deleted is promised nothing: agents let go what stands for it, and the operator may not know yet.
     if (owner !== server.find(backupPodSets, setRef)?.metadata.uid) return
     if (before !== undefined) lookAtEnd(before, lease)
+    if (before !== undefined && before.life !== lease.life) {
+      const told = toldAt.get(before.life)
+      if (told === undefined || time.now() - told < wayMs) endedUntold.add(before.life)
+    }
     if (before === undefined || before.epoch >= lease.epoch || before.handover !== lease.holder.uid) return
     const own = savedGenesis.get(`${slotName(before)} app`)
     // What runs there may have been started in a dead one's place; and who is cut off for long is lost, and asked for nothing.

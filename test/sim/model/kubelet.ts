@@ -147,6 +147,20 @@ export function startKubelet(options: Options): Kubelet {
     }
   }
 
+  const tell = async (object: Pod, pod: PodOnNode) => {
+    const { uid, namespace, name } = object.metadata
+    const status = statusOf(object, pod)
+    const text = JSON.stringify(status)
+    if (told.get(uid) === text) return
+    await api.patch(
+      pods,
+      { namespace, name },
+      { type: 'strategic', body: { metadata: { uid }, status } },
+      { subresource: 'status', signal },
+    )
+    told.set(uid, text)
+  }
+
   const settle = async (uid: string) => {
     const object = store.list().find(({ metadata }) => metadata.uid === uid)
     if (object === undefined) {
@@ -170,7 +184,7 @@ export function startKubelet(options: Options): Kubelet {
           pod.gate === undefined && pod.containers.some(({ app }) => app?.runsSince !== undefined)
         if (lingers && time.now() < pod.killAt) {
           time.after(party, Math.min(periodMs, pod.killAt - time.now()), () => soon(uid))
-          return
+          return await tell(object, pod)
         }
         end(pod)
       }
@@ -178,17 +192,7 @@ export function startKubelet(options: Options): Kubelet {
       await api.delete(pods, ref, { uid, gracePeriodSeconds: 0 }, { signal })
       return
     }
-    const pod = admit(object)
-    const status = statusOf(object, pod)
-    const text = JSON.stringify(status)
-    if (told.get(uid) === text) return
-    await api.patch(
-      pods,
-      ref,
-      { type: 'strategic', body: { metadata: { uid }, status } },
-      { subresource: 'status', signal },
-    )
-    told.set(uid, text)
+    await tell(object, admit(object))
   }
 
   const end = (pod: PodOnNode) => {

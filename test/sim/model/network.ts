@@ -1,5 +1,5 @@
 /** The way between a process and the API server: it takes time, loses answers, and watches lag. */
-import type { Api, WatchEvent } from '../../../src/kube/api-types.ts'
+import type { Api, CallOptions, WatchEvent } from '../../../src/kube/api-types.ts'
 import { KubeError } from '../../../src/kube/errors.ts'
 import { type KubeObject, keyOf } from '../../../src/kube/object.ts'
 import type { Random } from '../../../src/kube/random.ts'
@@ -39,15 +39,20 @@ interface Waits {
   end(): void
 }
 
-const timeoutMs = 5_000
+/** A connection that is cut fails after so long, ms, if who asks does not give up before. */
+const cutMs = 5_000
 
 export function createNetworkApi({ server, time, party, link, random }: Options): Api {
   const clock = time.clockOf(party)
 
-  const call = async <T>(isWrite: boolean, signal: AbortSignal | undefined, run: () => T): Promise<T> => {
+  const call = async <T>(
+    isWrite: boolean,
+    { signal, timeoutMs = cutMs }: Pick<CallOptions, 'signal' | 'timeoutMs'> = {},
+    run: () => T,
+  ): Promise<T> => {
     await clock.sleep(1 + random.next() * 4, signal)
     if (link.cut) {
-      await clock.sleep(timeoutMs, signal)
+      await clock.sleep(Math.min(timeoutMs, cutMs), signal)
       throw new KubeError('Unavailable', 'cut off')
     }
     if (random.next() < link.refusals) {
@@ -58,7 +63,7 @@ export function createNetworkApi({ server, time, party, link, random }: Options)
     }
     const result = run()
     if (isWrite && random.next() < link.lostAnswers) {
-      await clock.sleep(timeoutMs / 2, signal)
+      await clock.sleep(Math.min(timeoutMs, cutMs / 2), signal)
       throw new KubeError('Timeout', 'no answer', { ambiguous: true })
     }
     await clock.sleep(1 + random.next() * 4, signal)
@@ -81,7 +86,7 @@ export function createNetworkApi({ server, time, party, link, random }: Options)
     const history = server.history(resource)
     await clock.sleep(2 + random.next() * 5, signal)
     if (link.cut) {
-      await clock.sleep(timeoutMs, signal)
+      await clock.sleep(cutMs, signal)
       throw new KubeError('Unavailable', 'cut off')
     }
     let at = history.length
@@ -156,29 +161,27 @@ export function createNetworkApi({ server, time, party, link, random }: Options)
   }
 
   return {
-    get: (resource, ref, options) => call(false, options?.signal, () => server.get(resource, ref)),
+    get: (resource, ref, options) => call(false, options, () => server.get(resource, ref)),
     list: (resource, query, options) =>
-      call(false, options?.signal, () => ({
+      call(false, options, () => ({
         metadata: { resourceVersion: String(server.version) },
         items: inOrder(server.list(resource).filter(selectorOf(query))),
       })),
     create: (resource, body, options) =>
-      call(true, options?.signal, () => server.create(resource, body, options?.namespace)).then(
-        async created => {
-          if (!link.losesCreates) return created
-          await clock.sleep(timeoutMs / 2, options?.signal)
-          throw new KubeError('Timeout', 'no answer', { ambiguous: true })
-        },
-      ),
+      call(true, options, () => server.create(resource, body, options?.namespace)).then(async created => {
+        if (!link.losesCreates) return created
+        await clock.sleep(cutMs / 2, options?.signal)
+        throw new KubeError('Timeout', 'no answer', { ambiguous: true })
+      }),
     patch: (resource, ref, patch, options) =>
-      call(true, options?.signal, () => {
+      call(true, options, () => {
         if (patch.type !== 'merge' && patch.type !== 'strategic') throw new TypeError(`no ${patch.type} here`)
         return server.patch(resource, ref, patch.type, patch.body, options?.subresource)
       }),
     replace: (resource, ref, body, options) =>
-      call(true, options?.signal, () => server.replace(resource, ref, body, options?.subresource)),
+      call(true, options, () => server.replace(resource, ref, body, options?.subresource)),
     delete: (resource, ref, query, options) =>
-      call(true, options?.signal, () =>
+      call(true, options, () =>
         server.delete(
           resource,
           ref,

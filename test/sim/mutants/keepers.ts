@@ -33,7 +33,7 @@ export const ofKeepers: readonly Mutant[] = [
     mutations: [
       {
         file: 'src/backuppodset/memory/knowledge.ts',
-        find: 'if (node === lease.node && !isVacant) return []',
+        find: 'if (node === source && !isVacant) return []',
         replace: 'if (node === lease.node) return []',
       },
       {
@@ -152,7 +152,7 @@ export const ofKeepers: readonly Mutant[] = [
     scenarios: bySeeds([0], { hotBackups: 0 }, [
       [500, lag(0, 'reports', 6_100)],
       [0, lag(1, 'reports', 6_100)],
-      [6_000, endApp()],
+      [6_000, { type: 'deletePod', pod: 0, force: false }],
       [15_000, wait],
     ]),
   },
@@ -220,6 +220,25 @@ export const ofKeepers: readonly Mutant[] = [
       [0, { type: 'rollAgents' }],
       [2_522, { type: 'cutNode', node: 0, forMs: 6_272, apiOnly: false }],
       [3_423, endApp()],
+      [20_000, wait],
+    ]),
+  },
+  {
+    finding: 'found 20',
+    name: 'death-forgotten',
+    what: 'a slot begins anew whose dead primary is deleted before its node has said what it has saved',
+    mutations: [
+      {
+        file: 'src/backuppodset/decide/assignments.ts',
+        find: 'rest.kept?.includes(each.node) === false',
+        replace: 'rest.kept?.includes(each.node) === null',
+      },
+    ],
+    scenarios: bySeeds([0], { hotBackups: 0 }, [
+      [0, { type: 'rollAgents' }],
+      [2_522, { type: 'cutNode', node: 0, forMs: 6_272, apiOnly: false }],
+      [3_423, endApp()],
+      [5_050, { type: 'deletePod', pod: 0, force: true }],
       [20_000, wait],
     ]),
   },
