@@ -116,6 +116,8 @@ export const design: readonly FeatureGroup[] = [
       ),
       sentence('D6.cold-memory', 'a cold backup is woken and goes on where the primary was', 'e2e'),
       sentence('D6.created', 'for a slot that no backup can take a pod is made where its memory is', 'unit'),
+      sentence('D6.errand', 'such a pod is free for others once the set has no place for that slot', 'unit'),
+      sentence('D6.surplus', 'and is given up before other hot backups that do equally much', 'unit'),
       sentence('D6.fresh', 'a pod made for a slot gets its memory', 'apiserver'),
       sentence(
         'D6.fresh-memory',
@@ -227,6 +229,17 @@ export const design: readonly FeatureGroup[] = [
       ),
       sentence('D7.kept', 'memory that a node keeps, or may keep, ends no life', 'unit'),
       sentence('D7.let-go', 'who was let go is asked for as long as it has something', 'unit'),
+      sentence(
+        'D7.holder-asked',
+        'every holder, and the node of a death, is asked before a life ends',
+        'unit',
+      ),
+      sentence('D7.gone', 'a life ends by the word of the API server only', 'unit'),
+      sentence(
+        'D7.behind',
+        'a holder that was left behind fetches from the others what its source has lost',
+        'unit',
+      ),
       sentence('D7.newest', 'older memory goes on only when newer is not to be had', 'unit'),
       sentence('D7.signers', 'who has signed memory that is kept is not forgotten', 'unit'),
       sentence('D7.known', 'what is not known is not the same as nothing', 'unit'),

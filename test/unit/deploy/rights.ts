@@ -47,6 +47,11 @@ export const rights: Readonly<Record<string, Readonly<Record<string, Caller>>>> 
       code: /api\.get\(\s*persistentVolumeClaims/,
       only: 'the template of a set that keeps memory names a claim',
     },
+    'backup.example.com/nodereports get': {
+      file: 'src/backuppodset/act/read-report.ts',
+      code: /api\.get\(nodeReports/,
+      only: 'a life is to end, or a slot to be handed over',
+    },
     'backup.example.com/nodereports list': {
       file: 'src/kube/list-all.ts',
       code: /api\.list\(/,
