@@ -8,47 +8,47 @@ const entry = (message: string, cure: string) => ({ message, cure })
 export const agentErrors = Object.freeze({
   SentinelUnavailable: entry(
     'the sentinel of this node does not answer',
-    'restart the agent of this node; /run/understudy/sentinel.log says what stopped the sentinel',
+    'restart the agent of this node; /run/understudy/sentinel.log says why the sentinel stopped',
   ),
   SentinelLost: entry(
-    'the connection to the sentinel broke; what it had stopped for this agent goes on',
-    'nothing: it is tried again; look at /run/understudy/sentinel.log if it repeats',
+    'the connection to the sentinel broke; it has resumed the processes that it had stopped for this agent',
+    'no action needed: the agent tries again; see /run/understudy/sentinel.log if it repeats',
   ),
   SentinelRefused: entry(
-    'the sentinel refused an order',
+    'the sentinel refused a command',
     'run agent and sentinel of one version: restart the agent of this node',
   ),
   SentinelTooOld: entry(
     'a sentinel of another version runs and has work under way',
-    'nothing: it is replaced as soon as it guards nothing; to hurry, drain the node',
+    'no action needed: the agent replaces it as soon as it watches no pod; drain the node to replace it now',
   ),
   NotRetired: entry(
-    'something of it is still on the node',
-    'end what is named here, or have it end: delete the sets, wait for their pods to be gone; the agent tries again by itself',
+    'parts of this installation are still on the node',
+    'delete the sets and wait until their pods are gone, and end the processes that are named here; the agent tries again by itself',
   ),
   BinariesMissing: entry(
-    'the programs of the agent are not where its image has them',
+    'the programs of the agent are missing from its image',
     'use the image understudy.invalid/agent of the same version as the operator',
   ),
   ProcessGone: entry(
     'the process ended before the work on it was done',
-    'nothing: its end is a failover of its own',
+    'no action needed: the exit is handled as a failover',
   ),
   NotRunning: entry(
     'a container of the pod has no process',
-    'nothing: it is looked for again when the pod changes',
+    'no action needed: the agent looks again when the pod changes',
   ),
   HoldUnavailable: entry(
-    'the first process of the understudy takes no orders',
+    'the first process of the understudy accepts no commands',
     'delete the understudy; check that its containers may write to the volume understudy-hold',
   ),
   HoldRefused: entry(
-    'the first process of the understudy refused an order',
-    'delete the understudy: it does not hold what it should hold',
+    'the first process of the understudy refused a command',
+    'delete the understudy: it is in another state than the agent expects',
   ),
   GateUnavailable: entry(
-    'the gate of a cold backup takes no messages of this node',
-    'nothing: it is tried again; the operator replaces a cold backup that cannot be woken',
+    'the gate of a cold backup accepts no messages from this node',
+    'no action needed: the agent tries again, and the operator replaces a cold backup that it cannot wake',
   ),
   StopFailed: entry(
     'not all processes of the pod could be stopped in time',
@@ -56,123 +56,123 @@ export const agentErrors = Object.freeze({
   ),
   DumpFailed: entry(
     'CRIU could not save the memory of a container',
-    'look up the lines of its log given here; io_uring, devices and foreign sockets are the usual causes',
+    'see the lines of its log that are quoted here; io_uring, devices and sockets of other pods are the usual causes',
   ),
   DumpVoid: entry(
-    'the pod was told to end while its memory was saved',
-    'nothing: the memory of a pod that is ending is not kept',
+    'the pod was terminated while its memory was being saved',
+    'no action needed: the memory of a terminating pod is not kept',
   ),
   DumpExpired: entry(
-    'saving the memory took longer than it may; the pod went on',
+    'saving the memory took longer than allowed, so the agent resumed the pod',
     'raise checkpoint.maxFreezePercent, or give the node faster memory',
   ),
   HandoverExpired: entry(
-    'the primary stood still for its successor, which was not ready in time; it went on',
-    'look at what the node of the successor reports; raise hotBackups if the memory does not fit there',
+    'the primary was stopped for its successor, which was not ready in time; the primary runs again',
+    'see what the node of the successor reports; raise hotBackups if the memory does not fit there',
   ),
   LayerFailed: entry(
     'the writable layer or a volume could not be saved',
-    'keep large files out of the writable layer and emptyDirs, or on a volume that is not saved',
+    'move large files out of the writable layer and emptyDirs, to a volume that is not saved',
   ),
   UnderstudySpoiled: entry(
-    'an earlier memory changed files of the image in this understudy, and that cannot be taken back',
-    'nothing: the understudy is replaced by a new one',
+    'an earlier restore changed files of the image in this understudy, and the agent cannot undo that',
+    'no action needed: the operator replaces the understudy',
   ),
   CredentialsExceed: entry(
-    'the saved processes have rights that the understudy does not have',
-    'give primary and understudy the same security context, and their nodes the same security modules; if they have them, treat the source node as hostile',
+    'the saved processes have rights that the understudy lacks',
+    'give primary and understudy the same security context, and their nodes the same security modules; if these are the same already, treat the source node as hostile',
   ),
   ImageDiffers: entry(
-    'the understudy does not run the image that was saved',
-    'name the image by its digest, or pull it again on this node',
+    'the understudy runs another image than the saved container',
+    'refer to the image by its digest, or pull it again on this node',
   ),
   RestoreFailed: entry(
-    'CRIU could not bring the memory back in the understudy',
-    'look up the lines of its log given here; files that differ between the two pods are the usual cause',
+    'CRIU could not restore the memory in the understudy',
+    'see the lines of its log that are quoted here; files that differ between the two pods are the usual cause',
   ),
   RestoreExpired: entry(
-    'bringing the memory back took longer than it may',
-    'look for pressure on memory and processors of this node',
+    'restoring the memory took longer than allowed',
+    'check this node for memory and CPU pressure',
   ),
   PagesFailed: entry(
-    'memory could not be brought back lazily; everything is brought back at once',
-    'nothing, but a promotion takes longer: look for userfaultfd on this node (CONFIG_USERFAULTFD, seccomp or security modules)',
+    'pages could not be loaded on demand, so all memory is loaded before the application runs',
+    'no action needed, but promotions take longer: check whether this node allows userfaultfd (CONFIG_USERFAULTFD, seccomp, security modules)',
   ),
   PagesLost: entry(
-    'memory that was still to come did not come, and the application was ended',
-    'nothing: another generation or understudy goes on; look for out-of-memory kills of criu on this node',
+    'the rest of the memory could not be loaded, so the application was killed',
+    'no action needed: another generation or understudy takes over; look for out-of-memory kills of criu on this node',
   ),
   PagesComing: entry(
-    'memory is still on its way into the application, so it cannot be saved yet',
-    'nothing: it is saved as soon as everything is there',
+    'the memory of the application is still being loaded, so it cannot be saved yet',
+    'no action needed: the agent saves it as soon as all pages are loaded',
   ),
   CloneLost: entry(
     'the restored processes are gone',
-    'nothing: the next generation is restored; look for out-of-memory kills if it repeats',
+    'no action needed: the agent restores the next generation; look for out-of-memory kills if it repeats',
   ),
   ThawFailed: entry(
-    'the restored processes did not go on stage',
-    'nothing: an older generation or another understudy is taken',
+    'the restored processes could not be resumed',
+    'no action needed: an older generation or another understudy is used',
   ),
   NotCalled: entry(
-    'the Lease of the slot names another pod by now',
-    'nothing: only the pod that the Lease names goes on stage',
+    'the Lease of the slot names another pod now',
+    'no action needed: only the pod that the Lease names may run the memory',
   ),
   StillCalled: entry(
-    'the Lease of the slot names the pod whose application was to be ended',
-    'nothing: the agent has seen an older Lease, and looks again',
+    'the Lease of the slot names the pod whose application the agent was about to end',
+    'no action needed: the agent saw an older Lease, and looks again',
   ),
   NewerElsewhere: entry(
-    'other nodes have newer memory of the slot, and it could not be fetched',
-    'nothing: another pod is called or made where it can be had, and after two minutes older memory goes on; let the nodes reach each other',
+    'other nodes have newer memory of the slot, and this node could not fetch it',
+    'let the nodes reach each other; meanwhile the operator chooses or creates a pod where the newer memory is, and after two minutes it uses the older memory',
   ),
   PeerUnreachable: entry(
     'the agent of another node cannot be reached',
-    'nothing: it is tried again; let the nodes reach each other on the port of their reports',
+    'let the nodes reach each other on the port in their reports; the agent tries again',
   ),
   PeerKeyDiffers: entry(
-    'another key answers than the one in the report of that node',
-    'nothing, if that agent has just been installed anew; else find out who answers at its address',
+    'the agent of another node answers with another key than the one in its report',
+    'no action needed if that agent was just reinstalled; otherwise find out which process answers at its address',
   ),
   PeerRefused: entry(
-    'the agent of another node gives nothing of this slot to this node',
-    'nothing: it is tried again; it has not yet seen this node among the holders, or its report',
+    'the agent of another node refuses to send this slot to this node',
+    'no action needed: this agent tries again; the other agent has not yet seen this node among the holders, or its report',
   ),
   PeerForeign: entry(
-    'memory of a pod or a node that the Lease of its slot does not name',
-    'nothing when it passes: a Lease was seen late; if it does not, treat that node as hostile',
+    'the memory is from a pod or a node that the Lease of its slot does not name',
+    'no action needed if it passes: an agent saw a Lease late; if it lasts, treat that node as hostile',
   ),
   MachineDiffers: entry(
-    'memory of another kind of machine cannot go on here',
-    'use nodes of one processor type for a set, and upgrade kernels and agents of all of them',
+    'the memory is from another kind of machine and cannot run here',
+    'use nodes of one processor type for a set, and keep their kernels and agents at one version',
   ),
   PodForeign: entry(
-    'memory of one namespace is not brought back in a pod of another',
-    'report this: nothing should have asked for it',
+    'the memory is from another namespace than the pod',
+    'please report this: no part of the operator should ask for it',
   ),
   PeerSilent: entry(
-    'the agent of another node has stopped in the middle of an answer',
-    'nothing: it is tried again; look for a node that hangs or a network that drops large packets',
+    'the agent of another node stopped in the middle of an answer',
+    'no action needed unless it repeats: the agent tries again; look for a node that hangs or a network that drops large packets',
   ),
   PeerMalformed: entry(
-    'the agent of another node answered what is no answer',
-    'run agents of one version; if they are, treat that node as hostile',
+    'the agent of another node sent a malformed answer',
+    'run agents of one version; if they already are, treat that node as hostile',
   ),
   GenerationImplausible: entry(
     'the agent of another node offers a generation that the slot cannot have',
-    'nothing: it is tried again when the Lease of the slot is seen here; if it goes on, treat that node as hostile',
+    'no action needed if it passes: the agent tries again once it has seen the Lease of the slot; if it lasts, treat that node as hostile',
   ),
   KeyMissing: entry(
-    'the key for generations on disks cannot be read, so none is written there',
-    'let the operator run, which makes the Secret, and agents read it: apply deploy/agent',
+    'the agent cannot read the key for generations on disks, so it writes none',
+    'run the operator, which creates the Secret, and let agents read it: apply deploy/agent',
   ),
   VolumesTooLarge: entry(
     'the writable layers and emptyDirs of the pod hold more than checkpoint.volumes.maxSize, so it is not saved',
-    'raise checkpoint.volumes.maxSize, or keep large files elsewhere than in the writable layer, /dev/shm and emptyDirs',
+    'raise checkpoint.volumes.maxSize, or move large files out of the writable layer, /dev/shm and emptyDirs',
   ),
   Unsupported: entry(
     'the pod has something that cannot be saved',
-    'take it out of the template, or set hotBackup.mode to Warm',
+    'remove it from the template, or set hotBackup.mode to Warm',
   ),
 })
 

@@ -28,25 +28,25 @@ export function noticesOf(outcomes: readonly Outcome[], monotonicNow: number): N
     if (outcome.type === 'spent') {
       const name = 'pod' in action ? action.pod.name : ''
       const who = action.type === 'wake' ? action.pod.kind : 'Cold backup'
-      const note = `${who} ${name} could not be woken and was deleted: ${outcome.why}`
+      const note = `${who} ${name} could not be woken, so the operator deleted it: ${outcome.why}`
       single.push({ type: 'Warning', reason: eventReasons.wakeFailed, action: 'Wake', note })
     }
     if (outcome.type === 'setback' && action.type === 'promote') {
-      const note = `${action.pod.name} was called to slot ${action.role.slot} and did not come on stage: ${outcome.why}`
+      const note = `${action.pod.name} was to take over slot ${action.role.slot} and failed: ${outcome.why}`
       single.push({ type: 'Warning', reason: eventReasons.promotionFailed, action: 'Promote', note })
     }
     if (outcome.type === 'setback' && (action.type === 'convert' || action.type === 'create')) {
       const name = action.type === 'create' ? action.name : action.pod.name
-      const note = `${name} did not take the state of slot ${action.role?.slot}: ${outcome.why}`
+      const note = `${name} did not accept the state of slot ${action.role?.slot}: ${outcome.why}`
       single.push({ type: 'Warning', reason: eventReasons.promotionFailed, action: 'Promote', note })
     }
     if (outcome.type === 'setback' && action.type === 'restore') {
-      const note = `the app in ${action.pod.name} was started again and did not take its state back (${outcome.why}): slot ${action.slot} begins anew there`
+      const note = `the app in ${action.pod.name} restarted and did not accept its state (${outcome.why}): slot ${action.slot} starts empty there`
       single.push({ type: 'Warning', reason: eventReasons.stateLost, action: 'Restart', note })
     }
     if (outcome.type !== 'done') continue
     if ('role' in action && action.role?.startsEmpty) {
-      const note = `slot ${action.role.slot} begins anew in ${action.type === 'create' ? action.name : action.pod.name}: nobody has its memory`
+      const note = `slot ${action.role.slot} starts empty in ${action.type === 'create' ? action.name : action.pod.name}: no node has its memory`
       single.push({ type: 'Warning', reason: eventReasons.restoredEmpty, action: 'Promote', note })
     }
     switch (action.type) {
@@ -77,7 +77,7 @@ export function noticesOf(outcomes: readonly Outcome[], monotonicNow: number): N
         break
       }
       case 'restore': {
-        const note = `the app in ${action.pod.name} was started again and given its state back (generation ${action.state.generation})`
+        const note = `the app in ${action.pod.name} restarted and got its state back (generation ${action.state.generation})`
         single.push({ type: 'Normal', reason: eventReasons.restoredInPlace, action: 'Restart', note })
         break
       }
@@ -116,7 +116,7 @@ export function noticesOf(outcomes: readonly Outcome[], monotonicNow: number): N
         break
       }
       case 'retire':
-        tell('Normal', eventReasons.retired, 'Retire', 'Took off stage', action.pod.name)
+        tell('Normal', eventReasons.retired, 'Retire', 'Retired', action.pod.name)
         break
       case 'assign':
         if (action.retention) {
@@ -125,7 +125,7 @@ export function noticesOf(outcomes: readonly Outcome[], monotonicNow: number): N
           single.push({ type: 'Normal', reason, action: 'Scale', note })
         }
         if (action.stateLost) {
-          const note = `the app in ${action.lease.holder.name} ended and nobody has its memory: slot ${action.lease.slot} begins anew there`
+          const note = `the app in ${action.lease.holder.name} ended and no node has its memory: slot ${action.lease.slot} starts empty there`
           single.push({ type: 'Warning', reason: eventReasons.stateLost, action: 'Restart', note })
         }
         break

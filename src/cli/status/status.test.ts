@@ -73,7 +73,7 @@ describe('all about one set', () => {
     const facts = setFacts(set({ conditions }), pods, reports)
     expect(lines(renderSet(facts, options)).slice(-2)).toEqual([
       '✗ CheckpointReady is False (NoAgents): no node reports',
-      '  → `kubectl understudy doctor` says what is wrong with which node, and its cure',
+      '  → `kubectl understudy doctor` names each node with a problem, and the cure',
     ])
   })
 

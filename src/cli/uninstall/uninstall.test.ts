@@ -104,12 +104,12 @@ test('while memory is kept nothing is touched, unless it may be lost', async () 
 
 test('what is left at the end of the time is told, node by node', async () => {
   const stuck = report('n2', {
-    checks: [{ name: 'retired', ok: false, message: 'something of it is still on the node: criu (7)' }],
+    checks: [{ name: 'retired', ok: false, message: 'parts of this installation are still on the node: criu (7)' }],
   })
   const { world, run } = cluster([report('n1'), stuck])
   world.labelled = []
   const error = await run({ timeout: 3 })
   expect(error).toMatchObject({ exitCode: 4 })
   expect(String(error)).toContain('n1: its agent has not answered yet (last heard of 2030-01-01T00:59:58Z)')
-  expect(String(error)).toContain('n2: something of it is still on the node: criu (7)')
+  expect(String(error)).toContain('n2: parts of this installation are still on the node: criu (7)')
 })

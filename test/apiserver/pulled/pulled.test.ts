@@ -201,7 +201,7 @@ describe('D3.http-successor: the successor goes on with the state', () => {
     expect(second.metadata.uid).toBe(cold?.metadata.uid)
     expect(stateOf(second)).toBe('x')
     expect((await noted(ref, 'PromotionFailed')).note).toMatch(
-      /did not take the state of slot 0: POST .* answered 500/,
+      /did not accept the state of slot 0: POST .* answered 500/,
     )
   })
 
