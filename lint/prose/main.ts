@@ -12,12 +12,12 @@ async function main(args: readonly string[]): Promise<number> {
     console.log(usage)
     return 0
   }
-  const root = new URL('..', import.meta.url).pathname
+  const root = new URL('../..', import.meta.url).pathname
   const listed = execFileSync('git', ['ls-files', '--', ...args], { cwd: root, encoding: 'utf8' })
   let sentences = 0
   let found = 0
   for (const path of listed.split('\n').filter(isProse)) {
-    const linted = await lintProse(path, await readFile(new URL(`../${path}`, import.meta.url), 'utf8'))
+    const linted = await lintProse(path, await readFile(new URL(`../../${path}`, import.meta.url), 'utf8'))
     sentences += linted.sentences
     found += linted.findings.length
     for (const { line, sentence, advice } of linted.findings)

@@ -1,0 +1,53 @@
+/** Reads the imports of source files, and finds those that the table of rooms does not allow. */
+import { dirname, join } from 'node:path/posix'
+import { parseSync } from 'oxc-parser'
+import type { Room } from './rooms.ts'
+
+export interface Import {
+  readonly from: string
+  readonly to: string
+}
+
+/** Relative imports and re-exports of one file, dynamic ones with a literal name included; paths from the root of the repository. */
+export function importsOf(path: string, source: string): readonly Import[] {
+  const { module, errors } = parseSync(path, source)
+  const [error] = errors
+  if (error !== undefined) throw new Error(`${path}: ${error.message}`)
+  const names = [
+    ...module.staticImports.map(({ moduleRequest }) => moduleRequest.value),
+    ...module.staticExports.flatMap(({ entries }) =>
+      entries.flatMap(entry => entry.moduleRequest?.value ?? []),
+    ),
+    ...module.dynamicImports.flatMap(({ moduleRequest: { start, end } }) => {
+      const literal = /^(['"])(.*)\1$/u.exec(source.slice(start, end))
+      return literal?.[2] ?? []
+    }),
+  ]
+  return names
+    .filter(name => name.startsWith('.'))
+    .map(name => ({ from: path, to: join(dirname(path), name) }))
+}
+
+/** Files of tests, and what only they use. */
+export const isTest = (path: string): boolean => /\.test\.ts$|\/testing\//u.test(path)
+
+/** The innermost room that contains a file; undefined: it is in none. */
+export const roomOf = (path: string, rooms: Readonly<Record<string, Room>>): string | undefined =>
+  Object.keys(rooms)
+    .filter(room => path.startsWith(`${room}/`))
+    .reduce<string | undefined>((best, room) => (room.length > (best?.length ?? 0) ? room : best), undefined)
+
+/** @returns a sentence for each import that crosses a border without permission. */
+export function violationsOf(
+  imports: readonly Import[],
+  rooms: Readonly<Record<string, Room>>,
+): readonly string[] {
+  return imports.flatMap(({ from, to }) => {
+    const room = roomOf(from, rooms)
+    if (room === undefined || isTest(from)) return []
+    if (isTest(to)) return [`${from} is no test and imports ${to}`]
+    const target = roomOf(to, rooms) ?? to
+    if (target === room || rooms[room]?.uses.includes(target) === true || to.endsWith('.json')) return []
+    return [`${from} imports ${to}: ${room} may not use ${target}`]
+  })
+}

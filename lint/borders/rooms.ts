@@ -1,0 +1,33 @@
+/**
+ * The architecture: the rooms of this repository, and which rooms each may import from. `npm run check` refuses every other
+ * import, and draws the diagram of docs/architecture.md from this table.
+ */
+
+export interface Room {
+  /** One line for the diagram. */
+  readonly is: string
+  /** Rooms that its production code may import from. */
+  readonly uses: readonly string[]
+}
+
+export const rooms: Readonly<Record<string, Room>> = {
+  'src/kube': { is: 'client kit: transport, caches, queues, election', uses: [] },
+  'src/api': { is: 'kinds, names, rules and reasons that all parts agree on', uses: ['src/kube'] },
+  'src/state-store': { is: 'states over HTTP: memory, Redis', uses: ['src/kube'] },
+  'src/checkpoint': { is: 'generations: manifest, store, delta, CRIU images', uses: ['src/api', 'src/kube'] },
+  'src/succession': { is: 'rules of slots: copies, ages, matching, assignment', uses: ['src/api'] },
+  'src/agent': {
+    is: 'DaemonSet: dumps, replicates and restores memory on its node',
+    uses: ['src/api', 'src/checkpoint', 'src/kube', 'src/succession'],
+  },
+  'src/backuppodset': {
+    is: 'controller of BackupPodSets: observe, decide, act, report',
+    uses: ['src/api', 'src/checkpoint', 'src/kube', 'src/state-store', 'src/succession'],
+  },
+  'src/operator': {
+    is: 'Deployment: election, caches, controllers',
+    uses: ['src/api', 'src/backuppodset', 'src/kube', 'src/state-store'],
+  },
+  'src/cli': { is: 'kubectl understudy', uses: ['src/api', 'src/kube'] },
+  src: { is: 'entry point', uses: ['src/agent', 'src/api', 'src/operator'] },
+}
