@@ -34,11 +34,11 @@ describe.skipIf(!able)(`images of CRIU itself ${able ? '' : '(needs root on Linu
     await criu('dump', '-t', String(pid), '-D', images(name), '-o', 'dump.log', '--leave-running')
   }
 
-  // One process, two dumps of it, and then it is gone.
+  // One process is dumped twice, and then killed.
   beforeAll(async () => {
     root = await mkdtemp(join(tmpdir(), 'criu-'))
     const { directory } = await criuBundle()
-    // Nobody has asked the kernel for it beforehand.
+    // CRIU has not yet probed this kernel, so this run writes its cache.
     const env = { ...process.env, UNDERSTUDY_KDAT: 'write' }
     criu = (...args) =>
       run(

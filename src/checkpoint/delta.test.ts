@@ -108,7 +108,7 @@ test('D7.delta: only changed pages travel, also when others have moved in the im
   const random = seededRandom(2)
   const before = newMemory(random, 4000)
   const after = new Map(changed(random, before, 0.005))
-  // A page at the front moves all that follow, and tasks may swap the numbers of their images.
+  // A page at the front moves all pages after it, and tasks may swap the numbers of their images.
   after.set(1, page(random))
   const small = newMemory(random, 100)
   const first = { ...memoryImages(1, 1, before), ...memoryImages(9, 2, small) }
@@ -288,7 +288,7 @@ test('D7.verified: damage anywhere is noticed, and nothing is left', async () =>
         (error: unknown) => ({ error }),
       )
       if ('stored' in outcome) {
-        // No digest covers the rest of the manifest: the name of a node, say. The memory is what it was.
+        // No digest covers the rest of the manifest, for example the name of a node. The memory must be unchanged.
         expect(outcome.stored.manifest.files).toEqual(next.manifest.files)
         await target.remove(slotKey)
         return

@@ -1,3 +1,3 @@
-/** What travels between nodes: a generation as its difference to an earlier one. */
+/** Transfer of a generation between nodes, as its difference to an earlier generation. */
 export { applyDelta } from './delta/apply.ts'
 export { encodeDelta } from './delta/encode.ts'

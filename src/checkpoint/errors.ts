@@ -1,18 +1,18 @@
-/** Every failure of this directory that a caller can do something about. Callers decide by `code`, never by message. */
+/** Every failure of this directory that a caller can handle. Callers decide by `code`, never by message. */
 
 /**
  * | code | meaning | what to do |
  * |---|---|---|
- * | BadImage | a CRIU image is missing, cut off or says what cannot be | throw the dump away |
- * | BadManifest | a manifest cannot be read or contradicts itself | throw the generation away |
- * | BadDraft | a draft holds something that is not a plain file or a directory | throw the draft away |
+ * | BadImage | a CRIU image is missing, truncated or impossible | discard the dump |
+ * | BadManifest | a manifest cannot be read or contradicts itself | discard the generation |
+ * | BadDraft | a draft holds something other than plain files and directories | discard the draft |
  * | StoreFull | the budget has no room | keep fewer generations, or raise it; checkpoints pause until then |
- * | DiskFull | the budget of the node's disk has no room; what is in memory goes on | keep fewer generations, or raise it |
- * | DiskLow | the filesystem of the disk has too little left | make room on the node's disk |
+ * | DiskFull | the budget of the node's disk has no room; checkpoints in memory continue | keep fewer, or raise it |
+ * | DiskLow | the filesystem of the disk has too little space left | make room on the node's disk |
  * | Superseded | this generation of this slot is complete already, or its draft is finished | nothing |
- * | NoSuchGeneration | it was never here, or is not any more | look for another |
- * | DeltaBaseMissing | the receiver has not the generation that the delta was made against | ask for the whole |
- * | Corrupt | a stream is cut off or broken, or a file is not what the manifest says | ask for the whole |
+ * | NoSuchGeneration | the generation was never here, or was removed | look for another |
+ * | DeltaBaseMissing | the receiver does not have the generation that the delta was made against | request the whole |
+ * | Corrupt | a stream is truncated or broken, or a file differs from the manifest | request the whole |
  */
 export type CheckpointErrorCode =
   | 'BadImage'
@@ -36,7 +36,7 @@ export class CheckpointError extends Error {
   }
 }
 
-/** Is `error` a CheckpointError, and if codes are given, of one of them? */
+/** True if `error` is a CheckpointError and, if codes are given, has one of them. */
 export function isCheckpointError(
   error: unknown,
   ...codes: readonly CheckpointErrorCode[]

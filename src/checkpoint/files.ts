@@ -1,12 +1,12 @@
-/** Files of generations: their content is memory of applications, so nobody but root may read them. */
+/** Files of generations. They contain the memory of applications, so only root may read them. */
 import { createHash } from 'node:crypto'
 import { chmod, type FileHandle, open, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { CheckpointError } from './errors.ts'
 
 /**
- * Read and hashed at a time, bytes: well under a millisecond of this thread, and large enough that the way to the
- * thread pool and back does not count.
+ * Bytes read and hashed at once: well under a millisecond of this thread, and large enough that the round trip to the
+ * thread pool does not matter.
  */
 export const chunkBytes = 512 * 1024
 
@@ -50,7 +50,7 @@ export async function hashAndSync(
   }
 }
 
-/** The content of a file from its start. A chunk is only good until the next one is asked for. */
+/** Yields the content of a file from its start. A chunk is valid only until the next one is requested. */
 async function* chunksOf(file: FileHandle): AsyncIterable<Buffer> {
   const buffer = Buffer.allocUnsafe(chunkBytes)
   for (let at = 0; ; ) {
@@ -69,8 +69,8 @@ export interface Tree {
 }
 
 /**
- * Everything below a directory, made private: 0600 and 0700.
- * @throws CheckpointError BadDraft when something is neither a plain file nor a directory.
+ * Lists everything below a directory and makes it private: 0600 and 0700.
+ * @throws CheckpointError BadDraft when an entry is neither a plain file nor a directory.
  */
 export async function privateTree(root: string): Promise<Tree> {
   const files: string[] = []

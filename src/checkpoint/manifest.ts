@@ -1,20 +1,20 @@
-/** What is known of one generation: one JSON file beside its data. Manifests come from other nodes, too. */
+/** The description of one generation: a JSON file beside its data. Manifests also come from other nodes. */
 import type { SlotKey } from '../api/slot-lease.ts'
 import { CheckpointError } from './errors.ts'
 import { type Credentials, capabilitySets, type Ids, seccompModes } from './images/credentials.ts'
 
 export interface ContainerImage {
   readonly name: string
-  /** Of the container's status: what it really runs, whatever the tag said. */
+  /** From the container's status: the image that really runs, whatever the tag said. */
   readonly imageId: string
-  /** Root of the dumped tree, in the pid namespace it was dumped in. */
+  /** Pid of the root of the dumped tree, in the pid namespace of the dump. */
   readonly rootPid: number
-  /** What the root's first three files were at the dump: `pipe:[123]`, a path. */
+  /** The root's descriptors 0, 1 and 2 at the dump: `pipe:[123]`, or a path. */
   readonly stdio: Readonly<Record<'0' | '1' | '2', string>>
   /** One for each thread. */
   readonly credentials: readonly Credentials[]
   readonly memoryBytes: number
-  /** For which CRIU held this container's tasks. */
+  /** Time during which CRIU kept this container's tasks stopped. */
   readonly frozenMicroseconds: number
 }
 
@@ -30,7 +30,7 @@ export interface Manifest {
   readonly version: 1
   readonly slot: SlotKey
   readonly epoch: number
-  /** Counts from 1 in each slot's life. */
+  /** Counts from 1 within each life of the slot. */
   readonly generation: number
   readonly source: {
     readonly pod: string
@@ -41,48 +41,51 @@ export interface Manifest {
   }
   /** RFC 3339, by the source's clock: when the pod was stopped. */
   readonly takenAt: string
-  /** For which the whole pod stood still. */
+  /** Time during which the whole pod was stopped. */
   readonly frozenSeconds: number
-  /** Between the first and the last process that was stopped. */
+  /** Time between the stop of the first process and the stop of the last. */
   readonly skewSeconds: number
   readonly criu: string
   readonly kernel: string
   readonly architecture: string
-  /** Instructions that its processes may have found; absent: made by an agent of an earlier version. */
+  /** CPU features that its processes may have detected; absent: an agent of an earlier version made the generation. */
   readonly cpuFeatures?: readonly string[]
   readonly restoreHash: string
-  /** Its primary stood still from then on, for a successor. */
+  /** The primary stayed stopped after this generation, for a successor. */
   readonly final?: true
   readonly containers: readonly ContainerImage[]
-  /** emptyDirs whose content is in it. */
+  /** emptyDirs whose content is in the generation. */
   readonly volumes: readonly string[]
   /** Every file but the manifest itself, sorted by path. */
   readonly files: readonly GenerationFile[]
-  /** Sum of their sizes. */
+  /** Sum of the sizes of all files. */
   readonly bytes: number
-  /** What its source says of it, and that it was its source; absent: made by an agent of an earlier version. */
+  /** The source's signature of this manifest; absent: an agent of an earlier version made the generation. */
   readonly signed?: Signed
 }
 
 /** See `signerOf`. */
 export interface Signed {
-  /** The manifest as its source wrote it, without this. */
+  /** The manifest as its source wrote it, without `signed`. */
   readonly text: string
   /** Public key of the source: SubjectPublicKeyInfo (DER), base64. */
   readonly key: string
-  /** base64. */
+  /** The signature, base64. */
   readonly value: string
 }
 
 export const manifestName = 'manifest.json'
 
-/** What a store notes for itself beside a manifest: when the generation was complete on this node. */
+/** The store's own note beside a manifest: when the generation was complete on this node. */
 export const arrivalName = 'arrival.json'
 
-/** Orders generations of one life, the newest first. A later epoch counts more: an earlier one may have gone on alone. */
+/**
+ * Orders generations of one life, newest first. A later epoch counts more: the primary of an earlier epoch may have
+ * kept running by itself.
+ */
 export const newestFirst = (a: Manifest, b: Manifest) => b.epoch - a.epoch || b.generation - a.generation
 
-/** Paths of a generation: relative, plain, and not those that the store itself uses. */
+/** Paths of a generation: relative, plain, and other than the store's own files. */
 const plainPath = /^(?!\/)(?!.*\/\/)(?!.*\/$)[^\0\\]{1,1024}$/
 
 export function isGenerationPath(path: string): boolean {
@@ -91,8 +94,9 @@ export function isGenerationPath(path: string): boolean {
 }
 
 /**
- * A name that is one part of a path, distinct for distinct slots: namespaces have no dots, and slot and life are last.
- * @throws CheckpointError BadManifest when a part of the key is not what Kubernetes allows.
+ * Returns a name that is one part of a path, and distinct for distinct slots: namespaces have no dots, and slot and
+ * life come last.
+ * @throws CheckpointError BadManifest when Kubernetes does not allow a part of the key.
  */
 export function slotName({ namespace, set, slot, life }: SlotKey): string {
   const name = `${namespace}.${set}.${slot}.${life}`
@@ -114,8 +118,8 @@ export function parseSlotName(name: string): SlotKey | undefined {
 export const formatManifest = (manifest: Manifest): string => `${JSON.stringify(manifest)}\n`
 
 /**
- * Reads a manifest, dropping fields it does not know.
- * @throws CheckpointError BadManifest, saying what is wrong with which field.
+ * Reads a manifest and drops unknown fields.
+ * @throws CheckpointError BadManifest, with the field and the value that was expected.
  */
 export function parseManifest(text: string): Manifest {
   let value: unknown
@@ -259,7 +263,7 @@ interface Reader {
   list<T>(name: string, item: (field: string, value: unknown) => T): T[]
 }
 
-/** Reads the fields of an object; everything it reads must be there. */
+/** Returns a reader for the fields of an object. Each of its methods throws if the field is missing. */
 function record(field: string, value: unknown): Reader {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) throw wrong(field, 'an object')
   const fields = value as Readonly<Record<string, unknown>>

@@ -1,11 +1,11 @@
-/** Whether memory of a pod made from one template may live on in a pod made from another. */
+/** Decides whether the memory of a pod made from one template can be restored in a pod made from another. */
 import { createHash } from 'node:crypto'
 import type { PodTemplate } from '../api/backuppodset.ts'
 
 /**
- * Names what restored memory depends on: images, commands, arguments, mounts with the volumes behind them, and security
- * contexts. Everything else of a template (labels, resources, probes, environment) may change and memory goes on.
- * Taken from the template of the set as the API server stores it, never from a pod, to which admission adds mounts.
+ * Hashes everything that restored memory depends on: images, commands, arguments, mounts with their volumes, and
+ * security contexts. All other fields of a template (labels, resources, probes, environment) may change without loss of
+ * memory. The input is the set's template as the API server stores it, never a pod, to which admission adds mounts.
  * @param saved names of the containers whose memory is kept; absent: all.
  * @returns 16 hex digits, fit for a label.
  */
@@ -36,7 +36,10 @@ export function restoreHash(template: PodTemplate, saved?: readonly string[]): s
     .slice(0, 16)
 }
 
-/** JSON with sorted keys, without what is undefined, null or empty: the same whether a client wrote `[]` or nothing. */
+/**
+ * JSON with sorted keys and without fields that are undefined, null or empty: the same whether a client wrote `[]` or
+ * nothing.
+ */
 function canonical(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(canonical).join(',')}]`
   if (typeof value !== 'object' || value === null) return JSON.stringify(value) ?? 'null'

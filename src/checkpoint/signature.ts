@@ -1,16 +1,16 @@
 /**
- * Who saved a generation. Its source signs what the manifest says, digests of all files included, with the key that its
- * peers know it by; so memory that comes by way of another node is still that of its source.
+ * Signatures that prove which node saved a generation. The source signs the manifest, with the digests of all files,
+ * with the key that its peers know. So a peer can verify the source of a generation that it gets from a third node.
  */
 import { createHash, createPrivateKey, createPublicKey, type KeyObject, sign, verify } from 'node:crypto'
 import { CheckpointError } from './errors.ts'
 import { formatManifest, type Manifest, parseManifest } from './manifest.ts'
 
-/** The key proves itself in handshakes, too: what it signs here means nothing there. */
+/** Domain separation: handshakes use the same key, and a signature made here must mean nothing in them. */
 const purpose = 'understudy generation/1\n'
 
 /**
- * Signs manifests with this key.
+ * Returns a function that signs manifests with this key.
  * @param key private, on the curve P-256, PEM
  */
 export function createSigner(key: string): (manifest: Manifest) => Manifest {
@@ -24,10 +24,11 @@ export function createSigner(key: string): (manifest: Manifest) => Manifest {
 }
 
 /**
- * The fingerprint of the key that has signed this manifest; undefined: nobody has, as an agent of an earlier version.
+ * Returns the fingerprint of the key that signed this manifest; undefined if it is unsigned (from an agent of an
+ * earlier version).
  *
- * The signed text is carried along as it is: a node of another version may know more fields than ours, or fewer.
- * @throws CheckpointError BadManifest when the signature is not of this manifest.
+ * The manifest carries the signed text verbatim, because a node of another version may know more or fewer fields.
+ * @throws CheckpointError BadManifest when the signature does not match this manifest.
  */
 export function signerOf(manifest: Manifest): string | undefined {
   const { signed } = manifest
@@ -45,7 +46,7 @@ export function signerOf(manifest: Manifest): string | undefined {
     .digest('hex')
 }
 
-/** Fields in the one order that reading gives them, and none that this version does not know. */
+/** Orders the fields as the parser does, and drops fields that this version does not know. */
 const canonical = (manifest: Manifest): string => formatManifest(parseManifest(formatManifest(manifest)))
 
 function unsigned({ signed: _, ...manifest }: Manifest): Manifest {
@@ -57,7 +58,7 @@ function publicKeyOf(base64: string): KeyObject | undefined {
     const key = createPublicKey({ key: Buffer.from(base64, 'base64'), format: 'der', type: 'spki' })
     return key.asymmetricKeyDetails?.namedCurve === 'prime256v1' ? key : undefined
   } catch {
-    // Whatever it is, it is no key.
+    // The bytes are not a key.
     return undefined
   }
 }

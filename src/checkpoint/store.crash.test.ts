@@ -8,7 +8,7 @@ import { slotName } from './manifest.ts'
 import { createGenerationStore } from './store.ts'
 import { manifestOf, putFiles, slotKey } from './testing/generation.ts'
 
-/** From the call after the last allowed one on nothing is done and nothing returns: the process is gone. */
+/** Simulates a crash: no call after the last allowed one has an effect or returns. */
 const life = vi.hoisted(() => ({ calls: 0, allowed: Number.POSITIVE_INFINITY, died: () => {} }))
 
 vi.mock('node:fs/promises', async importOriginal => {
@@ -38,7 +38,7 @@ const contents = (generation: number) => `memory of ${generation}`.repeat(1000)
 const storeIn = (dir: string) =>
   createGenerationStore({ dir, budget: 1 << 20, clock, random: seededRandom(3), uptime: () => 1 })
 
-/** Generations one after the other, the last two kept. @returns how many were complete before the end came. */
+/** Makes generations one after the other and keeps the last two. @returns how many were complete before the crash. */
 async function checkpoints(dir: string, done: (generation: number) => void) {
   const store = storeIn(dir)
   await store.load()
@@ -79,7 +79,7 @@ test('D9.crash: wherever the process ends, the next one finds whole generations 
     }
     const names = await readdir(join(dir, slotName(slotKey))).catch(() => [])
     expect(names.sort()).toEqual(found.map(String).sort())
-    // And it can go on.
+    // The store can still take a generation.
     const draft = await store.begin(slotKey, 9)
     await draft.commit(manifestOf(9))
     await rm(dir, { recursive: true })

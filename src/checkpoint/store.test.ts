@@ -196,21 +196,21 @@ test('one namespace cannot take all: there is always something left for another'
     draft.reserve(pages * page)
     return draft
   }
-  // Drafts count, and so do sets: the share is of the namespace.
+  // Drafts count, and so do slots: the share is the namespace's.
   await begun('greedy', 0, 40)
   await begun('greedy', 1, 8)
   await expect(begun('greedy', 2, 1)).rejects.toThrow(/namespace greedy has/)
   const draft = await begun('modest', 0, 8)
-  // What the two that it shares with have left it: nothing that is being made may get larger.
+  // The room that the other two drafts leave; no draft may grow beyond it.
   const room = draft.room()
   expect(() => draft.reserve(room + 1)).toThrow(expect.objectContaining({ code: 'StoreFull' }))
   draft.reserve(room)
   draft.reserve(8 * page)
   await putFiles(draft.dir, { a: 'a' })
   await draft.commit({ ...manifestOf(1), slot: slotOf('modest', 0) })
-  // And one more.
+  // There is room for another namespace.
   await begun('late', 0, 8)
-  // What is complete counts as what is being made.
+  // Complete generations count like drafts.
   await expect(begun('modest', 1, 4)).rejects.toThrow(/namespace modest has/)
 })
 
@@ -219,7 +219,7 @@ test('D7.budget: the budget is never exceeded, and drafts count', async () => {
   await add(store, 1)
   expect(store.bytes).toBe(4 * 4096)
   const second = await store.begin(slotKey, 2)
-  // As much again is set aside for each draft.
+  // Each draft reserves the size of the newest generation.
   const third = await store.begin(slotKey, 3)
   await expect(store.begin(slotKey, 4)).rejects.toMatchObject({ code: 'StoreFull' })
   await putFiles(third.dir, { 'a.img': page.repeat(3) })

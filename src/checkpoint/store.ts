@@ -1,7 +1,7 @@
 /**
- * Generations on this node: one directory each, below one directory for each slot's life. A generation is there as a
- * whole or not at all: it is made in a draft and renamed when everything of it is on disk, and its removal begins with
- * a rename, too, so that after a crash anywhere `load` finds whole generations and things to throw away.
+ * Generations on this node: one directory each, below one directory for each life of a slot. A generation is complete
+ * or absent. The store writes a draft and renames it when all of it is on disk, and a removal begins with a rename,
+ * too. So after a crash at any point `load` finds only complete generations and leftovers to delete.
  */
 import { mkdir, readdir, rename, rm, rmdir } from 'node:fs/promises'
 import { basename, join } from 'node:path'
@@ -34,17 +34,20 @@ export type * from './generation-store.ts'
 export type { Stored } from './stored.ts'
 
 export interface StoreOptions {
-  /** A directory of the store's own, on a tmpfs. Made if it is not there. */
+  /** A directory on a tmpfs for the store alone. `load` creates it. */
   readonly dir: string
   /** Bytes that all generations and drafts may take up. */
   readonly budget: number
-  /** What one namespace may take of what all others leave, 0 to 1: so there is always something left for one more. Default 1. */
+  /**
+   * Share (0 to 1) that one namespace may take of the space that all others leave, so that there is always some left
+   * for one more namespace. Default 1.
+   */
   readonly share?: number
   readonly clock: Clock
   readonly random: Random
-  /** Milliseconds on a clock that goes on when this process ends. Default: CLOCK_MONOTONIC. */
+  /** Milliseconds on a clock that continues when this process ends. Default: CLOCK_MONOTONIC. */
   readonly uptime?: () => number
-  /** Asked to make room for so many bytes when there is none for another generation; then it is tried once more. */
+  /** Called to free this many bytes when there is no room for another generation. The store then tries once more. */
   readonly relieve?: (bytes: number) => Promise<void>
 }
 
@@ -53,7 +56,7 @@ interface Entry {
   /** On disk. */
   readonly bytes: number
   readers: number
-  /** To be removed as soon as nobody reads it. */
+  /** Remove it as soon as it has no readers. */
   doomed: boolean
   removal: Promise<void> | undefined
 }
@@ -65,7 +68,7 @@ const doomedPrefix = '.doomed-'
 
 const same = (manifest: Manifest): Manifest => manifest
 
-/** For a failure that means that what was wanted is so already. */
+/** Ignores failures with these codes, which mean that the wanted state already holds. */
 const unless =
   (...codes: readonly string[]) =>
   (error: unknown) => {
@@ -75,16 +78,16 @@ const unless =
 export function createGenerationStore(options: StoreOptions): GenerationStore {
   const { dir: root, budget, share = 1, clock, random, uptime = systemUptime, relieve } = options
   const slots = new Map<string, readonly Entry[]>()
-  /** By directories of drafts, and by names that no draft has for what is lent. */
+  /** By the directories of drafts; for lent room, by names that no draft has. */
   const reserved = new Map<string, { readonly namespace: string; readonly bytes: number }>()
-  /** What drafts of a slot have asked for in vain. */
+  /** Bytes that a draft of the slot requested and did not get, by slot name. */
   const refused = new Map<string, number>()
-  /** Told when a reader has let go, or a claim is given up. */
+  /** Callbacks for when a reader releases a generation, or a receiver gives up a claim. */
   const waiting = new Set<() => void>()
   const tellWaiting = () => {
     for (const look of [...waiting]) look()
   }
-  /** Names of slots. */
+  /** Open claims, with slot names. */
   const claims = new Set<{ readonly slot: string }>()
   let bytes = 0
 
@@ -112,14 +115,14 @@ export function createGenerationStore(options: StoreOptions): GenerationStore {
     bytes += entry.bytes
   }
 
-  /** By generations, and by drafts other than this one. */
+  /** Bytes of all generations, and of all reservations but this draft's. */
   function takenBeside(draft?: string): number {
     let taken = bytes
     for (const [dir, { bytes }] of reserved) if (dir !== draft) taken += bytes
     return taken
   }
 
-  /** The same, of one namespace. */
+  /** The same for one namespace. */
   function takenIn(namespace: string, draft: string): number {
     let taken = 0
     for (const [slot, entries] of slots)
@@ -129,7 +132,7 @@ export function createGenerationStore(options: StoreOptions): GenerationStore {
     return taken
   }
 
-  /** What a namespace has beside the draft, and the most that it may have. */
+  /** Bytes that a namespace has besides the draft, and the most that it may have. */
   function shareOf(namespace: string, draft: string) {
     const own = takenIn(namespace, draft)
     return { own, most: Math.floor(mostOf(budget, takenBeside(draft) - own, share)) }
@@ -151,7 +154,7 @@ export function createGenerationStore(options: StoreOptions): GenerationStore {
     reserved.set(draft, { namespace, bytes: wanted })
   }
 
-  /** Renames first: what is half deleted when the process dies must not look like a generation. */
+  /** Renames first: a directory that is half deleted when the process dies must not look like a generation. */
   async function erase(slot: string, dir: string) {
     const doomed = join(root, slot, uniqueName(doomedPrefix))
     await rename(dir, doomed).catch(unless('ENOENT'))
@@ -165,7 +168,7 @@ export function createGenerationStore(options: StoreOptions): GenerationStore {
     const rest = (slots.get(slot) ?? []).filter(it => it !== entry)
     if (rest.length > 0) slots.set(slot, rest)
     else slots.delete(slot)
-    // Only now is there room: a draft that was let in earlier could fill the tmpfs.
+    // Subtracted only now: a draft admitted before the deletion could fill the tmpfs.
     bytes -= entry.bytes
   }
 
@@ -181,7 +184,7 @@ export function createGenerationStore(options: StoreOptions): GenerationStore {
     }
   }
 
-  /** Those beyond the newest `keep`, and those whose removal has failed before. */
+  /** Removes the generations beyond the newest `keep`, and those whose earlier removal failed. */
   async function removeOld(slot: string, keep: number) {
     const entries = slots.get(slot) ?? []
     const kept = entries.filter(entry => !entry.doomed).slice(0, Math.max(keep, 0))
@@ -224,7 +227,7 @@ export function createGenerationStore(options: StoreOptions): GenerationStore {
     }
 
     const wanted = options.expectedBytes ?? live(slot)[0]?.bytes ?? 0
-    // A draft could only tell how much it needs when it was half made.
+    // An earlier draft found out how much it needs only when it was half written, and failed. Make that room first.
     const missing = refused.get(name) ?? 0
     refused.delete(name)
     if (relieve !== undefined && missing > budget - takenBeside()) await relieve(missing)
@@ -274,7 +277,10 @@ export function createGenerationStore(options: StoreOptions): GenerationStore {
     }
   }
 
-  /** Gives a draft its name. Two epochs may both have a generation of one number: the second one's name says which. */
+  /**
+   * Gives a draft its final name. Two epochs may both have a generation of this number: the second one's name includes
+   * its epoch.
+   */
   async function settle(draft: string, slot: string, { generation, epoch }: Manifest): Promise<string> {
     const known = (slots.get(slot) ?? []).some(
       ({ stored: { manifest: it } }) => it.generation === generation && it.epoch === epoch,
@@ -283,7 +289,7 @@ export function createGenerationStore(options: StoreOptions): GenerationStore {
       for (const name of [`${generation}`, `${generation}.${epoch}`]) {
         const dir = join(root, slot, name)
         try {
-          // Never replaces one: a directory is renamed onto an empty one only, and generations are not.
+          // Never replaces a generation: rename replaces only empty directories, and a generation is not empty.
           await rename(draft, dir)
           return dir
         } catch (error) {
@@ -352,7 +358,8 @@ export function createGenerationStore(options: StoreOptions): GenerationStore {
         released = true
         entry.readers -= 1
         tellWaiting()
-        // Nobody waits for this one. What cannot be removed goes on counting, and the next removal tries it again.
+        // No caller waits for this removal. A generation that cannot be removed still counts, and the next removal
+        // retries.
         if (entry.doomed) doom(entry).catch(() => undefined)
       }
     },

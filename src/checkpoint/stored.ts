@@ -25,24 +25,24 @@ export interface Stored {
 
 export interface Clocks {
   readonly clock: Clock
-  /** Milliseconds on a clock that goes on when this process ends. */
+  /** Milliseconds on a clock that continues when this process ends. */
   readonly uptime: () => number
 }
 
-/** Filesystems and tmpfs hand out whole pages. */
+/** Filesystems and tmpfs allocate whole pages. */
 const pageBytes = 4096
 
-/** What the files of a generation take up, bytes; the two that the store writes itself count as a page each. */
+/** Bytes that the files of a generation take up. The two files that the store writes itself count as a page each. */
 export function bytesOnDisk(files: readonly { readonly size: number }[]): number {
   return files.reduce((sum, { size }) => sum + Math.ceil(size / pageBytes) * pageBytes, 2 * pageBytes)
 }
 
 /**
- * Brings everything in a directory to disk and lists it.
+ * Flushes everything in a directory to disk and lists it.
  *
- * @param known files whose writer has synced them and vouches for their digests; others are read.
- * @param reserve called with what it will take up, before anything is read.
- * @throws CheckpointError BadDraft; what `reserve` throws; the signal's reason.
+ * @param known files whose writer has synced them and vouches for their digests; all others are read.
+ * @param reserve called with the bytes on disk, before anything is read.
+ * @throws CheckpointError BadDraft; the error of `reserve`; the signal's reason.
  */
 export async function sealFiles(
   dir: string,
@@ -83,8 +83,8 @@ interface Arrival {
 }
 
 /**
- * Takes over what an earlier process has left. Sizes are checked, digests are not: nothing is renamed into place before
- * it was verified, and a tmpfs does not rot.
+ * Takes over a generation of an earlier process. It checks sizes but not digests: a generation is verified before the
+ * rename into place, and a tmpfs does not decay.
  *
  * @throws CheckpointError BadManifest; ENOENT when files are missing.
  */
@@ -100,7 +100,7 @@ export async function readStored(dir: string, clocks: Clocks): Promise<Stored> {
   const since = arrival === undefined ? -1 : clocks.uptime() - arrival.uptimeMs
   if (arrival !== undefined && since >= 0)
     return Object.freeze({ dir, manifest, completedAt: now - since, pipelineMs: arrival.pipelineMs })
-  // The machine was started anew, or the note is lost: the source's wall clock is all there is.
+  // After a reboot, or if the note is lost, only the source's wall clock is left.
   const pipelineMs = Math.max(clocks.clock.now() - Date.parse(manifest.takenAt), 0)
   return Object.freeze({ dir, manifest, completedAt: now, pipelineMs })
 }
@@ -120,7 +120,7 @@ export function isSystemError(error: unknown, ...codes: readonly string[]): bool
   return error instanceof Error && 'code' in error && codes.includes(String(error.code))
 }
 
-/** A filesystem that is full means the same as a budget that is: something else is on it, or the budget is too large. */
+/** A full filesystem means the same as a full budget: other files share it, or the budget is too large. */
 export function noSpace(error: unknown): unknown {
   return isSystemError(error, 'ENOSPC', 'EDQUOT')
     ? new CheckpointError('StoreFull', 'the filesystem of the store is full', error)

@@ -12,12 +12,12 @@ import { contentDigest, kinds, longestHeader, longestLiteral, magic, parseHeader
 import { createWindowReader, type WindowReader } from './window-reader.ts'
 
 /**
- * Makes the generation that a stream of `encodeDelta` describes. Every file is written anew, its size and digest are
- * checked against the manifest, and it is synced before the draft is committed; if anything fails the draft is gone.
- * `base` must stay in its place until then (`retain`).
+ * Makes the generation that a stream of `encodeDelta` describes. It writes every file in full, checks the file's size
+ * and digest against the manifest, and syncs it before it commits the draft. If anything fails, it discards the draft.
+ * The caller must keep `base` in place until then (`retain`).
  *
- * @throws CheckpointError DeltaBaseMissing, Corrupt, BadManifest, StoreFull, Superseded; what the stream itself failed
- * with; the signal's reason.
+ * @throws CheckpointError DeltaBaseMissing, Corrupt, BadManifest, StoreFull, Superseded; the error of the stream; the
+ * signal's reason.
  */
 export async function applyDelta(
   stream: AsyncIterable<Buffer>,
@@ -28,7 +28,7 @@ export async function applyDelta(
   const { signal } = options
   let failed: { readonly error: unknown } | undefined
   const source = async function* () {
-    // What is thrown in at a yield is our own giving up, not the stream's failure.
+    // An exception raised at `yield` is our cancellation, not a stream error.
     let ours = false
     try {
       for await (const chunk of stream) {
@@ -54,7 +54,7 @@ export async function applyDelta(
   } catch (error) {
     await draft.discard()
     signal?.throwIfAborted()
-    // What broke the stream says more than what its end broke.
+    // The stream's own error says more than the errors that its end caused.
     if (failed !== undefined) throw failed.error
     if (isCodecError(error)) throw new CheckpointError('Corrupt', 'the delta cannot be unpacked', error)
     if (isCheckpointError(error, 'NoSuchGeneration'))
@@ -63,7 +63,7 @@ export async function applyDelta(
   }
 }
 
-/** Errors of zstd, and of streams that end in the middle. */
+/** Errors of zstd, and of streams that end early. */
 function isCodecError(error: unknown): boolean {
   const code = error instanceof Error && 'code' in error ? String(error.code) : ''
   return code.startsWith('ZSTD_') || code.startsWith('Z_') || code === 'ERR_STREAM_PREMATURE_CLOSE'
@@ -137,7 +137,7 @@ async function receiveFile(
         if (length === 0) throw new CheckpointError('Corrupt', `${file.path}: a copy of nothing`)
         for (let at = 0; at < length; ) {
           signal?.throwIfAborted()
-          // Up to the end of a window of the base.
+          // Reads up to the end of a window of the base.
           const part = Math.min(length - at, chunkBytes - ((offset + at) % chunkBytes))
           await output.write(await reader.read(index, offset + at, part))
           at += part
@@ -167,15 +167,15 @@ async function receiveFile(
 }
 
 interface Output {
-  /** @throws CheckpointError Corrupt when so many bytes more would be too many. */
+  /** @throws CheckpointError Corrupt when this many more bytes would exceed the size in the manifest. */
   require(bytes: number): void
   /** Takes a copy of the bytes. */
   write(bytes: Buffer): Promise<void>
-  /** @throws CheckpointError Corrupt when the content is not what the manifest says. */
+  /** @throws CheckpointError Corrupt when size or digest differ from the manifest. */
   finish(): Promise<void>
 }
 
-/** Writes in large pieces: one is hashed while the other is written. */
+/** Writes in large pieces, and hashes one piece while it writes the other. */
 function createOutput(handle: FileHandle, file: GenerationFile, buffers: readonly [Buffer, Buffer]): Output {
   const hash: Hash = createHash('sha256')
   let size = 0
@@ -189,7 +189,7 @@ function createOutput(handle: FileHandle, file: GenerationFile, buffers: readonl
     const piece = buffer().subarray(0, used)
     await written
     written = writeAll(handle, piece)
-    // A failure is met at the next wait for it; without this it would also be reported as nobody's.
+    // The next `await` reports a failure. Without this, Node would also report an unhandled rejection.
     written.catch(() => undefined)
     hash.update(piece)
     current = 1 - current

@@ -1,12 +1,12 @@
 import { CheckpointError } from '../errors.ts'
 
-/** Takes a stream apart. What it returns is good until the next call. */
+/** Reads a byte stream piece by piece. A returned buffer is valid until the next call. */
 export interface ByteReader {
-  /** @throws CheckpointError Corrupt when the stream ends before. */
+  /** @throws CheckpointError Corrupt when the stream ends early. */
   exactly(count: number): Promise<Buffer>
-  /** At least one byte and at most `most`. @throws CheckpointError Corrupt when the stream ends before. */
+  /** Returns between one and `most` bytes. @throws CheckpointError Corrupt when the stream has ended. */
   some(most: number): Promise<Buffer>
-  /** @throws CheckpointError Corrupt when the stream goes on. */
+  /** @throws CheckpointError Corrupt when the stream has more bytes. */
   end(): Promise<void>
   close(): Promise<void>
 }
@@ -17,7 +17,7 @@ export function createByteReader(stream: AsyncIterable<Buffer>): ByteReader {
   const chunks = stream[Symbol.asyncIterator]()
   let rest: Buffer = Buffer.alloc(0)
 
-  /** Puts the next bytes that there are into `rest`; false at the end. */
+  /** Waits until `rest` has bytes. Returns false at the end of the stream. */
   async function more(): Promise<boolean> {
     while (rest.length === 0) {
       const { done, value } = await chunks.next()

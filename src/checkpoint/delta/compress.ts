@@ -2,19 +2,19 @@ import { Readable, type Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { constants, createZstdCompress, createZstdDecompress } from 'node:zlib'
 
-/** Output at a time, bytes: each is a trip to the thread pool. */
+/** Size of an output buffer, bytes. Each buffer costs one round trip to the thread pool. */
 const chunkSize = 512 * 1024
 
-/** zstd at its fastest: between nodes of one cluster a byte saved is worth less than a cycle. */
+/** zstd's fastest level: between nodes of one cluster a saved byte is worth less than a CPU cycle. */
 const level = 1
 
 export interface CodecOptions {
   readonly signal?: AbortSignal
-  /** Told the bytes of each buffer on its way in and out, all of which are garbage soon after. */
+  /** Called with the size (bytes) of each input and output buffer. All these buffers become garbage soon after. */
   readonly onBuffer?: (bytes: number) => void
 }
 
-/** Compresses while it is read, not further ahead than a few pieces. Ending early ends the source, too. */
+/** Compresses on demand, at most a few buffers ahead of the reader. Returning early also ends the source. */
 export const compress = (source: AsyncIterable<Buffer>, options: CodecOptions = {}): AsyncGenerator<Buffer> =>
   through(
     source,
@@ -25,7 +25,7 @@ export const compress = (source: AsyncIterable<Buffer>, options: CodecOptions = 
     options,
   )
 
-/** The reverse. @throws what zlib throws on a stream that is none; what the source throws; an AbortError. */
+/** Decompresses. @throws zlib's errors on other data than zstd; the error of the source; an AbortError. */
 export const decompress = (
   source: AsyncIterable<Buffer>,
   options: CodecOptions = {},
@@ -44,13 +44,13 @@ async function* through(
   }
   const bytes = Readable.from(counted(source), { objectMode: false, highWaterMark: chunkSize })
   const fed = pipeline(bytes, codec, signal === undefined ? {} : { signal })
-  // A failure reaches the reader through the codec; without this it would also be reported as nobody's.
+  // A failure reaches the reader through the codec. Without this, Node would also report an unhandled rejection.
   fed.catch(() => undefined)
   try {
     yield* counted(codec)
     await fed
   } finally {
-    // Not waited for: the source may hang in a read that will not end.
+    // Not awaited: the source may hang in a read that never ends.
     codec.destroy()
   }
 }

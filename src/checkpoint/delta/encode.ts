@@ -8,15 +8,15 @@ import { type Part, planDelta } from './plan.ts'
 import { contentDigest, createRecordWriter, formatHeader, kinds, type RecordWriter } from './records.ts'
 import { createWindowReader, type WindowReader } from './window-reader.ts'
 
-/** What is compared at once, bytes: a page. */
+/** Unit of comparison, bytes: a page. */
 const block = 4096
 
 /**
- * Everything a holder of `base` needs to make `next`; without a base, all of it. Made while it is read, a chunk at a
- * time, so it never runs ahead of its reader; ending early closes everything. Both generations must stay in their
- * places until then (`retain`).
+ * Encodes everything that a node with `base` needs to make `next`; without a base, all of `next`. It encodes on demand,
+ * a chunk at a time, so it never runs ahead of its reader; returning early closes all files. The caller must keep both
+ * generations in place until then (`retain`).
  *
- * @throws CheckpointError Corrupt when a file is not as long as its manifest says; the signal's reason.
+ * @throws CheckpointError Corrupt when a file is shorter than its manifest says; the signal's reason.
  */
 export async function* encodeDelta(
   base: Stored | undefined,
@@ -91,7 +91,7 @@ async function* encodeFile(
       return file.read(target, 0, Math.min(chunkBytes, size - at), at)
     }
     let index = 0
-    /** Into the part. */
+    /** Bytes of the current part that are already encoded. */
     let done = 0
     let coming = size > 0 ? read(0) : undefined
     for (let at = 0; coming !== undefined; ) {
@@ -99,7 +99,7 @@ async function* encodeFile(
       if (bytesRead !== Math.min(chunkBytes, size - at))
         throw new CheckpointError('Corrupt', 'a file is shorter than its manifest says')
       at += bytesRead
-      // The next chunk is on its way while this one is compared.
+      // Read ahead: the next chunk loads while this one is compared.
       coming = at < size ? read(at) : undefined
       for (let from = 0; from < bytesRead; ) {
         const part = parts[index]
@@ -127,7 +127,7 @@ async function* encodeFile(
   }
 }
 
-/** Runs of equal and of different blocks. */
+/** Writes runs of equal blocks as copies, and runs of different blocks as literals. */
 function compare(bytes: Buffer, there: Buffer, file: number, offset: number, writer: RecordWriter) {
   if (bytes.equals(there)) {
     writer.copy(file, offset, bytes.length)

@@ -1,6 +1,7 @@
 /**
- * Where in the base the content of a file may be found again. These are guesses that decide how small a delta becomes,
- * never what it says: a block is left out only after it was compared, and the receiver checks the digest of the whole.
+ * Guesses where in the base the content of a file recurs. The guesses decide how small a delta becomes, never its
+ * content: a block is left out only after a comparison (of its bytes, or of the files' digests), and the receiver
+ * checks the digest of each file.
  */
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -12,30 +13,30 @@ import { isSystemError, type Stored } from '../stored.ts'
 import { tarMembers } from './tar-members.ts'
 import { createWindowReader, type WindowReader } from './window-reader.ts'
 
-/** A part of a file; parts follow each other without gaps, from its start to its end. */
+/** A part of a file. The parts of a file follow each other without gaps, from its start to its end. */
 export interface Part {
   readonly length: number
-  /** File of the base (index in its manifest) and where its bytes might be. Absent: nowhere. */
+  /** File of the base (index in its manifest) and the offset where the bytes might be. Absent: nowhere. */
   readonly like?: {
     readonly file: number
     readonly offset: number
-    /** The digests say so: not to be compared. */
+    /** The digests are equal: no comparison needed. */
     readonly certain?: true
   }
 }
 
-/** Smaller files are sent as they are: they are few bytes, and comparing them would need them unchanged on both sides. */
+/** Smaller files are sent whole: they are few bytes, and a delta of them would need them unchanged on both nodes. */
 export const smallestCompared = 256 * 1024
 
 const isPages = /(^|\/)pages-[^/]+\.img$/
 const isPagemap = /(^|\/)pagemap-[^/]+\.img$/
 
-/** The unit of addresses in page runs. */
+/** Unit of addresses in page runs, bytes. */
 const unit = 4096
 
 export type Plan = ReadonlyMap<string, readonly Part[]>
 
-/** The parts of each file that is to be compared, by path. Looks through page maps and archives of both generations. */
+/** Returns the parts of each file to compare, by path. Reads page maps and archives of both generations. */
 export async function planDelta(base: Stored, next: Stored): Promise<Plan> {
   const indexes = new Map(base.manifest.files.map((file, index) => [file.path, index]))
   const sameContent = new Map(base.manifest.files.map((file, index) => [file.sha256, index]))
@@ -75,7 +76,7 @@ function sameOffsets(size: number, base: Stored, index: number | undefined): rea
   return parts.all
 }
 
-/** A file in an archive that grows moves all that come after it. */
+/** Matches by member: a file that grows in an archive moves all members after it. */
 async function sameMembers(
   readers: { readonly base: WindowReader; readonly next: WindowReader },
   index: number,
@@ -97,7 +98,7 @@ async function sameMembers(
   return parts.all
 }
 
-/** Parts that follow each other in both files become one. */
+/** Merges parts that are adjacent in both files. */
 function createParts() {
   const all: { length: number; like?: NonNullable<Part['like']> }[] = []
   return {
@@ -118,8 +119,8 @@ function continues(last: Part, like: Part['like']): boolean {
 }
 
 /**
- * For every pages image the places of the same addresses of the same task in the base: pages that appear or vanish
- * shift all that come after them.
+ * For each pages image, finds the same addresses of the same task in the base: pages that appear or vanish shift all
+ * pages after them.
  */
 async function pageParts(
   base: Stored,
@@ -146,7 +147,7 @@ interface LoadedPagemap {
   readonly unitsPerPage: number
 }
 
-/** Undefined when it is not understood: then its pages are compared with those at the same offsets. */
+/** Returns undefined for a page map that cannot be used. Its pages are then compared with those at the same offsets. */
 async function loadPagemap({ dir, manifest }: Stored, path: string): Promise<LoadedPagemap | undefined> {
   let map: Pagemap
   try {
@@ -159,7 +160,7 @@ async function loadPagemap({ dir, manifest }: Stored, path: string): Promise<Loa
   const size = manifest.files.find(file => file.path === pages)?.size ?? 0
   const count = map.runs.reduce((sum, run) => sum + run.pages, 0)
   const unitsPerPage = size / count / unit
-  // A file that does not hold exactly these pages is laid out in a way that is not known here.
+  // If the file does not hold exactly these pages, its layout is unknown here.
   return Number.isInteger(unitsPerPage) && unitsPerPage > 0
     ? { pages, runs: map.runs, unitsPerPage }
     : undefined
@@ -168,7 +169,7 @@ async function loadPagemap({ dir, manifest }: Stored, path: string): Promise<Loa
 interface Placed {
   readonly start: number
   readonly end: number
-  /** In its pages image, units. */
+  /** Offset in its pages image, units of 4 KiB. */
   readonly offset: number
 }
 
@@ -182,7 +183,7 @@ function place(runs: readonly PageRun[], unitsPerPage: number): Placed[] {
   })
 }
 
-/** Runs matched before others get a turn. */
+/** Runs matched before the event loop gets a turn. */
 const batch = 8192
 
 async function matchRuns(
@@ -213,7 +214,7 @@ async function matchRuns(
   return parts.all
 }
 
-/** Index of the first run that ends after an address; runs are sorted. */
+/** Index of the first run that ends after an address. Runs must be sorted. */
 function firstEndingAfter(runs: readonly Placed[], address: number): number {
   let low = 0
   let high = runs.length

@@ -1,6 +1,6 @@
 /**
- * What a delta is made of, before compression: a magic line, a header (4-byte length and JSON), then for each file of
- * the manifest, in its order, records that give its content from start to end. Integers are little-endian.
+ * Format of a delta before compression: a magic line, a header (4-byte length and JSON), then for each file of the
+ * manifest, in its order, the records that give its content from start to end. Integers are little-endian.
  *
  * | record | fields |
  * |---|---|
@@ -20,19 +20,19 @@ export const kinds = { copy: 1, literal: 2, endOfFile: 3, end: 4 } as const
 export const copyBytes = 1 + 4 + 6 + 6
 export const literalHeadBytes = 1 + 4
 
-/** Bytes of one literal at most: what a receiver holds at once. */
+/** Most bytes of one literal: a receiver holds that many at once. */
 export const longestLiteral = 512 * 1024
 
-/** A header is a manifest and little else: a few hundred bytes for each thread and file. */
+/** A header is little more than a manifest: a few hundred bytes for each thread and file. */
 export const longestHeader = 8 * 1024 * 1024
 
 export interface Header {
-  /** Names what the copies are taken from. Absent: there are none. */
+  /** The generation that copies refer to. Absent: the delta has no copies. */
   readonly base?: { readonly epoch: number; readonly generation: number; readonly digest: string }
   readonly manifest: Manifest
 }
 
-/** Names the content of a generation: paths, sizes and digests of all its files. */
+/** Identifies the content of a generation: a hash of paths, sizes and digests of all its files. */
 export function contentDigest({ files }: Manifest): string {
   const hash = createHash('sha256')
   for (const { path, size, sha256 } of files) hash.update(`${sha256} ${size} ${path}\n`)
@@ -64,7 +64,7 @@ export function parseHeader(json: string): Header {
   return { manifest, base: { epoch, generation, digest } }
 }
 
-/** Gathers records into pieces that are worth a compressor's turn. Pieces are never written to again. */
+/** Gathers records into pieces large enough for the compressor. A piece is never written to again. */
 export function createRecordWriter(pieceBytes = 256 * 1024) {
   let piece = Buffer.allocUnsafe(pieceBytes)
   let used = 0
@@ -94,7 +94,7 @@ export function createRecordWriter(pieceBytes = 256 * 1024) {
   }
 
   return {
-    /** Runs that follow each other in the base become one record. */
+    /** Merges copies that are adjacent in the base into one record. */
     copy(file: number, offset: number, length: number) {
       if (copy !== undefined && copy.file === file && copy.offset + copy.length === offset) {
         copy.length += length
@@ -103,7 +103,7 @@ export function createRecordWriter(pieceBytes = 256 * 1024) {
       endCopy()
       copy = { file, offset, length }
     },
-    /** Takes a copy of the bytes. */
+    /** Copies the bytes. */
     literal(bytes: Buffer) {
       endCopy()
       for (let from = 0; from < bytes.length; from += longestLiteral) {
@@ -120,7 +120,7 @@ export function createRecordWriter(pieceBytes = 256 * 1024) {
       endCopy()
       room(1).writeUInt8(kind, used - 1)
     },
-    /** The pieces that are complete; with `all`, what there is. */
+    /** Returns the complete pieces; with `all`, also the unfinished one. */
     take(all = false): Buffer[] {
       if (all && used > 0) {
         endCopy()

@@ -1,18 +1,18 @@
-/** Where in a tar archive its members are: enough to find them again in another one. */
+/** Positions of the members of a tar archive: enough to find them again in another archive. */
 import type { WindowReader } from './window-reader.ts'
 
 export interface TarMember {
-  /** From the start of the archive to the member's header. */
+  /** From the start of the archive to the member's header, bytes. */
   readonly offset: number
-  /** Of header and content, padding and all. */
+  /** Header and content with padding, bytes. */
   readonly length: number
 }
 
 const block = 512
 
 /**
- * The members of file `index` of a reader's generation, by a name that is the same for the same member of a similar
- * archive. What cannot be read ends the list: then the rest is simply not found again.
+ * Returns the members of file `index` of a reader's generation, by a name that identifies the same member in a similar
+ * archive. The list ends at the first header that cannot be read: the members after it are then not found again.
  */
 export async function tarMembers(
   reader: WindowReader,
@@ -27,7 +27,7 @@ export async function tarMembers(
     if (content === undefined) break
     const length = block + Math.ceil(content / block) * block
     if (offset + length > size) break
-    // Kind, name and prefix. Extended headers all have the same name and are told apart by their order.
+    // Kind, name and prefix. Extended headers all have the same name, so their order tells them apart.
     const name = `${header.toString('latin1', 156, 157)}${text(header, 345, 500)}/${text(header, 0, 100)}`
     const nth = seen.get(name) ?? 0
     seen.set(name, nth + 1)
@@ -42,7 +42,7 @@ function text(header: Buffer, start: number, end: number): string {
   return header.toString('latin1', start, zero === -1 || zero > end ? end : zero)
 }
 
-/** Undefined: no header of a member. */
+/** Returns undefined if this is not the header of a member. */
 function contentSize(header: Buffer): number | undefined {
   if (header.toString('latin1', 257, 262) !== 'ustar') return undefined
   const first = header.readUInt8(124)

@@ -1,6 +1,6 @@
 /**
- * Reads parts of a generation's files, mostly ascending and often a page at a time, through a few windows: a read of its
- * own for each page would cost more than all else together.
+ * Reads parts of a generation's files, mostly in ascending order and often a page at a time, through a few windows: a
+ * separate read for each page would cost more than all the rest.
  */
 import { type FileHandle, open } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -12,11 +12,11 @@ const windows = 4
 
 export interface WindowReader {
   /**
-   * Bytes of a file of the manifest, by its index; good until the next call. At most `chunkBytes` at once.
-   * @throws CheckpointError Corrupt when the file ends before, NoSuchGeneration when it is gone.
+   * Returns bytes of a file of the manifest, by its index; valid until the next call. At most `chunkBytes` at once.
+   * @throws CheckpointError Corrupt when the file ends early, NoSuchGeneration when it is gone.
    */
   read(file: number, offset: number, length: number): Promise<Buffer>
-  /** The same without waiting, if they have been read already. */
+  /** The same without waiting, if a window already holds the bytes. */
   peek(file: number, offset: number, length: number): Buffer | undefined
   close(): Promise<void>
 }
@@ -24,14 +24,14 @@ export interface WindowReader {
 interface Window {
   readonly file: number
   readonly start: number
-  /** Its memory, which the next window gets. */
+  /** The allocation, which the next window reuses. */
   readonly buffer: Buffer
   readonly bytes: Buffer
 }
 
 export function createWindowReader({ dir, manifest }: Stored): WindowReader {
   const handles = new Map<number, FileHandle>()
-  /** The one that was used last comes first. */
+  /** The most recently used window comes first. */
   const recent: Window[] = []
   const joined = Buffer.allocUnsafe(chunkBytes)
 

@@ -8,7 +8,7 @@ import { manifestOf, putFiles, slotKey } from '../testing/generation.ts'
 import { createGenerationDisk } from './disk.ts'
 import { deriveKey } from './generation-key.ts'
 
-/** From the call after the last allowed one on nothing is done and nothing returns: the process is gone. */
+/** Simulates a crash: no call after the last allowed one has an effect or returns. */
 const life = vi.hoisted(() => ({ calls: 0, allowed: Number.POSITIVE_INFINITY, died: () => {} }))
 
 vi.mock('node:fs/promises', async importOriginal => {
@@ -25,7 +25,7 @@ vi.mock('node:fs/promises', async importOriginal => {
     ...real,
     async open(...args: Parameters<typeof real.open>) {
       const file = await open(...args)
-      // Not the reads: what is read leaves nothing behind.
+      // Reads do not count: they leave nothing behind.
       file.writeFile = mortal(file.writeFile.bind(file)) as typeof file.writeFile
       file.sync = mortal(file.sync.bind(file))
       return file
@@ -99,7 +99,7 @@ test('wherever the process ends, the next one finds whole files only, and every 
       expect(back.manifest.generation).toBe(sealed.generation)
       await rm(join(root, 'back'), { recursive: true })
     }
-    // And it can go on.
+    // The disk can still be written to.
     await disk.write(generations[2] ?? expect.fail(), key, { signal })
     if (outcome === 'finished') break
     crashes += 1

@@ -1,6 +1,6 @@
 /**
- * Generations on the node's disk, sealed: one file each, whole or not at all. What the tmpfs forgets with the boot, or
- * has no room for, can be brought back from here, by whoever has the key.
+ * Sealed (encrypted) generations on the node's disk: one file each, complete or absent. An agent that has the key can
+ * read back generations that the tmpfs lost in a reboot or has no room for.
  */
 import { mkdir, open, readdir, rename, rm, stat, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -18,21 +18,20 @@ import { formatHead, type Head, takeHead } from './head.ts'
 import { seal, unseal } from './seal.ts'
 
 export interface DiskOptions {
-  /** A directory of its own on a disk. Made if it is not there. */
+  /** A directory on a disk for these files alone. `load` creates it. */
   readonly dir: string
   /** Bytes that all files may take up. */
   readonly budget: number
   readonly clock: Clock
   readonly random: Random
-  /** Tells one boot of the machine from another, and ms on a clock that goes on during one. */
+  /** `id` differs for each boot of the machine. `uptime` is in ms and continues across restarts of this process. */
   readonly boot: { readonly id: string; readonly uptime: () => number }
-  /** Bytes of the filesystem: left for everybody, and in all. Default: asks it. */
+  /** Free bytes (for unprivileged processes) and total bytes of the filesystem. Default: `statfs`. */
   readonly space?: () => Promise<{ readonly free: number; readonly total: number }>
-  /** Written between two looks at the filesystem, bytes. Default: 16 MiB. */
+  /** Bytes written between two checks of the filesystem. Default: 16 MiB. */
   readonly lookEvery?: number
 }
 
-/** One generation on the disk. */
 export interface Sealed extends Head {
   /** Name of its file. */
   readonly file: string
@@ -41,23 +40,23 @@ export interface Sealed extends Head {
 
 export interface WriteOptions {
   readonly signal: AbortSignal
-  /** Called after so many bytes, to slow the writing down. */
+  /** Called after each write with its bytes, to throttle the writing. */
   readonly pace?: (bytes: number) => Promise<void>
 }
 
 export interface GenerationDisk {
-  /** To be called once, before anything else: takes over what an earlier process has left. */
+  /** Call once, before anything else: takes over the files of an earlier process. */
   load(): Promise<void>
   /**
-   * Seals a generation into a file. It must stay in its place until then (`retain`). The older ones of its slot are not
-   * removed: see `prune`.
-   * @throws CheckpointError DiskFull, DiskLow; the signal's reason; nothing is left then.
+   * Seals a generation into a file. The caller must keep the generation in place until then (`retain`). Older
+   * generations of the slot stay: see `prune`.
+   * @throws CheckpointError DiskFull, DiskLow; the signal's reason. A failed write leaves no file behind.
    */
   write(stored: Stored, key: GenerationKey, options: WriteOptions): Promise<Sealed>
-  /** Those of a slot, the newest first; a file that cannot be read is removed. */
+  /** Returns the sealed generations of a slot, newest first. Removes files whose head it cannot read. */
   of(slot: SlotKey, key: GenerationKey): Promise<readonly Sealed[]>
   /**
-   * Brings one back into the store, which checks every file against its digest.
+   * Reads a generation back into the store, which checks every file against its digest.
    * @throws CheckpointError Corrupt, BadManifest, StoreFull; the signal's reason.
    */
   read(
@@ -67,17 +66,17 @@ export interface GenerationDisk {
     signal: AbortSignal,
   ): Promise<Stored>
   remove(file: string): Promise<void>
-  /** Removes all but the `keep` newest of a slot. */
+  /** Removes all but the `keep` newest generations of a slot. */
   prune(slot: SlotKey, key: GenerationKey, keep: number): Promise<void>
-  /** Removes every file whose tag is not among these; the caller says that it has seen all slots there are. */
+  /** Removes every file whose tag is not in `tags`; returns how many. The caller asserts that it has seen all slots. */
   sweep(listed: { readonly complete: true; readonly tags: ReadonlySet<string> }): Promise<number>
-  /** Of all files. */
+  /** The tags of all files. */
   tags(): ReadonlySet<string>
   readonly bytes: number
   readonly budget: number
 }
 
-/** Of the filesystem, that has to stay free: below it a kubelet begins to evict pods. */
+/** Share of the filesystem that must stay free: below it a kubelet begins to evict pods. */
 export const leastFree = 0.15
 const blockBytes = 4096
 
@@ -94,7 +93,7 @@ export function createGenerationDisk(options: DiskOptions): GenerationDisk {
   const { dir: root, budget, clock, random, boot, lookEvery = 16 * 1024 * 1024 } = options
   const space = options.space ?? (() => spaceOf(root))
   const entries = new Map<string, Entry>()
-  /** Of files that are being written. */
+  /** Bytes written so far, by the names of unfinished files. */
   const growing = new Map<string, number>()
 
   const hex = (bytes: number) => Buffer.from(random.bytes(bytes)).toString('hex')
@@ -223,7 +222,7 @@ export function createGenerationDisk(options: DiskOptions): GenerationDisk {
     }
   }
 
-  /** When the pod was stopped, on our monotonic clock. Of another boot only the source's wall clock tells. */
+  /** When the pod was stopped, on our monotonic clock (ms). After a reboot only the source's wall clock tells. */
   function stoppedAt(head: Head): number {
     const age =
       head.boot === boot.id ? boot.uptime() - head.stoppedUptimeMs : clock.now() - Date.parse(head.takenAt)
@@ -268,7 +267,7 @@ export function createGenerationDisk(options: DiskOptions): GenerationDisk {
   }
 }
 
-/** A draft that becomes the generation of this head, or nothing. */
+/** Wraps a draft so that it commits only the generation of this head. */
 function onlyAs(head: Head, stoppedAt: number, draft: Draft): Draft {
   return {
     ...draft,

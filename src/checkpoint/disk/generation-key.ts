@@ -1,4 +1,4 @@
-/** The key of one slot's life: made of two halves, neither of which says anything without the other. */
+/** The key of one life of a slot, derived from two halves. One half alone reveals nothing. */
 import { createHmac, hkdfSync } from 'node:crypto'
 import type { SlotKey } from '../../api/slot-lease.ts'
 import { slotName } from '../manifest.ts'
@@ -6,7 +6,7 @@ import { slotName } from '../manifest.ts'
 export interface GenerationKey {
   /** 32 bytes; never written anywhere. */
   readonly secret: Buffer
-  /** Names the slot's files on a disk: 32 hex digits that tell nobody without the key whose they are. */
+  /** Names the slot's files on a disk: 32 hex digits that do not reveal the slot without the key. */
   readonly tag: string
 }
 
@@ -14,8 +14,8 @@ export interface GenerationKey {
 export const halfLength = 32
 
 /**
- * @param agentsHalf of the Secret that all agents share.
- * @param seal the slot's half, of its Lease, 64 hex digits: gone with the Lease, and with the set.
+ * @param agentsHalf the half from the Secret that all agents share.
+ * @param seal the slot's half from its Lease, 64 hex digits. It is deleted with the Lease, and so with the set.
  */
 export function deriveKey(agentsHalf: Uint8Array, seal: string, slot: SlotKey): GenerationKey {
   const half = Buffer.from(seal, 'hex')

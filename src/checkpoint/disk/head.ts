@@ -1,4 +1,4 @@
-/** What a sealed file says of its generation before the generation itself: enough to choose among several. */
+/** Description of a generation at the start of its sealed file: enough to choose among several files. */
 import type { SlotKey } from '../../api/slot-lease.ts'
 import { CheckpointError } from '../errors.ts'
 import { slotName } from '../manifest.ts'
@@ -9,7 +9,7 @@ export interface Head {
   readonly generation: number
   /** RFC 3339, by the source's clock. */
   readonly takenAt: string
-  /** Of all files of the generation. */
+  /** Sum of all files of the generation. */
   readonly bytes: number
   /** Boot of the machine that wrote the file, and its uptime when the pod was stopped, ms. */
   readonly boot: string
@@ -27,8 +27,8 @@ export function formatHead(head: Head): Buffer {
 
 /**
  * Reads the head off a stream.
- * @returns the head, and the stream of what follows it.
- * @throws CheckpointError Corrupt; what the stream fails with.
+ * @returns the head, and the rest of the stream.
+ * @throws CheckpointError Corrupt; the error of the stream.
  */
 export async function takeHead(
   stream: AsyncGenerator<Buffer>,
@@ -54,7 +54,7 @@ export async function takeHead(
   return { head, rest: rest() }
 }
 
-/** It is authentic: whoever wrote it had the key. What is checked here is its version. */
+/** Checks only the version: the content is authentic, because its writer had the key. */
 function parseHead(text: string): Head {
   let value: Head & { readonly version: number }
   try {

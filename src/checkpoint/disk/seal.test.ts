@@ -18,7 +18,7 @@ const secret = Buffer.alloc(32, 7)
 const sealedChunk = chunkLength + 16
 
 async function* pieces(content: Buffer, length: number) {
-  // One buffer that is used again and again, as files are read.
+  // One buffer that is reused, as when files are read.
   const buffer = Buffer.alloc(length)
   for (let at = 0; at < content.length; at += length) {
     const part = content.subarray(at, at + length)

@@ -1,7 +1,7 @@
 /**
- * Encryption of a stream in a file, AES-256-GCM in chunks. Each file has a key of its own, drawn from the slot's and
- * 16 random bytes; the nonce of a chunk is its number and whether it is the last one. So a chunk that is changed, moved,
- * left out, of another file or missing at the end is noticed before one byte of it is given to anybody.
+ * Encryption of a stream in a file, AES-256-GCM in chunks. Each file has its own key, derived from the slot's key and
+ * 16 random bytes. The nonce of a chunk is its number and whether it is the last one. So decryption fails at a chunk
+ * that is changed, moved, left out, from another file, or missing at the end, before it hands out a byte of that chunk.
  *
  *     magic (8) | salt (16) | chunk 0 | ... | chunk n        chunk: ciphertext (256 KiB, the last one less) | tag (16)
  */
@@ -13,7 +13,7 @@ const magic = Buffer.from('USTDGEN1')
 const saltLength = 16
 const tagLength = 16
 export const headerLength = magic.length + saltLength
-/** Plain bytes of a chunk. */
+/** Plaintext bytes of a chunk. */
 export const chunkLength = 256 * 1024
 const sealedChunkLength = chunkLength + tagLength
 const cipher = 'aes-256-gcm'
@@ -48,10 +48,10 @@ export async function* seal(
     return Buffer.concat([body, gcm.getAuthTag()])
   }
   for await (const piece of source) {
-    // Copied: the source may use its buffer again.
+    // Copied, because the source may reuse its buffer.
     held.push(Buffer.from(piece))
     length += piece.length
-    // More than one chunk, not just one: what is given out here is not the last.
+    // `>`, not `>=`: a chunk sealed here must not be the last one.
     while (length > chunkLength) {
       const all = Buffer.concat(held)
       yield sealed(all.subarray(0, chunkLength), false)
@@ -63,8 +63,8 @@ export async function* seal(
 }
 
 /**
- * What was sealed.
- * @throws CheckpointError Corrupt at the first chunk that is not as it was written, or was sealed with another key.
+ * Decrypts a file of `seal`.
+ * @throws CheckpointError Corrupt at the first chunk that was changed, or was sealed with another key.
  */
 export async function* unseal(file: FileHandle, secret: Uint8Array): AsyncGenerator<Buffer> {
   const { size } = await file.stat()

@@ -1,4 +1,6 @@
-/** The application's own state over HTTP: asked for with GET, given back with POST. Redirects are never followed. */
+/**
+ * Transfer of an application's own state over HTTP: GET fetches it, POST gives it back. Redirects are never followed.
+ */
 import { createHash } from 'node:crypto'
 import type { Readable } from 'node:stream'
 import { createGunzip } from 'node:zlib'
@@ -7,11 +9,11 @@ import type { HttpHeader } from '../../api/backuppodset.ts'
 import type { ParsedPull } from '../../api/memory.ts'
 
 export interface TransferredState {
-  /** What the application answered, unpacked. */
+  /** The body of the application's answer, decompressed. */
   readonly bytes: Buffer
-  /** SHA-256 of it, hex. */
+  /** SHA-256 of `bytes`, hex. */
   readonly digest: string
-  /** As the application named it; sent back with it. */
+  /** As the application named it; the push sends it back. */
   readonly contentType: string | undefined
 }
 
@@ -23,23 +25,26 @@ export type PullResult =
 
 export type PushResult =
   | { readonly type: 'taken' }
-  /** `inDoubt`: it was sent, perhaps whole, and there was no answer; the application may take it yet. */
+  /**
+   * `inDoubt`: the request may have been sent, perhaps in full, without an answer; the application may still apply it.
+   */
   | { readonly type: 'failed'; readonly why: string; readonly inDoubt: boolean }
 
-/** The connection was never made: nothing was sent. */
+/** The connection was never made, so nothing was sent. */
 const unsent = new Set(['ECONNREFUSED', 'EHOSTUNREACH', 'ENETUNREACH', 'UND_ERR_CONNECT_TIMEOUT'])
 
-/** Answers of 2xx that are not the whole of a state. */
+/** Status codes of 2xx that do not carry a complete state. */
 const withoutState = new Set([204, 205, 206])
 
 class TooLarge extends Error {}
 class NoRoom extends Error {}
 
 /**
- * Asks for the state once, within `timeoutMs` altogether. A state above `maxBytes` ends the connection as soon as that is
- * clear, before or after it is unpacked. Never throws for what the application or the network does; nothing of a state
- * is ever in a message.
- * @param take asked for room before anything more is kept; twice the state, for its parts are joined at the end.
+ * Fetches the state once, within `timeoutMs` in all. It closes the connection as soon as the state is known to exceed
+ * `maxBytes`, compressed or decompressed. Failures of the application or the network are returned, never thrown. No
+ * message contains any part of a state.
+ * @param take reserves room before each chunk is kept; false: no room. It is called with twice the chunk's bytes,
+ * because the chunks are joined at the end.
  * @throws the signal's reason.
  */
 export async function pullState(
@@ -98,7 +103,10 @@ export async function pullState(
   }
 }
 
-/** Gives a state to an application, once. Only a status from 200 to 299 means that it was taken. @throws the signal's reason. */
+/**
+ * Gives a state to an application, once. Only a status from 200 to 299 means that the application took it.
+ * @throws the signal's reason.
+ */
 export async function pushState(
   host: string,
   pull: Pick<ParsedPull, 'port' | 'headers' | 'push' | 'timeoutMs'>,
@@ -134,7 +142,7 @@ const codeOf = (error: unknown): string =>
 const urlOf = (host: string, port: number, path: string): string =>
   `http://${host.includes(':') ? `[${host}]` : host}:${port}${path}`
 
-/** Later lists win, whatever the case of their names. */
+/** Later lists win. Names are compared without case. */
 function headersOf(...lists: readonly (readonly HttpHeader[])[]): Record<string, string> {
   return Object.fromEntries(lists.flat().map(({ name, value }) => [name.toLowerCase(), value]))
 }
@@ -147,7 +155,7 @@ async function bytesOf(
 ): Promise<Buffer> {
   const chunks: Buffer[] = []
   let size = 0
-  // Errors of the connection end the unpacking, too, or it would wait for more.
+  // `pipe` does not forward errors: without this, decompression would wait for more input.
   const plain = isPacked ? body.pipe(createGunzip()) : body
   if (plain !== body) body.on('error', error => plain.destroy(error))
   try {

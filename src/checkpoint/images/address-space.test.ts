@@ -19,7 +19,7 @@ interface Space {
   readonly areas: readonly (readonly [start: bigint, end: bigint, offset?: bigint])[]
   readonly pages: readonly (readonly [address: bigint, count: bigint])[]
   readonly auxiliary?: number
-  /** In place of as many as there are. */
+  /** Size of the pages image, bytes. Default: that of all `pages`. */
   readonly stored?: number
 }
 

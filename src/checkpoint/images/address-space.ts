@@ -1,7 +1,7 @@
 /**
- * Whether what images say of address spaces can be true of any. CRIU's restorer finds a place for itself among the areas
- * and moves them over one another by what the images say, before a task has its own rights: it trusts them. Images come
- * from other nodes, so what no kernel has ever told is refused here.
+ * Checks that the address spaces in CRIU's images are possible ones. CRIU's restorer trusts the images: it finds a
+ * place for itself among the areas and moves them over one another, before a task has only its own rights. Images come
+ * from other nodes, so this refuses address spaces that no kernel could have reported.
  */
 import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -13,12 +13,12 @@ import { type PageRun, parsePagemap } from './pagemap.ts'
 import { tasksOf } from './tasks.ts'
 
 const page = 4096n
-/** Of user space, with tables of five levels. Above it is one page that old programs call. */
+/** End of user space with five-level page tables. Above it is only one page, which old programs call. */
 const endOfUserSpace = 1n << 56n
 const vsyscall = 0xffffffffff600000n
 /** The kernel's own limit is a sixteenth of it unless an administrator has raised it. */
 const mostAreas = 1 << 20
-/** Words of the vector that the kernel gives a program; it has never had half of them. */
+/** Words of the auxiliary vector. No kernel has ever used half of them. */
 const mostAuxiliary = 128
 
 interface Span {
@@ -27,7 +27,7 @@ interface Span {
 }
 
 /**
- * @param pageBytes of this machine's memory.
+ * @param pageBytes page size of this machine.
  * @throws CheckpointError BadImage
  */
 export async function assertAddressSpaces(dir: string, pageBytes: number): Promise<void> {
@@ -38,7 +38,7 @@ export async function assertAddressSpaces(dir: string, pageBytes: number): Promi
     needed.set(pages, (needed.get(pages) ?? 0n) + bytes)
   }
   for (const { pid } of await tasksOf(dir)) {
-    // A task that had ended has none.
+    // A task that had ended before the dump has no memory.
     if (!names.has(`mm-${pid}.img`)) continue
     const areas = areasOf(`mm-${pid}.img`, await readSingle(dir, `mm-${pid}.img`, 'mm', mmEntry))
     const name = `pagemap-${pid}.img`
@@ -59,7 +59,7 @@ export async function assertAddressSpaces(dir: string, pageBytes: number): Promi
   }
 }
 
-/** Sorted, without overlaps, neighbours joined. */
+/** Returns the areas sorted, without overlaps, and with adjacent ones merged. */
 function areasOf(name: string, { vmas, auxiliary }: ValueOf<typeof mmEntry>): Span[] {
   const bad = (what: string): never => {
     throw new CheckpointError('BadImage', `${name} has ${what}`)
@@ -82,7 +82,7 @@ function areasOf(name: string, { vmas, auxiliary }: ValueOf<typeof mmEntry>): Sp
   return areas
 }
 
-/** Both are sorted: each is gone through once. */
+/** Both lists are sorted, so one pass over each is enough. */
 function assertWithin(
   name: string,
   runs: readonly PageRun[],

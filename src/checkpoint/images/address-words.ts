@@ -1,16 +1,16 @@
 import { isIPv4, isIPv6 } from 'node:net'
 
 /**
- * An address as CRIU's images have it: 32-bit words as they lie in memory, in network order, read as little-endian. An
- * address of IPv4 has two forms, its own and the one that sockets of IPv6 use for it.
- * @returns none for what is no address.
+ * Returns the forms of an address in CRIU's images: 32-bit words as they lie in memory, in network order, read as
+ * little-endian. An IPv4 address has two forms, its own and the IPv4-mapped one of IPv6 sockets.
+ * @returns an empty list for anything that is not an address.
  */
 export function addressWords(address: string): readonly (readonly number[])[] {
   if (isIPv4(address)) {
     const word = wordsOf(address.split('.').map(Number))
     return [word, [0, 0, 0xffff0000, ...word]]
   }
-  // One with a zone is of a link, not of a pod.
+  // An address with a zone belongs to a link, not to a pod.
   return isIPv6(address) && !address.includes('%') ? [wordsOf(bytesOfIPv6(address))] : []
 }
 
@@ -20,7 +20,7 @@ function wordsOf(bytes: readonly number[]): number[] {
 }
 
 function bytesOfIPv6(address: string): number[] {
-  // The parser of URLs writes an embedded address of IPv4 as two groups, too.
+  // The URL parser also writes an embedded IPv4 address as two groups.
   const [head = '', tail] = new URL(`http://[${address}]`).hostname.slice(1, -1).split('::')
   const groups = (text: string) =>
     text === '' ? [] : text.split(':').map(group => Number.parseInt(group, 16))

@@ -1,6 +1,6 @@
 /**
- * What the tasks of a dump may do once they are restored. Images come from other nodes: whoever restores them checks
- * these against the container they are to live in.
+ * The rights that the tasks of a dump get once they are restored. Images come from other nodes: the restoring node
+ * checks these rights against those of the container in which the tasks will run.
  */
 import { CheckpointError } from '../errors.ts'
 import { readSingle } from './image-file.ts'
@@ -21,9 +21,9 @@ export type CapabilitySet = (typeof capabilitySets)[number]
 export const seccompModes = ['disabled', 'strict', 'filter'] as const
 export type SeccompMode = (typeof seccompModes)[number]
 
-/** One thread. All values as the kernel shows them in /proc/PID/status. */
+/** Credentials of one thread. All values as the kernel shows them in /proc/PID/status. */
 export interface Credentials {
-  /** Of the process; number of the pid namespace it was dumped in. */
+  /** Pid of the thread's process, in the pid namespace of the dump. */
   readonly pid: number
   readonly tid: number
   readonly uids: Ids
@@ -34,16 +34,16 @@ export interface Credentials {
   readonly secureBits: number
   readonly noNewPrivileges: boolean
   readonly seccomp: SeccompMode
-  /** prctl PR_GET_DUMPABLE of the process. Absent: CRIU did not say. */
+  /** prctl PR_GET_DUMPABLE of the process. Absent: not in the image. */
   readonly dumpable?: number
   /** SELinux label or AppArmor profile. Absent: none. */
   readonly lsmProfile?: string
 }
 
-/** CRIU's marks for tasks that had ended: they are restored as zombies and run nothing. */
+/** CRIU's states for tasks that had ended: CRIU restores them as zombies, and they run nothing. */
 const ended: ReadonlySet<number> = new Set([2, 6])
 
-/** One record for each thread that would run. @throws CheckpointError BadImage */
+/** Returns one record for each thread that would run. @throws CheckpointError BadImage */
 export async function credentialsOf(dir: string): Promise<readonly Credentials[]> {
   const found: Credentials[] = []
   for (const { pid, threads } of await tasksOf(dir)) {
@@ -91,7 +91,7 @@ function capabilityWord(words: readonly number[]): string {
   return words.reduceRight((hex, word) => hex + word.toString(16).padStart(8, '0'), '').padStart(16, '0')
 }
 
-/** SECCOMP_FILTER_FLAG_TSYNC: filters that all threads have in common are stored with the leader, who gives them to all. */
+/** SECCOMP_FILTER_FLAG_TSYNC: CRIU stores filters common to all threads with the leader, which gives them to all. */
 const tsync = 1
 
 async function leaderFilterIsForAll(dir: string, leader: ValueOf<typeof coreEntry>): Promise<boolean> {

@@ -1,4 +1,4 @@
-/** Changes to a dump without which it cannot be restored below a placeholder, or comes back wrong. */
+/** Edits of a dump without which its restore below a placeholder fails or gives wrong results. */
 import { readdir } from 'node:fs/promises'
 import { CheckpointError } from '../errors.ts'
 import { addressWords } from './address-words.ts'
@@ -8,9 +8,9 @@ import { coreEntry, fileEntry, inventoryEntry, taskKobjIds } from './messages.ts
 import { tasksOf } from './tasks.ts'
 
 /**
- * Makes a restore create a pid namespace of its own: pid 1 of the placeholder's is taken. CRIU makes one when the
- * namespace that the inventory names for CRIU itself is another than the tasks', so the inventory gets a number that
- * no task has. Doing it again changes nothing, and the file keeps its size where that is possible.
+ * Makes a restore create a new pid namespace, because pid 1 of the placeholder's is taken. CRIU makes one when the
+ * inventory's pid namespace of CRIU itself differs from the tasks', so this gives the inventory a number that no task
+ * has. Idempotent. The file keeps its size where that is possible.
  * @returns false when nothing had to be changed.
  * @throws CheckpointError BadImage
  */
@@ -34,7 +34,7 @@ async function taskIds(dir: string): Promise<ValueOf<typeof taskKobjIds>[]> {
   const names = new Set(await readdir(dir))
   const found: ValueOf<typeof taskKobjIds>[] = []
   for (const { pid } of await tasksOf(dir)) {
-    // Tasks that had ended have neither.
+    // Tasks that had ended before the dump have neither.
     if (names.has(`ids-${pid}.img`))
       found.push(...(await readImage(dir, `ids-${pid}.img`, 'ids', taskKobjIds)))
     for (const { ids } of await readImage(dir, `core-${pid}.img`, 'core', coreEntry))
@@ -46,9 +46,9 @@ async function taskIds(dir: string): Promise<ValueOf<typeof taskKobjIds>[]> {
 }
 
 /**
- * Starts periodic timers again that CRIU would restore stopped: while an expiry of a timerfd waits to be read the
- * kernel shows no time until the next one, CRIU saves that as 0, and 0 means "stopped" when it is set. They are due
- * one nanosecond after the restore instead. A timer that really is stopped has nothing to be read.
+ * Rearms periodic timers that CRIU would restore stopped. While an expiry of a timerfd waits to be read, the kernel
+ * shows no time until the next one; CRIU saves that as 0, and 0 means "stopped" when it is set. The timers expire one
+ * nanosecond after the restore instead. A timer that really is stopped has no expiry to read.
  * @returns how many timers were changed; 0 when it is done again.
  * @throws CheckpointError BadImage
  */
@@ -64,8 +64,8 @@ export function rearmTimers(dir: string): Promise<number> {
 }
 
 /**
- * Takes the signal for the end of its parent from the first process of the tree: CRIU is its parent while it is
- * restored, and ends. Its real parent is outside of its namespace, and was never what the signal was for.
+ * Clears the parent-death signal of the first process of the tree. CRIU is its parent during the restore, and then
+ * exits. Its real parent is outside of its namespace, so the signal was never meant for that.
  * @returns false when nothing had to be changed.
  * @throws CheckpointError BadImage
  */
@@ -81,15 +81,15 @@ export async function forgetParent(dir: string): Promise<boolean> {
 }
 
 /**
- * Sockets that were bound to the address of the pod they were saved in are bound to that of the pod they come back in.
- * Where a connection led to stays as it was.
+ * Rebinds sockets from the address of the saved pod to the address of the pod in which they are restored. The peer
+ * addresses of connections stay.
  * @returns how many sockets were changed; 0 when it is done again.
  * @throws CheckpointError BadImage
  */
 export function moveAddress(dir: string, from: string, to: string): Promise<number> {
   const moves = addressWords(from).flatMap(words => {
     const target = addressWords(to).find(it => it.length === words.length)
-    // From one family to the other nothing can be bound: the restore says so.
+    // A socket cannot be bound across address families: the restore reports that.
     return target === undefined ? [] : [{ words, target }]
   })
   return editImage(dir, 'files.img', 'files', fileEntry, ({ isk }) => {

@@ -8,12 +8,12 @@ import { setImmediate } from 'node:timers/promises'
 import { CheckpointError } from '../errors.ts'
 import { type Decoded, decode, encode, type Fields, type MessageType } from './message.ts'
 
-/** Ordinary images begin with `common`, what CRIU measures with `service`; a second number says of which kind they are. */
+/** Ordinary images begin with `common`, CRIU's statistics with `service`. A second number gives their kind. */
 const common = 0x54564319
 const service = 0x55105940
 
 const magics = {
-  // The inventory says which version the others are, so it has no common magic before its own.
+  // The inventory gives the version of the other images, so it has no common magic before its own.
   inventory: [0x58313116],
   pstree: [common, 0x50273030],
   core: [common, 0x55053847],
@@ -30,8 +30,8 @@ const magics = {
 export type ImageKind = keyof typeof magics
 
 /**
- * The entries of an image, one after the other, still encoded.
- * @param payload how many bytes that are no entry follow one.
+ * Yields the entries of an image in order, still encoded.
+ * @param payload returns how many bytes of other data follow an entry.
  * @throws CheckpointError BadImage
  */
 export function* eachEntry(
@@ -55,14 +55,14 @@ export function* eachEntry(
   if (at > bytes.length) throw new CheckpointError('BadImage', `${name} is cut off behind its last entry`)
 }
 
-/** All of them. @throws CheckpointError BadImage */
+/** All entries of an image. @throws CheckpointError BadImage */
 export const splitEntries = (...of: Parameters<typeof eachEntry>): Buffer[] => [...eachEntry(...of)]
 
-/** Decoded before others get a turn: well under 10 ms. */
+/** Entries decoded before the event loop gets a turn: well under 10 ms. */
 const batch = 8192
 
 /**
- * Decodes entry by entry, and lets others have their turn meanwhile: an image may have more than a million.
+ * Calls `meet` for each entry, and gives the event loop turns in between: an image may have more than a million.
  * @throws CheckpointError BadImage
  */
 export async function forEachEntry(entries: Iterable<Buffer>, meet: (entry: Buffer) => void): Promise<void> {
@@ -98,14 +98,14 @@ export function decodeEntry<F extends Fields>(
 }
 
 /**
- * What is read has room in the agent of a node, which reads for all its tenants: how large an image gets is up to who is
- * saved. Images of memory itself, and of files, are not read.
+ * Limit of an image that is read. The agent of a node reads images for all its tenants, and each tenant decides how
+ * large its images get. Images of memory itself, and of files, are not read.
  */
 export const mostImageBytes = 16 * 1024 * 1024
 
 const readKinds = /^(inventory|pstree|files|sk-queues|seccomp|(core|ids|mm|pagemap|pagemap-shmem)-\d+)\.img$/
 
-/** Those of which `readImageBytes` would say that they are too large. */
+/** Names of the images that `readImageBytes` would refuse as too large. */
 export async function largeImages(dir: string): Promise<string[]> {
   const found: string[] = []
   for (const name of await readdir(dir))
@@ -113,7 +113,7 @@ export async function largeImages(dir: string): Promise<string[]> {
   return found
 }
 
-/** @throws CheckpointError BadImage, also when the file is not there */
+/** @throws CheckpointError BadImage, also when the file does not exist */
 export async function readImageBytes(dir: string, name: string): Promise<Buffer> {
   try {
     await using file = await open(join(dir, name))
@@ -140,7 +140,7 @@ export async function readImage<F extends Fields>(
 
 const firstRead = 64 * 1024
 
-/** The first entry of an image in which something else, of any size, follows. @throws CheckpointError BadImage */
+/** The first entry of an image in which other data, of any size, follows. @throws CheckpointError BadImage */
 export async function readFirst<F extends Fields>(
   dir: string,
   name: string,
@@ -150,13 +150,13 @@ export async function readFirst<F extends Fields>(
   await using file = await open(join(dir, name))
   const { buffer, bytesRead } = await file.read(Buffer.alloc(firstRead), 0, firstRead, 0)
   const bytes = buffer.subarray(0, bytesRead)
-  // What follows may be cut off here.
+  // The data after the entry may be cut off here.
   const [entry] = splitEntries(kind, name, bytes, ({ length }) => bytes.length - headOf(kind) - length)
   if (entry === undefined) throw new CheckpointError('BadImage', `${name} has no entry`)
   return decodeEntry(name, type, entry)
 }
 
-/** Bytes before the first entry itself. */
+/** Bytes before the content of the first entry. */
 const headOf = (kind: ImageKind): number => (magics[kind].length + 1) * 4
 
 /** The entry of an image that has exactly one. @throws CheckpointError BadImage */
@@ -173,8 +173,8 @@ export async function readSingle<F extends Fields>(
 }
 
 /**
- * Rewrites the entries for which `edit` returns true; the others keep their very bytes, and a file in which nothing was
- * to be changed is not written at all.
+ * Rewrites the entries for which `edit` returns true. The others keep their exact bytes, and a file without changes is
+ * not written at all.
  * @returns how many entries were changed.
  * @throws CheckpointError BadImage
  */
@@ -197,7 +197,7 @@ export async function editImage<F extends Fields>(
   return edited
 }
 
-/** A crash leaves the old file or the new one, never half of it. */
+/** Atomic: a crash leaves the old file or the new one. */
 async function replaceFile(path: string, content: Uint8Array): Promise<void> {
   const draft = `${path}.new`
   try {

@@ -24,7 +24,7 @@ afterEach(() => rm(dir, { recursive: true }))
 
 type Raw = readonly (readonly [number, number | bigint | Uint8Array | string])[]
 
-/** A message in wire format, field by field: what CRIU itself writes, whatever the definitions here know. */
+/** Encodes a message in wire format, field by field, as CRIU does, independently of the definitions under test. */
 function wire(fields: Raw): Uint8Array {
   const writer = new BinaryWriter()
   for (const [number, value] of fields)
@@ -103,7 +103,7 @@ const timerfd = (
   ])
 
 async function putDump({ rootPidNs = 1, threads = [1, 7] }: { rootPidNs?: number; threads?: number[] } = {}) {
-  // Version 2, ids of CRIU itself, and fields the definitions here have never heard of.
+  // Version 2, ids of CRIU itself, and fields that the definitions do not know.
   await put('inventory.img', 'inventory', [
     wire([
       [1, 2],
@@ -182,7 +182,7 @@ test('periodic timers with an unread expiry run again, others stay as they are',
   expect(await rearmTimers(dir)).toBe(0)
 })
 
-/** Fields in the order of CRIU's own; the last one is one that the codec does not know. */
+/** Fields in CRIU's order; the codec does not know the last one. */
 const socket = (id: number, words: readonly number[]) =>
   wire([
     [1, 2],

@@ -1,4 +1,4 @@
-/** What the images say of limits and precedence of tasks. CRIU has the right to set all of them. */
+/** Limits and scheduling precedence of tasks in the images. CRIU has the right to set all of them. */
 import { CheckpointError } from '../errors.ts'
 import { editImage, readSingle } from './image-file.ts'
 import { has, make } from './message.ts'
@@ -10,15 +10,15 @@ export interface Limit {
   readonly hard: bigint
 }
 
-/** Of a process; where it is one of its threads that differs, of that. */
+/** Scheduling precedence of a process or a thread. */
 export interface Precedence {
-  /** -20 comes first. */
+  /** -20 is the most favoured. */
   readonly nice: number
   /** SCHED_OTHER and so on. */
   readonly policy: number
 }
 
-/** No limit: what the kernel and CRIU write for it. */
+/** No limit, as the kernel and CRIU write it. */
 export const unlimited = 0xffff_ffff_ffff_ffffn
 /** RLIMIT_RTTIME is the last one. */
 const mostLimits = 16
@@ -35,9 +35,9 @@ export async function precedenceOf(dir: string): Promise<Precedence[]> {
 }
 
 /**
- * Takes from tasks what the container has less of: nodes differ in the limits that they give, and in how soon they kill
- * for want of memory.
- * @param limits by their numbers, as RLIMIT_CPU is 0.
+ * Lowers the limits of tasks to those of the container, and raises their OOM score to at least the container's. Nodes
+ * differ in the limits that they set, and in how soon they kill a process when memory runs out.
+ * @param limits by their numbers; RLIMIT_CPU is 0.
  * @returns how many tasks were changed; 0 when it is done again.
  * @throws CheckpointError BadImage
  */
@@ -58,7 +58,7 @@ export async function lowerLimits(
         return { soft: lower(soft, most), hard: most }
       })
       const differs = lowered.some(({ soft, hard }, at) => soft !== all[at]?.soft || hard !== all[at]?.hard)
-      // What CRIU is not told a task takes over from CRIU.
+      // A task without an OOM score in its image would inherit CRIU's own.
       const isSafe = has(taskCoreEntry, tc, 'oomScore') && tc.oomScore >= oomScore
       if (!differs && isSafe) return false
       if (tc.rlimits !== undefined && differs)

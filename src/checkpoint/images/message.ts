@@ -1,6 +1,6 @@
 /**
  * Messages of CRIU's images, described by hand: only the fields that are read or changed here. The codec keeps every
- * other field of a message as it is, so that what this file has never heard of survives an edit.
+ * other field of a message, so fields that are unknown here survive an edit.
  */
 import {
   create,
@@ -24,7 +24,7 @@ const scalarTypes = {
   uint64: FieldDescriptorProto_Type.UINT64,
   bool: FieldDescriptorProto_Type.BOOL,
   string: FieldDescriptorProto_Type.STRING,
-  /** Also for a message that nobody looks into: it is written the same way. */
+  /** Also for a nested message that is not decoded here: its encoding is the same. */
   bytes: FieldDescriptorProto_Type.BYTES,
 } as const
 
@@ -49,7 +49,7 @@ interface Field<Type extends FieldType = FieldType, Repeated extends boolean = b
 
 export type Fields = Readonly<Record<string, Field>>
 
-/** A kind of message: its name in CRIU's sources, and the fields of it that are known here. */
+/** A kind of message: its name in CRIU's sources, and its fields that are known here. */
 export interface MessageType<F extends Fields> {
   readonly name: string
   readonly fields: F
@@ -62,7 +62,7 @@ type One<Type> = Type extends ScalarType
     ? Decoded<F>
     : never
 
-/** A message in memory. A scalar that was not set reads as 0, false or ''; ask `has` where that matters. */
+/** A message in memory. An unset scalar reads as 0, false or ''; use `has` where that matters. */
 export type Decoded<F extends Fields> = {
   -readonly [Name in keyof F]: F[Name] extends Field<infer Type, infer Repeated>
     ? Repeated extends true
@@ -100,7 +100,7 @@ export function message<const F extends Fields>(name: string, fields: F): Messag
         field: Object.entries(fields).map(([field, { number, type, repeated }]) => ({
           name: field,
           number,
-          // CRIU calls most of its fields required. Whether it misses one is for CRIU to say, not for this codec.
+          // CRIU marks most of its fields as required. CRIU itself, not this codec, reports a missing one.
           label: repeated ? FieldDescriptorProto_Label.REPEATED : FieldDescriptorProto_Label.OPTIONAL,
           ...(typeof type === 'string'
             ? { type: scalarTypes[type] }
@@ -116,7 +116,7 @@ export function message<const F extends Fields>(name: string, fields: F): Messag
   return { name, fields, descriptor }
 }
 
-/** @throws whatever the codec throws on bytes that are not this message; `image-file.ts` gives it a name. */
+/** @throws the codec's error on bytes that are not this message; `image-file.ts` adds the name. */
 export function decode<F extends Fields>(type: MessageType<F>, bytes: Uint8Array): Decoded<F> {
   return fromBinary(type.descriptor, bytes) as unknown as Decoded<F>
 }
@@ -130,7 +130,7 @@ export function make<F extends Fields>(type: MessageType<F>, fields: Partial<Dec
   return create(type.descriptor, fields as never) as unknown as Decoded<F>
 }
 
-/** Was this field in the bytes (or set since)? */
+/** True if the field was in the bytes, or was set since. */
 export function has<F extends Fields>(
   type: MessageType<F>,
   value: Decoded<F>,

@@ -1,6 +1,6 @@
 /**
- * The messages of CRIU 4.2 that are read or edited here, with CRIU's own names and numbers. Those that are edited name
- * every field up to the last one that is used: the codec writes what it does not know behind what it knows.
+ * The messages of CRIU 4.2 that are read or edited here, with CRIU's own names and numbers. Messages that are edited
+ * define every field up to the last one used, because the codec writes unknown fields after the known ones.
  */
 import { many, message, one } from './message.ts'
 
@@ -23,7 +23,7 @@ export const taskKobjIds = message('task_kobj_ids_entry', {
 export const inventoryEntry = message('inventory_entry', {
   imgVersion: one(1, 'uint32'),
   fdinfoPerId: one(2, 'bool'),
-  /** The namespaces that CRIU itself was in at the dump. */
+  /** The namespaces of CRIU itself at the dump. */
   rootIds: one(3, taskKobjIds),
   nsPerId: one(4, 'bool'),
 })
@@ -36,7 +36,7 @@ export const pstreeEntry = message('pstree_entry', {
   threads: many(5, 'uint32'),
 })
 
-/** Capability sets come as 32-bit words, the low one first. */
+/** Capability sets are 32-bit words, the low one first. */
 export const credsEntry = message('creds_entry', {
   uid: one(1, 'uint32'),
   gid: one(2, 'uint32'),
@@ -63,7 +63,7 @@ export const rlimitEntry = message('rlimit_entry', { soft: one(1, 'uint64'), har
 export const threadCoreEntry = message('thread_core_entry', {
   nice: one(3, 'sint32'),
   policy: one(4, 'uint32'),
-  /** Sent to it when its parent ends; 0: none. */
+  /** The signal that the kernel sends to the task when its parent ends; 0: none. */
   pdeathSig: one(8, 'uint32'),
   creds: one(10, credsEntry),
   seccompMode: one(11, 'uint32'),
@@ -73,7 +73,7 @@ export const threadCoreEntry = message('thread_core_entry', {
 
 export const taskCoreEntry = message('task_core_entry', {
   taskState: one(1, 'uint32'),
-  /** By their numbers; of none CRIU has no entry. */
+  /** Indexed by resource number (RLIMIT_*). CRIU has no entry for a task without any. */
   rlimits: one(8, message('task_rlimits_entry', { limits: many(1, rlimitEntry) })),
   oldSeccompMode: one(11, 'uint32'),
   oomScore: one(14, 'int32'),
@@ -111,7 +111,7 @@ export const timerfdEntry = message('timerfd_entry', {
   insec: one(10, 'uint64'),
 })
 
-/** Addresses come as the words of memory in network order: one, or four of IPv6. */
+/** Addresses are the words of memory in network order: one for IPv4, four for IPv6. */
 export const inetSocketEntry = message('inet_sk_entry', {
   id: one(1, 'uint32'),
   ino: one(2, 'uint32'),
@@ -133,7 +133,7 @@ export const fileEntry = message('file_entry', {
   tfd: one(12, timerfdEntry),
 })
 
-/** Which file the pages of a pagemap are in: `pages-<pagesId>.img`. */
+/** `pagesId` names the file with the pages: `pages-<pagesId>.img`. */
 export const pagemapHead = message('pagemap_head', { pagesId: one(1, 'uint32') })
 
 export const pagemapEntry = message('pagemap_entry', {
@@ -144,7 +144,7 @@ export const pagemapEntry = message('pagemap_entry', {
   nrPages: one(5, 'uint64'),
 })
 
-/** A file that has no name any more; what is in it follows, and is no entry. */
+/** An open file that has been unlinked. Its content follows the entry. */
 export const ghostFileEntry = message('ghost_file_entry', {
   uid: one(1, 'uint32'),
   gid: one(2, 'uint32'),

@@ -1,12 +1,12 @@
-/** Where the memory of a task is in its image. */
+/** Position of a task's memory in its pages image. */
 import { CheckpointError } from '../errors.ts'
 import { decodeEntry, eachEntry, forEachEntry } from './image-file.ts'
 import { has } from './message.ts'
 import { pagemapEntry, pagemapHead } from './messages.ts'
 
-/** A run of pages that lie one after the other both in the address space and in the pages image. */
+/** A run of pages that are adjacent both in the address space and in the pages image. */
 export interface PageRun {
-  /** Address of the first page in units of 4 KiB, whatever the page size: a number can hold it. */
+  /** Address of the first page in units of 4 KiB, whatever the page size, so that a JavaScript number can hold it. */
   readonly address: number
   readonly pages: number
 }
@@ -14,11 +14,11 @@ export interface PageRun {
 export interface Pagemap {
   /** The pages are in `pages-<pagesId>.img`. */
   readonly pagesId: number
-  /** In the order of their pages in that file. Runs that have none there are left out. */
+  /** In the order of their pages in that file. Runs without pages in that file are left out. */
   readonly runs: readonly PageRun[]
 }
 
-/** More than any machine has, and as an exact number with everything that is added to it. */
+/** More than any machine has, and small enough that sums with it stay exact. */
 const mostPages = 2 ** 40
 
 /** Flags of an entry. */
@@ -44,7 +44,7 @@ function pageRun(name: string, bytes: Buffer): PageRun | undefined {
   const elsewhere = has(pagemapEntry, entry, 'flags')
     ? (entry.flags & inParent) !== 0 || (entry.flags & present) === 0
     : entry.inParent
-  // The older field has 32 bits; both are there for small runs.
+  // The older field has 32 bits. CRIU sets both for small runs.
   const pages = has(pagemapEntry, entry, 'nrPages') ? Number(entry.nrPages) : entry.compatNrPages
   if ((entry.vaddr & 0xfffn) !== 0n || entry.vaddr >> 56n !== 0n || pages > mostPages)
     throw new CheckpointError('BadImage', `${name} has pages where none can be`)

@@ -1,4 +1,4 @@
-/** What was sent to a socket and not yet received. */
+/** Data that was sent to a socket and not yet received. */
 import { readdir } from 'node:fs/promises'
 import { decodeEntry, eachEntry, forEachEntry, readImageBytes } from './image-file.ts'
 import { many, message, one } from './message.ts'
@@ -13,7 +13,7 @@ const packetEntry = message('sk_packet_entry', {
 
 const queues = 'sk-queues.img'
 
-/** How many descriptors are in messages that nobody has received. @throws CheckpointError BadImage */
+/** Counts the descriptors in messages that no process has received. @throws CheckpointError BadImage */
 export async function descriptorsInFlight(dir: string): Promise<number> {
   if (!(await readdir(dir)).includes(queues)) return 0
   const bytes = await readImageBytes(dir, queues)

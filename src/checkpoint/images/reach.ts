@@ -1,6 +1,6 @@
 /**
- * What the images would have a restore open and make, beside the memory itself. CRIU does it as root, inside of the
- * container, before tasks get their own rights; and the images come from another node.
+ * Everything besides the memory itself that a restore of these images would open and create. CRIU does that as root,
+ * inside of the container, before the tasks get their own rights; and the images come from another node.
  */
 import { readdir } from 'node:fs/promises'
 import { CheckpointError } from '../errors.ts'
@@ -18,30 +18,32 @@ const fileKinds = [
 ] as const
 
 export interface OpenedFile {
-  /** One of CRIU's kinds by its name, or the number of one that is not known here. */
+  /** The name of one of CRIU's kinds, or the number of an unknown one. */
   readonly kind: string
-  /** Where it is opened; absent: it has no name. */
+  /** The path that is opened; absent: the file has no name. */
   readonly name?: string
   /** As for `open`. */
   readonly flags?: number
-  /** Where a socket is bound or connected, and from which directory. */
+  /** The path to which a socket is bound or connected, and the directory from which it is. */
   readonly addresses: readonly string[]
-  /** Of an inet socket: SOCK_STREAM and so on. */
+  /** Type of an inet socket: SOCK_STREAM and so on. */
   readonly socketType?: number
 }
 
-/** A file that is open and has no name any more. */
+/** An open file that has been unlinked. */
 export type GhostFile = Pick<ValueOf<typeof ghostFileEntry>, 'uid' | 'gid' | 'mode'>
 
 export interface Reach {
   readonly files: readonly OpenedFile[]
-  /** Namespaces, but those of pids and of time, which tasks do not share with their container. */
+  /** Namespaces that the tasks do not share with their container. Those of pids and of time do not count. */
   readonly ownNamespaces: readonly string[]
-  /** Made again from their images, owner, mode and all, for as long as somebody has them open. */
+  /**
+   * Unlinked files. CRIU recreates them from their images, with owner and mode, for as long as a task has them open.
+   */
   readonly ghosts: readonly GhostFile[]
-  /** Descriptors in messages that nobody has received: what they lead to no look at a process can find. */
+  /** Descriptors in messages that no process has received. Looking at the processes cannot show where they lead. */
   readonly inFlight: number
-  /** Images in a form that CRIU has given up; it would still read them, and nobody here looks into them. */
+  /** Images in formats that CRIU has abandoned. CRIU would still read them, but no check here does. */
   readonly oldImages: readonly string[]
 }
 
@@ -67,14 +69,14 @@ export async function reachOf(dir: string): Promise<Reach> {
 async function ghostsOf(dir: string): Promise<GhostFile[]> {
   const names = (await readdir(dir)).filter(name => name.startsWith('ghost-file-'))
   const found: GhostFile[] = []
-  // Not at once: whoever is saved may have thousands.
+  // Not in parallel: an app may have thousands of them.
   for (const name of names) found.push(await readFirst(dir, name, 'ghost', ghostFileEntry))
   return found
 }
 
 function openedFile({ type, reg, isk, usk }: ValueOf<typeof fileEntry>): OpenedFile {
   const kind = fileKinds[type] ?? String(type)
-  // Whatever it says it is: what is in the entry is what may be used.
+  // Ignores the declared kind: a restore may use anything that the entry contains.
   return {
     kind,
     addresses: usk === undefined ? [] : unixPaths(usk),
@@ -83,16 +85,20 @@ function openedFile({ type, reg, isk, usk }: ValueOf<typeof fileEntry>): OpenedF
   }
 }
 
-/** Names that begin with a zero are in no file system. */
+/** Names that begin with a zero byte (abstract sockets) are not in a filesystem. */
 function unixPaths({ name, nameDir }: { readonly name: Uint8Array; readonly nameDir: string }): string[] {
   const path = Buffer.from(name).toString('utf8').replace(/\0+$/, '')
   return [...(path === '' || name[0] === 0 ? [] : [path]), ...(nameDir === '' ? [] : [nameDir])]
 }
 
-// Not that of time: CRIU gives one to every tree that it restores, so that clocks go on, and it gives no right.
+// The time namespace is left out: CRIU makes one for every tree that it restores, so that clocks continue, and it
+// confers no rights.
 const shared = ['netNsId', 'ipcNsId', 'utsNsId', 'mntNsId', 'userNsId', 'cgroupNsId'] as const
 
-/** CRIU makes a namespace for tasks, with all that their images put into it, when its number is not that of CRIU's own. */
+/**
+ * CRIU makes a namespace for tasks, with everything their images put into it, when its number is not that of CRIU's
+ * own.
+ */
 async function namespacesOf(dir: string): Promise<string[]> {
   const [inventory] = await readImage(dir, 'inventory.img', 'inventory', inventoryEntry)
   const own = inventory?.rootIds

@@ -2,11 +2,11 @@ import { CheckpointError } from '../errors.ts'
 import { readSingle } from './image-file.ts'
 import { statsEntry } from './messages.ts'
 
-/** What CRIU measured of a dump. Times in microseconds. */
+/** CRIU's measurements of a dump. Times in microseconds. */
 export interface DumpStats {
-  /** Until all tasks stood still. */
+  /** Time until all tasks were stopped. */
   readonly freezing: number
-  /** For which they stood still because of CRIU. */
+  /** Time during which CRIU kept the tasks stopped. */
   readonly frozen: number
   readonly memoryDump: number
   readonly memoryWrite: number
@@ -15,7 +15,7 @@ export interface DumpStats {
   readonly sharedPagesWritten: number
 }
 
-/** What CRIU measured of a restore. Times in microseconds. */
+/** CRIU's measurements of a restore. Times in microseconds. */
 export interface RestoreStats {
   readonly forking: number
   readonly restore: number

@@ -9,7 +9,7 @@ export interface Task {
   readonly parent: number
   readonly group: number
   readonly session: number
-  /** Its threads, the leading one (`pid`) among them. */
+  /** All threads, including the leader (`pid`). */
   readonly threads: readonly number[]
 }
 

@@ -10,7 +10,9 @@ const entry = (fields: readonly (readonly [number, bigint])[]) => {
   return writer.finish()
 }
 
-/** The images that CRIU would make of it: a page map of runs, and the pages in the order of their addresses. */
+/**
+ * The images that CRIU would make of this memory: a page map of runs, and the pages in the order of their addresses.
+ */
 export function memoryImages(pid: number, pagesId: number, memory: Memory): Record<string, Buffer> {
   const addresses = [...memory.keys()].sort((a, b) => a - b)
   const runs: { start: number; pages: number }[] = []
