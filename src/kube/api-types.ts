@@ -11,9 +11,12 @@ import type { Resource } from './resources.ts'
 export interface CallOptions {
   /** Ends the call with code Aborted. */
   readonly signal?: AbortSignal | undefined
-  /** Milliseconds for the whole call including repetitions. Default 30 s; for a watch: until its headers. */
+  /** Milliseconds for the whole call including retries. Default 30 s; for a watch: until its headers. */
   readonly timeoutMs?: number | undefined
-  /** Called right before each try of a call that is no watch; what it throws ends the call, of which nothing was sent. */
+  /**
+   * Called right before each try of a call other than a watch. If it throws, the call ends with that error, and this
+   * try is not sent.
+   */
   readonly permit?: (() => void) | undefined
 }
 
@@ -40,11 +43,11 @@ export interface WatchQuery {
   readonly namespace?: string | undefined
   readonly labelSelector?: string | undefined
   readonly fieldSelector?: string | undefined
-  /** Events after this version. Absent or '0' mean something else; see the API concepts page. */
+  /** Events after this version. Absent and '0' have special meanings: see the Kubernetes page on API concepts. */
   readonly resourceVersion?: string | undefined
   /** WatchList: the current objects first, then a bookmark with `initialEventsEnd`, then events. */
   readonly sendInitialEvents?: boolean | undefined
-  /** The server ends the watch after so many seconds. */
+  /** The server ends the watch after this many seconds. */
   readonly timeoutSeconds?: number | undefined
 }
 
@@ -82,8 +85,8 @@ export interface Api {
   list<T extends KubeObject>(resource: Resource<T>, query: ListQuery, options?: CallOptions): Promise<List<T>>
 
   /**
-   * Creates `body`. The namespace is taken from the options, else from the body.
-   * Never repeated after it may have reached the server: then KubeError Unavailable or Timeout with `ambiguous`.
+   * Creates `body`. The namespace is taken from the options, else from the body. Never retried after it may have
+   * reached the server: then KubeError Unavailable or Timeout with `ambiguous`.
    */
   create<T extends KubeObject>(
     resource: Resource<T>,
@@ -110,7 +113,7 @@ export interface Api {
     options?: WriteOptions & { readonly subresource?: 'status' | 'scale' | undefined },
   ): Promise<T>
 
-  /** Resolves when the deletion is accepted; a graceful one goes on afterwards. */
+  /** Resolves when the server has accepted the deletion; a graceful deletion continues afterwards. */
   delete<T extends KubeObject>(
     resource: Resource<T>,
     ref: ObjectRef,
@@ -119,10 +122,10 @@ export interface Api {
   ): Promise<void>
 
   /**
-   * Events in order until the server ends the watch (the iteration returns), something fails (it throws; an expired
-   * version is Gone) or the consumer leaves the loop (the connection is closed). Bookmarks are always asked for.
-   * A connection without a byte for `idleTimeoutMs` (default 90 s; bookmarks come about every minute) is taken for
-   * dead: Unavailable.
+   * Yields events in order until the server ends the watch (the iteration returns), something fails (it throws; an
+   * expired version is Gone) or the consumer leaves the loop (the connection is closed). It always requests bookmarks.
+   * A connection without a byte for `idleTimeoutMs` (default 90 s; bookmarks come about every minute) counts as dead:
+   * Unavailable.
    */
   watch<T extends KubeObject>(
     resource: Resource<T>,
@@ -156,8 +159,8 @@ export interface ApiOptions {
   readonly log?: Log | undefined
   readonly clock?: Clock | undefined
   readonly random?: Random | undefined
-  /** Called when an answer has come after one or more calls without any: the server can be reached again. */
+  /** Called at the first answer after one or more calls without an answer: the server is reachable again. */
   readonly onReachable?: (() => void) | undefined
-  /** Connections for requests. Default 24. Watches have a pool of their own, one connection each. */
+  /** Connections for requests. Default 24. Watches have a separate pool, with one connection each. */
   readonly connections?: number | undefined
 }

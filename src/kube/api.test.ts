@@ -46,7 +46,7 @@ async function errorOf(promise: Promise<unknown>): Promise<KubeError> {
   return error as KubeError
 }
 
-/** Waits for `times` pauses and lets each pass at once. */
+/** Lets every pause pass at once, until `done` settles. */
 async function skipPauses(clock: ReturnType<typeof createFakeClock>, done: Promise<unknown>, ms: number) {
   let over = false
   const end = () => {
@@ -54,7 +54,7 @@ async function skipPauses(clock: ReturnType<typeof createFakeClock>, done: Promi
   }
   done.then(end, end)
   while (!over) {
-    // One sleeper is the call's deadline; a second one is a pause.
+    // The first sleeper is the call's deadline; a second one is a pause.
     if (clock.sleepers() > 1) await clock.advance(ms)
     await new Promise(resolve => setImmediate(resolve))
   }
@@ -113,7 +113,7 @@ describe('requests', () => {
   test('deletes with preconditions leave their connections open for what comes next', async () => {
     const { server, api } = await setUp(request => request.json(200, pod), { tls: true })
     for (let i = 0; i < 20; i++) await api.delete(pods, web, { uid: 'u', gracePeriodSeconds: 0 })
-    // A second one, because a connection rests for a turn of the event loop after an answer.
+    // A second connection is allowed, because a connection rests for a turn of the event loop after an answer.
     expect(server.accepted()).toBeLessThanOrEqual(2)
   })
 
@@ -121,7 +121,7 @@ describe('requests', () => {
     const { server, api } = await setUp(request => request.json(200, pod), { tls: true, connections: 16 })
     for (let i = 0; i < 200; i++) {
       await api.get(pods, web)
-      // A connection is kept while nobody needs it.
+      // An idle connection stays open.
       if (i === 100) await new Promise(resolve => setTimeout(resolve, 30))
     }
     expect(server.accepted()).toBeLessThanOrEqual(2)
@@ -320,7 +320,7 @@ describe('repetition', () => {
       expect(server.received).toHaveLength(2)
       return
     }
-    // It was received, so it may have been executed: only the caller can find out.
+    // The server received the request, so it may have executed it: only the caller can find out.
     expect(await errorOf(write(api))).toMatchObject({ code: 'Unavailable', ambiguous: true })
     expect(server.received).toHaveLength(1)
   })

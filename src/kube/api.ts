@@ -22,7 +22,7 @@ const patchTypes = {
   merge: 'application/merge-patch+json',
   strategic: 'application/strategic-merge-patch+json',
   json: 'application/json-patch+json',
-  // JSON is YAML, and the server takes it for every kind.
+  // JSON is valid YAML, and the server accepts this type for every kind.
   apply: 'application/apply-patch+yaml',
 } as const satisfies Record<Patch['type'], string>
 
@@ -43,7 +43,7 @@ export function createApi(options: ApiOptions): Api {
     log,
     metrics,
   })
-  // The reflector decides how to go on after a failed watch, so nothing is repeated here.
+  // The reflector decides how to continue after a failed watch, so nothing is retried here.
   const stream = (idleTimeoutMs: number) =>
     authorised(checkedStream(measured(pool.stream(idleTimeoutMs), measure)), connection)
 
@@ -98,7 +98,7 @@ export function createApi(options: ApiOptions): Api {
         repeat: 'always',
       } as const
       const page = await sendForObject<List<T>>(request, callOptions)
-      // An empty list of some servers is `null`.
+      // Some servers send an empty list as `null`.
       return page.items ? page : { ...page, items: [] }
     },
 
@@ -132,7 +132,7 @@ export function createApi(options: ApiOptions): Api {
         force: patch.type === 'apply' && force ? true : undefined,
         dryRun: dryRun ? 'All' : undefined,
       }
-      // Applying twice is applying once, unless a version is pinned: the first application has changed it.
+      // Apply is idempotent unless the body pins a resourceVersion: the first application changes it.
       const idempotent = patch.type === 'apply' && metadataOf(patch.body)?.resourceVersion === undefined
       return sendForObject(
         {
@@ -187,7 +187,7 @@ export function createApi(options: ApiOptions): Api {
         verb: 'delete',
         method: 'DELETE',
         body: JSON.stringify(body),
-        // A uid never comes back, so a second delete cannot hit a successor of the same name.
+        // A uid is never reused, so a second delete cannot hit a successor of the same name.
         repeat: uid !== undefined || dryRun ? 'always' : 'refused',
       } as const
       await send(request, callOptions)
@@ -215,7 +215,7 @@ export function createApi(options: ApiOptions): Api {
       try {
         const answer = await stream(idleTimeoutMs)({ ...request, signal: call.signal })
         call.met()
-        // Leaving the loop early ends the body and with it the connection.
+        // Leaving the loop early closes the body and with it the connection.
         yield* watchEvents(answer.body, request.subject)
       } catch (error) {
         throw asKubeError(error, request, call.signal)
@@ -234,7 +234,7 @@ export function createApi(options: ApiOptions): Api {
         path: params === '' ? path : `${path}?${params}`,
         body: body === undefined || typeof body === 'string' ? body : JSON.stringify(body),
         contentType,
-        // Of a request that we know nothing about nothing is safe to say, not even what its 429 means (an eviction's is a verdict).
+        // Nothing is known about this request, not even the meaning of its 429 (for an eviction it is a verdict).
         repeat: method === 'GET' ? 'always' : 'never',
       } as const
       const answer = await send(request, callOptions)
@@ -249,7 +249,7 @@ export function createApi(options: ApiOptions): Api {
   }
 }
 
-/** The parts of a request that follow from what it is about. */
+/** The parts of a request that follow from its resource and target. */
 function about(
   resource: Resource<KubeObject>,
   target: { namespace?: string | undefined; name?: string | undefined; subresource?: string | undefined },
@@ -285,7 +285,9 @@ function metadataOf(
   )?.metadata
 }
 
-/** What is not a KubeError yet comes from a wait that was cut short by the call's signal. */
+/**
+ * Converts any error to a KubeError. An error of another type normally comes from a wait that the call's signal ended.
+ */
 function asKubeError(error: unknown, request: Unsigned, signal: AbortSignal): KubeError {
   if (isKubeError(error) && error !== signal.reason) return error
   const what = `${request.verb} ${request.subject}`

@@ -1,8 +1,8 @@
-/** Exponential backoff with jitter, so that many clients of one broken server do not return in step. */
+/** Exponential backoff with jitter, so that many clients of one broken server do not retry in step. */
 import type { Random } from './random.ts'
 
 export interface BackoffPolicy {
-  /** Milliseconds before the first repetition (before jitter). */
+  /** Milliseconds before the first retry (before jitter). */
   readonly initialMs: number
   /** Upper bound in milliseconds; jitter never exceeds it. */
   readonly maxMs: number
@@ -13,8 +13,8 @@ export interface BackoffPolicy {
 }
 
 /**
- * The delay in milliseconds before repetition number `attempt` (0 = the first), between initialMs and maxMs.
- * Without `random` there is no jitter.
+ * The delay in milliseconds before retry number `attempt` (0 = the first), between initialMs and maxMs. Without
+ * `random` there is no jitter.
  */
 export function backoffMs(attempt: number, policy: BackoffPolicy, random?: Random): number {
   const { initialMs, maxMs, factor = 2, jitter = 1 } = policy

@@ -1,4 +1,4 @@
-/** The span of one API call: which signals end it and when its time is over. */
+/** The lifetime of one API call: the signals that end it, and its deadline. */
 import type { Clock } from './clock.ts'
 import { KubeError } from './errors.ts'
 
@@ -9,7 +9,7 @@ export interface Call {
   readonly deadline: number
   /** The deadline is met: from now on only the parents end the call. */
   met(): void
-  /** Releases timer and listeners, and whatever still listens to the call's own signal. */
+  /** Releases the timer and the listeners on the parents. */
   end(): void
 }
 

@@ -1,4 +1,4 @@
-/** Time, injected: nothing in this kit reads the machine's clock by itself. */
+/** Injected time: no code of this kit reads the machine's clock directly. */
 
 export interface Clock {
   /** Wall-clock time in milliseconds since the epoch. For display and for other machines; it may jump. */
@@ -50,7 +50,7 @@ export async function elapses(clock: Clock, ms: number, end: AbortSignal): Promi
   }
 }
 
-/** A clock that stands still until a test moves it. */
+/** A clock that only a test moves. */
 export interface FakeClock extends Clock {
   /** Moves both clocks, waking the sleepers that are due in order of their time and letting each one run. */
   advance(ms: number): Promise<void>
@@ -58,7 +58,7 @@ export interface FakeClock extends Clock {
   jump(ms: number): void
   /** How many sleepers wait now. */
   sleepers(): number
-  /** Resolves when at least `count` sleepers wait: the way to know that code under test has reached its wait. */
+  /** Resolves when at least `count` sleepers wait. Shows a test that the code under test has reached its wait. */
   untilSleepers(count: number): Promise<void>
 }
 

@@ -1,30 +1,30 @@
-/** How many connections a server keeps open for whoever asks: each costs memory, also one that never says a word. */
+/** Limits the connections of unidentified clients to a server: each costs memory, even if it never sends a byte. */
 import type { Server, Socket } from 'node:net'
 
 export interface ConnectionLimits {
-  /** At once, of all addresses together. */
+  /** Open at once, from all addresses together. */
   readonly forAll: number
-  /** At once, of one address. */
+  /** Open at once, from one address. */
   readonly forEach: number
-  /** Whether this address may connect at all, asked before anything is read. Default: any. */
+  /** Whether this address may connect at all; called before anything is read. Default: any address may. */
   readonly mayConnect?: ((address: string) => boolean) | undefined
 }
 
 export interface LimitedConnections {
   readonly count: number
-  /** This one has shown who it is: it counts no more. */
+  /** The client of this connection has identified itself: the connection no longer counts. */
   settle(socket: Pick<Socket, 'remoteAddress' | 'remotePort'>): void
 }
 
 /**
- * Limits what a server keeps open from now on. Beyond a limit the oldest one goes and not the newest: who has something
- * to say says it at once, and a flood of silent ones, from behind the same address too, keeps nobody out.
+ * Limits the open connections of a server from now on. Beyond a limit it closes the oldest connection, not the newest:
+ * a genuine client sends at once, so a flood of silent connections, even from the same address, locks out no client.
  */
 export function limitConnections(
   server: Server,
   { forAll, forEach, mayConnect = () => true }: ConnectionLimits,
 ): LimitedConnections {
-  // The oldest first.
+  // Oldest first.
   const open = new Map<string, Socket>()
   const drop = (key: string, socket: Socket) => {
     open.delete(key)
@@ -32,7 +32,7 @@ export function limitConnections(
   }
   server.prependListener('connection', (socket: Socket) => {
     const address = plainAddress(socket.remoteAddress)
-    // What goes wrong with one that is thrown out concerns nobody.
+    // Errors of a connection that is closed here do not matter.
     socket.on('error', () => undefined)
     if (address === undefined || !mayConnect(address)) {
       socket.destroy()
@@ -58,7 +58,7 @@ export function limitConnections(
   }
 }
 
-/** IPv4 as such also where the socket is one of IPv6; undefined: it has gone. */
+/** The IPv4 form of an IPv4-mapped IPv6 address, else the address itself. Undefined: the socket has been closed. */
 export const plainAddress = (address: string | undefined): string | undefined =>
   address?.replace(/^::ffff:(?=\d+\.)/, '')
 

@@ -75,7 +75,7 @@ describe('kubeconfig', () => {
     const first = await connection.credentials()
     expect([first.tls.ca, first.tls.cert].map(String)).toEqual(['CA file', 'first'])
     await clock.advance(60_000)
-    // Same contents, same object: nobody has to connect anew.
+    // Same contents, same object: no new connection is needed.
     expect((await connection.credentials()).tls).toBe(first.tls)
     await file('cert.pem', 'second')
     expect((await connection.credentials()).tls).toBe(first.tls)

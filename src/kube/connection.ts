@@ -1,9 +1,9 @@
 /**
- * How to reach the API server and who we are there: the service account of a pod, or a kubeconfig.
+ * How to reach the API server and with which identity: the service account of a pod, or a kubeconfig.
  *
- * client-node parses kubeconfigs and speaks to credential plugins. Its `KubeConfig` class drags in every generated
- * model (0.3 s and 85 MB for a few hundred lines of use) and makes a new connection pool per request, so only its small
- * parts are used, and loaded only when there is a kubeconfig to read.
+ * client-node parses kubeconfigs and runs credential plugins. Its `KubeConfig` class loads every generated model (0.3 s
+ * and 85 MB for a few hundred lines of use) and makes a new connection pool per request. So only its small parts are
+ * used, and loaded only when there is a kubeconfig to read.
  */
 import { readFile } from 'node:fs/promises'
 import { isIPv6 } from 'node:net'
@@ -20,10 +20,10 @@ export interface TlsMaterial {
   readonly rejectUnauthorized?: boolean
 }
 
-/** What one request needs at the moment it is sent. */
+/** The credentials of one request at the moment it is sent. */
 export interface Credentials {
   readonly headers: Readonly<Record<string, string>>
-  /** The same object as long as the contents are the same: whoever holds connections compares by reference. */
+  /** The same object as long as the contents are the same: the connection pool compares by reference. */
   readonly tls: TlsMaterial
 }
 
@@ -34,9 +34,9 @@ export interface Connection {
   readonly namespace: string | undefined
   /** URL of an HTTP proxy to go through. */
   readonly proxyUrl: string | undefined
-  /** Current credentials; cheap, they are cached and renewed inside. Rejects when they cannot be had. */
+  /** Returns the current credentials. Cheap: they are cached and renewed inside. Rejects when they cannot be loaded. */
   credentials(): Promise<Credentials>
-  /** The server has refused these: the next ones are loaded anew, unless that has happened already. */
+  /** Reports credentials that the server has refused. The next call reloads them, unless that has happened already. */
   invalidate(refused: Credentials): void
 }
 
@@ -51,18 +51,16 @@ export interface ConnectionOptions {
   readonly serviceAccountDir?: string
 }
 
-/** How long files and plugin answers are believed. Projected tokens are replaced long before they expire. */
+/** How long files and plugin answers are cached. Projected tokens are replaced long before they expire. */
 const believeMs = 60_000
 
-/**
- * @throws Error that names the file and what is wrong with it. Nothing is sent to the server yet.
- */
+/** @throws Error that names the file and the problem. Nothing is sent to the server yet. */
 export async function loadConnection(options: ConnectionOptions = {}): Promise<Connection> {
   const env = options.env ?? process.env
   const clock = options.clock ?? systemClock
   if (options.kubeconfig !== undefined) return fromKubeconfig([options.kubeconfig], options.context, clock)
   const host = env['KUBERNETES_SERVICE_HOST']
-  // An explicit context is a wish for a kubeconfig, even inside a pod.
+  // An explicit context selects a kubeconfig, even inside a pod.
   if (host && options.context === undefined) {
     const dir = options.serviceAccountDir ?? '/var/run/secrets/kubernetes.io/serviceaccount'
     return inCluster(host, env['KUBERNETES_SERVICE_PORT'] ?? '443', dir, clock)
@@ -102,7 +100,8 @@ async function fromKubeconfig(
   if (proxyUrl?.startsWith('socks')) {
     throw new Error(`kubeconfig ${paths.join(', ')}: SOCKS proxies are not supported (${proxyUrl})`)
   }
-  // The file is read anew with the credentials: `kubectl config`, `aws eks update-kubeconfig` and the like replace them.
+  // Each renewal of the credentials reads the file again: `kubectl config`, `aws eks update-kubeconfig` and the like
+  // replace them in it.
   let authenticate = createAuthenticator()
   const cache = cached(clock, async () => authenticate(await readKubeconfig(paths, contextName)))
   return {
@@ -111,19 +110,22 @@ async function fromKubeconfig(
     proxyUrl: proxyUrl ?? undefined,
     credentials: cache.credentials,
     invalidate(refused) {
-      // A plugin's own cache goes too, or it would give the refused answer again.
+      // Also drops the plugin's own cache, or the plugin would return the refused answer again.
       if (cache.invalidate(refused)) authenticate = createAuthenticator()
     },
   }
 }
 
-/** Asks `load` at most once a minute and at most once at a time, and keeps the TLS object while it says the same. */
+/**
+ * Calls `load` at most once a minute, shares a running load between callers, and keeps the TLS object while its
+ * contents are the same.
+ */
 function cached(
   clock: Clock,
   load: () => Promise<Credentials>,
 ): {
   credentials(): Promise<Credentials>
-  /** Were these the current ones, so that they are forgotten now? */
+  /** Forgets these credentials. Returns true if they were the current ones. */
   invalidate(refused: Credentials): boolean
 } {
   let current: Credentials | undefined
@@ -142,13 +144,13 @@ function cached(
       const attempt = renew()
       pending = attempt
       attempt.catch(() => {
-        // A failure is reported to those who waited for it and is not remembered.
+        // A failure is reported to the callers that waited for it, and is not cached.
         if (pending === attempt) pending = undefined
       })
       return attempt
     },
     invalidate(refused) {
-      // Of many requests that are refused together only the first one finds its credentials still in use.
+      // When many requests are refused together, only the first one finds its credentials still current.
       if (refused !== current || pending === undefined) return false
       pending = undefined
       return true

@@ -26,7 +26,7 @@ const setup = () => {
     log: silentLog,
     metrics: { expired: resource => expired.push(resource) },
   })
-  /** What a reflector does with a watch event. */
+  /** Applies a watch event as a reflector does. */
   const see = (event: KubeObject, type: 'upsert' | 'delete' = 'upsert') => {
     if (type === 'delete') pods.remove(`ns/${event.metadata.name}`, event)
     else pods.upsert(event)
@@ -131,7 +131,7 @@ describe('consistency', () => {
     see(object('x', 11))
     consistency.deleted('a', 'pods', object('x', 11))
     expect(consistency.ready('a')).toBe(false)
-    // Some other change of the same pod is not it.
+    // Another change of the same pod does not count.
     see(object('x', 12))
     expect(consistency.ready('a')).toBe(false)
     see(object('x', 13, { deletionTimestamp: '2030-01-01T00:00:00Z' }))
@@ -157,7 +157,7 @@ describe('consistency', () => {
 
   test('absent because its creation has not arrived is not deleted', () => {
     const { consistency, see } = setup()
-    // Created and deleted at once; the cache knows of neither.
+    // Created and deleted at once; the cache has seen neither.
     consistency.deleted('a', 'pods', object('x', 15))
     expect(consistency.ready('a')).toBe(false)
     see(object('x', 15))

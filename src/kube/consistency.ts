@@ -1,35 +1,39 @@
 /**
- * Read your own writes: is the cache as new as what we wrote ourselves? A pass that decides on an older one repeats
- * its last deeds: it creates a second pod, promotes a second backup. See docs/adr/0031-read-your-own-writes.md.
+ * Read your own writes: checks whether the cache is as new as our own writes. A pass that decides on an older cache
+ * repeats its last actions: it creates a second pod, promotes a second backup. See
+ * docs/adr/0031-read-your-own-writes.md.
  *
- * After each write for an owner, its resourceVersion is noted here; before the next pass over that owner, `ready` says
- * whether the caches have come that far. Versions are compared within one resource only, where they are one sequence.
+ * After each write for an owner, the controller notes the resourceVersion here. Before the next pass over that owner,
+ * `ready` says whether the caches have reached that version. Versions are compared only within one resource, where they
+ * form one sequence.
  *
- * Deletions are told by their effect, since the answer to a DELETE need not carry a version: once the cache has come at
- * least to the version of the object that was deleted, and then shows under its name nothing, another uid, or the object
- * with a deletionTimestamp, the deletion has been seen. That covers a graceful one (MODIFIED with the timestamp,
- * DELETED when kubelet or finalizers are done), an immediate one (DELETED; for a pod MODIFIED and DELETED at once), and
- * a 404 because somebody else was faster. It says that the object is going, not that it is gone.
+ * A deletion is recognised by its effect, since the answer to a DELETE need not carry a version. The deletion has been
+ * seen once the cache has reached at least the version of the deleted object, and shows under its name nothing, another
+ * uid, or the object with a deletionTimestamp. That covers a graceful deletion (MODIFIED with the timestamp, DELETED
+ * when kubelet or finalizers are done), an immediate one (DELETED; for a pod MODIFIED and DELETED at once), and a 404
+ * because another client was faster. It means that the object is going away, not that it is gone.
  */
 import { type Clock, elapses } from './clock.ts'
 import type { Log } from './log.ts'
 import { type KubeObject, keyOf, parseResourceVersion } from './object.ts'
 import type { Store } from './store.ts'
 
-/** What the caches have seen. `resource` is a `resourceName`: `pods`, `leases.coordination.k8s.io`. */
+/** The state of the caches. `resource` is a `resourceName`: `pods`, `leases.coordination.k8s.io`. */
 export interface CacheView {
-  /** Everything up to this version. @throws TypeError when there is no cache of this resource. */
+  /**
+   * The version up to which the cache has seen everything. @throws TypeError when there is no cache of this resource.
+   */
   seen(resource: string): bigint
   get(resource: string, key: string): KubeObject | undefined
   /** @returns the function that ends the subscription. */
   onAdvance(listener: () => void): () => void
 }
 
-/** The view of some stores, given by the `resourceName` of what they hold. */
+/** The view of some stores, given by the `resourceName` of their objects. */
 export function cacheView(stores: Readonly<Record<string, Store<KubeObject>>>): CacheView {
   const of = (resource: string) => {
     const store = stores[resource]
-    // Would never become ready: better to hear of it at the first write.
+    // Without a cache `ready` would never be true: better to fail at the first write.
     if (!store) throw new TypeError(`no cache of ${resource}`)
     return store
   }
@@ -56,37 +60,37 @@ export interface ConsistencyOptions {
   readonly log: Log
   readonly metrics?: ConsistencyMetrics | undefined
   /**
-   * Milliseconds after which a write that was not seen is forgotten, so that an etcd restored from a backup, whose
-   * versions begin anew lower down, does not stop an owner for ever. Default 5 min.
+   * Milliseconds after which an unseen write is forgotten. Without this, an etcd restored from a backup, whose versions
+   * start again lower, would block an owner for ever. Default 5 min.
    */
   readonly expireMs?: number | undefined
 }
 
 export interface ConsistencyStore {
   /**
-   * Notes a write for `owner`: any key; call `clear` when the owner is gone, so that its successor starts clean.
+   * Notes a write for `owner` (any key). Call `clear` when the owner is gone, so that its successor starts clean.
    * @param resource its `resourceName`.
-   * @param resourceVersion of the API server's answer.
+   * @param resourceVersion from the API server's answer.
    */
   wrote(owner: string, resource: string, resourceVersion: string | bigint): void
   /**
-   * Notes an accepted deletion, or one that found nothing (NotFound).
-   * @param object as it was known when it was deleted.
+   * Notes an accepted deletion, or a deletion that found nothing (NotFound).
+   * @param object the last known state before the deletion.
    */
   deleted(owner: string, resource: string, object: KubeObject): void
-  /** Have the caches seen all that was noted for this owner? */
+  /** True if the caches have seen everything that was noted for this owner, or the notes have expired. */
   ready(owner: string): boolean
   /**
-   * Calls `listener` once, as soon as they have, or as the notes are given up and somebody asks; an earlier listener of
-   * this owner is forgotten. For those who have something else to do meanwhile.
+   * Calls `listener` once, as soon as `ready(owner)` is true. It notices expired notes only at the next change of a
+   * cache or call. Replaces an earlier listener of this owner. For callers that have other work meanwhile.
    */
   onReady(owner: string, listener: () => void): void
   /**
-   * Resolves true as soon as they have, or false after `timeoutMs` (default: never).
+   * Resolves true as soon as `ready(owner)` is true, or false after `timeoutMs` (default: never).
    * @throws the signal's reason.
    */
   waitReady(owner: string, signal?: AbortSignal, timeoutMs?: number): Promise<boolean>
-  /** Forgets an owner, e.g. when it is gone; whoever waits for it goes on. */
+  /** Forgets an owner, e.g. when it is gone, and ends all waits for it. */
   clear(owner: string): void
   /** How many owners have unseen writes. */
   readonly size: number
@@ -124,7 +128,7 @@ export function createConsistencyStore(options: ConsistencyOptions): Consistency
   }
 
   const deletionSeen = ({ resource, key, uid, version }: Deletion): boolean => {
-    // Before that the object may be absent because its creation has not arrived.
+    // Below that version the object may be absent because its creation has not arrived.
     if (cache.seen(resource) < version) return false
     const object = cache.get(resource, key)
     return !object || object.metadata.uid !== uid || object.metadata.deletionTimestamp !== undefined
@@ -165,7 +169,7 @@ export function createConsistencyStore(options: ConsistencyOptions): Consistency
     wrote(owner, resource, resourceVersion) {
       const version =
         typeof resourceVersion === 'bigint' ? resourceVersion : parseResourceVersion(resourceVersion)
-      // Many events overtake the answer of their own write: nothing to note then.
+      // The event of a write often arrives before the write's own answer: then there is nothing to note.
       if (cache.seen(resource) >= version) return
       const { writes } = notesOf(owner)
       if (version > (writes.get(resource) ?? 0n)) writes.set(resource, version)
@@ -193,7 +197,7 @@ export function createConsistencyStore(options: ConsistencyOptions): Consistency
           waiter.resolve = () => resolve(true)
         }),
       )
-      // Also without news from the caches the notes expire.
+      // The notes also expire without news from the caches.
       cases.push(elapses(clock, expireMs, over.signal).then(() => ready(owner)))
       if (timeoutMs !== undefined) cases.push(elapses(clock, timeoutMs, over.signal).then(() => false))
       const onAbort = Promise.withResolvers<boolean>()

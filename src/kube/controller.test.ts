@@ -180,7 +180,7 @@ describe('controller', () => {
     )
     stop.abort()
     await done
-    // The next hand-over says when the key comes again, and that it kept its priority.
+    // The next hand-out shows when the key comes again, and that it kept its priority.
     if (want.againAfter === undefined) {
       await clock.advance(2_000_000)
       expect(queue.depth()).toBe(0)

@@ -1,11 +1,11 @@
 /**
- * The loop of a controller: workers that take keys from a queue and bring what each key names to its desired state.
+ * The loop of a controller: workers take keys from a queue and reconcile the object of each key.
  *
- * A pass never harms another key: whatever it throws is caught, counted and backed off for its own key; a pass that
- * ignores its end is left behind (its key stays in work, so it can never run twice at once) and the worker goes on.
+ * A pass never harms another key: its errors are caught and counted, and only its own key backs off. A pass that
+ * ignores its signal is abandoned: the worker continues, and the key stays in work, so it can never run twice at once.
  *
- * A controller may be run again after it stopped (leadership lost and won): the keys are in the queue, which is not its
- * own, and one that was stopped in the middle of its pass is put back there.
+ * A controller may be run again after it stopped (leadership lost and won). The keys are in the queue, which outlives
+ * the run, and a key that was stopped in the middle of its pass is put back there.
  */
 import { type Clock, elapses } from './clock.ts'
 import { isKubeError } from './errors.ts'
@@ -16,26 +16,26 @@ import type { Random } from './random.ts'
 import { mustStopNow } from './stop.ts'
 
 export interface Result {
-  /** Look again after so many milliseconds, if nothing happens before. 0: at once. */
+  /** Run again after this many milliseconds, unless an event comes first. 0: at once. */
   readonly requeueAfterMs?: number | undefined
-  /** Priority of that look. Default: the one of this pass if it comes within a second, else 0. */
+  /** Priority of that run. Default: this pass's priority if it comes within a second, else 0. */
   readonly priority?: number | undefined
   /**
-   * What failed in a pass that went to its end. It is logged and counted as if it had been thrown. With
-   * `requeueAfterMs` the pass itself has chosen when to try again, so that a failure switches off no timer; without it
-   * the key is backed off.
+   * An error in a pass that still ran to its end. It is logged and counted as if the pass had thrown it. With
+   * `requeueAfterMs` the pass itself has chosen when to retry, so that a failure disables no timer; without it the key
+   * backs off.
    */
   readonly error?: unknown
 }
 
-/** Thrown: repeating cannot help (a bad spec). The key rests until something about it changes. */
+/** Thrown when a retry cannot help (a bad spec). The key rests until something about it changes. */
 export class TerminalError extends Error {
   override readonly name = 'TerminalError'
 }
 
 /**
- * Thrown: not an error, but nothing more can be done now (CloudNativePG's ErrNextLoop). Again after so many milliseconds;
- * or `'backoff'`: soon, and later with each time in a row, where nobody knows how long it will take.
+ * Thrown when nothing is wrong, but nothing more can be done now (CloudNativePG's ErrNextLoop). Retries after this many
+ * milliseconds; `'backoff'` retries soon, and later each time in a row, for waits of unknown length.
  */
 export class RetryLater extends Error {
   override readonly name = 'RetryLater'
@@ -49,7 +49,7 @@ export class RetryLater extends Error {
 }
 
 export interface ReconcileContext {
-  /** Random, one for each pass; in every line of its log as `reconcileID`. */
+  /** Random, one for each pass; every log line of the pass has it as `reconcileID`. */
   readonly reconcileId: string
   readonly log: Log
   /** Fires when this pass has to end: its timeout, the end of the drain, leadership lost. */
@@ -57,8 +57,8 @@ export interface ReconcileContext {
   /** The priority under which the key was queued. */
   readonly priority: number
   /**
-   * Whether this pass should end at its next good moment, although it may go on: the controller is told to stop, or the
-   * key was added again with a higher priority. Long passes ask between two batches of requests.
+   * True when this pass should end at its next good moment, although it may continue: the controller is stopping, or
+   * the key was added again with a higher priority. Long passes check it between two batches of requests.
    */
   readonly mustYield: () => boolean
 }
@@ -87,27 +87,29 @@ export interface ControllerOptions {
   readonly name: string
   readonly queue: Queue
   readonly reconcile: Reconcile
-  /** Passes at the same time, each of another key. Default 1. */
+  /** Concurrent passes, each of another key. Default 1. */
   readonly workers?: number | undefined
-  /** More of them, only for keys of at least this priority: long passes of others do not keep these waiting. */
+  /**
+   * Additional workers only for keys of at least this priority: long passes of other keys do not keep these waiting.
+   */
   readonly reserved?: { readonly workers: number; readonly priority: number } | undefined
-  /** pino's logger, or anything like it; `child` is used when it is there. */
+  /** pino's logger, or anything like it; `child` is used if it exists. */
   readonly log: Log & { child?(fields: Record<string, unknown>): Log }
   readonly clock: Clock
   readonly random: Random
   readonly metrics?: ControllerMetrics | undefined
-  /** Milliseconds after which a pass' signal fires. Default: none. */
+  /** Milliseconds after which a pass's signal fires. Default: none. */
   readonly timeoutMs?: number | undefined
-  /** Milliseconds that running passes get to finish when the controller is told to stop. Default 10 s. */
+  /** Milliseconds that running passes get to finish when the controller stops. Default 10 s. */
   readonly drainMs?: number | undefined
-  /** Milliseconds between the firing of a pass' signal and leaving it behind. Default 5 s. */
+  /** Milliseconds between a pass's signal and abandoning the pass. Default 5 s. */
   readonly graceMs?: number | undefined
 }
 
 export interface Controller {
   /**
    * Works until `stop` fires, then lets running passes finish for `drainMs`. `abort` cuts that short, as does a `stop`
-   * whose reason is a `StopNow`. Resolves when no pass runs any more, or was left behind. Never rejects.
+   * whose reason is a `StopNow`. Resolves when every pass has ended or was abandoned. Never rejects.
    */
   run(stop: AbortSignal, abort?: AbortSignal): Promise<void>
 }
@@ -130,11 +132,11 @@ type Outcome =
   | {
       readonly type: 'error' | 'timeout' | 'panic'
       readonly error: unknown
-      /** The pass has chosen when it wants to try again. */
+      /** The time at which the pass itself wants to retry. */
       readonly again?: { readonly afterMs: number; readonly priority: number | undefined }
     }
 
-/** What comes back so soon is still the same matter, and keeps its priority. */
+/** A key that comes back this soon is still the same matter, and keeps its priority. */
 const sameMatterMs = 1_000
 
 export function createController(options: ControllerOptions): Controller {
@@ -142,7 +144,7 @@ export function createController(options: ControllerOptions): Controller {
   const { timeoutMs, drainMs = 10_000, graceMs = 5_000 } = options
   metrics?.controller?.(name, workers + (reserved?.workers ?? 0))
 
-  /** Does what the outcome asks for; the key is still in work. */
+  /** Applies the outcome. The key is still in work. */
   const conclude = (item: QueueItem, outcome: Outcome, seconds: number, log: Log) => {
     const { key, priority } = item
     const retry = () =>
@@ -169,7 +171,7 @@ export function createController(options: ControllerOptions): Controller {
         return
       }
       case 'stopped':
-        // Nothing is known about what it did: whoever leads next starts from what is there.
+        // The effects of the pass are unknown: the next leader starts from the state that it observes.
         queue.add(key, { priority })
         log.info({ seconds }, 'stopped in the middle of a pass')
         return
@@ -195,12 +197,12 @@ export function createController(options: ControllerOptions): Controller {
     const retryInMs = outcome.again ? again(outcome.again.afterMs, outcome.again.priority) : retry()
     const fields = { seconds, err: error, failures: outcome.again ? undefined : failures, retryInMs }
     if (outcome.type === 'panic') log.error(fields, 'failed by a bug')
-    // Somebody else wrote first: normal life, the event of that write is on its way.
+    // Another writer was first: normal, and the event of that write is on its way.
     else if (isKubeError(error, 'Conflict')) log.debug(fields, 'conflict')
     else log.warn(fields, outcome.type === 'timeout' ? 'took too long' : 'failed')
   }
 
-  /** One pass. Resolves when it has ended, or when its worker should not wait for it any longer. */
+  /** Runs one pass. Resolves when it has ended, or when its worker should stop waiting for it. */
   const pass = async (item: QueueItem, cancels: Set<AbortController>, stop: AbortSignal): Promise<void> => {
     const cancel = new AbortController()
     const over = new AbortController()
@@ -225,7 +227,7 @@ export function createController(options: ControllerOptions): Controller {
       const reason: unknown = cancel.signal.aborted ? cancel.signal.reason : undefined
       conclude(item, outcomeOf(result, reason), (clock.monotonic() - started) / 1000, log)
       queue.done(item.key)
-      // With a reason of its own: to make the usual one, an error with a stack, takes longer than some passes.
+      // With an explicit reason: creating the default one, an error with a stack, takes longer than some passes.
       over.abort('over')
     })
 
@@ -258,13 +260,13 @@ export function createController(options: ControllerOptions): Controller {
           const item = await queue.take(stop, atLeast)
           if (!item) return
           if (stop.aborted) {
-            // Handed over in the very turn in which the end came.
+            // The queue handed the key out in the same turn in which `stop` fired.
             queue.add(item.key, { priority: item.priority })
             queue.done(item.key)
             return
           }
           await pass(item, cancels, stop)
-          // Passes that find nothing to do never wait; without this a long queue of them would hold up all I/O.
+          // Passes that find nothing to do never wait. Without this, a long queue of them would block all I/O.
           if (clock.monotonic() - breath > 10) {
             await new Promise(resolve => setImmediate(resolve))
             breath = clock.monotonic()
@@ -307,7 +309,7 @@ async function attempt(run: () => ReturnType<Reconcile>): Promise<Attempt> {
   }
 }
 
-/** @param ended why the pass' signal fired, if it did. */
+/** @param ended why the pass's signal fired, if it did. */
 function outcomeOf(attempt: Attempt, ended: unknown): Outcome {
   if (attempt.ok) {
     const { requeueAfterMs: afterMs, priority, error } = attempt.result
@@ -320,12 +322,12 @@ function outcomeOf(attempt: Attempt, ended: unknown): Outcome {
   if (error instanceof RetryLater) return { type: 'later', afterMs: error.afterMs, reason: error.message }
   if (error instanceof TerminalError) return { type: 'terminal', error }
   if (ended instanceof PassTimeout) return { type: 'timeout', error }
-  // A pass may know before any timer does.
+  // A pass may throw StopNow before its own signal has fired.
   if (ended !== undefined || mustStopNow(error)) return { type: 'stopped' }
   return { type: isBug(error) ? 'panic' : 'error', error }
 }
 
-/** The kit's own errors say what went wrong in the world; anything else means that the code did not expect it. */
+/** The kit's own errors report failures of the outside world; the code did not expect any other error. */
 function isBug(error: unknown): boolean {
   if (error instanceof AggregateError) return error.errors.length === 0 || error.errors.some(isBug)
   return !isKubeError(error)

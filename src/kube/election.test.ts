@@ -8,7 +8,7 @@ import { seededRandom } from './random.ts'
 import { mustStopNow } from './stop.ts'
 import { createMemoryLeases, type Faults } from './testing/memory-leases.ts'
 
-/** A request that never arrives, over a connection that never says so. */
+/** A request that never arrives, on a connection that never reports it. */
 const deadLink = (): Faults => ({ send: () => new Promise<void>(() => {}) })
 
 const setup = () => {
@@ -16,7 +16,7 @@ const setup = () => {
   const leases = createMemoryLeases(clock)
   let seed = 0
 
-  /** A process that takes part; its work runs until it is told to stop. */
+  /** Starts a candidate; its work runs until the elector stops it. */
   const join = (identity: string, options: Partial<ElectorOptions> = {}) => {
     const faults: Faults = {}
     const end = new AbortController()
@@ -52,7 +52,7 @@ const setup = () => {
       work,
       status,
       stopped: () => stopped,
-      /** SIGKILL: nothing more reaches the server, nothing is released. */
+      /** SIGKILL: nothing more reaches the server, and nothing is released. */
       kill() {
         Object.assign(faults, deadLink())
       },
@@ -78,7 +78,7 @@ describe('election', () => {
   })
 
   test('after a crash the standby leads within 3 s, and never while the dead one might', async () => {
-    // At every phase of the renewal period: the worst one counts.
+    // Tries every phase of the renewal period, to include the worst one.
     for (let phase = 0; phase < 300; phase += 25) {
       const { clock, leases, join } = setup()
       const a = join('a')
@@ -162,7 +162,8 @@ describe('election', () => {
 
   test('a foreign holder is waited for as long as ITS record promises, without a look at any clock', async () => {
     const { clock, leases, join } = setup()
-    // Renewed "an hour ago" by a clock that is an hour behind, or by one that died: only change tells.
+    // Renewed "an hour ago" by a clock that is an hour behind, or by a holder that died: only a change of the record
+    // tells.
     leases.set({
       holderIdentity: 'other',
       leaseDurationSeconds: 15,
@@ -357,7 +358,7 @@ describe('election', () => {
     const { clock, join } = setup()
     const a = join('a')
     await clock.advance(0)
-    // Sent at 300, answered at 750; everything after is lost.
+    // Sent at 300, answered at 750; every later request is lost.
     let renewals = 0
     a.faults.reply = () => clock.sleep(450)
     a.faults.send = verb => {
@@ -491,7 +492,7 @@ describe('election', () => {
           for (let left = ms; left > 0; left -= 20) {
             await clock.advance(Math.min(left, 20))
             expect(leaders().length).toBeLessThanOrEqual(1)
-            // Work runs only where leadership is.
+            // Work runs only in the process that leads.
             for (const { elector, terms } of all)
               if (terms.at(-1)?.stop.aborted === false) expect(elector.isLeader()).toBe(true)
           }

@@ -1,13 +1,13 @@
 /**
- * Leader election on a Lease, with client-go's semantics: of several processes one does the work, the others stand by
- * with warm caches. docs/adr/0032-leader-election.md says why it is safe and what it cannot promise.
+ * Leader election on a Lease, with client-go's semantics: one of several processes does the work, the others stand by
+ * with warm caches. docs/adr/0032-leader-election.md explains why it is safe and which guarantees it cannot give.
  *
- * - Nobody compares clocks. A standby takes over when it has seen the same record for the record's full duration on its
- *   own monotonic clock; the times inside the record are for people.
- * - The leader counts from the moment it SENT its last successful renewal, and stops `renewDeadlineMs` after that:
- *   before any standby's count, which starts after the renewal was stored, can end. An answer that comes late extends
+ * - No process compares clocks. A standby takes over when it has seen the same record for the record's full duration on
+ *   its own monotonic clock; the times inside the record are for people.
+ * - The leader counts from the moment it SENT its last successful renewal, and stops `renewDeadlineMs` after that. This
+ *   is before any standby's count can end, since that count starts after the renewal was stored. A late answer extends
  *   nothing beyond that.
- * - Every write carries the resourceVersion it is based on, so of two who try only one succeeds.
+ * - Every write carries the resourceVersion it is based on, so only one of two concurrent writers succeeds.
  */
 import type { Api } from './api-types.ts'
 import { type Clock, elapses } from './clock.ts'
@@ -26,15 +26,18 @@ export interface ElectionMetrics {
 export interface ElectorOptions {
   readonly api: Pick<Api, 'get' | 'create' | 'replace'>
   readonly namespace: string
-  /** Of the Lease. */
+  /** Name of the Lease. */
   readonly name: string
-  /** Must be this process' alone: two that share one both lead. A pod's name with a random part is good. */
+  /**
+   * Must be unique to this process: two processes that share an identity both lead. A pod's name with a random part is
+   * good.
+   */
   readonly identity: string
   /** How long a standby waits for a sign of life. Stored rounded up to seconds. Default 2000. */
   readonly leaseDurationMs?: number | undefined
   /** How long after its last renewal a leader stops. Below leaseDurationMs. Default 1300. */
   readonly renewDeadlineMs?: number | undefined
-  /** Time between renewals, and between a standby's looks. Default 300. */
+  /** Time between renewals, and between a standby's reads. Default 300. */
   readonly retryPeriodMs?: number | undefined
   readonly clock: Clock
   readonly random: Random
@@ -42,26 +45,26 @@ export interface ElectorOptions {
   readonly metrics?: ElectionMetrics | undefined
 }
 
-/** Why a leader had to stop: the reason of its signals. */
+/** Reason of a leader's signals: why it had to stop. */
 export class LeadershipLost extends StopNow {
   override readonly name = 'LeadershipLost'
 }
 
-/** Thrown by the work of a leader that cannot begin: the lease is released, so that another one may try. */
+/** Thrown by a leader's work that cannot begin: the elector releases the lease, so that another process may try. */
 export class GiveBack extends Error {
   override readonly name = 'GiveBack'
 }
 
 export interface ElectionRun {
   /**
-   * The work of the leader. Its result ends the election: resolved or rejected, the lease is released and `run` ends
-   * the same way; but a GiveBack ends the term only, and the campaign goes on after one lease duration.
-   * @param stop fires when the work should end: the election's own signal (the work may finish what it is doing, the
-   *   lease is renewed meanwhile), or leadership lost (the reason is LeadershipLost: not one write more).
+   * The work of the leader. When it resolves or rejects, the elector releases the lease and `run` ends the same way. A
+   * GiveBack ends only the term: the campaign continues after one lease duration.
+   * @param stop fires when the work should end: at the election's own signal (the work may finish its current step, and
+   * the lease is renewed meanwhile), or at loss of leadership (the reason is LeadershipLost: no further write).
    * @param lost fires only when leadership is lost, also while the work finishes.
    */
   readonly onStarted: (stop: AbortSignal, lost: AbortSignal) => Promise<void>
-  /** After the work of one term has ended and the lease was released or lost. */
+  /** Called after the work of one term has ended and the lease was released or lost. */
   readonly onStopped?: (() => void) | undefined
   /** Ends the election. */
   readonly signal: AbortSignal
@@ -69,19 +72,22 @@ export interface ElectionRun {
 
 export interface Elector {
   /**
-   * Campaigns, leads, campaigns again when leadership was lost, until the signal fires or the work ends by itself.
-   * Two terms never overlap in one process. @throws what the work threw.
+   * Campaigns, leads, and campaigns again after a loss of leadership, until the signal fires or the work ends by
+   * itself. Two terms never overlap in one process. @throws the error of the work.
    */
   run(run: ElectionRun): Promise<void>
-  /** True while leading, by the clock: also false in the moment before a late timer notices the end of the term. */
+  /** True while leading, by the clock: false as soon as the term ends, even if a late timer has not noticed yet. */
   isLeader(): boolean
   /** The holder last seen. */
   leader(): string | undefined
-  /** The lease and how often it has changed hands: between two terms of this process with the same one nobody else led. */
+  /**
+   * The lease and its number of transitions. If two terms of this process have the same value, no other process led in
+   * between.
+   */
   reign(): string | undefined
 }
 
-/** What a candidate may conclude from the record it knows. */
+/** A candidate's conclusion from the record it knows. */
 type Verdict =
   | { readonly type: 'absent' | 'ours' | 'free' | 'expired' }
   | { readonly type: 'held'; readonly by: string; readonly forMs: number }
@@ -101,8 +107,8 @@ export function createElector(options: ElectorOptions): Elector {
 
   const ref = { namespace, name }
   /**
-   * Two tries fit into a term, so that one request lost on a dead connection does not end it: the first is sent one
-   * period after the renewal before it, the second as soon as the first has failed, and each has this long.
+   * Two tries fit into a term, so that one request lost on a dead connection does not end it. The first is sent one
+   * period after the last renewal, the second as soon as the first has failed; each gets this long.
    */
   const timeoutMs = (renewDeadlineMs - retryPeriodMs) / 2
   let observed: Observation | undefined
@@ -133,13 +139,13 @@ export function createElector(options: ElectorOptions): Elector {
     const { holderIdentity: by, leaseDurationSeconds } = observed.lease.spec ?? {}
     if (!by) return { type: 'free' }
     if (by === identity) return { type: 'ours' }
-    // The holder's own promise counts, not what this process would promise.
+    // The duration in the holder's record counts, not this process's own setting.
     const durationMs = leaseDurationSeconds ? leaseDurationSeconds * 1000 : leaseDurationMs
     const forMs = observed.since + durationMs - clock.monotonic()
     return forMs > 0 ? { type: 'held', by, forMs } : { type: 'expired' }
   }
 
-  /** A time for the record; never the same twice, since a record that does not change looks dead. */
+  /** A time for the record, never the same twice, since an unchanged record looks dead. */
   const stamp = () => {
     const now = clock.now()
     const plain = microTime(now)
@@ -147,7 +153,7 @@ export function createElector(options: ElectorOptions): Elector {
     return lastStamp
   }
 
-  /** Writes the record on top of the one that is known. @returns the monotonic time at which it was sent. */
+  /** Writes a record on top of the observed one. @returns the monotonic time at which it was sent. */
   const write = async (holder: string, signal?: AbortSignal): Promise<number> => {
     const before = observed?.lease
     const now = stamp()
@@ -175,24 +181,24 @@ export function createElector(options: ElectorOptions): Elector {
     return sent
   }
 
-  /** @returns when the successful request was sent; undefined when somebody else holds the lease. */
+  /** @returns when the successful request was sent; undefined when another process holds the lease. */
   const acquire = async (): Promise<number | undefined> => {
     await read()
     return verdict().type === 'held' ? undefined : await write(identity)
   }
 
-  /** @returns when the successful request was sent; who holds the lease when it is lost. */
+  /** @returns when the successful request was sent; the holder when the lease is lost. */
   const renew = async (signal: AbortSignal): Promise<number | { readonly heldBy: string }> => {
     try {
       return await write(identity, signal)
     } catch (error) {
-      // Somebody wrote or deleted it, or an earlier renewal of ours was stored although its answer never came.
+      // Another client wrote or deleted it, or an earlier renewal of ours was stored although its answer never came.
       if (!isKubeError(error, 'Conflict', 'NotFound', 'AlreadyExists', 'Invalid')) throw error
     }
     await read(signal)
     const { type } = verdict()
     if (type === 'ours' || type === 'absent') return await write(identity, signal)
-    // Even if it is free by now: somebody else may have led in between.
+    // Even if the lease is free by now: another process may have led in between.
     return { heldBy: observed?.lease.spec?.holderIdentity || 'nobody' }
   }
 
@@ -223,13 +229,13 @@ export function createElector(options: ElectorOptions): Elector {
     let lastProblem = ''
     while (!signal.aborted) {
       try {
-        // Without the signal: a request given up halfway may still win the lease, for a process that is gone.
+        // Without the signal: an aborted request may still win the lease, for a process that is gone.
         const sent = await acquire()
         if (sent !== undefined && clock.monotonic() < sent + renewDeadlineMs) return sent
         lastProblem = ''
       } catch (error) {
         if (!isKubeError(error)) throw error
-        // Losing the race to another candidate is no problem; an outage is told once, not three times a second.
+        // Losing the race to another candidate is no problem. An outage is logged once, not three times a second.
         const problem = error.code === 'Conflict' || error.code === 'AlreadyExists' ? '' : error.code
         if (problem !== '' && problem !== lastProblem)
           log.warn({ lease: name, err: error }, 'cannot read or take the lease')
@@ -246,7 +252,7 @@ export function createElector(options: ElectorOptions): Elector {
   const lead = async (since: number, { onStarted, onStopped, signal }: ElectionRun): Promise<boolean> => {
     leadsUntil = since + renewDeadlineMs
     if (signal.aborted) {
-      // Told to end in the very moment of the victory.
+      // The signal fired just when this process won.
       await release()
       leadsUntil = -Infinity
       return false
@@ -290,8 +296,8 @@ export function createElector(options: ElectorOptions): Elector {
           else if (clock.monotonic() >= leadsUntil) lose('not renewed in time')
           else leadsUntil = outcome + renewDeadlineMs
         } catch (error) {
-          // Whatever it was: the next try comes in time, or the watchdog ends the term. A try that took its time has
-          // been the pause; one that failed at once must not become a tight loop.
+          // Whatever the error, the next try comes in time, or the watchdog ends the term. A slow try has used up the
+          // pause already; a try that failed at once must not become a tight loop.
           pauseMs = Math.max(0, retryPeriodMs - (clock.monotonic() - startedAt))
           if (!ended.signal.aborted) log.warn({ lease: name, err: error }, 'renewal failed')
         }
@@ -307,7 +313,7 @@ export function createElector(options: ElectorOptions): Elector {
     } catch (error) {
       isGivenBack = error instanceof GiveBack
       if (isGivenBack) log.error({ lease: name, err: error }, 'giving the term back')
-      // How the work ends after it was told to end says nothing about it, unless it says something new.
+      // After `stop` an error of the work does not end the election. It is logged unless it is the reason of `stop`.
       else if (!stop.signal.aborted) throw error
       else if (error !== stop.signal.reason)
         log.warn({ lease: name, err: error }, 'the work ended with an error')
@@ -341,7 +347,10 @@ export function createElector(options: ElectorOptions): Elector {
   }
 }
 
-/** Equality only: whoever wrote it, it is alive if it changed. Labels and annotations are other people's. */
+/**
+ * Checks only equality: a record that changed is alive, whichever process wrote it. Labels and annotations belong to
+ * others.
+ */
 function sameRecord(a: Lease, b: Lease): boolean {
   return (
     a.metadata.uid === b.metadata.uid &&

@@ -1,6 +1,6 @@
 /**
- * Whether two values say the same, as `isDeepStrictEqual` has it, of what JSON can hold and of fields that are undefined.
- * Caches are compared with what is wanted at every pass, and most of it is the very same object.
+ * Compares two values like `isDeepStrictEqual`, for JSON values and fields that are undefined. Each pass compares
+ * caches with the desired state, and most of the values are the identical object.
  */
 export function isEqual(a: unknown, b: unknown): boolean {
   if (Object.is(a, b)) return true

@@ -1,6 +1,6 @@
 /**
- * The one catalogue of errors of this kit. Every failed API call throws a `KubeError`; callers decide by `code`,
- * never by message or by HTTP status.
+ * The one catalogue of errors of this kit. Every failed API call throws a `KubeError`; callers decide by `code`, never
+ * by message or by HTTP status.
  */
 
 /**
@@ -91,17 +91,17 @@ export class KubeError extends Error {
   }
 }
 
-/** Is `error` a KubeError, and if codes are given, of one of them? */
+/** True if `error` is a KubeError and, if codes are given, has one of them. */
 export function isKubeError(error: unknown, ...codes: readonly KubeErrorCode[]): error is KubeError {
   return error instanceof KubeError && (codes.length === 0 || codes.includes(error.code))
 }
 
-/** Does the server name this cause, e.g. `NamespaceTerminating` on a Forbidden create, `FieldManagerConflict`? */
+/** True if the server names this cause, e.g. `NamespaceTerminating` on a Forbidden create, `FieldManagerConflict`. */
 export function hasCause(error: unknown, reason: string): boolean {
   return isKubeError(error) && (error.details?.causes ?? []).some(cause => cause.reason === reason)
 }
 
-/** The code of a failed answer. The reason is finer than the HTTP status where both are known. */
+/** The code of a failed answer. The reason is more precise than the HTTP status where both are known. */
 export function codeOf(status: number, reason?: string): KubeErrorCode {
   if (reason === 'AlreadyExists') return 'AlreadyExists'
   if (reason === 'Expired' || reason === 'Gone') return 'Gone'
@@ -150,7 +150,7 @@ export function errorFromStatus(
   },
 ): KubeError {
   const fromBody = body.details?.retryAfterSeconds
-  // A PATCH that names another uid fails its precondition, but the server words it as an attempt to change the uid.
+  // A PATCH that names another uid fails its precondition, but the server reports it as an attempt to change the uid.
   const otherUid = status === 422 && body.details?.causes?.some(cause => cause.field === 'metadata.uid')
   return new KubeError(
     otherUid ? 'Conflict' : codeOf(status, body.reason),

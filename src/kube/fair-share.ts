@@ -1,7 +1,7 @@
 /**
- * The most that one of several may have of a total: this part of what all others leave. With one that has all it may, the
- * next one finds a part of the rest, and none ever finds nothing. It is the dynamic threshold by which switches share a
- * memory among their ports (Choudhury and Hahne, 1998).
+ * The most that one of several users may have of a total: this share of the part that all others leave. Even when one
+ * user has all it may, the next finds a share of the rest, and none ever finds nothing. It is the dynamic threshold by
+ * which switches share a memory among their ports (Choudhury and Hahne, 1998).
  *
  * @param share 0 to 1.
  */

@@ -14,7 +14,7 @@ test('after the end of a term no write leaves the process, also none that is rep
   let leads = true
   const server = await startTestServer(({ method, json }) => {
     seen.push(method)
-    // The term ends while the request is on its way.
+    // The term ends while the request is in flight.
     leads = false
     if (method === 'GET') json(200, { metadata: {} })
     else json(503, statusBody(503, 'ServiceUnavailable', 'starting'), { 'retry-after': '0' })

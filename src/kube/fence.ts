@@ -1,11 +1,11 @@
-/** Writes only while they are allowed: what a lease alone cannot promise. */
+/** Sends writes only while they are allowed, a guarantee that a lease alone cannot give. */
 import type { Api, CallOptions } from './api-types.ts'
 import { KubeError } from './errors.ts'
 
 /**
- * The same client, whose writes ask `mayWrite` right before each try is sent. With an elector's `isLeader`, which asks
- * the clock, a process that was held up (a long computation, a stopped machine) sends nothing after the end of its term,
- * although no timer has told it yet. Reads go on.
+ * Returns the same client, whose writes call `mayWrite` right before each try. With an elector's `isLeader`, which
+ * reads the clock, a process that was held up (a long computation, a stopped machine) sends nothing after the end of
+ * its term, even if no timer has fired yet. Reads are not restricted.
  */
 export function fenced(api: Api, mayWrite: () => boolean): Api {
   const permit = () => {

@@ -1,4 +1,4 @@
-/** The barrier at the beginning of a term: nothing is decided on what was known before it. */
+/** The barrier at the beginning of a term: no decision may rest on knowledge from before it. */
 import type { Clock } from './clock.ts'
 import { GiveBack } from './election.ts'
 import type { Log } from './log.ts'
@@ -6,16 +6,16 @@ import type { Reflector } from './reflector.ts'
 
 export interface FreshenOptions {
   readonly caches: Readonly<Record<string, Pick<Reflector, 'refresh'>>>
-  /** For so long, ms; a leader that knows nothing new keeps another one from leading. */
+  /** How long to wait, ms. A leader without fresh caches keeps another process from leading. */
   readonly patienceMs: number
   readonly clock: Clock
   readonly log: Log
 }
 
 /**
- * Resolves when each cache has a snapshot that was begun after this call. A watch says nothing of its own age: on a dead
- * connection, in a pause or behind a lagging server it shows a world in which what the leader before this one has done
- * did not happen. @throws GiveBack when that takes too long; the signal's reason.
+ * Resolves when each cache has a snapshot that was begun after this call. A watch does not show its own age: on a dead
+ * connection, in a pause or behind a lagging server it shows a world without the previous leader's last actions.
+ * @throws GiveBack when that takes too long; the signal's reason.
  */
 export async function freshen(options: FreshenOptions, signal: AbortSignal): Promise<void> {
   const { caches, patienceMs, clock, log } = options

@@ -111,7 +111,7 @@ describe('health', () => {
     const get = await start({ ready: { slow: () => slow.promise } })
     const [server] = servers.splice(0)
     const answer = get('/readyz')
-    // The request is in when a second one, sent later, has been answered.
+    // The first request has arrived once a second, later one has been answered.
     await get('/healthz')
     const closed = server?.close()
     slow.resolve(undefined)
@@ -153,7 +153,7 @@ describe('checks', () => {
     const turn = () => new Promise(resolve => setTimeout(resolve, 60))
     await turn()
     check()
-    // After it was asked it takes one turn to measure again.
+    // After a check it takes one turn to measure again.
     await turn()
     const until = performance.now() + 400
     while (performance.now() < until);

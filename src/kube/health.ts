@@ -1,6 +1,6 @@
 /**
- * The HTTP servers that kubelet and Prometheus ask: /healthz (is this process alive? if not, restart it), /readyz (has
- * it what it needs? NOT whether it leads: a warm standby is ready) and /metrics.
+ * The HTTP servers for the kubelet and Prometheus: /healthz (is this process alive? if not, restart it), /readyz (can
+ * it work? NOT whether it leads: a warm standby is ready) and /metrics.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -11,13 +11,13 @@ import { limitConnections } from './connection-limits.ts'
 import type { Log } from './log.ts'
 import type { Queue } from './queue.ts'
 
-/** @returns undefined when all is well, else what is wrong, for people. A throw or rejection is a failure too. */
+/** @returns undefined when all is well, else the problem, for people. A throw or rejection is a failure too. */
 export type Check = () => string | undefined | Promise<string | undefined>
 
 export type Checks = Readonly<Record<string, Check>>
 
 export interface HealthServerOptions {
-  /** 0: any free one, see `port` of the result. */
+  /** 0: any free port, see `port` of the result. */
   readonly port: number
   /** Default: all addresses. */
   readonly host?: string | undefined
@@ -33,14 +33,14 @@ export interface HealthServerOptions {
 
 export interface HttpServer {
   readonly port: number
-  /** Accepts nothing more, lets running requests finish, then closes what idles. */
+  /** Stops accepting, lets running requests finish, then closes idle connections. */
   close(): Promise<void>
 }
 
 /**
- * Serves /healthz and /readyz: 200 or 503, with the names of the checks that fail; `?verbose` lists all of them,
- * `?exclude=NAME` leaves one out, and /healthz/NAME asks a single one, as in controller-runtime and the API server.
- * @throws Error when the port cannot be had.
+ * Serves /healthz and /readyz: 200 or 503, with the names of the checks that fail. `?verbose` lists all of them,
+ * `?exclude=NAME` leaves one out, and /healthz/NAME runs a single one, as in controller-runtime and the API server.
+ * @throws Error when it cannot listen on the port.
  */
 export function createHealthServer(options: HealthServerOptions): Promise<HttpServer> {
   const { port, host, live, ready, clock, log, checkTimeoutMs = 2_000 } = options
@@ -71,7 +71,7 @@ export function createHealthServer(options: HealthServerOptions): Promise<HttpSe
     )
     const failed = results.filter(({ problem }) => problem !== undefined)
     const problems = failed.map(({ name, problem }) => `${name}: ${problem}`).join('; ')
-    // Asked every few seconds: only what changed is worth a line.
+    // Probes come every few seconds, so only changes are logged.
     if ((last.get(url.pathname) ?? '') !== problems && !only) {
       if (problems) log.warn({ check: kind, problems }, 'unhealthy')
       else log.info({ check: kind }, 'healthy again')
@@ -94,7 +94,9 @@ export function createHealthServer(options: HealthServerOptions): Promise<HttpSe
   })
 }
 
-/** All of these, or none: where one cannot be had, those that could are closed again. @throws why it cannot. */
+/**
+ * Opens all of these servers, or none: if one fails, the others are closed again. @throws the reason of the failure.
+ */
 export async function openAll(opening: readonly Promise<HttpServer>[]): Promise<readonly HttpServer[]> {
   const all = await Promise.allSettled(opening)
   const open = all.flatMap(each => (each.status === 'fulfilled' ? [each.value] : []))
@@ -104,7 +106,7 @@ export async function openAll(opening: readonly Promise<HttpServer>[]): Promise<
   throw (failed as PromiseRejectedResult).reason
 }
 
-/** Serves /metrics. @throws Error when the port cannot be had. */
+/** Serves /metrics. @throws Error when it cannot listen on the port. */
 export function createMetricsServer(options: {
   readonly port: number
   readonly host?: string | undefined
@@ -119,8 +121,8 @@ export function createMetricsServer(options: {
 }
 
 /**
- * Fails when the event loop was held up for longer than `maxMs` since the last time it was asked: the process answers,
- * but does so too late to keep a lease.
+ * Fails when the event loop was blocked for longer than `maxMs` since the last check: the process answers, but too late
+ * to keep a lease.
  */
 export function eventLoopCheck(maxMs: number): Check & Disposable {
   const delay = monitorEventLoopDelay({ resolution: 20 })
@@ -141,13 +143,13 @@ export function queueCheck(queue: Pick<Queue, 'gauges'>, maxMs: number): Check {
   }
 }
 
-/** By their names; a function where it depends on the moment which ones count. */
+/** Caches by name; a function where their set depends on the moment. */
 type Caches<Cache> = Readonly<Record<string, Cache>> | (() => Readonly<Record<string, Cache>>)
 
 const entriesOf = <Cache>(caches: Caches<Cache>): [string, Cache][] =>
   Object.entries(typeof caches === 'function' ? caches() : caches)
 
-/** Fails until every one of these has synced. */
+/** Fails until all of these caches have synced. */
 export function syncedCheck(caches: Caches<{ hasSynced(): boolean }>): Check {
   return () => {
     const missing = entriesOf(caches).filter(([, cache]) => !cache.hasSynced())
@@ -155,7 +157,7 @@ export function syncedCheck(caches: Caches<{ hasSynced(): boolean }>): Check {
   }
 }
 
-/** Fails while one of these has heard nothing for longer than `maxMs`: it may show a world of that age. */
+/** Fails while one of these caches has had no news for longer than `maxMs`: its content may be that old. */
 export function freshCheck(caches: Caches<{ newsAgeMs(): number }>, maxMs: number): Check {
   return () => {
     const old = entriesOf(caches).filter(([, cache]) => cache.newsAgeMs() > maxMs)
@@ -196,7 +198,7 @@ async function serve(
     }
   }
   const server = createServer((request, response) => void respond(request, response))
-  // Probes are tiny: whoever is slower than this holds a socket, not a conversation.
+  // Probes are tiny: a client that is slower than this only occupies a socket.
   server.headersTimeout = 10_000
   server.requestTimeout = 10_000
   limitConnections(server, { forAll: 64, forEach: 16 })

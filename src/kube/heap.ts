@@ -1,6 +1,6 @@
-/** A binary heap whose items know their place, so that any of them can be moved or taken out in O(log n). */
+/** A binary heap whose items know their place, so that any of them can be moved or removed in O(log n). */
 
-/** The heap writes `place`; the items' owner only makes it, as -1. */
+/** The heap writes `place`; the owner of an item only initialises it, to -1. */
 export interface HeapItem {
   place: number
 }
@@ -10,11 +10,11 @@ export interface Heap<T extends HeapItem> {
   /** The smallest item. */
   peek(): T | undefined
   push(item: T): void
-  /** Takes the smallest item out. */
+  /** Removes and returns the smallest item. */
   pop(): T | undefined
-  /** Takes this item out; it must be in this heap. */
+  /** Removes this item; it must be in this heap. */
   remove(item: T): void
-  /** Puts this item, whose order has changed, where it now belongs. */
+  /** Moves this item, whose order has changed, to its new place. */
   moved(item: T): void
 }
 

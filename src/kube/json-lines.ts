@@ -1,6 +1,6 @@
-/** Newline-delimited JSON out of chunks that break anywhere. */
+/** Parses newline-delimited JSON from chunks that break anywhere. */
 
-/** The size above which a line is taken for garbage. Objects are at most a few MB. */
+/** A longer line is rejected as garbage. Objects are at most a few MB. */
 const maxLineBytes = 64 * 1024 * 1024
 const newline = 0x0a
 

@@ -13,14 +13,14 @@ export interface KeepWarmOptions {
 }
 
 /**
- * Keeps a client's connections open through quiet times, until the signal fires. A burst after an hour of silence would
- * otherwise begin with a TLS handshake for each connection: tens of milliseconds on a busy machine, in the very moment
- * in which something has failed.
+ * Keeps a client's connections open through quiet times, until the signal fires. Otherwise a burst after an hour of
+ * silence would begin with a TLS handshake for each connection: tens of milliseconds on a busy machine, just when
+ * something has failed.
  */
 export async function keepWarm(options: KeepWarmOptions, signal: AbortSignal): Promise<void> {
   const { api, connections, clock, log, everyMs = 20_000 } = options
   while (!signal.aborted) {
-    // At once, or they would all go over one connection. Any answer will do, also a refusal.
+    // In parallel, or all requests would use one connection. Any answer will do, even a refusal.
     const round = await Promise.allSettled(
       Array.from({ length: connections }, () => api.request('GET', '/version', { signal, timeoutMs: 5_000 })),
     )

@@ -1,7 +1,7 @@
 /**
- * Reads kubeconfigs and the credentials they lead to. Loaded only where there is a kubeconfig.
+ * Reads kubeconfigs and their credentials. Loaded only where there is a kubeconfig.
  *
- * client-node's parser and its credential-plugin runner are imported by file: they weigh 10 ms, its index 0.6 s.
+ * client-node's parser and its credential-plugin runner are imported by file: they take 10 ms to load, its index 0.6 s.
  */
 import { readFile } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
@@ -17,7 +17,7 @@ import { ExecAuth } from '@kubernetes/client-node/dist/exec_auth.js'
 import { parse } from 'yaml'
 import type { Credentials, TlsMaterial } from './connection.ts'
 
-/** A context of a kubeconfig with what it points to. File names in it are absolute. */
+/** A context of a kubeconfig with its cluster and user. File names in it are absolute. */
 export interface Resolved {
   readonly context: Context
   readonly cluster: Cluster
@@ -34,7 +34,7 @@ interface Document {
 }
 
 /**
- * Merges the files as kubectl does (the first one that says something wins) and resolves one context.
+ * Merges the files as kubectl does (the first file that sets a value wins) and resolves one context.
  * @throws Error naming the file and the missing or broken part.
  */
 export async function readKubeconfig(
@@ -65,7 +65,8 @@ async function readDocument(path: string): Promise<Document> {
     const raw: unknown = parse(await readFile(path, 'utf8')) ?? {}
     if (typeof raw !== 'object') throw new Error('not a YAML mapping')
     const { clusters, contexts, users, 'current-context': currentContext } = raw as Record<string, unknown>
-    // client-node reads a token-file once and from the working directory: taken out here, read at each renewal instead.
+    // client-node reads a token-file only once, and relative to the working directory. So it is removed here, and read
+    // at each renewal instead.
     const tokenFiles = new Map<string, string>()
     const withoutTokenFiles = listOf(users).map(entry => {
       const { name, user } = entry as { name?: string; user?: Record<string, unknown> }
@@ -98,7 +99,7 @@ const absolute = (kubeconfig: string, path: string) => resolve(dirname(kubeconfi
 const file = (key: string, kubeconfig: string, path: string | undefined | null) =>
   path ? { [key]: absolute(kubeconfig, path) } : {}
 
-/** Turns a resolved context into credentials. Holds the answers of credential plugins until they expire. */
+/** Turns a resolved context into credentials. Caches the answers of credential plugins until they expire. */
 export function createAuthenticator(): (resolved: Resolved) => Promise<Credentials> {
   const exec = new ExecAuth()
 

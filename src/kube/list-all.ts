@@ -7,8 +7,8 @@ import type { Resource } from './resources.ts'
 const pageSize = 500
 
 /**
- * All objects of one moment, and its resourceVersion. When the continuation expires between two pages (etcd was
- * compacted) the list is taken once more in one piece: a mixture of two moments would be neither.
+ * Lists all objects at one point in time, with its resourceVersion. When the continue token expires between two pages
+ * (etcd was compacted), the list is taken once more in one piece: a mixture of two points in time would be neither.
  */
 export async function listAll<T extends KubeObject>(
   api: Pick<Api, 'list'>,

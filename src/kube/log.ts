@@ -1,4 +1,4 @@
-/** What this kit needs of a logger; pino's fits as it is. */
+/** The logger of this kit; pino's logger fits as it is. */
 type Write = (fields: Readonly<Record<string, unknown>>, message: string) => void
 
 export interface Log {

@@ -1,6 +1,6 @@
 /**
- * What is computed of an object is computed once for each object: what lies in a store is never changed, and a new
- * version of it is another object.
+ * Caches a computed value for each object. This is sound because objects in a store never change: a new version is
+ * another object.
  */
 export function createMemo<K extends object, V>(compute: (of: K) => V): (of: K) => V {
   const known = new WeakMap<K, { readonly value: V }>()

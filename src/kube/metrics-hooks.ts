@@ -1,8 +1,10 @@
-/** Measuring points of the kit, as plain callbacks: what they feed (Prometheus or a test's array) is not its business. */
+/**
+ * Measuring points of the kit, as plain callbacks. Their consumer (Prometheus or a test's array) is not its concern.
+ */
 
 /** One HTTP request, each try counted by itself. */
 export interface RequestObservation {
-  /** What the API server calls the verb: `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, or `raw`. */
+  /** The API server's name of the verb: `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, or `raw`. */
   readonly verb: string
   /** HTTP method. */
   readonly method: string
@@ -12,20 +14,20 @@ export interface RequestObservation {
   readonly resource: string
   /** HTTP status as a string, or `<error>` when there was no answer. */
   readonly code: string
-  /** Seconds from the sending to the complete body; for a watch to its headers. */
+  /** Seconds from sending to the complete body; for a watch to its headers. */
   readonly seconds: number
 }
 
 export interface ApiMetrics {
   /** rest_client_requests_total, rest_client_request_duration_seconds */
   request?(observation: RequestObservation): void
-  /** rest_client_request_retries_total: the request will be repeated. */
+  /** rest_client_request_retries_total: the request will be retried. */
   retry?(observation: { readonly verb: string; readonly resource: string; readonly code: string }): void
 }
 
-/** Values that are read when somebody scrapes. */
+/** Values that are read at each scrape. */
 export interface ReflectorGauges {
-  /** Seconds since the last byte of knowledge (event, bookmark or complete list); Infinity before the first. */
+  /** Seconds since the last news (event, bookmark or complete list); Infinity before the first. */
   readonly lastEventAgeSeconds: number
   readonly objects: number
   readonly resourceVersion: bigint

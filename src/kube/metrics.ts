@@ -10,9 +10,9 @@ import type { ApiMetrics, ReflectorGauges, ReflectorMetrics } from './metrics-ho
 import type { QueueGauges, QueueMetrics } from './queue.ts'
 import type { RecorderGauges, RecorderMetrics } from './recorder.ts'
 
-/** What the parts of the kit take as their `metrics`. */
+/** The `metrics` options of the kit's parts. */
 export interface Metrics {
-  /** For /metrics, and for metrics of the operator's own. */
+  /** For /metrics, and for the operator's own metrics. */
   readonly registry: Registry
   readonly api: ApiMetrics
   readonly reflector: ReflectorMetrics
@@ -312,7 +312,7 @@ function counter<const L extends string>(
   return new Counter({ name, help, labelNames, registers: [registry] })
 }
 
-/** A gauge whose values are read when somebody scrapes. */
+/** A gauge whose values are read at each scrape. */
 function scraped<const L extends string>(
   registry: Registry,
   name: string,

@@ -1,9 +1,9 @@
 /**
- * Kubernetes objects as they are on the wire.
+ * Kubernetes objects in their wire form.
  *
  * The generated classes of client-node describe the decoded form (Date objects, mutable fields). This kit reads and
- * writes plain JSON and shares one copy of an object between all readers, so its types say what is really there:
- * times are strings and everything is read-only.
+ * writes plain JSON and shares one copy of an object between all readers, so in its types times are strings and
+ * everything is read-only.
  */
 import type { V1ObjectMeta } from '@kubernetes/client-node'
 
@@ -21,7 +21,7 @@ export type Wire<T> =
           ? { readonly [Key in keyof T]: Wire<T[Key]> }
           : T
 
-/** Metadata of an object that the API server has returned: name, uid and resourceVersion are always there. */
+/** Metadata of an object that the API server has returned: it always has name, uid and resourceVersion. */
 export interface ObjectMeta extends Omit<Wire<V1ObjectMeta>, 'name' | 'uid' | 'resourceVersion'> {
   readonly name: string
   readonly uid: string
@@ -80,6 +80,6 @@ export function parseResourceVersion(version: string): bigint {
   return BigInt(version)
 }
 
-/** The text, or its beginning with a mark behind it: the API server refuses an object for one text that is too long. */
+/** Truncates a text and marks the cut with `…`: the API server refuses an object in which one text is too long. */
 export const cutTo = (text: string, characters: number): string =>
   text.length <= characters ? text : `${text.slice(0, characters - 1).replace(/[\uD800-\uDBFF]$/, '')}…`

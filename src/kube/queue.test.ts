@@ -70,7 +70,7 @@ describe('queue', () => {
     queue.add('c', { priority: 10 })
     await Promise.resolve()
     expect(got).toEqual(['any a', 'urgent c'])
-    // A key that is waiting may become urgent.
+    // A delayed key may become urgent.
     void queue.take(undefined, 10).then(note('urgent'))
     queue.add('b', { priority: 10 })
     await Promise.resolve()
@@ -251,7 +251,7 @@ describe('queue', () => {
           [...pending.values()]
             .filter(entry => entry.readyAt <= clock.monotonic() && !working.has(entry.key))
             .sort((a, b) => b.priority - a.priority || a.order - b.order)
-        /** Takes what the queue offers now and compares it with what the model offers. */
+        /** Takes the next item of the queue and compares it with that of the model. */
         const take = async () => {
           const expected = due()[0]
           const stop = new AbortController()
@@ -275,7 +275,7 @@ describe('queue', () => {
               if (!known) pending.set(step.key, { ...step, readyAt, order: order++ })
               else {
                 known.priority = Math.max(known.priority, step.priority)
-                // A key that waited takes its place in the line when it becomes ready.
+                // A delayed key takes its place in the line when it becomes ready.
                 if (known.readyAt > now && readyAt < known.readyAt) {
                   known.readyAt = readyAt
                   if (step.afterMs === 0) known.order = order++

@@ -2,9 +2,9 @@
  * The work queue of a controller: a set of keys, each with a priority and perhaps a delay.
  *
  * - A key is in it at most once. Adding it again keeps the higher priority and the shorter delay.
- * - A key that is being worked on is never handed out a second time. Added meanwhile, it runs again after `done`:
- *   what the pass has read may be older than the event that added it.
- * - Higher priorities first; first come, first served inside one.
+ * - A key in work is never handed out a second time. If it is added meanwhile, it runs again after `done`: the pass may
+ *   have read a state older than the event that added it.
+ * - Higher priorities first; first come, first served within a priority.
  *
  * A ready key is handed to a waiting worker in the same turn of the event loop: no timer, no polling.
  */
@@ -13,10 +13,10 @@ import type { Clock } from './clock.ts'
 import { createHeap, type HeapItem } from './heap.ts'
 import type { Random } from './random.ts'
 
-/** For keys that nobody waits for: the initial list, resyncs. */
+/** Priority of keys without urgency: the initial list, resyncs. */
 export const lowPriority = -100
 
-/** 5 ms, 10 ms, 20 ms ... 1000 s for each failure of a key in a row; no jitter, as keys fail independently. */
+/** 5 ms, 10 ms, 20 ms ... 1000 s for consecutive failures of a key; no jitter, as keys fail independently. */
 export const defaultQueueBackoff: BackoffPolicy = Object.freeze({
   initialMs: 5,
   maxMs: 1_000_000,
@@ -35,16 +35,16 @@ export interface QueueItem {
   readonly priority: number
 }
 
-/** What is read when somebody scrapes or asks for health. */
+/** Values that are read at each scrape or health check. */
 export interface QueueGauges {
-  /** Keys that could be worked on (also those whose last pass still runs), by priority. */
+  /** Keys that could be worked on (including those whose last pass still runs), by priority. */
   readonly depth: ReadonlyMap<number, number>
   /** For each key in work: seconds since it was taken. */
   readonly runningSeconds: readonly number[]
 }
 
 export interface QueueMetrics {
-  /** workqueue_adds_total: a key became ready that was not. */
+  /** workqueue_adds_total: a key became ready. */
   added?(queue: string): void
   /** workqueue_queue_duration_seconds: from ready to taken. */
   taken?(queue: string, waitedSeconds: number): void
@@ -71,8 +71,8 @@ export interface Queue {
   /** Ignored after `shutdown`. */
   add(key: string, options?: AddOptions): void
   /**
-   * Adds the key with the delay that its failures in a row call for, and counts one more.
-   * `atLeastMs` lengthens that delay (a server's Retry-After).
+   * Adds the key with the delay for its consecutive failures, and counts one more failure. `atLeastMs` lengthens that
+   * delay (a server's Retry-After).
    * @returns the delay in milliseconds.
    */
   addRateLimited(
@@ -81,7 +81,7 @@ export interface Queue {
   ): number
   /** Forgets the failures of a key: its next delay is the shortest again. */
   forget(key: string): void
-  /** Failures of the key in a row. */
+  /** Consecutive failures of the key. */
   failures(key: string): number
   /**
    * Waits for a key and takes it: the caller must call `done`.
@@ -89,14 +89,14 @@ export interface Queue {
    * @returns undefined when the signal fires or the queue is shut down; the keys in it stay.
    */
   take(signal?: AbortSignal, atLeast?: number): Promise<QueueItem | undefined>
-  /** The priority with which a key that is in work was added again and could be worked on; undefined: it was not. */
+  /** The priority with which a key in work was added again and could run now; undefined: it was not added. */
   pressing(key: string): number | undefined
   /** Ends the work on a taken key. @throws Error when the key was not taken. */
   done(key: string): void
-  /** How many keys could be worked on now, counting those whose last pass still runs. */
+  /** How many keys could be worked on now, including those whose last pass still runs. */
   depth(): number
   gauges(): QueueGauges
-  /** Accepts and hands out nothing more. */
+  /** Stops accepting and handing out keys. */
   shutdown(): void
   /** Shuts down and waits for the keys in work. @returns false when the signal fired before they were done. */
   drain(signal?: AbortSignal): Promise<boolean>
@@ -107,7 +107,7 @@ interface Entry extends HeapItem {
   priority: number
   /** `waiting` for its time; `ready`; `blocked`: ready, but its last pass still runs. */
   state: 'waiting' | 'ready' | 'blocked'
-  /** Monotonic milliseconds: of waiting entries when they become ready, of the others since when they are. */
+  /** Monotonic milliseconds: when a waiting entry becomes ready; since when any other entry is ready. */
   at: number
   /** Order of arrival. */
   order: number
@@ -133,7 +133,7 @@ export function createQueue({
   /** Keys in work, with the monotonic time at which they were taken. */
   const working = new Map<string, number>()
   const failed = new Map<string, number>()
-  /** Those who wait only for the highest priorities come first. */
+  /** Takers that wait only for the highest priorities come first. */
   let takers: readonly Taker[] = []
   let idle: (() => void)[] = []
   let arrivals = 0
@@ -178,7 +178,7 @@ export function createQueue({
       waiting.pop()
       makeReady(next, now)
     }
-    // Only when all that are due are in: priority decides between them, not who was due first.
+    // Only after all due entries are in the heap: their priorities decide, not the times at which they became due.
     serve()
     setAlarm(now)
   }
@@ -217,7 +217,7 @@ export function createQueue({
       known.priority = priority
       if (known.state === 'ready') {
         ready.moved(known)
-        // With this priority it may suit one who has been waiting for such a key.
+        // A taker that waits for keys of this priority may accept it now.
         serve()
       }
     }

@@ -1,4 +1,4 @@
-/** Chance, injected: names, jitter and random policies repeat exactly under a seed. */
+/** Injected randomness: names, jitter and random policies repeat exactly with the same seed. */
 import { randomBytes, randomInt } from 'node:crypto'
 
 export interface Random {

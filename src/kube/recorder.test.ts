@@ -18,7 +18,7 @@ interface Stored {
 
 const setup = (options: Partial<RecorderOptions> = {}) => {
   const clock = createFakeClock()
-  /** The events on the server, and how many requests it took. */
+  /** The events on the server, and the number of requests. */
   const server = new Map<string, Stored>()
   const state = { requests: 0, fail: undefined as KubeErrorCode | undefined, loseAnswer: false, hang: false }
   const results: Record<string, number> = {}

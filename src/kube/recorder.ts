@@ -1,9 +1,9 @@
 /**
- * Events (events.k8s.io/v1) that tell people what happened to an object. They are a courtesy: recording never waits,
- * never throws, and loses rather than piles up; whatever is lost is counted.
+ * Events (events.k8s.io/v1) that tell people what happened to an object. They are best effort: recording never waits
+ * and never throws, and drops events rather than piling them up. Every dropped event is counted.
  *
- * The same event again (same object, type, reason, action and series) within `windowMs` does not make a new object: its
- * series' count grows, by at most one PATCH in `seriesIntervalMs`.
+ * An equal event (same object, type, reason, action and series) within `windowMs` does not make a new object: the count
+ * of its series grows, by at most one PATCH in `seriesIntervalMs`.
  */
 import type { Api } from './api-types.ts'
 import type { Clock } from './clock.ts'
@@ -15,7 +15,7 @@ import { createQueue } from './queue.ts'
 import { type Random, systemRandom } from './random.ts'
 import { apiVersionOf, type Resource, events as resource } from './resources.ts'
 
-/** Which object an event is about. Make it with `referenceTo`. */
+/** The object that an event is about. Make it with `referenceTo`. */
 export interface ObjectReference {
   readonly apiVersion: string
   readonly kind: string
@@ -29,12 +29,12 @@ export interface ObjectReference {
 
 export interface EventRecord {
   readonly regarding: ObjectReference
-  /** A second object that has to do with it: the pod that was created. */
+  /** A second object that is involved, e.g. the pod that was created. */
   readonly related?: ObjectReference | undefined
   readonly type: 'Normal' | 'Warning'
-  /** Why, in CamelCase, from a fixed list. Cut at 128 bytes. */
+  /** The cause, in CamelCase, from a fixed list. Cut at 128 bytes. */
   readonly reason: string
-  /** What was done about it, in CamelCase. Cut at 128 bytes. */
+  /** The action that was taken, in CamelCase. Cut at 128 bytes. */
   readonly action: string
   /** For people. Cut at 1024 bytes. */
   readonly note: string
@@ -43,7 +43,7 @@ export interface EventRecord {
 export type RecorderResult = 'created' | 'repeated' | 'dropped_full' | 'dropped_rate' | 'dropped_failed'
 
 export interface RecorderGauges {
-  /** Events whose latest state is not written yet. */
+  /** Events whose latest state is not yet written. */
   readonly pending: number
 }
 
@@ -66,38 +66,44 @@ export interface RecorderOptions {
   readonly metrics?: RecorderMetrics | undefined
   /** Unwritten events that are kept; more are dropped. Default 1000. */
   readonly bufferSize?: number | undefined
-  /** Milliseconds after the last one in which an equal event belongs to the series. Default 6 min. */
+  /** Milliseconds after a series' last event within which an equal event still belongs to it. Default 6 min. */
   readonly windowMs?: number | undefined
   /** Milliseconds between two writes of one series. Default 5 s. */
   readonly seriesIntervalMs?: number | undefined
-  /** What tells series apart beside type, reason and action; the note of the first event stands for all. Default: the note. */
+  /**
+   * Distinguishes series, besides type, reason and action. The note of the first event stands for all. Default: the
+   * note.
+   */
   readonly seriesOf?: ((event: EventRecord) => string) | undefined
-  /** Events of one object that share an allowance; those of another lane are not held back by it. Default: all. */
+  /**
+   * The lane of an event: events of one object and lane share an allowance. Default: one lane for all events of an
+   * object.
+   */
   readonly laneOf?: ((event: EventRecord) => string) | undefined
-  /** New events for one object and lane: so many at once, then one in `refillMs`. Default 25 and 10 s. */
+  /** New events for one object and lane: `burst` at once, then one per `refillMs`. Default 25 and 10 s. */
   readonly burst?: number | undefined
   readonly refillMs?: number | undefined
 }
 
 export interface Recorder {
-  /** Takes note and returns. */
+  /** Queues the event and returns. */
   record(event: EventRecord): void
   /**
-   * Writes what is pending without further delay; resolves when all of it is written or dropped, or the signal fires.
+   * Writes all pending events without further delay. Resolves when all are written or dropped, or the signal fires.
    * @returns how many are still pending.
    */
   flush(signal?: AbortSignal): Promise<number>
-  /** Gives up what is pending, and ends every wait. */
+  /** Gives up all pending events, and ends every wait. */
   close(): void
 }
 
-/** One event object, made or to be made. */
+/** One event object, created or to be created. */
 interface Series {
   readonly event: EventRecord
   readonly firstSeen: string
   name: string
   readonly namespace: string
-  /** How often it happened, and how much of that the server knows (0: the object has not been made). */
+  /** How often the event happened, and how many of these the server knows (0: the object has not been created). */
   count: number
   written: number
   lastSeen: string
@@ -118,7 +124,7 @@ export function createRecorder(options: RecorderOptions): Recorder {
   const { seriesOf = ({ note }) => note, laneOf = () => '' } = options
   const allow = createAllowance(clock, options.burst ?? 25, options.refillMs ?? 10_000)
 
-  /** In order of `seenAt`, so that the ones past their window are in front. */
+  /** In order of `seenAt`, so that series past their window come first. */
   const known = new Map<string, Series>()
   const queue = createQueue({ clock, name: 'events', backoff, random })
   let pending = 0
@@ -184,10 +190,10 @@ export function createRecorder(options: RecorderOptions): Recorder {
       await send(series)
     } catch (error) {
       if (isNew && isKubeError(error, 'AlreadyExists')) {
-        // An earlier try was executed after all; names are random, so it is ours. What it counted is unknown.
+        // An earlier try was executed after all; names are random, so the object is ours. Its count is unknown.
         series.written = 1
       } else if (!isNew && isKubeError(error, 'NotFound')) {
-        // The server has expired it meanwhile (by default after an hour): the series goes on in a new object.
+        // The object has expired on the server (by default after an hour): the series continues in a new object.
         series.name = eventName(series.event.regarding.name, random)
         series.written = 0
         queue.add(key)
@@ -200,7 +206,7 @@ export function createRecorder(options: RecorderOptions): Recorder {
         return
       } else {
         metrics?.event?.('dropped_failed')
-        // Nothing can be made in a namespace that is going away: no news.
+        // Nothing can be created in a terminating namespace, so this is not worth a warning.
         const write = hasCause(error, 'NamespaceTerminating') ? log.debug : log.warn
         write.call(log, { err: error, event: series.event }, 'event dropped')
         drop(key)
@@ -209,7 +215,7 @@ export function createRecorder(options: RecorderOptions): Recorder {
     }
     queue.forget(key)
     if (isNew) metrics?.event?.('created')
-    // It may have happened again while the request was on its way.
+    // The event may have happened again while the request was in flight.
     if (series.count === series.written) settled()
     else queue.add(key, { afterMs: flushers.length > 0 ? 0 : seriesIntervalMs })
   }
@@ -289,7 +295,7 @@ export function createRecorder(options: RecorderOptions): Recorder {
   }
 }
 
-/** The reference to an object of this resource. Items of a list do not say themselves of what kind they are. */
+/** The reference to an object of this resource. Items of a list do not carry their kind. */
 export function referenceTo<T extends KubeObject>(of: Resource<T>, object: T): ObjectReference {
   const { name, namespace, uid, resourceVersion } = object.metadata
   return {
@@ -312,11 +318,11 @@ function keyOfEvent({ regarding, related, type, reason, action }: EventRecord, s
 function eventName(object: string, random: Random): string {
   const suffix = Buffer.from(random.bytes(8)).toString('hex')
   const start = object.slice(0, 236).replace(/[-.]+$/, '')
-  // Some kinds (RBAC) allow names that no event could have.
+  // Some kinds (RBAC) allow names that are invalid for an event.
   return `${/^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/.test(start) ? start : 'event'}.${suffix}`
 }
 
-/** Cuts at so many bytes of UTF-8, as the server counts, and never inside a character. */
+/** Cuts at this many bytes of UTF-8, the server's unit, and never inside a character. */
 function cut(text: string, bytes: number): string {
   const encoded = Buffer.from(text)
   if (encoded.length <= bytes) return text

@@ -26,7 +26,7 @@ async function setUp(
   const server = await startWatchServer()
   options.before?.(server)
   const api = createApi({ connection: server.connection })
-  // Pauses happen on a clock that the test moves; the network takes what time it takes.
+  // The test moves the clock of pauses; the network runs in real time.
   const clock = createFakeClock()
   const store = createStore<Thing>({ freeze: true })
   const changes: string[] = []
@@ -92,7 +92,7 @@ async function setUp(
     ended: () => ended,
     read: () => gauges?.() as ReflectorGauges,
     watching: () => vi.waitFor(() => expect(server.watchers()).toBe(1)),
-    /** The pause that a failure leads to, taken. */
+    /** Waits for the pause after a failure, and skips it. */
     async pause(ms: number) {
       await clock.untilSleepers(1)
       await clock.advance(ms)
@@ -129,7 +129,7 @@ describe('the first snapshot', () => {
     expect(lists.map(r => r.url.searchParams.get('continue'))).toEqual([null, '500', '1000'])
     t.server.put('late')
     await vi.waitFor(() => expect(t.store.get('ns/late')).toBeDefined())
-    // The refusal is remembered: the next snapshot does not ask again.
+    // The refusal is remembered: the next snapshot does not try WatchList again.
     t.server.compact()
     t.server.endWatches('cut')
     await t.pause(2_000)
@@ -194,7 +194,7 @@ describe('after a failure it goes on where it was', () => {
     await t.watching()
     t.server.endWatches(how)
     t.server.silently(() => t.server.put('b'))
-    // An end that comes within a second and without any event is a failure, and a cut is one anyway.
+    // A watch that ends within a second and without any event is a failure, and a cut always is.
     if (how === 'cut') await t.pause(2_000)
     await t.has('a@101', 'b@102')
     expect(t.counts).toMatchObject({ lists: 1, watches: 2 })
@@ -222,7 +222,7 @@ describe('after a failure it goes on where it was', () => {
     )
     t.server.endWatches('cut')
     t.server.silently(() => t.server.put('b'))
-    // 0.8 s, 1.6 s, 3.2 s before jitter, the fourth one is the server's own wish.
+    // 0.8 s, 1.6 s, 3.2 s before jitter; the fourth pause is the server's Retry-After.
     await t.pause(1_600)
     await t.pause(3_200)
     await t.pause(6_400)
@@ -295,10 +295,10 @@ describe('after a failure it goes on where it was', () => {
         server.next('watch', ({ response }) => response.writeHead(200).flushHeaders())
       },
     })
-    // The half-open connection is noticed without any word from the other side.
+    // The reflector notices the half-open connection without any word from the other side.
     await t.pause(2_000)
     await t.has('a@101')
-    // The second one is idle too and may be given up in its turn.
+    // The second watch is idle too and may time out as well.
     expect(t.counts['error Unavailable']).toBeGreaterThanOrEqual(1)
     expect(t.counts).toMatchObject({ lists: 1 })
   })
@@ -375,7 +375,7 @@ describe('versions', () => {
     await t.watching()
     t.server.next('watch', request => request.json(410, statusBody(410, 'Expired', 'too old')))
     t.server.next('watch', ({ response }) => {
-      // The past: b did not exist yet.
+      // A past state: b did not exist yet.
       const object = { metadata: { name: 'a', namespace: 'ns', uid: 'uid-a', resourceVersion: '101' } }
       const end = {
         metadata: { resourceVersion: '101', annotations: { 'k8s.io/initial-events-end': 'true' } },
@@ -513,7 +513,7 @@ describe('freshness', () => {
   test('a refresh leaves a watch that shows nothing and takes what the server has', async () => {
     const t = await setUp({ before: server => server.put('a') })
     await t.watching()
-    // Half-open: the watch stays, and nothing comes.
+    // Half-open: the watch stays open, and nothing comes.
     t.server.silently(() => t.server.put('b'))
     await t.has('a@101')
     await t.reflector.refresh(AbortSignal.timeout(5_000))

@@ -1,8 +1,8 @@
 /**
- * Keeps a store equal to what the API server holds, through every failure, until it is told to stop.
+ * Keeps a store equal to the API server's state, through every failure, until it is stopped.
  *
- *   snapshot (WatchList, or LIST in pages) -> watch -> on Gone: snapshot again; on anything else: watch on from the
- *   last version after a pause.
+ *     snapshot (WatchList, or LIST in pages) -> watch -> on Gone: snapshot again; on any other failure: after a pause,
+ *     watch again from the last version.
  */
 
 import { unlessAborted } from './abort.ts'
@@ -21,7 +21,7 @@ import type { MutableStore } from './store.ts'
 export interface ReflectorOptions<T extends KubeObject> {
   readonly api: Pick<Api, 'list' | 'watch'>
   readonly resource: Resource<T>
-  /** What of the resource to mirror. Default: all of it. */
+  /** The part of the resource to mirror. Default: all of it. */
   readonly query?: {
     readonly namespace?: string | undefined
     readonly labelSelector?: string | undefined
@@ -34,37 +34,39 @@ export interface ReflectorOptions<T extends KubeObject> {
   readonly metrics?: ReflectorMetrics | undefined
   /** Applied to every object before it is stored. Default: drops `metadata.managedFields`. */
   readonly transform?: (object: T) => T
-  /** A connection without a byte for so many milliseconds is taken for dead. Default 90 s. */
+  /** A connection without a byte for this many milliseconds counts as dead. Default 90 s. */
   readonly idleTimeoutMs?: number | undefined
 }
 
 export interface Reflector {
-  /** Mirrors until the signal fires, then resolves. Never rejects for anything the server or the network does. */
+  /** Mirrors until the signal fires, then resolves. Never rejects because of the server or the network. */
   run(signal: AbortSignal): Promise<void>
   /** Resolves when the store has been complete once. @throws the signal's reason. */
   synced(signal: AbortSignal): Promise<void>
   hasSynced(): boolean
-  /** Why it has no news, in the words of the last failure; undefined since the server has sent anything. */
+  /** Why it has no news: the message of the last failure. Undefined as soon as the server has sent anything since. */
   problem(): string | undefined
   /**
-   * Leaves the running watch, whatever it may still bring, and takes a snapshot from the server, which is as new as this
-   * call. Resolves when it is in the store. @throws the signal's reason.
+   * Abandons the running watch with all its events in flight, and takes a snapshot from the server that is at least as
+   * new as this call. Resolves when the snapshot is in the store. @throws the signal's reason.
    */
   refresh(signal: AbortSignal): Promise<void>
-  /** The server can be reached again: a pause after a failure ends now. */
+  /** Ends a pause after a failure, because the server is reachable again. */
   kick(): void
-  /** Milliseconds since the server has sent anything, be it a bookmark; they come about every minute. */
+  /** Milliseconds since the server last sent anything, including bookmarks, which come about every minute. */
   newsAgeMs(): number
 }
 
 const ordinaryPauses = { initialMs: 800, maxMs: 30_000 }
-/** Refused: nothing changes until somebody changes rights or tokens, and every try is a line in the audit log. */
+/** After a refusal: only a change of rights or tokens helps, and every try is a line in the audit log. */
 const refusedPauses = { initialMs: 5_000, maxMs: 60_000 }
-/** A watch that lived so long was sound: the next failure is a new one. */
+/** A watch that lived this long was sound: the next failure starts a new series. */
 const soundWatchMs = 10_000
-/** The server does not end watches so early for a good reason: treated as a failure, or it would be a tight loop. */
+/** A server has no good reason to end a watch this early: treated as a failure, to avoid a tight loop. */
 const shortWatchMs = 1_000
-/** Snapshots older than the store that are refused before one is believed (the server was restored from a backup). */
+/**
+ * How many snapshots older than the store are refused before one is accepted (the server was restored from a backup).
+ */
 const maxOlderSnapshots = 5
 
 export function createReflector<T extends KubeObject>(options: ReflectorOptions<T>): Reflector {
@@ -77,9 +79,9 @@ export function createReflector<T extends KubeObject>(options: ReflectorOptions<
   let started = false
   let lastNewsAt = Number.NEGATIVE_INFINITY
   let problem: string | undefined
-  /** Those who wait for a snapshot that is begun after now. */
+  /** Callbacks that wait for a snapshot begun after their call. */
   let refreshes: (() => void)[] = []
-  /** Ends the attempt or pause of now, for a new snapshot. */
+  /** Ends the current attempt or pause, for a new snapshot. */
   let interrupt: (() => void) | undefined
   let endPause: (() => void) | undefined
 
@@ -87,7 +89,7 @@ export function createReflector<T extends KubeObject>(options: ReflectorOptions<
     try {
       act()
     } catch (error) {
-      // Subscribers' mistakes are theirs: the store is complete, and the mirror must not stop for them.
+      // Subscribers must handle their own errors: the store is complete, and the mirror must not stop because of them.
       metrics?.subscriberError?.(name)
       log.error({ err: error, resource: name }, 'a subscriber of the store threw')
     }
@@ -119,7 +121,10 @@ export function createReflector<T extends KubeObject>(options: ReflectorOptions<
     refreshes = []
   }
 
-  /** Takes the news of `version`: `apply` first, since a version is seen only when its object is in the store. */
+  /**
+   * Records `version` as seen. Calls `apply` first, since a version counts as seen only when its object is in the
+   * store.
+   */
   const take = (version: string, at: Progress, apply?: () => void) => {
     const next = parseResourceVersion(version)
     if (at.version !== undefined && next < parseResourceVersion(at.version)) {
@@ -131,7 +136,10 @@ export function createReflector<T extends KubeObject>(options: ReflectorOptions<
     news()
   }
 
-  /** Follows one watch until it ends. `at` says, also after a failure, up to which version everything is in the store. */
+  /**
+   * Follows one watch until it ends. `at.version` is, even after a failure, the version up to which the store is
+   * complete.
+   */
   const follow = async (at: Progress, signal: AbortSignal) => {
     const from = at.version
     let collecting = from === undefined ? new Map<string, T>() : undefined
@@ -141,13 +149,13 @@ export function createReflector<T extends KubeObject>(options: ReflectorOptions<
       {
         ...query,
         ...(from === undefined ? { sendInitialEvents: true } : { resourceVersion: from }),
-        // Spread out, so that all watches of a restarted server are not renewed at once ever after.
+        // Spread out, so that the watches of a restarted server do not all expire together ever after.
         timeoutSeconds: 300 + Math.floor(random.next() * 301),
       },
       { signal, idleTimeoutMs },
     )
     for await (const event of events) {
-      // What was on its way already: a snapshot that is asked for now must not be this one.
+      // Drops events in flight: they must not complete a snapshot that was requested after them.
       signal.throwIfAborted()
       metrics?.event?.(name, event.type)
       at.events += 1
@@ -234,7 +242,7 @@ export function createReflector<T extends KubeObject>(options: ReflectorOptions<
         if (isKubeError(error, 'Gone')) {
           log.info({ resource: name, resourceVersion: version }, 'the version is too old, listing again')
           version = undefined
-          // The first time at once; a server that says Gone to fresh versions is broken and must not be hammered.
+          // The first time at once. A server that answers Gone to fresh versions is broken and must not be hammered.
           if (lived() >= soundWatchMs) goneInARow = 0
           if (goneInARow++ > 0) await rest(pauses.next(), signal)
           continue
@@ -268,7 +276,7 @@ export function createReflector<T extends KubeObject>(options: ReflectorOptions<
       try {
         await mirror(signal)
       } catch (error) {
-        // A pause ends by throwing the signal's reason; anything else is a bug of ours and must be seen.
+        // Errors after the signal belong to the stop; any other error is a bug and must be visible.
         if (!signal.aborted) throw error
       }
     },
@@ -286,13 +294,13 @@ export function createReflector<T extends KubeObject>(options: ReflectorOptions<
   }
 }
 
-/** How far one attempt has come. */
+/** Progress of one attempt. */
 interface Progress {
   version: string | undefined
   events: number
 }
 
-/** Half of a typical object's memory, of no use to a reader. */
+/** managedFields take half of a typical object's memory, and are of no use to a reader. */
 function withoutManagedFields<T extends KubeObject>(object: T): T {
   if (object.metadata.managedFields === undefined) return object
   const { managedFields: _, ...metadata } = object.metadata

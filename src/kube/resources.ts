@@ -1,4 +1,4 @@
-/** Resources: where objects of a kind live in the API, tied to the type of what is read from there. */
+/** API resources: the location of a kind in the API, tied to the TypeScript type of its objects. */
 import type {
   EventsV1Event,
   V1ConfigMap,

@@ -1,6 +1,6 @@
-/** How urgent the end is, told by the reason of an AbortSignal. */
+/** The urgency of a stop, given by the reason of an AbortSignal. */
 
-/** A signal with this reason means: not one write more. Without it, work in progress may be finished. */
+/** A signal with this reason forbids any further write. With any other reason, work in progress may be finished. */
 export class StopNow extends Error {
   override readonly name: string = 'StopNow'
 }

@@ -1,17 +1,17 @@
 /**
- * The indexed cache of one resource. Readers share the objects: they are immutable by type and by agreement, and
+ * The indexed cache of one resource. Readers share the objects. They are immutable by type and by convention, and
  * `createStore({ freeze: true })` makes a violation throw in tests.
  */
 import { type KubeObject, keyOf } from './object.ts'
 
 export type Change<T> =
-  /** `initial`: part of the first complete list, i.e. it says nothing about when the object was made. */
+  /** `initial`: part of the first complete list, so it says nothing about when the object was created. */
   | { readonly type: 'added'; readonly object: T; readonly old?: undefined; readonly initial: boolean }
   | { readonly type: 'updated'; readonly object: T; readonly old: T; readonly initial: boolean }
-  /** `object` is the last state known, which may be older than the one that was deleted. */
+  /** `object` is the last known state, which may be older than the deleted state. */
   | { readonly type: 'deleted'; readonly object: T; readonly old: T; readonly initial: boolean }
 
-/** What readers see. */
+/** The readers' view of a store. */
 export interface Store<T extends KubeObject> {
   /** By `keyOf`: `namespace/name` or `name`. */
   get(key: string): T | undefined
@@ -23,25 +23,25 @@ export interface Store<T extends KubeObject> {
    */
   by(index: string, value: string): readonly T[]
   readonly size: number
-  /** How far this cache has seen: everything up to this version is in it. 0n before the first list. */
+  /** The version up to which this cache has seen everything. 0n before the first list. */
   resourceVersion(): bigint
   /**
    * Calls `subscriber` for every change after this moment, in order, when the store already shows the new state.
-   * Subscribers must only take note (enqueue a key): they are called synchronously.
+   * Subscribers are called synchronously, so they must only take note (enqueue a key).
    * @returns the function that ends the subscription.
    */
   subscribe(subscriber: (change: Change<T>) => void): () => void
   /**
-   * Calls `listener`, which must not throw, whenever `resourceVersion()` has moved: also for a bookmark, that is,
+   * Calls `listener`, which must not throw, whenever `resourceVersion()` has moved. That includes bookmarks, which come
    * without any change.
-   * @returns the function that ends this.
+   * @returns the function that ends the subscription.
    */
   onAdvance(listener: () => void): () => void
 }
 
 /**
- * What feeds a store. All methods notify every subscriber, even if one throws, and leave the store complete;
- * afterwards they throw an AggregateError of what the subscribers threw.
+ * The writer's view of a store. All methods notify every subscriber, even if one throws, and leave the store complete;
+ * afterwards they throw an AggregateError of the subscribers' errors.
  */
 export interface MutableStore<T extends KubeObject> extends Store<T> {
   /** Adds or updates. Another uid under the same key is a delete of the old object and an add of the new one. */
@@ -109,8 +109,8 @@ export function createStore<T extends KubeObject>(options: StoreOptions<T> = {})
     index(key, object)
   }
 
-  // The store shows the state after each single change when that change is announced, and `errors` outlives them all:
-  // one bad subscriber must not cost another one an event.
+  // The store announces each change when it shows the state after it. `errors` collects the subscribers' errors until
+  // the end: one bad subscriber must not cost another one an event.
   const change = (key: string, next: Change<T>, errors: unknown[]) => {
     write(key, next.type === 'deleted' ? undefined : next.object)
     for (const subscriber of [...subscribers]) {
@@ -126,12 +126,12 @@ export function createStore<T extends KubeObject>(options: StoreOptions<T> = {})
     const key = keyOf(object)
     const old = objects.get(key)
     if (old && old.metadata.uid === object.metadata.uid) {
-      // A relist repeats what is known already.
+      // A relist repeats known objects.
       if (old.metadata.resourceVersion === object.metadata.resourceVersion) return
       change(key, { type: 'updated', object, old, initial }, errors)
       return
     }
-    // Deleted and made again under the same name while nobody looked: the death must not be missed.
+    // Deleted and recreated under the same name between two observations: the deletion must not be missed.
     if (old) change(key, { type: 'deleted', object: old, old, initial }, errors)
     change(key, { type: 'added', object, initial }, errors)
   }
@@ -163,7 +163,7 @@ export function createStore<T extends KubeObject>(options: StoreOptions<T> = {})
     },
     resourceVersion: () => version,
     subscribe(subscriber) {
-      // A wrapper of its own, so that the same function subscribed twice is called twice and ends once each.
+      // A separate wrapper, so that the same function subscribed twice is called twice and ends once each.
       const own = (next: Change<T>) => subscriber(next)
       subscribers.add(own)
       return () => {

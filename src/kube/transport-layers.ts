@@ -1,4 +1,4 @@
-/** Layers around the connections: measuring, renewing credentials, repeating. */
+/** Layers around the connections: measuring, renewing credentials, retrying. */
 
 import { unlessAborted } from './abort.ts'
 import { backoffMs } from './backoff.ts'
@@ -38,8 +38,8 @@ export function measured<A extends HttpAnswer>(
 }
 
 /**
- * Layer: adds who we are. A 401 may only mean that a token or certificate has been replaced: it is read anew and the
- * request, which was not executed, sent once more.
+ * Layer: adds the credentials. A 401 may only mean that a token or certificate has been replaced: the layer reloads
+ * them and sends the request, which was not executed, once more.
  */
 export function authorised<A extends HttpAnswer>(
   exchange: Exchange<A>,
@@ -64,7 +64,7 @@ async function credentialsFor(
   try {
     return await unlessAborted(connection.credentials(), request.signal)
   } catch (cause) {
-    // An aborted wait is not a verdict about credentials; whoever aborted says what it is.
+    // An aborted wait is not a verdict about credentials; the signal's reason explains it.
     if (request.signal.aborted) throw cause
     const message = cause instanceof Error ? cause.message : String(cause)
     throw new KubeError('Unauthorized', `${request.verb} ${request.subject}: no credentials: ${message}`, {
@@ -75,12 +75,12 @@ async function credentialsFor(
 
 const maxTries = 5
 const pauses = { initialMs: 100, maxMs: 2_000 }
-/** Without a Retry-After. */
+/** Pause after a 429 without a Retry-After, ms. */
 const throttledMs = 1_000
 
 /**
- * Layer: repeats what may be repeated, a few times, waiting as long as the server asks. The caller's deadline covers
- * all tries; a pause that would not fit ends the call at once, since the caller can do better than to wait for nothing.
+ * Layer: retries requests that may be repeated, a few times, waiting as long as the server asks. The caller's deadline
+ * covers all tries. If a pause does not fit, the call ends at once, since the caller has better uses for the time.
  */
 export function repeating<A extends HttpAnswer>(
   exchange: Exchange<A, HttpRequest>,
@@ -112,7 +112,7 @@ export function repeating<A extends HttpAnswer>(
   }
 }
 
-/** Is it certain that sending `request` again does no harm after this failure? */
+/** True if sending `request` again after this failure certainly does no harm. */
 export function mayRepeat(request: Pick<HttpRequest, 'repeat'>, error: KubeError): boolean {
   switch (error.code) {
     case 'Throttled':
@@ -120,7 +120,7 @@ export function mayRepeat(request: Pick<HttpRequest, 'repeat'>, error: KubeError
     case 'Unavailable':
       return request.repeat === 'always' || (request.repeat === 'refused' && !error.ambiguous)
     case 'Timeout':
-      // A 504 of the server; our own deadline has no time left for another try anyway.
+      // A 504 from the server. After our own deadline there is no time left for another try anyway.
       return request.repeat === 'always' && error.status !== undefined
     default:
       return false
@@ -129,6 +129,6 @@ export function mayRepeat(request: Pick<HttpRequest, 'repeat'>, error: KubeError
 
 function pauseBefore(attempt: number, error: KubeError, random: Random): number {
   const asked = error.retryAfterMs ?? (error.code === 'Throttled' ? throttledMs : undefined)
-  // Up to a tenth more than asked: those who were sent away together should not come back together.
+  // Up to a tenth more than the server asks, so that clients that were throttled together do not return together.
   return asked === undefined ? backoffMs(attempt, pauses, random) : asked * (1 + random.next() * 0.1)
 }

@@ -13,25 +13,25 @@ export interface HttpRequest {
   /** The API server's verb, for metrics and messages: get, list, watch, create, update, patch, delete, raw. */
   readonly verb: string
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
-  /** What it is about, for metrics: `plural.group` or a path. */
+  /** Subject for metrics: `plural.group` or a path. */
   readonly resource: string
-  /** What it is about, for people: `pods default/web`. */
+  /** Subject for people: `pods default/web`. */
   readonly subject: string
   /** Path and query. */
   readonly path: string
   readonly body?: string | undefined
   readonly contentType?: string | undefined
   /**
-   * When it may be sent again: `always` (reads and idempotent writes), `refused` (only if the server certainly has not
-   * executed it), `never`.
+   * When the request may be sent again: `always` (reads and idempotent writes), `refused` (only if the server certainly
+   * has not executed it), `never`.
    */
   readonly repeat: 'always' | 'refused' | 'never'
-  /** Called right before each try; what it throws ends the request, of which nothing was sent. */
+  /** Called right before each try. If it throws, the request ends with that error, and this try is not sent. */
   readonly permit?: (() => void) | undefined
   readonly signal: AbortSignal
 }
 
-/** A request on its way out, with who we are at that moment. */
+/** A request that is about to be sent, with its current credentials. */
 export interface AuthorisedRequest extends HttpRequest {
   readonly credentials: Credentials
 }
@@ -55,7 +55,7 @@ export type Exchange<A extends HttpAnswer, R extends HttpRequest = AuthorisedReq
 
 export interface Pool {
   readonly unary: Exchange<TextAnswer>
-  /** Throws when the answer is silent for `idleTimeoutMs`, as any other failure of the connection. */
+  /** Throws when the answer is silent for `idleTimeoutMs`, as for any other failure of the connection. */
   readonly stream: (idleTimeoutMs: number) => Exchange<StreamAnswer>
   readonly host: string
   destroy(): Promise<void>
@@ -68,12 +68,15 @@ export interface PoolOptions {
   readonly connections: number
 }
 
-/** Larger answers are refused: a paged list never comes near it. */
+/** Larger answers are refused. A paged list stays far below. */
 const maxAnswerBytes = 256 * 1024 * 1024
-/** A status body is a few hundred bytes; of a broken proxy's error page so much is read and no more. */
+/** A status body is a few hundred bytes. No more than this is read of a broken proxy's error page. */
 const maxErrorBytes = 1024 * 1024
 const connectTimeoutMs = 10_000
-/** Below the API server's own 90 s, so that it is us who close idle connections and no request runs into the closing. */
+/**
+ * Below the API server's own 90 s, so that the client closes idle connections and no request runs into a close by the
+ * server.
+ */
 const keepAliveMs = 30_000
 
 interface Agents {
@@ -82,7 +85,7 @@ interface Agents {
   readonly watches: Dispatcher
 }
 
-/** The connections. A watch gets one of its own: it must neither wait for requests nor make them wait. */
+/** The connections. Each watch gets its own: it must neither wait for requests nor make them wait. */
 export function createPool({ connection, userAgent, connections }: PoolOptions): Pool {
   const url = new URL(connection.server)
   const prefix = url.pathname.replace(/\/$/, '')
@@ -96,7 +99,8 @@ export function createPool({ connection, userAgent, connections }: PoolOptions):
       requests: agent(connection.proxyUrl, tls, { connections, maxResponseSize: maxAnswerBytes }),
       watches: agent(connection.proxyUrl, tls, { maxResponseSize: -1 }),
     }
-    // A renewed certificate: what runs may finish on the old connections. close() waits for it and cannot fail otherwise.
+    // The certificate was renewed: running requests may finish on the old connections. close() waits for them and
+    // cannot fail otherwise.
     if (old) for (const agent of [old.requests, old.watches]) void agent.close().catch(() => {})
     return current
   }
@@ -114,8 +118,8 @@ export function createPool({ connection, userAgent, connections }: PoolOptions):
       },
       body: request.body ?? null,
       signal: request.signal,
-      // The body of a DELETE is part of the API; undici would close the connection after it, and the next write, which
-      // may be a promotion, would begin with a TLS handshake.
+      // The body of a DELETE is part of the API. By default undici closes the connection after it, and the next write,
+      // which may be a promotion, would begin with a TLS handshake.
       reset: false,
       // The call's signal is the only deadline: one clock for connecting, sending, waiting and reading.
       headersTimeout: 0,
@@ -164,7 +168,7 @@ function agent(proxyUrl: string | undefined, tls: TlsMaterial, options: Agent.Op
 }
 
 function streamOf(body: Dispatcher.ResponseData['body'], request: HttpRequest): StreamAnswer['body'] {
-  // Leaving the body unread for long must not end in an unhandled 'error' event; readers get the error by iterating.
+  // A body that stays unread for long must not cause an unhandled 'error' event; readers get the error by iterating.
   body.on('error', () => {})
   return {
     async *[Symbol.asyncIterator]() {
@@ -180,7 +184,7 @@ function streamOf(body: Dispatcher.ResponseData['body'], request: HttpRequest): 
   }
 }
 
-/** Failures before a byte of the request has left: the server has not executed it. */
+/** Failures before any byte of the request was sent: the server has not executed it. */
 const neverSent = new Set([
   'ECONNREFUSED',
   'ENOTFOUND',
@@ -196,11 +200,11 @@ const neverSent = new Set([
   'ERR_TLS_CERT_ALTNAME_INVALID',
 ])
 
-/** Whatever a connection can throw, as a KubeError. */
+/** Converts any error of a connection to a KubeError. */
 function fromNetwork(error: unknown, request: HttpRequest): KubeError {
   const what = `${request.verb} ${request.subject}`
   if (request.signal.aborted) {
-    // Our own deadline aborts with a KubeError as the reason, the caller with anything.
+    // Our own deadline aborts with a KubeError as the reason, the caller with any value.
     const { reason } = request.signal
     const code = reason instanceof KubeError ? reason.code : 'Aborted'
     const text = reason instanceof Error ? reason.message : String(reason)
@@ -262,13 +266,13 @@ function statusOf(text: string): Status {
     if (typeof parsed === 'object' && parsed !== null && (parsed as Status).kind === 'Status')
       return parsed as Status
   } catch {
-    // Proxies and load balancers answer with pages of their own.
+    // Proxies and load balancers answer with their own pages.
   }
   const line = text.trim().split('\n', 1)[0] ?? ''
   return line === '' ? {} : { message: line.slice(0, 200) }
 }
 
-/** Retry-After in milliseconds. The API server sends seconds only; a date of a proxy is not worth a clock here. */
+/** Retry-After in milliseconds. The API server sends only seconds; the date form of some proxies is ignored. */
 function retryAfterOf(header: string | string[] | undefined): number | undefined {
   const seconds = Number(Array.isArray(header) ? header[0] : header)
   return Number.isFinite(seconds) && seconds >= 0 ? seconds * 1000 : undefined

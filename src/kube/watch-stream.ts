@@ -1,4 +1,4 @@
-/** The body of a watch as events. */
+/** Parses the body of a watch into events. */
 import type { WatchEvent } from './api-types.ts'
 import { errorFromStatus, KubeError, type Status } from './errors.ts'
 import { jsonLines } from './json-lines.ts'
@@ -7,7 +7,7 @@ import type { KubeObject } from './object.ts'
 const initialEventsEnd = 'k8s.io/initial-events-end'
 
 /**
- * Events in order. Returns when the server ends the stream between two events.
+ * Yields events in order. Returns when the server ends the stream between two events.
  * @throws KubeError for an ERROR event (an expired version is Gone) and for a stream that breaks inside an event.
  */
 export async function* watchEvents<T extends KubeObject>(
@@ -19,7 +19,7 @@ export async function* watchEvents<T extends KubeObject>(
     for await (const line of lines) yield toEvent<T>(line, subject)
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error
-    // The event is lost but nothing after it was passed on: watching on from the last version brings it again.
+    // This event is lost, but no later event was passed on: a new watch from the last version delivers it again.
     throw new KubeError('Unavailable', `watch ${subject}: broken stream: ${error.message}`, { cause: error })
   }
 }

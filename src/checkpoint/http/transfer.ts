@@ -1,5 +1,6 @@
 /**
- * Transfer of an application's own state over HTTP: GET fetches it, POST gives it back. Redirects are never followed.
+ * Transfer of an application's own state over HTTP: GET fetches it, POST, PUT or PATCH gives it back. Redirects are
+ * never followed.
  */
 import { createHash } from 'node:crypto'
 import type { Readable } from 'node:stream'

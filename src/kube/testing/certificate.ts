@@ -1,4 +1,4 @@
-/** A self-signed certificate for 127.0.0.1 and its key, for tests in one process. Worth nothing anywhere else. */
+/** A self-signed certificate for 127.0.0.1 and its key, for tests in one process. Useless anywhere else. */
 export const testCertificate = `-----BEGIN CERTIFICATE-----
 MIIBnDCCAUGgAwIBAgIUGYaI/hg59pO7j4jTiQKSAToNQ/wwCgYIKoZIzj0EAwIw
 FDESMBAGA1UEAwwJdGVzdCBvbmx5MCAXDTI2MTEyMTEwNDEwMFoYDzIxMjYxMDI4

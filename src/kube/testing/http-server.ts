@@ -1,4 +1,4 @@
-/** A scripted HTTP(S) server on loopback, for tests of what goes wrong between us and an API server. */
+/** A scripted HTTP(S) server on loopback, for tests of failures between the client and an API server. */
 import { createServer as createHttpServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { createServer as createHttpsServer } from 'node:https'
 import type { AddressInfo, Socket } from 'node:net'
@@ -54,7 +54,7 @@ export async function startTestServer(
     await handle(entry, received.length)
   }
   const listener = (request: IncomingMessage, response: ServerResponse) => {
-    // A client that leaves early is part of the tests.
+    // A client that disconnects early is part of the tests.
     onRequest(request, response).catch(() => response.destroy())
   }
 

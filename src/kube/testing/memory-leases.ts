@@ -5,11 +5,11 @@ import { KubeError } from '../errors.ts'
 import type { KubeObject } from '../object.ts'
 import type { Lease } from '../resources.ts'
 
-/** What happens to a request on its way. Both may wait or throw; the caller's timeout runs meanwhile. */
+/** Faults of a request in transit. Both functions may wait or throw; the caller's timeout runs meanwhile. */
 export interface Faults {
-  /** Before it reaches the server: thrown here, it is not executed. */
+  /** Before the request reaches the server. If it throws, the request is not executed. */
   send?(verb: string): Promise<void> | void
-  /** Before the answer comes back: thrown here, it was executed all the same. */
+  /** Before the answer comes back. If it throws, the request was executed all the same. */
   reply?(verb: string): Promise<void> | void
 }
 
@@ -21,7 +21,7 @@ export function createMemoryLeases(clock: Clock) {
   const put = (lease: KubeObject, uid: string): Lease => {
     const before = stored && { ...stored.metadata, resourceVersion: '' }
     const after = { ...(lease as Lease), metadata: { ...lease.metadata, uid, resourceVersion: '' } }
-    // As the real one does: a write that changes nothing makes no new version.
+    // Like the real server: a write that changes nothing makes no new version.
     if (before && stored && JSON.stringify({ ...stored, metadata: before }) === JSON.stringify(after))
       return stored
     stored = { ...after, metadata: { ...after.metadata, resourceVersion: String(++version) } }
@@ -77,7 +77,7 @@ export function createMemoryLeases(clock: Clock) {
   }
 
   return {
-    /** A connection of its own; `faults` may be changed at any time. */
+    /** Opens a separate connection; `faults` may be changed at any time. */
     client: (faults: Faults = {}): Pick<Api, 'get' | 'create' | 'replace'> => ({
       get: async (_resource, _ref, options) => (await call('get', faults, options)) as never,
       create: async (_resource, body, options) => (await call('create', faults, options, body)) as never,
@@ -85,11 +85,11 @@ export function createMemoryLeases(clock: Clock) {
         (await call('replace', faults, options, body)) as never,
     }),
     get: () => stored,
-    /** As `kubectl edit` does. */
+    /** Changes the Lease as `kubectl edit` does. */
     edit(change: (lease: Lease) => Lease) {
       if (stored) put(change(stored), stored.metadata.uid)
     },
-    /** As `kubectl apply` of a Lease made elsewhere. */
+    /** Replaces the Lease, as `kubectl apply` of a Lease made elsewhere does. */
     set(spec: Lease['spec']) {
       put(
         { metadata: { namespace: 'ns', name: 'x' }, spec } as unknown as Lease,

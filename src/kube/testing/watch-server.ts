@@ -1,22 +1,22 @@
 /**
- * The list and watch half of an API server for one resource, with its history and its moods. Only for the faults that a
- * real server does not produce on demand; everything else is tested against the real one.
+ * The list and watch half of an API server for one resource, with its history and its faults. Only for the faults that
+ * a real server does not produce on demand; everything else is tested against the real one.
  */
 import type { ServerResponse } from 'node:http'
 import type { KubeObject } from '../object.ts'
 import { type Received, startTestServer, statusBody, type TestServer } from './http-server.ts'
 
 export interface WatchServer extends TestServer {
-  /** Stores an object and tells the watchers. Another uid is another object. */
+  /** Stores an object and notifies the watchers. Another uid is another object. */
   put(name: string, fields?: { uid?: string; labels?: Record<string, string>; note?: string }): KubeObject
   delete(name: string): void
-  /** Changes the store without telling anybody: what happens while a client is away. */
+  /** Changes the store without an event to the watchers, as if the client were away. */
   silently(act: () => void): void
   /** Sends a bookmark of the current version to all watchers. */
   bookmark(): void
   /** Forgets the history: older versions are answered with 410. */
   compact(): void
-  /** Sends this text to all watchers, as it is. */
+  /** Sends this text verbatim to all watchers. */
   raw(text: string | Buffer): void
   /** Ends all watches: properly, or with a reset. */
   endWatches(how: 'end' | 'cut'): void
@@ -24,7 +24,7 @@ export interface WatchServer extends TestServer {
   next(kind: 'list' | 'watch', handle: (request: Received) => void): void
   watchers(): number
   version: number
-  /** Whether sendInitialEvents is served or refused as by a server without the feature. */
+  /** Whether the server supports sendInitialEvents, or refuses it like a server without the feature. */
   watchList: boolean
 }
 
