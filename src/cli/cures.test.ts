@@ -4,7 +4,7 @@ import { agentErrors } from '../agent/errors.ts'
 import { reasons } from '../api/reasons.ts'
 import { cureOf, isAsItShouldBe } from './cures.ts'
 
-/** Of conditions that are as they should be. */
+/** Reasons of conditions that are as they should be. */
 const good: readonly string[] = [
   reasons.allInPlace,
   reasons.settled,

@@ -1,4 +1,4 @@
-/** What to do about a condition that is not as it should be, where its message does not say so itself. */
+/** Cures for conditions that are not as they should be, where the message itself gives none. */
 
 import { agentErrors } from '../agent/errors.ts'
 import type { Condition } from '../api/backuppodset.ts'
@@ -67,7 +67,7 @@ const cures: Readonly<Record<string, string>> = {
     "raise limits.memory of the agents' DaemonSet (agents use half of it for memory), or lower checkpoint.keep; if the namespace has used up its share, raise --namespace-share of the agents",
 }
 
-/** Undefined: the message says it all. */
+/** Returns the cure for a condition. Undefined: the message says it all. */
 export function cureOf({ reason, message }: Pick<Condition, 'reason' | 'message'>): string | undefined {
   if (Object.hasOwn(refusals, reason)) return 'change the set as the message says'
   const cure = Object.hasOwn(agentErrors, reason)
@@ -76,7 +76,7 @@ export function cureOf({ reason, message }: Pick<Condition, 'reason' | 'message'
   return cure !== undefined && message.includes(cure) ? undefined : cure
 }
 
-/** As conditions are when nobody has to do anything. */
+/** The statuses of conditions when nothing needs to be done. */
 const good: Readonly<Record<string, Condition['status']>> = {
   [conditionTypes.ready]: 'True',
   [conditionTypes.progressing]: 'False',
@@ -85,6 +85,6 @@ const good: Readonly<Record<string, Condition['status']>> = {
   [conditionTypes.checkpointReady]: 'True',
 }
 
-/** A condition of a type that is not known here is not judged. */
+/** True also for conditions of an unknown type, which are not judged. */
 export const isAsItShouldBe = ({ type, status }: Pick<Condition, 'type' | 'status'>): boolean =>
   good[type] === undefined || good[type] === status

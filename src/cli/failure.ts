@@ -1,4 +1,4 @@
-/** How a command ends when it does not end well: one line of what, one of what to do, and an exit code. */
+/** Failures of a command: one line for the problem, one for the remedy, and an exit code. */
 import { isKubeError, type KubeError } from '../kube/errors.ts'
 
 export const exitCodes = {
@@ -7,19 +7,19 @@ export const exitCodes = {
   failed: 1,
   /** The command line cannot be understood. */
   usage: 2,
-  /** It would lose memory, and nobody said that it may. */
+  /** The command would lose memory, and the user has not allowed that. */
   refused: 3,
-  /** It was begun and has not come to its end within --timeout. */
+  /** The command was begun, but did not finish within --timeout. */
   late: 4,
   interrupted: 130,
 } as const
 export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes]
 
-/** An end that a person is told in these words. */
+/** A failure with a message for the user. */
 export class CliError extends Error {
   override readonly name = 'CliError'
   readonly exitCode: ExitCode
-  /** What to do about it. */
+  /** The remedy. */
   readonly advice: string | undefined
 
   constructor(
@@ -38,7 +38,7 @@ export interface Explanation {
   readonly exitCode: ExitCode
 }
 
-/** What a person is told of any error. Never a stack. */
+/** The message and advice that a user gets for any error. Never a stack. */
 export function explain(error: unknown, server: string | undefined): Explanation {
   if (error instanceof CliError) return error
   const message = error instanceof Error ? error.message : String(error)
@@ -46,7 +46,7 @@ export function explain(error: unknown, server: string | undefined): Explanation
   return { message, advice, exitCode: exitCodes.failed }
 }
 
-/** The server does not know the kind; an object that is not there is named in the answer. */
+/** True if the server does not know the kind. If only the object is missing, the answer names it. */
 export const isUnknownKind = (error: unknown): error is KubeError =>
   isKubeError(error, 'NotFound') && error.details?.name === undefined
 

@@ -4,7 +4,7 @@ import { listAll } from '../kube/list-all.ts'
 import { CliError, isUnknownKind } from './failure.ts'
 import type { Session } from './session.ts'
 
-/** @throws CliError that names what was probably meant; KubeError. */
+/** @throws CliError that suggests the set that was probably meant; KubeError. */
 export async function findSet(session: Session, name: string): Promise<BackupPodSet> {
   const { api, namespace, call } = session
   try {
@@ -22,7 +22,7 @@ interface Named {
   readonly name: string
 }
 
-/** Of all namespaces, or of this one where the rights end there. */
+/** Sets of all namespaces, or of the session's if the rights end there. */
 async function everySet({ api, namespace, call }: Session): Promise<readonly Named[]> {
   const list = (scope: object) => listAll(api, backupPodSets, scope, call)
   const { objects } = await list({}).catch((error: unknown) => {
@@ -32,7 +32,7 @@ async function everySet({ api, namespace, call }: Session): Promise<readonly Nam
   return objects.map(({ metadata }) => ({ namespace: metadata.namespace ?? '', name: metadata.name }))
 }
 
-/** What to try instead. */
+/** Returns what the user could try instead. */
 export function suggestion(name: string, namespace: string, sets: readonly Named[]): string {
   const elsewhere = sets.filter(set => set.name === name && set.namespace !== namespace)
   if (elsewhere.length > 0)
@@ -46,7 +46,7 @@ export function suggestion(name: string, namespace: string, sets: readonly Named
   return near.length > 0 ? `did you mean ${near.join(' or ')}?` : `there are: ${here.slice(0, 10).join(', ')}`
 }
 
-/** Letters that have to be changed, added or removed (Levenshtein). */
+/** Number of letters to change, add or remove (Levenshtein). */
 export function distance(a: string, b: string): number {
   let row = Array.from({ length: b.length + 1 }, (_, i) => i)
   for (const [i, letter] of [...a].entries()) {

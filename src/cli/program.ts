@@ -14,8 +14,8 @@ const { version } = packageJson
 /**
  * Runs one command line (without node and program).
  *
- * @param signal fires when the person has seen enough.
- * @returns the exit code; everything that is to be said has been said.
+ * @param signal fires when the user interrupts the command.
+ * @returns the exit code, after all output has been written.
  */
 export async function runCli(
   args: readonly string[],

@@ -5,7 +5,7 @@ import { loadConnection } from '../kube/connection.ts'
 import { type Random, systemRandom } from '../kube/random.ts'
 import type { Terminal } from './terminal.ts'
 
-/** What every command takes. */
+/** Options of every command. */
 export interface CommonOptions {
   readonly kubeconfig?: string
   readonly context?: string
@@ -13,12 +13,12 @@ export interface CommonOptions {
   readonly output?: 'wide' | 'json'
 }
 
-/** What every command works with. */
+/** The environment of every command. */
 export interface Session {
   readonly api: Api
   /** URL of the API server. */
   readonly server: string
-  /** As the command line says, else the context, else `default`. */
+  /** From the command line, else from the context, else `default`. */
   readonly namespace: string
   readonly output: 'text' | 'wide' | 'json'
   readonly version: string
@@ -27,13 +27,13 @@ export interface Session {
   readonly random: Random
   /** Fires at Ctrl-C. */
   readonly signal: AbortSignal
-  /** Options of every single request: somebody waits for it. */
+  /** Options of every single request. The timeout is short because a person waits. */
   readonly call: CallOptions
 }
 
 const requestTimeoutMs = 10_000
 
-/** @throws Error naming the kubeconfig and what is wrong with it. Nothing is sent yet. */
+/** @throws Error naming the kubeconfig and the problem. Nothing is sent yet. */
 export async function openSession(
   { kubeconfig, context, namespace, output }: CommonOptions,
   { terminal, version, signal }: Pick<Session, 'terminal' | 'version' | 'signal'>,

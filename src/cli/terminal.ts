@@ -1,12 +1,12 @@
 import { styleText } from 'node:util'
 
-/** Where a command writes. Tests put strings in its place. */
+/** The output of a command. Tests record it as strings instead. */
 export interface Terminal {
-  /** A line, or several, of the result. */
+  /** Writes a line, or several, of the result. */
   out(text: string): void
-  /** A line for the person who waits, beside the result. */
+  /** Writes a line for the waiting user, beside the result. */
   err(text: string): void
-  /** Shows `text` in place of everything that was shown before; below it where nothing can be replaced. */
+  /** Shows `text` in place of everything shown before; below it where the output cannot be replaced. */
   redraw(text: string): void
   readonly colour: boolean
 }
@@ -21,7 +21,7 @@ export function processTerminal(): Terminal {
   return {
     out: text => void process.stdout.write(`${printable(text)}\n`),
     err: text => void process.stderr.write(`${printable(text)}\n`),
-    // What has scrolled away stays: it is not ours.
+    // Lines that have scrolled away stay: they are not ours.
     redraw: text =>
       void process.stdout.write(isScreen ? `\x1b[H\x1b[2J${printable(text)}\n` : `${printable(text)}\n\n`),
     colour: isScreen && process.env['NO_COLOR'] === undefined,
@@ -31,12 +31,12 @@ export function processTerminal(): Terminal {
 const styles = ['green', 'red', 'yellow', 'dim', 'bold'] as const
 type Style = (typeof styles)[number]
 
-/** What the painter writes, and nothing else that begins with an escape. */
+/** The escape sequences that the painter writes; no others reach the terminal. */
 const ours = new Set(styles.flatMap(style => styleText(style, ' ', { validateStream: false }).split(' ')))
 
 /**
- * The text as it may go to a terminal. Names, messages and names of processes are a tenant's words: what controls a
- * terminal, or turns the direction of reading, is written as its number. Our own colours stay.
+ * Makes a text safe for a terminal. Names, messages and names of processes are chosen by tenants: characters that
+ * control a terminal, or change the direction of text, are written as their numbers. Our own colours stay.
  */
 export const printable = (text: string): string =>
   text.replace(
@@ -50,7 +50,7 @@ const escaped = (character: string): string =>
     ? character
     : `\\u${(character.codePointAt(0) ?? 0).toString(16).padStart(4, '0')}`
 
-/** Paints where there are colours. */
+/** Adds a style if the terminal has colours. */
 export type Paint = (style: Style, text: string) => string
 
 export const painter =

@@ -1,4 +1,4 @@
-/** What commands look at: sets, their pods and the nodes' reports, read once or followed. */
+/** The objects that commands look at: sets, their pods and the nodes' reports, read once or watched. */
 import { type BackupPodSet, backupPodSets } from '../api/backuppodset.ts'
 import { labels } from '../api/labels.ts'
 import { type NodeReport, nodeReports } from '../api/node-report.ts'
@@ -12,7 +12,7 @@ import { createStore, type MutableStore } from '../kube/store.ts'
 import type { CliError } from './failure.ts'
 import type { Session } from './session.ts'
 
-/** Which sets, and whose pods. */
+/** The sets to look at, with their pods. */
 export interface Scope {
   /** Absent: all namespaces. */
   readonly namespace?: string | undefined
@@ -32,7 +32,7 @@ const queries = ({ namespace, set }: Scope) => ({
   pods: { namespace, labelSelector: set === undefined ? labels.set : `${labels.set}=${set}` },
 })
 
-/** @throws KubeError. A user without the right to read reports of nodes gets the rest. */
+/** @throws KubeError. A user without the right to read node reports gets the rest. */
 export async function readWorld({ api, call }: Session, scope: Scope): Promise<World> {
   const query = queries(scope)
   const [sets, ofSets, reports] = await Promise.all([
@@ -47,12 +47,12 @@ export async function readWorld({ api, call }: Session, scope: Scope): Promise<W
 }
 
 export interface FollowedWorld {
-  /** As it is now. */
+  /** The current state. */
   readonly now: World
   /**
-   * The first value of `look` that is not undefined; it is called at once and after every change.
+   * Resolves with the first value of `look` that is not undefined. Calls `look` at once and after every change.
    *
-   * @throws `late()` when there was none within `timeoutMs`; the session's reason when it ends.
+   * @throws `late()` when there was none within `timeoutMs`; the error of `look`; the session's reason when it ends.
    */
   until<T>(look: (world: World) => T | undefined, timeoutMs: number, late: () => CliError): Promise<T>
   /** Calls `listener` after changes, at most every `everyMs`, until the session ends. */
@@ -62,7 +62,7 @@ export interface FollowedWorld {
 /**
  * Follows the world by watches while `use` runs.
  *
- * @throws KubeError when it cannot be read in the first place. Later failures are told to the person and mended.
+ * @throws KubeError when the first read fails. Later failures are reported to the user and retried.
  */
 export async function followWorld<T>(
   session: Session,
@@ -70,7 +70,7 @@ export async function followWorld<T>(
   use: (world: FollowedWorld) => Promise<T>,
 ): Promise<T> {
   const { api, clock, random, signal, terminal } = session
-  // Reflectors go on through every failure; who has no right at all shall hear of it at once.
+  // Reflectors continue through every failure, so a first read is needed to tell a user without rights at once.
   const first = await readWorld(session, scope)
   const query = queries(scope)
   const stores = {
@@ -126,7 +126,7 @@ export async function followWorld<T>(
       return Promise.race([found.promise, timeout]).finally(() => {
         listeners.delete(check)
         over.abort()
-        // Nobody waits for it any more.
+        // No caller waits for it any more.
         timeout.catch(() => undefined)
       })
     },

@@ -10,30 +10,33 @@ import { type FollowedWorld, followWorld, type World } from '../world.ts'
 import { slotsOf } from './slots.ts'
 
 export interface CheckpointOptions {
-  /** Absent: all. */
+  /** Slot number; absent: all slots. */
   readonly slot?: number
   readonly wait?: boolean
   /** Seconds. */
   readonly timeout: number
 }
 
-/** A generation that was asked for. */
+/** A generation that was saved on request. */
 export interface Saved {
   readonly slot: number
   readonly pod: string
   readonly node: string
   readonly generation: number
-  /** For which the primary stood still. */
+  /** Time during which the primary was stopped. */
   readonly frozenSeconds?: number
   readonly bytes?: number
-  /** Nodes that have it or a newer one, and how it could go on stage there; with `wait` at least one that can. */
+  /**
+   * Nodes that keep this generation or a newer one, and how it is usable there. With `wait` at least one entry is
+   * usable.
+   */
   readonly holders: readonly { readonly node: string; readonly usable?: NonNullable<SlotReport['usable']> }[]
   /** From the request until all this was known. */
   readonly seconds: number
 }
 
 /**
- * Has the memory of a set's primaries saved now, and prints what came of it.
+ * Saves the memory of a set's primaries now, and prints the results.
  *
  * @throws CliError, KubeError.
  */
@@ -81,12 +84,12 @@ export function savedLine({
 }
 
 interface SaveOptions {
-  /** Until a successor could go on with it. */
+  /** Wait until a successor could continue with the generation. */
   readonly wait: boolean
   readonly timeoutMs: number
 }
 
-/** Asks for a checkpoint of one slot, and waits for the answer. @throws CliError, KubeError. */
+/** Requests a checkpoint of one slot, and waits for the answer. @throws CliError, KubeError. */
 export async function saveNow(
   session: Session,
   world: FollowedWorld,
@@ -162,8 +165,8 @@ export async function saveNow(
 }
 
 /**
- * Ways to go on with memory, the best one last. What could be done before has to be possible with the new generation, too:
- * while it is only fetched for a cold backup, the hot one would go on with the generation before.
+ * Ways to continue with a memory, the best one last. The new generation must allow at least the way that was possible
+ * before: while it is only fetched for a cold backup, the hot backup would continue with the previous generation.
  */
 const ranks: readonly (SlotStatus['protection'] | SlotReport['usable'])[] = ['Cold', 'Staged', 'Frozen']
 
@@ -180,7 +183,7 @@ const reportsOf = ({ reports = [] }: World, key: Key): readonly (SlotReport & { 
       .map(it => ({ ...it, node: metadata.name })),
   )
 
-/** The primary, if there is any hope that it will be saved. @throws CliError. */
+/** Returns the primary, if it can be saved. @throws CliError. */
 function ableToSave(world: World, name: string, key: Key): Pod {
   const primary = world.pods.find(({ metadata }) => metadata.name === name)
   if (primary === undefined || primary.metadata.deletionTimestamp !== undefined)
@@ -204,7 +207,7 @@ const late = (what: string, report: SlotReport | undefined): CliError =>
     advice: adviceOn(report),
   })
 
-/** What is told of a wish that is not fulfilled in time, by the report of the node that should have. */
+/** The advice for a request that was not fulfilled in time, from the report of the node in charge. */
 export function adviceOn(
   report: Pick<SlotReport, 'reason' | 'message' | 'intervalReason' | 'intervalSeconds'> | undefined,
 ): string {

@@ -1,14 +1,17 @@
 import { type BackupPodSet, defaults, type SlotStatus } from '../../api/backuppodset.ts'
 import { CliError } from '../failure.ts'
 
-/** What is kept of the set's primaries: the memory of processes (agents save it), or what the application says of itself (the operator asks for it). */
+/**
+ * Returns the kind of state that a set keeps of its primaries: the memory of processes (saved by agents), the state
+ * that the application itself exports (fetched by the operator), or nothing.
+ */
 export function keptBy({ spec }: BackupPodSet): 'memory' | 'state' | 'nothing' {
   if (spec.checkpoint === undefined) return 'nothing'
   if (spec.checkpoint.source === 'http') return 'state'
   return (spec.hotBackup?.mode ?? defaults.hotBackupMode) === 'Warm' ? 'nothing' : 'memory'
 }
 
-/** The slots to save: the one that is named, or all. @throws CliError when there is nothing to save. */
+/** Returns the slots to save: the given one, or all. @throws CliError when there is nothing to save. */
 export function slotsOf(set: BackupPodSet, wanted: number | undefined): readonly SlotStatus[] {
   const { name } = set.metadata
   const kept = keptBy(set)
@@ -33,7 +36,7 @@ export function slotsOf(set: BackupPodSet, wanted: number | undefined): readonly
   return slots
 }
 
-/** @throws CliError that names the slots there are. */
+/** @throws CliError that lists the existing slots. */
 export function slotOf(set: BackupPodSet, wanted: number): SlotStatus {
   const slots = set.status?.slots ?? []
   const found = slots.find(({ slot }) => slot === wanted)

@@ -7,11 +7,11 @@ import { tagOf } from './version.ts'
 const { ok, broken, note } = about('agents')
 
 type Seen = Pick<Installation, 'agents' | 'operator'> & {
-  /** Some set asks for memory. */
+  /** At least one set keeps memory. */
   readonly memoryWanted: boolean
 }
 
-/** Whether an agent runs on every node that could have one, in the operator's version. */
+/** Checks that an agent runs on every node that can have one, in the operator's version. */
 export function agentsFindings(seen: Seen, { agentNamespace }: Places): readonly Finding[] {
   const { agents, operator, memoryWanted } = seen
   const what = 'daemonset'

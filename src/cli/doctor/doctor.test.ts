@@ -49,7 +49,7 @@ const node = (name: string, labelled = true, runtime = 'containerd://2.4.0') =>
     status: { nodeInfo: { containerRuntimeVersion: runtime } },
   }) as unknown as Node
 
-/** Everything is well. */
+/** An installation without faults. */
 const healthy: Installation = {
   version: '0.1.0',
   server: 'https://api:6443',

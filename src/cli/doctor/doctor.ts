@@ -16,7 +16,7 @@ import { setsFindings } from './sets.ts'
 export interface DoctorOptions extends Places {}
 
 /**
- * Examines the installation and prints what it finds.
+ * Examines the installation and prints the findings.
  *
  * @returns 1 if something is broken. @throws KubeError when nothing can be examined at all.
  */
@@ -33,7 +33,7 @@ export async function doctor(session: Session, places: DoctorOptions): Promise<n
   return broken > 0 ? exitCodes.failed : exitCodes.done
 }
 
-/** What is found in an installation. Pure. */
+/** Returns all findings about an installation. Pure. */
 export function examine(
   installation: Installation,
   places: Places,
@@ -54,7 +54,7 @@ export function examine(
   ]
 }
 
-/** The kinds as this version defines them. Loaded only here: they are large. */
+/** The schemas of the kinds in this version. Loaded only here: they are large. */
 async function ownSchemas(): Promise<Parameters<typeof kindsFindings>[1]> {
   const [{ backupPodSetSchema }, { nodeReportSchema }] = await Promise.all([
     import('../../../crds/schema/backuppodset.ts'),

@@ -1,15 +1,15 @@
-/** What `doctor` finds. Plain data: `-o json` prints it as it is. */
+/** The findings of `doctor`. Plain data: `-o json` prints it as it is. */
 
 export const areas = ['cluster', 'kinds', 'operator', 'agents', 'nodes', 'sets', 'you'] as const
 export type Area = (typeof areas)[number]
 
 export interface Finding {
   readonly area: Area
-  /** What was looked at: the name of an object, of a check, of a command. */
+  /** The name of the object, check or command that was examined. */
   readonly about: string
   /**
-   * `broken`: has to be cured. `unproven`: nobody has seen it work, here or anywhere. `unknown`: could not be looked
-   * at, mostly for want of rights. `note`: worth knowing.
+   * `broken`: has to be cured. `unproven`: never seen to work, here or anywhere. `unknown`: could not be examined,
+   * mostly for lack of rights. `note`: worth knowing.
    */
   readonly verdict: 'ok' | 'broken' | 'unproven' | 'unknown' | 'note'
   readonly message: string

@@ -1,4 +1,4 @@
-/** Everything `doctor` looks at, read once. What could not be read is a part of it, too. */
+/** Everything that `doctor` examines, read once, including the errors of parts that could not be read. */
 import { type BackupPodSet, backupPodSets } from '../../api/backuppodset.ts'
 import { type NodeReport, nodeReports } from '../../api/node-report.ts'
 import { listAll } from '../../kube/list-all.ts'
@@ -32,7 +32,7 @@ export interface Identity {
 }
 
 export interface Installation {
-  /** Of this program. */
+  /** Version of this program. */
   readonly version: string
   readonly server: string
   readonly kubernetes: string
@@ -44,9 +44,9 @@ export interface Installation {
   readonly agents: Part<DaemonSet>
   readonly nodes: Part<readonly Node[]>
   readonly reports: Part<readonly NodeReport[]>
-  /** Of all namespaces if the rights go so far, else of the session's. */
+  /** Sets of all namespaces if the rights allow it, else of the session's namespace. */
   readonly sets: Part<readonly BackupPodSet[]>
-  /** Of the same namespaces. */
+  /** LimitRanges of all namespaces if the rights allow it, else of the session's namespace. */
   readonly limitRanges: Part<readonly LimitRange[]>
   readonly rights: readonly Right[]
 }
@@ -56,13 +56,13 @@ export interface Places {
   readonly agentNamespace: string
 }
 
-/** @throws KubeError when the API server cannot be reached or does not accept who asks; nothing else. */
+/** @throws KubeError when the API server cannot be reached or rejects the user's credentials; nothing else. */
 export async function readInstallation(
   session: Session,
   { operatorNamespace, agentNamespace }: Places,
 ): Promise<Installation> {
   const { api, call, namespace, version, server } = session
-  // The first call says whether there is anybody to talk to; its failure is the whole answer.
+  // The first call shows whether the API server answers at all; its failure is the whole answer.
   const kubernetes = await gitVersion(session)
   const name = 'understudy-operator'
   const crd = (plural: string) =>
@@ -130,7 +130,7 @@ async function gitVersion({ api, call }: Session): Promise<string> {
   return found ?? 'of an unknown version'
 }
 
-/** The API server says who asks, and stamps the answer with its own time. */
+/** The API server names the user, and stamps the answer with its own time. */
 async function whoami({ api, call }: Session): Promise<Identity> {
   const { body } = await api.request('POST', '/apis/authentication.k8s.io/v1/selfsubjectreviews', {
     ...call,

@@ -13,7 +13,7 @@ export interface SchemaNode {
 const { ok, broken, note } = about('kinds')
 const apply = '`kubectl apply -k crds/` of the version that the operator runs'
 
-/** Whether the kinds are there, served, and the ones that this version knows. */
+/** Checks that the kinds exist, are served, and match the schemas of this version. */
 export function kindsFindings(
   { crds }: Pick<Installation, 'crds'>,
   schemas: Readonly<Record<keyof Installation['crds'], SchemaNode>>,
@@ -63,7 +63,7 @@ const some = (fields: readonly string[]) =>
     ? `${fields.slice(0, 5).join(', ')} and ${fields.length - 5} more fields`
     : fields.join(', ')
 
-/** Names of all fields, `spec.checkpoint.interval`. The pod template is Kubernetes' own, and left out. */
+/** Names of all fields, e.g. `spec.checkpoint.interval`. The pod template is Kubernetes' own, and left out. */
 export function fieldsOf(schema: SchemaNode, path = ''): Set<string> {
   const fields = new Set<string>()
   for (const [name, child] of Object.entries(schema.properties ?? {})) {

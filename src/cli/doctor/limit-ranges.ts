@@ -9,7 +9,7 @@ const { broken } = about('sets')
 
 type Seen = Pick<Installation, 'operator' | 'sets' | 'limitRanges'>
 
-/** Namespaces with sets in which pods are refused for the small containers that are added to them. */
+/** Finds LimitRanges that refuse pods of sets because of the small containers that the operator adds to them. */
 export function limitRangeFindings({ operator, sets, limitRanges }: Seen): readonly Finding[] {
   if (!sets.ok) return []
   const wanted = new Set(
@@ -27,7 +27,7 @@ export function limitRangeFindings({ operator, sets, limitRanges }: Seen): reado
     .flatMap(range => tooHigh(range, added))
 }
 
-/** What the operator adds, by its arguments. */
+/** The resources of the containers that the operator adds, by its arguments. */
 export function injectedBy(args: readonly string[]): InjectedResources {
   const given = args
     .findLast(arg => arg.startsWith('--injected-resources='))

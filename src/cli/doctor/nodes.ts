@@ -9,17 +9,17 @@ const { ok, broken, note, unproven } = about('nodes')
 
 type Seen = Pick<Installation, 'nodes' | 'reports' | 'agents' | 'identity'>
 
-/** An agent that works writes every 10 s; clocks of nodes and servers differ by some seconds. */
+/** A working agent writes every 10 s; the clocks of nodes and servers differ by some seconds. */
 const silentMs = 60_000
 
-/** Every check of every node; who is silent; who is labelled; what nobody has seen work. */
+/** Findings about nodes: every check, silent agents, wrong labels, and configurations that are not proven to work. */
 export function nodesFindings(seen: Seen): readonly Finding[] {
   const { nodes, reports, agents, identity } = seen
   if (!reports.ok) return [unreadable('nodes', 'reports', reports.error)]
   const now = identity.ok ? identity.value.now : Date.now()
   const known = nodes.ok ? new Map(nodes.value.map(node => [node.metadata.name, node])) : undefined
   const reported = new Set(reports.value.map(({ metadata }) => metadata.name))
-  // Agents tolerate everything: a node without a report lacks its agent, unless there are none at all.
+  // Agents tolerate every taint: a node without a report lacks its agent, unless no agents are installed at all.
   const silent = agents.ok
     ? [...(known?.values() ?? [])]
         .filter(({ metadata }) => !reported.has(metadata.name))
@@ -88,7 +88,7 @@ function ofReport(
   return [...findings, ...unprovenOn(name, status, node)]
 }
 
-/** What this project has not been able to try is said, until the node itself has shown it. */
+/** Reports configurations that this project could not try, until the node itself has shown that they work. */
 function unprovenOn(
   name: string,
   { checks, architecture, slots }: NonNullable<NodeReport['status']>,

@@ -8,7 +8,7 @@ const { ok, broken, note } = about('operator')
 
 type Seen = Pick<Installation, 'operator' | 'leadership' | 'wakeKey' | 'version' | 'identity'>
 
-/** Whether somebody leads, somebody could follow, and cold backups can be woken. */
+/** Checks that an operator leads, that another could follow, and that cold backups can be woken. */
 export function operatorFindings(seen: Seen, { operatorNamespace }: Places): readonly Finding[] {
   return [
     deployment(seen, operatorNamespace),
@@ -66,7 +66,7 @@ function leadership({ leadership: lease, identity }: Seen, namespace: string): F
   }
   const { holderIdentity, renewTime, leaseDurationSeconds = 15 } = lease.value.spec ?? {}
   const now = identity.ok ? identity.value.now : Date.now()
-  // A second for the rounding of the server's time and as much again for what a request takes.
+  // One second for the rounding of the server's time, and one for the duration of a request.
   const isOver = now - Date.parse(renewTime ?? '') > (leaseDurationSeconds + 2) * 1000
   if (!holderIdentity || renewTime === undefined || isOver)
     return broken(
@@ -87,7 +87,7 @@ function wakeKey({ wakeKey: secret }: Seen, namespace: string): Finding {
       `\`kubectl -n ${namespace} rollout restart deployment/understudy-operator\` makes one; cold backups of before are replaced when they are needed`,
     )
   }
-  // Only its length is looked at; what it says goes nowhere.
+  // Only the length of the key is checked; its content is never shown.
   const length = Buffer.from(secret.value.data?.['key'] ?? '', 'base64').length
   const before = Buffer.from(secret.value.data?.['previous'] ?? '', 'base64').length
   if (length === 32 && before !== 0 && before !== 32)

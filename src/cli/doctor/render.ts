@@ -10,7 +10,8 @@ const marks: Readonly<Record<Finding['verdict'], readonly ['green' | 'red' | 'ye
 }
 
 /**
- * Findings by area. Checks of nodes that hold are one line a node, unless `all` is wanted: what is broken has to be seen.
+ * Renders findings by area. The checks of a node that hold take one line, unless `all` is set, so that broken ones
+ * stand out.
  */
 export function renderFindings(findings: readonly Finding[], paint: Paint, all: boolean): string {
   const parts = areas.flatMap(area => {
@@ -31,7 +32,7 @@ export function renderFindings(findings: readonly Finding[], paint: Paint, all: 
   }
 }
 
-/** One line for a node of which every check holds, with what its canary measured. */
+/** Merges the checks of a node that hold into one line, with the measurement of its canary. */
 function shorter(found: readonly Finding[]): readonly Finding[] {
   const nodeOf = ({ about }: Finding) => about.split(' ')[0] ?? ''
   return [...Map.groupBy(found, nodeOf)].flatMap(([node, ofNode]) => {
@@ -39,7 +40,7 @@ function shorter(found: readonly Finding[]): readonly Finding[] {
     const others = ofNode.filter(({ verdict }) => verdict !== 'ok')
     if (good.length === 0) return others
     const canary = good.find(({ about }) => about.endsWith(' canary'))?.message
-    // No fault, but what makes its promotions take longer.
+    // Not a fault, but it makes promotions on this node slower.
     const lazy = good.find(({ about }) => about.endsWith(' lazy-restore'))?.message
     const names = good.map(({ about }) => about.slice(node.length + 1)).join(', ')
     const first: Finding = {

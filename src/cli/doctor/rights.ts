@@ -2,12 +2,12 @@ import type { Session } from '../session.ts'
 import { about, type Finding } from './finding.ts'
 
 export interface Asked {
-  /** What cannot be done without it. */
+  /** The command that needs this right. */
   readonly command: 'status' | 'checkpoint' | 'promote' | 'doctor'
   readonly verb: string
   readonly group: string
   readonly resource: string
-  /** Absent: of any name. */
+  /** Absent: any name. */
   readonly name?: string
   /** Absent: cluster-wide. */
   readonly namespace?: string
@@ -24,8 +24,8 @@ interface Namespaces {
 }
 
 /**
- * Everything the commands ask the API server for, but for the wake key: few shall read Secrets, and `doctor` says so; and but
- * for `uninstall`, which is for administrators.
+ * All rights that the commands need, with two exceptions. The wake key: few users should read Secrets, and `doctor`
+ * reports that itself. And `uninstall`, which is for administrators.
  */
 export function asked({ namespace, operatorNamespace, agentNamespace }: Namespaces): readonly Asked[] {
   const ours = 'backup.example.com'
@@ -58,7 +58,7 @@ export function asked({ namespace, operatorNamespace, agentNamespace }: Namespac
   ]
 }
 
-/** Asks for each whether the user may. */
+/** Asks the API server for each right whether the user has it. */
 export const readRights = ({ api, call }: Session, all: readonly Asked[]): Promise<readonly Right[]> =>
   Promise.all(
     all.map(async right => {
@@ -84,7 +84,7 @@ const cures: Readonly<Record<Asked['command'], string>> = {
   doctor: 'nothing, if others look after the installation; else bind the ClusterRole understudy-doctor',
 }
 
-/** What this user cannot do with these commands. A right that is missing is nothing broken. */
+/** Findings about the commands that this user may not run. A missing right is a note, not a fault. */
 export function rightsFindings(rights: readonly Right[], user: string | undefined): readonly Finding[] {
   const { ok, note } = about('you')
   const who = user === undefined ? 'you' : user

@@ -10,7 +10,10 @@ import { unreadable } from './unreadable.ts'
 
 const { ok, broken, note } = about('sets')
 
-/** Which sets are not as they should be; which keep no memory, and whether they could. */
+/**
+ * Findings about sets: conditions that are not as they should be, and sets without memory that could or could not keep
+ * it.
+ */
 export function setsFindings({ sets }: Pick<Installation, 'sets'>): readonly Finding[] {
   if (!sets.ok) return [unreadable('sets', 'sets', sets.error)]
   if (sets.value.length === 0) return [note('sets', 'there are none')]
@@ -30,11 +33,11 @@ function ofSet(set: BackupPodSet): Finding[] {
       const what = `${key} ${type}`
       const cure = cureOf(condition)
       const text = `${reason}${message === '' ? '' : `: ${message}`}`
-      // On its way, or as somebody wanted it: nothing is broken.
+      // In progress, or intended: nothing is broken.
       if (type === 'Progressing' || type === 'Paused') return note(what, text, cure)
       return broken(what, text, cure ?? 'as the message says')
     })
-  // As it should be, and still something to know.
+  // As it should be, but still worth knowing.
   const caveats = conditions
     .filter(it => it.type === conditionTypes.checkpointReady && it.status === 'True')
     .filter(it => it.reason !== reasons.allProtected)
@@ -45,7 +48,7 @@ function ofSet(set: BackupPodSet): Finding[] {
     : [ok(key, 'every condition is as it should be'), ...caveats, ...memory]
 }
 
-/** What stands against memory in this template, if somebody wanted it. */
+/** Tries this template with memory, and reports why it would be refused. */
 function withoutMemory(set: BackupPodSet, key: string): Finding {
   const { updateStrategy: _, ...spec } = set.spec
   const tried = parseSet({

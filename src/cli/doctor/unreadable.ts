@@ -1,7 +1,7 @@
 import { isKubeError } from '../../kube/errors.ts'
 import { type Area, about, type Finding } from './finding.ts'
 
-/** What is said of something that could not be looked at. */
+/** The finding for something that could not be read. */
 export function unreadable(area: Area, what: string, error: unknown): Finding {
   if (isKubeError(error, 'Forbidden')) return about(area).unknown(what, 'not looked at: you may not read it')
   return about(area).unknown(what, `not looked at: ${error instanceof Error ? error.message : String(error)}`)

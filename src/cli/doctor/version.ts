@@ -1,3 +1,3 @@
-/** Tag of an image; undefined where there is none, or only a digest. */
+/** Tag of an image; undefined if the image has none, or only a digest. */
 export const tagOf = (image: string): string | undefined =>
   /^[^@]*?:([^/:@]+)$/.exec(image.split('@')[0] ?? '')?.[1]

@@ -1,6 +1,6 @@
 /** Numbers for people. */
 
-/** `0.8s`, `42s`, `17m`, `5h`, `3d`: an age, of which the order of magnitude matters. */
+/** `0.8s`, `42s`, `17m`, `5h`, `3d`: an age, where only the order of magnitude matters. */
 export function age(seconds: number): string {
   const value = Math.max(seconds, 0)
   if (value < 10) return `${value.toFixed(1)}s`
@@ -10,13 +10,13 @@ export function age(seconds: number): string {
   return `${Math.floor(value / 86_400)}d`
 }
 
-/** Age of an instant; empty for what is none. */
+/** Age of an instant; empty if the text is not a time. */
 export function ageOf(instant: string | undefined, now: number): string {
   const at = Date.parse(instant ?? '')
   return Number.isNaN(at) ? '' : age((now - at) / 1000)
 }
 
-/** `7.3 ms`, `0.42 s`, `12 s`: a duration that was measured. */
+/** `7.3 ms`, `0.42 s`, `12 s`: a measured duration. */
 export function duration(seconds: number): string {
   if (seconds < 0.1) return `${Number((seconds * 1000).toPrecision(2))} ms`
   return seconds < 10 ? `${seconds.toFixed(2)} s` : `${Math.round(seconds)} s`

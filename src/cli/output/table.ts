@@ -2,7 +2,7 @@ import { stripVTControlCharacters } from 'node:util'
 
 const gap = '   '
 
-/** Columns as kubectl prints them. A column in which nobody has anything is left out. */
+/** A table as kubectl prints it. Columns that are empty in every row are left out. */
 export function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
   const shown = head.map((_, column) => rows.length === 0 || rows.some(row => (row[column] ?? '') !== ''))
   const lines = [head, ...rows].map(row => head.map((_, i) => row[i] ?? '').filter((_, i) => shown[i]))

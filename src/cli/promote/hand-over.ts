@@ -8,11 +8,11 @@ import type { FollowedWorld } from '../world.ts'
 import { type Successor, successorIn } from './successor.ts'
 
 /**
- * Has a slot go to a hot backup with all that its primary has done: the operator has the primary stand still, its last
- * memory is brought to the backup, and that one goes on. Nothing is lost on this way, and nothing if it comes to no end:
- * then the wish is taken back, and the primary goes on.
+ * Requests a handover of a slot to a hot backup. The operator stops the primary, the backup gets its last memory, and
+ * continues with it. Nothing is lost. If the handover does not finish in time, the request is withdrawn, and the
+ * primary resumes, also without loss.
  *
- * @throws CliError with exit code 4 after it was taken back; KubeError.
+ * @throws CliError with exit code 4 after the request was withdrawn; KubeError.
  */
 export async function handOver(
   session: Session,
@@ -39,7 +39,7 @@ export async function handOver(
     )
   } catch (error) {
     await wish(session, primary, null).catch((late: unknown) => {
-      // It is gone: the operator was faster.
+      // The primary is gone: the operator was faster.
       if (!isKubeError(late, 'NotFound', 'Conflict')) throw late
     })
     throw error

@@ -14,39 +14,39 @@ import { handOver } from './hand-over.ts'
 import { type Successor, successorIn } from './successor.ts'
 
 export interface PromoteOptions {
-  /** Also where the successor would begin without the memory. */
+  /** Allows a successor that begins without the memory. */
   readonly allowStateLoss?: boolean
-  /** Save and delete the primary, also where it could be handed over. */
+  /** Save and delete the primary even where a handover is possible. */
   readonly delete?: boolean
-  /** Seconds, for each: the checkpoint, and the failover. */
+  /** Seconds, for the checkpoint and for the failover each. */
   readonly timeout: number
 }
 
-/** A planned failover that has come to its end. */
+/** A planned failover that is complete. */
 export interface Promoted {
   readonly slot: number
   readonly from: string
   readonly to: string
   readonly epoch: number
-  /** Its primary stood still until the successor went on: nothing is lost. */
+  /** The primary stayed stopped until the successor continued with its memory: nothing is lost. */
   readonly handedOver: boolean
-  /** What was saved for it before its primary was deleted; absent: nothing was. */
+  /** The checkpoint that was saved before the primary was deleted; absent: none. */
   readonly checkpoint?: Saved
   /**
-   * From the wish until the successor served; of a deletion from its first sight until the successor was on stage, as the
-   * operator measured it.
+   * For a handover, from the request until the successor served. For a deletion, from the operator's first sight of it
+   * until the successor was on stage, as the operator measured it.
    */
   readonly seconds?: number
-  /** Generation that the successor has gone on with, and how old it was then, in seconds. */
+  /** Generation that the successor continued with, and its age at that time, in seconds. */
   readonly generation?: number
   readonly stateAge?: number
 }
 
 /**
- * Gives a slot to another pod on purpose, and follows until that one serves. A hot backup that has its memory takes it over
- * standing still; for others it is saved, and its primary deleted.
+ * Gives a slot to another pod on purpose, and waits until that pod serves. A hot backup that has the memory takes over
+ * by a handover. Otherwise the memory is saved, and the primary deleted.
  *
- * @throws CliError with exit code 3 before anything has been done, if memory would be lost; CliError, KubeError.
+ * @throws CliError with exit code 3 before any change, if memory would be lost; CliError, KubeError.
  */
 export async function promote(
   session: Session,
@@ -84,7 +84,7 @@ function promotedLine(
   return `slot ${slot}: ${from} → ${to} serves${time}${state}`
 }
 
-/** @throws CliError that says what to do first. */
+/** @throws CliError that tells the user the first step to take. */
 function mayBeDone(set: BackupPodSet, slot: SlotStatus, { allowStateLoss }: PromoteOptions): void {
   const { name } = set.metadata
   if (set.spec.paused === true)
@@ -135,12 +135,12 @@ async function failOver(
   const after = isHandover
     ? await handOver(session, world, set, before, primary, timeoutMs)
     : await deleteAndFollow(session, world, set, before, primary, timeoutMs)
-  // The set's last one says more than the slot's, and may be that of another slot already.
+  // The set's last failover has more details than the slot's, but may already be that of another slot.
   const facts = [
     after.lastFailover?.slot === slot ? after.lastFailover : undefined,
     after.now.lastFailover as Partial<LastFailover> | undefined,
   ].find(it => it?.from === name)
-  // A handover is no failover; one that came in between had only what was saved before.
+  // A handover records no failover. A failover in between had only the generation that was saved before.
   const handedOver = isHandover && facts === undefined
   const seconds = handedOver ? (clock.monotonic() - startedAt) / 1000 : facts?.seconds
   return {
@@ -156,7 +156,7 @@ async function failOver(
   }
 }
 
-/** @throws CliError with exit code 4 when nobody serves in its place in time; KubeError. */
+/** @throws CliError with exit code 4 when no successor serves in time; KubeError. */
 async function deleteAndFollow(
   { api, call, namespace }: Session,
   world: FollowedWorld,
@@ -168,7 +168,7 @@ async function deleteAndFollow(
   try {
     await api.delete(pods, { namespace, name }, { uid: primary.metadata.uid }, call)
   } catch (error) {
-    // Somebody else was faster: the failover is the same.
+    // Another client was faster: the failover is the same.
     if (!isKubeError(error, 'NotFound')) throw error
   }
   return world.until(
@@ -182,7 +182,7 @@ async function deleteAndFollow(
   )
 }
 
-/** @throws CliError with exit code 3 when it cannot be saved and must not be lost. */
+/** @throws CliError with exit code 3 when the memory cannot be saved and must not be lost. */
 async function save(
   session: Session,
   world: FollowedWorld,

@@ -1,13 +1,13 @@
 import type { BackupPodSet, LastFailover, SlotStatus } from '../../api/backuppodset.ts'
 import type { World } from '../world.ts'
 
-/** Who holds a slot after another pod, and what the status says of how it came to that. */
+/** A slot after its change to another pod, and the set's record of the last failover. */
 export interface Successor {
   readonly now: SlotStatus
   readonly lastFailover: LastFailover | undefined
 }
 
-/** Once somebody else than this pod holds the slot and serves. */
+/** Returns a value once another pod than `before` is the slot's primary and serves. */
 export function successorIn(
   { sets }: World,
   set: BackupPodSet,

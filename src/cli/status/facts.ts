@@ -1,4 +1,4 @@
-/** One set as a person has to know it. Plain data: `-o json` prints it as it is. */
+/** The facts about one set that a user needs. Plain data: `-o json` prints it as it is. */
 import {
   type BackupPodSet,
   type Condition,
@@ -27,20 +27,20 @@ export interface Trouble {
 
 export interface NodeFacts {
   readonly node: string
-  /** Undefined: no agent reports from there. */
+  /** Version of the node's agent. Undefined: no agent reports from the node. */
   readonly agent?: string
   readonly ready: boolean
-  /** Of the first check that fails, with its cure. */
+  /** Name and message of the first check that fails. */
   readonly problem?: string
   readonly reportedAt?: string
-  /** What it has of the set's slots. */
+  /** The node's reports about the set's slots. */
   readonly slots: readonly SlotReport[]
 }
 
 interface Count {
   readonly wanted: number
   readonly there: number
-  /** Ready, or at their gate. */
+  /** Pods that are ready, or at their gate. */
   readonly inPlace: number
 }
 
@@ -51,7 +51,7 @@ export interface SetFacts {
   readonly primaries: Count
   readonly hotBackups: Count
   readonly coldBackups: Count
-  /** Undefined: the set keeps no memory. `state`: the operator asks the application for it. */
+  /** Undefined: the set keeps no memory. `state`: the operator fetches it from the application. */
   readonly memory?: {
     readonly source: 'memory' | 'state'
     readonly mode: HotBackupMode
@@ -119,7 +119,7 @@ export function setFacts(
   }
 }
 
-/** Nodes tell what they keep at once, and the status of the set only once a minute. */
+/** Node reports show a new generation at once, the status of the set only once a minute. */
 function withNewest(
   slot: SlotStatus,
   namespace: string,
@@ -157,7 +157,7 @@ function troublesOf(conditions: readonly Condition[], observed: boolean): readon
   ]
 }
 
-/** The nodes on which pods of the set are, or something of its slots. */
+/** The nodes with pods of the set, or with reports about its slots. */
 function nodeFacts(
   namespace: string,
   name: string,

@@ -3,7 +3,7 @@ import { annotations, labels } from '../../api/labels.ts'
 import { holdInitContainer, podConditions } from '../../api/stage.ts'
 import type { Pod } from '../../kube/resources.ts'
 
-/** A pod of a set, as far as a person has to know. */
+/** The facts about a pod of a set that a user needs. */
 export interface PodFacts {
   readonly name: string
   /** primary, hotbackup, coldbackup or retired. */
@@ -11,9 +11,9 @@ export interface PodFacts {
   readonly slot?: number
   readonly epoch?: number
   readonly node?: string
-  /** `Ready`, `Frozen`, `Staged`, `AtGate`, or what it is instead. */
+  /** `Ready`, `Frozen`, `Staged`, `AtGate`, or the state that it has instead. */
   readonly state: string
-  /** It can do what its kind is for. */
+  /** The pod can do the task of its kind. */
   readonly inPlace: boolean
   /** Why it is not in place. */
   readonly note?: string
@@ -25,7 +25,7 @@ export interface PodFacts {
 const ranks = ['primary', 'hotbackup', 'coldbackup']
 const rankOf = (kind: string): number => (ranks.includes(kind) ? ranks.indexOf(kind) : ranks.length)
 
-/** Primaries by slot, then hot backups, cold backups and those on their way out. */
+/** Sorts primaries by slot, then hot backups, cold backups and retired pods. */
 export function podFacts(pods: readonly Pod[]): readonly PodFacts[] {
   return pods
     .map(factsOf)
@@ -92,5 +92,5 @@ function stateOf(pod: Pod): State {
   return not('NotReady', ready?.message)
 }
 
-/** What every start passes through. */
+/** Reasons for waiting that occur in every start. */
 const ordinary = ['PodInitializing', 'ContainerCreating']

@@ -8,14 +8,14 @@ import type { PodFacts } from './pods.ts'
 export interface RenderOptions {
   readonly wide: boolean
   readonly allNamespaces: boolean
-  /** ms, wall clock. */
+  /** Wall clock, ms. */
   readonly now: number
   readonly paint: Paint
 }
 
 const countOf = ({ inPlace, wanted }: SetFacts['primaries']) => `${inPlace}/${wanted}`
 
-/** A line for each set. */
+/** One line for each set. */
 export function renderList(
   sets: readonly SetFacts[],
   { wide, allNamespaces, now, paint }: RenderOptions,
@@ -49,7 +49,7 @@ export function renderList(
   )
 }
 
-/** How many slots lie how: `2 Frozen, 1 None`. */
+/** Numbers of slots by their protection: `2 Frozen, 1 None`. */
 function protectionOf({ memory, slots }: SetFacts): string {
   if (memory === undefined) return '-'
   const counts = new Map<string, number>()
@@ -62,7 +62,7 @@ function oldestState({ slots }: SetFacts, now: number): string {
   return ageOf(oldest, now) || '-'
 }
 
-/** All about one set. */
+/** All facts about one set. */
 export function renderSet(set: SetFacts, options: RenderOptions): string {
   const { now, paint } = options
   const { primaries, hotBackups, coldBackups, memory, lastFailover } = set

@@ -10,11 +10,11 @@ export interface StatusOptions {
   readonly watch?: boolean
 }
 
-/** Pictures follow each other no faster, ms: a start of many pods is many changes. */
+/** Minimum time between two pictures, ms: a start of many pods causes many changes. */
 const pictureEveryMs = 250
 
 /**
- * Shows all sets, or one with everything about it; with `watch` again after each change until the session ends.
+ * Shows all sets, or one set with all its details; with `watch` again after each change until the session ends.
  *
  * @throws CliError, KubeError.
  */
@@ -38,7 +38,7 @@ export async function status(
         const next = picture(session, now, name, allNamespaces)
         if (next === last) return
         last = next
-        // Programs read one document after the other.
+        // Programs read one JSON document after the other.
         if (output === 'json') terminal.out(next)
         else terminal.redraw(next)
       }

@@ -1,4 +1,4 @@
-/** Objects as the API server would give them, for tests of what is made of them. */
+/** Objects as the API server would return them. */
 import type { BackupPodSet, BackupPodSetStatus, Condition } from '../../api/backuppodset.ts'
 import { gateContainerName } from '../../api/gate.ts'
 import type { NodeReport, NodeReportStatus, SlotReport } from '../../api/node-report.ts'
@@ -33,7 +33,7 @@ export const goodConditions: readonly Condition[] = [
   condition('CheckpointReady', 'True', 'AllProtected'),
 ]
 
-/** One primary whose memory lies frozen in one hot backup; everything is well. */
+/** A set with one primary, whose memory is frozen in one hot backup, and without faults. */
 export const set = (
   status: Partial<BackupPodSetStatus> = {},
   spec: Partial<BackupPodSet['spec']> = {},

@@ -7,7 +7,7 @@ export interface RecordingTerminal extends Terminal {
   readonly pictures: string[]
 }
 
-/** Remembers what a command says, without colours. */
+/** Records the output of a command, without colours. */
 export function recordingTerminal(onPicture: () => void = () => undefined): RecordingTerminal {
   const written: string[] = []
   const told: string[] = []

@@ -9,7 +9,7 @@ import { report, set } from '../testing/objects.ts'
 import { recordingTerminal } from '../testing/terminal.ts'
 import { uninstall } from './uninstall.ts'
 
-/** A cluster whose agents and operator do what `react` does after each look. */
+/** A cluster in which `react` stands for agents and operator, and runs after each look. */
 function cluster(reports: NodeReport[], sets: readonly BackupPodSet[] | 'gone' = []) {
   const world = { reports, labelled: reports.map(({ metadata }) => ({ metadata })) as KubeObject[], looks: 0 }
   const clock = createFakeClock()

@@ -9,7 +9,7 @@ import { CliError, exitCodes, isUnknownKind } from '../failure.ts'
 import type { Session } from '../session.ts'
 
 export interface UninstallOptions {
-  /** Also while there are sets whose memory is kept: it is thrown away, and their primaries go on unguarded. */
+  /** Also while sets keep memory: their memory is discarded, and their primaries continue without protection. */
   readonly allowStateLoss?: boolean
   /** Seconds. */
   readonly timeout: number
@@ -18,10 +18,10 @@ export interface UninstallOptions {
 const lookMs = 1_000
 
 /**
- * Has every agent leave its node: no process, mount, file, key or cgroup of ours stays there, and the operator takes the label
- * away. The objects of the installation can be deleted after that. Interrupted, it is simply run again.
+ * Makes every agent leave its node: no process, mount, file, key or cgroup of ours stays there, and the operator
+ * removes the label. After that the objects of the installation can be deleted. After an interruption, run it again.
  *
- * @throws CliError with exit code 3 before anything has been done, if memory would be lost, and 4 with what is left.
+ * @throws CliError with exit code 3 before any change, if memory would be lost, and 4 with the list of remaining work.
  */
 export async function uninstall(session: Session, options: UninstallOptions): Promise<void> {
   const { terminal, clock, output, signal } = session
@@ -55,11 +55,11 @@ export async function uninstall(session: Session, options: UninstallOptions): Pr
 const doneLine = (count: number) =>
   `nothing of understudy is left on ${count} ${count === 1 ? 'node' : 'nodes'}; now: kubectl delete -k deploy/`
 
-/** @throws CliError that says what to do first. */
+/** @throws CliError that tells the user the first step to take. */
 async function mayBeDone({ api, call }: Session, { allowStateLoss }: UninstallOptions): Promise<void> {
   if (allowStateLoss === true) return
   const { objects } = await listAll(api, backupPodSets, {}, call).catch((error: unknown) => {
-    // Deleted already, by a removal that began at the other end.
+    // The kind is deleted already: the removal began at the other end.
     if (isUnknownKind(error)) return { objects: [] }
     throw error
   })
@@ -84,7 +84,7 @@ async function ask({ api, call, clock }: Session, { metadata: { name, uid } }: N
   try {
     await api.patch(nodeReports, { name }, { type: 'merge', body }, call)
   } catch (error) {
-    // Deleted, or made anew: the next look finds it as it is then.
+    // Deleted or recreated: the next round finds its new state.
     if (!isKubeError(error, 'NotFound', 'Conflict')) throw error
   }
 }
