@@ -11,7 +11,7 @@ const committed = crdFiles.map(({ file }) => parse(readFileSync(file, 'utf8')))
 const schemas: Schema[] = committed.map(crd => crd.spec.versions[0].schema.openAPIV3Schema)
 const schema = schemas[0] as Schema
 
-/** Every schema below this one with its path. */
+/** Yields every schema below this one, with its path. */
 function* nodes(node: Schema, path = ''): Generator<readonly [string, Schema]> {
   yield [path, node]
   for (const [name, property] of Object.entries((node['properties'] ?? {}) as Record<string, Schema>))
@@ -40,7 +40,7 @@ describe('the CRDs', () => {
     const lists = schemas
       .flatMap(each => [...nodes(each)])
       .filter(([path, { type }]) => path.startsWith('.status') && type === 'array')
-    // Each is filled beyond its bound in status.test.ts, memory.test.ts, pulled/status.test.ts or report.test.ts.
+    // Each list is filled beyond its bound in status.test.ts, memory.test.ts, pulled/status.test.ts or report.test.ts.
     expect(lists.map(([path, { maxItems }]) => `${path} ${maxItems}`)).toEqual([
       '.status.primaryPodNames 200',
       '.status.hotbackupPodNames 200',
@@ -156,7 +156,7 @@ interface Model {
   getAttributeTypeMap(): { baseName: string; type: string; format: string }[]
 }
 
-/** Notes each field that only the model class of client-node has, or only the schema. */
+/** Collects each field that only client-node's model class has, or only the schema. */
 function compareWithModel(type: string, node: Schema, path: string, differences: string[]): void {
   const item = /^(?:Array<|\{ \[key: string\]: )(.+?)(?:>|; \})$/.exec(type)
   if (item?.[1] !== undefined) {

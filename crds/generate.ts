@@ -1,4 +1,4 @@
-/** `npm run generate` writes the CRDs; with `--check` it fails when the committed ones are not what it would write. */
+/** `npm run generate` writes the CRDs; with `--check` it fails when the committed ones differ from its output. */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { stringify } from 'yaml'
 import { backupPodSets } from '../src/api/backuppodset.ts'

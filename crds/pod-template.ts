@@ -1,6 +1,7 @@
 /**
  * The schema of spec.template, made from Kubernetes' own OpenAPI document: the full PodTemplateSpec, in the structural
- * form that a CRD needs. Run as a program it renews `pod-template.schema.json`, so that generating the CRD needs no network.
+ * form that a CRD needs. Run as a program, it renews `pod-template.schema.json`, so that generating the CRD needs no
+ * network.
  */
 import { execFileSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
@@ -13,7 +14,7 @@ const kubernetes = 'k8s.io/kubernetes@v1.36.3'
 /** The schema of a PodSpec. */
 export const readPodSchema = (): Schema => podSchema as Schema
 
-/** What apply needs to merge lists and maps; everything else that starts with x-kubernetes- is not for CRDs. */
+/** The keys to keep. Apply needs the three x-kubernetes- keys to merge lists and maps; the others are not for CRDs. */
 const kept = [
   'type',
   'format',
@@ -38,8 +39,8 @@ const special: Readonly<Record<string, Schema>> = {
   },
   'io.k8s.apimachinery.pkg.util.intstr.IntOrString': intOrString,
   'io.k8s.apimachinery.pkg.apis.meta.v1.Time': { type: 'string', format: 'date-time' },
-  // A volume claim template inside a pod (ephemeral volumes) has metadata of its own. What is not declared is dropped,
-  // and Kubernetes allows these two there and nothing else.
+  // A volume claim template inside a pod (ephemeral volumes) has its own metadata. Undeclared fields are dropped, and
+  // Kubernetes allows only these two there.
   'io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta': {
     type: 'object',
     properties: {
@@ -52,8 +53,9 @@ const special: Readonly<Record<string, Schema>> = {
 const maxDescription = 300
 
 /**
- * What a field is, without how it came to be: the whole text of all fields would not fit into what `kubectl apply` can
- * remember. The first sentence, and the next one where the first says only that the field is required or deprecated.
+ * Shortens a description to the meaning of a field: the whole text of all fields would not fit into the annotation of
+ * `kubectl apply`. Keeps the first sentence, and the next one if the first says only that the field is required or
+ * deprecated.
  */
 export function firstSentence(text: string): string {
   const line = text

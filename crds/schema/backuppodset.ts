@@ -19,7 +19,7 @@ export const backupPodSetSchema = (): Schema => ({
     status: statusSchema(),
   },
   'x-kubernetes-validations': [
-    // The API server takes no fieldPath into metadata; the message names the field.
+    // The API server accepts no fieldPath into metadata; the message names the field.
     rule(`self.metadata.name.size() <= ${limits.name}`, refusals.NameTooLong.message),
     ...serviceNameRules(),
   ],

@@ -1,18 +1,18 @@
 /**
- * Builders of OpenAPI schemas that carry the TypeScript type they describe. A record of properties is typed by the
- * interface of src/api that it stands for: a field, a type or a value that is in one and not in the other does not compile.
+ * Builders of OpenAPI schemas that carry the TypeScript type they describe. A record of properties has the type of its
+ * interface in src/api: a field, a type or a value that only one of the two has does not compile.
  */
 export type Schema = { readonly [key: string]: unknown }
 
 declare const described: unique symbol
 
-/** A schema of T. The type appears as argument and as result, so that neither a wider nor a narrower one passes. */
+/** A schema of T. The type appears as argument and as result, so that neither a wider nor a narrower type passes. */
 export interface SchemaOf<T> extends Schema {
   readonly [described]?: (value: T) => T
 }
 
 type Properties<T> = { readonly [Key in keyof T]-?: SchemaOf<Exclude<T[Key], undefined>> }
-/** Which fields are always there: by name, because a list could miss one unnoticed. */
+/** Fields that are always present, by name, because an array could miss one unnoticed. */
 type Required<T> = {
   readonly [Key in keyof T as undefined extends T[Key] ? never : Key]: true
 }
@@ -49,7 +49,7 @@ export const count = (description: string, more: Schema = {}): SchemaOf<number> 
   ...more,
 })
 
-/** A time in the status; the unit stands behind the description. */
+/** A duration in the status; its unit is added to the description. */
 export const seconds = (description: string): SchemaOf<number> => ({
   description: `${description} Seconds.`,
   type: 'number',
@@ -80,7 +80,7 @@ export const list = <Item>(
   more: Schema = { 'x-kubernetes-list-type': 'atomic' },
 ): SchemaOf<readonly Item[]> => ({ description, type: 'array', maxItems, ...more, items })
 
-/** A list whose items are told apart by one field, so that server-side apply merges them. */
+/** A list whose items are identified by one field, so that server-side apply merges them. */
 export const mapList = <Item>(
   description: string,
   key: keyof Item & string,

@@ -17,7 +17,7 @@ const named = (list: string) =>
   `(has(${pod}.${list}) && ${pod}.${list}.exists(it, it.name == '${holdVolume}'))`
 const someContainer = (condition: string) => `${pod}.containers.exists(it, ${condition})`
 
-/** Of the template, where the memory of its containers is kept. */
+/** Refuses templates that meet the condition, in sets that keep memory. */
 const refused = (code: keyof typeof refusals, condition: string) =>
   specRule(code, `!(${keepsMemory}) || !(${condition})`)
 
@@ -72,7 +72,8 @@ export const memoryRules = (): readonly Schema[] => [
   refused('HoldNameReserved', [named('volumes'), named('containers'), named('initContainers')].join(' || ')),
   refused(
     'HoldPathTaken',
-    // Paths below it, and init containers, cost more than the API server allows: the operator refuses those.
+    // Rules about paths below it, and about init containers, cost more than the API server allows. The operator refuses
+    // those.
     someContainer(
       'has(it.volumeMounts) && it.volumeMounts.exists(mount, ' +
         `mount.mountPath == '${holdPath}' || mount.name == '${holdVolume}')`,

@@ -20,7 +20,7 @@ export const serviceRules = (): readonly Schema[] => [
   ),
 ]
 
-/** Those that need the name of the set. The API server takes no fieldPath into a spec that may be absent. */
+/** Rules that need the name of the set. The API server accepts no fieldPath into a spec that may be absent. */
 export const serviceNameRules = (): readonly Schema[] => {
   const perSlot = `has(self.spec.service) && has(self.spec.service.perSlot) && self.spec.service.perSlot`
   const name = 'self.spec.service.name'

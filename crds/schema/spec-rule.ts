@@ -1,7 +1,7 @@
 import { refusals } from '../../src/api/errors.ts'
 import { rule, type Schema } from './build.ts'
 
-/** A rule of `spec` in CEL, with field and words of the refusal. */
+/** A rule of `spec` in CEL, with the field and message of the refusal. */
 export const specRule = (code: keyof typeof refusals, condition: string): Schema => {
   const { field, message } = refusals[code]
   return rule(condition, message, { fieldPath: field.replace(/^spec/, '') })

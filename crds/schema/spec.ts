@@ -37,7 +37,7 @@ const choosing = (transition: string) =>
     strategies,
     defaults.strategy,
   )
-/** Creations have no pod to choose from: they are placed by the scheduler. */
+/** A creation has no existing pods to choose from: the scheduler places the new pod. */
 const placing = (what: string) =>
   choice(
     `How ${what} are placed: random leaves it to the scheduler, spread asks for distance from pods of the same kind. The value is also on the pod as label backup.example.com/strategy, for schedulers that want to know. Default random.`,
@@ -111,7 +111,7 @@ export const specSchema = (): SchemaOf<BackupPodSetSpec> =>
       ),
       updateStrategy: object<UpdateStrategySpec>(
         {
-          // Without a default in the schema: it depends on another field.
+          // No default in the schema, because it depends on another field.
           type: choice(
             'RollingUpdate: cold backups, then hot ones, then primaries by promotion, one ready pod at a time. OnDelete: pods keep their template until they are deleted or converted away. Default RollingUpdate; with checkpoint OnDelete. With checkpoint, primaries are rolled with their memory if the new template has the same images, commands, arguments, mounts and security contexts; otherwise nothing is rolled unless allowStateLoss says that it may be lost.',
             updateStrategies,

@@ -48,7 +48,7 @@ const slot = object<SlotStatus>(
     usableOn: list(
       `With checkpoint: nodes on which a successor could go on with it; at most ${limits.usableOn}.`,
       { type: 'string' } as SchemaOf<string>,
-      // Earlier operators wrote more.
+      // Earlier operators wrote longer lists.
       limits.listed,
     ),
     usableOnCount: count('With checkpoint: how many they are; absent where all are listed.'),

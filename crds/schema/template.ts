@@ -1,4 +1,4 @@
-/** The schema of spec.template: Kubernetes' own, plus the rules about what cannot work in a set. */
+/** The schema of spec.template: Kubernetes' own, plus rules that refuse templates which cannot work in a set. */
 import type { PodTemplate } from '../../src/api/backuppodset.ts'
 import { refusals } from '../../src/api/errors.ts'
 import { gateContainerName } from '../../src/api/gate.ts'
@@ -10,9 +10,9 @@ interface PodSchema extends Schema {
   readonly properties: Readonly<Record<string, Schema>>
 }
 
-/** Bounds that keep the cost of the rules estimable; Kubernetes itself has none. */
+/** Bounds that keep the estimated cost of the rules within its limit; Kubernetes itself has none. */
 const maxContainers = 64
-/** Linux has 41 of them, the longest of 22 letters with its prefix. */
+/** Linux has 41 capabilities; the longest name has 22 letters with its prefix. */
 const maxCapabilities = 64
 const maxCapabilityName = 32
 const maxLabels = 128
@@ -23,15 +23,15 @@ const maxResources = 64
 const maxGates = 64
 
 /**
- * Of every other list of the template, by its name. Kubernetes bounds none of them itself but by the 1.5 MiB that an object may
- * have, so these are far above what a pod that works can have: they keep what a pass, a hash and a watcher go through from being
- * a tenant's choice.
+ * Bounds of all other lists of the template, by name. Kubernetes bounds none of them except by the 1.5 MiB of an
+ * object. These bounds are far above any pod that works. They keep a tenant from choosing how much work a pass, a hash
+ * and a watcher have.
  */
 const maxItems: Readonly<Record<string, number>> = {
-  // Node names, of clusters larger than Kubernetes is made for.
+  // Node names, for clusters larger than Kubernetes is made for.
   values: 8192,
   namespaces: 4096,
-  // A shell takes longer lists of words, a person does not write them.
+  // A shell accepts longer lists of words, but people do not write them.
   command: 4096,
   args: 4096,
   env: 4096,
@@ -40,7 +40,7 @@ const maxItems: Readonly<Record<string, number>> = {
 }
 const maxOthers = 1024
 
-/** The schema with a bound for each list that has none. */
+/** Returns the schema with a bound for each list that has none. */
 function bounded(node: Schema, name = ''): Schema {
   const out: Record<string, unknown> = { ...node }
   if (node['type'] === 'array') out['maxItems'] ??= maxItems[name] ?? maxOthers
@@ -56,7 +56,7 @@ function bounded(node: Schema, name = ''): Schema {
   return out
 }
 
-/** What is declared only to be refused: undeclared it would be dropped without a word for most clients. */
+/** A field that is declared only to be refused: undeclared, it would be dropped silently for most clients. */
 const refusedObjects = (description: string): Schema => ({
   description: `Refused: ${description}`,
   type: 'array',
