@@ -2,8 +2,8 @@ import { type Condition, limits } from '../api/backuppodset.ts'
 import { cutTo } from '../kube/object.ts'
 
 /**
- * Puts a condition into a list, kept in the list's order. `lastTransitionTime` (whole seconds, so that two passes within
- * one second do not differ by it) moves only when the status does.
+ * Sets a condition in a list and keeps the list's order. `lastTransitionTime` changes only when the status does. It is
+ * in whole seconds, so that two passes within one second write the same value.
  */
 export function setCondition(
   conditions: readonly Condition[],
@@ -12,7 +12,7 @@ export function setCondition(
   const old = conditions.find(({ type }) => type === next.type)
   const lastTransitionTime =
     old?.status === next.status ? old.lastTransitionTime : new Date(now).toISOString().replace(/\.\d+Z$/, 'Z')
-  // Words of others, as of agents and the API server, are in both; a status that is refused says nothing at all.
+  // Both may contain text from agents or the API server. The API server would reject a status with an overlong one.
   const reason = cutTo(next.reason, limits.conditionReason)
   const message = cutTo(next.message, limits.conditionMessage)
   const condition: Condition = { ...next, reason, message, lastTransitionTime }

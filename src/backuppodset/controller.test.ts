@@ -22,7 +22,7 @@ import { serviceIndexes, sliceIndexes } from './services/observe.ts'
 
 const nothing = () => undefined
 
-/** The controller of the product with its own subscriptions; it is not run, so that the test takes its keys. */
+/** The product's controller with its own subscriptions. It does not run, so that the test can take its keys. */
 function onStage() {
   const sets = createStore<BackupPodSet>()
   const pods = createStore<Pod>({ indexes: podIndexes })
@@ -93,7 +93,7 @@ it('F07: sets are taken in the order of their first news, each once, and one tha
   pods.upsert(podOf('e', 'hotbackup'))
   sets.upsert(setOf('c'))
   expect(await taken()).toEqual(['c', 'a', 'd', 'b', 'e'])
-  // A lost backup is news as any; a lost primary is more, and of two the first comes first.
+  // The loss of a backup is ordinary news; the loss of a primary has priority, in order of arrival.
   pods.upsert(podOf('b', 'primary'))
   await taken()
   sets.upsert(setOf('a'))

@@ -63,19 +63,19 @@ import { wake } from './wake/wake.ts'
 
 export interface SetControllerOptions {
   readonly api: Api
-  /** The same server through other connections; see `ActContext`. */
+  /** The same API server over separate connections; see `ActContext`. */
   readonly urgentApi: Api
   readonly sets: Store<BackupPodSet>
   readonly pods: Store<Pod>
   readonly leases: Store<Lease>
   readonly reports: Store<NodeReport>
-  /** Their labels and taints: a change of these is looked at with the next pass. */
+  /** For their labels and taints. A change is seen in the next pass; it does not trigger one. */
   readonly nodes: Store<Node>
   readonly services: Store<Service>
   readonly slices: Store<EndpointSlice>
   readonly revisions: Store<ControllerRevision>
   readonly revisionsKnown: () => boolean
-  /** Namespaces in which memory may be kept. */
+  /** Namespaces in which the operator may keep memory. */
   readonly permitted: Store<Namespace> | 'everywhere'
   /** Name of this process, for events. */
   readonly instance: string
@@ -86,19 +86,22 @@ export interface SetControllerOptions {
   readonly settings: PodSettings
   readonly metrics: SetMetrics
   readonly pullMetrics?: PullMetrics | undefined
-  /** Where history and pulled state outlive this process, if they do. */
+  /** The store that keeps history and pulled states across restarts of this process, if it is durable. */
   readonly stateStore: WriteBehind
-  /** Bytes that pulled states of all sets may take up here. */
+  /** Bytes that this process may use for the pulled states of all sets. */
   readonly stateBudget: number
   readonly controllerMetrics?: ControllerMetrics | undefined
   readonly workers: number
-  /** Whether this process leads, by the clock. */
+  /** Returns true while this process is the leader, by its own clock. */
   readonly mayWrite: () => boolean
   /** Sends a wake message. Default: over TCP. */
   readonly wake?: typeof wake
-  /** Tries whether a gate can be reached. Default: over TCP. */
+  /** Tests whether a gate accepts connections. Default: over TCP. */
   readonly reach?: typeof reach
-  /** The same for two terms: nobody else has led between them. Undefined: there is no election. */
+  /**
+   * Identifies the term. Equal for two terms if no other process has led between them. Undefined: there is no leader
+   * election.
+   */
   readonly reign: () => string | undefined
   readonly clock: Clock
   readonly random: Random
@@ -109,26 +112,28 @@ export interface SetController extends Controller {
   close(): Promise<void>
 }
 
-/** How long a pass waits for a gate that does not answer; it goes on in the background. A healthy one needs 5 ms. */
+/**
+ * How long a pass waits for a gate to answer before the wake-up continues in the background. A healthy gate needs 5 ms.
+ */
 const wakePatienceMs = 200
-/** News of generations are collected for so long before a pass looks at them. */
+/** Delay before a pass looks at news of generations, so that it handles several at once. */
 const progressMs = 2_000
-/** At the end of leading, what the state store does not have yet is waited for so long. */
+/** When a term ends, how long to wait until the state store has the pending writes. */
 const flushMs = 500
-/** A pod that did not come on stage is not called again for so long, and each time for longer. */
+/** Backoff before a pod that failed to get on stage is tried again; the pause doubles with each failure. */
 const setbackMs = { first: 60_000, most: 600_000 } as const
-/** Priority of sets that lost a primary over those that only have something to look at. */
+/** Priority of sets that lost a primary over sets that only have to be looked at. */
 const urgent = 10
-/** Workers that are there for these alone, beside the others. */
+/** Workers reserved for urgent sets, in addition to the others. */
 const urgentWorkers = 2
 /**
- * At the end of leading the passes that run may finish the requests that they have sent; the next leader goes on with the
- * rest. Until then nobody fails anything over.
+ * When a term ends, running passes may finish the requests that they have sent; the next leader does the rest. No
+ * failover happens until then.
  */
 const drainMs = 500
 const graceMs = 500
 
-/** The controller of BackupPodSets. Watches from the start, works while `run` runs. */
+/** Creates the controller of BackupPodSets. It watches from the start and reconciles while `run` runs. */
 export function createSetController(options: SetControllerOptions): SetController {
   const { api, urgentApi, sets, pods, consistency, queue, recorder, settings, clock, random, log } = options
   const tombstones = createTombstones(ref => pods.get(keyOfRef(ref))?.metadata.uid)
@@ -201,14 +206,15 @@ export function createSetController(options: SetControllerOptions): SetControlle
     const pauseMs = Math.min(setbackMs.most, setbackMs.first * 2 ** (setback.times - 1))
     return clock.monotonic() - setback.at < pauseMs ? setback.why : undefined
   }
-  // Ends wake-ups that outlive their pass when this process stops leading.
+  // Cancels wake-ups that outlive their pass when this process stops leading.
   let term = new AbortController()
   let lastReign: string | undefined
 
   sets.subscribe(({ type, object }) => {
     const key = keyOf(object)
     if (type === 'deleted') {
-      // Here and not only in a pass: a namesake may be there before the next one, and a standby makes none.
+      // Here and not only in a pass: a new set of the same name may exist before the next pass, and a standby makes no
+      // passes.
       losses.forget(key)
       news.forget(key)
       failures.forget(key)
@@ -255,7 +261,7 @@ export function createSetController(options: SetControllerOptions): SetControlle
     reports.note(change)
     for (const [key, { urgent: isUrgent }] of setsIn(change))
       queue.add(key, isUrgent ? {} : { afterMs: progressMs })
-    // What a node can do concerns every set that wants memory.
+    // The capabilities of a node concern every set that wants memory.
     const isAsBefore =
       change.old?.status?.ready === change.object.status?.ready &&
       change.old?.status?.slotsKnown === change.object.status?.slotsKnown &&
@@ -278,7 +284,7 @@ export function createSetController(options: SetControllerOptions): SetControlle
     pulled: { ...pulled, refusal },
     metrics: {
       ...options.metrics,
-      // A pass that was left behind may end when this process does not lead any more.
+      // A pass left behind by the last term may end after this process has lost leadership.
       counted: (set, status, now) => {
         if (!term.signal.aborted) options.metrics.counted(set, status, now)
       },
@@ -334,7 +340,7 @@ export function createSetController(options: SetControllerOptions): SetControlle
     },
     actContext: (set, observed, context) => {
       const key = `${set.namespace}/${set.name}`
-      // A wake-up may outlive its pass, and ends with the term.
+      // A wake-up may outlive its pass, but not the term.
       const life = createLife([context.signal, term.signal])
       const { signal } = life
       return {
@@ -380,7 +386,7 @@ export function createSetController(options: SetControllerOptions): SetControlle
           return result
         },
         finishedLate: outcome => {
-          // Cut off by the end of the term: nothing went wrong, and whoever leads next goes on with it.
+          // The end of the term cancelled it. This is no failure; the next leader continues.
           if (outcome.type === 'failed' && term.signal.aborted) return
           ledger.note(set.uid, news.note(key, [outcome]))
           options.metrics.acted([outcome], clock.monotonic())
@@ -432,7 +438,7 @@ export function createSetController(options: SetControllerOptions): SetControlle
   }
 }
 
-/** The sets that a change of a pod may concern: the one its label names and the one that controls it, now or before. */
+/** Returns the sets that a pod's change may concern: those named by its label and by its controller, now or before. */
 function setsOf(change: Change<Pod>): Set<string> {
   const keys = new Set<string>()
   for (const pod of change.old ? [change.object, change.old] : [change.object]) {

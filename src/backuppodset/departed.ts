@@ -9,20 +9,20 @@ import type { Change } from '../kube/store.ts'
 import { controllerOf } from './pod/owner.ts'
 
 /**
- * Pods that left the cache and are still there. Only pods with the label of a set are watched, so the watch tells of one
- * whose label somebody took off as if it had been deleted; what remains is our name among its owners, which would have it
- * removed with the set.
+ * Pods that left the cache but still exist. The operator watches only pods with a set's label, so removing that label
+ * looks like a deletion in the watch. Such a pod still has the set as its owner, so the garbage collector would delete
+ * it together with the set.
  */
 export interface Departed {
-  /** To be called with every change of a pod, before the tombstones forget what we have deleted ourselves. */
+  /** Call with every change of a pod, before the tombstones forget our own deletions. */
   note(change: Change<Pod>): void
-  /** From now on, until the signal fires, the API server is asked about those that left; about those before, too. */
+  /** Until the signal fires, asks the API server about each pod that leaves, and about those that left before. */
   begin(signal: AbortSignal): void
-  /** As they were when the API server was asked. */
+  /** Pods as the API server last returned them. */
   of(setKey: string): readonly Pod[]
-  /** It has been let go. */
+  /** The pod has been released. */
   forget(uid: string): void
-  /** It is not any more what was known of it. */
+  /** The known state of the pod is stale: asks the API server again. */
   lookAgain(uid: string): void
 }
 
@@ -38,14 +38,14 @@ interface Left {
   readonly setKey: string
   readonly namespace: string
   readonly name: string
-  /** Uid of the set that it was of: without it there is nothing to let go. */
+  /** Uid of the set that owned it. If it is undefined, there is nothing to release. */
   readonly owner: string | undefined
-  /** Undefined: not asked about yet. */
+  /** Undefined: the API server has not answered yet. */
   pod: Pod | undefined
 }
 
 const retryMs = 1_000
-/** More than that many at once is no hand at work; whoever is not asked about is left to the garbage collector. */
+/** So many at once is not manual editing. The garbage collector handles pods above this limit. */
 const atMost = 1_000
 
 export function createDeparted(options: DepartedOptions): Departed {
@@ -59,7 +59,7 @@ export function createDeparted(options: DepartedOptions): Departed {
       const { setKey, namespace, name } = known
       try {
         const pod = await api.get(pods, { namespace, name }, { signal })
-        // Another one, on its way out, or back: the watch tells of it.
+        // It is another pod, is being deleted, or has its label back: the watch reports each of these.
         if (pod.metadata.uid !== uid || isGoing(pod) || pod.metadata.labels?.[labels.set] !== undefined) {
           left.delete(uid)
           return

@@ -4,14 +4,17 @@ import { namespaces } from '../kube/resources.ts'
 import type { Outcome } from './act/outcome.ts'
 
 /**
- * Sets whose namespace ends. Pods go before sets there: each that goes would have a backup take its place, and of a cold one
- * the application would be started, for nothing. Such a namespace never comes back, and its sets go with it.
+ * Sets whose namespace is terminating. Its pods are deleted before its sets. Each deleted primary would cause a
+ * pointless failover, which starts the app of a cold backup. A terminating namespace never returns, and its sets end
+ * with it.
  */
 export interface Ending {
   has(setUid: string): boolean
-  /** Asks the API server. Without an answer it goes on: a failover must not fail for this question. */
+  /**
+   * Asks the API server. If it does not answer, the last known state counts: this question must not fail a failover.
+   */
   ask(set: { readonly uid: string; readonly namespace: string }, signal: AbortSignal): Promise<boolean>
-  /** Creations are refused with this cause. */
+  /** Learns it from creations that failed with the cause `NamespaceTerminating`. */
   note(setUid: string, outcomes: readonly Outcome[]): void
   forget(setUid: string): void
 }

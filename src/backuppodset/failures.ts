@@ -3,27 +3,30 @@ import type { Clock } from '../kube/clock.ts'
 import { isKubeError } from '../kube/errors.ts'
 import type { ActionType } from './plan.ts'
 
-/** What can fail in a pass: an action, or the writing of the status. */
+/** An operation of a pass that can fail: an action or the status write. */
 export type Attempt =
   | { readonly what: ActionType | 'status'; readonly type: 'failed'; readonly error: unknown }
   | { readonly what: ActionType | 'status'; readonly type: 'done' }
 
 /**
- * How often each kind of action has failed in a row, set by set. One that always fails, as creations do under a quota,
- * delays neither the first repetition of another kind nor anything that a set does at a certain time.
+ * Counts consecutive failures of each kind of action, for each set. An action that always fails, such as a creation
+ * over quota, must delay neither the first retry of another kind nor anything that a set does at a set time.
  */
 export interface Failures {
-  /** @returns ms after which what failed is to be tried again; undefined: nothing has failed. */
+  /** @returns ms until the next retry; undefined: nothing has failed. */
   note(setKey: string, attempts: readonly Attempt[]): number | undefined
   forget(setKey: string): void
 }
 
-/** The longest pause is that of a pass that nothing calls for. */
+/** The longest pause is the resync interval of an idle set. */
 export const failurePauses = Object.freeze({ initialMs: 5, maxMs: 30_000, jitter: 0 })
 
 interface Known {
   readonly count: number
-  /** Monotonic ms before which a failure is no further one: an event has brought this pass before its time. */
+  /**
+   * Monotonic ms until which another failure does not count, since an event triggered that pass before the retry was
+   * due.
+   */
   readonly until: number
 }
 
@@ -54,5 +57,5 @@ export function createFailures(clock: Clock): Failures {
   }
 }
 
-/** Retry-After, ms. */
+/** Retry-After in ms. */
 const askedMs = (error: unknown): number => (isKubeError(error) ? (error.retryAfterMs ?? 0) : 0)

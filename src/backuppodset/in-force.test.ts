@@ -45,7 +45,7 @@ const podOf = (name: string, kind: PodKind, slot?: number): Pod => ({
   status: { phase: 'Running', conditions: [{ type: 'Ready', status: 'True' }] },
 })
 
-/** A set and its pods before an operator that has only just begun; everything that it writes is listed. */
+/** A set and its pods under an operator that has just started; lists all its writes. */
 function world(pods: readonly Pod[], current: BackupPodSet) {
   const sets = createStore<BackupPodSet>()
   const cache = createStore<Pod>({ indexes: podIndexes })

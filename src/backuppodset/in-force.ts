@@ -3,25 +3,28 @@ import type { BackupPodSet } from '../api/backuppodset.ts'
 import type { ParsedSet } from '../api/parse.ts'
 import type { Action, Plan } from './plan.ts'
 
-/** Why a set's spec is not followed. */
+/** Why the operator does not follow a set's spec. */
 export interface RefusedSpec {
   readonly code: string
   readonly message: string
 }
 
-/** What a set is run by. */
+/** The spec by which the operator runs a set. */
 export type InForce =
   | { readonly type: 'asWritten'; readonly set: ParsedSet }
-  /** The spec is refused: the last one that this process has accepted stays in force. */
+  /** The spec is invalid; the last one that this process accepted stays in force. */
   | { readonly type: 'asBefore'; readonly set: ParsedSet; readonly refusal: RefusedSpec }
-  /** There is none, since this process has begun later: what exists fails over, and nothing is made or deleted. */
+  /**
+   * The spec is invalid, and this process started later than that and has accepted none: only takeovers, no creations
+   * or deletions.
+   */
   | { readonly type: 'takeovers'; readonly set: ParsedSet; readonly refusal: RefusedSpec }
-  /** Nothing can be done for it. */
+  /** The operator can do nothing for this set. */
   | { readonly type: 'nothing'; readonly refusal: RefusedSpec }
 
 /**
- * A spec that this version cannot read refuses changes, and not failovers: it may have been stored by a later version,
- * or before a rule became stricter, and its primaries run.
+ * A spec that this version cannot read blocks changes but not failovers. A later version may have stored it, or it may
+ * be older than a rule that became stricter; its primaries run all the same.
  */
 export interface Specs {
   inForce(current: BackupPodSet): InForce
@@ -46,14 +49,17 @@ export function createSpecs(): Specs {
         code,
         message: `${message}; until then backups take over from primaries, and no pod is made`,
       }
-      // Of a number that cannot be read the default may be fewer than there are.
+      // If `replicas` is unreadable, its default may be less than the number of slots that exist.
       return { type: 'takeovers', set: { ...set, replicas: Math.max(set.replicas, replicas) }, refusal }
     },
     forget: specs.forget,
   }
 }
 
-/** What of a plan lets backups take over, and makes and deletes nothing that a spec would have to name. */
+/**
+ * Returns the part of a plan that lets backups take over. It creates and deletes nothing for which a valid spec is
+ * needed.
+ */
 export function takeoversOf(plan: Plan): Plan {
   const stages = plan.stages
     .filter(({ tier }) => tier !== 'rollout')

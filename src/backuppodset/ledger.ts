@@ -4,24 +4,24 @@ import { type Clock, elapses } from '../kube/clock.ts'
 import type { WriteBehind } from '../state-store/write-behind.ts'
 
 /**
- * What has happened to each set, for display: failovers with the generation that was brought back. It goes on where the
- * operator before stopped, as far as the status or the state store still have it. The only thing decided by it is how soon a
- * slot whose primaries keep failing gets another one.
+ * The history of each set for display: failovers with the restored generation. It continues the previous operator's
+ * history as far as the status or the state store still has it. Only one decision uses it: the delay before a slot
+ * whose primaries keep failing gets another one.
  */
 export interface Ledger {
-  /** To be called before the first status is written; reads the store in the background, once. */
+  /** Call before the first status is written. Reads the store once, in the background. */
   open(setUid: string, status: BackupPodSetStatus | undefined): void
   note(setUid: string, failovers: readonly LastFailover[]): void
   /** Newest first. */
   of(setUid: string): readonly LastFailover[]
-  /** The set is gone. */
+  /** The set no longer exists. */
   forget(setUid: string): void
-  /** A term begins or ends: what is here is forgotten, and nothing is read any more for it. */
+  /** A term begins or ends: drops all entries and cancels reads in progress. */
   clear(): void
 }
 
 const retryMs = 1_000
-/** Entries of a set that are kept; the status shows the newest of them. */
+/** Entries kept for each set; the status shows the newest of them. */
 const mostEntries = 100
 
 export function createLedger(
@@ -29,7 +29,7 @@ export function createLedger(
   { clock, changed }: { readonly clock: Clock; readonly changed: (setUid: string) => void },
 ): Ledger {
   const sets = new Map<string, readonly LastFailover[]>()
-  // What is there is read before anything is written over it.
+  // Sets whose stored entries have been read; before that they must not be overwritten.
   const read = new Set<string>()
   const keyOf = (setUid: string) => `understudy:${setUid}:ledger`
   const add = (setUid: string, entries: readonly LastFailover[]): boolean => {
@@ -56,7 +56,7 @@ export function createLedger(
         keep(setUid)
         return
       } catch {
-        // Down, which the store says itself; nobody waits for this.
+        // The store is down and reports that itself; no pass waits for this read.
         await elapses(clock, retryMs, signal)
       }
   }
@@ -93,7 +93,7 @@ function merged(a: readonly LastFailover[], b: readonly LastFailover[]): readonl
     .slice(0, mostEntries)
 }
 
-/** What a store gives back may be of any age and shape: entries that cannot be read are left out. */
+/** Parses stored entries. They may be of any age and shape: unreadable entries are left out. */
 function parseEntries(bytes: Uint8Array | undefined): LastFailover[] {
   if (bytes === undefined) return []
   try {
@@ -116,11 +116,11 @@ function isFailover(value: unknown): value is LastFailover {
   )
 }
 
-/** As many as the status has room for. */
+/** The newest entries, as many as the status has room for. */
 export const listed = (entries: readonly LastFailover[]): readonly LastFailover[] =>
   entries.slice(0, limits.failovers)
 
-/** How the pod that holds a slot came to it, if that was by a failover. */
+/** Returns the failover by which a slot's primary got the slot, if it did so by one. */
 export function slotFailover(
   entries: readonly LastFailover[],
   slot: number,

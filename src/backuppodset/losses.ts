@@ -8,23 +8,23 @@ import { epochOf, slotOf } from './pod/view.ts'
 import type { LossReason, LostPrimary } from './snapshot.ts'
 
 /**
- * Remembers which primary a slot lost and when this process first saw it, so that its successor can be reported as a
- * failover with a duration. For display only: a new leader that knows less decides the same.
+ * Remembers which primary a slot lost and when this process first saw the loss, to report the takeover as a failover
+ * with its duration. For display only: a new leader that knows less makes the same decisions.
  */
 export interface Losses {
-  /** To be called with every change of a pod, before the pass that repairs it. */
+  /** Call with every change of a pod, before the pass that repairs it. */
   note(change: Change<Pod>): void
   of(setKey: string): ReadonlyMap<number, LostPrimary>
   /** The slot has a primary again. */
   repaired(setKey: string, slot: number): void
-  /** The set has all its primaries, or is gone: what is left were releases, not losses. */
+  /** The set has all its primaries, or no longer exists: the remaining entries were releases, not losses. */
   forget(setKey: string): void
 }
 
 /**
- * @param isOurs true for the uid of a pod that we delete ourselves: a release, not a loss.
- * @param setUid uid of the set that exists under a key: only its own pods count, not those of a namesake before it or
- *   of somebody who uses our labels.
+ * @param isOurs true for the uid of a pod that the operator deletes itself: a release, not a loss.
+ * @param setUid uid of the set that exists under a key. Only that set's own pods count, not those of an earlier set of
+ *   the same name or of another client that uses our labels.
  */
 export function createLosses(
   clock: Clock,
@@ -32,7 +32,7 @@ export function createLosses(
   setUid: (setKey: string) => string | undefined,
 ): Losses {
   const bySet = new Map<string, Map<number, LostPrimary>>()
-  // Seen, not only done: a standby must not take the losses that others repaired for its own when it leads.
+  // Based on watched changes, not only on our own actions: a new leader must not count losses that others repaired.
   const repair = ({ type, object }: Change<Pod>) => {
     const slot = slotOf(object)
     if (type === 'deleted' || slot === undefined || isGoing(object)) return
@@ -54,7 +54,7 @@ export function createLosses(
       if (owner === undefined || owner !== setUid(key)) return
       const slots = bySet.get(key) ?? new Map<number, LostPrimary>()
       bySet.set(key, slots)
-      // Deleted after it died: lost since its death.
+      // It died first and was deleted later: the loss dates from its death.
       if (slots.get(slot)?.name === pod.metadata.name) return
       slots.set(slot, {
         name: pod.metadata.name,
@@ -79,7 +79,7 @@ function lossIn(change: Change<Pod>): LossReason | undefined {
   return isDeath(change) ? 'Died' : undefined
 }
 
-/** An agent has just said that the app of this pod has ended. */
+/** True if this change is the first in which an agent reports the death of the pod's app. */
 export const isDeath = (change: Change<Pod>): boolean => {
   const { death } = servingOf(change.object)
   return death !== undefined && (change.old === undefined || servingOf(change.old).death !== death)
@@ -87,6 +87,6 @@ export const isDeath = (change: Change<Pod>): boolean => {
 
 const isGoing = (pod: Pod): boolean => pod.metadata.deletionTimestamp !== undefined || isFinished(pod)
 
-/** The pod has ended and will not start again. */
+/** True if the pod has ended and will not restart. */
 export const isFinished = (pod: Pod): boolean =>
   pod.status?.phase === 'Failed' || pod.status?.phase === 'Succeeded'

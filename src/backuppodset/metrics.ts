@@ -4,18 +4,18 @@ import type { Outcome } from './act/outcome.ts'
 import { createNamedSets, type NamedSets } from './named-sets.ts'
 import { stepsOf } from './news.ts'
 
-/** What the controller tells about sets beyond the loop's own metrics. */
+/** Metrics of sets, in addition to those of the reconcile loop. */
 export interface SetMetrics {
   acted(outcomes: readonly Outcome[], monotonicNow: number): void
   woke(result: 'opened' | 'failed', seconds: number): void
   /** `now`: wall clock, ms. */
   counted(set: { namespace: string; name: string }, status: BackupPodSetStatus, now: number): void
   forget(set: { namespace: string; name: string }): void
-  /** What is told of single sets holds no more: somebody else leads, and tells it. Totals stay. */
+  /** This process no longer leads: removes the values of individual sets, which the new leader exports. Totals stay. */
   reset(): void
 }
 
-/** @param named shared with whoever else tells of sets by name. */
+/** @param named shared with other metrics that name sets. */
 export function createSetMetrics(registry: Registry, named: NamedSets = createNamedSets()): SetMetrics {
   const registers = [registry]
   const actions = new Counter({
@@ -63,7 +63,7 @@ export function createSetMetrics(registry: Registry, named: NamedSets = createNa
     labelNames: ['how'],
     registers,
   })
-  // From the start: of a counter that appears with its first loss nobody sees an increase.
+  // Initialised to 0: Prometheus sees no increase in a counter that first appears with its first loss.
   for (const how of ['restarted', 'replaced']) stateLost.inc({ how }, 0)
   const age = new Gauge({
     name: 'bps_generation_age_seconds',
@@ -91,7 +91,7 @@ export function createSetMetrics(registry: Registry, named: NamedSets = createNa
       this.set(named.unnamed)
     },
   })
-  // By set: the slots whose age is shown, so that none stays for ever.
+  // Slots with a displayed age, by set, so that stale series get removed.
   const shown = new Map<string, ReadonlySet<string>>()
   const showSlots = (namespace: string, name: string, slots: readonly SlotStatus[], at: number) => {
     const now = new Set<string>()

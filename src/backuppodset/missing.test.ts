@@ -17,7 +17,7 @@ const current = (checkpoint?: object): BackupPodSet => ({
   status: { observedGeneration: 3, readyReplicas: 1 },
 })
 
-/** How far a pass got, and what it wrote. */
+/** Returns how far a pass got, and its writes. */
 function world(set: BackupPodSet) {
   const sets = createStore<BackupPodSet>()
   sets.upsert(set)
@@ -69,7 +69,7 @@ it('D6.caches: a set with memory says which kinds its operator does not know, wh
   expect(await pass()).toMatch(/^later: .*Nodes, EndpointSlices/)
   await clock.advance(9_000)
   expect(await pass()).toMatch(/^later/)
-  // An operator that has just begun says nothing.
+  // An operator that has just started reports nothing.
   expect(writes()).toBe(0)
   await clock.advance(1_000)
   expect(await pass()).toMatch(/^later/)
@@ -81,13 +81,13 @@ it('D6.caches: a set with memory says which kinds its operator does not know, wh
   expect(message).toContain('Nodes: nodes is forbidden')
   expect(message).toContain('EndpointSlices: no answer that is complete')
   expect(message).toContain('kubectl apply -k deploy/')
-  // What is known of it stays, and the same is not written again.
+  // Known facts stay, and an unchanged status is not written again.
   expect(sets.get('default/web')?.status).toMatchObject({ observedGeneration: 3, readyReplicas: 1 })
   await pass()
   expect(writes()).toBe(1)
   know([])
   expect(await pass()).toBe('begun')
-  // What begins again is counted from then on.
+  // When a list is missing again, the time counts from then.
   await clock.advance(60_000)
   know([slices])
   await pass()

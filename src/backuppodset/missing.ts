@@ -1,16 +1,19 @@
-/** Kinds of objects that the operator does not know yet: a cache that was never complete. */
+/** Kinds of objects that the operator does not know yet: their caches have never been complete. */
 import type { BackupPodSetStatus, Condition } from '../api/backuppodset.ts'
 import { conditionTypes, reasons } from '../api/reasons.ts'
 import { setCondition } from './condition.ts'
 
 export interface Missing {
-  /** Plural, as people know it: `Nodes`. */
+  /** Plural as displayed: `Nodes`. */
   readonly resource: string
-  /** In the words of the last failure; undefined: there is no answer yet. */
+  /** Message of the last failure; undefined: no answer yet. */
   readonly why: string | undefined
 }
 
-/** Every operator begins so; what lasts for longer, ms, does not end by itself. */
+/**
+ * In ms. Caches are incomplete at every start of the operator; if that lasts longer than this, it does not end by
+ * itself.
+ */
 export const missingMs = 10_000
 
 export const missingMessage = (missing: readonly Missing[]): string =>
@@ -20,7 +23,7 @@ export const missingMessage = (missing: readonly Missing[]): string =>
       '; ',
     )}. Let the operator list and watch them (\`kubectl apply -k deploy/\`), install all kinds, and look for \`watch failed\` in its log`
 
-/** What the status says of a set with memory meanwhile; what is known of its pods stays as it was. */
+/** Returns the status of a set with memory in this time; the counts of its pods stay as they were. */
 export function statusOfMissing(
   generation: number,
   previous: BackupPodSetStatus | undefined,

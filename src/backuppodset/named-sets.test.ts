@@ -9,7 +9,7 @@ it('D10.names: a namespace with any number of sets has half of the names that th
   const admittedOf = (namespace: string) => names(namespace, 1_000).filter(set => named.admit(set)).length
   expect(['a', 'b', 'c'].map(admittedOf)).toEqual([50, 25, 12])
   expect(named.unnamed).toBe(3_000 - 87)
-  // What was admitted stays so, whoever comes after it.
+  // An admitted set stays admitted, whichever sets come later.
   expect(named.admit({ namespace: 'a', name: 's0' })).toBe(true)
 })
 

@@ -1,6 +1,6 @@
 /**
- * Which sets the metrics tell by name. Whoever may create sets decides how many names there are, and each name costs
- * memory here and in every Prometheus that scrapes: the number is bounded, and a name ends with its set.
+ * The sets that metrics name. Every user who may create sets adds names, and each name costs memory here and in every
+ * Prometheus that scrapes. So the number of names is bounded, and a name is removed with its set.
  */
 
 import { mostOf } from '../kube/fair-share.ts'
@@ -11,18 +11,18 @@ export interface SetName {
 }
 
 export interface NamedSets {
-  /** Whether the metrics may tell of this set. What is admitted stays so until it is forgotten. */
+  /** Returns whether the metrics may name this set. An admitted set stays admitted until it is forgotten. */
   admit(set: SetName): boolean
   forget(set: SetName): void
   clear(): void
-  /** Sets that were turned away, and are there still. They are asked for again, and come in when there is a place. */
+  /** Number of existing sets that were refused. They ask again and are admitted when a place is free. */
   readonly unnamed: number
 }
 
-/** Each has some 20 series, which is some KiB. */
+/** Each name has about 20 series, which take some KiB. */
 const mostNames = 2_000
 
-/** A namespace has at most this part of the names that the others leave: none takes all, however many sets it has. */
+/** A namespace gets at most this share of the names that other namespaces leave free, so that none can take all. */
 const share = 0.5
 
 export function createNamedSets(most: number = mostNames): NamedSets {

@@ -15,10 +15,10 @@ it('keeps what happened until a status has told exactly that', () => {
   desk.note('set', [promoted('a')])
   const news = desk.of('set')
   expect(news.lastTransition).toMatchObject({ pod: 'a', from: 'hotbackup', to: 'primary' })
-  // A pass without deeds, as after a conflict of the status write, takes nothing away.
+  // A pass without actions, as after a conflict of the status write, removes nothing.
   desk.note('set', [])
   expect(desk.of('set')).toBe(news)
-  // A wake-up that ends while the status is written is told by the next one.
+  // The next status write reports a wake-up that ends during this one.
   desk.note('set', [promoted('b')])
   desk.told('set', news)
   expect(desk.of('set').lastTransition?.pod).toBe('b')

@@ -3,21 +3,21 @@ import type { Clock } from '../kube/clock.ts'
 import type { Outcome, Phases } from './act/outcome.ts'
 import type { Action } from './plan.ts'
 
-/** The last transition and failover that no status tells yet. */
+/** The last transition and failover that no written status contains yet. */
 export interface News {
   readonly lastTransition: LastTransition | undefined
   readonly lastFailover: LastFailover | undefined
 }
 
 /**
- * What has happened to a set, until a status that tells it is written: a write may meet a conflict, and a wake-up may end
- * when its pass is over.
+ * Keeps the news of a set until a status with it is written: a write may meet a conflict, and a wake-up may end after
+ * its pass.
  */
 export interface NewsDesk {
-  /** @returns the failovers among them, in order. */
+  /** @returns the failovers in `outcomes`, in order. */
   note(setKey: string, outcomes: readonly Outcome[]): readonly LastFailover[]
   of(setKey: string): News
-  /** A status with exactly these is written; what came in meanwhile stays. */
+  /** A status with exactly this news is written; news that arrived since stays. */
   told(setKey: string, news: News): void
   forget(setKey: string): void
 }
@@ -90,7 +90,10 @@ function failoversIn(outcomes: readonly Outcome[], clock: Clock): readonly LastF
   })
 }
 
-/** What memory adds to a failover: which one it was, how old when the primary was lost, and how long each step took. */
+/**
+ * The data that memory adds to a failover: the generation, its age when the primary was lost, and the duration of each
+ * step.
+ */
 function withMemory(
   action: Action,
   phases: Phases | undefined,
@@ -107,14 +110,14 @@ function withMemory(
   }
 }
 
-/** As what memory adds, of a successor that was given a pulled state. */
+/** The same for a successor that got a pulled state. */
 function pulledOrigin(action: Action) {
   if ((action.type !== 'convert' && action.type !== 'create') || action.state === undefined) return undefined
   const how: OriginOfMemory = action.type === 'create' ? 'Created' : action.wake ? 'Cold' : 'Warm'
   return { ...action.state, how }
 }
 
-/** Seconds of each step, from the first sight of the loss. */
+/** Returns the seconds of each step, from the first sight of the loss. */
 export function stepsOf(phases: Phases, seenAt: number): Readonly<Record<string, number>> {
   const steps: Record<string, number> = {}
   let before = seenAt

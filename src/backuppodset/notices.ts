@@ -3,7 +3,7 @@ import type { Outcome } from './act/outcome.ts'
 import { PodChangedError } from './act/write-pod.ts'
 import type { StateRef } from './pulled/view.ts'
 
-/** An event to be sent about a set. */
+/** An event about a set. */
 export interface Notice {
   readonly type: 'Normal' | 'Warning'
   readonly reason: string
@@ -13,7 +13,7 @@ export interface Notice {
 
 const listed = 5
 
-/** What a pass has done, told in one event for each kind of action: a thousand creations are one event. */
+/** Returns the events of a pass, one for each kind of action: a thousand creations are one event. */
 export function noticesOf(outcomes: readonly Outcome[], monotonicNow: number): Notice[] {
   const groups = new Map<string, { notice: Omit<Notice, 'note'>; text: string; pods: string[] }>()
   const single: Notice[] = []
@@ -139,11 +139,11 @@ export function noticesOf(outcomes: readonly Outcome[], monotonicNow: number): N
       case 'forget':
         if (action.told) single.push({ ...action.told, reason: eventReasons.slotForgotten, action: 'Scale' })
         break
-      // Told by what caused them.
+      // The action that caused these has its own event.
       case 'publish':
       case 'record':
       case 'prune':
-      // Told before it was done, by what does it.
+      // The code that does this sends the event before it acts.
       case 'giveUp':
         break
       default:
@@ -172,7 +172,9 @@ const stateNote = ({ state }: { readonly state?: StateRef }, seenAt: number): st
     ? ''
     : `; its state (pulled, generation ${state.generation}) was ${Math.max(0, (seenAt - state.takenAt) / 1000).toFixed(1)} s old`
 
-/** The first thing that went wrong in a pass, for people. A pod that changed under our hands is normal life. */
+/**
+ * Returns the first failure of a pass, for display. A pod that changed in the meantime is normal and does not count.
+ */
 export function failureOf(outcomes: readonly Outcome[]): string | undefined {
   const failures = outcomes.flatMap(outcome =>
     outcome.type === 'failed' && !(outcome.error instanceof PodChangedError) ? [outcome] : [],
@@ -184,13 +186,19 @@ export function failureOf(outcomes: readonly Outcome[]): string | undefined {
   return `${first.action.type} failed${others}: ${message}`
 }
 
-/** A failure that lasts is one event, whichever pod was to be made and however many there were: names and numbers differ. */
+/**
+ * Returns the series of an event, without the names and numbers that differ: a lasting failure is one event, whichever
+ * and however many pods it concerns.
+ */
 export const seriesOf = ({ reason, note }: Pick<Notice, 'reason' | 'note'>): string =>
   reason === eventReasons.actionFailed
     ? note.replaceAll(/-[0-9a-f]{12}\b/g, '-*').replaceAll(/\d+/g, '#')
     : note
 
-/** A rollout of some hundred pods must not cost the event of a failover, nor must a failure that repeats. */
+/**
+ * Separate lanes: neither a rollout of some hundred pods nor a repeating failure may use up the budget of failover
+ * events.
+ */
 export function laneOf({ reason, type }: Pick<Notice, 'reason' | 'type'>): string {
   if (reason === eventReasons.failedOver || reason === eventReasons.replaced) return 'failover'
   return reason === eventReasons.actionFailed ? reason : type

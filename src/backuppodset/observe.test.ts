@@ -71,7 +71,7 @@ it.each(['1970-01-01T00:00:00Z', '2099-01-01T00:00:00Z'])(
     expect(unreadyMs()).toBe(0)
     await clock.advance(29_000)
     expect(unreadyMs()).toBe(29_000)
-    // Ready in between: another one, though no pass has seen it.
+    // The pod was Ready in between, although no pass saw that: a new unready period.
     pods.upsert(podOf('False', '2050-01-01T00:00:00Z'))
     expect(unreadyMs()).toBe(0)
     pods.upsert(podOf('True', '2050-01-01T00:00:00Z'))
@@ -111,7 +111,7 @@ it('of a set that keeps no memory any more a promoted pod whose app has ended se
   const seen = () => observe(set, undefined, { ...deps, clock, pods, since }).snapshot.pods[0]
   pods.upsert(podWith('1', 'c://1'))
   expect(seen()).toMatchObject({ ready: true, unreadySince: undefined })
-  // Nobody probes it and nobody says that it has died: the container says so itself.
+  // No probe fails and no agent reports a death: the container status itself shows it.
   pods.upsert(podWith('2', 'c://2'))
   expect(seen()).toMatchObject({ ready: false, unreadySince: clock.now() })
 })

@@ -23,12 +23,12 @@ import { observeRevisions, type RevisionsDeps } from './revisions/observe.ts'
 import { observeServices, type ServicesDeps } from './services/observe.ts'
 import type { PodRef, PodView, Snapshot } from './snapshot.ts'
 
-/** Pods by the set that their label names, `namespace/set`. */
+/** Index of pods by the set that their label names, `namespace/set`. */
 export const bySetLabel = 'set'
-/** Pods by the uid of their controller. */
+/** Index of pods by the uid of their controller. */
 export const byController = 'controller'
 
-/** The indexes that the store of pods needs. */
+/** The indexes that the pod store needs. */
 export const podIndexes: Readonly<Record<string, (pod: Pod) => readonly string[]>> = {
   [bySetLabel]: pod => {
     const set = pod.metadata.labels?.[labels.set]
@@ -42,9 +42,9 @@ export const podIndexes: Readonly<Record<string, (pod: Pod) => readonly string[]
 
 export interface Observed {
   readonly snapshot: Snapshot
-  /** How a pod of this set looks to the rules; undefined when its label names no kind. */
+  /** Returns a pod of this set as the rules see it; undefined if its label names no kind. */
   readonly viewOf: (pod: Pod) => PodView | undefined
-  /** The pods behind the snapshot's views, by uid; they become the status. */
+  /** The pods behind the snapshot's views, by uid; the status is computed from them. */
   readonly pods: ReadonlyMap<string, Pod>
 }
 
@@ -52,16 +52,16 @@ export interface ObserveDeps {
   readonly pods: Store<Pod>
   readonly clock: Clock
   readonly losses: Losses
-  /** Pods whose deletion the API server has accepted from us, but which the cache may still show alive. */
+  /** True for a pod whose deletion the API server accepted from us but that the cache may still show as alive. */
   readonly isDeleted: (uid: string) => boolean
   readonly wakening: (uid: string) => Wakening | undefined
-  /** Of passes before this one. Absent: everything is read in each pass. */
+  /** Cached views from earlier passes. Absent: each pass computes all of them. */
   readonly readings?: Readings
-  /** Absent in tests of what has nothing to do with time. */
+  /** Absent in tests that do not depend on time. */
   readonly since?: Pick<Since, 'pass'>
-  /** Absent in tests of what has nothing to do with memory. */
+  /** Absent in tests that do not depend on memory. */
   readonly memory?: MemoryDeps & {
-    /** Why a pod did not come on stage when this process called it last. */
+    /** Why a pod did not get on stage when this process last tried it. */
     readonly failedOnStage: (uid: string) => string | undefined
     readonly farewells: Farewells
   }
@@ -70,23 +70,23 @@ export interface ObserveDeps {
   readonly ledger?: Pick<Ledger, 'of'>
   readonly services?: ServicesDeps
   readonly revisions?: RevisionsDeps
-  /** Absent in tests of what has nothing to do with pulled state. */
+  /** Absent in tests that do not depend on pulled state. */
   readonly pulled?: {
     readonly view: (setUid: string) => PulledView
-    /** Why a pod did not take the state that it was last given. */
+    /** Why a pod did not take the last state that the operator gave it. */
     readonly refusal: (podUid: string) => string | undefined
   }
 }
 
-/** What is to be done about one pod's ownership. */
+/** The change of ownership that a pod needs. */
 export type Claim = 'ours' | 'adopt' | 'release' | 'ignore'
 
-/** Whose pod is it? Labels say which set it should belong to, the controller reference which one it does. */
+/** Compares a pod's labels (the set that it should belong to) with its controller reference (the set that owns it). */
 export function claimOf(set: Pick<ParsedSet, 'name' | 'uid'>, pod: Pod): Claim {
   const isOfSet = pod.metadata.labels?.[labels.set] === set.name
   const matches = isOfSet && isPodKind(pod.metadata.labels?.[labels.type])
   const controller = controllerOf(pod)
-  // On its way out: whoever it belongs to deletes it, and nobody takes it in.
+  // A retired pod: its set deletes it, and no set adopts it.
   if (isOfSet && isRetired(pod)) return controller?.uid === set.uid ? 'ours' : 'ignore'
   if (controller === undefined)
     return matches && pod.metadata.deletionTimestamp === undefined && !isFinished(pod) ? 'adopt' : 'ignore'
@@ -95,7 +95,7 @@ export function claimOf(set: Pick<ParsedSet, 'name' | 'uid'>, pod: Pod): Claim {
   return pod.metadata.deletionTimestamp === undefined ? 'release' : 'ignore'
 }
 
-/** All reads of a pass, from the caches only. */
+/** Performs all reads of a pass, from the caches only. */
 export function observe(set: ParsedSet, status: BackupPodSet['status'], deps: ObserveDeps): Observed {
   const key = `${set.namespace}/${set.name}`
   const readings = deps.readings ?? createReadings()
@@ -118,7 +118,8 @@ export function observe(set: ParsedSet, status: BackupPodSet['status'], deps: Ob
   const summons = new Map([...(memory?.slots.values() ?? [])].map(({ lease }) => [lease.holder.uid, lease]))
   const pulled = set.pull && deps.pulled?.view(set.uid)
   const since = deps.since?.pass(`pods/${key}`)
-  // By our own clock: those of nodes may be wrong. A time that changed is another unreadiness, which is counted anew.
+  // Durations use our own clock, since clocks of nodes may be wrong. If the reported time changes, the pod became
+  // unready again, and the count restarts.
   const unreadySince = (uid: string, told: number | undefined) => {
     const at = since?.(`unready/${uid}/${told}`, told !== undefined)
     return at === undefined ? told : deps.clock.now() - (deps.clock.monotonic() - at)
@@ -158,7 +159,7 @@ export function observe(set: ParsedSet, status: BackupPodSet['status'], deps: Ob
   const orphans: PodView[] = []
   const strays: PodRef[] = []
   const finished: PodView[] = []
-  // The last report still knows the epoch of a primary that vanished while nobody led.
+  // The status still has the epoch of a primary that vanished while there was no leader.
   const epochs = new Map(status?.slots?.map(({ slot, epoch }) => [slot, epoch]))
   for (const pod of candidates.values()) {
     const claim = claimOf(set, pod)
@@ -227,7 +228,10 @@ export function observe(set: ParsedSet, status: BackupPodSet['status'], deps: Ob
   return { snapshot: Object.freeze(snapshot), viewOf: view, pods: candidates }
 }
 
-/** Its first pods are still to be made: nothing was reported yet, or it was refused or paused since it is there. */
+/**
+ * True while the set's first pods are yet to be created: its status is empty, or the set has been refused or paused
+ * since its creation.
+ */
 function isNew(status: BackupPodSet['status']): boolean {
   if (status?.observedGeneration === undefined || status.replicas === undefined) return true
   const { replicas, hotbackups = 0, coldbackups = 0, conditions = [] } = status

@@ -7,7 +7,7 @@ import type { Revision, StoredRevision } from './revisions/revision.ts'
 import type { Endpoint, ServicePort } from './services/view.ts'
 import type { LostPrimary, PodRef, PodView } from './snapshot.ts'
 
-/** Why a pod is deleted; becomes the event's reason and a metric label. */
+/** Why a pod is deleted; used as the event's reason and as a metric label. */
 export type DeleteReason =
   | 'Surplus'
   | 'Finished'
@@ -18,34 +18,34 @@ export type DeleteReason =
   | 'Misfit'
   | 'Spoiled'
 
-/** The place on stage that a pod takes: slot and epoch move in the same write as its label. */
+/** The slot that a pod takes. Slot and epoch change in the same write as its label. */
 export interface Role {
   readonly slot: number
   readonly epoch: number
-  /** The primary it replaces, where one was lost. */
+  /** The lost primary that it replaces, if there is one. */
   readonly replaces: LostPrimary | undefined
-  /** The slot had a memory and nobody can bring it back: its successor begins with none. */
+  /** The slot had a memory that no node can restore: its successor starts with an empty one. */
   readonly startsEmpty?: boolean
-  /** The life that ends with that, because no node keeps anything of it: the API server is asked again before. */
+  /** The life that this ends because no node has a copy. The API server must confirm that before the action. */
   readonly ends?: SlotLease
 }
 
-/** Which saved state a promotion is to bring on stage, as far as it is known before. */
+/** The saved state that a promotion is expected to restore, as known in advance. */
 export interface Origin {
   readonly how: Exclude<OriginOfMemory, 'Empty'>
   readonly generation: number
   readonly bytes: number
-  /** It has to be brought to the node of the pod first. */
+  /** The generation must first be transferred to the pod's node. */
   readonly moves: boolean
-  /** It has to be brought back there: it does not lie frozen in the pod. */
+  /** It must be restored there: the pod has no staged (frozen) clone of it. */
   readonly restores: boolean
-  /** Monotonic ms of the moment whose memory it is. */
+  /** Monotonic ms at which the dump froze this memory. */
   readonly takenAt: number
-  /** The same moment by the clock of the node that saved it, ms since the epoch. */
+  /** The same time by the clock of the source, ms since the epoch. */
   readonly takenAtSource: number
 }
 
-/** One write to the cluster, as data. `act/` has one executor for each type. */
+/** One write to the cluster, as data. `act/` has an executor for each type. */
 export type Action =
   | { readonly type: 'adopt'; readonly pod: PodRef }
   | { readonly type: 'release'; readonly pod: PodRef }
@@ -55,17 +55,17 @@ export type Action =
       readonly name: string
       readonly strategy: Strategy
       readonly role: Role | undefined
-      /** The template that it is made of; absent: that of the set as it is now. */
+      /** The template to create it from; absent: the set's current one. */
       readonly revision?: Revision
-      /** A hot backup beyond the set's number, because this slot has none that could take it. */
+      /** A hot backup beyond the set's number, for a slot that no existing backup can take. */
       readonly successorOf?: {
         readonly slot: number
-        /** Nodes that have its memory, the best first. */
+        /** Nodes that have the slot's memory, the best first. */
         readonly near: readonly string[]
-        /** The node that it must not go to. */
+        /** The node that it must not run on. */
         readonly notOn?: string | undefined
       }
-      /** Pulled state that it is given before it goes on stage. */
+      /** Pulled state to give to it before it gets on stage. */
       readonly state?: StateRef
     }
   | {
@@ -73,63 +73,66 @@ export type Action =
       readonly pod: PodView
       readonly to: 'primary' | 'hotbackup'
       readonly role: Role | undefined
-      /** It stands at its gate, which has to be opened. */
+      /** It waits at its gate, which the action must open. */
       readonly wake: boolean
-      /** Pulled state that it is given before the label moves. */
+      /** Pulled state to give to it before its label changes. */
       readonly state?: StateRef
     }
-  /** A primary whose app was started again in its pod gets its pulled state back. */
+  /** Gives a primary its pulled state back after its app restarted in the pod. */
   | { readonly type: 'restore'; readonly pod: PodView; readonly slot: number; readonly state: StateRef }
-  /** A converted pod stands at its gate: its sandbox was made anew, or its gate was started again. */
+  /** Wakes a converted pod that is at its gate again: its sandbox was recreated, or the gate restarted. */
   | { readonly type: 'wake'; readonly pod: PodView }
   | { readonly type: 'delete'; readonly pod: PodView; readonly reason: DeleteReason }
-  /** A backup takes a slot over with its memory: the Lease first, then the gate of a cold one, the agent, the label. */
+  /** A backup takes a slot with its memory. Order: the Lease, the gate of a cold backup, the agent, the label. */
   | {
       readonly type: 'promote'
       readonly pod: PodView
       readonly role: Role
       readonly lease: SlotLease
-      /** Version of the Lease to swap; undefined: it names this pod already, and what comes after it is to be done. */
+      /** Version of the Lease to swap; undefined: the Lease already names this pod, and only the later steps remain. */
       readonly version: string | undefined
       readonly origin: Origin | undefined
-      /** The Lease as it is, where its holder stands still for this pod. */
+      /** The current Lease, if the slot's primary is stopped in a handover to this pod. */
       readonly standing?: SlotLease
-      /** It stands at its gate. */
+      /** It waits at its gate. */
       readonly wake: boolean
     }
-  /** A loser leaves the stage; it is deleted later. */
+  /** A former primary leaves the stage; a later action deletes it. */
   | { readonly type: 'retire'; readonly pod: PodView }
-  /** What a slot's Lease says from now on. */
+  /** Writes the next state of a slot's Lease. */
   | {
       readonly type: 'assign'
       readonly lease: SlotLease
-      /** Undefined: there is none yet. */
+      /** Undefined: the Lease does not exist yet. */
       readonly version: string | undefined
-      /** Of the holder's containers, up to now. */
+      /** Restart count of the primary's containers so far. */
       readonly restarts: number
-      /** The holder's app ended, nobody could take over, and what runs in it now begins anew. */
+      /**
+       * The primary's app ended, no backup could take over, and the app that now runs in the pod starts with an empty
+       * memory.
+       */
       readonly stateLost: boolean
       /** As in `Role`. */
       readonly ends?: SlotLease
-      /** The set has no place for the slot from now on, or has one again. */
+      /** The set no longer has a place for the slot, or has one again. */
       readonly retention?: { readonly type: 'begins' | 'ends'; readonly note: string }
     }
-  /** Ends the life of a slot that nobody holds and nobody will. */
+  /** Ends the life of a slot that no pod has or will take. */
   | {
       readonly type: 'forget'
       readonly slot: number
       /** As in `Role`. */
       readonly ends?: SlotLease
-      /** What is to be said of it. */
+      /** The event to send about it. */
       readonly told?: { readonly type: 'Normal' | 'Warning'; readonly note: string }
       readonly lease: { readonly uid: string; readonly resourceVersion: string }
     }
-  /** Says in an event that the memory of a slot will not go on, and then marks its Lease. */
+  /** Announces in an event that the memory of a slot ends, then marks its Lease. */
   | { readonly type: 'giveUp'; readonly slot: SlotMemory; readonly lease: SlotLease }
-  /** Keeps a template of the set, or forgets it. */
+  /** Stores or deletes a template revision of the set. */
   | { readonly type: 'record'; readonly revision: Revision; readonly number: number }
   | { readonly type: 'prune'; readonly revision: StoredRevision }
-  /** Makes or changes a Service without selector. `version` undefined: there is none yet. */
+  /** Creates or changes a Service without selector. `version` undefined: it does not exist yet. */
   | {
       readonly type: 'serve'
       readonly service: string
@@ -147,7 +150,7 @@ export type Action =
       readonly endpoints: readonly Endpoint[]
       readonly version: string | undefined
     }
-  /** Takes a Service, or a slice, away that is not wished for any more. */
+  /** Deletes a Service or slice that is no longer wanted. */
   | {
       readonly type: 'withdraw'
       readonly what: 'service' | 'slice'
@@ -157,7 +160,9 @@ export type Action =
 
 export type ActionType = Action['type']
 
-/** Actions of one tier may run side by side; a tier starts only when all of the one before it succeeded. */
+/**
+ * A group of actions that may run in parallel. A tier starts only when all actions of the tiers before it succeeded.
+ */
 export interface Stage {
   readonly tier:
     | 'claims'
@@ -171,12 +176,12 @@ export interface Stage {
     | 'assignments'
     | 'farewells'
   readonly actions: readonly Action[]
-  /** Stands beside the tiers: it is done although one before it failed, and none waits for it. */
+  /** Independent of the tiers: it runs even if an earlier tier failed, and no later tier waits for it. */
   readonly aside?: boolean
 }
 
 export interface Plan {
   readonly stages: readonly Stage[]
-  /** Look again after this many ms, because time alone will change the answer. */
+  /** Requeue after this many ms, because the plan changes with time alone. */
   readonly requeueAfterMs: number | undefined
 }

@@ -1,4 +1,7 @@
-/** What is read of a pod alone, once for each version of it: every pass looks at all pods, and most are as they were. */
+/**
+ * Readings that depend on a pod alone, computed once for each version of it. Every pass looks at all pods, and most are
+ * unchanged.
+ */
 import { createMemo } from '../kube/memo.ts'
 import type { Pod } from '../kube/resources.ts'
 import { stageOf } from './memory/stage.ts'
@@ -7,7 +10,7 @@ import { viewOf } from './pod/view.ts'
 import type { PodView } from './snapshot.ts'
 
 export interface Readings {
-  /** While nothing wakes it. */
+  /** View of a pod that is not being woken. */
   readonly viewOf: (pod: Pod) => PodView | undefined
   readonly stageOf: (pod: Pod) => StageView
 }

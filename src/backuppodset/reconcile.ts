@@ -51,15 +51,15 @@ export interface ReconcileDeps extends Omit<ObserveDeps, 'pulled' | 'departed'> 
   readonly metrics: SetMetrics
   readonly failures: Failures
   readonly specs: Specs
-  /** Whether the caches show what this process wrote for the set. If not, the set's next pass comes when they do. */
+  /** Returns whether the caches contain this process' writes for the set. If not, the set is requeued when they do. */
   readonly caughtUp: (setKey: string, priority: number) => boolean
   /**
-   * Kinds of objects of which there is no complete list yet, and which sets with memory need: without Leases and node reports
-   * every slot would look as if its memory were lost.
+   * Kinds of objects that sets with memory need and that have no complete list yet. Without Leases and node reports,
+   * the memory of every slot would look lost.
    */
   readonly missingForMemory: () => readonly Missing[]
   readonly claims: Pick<ClaimReader, 'look' | 'againAfterMs'>
-  /** Asks the API server whether the namespace carries the label that allows memory. @throws KubeError. */
+  /** Asks the API server whether the namespace has the label that allows memory. @throws KubeError. */
   readonly allowsMemory: (namespace: string, signal: AbortSignal) => Promise<boolean>
   readonly wroteSet: (setKey: string, set: BackupPodSet) => void
   readonly forgetSet: (setKey: string) => void
@@ -67,14 +67,14 @@ export interface ReconcileDeps extends Omit<ObserveDeps, 'pulled' | 'departed'> 
   readonly notify: (set: BackupPodSet, notices: readonly Notice[]) => void
 }
 
-/** A pass that nothing calls for is made so often, ms; watches tell everything, this is the net below them. */
+/** Interval of passes without any trigger, ms: a safety net, since watches report every change. */
 const resyncMs = 30_000
-/** Whether own writes have been seen is asked so often, ms, below the news that says so. */
+/** Interval at which a pass checks for its own writes in the caches, ms, in case the notification is missed. */
 const behindMs = 5_000
 
 /**
- * One pass over one set: observe, decide, act, report. What fails in it is told beside the time of the next pass, and
- * not instead of it: a quota that stops creations must not stop the clock of a primary that hangs.
+ * Makes one pass over one set: observe, decide, act, report. Failures are returned together with the time of the next
+ * pass, not instead of it: a quota that blocks creations must not stop the timeout of a primary that hangs.
  */
 export async function reconcile(
   deps: ReconcileDeps,
@@ -86,7 +86,7 @@ export async function reconcile(
   if (!deps.caughtUp(key, context.priority)) return { requeueAfterMs: behindMs }
   const current = sets.get(key)
   if (current === undefined || current.metadata.deletionTimestamp !== undefined) {
-    // Its pods go by their owner references; nothing is created meanwhile.
+    // The garbage collector deletes its pods by their owner references; no pass creates any in this time.
     if (current === undefined) deps.forgetSet(key)
     return {}
   }
@@ -111,7 +111,7 @@ export async function reconcile(
   const observed = observe(set, current.status, deps)
   const decided = decide(observed.snapshot, deps.random)
   const plan = inForce.type === 'takeovers' ? takeoversOf(decided) : decided
-  // A decision about thousands of pods takes its time: the end of a term that came meanwhile has to be noticed first.
+  // A decision about thousands of pods takes time: yield first, so that the end of a term is noticed before acting.
   await new Promise(resolve => setImmediate(resolve))
   const acting = deps.actContext(set, observed, context)
   const { outcomes, isCut } = await act(acting, plan).finally(acting.ended)
@@ -119,7 +119,7 @@ export async function reconcile(
   deps.ending.note(set.uid, outcomes)
   const now = clock.monotonic()
   for (const { slot } of rolesIn(outcomes)) deps.losses.repaired(key, slot)
-  // Nothing to do need not mean that all primaries are there: a successor may still be waking.
+  // An empty plan does not mean that all primaries exist: a successor may still be waking.
   const settled =
     plan.stages.length === 0 && observed.snapshot.pods.every(pod => !pod.waking) && isHeld(observed.snapshot)
   if (settled && !set.paused) deps.losses.forget(key)
@@ -127,15 +127,15 @@ export async function reconcile(
   for (const { type, action } of outcomes)
     if (action.type === 'release') deps.departed[type === 'done' ? 'forget' : 'lookAgain'](action.pod.uid)
   if (outcomes.length > 0) log.info({ actions: tally(outcomes) }, 'acted')
-  // Before the status: it may meet a conflict, and then the next pass does not know any more what this one did.
+  // Before the status write: after a conflict, the next pass no longer knows what this pass did.
   deps.notify(current, noticesOf(outcomes, now))
   deps.ledger.note(set.uid, deps.news.note(key, outcomes))
   const news = deps.news.of(key)
 
   const live = after(observed, outcomes)
   const pods = live.flatMap(pod => observed.viewOf(pod) ?? [])
-  // Before the status, which says what is there now.
-  // A set that was deleted while this pass ran has been forgotten: its primaries would be asked for ever.
+  // Before the status, which describes the current state. If the set was deleted during this pass, it has been
+  // forgotten already: adding it again would poll its primaries forever.
   if (sets.get(key)?.metadata.uid === set.uid)
     deps.pulled.after(set, { snapshot: observed.snapshot, outcomes, pods, status: current.status })
   const pulledFacts = deps.pulled.facts(set)
@@ -153,7 +153,8 @@ export async function reconcile(
     ...(observed.snapshot.memory && { memory: observed.snapshot.memory, monotonicNow: now }),
   })
   metrics.counted(set, status, clock.now())
-  // The pods that are still to come are made as the first ones were.
+  // Without `observedGeneration` the set still counts as new, so that later passes also create the remaining pods by
+  // `strategy.init`.
   const { observedGeneration: _, ...unfinished } = status
   const told = await report(deps, current, isCut && observed.snapshot.isNew ? unfinished : status, signal)
   const { written, againAfterMs } = told
@@ -171,14 +172,17 @@ export async function reconcile(
   const error = errorOf(attempts)
   const claimsAfterMs = set.memory && deps.claims.againAfterMs(set)
   const failedAfterMs = deps.failures.note(key, attempts)
-  // Who comes next is to be decided at once; a slot without an app is waiting for it.
+  // Decide about the next candidate at once: the slot has no running app.
   if (outcomes.some(({ type }) => type === 'setback')) return { requeueAfterMs: 0, error }
   if (isCut) return { requeueAfterMs: 0, priority: lowPriority, error }
   const times = [plan.requeueAfterMs, againAfterMs, claimsAfterMs, failedAfterMs].map(ms => ms ?? resyncMs)
   return { requeueAfterMs: Math.min(resyncMs, ...times), error }
 }
 
-/** @throws RetryLater while something is missing. What lasts is told, for the set gets no failover meanwhile. */
+/**
+ * @throws RetryLater while a list is missing. If that lasts, the status says so, for the set has no failover in this
+ *   time.
+ */
 async function assertNothingMissing(
   deps: ReconcileDeps,
   current: BackupPodSet,
@@ -197,7 +201,7 @@ async function assertNothingMissing(
   throw new RetryLater(500, missingMessage(missing))
 }
 
-/** A status that cannot be written is a failure like any other: what was done has been done. */
+/** A failed status write is a failure like any other; the actions before it stay done. */
 async function report(
   { reporter }: ReconcileDeps,
   current: BackupPodSet,
@@ -214,20 +218,20 @@ async function report(
   }
 }
 
-/** Every slot has its primary: none is going, with a successor that waits for its end. */
+/** True if every slot has its primary, so that none is ending with a successor that waits. */
 const isHeld = ({ memory, pods }: Observed['snapshot']): boolean =>
   [...(memory?.slots.values() ?? [])].every(
     slot => isRetained(slot) || pods.some(({ uid }) => uid === slot.lease.holder.uid),
   )
 
 /**
- * Where memory is not allowed a set that asks for it is not begun. One whose slots live keeps its failovers: nothing is
- * saved of it any more, see `observeMemory`.
+ * Where memory is not allowed, the operator does not start a set that asks for it. A set with existing slots keeps its
+ * failovers, but no new generations are saved; see `observeMemory`.
  */
 const mayHaveMemory = (set: ParsedSet, { memory }: ReconcileDeps): boolean =>
   memory === undefined || memory.isPermitted(set.namespace) || slotLeasesOf(memory.leases, set).length > 0
 
-/** A set of which nothing exists, or can be read: told what to change, and otherwise left alone. */
+/** Reports what must change in a set that is unreadable or has nothing to manage, and leaves it alone otherwise. */
 async function refuse(
   deps: ReconcileDeps,
   current: BackupPodSet,
@@ -243,7 +247,7 @@ async function refuse(
   return {}
 }
 
-/** The set's live pods with what this pass wrote laid over what it read. */
+/** Returns the set's live pods as read, overlaid with the writes of this pass. */
 function after(observed: Observed, outcomes: readonly Outcome[]): Pod[] {
   const { snapshot, pods } = observed
   const live = new Map<string, Pod>()
@@ -274,10 +278,10 @@ export function attemptsOf(outcomes: readonly Outcome[]): Attempt[] {
   })
 }
 
-/** After everything has been reported, failures become part of the pass' result. */
+/** Returns the failures as the error of the pass, after everything has been reported. */
 function errorOf(attempts: readonly Attempt[]): unknown {
   const errors = attempts.flatMap(attempt => (attempt.type === 'failed' ? [attempt.error] : []))
-  // Pods that changed while the pass ran: the cache mostly shows it within milliseconds.
+  // Pods that changed during the pass: normally the cache shows the change within milliseconds.
   const unexpected = errors.filter(
     error => !(error instanceof PodChangedError) && !isKubeError(error, 'Conflict'),
   )

@@ -4,18 +4,18 @@ import type { Api } from '../kube/api.ts'
 import type { Clock } from '../kube/clock.ts'
 import { isEqual } from '../kube/equal.ts'
 
-/** How long a change that only counts pods may wait for the next one. */
+/** How long to hold back a change that only updates counts of pods. */
 const softIntervalMs = 3_000
 /**
- * How long news of generations may wait: every interval of every primary has some, and each write goes to every agent.
- * Nothing waits that is the first of a primary, or that changes how its slot is protected.
+ * How long to hold back news of generations: each primary has some in every interval, and each write goes to every
+ * agent. A primary's first generation and any change of its slot's protection are written at once.
  */
 const progressIntervalMs = 60_000
 
 export interface Report {
-  /** The set as written, or undefined when nothing had to be written now. */
+  /** The set as written; undefined if nothing was written now. */
   readonly written: BackupPodSet | undefined
-  /** Come back after so many ms to write what was held back. */
+  /** Requeue after this many ms to write the held-back change. */
   readonly againAfterMs: number | undefined
 }
 
@@ -25,8 +25,9 @@ export interface Reporter {
 }
 
 /**
- * Writes a set's status, once a pass and only when it says something new. Which pods exist, their kinds and conditions
- * are written at once; progress of pods on their way to Ready is collected, or the start of 300 pods would be 300 writes.
+ * Writes a set's status at most once a pass, and only if it changed. Changes of pods, their kinds and conditions are
+ * written at once. Progress of pods on their way to Ready is batched: otherwise the start of 300 pods would cause 300
+ * writes.
  */
 export function createReporter(api: Api, clock: Clock): Reporter {
   const lastWrite = new Map<string, number>()
@@ -38,7 +39,7 @@ export function createReporter(api: Api, clock: Clock): Reporter {
       const changed = [...keys].filter(key => !isEqual(before[key], next[key]))
       if (changed.length === 0 && current.status !== undefined)
         return { written: undefined, againAfterMs: undefined }
-      // Fields that did not change keep their reference.
+      // Unchanged fields keep their reference.
       const status = produce(before, draft => {
         for (const key of changed)
           if (next[key] === undefined) delete draft[key]
@@ -51,7 +52,8 @@ export function createReporter(api: Api, clock: Clock): Reporter {
           ? progressIntervalMs
           : softIntervalMs
       if (sinceLast < mayWaitMs) return { written: undefined, againAfterMs: mayWaitMs - sinceLast }
-      // PUT with the version we decided from: a status that somebody has written since is looked at before it goes.
+      // PUT with the version that we decided from: if another client has written the status since, the next pass reads
+      // that first.
       const written = await api.replace(
         backupPodSets,
         { namespace, name },

@@ -7,63 +7,63 @@ import type { RevisionsView } from './revisions/observe.ts'
 import type { ServicesView } from './services/view.ts'
 
 /**
- * Where a cold pod's gate stands.
+ * State of a cold pod's gate.
  * `none`: the pod has no gate. `starting`: not listening yet. `waiting`: listens for its wake message.
- * `open`: it has let the pod go on, which cannot be taken back.
+ * `open`: it has let the pod continue, which is irreversible.
  */
 export type GateState = 'none' | 'starting' | 'waiting' | 'open'
 
-/** No epoch is higher: the most that can be read back from the annotation. */
+/** The highest epoch: the largest number that the annotation can hold. */
 export const lastEpoch = 999_999_999
 
-/** Which pod, at which version: enough to write to it with preconditions. */
+/** A pod at a version: enough to write to it with preconditions. */
 export interface PodRef {
   readonly name: string
   readonly uid: string
   readonly resourceVersion: string
 }
 
-/** One pod of a set as the rules see it; made from a Pod by `viewOf`, never changed. Times are in ms since the epoch. */
+/** A pod of a set as the rules see it. Created from a Pod by `viewOf`, immutable. Times are in ms since the epoch. */
 export interface PodView extends PodRef {
-  /** The kind that counts. For a pod whose wake-up is under way this is the kind it is woken as. */
+  /** The effective kind. During a wake-up this is the kind that the pod is woken as. */
   readonly kind: PodKind
   readonly slot: number | undefined
-  /** Grows with each promotion of a slot; 0 where the pod carries none. */
+  /** Grows with each promotion of a slot; 0 if the pod has none. */
   readonly epoch: number
   readonly node: string | undefined
   readonly createdAt: number
   readonly ready: boolean
-  /** Since when the pod is not Ready although it could be: not counted from before its gate opened. */
+  /** Since when the pod is not Ready although it could be; never earlier than the opening of its gate. */
   readonly unreadySince: number | undefined
-  /** It has been Ready at least once. */
+  /** The pod has been Ready at least once. */
   readonly served: boolean
   /** The kubelet holds back the restart of one of its containers (CrashLoopBackOff). */
   readonly crashLooping: boolean
-  /** Why it does not start, in the words of scheduler and kubelet; absent where nothing stands in its way. */
+  /** Why it does not start, in the words of the scheduler or kubelet; absent if nothing blocks it. */
   readonly stuck?: string
-  /** How a container of a pod that is crash looping or unready ended last, for people. */
+  /** How a container of a crash-looping or unready pod last ended, for display. */
   readonly lastEnd?: string
   readonly gate: GateState
-  /** A wake-up that this process began has not ended yet. */
+  /** A wake-up that this process started is still running. */
   readonly waking: boolean
   readonly templateHash: string | undefined
-  /** What its deletion costs, as people or their programs have written on it; absent: 0. */
+  /** Cost of its deletion, as an annotation from users or their programs states it; absent: 0. */
   readonly deletionCost?: number
-  /** How much a model outside wants it; absent where none has said so. */
+  /** How strongly an external model prefers it; absent if no model has set it. */
   readonly preference?: number
-  /** Where the pod stands with regard to memory; only of pods of sets that keep it. */
+  /** The pod's state with regard to memory; only for pods of sets that keep memory. */
   readonly stage?: StageView
-  /** Where it stands with regard to pulled state; only of pods of sets that pull it. */
+  /** The pod's state with regard to pulled state; only for pods of sets that pull it. */
   readonly pulled?: PulledPod
 }
 
-/** A primary that is gone or going: what its successor inherits and what the status will say of it. */
+/** A primary that no longer exists or is ending: data for its successor and for the status. */
 export interface LostPrimary {
   readonly name: string
   readonly slot: number
   readonly epoch: number
   readonly reason: LossReason
-  /** What is known of it beside, for people: with the pod its logs go, too. */
+  /** Further details for display: the pod's logs end with the pod. */
   readonly why?: string
   /** Monotonic ms at which this process first saw the loss. */
   readonly seenAt: number
@@ -71,50 +71,50 @@ export interface LostPrimary {
 
 export type LossReason = 'PodDeleted' | 'PodFinished' | 'Died' | 'Unready' | 'CrashLoop' | 'Replaced'
 
-/** Everything one pass decides from; frozen, and complete: the rules read nothing else. */
+/** Everything that one pass decides from; frozen and complete: the rules read nothing else. */
 export interface Snapshot {
   readonly set: ParsedSet
   readonly templateHash: string
-  /** Of the template, where memory is kept. */
+  /** Hash of the template's parts that a restore depends on, if the set keeps memory. */
   readonly restoreHash?: string | undefined
-  /** The templates that the set had; absent where it keeps no memory, and while they are not known. */
+  /** Earlier templates of the set; absent if it keeps no memory, and while they are unknown. */
   readonly revisions?: RevisionsView
   /** Live pods of the set: owned (or about to be adopted), not being deleted, not finished. */
   readonly pods: readonly PodView[]
-  /** Live pods without owner that carry this set's labels; they are in `pods` too. */
+  /** Live pods without owner that carry this set's labels; also in `pods`. */
   readonly orphans: readonly PodView[]
-  /** Pods that this set owns and whose labels say that it should not. */
+  /** Pods that this set owns although their labels say otherwise. */
   readonly strays: readonly PodRef[]
   /** Owned pods that ended (phase Failed or Succeeded) and only take up a name. */
   readonly finished: readonly PodView[]
-  /** Highest epoch ever seen for a slot, over all pods that still exist, also those being deleted. */
+  /** Highest epoch ever seen for each slot, from all existing pods including those being deleted. */
   readonly epochs: ReadonlyMap<number, number>
-  /** Losses not yet repaired, by slot. */
+  /** Losses that are not repaired yet, by slot. */
   readonly lost: ReadonlyMap<number, LostPrimary>
-  /** What has happened to the slots lately, newest first. */
+  /** Recent failovers of the slots, newest first. */
   readonly failovers?: readonly LastFailover[]
-  /** No pass of this set was ever reported: every pod is made with `strategy.init`. */
+  /** No pass has reported this set yet: all its pods are created by `strategy.init`. */
   readonly isNew: boolean
   /** Wall clock, ms; compared with times that the API server wrote. */
   readonly now: number
   /** Monotonic clock, ms; for durations. */
   readonly monotonicNow: number
-  /** What is known of the slots' memory; absent for sets that keep none. */
+  /** The slots' memory as far as known; absent for sets that keep none. */
   readonly memory?: MemoryView
-  /** States that were pulled from primaries; absent for sets that pull none. */
+  /** States pulled from primaries; absent for sets that pull none. */
   readonly pulled?: PulledView
-  /** Slots with a Lease of a set that keeps no memory any more. */
+  /** Slots that still have a Lease although the set no longer keeps memory. */
   readonly formerSlots?: readonly {
     readonly slot: number
     readonly lease: { readonly uid: string; readonly resourceVersion: string }
   }[]
-  /** Services and their endpoints as they are; absent where there are none and none are wished for. */
+  /** Existing Services and their endpoints; absent if there are none and none are wanted. */
   readonly services?: ServicesView
-  /** Losers of a promotion, off stage: they only wait for the last connections through them to end. */
+  /** Retired pods, off stage: they only wait until the last connections through them end. */
   readonly retired?: readonly RetiredPod[]
 }
 
 export interface RetiredPod extends PodView {
-  /** Monotonic ms since which this process has seen the successor on stage; undefined while it is not. */
+  /** Monotonic ms since which this process has seen the successor on stage; undefined while it is not on stage. */
   readonly succeededAt: number | undefined
 }

@@ -21,35 +21,37 @@ import { type PulledFacts, pulledReadiness, pulledSlotFacts } from './pulled/sta
 import type { PodView } from './snapshot.ts'
 import { waitingUpdate } from './update-status.ts'
 
-/** What a pass knows when it is over. */
+/** The facts that a pass knows at its end. */
 export interface PassFacts {
-  /** Live pods as they are after the pass' writes. */
+  /** Live pods as they are after the writes of the pass. */
   readonly pods: readonly PodView[]
   readonly templateHash: string
   readonly restoreHash?: string | undefined
-  /** Why an action failed, for people; undefined when none did. */
+  /** Why an action failed, for display; undefined if none did. */
   readonly failure: string | undefined
-  /** What is wrong with gates of cold backups, for people. */
+  /** Problems with gates of cold backups, for display. */
   readonly gates?: readonly string[]
   readonly lastTransition: LastTransition | undefined
   readonly lastFailover: LastFailover | undefined
-  /** All that is known of, newest first. */
+  /** All known failovers, newest first. */
   readonly failovers?: readonly LastFailover[]
   /** Wall clock, ms. */
   readonly now: number
-  /** Of sets that keep memory. */
+  /** For sets that keep memory. */
   readonly memory?: MemoryView
   /** Monotonic clock, ms; with `memory`. */
   readonly monotonicNow?: number
-  /** Of sets whose state is pulled. */
+  /** For sets whose state is pulled. */
   readonly pulled?: PulledFacts
-  /** Its spec is refused: the facts are of what is in force instead. */
+  /** The spec is refused: the facts describe the spec in force instead. */
   readonly refusal?: RefusedSpec
-  /** Slots of such a set whose primary was lost and has no successor yet. */
+  /** Slots of a set with pulled state whose primary was lost and has no successor yet. */
   readonly vacant?: ReadonlySet<number>
 }
 
-/** The status that a set should show. Pure; equal facts give an equal status whatever the order of the pods. */
+/**
+ * Returns the status that a set should show. Pure; equal facts give an equal status, independent of the order of pods.
+ */
 export function statusOf(
   set: ParsedSet,
   previous: BackupPodSetStatus | undefined,
@@ -58,7 +60,7 @@ export function statusOf(
   const ofKind = (kind: PodKind) =>
     facts.pods.filter(pod => pod.kind === kind).sort((a, b) => (a.name < b.name ? -1 : 1))
   const everyPrimary = ofKind('primary')
-  // While a slot changes hands two pods are called its primary: it is one replica all the same.
+  // During a takeover two pods carry the label of a slot's primary; they count as one replica.
   const { primaries, superseded } = castOf(everyPrimary)
   const primaryNames = names([...primaries].sort((a, b) => (a.name < b.name ? -1 : 1)))
   const serves = ({ slot, ready }: PodView) =>
@@ -94,7 +96,7 @@ export function statusOf(
     ...optional('failovers', facts.failovers?.length ? listed(facts.failovers) : previous?.failovers),
     conditions: [],
   }
-  // Of all slots, also those that have no room in the list.
+  // From all slots, including those beyond the limit of the list.
   const conditions = conditionsOf(set, previous?.conditions ?? [], { ...status, slots }, facts)
   if (facts.refusal === undefined) return { ...status, conditions }
   const refused = refusedStatus(set.generation, previous, facts.refusal, facts.now).conditions ?? []
@@ -105,14 +107,14 @@ export function statusOf(
 
 const verdicts = [
   [conditionTypes.ready, 'False'],
-  // Whoever waits for the end of it would wait for ever.
+  // Otherwise a client that waits for the end of the rollout would wait forever.
   [conditionTypes.progressing, 'False'],
   [conditionTypes.degraded, 'True'],
 ] as const
 
 const isVerdict = (type: string): boolean => verdicts.some(([verdict]) => verdict === type)
 
-/** What the status says of a set whose spec is refused; everything else of it stays as it was. */
+/** Returns the status of a set whose spec is refused; the other fields stay as they were. */
 export function refusedStatus(
   generation: number,
   previous: BackupPodSetStatus | undefined,
@@ -137,7 +139,7 @@ export function refusedStatus(
   }
 }
 
-/** As long as Deployments wait by default, ms. */
+/** The default deadline of Deployments, ms. */
 const progressDeadlineMs = 600_000
 
 function conditionsOf(
@@ -268,7 +270,7 @@ const slotsOf = (
   previous: BackupPodSetStatus | undefined,
 ): readonly SlotStatus[] => {
   const { memory, pulled, now, monotonicNow = 0, failovers = [], vacant } = facts
-  // Whose state a slot has is known by its last holder: who is only on the way to it is not named yet.
+  // A slot's pulled state belongs to its last primary; a successor that is still waking is not listed yet.
   const held = pulled ? primaries.filter(pod => !pod.waking || pod.pulled?.emptied) : primaries
   const left = (pulled ? previous?.slots : undefined)?.filter(
     ({ slot }) => vacant?.has(slot) && held.every(pod => pod.slot !== slot),

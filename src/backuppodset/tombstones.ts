@@ -2,20 +2,20 @@ import type { Pod } from '../kube/resources.ts'
 import type { Change } from '../kube/store.ts'
 
 /**
- * Pods whose deletion we have asked for, until the cache knows it too. Without them a pass that runs before the watch
+ * Pods whose deletion we have requested, kept until the cache shows it. Without them, a pass that runs before the watch
  * event would count such a pod as alive, and a release would look like a loss.
  */
 export interface Tombstones {
-  /** Before the request is sent: its watch event may arrive before its answer. */
+  /** Call before the request is sent: the watch event may arrive before the response. */
   add(pod: { readonly namespace: string; readonly name: string; readonly uid: string }): void
-  /** The deletion was refused: the pod lives. */
+  /** The API server rejected the deletion: the pod lives. */
   remove(uid: string): void
   has(uid: string): boolean
-  /** To be called with every change of a pod, after those who ask `has`. */
+  /** Call with every change of a pod, after all users of `has` have seen the change. */
   note(change: Change<Pod>): void
 }
 
-/** @param cachedUid uid of the pod that the cache shows under a name; one that it shows no more needs no stone. */
+/** @param cachedUid uid of the pod in the cache under a name. A pod that is not in the cache needs no entry. */
 export function createTombstones(
   cachedUid: (ref: { readonly namespace: string; readonly name: string }) => string | undefined,
 ): Tombstones {
@@ -26,7 +26,7 @@ export function createTombstones(
     },
     remove: uid => uids.delete(uid),
     has: uid => uids.has(uid),
-    // A pod that is being deleted speaks for itself only until it is gone, so the entry stays as long as the pod.
+    // The entry stays until the pod has left the cache; its deletionTimestamp alone is not the end.
     note: change => {
       if (change.type === 'deleted') uids.delete(change.object.metadata.uid)
     },

@@ -11,7 +11,7 @@ export interface UpdateWord {
   readonly message: string
 }
 
-/** What is to be said of pods that have an older template and stay; undefined where there are none, and while they are rolled. */
+/** Describes pods that keep an older template; undefined if there are none, and during a rollout. */
 export function waitingUpdate(facts: Facts): UpdateWord | undefined {
   const { set } = facts
   const { outdated, stranded, blocked } = updateOf(facts)
@@ -38,7 +38,7 @@ export function waitingUpdate(facts: Facts): UpdateWord | undefined {
 const wordOf = (status: BackupPodSetStatus | undefined, condition: string) =>
   status?.conditions?.find(({ type }) => type === condition)
 
-/** Told once, when it becomes so. */
+/** Returns events for changes, one for each. */
 export function updateNotices(
   previous: BackupPodSetStatus | undefined,
   status: BackupPodSetStatus,
@@ -62,7 +62,7 @@ function progressNotices(previous: BackupPodSetStatus | undefined, status: Backu
   return [{ type, reason: now.reason, action: 'Update', note: now.message }]
 }
 
-/** Told once for each reason. */
+/** Returns one event for each refusal. */
 export function refusalNotices(
   previous: BackupPodSetStatus | undefined,
   { code, message }: RefusedSpec,

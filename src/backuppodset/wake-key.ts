@@ -8,10 +8,10 @@ export const wakeKeySecret = 'understudy-wake-key'
 const keyLength = 32
 
 /**
- * The keys from which cold pods' tokens are derived: read from their Secret, made on the first start. Because they are
- * stored, a restarted operator can wake the pods that an earlier one made. `key` is what pods are made under from now on.
- * `previous`, which people write when they exchange the key, wakes those of before until they take it away.
- * @throws Error when the Secret holds something else; KubeError.
+ * Reads the keys from which the tokens of cold pods are derived from their Secret, and creates it at the first start.
+ * Because they are stored, a restarted operator can wake pods that an earlier one created. New pods use `key`. An
+ * administrator who rotates the key moves the old one to `previous`, which wakes older pods until it is removed.
+ * @throws Error if the Secret has other contents; KubeError.
  */
 export async function loadWakeKeys(
   api: Pick<Api, 'get' | 'create'>,
@@ -36,7 +36,7 @@ export async function loadWakeKeys(
     try {
       return keysIn(await api.create(secrets, body, { namespace, signal }))
     } catch (error) {
-      // Another replica was faster, or our own answer was lost: what is stored counts.
+      // Another replica was faster, or our own response was lost: the stored key counts.
       if (!isKubeError(error, 'AlreadyExists') && !(isKubeError(error) && error.ambiguous)) throw error
     }
   }
