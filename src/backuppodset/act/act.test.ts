@@ -46,7 +46,7 @@ it('F31: silent gates hold up neither their own tier nor more than their own pod
     requeueAfterMs: undefined,
   })
   expect(outcomes.filter(({ type }) => type === 'pending')).toHaveLength(20)
-  // F23: the tier below waits all the same.
+  // F23: the next tier waits all the same.
   expect(created).toEqual(['p'])
 })
 
@@ -147,7 +147,7 @@ it('an adoption that an admission rule refuses does not stop what comes after it
   expect(promoted).toEqual(['hot'])
 })
 
-/** A context whose pods are created and deleted by calls that `during` may look at. */
+/** A context that calls `during` when it creates a pod, and counts creations and deletions. */
 const counting = (during: (count: number) => void = () => {}, more: Partial<ActContext> = {}) => {
   const done = { created: 0, deleted: 0, urgently: 0 }
   const created = async (_: unknown, body: unknown) => {

@@ -19,26 +19,26 @@ import { convertWithState, createWithState, restore } from './with-state.ts'
 import { deletePod } from './write-pod.ts'
 
 export interface Acted {
-  /** Of everything that was tried. */
+  /** Outcomes of all actions that were tried. */
   readonly outcomes: Outcome[]
-  /** The pass was ended before its plan was: nothing has failed, and the next pass can go on at once. */
+  /** The pass ended before its plan did: nothing failed, and the next pass can continue at once. */
   readonly isCut: boolean
 }
 
 /**
- * Of these a plan may have thousands. After so many the pass ends with the batch, and another one looks at the set
- * first: something may have happened to it, and other sets are waiting for the worker.
+ * A plan may have thousands of these actions. After this many, the pass ends with the current batch, and the next pass
+ * reads the set again: it may have changed, and other sets wait for the worker.
  */
 const bulkAPass = 64
 const bulk: ReadonlySet<ActionType> = new Set(['adopt', 'release', 'create', 'delete', 'forget'])
 
 /**
- * Performs a plan, tier after tier. A tier whose actions did not all succeed ends the pass: the tiers below it wait for
- * the next one, which sees what really became of this. Only what stands aside of the tiers is done all the same.
- * @throws the signal's reason; StopNow when this process may not write any more.
+ * Performs a plan, tier after tier. If an action of a tier fails, the tiers after it wait for the next pass, which sees
+ * the actual result. Stages with `aside` run all the same.
+ * @throws the signal's reason; StopNow when this process may no longer write.
  */
 export async function act(context: ActContext, plan: Plan): Promise<Acted> {
-  // Asked only where an application would be started that has not run: where pods only change their role nobody waits.
+  // Only if the plan starts an app that has not run yet: takeovers that only change roles must not wait for this.
   const starts = plan.stages.some(({ actions }) =>
     actions.some(action => ('wake' in action ? action.wake : action.type === 'wake')),
   )
@@ -57,7 +57,7 @@ export async function act(context: ActContext, plan: Plan): Promise<Acted> {
     left -= batch.filter(({ type }) => bulk.has(type)).length
     return true
   }
-  // Pods that could not be adopted are somebody else's: nothing is done to them.
+  // Pods that could not be adopted belong to another owner: no action touches them.
   const notOurs = new Set<string>()
   for (const { actions: planned, aside } of plan.stages) {
     if (!isExact && !aside) continue
@@ -73,18 +73,18 @@ export async function act(context: ActContext, plan: Plan): Promise<Acted> {
   return { outcomes, isCut }
 }
 
-/** Whose pod it is can wait: an admission rule that refuses an adoption for ever must not stop failovers. */
+/** Ownership can wait: an admission rule that always rejects an adoption must not block failovers. */
 const isRefusedClaim = (outcome: Outcome): boolean =>
   outcome.type === 'failed' &&
   (outcome.action.type === 'adopt' || outcome.action.type === 'release') &&
   isKubeError(outcome.error, 'Forbidden', 'Invalid')
 
-/** A silent gate says nothing about the pods beside it: they do not wait for it. */
+/** A gate that does not answer says nothing about other pods: they do not wait for it. */
 const isHarmless = (outcome: Outcome): boolean => isDone(outcome) || outcome.type === 'pending'
 
 const isDone = (outcome: Outcome): boolean => outcome.type === 'done'
 
-/** The connections for what is urgent are few: what comes in hundreds goes by the others. */
+/** There are few urgent connections, so bulk requests use the others. */
 const unhurried = (context: ActContext): ActContext => ({ ...context, urgentApi: context.api })
 
 function canWait(reason: DeleteReason): boolean {
@@ -139,7 +139,7 @@ async function execute(context: ActContext, action: Action): Promise<Outcome> {
       if (known === undefined) return { type: 'done', action, pod: undefined }
       const claim = action.type === 'adopt' ? adopt : release
       const pod = await claim(context, action.pod, known)
-      // Without the label nothing of it reaches the cache any more: nobody is to wait for that.
+      // Without the label, the cache never sees this write: do not wait for it.
       return {
         type: 'done',
         action,

@@ -5,8 +5,9 @@ import type { GateResult } from './open-gate.ts'
 import { patchPod } from './write-pod.ts'
 
 /**
- * Opens the gate of a pod: over TCP, and where nobody answers there through the agent of its node, which finds the
- * message with the pod. Only gates of sets that keep memory have that second door. @throws as `openGate`, KubeError.
+ * Opens the gate of a pod over TCP. If that gets no answer, it goes through the agent of the pod's node, which reads
+ * the message from an annotation of the pod. Only gates of sets that keep memory have this second path. @throws as
+ * `openGate`, KubeError.
  */
 export function askGate(context: ActContext, pod: PodView, to: 'primary' | 'hotbackup'): Promise<GateResult> {
   const { set, openGate, signal } = context

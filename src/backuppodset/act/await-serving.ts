@@ -16,20 +16,21 @@ export interface ServingRequest {
 }
 
 export type ServingResult =
-  /** `resourceVersion`: of the pod that serves; the one that was called is older by what brought it on stage. */
+  /** `resourceVersion` is that of the serving pod; the version before the promotion is outdated. */
   | {
       readonly type: 'serving'
       readonly ip: string | undefined
       readonly resourceVersion: string
-      /** Which memory it goes on with; undefined where its agent does not say. */
+      /** The memory with which it continues; undefined if its agent does not report it. */
       readonly memory: BroughtBack | undefined
     }
   | { readonly type: 'failed'; readonly why: string }
 
 /**
- * Waits until the cache shows that a pod is on stage, or that it will not come. Never throws for what the pod or its
- * agent does. What is bad news is asked of the API server itself: a watch that lags would make us call another pod, and
- * the one that serves by now would be emptied. @throws the signal's reason; KubeError where the API server does not say.
+ * Waits until the cache shows that a pod is on stage or that it has failed. A failure of the pod or its agent is a
+ * result, not an exception. Failures are confirmed with the API server: with a stale watch we would call another pod
+ * and discard the memory of a pod that serves already. @throws the signal's reason; KubeError if the API server does
+ * not answer.
  */
 export async function awaitServing(
   { timeoutMs, signal, uid, ...ref }: ServingRequest,

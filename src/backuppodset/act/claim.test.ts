@@ -20,7 +20,7 @@ const podWith = (...ownerReferences: object[]) =>
     metadata: { ...ref, namespace: set.namespace, resourceVersion: '2', ownerReferences },
   }) as unknown as Pod
 
-/** An API server on which the pod has got another owner since the cache saw it. */
+/** An API server whose pod got another owner after the cache saw it. */
 function changedSince(now: Pod) {
   const written: unknown[] = []
   const api = {

@@ -7,8 +7,8 @@ import type { ActContext } from './context.ts'
 import { PodChangedError, patchPod } from './write-pod.ts'
 
 /**
- * Takes an orphan that carries the set's labels. The set is read from the API server first: a cache that does not know
- * of its deletion yet would adopt pods that garbage collection has just orphaned.
+ * Adopts an orphan that has the set's labels. Reads the set from the API server first: with a stale cache, a set that
+ * is being deleted would adopt pods that the garbage collector has just orphaned.
  */
 export async function adopt(context: ActContext, pod: PodRef, known: Pod): Promise<Pod> {
   const { api, set, signal } = context
@@ -21,7 +21,7 @@ export async function adopt(context: ActContext, pod: PodRef, known: Pod): Promi
   }))
 }
 
-/** Lets a pod go whose labels somebody has changed, as one does to look into it in peace. */
+/** Releases a pod whose labels a user changed, for example to debug it in isolation. */
 export function release(context: ActContext, pod: PodRef, known: Pod): Promise<Pod> {
   const { uid } = context.set
   return patchPod(

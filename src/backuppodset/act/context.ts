@@ -12,38 +12,38 @@ import type { GateRequest, GateResult } from './open-gate.ts'
 import type { Outcome } from './outcome.ts'
 import type { Wakes } from './wakes.ts'
 
-/** What every executor works with, for one pass over one set. */
+/** Dependencies of all executors, for one pass over one set. */
 export interface ActContext {
   readonly set: ParsedSet
   readonly api: Api
-  /** The same API server through connections of its own, so that a promotion never queues behind bulk creations. */
+  /** The same API server over separate connections, so that a promotion never queues behind bulk creations. */
   readonly urgentApi: Api
   readonly settings: PodSettings
   readonly tombstones: Tombstones
   readonly wakes: Wakes
   readonly openGate: (request: GateRequest) => Promise<GateResult>
-  /** A pod of this pass by uid, as the cache had it. */
+  /** Returns a pod of this pass by uid, as the cache had it. */
   readonly podOf: (uid: string) => Pod | undefined
-  /** To be called with every pod that a write returned, before anything else looks at the set again. */
+  /** Call with every pod that a write returned, before the set is looked at again. */
   readonly wrote: (pod: Pod) => void
   readonly wroteLease: (lease: Lease) => void
   readonly wroteService: (service: Service) => void
   readonly wroteSlice: (slice: EndpointSlice) => void
-  /** Likewise with every Lease that was deleted. */
+  /** Call with every deleted Lease. */
   readonly deletedLease: (lease: {
     readonly namespace: string
     readonly name: string
     readonly uid: string
     readonly resourceVersion: string
   }) => void
-  /** The slice of the set's namespace with this name as the cache has it now. */
+  /** Returns the slice with this name in the set's namespace, as the cache has it now. */
   readonly sliceOf: (name: string) => EndpointSlice | undefined
   readonly awaitServing: (request: ServingRequest) => Promise<ServingResult>
-  /** A pod that was called on stage did not come. */
+  /** A pod that was called on stage did not get there. */
   readonly failedOnStage: (uid: string, why: string) => void
   /**
-   * Gives the pulled state of a slot to a pod. `fresh`: the primary still serves, and is asked once more before.
-   * `state`: which one it was.
+   * Gives the pulled state of a slot to a pod. `fresh`: the primary still serves, so pull its state once more before.
+   * In the result, `state` identifies the given state.
    */
   readonly giveState: (
     pod: Pick<PodView, 'name' | 'uid'>,
@@ -52,9 +52,9 @@ export interface ActContext {
   ) => Promise<{ readonly result: GiveResult; readonly state: StateRef | undefined }>
   /** From now on this pod has the slot's state. */
   readonly heldState: (slot: number, holder: Holder) => void
-  /** A candidate did not take the slot's state. */
+  /** A candidate refused the slot's state. */
   readonly refusedState: (slot: number) => void
-  /** The slot's life has ended: nobody will be given its state. */
+  /** The slot's life has ended: no pod will be given its state. */
   readonly beganAnew: (slot: number) => void
   readonly monotonic: () => number
   /** Wall clock, ms. */
@@ -64,13 +64,16 @@ export interface ActContext {
   readonly log: Log
   /** A wake-up or promotion that outlived its pass has ended. */
   readonly finishedLate: (outcome: Outcome) => void
-  /** Whether the namespace of the set is being deleted, as the API server knows. */
+  /** Asks the API server whether the set's namespace is being deleted. */
   readonly isEnding: () => Promise<boolean>
-  /** Whether this process leads, by the clock: asked before each batch. Each single write is guarded by the client. */
+  /**
+   * Returns true while this process is the leader, by its own clock. Checked before each batch; the client guards each
+   * single write.
+   */
   readonly mayWrite: () => boolean
-  /** This pass should end after the batch that runs. */
+  /** True if this pass should end after the current batch. */
   readonly mustYield: () => boolean
-  /** To be called when the plan has been performed; wake-ups may go on. */
+  /** Call when the plan has been performed; wake-ups may continue. */
   readonly ended: () => void
   readonly signal: AbortSignal
 }

@@ -12,9 +12,9 @@ export type Convert = Extract<Action, { type: 'convert' }>
 export type Wake = Extract<Action, { type: 'wake' }>
 
 /**
- * T4, T5, T6. The gate of a cold backup opens before the label moves. Of a primary because Services select by the label.
- * Of either because a kubelet that has just been told of a change does not look at the gate again before its next round,
- * up to a second later.
+ * T4, T5, T6. Opens the gate of a cold backup before its label changes. For a primary, because Services select by the
+ * label. For both kinds, because a kubelet that has just processed a change of the pod looks at the gate only in its
+ * next round, up to a second later.
  */
 export async function convert(context: ActContext, action: Convert): Promise<Outcome> {
   const { pod, to, role } = action
@@ -23,7 +23,7 @@ export async function convert(context: ActContext, action: Convert): Promise<Out
   return openFirst(context, action, from, to, openedGate => relabel(context, pod, from, to, role, openedGate))
 }
 
-/** Opens the gate of a pod that is converted; its kind stays. */
+/** Opens the gate of a converted pod; its kind stays. */
 export async function wake(context: ActContext, action: Wake): Promise<Outcome> {
   const kind = kindOf(context, action.pod)
   if (kind === 'coldbackup') return { type: 'done', action, pod: undefined }
@@ -47,7 +47,7 @@ async function openFirst(
       const gate = await askGate(context, pod, to)
       answered()
       if (gate.type === 'opened') return done(action, await then(gate.openedGate))
-      // A gate that stays silent costs its pod: the next pass takes the next one, or makes a new one.
+      // A pod whose gate does not answer is deleted: the next pass takes another pod or creates one.
       await deletePod(context, pod, current => current.metadata.labels?.[labels.type] === from)
       return { type: 'spent', action, why: gate.why }
     } catch (error) {
@@ -64,6 +64,6 @@ async function openFirst(
 
 const done = (action: Action, pod: Pod): Outcome => ({ type: 'done', action, pod })
 
-/** The kind that the pod's label names: the view's kind already shows what it is being woken as. */
+/** Returns the kind in the pod's label. During a wake-up, the view already has the new kind. */
 const kindOf = (context: ActContext, pod: PodView): PodKind =>
   (context.podOf(pod.uid)?.metadata.labels?.[labels.type] as PodKind | undefined) ?? pod.kind

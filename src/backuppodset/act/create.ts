@@ -9,8 +9,8 @@ import type { ActContext } from './context.ts'
 const attempts = 3
 
 /**
- * Creates a pod exactly once: an answer that never came is settled by reading the same name, and by sending the same
- * name again when nothing is there, never by a second name.
+ * Creates a pod exactly once. After an ambiguous failure it reads the pod of that name, and if there is none it retries
+ * with the same name, never with another one.
  */
 export async function create(context: ActContext, action: Extract<Action, { type: 'create' }>): Promise<Pod> {
   const { api, set, settings, signal } = context

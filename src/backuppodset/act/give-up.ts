@@ -10,8 +10,9 @@ import type { ActContext } from './context.ts'
 export type GiveUp = Extract<Action, { type: 'giveUp' }>
 
 /**
- * Says that a slot's memory will be lost, and only then marks its Lease: nothing is done to the slot before that mark is
- * seen. Not by the recorder, which may drop events; the name makes a second try the same event.
+ * Announces in an event that a slot's memory will be lost, and only then marks its Lease: no action touches the slot
+ * before that mark is visible. Bypasses the recorder, which may drop events. The name is deterministic, so that a retry
+ * creates no second event.
  * @throws KubeError.
  */
 export async function giveUp(context: ActContext, { slot, lease }: GiveUp): Promise<void> {

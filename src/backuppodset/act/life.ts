@@ -1,13 +1,13 @@
-/** A signal for a piece of work and for what it leaves running behind it. */
+/** A signal for an operation and the background work that it starts. */
 export interface Life {
-  /** Fires when one of the parents does, until the end. */
+  /** Fires when one of the parents fires, until the end. */
   readonly signal: AbortSignal
-  /** The end waits for this as well. */
+  /** Delays the end until `work` is done. */
   during<T>(work: () => Promise<T>): Promise<T>
   end(): void
 }
 
-/** Not AbortSignal.any: a parent that lasts for days would collect a dependant with every pass. */
+/** Not AbortSignal.any: a parent that lasts for days would accumulate a dependent signal with every pass. */
 export function createLife(parents: readonly AbortSignal[]): Life {
   const own = new AbortController()
   let running = 1

@@ -1,4 +1,4 @@
-/** Keys are exchanged between the making of a cold backup and its waking, by the real gate. */
+/** Key rotation between the creation of a cold backup and its waking, with the real gate. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
@@ -21,7 +21,7 @@ const older = Buffer.alloc(32, 1)
 const newer = Buffer.alloc(32, 2)
 const set = makeSet({ replicas: 1, hotBackups: 0, coldBackups: 1 })
 
-/** A cold backup as an operator with these keys makes it, at its gate. */
+/** A cold backup that an operator with these keys created, waiting at its gate. */
 function coldOf(wakeKeys: WakeKeys): Pod {
   const { metadata, spec } = renderPod(
     set,
@@ -56,7 +56,7 @@ describe('D10.wake-key: a key that is exchanged', () => {
     waker = await buildWaker()
   })
 
-  /** The gate of that pod, as its kubelet starts it, and how an operator with other keys fares with it. */
+  /** Starts that pod's gate as its kubelet would, and lets an operator with other keys try to open it. */
   async function gateOf(pod: Pod) {
     const digest = gateDigestOf(pod) ?? ''
     const child = spawn(waker, ['wait', '--port', '0', '--token-sha256', digest], {
@@ -101,7 +101,7 @@ describe('D10.wake-key: a key that is exchanged', () => {
     expect(pod.metadata.labels?.[labels.wakeKey]).toBe(wakeKeyId(newer))
     expect(gateDigestOf(pod)).toBe(tokenDigest(deriveToken(newer, set.uid, 'web-c')))
     const next = await gateOf(pod)
-    // Whoever has stolen the old one.
+    // An attacker with the stolen old key.
     expect(await next.open([older])).toMatchObject({ type: 'failed', why: expect.stringContaining('denied') })
     expect(await next.open([newer])).toEqual({ type: 'opened', openedGate: 'g' })
   })

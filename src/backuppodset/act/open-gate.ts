@@ -13,7 +13,7 @@ import type { wake } from '../wake/wake.ts'
 import type { ReadPod } from './read-pod.ts'
 
 export type GateResult =
-  /** `openedGate` is the container ID of the gate that let go; undefined where it had opened before. */
+  /** `openedGate` is the container ID of the gate that has opened; undefined if it had opened before. */
   | { readonly type: 'opened'; readonly openedGate: string | undefined }
   | { readonly type: 'failed'; readonly why: string }
 
@@ -23,7 +23,7 @@ export interface GateRequest {
   readonly to: 'primary' | 'hotbackup'
   readonly timeoutMs: number
   readonly signal: AbortSignal
-  /** Has the pod's node tell its gate; absent: there is nobody on it who could. */
+  /** Opens the gate through the agent of the pod's node; absent if no agent can. */
   readonly throughNode?: (order: string) => Promise<void>
 }
 
@@ -35,16 +35,19 @@ export interface GateDeps {
   readonly wake: typeof wake
 }
 
-/** After so long without a connection or an answer the pod's node is asked, ms. A healthy gate answers within 5 ms. */
+/**
+ * If the gate has not answered after this time, ms, the pod's node gets the order. A healthy gate answers within 5 ms.
+ */
 const secondDoorMs = 500
 
-/** A gate that refuses a connection is not listening yet, or has just opened: both show in the pod's status soon. */
+/** A gate that refuses a connection is not listening yet or has just opened; the pod's status soon shows which. */
 const retryMs = 100
 
 /**
- * Opens the gate of a pod within one deadline that covers everything: waiting for the gate to start, connecting and
- * the answer. Never throws for what the pod or the network does. A pod whose gate failed is deleted, so the API server is
- * asked before: our cache may not show yet that it has opened. @throws the signal's reason, KubeError.
+ * Opens the gate of a pod within one deadline, which covers the start of the gate, the connection and the answer. A
+ * failure of the pod or the network is a result, not an exception. Since the caller deletes a pod whose gate failed, it
+ * asks the API server first: a stale cache may not show that the gate has opened. @throws the signal's reason,
+ * KubeError.
  */
 export async function openGate(request: GateRequest, deps: GateDeps): Promise<GateResult> {
   const { pod, to, setUid, signal } = request
@@ -64,7 +67,7 @@ export async function openGate(request: GateRequest, deps: GateDeps): Promise<Ga
     }
     if (gate === 'open' || gate === 'none') return { type: 'opened', openedGate: undefined }
     const host = podAddress(current.status?.podIP, 'pod')
-    // Where none is known the gate is asked all the same: it alone can say that it does not open.
+    // If no token matches, try the current one all the same: only the gate itself can deny it.
     const token =
       tokenOf(deps.wakeKeys, setUid, pod.name, gateDigestOf(current)) ??
       deriveToken(deps.wakeKeys[0], setUid, pod.name)
@@ -75,7 +78,7 @@ export async function openGate(request: GateRequest, deps: GateDeps): Promise<Ga
         port: gatePort,
         token,
         kind: to,
-        // With another door no attempt may keep us from seeing that it has been opened there.
+        // With a second path, a slow attempt must not hide that the gate has opened through it.
         timeoutMs: Math.max(
           1,
           Math.min(throughNode ? secondDoorMs : request.timeoutMs, deadline - clock.monotonic()),
@@ -85,9 +88,9 @@ export async function openGate(request: GateRequest, deps: GateDeps): Promise<Ga
       signal.throwIfAborted()
       if ('atNs' in reply) return { type: 'opened', openedGate: gateIdOf(current) }
       last = `${reply.type}: ${reply.detail}`
-      // Anything else may pass: a gate that is full drops its oldest caller as malformed.
+      // Other failures may be temporary: a gate at its connection limit drops the oldest connection as malformed.
       if (reply.type === 'denied') break
-      // Once: the order stays with the pod.
+      // Once is enough: the order stays on the pod.
       if (throughNode && !asked && clock.monotonic() - firstTriedAt >= secondDoorMs) {
         asked = true
         await throughNode(`${to} ${token}`)
@@ -101,14 +104,14 @@ export async function openGate(request: GateRequest, deps: GateDeps): Promise<Ga
     : { type: 'failed', why: last }
 }
 
-/** Where the gate of this very pod stands; undefined: it is gone. */
+/** Returns the gate state of exactly this pod; undefined: it no longer exists. */
 function gateOf(pod: Pod | undefined, uid: string): GateState | undefined {
   if (pod?.metadata.uid !== uid || pod.metadata.deletionTimestamp !== undefined) return undefined
   const kind = pod.metadata.labels?.[labels.type]
   return (isPodKind(kind) ? viewOf(pod, undefined)?.gate : 'none') ?? 'none'
 }
 
-/** Resolves when the pod changes in the cache, at the latest after `ms`. */
+/** Resolves when the pod changes in the cache, or after `ms` at the latest. */
 async function nextChange(
   pods: Store<Pod>,
   key: string,

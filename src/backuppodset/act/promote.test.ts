@@ -30,7 +30,7 @@ it('D7.patience: who is called has time for what has still to be moved and broug
   expect(of(false, false)).toBe(10_000)
   expect(of(false, true)).toBe(10_000 + 640_000)
   expect(of(true, true)).toBe(10_000 + 30_000 + 1_280_000)
-  // Its containers have to be started first, and what is on its node already has not to be moved.
+  // Its containers must start first; data already on its node need not be transferred.
   expect(of(false, true, true)).toBe(10_000 + 30_000 + 640_000)
   expect(patienceMs({ origin: undefined, wake: false })).toBe(40_000)
 })

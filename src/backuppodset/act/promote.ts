@@ -15,16 +15,16 @@ import { deletePod, patchPod } from './write-pod.ts'
 
 export type Promote = Extract<Action, { type: 'promote' }>
 
-/** For any size: agent, thaw and probes. */
+/** Time for the agent, thaw and probes, whatever the size. */
 const graceMs = 10_000
-/** Slowest restore that is waited for, bytes a millisecond. */
+/** Slowest restore that is allowed for, bytes per ms. */
 const slowest = 100_000
-/** For containers that have to be started first, or memory that has to be fetched. */
+/** Time for containers to start, or for a fetch of the memory to begin. */
 const startMs = 30_000
 
 /**
- * A slot changes hands. The Lease is the promotion: whoever swaps it has decided, and its agent brings the app on stage.
- * What follows is done by whoever leads when that has happened, so a crash between any two writes loses nothing.
+ * Moves a slot to another pod. The swap of the Lease is the decision; from then on the pod's agent puts the app on
+ * stage. The current leader does the later steps, so a crash between any two writes loses nothing.
  */
 export async function promote(context: ActContext, action: Promote): Promise<Outcome> {
   const { pod, role, lease } = action
@@ -40,7 +40,7 @@ export async function promote(context: ActContext, action: Promote): Promise<Out
         await writeLease(context, lease, action.version, pod.stage?.restarts ?? 0)
       }
       done('lease')
-      // After the Lease: the pod's node fetches what it does not have while the gate opens.
+      // After the Lease: the pod's node can fetch missing data while the gate opens.
       const gate = action.wake ? await askGate(context, pod, 'primary') : undefined
       if (gate?.type === 'failed') {
         await deletePod(context, pod, current => current.metadata.labels?.[labels.type] === 'coldbackup')
@@ -66,7 +66,7 @@ export async function promote(context: ActContext, action: Promote): Promise<Out
   const recorded = async () => {
     const outcome = await promotion()
     if (outcome.type === 'done' && outcome.pod !== undefined) context.wrote(outcome.pod)
-    // Before anybody decides again: the next pass must not call the same pod.
+    // Before the next decision: the next pass must not call the same pod.
     if (outcome.type === 'setback') context.failedOnStage(pod.uid, outcome.why)
     return outcome
   }
@@ -78,15 +78,15 @@ export async function promote(context: ActContext, action: Promote): Promise<Out
   )
 }
 
-/** So long a pod that is called is waited for: it grows with what has still to be moved and brought back, and with nothing else. */
+/** Returns how long to wait for a called pod. It grows only with the bytes still to be moved and restored. */
 export function patienceMs({ origin, wake }: Pick<Promote, 'origin' | 'wake'>): number {
-  // Nothing is known of the memory: it may have to come.
+  // Nothing is known about the memory: it may have to be transferred.
   const { bytes, moves, restores } = origin ?? { bytes: 0, moves: true, restores: true }
   const work = Number(moves) + Number(restores)
   return graceMs + (wake || moves ? startMs : 0) + (work * bytes) / slowest
 }
 
-/** The report from which it was decided is some seconds old: the agent knows what it has brought back. */
+/** Corrects the origin by the agent's own record of the restore: the report behind the decision is some seconds old. */
 export function withMemory(action: Promote, memory: BroughtBack | undefined): Promote {
   const { origin } = action
   if (origin === undefined || memory === undefined) return action
@@ -96,7 +96,7 @@ export function withMemory(action: Promote, memory: BroughtBack | undefined): Pr
     : { ...action, origin: { ...origin, generation: memory.generation, takenAt: origin.takenAt + newer } }
 }
 
-/** The label for those who select by it, the endpoints for those who do not: side by side. */
+/** Patches the label (for Services that select by it) and the EndpointSlices (ours) in parallel. */
 async function onStage(
   context: ActContext,
   { pod, role, lease }: Promote,
@@ -113,13 +113,13 @@ async function onStage(
       : switchOver(context, { slot: role.slot, ip, pod: pod.name, uid: pod.uid, node }),
   ])
   if (written.status === 'rejected') throw written.reason
-  // The pass that follows compares all endpoints and repeats what failed here.
+  // The next pass compares all endpoints and retries this.
   if (switched.status === 'rejected')
     context.log.warn({ err: switched.reason }, 'endpoints were not switched')
   return written.value
 }
 
-/** A loser keeps its slot and epoch, and its owner; only its kind says that its time is over. */
+/** Marks a former primary as retired. It keeps its slot, epoch and owner; only its kind changes. */
 export const retire = (context: ActContext, { pod }: Extract<Action, { type: 'retire' }>) =>
   patchPod(context, pod, current => current.metadata.labels?.[labels.type] === 'primary', {
     labels: { [labels.type]: retired },

@@ -2,7 +2,7 @@ import type { Api } from '../../kube/api.ts'
 import { isKubeError } from '../../kube/errors.ts'
 import { type Pod, pods } from '../../kube/resources.ts'
 
-/** The pod as the API server has it now, whatever our cache shows; undefined: there is none. @throws KubeError. */
+/** Reads a pod from the API server, bypassing our cache; undefined if it does not exist. @throws KubeError. */
 export type ReadPod = (
   ref: { readonly namespace: string; readonly name: string },
   signal: AbortSignal,

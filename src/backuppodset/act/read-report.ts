@@ -2,7 +2,9 @@ import { type NodeReport, nodeReports } from '../../api/node-report.ts'
 import type { Api } from '../../kube/api.ts'
 import { isKubeError } from '../../kube/errors.ts'
 
-/** What a node reports as the API server has it now, whatever our cache shows; undefined: nothing. @throws KubeError. */
+/**
+ * Reads a node's report from the API server, bypassing our cache; undefined if it does not exist. @throws KubeError.
+ */
 export async function readReport(
   api: Pick<Api, 'get'>,
   name: string,

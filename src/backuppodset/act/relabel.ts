@@ -6,9 +6,9 @@ import type { ActContext } from './context.ts'
 import { patchPod } from './write-pod.ts'
 
 /**
- * Moves a pod to another kind, in place. Label, slot and epoch move in one PATCH: a Service must never select a pod
- * whose epoch is old.
- * @param openedGate container ID of the gate that was woken for this, so that the next pass knows it to be open.
+ * Converts a pod to another kind, in place. Label, slot and epoch change in one PATCH: a Service must never select a
+ * pod with an old epoch.
+ * @param openedGate container ID of the gate that was opened for this, so that the next pass knows that it is open.
  */
 export function relabel(
   context: ActContext,

@@ -2,9 +2,9 @@ const firstBatch = 8
 const widest = 32
 
 /**
- * Runs `task` for every item in batches of 8, 16, 32, 32, ... and stops after the first batch that is not all good:
- * a quota or an admission rule that refuses every pod is met 8 times a pass, not a thousand times.
- * @param mayGoOn is asked before each batch, and its answer ends the run as well.
+ * Runs `task` for every item in batches of 8, 16, 32, 32, ... and stops after the first batch with a bad result. So a
+ * quota or an admission rule that rejects every pod gets 8 requests a pass, not a thousand.
+ * @param mayGoOn is called before each batch; false ends the run.
  * @returns the results of the items that were run, in order.
  */
 export async function slowStart<T, R>(

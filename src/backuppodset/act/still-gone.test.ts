@@ -22,7 +22,7 @@ const asked = (reports: Readonly<Record<string, object>>, of = lease) => {
 
 it('D7.gone: a life ends where every node that its Lease names says that it has nothing', async () => {
   await expect(asked({ n1: nothing, n2: nothing, n3: nothing })).resolves.toBeUndefined()
-  // Nobody ever had anything: no word of a node is no memory.
+  // No node ever had a copy: a missing report means no memory.
   await expect(asked({}, { ...lease, kept: [] })).resolves.toBeUndefined()
 })
 

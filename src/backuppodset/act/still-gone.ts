@@ -7,10 +7,10 @@ import type { ActContext } from './context.ts'
 import { readReport } from './read-report.ts'
 
 /**
- * Asks the API server for the reports of all nodes that the Lease of a slot names, before its life ends because none of them
- * keeps anything of it. A watch that is late shows a report from before the first memory was saved.
+ * Asks the API server for the reports of all nodes that a slot's Lease names, before the slot's life ends because none
+ * has a copy. With a stale watch we may see a report from before the first generation was saved.
  *
- * @throws KubeError Conflict where a node keeps something, or does not say that it has nothing: the cache will show that.
+ * @throws KubeError Conflict if a node has a copy, or does not report that it has none: the cache will show that.
  */
 export async function requireGone(
   { urgentApi, signal }: Pick<ActContext, 'urgentApi' | 'signal'>,

@@ -26,7 +26,7 @@ const asked = (said: Partial<SlotReport> | undefined, of = lease) => {
 
 it('D7.consent: a slot is handed over while its node says that the primary stands still for this handover', async () => {
   await expect(asked(stands)).resolves.toBeUndefined()
-  // Agents of an earlier version do not say for which.
+  // Agents of an earlier version do not report for which handover it is.
   const { standsForHandover: _, ...earlier } = stands
   await expect(asked(earlier)).resolves.toBeUndefined()
 })

@@ -5,11 +5,11 @@ import type { ActContext } from './context.ts'
 import { readReport } from './read-report.ts'
 
 /**
- * Asks the API server whether a primary that was seen to stand still for its successor does so by what its node has said last.
- * A watch that is late shows it standing after it has gone on, and what it has done since would be lost.
+ * Asks the API server whether a primary is still stopped for its successor, by the last report of its node. With a
+ * stale watch, it may have resumed since, and its work since then would be lost.
  *
  * @param lease of the slot, which names the primary.
- * @throws KubeError Conflict where it does not: the cache will show that.
+ * @throws KubeError Conflict if it is not stopped: the cache will show that.
  */
 export async function requireStanding(
   { urgentApi, signal }: Pick<ActContext, 'urgentApi' | 'signal'>,

@@ -6,10 +6,10 @@ import type { ActContext } from './context.ts'
 import { readPodWith } from './read-pod.ts'
 
 /**
- * Asks the API server whether a primary that is to be replaced because it is not ready is not ready indeed. A watch that
- * hangs shows a pod as it was for a moment long ago, and that moment would have lasted until now.
+ * Asks the API server whether a primary that is to be replaced for being unready is still unready. With a watch that
+ * hangs, a momentary unreadiness from long ago would seem to have lasted until now.
  *
- * @throws KubeError Conflict where it is ready: the cache will show that.
+ * @throws KubeError Conflict if it is ready: the cache will show that.
  */
 export async function requireUnready(
   { urgentApi, set, signal }: Pick<ActContext, 'urgentApi' | 'set' | 'signal'>,

@@ -4,15 +4,16 @@ import type { PodView } from '../snapshot.ts'
 import type { Outcome } from './outcome.ts'
 
 /**
- * The wake-ups under way in this process. A healthy gate answers within milliseconds and its pass waits for that, and for
- * the write that follows; a silent one goes on here for up to `wakeupTimeout`, so that it costs that pod and never the loop.
+ * The wake-ups in progress in this process. A healthy gate answers within milliseconds, and its pass waits for that and
+ * for the following write. A gate that does not answer is tried here for up to `wakeupTimeout`, so that it delays only
+ * its own pod.
  */
 export interface Wakes {
   of(uid: string): Wakening | undefined
   /**
    * Runs `conversion` for the pod; `finished` is called afterwards, when `of` no longer knows the pod.
-   * @param conversion calls `answered` when its gate has answered: what is left are writes, as any.
-   * @returns its outcome, or undefined if `patience` was over before the gate answered.
+   * @param conversion calls `answered` when its gate has answered: only ordinary writes remain.
+   * @returns its outcome, or undefined if `patience` ended before the gate answered.
    */
   start(
     pod: PodView,
@@ -21,7 +22,7 @@ export interface Wakes {
     conversion: (answered: () => void) => Promise<Outcome>,
     finished: (outcome: Outcome) => void,
   ): Promise<Outcome | undefined>
-  /** Resolves when none is under way. */
+  /** Resolves when no wake-up is in progress. */
   settled(): Promise<void>
 }
 

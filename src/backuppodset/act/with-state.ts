@@ -14,7 +14,7 @@ import { deletePod } from './write-pod.ts'
 export type Taking = Extract<Action, { type: 'convert' | 'create' }> & { readonly state: StateRef }
 export type Restore = Extract<Action, { type: 'restore' }>
 
-/** A backup becomes primary with its slot's state: gate, state, and only then the label that Services select by. */
+/** Makes a backup the primary with its slot's state. Order: gate, state, then the label that Services select by. */
 export function convertWithState(
   context: ActContext,
   action: Taking & { type: 'convert' },
@@ -23,8 +23,8 @@ export function convertWithState(
 }
 
 /**
- * A new pod that is to be given a state is made as a hot backup, which no Service selects and which runs the app, and goes
- * on as one: whoever leads after a crash in between finds a hot backup to convert.
+ * Creates a pod that gets a state. It starts as a hot backup, which runs the app and which no Service selects. If the
+ * operator crashes in between, the next leader finds a hot backup to convert.
  */
 export async function createWithState(
   context: ActContext,
@@ -63,7 +63,7 @@ async function takeOver(context: ActContext, action: Taking, pod: PodView, wake:
       phases['serving'] = context.monotonic()
       const current = context.podOf(pod.uid)
       const from = (current?.metadata.labels?.[labels.type] ?? 'hotbackup') as PodKind
-      // Side by side, as both are visible at once.
+      // In parallel, so that both become visible at once.
       const [written, switched] = await Promise.allSettled([
         relabel(context, pod, from, 'primary', role, openedGate),
         switchOver(context, {
@@ -75,7 +75,7 @@ async function takeOver(context: ActContext, action: Taking, pod: PodView, wake:
         }),
       ])
       if (written.status === 'rejected') throw written.reason
-      // The pass that follows compares all endpoints and repeats what failed here.
+      // The next pass compares all endpoints and retries this.
       if (switched.status === 'rejected')
         context.log.warn({ err: switched.reason }, 'endpoints were not switched')
       phases['published'] = context.monotonic()
@@ -94,14 +94,14 @@ async function takeOver(context: ActContext, action: Taking, pod: PodView, wake:
   return background(context, action, pod, takeover)
 }
 
-/** An app that was started again in its pod is given what it had. */
+/** Gives an app that restarted in its pod its state back. */
 export function restore(context: ActContext, action: Restore): Promise<Outcome> {
   const { pod, slot } = action
   return background(context, action, pod, async () => {
     try {
       const given = await context.giveState(pod, slot, false)
       if (given.result.type !== 'taken') {
-        // It runs without: what it says from now on is its state.
+        // The app runs without it: from now on its own answers are its state.
         if (given.result.type === 'refused') context.beganAnew(slot)
         return { type: 'setback', action, why: given.result.why }
       }
@@ -121,13 +121,13 @@ function setback(
   slot: number,
   result: Exclude<GiveResult, { type: 'taken' }>,
 ): Outcome {
-  // Before anybody decides again: the next pass must not ask the same pod.
+  // Before the next decision: the next pass must not try the same pod.
   context.failedOnStage(uid, result.why)
   if (result.type === 'refused') context.refusedState(slot)
   return { type: 'setback', action, why: result.why }
 }
 
-/** An app that is up takes its state within the pass; one that starts goes on beside it. */
+/** An app that is up takes its state within the pass; an app that is still starting gets it in the background. */
 async function background(
   context: ActContext,
   action: Taking | Restore,

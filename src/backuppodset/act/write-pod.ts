@@ -4,10 +4,10 @@ import { isFinished } from '../losses.ts'
 import type { PodRef } from '../snapshot.ts'
 import type { ActContext } from './context.ts'
 
-/** The pod is not any more what the plan was made for; the next pass sees what it is. */
+/** Thrown when the pod has changed since the plan; the next pass sees the change. */
 export class PodChangedError extends Error {
   override readonly name = 'PodChangedError'
-  /** This very pod (by uid) does not exist any more. */
+  /** This pod (by uid) no longer exists. */
   readonly gone: boolean
 
   constructor(message: string, gone: boolean, cause?: unknown) {
@@ -21,9 +21,9 @@ type Context = Pick<ActContext, 'urgentApi' | 'set' | 'signal' | 'tombstones'>
 
 /**
  * Merges `metadata` into a live pod.
- * @param stillMeant must hold for the pod as it is when a conflict made us read it again.
- * @param metadata a function is given the pod as it was read again, undefined at first: what replaces a list has to be
- *   made of the very list that it replaces.
+ * @param stillMeant must hold for the pod as re-read after a conflict.
+ * @param metadata a function gets the pod as re-read, at first undefined: a replacement of a list must be derived from
+ *   the list that it replaces.
  * @returns the pod as written. @throws PodChangedError, KubeError.
  */
 export function patchPod(
@@ -49,7 +49,7 @@ export function patchPod(
   )
 }
 
-/** Deletes a pod gracefully, with the grace and the hooks of its own spec. A pod that is gone is a success. */
+/** Deletes a pod gracefully, with the grace period and hooks of its spec. Success if it no longer exists. */
 export async function deletePod(context: Context, pod: PodRef, stillMeant: Guard): Promise<void> {
   const ref = { namespace: context.set.namespace, name: pod.name }
   context.tombstones.add({ ...ref, uid: pod.uid })
@@ -69,8 +69,8 @@ const isLive: Guard = pod => pod.metadata.deletionTimestamp === undefined && !is
 const attempts = 4
 
 /**
- * Writes under preconditions on uid and resourceVersion. The kubelet writes status all the time, so a conflict is
- * normal: the pod is read again, and if it is still meant the write is repeated with the new version.
+ * Writes under preconditions on uid and resourceVersion. Conflicts are normal, since the kubelet often writes the
+ * status. After a conflict it reads the pod again, and retries with the new version if `stillMeant` holds.
  */
 async function withPreconditions<T>(
   context: Context,
