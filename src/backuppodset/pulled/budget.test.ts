@@ -45,7 +45,7 @@ describe('the budget', () => {
     expect(budget.reserve('modest').take(200)).toBe(false)
     const renewed = budget.reserve('modest', 'renewed')
     expect(renewed.take(200)).toBe(true)
-    // The greedy one cannot take more in this way than leaves room for others.
+    // `greedy` cannot use this to take the room that is left for others.
     const more = budget.reserve('greedy', 'renewed')
     let taken = 0
     while (more.take(1)) taken += 1
@@ -110,14 +110,14 @@ describe('applications that say as much as they are let', () => {
       const of = set(namespace)
       puller.sync(of, pull(port) as never, slots.map(target))
       for (const slot of slots) await puller.now(of.uid, slot, AbortSignal.timeout(30_000))
-      // Its own loops ask, too, and hold what they are in the middle of.
+      // The puller's own loops pull too and hold reservations while they do.
       puller.stop(of.uid)
       await puller.settled()
     }
     await ask('modest', await appThatSays(mib), [0])
     expect(states.get('set-of-modest', 0)?.bytes).toHaveLength(mib)
 
-    // Twice its size while it comes: more than half of what the other one leaves.
+    // Takes twice its size during the transfer: more than half of the bytes that `modest` leaves.
     await ask('greedy', await appThatSays(20 * mib), [0, 1, 2])
     expect(states.problem('set-of-greedy', 0)).toMatchObject({ reason: 'StateBudgetExceeded' })
     expect(budget.used).toBe(mib)
@@ -136,7 +136,7 @@ describe('applications that say as much as they are let', () => {
     uses.length = 0
     await ask('third', await appThatSays(mib), [0])
     expect(uses[0]).toBe('third: kept')
-    // After two that take all they get there is something yet for a third.
+    // After two namespaces that take all they get, a third still gets something.
     expect(states.get('set-of-third', 0)?.bytes).toHaveLength(mib)
 
     for (const namespace of ['greedy', 'another', 'third']) states.drop(`set-of-${namespace}`)

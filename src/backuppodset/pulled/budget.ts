@@ -1,23 +1,23 @@
 /**
- * What this process spends on pulled states, of all sets together: whoever writes a set decides how large they are, and
- * an operator that runs out of memory leaves every set of the cluster without failover.
+ * The memory that this process spends on pulled states of all sets together. Users who write sets decide how large
+ * these states are, and an operator that runs out of memory leaves every set of the cluster without failover.
  */
 
 import { mostOf } from '../../kube/fair-share.ts'
 
-/** A part of the budget, taken bit by bit. */
+/** A part of the budget, taken in steps. */
 export interface Reservation {
-  /** Takes so many bytes more. False: there is no room for them, and none were taken. */
+  /** Takes this many bytes more. Returns false, and takes none, if there is no room for them. */
   take(bytes: number): boolean
-  /** Gives back all but so many bytes. */
+  /** Releases all but this many bytes. */
   keep(bytes: number): void
   release(): void
 }
 
 export interface StateBudget {
-  /** @param use `renewed`: in the place of a state that is kept, or for the time of a transfer only. Default `kept`. */
+  /** @param use `renewed`: to replace a state that is kept, or only for the time of a transfer. Default `kept`. */
   reserve(namespace: string, use?: Use): Reservation
-  /** Bytes that are taken now. */
+  /** Bytes taken now. */
   readonly used: number
   readonly bytes: number
 }
@@ -25,16 +25,17 @@ export interface StateBudget {
 type Use = 'kept' | 'renewed'
 
 /**
- * Of what the others leave, see `mostOf`: with one namespace that holds all it may, the next one finds half of the budget,
- * and the third a quarter. A part of the whole would be gone with the second namespace; an even part for each would mean to take states from those who have more, and with them the
- * failover of a tenant, because another one has come.
+ * A namespace's share of the bytes that other namespaces leave free, see `mostOf`. If one namespace holds all it may,
+ * the next gets half of the budget, and the third a quarter. With a share of the whole budget, the second namespace
+ * would use up the rest. Equal shares would mean to take states, and with them the failover, from one tenant because
+ * another has come.
  *
- * A newer state is taken beside the one that it replaces. A namespace that has its full part still has to be able to do
- * that: otherwise whoever comes after it makes its states grow old.
+ * While a newer state is transferred, the state that it replaces is still kept. A namespace with a full share must have
+ * room for both; otherwise a later namespace would prevent the renewal of its states.
  */
 const shares: Readonly<Record<Use, number>> = { kept: 1 / 2, renewed: 3 / 4 }
 
-/** @param bytes in all. What is kept already is never given up for something else. */
+/** @param bytes in all. A kept state is never evicted for another one. */
 export function createStateBudget(bytes: number): StateBudget {
   const byNamespace = new Map<string, number>()
   let used = 0
@@ -66,6 +67,6 @@ export function createStateBudget(bytes: number): StateBudget {
   }
 }
 
-/** A third of the memory that this process may use, and not more than 1 GiB where nothing limits it. */
+/** A third of the memory that this process may use; at most 1 GiB, also if nothing limits it. */
 export const defaultStateBudget = (): number =>
   Math.floor(Math.min(process.constrainedMemory() || Number.POSITIVE_INFINITY, 3 * 2 ** 30) / 3)

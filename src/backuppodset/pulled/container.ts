@@ -1,14 +1,17 @@
 import type { Pod } from '../../kube/resources.ts'
 
 export interface ContainerLife {
-  /** Starts beyond the first, the one that is due included: it grows as soon as what ran has ended. */
+  /** Restarts, including one that is due: it grows as soon as the running container has ended. */
   readonly restarts: number
   readonly running: boolean
-  /** Of what runs, ms since the epoch. */
+  /** Start of the running container, ms since the epoch. */
   readonly startedAt: number | undefined
 }
 
-/** Which life of a container this is. Kubelets that tell nothing of it yet are taken to have just started it. */
+/**
+ * Identifies the current run of a container. If the kubelet reports no status yet, the container counts as just
+ * started.
+ */
 export function containerOf(pod: Pod, name: string): ContainerLife {
   const status = pod.status?.containerStatuses?.find(each => each.name === name)
   if (status === undefined)

@@ -31,7 +31,7 @@ it('a state goes to the address that the API server knows now, and to no pod tha
   const { port } = server.address() as AddressInfo
   const dispatcher = new Agent()
   const pods = createStore<Pod>()
-  // Nobody answers at the address in the cache.
+  // No server listens at the address in the cache.
   pods.upsert(pod('u', '127.0.0.2'))
   const give = (read: () => Promise<Pod | undefined>) =>
     giveState(

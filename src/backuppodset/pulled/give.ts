@@ -19,21 +19,21 @@ export interface GiveRequest {
 }
 
 export type GiveResult =
-  /** `restarts` and `ip`: of the container that has taken it. */
+  /** `restarts` and `ip`: those of the container that took the state. */
   | { readonly type: 'taken'; readonly restarts: number; readonly ip: string }
-  /** It runs and does not take it. */
+  /** The app runs and does not take the state. */
   | { readonly type: 'refused'; readonly why: string }
-  /** The pod is not any more what it was: nothing is said about the state. */
+  /** The pod has changed or is gone: this says nothing about the state. */
   | { readonly type: 'gone'; readonly why: string }
 
-/** A pod that says that it is ready has so many tries; one that is starting has until the deadline. */
+/** Attempts at a ready pod; at a pod that is starting, attempts continue until the deadline. */
 const triesWhenReady = 3
 const firstPauseMs = 100
 const longestPauseMs = 1_000
 
 /**
- * Gives a state to a pod: again and again while its app starts, until it has taken it. Never throws for what the pod or
- * the network does. @throws the signal's reason.
+ * Gives a state to a pod; retries while the app starts, until it has taken the state. A failure of the pod or the
+ * network is a result, not an exception. @throws the signal's reason.
  */
 export async function giveState(
   { pod, pull, state, signal }: GiveRequest,
@@ -55,11 +55,11 @@ export async function giveState(
   let pauseMs = firstPauseMs
   for (;;) {
     const current = pods.get(keyOfRef(pod))
-    // A pod that was made a moment ago need not be in the cache.
+    // A pod that was just created may not be in the cache yet.
     if (current !== undefined) {
       if (isAnother({ pod: current }, pod.uid)) return { type: 'gone', why: 'the pod is gone' }
       const container = containerOf(current, pull.container)
-      // The address in a cache may have been given to somebody else's pod since: what is kept is told to nobody else.
+      // The address in the cache may belong to another user's pod by now: the state must not leak to it.
       const now = container.running ? await readNow(read, pod, signal) : undefined
       if (now !== undefined && now !== 'unknown' && isAnother(now, pod.uid))
         return { type: 'gone', why: 'the pod is gone' }

@@ -8,9 +8,9 @@ export interface PullMetrics {
   pulled(set: SetName, result: PullOutcome, seconds: number): void
   pushed(result: 'taken' | 'refused' | 'gone', seconds: number): void
   refreshed(result: 'taken' | 'failed' | 'no-room'): void
-  /** The set is gone, and what was told of it goes with it. */
+  /** The set no longer exists: removes its values. */
   forget(set: SetName): void
-  /** What is told of single sets holds no more: another process leads, and it does not say which of them end. */
+  /** Removes the values of individual sets: another process leads now, and this one no longer learns which sets end. */
   reset(): void
 }
 
@@ -21,7 +21,7 @@ const outcomes: Readonly<Record<PullOutcome, true>> = {
   StateBudgetExceeded: true,
 }
 
-/** @param named shared with whoever else tells of sets by name. */
+/** @param named shared with other metrics that name sets. */
 export function createPullMetrics(registry: Registry, named: NamedSets = createNamedSets()): PullMetrics {
   const registers = [registry]
   const pulls = new Counter({

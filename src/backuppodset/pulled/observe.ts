@@ -5,12 +5,12 @@ import type { LostPrimary, PodView } from '../snapshot.ts'
 import { containerOf } from './container.ts'
 import type { PulledView } from './view.ts'
 
-/** A container that was started again longer ago than this has gone on without its state: it begins a new life, ms. */
+/** A container that restarted longer ago than this has continued without its state, ms: it begins a new life. */
 const lateMs = 60_000
 
 /**
- * The view of a pod of a set whose state is pulled. A primary whose container was started again has lost it, and serves
- * nobody before it has it back.
+ * Returns the view of a pod of a set with pulled state. A primary whose container restarted has lost its state, and
+ * counts as unready until it has the state again.
  */
 export function withPulled(
   pod: Pod,
@@ -34,8 +34,8 @@ export function withPulled(
 }
 
 /**
- * Slots that had a primary when the status was last written and have none now: a loss also for a process that did not
- * see it happen. What was released is not in the status any more.
+ * Adds slots that had a primary in the last written status and have none now: losses that this process did not see
+ * happen. The status no longer contains released slots.
  */
 export function withVacated(
   lost: ReadonlyMap<number, LostPrimary>,

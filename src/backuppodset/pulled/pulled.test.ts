@@ -80,7 +80,7 @@ it('D7.refresh: a successor that another leader may have kept in step is given i
       .giveState(makePod('hot', 'hotbackup', { uid: 'hot' }), 0, false)
     const over = given.then(({ result }) => {
       isOver = true
-      // It was given none here, and was asked whether it may.
+      // It got no state here; this only tested whether it was allowed to.
       expect(result).toMatchObject({ type: 'gone', why: 'its slot has no state any more' })
     })
     await clock.advance(4_999)
@@ -93,7 +93,7 @@ it('D7.refresh: a successor that another leader may have kept in step is given i
   expect(await answered(true)).toBe(false)
   pulled.begin(false)
   expect(await answered(false)).toBe(true)
-  // Nobody else has led meanwhile: what this process has sent it knows.
+  // No other process has led since: this process knows what it has sent.
   pulled.begin(true)
   expect(await answered(true)).toBe(true)
   await pulled.close()

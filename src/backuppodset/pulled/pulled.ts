@@ -25,9 +25,9 @@ import { createStates } from './states.ts'
 import type { PulledFacts } from './status.ts'
 import type { PulledView, StateRef } from './view.ts'
 
-/** Everything about pulled state that a controller of sets needs. */
+/** Everything about pulled state that the controller of sets needs. */
 export interface Pulled {
-  /** False while states of an operator before this one are being loaded; for two seconds at most, once. */
+  /** Returns false while states of the previous operator are being loaded; once, and for two seconds at most. */
   loaded(set: ParsedSet, status: BackupPodSetStatus | undefined): boolean
   view(setUid: string): PulledView
   facts(set: ParsedSet): PulledFacts | undefined
@@ -35,7 +35,7 @@ export interface Pulled {
     set: ParsedSet,
     signal: AbortSignal,
   ): Pick<ActContext, 'giveState' | 'heldState' | 'refusedState' | 'beganAnew'>
-  /** To be called at the end of each pass: whom to ask from now on, and whose state nobody will want. */
+  /** Call at the end of each pass: determines which primaries to pull from, and which states no pod will need. */
   after(
     set: ParsedSet,
     pass: {
@@ -47,9 +47,12 @@ export interface Pulled {
     },
   ): void
   forget(setUid: string): void
-  /** This process begins to lead. `goesOn`: nobody else has led since it did before, so what is here is still the newest. */
+  /**
+   * This process becomes the leader. `goesOn`: no other process has led since its last term, so its states are still
+   * the newest.
+   */
   begin(goesOn: boolean): void
-  /** It leads no more: nobody is asked. What is here stays, for it may be this process that leads next. */
+  /** The term ends: pulls and pushes stop. The states stay, since this process may become the next leader. */
   end(): Promise<void>
   close(): Promise<void>
 }
@@ -58,29 +61,29 @@ export interface PulledDeps {
   readonly store: WriteBehind
   readonly budget: StateBudget
   readonly pods: Store<Pod>
-  /** Asks the API server. */
+  /** Reads from the API server. */
   readonly read: ReadPod
   readonly clock: Clock
   readonly random: Random
   readonly log: Log
   readonly metrics?: PullMetrics | undefined
   readonly isDeleted: (podUid: string) => boolean
-  /** A pass is worth while. `urgent`: at once. */
+  /** A pass is worthwhile. `urgent`: at once. */
   readonly changed: (setUid: string, urgent: boolean) => void
 }
 
-/** Connections to one pod: a pull, or a push to a backup, and a push beside it. */
+/** Connections to one pod: for a pull, or a push to a backup, and another push at the same time. */
 const connectionsPerPod = 2
 const connectMs = 5_000
 
 export function createPulled(deps: PulledDeps): Pulled {
   const { pods, clock, random, log, store, budget } = deps
-  // Connections are not kept: pods come and go, and one request in some seconds gains nothing from them.
+  // No keep-alive: pods come and go, and at one request in some seconds a kept connection gains nothing.
   const dispatcher = new Agent({
     connections: connectionsPerPod,
     pipelining: 0,
     connect: { timeout: connectMs },
-    // Deadlines are those of each request.
+    // Each request has its own deadline.
     headersTimeout: 0,
     bodyTimeout: 0,
   })
@@ -104,7 +107,7 @@ export function createPulled(deps: PulledDeps): Pulled {
         !deps.isDeleted(uid) &&
         pod.metadata.labels?.[labels.type] === 'hotbackup'
       if (!isBackup(pods.get(keyOfRef(ref)))) return undefined
-      // The address in a cache may have been given to another pod since, and a state is told to no other.
+      // The address in the cache may belong to another pod by now, and a state must not leak to it.
       const now = await deps.read(ref, signal)
       return isBackup(now) ? podAddress(now?.status?.podIP, 'pod') : undefined
     },
@@ -151,7 +154,7 @@ export function createPulled(deps: PulledDeps): Pulled {
       },
     acts: (set, signal) => ({
       async giveState(pod, slot, fresh) {
-        // What was sent to it as a backup must not arrive after its slot's state: not even the answer may be open.
+        // A push to it as a backup must not arrive after its slot's state: wait until no answer is outstanding.
         const known = pods.get(keyOfRef({ namespace: set.namespace, name: pod.name }))
         const restarts = known && set.pull ? containerOf(known, set.pull.container).restarts : 0
         const timeoutMs = set.pull?.push.everyInterval ? set.pull.timeoutMs : 0
@@ -229,7 +232,7 @@ export function createPulled(deps: PulledDeps): Pulled {
 
 const setRef = ({ namespace, name, uid }: ParsedSet): SetRef => ({ namespace, name, uid })
 
-/** Primaries that serve and hold their slot for good. */
+/** Returns the ready primaries whose takeover of their slot is complete. */
 function targetsOf(
   set: ParsedSet,
   views: readonly PodView[],

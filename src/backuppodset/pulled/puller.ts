@@ -8,7 +8,7 @@ import type { PullMetrics } from './metrics.ts'
 import type { States } from './states.ts'
 import type { Holder } from './view.ts'
 
-/** A primary to be asked. */
+/** A primary to pull from. */
 export interface Target {
   readonly slot: number
   readonly ip: string
@@ -23,11 +23,11 @@ export interface SetRef {
   readonly uid: string
 }
 
-/** Asks primaries for their state, each by a clock of its own: a slow one delays nobody. */
+/** Pulls the states of primaries. Each has its own timer, so that a slow one delays no other. */
 export interface Puller {
-  /** These are the primaries of the set now, and no others. */
+  /** Sets the primaries of the set, replacing all earlier ones. */
   sync(set: SetRef, pull: ParsedPull, targets: readonly Target[]): void
-  /** Asks once more, now; resolves when that is done, whatever came of it. */
+  /** Pulls once more, now; resolves when that has ended, with or without success. */
   now(setUid: string, slot: number, signal: AbortSignal): Promise<void>
   stop(setUid?: string): void
   settled(): Promise<void>
@@ -40,13 +40,19 @@ export interface PullerDeps {
   readonly clock: Clock
   readonly log: Log
   readonly metrics?: PullMetrics | undefined
-  /** This pod holds the slot, serves, and neither it nor its container is on the way out: asked after each answer. */
+  /**
+   * Returns whether this pod is the slot's primary, serves, and neither it nor its container is ending. Checked after
+   * each answer.
+   */
   readonly isCurrent: (set: SetRef, target: Target, container: string) => boolean
-  /** The API server says that this address is that pod's: once for each address, before it is asked. @throws KubeError. */
+  /**
+   * Asks the API server whether this pod has this address; once for each address, before the first pull. @throws
+   * KubeError.
+   */
   readonly confirms: (set: SetRef, target: Target, signal: AbortSignal) => Promise<boolean>
-  /** A state came in. `isNew`: there was none, or a problem, before. */
+  /** A state arrived. `isNew`: before, there was none, or there was a problem. */
   readonly changed: (set: SetRef, isNew: boolean) => void
-  /** A newer state of the slot is here. */
+  /** A newer state of the slot has arrived. */
   readonly committed?: (setUid: string, slot: number) => void
 }
 
@@ -58,7 +64,7 @@ interface Loop {
   readonly done: Promise<void>
 }
 
-/** While a slot has no state at all it is asked again so soon, ms. */
+/** Pause between pulls while a slot has no state at all, ms. */
 const firstRetryMs = 1_000
 
 export function createPuller(deps: PullerDeps): Puller {
@@ -101,7 +107,7 @@ export function createPuller(deps: PullerDeps): Puller {
     const takenAt = clock.monotonic()
     const result = await pullState(ip, pull, deps.dispatcher, signal, room.take)
     const endedAt = clock.monotonic()
-    // What a pod answers while it goes is not worth more than what it said before.
+    // The answer of a pod that is ending is worth no more than its earlier ones.
     if (signal.aborted || !deps.isCurrent(set, target, pull.container)) return false
     deps.metrics?.pulled(set, resultOf(result), (endedAt - takenAt) / 1000)
     if (result.type === 'failed') {
@@ -172,7 +178,7 @@ export function createPuller(deps: PullerDeps): Puller {
         await once(loop.set, loop.pull, loop.target, AbortSignal.any([signal, loop.stop.signal]))
       } catch (error) {
         signal.throwIfAborted()
-        // The loop has ended meanwhile: what it has is what there is.
+        // The loop has ended in the meantime: the current state is the last one.
         if (!loop.stop.signal.aborted) throw error
       }
     },

@@ -17,7 +17,7 @@ afterEach(async () => {
   for (const end of ending.splice(0)) await end()
 })
 
-/** A refresher, and an app that is given states; while `held` is filled its answers wait. */
+/** A refresher and an app that gets states; with `app.holds`, the app holds its answers back in `held`. */
 async function onStage(budgetBytes = 1_000) {
   const given: string[] = []
   const held: ServerResponse[] = []

@@ -1,4 +1,4 @@
-/** Hot backups that run are kept in step: each newer state of a slot is given to the backups that follow it. */
+/** Keeps running hot backups in step: each newer state of a slot is pushed to the backups that follow the slot. */
 import type { Dispatcher } from 'undici'
 import type { ParsedPull } from '../../api/memory.ts'
 import { pushState } from '../../checkpoint/http/transfer.ts'
@@ -10,28 +10,29 @@ import type { PullMetrics } from './metrics.ts'
 import type { SetRef } from './puller.ts'
 import type { States } from './states.ts'
 
-/** A hot backup, and the slot whose state it is given. */
+/** A hot backup and the slot whose state it gets. */
 export interface Follower {
   readonly slot: number
   readonly name: string
   readonly uid: string
-  /** Of its container: a push to an earlier life harms nobody any more. */
+  /** Of its container: a push to an earlier run of it does no harm any more. */
   readonly restarts: number
 }
 
 export interface Refresher {
-  /** These are the followers of the set now, and no others. `live`: UIDs of all its pods. */
+  /** Sets the followers of the set, replacing all earlier ones. `live`: uids of all its pods. */
   sync(set: SetRef, pull: ParsedPull, followers: readonly Follower[], live: ReadonlySet<string>): void
-  /** A newer state of the slot is here. */
+  /** A newer state of the slot has arrived. */
   offer(setUid: string, slot: number): void
   /**
-   * Another process has led, and may have sent something to each hot backup that is there, whose answer nobody waits for now.
+   * Another process has led. It may have sent a state to each existing hot backup, and no process waits for the answers
+   * now.
    */
   begin(): void
   /**
-   * Sends nothing more to this pod, and waits for the answer to what was sent, or for as long as one may take where another
-   * process has sent it.
-   * @returns false when there was none: the app may still take that state, after whatever it is given next.
+   * Stops pushes to this pod and waits for the outstanding answer. If another process sent the push, waits for as long
+   * as an answer may take.
+   * @returns false if there was no answer: the app may still take that state, after a later one.
    */
   quiet(
     pod: { readonly uid: string; readonly restarts: number },
@@ -48,11 +49,12 @@ export interface RefresherDeps {
   readonly dispatcher: Dispatcher
   readonly clock: Pick<Clock, 'monotonic' | 'sleep'>
   readonly log: Log
-  /** UIDs of the hot backups that there are now. */
+  /** Uids of the hot backups that exist now. */
   readonly backups: () => Iterable<string>
   readonly metrics?: PullMetrics | undefined
   /**
-   * Where this pod is reached, by the API server's word; undefined unless it is a hot backup still. Asked before each push.
+   * Returns the address of this pod from the API server; undefined if it is no longer a hot backup. Called before each
+   * push.
    * @throws KubeError.
    */
   readonly addressOf: (set: SetRef, follower: Follower, signal: AbortSignal) => Promise<string | undefined>
@@ -68,7 +70,10 @@ interface Entry {
   problem: string | undefined
 }
 
-/** The backups that are ready, in order of their names, follow the slots in turn: every slot has as many, give or take one. */
+/**
+ * Assigns the ready backups, in order of their names, to the slots in turn: the numbers of backups differ by at most
+ * one.
+ */
 export function followersOf(views: readonly PodView[]): Follower[] {
   const slots = [
     ...new Set(views.flatMap(pod => (pod.kind === 'primary' && pod.slot !== undefined ? [pod.slot] : []))),
@@ -85,10 +90,13 @@ export function followersOf(views: readonly PodView[]): Follower[] {
 export function createRefresher(deps: RefresherDeps): Refresher {
   const entries = new Map<string, Entry>()
   const running = new Map<string, { readonly done: Promise<void>; readonly entry: Entry }>()
-  /** Pods that have not answered a push, by UID. */
+  /** Pods that have not answered a push, by uid. */
   const doubts = new Map<string, { readonly setUid: string; readonly restarts: number }>()
 
-  /** Pods that another process may have pushed to, until they take a state from this one, and when that process led at last. */
+  /**
+   * Pods that another process may have pushed to, until they take a state from this process, and the latest time of
+   * such a push.
+   */
   const inherited = new Set<string>()
   let inheritedAt = 0
 
@@ -103,7 +111,7 @@ export function createRefresher(deps: RefresherDeps): Refresher {
       return `the API server does not say which address it has: ${error instanceof Error ? error.message : error}`
     }
     if (ip === undefined) return undefined
-    // A state that is superseded while it is sent takes up memory beside the newer one.
+    // A state that is superseded during its transfer takes up memory beside the newer one.
     const room = deps.budget.reserve(set.namespace, 'renewed')
     if (!room.take(state.bytes.length)) {
       deps.metrics?.refreshed('no-room')
@@ -141,7 +149,7 @@ export function createRefresher(deps: RefresherDeps): Refresher {
     const { uid } = entry.follower
     if (entry.isRunning) return
     entry.isRunning = true
-    // One push at a time to one pod, also where its entry was made again.
+    // One push at a time to a pod, even if its entry was recreated.
     const before = running.get(uid)?.done ?? Promise.resolve()
     const done = before
       .then(() => run(entry))
@@ -171,7 +179,7 @@ export function createRefresher(deps: RefresherDeps): Refresher {
   return {
     sync(set, pull, followers, live) {
       const wanted = new Set(followers.map(({ uid }) => uid))
-      // What is on its way to a pod that is none any more may arrive: it is not taken back, and waited for by `quiet`.
+      // A push in progress to a former follower may still arrive: it is not cancelled, and `quiet` waits for it.
       for (const [uid, entry] of entries)
         if (entry.set.uid === set.uid && !wanted.has(uid)) entries.delete(uid)
       for (const [uid, { setUid }] of doubts) if (setUid === set.uid && !live.has(uid)) doubts.delete(uid)

@@ -55,7 +55,7 @@ describe('what a slot has', () => {
     expect(first).toMatchObject({ generation: 1, bytes: 1 })
     states.commit('set', 0, holder('a'), state('1'), times(2))
     expect(of()).toMatchObject({ generation: 2, life: first?.life })
-    // A successor that was given it goes on with its life; whoever was not begins another one.
+    // A successor that got the state continues its life; a successor without it begins another one.
     states.inherited('set', 0, holder('b', { epoch: 2 }))
     states.commit('set', 0, holder('b', { epoch: 2 }), state('2'), times(3))
     expect(of()).toMatchObject({ generation: 3, life: first?.life, holder: { name: 'b' } })
@@ -85,7 +85,7 @@ describe('the next operator', () => {
   it('is given no bytes that are not what their digest says', async () => {
     const { clock, operator } = setup()
     const before = operator()
-    // Clocks are not whole.
+    // Monotonic times may have fractions.
     before.states.commit('set', 0, holder('a'), state('x'), times(clock.monotonic() + 0.125))
     await clock.advance(10)
     await before.end()

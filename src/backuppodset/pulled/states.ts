@@ -7,10 +7,10 @@ import type { Reservation, StateBudget } from './budget.ts'
 import { parseStored, type StoredState, storedBytes, storedMeta } from './stored.ts'
 import type { Holder, PulledView } from './view.ts'
 
-/** The state of one slot. Generations belong to a life: a slot number that is used again begins another one. */
+/** The state of one slot. Generations belong to a life: a slot number that is reused begins a new life. */
 export interface SavedState extends StoredState {
   readonly bytes: Buffer
-  /** Monotonic ms at which the request for it began: it is not older than that. */
+  /** Monotonic ms at which its request began: the state is not older than that. */
   readonly takenAt: number
 }
 
@@ -20,14 +20,14 @@ export interface PullProblem {
 }
 
 /**
- * The states that this process has pulled, one a slot. What is here is what a successor is given; the state store follows
- * in the background, and is read once, when a process begins to lead.
+ * The states that this process has pulled, one for each slot. A successor gets the state from here. The state store
+ * follows in the background and is read once, when the process becomes the leader.
  */
 export interface States {
   /**
-   * Takes over from the store what an operator before this one has pulled. `isHere`: the state is where it was pulled
-   * from, so that its bytes need not be read. Starts it on the first call. @returns false while it is under way; it
-   * ends within two seconds, whatever the store does.
+   * Loads the states of the previous operator from the store; starts that on the first call. `isHere`: the pod that the
+   * state was pulled from still has it, so that its bytes need not be read. @returns false while loading, which ends
+   * within two seconds, whatever the store does.
    */
   loaded(
     set: { readonly namespace: string; readonly uid: string },
@@ -37,8 +37,8 @@ export interface States {
   view(setUid: string): PulledView
   get(setUid: string, slot: number): SavedState | undefined
   /**
-   * False: somebody else holds the slot meanwhile, or a newer state is here.
-   * @param room what was reserved for it, which is kept as long as the state, or given back.
+   * Returns false if another pod has the slot by now, or a newer state has arrived.
+   * @param room reservation for the state. It is kept as long as the state, or released.
    */
   commit(
     setUid: string,
@@ -48,16 +48,16 @@ export interface States {
     times: PullTimes,
     room?: Reservation,
   ): boolean
-  /** A successor has taken the state and holds the slot. */
+  /** A successor has taken the state and has the slot. */
   inherited(setUid: string, slot: number, holder: Holder): void
   refused(setUid: string, slot: number): void
   problem(setUid: string, slot: number): PullProblem | undefined
   failed(setUid: string, slot: number, problem: PullProblem): void
-  /** The life of these slots has ended; all of them when none are named. */
+  /** The life of these slots has ended; without `slots`, of all slots. */
   drop(setUid: string, slots?: Iterable<number>): void
-  /** The next term of the same reign: the store is to follow what is here again. */
+  /** The next term starts, and no other process has led: the store has to follow again. */
   goOn(): void
-  /** Another process has led meanwhile: what is here may be old. */
+  /** Another process has led since: these states may be old. */
   clear(): void
 }
 
@@ -65,7 +65,7 @@ export interface PullTimes {
   /** Monotonic ms. */
   readonly takenAt: number
   readonly endedAt: number
-  /** The generation that the last status named for this very pod; numbers go on from there. */
+  /** The generation that the last status named for this pod; numbers continue from there. */
   readonly floor: number
 }
 
@@ -75,11 +75,11 @@ export interface StatesDeps {
   readonly clock: Clock
   readonly random: Random
   readonly log: Log
-  /** Something was loaded. */
+  /** States have been loaded. */
   readonly changed: (setUid: string) => void
 }
 
-/** How long the first pass of a set waits for the store, ms. Only once, and only where somebody has a durable one. */
+/** How long the first pass of a set waits for the store, ms. Only once, and only with a durable store. */
 const loadPatienceMs = 2_000
 const retryMs = 50
 
@@ -110,12 +110,12 @@ export function createStates({ store, budget, clock, random, log, changed }: Sta
     const keys = keysOf(setUid, state.slot)
     const current = () => sets.get(setUid)?.get(state.slot)
     store.keep(keys.meta, () => storedMeta(current()))
-    // Bytes that did not change are not written again.
+    // Unchanged bytes are not written again.
     if (!state.hollow && (before === undefined || before.hollow || before.digest !== state.digest))
       store.keep(keys.bytes, () => storedBytes(current()))
   }
 
-  /** A process that has just started may not be connected yet: again and again, until nobody waits any more. */
+  /** A process that has just started may not be connected yet: retries until the waiting time is over. */
   const read = async (key: string, until: number): Promise<Uint8Array | undefined> => {
     for (;;)
       try {
@@ -136,7 +136,7 @@ export function createStates({ store, budget, clock, random, log, changed }: Sta
       const meta = parseStored(await read(keys.meta, until))
       if (meta === undefined || meta.slot !== slot) continue
       const bytes = isHere(meta.holder) ? undefined : await read(keys.bytes, until)
-      // Pulled meanwhile, or given up: this is old.
+      // A newer state was pulled, or the slot was dropped, in the meantime.
       if (!loads.has(setUid) || sets.get(setUid)?.has(slot)) continue
       const age = Math.max(0, clock.now() - meta.takenAtWall)
       const state = { ...meta, takenAt: clock.monotonic() - age }
@@ -147,7 +147,7 @@ export function createStates({ store, budget, clock, random, log, changed }: Sta
         continue
       }
       settle(at(setUid, slot), room)
-      // Without its bytes it only tells which life it is, until the next pull.
+      // Without its bytes, it only identifies the life, until the next pull.
       if (held !== undefined || isHere(meta.holder))
         put(setUid, { ...state, bytes: held ?? Buffer.alloc(0), hollow: held === undefined })
     }
@@ -197,7 +197,7 @@ export function createStates({ store, budget, clock, random, log, changed }: Sta
     },
     commit(setUid, slot, holder, state, { takenAt, endedAt, floor }, room) {
       const before = sets.get(setUid)?.get(slot)
-      // A pull that was slow, or of a pod that has been succeeded.
+      // A slow pull, or a pull from a pod that already has a successor.
       if (before !== undefined && (takenAt < before.takenAt || holder.epoch < before.holder.epoch)) {
         room?.release()
         return false

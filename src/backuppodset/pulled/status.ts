@@ -6,12 +6,12 @@ import type { Readiness } from '../memory/status.ts'
 import type { PodView } from '../snapshot.ts'
 import type { PullProblem, SavedState } from './states.ts'
 
-/** What the operator knows of pulled state when a pass is over. */
+/** The operator's facts about pulled state at the end of a pass. */
 export interface PulledFacts {
   readonly pull: ParsedPull
   readonly stateOf: (slot: number) => SavedState | undefined
   readonly problemOf: (slot: number) => PullProblem | undefined
-  /** The store that outlives the operator answers; undefined where there is none. */
+  /** Whether the durable state store answers; undefined if there is no durable store. */
   readonly storeHealthy: boolean | undefined
   /** Monotonic ms. */
   readonly monotonicNow: number
@@ -20,7 +20,7 @@ export interface PulledFacts {
 type SlotFacts = Required<Pick<SlotStatus, 'generation' | 'usableOn' | 'protection'>> &
   Pick<SlotStatus, 'usableOnCount' | 'savedAt' | 'intervalSeconds' | 'pipelineSeconds'>
 
-/** As of memory, with the same words: how new the state is, and who could go on with it. */
+/** As for memory, with the same terms: the age of the state, and the nodes with pods that could take it. */
 export function pulledSlotFacts(
   { pull, stateOf }: PulledFacts,
   slot: number,
@@ -46,10 +46,10 @@ export function pulledSlotFacts(
   }
 }
 
-/** A state that is older than so many intervals counts as missing. */
+/** A state older than this many intervals counts as missing. */
 const staleIntervals = 3
 
-/** Whether every primary could be replaced with its state; if not, the first thing that stands in the way. */
+/** Returns whether every primary could be replaced with its state; if not, the first obstacle. */
 export function pulledReadiness(facts: PulledFacts, slots: readonly SlotStatus[]): Readiness {
   const { pull, stateOf, problemOf, monotonicNow } = facts
   for (const { slot, pod } of slots) {

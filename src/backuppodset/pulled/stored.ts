@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { Holder } from './view.ts'
 
-/** What the state store has of a state beside its bytes. */
+/** The metadata of a state in the state store. */
 export interface StoredState {
   readonly slot: number
   /** 8 hex digits. */
@@ -13,9 +13,9 @@ export interface StoredState {
   readonly contentType: string | undefined
   /** Ms since the epoch, by this process' clock. */
   readonly takenAtWall: number
-  /** From the request until it was complete. */
+  /** From the start of the request until the state was complete. */
   readonly seconds: number
-  /** The bytes are not here: only its pod has the state. */
+  /** The bytes are not in this process: only the pod has the state. */
   readonly hollow: boolean
 }
 
@@ -26,7 +26,7 @@ export function storedMeta(state: StoredState | undefined): Uint8Array | undefin
   return Buffer.from(text)
 }
 
-/** What a store gives back may be of any age and shape: undefined where it cannot be read. */
+/** Parses stored metadata. It may be of any age and shape: undefined if it cannot be read. */
 export function parseStored(bytes: Uint8Array | undefined): StoredState | undefined {
   if (bytes === undefined) return undefined
   let value: unknown
@@ -60,12 +60,12 @@ export function parseStored(bytes: Uint8Array | undefined): StoredState | undefi
   }
 }
 
-/** The bytes as they are kept. */
+/** The bytes in their stored form. */
 export const storedBytes = Object.assign(
   (state: { readonly bytes: Buffer; readonly hollow: boolean } | undefined): Uint8Array | undefined =>
     state === undefined || state.hollow ? undefined : state.bytes,
   {
-    /** Meta and bytes are two keys: undefined where these are not the bytes that the meta means. */
+    /** Metadata and bytes have separate keys: undefined if the bytes do not match the digest in the metadata. */
     read: (bytes: Uint8Array, digest: string): Buffer | undefined =>
       createHash('sha256').update(bytes).digest('hex') === digest ? Buffer.from(bytes) : undefined,
   },

@@ -1,26 +1,26 @@
 /** Pulled state as the rules see it. */
 
-/** Whose state it is. A container that was started again is somebody else: its state is gone. */
+/** The container that has the state. After a restart it counts as another one: its state is lost. */
 export interface Holder {
   readonly name: string
   readonly uid: string
   readonly epoch: number
-  /** Of the container that has the state, when it was pulled from there or pushed to it. */
+  /** Of the container that has the state, at the time of the pull or push. */
   readonly restarts: number
 }
 
-/** Which state a successor is to be given, as far as it is known when that is decided. */
+/** The state that a successor is expected to get, as known at the time of the decision. */
 export interface StateRef {
   readonly life: string
   readonly generation: number
   readonly bytes: number
-  /** Monotonic ms of the moment whose state it is. */
+  /** Monotonic ms at which the state was current. */
   readonly takenAt: number
 }
 
 export interface PulledSlot extends StateRef {
   readonly holder: Holder
-  /** Candidates that did not take it since the holder was lost. */
+  /** Number of candidates that refused it since the primary was lost. */
   readonly refusals: number
 }
 
@@ -28,14 +28,14 @@ export interface PulledView {
   readonly slots: ReadonlyMap<number, PulledSlot>
 }
 
-/** One pod of such a set, beside what every pod has. */
+/** A pod of such a set: additions to what every pod has. */
 export interface PulledPod {
-  /** Starts of the container that has the state, the next one included if it has ended. */
+  /** Starts of the container that has the state, including the next start if it has ended. */
   readonly restarts: number
-  /** It runs. */
+  /** The container runs. */
   readonly running: boolean
-  /** The slot's state is not in this pod any more, although the pod holds the slot: its container was started again. */
+  /** The pod is the slot's primary but has lost the slot's state: its container restarted. */
   readonly emptied: boolean
-  /** Why it did not take a state when it was last given one. */
+  /** Why it did not take the last state that it was given. */
   readonly refused: string | undefined
 }
