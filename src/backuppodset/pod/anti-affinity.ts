@@ -7,8 +7,8 @@ import type { Wire } from '../../kube/object.ts'
 type Affinity = Wire<V1Affinity>
 
 /**
- * Adds to the template's affinity what keeps a backup off the node of the primaries it protects, and the other way
- * round. The strategy `spread` also asks for distance from pods of the same kind.
+ * Adds anti-affinity between backups and the primaries that they protect, in both directions. The strategy `spread`
+ * also prefers distance from pods of the same kind.
  */
 export function withAntiAffinity(
   affinity: Affinity | undefined,

@@ -4,15 +4,20 @@ import { type Container, type InjectedResources, injectedContainer } from './inj
 
 export { gateContainerName, gatePort }
 
-/** A year: the gate answers when it opens. Whenever else an answer fails to come the kubelet asks again a second later. */
+/**
+ * A year: the gate answers the probe when it opens. If a probe ends without an answer, the kubelet probes again a
+ * second later.
+ */
 const probeSeconds = 31_536_000
 
 /**
- * The init container that holds a cold backup back until it is woken over TCP. It stays: of its end the kubelet would hear
- * up to a second later, of the answer to its startup probe at once. See docs/adr/0094-a-gate-that-stays.md. Where the
- * template has named the gate's port as its own it ends instead, and leaves it free.
+ * Returns the init container that holds a cold backup until it is woken over TCP. It keeps running after it opens: the
+ * kubelet notices an exit up to a second later, but the answer to a startup probe at once. See
+ * docs/adr/0094-a-gate-that-stays.md. If the template itself uses the gate's port, the gate exits instead and frees the
+ * port.
  * @param digest SHA-256 (hex) of the only token that opens it.
- * @param directories where it puts itself, for containers that hold the stage; it takes messages of its node's agent then.
+ * @param directories where it installs the waker, for held containers; it then also takes messages from its node's
+ *   agent.
  */
 export function gateContainer(
   image: string,
@@ -37,7 +42,7 @@ export function gateContainer(
       httpGet: { path: '/opened', port: gatePort },
       periodSeconds: 1,
       timeoutSeconds: probeSeconds,
-      // To be restarted would help nobody.
+      // A restart would not help.
       failureThreshold: 2 ** 31 - 1,
     },
   }

@@ -2,14 +2,18 @@ import { holdDirectory, holdInitContainer, holdPath, holdVolume } from '../../ap
 import { type Container, type InjectedResources, injectedContainer } from './injected-container.ts'
 import { signalNumber } from './stop-signal.ts'
 
-/** The volume that holds the stage, as what puts the waker into it has it: whole. */
+/** The hold volume as the installer of the waker mounts it: as a whole. */
 export const mount = { name: holdVolume, mountPath: holdPath }
 
-/** Where the waker is put for containers of these names. Of the volume each of them sees its own directory alone. */
+/**
+ * Directories into which the waker is installed, for containers of these names. Each container mounts only its own one.
+ */
 export const installPaths = (held: readonly string[]): readonly string[] =>
   held.map(name => `${holdPath}/${name}`)
 
-/** The first init container of an understudy: it puts the waker where the held containers of the pod can run it. */
+/**
+ * Returns the first init container of an understudy: it installs the waker where the pod's held containers can run it.
+ */
 export function holdInit(
   image: string,
   held: readonly string[],
@@ -23,17 +27,17 @@ export function holdInit(
   }
 }
 
-/** An emptyDir, so that it can be written where the root filesystem cannot. */
+/** An emptyDir, so that it is writable even if the root filesystem is not. */
 export const holdPodVolume = { name: holdVolume, emptyDir: {} }
 
 /**
- * A container of the template with the stage held in place of its app. Its words stay where they are, so that the
- * kubelet expands `$(VARIABLES)` in them for this very pod; a template without `command` leaves the program to the
- * image, whose entrypoint the agent gives with its order.
+ * Returns a container of the template that holds the place of its app. The original words remain in the command, so
+ * that the kubelet expands `$(VARIABLES)` in them for this pod. A template without `command` leaves the program to the
+ * image; the agent's order then contains the image's entrypoint.
  *
- * Nothing listens while the stage is held, so there is nothing to probe: the agent does that after the promotion.
- * postStart would act for an app that is not there, and again in a pod that has been somebody's successor. preStop is the
- * successor's as it was the primary's, and a command of it does nothing before: the waker asks `hold` first.
+ * While the container is held nothing listens, so it has no probes: the agent probes after the promotion. postStart is
+ * removed, since it would run without the app, and again in a former successor. preStop stays, for use after a
+ * promotion; before one, its command does nothing: the waker asks `hold` first.
  */
 export function heldContainer(container: Container): Container {
   const { livenessProbe, readinessProbe, startupProbe, lifecycle, ...rest } = container
@@ -51,8 +55,8 @@ export function heldContainer(container: Container): Container {
       'hold',
       '--dir',
       holdDirectory(container.name),
-      // The signal that an image names for its end is not known here; one outside of TERM, INT and QUIT then waits out
-      // the grace of a pod that has no app.
+      // The stop signal that an image declares is unknown here. If it is not TERM, INT or QUIT, an understudy without
+      // an app ends only after its grace period.
       ...(stopSignal === undefined ? [] : ['--stop-signal', String(stopSignal)]),
       '--',
       ...(container.command ?? []),

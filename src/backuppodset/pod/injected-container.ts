@@ -3,19 +3,22 @@ import type { Wire } from '../../kube/object.ts'
 
 export type Container = Wire<V1Container>
 
-/** Requests and limits of each injected container, where it has any. */
+/** Requests and limits of each injected container, if it has any. */
 export interface InjectedResources {
   readonly cpu: string
   readonly memory: string
 }
 
-/** Some runtimes start no container below 12 MiB (CRI-O's `container_min_memory`); the waker itself needs less than one. */
+/**
+ * Some runtimes start no container with less than 12 MiB (CRI-O's `container_min_memory`); the waker needs less than 1
+ * MiB.
+ */
 export const injectedResources: InjectedResources = { cpu: '10m', memory: '16Mi' }
 
 /**
- * What every container has that is added to somebody's pod: the waker's image, no rights at all, and resources that
- * leave the pod's quality of service as it is.
- * @param beside the template's own containers, which decide about resources.
+ * Returns the common part of all injected containers: the waker's image, no privileges, and resources that keep the
+ * pod's quality of service class.
+ * @param beside the template's own containers, which determine the resources.
  */
 export function injectedContainer(
   name: string,
@@ -29,7 +32,7 @@ export function injectedContainer(
     image,
     imagePullPolicy: 'IfNotPresent',
     command,
-    // With requests it would lift a BestEffort pod to Burstable, without them lower a Guaranteed pod to it.
+    // Requests would lift a BestEffort pod to Burstable; their absence would lower a Guaranteed pod to Burstable.
     ...(beside.some(hasResources)
       ? { resources: { requests: { cpu, memory }, limits: { cpu, memory } } }
       : {}),

@@ -7,18 +7,19 @@ import { preferStage, requireStage } from './stage-affinity.ts'
 
 type PodSpec = Wire<V1PodSpec>
 
-/** A primary whose memory is saved: the template as given, where an agent can save it. */
+/** Returns a primary whose memory is saved: the template as given, preferably on a node whose agent can save memory. */
 export const savedPrimary = (spec: PodSpec): PodSpec => ({
   ...withSeccomp(spec),
   affinity: preferStage(spec.affinity),
 })
 
 /**
- * A pod of the same shape that only holds the stage: its containers wait for the memory that an agent brings back in
- * them. Those whose memory is not kept run from the start, as the template has them: nobody would start them later. No
- * Service finds the pod before it is on stage, because its readiness gate is written by the agent alone.
- * @param saved names of the containers whose memory is kept.
- * @param waker what puts the waker into the pod; undefined: its gate does.
+ * Returns an understudy: a pod of the same shape whose saved containers wait until an agent restores a memory in them.
+ * Containers without saved memory run their app from the start, since no agent would start it later. No Service selects
+ * the pod before it is on stage, because only the agent sets its readiness gate.
+ * @param saved names of the containers whose memory is saved.
+ * @param waker image and resources of the init container that installs the waker; undefined: the pod's gate installs
+ *   it.
  */
 export function understudy(
   spec: PodSpec,
@@ -42,8 +43,9 @@ export function understudy(
 }
 
 /**
- * The runtime's default profile where the template names none: it forbids io_uring, which cannot be saved, so that
- * programs fall back to what can. The same in all pods: rights of restored memory must not exceed those of its new pod.
+ * Sets the runtime's default seccomp profile if the template has none: it forbids io_uring, which CRIU cannot dump, so
+ * that programs fall back to other calls. The same in all pods: a restored process must not have more rights than its
+ * new pod.
  */
 function withSeccomp(spec: PodSpec): PodSpec {
   return {

@@ -11,8 +11,8 @@ import {
 import { restoreHash } from '../../checkpoint/restore-hash.ts'
 
 /**
- * What a pod made for memory says of the template that it was made from. Agents go by this and not by the set, whose
- * template may have changed since: its probes would be asked of an app that does not know them.
+ * Returns labels and annotations with which a pod of a set with memory describes its template. Agents use these and not
+ * the set, whose template may have changed since: they would run its new probes against an old app.
  */
 export function memoryMarks(
   template: ParsedSet['template'],

@@ -1,5 +1,5 @@
 import type { Pod } from '../../kube/resources.ts'
 
-/** The reference to the controller of a pod: at most one of its owners is. */
+/** Returns the owner reference of a pod's controller; a pod has at most one. */
 export const controllerOf = (pod: Pod) =>
   pod.metadata.ownerReferences?.find(owner => owner.controller === true)

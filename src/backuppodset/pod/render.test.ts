@@ -161,7 +161,7 @@ describe('an understudy', () => {
   it('keeps the quality of service: limits as requests where the template has some', () => {
     const resources = { limits: { memory: '1Gi', cpu: '1' } }
     const set = kept({ containers: [{ name: 'app', image: 'app', resources }] })
-    // Runtimes with a minimum have it at 12 MiB.
+    // Runtimes with a minimum use 12 MiB.
     const small = { cpu: '10m', memory: '16Mi' }
     for (const kind of ['coldbackup', 'hotbackup'] as const)
       for (const container of render(set, kind).spec?.initContainers ?? [])

@@ -17,17 +17,17 @@ import { memoryMarks } from './memory-marks.ts'
 import { excludeNode, preferNodes } from './stage-affinity.ts'
 import { templateHash } from './template-hash.ts'
 
-/** What the operator adds to every set's pods. */
+/** Settings for the operator's additions to the pods of every set. */
 export interface PodSettings {
   readonly wakerImage: string
   readonly wakeKeys: WakeKeys
-  /** Of what is added to pods; absent: `injectedResources`. */
+  /** Resources of the injected containers; absent: `injectedResources`. */
   readonly injected?: InjectedResources | undefined
 }
 
 /**
- * The pod of a create action: the template as given, plus labels, owner, distance, and the gate of a cold backup. Of a
- * set that keeps memory, backups hold the stage for it and run nothing of their own.
+ * Returns the pod of a create action: the template as given, plus labels, owner, anti-affinity and the gate of a cold
+ * backup. If the set keeps memory, its backups are understudies and run no app.
  */
 export function renderPod(
   set: ParsedSet,
@@ -36,7 +36,7 @@ export function renderPod(
 ): Wire<V1Pod> {
   const { kind, name, strategy, role, successorOf } = action
   const { metadata, spec } = set.template
-  // A pod that is made to be a primary keeps the distance of one.
+  // A pod created as a successor gets the anti-affinity of a primary.
   const distant = withAntiAffinity(spec.affinity, set, successorOf ? 'primary' : kind, strategy)
   const placedNear = successorOf ? preferNodes(distant, successorOf.near) : distant
   const affinity = successorOf?.notOn === undefined ? placedNear : excludeNode(placedNear, successorOf.notOn)
@@ -71,7 +71,7 @@ export function renderPod(
   }
 }
 
-/** The owner reference of a set's pods. Without blockOwnerDeletion, which would need a right on finalizers. */
+/** The owner reference of a set's pods. Without blockOwnerDeletion, which needs a permission on finalizers. */
 export const ownerOf = (set: ParsedSet) => ({
   apiVersion: apiVersionOf(backupPodSets),
   kind: backupPodSets.kind,
@@ -89,10 +89,10 @@ function forMemory(
   switch (kind) {
     case 'primary':
       return savedPrimary(spec)
-    // A cold backup wakes up as an understudy: whether it is one cannot be changed later.
+    // A cold backup wakes up as an understudy: this cannot be changed after its creation.
     case 'hotbackup':
       return understudy(spec, containers, { image: wakerImage, resources: injected })
-    // Its gate is the installer, too: it waits in the place where the other would have run.
+    // Its gate also installs the waker: it runs where the install container would.
     case 'coldbackup':
       return understudy(spec, containers, undefined)
   }

@@ -8,11 +8,11 @@ type Preference = Wire<V1PreferredSchedulingTerm>
 
 const onStage = { key: stageLabel, operator: 'In', values: [stageReady] }
 
-/** Adds that the pod goes only to nodes where memory can be brought back. */
+/** Requires a node where memory can be restored. */
 export const requireStage = (affinity: Affinity | undefined): Affinity =>
   require(affinity, { matchExpressions: [onStage] })
 
-/** Adds that the pod does not go to this node. */
+/** Excludes this node. */
 export const excludeNode = (affinity: Affinity | undefined, node: string): Affinity =>
   require(affinity, { matchFields: [{ key: 'metadata.name', operator: 'NotIn', values: [node] }] })
 
@@ -24,14 +24,14 @@ function require(affinity: Affinity | undefined, also: Term): Affinity {
     nodeAffinity: {
       ...own,
       requiredDuringSchedulingIgnoredDuringExecution: {
-        // One of the terms is enough for the scheduler, so each of them has to ask for it.
+        // The scheduler needs only one matching term, so each term must contain the requirement.
         nodeSelectorTerms: terms === undefined ? [also] : terms.map(term => both(term, also)),
       },
     },
   }
 }
 
-/** An empty term matches no node; with our requirement in it, it would match some. */
+/** An empty term matches no node; with our requirement added, it would match some. */
 function both(term: Term, also: Term): Term {
   const { matchExpressions = [], matchFields = [] } = term
   if (matchExpressions.length + matchFields.length === 0) return term
@@ -43,18 +43,18 @@ function both(term: Term, also: Term): Term {
   }
 }
 
-/** Adds that the pod rather goes to one of these nodes, the first before the others. */
+/** Prefers these nodes, in this order. */
 export const preferNodes = (affinity: Affinity | undefined, nodes: readonly string[]): Affinity =>
   prefer(
     affinity,
     nodes.slice(0, 5).map((name, index) => ({
       weight: 100 - 10 * index,
-      // A field and not the label of the host's name, which may be another.
+      // By field, since the hostname label may differ from the node's name.
       preference: { matchFields: [{ key: 'metadata.name', operator: 'In', values: [name] }] },
     })),
   )
 
-/** Adds that the pod rather goes to nodes where its memory can be saved. */
+/** Prefers nodes where the pod's memory can be saved. */
 export const preferStage = (affinity: Affinity | undefined): Affinity =>
   prefer(affinity, [{ weight: 100, preference: { matchExpressions: [onStage] } }])
 

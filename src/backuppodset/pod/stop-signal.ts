@@ -1,4 +1,7 @@
-/** Numbers of Linux signals; the same on amd64 and arm64. SIGRTMIN is 34 to programs, as the C library keeps two. */
+/**
+ * Numbers of Linux signals, the same on amd64 and arm64. Programs see SIGRTMIN as 34, since the C library reserves two
+ * signals.
+ */
 const numbers: Readonly<Record<string, number>> = Object.fromEntries(
   [
     'HUP INT QUIT ILL TRAP ABRT BUS FPE KILL USR1 SEGV USR2 PIPE ALRM TERM STKFLT CHLD CONT STOP TSTP TTIN TTOU',
@@ -11,7 +14,10 @@ const numbers: Readonly<Record<string, number>> = Object.fromEntries(
 const aliases: Readonly<Record<string, string>> = { SIGIOT: 'SIGABRT', SIGCLD: 'SIGCHLD', SIGPOLL: 'SIGIO' }
 const realTime = { SIGRTMIN: 34, SIGRTMAX: 64 }
 
-/** The number of a signal as `lifecycle.stopSignal` names it (`SIGUSR1`, `SIGRTMIN+3`); undefined for none or an unknown one. */
+/**
+ * Returns the number of a signal in `lifecycle.stopSignal` (`SIGUSR1`, `SIGRTMIN+3`); undefined if it is absent or
+ * unknown.
+ */
 export function signalNumber(name: string | undefined): number | undefined {
   const [, base, offset] = /^(SIGRTMIN|SIGRTMAX)([+-]\d{1,2})?$/.exec(name ?? '') ?? []
   if (base !== undefined) {

@@ -3,7 +3,7 @@ import type { ParsedMemory } from '../../api/memory.ts'
 import type { ParsedSet } from '../../api/parse.ts'
 import { memoryKept } from '../../api/stage.ts'
 
-/** JSON with sorted keys: the same value gives the same text whoever wrote it. */
+/** JSON with sorted keys: equal values give equal text, whichever client wrote them. */
 function canonical(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(canonical).join(',')}]`
   if (typeof value === 'object' && value !== null) {
@@ -17,9 +17,9 @@ function canonical(value: unknown): string {
 }
 
 /**
- * Names what pods are made from: 10 hex digits, fit for a label. Only what the user wrote counts, so that an operator
- * with another gate image never rolls a set. That memory is kept counts, and of which containers, because pods for it are
- * made differently; how often does not.
+ * Identifies the template of pods: 10 hex digits, valid in a label. It covers only the user's input, so that an
+ * operator with another gate image never rolls a set. It includes whether memory is kept and for which containers,
+ * because that changes the pods, but not the interval.
  */
 export function templateHash({
   template,

@@ -6,10 +6,10 @@ import { viewOf } from './view.ts'
 
 const at = (second: number) => new Date(second * 1000).toISOString()
 
-/** A pod born as a cold backup at second 0 and now a primary; its Ready condition is False since second 1. */
+/** A pod created as a cold backup at second 0 and now a primary; its Ready condition is False since second 1. */
 const woken = (over: {
   state: object
-  /** Of a gate that stays: whether the kubelet has seen it open. */
+  /** For a gate that stays: whether the kubelet has seen it open. */
   stays?: { started: boolean; behind?: object }
   initializedAt?: number
   readyAt?: number

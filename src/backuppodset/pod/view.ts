@@ -3,7 +3,7 @@ import { annotations, deletionCostAnnotation, isPodKind, labels } from '../../ap
 import type { Pod } from '../../kube/resources.ts'
 import type { GateState, PodView } from '../snapshot.ts'
 
-/** A wake-up that this process has under way. */
+/** A wake-up in progress in this process. */
 export interface Wakening {
   readonly to: 'primary' | 'hotbackup'
   readonly slot: number | undefined
@@ -11,8 +11,8 @@ export interface Wakening {
 }
 
 /**
- * The pod as the rules see it, or undefined when its `type` label names no kind.
- * Never throws: labels and annotations can be edited by anybody, and what cannot be read counts as absent.
+ * Returns the pod as the rules see it, or undefined if its `type` label names no kind.
+ * Never throws: any client may edit labels and annotations, and unreadable ones count as absent.
  */
 export function viewOf(pod: Pod, wakening: Wakening | undefined): PodView | undefined {
   const kind = pod.metadata.labels?.[labels.type]
@@ -39,7 +39,7 @@ export function viewOf(pod: Pod, wakening: Wakening | undefined): PodView | unde
     node: pod.spec?.nodeName,
     createdAt: time(pod.metadata.creationTimestamp) ?? 0,
     ready: isReady,
-    // Not Ready was the cold backup's duty: of a gate that has just opened the kubelet has not told so yet.
+    // A cold backup is unready by design; after its gate opens, it takes a moment until the kubelet reports the start.
     unreadySince: isReady || (gate === 'open' && start === undefined) ? undefined : unreadySince,
     served: isReady || unreadySince > latest(pod.metadata.creationTimestamp, start),
     crashLooping: [
@@ -56,7 +56,7 @@ export function viewOf(pod: Pod, wakening: Wakening | undefined): PodView | unde
   }
 }
 
-/** Reasons of the kubelet for which a container waits for somebody to mend something. */
+/** Reasons of the kubelet for which a container cannot start until a user fixes something. */
 const hindrances: ReadonlySet<string | undefined> = new Set([
   ...['ImagePullBackOff', 'ErrImagePull', 'ErrImageNeverPull', 'InvalidImageName', 'ImageInspectError'],
   ...['CreateContainerConfigError', 'CreateContainerError', 'RunContainerError'],
@@ -72,7 +72,7 @@ function stuckBy({ status }: Pod): string | undefined {
   return message === undefined ? reason : `${reason}: ${message.slice(0, 500)}`
 }
 
-/** How a container ended that was started again or is to be, the last of them; without what an app says of itself. */
+/** Describes how the last container that restarted or will restart ended; without the app's own termination message. */
 function lastEndOf({ status }: Pod): string | undefined {
   const [last] = (status?.containerStatuses ?? [])
     .flatMap(({ name, state, lastState }) => {
@@ -85,7 +85,7 @@ function lastEndOf({ status }: Pod): string | undefined {
   return `container ${last.name} ended with ${signal ? `signal ${signal}` : `code ${exitCode}`}${reason === undefined || reason === 'Error' ? '' : `, ${reason}`}`
 }
 
-/** As Kubernetes reads it: 32 bits, and what is no such number is refused there and counts as none here. */
+/** As Kubernetes reads it: a 32-bit integer. Kubernetes rejects other values; here they count as absent. */
 function deletionCostOf({ metadata }: Pod): Pick<PodView, 'deletionCost'> {
   const text = metadata.annotations?.[deletionCostAnnotation]
   if (text === undefined || !/^(0|-?[1-9]\d{0,9})$/.test(text)) return {}
@@ -93,7 +93,7 @@ function deletionCostOf({ metadata }: Pod): Pick<PodView, 'deletionCost'> {
   return deletionCost === (deletionCost | 0) ? { deletionCost } : {}
 }
 
-/** What is no whole number of up to nine digits says nothing. */
+/** Values that are no integer of up to nine digits count as absent. */
 function preferenceOf({ metadata }: Pod): number | undefined {
   const text = metadata.annotations?.[annotations.preferenceRequested]
   return text !== undefined && /^-?\d{1,9}$/.test(text) ? Number(text) : undefined
@@ -103,7 +103,7 @@ export const epochOf = (pod: Pod): number => natural(pod.metadata.annotations?.[
 
 export const slotOf = (pod: Pod): number | undefined => natural(pod.metadata.labels?.[labels.slot])
 
-/** The container ID of the gate that runs or ran last, which tells one life of a gate from the next. */
+/** Returns the container ID of the gate that runs or ran last, which distinguishes runs of a gate. */
 export const gateIdOf = (pod: Pod): string | undefined => gateOf(pod)?.containerId
 
 function gateStateOf(pod: Pod): GateState {
@@ -111,7 +111,7 @@ function gateStateOf(pod: Pod): GateState {
   if (gate === undefined) return 'none'
   if (gate.opened) return 'open'
   if (!gate.running) return 'starting'
-  // The kubelet reports it later; the wake-up has noted which gate it opened.
+  // The kubelet reports it later; the wake-up has recorded which gate it opened.
   if (
     gate.containerId !== undefined &&
     pod.metadata.annotations?.[annotations.openedGate] === gate.containerId
@@ -120,14 +120,17 @@ function gateStateOf(pod: Pod): GateState {
   return pod.status?.podIP === undefined ? 'starting' : 'waiting'
 }
 
-/** When the pod's own containers could start: the end of its init containers, of its gate at least. Undefined: not yet told. */
+/**
+ * Returns when the pod's own containers could start: when its init containers ended, or at least its gate. Undefined:
+ * not reported yet.
+ */
 function startOf({ spec, status }: Pod): string | undefined {
   const initialized = status?.conditions?.find(({ type }) => type === 'Initialized')
   if (initialized?.status === 'True') return initialized.lastTransitionTime
   const stateOf = (name: string | undefined) => status?.initContainerStatuses?.find(it => it.name === name)
   const names = spec?.initContainers?.map(({ name }) => name) ?? []
   const ended = stateOf(gateContainerName)?.state?.terminated?.finishedAt
-  // A gate that stays has no end: what stands behind it starts when it opens, and is seen to have started at least once.
+  // A gate that stays does not end. The next container starts when the gate opens, so its first known start counts.
   const behind = stateOf(names[names.indexOf(gateContainerName) + 1])
   const { running, terminated } = behind?.state ?? {}
   return ended ?? behind?.lastState?.terminated?.startedAt ?? terminated?.startedAt ?? running?.startedAt
@@ -136,7 +139,7 @@ function startOf({ spec, status }: Pod): string | undefined {
 const latest = (...times: readonly (string | undefined)[]): number =>
   Math.max(0, ...times.map(text => time(text) ?? 0))
 
-/** A number as labels and annotations carry it; undefined where there is none, or something else. */
+/** Parses a natural number in a label or annotation; undefined if it is absent or something else. */
 export const natural = (text: string | undefined): number | undefined =>
   text !== undefined && /^(0|[1-9]\d{0,8})$/.test(text) ? Number(text) : undefined
 

@@ -1,7 +1,7 @@
 import type { Pod } from '../../kube/resources.ts'
 
 export interface ContainerLife {
-  /** Restarts, including one that is due: it grows as soon as the running container has ended. */
+  /** Restarts, including the next one as soon as the running container has ended. */
   readonly restarts: number
   readonly running: boolean
   /** Start of the running container, ms since the epoch. */

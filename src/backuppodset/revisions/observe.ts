@@ -4,7 +4,7 @@ import type { ControllerRevision } from '../../kube/resources.ts'
 import type { Store } from '../../kube/store.ts'
 import { parseRevision, type Revision, type RevisionOf, type StoredRevision } from './revision.ts'
 
-/** Revisions by the set that their label names, `namespace/set`. */
+/** Index of revisions by the set that their label names, `namespace/set`. */
 export const bySet = 'set'
 
 export const revisionIndexes: Readonly<Record<string, (revision: ControllerRevision) => readonly string[]>> =
@@ -17,7 +17,7 @@ export const revisionIndexes: Readonly<Record<string, (revision: ControllerRevis
 
 export interface RevisionsDeps {
   readonly store: Store<ControllerRevision>
-  /** The cache is filled: without it every older template would look as if it were lost. */
+  /** True if the cache is complete: before that, every older template would look lost. */
   readonly known: () => boolean
   readonly revisionOf: RevisionOf
 }
@@ -28,7 +28,7 @@ export interface RevisionsView {
   readonly stored: readonly StoredRevision[]
 }
 
-/** The templates of a set that keeps memory; undefined for others, and while they are not known. */
+/** Returns the templates of a set that keeps memory; undefined for other sets and while they are unknown. */
 export function observeRevisions(set: ParsedSet, deps: RevisionsDeps): RevisionsView | undefined {
   if (set.memory === undefined || !deps.known()) return undefined
   const stored = deps.store

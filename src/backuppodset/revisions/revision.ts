@@ -1,6 +1,6 @@
 /**
- * The templates that a set had, one ControllerRevision each, as StatefulSets keep them: while memory of an older template
- * lives, pods that can be given it must still be made.
+ * The templates that a set has had, one ControllerRevision each, as for StatefulSets. While memory of an older template
+ * lives, the operator must still be able to create pods for it.
  */
 import type { ParsedSet } from '../../api/parse.ts'
 import { restoreHash } from '../../checkpoint/restore-hash.ts'
@@ -8,27 +8,27 @@ import { createMemo } from '../../kube/memo.ts'
 import type { ControllerRevision } from '../../kube/resources.ts'
 import { templateHash } from '../pod/template-hash.ts'
 
-/** What pods are made from. */
+/** The template of pods, with its hashes. */
 export interface Revision {
   readonly templateHash: string
   readonly restoreHash: string
   readonly template: ParsedSet['template']
-  /** Names of the containers that are saved. */
+  /** Names of the containers whose memory is saved. */
   readonly containers: readonly string[]
 }
 
-/** One that is stored. */
+/** A revision in the API server. */
 export interface StoredRevision extends Revision {
   readonly name: string
   readonly uid: string
   readonly resourceVersion: string
-  /** Grows with each. */
+  /** Increases with each revision. */
   readonly number: number
 }
 
 export type RevisionOf = (template: ParsedSet['template'], containers: readonly string[]) => Revision
 
-/** Of one template and one list of containers, once: every pass asks for it. */
+/** Returns a function that computes each revision once and caches it: every pass needs it. */
 export function createRevisions(): RevisionOf {
   const ofTemplate = createMemo((template: ParsedSet['template']) =>
     createMemo((containers: readonly string[]) => revisionOf(template, containers)),
@@ -46,14 +46,14 @@ export const revisionOf: RevisionOf = (template, containers) => ({
 export const revisionName = (set: string, { templateHash }: Pick<Revision, 'templateHash'>): string =>
   `${set}-${templateHash}`
 
-/** The set as it was when this was its template, for making pods. */
+/** Returns the set with this revision as its template, to create pods. */
 export function asOf(set: ParsedSet, revision: Revision | undefined): ParsedSet {
   if (revision === undefined || set.memory === undefined) return set
   const { template, containers } = revision
   return { ...set, template, memory: { ...set.memory, containers } }
 }
 
-/** What a ControllerRevision says; undefined when that is not what its own name says: edited, or somebody else's. */
+/** Parses a ControllerRevision; undefined if its content does not match the hash in its name: edited, or not ours. */
 export function parseRevision(
   object: ControllerRevision,
   set: ParsedSet,

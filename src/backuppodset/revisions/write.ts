@@ -7,7 +7,7 @@ import { type Revision, revisionName, type StoredRevision } from './revision.ts'
 
 type Context = Pick<ActContext, 'api' | 'set' | 'signal'>
 
-/** Keeps a template. One of the same name says the same: its name is the hash of what it says. */
+/** Stores a template. An existing revision of the same name is identical: its name is the hash of its content. */
 export async function record(
   { api, set, signal }: Context,
   revision: Revision,
@@ -36,7 +36,7 @@ export async function record(
   }
 }
 
-/** Forgets a template of which neither pods nor memory are left. */
+/** Deletes a template that no pod and no memory needs any more. */
 export async function prune(
   { api, set, signal }: Context,
   { name, uid, resourceVersion }: StoredRevision,

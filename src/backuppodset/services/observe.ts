@@ -4,7 +4,7 @@ import type { EndpointSlice, Pod, Service } from '../../kube/resources.ts'
 import type { Store } from '../../kube/store.ts'
 import type { Endpoint, ServicesView, ServiceView, SliceView } from './view.ts'
 
-/** Services and slices by the set that their label names, `namespace/set`. */
+/** Index of Services and slices by the set that their label names, `namespace/set`. */
 export const bySet = 'set'
 
 const setIndex = (object: Service | EndpointSlice): readonly string[] => {
@@ -23,7 +23,7 @@ export interface ServicesDeps {
   readonly slices: Store<EndpointSlice>
 }
 
-/** What a set has of Services; undefined where it has none and wants none. */
+/** Returns the Services and slices of a set; undefined if it has none and wants none. */
 export function observeServices(
   set: { readonly namespace: string; readonly name: string; readonly uid: string; readonly service: unknown },
   pods: Iterable<Pod>,

@@ -2,17 +2,17 @@ import type { ParsedSet } from '../../api/parse.ts'
 import { slotLeaseName } from '../../api/slot-lease.ts'
 import type { ServicePort } from './view.ts'
 
-/** The most endpoints that a slice may have; also how many slot numbers share one. */
+/** Maximum of endpoints in a slice; also how many slot numbers share one. */
 export const slotsPerSlice = 1_000
 
 export interface WantedService {
   readonly name: string
-  /** Of the one slot that it leads to; undefined: all of them. */
+  /** The slot that it leads to; undefined: all slots. */
   readonly slot: number | undefined
   readonly ports: readonly ServicePort[]
 }
 
-/** The Services of a set that has these slots. */
+/** Returns the Services that a set with these slots should have. */
 export function wantedServices(
   { name, service }: Pick<ParsedSet, 'name' | 'service'>,
   slots: Iterable<number>,
@@ -28,6 +28,6 @@ export function wantedServices(
 
 export const familyOf = (ip: string): 'IPv4' | 'IPv6' => (ip.includes(':') ? 'IPv6' : 'IPv4')
 
-/** A slice belongs to a Service, an address family and a range of slot numbers: a slot never moves to another one. */
+/** A slice is for one Service, address family and range of slot numbers: a slot never moves to another slice. */
 export const sliceName = (service: string, slot: number, family: 'IPv4' | 'IPv6'): string =>
   `${service}-understudy-${Math.floor(slot / slotsPerSlice)}${family === 'IPv6' ? '-v6' : ''}`

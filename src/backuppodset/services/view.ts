@@ -1,4 +1,4 @@
-/** Services of a set and their endpoints, as far as the rules look at them. */
+/** Services of a set and their endpoints, as far as the rules need them. */
 
 export interface ServicePort {
   readonly name: string | undefined
@@ -32,7 +32,7 @@ export interface ServiceView {
   readonly ports: readonly ServicePort[]
 }
 
-/** What this set owns. */
+/** The Services and slices that the set owns. */
 export interface ServicesView {
   readonly services: readonly ServiceView[]
   readonly slices: readonly SliceView[]

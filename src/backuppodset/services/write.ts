@@ -17,7 +17,7 @@ type Context = Pick<ActContext, 'urgentApi' | 'set' | 'signal' | 'wroteSlice' | 
 const managedBy = 'endpointslice.kubernetes.io/managed-by'
 const serviceName = 'kubernetes.io/service-name'
 
-/** Makes or changes a Service without selector: its endpoints are ours alone. @throws KubeError. */
+/** Creates or changes a Service without selector: only we manage its endpoints. @throws KubeError. */
 export async function serve(context: Context, { service, ports, slot, version }: Serve): Promise<void> {
   const { urgentApi, set, signal } = context
   const ref = { namespace: set.namespace, name: service }
@@ -93,7 +93,7 @@ function sliceBody(
     endpoints: endpoints.map(({ slot, ip, pod, uid, node }) => ({
       addresses: [ip],
       conditions: { ready: true, serving: true, terminating: false },
-      // Which slot it is, for us: the address of a pod that is gone would not tell.
+      // Records the slot for us: the address of a deleted pod would not tell.
       hostname: `slot-${slot}`,
       ...(node === undefined ? {} : { nodeName: node }),
       targetRef: { kind: 'Pod', namespace: set.namespace, name: pod, uid },
@@ -101,7 +101,7 @@ function sliceBody(
   }
 }
 
-/** Takes away what is not wished for any more; what is gone is a success. */
+/** Deletes a Service or slice that is no longer wanted; success if it no longer exists. */
 export async function withdraw(context: Context, { what, name, resourceVersion }: Withdraw): Promise<void> {
   const { urgentApi, set, signal } = context
   const ref = { namespace: set.namespace, name }
@@ -116,8 +116,8 @@ export async function withdraw(context: Context, { what, name, resourceVersion }
 const attempts = 5
 
 /**
- * Puts a new pod in the place of a slot's endpoint, in every Service that leads there: one PUT of each slice, all at
- * once. A slice that does not exist yet is left to the pass that makes it. @throws KubeError.
+ * Replaces a slot's endpoint by a new pod in every Service that leads to the slot: one PUT for each slice, in parallel.
+ * A slice that does not exist yet is left to the pass that creates it. @throws KubeError.
  */
 export async function switchOver(context: Context, endpoint: Endpoint): Promise<void> {
   const { name, service } = context.set
@@ -152,7 +152,7 @@ async function switchSlice(context: Context, slice: string, endpoint: Endpoint):
       context.wroteSlice(await urgentApi.replace(endpointSlices, ref, { ...body, metadata }, { signal }))
       return
     } catch (error) {
-      // Another slot of this set has just been switched in the same slice: on top of that, not instead of it.
+      // After a conflict, read again: another slot in this slice has just been switched, and its change must stay.
       if (isKubeError(error, 'NotFound')) return
       if (!isKubeError(error, 'Conflict') || attempt === attempts) throw error
       current = await urgentApi.get(endpointSlices, { namespace: set.namespace, name: slice }, { signal })

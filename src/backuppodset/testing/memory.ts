@@ -1,4 +1,4 @@
-/** Sets that keep memory, for tests of the rules: who holds what, who keeps copies, and what a plan makes of it. */
+/** Sets that keep memory, for tests of the rules: primaries, copies, and the effect of plans. */
 import type { ParsedMemory } from '../../api/memory.ts'
 import type { SlotLease } from '../../api/slot-lease.ts'
 import { fitsMemory } from '../../succession/kinds.ts'
@@ -71,7 +71,7 @@ export const makeLease = (pod: PodView, over: Partial<SlotLease> = {}): SlotLeas
   ...over,
 })
 
-/** A copy of the slot on the node of this pod: frozen in it, or only on its node. */
+/** A copy of the slot on the node of this pod: staged in the pod, or only stored on its node. */
 export const makeCopy = (
   lease: SlotLease,
   pod: PodView,
@@ -140,13 +140,13 @@ export function makeMemorySnapshot(
   return makeSnapshot({ coldBackups: 0, memory: parsedMemory, ...wish }, pods, { memory, epochs, ...over })
 }
 
-/** How the world of a walk answers to promotions: which pods do not come on stage. */
+/** How the simulated cluster reacts to promotions: which pods get on stage. */
 export interface Answers {
   readonly comes: (pod: PodView) => boolean
 }
 
 /**
- * What is there after a plan: every write is done, agents have answered, understudies are staged with all that lies on
+ * Returns the state after a plan: all writes are done, agents have reacted, understudies have staged all copies on
  * their nodes, and time has passed.
  */
 export function played(s: Snapshot, plan: Plan, { comes }: Answers): Snapshot {
@@ -275,19 +275,19 @@ export function played(s: Snapshot, plan: Plan, { comes }: Answers): Snapshot {
   )
 }
 
-/** The memory of a slot on a node where nobody holds the stage. */
+/** The memory of a slot on a node without an understudy. */
 export const coldCopy = (lease: SlotLease, node: string): Copy => {
   const copy = makeCopy(lease, makeUnderstudy(node, { node }), undefined)
   return { ...copy, report: { ...copy.report, usable: 'Cold' } }
 }
 
-/** Every holder has the memory of its slots, and the heir's lies frozen in it. */
+/** Every holder has a copy of its slots, and the heir has it staged. */
 export function staged(s: Snapshot): Snapshot {
   if (s.memory === undefined) return s
   const hot = s.pods.filter(pod => pod.kind === 'hotbackup' && pod.stage?.understudy)
   const slots = [...s.memory.slots.values()].map(slot => {
     const isHeld = s.pods.some(pod => pod.uid === slot.lease.holder.uid && !pod.stage?.died)
-    // Of a primary that is gone nothing new can be saved; what lay there still does.
+    // No new generation can be saved of a lost primary; existing copies remain.
     const { lease } = slot
     const fit = hot.filter(pod => fitsMemory(pod.stage?.restoreHash, lease.restoreHash))
     const word = { takenAt: '2030-01-01T00:00:00Z', ...(lease.handover !== undefined && { final: true }) }

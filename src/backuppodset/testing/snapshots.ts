@@ -1,4 +1,4 @@
-/** Snapshots for tests of the rules: a set of given wishes and pods of given kinds. */
+/** Snapshots for tests of the rules: a set with a given spec and pods of given kinds. */
 import { strategyKeys } from '../../api/backuppodset.ts'
 import type { PodKind } from '../../api/labels.ts'
 import type { ParsedSet } from '../../api/parse.ts'
@@ -32,7 +32,7 @@ export function makeSet(over: Partial<ParsedSet> = {}): ParsedSet {
   }
 }
 
-/** A pod that does what its kind is for. */
+/** A healthy pod of its kind. */
 export function makePod(name: string, kind: PodKind, over: Partial<PodView> = {}): PodView {
   return {
     name,
@@ -54,7 +54,7 @@ export function makePod(name: string, kind: PodKind, over: Partial<PodView> = {}
   }
 }
 
-/** P primaries in slots 0.., H hot and C cold backups, all as they should be. */
+/** P primaries in slots from 0, H hot and C cold backups, all healthy. */
 export const makePods = (p: number, h: number, c: number): PodView[] => [
   ...Array.from({ length: p }, (_, i) => makePod(`p${i}`, 'primary', { slot: i, epoch: 1 })),
   ...Array.from({ length: h }, (_, i) => makePod(`h${i}`, 'hotbackup')),
@@ -87,7 +87,7 @@ export function makeSnapshot(
 
 export const actionsOf = (plan: Plan): readonly Action[] => plan.stages.flatMap(stage => stage.actions)
 
-/** What the cluster holds once everything in the plan has been done and every pod has become what it should be. */
+/** Returns the state of the cluster after all actions of the plan, with every pod healthy. */
 export function applied(s: Snapshot, plan: Plan): Snapshot {
   const pods = new Map(s.pods.map(pod => [pod.uid, pod]))
   for (const action of actionsOf(plan)) {

@@ -61,7 +61,7 @@ function onStage(answers: (request: ReachRequest) => Promise<string | undefined>
   checks.begin(term.signal)
   const look = async (...pods: Pod[]) => {
     const problems = checks.look(set, pods)
-    // What was asked is answered.
+    // Lets the pending checks end.
     await new Promise(resolve => setImmediate(resolve))
     return problems
   }
@@ -73,10 +73,10 @@ it('R20: a gate that cannot be reached is told after the second try, and no more
   const { clock, asked, changed, look } = onStage(async () => why)
   expect(await look(cold('c'))).toEqual([])
   expect(asked).toMatchObject([{ host: '10.0.0.1', port: gatePort }])
-  // One failure is none yet, and is looked into soon.
+  // A single failure is not reported, but leads to an early retry.
   expect(await look(cold('c'))).toEqual([])
   expect([asked.length, changed[0]]).toEqual([1, 'shop/web 5000'])
-  // A timer that is early is set again.
+  // A timer that fires early is set again.
   await clock.advance(4_999)
   await look(cold('c'))
   expect([asked.length, changed.at(-1)]).toEqual([1, 'shop/web 1'])
@@ -105,7 +105,7 @@ it('R20: a gate of somebody else’s token is told at once, and not asked', asyn
   const { asked, look } = onStage(async () => undefined)
   const digest = tokenDigest(deriveToken(wakeKey, 'the set before', 'c'))
   expect(await look(cold('c', { digest }))).toEqual(['the gate of c opens to no token of this set'])
-  // Also where its node could open it: with the same message.
+  // Also if its node could open it: the agent uses the same token.
   expect(await look(cold('c', { digest, flags: ['--socket', '/s'] }))).toHaveLength(1)
   expect(asked).toEqual([])
 })
@@ -157,7 +157,7 @@ it('who listens is reached without a word, and who does not, or does not answer,
   await new Promise(resolve => server.close(resolve))
   expect(await reach(request)).toMatch(/ECONNREFUSED/)
   const clock = createFakeClock()
-  // An address that nobody has: whatever the network says of it, nobody is reached.
+  // No host has this address: whatever the network answers, the connection fails.
   const silent = reach({ ...request, host: '192.0.2.1', clock })
   await clock.advance(10_000)
   expect(await silent).toBeDefined()

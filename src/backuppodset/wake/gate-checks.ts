@@ -9,16 +9,17 @@ import type { reach } from './reach.ts'
 import { tokenOf, type WakeKeys } from './token.ts'
 
 /**
- * Whether cold backups could be woken, tried before they are needed: the kubelet calls a gate well that no operator can
- * reach, as behind a policy that drops its port, and one that holds the digest of somebody else's token.
+ * Tests whether cold backups could be woken, before they are needed. The kubelet considers a gate healthy even if the
+ * operator cannot reach it, for example because a policy drops its port, or if it has the digest of another set's
+ * token.
  */
 export interface GateChecks {
   /**
-   * To be called once a pass with the live pods of a set; connects in the background where it is time to.
-   * @returns what is wrong with which gate, for people, in the order of the pods' names.
+   * Call once a pass with the live pods of a set; connects in the background when a check is due.
+   * @returns the problems of gates, for display, ordered by pod name.
    */
   look(set: { readonly key: string; readonly uid: string }, pods: Iterable<Pod>): readonly string[]
-  /** From now on gates are tried, until the signal. */
+  /** Enables checks until the signal fires. */
   begin(signal: AbortSignal): void
   forget(setKey: string): void
 }
@@ -27,32 +28,32 @@ export interface GateChecksOptions {
   readonly clock: Clock
   readonly wakeKeys: WakeKeys
   readonly reach: typeof reach
-  /** Something else is known of gates of this set, or will be. */
+  /** The results for this set have changed, or will. */
   readonly changed: (setKey: string, afterMs: number) => void
 }
 
 interface Check {
   readonly gateId: string | undefined
-  /** Monotonic ms; undefined: it is being tried. */
+  /** Monotonic ms; undefined: a check is in progress. */
   readonly at: number | undefined
-  /** In a row. One is none: a gate that has just begun, or a packet that was lost. */
+  /** Consecutive failures. A single one does not count: the gate may have just started, or a packet was lost. */
   readonly failures: number
   readonly why: string | undefined
 }
 
-/** A gate that answered is tried again after so long; policies change. */
+/** Interval of checks of a gate that answered; policies change. */
 const againMs = 3_600_000
-/** One that did not, sooner. */
+/** Interval after a failure. */
 const failedMs = 5_000
 const timeoutMs = 2_000
-/** Of all sets together. */
+/** Limit for all sets together. */
 const atOnce = 8
 
 export function createGateChecks({ clock, wakeKeys, reach, changed }: GateChecksOptions): GateChecks {
   const bySet = new Map<string, Map<string, Check>>()
   let signal: AbortSignal | undefined
   let running = 0
-  // Once for each version: a pass looks at all pods, and a digest takes longer than most of it.
+  // Cached for each pod version: a pass looks at all pods, and computing a digest takes longer than most of the pass.
   const knownOf = createMemo((_: Pod) => new Map<string, boolean>())
   const opensTo = (pod: Pod, setUid: string): boolean => {
     const known = knownOf(pod)
@@ -71,7 +72,7 @@ export function createGateChecks({ clock, wakeKeys, reach, changed }: GateChecks
         running -= 1
       })
     const known = bySet.get(key)
-    // The set, the pod or this gate is gone, or this term is.
+    // The set, the pod or this gate no longer exists, or the term has ended.
     if (until.aborted || known?.get(pod.metadata.uid)?.gateId !== gateId) return
     const now = why === undefined ? 0 : failures + 1
     known?.set(pod.metadata.uid, { gateId, at: clock.monotonic(), failures: now, why })
@@ -102,7 +103,7 @@ export function createGateChecks({ clock, wakeKeys, reach, changed }: GateChecks
           problems.push(`the gate of ${name} opens to no token of this set`)
           continue
         }
-        // It has another door, which its node's agent opens.
+        // The node's agent can open it in another way.
         if (command.includes('--socket')) continue
         const known = before?.get(podUid)
         const check: Check =
@@ -115,7 +116,7 @@ export function createGateChecks({ clock, wakeKeys, reach, changed }: GateChecks
         if (check.at === undefined) continue
         const leftMs = check.at + pauseMs - clock.monotonic()
         if (leftMs > 0) {
-          // A timer may be early, and the next pass that comes by itself is far.
+          // A timer may fire early, and the next resync is far away.
           if (check.failures > 0) changed(key, leftMs)
           continue
         }

@@ -11,8 +11,8 @@ export interface ReachRequest {
 }
 
 /**
- * Connects and says nothing: a gate takes that for no refusal, and stays shut.
- * @returns why not; undefined: somebody listens there. @throws the signal's reason.
+ * Connects and sends nothing: a gate ignores that and stays closed.
+ * @returns why it failed; undefined: a process listens there. @throws the signal's reason.
  */
 export async function reach({
   host,

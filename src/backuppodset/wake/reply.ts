@@ -1,4 +1,4 @@
-/** Longest reply with its newline, in bytes: as much as the gate allows a request. */
+/** Longest reply including its newline, in bytes: equal to the gate's limit for a request. */
 export const replyBytesMax = 128
 
 const pattern = /^understudy\/1 (woken|already|denied|malformed) (\d{1,19})\n$/
@@ -9,7 +9,7 @@ export interface GateReply {
   readonly atNs: bigint
 }
 
-/** Reads a whole reply line, newline included. Undefined if it is anything else. */
+/** Parses a whole reply line, newline included. Undefined if it is anything else. */
 export function parseReply(line: string): GateReply | undefined {
   const [, verdict, at] = pattern.exec(line) ?? []
   if (verdict === undefined || at === undefined) return undefined

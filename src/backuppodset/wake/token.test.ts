@@ -13,7 +13,7 @@ test('D7.wake-token: the token is the HMAC over the set and the pod, in lower-ca
 })
 
 test('the same inputs give the same token in every release', () => {
-  // Fixed by value: an operator of a later release must be able to wake pods that an earlier one created.
+  // The expected value is fixed: a later release must be able to wake pods that an earlier one created.
   const token = deriveToken(key, uid, 'bps-sample-3f583358bca8')
   expect(token).toBe('3f9b845e99d25a72f6a889b78cadf357e6fd7e2f0571c5984a8dd0c83b1dbee9')
   expect(tokenDigest(token)).toBe('525bd1cc329c59e481663201cd98d10b97dd23c2867e54acf8d4b81b966a4e86')

@@ -10,16 +10,16 @@ export function deriveToken(key: Uint8Array, setUid: string, podName: string): s
   return createHmac('sha256', key).update(`${setUid}/${podName}`).digest('hex')
 }
 
-/** The first is the one that pods are made under; pods that were made under another of them are woken as well. */
+/** New pods use the first key; the others wake pods that were created with them. */
 export type WakeKeys = readonly [current: Uint8Array, ...before: readonly Uint8Array[]]
 
-/** Tells keys apart without telling what they are: 8 hex digits. */
+/** Identifies a key without revealing it: 8 hex digits. */
 export const wakeKeyId = (key: Uint8Array): string =>
   createHmac('sha256', key).update('understudy wake key id').digest('hex').slice(0, 8)
 
 /**
- * The token that a gate opens to, found by the digest that it holds: a pod was made under any of the keys.
- * @returns undefined where it is of none of them: of a key that is no more, or of another set.
+ * Finds the token that opens a gate by the gate's digest: its pod may have been created with any of the keys.
+ * @returns undefined if no key matches: the key was removed, or the pod is of another set.
  */
 export const tokenOf = (
   keys: WakeKeys,
@@ -29,7 +29,7 @@ export const tokenOf = (
 ): string | undefined =>
   keys.map(key => deriveToken(key, setUid, podName)).find(token => tokenDigest(token) === digest)
 
-/** What the pod itself holds: the SHA-256 of the token's 64 characters, in hex. It opens nothing. */
+/** The digest that the pod itself contains: SHA-256 of the token's 64 characters, in hex. It does not open the gate. */
 export function tokenDigest(token: string): string {
   return createHash('sha256').update(token, 'ascii').digest('hex')
 }

@@ -28,7 +28,7 @@ afterEach(async () => {
   for (const cleanup of cleanups.splice(0).reverse()) await cleanup()
 })
 
-/** A server that does `serve` with each connection. */
+/** A server that calls `serve` with each connection. */
 async function serverThat(serve: (socket: Socket) => void): Promise<{ port: number }> {
   const sockets = new Set<Socket>()
   const server = createServer(socket => {
@@ -103,7 +103,7 @@ describe('against what is no gate', () => {
   const good = 'understudy/1 woken 1795257955561247113\n'
 
   test('nobody listens: refused', async () => {
-    // An address of its own: a port that has just become free may be given to another process.
+    // Its own address: another process may reuse a port that has just become free.
     expect(await wake(requestTo(20077, { host: '127.78.0.1' }))).toEqual({
       type: 'refused',
       detail: expect.stringContaining('ECONNREFUSED'),
@@ -115,7 +115,7 @@ describe('against what is no gate', () => {
   })
 
   test('an address without a route: unreachable', async () => {
-    // A class E address: the kernel itself refuses it.
+    // A class E address: the kernel itself rejects it.
     expect(await wake(requestTo(20000, { host: '255.255.255.255' }))).toMatchObject({ type: 'unreachable' })
   })
 
@@ -135,7 +135,7 @@ describe('against what is no gate', () => {
     expect(await Promise.race([reply, Promise.resolve('waiting')])).toBe('waiting')
     await clock.advance(1)
     expect(await reply).toEqual({ type: 'timeout', detail: 'no reply within 5000 ms' })
-    // It hangs up: a gate that wakes up later finds nobody.
+    // It closes the connection: a gate that responds later finds no client.
     socket.resume()
     await once(socket, 'close')
     expect(clock.sleepers()).toBe(0)

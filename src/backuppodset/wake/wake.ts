@@ -7,7 +7,7 @@ export interface WakeRequest {
   readonly host: string
   readonly port: number
   readonly token: string
-  /** What the pod is woken as. */
+  /** The kind that the pod is woken as. */
   readonly kind: 'primary' | 'hotbackup'
   /** One deadline for the connect and the reply together, in milliseconds. */
   readonly timeoutMs: number
@@ -17,13 +17,13 @@ export interface WakeRequest {
 }
 
 /**
- * What came of it. Only `woken` and `already` mean that the pod's containers start.
+ * Result of a wake-up. Only `woken` and `already` mean that the pod's containers start.
  *
  * - `denied`, `malformed`: the gate's own refusal.
- * - `refused`: nobody listens there; a gate that has been open for a while looks like this, and one not yet started.
+ * - `refused`: no process listens; so for a gate that has been open for a while, or has not started yet.
  * - `unreachable`: no connection for any other reason.
  * - `timeout`: no whole reply within the deadline. The gate may or may not have opened.
- * - `garbled`: connected, but what came was no reply, or nothing. The gate may or may not have opened.
+ * - `garbled`: connected, but the reply was invalid or empty. The gate may or may not have opened.
  */
 export type WakeReply =
   | { readonly type: 'woken' | 'already'; readonly atNs: bigint }
@@ -33,15 +33,15 @@ export type WakeReply =
     }
 
 /**
- * Sends one wake message and resolves with what came of it; asking again is safe. No outcome of the network throws.
+ * Sends one wake message and resolves with the result; idempotent. Network failures are results, not exceptions.
  *
- * @throws the signal's reason when it fires first.
+ * @throws the signal's reason if it fires first.
  */
 export async function wake(request: WakeRequest): Promise<WakeReply> {
   const { signal, timeoutMs, clock = systemClock } = request
   signal?.throwIfAborted()
   const over = new AbortController()
-  // One signal for whatever ends the wait first, so that neither the timer nor the socket outlives the call.
+  // One signal for every end of the wait, so that neither the timer nor the socket outlives the call.
   const ended = signal === undefined ? over.signal : AbortSignal.any([signal, over.signal])
   const deadline = clock
     .sleep(timeoutMs, ended)
