@@ -1,12 +1,15 @@
 import type { BackupPodSet } from './backuppodset.ts'
 import { type ParsedSet, parseSet } from './parse.ts'
 
-/** The spec that a set is kept by. */
+/** The spec by which the operator and agents manage a set. */
 export type SpecInForce =
   | { readonly type: 'asWritten'; readonly set: ParsedSet }
-  /** It is refused: the last one that this process has accepted stays in force. */
+  /** The spec is invalid; the last one that this process accepted stays in force. */
   | { readonly type: 'asBefore'; readonly set: ParsedSet; readonly code: string; readonly message: string }
-  /** It is refused, and this process has accepted none: what of it can be read; absent where not even its containers can be. */
+  /**
+   * The spec is invalid, and this process has accepted none: its readable parts; absent if not even its containers are
+   * readable.
+   */
   | {
       readonly type: 'legible'
       readonly set: ParsedSet | undefined
@@ -15,13 +18,13 @@ export type SpecInForce =
     }
 
 /**
- * A spec that this version cannot read refuses changes and disowns nothing: a later version may have stored it, or a rule
- * has become stricter since.
+ * A spec that this version cannot read blocks changes but disowns nothing: a later version may have stored it, or a
+ * rule has become stricter since.
  */
 export interface AcceptedSpecs {
   read(current: BackupPodSet): SpecInForce
   forget(uid: string): void
-  /** Forgets all sets but these. */
+  /** Forgets all other sets. */
   keepOnly(sets: readonly BackupPodSet[]): void
 }
 
@@ -31,7 +34,7 @@ export function createAcceptedSpecs(): AcceptedSpecs {
     read(current) {
       const { uid, generation = 0 } = current.metadata
       const known = accepted.get(uid)
-      // Every change of a spec has a generation of its own; what else is written of a set has not.
+      // Each change of the spec increments the generation; other writes to a set do not.
       if (known !== undefined && known.generation === current.metadata.generation)
         return { type: 'asWritten', set: known }
       const parsed = parseSet(current)
@@ -40,7 +43,7 @@ export function createAcceptedSpecs(): AcceptedSpecs {
         return { type: 'asWritten', set: parsed.set }
       }
       const { code, message, legible } = parsed
-      // To pause it is a change that needs nothing else to be readable.
+      // Pausing works even if nothing else in the spec is readable.
       const paused = (current.spec as { readonly paused?: unknown } | undefined)?.paused === true
       if (known !== undefined)
         return { type: 'asBefore', set: { ...known, generation, paused }, code, message }

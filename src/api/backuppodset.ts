@@ -1,17 +1,17 @@
 /**
- * BackupPodSet as it is on the wire. The schema in crds/schema is typed by what is declared here and takes its values
- * and defaults from here, so that the two cannot differ.
+ * The BackupPodSet resource in its serialized form. The schema in crds/schema gets its types, values and defaults from
+ * here, so that the two cannot differ.
  */
 import type { V1PodTemplateSpec } from '@kubernetes/client-node'
 import type { KubeObject, Wire } from '../kube/object.ts'
 import type { Resource } from '../kube/resources.ts'
 import type { PodKind } from './labels.ts'
 
-/** How a pod is chosen among those that are there. */
+/** How to choose a pod among existing pods. */
 export const strategies = ['random', 'oldest', 'newest', 'spread', 'annotated'] as const
 export type Strategy = (typeof strategies)[number]
 
-/** How a new pod is placed: there is no age to go by. */
+/** How to place a new pod. It has no age or annotation to choose by. */
 export const placements = ['random', 'spread'] as const
 export type Placement = (typeof placements)[number]
 
@@ -48,11 +48,13 @@ export type UpdateStrategy = (typeof updateStrategies)[number]
 export const crashLoopPolicies = ['Replace', 'Ignore'] as const
 export type CrashLoopPolicy = (typeof crashLoopPolicies)[number]
 
-/** How a hot backup keeps a primary's memory: rebuilt and stopped, on its node, or not at all. */
+/** How a hot backup keeps a primary's memory: restored and frozen in the pod, staged on its node, or not at all. */
 export const hotBackupModes = ['Frozen', 'Staged', 'Warm'] as const
 export const diskUses = ['Encrypted', 'None'] as const
 
-/** Nodes that may keep memory beside those of the set's own pods: where the template may run, or all. */
+/**
+ * Nodes that may keep memory in addition to the nodes of the set's own pods: those where the template may run, or all.
+ */
 export const holderChoices = ['Matching', 'Any'] as const
 export type HotBackupMode = (typeof hotBackupModes)[number]
 
@@ -60,13 +62,14 @@ export const protections = ['Frozen', 'Staged', 'Warm', 'Cold', 'None'] as const
 export type Protection = (typeof protections)[number]
 
 /**
- * How a successor got its slot's memory: it lay frozen in it, it was staged on its node, it was fetched from another
- * node, it ran and was given a pulled state; a cold backup was woken for it, a pod was created for it; or nobody had it and the slot began anew.
+ * How a successor got its slot's memory. Frozen: it had a frozen clone. Staged: its node had a staged copy. Fetched:
+ * from another node. Warm: it ran and got a pulled state. Cold: a cold backup was woken for it. Created: a pod was
+ * created for it. Empty: no node had the memory, and the slot began a new life.
  */
 export const origins = ['Frozen', 'Staged', 'Fetched', 'Warm', 'Cold', 'Created', 'Empty'] as const
 export type OriginOfMemory = (typeof origins)[number]
 
-/** Where saved states come from: the memory of processes, or what the application says of itself. */
+/** Source of saved states: the memory of processes, or state that the app itself returns. */
 export const checkpointSources = ['criu', 'http'] as const
 export type CheckpointSource = (typeof checkpointSources)[number]
 
@@ -83,14 +86,14 @@ export interface StrategySpec
 
 export interface UpdateStrategySpec {
   readonly type?: UpdateStrategy
-  /** Memory that no pod of the new template can be given may be lost. */
+  /** The roll may lose memory that cannot be restored in any pod of the new template. */
   readonly allowStateLoss?: boolean
 }
 
 export interface LivenessSpec {
   /** Milliseconds between two probes. */
   readonly periodMilliseconds?: number
-  /** Failures in a row that count as a death. */
+  /** Consecutive failures that count as a death. */
   readonly failureThreshold?: number
 }
 
@@ -98,7 +101,7 @@ export interface FailoverSpec {
   /** 0: never. */
   readonly unreadySeconds?: number
   readonly crashLoop?: CrashLoopPolicy
-  /** The template's livenessProbe, asked by the node's agent. */
+  /** Makes the node's agent run the template's livenessProbe. */
   readonly liveness?: LivenessSpec
 }
 
@@ -107,49 +110,54 @@ export interface HttpHeader {
   readonly value: string
 }
 
-/** Where the application gives its state to a GET, and takes it. */
+/** The app's endpoint that returns its state to a GET and takes it back. */
 export interface HttpSourceSpec {
   readonly port: number
   readonly path?: string
-  /** Of both requests. */
+  /** Sent with both requests. */
   readonly headers?: readonly HttpHeader[]
   /** A size such as `16Mi`. */
   readonly maxSize?: string
-  /** For one request. */
+  /** Timeout of one request. */
   readonly timeoutSeconds?: number
-  /** For a successor to take the state, from the moment at which its containers may start. */
+  /** Time for a successor to take the state, from the moment at which its containers may start. */
   readonly restoreSeconds?: number
   readonly push?: {
     readonly path?: string
     readonly method?: PushMethod
     readonly headers?: readonly HttpHeader[]
-    /** Also to hot backups, each time it was pulled. */
+    /** Also push each pulled state to hot backups. */
     readonly everyInterval?: boolean
   }
 }
 
-/** Its presence asks for the primaries' memory to be kept. */
+/** If present, the set asks to keep its primaries' memory. */
 export interface CheckpointSpec {
   readonly source?: CheckpointSource
   readonly http?: HttpSourceSpec
   /** A duration such as `10s` or `500ms`. */
   readonly interval?: string
-  /** Of the time, for which a primary may stand still; the interval grows to keep it. */
+  /** Maximum share of time for which checkpoints may stop a primary; the interval grows to stay below it. */
   readonly maxFreezePercent?: number
-  /** Names; all when absent. */
+  /** Names of containers; absent: all. */
   readonly containers?: readonly string[]
   readonly volumes?: { readonly maxSize?: string }
-  /** Nodes that keep a slot's generations. */
+  /** Number of nodes that keep a slot's generations. */
   readonly copies?: number
-  /** Which nodes these may be. */
+  /** Which nodes may be holders. */
   readonly holders?: HolderChoice
-  /** Generations kept on each. */
+  /** Number of generations that each of these nodes keeps. */
   readonly keep?: number
-  /** A slot without primary whose memory is kept, and could not be brought back for so long, begins anew. 0: never. */
+  /**
+   * A slot without primary begins a new life if its memory is kept but could not be restored for this time. 0: never.
+   */
   readonly giveUpAfterSeconds?: number
-  /** A duration such as `10m`: so long the memory of a slot is kept that a smaller `replicas` takes away. `0s`: not at all. */
+  /**
+   * A duration such as `10m`: how long to keep the memory of a slot that a smaller `replicas` removes. `0s`: not at
+   * all.
+   */
   readonly retain?: string
-  /** Whether these nodes may also write them to their disks, encrypted. */
+  /** Whether these nodes may also write generations to their disks, encrypted. */
   readonly disk?: DiskUse
 }
 
@@ -164,16 +172,16 @@ export interface HotBackupSpec {
 export interface ServicePortSpec {
   readonly name?: string
   readonly port: number
-  /** Default: as `port`. A number: ports of an EndpointSlice have no other names. */
+  /** Default: equal to `port`. Always a number: ports of an EndpointSlice cannot refer to ports by name. */
   readonly targetPort?: number
   readonly protocol?: Protocol
 }
 
 export interface ServiceSpec {
-  /** Of the Service in front of all primaries; none when absent. */
+  /** Name of the Service in front of all primaries; absent: there is none. */
   readonly name?: string
   readonly ports: readonly ServicePortSpec[]
-  /** One Service for each slot, `<set>-<slot>`, whose address outlives failovers. */
+  /** One Service for each slot, `<set>-<slot>`, whose address survives failovers. */
   readonly perSlot?: boolean
 }
 
@@ -196,7 +204,7 @@ export interface BackupPodSetSpec {
   readonly template: PodTemplate
 }
 
-/** What the API server fills in, and what a set means that was stored without it. */
+/** Defaults that the API server sets. They also apply to a set that was stored without them. */
 export const defaults = Object.freeze({
   replicas: 1,
   hotBackups: 0,
@@ -208,7 +216,7 @@ export const defaults = Object.freeze({
   paused: false,
   antiAffinity: 'Preferred',
   updateStrategy: 'RollingUpdate',
-  /** What is carried may not fit another template, so an edit of it changes nothing by itself. */
+  /** Kept memory may not fit another template, so an edit of the template alone replaces no pod. */
   updateStrategyWithMemory: 'OnDelete',
   allowStateLoss: false,
   unreadySeconds: 30,
@@ -233,7 +241,7 @@ export const defaults = Object.freeze({
     method: 'POST',
     everyInterval: false,
   }),
-  /** Where a set asks for memory and does not say how. */
+  /** For a set that asks for memory without a mode. */
   hotBackupMode: 'Frozen',
   liveness: Object.freeze({ periodMilliseconds: 1_000, failureThreshold: 3 }),
   protocol: 'TCP',
@@ -242,7 +250,7 @@ export const defaults = Object.freeze({
 
 /** Bounds, inclusive. */
 export const limits = Object.freeze({
-  /** Characters: pod names append `-` and 12 hex digits, and as labels may have 63. */
+  /** Characters: pod names append `-` and 12 hex digits, and a label value has at most 63. */
   name: 50,
   /** Pods of one kind. */
   count: { min: 0, max: 10_000 },
@@ -278,12 +286,12 @@ export const limits = Object.freeze({
   headers: 16,
   /** Failovers listed in the status; the ledger has more. */
   failovers: 10,
-  /** Entries of a list in the status: etcd and every watcher pay for each. The counts go on. */
+  /** Entries of a list in the status: each costs etcd and every watcher. The counts include the rest. */
   listed: 200,
   /** Characters of a condition: its reason and its message. */
   conditionReason: 1024,
   conditionMessage: 32_768,
-  /** Nodes listed for one slot: of 200 slots that makes a status that can still be stored. */
+  /** Nodes listed for one slot: with 200 slots, the status is still small enough to be stored. */
   usableOn: 10,
 } as const)
 
@@ -302,39 +310,39 @@ export interface SlotStatus {
   readonly node?: string
   readonly epoch: number
   readonly ready: boolean
-  /** The rest only of sets that keep memory. The newest generation that a holder has; 0: none. */
+  /** The following fields only for sets that keep memory. The newest generation that a holder has; 0: none. */
   readonly generation?: number
-  /** RFC 3339: the moment whose memory a successor would have, or an earlier one: it is written once a minute. */
+  /** RFC 3339: the time of the memory that a successor would have, or an earlier time: it is written once a minute. */
   readonly savedAt?: string
-  /** Seconds between two checkpoints, as the node adapts it to how long the primary may stand still. */
+  /** Seconds between two checkpoints, as the node adapts it to the stops that the primary may have. */
   readonly intervalSeconds?: number
-  /** Why that is longer than the interval asked for; a text, for a later agent may know more reasons. */
+  /** Why the interval is longer than configured; free text, since later agents may add reasons. */
   readonly intervalReason?: string
   /** Seconds from the stop of the primary until that generation was complete on its holder. */
   readonly pipelineSeconds?: number
-  /** Nodes on which it could be taken over. */
+  /** Nodes on which it could be restored. */
   readonly usableOn?: readonly string[]
-  /** How many they are, where not all are listed. */
+  /** Total number of these nodes, if the list is cut. */
   readonly usableOnCount?: number
   readonly protection?: Protection
-  /** The last time that this slot changed hands after a loss. */
+  /** The slot's last takeover after a loss. */
   readonly lastFailover?: SlotFailover
 }
 
-/** A slot that a smaller `replicas` has taken away, and whose memory is kept for a while. */
+/** A slot that a smaller `replicas` has removed and whose memory is kept for a while. */
 export interface RetainedSlot {
   readonly slot: number
   /** Name of its last primary. */
   readonly pod: string
   /** RFC 3339. */
   readonly since: string
-  /** RFC 3339: a set that is made larger before then has it back. */
+  /** RFC 3339: a set that grows again before this time gets the slot back. */
   readonly until: string
   /** The newest generation that a node keeps. */
   readonly generation: number
-  /** Nodes that keep something of it. */
+  /** Nodes with a copy of it. */
   readonly keptOn: readonly string[]
-  /** How many they are, where not all are listed. */
+  /** Total number of these nodes, if the list is cut. */
   readonly keptOnCount?: number
 }
 
@@ -365,16 +373,16 @@ export interface LastFailover {
   readonly seconds: number
   /** RFC 3339. */
   readonly at: string
-  /** The rest only with memory. */
+  /** The following fields only with memory. */
   readonly how?: OriginOfMemory
-  /** Generation that was restored, and how old it was, in seconds. */
+  /** The restored generation, and its age in seconds. */
   readonly generation?: number
   readonly stateAge?: number
   /** Seconds of each step, in order. */
   readonly phases?: Readonly<Record<string, number>>
 }
 
-/** current/desired of each kind, as printed by `kubectl get bps`. */
+/** Current/desired number of each kind, as in `kubectl get bps`. */
 export interface Summary {
   readonly replicas: string
   readonly hotbackups: string
@@ -396,9 +404,9 @@ export interface BackupPodSetStatus {
   readonly summary?: Summary
   readonly selector?: string
   readonly slots?: readonly SlotStatus[]
-  /** Only of sets that keep memory, and while there are any. */
+  /** Only for sets that keep memory, and if there are any. */
   readonly retainedSlots?: readonly RetainedSlot[]
-  /** How many they are, where not all are listed. */
+  /** Total number of these slots, if the list is cut. */
   readonly retainedSlotCount?: number
   readonly lastTransition?: LastTransition
   readonly lastFailover?: LastFailover

@@ -1,2 +1,2 @@
-/** The Lease by which operators elect their leader, as it is installed. Agents look there for whether one is at work. */
+/** The Lease for leader election among operators, as installed. Agents read it to see whether an operator leads. */
 export const operatorElection = { namespace: 'understudy-system', name: 'understudy-operator' } as const

@@ -1,6 +1,6 @@
 /**
- * Refusals of a set: stable codes, and messages that say what to change. One table; the rules of the CRD take their
- * messages from it, and `parseSet` refuses with the same words what was stored without those rules.
+ * Refusals of a set: stable codes, and messages that say what to change. This is the only table: the rules of the CRD
+ * use its messages, and `parseSet` uses the same ones for sets that were stored without those rules.
  */
 import { limits } from './backuppodset.ts'
 import { gateContainerName, gatePort } from './gate.ts'
@@ -223,7 +223,7 @@ export const refusals = Object.freeze({
   ),
 })
 
-/** `InvalidValue` covers what types, bounds and lists of values say; its message is made from them. */
+/** `InvalidValue` covers types, bounds and lists of values; its message is derived from those. */
 export type RefusalCode = keyof typeof refusals | 'InvalidValue'
 
 export interface Refusal {
@@ -232,7 +232,7 @@ export interface Refusal {
   readonly message: string
 }
 
-/** The refusal of a value that is not what its field takes: `expected` goes on after "set it to". */
+/** Returns the refusal of an invalid value; `expected` follows "set it to". */
 export const invalidValue = (field: string, value: unknown, expected: string): Refusal => ({
   code: 'InvalidValue',
   field,

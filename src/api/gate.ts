@@ -1,4 +1,6 @@
-/** The init container that holds a cold backup back: its name and port are part of the API, since templates may not use them. */
+/**
+ * The init container that holds a cold backup. Its name and port are part of the API, since templates may not use them.
+ */
 import type { Pod } from '../kube/resources.ts'
 
 export const gateContainerName = 'understudy-gate'
@@ -6,16 +8,19 @@ export const gateContainerName = 'understudy-gate'
 /** TCP, on the pod's own address. */
 export const gatePort = 20_000
 
-/** What the kubelet tells of a gate. */
+/** Status of a gate as the kubelet reports it. */
 export interface GateStatus {
-  /** Tells one life of a gate from the next. */
+  /** Distinguishes runs of a gate. */
   readonly containerId: string | undefined
   readonly running: boolean
-  /** The kubelet starts what comes behind it, or has: its end of one that ends, its startup of one that stays. */
+  /**
+   * True once the kubelet may start the next container: a gate that exits has exited, or a gate that stays has started
+   * up.
+   */
   readonly opened: boolean
 }
 
-/** Undefined when the pod has no gate. */
+/** Returns the status of a pod's gate; undefined if the pod has no gate. */
 export function gateOf({ spec, status }: Pod): GateStatus | undefined {
   const gate = spec?.initContainers?.find(({ name }) => name === gateContainerName)
   if (gate === undefined) return undefined
@@ -33,17 +38,17 @@ export function gateOf({ spec, status }: Pod): GateStatus | undefined {
 
 const digestOption = '--token-sha256'
 
-/** How a gate is told the SHA-256 (hex) of the only token that opens it. */
+/** Arguments that pass a gate the SHA-256 (hex) of the only token that opens it. */
 export const digestArguments = (digest: string): readonly string[] => [digestOption, digest]
 
-/** Of which token a pod's gate holds the digest; undefined: it has no gate, or one that nobody of us made. */
+/** Returns the token digest of a pod's gate; undefined if there is no gate, or not one that we created. */
 export function gateDigestOf({ spec }: Pod): string | undefined {
   const command = spec?.initContainers?.find(({ name }) => name === gateContainerName)?.command ?? []
   const at = command.indexOf(digestOption)
   return at < 0 ? undefined : command[at + 1]
 }
 
-/** It runs, and holds the pod back. */
+/** True if the gate runs and holds the pod. */
 export function isAtGate(pod: Pod): boolean {
   const gate = gateOf(pod)
   return gate?.running === true && !gate.opened

@@ -1,10 +1,10 @@
-/** The agents' half of all keys of generations on disks: one Secret, made by the operator, read by agents. */
+/** The agents' half of the keys for generations on disks: one Secret that the operator creates and agents read. */
 export const generationsKey = {
   secret: 'understudy-generations-key',
-  /** Under which the Secret has it. */
+  /** Key of the field in the Secret. */
   field: 'key',
   /** Bytes. */
   length: 32,
-  /** Where agents run unless told otherwise. */
+  /** Default namespace of the agents. */
   namespace: 'understudy-agents',
 } as const

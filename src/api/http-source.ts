@@ -1,12 +1,12 @@
-/** Forms of the fields of `checkpoint.http`; the CRD has them as patterns. */
+/** Patterns for the fields of `checkpoint.http`; the CRD contains them too. */
 
-/** A path with an optional query, as it stands in a request line. */
+/** A path with an optional query, as in a request line. */
 export const statePath = '^/[!-"$-~]*$'
 export const headerName = "^[!#$%&'*+.^_`|~0-9A-Za-z-]+$"
-/** Visible characters and blanks between them: no line ends, which would begin another header. */
+/** Visible characters with blanks between them: a line end would begin another header. */
 export const headerValue = '^([!-~]([ \\t!-~]*[!-~])?)?$'
 
-/** Headers that belong to the connection or are made from the body. */
+/** Headers that concern the connection or are derived from the body. */
 const own = new Set([
   'connection',
   'content-encoding',

@@ -1,4 +1,4 @@
-/** Labels and annotations of our pods, and the kinds that the label `type` names. One table. */
+/** Labels and annotations of our pods, and the kinds in the label `type`. The only table of these. */
 
 export const podKinds = ['primary', 'hotbackup', 'coldbackup'] as const
 export type PodKind = (typeof podKinds)[number]
@@ -6,47 +6,50 @@ export type PodKind = (typeof podKinds)[number]
 export const isPodKind = (value: string | undefined): value is PodKind =>
   podKinds.some(kind => kind === value)
 
-/** Everything under this prefix is ours; templates may not use it. */
+/** Everything under this prefix belongs to the operator; templates may not use it. */
 export const prefix = 'backup.example.com/'
 
 export const labels = {
-  /** The kind of pod. Services select it, so it keeps the short name of the paper. */
+  /** The kind of pod. Services select by it, so it keeps the short name from the paper. */
   type: 'type',
   /** Name of the set. */
   set: 'backup.example.com/backuppodset',
-  /** Number of the slot that a primary holds. */
+  /** Number of the slot of a primary. */
   slot: 'backup.example.com/slot',
-  /** The strategy under which the pod was created, for schedulers that want to know. */
+  /** The strategy under which the pod was created, for custom schedulers. */
   strategy: 'backup.example.com/strategy',
-  /** Which template the pod was made from. */
+  /** Hash of the template that the pod was created from. */
   templateHash: 'backup.example.com/template-hash',
-  /** Under which key a cold backup was made: its id. It stays when the pod is woken. */
+  /** Id of the key under which a cold backup was created. It stays when the pod is woken. */
   wakeKey: 'backup.example.com/wake-key',
-  /** What memory it can be given, and what its own could be given to; only of pods made for memory. */
+  /**
+   * Compatibility of memory: equal hashes mean that one pod's memory can be restored in the other. Only on pods made
+   * for memory.
+   */
   restoreHash: 'backup.example.com/restore-hash',
 } as const
 
-/** Kubernetes' own, as for pods of a ReplicaSet: of pods that are equally ready the one with the lowest goes first. */
+/** Kubernetes' own annotation, as for pods of a ReplicaSet: among equally ready pods, the lowest is deleted first. */
 export const deletionCostAnnotation = 'controller.kubernetes.io/pod-deletion-cost'
 
 export const annotations = {
-  /** Grows with each promotion of the slot. */
+  /** Increases with each promotion of the slot. */
   epoch: 'backup.example.com/epoch',
-  /** Container ID of the gate that was woken, so that a later life of the gate is recognised. */
+  /** Container ID of the gate that was woken, to recognise a later run of the gate. */
   openedGate: 'backup.example.com/opened-gate',
   /**
-   * Written by people on a primary: its memory is to be saved now. Any word of up to 64 printable characters that has not
-   * been there before; the agent repeats it in its report when a checkpoint that began after it is complete.
+   * A user sets this on a primary to save its memory now. Any new value of up to 64 printable characters. The agent
+   * repeats it in its report once a checkpoint that began after it is complete.
    */
   checkpointRequested: 'backup.example.com/checkpoint-requested',
   /**
-   * Written by people on a primary: its slot is to go to a hot backup, with its memory up to its last instruction. Any
-   * value but an empty one; taken off again, the primary stays.
+   * A user sets this on a primary to hand its slot over to a hot backup, with its memory up to the last instruction.
+   * Any value but an empty one; if the user removes it, the primary stays.
    */
   handoverRequested: 'backup.example.com/handover-requested',
   /**
-   * Written by a model outside on any pod of a set: how much it wants this pod, a whole number. Under the strategy
-   * `annotated` the highest is converted first and the lowest is deleted first; without a number a pod counts as 0.
+   * An external model sets this on any pod of a set: its preference for the pod, an integer. Under the strategy
+   * `annotated`, the highest is converted first and the lowest is deleted first; without it a pod counts as 0.
    */
   preferenceRequested: 'backup.example.com/preference-requested',
 } as const

@@ -4,20 +4,20 @@ import { type Anything, isSet, objectIn, objectsIn, textsIn } from './unknown.ts
 
 type Rules = readonly (readonly [keyof typeof refusals, boolean])[]
 
-/** What the rules about memory look at, of whatever shape. */
+/** Input of the rules about memory, of any shape. */
 export interface MemoryRuled {
   readonly checkpoint: unknown
   readonly hotBackup: unknown
   readonly liveness: unknown
   readonly allowStateLoss: unknown
   readonly updateType: unknown
-  /** The primaries' memory is kept. */
+  /** Whether the primaries' memory is kept. */
   readonly keepsMemory: boolean
-  /** Its application's state is pulled over HTTP. */
+  /** Whether the app's state is pulled over HTTP. */
   readonly pullsState: boolean
 }
 
-/** The same rules stand in the CRD as CEL, see crds/schema/memory-rules.ts. */
+/** The CRD has the same rules as CEL, see crds/schema/memory-rules.ts. */
 export function memoryRules(pod: Anything, spec: MemoryRuled): Rules {
   const { checkpoint, hotBackup, liveness, allowStateLoss, updateType, keepsMemory, pullsState } = spec
   const containers = objectsIn(pod['containers'])
@@ -46,7 +46,7 @@ export function memoryRules(pod: Anything, spec: MemoryRuled): Rules {
   ]
 }
 
-/** What cannot be saved, or not be rebuilt in another pod. */
+/** Features that cannot be saved, or not be restored in another pod. */
 function templateRules(pod: Anything, containers: readonly Anything[]): Rules {
   const volumes = objectsIn(pod['volumes'])
   const initContainers = objectsIn(pod['initContainers'])
@@ -87,15 +87,15 @@ function templateRules(pod: Anything, containers: readonly Anything[]): Rules {
 }
 
 /**
- * By these a process gets at the memory of others that it sees, at the kernel's, or at files whoever owns them: so at
- * what saves and restores memory in the container, which has all rights of the node.
+ * With one of these a process can access the memory of other visible processes or of the kernel, or any user's files.
+ * So it could attack the program that saves and restores memory in the container and has root rights on the node.
  */
 export const dangerousCapabilities = [
   ...(['BPF', 'CHECKPOINT_RESTORE', 'DAC_READ_SEARCH', 'MAC_ADMIN', 'MAC_OVERRIDE', 'PERFMON'] as const),
   ...(['SYS_ADMIN', 'SYS_MODULE', 'SYS_PTRACE', 'SYS_RAWIO'] as const),
 ] as const
 
-/** Runtimes take them in any case, some with a prefix, and a word for all of them. */
+/** Runtimes accept any case, an optional prefix, and a word for all of them. */
 export const dangerousPattern = `(?i)^(CAP_)?(ALL|${dangerousCapabilities.join('|')})$`
 const dangerous = new RegExp(dangerousPattern.replace('(?i)', ''), 'i')
 
@@ -104,13 +104,13 @@ function isPrivileged({ securityContext }: Anything): boolean {
   return privileged === true || textsIn(objectIn(capabilities)['add']).some(name => dangerous.test(name))
 }
 
-/** Volumes that one node has at a time, and those of CSI that begin empty in each pod. */
+/** Volumes that only one node can attach at a time, and CSI volumes that start empty in each pod. */
 export const diskVolumes = [
   ...['awsElasticBlockStore', 'azureDisk', 'cinder', 'csi', 'fc', 'flexVolume', 'gcePersistentDisk', 'iscsi'],
   ...['photonPersistentDisk', 'portworxVolume', 'rbd', 'scaleIO', 'storageos', 'vsphereVolume'],
 ] as const
 
-/** What resources of huge pages are called, before their size. */
+/** Prefix of the resources of huge pages, before their size. */
 export const hugePages = 'hugepages-'
 
 const limitsOf = (container: Anything) => Object.keys(objectIn(objectIn(container['resources'])['limits']))
@@ -121,7 +121,7 @@ const isProbedElsewhere = (container: Anything): boolean =>
     return [httpGet, tcpSocket].some(handler => isSet(objectIn(handler)['host']))
   })
 
-/** Resources with a slash in their names are those of device plugins: GPUs and the like. */
+/** Resources with a slash in their names are those of device plugins, such as GPUs. */
 function hasDevices(container: Anything): boolean {
   const { claims } = objectIn(container['resources'])
   return (

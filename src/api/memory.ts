@@ -1,27 +1,27 @@
-/** The parsed parts of a spec that are about memory. */
+/** The parsed parts of a spec about memory. */
 import type { HotBackupMode, HttpHeader, PushMethod } from './backuppodset.ts'
 
 export interface ParsedMemory {
   readonly mode: Exclude<HotBackupMode, 'Warm'>
   readonly intervalMs: number
   readonly maxFreezePercent: number
-  /** Names of the containers that are saved, in the template's order. */
+  /** Names of the containers whose memory is saved, in the template's order. */
   readonly containers: readonly string[]
   readonly copies: number
-  /** Copies lie only on nodes where the template may run. */
+  /** Holders are only nodes where the template may run. */
   readonly matchingHolders: boolean
   readonly keep: number
-  /** A slot whose memory is kept and cannot be brought back begins anew after so long. Undefined: never. */
+  /** After this time a slot whose memory is kept but cannot be restored begins a new life. Undefined: never. */
   readonly giveUpAfterMs: number | undefined
-  /** Memory of a slot that the set has become too small for is kept so long. 0: not at all. */
+  /** How long to keep the memory of a slot for which the set has become too small. 0: not at all. */
   readonly retainMs: number
   /** Generations may be written to disks, encrypted. */
   readonly disk: boolean
-  /** Bytes: what emptyDirs and writable layers may have together. */
+  /** Limit in bytes for emptyDirs and writable layers together. */
   readonly volumeBytes: number
 }
 
-/** How the application's own state is pulled from primaries and pushed into successors. */
+/** How to pull the app's own state from primaries and push it to successors. */
 export interface ParsedPull {
   readonly intervalMs: number
   readonly port: number
@@ -34,10 +34,10 @@ export interface ParsedPull {
     readonly path: string
     readonly method: PushMethod
     readonly headers: readonly HttpHeader[]
-    /** Hot backups that run are given each state that is pulled. */
+    /** Push each pulled state also to running hot backups. */
     readonly everyInterval: boolean
   }
-  /** Whose restarts end the state: the container that has the port, else the first. */
+  /** The container whose restart loses the state: the one with the port, else the first. */
   readonly container: string
 }
 
@@ -59,7 +59,7 @@ export interface ParsedLiveness {
 
 const units = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 } as const
 
-/** Milliseconds of a duration such as `1m30s` or `500ms`; undefined when it is none. */
+/** Returns the milliseconds of a duration such as `1m30s` or `500ms`; undefined if it is invalid. */
 export function parseDuration(text: string): number | undefined {
   if (!/^(\d+(\.\d+)?(ms|s|m|h))+$/.test(text)) return undefined
   let ms = 0
@@ -80,7 +80,7 @@ const suffixes: Readonly<Record<string, number>> = {
   Ti: 2 ** 40,
 }
 
-/** Bytes of a quantity such as `512Mi`; undefined when it is none. */
+/** Returns the bytes of a quantity such as `512Mi`; undefined if it is invalid. */
 export function parseBytes(text: string): number | undefined {
   const [, amount, suffix = ''] = /^(\d+(?:\.\d+)?)([kMGT]|[KMGT]i)?$/.exec(text) ?? []
   const factor = suffixes[suffix]

@@ -1,6 +1,7 @@
 /**
- * NodeReport: what the agent of one node can do and what it keeps. Cluster-scoped, named as the node; written by that
- * node's agent alone, at most every few seconds and at once when a slot becomes usable or unusable there.
+ * NodeReport: capabilities of a node's agent and the generations that it keeps. Cluster-scoped, with the name of the
+ * node. Only the node's agent writes it, at most every few seconds, but at once when a slot becomes usable or unusable
+ * there.
  */
 import type { KubeObject } from '../kube/object.ts'
 import type { Resource } from '../kube/resources.ts'
@@ -11,89 +12,93 @@ export interface NodeCheck {
   /** `criu`, `canary`, `sentinel`, ... */
   readonly name: string
   readonly ok: boolean
-  /** What was found. */
+  /** The finding. */
   readonly message: string
-  /** What to change; only of a check that failed. */
+  /** What to change; only if the check failed. */
   readonly cure?: string
 }
 
 /**
- * Annotation of a report, written by who takes the installation away: the agent of the node ends its work and removes
- * everything that agents have put there. Any value; taken off again, the agent begins anew.
+ * Annotation of a report, set when the installation is removed: the node's agent ends its work and removes everything
+ * that agents have put on the node. Any value; if it is removed again, the agent restarts its work.
  */
 export const retireRequested = `${prefix}retire-requested`
 
-/** Reason of a report: what is kept of this kind is being brought back on this node for the first time. */
+/** Reason in a report: memory of this kind is being restored on this node for the first time. */
 export const unprovenReason = 'Unproven'
 
-/** Why what a node keeps of a slot is not usable there: its agent cannot read whether and how the set keeps memory. */
+/** Why a copy is not usable on a node: its agent cannot read whether and how the set keeps memory. */
 export const specUnreadableReason = 'SpecUnreadable'
 
-/** Reason of a report of nothing: the disk of the node has not been asked for this slot yet. */
+/** Reason in a report without a copy: the agent has not yet read this slot from the node's disk. */
 export const diskUnreadReason = 'DiskUnread'
 
 /**
- * Why checkpoints are further apart than the set asks for. `FreezeBudget`: the primary would stand still for more than
- * `maxFreezePercent` of its time. `Busy`: its node would do nothing but save. `HoldersBehind`: no holder has fetched the
- * newest one in time.
+ * Why checkpoints are further apart than the set asks for. `FreezeBudget`: they would stop the primary for more than
+ * `maxFreezePercent` of its time. `Busy`: its node would do nothing but save. `HoldersBehind`: no holder has fetched
+ * the newest generation in time.
  */
 export type PaceReason = (typeof paceReasons)[number]
 
 export const paceReasons = ['FreezeBudget', 'Busy', 'HoldersBehind'] as const
 
-/** One slot on this node, as far as the agent keeps something of it. */
+/** The state of one slot on this node. */
 export interface SlotReport extends SlotKey {
-  /** `source`: the primary runs here. `holder`: its generations are kept here. */
+  /** `source`: the primary runs here. `holder`: this node keeps its generations. */
   readonly role: 'source' | 'holder'
   /** The newest complete generation. 0: none yet. */
   readonly generation: number
-  /** Epoch in which that was saved; absent: none yet, or an agent of an earlier version. */
+  /** Epoch in which that generation was saved; absent: none yet, or an agent of an earlier version. */
   readonly epoch?: number
-  /** That bears the signature of the node that saved it. */
+  /** That generation has a signature of the node that saved it. */
   readonly signed?: boolean
-  /** RFC 3339, by the source's clock: the instant whose memory it is. */
+  /** RFC 3339, by the source's clock: the time at which the dump froze this memory. */
   readonly takenAt?: string
   readonly bytes?: number
-  /** Seconds for which the primary stood still for the newest generation. */
+  /** Seconds for which the newest generation stopped the primary. */
   readonly frozenSeconds?: number
   /** Seconds from the stop of the primary until the generation was complete here. */
   readonly pipelineSeconds?: number
   /**
-   * How it could go on stage from here; of a source, only while its primary is not on stage. `Cold`: no understudy holds the stage here, so one has to be woken or
-   * made first, here or where it can fetch it. Absent: not (yet).
+   * How a successor on this node could get it; for a source, only while its primary is not on stage. `Cold`: no
+   * understudy that fits is free here, so one must first be woken or created, here or where it can fetch the copy.
+   * Absent: not (yet) usable.
    */
   readonly usable?: 'Frozen' | 'Staged' | 'Cold'
-  /** The understudy in which it is frozen. */
+  /** The understudy that has the frozen clone. */
   readonly understudyUid?: string
-  /** What of it is on the node's disk. */
+  /** The copy on the node's disk. */
   readonly onDisk?: { readonly generation: number; readonly takenAt: string }
   /** Effective interval, seconds; source only. */
   readonly intervalSeconds?: number
-  /** Source: why that is longer than the interval that the set asks for. */
+  /** Source: why the interval is longer than the set asks for. */
   readonly intervalReason?: PaceReason
   /**
-   * It is the last generation of its primary, which stands still until its successor goes on. Source: nothing came after
-   * it. Holder: the understudy could go on with it at once.
+   * It is the last generation of its primary, which is stopped until its successor runs. Source: no later generation
+   * exists. Holder: the understudy could take over with it at once.
    */
   readonly final?: boolean
-  /** Source: for so many seconds its primary stands still, counted from the moment at which `generation` is reported. */
+  /** Source: for how many seconds its primary stays stopped, from the moment at which `generation` is reported. */
   readonly standsForSeconds?: number
-  /** Source: the handover for which it stands, as `handovers` of its Lease counts them; absent: an agent of an earlier version. */
+  /**
+   * Source: the handover for which it is stopped, as in `handovers` of its Lease; absent: an agent of an earlier
+   * version.
+   */
   readonly standsForHandover?: number
-  /** Source: its primary stood still for a successor in vain, and is not to do that again for now. */
+  /** Source: a handover stopped its primary and failed, so no new one may start for now. */
   readonly handoverPaused?: boolean
-  /** Source: the annotation `checkpoint-requested` of the primary that this generation answers. */
+  /** Source: the primary's annotation `checkpoint-requested` that this generation answers. */
   readonly answeredRequest?: string
-  /** Why there is no newer generation, or why it is not usable. */
+  /** Why there is no newer generation, or why this one is not usable. */
   readonly reason?: string
   readonly message?: string
 }
 
-/** What generations take up of a budget, bytes. */
+/** Bytes that generations use, and their budget. */
 export interface Budget {
   readonly bytes: number
   readonly budget: number
-  /** Why nothing is written there, though it should be. */
+  /** Why nothing is written there although it should be. */
   readonly reason?: string
   readonly message?: string
 }
@@ -103,50 +108,50 @@ export interface NodeReportStatus {
   readonly version: string
   /** host:port of the agent for its peers. */
   readonly address: string
-  /** SHA-256 of the public key (SubjectPublicKeyInfo) the agent proves itself with, hex. */
+  /** SHA-256 of the public key (SubjectPublicKeyInfo) with which the agent authenticates itself, hex. */
   readonly fingerprint: string
-  /** It signs what it saves with that key; absent: an agent of an earlier version. */
+  /** The agent signs generations with that key; absent: an agent of an earlier version. */
   readonly signs?: boolean
   readonly kernel: string
   readonly criu: string
   readonly architecture: string
-  /** Instructions that programs find on every processor of the node; absent: an agent of an earlier version. */
+  /** CPU features that programs find on every processor of the node; absent: an agent of an earlier version. */
   readonly cpuFeatures?: readonly string[]
   readonly checks: readonly NodeCheck[]
-  /** Every check holds: memory can be saved and restored here. */
+  /** All checks succeed: memory can be saved and restored here. */
   readonly ready: boolean
   readonly slots: readonly SlotReport[]
-  /** Nothing of the agents is left on the node, as `retire-requested` asks for. */
+  /** The agents have removed everything of theirs from the node, as `retire-requested` asks. */
   readonly retired?: boolean
   /**
-   * `slots`, if it is not cut, is all that is kept here. An agent that has only just started does not know that yet: `slots` is then what the
-   * agent before it has said last, and no slot that is missing there is known to be gone. Absent: an agent of an earlier
-   * version, of which the same is true.
+   * If `slots` is not cut, it lists all copies on this node. An agent that has just started does not know them yet:
+   * then `slots` is the previous agent's last list, and a missing slot is not known to be gone. The same applies if
+   * this is absent, in reports of an earlier version.
    */
   readonly slotsKnown?: boolean
   /** The tmpfs of generations. */
   readonly memory?: Budget
-  /** The disk of generations; absent: none is used. */
+  /** The disk of generations; absent: the agent uses none. */
   readonly disk?: Budget
   /**
-   * Slots of which something is here, also where `slots` had no room for all of them: then a slot that is missing there is not
-   * known to be gone.
+   * Number of slots with a copy here, even if `slots` has no room for all: then a slot missing there is not known to be
+   * gone.
    */
   readonly slotCount?: number
   /** RFC 3339. */
   readonly updatedAt: string
 }
 
-/** Of a report. One that is refused says nothing at all, so its writer cuts at these. */
+/** Limits of a report. The writer cuts at these, because the API server would reject the whole report. */
 export const reportLimits = Object.freeze({
-  /** Far above what a node can run. Where more is kept, `slotCount` goes on. */
+  /** Far more than a node can run. Beyond it, only `slotCount` grows. */
   slots: 800,
   checks: 64,
   /** Linux has room for about 700 on x86, and fewer elsewhere. */
   cpuFeatures: 1024,
-  /** Characters of the name of one. */
+  /** Characters of one name. */
   cpuFeature: 63,
-  /** Characters of a message about a slot: 800 of them and what stands beside them can be stored. */
+  /** Characters of a message about a slot: a report with 800 of them can still be stored. */
   message: 1024,
 } as const)
 

@@ -11,7 +11,7 @@ import { portName, serviceName } from './service-rules.ts'
 import { containerNames } from './template-rules.ts'
 import { isSet, objectsIn, textsIn } from './unknown.ts'
 
-/** A set asks for memory by `checkpoint`, unless its hot backups are to be `Warm`. */
+/** Parses the settings for memory; undefined unless the set has `checkpoint` and its hot backups are not `Warm`. */
 export function parseMemory(read: Reader, spec: Readonly<Record<string, unknown>>): ParsedMemory | undefined {
   const hotBackup = read.object('spec.hotBackup', spec['hotBackup'])
   const mode = read.oneOf('spec.hotBackup.mode', hotBackup['mode'], hotBackupModes, defaults.hotBackupMode)
@@ -28,7 +28,7 @@ export function parseMemory(read: Reader, spec: Readonly<Record<string, unknown>
     mode,
     intervalMs: intervalOf(read, checkpoint['interval'] ?? defaults.checkpoint.interval),
     maxFreezePercent: number('maxFreezePercent'),
-    // Which of them there are is a rule of the template.
+    // A rule of the template checks that these containers exist.
     containers: all.filter(name => !Array.isArray(named) || named.includes(name)),
     copies: number('copies'),
     matchingHolders:
@@ -74,7 +74,7 @@ export function intervalOf(read: Reader, value: unknown): number {
   return ms
 }
 
-/** Services of which the operator writes the endpoints. What their fields have to do with each other is a rule. */
+/** Parses the Services whose endpoints the operator writes. Rules check how the fields relate to each other. */
 export function parseService(read: Reader, value: unknown): ParsedService | undefined {
   if (!isSet(value)) return undefined
   const service = read.object('spec.service', value)

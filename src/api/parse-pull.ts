@@ -8,10 +8,13 @@ import { type Anything, isSet, objectIn, objectsIn } from './unknown.ts'
 
 type Spec = Readonly<Record<string, unknown>>
 
-/** The application's state is asked for over HTTP, whatever else the fields say. */
+/** True if the app's state is pulled over HTTP, whatever the other fields contain. */
 export const pullsState = (spec: Spec): boolean => objectIn(spec['checkpoint'])['source'] === 'http'
 
-/** How state is pulled, of a set with `checkpoint.source: http`. What its fields have to do with each other is a rule. */
+/**
+ * Parses how to pull the state of a set with `checkpoint.source: http`. Rules check how its fields relate to each
+ * other.
+ */
 export function parsePull(read: Reader, spec: Spec): ParsedPull | undefined {
   const checkpoint = read.object('spec.checkpoint', spec['checkpoint'])
   const source = read.oneOf(

@@ -25,7 +25,7 @@ import { parsePull, pullsState } from './parse-pull.ts'
 import { reader } from './reader.ts'
 import { brokenRule, containerNames } from './template-rules.ts'
 
-/** A set whose every field is there and valid: what comes after `parseSet` checks nothing again. Frozen. */
+/** A set with all fields present and valid: code after `parseSet` need not validate again. Frozen. */
 export interface ParsedSet {
   readonly name: string
   readonly namespace: string
@@ -42,12 +42,12 @@ export interface ParsedSet {
   readonly paused: boolean
   readonly antiAffinity: AntiAffinity
   readonly updateStrategy: UpdateStrategy
-  /** A roll may cost memory that pods of the new template cannot be given. */
+  /** A roll may lose memory that cannot be restored in pods of the new template. */
   readonly allowStateLoss: boolean
   readonly failover: { readonly unreadySeconds: number; readonly crashLoop: CrashLoopPolicy }
-  /** Undefined: nothing is kept, hot backups are as in the paper. */
+  /** Undefined: no memory is kept, and hot backups are as in the paper. */
   readonly memory: ParsedMemory | undefined
-  /** The application's own state is pulled over HTTP; never together with `memory`. */
+  /** The app's own state is pulled over HTTP; never together with `memory`. */
   readonly pull: ParsedPull | undefined
   readonly service: ParsedService | undefined
   readonly liveness: ParsedLiveness | undefined
@@ -55,18 +55,19 @@ export interface ParsedSet {
 }
 
 /**
- * Whether a set's state travels by HTTP: its pods are ordinary ones, and one of another template can be given the state.
+ * True if the set's state is transferred over HTTP: its pods are ordinary ones, and a pod of another template can take
+ * the state.
  */
 export const carriesStateByHttp = ({ pull }: Pick<ParsedSet, 'pull'>): boolean => pull !== undefined
 
 export type Parsed =
   | { readonly ok: true; readonly set: ParsedSet }
-  /** `legible`: the set with defaults for what could not be read; absent where not even its containers can be. */
+  /** `legible`: the set, with defaults for unreadable fields; absent if not even its containers are readable. */
   | ({ readonly ok: false; readonly legible?: ParsedSet } & Refusal)
 
 /**
- * Parses a set as the API server stores it. The schema and its rules have checked it already, so a refusal means an
- * object that was stored under an older CRD or one without its rules; nothing of its shape is taken for granted here.
+ * Parses a set as the API server stores it. The schema and its rules have checked it already, so a refusal means that
+ * it was stored under an older CRD or one without these rules. The parser assumes nothing about its shape.
  */
 export function parseSet(object: BackupPodSet): Parsed {
   const { metadata } = object

@@ -2,7 +2,7 @@ import { BlockList, isIP } from 'node:net'
 
 type Net = readonly [net: string, prefix: number, family: 'ipv4' | 'ipv6']
 
-/** Addresses of no pod: services of the node's provider, and groups. */
+/** Addresses that no pod has: link-local ones such as the cloud provider's metadata service, and multicast. */
 const ofNobody: readonly Net[] = [
   ['0.0.0.0', 8, 'ipv4'],
   ['169.254.0.0', 16, 'ipv4'],
@@ -11,7 +11,7 @@ const ofNobody: readonly Net[] = [
   ['fe80::', 10, 'ipv6'],
   ['ff00::', 8, 'ipv6'],
 ]
-/** Of whoever asks. */
+/** Loopback: the client itself. */
 const ofOurselves: readonly Net[] = [
   ['127.0.0.0', 8, 'ipv4'],
   ['::1', 128, 'ipv6'],
@@ -27,11 +27,11 @@ const notFromPods = blockListOf(ofNobody)
 const notFromNodes = blockListOf([...ofNobody, ...ofOurselves])
 
 /**
- * The address of a pod, as its status has it, if a pod can have it; undefined: it has none that may be asked. Kubelets write
- * that status, so the root of one node decides what stands there.
+ * Returns the address in a pod's status if a pod can have it; undefined: there is none that we may connect to. Kubelets
+ * write that status, so root on any node controls the value.
  *
- * @param from who asks: in the network of a node loopback is the node. In that of a pod it is that pod, the operator's with its
- *   health and metrics; clusters without a network of pods have theirs there.
+ * @param from the client's network. On a node, loopback is the node itself. In a pod it is that pod: for the operator
+ *   only its health and metrics, and clusters without a pod network have their pods there.
  */
 export function podAddress(address: string | undefined, from: 'node' | 'pod'): string | undefined {
   const family = isIP(address ?? '')

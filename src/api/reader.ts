@@ -2,7 +2,10 @@ import { invalidValue, type Refusal, refusalOf, type refusals } from './errors.t
 
 export type Reader = ReturnType<typeof reader>
 
-/** Readers of single fields: absent and null give the default; what does not fit is noted and gives the default, too. */
+/**
+ * Readers of single fields. Absent and null give the default; an invalid value is recorded in `refused` and gives the
+ * default too.
+ */
 export function reader(refused: Refusal[]) {
   const field = <T>(
     name: string,
@@ -48,7 +51,7 @@ export function reader(refused: Refusal[]) {
         `one of ${values.join(', ')}`,
         otherwise,
       ),
-    /** A text with a unit, as the number that it means. */
+    /** Parses a text with a unit to a number. */
     measure: (
       name: string,
       value: unknown,
@@ -61,7 +64,7 @@ export function reader(refused: Refusal[]) {
       refused.push(invalidValue(name, value, expected))
       return min
     },
-    /** A name of at most 63 characters in this form. */
+    /** A name of at most 63 characters that matches this pattern. */
     matching: (name: string, value: unknown, form: string) =>
       field<string>(
         name,

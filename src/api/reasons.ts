@@ -1,4 +1,4 @@
-/** Condition types and reasons, and the reasons of events. One table. */
+/** Condition types and reasons, and the reasons of events. The only table of these. */
 
 export const conditionTypes = {
   ready: 'Ready',
@@ -13,14 +13,14 @@ export const reasons = {
   allInPlace: 'AllInPlace',
   podsMissing: 'PodsMissing',
   rollingOut: 'RollingOut',
-  /** Pods have an older template and go when somebody deletes them. */
+  /** Pods keep an older template until a user deletes them. */
   updateOnDelete: 'UpdateOnDelete',
-  /** A roll would cost memory that the set does not allow to be lost. */
+  /** A roll would lose memory, which the set does not allow. */
   updateWouldLoseState: 'UpdateWouldLoseState',
-  /** Slots of a roll wait, and somebody may have to do something about it. */
+  /** Slots of a roll wait, and a user may have to act. */
   rollWaits: 'RollWaits',
   converging: 'Converging',
-  /** Pods have not started for so long that nobody should wait for it. */
+  /** Pods have failed to start for so long that waiting for them is pointless. */
   progressDeadlineExceeded: 'ProgressDeadlineExceeded',
   settled: 'Settled',
   paused: 'Paused',
@@ -28,11 +28,11 @@ export const reasons = {
   asExpected: 'AsExpected',
   actionFailed: 'ActionFailed',
   podsCrashLooping: 'PodsCrashLooping',
-  /** Primaries of a slot fail one after the other, each soon after it took over. */
+  /** Primaries of a slot fail one after the other, each soon after its takeover. */
   replacementsPaused: 'ReplacementsPaused',
   /** A cold backup waits at a gate that the operator cannot open. */
   gateUnreachable: 'GateUnreachable',
-  /** The operator has never had a complete list of something that sets with memory need. */
+  /** The operator has never had a complete list of a resource that sets with memory need. */
   cacheIncomplete: 'CacheIncomplete',
   allProtected: 'AllProtected',
   noAgents: 'NoAgents',
@@ -40,19 +40,19 @@ export const reasons = {
   nodeNotReady: 'NodeNotReady',
   noUnderstudy: 'NoUnderstudy',
   notSaved: 'NotSaved',
-  /** A slot has no primary, and its memory is kept where it cannot be brought back at this moment. */
+  /** A slot has no primary, and its memory is kept where it cannot be restored at the moment. */
   memoryWaits: 'MemoryWaits',
   notStaged: 'NotStaged',
-  /** Caveats: memory is kept, and there is something to know about it. */
+  /** Caveats: memory is kept, with a restriction to be aware of. */
   diskAheadOfMemory: 'DiskAheadOfMemory',
   environmentOfDeadPod: 'EnvironmentOfDeadPod',
-  /** No node that keeps memory of a slot can write it to its disk. */
+  /** No node that keeps the memory of a slot can write it to its disk. */
   notOnDisk: 'NotOnDisk',
-  /** The template may run on too few nodes for all the copies that are asked for. */
+  /** The template may run on too few nodes for the configured number of copies. */
   fewerCopies: 'FewerCopies',
   /** The namespace lacks the label by which an administrator allows memory. */
   memoryNotAllowed: 'MemoryNotAllowed',
-  /** A claim of the template has one node or pod at a time. */
+  /** A claim of the template allows only one node or pod at a time. */
   claimNotShared: 'ClaimNotShared',
   claimMissing: 'ClaimMissing',
   claimUnread: 'ClaimUnread',
@@ -73,19 +73,19 @@ export const eventReasons = {
   adopted: 'PodsAdopted',
   released: 'PodsReleased',
   actionFailed: 'ActionFailed',
-  /** A primary's app ended, nobody could take over, and the kubelet starts it anew. */
+  /** A primary's app ended, no pod could take over, and the kubelet restarts it empty. */
   stateLost: 'StateLost',
   /** A slot got a successor without the memory that it had. */
   restoredEmpty: 'RestoredEmpty',
-  /** Comes before what costs a slot its memory, where the set allows that. */
+  /** Announces that a slot will lose its memory, where the set allows that; sent before any action. */
   stateWillBeLost: 'StateWillBeLost',
-  /** A pulled state was given back to an app that its kubelet had restarted. */
+  /** An app that its kubelet had restarted got its pulled state back. */
   restoredInPlace: 'RestoredInPlace',
-  /** The set has become smaller: a slot is taken away, and its memory is kept for a while. */
+  /** The set has shrunk: a slot is removed, and its memory is kept for a while. */
   slotRetained: 'SlotRetained',
-  /** The set has become larger in time: that slot comes back with its memory. */
+  /** The set has grown again in time: the slot returns with its memory. */
   slotReclaimed: 'SlotReclaimed',
-  /** The memory of a slot that was taken away is kept no longer. */
+  /** The memory of a removed slot is no longer kept. */
   slotForgotten: 'SlotForgotten',
   promotionFailed: 'PromotionFailed',
   retired: 'PodsRetired',

@@ -29,7 +29,7 @@ it('a Lease says what was written into it', () => {
   expect(parseSlotLease(written(asked))).toEqual(asked)
   const retained = { ...lease, retainedSince: '2030-01-01T00:00:00.000Z' }
   expect(parseSlotLease(written(retained))).toEqual(retained)
-  // A merge patch takes the mark back.
+  // A merge patch clears the mark.
   expect(slotLeaseBody(lease).metadata.annotations[slotAnnotations.retainedSince]).toBe('')
 })
 

@@ -1,16 +1,16 @@
 /**
- * The Lease of a slot: who holds it, in which epoch, and who would take over. The operator alone writes it; a
- * compare-and-swap there (`resourceVersion`) is what makes a promotion, and the agents act on what it says.
+ * The Lease of a slot: its primary, its epoch and its heir. Only the operator writes it. A compare-and-swap on its
+ * `resourceVersion` is the promotion, and agents act by its content.
  */
 import type { Lease } from '../kube/resources.ts'
 import { labels, prefix } from './labels.ts'
 
-/** Identifies the memory of one slot. A number that is used again begins another life, and inherits nothing. */
+/** Identifies the memory of one slot. A slot number that is used again begins another life and inherits no memory. */
 export interface SlotKey {
   readonly namespace: string
   readonly set: string
   readonly slot: number
-  /** 8 hex digits, drawn when the slot starts with no memory. */
+  /** 8 hex digits, drawn when the slot starts with an empty memory. */
   readonly life: string
 }
 
@@ -19,16 +19,16 @@ export interface PodName {
   readonly uid: string
 }
 
-/** An understudy that is to take this slot first: the one in which its memory lies frozen, if that fits. */
+/** The understudy that should take this slot first: the one with a frozen clone of its memory, if that fits. */
 export interface Heir extends PodName {
-  /** Where connections to a dead primary are sent; absent until the pod has an address. */
+  /** Redirect target for connections to a dead primary; absent until the pod has an address. */
   readonly ip: string | undefined
 }
 
-/** Whose signature the memory of an epoch bears. */
+/** The key that signs the memory of an epoch. */
 export interface Signer {
   readonly epoch: number
-  /** Of the key of the agent on the node that had the primary then. Undefined: that agent signed nothing. */
+  /** Fingerprint of the key of the agent on the primary's node in that epoch. Undefined: that agent signed nothing. */
   readonly fingerprint: string | undefined
 }
 
@@ -36,7 +36,7 @@ export interface SlotLease extends SlotKey {
   /** The primary. */
   readonly holder: PodName
   readonly epoch: number
-  /** Address of a primary that followed another one: where connections to those before it are sent. */
+  /** Address of a primary that succeeded another one: redirect target for connections to earlier primaries. */
   readonly ip: string | undefined
   /** Node of the primary, whose agent takes checkpoints. */
   readonly node: string | undefined
@@ -44,48 +44,47 @@ export interface SlotLease extends SlotKey {
   /** Nodes that are to keep the slot's generations, the heir's first. Never the primary's own. */
   readonly holders: readonly string[]
   /**
-   * Nodes that have said that they keep something of this life. Such a node has it until it says itself
-   * that it has nothing: silence, or a report that it has not finished, takes nothing away. A holder that has been let go is
-   * named here, too, for as long as it is heard to have something: it may be the only one that is not lost. Undefined in Leases
-   * of before this was written: each of `holders` and `node` may have something.
+   * Nodes that have reported a copy of this life. Such a node counts until it reports that it has none: silence or an
+   * incomplete report changes nothing. A former holder stays listed as long as it reports a copy, which may be the only
+   * one left. Undefined in Leases of earlier versions: each of `holders` and `node` may have a copy.
    */
   readonly kept?: readonly string[] | undefined
   /**
-   * The containers of the holder whose memory this life is, as `containerIdsOf` says them: where another one runs, that
-   * memory has ended. Undefined until all of them run, and in Leases of before this was written.
+   * Containers of the primary with the memory of this life, in the form of `containerIdsOf`: if another container runs,
+   * that memory has ended. Undefined until all of them run, and in Leases of earlier versions.
    */
   readonly containers?: string | undefined
-  /** Uid of the holder while it is to be ended, because another pod is about to take its slot. */
+  /** Uid of the primary while it is to be stopped, because another pod is about to take its slot. */
   readonly ending?: string | undefined
-  /** Pods of this restore hash can be given its memory. Undefined in Leases of before it was written. */
+  /** Restore hash of pods in which its memory can be restored. Undefined in Leases of earlier versions. */
   readonly restoreHash?: string | undefined
-  /** Uid of the understudy for which the primary is to stand still with its last generation saved: it is to be replaced. */
+  /** Uid of the understudy for whose handover the primary is to be stopped with its last generation saved. */
   readonly handover?: string | undefined
   /**
-   * How many handovers of this life have been asked for, the present one included: what is said of an earlier one is worth
-   * nothing for it. Absent: none yet, or a Lease of before this was written.
+   * Number of handovers requested in this life, including the current one: reports about an earlier handover do not
+   * count. Absent: none yet, or a Lease of an earlier version.
    */
   readonly handovers?: number
   /**
-   * What the holder has to go on with at least, but for one generation: somebody has it, and could bring it back. Absent once
-   * it is to go on with whatever it has, and in Leases of before this was written.
+   * The generation with which the slot's primary must continue at least (one generation behind is tolerated): a node
+   * has it and could restore it. Absent once any generation will do, and in Leases of earlier versions.
    */
   readonly atLeast?: { readonly epoch: number; readonly generation: number }
-  /** Its memory must not be saved just now: what is kept stays, and nothing is added. */
+  /** Its memory must not be saved for now: copies stay, but agents add no generations. */
   readonly unsaved?: boolean
-  /** Template hash of the pods for which its memory is given up; written after the event that says so. */
+  /** Template hash of the pods for which its memory is given up; written after the event that announces it. */
   readonly givenUpFor?: string | undefined
   /**
-   * Since when, RFC 3339 by the clock of the operator, the set has no place for this slot: its memory is only kept. Its
-   * primary, while it is still there, ends like any pod, and nobody follows it.
+   * Since when the set has no place for this slot, RFC 3339 by the operator's clock: only its memory is kept. Its
+   * primary, if it still exists, is deleted like any surplus pod, without a successor.
    */
   readonly retainedSince?: string
   /**
-   * Half of the key of what lies on disks of this life, 64 hex digits; the other one is in the agents' Secret. With the
-   * Lease it goes, and nothing of it can be read again. Absent: nothing is written to disks.
+   * Half of the encryption key for this life's generations on disks, 64 hex digits; the other half is in the agents'
+   * Secret. When the Lease is deleted, they become unreadable. Absent: agents write nothing to disks.
    */
   readonly seal?: string
-  /** The latest first. Absent in Leases of before it was written; then no memory of the slot has to be signed. */
+  /** The latest first. Absent in Leases of earlier versions; then the slot's memory need not be signed. */
   readonly signers?: readonly Signer[]
 }
 
@@ -112,10 +111,13 @@ export const slotAnnotations = {
   signers: `${prefix}signers`,
 } as const
 
-/** Restarts of the holder's containers when its life began, beside what a `SlotLease` says: one more is the end of it. */
+/**
+ * Restarts of the primary's containers when its life began, in addition to a `SlotLease`: one more restart ends the
+ * life.
+ */
 export const restartsAnnotation = `${prefix}restarts`
 
-/** What the Lease says of these; undefined: nothing that can be read. */
+/** Returns the restarts in the Lease; undefined if they are absent or unreadable. */
 export function restartsOf({ metadata }: Lease): number | undefined {
   const text = metadata.annotations?.[restartsAnnotation]
   return text !== undefined && /^\d{1,9}$/.test(text) ? Number(text) : undefined
@@ -123,7 +125,7 @@ export function restartsOf({ metadata }: Lease): number | undefined {
 
 export const slotLeaseName = (set: string, slot: number): string => `${set}-${slot}`
 
-/** The content of a slot's Lease that says this. */
+/** Returns the content of a slot's Lease. */
 export function slotLeaseBody(lease: SlotLease) {
   return {
     metadata: {
@@ -133,14 +135,14 @@ export function slotLeaseBody(lease: SlotLease) {
       annotations: {
         [slotAnnotations.life]: lease.life,
         [slotAnnotations.pod]: lease.holder.name,
-        // Empty and not absent: a merge patch must be able to take a value back.
+        // Empty and not absent: a merge patch must be able to clear a value.
         [slotAnnotations.node]: lease.node ?? '',
         [slotAnnotations.ip]: lease.ip ?? '',
         [slotAnnotations.heir]: lease.heir?.name ?? '',
         [slotAnnotations.heirUid]: lease.heir?.uid ?? '',
         [slotAnnotations.heirIp]: lease.heir?.ip ?? '',
         [slotAnnotations.holders]: lease.holders.join(','),
-        // Absent is not empty here: nothing is known of what is kept.
+        // Absent differs from empty here: it is unknown which nodes have a copy.
         ...(lease.kept && { [slotAnnotations.kept]: lease.kept.join(',') }),
         [slotAnnotations.containers]: lease.containers ?? '',
         [slotAnnotations.ending]: lease.ending ?? '',
@@ -159,7 +161,7 @@ export function slotLeaseBody(lease: SlotLease) {
   }
 }
 
-/** What a Lease says of its slot; undefined when it is not the Lease of a slot or cannot be read. */
+/** Parses the Lease of a slot; undefined if it is another Lease or unreadable. */
 export function parseSlotLease(lease: Lease): SlotLease | undefined {
   const { metadata, spec } = lease
   const note = (key: keyof typeof slotAnnotations) =>
@@ -208,11 +210,11 @@ export function parseSlotLease(lease: Lease): SlotLease | undefined {
   }
 }
 
-/** `4=FINGERPRINT,3=`: in epoch 4 that key signed, in epoch 3 none. */
+/** `4=FINGERPRINT,3=`: that key signed in epoch 4, and no key in epoch 3. */
 const formatSigners = (signers: readonly Signer[]): string =>
   signers.map(({ epoch, fingerprint = '' }) => `${epoch}=${fingerprint}`).join(',')
 
-/** What cannot be read names nobody, so that nothing of that epoch is believed. */
+/** An unreadable entry yields no signer, so that no memory of that epoch is trusted. */
 const parseSigners = (text: string): readonly Signer[] =>
   text.split(',').flatMap(word => {
     const [, epoch, fingerprint] = /^(0|[1-9]\d{0,14})=([0-9a-f]{64}|)$/.exec(word) ?? []

@@ -1,15 +1,18 @@
-/** Names that operator and agents agree on for pods whose memory is kept. */
+/** Names shared by operator and agents, for pods whose memory is kept. */
 import type { Pod } from '../kube/resources.ts'
 import { gateContainerName } from './gate.ts'
 import { prefix } from './labels.ts'
 
-/** Node label, set by the operator while the node's report says that memory can be saved and restored there. */
+/** Node label. The operator sets it while the node's report says that memory can be saved and restored there. */
 export const stageLabel = `${prefix}stage`
 export const stageReady = 'ready'
 
-/** Conditions of pods, written by agents alone. */
+/** Pod conditions that only agents write. */
 export const podConditions = {
-  /** Readiness gate of understudies: True while the pod is on stage and its app answers. Of any primary: False with reason `Died` once its app has ended. */
+  /**
+   * Readiness gate of understudies: True while the pod is on stage and its app answers. On any primary: False with
+   * reason `Died` once its app has ended.
+   */
   serving: `${prefix}serving`,
   /** True while the understudy could take over a slot; the reason is `Frozen` or `Staged`. */
   understudy: `${prefix}understudy`,
@@ -17,7 +20,10 @@ export const podConditions = {
 
 /** Reasons of `serving`. */
 export const servingReasons = {
-  /** A container of the primary ended, or its liveness was lost, or it was stopped for its deletion: its memory is gone and it must not answer any more. */
+  /**
+   * A container of the primary ended, its liveness probe failed, or it was stopped for its deletion: its memory is
+   * lost, and it must not answer any more.
+   */
   died: 'Died',
   onStage: 'OnStage',
   offStage: 'OffStage',
@@ -25,26 +31,27 @@ export const servingReasons = {
 } as const
 
 /**
- * Reason of `understudy` with which an agent says that nothing can be brought back in this one any more: it is replaced.
- * Also the code of the error that says so.
+ * Reason of `understudy` by which an agent reports that no memory can be restored in this pod any more, so that it is
+ * replaced. Also the code of the corresponding error.
  */
 export const spoiledReason = 'UnderstudySpoiled'
 
-/** Pods made for memory carry it; others are as in the paper. */
+/** Marks pods made for memory; other pods are as in the paper. */
 export const memoryAnnotation = `${prefix}memory`
 export const memoryKept = 'kept'
 
 /**
- * What agents need to know of the template that a pod was made from, for the template of its set may be another one by now:
- * names of the containers that are saved, separated by commas, and, where understudies have them no more, their probes.
+ * Parts of the pod's template that agents need, since the template of its set may have changed: the names of the saved
+ * containers, separated by commas, and the probes that are removed from understudies.
  */
 export const savedAnnotation = `${prefix}saved-containers`
 export const probesAnnotation = `${prefix}probes`
 export const probeKinds = ['startupProbe', 'readinessProbe', 'livenessProbe'] as const
 
 /**
- * Which containers of the pod are saved, and which lives of them run: `NAME=ID,NAME=ID`, in the order of the spec. Where
- * this changes, what ran there has ended, whatever counters say. Undefined until the runtime has made all of them.
+ * Returns the saved containers of the pod with their current container IDs: `NAME=ID,NAME=ID`, in the order of the
+ * spec. If it changes, the earlier processes have ended, whatever counters say. Undefined until the runtime has created
+ * all of them.
  */
 export function containerIdsOf({ metadata, spec, status }: Pod): string | undefined {
   const saved = metadata.annotations?.[savedAnnotation]?.split(',')
@@ -55,16 +62,19 @@ export function containerIdsOf({ metadata, spec, status }: Pod): string | undefi
 }
 
 /**
- * Volume of understudies with a directory NAME for each container that is held, which is all that this container sees of it:
- * the waker and, because who puts that there does not know the user that the container runs as, `run-NAME/hold.sock` in a
- * directory that `hold` makes itself. In pods of earlier versions all containers see the whole volume.
+ * Volume of understudies with a directory NAME for each held container, which sees only that directory. It contains the
+ * waker and `run-NAME/hold.sock`. `hold` creates the latter's directory itself, because the installer of the waker does
+ * not know the user of the container. In pods of earlier versions all containers see the whole volume.
  */
 export const holdVolume = 'understudy-hold'
 export const holdPath = '/.understudy'
 export const holdDirectory = (container: string): string => `${holdPath}/run-${container}`
 export const holdInitContainer = 'understudy-hold'
 
-/** Its containers only hold the stage. Read off what cannot be changed in a pod: of a cold backup the gate is the installer, too. */
+/**
+ * True if the pod's containers hold the place of their app. Derived from immutable fields only; in a cold backup, the
+ * gate is also the installer.
+ */
 export function isUnderstudy({ spec }: Pod): boolean {
   const has = (name: string) => spec?.initContainers?.some(container => container.name === name) ?? false
   if (has(holdInitContainer)) return true
@@ -72,15 +82,17 @@ export function isUnderstudy({ spec }: Pod): boolean {
   return has(gateContainerName) && gates.some(({ conditionType }) => conditionType === podConditions.serving)
 }
 
-/** Of a hot backup that was made because a slot had none left: the number of the slot that it is to take. */
+/**
+ * On a hot backup that was created because no backup was left for a slot: the number of the slot that it is to take.
+ */
 export const successorAnnotation = `${prefix}successor-of`
 
-/** Where the gate of a cold backup takes wake messages of its node's agent. */
+/** Socket on which the gate of a cold backup takes wake messages from its node's agent. */
 export const gateSocket = `${holdPath}/gate.sock`
-/** What an agent is to tell the gate of a pod: `KIND TOKEN`. The token opens this one gate, and no other. */
+/** Order that an agent passes to the pod's gate: `KIND TOKEN`. The token opens only this gate. */
 export const wakeAnnotation = `${prefix}wake`
 
-/** Which memory a pod has gone on with, as the message of its condition `serving` ends. */
+/** The memory with which a pod has continued, as encoded at the end of the message of its condition `serving`. */
 export interface BroughtBack {
   readonly generation: number
   /** RFC 3339, by the clock of the node that saved it. */

@@ -6,7 +6,7 @@ import { type MemoryRuled, memoryRules } from './memory-rules.ts'
 import { serviceRules } from './service-rules.ts'
 import { isSet, isText, objectIn, objectOr, objectsIn } from './unknown.ts'
 
-/** What the rules look at: the template and other fields, of whatever shape, and those that are known to be right. */
+/** Input of the rules: the template and other fields of any shape, and fields that have been validated. */
 export interface RuledSpec extends MemoryRuled {
   /** Name of the set. */
   readonly set: string
@@ -22,7 +22,9 @@ type Code = keyof typeof refusals
 const containerName = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/
 const labelValue = /^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$/
 
-/** The first rule that the template breaks. The same rules stand in the CRD as CEL, see crds/schema/template.ts. */
+/**
+ * Returns the first rule that the template violates. The CRD has the same rules as CEL, see crds/schema/template.ts.
+ */
 export function brokenRule(spec: RuledSpec): Code | undefined {
   const { coldBackups, gatePosition, schedulerName } = spec
   const template = objectIn(spec.template)
@@ -72,7 +74,7 @@ export function brokenRule(spec: RuledSpec): Code | undefined {
   return rules.find(([, isBroken]) => isBroken)?.[0]
 }
 
-/** Names of the template's containers, whatever its shape. */
+/** Returns the names of the template's containers, whatever its shape. */
 export const containerNames = (template: unknown): readonly string[] =>
   objectsIn(objectIn(objectIn(template)['spec'])['containers']).flatMap(({ name }) =>
     typeof name === 'string' ? [name] : [],

@@ -1,8 +1,8 @@
-/** Looking into values of whatever shape, as the rules do: nothing here throws. */
+/** Access to values of any shape, for the rules: nothing here throws. */
 
 export type Anything = Readonly<Record<string, unknown>>
 
-/** Kubernetes takes null for absent. */
+/** Kubernetes treats null as absent. */
 export const isSet = (value: unknown): boolean => value !== undefined && value !== null
 
 export const isText = (value: unknown, form: RegExp): boolean => typeof value === 'string' && form.test(value)
@@ -10,10 +10,10 @@ export const isText = (value: unknown, form: RegExp): boolean => typeof value ==
 export const objectOr = <Otherwise>(value: unknown, otherwise: Otherwise): Anything | Otherwise =>
   typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Anything) : otherwise
 
-/** The object, or an empty one in place of something else. */
+/** Returns the object, or an empty one if the value is not an object. */
 export const objectIn = (value: unknown): Anything => objectOr(value, {})
 
-/** The objects of a list; none of something else. */
+/** Returns the objects of a list; none if the value is not a list. */
 export const objectsIn = (value: unknown): readonly Anything[] =>
   Array.isArray(value) ? value.filter(it => objectOr(it, undefined) !== undefined) : []
 
