@@ -61,7 +61,7 @@ it('D6.claims: and which claims it has', () => {
 })
 
 describe('D6.caches: what sets with memory need', () => {
-  /** An API server that refuses nodes, never ends its list of Services, and has nothing of all else. */
+  /** An API server that forbids Nodes, never ends its list of Services, and is empty otherwise. */
   const api = {
     list: async () => ({ items: [], resourceVersion: '1' }),
     async *watch({ plural }: Resource<KubeObject>, _: unknown, { signal }: { signal: AbortSignal }) {

@@ -31,7 +31,7 @@ import {
 import { createStore } from '../kube/store.ts'
 import type { OperatorOptions } from './options.ts'
 
-/** As people know them. */
+/** Names of the kinds for display. */
 const kindsForMemory = {
   leases: 'Leases',
   reports: 'NodeReports',
@@ -43,7 +43,7 @@ const kindsForMemory = {
 
 type Mirror = Pick<ReflectorOptions<Pod>, 'api' | 'clock' | 'random' | 'log' | 'metrics'>
 
-/** Everything that the operator mirrors of the cluster. */
+/** Creates the caches of everything that the operator watches in the cluster. */
 export function createCaches(
   mirror: Mirror,
   { memoryNamespaces }: Pick<OperatorOptions, 'memoryNamespaces'>,
@@ -59,7 +59,7 @@ export function createCaches(
   const permitted = createStore<Namespace>()
   const reflectors = {
     sets: createReflector({ ...mirror, resource: backupPodSets, store: sets }),
-    // Only pods that carry our label: the memory of the operator must not grow with the cluster.
+    // Only pods with our label: the operator's memory use must not grow with the cluster.
     pods: createReflector({
       ...mirror,
       resource: podResource,
@@ -68,7 +68,7 @@ export function createCaches(
       transform: withoutBallast,
     }),
   }
-  // Sets without memory need none of these: where the agent is not installed they may be missing, or forbidden.
+  // Sets without memory need none of these: where the agent is not installed, they may be missing or forbidden.
   const forMemory = {
     leases: createReflector({
       ...mirror,
@@ -77,7 +77,7 @@ export function createCaches(
       store: leases,
     }),
     reports: createReflector({ ...mirror, resource: nodeReports, store: reports }),
-    // By labels and taints an administrator says which pods a node is for; all else of a node is ballast.
+    // With labels and taints, an administrator controls which pods a node may run. The other fields are not needed.
     nodes: createReflector({
       ...mirror,
       resource: nodeResource,
@@ -111,14 +111,17 @@ export function createCaches(
       }),
     }),
   }
-  // Apart from these: without it older templates are forgotten, and nothing else.
+  // Kept apart: without it, only older templates are unavailable.
   const revisionReflector = createReflector({
     ...mirror,
     resource: controllerRevisions,
     query: { labelSelector: labels.set },
     store: revisions,
   })
-  /** A set whose namespace may not have memory makes no demand on the operator, or any tenant could make one. */
+  /**
+   * Ignores sets whose namespace does not allow memory: otherwise any tenant could make the operator depend on these
+   * caches.
+   */
   const isMemoryWanted = () =>
     sets
       .list()
@@ -136,12 +139,12 @@ export function createCaches(
       /** Namespaces that allow memory. */
       permitted: memoryNamespaces === 'labelled' ? permitted : ('everywhere' as const),
     },
-    /** Those without which nothing can be decided. */
+    /** Required for any decision. */
     reflectors,
     forMemory,
-    /** Those without which some set that is there gets nothing done. */
+    /** Required by at least one existing set. */
     inUse: () => (isMemoryWanted() ? { ...reflectors, ...forMemory } : reflectors),
-    /** What is not known yet of what sets with memory need. */
+    /** Lists that sets with memory need and that are not complete yet. */
     missingForMemory: (): readonly Missing[] =>
       Object.entries(forMemory).flatMap(([name, reflector]) =>
         reflector.hasSynced()
@@ -149,7 +152,7 @@ export function createCaches(
           : [{ resource: kindsForMemory[name as keyof typeof forMemory], why: reflector.problem() }],
       ),
     all: { ...reflectors, ...forMemory, revisions: revisionReflector },
-    /** Of what the operator writes. */
+    /** Caches of the resources that the operator writes. */
     written: cacheView({
       [resourceName(backupPodSets)]: sets,
       [resourceName(podResource)]: pods,
@@ -160,24 +163,24 @@ export function createCaches(
   }
 }
 
-/** Drops what no rule reads and what makes up most of a pod in memory. */
+/** Drops the fields of a pod that no rule reads; they take up most of its size. */
 export function withoutBallast(pod: Pod): Pod {
   const { managedFields: _, ...metadata } = pod.metadata
   const { nodeName, containers, initContainers, readinessGates, volumes } = pod.spec ?? { containers: [] }
   const claims = volumes?.filter(({ persistentVolumeClaim }) => persistentVolumeClaim !== undefined) ?? []
   const spec = {
-    // Which of them run says whose memory a slot has: see `containerIdsOf`.
+    // The running containers identify the memory of a slot: see `containerIdsOf`.
     containers: containers.map(({ name }) => ({ name })),
     ...(nodeName === undefined ? {} : { nodeName }),
     ...(readinessGates ? { readinessGates } : {}),
-    // Who else may have them says whether its memory can be kept: see `claimInTheWay`.
+    // A claim that other pods may also use decides whether memory can be kept: see `claimInTheWay`.
     ...(claims.length > 0 ? { volumes: claims } : {}),
     ...(initContainers
       ? {
           initContainers: initContainers.map(({ name, restartPolicy, command }) => ({
             name,
             ...(restartPolicy ? { restartPolicy } : {}),
-            // Whose token opens it, and whether there is another door.
+            // The token digest, and whether the gate has a second path.
             ...(name === gateContainerName && command ? { command } : {}),
           })),
         }

@@ -9,9 +9,9 @@ import { secrets } from '../kube/resources.ts'
 
 export interface GenerationsKeyOptions {
   readonly api: Pick<Api, 'create'>
-  /** Of the agents. */
+  /** Namespace of the agents. */
   readonly namespace: string
-  /** Whether any set keeps memory. */
+  /** Returns whether any set keeps memory. */
   readonly wanted: () => boolean
   readonly clock: Clock
   readonly random: Random
@@ -19,13 +19,15 @@ export interface GenerationsKeyOptions {
 }
 
 const lookMs = 5_000
-/** One that was deleted, to have another one made, is missed for so long. */
+/**
+ * Interval of later attempts: how long a Secret may be missing after an administrator deleted it to have it replaced.
+ */
 const againMs = 60_000
 const patience = { initialMs: 1_000, maxMs: 60_000, jitter: 0.2 }
 
 /**
- * Makes the agents' Secret where it is missing, as long as the signal lets it. The operator can make it and not read it:
- * it never sees memory, and needs no key.
+ * Creates the agents' Secret whenever it is missing, until the signal fires. The operator may create it but not read
+ * it: it never sees memory, and needs no key.
  */
 export async function keepGenerationsKey(options: GenerationsKeyOptions, signal: AbortSignal): Promise<void> {
   const { api, namespace, wanted, clock, random, log } = options
@@ -52,7 +54,7 @@ export async function keepGenerationsKey(options: GenerationsKeyOptions, signal:
       if (signal.aborted) return
       if (!isKubeError(error, 'AlreadyExists')) {
         const fields = { err: error, namespace, secret: generationsKey.secret }
-        // Installed without agents: then there is nobody to read it either.
+        // Installed without agents: then no process needs the key.
         if (isKubeError(error, 'NotFound')) log.debug(fields, 'there is no namespace for the key')
         else log.warn(fields, 'the key of generations on disks could not be made')
         await pause(pauses.next())

@@ -42,25 +42,25 @@ import { keepGenerationsKey } from './generations-key.ts'
 import type { OperatorOptions } from './options.ts'
 import { createStageController } from './stage-label.ts'
 
-/** A live process answers within this; longer means that it hangs and is to be restarted. */
+/** A healthy process answers within this time; a slower one hangs and must be restarted. */
 const eventLoopLimitMs = 10_000
 /**
- * Longer than any pass: it ends after some batches, wakeupTimeout is waited for outside of it, and requests have
+ * Longer than any pass: a pass ends after some batches, does not wait for wakeupTimeout, and its requests have
  * deadlines of their own.
  */
 const passLimitMs = 300_000
-/** Bookmarks come about every minute, and a watch without a byte is given up after a minute and a half. */
+/** Bookmarks arrive about every minute, and a watch without a byte times out after a minute and a half. */
 const newsLimitMs = 120_000
-/** How long the beginning of a term may take: at first, and at most, where no candidate has been fast enough. */
+/** Time that the start of a term may take: initially, and at most, if no candidate has been fast enough. */
 const freshMs = 5_000
 const freshLimitMs = 60_000
 const flushMs = 2_000
 /** How long a candidate waits for the caches that only sets with memory need. */
 const memoryPatienceMs = 3_000
-/** Connections held open for the burst after a failure: as many creations as the first batch has, and conversions. */
+/** Connections kept open for the burst after a failure: one for each creation of a first batch, and for conversions. */
 const warm = { bulk: 8, urgent: 8 } as const
 
-/** What the probes ask, as soon as there is something to ask. */
+/** Inputs of the probes, once available. */
 interface Checks {
   readonly queue: Check
   readonly caches: Check
@@ -68,9 +68,9 @@ interface Checks {
 }
 
 /**
- * Runs the operator until the signal fires. Caches are filled whether it leads or not, so that a standby can take over
- * at once. An API server that is away is waited for: the process is alive then, and not ready.
- * @throws Error when the cluster cannot be reached as configured, or a port is taken.
+ * Runs the operator until the signal fires. Its caches are filled whether it leads or not, so that a standby can take
+ * over at once. If the API server is down, it waits: it is then alive but not ready.
+ * @throws Error if the configured cluster cannot be reached, or a port is in use.
  */
 export async function runOperator(
   options: OperatorOptions,
@@ -117,7 +117,7 @@ async function operate(
   const shared = { connection, metrics: metrics.api, userAgent: `understudy-operator/${version}`, log }
   const api = createApi({ ...shared, connections: options.connections })
   const urgentApi = createApi({ ...shared, connections: warm.urgent })
-  // It asks three times a second, so it is the first to know that the server is back.
+  // It sends three requests a second, so it notices first that the API server is back.
   const electionApi = createApi({
     ...shared,
     connections: 1,
@@ -239,7 +239,7 @@ async function operate(
     await soon(Object.values(caches.forMemory).map(reflector => reflector.synced(signal)))
     let givenBack = 0
     const lead = async (stop: AbortSignal, lost: AbortSignal) => {
-      // What has never been complete is read after this moment, or not at all.
+      // A cache that has never been complete needs no check: its list will be newer than this moment.
       const known = Object.entries(caches.all).filter(([, cache]) => cache.hasSynced())
       const patienceMs = Math.min(freshLimitMs, freshMs * 2 ** givenBack)
       givenBack += 1
@@ -278,7 +278,7 @@ async function operate(
   }
 }
 
-/** Asks until the API server answers. @returns undefined when the signal fires before. @throws any other error. */
+/** Retries until the API server answers. @returns undefined if the signal fires first. @throws any other error. */
 async function whenReachable<T>(
   ask: () => Promise<T>,
   log: Logger,
@@ -297,7 +297,7 @@ async function whenReachable<T>(
   return undefined
 }
 
-/** Waits for all, but not for ever: what is missing may never come. */
+/** Waits for all, but not forever: some may never complete. */
 async function soon(all: readonly Promise<void>[]): Promise<void> {
   const over = new AbortController()
   const late = clock.sleep(memoryPatienceMs, over.signal).catch(() => {})

@@ -3,30 +3,30 @@ import type { MemoryNamespaces } from '../api/memory-permission.ts'
 import type { InjectedResources } from '../backuppodset/pod/injected-container.ts'
 import { defaultStateBudget } from '../backuppodset/pulled/budget.ts'
 
-/** The operator's configuration: one type, each with a default, all of it in `--help`. */
+/** The operator's configuration: the only type for it; `--help` documents all options and defaults. */
 export interface OperatorOptions {
-  /** The operator's own namespace: its Lease and its Secret live there. */
+  /** The operator's own namespace, with its Lease and its Secret. */
   readonly namespace: string
-  /** Where the agents run, and read the key of what they write to disks. */
+  /** Namespace of the agents, with the key of the generations that they write to disks. */
   readonly agentsNamespace: string
-  /** Where sets may ask for memory. */
+  /** Namespaces in which sets may ask for memory. */
   readonly memoryNamespaces: MemoryNamespaces
   /** Image of the gate of cold backups. */
   readonly wakerImage: string
-  /** Requests and limits of what is added to pods. */
+  /** Requests and limits of the containers that the operator adds to pods. */
   readonly injectedResources?: InjectedResources | undefined
-  /** This process among the replicas. */
+  /** Identity of this process among the replicas. */
   readonly identity: string
   readonly kubeconfig: string | undefined
-  /** Passes over different sets at the same time. */
+  /** Number of sets that are reconciled in parallel. */
   readonly workers: number
   /** Connections for bulk requests; urgent ones have others. */
   readonly connections: number
-  /** `memory`, or the URL of a Redis: where history and pulled state outlive the operator. */
+  /** `memory`, or the URL of a Redis, in which history and pulled state outlive the operator. */
   readonly stateStore: string
   readonly stateStoreCa?: string | undefined
   readonly stateStorePassword?: string | undefined
-  /** Bytes that pulled states of all sets may take up in this process; no namespace takes more than half of it. */
+  /** Bytes that this process may use for pulled states of all sets; at most half of them for one namespace. */
   readonly stateBudget: number
   readonly leaderElect: boolean
   readonly healthPort: number

@@ -18,7 +18,7 @@ const report = (ready: boolean, updatedAt = '1970-01-01T00:00:00Z'): NodeReport 
   }
 }
 
-/** A node whose label is what the controller wrote last. */
+/** A node with the label that the controller wrote last. */
 function scene() {
   const clock = createFakeClock()
   const reports = createStore<NodeReport>()

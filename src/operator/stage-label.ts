@@ -23,8 +23,8 @@ export interface StageControllerOptions {
 }
 
 /**
- * Labels the nodes on which memory can be saved and restored, as their agents say. Pods made for memory require it. An
- * agent that has been silent for 30 s says nothing any more; pods that run there stay.
+ * Labels the nodes on which memory can be saved and restored, as their agents report. Pods made for memory require the
+ * label. It is removed when an agent has been silent for 30 s; running pods stay.
  */
 export function createStageController(options: StageControllerOptions): Controller {
   const { api, nodes, queue, clock } = options
@@ -44,7 +44,7 @@ export function createStageController(options: StageControllerOptions): Controll
       try {
         await api.patch(nodeResource, { name }, { type: 'merge', body }, { signal })
       } catch (error) {
-        // A report outlives its node by a while.
+        // A report outlives its node for a while.
         if (!isKubeError(error, 'NotFound')) throw error
       }
     }
