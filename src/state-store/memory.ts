@@ -1,7 +1,7 @@
 import type { Clock } from '../kube/clock.ts'
 import type { StateStore } from './state-store.ts'
 
-/** The default: in this process, and gone with it. What nobody renews is forgotten at the end of its time. */
+/** The default store, in this process' memory and lost with it. Entries that are not renewed expire. */
 export function createMemoryStore(clock: Clock): StateStore {
   const entries = new Map<string, { readonly value: Uint8Array; readonly until: number }>()
   const live = (key: string) => {

@@ -16,9 +16,9 @@ export interface StateStoreOptions {
 }
 
 /**
- * The store that the options name; a Redis need not be there.
- * @param secrets what is written to a Redis is sealed with the first of them, and opened with any.
- * @throws Error when the options cannot be understood, or the file cannot be read.
+ * Opens the configured store; a Redis may be down at this time.
+ * @param secrets values written to a Redis are sealed with the first of them, and opened with any.
+ * @throws Error if the options are invalid, or the file cannot be read.
  */
 export async function openStateStore(
   { stateStore, stateStoreCa, stateStorePassword }: StateStoreOptions,

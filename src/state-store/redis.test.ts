@@ -47,7 +47,7 @@ describe('a real Redis', () => {
       await store.delete(['k'])
       expect(await store.get('k')).toBeUndefined()
 
-      // Stopped: it accepts, and never answers.
+      // Stopped: it accepts connections and never answers.
       server.stop()
       const late = store.put('k', Buffer.alloc(1000), minute)
       await expect(late).rejects.toBeInstanceOf(StoreUnavailable)

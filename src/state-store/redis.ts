@@ -6,21 +6,21 @@ import { type StateStore, StoreUnavailable } from './state-store.ts'
 export interface RedisOptions {
   /** `redis://[user@]host[:port][/db]`, or `rediss://` for TLS. */
   readonly url: string
-  /** Beats the one in the URL. */
+  /** Overrides the password in the URL. */
   readonly password: string | undefined
-  /** Certificates in PEM form that are trusted beside the system's. */
+  /** Trusted certificates in PEM form, in addition to the system's. */
   readonly ca: string | undefined
 }
 
-/** A server that has not answered for so long is given up, ms; a value is given a ms more for each 2000 bytes. */
+/** Timeout of a command, ms; a value gets 1 ms more for each 2000 bytes. */
 const patienceMs = 2_000
 const slowest = 2_000
-/** A connection on which something is awaited and nothing comes is closed after so long, ms. */
+/** Timeout of a connection that waits for data and receives none, ms. */
 const silenceMs = 15_000
 const firstRetryMs = 200
 const longestRetryMs = 10_000
 
-/** @throws Error when the URL is none of a Redis. */
+/** @throws Error if it is not the URL of a Redis. */
 export function parseRedisUrl(url: string): {
   host: string
   port: number
@@ -38,7 +38,7 @@ export function parseRedisUrl(url: string): {
     parsed.hostname === '' ||
     (db === undefined && !isPathEmpty)
   )
-    // Without the text: there may be a password in it.
+    // Without the URL, which may contain a password.
     throw new Error(
       'the state store needs to be "memory", or a URL like redis://host:6379/0 or rediss://host:6379',
     )
@@ -53,9 +53,10 @@ export function parseRedisUrl(url: string): {
 }
 
 /**
- * A Redis that may be down, slow, flapping or empty at any moment. Nothing is queued while it is away, nothing is sent
- * twice, and a connection on which nothing comes back is closed, so that no command and no value waits for ever.
- * @throws Error when the URL is none.
+ * A client of a Redis that may be down, slow, flapping or empty at any moment. While it is down, the client queues no
+ * commands; it never sends a command twice. It closes a connection without answers, so that no command and no value
+ * waits forever.
+ * @throws Error if the URL is invalid.
  */
 export function createRedisStore({ url, password, ca }: RedisOptions, log: Log, random: Random): StateStore {
   const { tls, ...address } = parseRedisUrl(url)
@@ -63,12 +64,12 @@ export function createRedisStore({ url, password, ca }: RedisOptions, log: Log, 
     ...address,
     ...(password === undefined ? {} : { password }),
     ...(tls ? { tls: { ...(ca === undefined ? {} : { ca }), servername: address.host } } : {}),
-    // Old and forked servers speak it, too.
+    // Old and forked servers support it too.
     protocol: 2,
     disableClientInfo: true,
     connectionName: 'understudy',
     connectTimeout: patienceMs,
-    // Also while connecting: a stopped server accepts connections, and then says nothing.
+    // Also while connecting: a stopped server accepts connections and then sends nothing.
     socketTimeout: silenceMs,
     disconnectTimeout: 500,
     enableOfflineQueue: false,
@@ -93,13 +94,13 @@ export function createRedisStore({ url, password, ca }: RedisOptions, log: Log, 
   redis.on('close', () => say('down'))
 
   const within = async <T>(bytes: number, command: () => Promise<T>): Promise<T> => {
-    // Refused at once by the client, too; but the value need not be encoded for that.
+    // The client would reject it too, but only after encoding the value.
     if (redis.status !== 'ready') throw new StoreUnavailable('the state store is not connected')
     let timer: NodeJS.Timeout | undefined
     const late = new Promise<never>((_, reject) => {
       timer = setTimeout(
         () => {
-          // Answers to what was sent before would come one after the other, however late: begin anew.
+          // The late answers to earlier commands would still arrive in order: reconnect.
           redis.disconnect(true)
           reject(new StoreUnavailable('the state store did not answer in time'))
         },
@@ -107,7 +108,7 @@ export function createRedisStore({ url, password, ca }: RedisOptions, log: Log, 
       )
     })
     const answer = command()
-    // It ends some time, with the connection; nobody waits for it then.
+    // It settles when the connection ends; by then no caller waits for it.
     answer.catch(() => {})
     try {
       return await Promise.race([answer, late])

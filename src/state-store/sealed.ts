@@ -7,10 +7,11 @@ const nonceLength = 12
 const tagLength = 16
 
 /**
- * A store in which others can neither read nor forge: values are encrypted and bound to their key (AES-256-GCM). What
- * cannot be opened, because it was written under another key or changed, counts as absent.
- * @param secrets from which keys are derived: values are written under the first and read under any. The same for all replicas,
- * and kept where the store's owner cannot read them.
+ * A store whose values other clients can neither read nor forge: they are encrypted and bound to their key
+ * (AES-256-GCM). A value that cannot be opened, because it was modified or written with another secret, counts as
+ * absent.
+ * @param secrets from which encryption keys are derived: values are written with the first and read with any. All
+ *   replicas have the same ones, and the owner of the store must not be able to read them.
  */
 export function sealed(
   store: StateStore,

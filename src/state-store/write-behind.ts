@@ -4,35 +4,37 @@ import type { StateStoreMetrics } from './metrics.ts'
 import type { StateStore } from './state-store.ts'
 
 /**
- * Lets the store follow what this process has in memory, in the background and as fast as it can: nobody waits for it,
- * of each key only the last value counts, and what a store has lost is written again. So a store that is away costs one
- * entry a key and no more, however long it is.
+ * Writes this process' values to the store in the background, as fast as it can. Callers do not wait for it, only the
+ * last value of each key counts, and entries that a store has lost are written again. So an outage of the store costs
+ * at most one pending entry for each key, however long it lasts.
  */
 export interface WriteBehind {
-  /** This is what the key holds from now on. `value` is asked whenever it is to be written; undefined: not any more. */
+  /** Sets the value of a key. `value` is called for every write; undefined: the value no longer exists. */
   keep(key: string, value: () => Uint8Array | undefined): void
-  /** The key holds nothing. */
+  /** Deletes the key. */
   drop(key: string): void
-  /** For reading; loads have to be rare and bounded. */
+  /** For reads; loads must be rare and bounded. */
   readonly store: Pick<StateStore, 'get' | 'durable'>
-  /** Whether the last operation succeeded; what could not be done since is under way. */
+  /** Whether the last operation succeeded; failed operations are retried. */
   healthy(): boolean
-  /** Keys whose last change is not written yet. */
+  /** Number of keys whose last change is not written yet. */
   pending(): number
-  /** Waits until all is written, for so long. */
+  /** Waits until everything is written, for at most this long. */
   flush(timeoutMs: number): Promise<void>
-  /** Another process looks after the keys from now on: they are left as they are. */
+  /** Another process maintains the keys from now on: leaves them as they are. */
   abandon(): void
   run(signal: AbortSignal): Promise<void>
 }
 
-/** Whatever nobody renews is gone after so long: also what could not be deleted, because the store was away, ms. */
+/**
+ * Lifetime of an entry that is not renewed, ms; so also of an entry whose deletion failed because the store was down.
+ */
 const ttlMs = 7 * 24 * 3_600_000
-/** How often what is kept is renewed, and written again where it is gone, ms. */
+/** Interval at which entries are renewed, and written again if the store has lost them, ms. */
 const renewMs = 30_000
 const firstRetryMs = 200
 const longestRetryMs = 10_000
-/** Deletions that wait for a store to come back; further ones are left to the end of their time. */
+/** Maximum of deletions that wait for a store that is down; further entries are left to expire. */
 const mostDeletions = 10_000
 
 export function createWriteBehind(
@@ -65,7 +67,7 @@ export function createWriteBehind(
     let retryMs = firstRetryMs
     for (const [key, what] of work) {
       if (signal.aborted) return
-      // Before the await: what changes meanwhile is work again.
+      // Before the await: a change during the operation is new work.
       work.delete(key)
       isBusy = true
       try {
@@ -74,7 +76,7 @@ export function createWriteBehind(
         retryMs = firstRetryMs
         metrics?.done(what, 'ok')
       } catch (error) {
-        // Unless it was abandoned meanwhile.
+        // Unless it was abandoned in the meantime.
         if (!work.has(key) && (what === 'delete' || kept.has(key))) work.set(key, what)
         if (isHealthy) log.warn({ err: error, pending: work.size }, 'the state store is behind')
         isHealthy = false
@@ -124,7 +126,7 @@ export function createWriteBehind(
         signal.removeEventListener('abort', wake)
         if (clock.monotonic() < renewAt) continue
         renewAt = clock.monotonic() + renewMs
-        // Its last word may have been lost, or all of it: FLUSHALL says nothing to anybody.
+        // The last write of a key, or all keys, may have been lost: FLUSHALL notifies no client.
         for (const key of kept.keys()) if (!work.has(key)) work.set(key, 'renew')
       }
     },

@@ -1,4 +1,4 @@
-/** A real redis-server, from Debian's package, that a test can do to what the world does. */
+/** A real redis-server, from Debian's package, for tests that kill, stop and restart it. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { connect } from 'node:net'
@@ -11,10 +11,10 @@ export interface RedisServer extends AsyncDisposable {
   start(): Promise<void>
   /** SIGKILL. */
   kill(): Promise<void>
-  /** SIGSTOP: connections are accepted by the kernel, and nothing is ever answered. */
+  /** SIGSTOP: the kernel accepts connections, but no command gets an answer. */
   stop(): void
   resume(): void
-  /** One command over a connection of its own. @returns the raw answer. */
+  /** Sends one command over its own connection. @returns the raw answer. */
   command(line: string): Promise<string>
 }
 
