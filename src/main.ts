@@ -30,14 +30,14 @@ const natural = (lowest: number) => (text: string) => {
   return value
 }
 
-/** `cpu=10m,memory=16Mi`; what is not named stays as it is. */
+/** Parses `cpu=10m,memory=16Mi`; an omitted part keeps its default. */
 function parseInjected(text: string): InjectedResources {
   const given = text.split(',').map(part => /^(cpu|memory)=(\d+(?:\.\d+)?(?:m|k|M|G|Ki|Mi|Gi)?)$/.exec(part))
   if (given.includes(null)) throw new InvalidArgumentError('needs quantities, as in cpu=10m,memory=16Mi')
   return { ...injectedResources, ...Object.fromEntries(given.map(it => [it?.[1], it?.[2]])) }
 }
 
-/** Runs one of them until it is told to end. */
+/** Runs one of the commands until SIGTERM or SIGINT. */
 async function run<T extends { readonly logLevel: string }>(
   start: (options: T, log: Logger, version: string, signal: AbortSignal) => Promise<void>,
   options: T,
@@ -54,7 +54,7 @@ async function run<T extends { readonly logLevel: string }>(
     await start(options, log, version, stop.signal)
     log.info('stopped')
   } catch (error) {
-    // Written when the call returns. Whatever may still be open must not keep a process alive that does nothing.
+    // pino has written this when the call returns. Open handles must not keep an idle process alive.
     log.fatal({ err: error }, 'cannot go on')
     process.exit(1)
   }
@@ -114,7 +114,7 @@ program
       .choices(['debug', 'info', 'warn', 'error'])
       .default(defaults.logLevel),
   )
-  // Of the environment alone: arguments are shown to everybody who may list processes.
+  // From the environment only: arguments are visible to every user who may list processes.
   .action((options: OperatorOptions) =>
     run(runOperator, {
       ...options,
