@@ -24,7 +24,7 @@ export interface NodeCheck {
  */
 export const retireRequested = `${prefix}retire-requested`
 
-/** Reason in a report: memory of this kind is being restored on this node for the first time. */
+/** Reason in a report: memory of this kind has not been restored on this node yet. */
 export const unprovenReason = 'Unproven'
 
 /** Why a copy is not usable on a node: its agent cannot read whether and how the set keeps memory. */

@@ -20,7 +20,7 @@ const silenceMs = 15_000
 const firstRetryMs = 200
 const longestRetryMs = 10_000
 
-/** @throws Error if it is not the URL of a Redis. */
+/** Parses the URL of a Redis. @throws Error if it is not one. */
 export function parseRedisUrl(url: string): {
   host: string
   port: number
