@@ -27,7 +27,7 @@ export interface PodSettings {
 
 /**
  * Returns the pod of a create action: the template as given, plus labels, owner, anti-affinity and the gate of a cold
- * backup. If the set keeps memory, its backups are understudies and run no app.
+ * backup. If the set keeps memory, its backups are understudies, whose saved containers run no app.
  */
 export function renderPod(
   set: ParsedSet,
