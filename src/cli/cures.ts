@@ -28,7 +28,8 @@ const cures: Readonly<Record<string, string>> = {
   [reasons.noAgents]: doctor,
   [reasons.noNodeReady]: doctor,
   [reasons.nodeNotReady]: doctor,
-  [reasons.notSaved]: 'no action needed in the first seconds of a primary; after that, read the log of the agent on its node',
+  [reasons.notSaved]:
+    'no action needed in the first seconds of a primary; after that, read the log of the agent on its node',
   [reasons.notStaged]:
     'no action needed in the first seconds; after that, read the log of the agent on the node of the hot backup',
   [reasons.updateOnDelete]:
@@ -43,7 +44,8 @@ const cures: Readonly<Record<string, string>> = {
   [reasons.claimUnread]: 'let the operator get persistentvolumeclaims',
   [reasons.diskAheadOfMemory]: 'no action needed if the application reads shared files again',
   [reasons.environmentOfDeadPod]: 'no action needed if the application does not use these variables',
-  [reasons.notOnDisk]: 'repair the disks of the nodes that the message names: until then memory does not survive a reboot of these nodes',
+  [reasons.notOnDisk]:
+    'repair the disks of the nodes that the message names: until then memory does not survive a reboot of these nodes',
   [reasons.pullFailed]:
     'find out why the application does not answer at checkpoint.http, and let the operator reach its pods',
   [reasons.stateBudgetExceeded]:
@@ -53,8 +55,10 @@ const cures: Readonly<Record<string, string>> = {
   [reasons.memoryWaits]:
     'start the nodes that the message names, or their agents; the operator gives up their memory only after checkpoint.giveUpAfterSeconds',
   [reasons.stateTooLarge]: 'raise checkpoint.http.maxSize, or make the state smaller',
-  NotAnswering: 'find out why the application fails its probe: memory is saved only while the application answers',
-  NoGeneration: 'no action needed in the first seconds; after that, let the agents reach each other on TCP port 9443',
+  NotAnswering:
+    'find out why the application fails its probe: memory is saved only while the application answers',
+  NoGeneration:
+    'no action needed in the first seconds; after that, let the agents reach each other on TCP port 9443',
   NoUnderstudy:
     'raise hotBackups, or let the pods run on more nodes: an understudy never runs on the node of its primary',
   TemplateChanged: 'delete the pods of the older template once their memory may be lost',

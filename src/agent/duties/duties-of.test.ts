@@ -474,7 +474,8 @@ it('D7.let-go: a node that was let go says what it has, until it has nothing', (
     }).map(({ role, generation }) => [role, generation])
   expect(said(['a', 'c'], stored)).toEqual([['holder', 5]])
   expect(said(['a', 'c'], undefined)).toEqual([])
-  expect(said(['c'], stored)).toEqual([])
+  // The operator may have let it go before it saw the report.
+  expect(said(['c'], stored)).toEqual([['holder', 5]])
 })
 
 describe('D7.kept: what the node of the last primary says', () => {

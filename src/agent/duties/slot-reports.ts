@@ -8,7 +8,7 @@ import type { SlotLease } from '../../api/slot-lease.ts'
 import { podConditions, servingReasons, spoiledReason } from '../../api/stage.ts'
 import { slotName } from '../../checkpoint/manifest.ts'
 import type { Stored } from '../../checkpoint/store.ts'
-import { isNamed, isWanted } from '../../succession/origin.ts'
+import { isWanted } from '../../succession/origin.ts'
 import type { PodCondition } from '../conditions.ts'
 import { anotherIn, fits, isDead, isFreeUnderstudy } from './duties-of.ts'
 import { unfitImages, unfitNode } from './placement.ts'
@@ -37,9 +37,9 @@ function reportOf(snapshot: Snapshot, lease: SlotLease, kept: KeptGenerations): 
   const { node } = snapshot
   const isSource = lease.node === node
   const stored = kept.latest(lease)
-  // Who was let go says what it has, until it has nothing any more.
-  const isFormer = stored !== undefined && isNamed(lease, node)
-  if (!isWanted(lease, node) && !isFormer) return undefined
+  // A node that is no holder any more reports its copy until it has none, also where the Lease never said that it has one:
+  // the operator may have let it go before it saw the report.
+  if (!isWanted(lease, node) && stored === undefined) return undefined
   const progress = kept.progress(slotName(lease))
   const { namespace, set, slot, life } = lease
   const common = {

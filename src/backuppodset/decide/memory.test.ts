@@ -1073,13 +1073,14 @@ describe('D7.kept: a copy is let go only for one that is as new', () => {
 
   it('D7.let-go: who was let go is asked as long as it is heard, and nobody where none is to be kept', () => {
     const former = makeLease(p0, { holders: ['n-h0'], kept: ['n-h0', 'a'] })
-    const keptNext = (over: Partial<Copy>, memory: object = {}) => {
+    const keptNext = (over: Partial<Copy>, memory: object = {}, slot: Partial<SlotMemory> = {}) => {
       const copies = [makeCopy(former, h0, 'Staged'), { ...coldCopy(former, 'a'), ...over }]
-      const s = makeMemorySnapshot(wish, [p0, h0], [makeSlot({ ...former, ip: '10.0.0.9' }, copies)])
+      const s = makeMemorySnapshot(wish, [p0, h0], [makeSlot({ ...former, ip: '10.0.0.9' }, copies, slot)])
       if (s.memory === undefined) throw new Error('a set without memory')
       return ofType({ ...s, memory: { ...s.memory, copies: 1, ...memory } }, 'assign')[0]?.lease.kept
     }
     expect(keptNext({ stale: true })).toEqual(['n-h0'])
+    expect(keptNext({ stale: true }, {}, { fetching: ['b', 'n-h0'] })).toEqual(['n-h0', 'b'])
     const refused = { refused: { reason: 'r', message: 'm' }, refusedForLong: true }
     expect(keptNext({}, refused)).toEqual([])
   })

@@ -108,6 +108,8 @@ export function keptNow(
   const former = slot.copies.flatMap(copy =>
     copy.stale || holders.includes(copy.node) || copy.node === node ? [] : [copy.node],
   )
-  const kept = [...holders.filter(holder => shown.has(holder) || open.has(holder)), ...former]
+  // A fetch may end after the last report of a node that is let go in this moment.
+  const fetching = (slot.fetching ?? []).filter(each => !holders.includes(each) && each !== node)
+  const kept = [...holders.filter(holder => shown.has(holder) || open.has(holder)), ...former, ...fetching]
   return node !== undefined && node === slot.lease.node && slot.sourceKeeps ? [...kept, node] : kept
 }

@@ -236,6 +236,17 @@ describe('D7.kept: the node of the last primary keeps memory like any other', ()
     expect(await unasked(dead, 0)).toEqual([])
   })
 
+  it('D7.let-go: a holder that has nothing may be fetching, and does until it reports after it was let go', async () => {
+    const fetching = async (of: SlotLease, world: World = {}, n2: Partial<SlotReport> = nothing) =>
+      (await observed(of, { ...with1({}), n2 }, { status, pod: running, ...world }))?.fetching
+    const letGo = { ...lease, holders: ['n3'], kept: ['n2', 'n1'] }
+    expect(await fetching(lease)).toEqual(['n2'])
+    expect(await fetching(lease, { silentMs: 31_000 })).toEqual([])
+    expect(await fetching(lease, {}, {})).toEqual([])
+    expect(await fetching(letGo, { silentMs: 1 })).toEqual(['n2'])
+    expect(await fetching(letGo)).toEqual([])
+  })
+
   it('while the primary is on stage it is no copy to go on with, and nobody is asked', async () => {
     const at = (report: Partial<SlotReport>, world: World = {}) =>
       observed(lease, with1(report), { status, pod: running, ...world })

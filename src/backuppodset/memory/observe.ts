@@ -152,6 +152,14 @@ export function observeMemory(
       fresh: isFresh(node) && (vacantAt === undefined || wasHeardSince(node, vacantAt)),
     }))
     const source = here.find(({ node, slot }) => slot.role === 'source' && node === lease.node)
+    const mayFetch = (node: string) => {
+      const isLetGo = !lease.holders.includes(node)
+      const letGoAt = since(`let-go/${uid}/${lease.life}/${node}`, isLetGo)
+      return isFresh(node) && (letGoAt === undefined || !wasHeardSince(node, letGoAt))
+    }
+    const fetching = [...new Set([...lease.holders, ...(lease.kept ?? [])])].filter(
+      node => node !== lease.node && !copies.some(copy => copy.node === node) && mayFetch(node),
+    )
     return [
       lease.slot,
       {
@@ -177,6 +185,7 @@ export function observeMemory(
         comingSince: since(`coming/${uid}/${lease.life}`, isCalled),
         settledSince: since(`settled/${uid}/${lease.life}/${lease.epoch}`, lease.handover === undefined),
         copies,
+        fetching,
         unasked: unaskedOf(lease, answers, { isVacant: isAsked, isDeath: stage?.died === true }),
       },
     ]

@@ -82,6 +82,11 @@ export interface SlotMemory {
   readonly copies: readonly Copy[]
   /** Nodes that may keep something of it, and have neither shown it nor said that they have nothing. */
   readonly unasked: readonly Unasked[]
+  /**
+   * Nodes without a copy whose agents may be fetching one: holders, and nodes that are no holders any more and have not
+   * reported since.
+   */
+  readonly fetching?: readonly string[]
 }
 
 export interface Unasked {

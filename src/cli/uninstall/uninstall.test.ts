@@ -104,7 +104,9 @@ test('while memory is kept nothing is touched, unless it may be lost', async () 
 
 test('what is left at the end of the time is told, node by node', async () => {
   const stuck = report('n2', {
-    checks: [{ name: 'retired', ok: false, message: 'parts of this installation are still on the node: criu (7)' }],
+    checks: [
+      { name: 'retired', ok: false, message: 'parts of this installation are still on the node: criu (7)' },
+    ],
   })
   const { world, run } = cluster([report('n1'), stuck])
   world.labelled = []

@@ -1,7 +1,7 @@
 /** Who keeps memory, and who is asked for it: docs/adr/0115-who-keeps-and-who-is-asked.md. */
 import type { Command } from '../model/commands.ts'
 import type { Mutant, Mutation } from './mutant.ts'
-import { bySeeds, endApp, endsUnasked, lag, onEachNode, slow, wait } from './scenarios.ts'
+import { bySeeds, endApp, endsUnasked, hangApp, lag, onEachNode, slow, wait } from './scenarios.ts'
 
 const claim = { name: 'data', persistentVolumeClaim: { claimName: 'data' } }
 /** It asks for a claim that is not there; the pods that run do not have it. */
@@ -240,6 +240,23 @@ export const ofKeepers: readonly Mutant[] = [
       [3_423, endApp()],
       [5_050, { type: 'deletePod', pod: 0, force: true }],
       [20_000, wait],
+    ]),
+  },
+  {
+    finding: 'found 21',
+    name: 'let-go-unseen',
+    what: 'a holder is let go in the moment in which it fetches, and is never asked',
+    mutations: [
+      {
+        file: 'src/backuppodset/memory/knowledge.ts',
+        find: 'each => !holders.includes(each) && each !== node',
+        replace: "each => !holders.includes(each) && each === ''",
+      },
+    ],
+    scenarios: bySeeds([244882607], { nodes: 4, hotBackups: 0, coldBackups: 1 }, [
+      [0, { type: 'powerOff', node: 0, forMs: 2_000 }],
+      [0, { type: 'powerOff', node: 5, forMs: 2_000 }],
+      [0, hangApp(2_000, 0)],
     ]),
   },
 ]
