@@ -19,23 +19,24 @@ export interface Players {
   /** Primaries that hold their slot and stay. */
   readonly primaries: readonly PodView[]
   readonly understudies: readonly PodView[]
-  /** Made for the turn of a slot: each takes that one only. */
+  /** Hot backups made for the turn of one slot: each takes that slot only. */
   readonly relays: readonly PodView[]
-  /** Slots that begin a new life in place: the kubelet has restarted their app. */
+  /** Slots that begin a new life in place: the kubelet has restarted their app, and no memory of it is left. */
   readonly emptied: ReadonlySet<number>
-  /** Slots whose primaries are to be ended, because another pod is about to be called. */
+  /** Slots whose primaries are to be terminated, because another pod is about to be called. */
   readonly ending: ReadonlySet<number>
 }
 
-/** What each slot's Lease should say, where it says something else: who holds it, who would follow, who keeps copies. */
+/** Returns a write for each slot whose Lease should say something else about its primary, its heir or its holders. */
 export function assignments(s: Snapshot, memory: MemoryView, random: Random, players: Players): Action[] {
-  // On stage: while a promotion is under way its Lease is left to it. And placed: an agent without a node is nobody.
+  // Only primaries on stage: a promotion in progress owns its Lease. And only scheduled ones: without a node no agent
+  // acts.
   const holders = players.primaries
     .filter(pod => pod.node !== undefined && pod.slot !== undefined && !pod.waking && !pod.stage?.summoned)
-    // The garbage collector is about to delete it: the slot waits for its name.
+    // The garbage collector is about to delete the Lease of that name: the slot waits.
     .filter(pod => memory.foreign?.has(pod.slot ?? -1) !== true)
     .sort((a, b) => (a.slot ?? 0) - (b.slot ?? 0))
-  // Whose memory must not be kept is kept by nobody once that has lasted; until then what is there stays as it is.
+  // Once a refusal has lasted, no node keeps memory; until then the assignments stay as they are.
   const isRefused = memory.refused !== undefined
   const isEnded = isRefused && memory.refusedForLong === true
   const understudies = [...players.understudies, ...players.relays].filter(
@@ -77,7 +78,7 @@ export function assignments(s: Snapshot, memory: MemoryView, random: Random, pla
     const cover = isRefused && !isEnded ? asItIs : wanted.get(slot)
     const heir = understudies.find(({ uid }) => uid === cover?.heir?.uid)
     const life = goesOn ? present.lease.life : draw(random, 4)
-    // Drawn with the life: what was sealed with another one is not its memory.
+    // Drawn with the life: data that was sealed for another life is not the memory of this one.
     const seal = goesOn ? present.lease.seal : draw(random, 32)
     const epoch = isSame ? Math.max(pod.epoch, present.lease.epoch) : pod.epoch
     const handover = turn?.primary === pod ? turn.successor?.uid : undefined
@@ -106,7 +107,7 @@ export function assignments(s: Snapshot, memory: MemoryView, random: Random, pla
       ...(signers !== undefined && { signers }),
     }
     if (present !== undefined && isEqual(lease, present.lease)) return []
-    // Being replaced by this one, and it serves until this one can.
+    // The present primary is being replaced by this pod, and serves until this pod can.
     const holder = s.pods.find(({ uid }) => uid === present?.lease.holder.uid)
     if (!isSame && holder?.ready && !holder.stage?.died && !pod.ready) return []
     const restarts = (goesOn ? present.restarts : undefined) ?? pod.stage?.restarts ?? 0
@@ -123,17 +124,21 @@ export function assignments(s: Snapshot, memory: MemoryView, random: Random, pla
   })
 }
 
-/** How many were asked for, with this one: one that begins again, or goes to another successor, is another one. */
+/**
+ * Returns the number of handovers requested, with this one. A handover that begins again, or goes to another successor,
+ * counts as another one.
+ */
 const handoversOf = (before: SlotLease | undefined, handover: string | undefined): number | undefined =>
   handover === undefined || handover === before?.handover ? before?.handovers : (before?.handovers ?? 0) + 1
 
-/** Of an understudy its agent says on the pod what it has brought back, and in which containers. */
+/** Undefined for an understudy: its agent writes the restored memory and its containers on the pod. */
 const firstContainersOf = ({ stage }: PodView): string | undefined =>
   stage?.understudy ? undefined : stage?.containers
 
 /**
- * The containers whose memory the life of this slot is. Where none are named yet and the kubelet has started others since
- * the life began, as while its set was paused, those that run are not its own: that is a death which nobody has told.
+ * Returns the containers whose memory is the life of this slot. If the Lease names none yet and the kubelet has started
+ * others since the life began, for example while the set was paused, the running containers do not belong to this life:
+ * the app died, and no agent has reported it.
  */
 const containersOf = (slot: SlotMemory, pod: PodView): string | undefined =>
   slot.lease.containers !== undefined && !pod.stage?.understudy
@@ -142,7 +147,7 @@ const containersOf = (slot: SlotMemory, pod: PodView): string | undefined =>
       ? firstContainersOf(pod)
       : undefined
 
-/** Whose signatures the memory of a slot bears that stays where it is. */
+/** Returns whose signatures the memory of the slot bears. Undefined where no signer is known. */
 function signersOf(
   present: SlotMemory | undefined,
   epoch: number,
@@ -151,7 +156,7 @@ function signersOf(
   if (present === undefined) return signersNow({ epoch }, fingerprint, true, () => false)
   const { lease, source, copies } = present
   if (epoch !== lease.epoch) return signersAfter(lease, { epoch, fingerprint }, isKeptOf(present))
-  // From then on what is not signed is refused: not before somebody has what is.
+  // From then on agents refuse unsigned memory, so a holder must have a signed copy first.
   const isSigned =
     source?.signed === true
       ? copies.some(({ report }) => report.signed)
@@ -160,9 +165,9 @@ function signersOf(
 }
 
 /**
- * Nodes on which the slot's memory is as new as on any, but for the one generation that may be on its way, and whose agents
- * are there to say so. Only beside these others need not keep theirs: nobody, once the kubelet has started another app in the
- * primary. Its memory is gone, and what the nodes keep is all that there is.
+ * Returns the nodes whose copy is as new as any, except for the one generation that may be in transit, and whose agents
+ * report in time. Other nodes may drop their copies only while such nodes exist. Empty once the kubelet has started
+ * another app in the primary: its memory is gone, and the copies on the nodes are all that is left.
  */
 function newestOn(slot: SlotMemory | undefined): readonly string[] {
   if (slot === undefined || slot.replacedSince !== undefined) return []
@@ -175,7 +180,7 @@ function newestOn(slot: SlotMemory | undefined): readonly string[] {
   )
 }
 
-/** Nodes on which memory that is made on that one cannot go on. */
+/** Returns the nodes on which memory made on `source` cannot be restored. */
 function unfitNodes({ nodes }: MemoryView, source: string | undefined): ReadonlySet<string> {
   const from = source === undefined ? undefined : nodes.get(source)?.machine
   if (from === undefined) return new Set()
@@ -183,11 +188,11 @@ function unfitNodes({ nodes }: MemoryView, source: string | undefined): Readonly
   return new Set(unfit.map(({ name }) => name))
 }
 
-/** Nodes that could keep memory although no hot backup is there: first those of cold ones, then all others. */
+/** Returns nodes that could keep memory although they have no hot backup: first those of cold ones, then all others. */
 function spareNodes(s: Snapshot, { nodes }: MemoryView): Omit<AssignOptions, 'copies'> {
   const names = (test: (node: NodeView) => boolean) =>
     [...nodes.values()].filter(test).map(({ name }) => name)
-  // Nodes of hot backups are not asked: what runs there may be given the memory in any case.
+  // Nodes of hot backups need no such test: a pod of the set runs there and may get the memory in any case.
   const able = names(node => (node.ready || node.away === true) && node.forbidden !== true)
   const cold = new Set(s.pods.flatMap(pod => (pod.kind === 'coldbackup' ? [pod.node] : [])))
   return {
@@ -200,18 +205,18 @@ function spareNodes(s: Snapshot, { nodes }: MemoryView): Omit<AssignOptions, 'co
 
 export interface Vacancy {
   readonly hot: readonly PodView[]
-  /** Slots for which a pod was made, or is. */
+  /** Slots that wait for a pod made for them, or for their memory. */
   readonly expecting: ReadonlySet<number>
-  /** Slots of which a latecomer is to be ended before another pod is called. */
+  /** Slots whose latecomer is to be terminated before another pod is called. */
   readonly ending: ReadonlySet<number>
   /** Slots to which a pod is called that is not on stage yet. */
   readonly called: readonly number[]
 }
 
 /**
- * Of slots without primary. The node of a pod that was made for one keeps its memory from the moment on in which it is
- * known. Who was called, and could not get the memory that it was to have, is told when that is not to be had any more. Who
- * did not answer in time is told to end as long as somebody else could be called.
+ * Returns the writes for slots without a primary. The node of a pod that was made for a slot becomes a holder as soon
+ * as it is known. If the memory that the Lease asks for is not available any more, the Lease asks for less. The Lease
+ * tells a pod that did not answer in time to end, as long as another pod could be called.
  */
 export function vacantLeases(s: Snapshot, memory: MemoryView, vacancy: Vacancy): Action[] {
   const { hot, expecting, ending, called } = vacancy
@@ -225,7 +230,8 @@ export function vacantLeases(s: Snapshot, memory: MemoryView, vacancy: Vacancy):
     const atLeast = isExpecting ? stillAskedFor(slot, s) : before
     const isNew = isExpecting && node !== undefined && !isWanted(rest, node)
     const end = ending.has(number) ? rest.holder.uid : undefined
-    // Who tells a death may be gone before it has said what it keeps, and with its pod the word of the death.
+    // The agent that reports a death may be gone before it has reported its copies, and the record of the death goes
+    // with the pod. Therefore the Lease names the node.
     const open = slot.unasked.flatMap(each => (rest.kept?.includes(each.node) === false ? [each.node] : []))
     if (!isNew && isEqual(atLeast, before) && end === rest.ending && open.length === 0) return []
     const holders = isNew ? [node, ...rest.holders] : rest.holders

@@ -2,27 +2,27 @@ import type { LastFailover } from '../../api/backuppodset.ts'
 import { newestOf, takenAt } from '../memory/age.ts'
 import type { LossReason, Snapshot } from '../snapshot.ts'
 
-/** A slot whose primaries fail one after the other, each soon after it took over. */
+/** A slot whose primaries fail one after the other, each soon after its takeover. */
 export interface Pause {
   readonly slot: number
   /** Takeovers in a row. */
   readonly times: number
   readonly reason: string
-  /** Wall clock, ms: of the last of them, and from when on there may be another. */
+  /** Wall clock, ms: when the last takeover happened (`at`), and when the next one is allowed (`until`). */
   readonly at: number
   readonly until: number
 }
 
-/** Takeovers in a row that nothing holds up. */
+/** The number of takeovers in a row that no pause delays. */
 const free = 3
 const firstMs = 10_000
 const mostMs = 600_000
-/** A primary that fails later than this after it took over has not failed because of that. */
+/** A primary that fails later than this after its takeover did not fail because of it, ms. */
 const windowMs = 2 * mostMs
 
 /**
- * The slots in which failing primaries are replaced with pauses, each twice as long as the one before: an app or a memory
- * that kills whoever gets it would else use up one pod after the other, for ever.
+ * Returns the slots in which failing primaries are replaced with pauses, each twice as long as the one before. Without
+ * pauses, an app or a memory that kills each pod that gets it would use up one pod after the other, for ever.
  * @param failovers newest first, as the status keeps them: they outlive the operator.
  */
 export function pausesOf(failovers: readonly LastFailover[], now: number): readonly Pause[] {
@@ -53,13 +53,13 @@ function timesInARow(entries: readonly LastFailover[]): number {
 
 const isFailure = (reason: string): boolean => ['CrashLoop', 'Unready', 'Died'].includes(reason)
 
-/** With memory: nothing was saved between the two, so that it was brought back once more. */
+/** With memory: true if no generation was saved between the two, so that the same memory was restored once more. */
 function isRepeated({ at, seconds, stateAge }: LastFailover, before: LastFailover): boolean {
   const since = Date.parse(at) - Date.parse(before.at)
   return stateAge === undefined ? since <= windowMs : since <= (seconds + stateAge) * 1000
 }
 
-/** Ms for which a primary that has failed for this reason is not replaced yet. */
+/** Returns the ms for which a primary that has failed for this reason is not replaced yet. */
 export function msUntilReplaced(s: Snapshot, slot: number | undefined, reason: LossReason): number {
   const pause = pausesOf(s.failovers ?? [], s.now).find(each => each.slot === slot)
   if (pause === undefined) return 0
@@ -70,7 +70,7 @@ export function msUntilReplaced(s: Snapshot, slot: number | undefined, reason: L
   return isAnother ? 0 : pause.until - s.now
 }
 
-/** Ms until the next pause ends; undefined where there is none. */
+/** Returns the ms until the next pause ends; undefined if there is no pause. */
 export function untilPauseEnds(s: Snapshot): number | undefined {
   const left = pausesOf(s.failovers ?? [], s.now).map(({ until }) => until - s.now)
   return left.length === 0 ? undefined : Math.min(...left)

@@ -9,17 +9,17 @@ import { castOf } from './slots.ts'
 import { goes, isGated, remove, rewakes, toolsOf } from './tools.ts'
 
 /**
- * Algorithm 1 of the paper as one plan: convert the cheapest thing that is left, then refill.
- * Primaries first, hot backups when primaries are exact, cold ones when hot are exact. A pod that one tier converts
- * counts for the tiers below in the same plan. While a primary is being woken its tier is not exact and the plan ends
- * there; its end starts the next pass. A hot backup counts from its label on, which moves before it is woken.
+ * Algorithm 1 of the paper as one plan: convert the cheapest pod that is left, then refill. Primaries come first, hot
+ * backups when primaries are exact, cold ones when hot ones are exact. A pod that one tier converts counts for the
+ * tiers below in the same plan. While a primary is being woken its tier is not exact and the plan ends there; the end
+ * of the wake-up starts the next pass. A hot backup counts from its label on, which moves before the pod is woken.
  */
 export function converge(s: Snapshot, random: Random, policies: Policies): Stage[] {
   const { strategy, replicas } = s.set
   const tools = toolsOf(s, random, policies)
   const { converting, surplus, creating } = tools
 
-  // Made while the set kept memory: they hold the stage for what nobody saves any more.
+  // Understudies from the time when the set kept memory: they run no app, and no agent saves memory for them any more.
   const idle = s.pods.filter(pod => pod.kind !== 'primary' && pod.stage?.understudy)
   const hot = s.pods.filter(pod => pod.kind === 'hotbackup' && !idle.includes(pod))
   const cold = s.pods.filter(pod => pod.kind === 'coldbackup' && !idle.includes(pod))
@@ -33,7 +33,8 @@ export function converge(s: Snapshot, random: Random, policies: Policies): Stage
       ? []
       : replaceable(s, cast.primaries, {
           readyHot: hot.filter(pod => pod.ready && mayTake(pod)).length - missing,
-          // Hot backups are converted before cold ones, so none is left for a failing primary while one of them is unready.
+          // Hot backups are converted before cold ones, so no cold one is left for a failing primary while a hot one is
+          // unready.
           gatedCold: hot.every(pod => pod.ready)
             ? gated.filter(pod => pod.gate === 'waiting').length - Math.max(0, missing - hot.length)
             : 0,
@@ -73,7 +74,7 @@ export function converge(s: Snapshot, random: Random, policies: Policies): Stage
     )
   for (; short > 0; short -= 1)
     primaryActions.push(withState(s, creating('primary', strategy.unallocatedToReplicas, nextRole)))
-  // One write a pod: who is given a slot now is woken by the next pass.
+  // One write per pod: the next pass wakes a pod that gets a slot now.
   primaryActions.push(
     ...rewakes(healthy.filter(pod => !slotless.includes(pod) && !goes(surplusPrimaries, pod))),
     ...restores(
@@ -100,8 +101,8 @@ export function converge(s: Snapshot, random: Random, policies: Policies): Stage
 }
 
 /**
- * A new set is created, and surplus deleted, all at once: no such action needs another one's success. Tier after tier
- * the later ones would wait while the nodes are busy with the pods of the first.
+ * Merges the stages when no action needs the success of another, as in a new set or when surplus is deleted. Tier after
+ * tier, the later ones would wait while the nodes are busy with the pods of the first.
  */
 export function together(s: Snapshot, stages: readonly Stage[]): Stage[] {
   const actions = stages.flatMap(stage => stage.actions)
@@ -111,7 +112,7 @@ export function together(s: Snapshot, stages: readonly Stage[]): Stage[] {
   return isIndependent ? [{ tier: 'together', actions }] : [...stages]
 }
 
-/** Superseded primaries go when their successor serves, or at once when they do not serve themselves. */
+/** Deletes superseded primaries when their successor serves, or at once when they do not serve themselves. */
 function retirements(cast: ReturnType<typeof castOf>): Action[] {
   const serving = new Set(cast.primaries.filter(pod => pod.ready).map(pod => pod.slot))
   return cast.superseded

@@ -23,8 +23,8 @@ import { services } from './services.ts'
 import { untilTried } from './successors.ts'
 
 /**
- * From what is to what shall be done. Pure and total: the same snapshot, whatever the order of its pods, and the same
- * draws of `random` give the same plan; the plan of a converged set is empty.
+ * Returns the plan that leads from the observed state to the wanted one. Pure and total: the same snapshot, whatever
+ * the order of its pods, and the same draws of `random` give the same plan; the plan of a converged set is empty.
  */
 export function decide(observed: Snapshot, random: Random, policies: Policies = builtIn): Plan {
   if (observed.set.paused) return { stages: [], requeueAfterMs: undefined }
@@ -39,7 +39,7 @@ export function decide(observed: Snapshot, random: Random, policies: Policies = 
     },
     ...(s.memory ? convergeWithMemory(s, s.memory, random, policies) : converge(s, random, policies)),
   ]
-  // Before pods of it are made; but nobody waits for it.
+  // Comes before pods of the revision are made, but no other stage waits for it.
   const revisions: Stage = { tier: 'revisions', aside: true, actions: revisionActions(s) }
   const settled = stages.every(stage => stage.actions.length === 0) && s.pods.every(pod => !pod.waking)
   if (settled)

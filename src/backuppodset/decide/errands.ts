@@ -1,6 +1,6 @@
-/** What a pod was made for, which is over once somebody else has done it. */
+/** The errand of a pod that was made for one slot; it is over once that slot has no more need of the pod. */
 import type { PodView } from '../snapshot.ts'
 
-/** A pod that was made as the successor of one slot takes no other, for as long as that slot needs one. */
+/** True if the pod may take this slot: a pod made for one slot takes no other while that slot needs a pod. */
 export const mayTake = ({ stage }: PodView, slot: number): boolean =>
   stage?.successorOf === undefined || stage.successorOf === slot || stage.errandOver === true

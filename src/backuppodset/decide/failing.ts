@@ -7,20 +7,21 @@ export interface Failing {
   readonly reason: LossReason
 }
 
-/** Why this primary counts as failed although it exists, or undefined while it does not. */
+/** Returns why this primary counts as failed although it exists; undefined if it does not count as failed. */
 export function failureOf(s: Snapshot, pod: PodView): LossReason | undefined {
-  // A wake-up has a deadline of its own.
+  // A wake-up has its own deadline.
   if (pod.waking) return undefined
   if (s.set.failover.crashLoop === 'Replace' && pod.crashLooping) return 'CrashLoop'
-  // Its state is gone: a ready backup that is given it serves sooner than an app that starts.
+  // The app's state is gone: a ready backup that gets the state serves sooner than an app that starts.
   if (pod.pulled?.emptied) return 'Died'
   const at = unreadyAt(s, pod)
   return at !== undefined && s.now >= at ? 'Unready' : undefined
 }
 
 /**
- * Wall clock, ms, at which a primary that stands still for its successor has done so for as long as its agent could ask of it;
- * undefined where it answers, or does not stand. An agent that has been exchanged meanwhile may have begun once more.
+ * Returns the wall clock time, ms, at which a primary that is stopped for its successor has been stopped for as long as
+ * its agent could ask of it; undefined if it answers, or is not stopped for a handover. An agent that was replaced
+ * meanwhile may have begun once more.
  */
 export function handoverOverAt(s: Snapshot, { uid, slot, unreadySince }: PodView): number | undefined {
   const memory = s.memory?.slots.get(slot ?? -1)
@@ -30,9 +31,9 @@ export function handoverOverAt(s: Snapshot, { uid, slot, unreadySince }: PodView
 }
 
 /**
- * Wall clock, ms, at which a primary that stays unready counts as failed. One that stands still for its successor, by the
- * Lease that this operator wrote, answers nobody and has not failed: it has the time that its agent gives the handover. From
- * then on it has to answer again, and has the time for that which every pod has.
+ * Returns the wall clock time, ms, at which a primary that stays unready counts as failed. A primary that is stopped
+ * for its successor, by the Lease that this operator wrote, fails its probes and has not failed: it has the time that
+ * its agent gives the handover. After that it has to answer again, within the time that every pod has.
  */
 function unreadyAt(s: Snapshot, pod: PodView): number | undefined {
   const { uid, slot, unreadySince } = pod
@@ -48,8 +49,8 @@ function unreadyAt(s: Snapshot, pod: PodView): number | undefined {
 }
 
 /**
- * The failing primaries that are worth replacing now, worst first, at most as many as there are better pods:
- * ready hot backups, and for crash loops of a pod that has served gated cold ones. A template that cannot become ready
+ * Returns the failing primaries that are worth replacing now, worst first, at most as many as there are better pods:
+ * ready hot backups, and gated cold ones for crash loops of a pod that has served. A template that cannot become ready
  * has no ready hot backup and no pod that served, so it never starts a chain of replacements.
  */
 export function replaceable(
@@ -71,7 +72,10 @@ export function replaceable(
   })
 }
 
-/** Ms until the next primary that is unready now would count as failed; undefined if none is on that way. */
+/**
+ * Returns the ms until the next unready primary would count as failed or its handover would time out; undefined if
+ * there is none.
+ */
 export function untilNextFailure(s: Snapshot): number | undefined {
   const left = s.pods
     .filter(pod => pod.kind === 'primary')

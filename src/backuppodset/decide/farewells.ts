@@ -3,14 +3,17 @@ import type { RetiredPod, Snapshot } from '../snapshot.ts'
 import { isRetained } from './retention.ts'
 import { remove } from './tools.ts'
 
-/** Proxies have synced and connections that were sent on through the loser have ended, ms after its successor serves. */
+/** Time after the successor serves in which proxies sync and connections forwarded through the retired pod end, ms. */
 const lingerMs = 2_000
 
-/** Deletes losers whose successors have been on stage for long enough, and those whom nobody succeeds. */
+/**
+ * Deletes retired pods whose successors have been on stage for long enough, and retired pods without a successor to
+ * come.
+ */
 export const farewells = (s: Snapshot): Action[] =>
   (s.retired ?? []).filter(pod => msLeft(s, pod) <= 0).map(pod => remove(pod, 'Retired'))
 
-/** Ms until the next one may go. */
+/** Returns the ms until the next retired pod may be deleted. */
 export function untilFarewell(s: Snapshot): number | undefined {
   const left = (s.retired ?? []).map(pod => msLeft(s, pod)).filter(ms => ms > 0 && Number.isFinite(ms))
   return left.length === 0 ? undefined : Math.min(...left)

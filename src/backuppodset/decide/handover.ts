@@ -5,46 +5,51 @@ import { awayFrom, couldTake, inTurn, relaysOf } from './relay.ts'
 import { optionsOf, slowRank } from './successors.ts'
 import { isGivenUp, updateOf } from './update.ts'
 
-/** Whose turn it is, in a roll or because somebody asked for it: one slot at a time. */
+/**
+ * The turn of one slot: its primary is to be replaced, in a roll or because a client asked for it. One slot at a time.
+ */
 export interface Turn {
   readonly primary: PodView
   readonly slot: SlotMemory
-  /** The understudy of the new template that takes it over with its memory; undefined: the slot begins anew. */
+  /**
+   * The understudy that takes the slot with its memory, in a roll one of the new template; undefined: the slot begins a
+   * new, empty life.
+   */
   readonly successor: PodView | undefined
-  /** Its primary carries the wish; else it is a roll's. */
+  /** The primary carries the request; otherwise the turn belongs to a roll. */
   readonly requested: boolean
 }
 
 /**
- * The slot whose primary is to be replaced next. It follows from the snapshot alone, so that a new leader goes on where
- * the last one was.
+ * Returns the slot whose primary is to be replaced next. The result follows from the snapshot alone, so that a new
+ * leader continues where the last one stopped.
  */
 export function turnOf(s: Snapshot): Turn | undefined {
   const { set, memory } = s
   if (memory === undefined || set.paused || !arePrimariesWell(s)) return undefined
-  // One whose time is over is called off: its primary is to answer again before anything else is wanted of it.
+  // Drops handovers that have timed out: the primary has to answer again before the next attempt.
   const turns = [...requested(s, memory), ...rolled(s, memory)].filter(
     ({ primary }) => s.now < (handoverOverAt(s, primary) ?? Number.POSITIVE_INFINITY),
   )
-  // Who has begun goes on; then who was asked for; then the lowest number.
+  // A handover in progress comes first, then requested ones, then the lowest slot.
   const rank = ({ slot, requested }: Turn) =>
     (slot.lease.handover === undefined ? 2 : 0) + (requested ? 0 : 1)
   return turns.sort((a, b) => rank(a) - rank(b) || a.slot.lease.slot - b.slot.lease.slot)[0]
 }
 
-/** Slots that somebody wants to go to another pod, where one can go on with their memory. */
+/** Slots for which a client requested a handover, and which another pod can take with their memory. */
 const requested = (s: Snapshot, memory: MemoryView): Turn[] =>
   s.pods.flatMap((primary): Turn[] => {
     const slot = memory.slots.get(primary.slot ?? -1)
     if (slot === undefined || primary.kind !== 'primary' || primary.stage?.handoverRequested !== true)
       return []
     if (memory.refused !== undefined || !mayStandStill(slot)) return []
-    // Of whichever template: its memory fits the pod, or it is none of the options.
+    // Of any template: `optionsOf` returns only pods that the memory fits.
     const successor = successorOf(s, slot, () => true)
     return successor === undefined ? [] : [{ primary, slot, successor, requested: true }]
   })
 
-/** Outdated slots, when everything below them is of the new template and in its place. */
+/** Outdated slots, once every backup is of the new template and in its place. */
 function rolled(s: Snapshot, memory: MemoryView): Turn[] {
   if (s.set.updateStrategy !== 'RollingUpdate') return []
   const { blocked, outdated } = updateOf(s)
@@ -59,7 +64,7 @@ function rolled(s: Snapshot, memory: MemoryView): Turn[] {
   })
 }
 
-/** The slot for whose turn a pod is to be made now: one at a time. */
+/** Returns the slot for whose turn a pod is to be made now; one slot at a time. */
 export function withoutSuccessor(s: Snapshot): SlotMemory | undefined {
   if (s.memory?.refused !== undefined || !arePrimariesWell(s) || relaysOf(s).length > 0) return undefined
   return [...inTurn(s).values()]
@@ -68,11 +73,14 @@ export function withoutSuccessor(s: Snapshot): SlotMemory | undefined {
     .sort((a, b) => a.lease.slot - b.lease.slot)[0]
 }
 
-/** What keeps its primary from being saved would keep it from being saved for the last time. */
+/** A cause that keeps the agent from saving the primary would also keep it from saving the last generation. */
 const mayStandStill = ({ source }: SlotMemory): boolean =>
   source?.reason === undefined && source?.handoverPaused !== true
 
-/** The understudy in which the memory of the slot is, or can be at once; the one that was called stays called. */
+/**
+ * Returns the understudy on whose node the memory of the slot is. An understudy that the Lease already names stays the
+ * choice.
+ */
 function successorOf(
   s: Snapshot,
   slot: SlotMemory,
@@ -87,21 +95,21 @@ function successorOf(
       pod.stage?.failed === undefined &&
       pod.node !== slot.lease.node,
   )
-  // Only where it lies already: a primary stands still for as long as this takes.
+  // Only nodes that have the memory already: the primary stays stopped for as long as a transfer takes.
   const near = optionsOf(slot, pods).filter(({ rank }) => rank < slowRank)
   const options = near.sort((a, b) => a.rank - b.rank || (a.uid < b.uid ? -1 : 1))
   const uid = options.find(option => option.uid === slot.lease.handover)?.uid ?? options[0]?.uid
   return pods.find(pod => pod.uid === uid)
 }
 
-/** Every slot has its primary, which holds it and does what it is for. */
+/** True if every slot has its primary, which holds the Lease and is well. */
 function arePrimariesWell({ set, memory, pods }: Snapshot): boolean {
   const primaries = pods.filter(pod => pod.kind === 'primary')
   return (
     primaries.length === set.replicas &&
     primaries.every(pod => {
       const lease = memory?.slots.get(pod.slot ?? -1)?.lease
-      // One that stands still for its successor answers nobody.
+      // A primary that is stopped for its successor fails its probes.
       const isWell = pod.ready || lease?.handover !== undefined
       return (
         isWell && !pod.waking && !pod.stage?.died && !pod.stage?.summoned && lease?.holder.uid === pod.uid
@@ -110,7 +118,7 @@ function arePrimariesWell({ set, memory, pods }: Snapshot): boolean {
   )
 }
 
-/** Every backup is there, does what it is for, and is of the new template; and nobody is on his way out. */
+/** True if every backup exists, is ready for its job and is of the new template, and no pod is on its way out. */
 function areBackupsNew(s: Snapshot): boolean {
   const { set } = s
   if ((s.retired?.length ?? 0) > 0 || s.finished.length > 0) return false
@@ -126,13 +134,13 @@ function areBackupsNew(s: Snapshot): boolean {
   )
 }
 
-/** The swap has to reach the node of the primary before that lets it go on, ms. */
+/** The swap of the Lease has to reach the primary's node before its agent resumes the primary, ms. */
 const marginMs = 2_000
 
 /**
- * The primary stands still, and its last generation is where its successor is, ready to go on. Its agent says for how long:
- * a report that was not taken back, because the node cannot reach the API server, is worth nothing after that. And one that
- * comes late may be of a handover that was called off since.
+ * True if the primary is stopped, and its last generation is on the node of its successor, which can continue with it.
+ * The agent reports how long the stop lasts. After that the report proves nothing: a node that cannot reach the API
+ * server cannot withdraw it. A late report may also belong to a handover that was called off since.
  */
 export const isHandedOver = ({ slot, successor }: Turn, { monotonicNow }: Snapshot): boolean => {
   const { source, sourceSeenAt } = slot
@@ -141,7 +149,7 @@ export const isHandedOver = ({ slot, successor }: Turn, { monotonicNow }: Snapsh
     successor !== undefined &&
     slot.lease.handover === successor.uid &&
     source?.final === true &&
-    // An agent of an earlier version does not say for which it stands.
+    // An agent of an earlier version does not report for which handover the primary is stopped.
     (source.standsForHandover ?? slot.lease.handovers) === slot.lease.handovers &&
     source.standsForSeconds !== undefined &&
     sourceSeenAt !== undefined &&

@@ -31,9 +31,9 @@ import { isGivenUp } from './update.ts'
 
 /**
  * Algorithm 1 for sets that keep memory. A slot that lost its primary goes to a hot backup, to a cold one, or to a pod
- * that is made for it, in this order, as long as anybody has its memory or may have it; a backup without it is no
- * successor, since nothing runs in it. Where every node that kept it says that it is gone the slot begins anew: in place if
- * the kubelet restarts the container, else in a new pod.
+ * that is made for it, in this order, as long as a node has its memory or may have it. A backup without that memory is
+ * no successor, since no app runs in it. Once every node that kept the memory reports that it has none, the slot begins
+ * a new life: in place if the kubelet restarts the container, else in a new pod.
  */
 export function convergeWithMemory(
   s: Snapshot,
@@ -48,30 +48,32 @@ export function convergeWithMemory(
   const called = new Set([...memory.slots.values()].filter(isRetained).map(({ lease }) => lease.holder.uid))
   const [backups, unfit] = partition(
     s.pods.filter(pod => pod.kind !== 'primary'),
-    // A dead or spoiled one comes back as little as one that was made before the set asked for memory: that runs the app, or would.
+    // Nothing can be restored in a dead or spoiled understudy again. A pod made before the set asked for memory runs
+    // the app, or would once its gate opens.
     pod =>
       pod.stage?.keeps === true &&
       pod.stage.understudy &&
       !pod.stage.died &&
       !pod.stage.spoiled &&
-      // Called to a slot that the set has no place for by now: it is named there, and could take no other.
+      // The pod was called to a slot for which the set has no place by now: that Lease names it, and it can take no
+      // other slot.
       !called.has(pod.uid),
   )
   const fit = backups.filter(pod => pod.kind === 'hotbackup')
   const cold = backups.filter(pod => pod.kind === 'coldbackup')
 
-  // Which slots want a successor: those of primaries that failed, and those whose primary is gone.
+  // Slots that need a successor: those of primaries that failed, and those whose primary is gone.
   const over = Math.max(0, cast.primaries.length - replicas)
   const failing = over > 0 ? [] : failures(s, memory, cast)
   const { waiting, vacant: unheld, retained, needless } = vacancies(s, memory, cast, backups)
   const [coming, open] = partition(unheld, slot => msUntilGivenUp(s, slot) > 0)
-  // One that was called to a slot and failed is named there until another is: no two Leases name the same pod.
+  // A pod that was called to a slot and failed stays named there until another is: no two Leases name the same pod.
   const named = new Set([...memory.slots.values()].map(({ lease }) => lease.holder.uid))
   const candidates = candidatesOf(fit, cold).filter(({ uid }) => !named.has(uid))
   const wishes = new Map([
     ...failing.map(({ pod: { slot = -1 }, reason }) => {
       const options = callable(s, memory.slots.get(slot), candidates)
-      // What still runs is not given up for a start that takes seconds.
+      // A primary that still runs is not given up for a start that takes seconds.
       return [slot, reason === 'Died' ? options : options.filter(({ rank }) => rank < slowRank)] as const
     }),
     ...open.map(slot => [slot.lease.slot, callable(s, slot, candidates)] as const),
@@ -82,10 +84,10 @@ export function convergeWithMemory(
 
   const primaryActions: Action[] = []
   const replaced = new Set<PodView>()
-  /** Slots of which somebody is to be ended before another pod is called. */
+  /** Slots in which a pod is to be terminated before another one is called. */
   const ending = new Set<number>()
   const vacant: Role[] = []
-  /** Slots for which a pod was made, or is. */
+  /** Slots that wait for a pod made for them, or for their memory. */
   const expecting = new Set<number>()
   const makeFor = (slot: SlotMemory, role: Role) => {
     const next = lastResort(s, slot, fit)
@@ -101,7 +103,10 @@ export function convergeWithMemory(
       successorOf: { slot: number, near: nodesWith(slot) },
     })
   }
-  /** @param rival who may run with this memory. @returns whether the successor is called now. */
+  /**
+   * Calls the successor, or marks the slot until the rival has ended.
+   * @param rival a pod that may still run with this memory. @returns true if the successor is called now.
+   */
   const call = (slot: SlotMemory, successor: PodView, role: Role, rival: PodView | undefined): boolean => {
     const isEnded = rival === undefined || msUntilEnded(s, slot, rival) <= 0
     if (isEnded) primaryActions.push(promotion(slot, successor, role, s))
@@ -120,7 +125,8 @@ export function convergeWithMemory(
     if (slot !== undefined && successor !== undefined) {
       if (call(slot, successor, role, reason === 'Died' ? undefined : pod)) replaced.add(pod)
     } else if (reason === 'Died') {
-      // Whoever declared it dead has shut it off, and an understudy comes to life by a restore only: it does not come back.
+      // The agent that declared the pod dead has shut it off, and an understudy runs only what is restored in it: it
+      // does not come back.
       if (slot === undefined) vacant.push({ ...role, startsEmpty: true })
       else makeFor(slot, role)
       replaced.add(pod)
@@ -132,7 +138,7 @@ export function convergeWithMemory(
     if (successor !== undefined) call(slot, successor, role, latecomerOf(s, slot))
     else makeFor(slot, role)
   }
-  // It may start while the one before it is being stopped, or may come yet.
+  // A pod may be made while the previous primary is being stopped, or while a called pod may still come.
   for (const slot of [...waiting, ...coming]) {
     const next = lastResort(s, slot, fit)
     if (next === 'awaited' || (next === 'make' && callable(s, slot, candidates).length === 0))
@@ -142,7 +148,7 @@ export function convergeWithMemory(
   const slotless = cast.slotless.filter(pod => healthy.includes(pod))
   const leaving = tools.leaving(healthy, over, strategy.replicasToUnallocated, pod => called.has(pod.uid))
   const surplusPrimaries = removed(leaving)
-  // Unfinished promotions: the Lease has been won, by us or by whoever led before.
+  // Unfinished promotions: this leader or an earlier one has won the Lease.
   for (const pod of healthy) {
     const slot = memory.slots.get(pod.slot ?? -1)
     if (pod.stage?.summoned && !pod.waking && slot !== undefined && !leaving.includes(pod))
@@ -162,7 +168,7 @@ export function convergeWithMemory(
   primaryActions.push(...surplusPrimaries)
   const filled = cast.primaries.length + waiting.length + unheld.length + retained.length
   for (let fresh = replicas - filled; fresh > 0; fresh -= 1) vacant.push(nextRole())
-  // Only a new pod runs the app by itself: backups hold the stage for memory, cold ones too once they are woken.
+  // Only a new pod runs the app by itself: backups hold the place for memory, cold ones too once they are woken.
   for (const role of vacant)
     primaryActions.push(tools.creating('primary', strategy.unallocatedToReplicas, () => role))
   primaryActions.push(
@@ -172,14 +178,15 @@ export function convergeWithMemory(
   )
 
   const converted = new Set(primaryActions.flatMap(action => ('pod' in action ? [action.pod.uid] : [])))
-  // What was made for a slot is no hot backup like others before somebody holds that.
+  // A pod made for a slot does not count as a hot backup until the slot has a primary.
   const late = [...coming, ...open.filter(({ lease }) => ending.has(lease.slot))]
   const unfilled = new Set([...expecting, ...late.map(({ lease }) => lease.slot)])
   const relays = relaysOf(s)
   const isExpected = (pod: PodView) => unfilled.has(pod.stage?.successorOf ?? -1) || relays.includes(pod)
   const left = (pods: readonly PodView[]) => pods.filter(pod => !converted.has(pod.uid) && !isExpected(pod))
   const marks = marksOf(s, leaving)
-  // Called off while it was on its way, and there is a place for it again: its agent goes on.
+  // The promotion was called off while it was in progress, and the set has a place for the slot again: the agent
+  // resumes it.
   const calledBack = cast.primaries.flatMap(pod => {
     const slot = memory.slots.get(pod.slot ?? -1)
     return slot && isRetained(slot) && pod.stage?.summoned && !leaving.includes(pod) ? [slot] : []
@@ -222,7 +229,7 @@ export function convergeWithMemory(
     },
   ]
   if (healthy.some(pod => pod.waking)) return stages
-  // A cold backup that may come on stage yet is no pod whose gate was opened in vain.
+  // A late cold backup may still come on stage: `refill` must not delete it as a pod whose gate is spent.
   return together(s, [
     ...stages,
     ...refill(
@@ -234,7 +241,9 @@ export function convergeWithMemory(
   ])
 }
 
-/** Ms until a primary that is being deleted is not waited for any longer; undefined where none is. */
+/**
+ * Returns the ms until the operator stops waiting for a primary that is being deleted; undefined if it waits for none.
+ */
 export function untilDeparture(s: Snapshot): number | undefined {
   const left = [...(s.memory?.slots.values() ?? [])].flatMap(({ holderGoesBy }) =>
     holderGoesBy === undefined || holderGoesBy <= s.monotonicNow ? [] : [holderGoesBy - s.monotonicNow],
@@ -242,7 +251,7 @@ export function untilDeparture(s: Snapshot): number | undefined {
   return left.length === 0 ? undefined : Math.min(...left)
 }
 
-/** As `castOf`; but the Lease knows better than labels who has been succeeded. */
+/** Like `castOf`, except that the Lease, and not a label, decides which primaries have been succeeded. */
 function castByLease(s: Snapshot, { slots }: MemoryView, untimely: readonly PodView[]): Cast {
   const isSucceeded = (pod: PodView) => {
     const lease = slots.get(pod.slot ?? -1)?.lease
@@ -257,8 +266,8 @@ function castByLease(s: Snapshot, { slots }: MemoryView, untimely: readonly PodV
 }
 
 /**
- * Pods that were to begin their slot anew beside the holder of its memory, and will not: the roll that made them has been
- * taken back since, or they have died. The holder stays.
+ * Returns pods that were to begin a new life of their slot beside its present primary, and will not: the roll that made
+ * them has been taken back since, or they have died. The present primary stays.
  */
 function untimelySuccessors(s: Snapshot, { slots }: MemoryView): readonly PodView[] {
   return s.pods.filter(pod => {
@@ -279,7 +288,7 @@ function failures(s: Snapshot, { slots }: MemoryView, cast: Cast): Failure[] {
   return cast.primaries.flatMap((pod): Failure[] => {
     if (pod.slot === undefined || pod.waking || pod.stage?.summoned || cast.slotless.includes(pod)) return []
     const slot = slots.get(pod.slot)
-    // One that began the slot anew may die before its Lease names it.
+    // A pod that began a new life of the slot may die before its Lease names it.
     const isNamed = slot === undefined || slot.lease.holder.uid === pod.uid
     if (!isNamed && !(pod.stage?.died && pod.epoch > slot.lease.epoch)) return []
     const isEmpty = pod.stage?.understudy === true && pod.stage.failed !== undefined
@@ -289,16 +298,19 @@ function failures(s: Snapshot, { slots }: MemoryView, cast: Cast): Failure[] {
   })
 }
 
-/** A death is told by the agent at once; it is waited for so long, if it is away, ms. */
+/** How long to wait for an agent that is away to report a death, ms. A running agent reports it at once. */
 const tellingMs = 15_000
 
-/** The kubelet has started another app in a primary, and nobody says where the memory of the one before could go on. */
+/** The kubelet has started another app in the primary, and no node has, or may have, the memory of the app before. */
 function beganAnew({ slots }: MemoryView, pod: PodView): boolean {
   const slot = slots.get(pod.slot ?? -1)
   return isReplaced(slot, pod) && pod.stage?.understudy === false && isGone(slot)
 }
 
-/** Likewise, but its memory is kept: that is a death which nobody has told, and not the beginning of another life. */
+/**
+ * The kubelet has started another app in the primary, but the memory of the app before is kept, or the pod is an
+ * understudy: this is a death that no agent has reported, and not the beginning of another life.
+ */
 const isUntoldDeath = (s: Snapshot, slot: SlotMemory | undefined, pod: PodView): boolean =>
   isReplaced(slot, pod) &&
   s.monotonicNow - slot.replacedSince >= tellingMs &&
@@ -310,7 +322,7 @@ const isReplaced = (
 ): slot is SlotMemory & { readonly replacedSince: number } =>
   slot?.replacedSince !== undefined && slot.lease.holder.uid === pod.uid
 
-/** Ms until a death that nobody tells counts as told; undefined where none is waited for. */
+/** Returns the ms until a death that no agent reports counts as reported; undefined if there is none to wait for. */
 export function untilDeath(s: Snapshot): number | undefined {
   const left = [...(s.memory?.slots.values() ?? [])].flatMap(({ replacedSince }) => {
     const ms = replacedSince === undefined ? 0 : replacedSince + tellingMs - s.monotonicNow
@@ -319,7 +331,10 @@ export function untilDeath(s: Snapshot): number | undefined {
   return left.length === 0 ? undefined : Math.min(...left)
 }
 
-/** Ms until a promoted primary whose node may be dead counts as unready: nothing happens then that anybody would notice. */
+/**
+ * Returns the ms until a promoted primary whose node may be dead counts as unready: no watch event comes at that
+ * moment.
+ */
 export function untilUnpublished(s: Snapshot): number | undefined {
   const left = s.pods.flatMap(({ kind, ready, stage }) =>
     kind === 'primary' && ready && stage?.unpublishedMs !== undefined
@@ -330,19 +345,19 @@ export function untilUnpublished(s: Snapshot): number | undefined {
 }
 
 interface Vacancies {
-  /** Their primary is going, and its app has not been stopped yet. They keep their place. */
+  /** Their primary is being deleted, and its app has not been stopped yet. They keep their place. */
   readonly waiting: readonly SlotMemory[]
   /** To be filled now. */
   readonly vacant: readonly SlotMemory[]
-  /** Marked as having no place, and there is one again. */
+  /** Marked as having no place, although the set has one again. */
   readonly retained: readonly SlotMemory[]
-  /** The set has become smaller: nobody will hold them. */
+  /** The set has become smaller: no pod will hold them. */
   readonly needless: readonly SlotMemory[]
 }
 
 /**
- * Slots whose primary is gone, as many as the set still wants; those whose memory can be had come first, and those that the
- * set had no place for last.
+ * Sorts the slots whose primary is gone into as many as the set still wants, and the rest. Slots whose memory is
+ * available come first, retained slots last.
  */
 function vacancies(s: Snapshot, { slots }: MemoryView, cast: Cast, backups: readonly PodView[]): Vacancies {
   const held = new Set(cast.primaries.map(pod => pod.slot))
@@ -362,22 +377,22 @@ function vacancies(s: Snapshot, { slots }: MemoryView, cast: Cast, backups: read
 }
 
 /**
- * Its agent is about to stop it, and then somebody goes on with its memory. Where there is none to go on with, the
- * primary runs out its grace and nothing is waited for.
+ * The agent is about to stop the primary, and then a successor continues with its memory. If no memory is left, the
+ * primary uses up its grace period and the slot does not wait for it.
  */
 export const isGoing = (s: Snapshot, slot: SlotMemory): boolean =>
   !isRetained(slot) && slot.holderGoesBy !== undefined && slot.holderGoesBy > s.monotonicNow && !isGone(slot)
 
-/** The kubelet publishes that a pod is ready within a second or so; longer is not waited for, ms. */
+/** How long to wait for the kubelet to publish that a pod is ready, ms; it takes a second or so. */
 const selectableMs = 2_000
 
-/** Ms for which Services that select their pods may not lead to this one yet. */
+/** Returns the ms for which Services that select their pods may not reach this pod yet. */
 const msUntilSelectable = ({ stage }: PodView): number =>
   stage?.unpublishedMs === undefined ? 0 : Math.max(0, selectableMs - stage.unpublishedMs)
 
 /**
- * Losers leave the stage when their successor is on it and can be found there; until then connections through them end
- * at the successor, and a Service that selects its pods would lead nowhere.
+ * Retires superseded primaries once their successor is on stage and Services can select it. Until then connections to a
+ * superseded primary end at the successor, and a Service that selects its pods would have no endpoint without it.
  */
 function retirements({ slots }: MemoryView, cast: Cast): Action[] {
   const present = new Map(
@@ -385,14 +400,14 @@ function retirements({ slots }: MemoryView, cast: Cast): Action[] {
       .filter(pod => !pod.stage?.summoned && !pod.waking && msUntilSelectable(pod) === 0)
       .map(pod => [pod.slot, pod]),
   )
-  // The set has no place for it: nobody comes whom its loser would have to wait for.
+  // The set has no place for the slot: no successor comes that the superseded primary would have to wait for.
   const isOver = (number = -1) => {
     const slot = slots.get(number)
     return slot !== undefined && isRetained(slot) && cast.primaries.every(pod => pod.slot !== number)
   }
   return (
     cast.superseded
-      // Who is to be replaced by a pod that begins anew serves until that one does.
+      // A primary that a pod with a new life replaces serves until that pod does.
       .filter(
         pod =>
           !pod.waking &&
@@ -402,7 +417,10 @@ function retirements({ slots }: MemoryView, cast: Cast): Action[] {
   )
 }
 
-/** Ms until a loser may leave although the kubelet has not published its successor; undefined where none waits. */
+/**
+ * Returns the ms until a superseded primary may retire although the kubelet has not published its successor; undefined
+ * if none waits.
+ */
 export function untilRetirement(s: Snapshot): number | undefined {
   if (s.memory === undefined) return undefined
   const { primaries, superseded } = castByLease(s, s.memory, untimelySuccessors(s, s.memory))
@@ -420,7 +438,7 @@ const lostPrimary = (s: Snapshot, pod: PodView, slot: number, reason: LossReason
   return pod.lastEnd === undefined ? lost : { ...lost, why: pod.lastEnd }
 }
 
-/** The holder went while nobody looked. */
+/** The primary disappeared while no operator watched. */
 const lostHolder = (s: Snapshot, { lease }: SlotMemory): LostPrimary => ({
   name: lease.holder.name,
   slot: lease.slot,

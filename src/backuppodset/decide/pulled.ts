@@ -1,4 +1,7 @@
-/** Rules of sets whose application's state is pulled over HTTP: what a successor is given, and who may be one. */
+/**
+ * Rules for sets whose application's state is pulled over HTTP: which state a successor gets, and which pod may
+ * succeed.
+ */
 import type { Action, Role } from '../plan.ts'
 import type { StateRef } from '../pulled/view.ts'
 import type { LostPrimary, PodView, Snapshot } from '../snapshot.ts'
@@ -6,13 +9,16 @@ import { roleGiver, roleIn } from './slots.ts'
 
 type Taking = Extract<Action, { type: 'convert' | 'create' }>
 
-/** So many candidates are given the state, new pods included; then the slot begins anew. */
+/** After so many refusals of the state, by new pods too, the slot begins with an empty state. */
 const mostRefusals = 3
 
-/** The pod has not refused a state lately; of sets without pulled state, any pod. */
+/** True if the pod has not refused a state lately; always true in sets without pulled state. */
 export const mayTake = (pod: PodView): boolean => pod.pulled?.refused === undefined
 
-/** The state of the primary that this role's holder succeeds: nobody else's, whatever number its slot had. */
+/**
+ * Returns the state of the primary that this role replaces, and never that of another primary with the same slot
+ * number.
+ */
 export function stateFor(s: Snapshot, role: Role | undefined): StateRef | undefined {
   const held = role && s.pulled?.slots.get(role.slot)
   if (held === undefined || role?.replaces === undefined || held.holder.name !== role.replaces.name)
@@ -21,7 +27,7 @@ export function stateFor(s: Snapshot, role: Role | undefined): StateRef | undefi
   return { life, generation, bytes, takenAt }
 }
 
-/** Adds the state that a successor is to be given before anybody reaches it, or says that there is none. */
+/** Adds the state that a successor gets before any client reaches it, or marks that the role starts empty. */
 export function withState<A extends Action>(s: Snapshot, action: A): A {
   if (s.pulled === undefined || !isTaking(action) || action.role?.replaces === undefined) return action
   const state = stateFor(s, action.role)
@@ -36,8 +42,8 @@ const isTaking = (action: Action): action is Taking =>
   (action.type === 'create' && action.kind === 'primary')
 
 /**
- * As `roleGiver`, but lost slots come before free ones, however low their numbers: the successor of a primary takes its
- * slot, with the address and the state that belong to it.
+ * Like `roleGiver`, but lost slots come before free ones, however low their numbers: the successor of a primary takes
+ * its slot, with the address and the state that belong to it.
  */
 export function lostFirst(s: Snapshot, taken: Iterable<number>, failing: readonly LostPrimary[]): () => Role {
   const used = new Set(taken)
@@ -50,7 +56,7 @@ export function lostFirst(s: Snapshot, taken: Iterable<number>, failing: readonl
   }
 }
 
-/** Primaries whose app was started again where it is get back what it had; in their pods, where no backup is better. */
+/** Gives primaries whose app was restarted in place their state back. They keep their pods if no backup is better. */
 export function restores(s: Snapshot, primaries: readonly PodView[]): Action[] {
   return primaries.flatMap((pod): Action[] => {
     const held = pod.slot === undefined ? undefined : s.pulled?.slots.get(pod.slot)
@@ -61,7 +67,7 @@ export function restores(s: Snapshot, primaries: readonly PodView[]): Action[] {
   })
 }
 
-/** A roll gives the state on, so it waits for one; and for the end of what a pod of the new template refused. */
+/** A roll passes the state on, so it waits for a state, and until no pod has a recent refusal of one. */
 export const mayRoll = (s: Snapshot, loser: PodView, role: Role): boolean =>
   s.pulled === undefined ||
   (stateFor(s, role) !== undefined && s.pods.every(mayTake) && !loser.pulled?.emptied)

@@ -2,7 +2,7 @@ import type { Action, Stage } from '../plan.ts'
 import type { PodView, Snapshot } from '../snapshot.ts'
 import { goes, isGated, remove, rewakes, type Tools } from './tools.ts'
 
-/** The tiers below the primaries: hot backups, then cold ones, from what the primaries have left. */
+/** Plans the tiers below the primaries: hot backups, then cold ones, from the pods that the primaries have left. */
 export function refill(
   { set }: Snapshot,
   { converting, surplus, creating }: Tools,
@@ -24,7 +24,8 @@ export function refill(
   const surplusHot = surplus(hotLeft, hotLeft.length - hotBackups, strategy.hotbackupToUnallocated)
   hotActions.push(...surplusHot, ...rewakes(hotLeft.filter(pod => !goes(surplusHot, pod))))
 
-  // A gate opens once. A cold pod whose gate is spent, or that never had one (relabelled by hand), is no cold backup any more, but the best pod to convert.
+  // A gate opens once. A cold pod whose gate is spent, or that never had one (relabelled by hand), is no cold backup
+  // any more, but the best pod to convert.
   const left = coldLeft.filter(pod => !toHot.includes(pod))
   const gatedLeft = left.filter(isGated)
   const coldActions: Action[] = left.filter(pod => !isGated(pod)).map(pod => remove(pod, 'GateSpent'))

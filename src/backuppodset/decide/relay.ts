@@ -1,6 +1,6 @@
 /**
- * A roll takes a slot to a hot backup on another node than its primary's. Where the set has none, one is made for the slot,
- * beyond the set's number, until its turn has come.
+ * A roll hands a slot over to a hot backup on another node than its primary's. If the set has none there, the operator
+ * makes one for the slot, beyond the set's number, for its turn.
  */
 import type { SlotMemory } from '../memory/view.ts'
 import type { PodView } from '../snapshot.ts'
@@ -9,7 +9,7 @@ import { isRetained } from './retention.ts'
 import { nodesWith } from './successors.ts'
 import { type Facts, isGivenUp, updateOf } from './update.ts'
 
-/** Slots of which a roll wants the primary to be followed, with their memory; by number, with their primaries. */
+/** Returns the slots that a roll wants to hand over with their memory, by number, with their primaries. */
 export function inTurn(facts: Facts): ReadonlyMap<number, { slot: SlotMemory; primary: PodView }> {
   const { outdated, blocked } = updateOf(facts)
   if (facts.set.updateStrategy !== 'RollingUpdate' || blocked) return new Map()
@@ -22,7 +22,10 @@ export function inTurn(facts: Facts): ReadonlyMap<number, { slot: SlotMemory; pr
   )
 }
 
-/** What was made for the turn of a slot, and can take it. It is no hot backup of the set, and takes no other slot. */
+/**
+ * Returns the pods that were made for the turn of a slot and can take it. Such a pod is no hot backup of the set, and
+ * takes no other slot.
+ */
 export function relaysOf(facts: Facts): readonly PodView[] {
   const slots = inTurn(facts)
   return facts.pods.filter(({ kind, templateHash, node, stage }) => {
@@ -49,8 +52,8 @@ export const couldTake = (facts: Facts, { lease }: SlotMemory): readonly PodView
   )
 
 /**
- * Marks pods that were made for a slot which has its primary by now, and of which no turn is to come, or for one that the set
- * has no place for. Such a pod is a hot backup like any other: it may be the only one, and others need it.
+ * Marks pods whose errand is over: the slot that they were made for has its primary and no turn to come, or the set has
+ * no place for it. Such a pod is a hot backup like any other: it may be the only one, and other slots need it.
  */
 export function withErrands<T extends Facts>(facts: T): T {
   if (facts.pods.every(({ stage }) => stage?.successorOf === undefined)) return facts
@@ -65,7 +68,7 @@ export function withErrands<T extends Facts>(facts: T): T {
 
 function isOver(facts: Facts, number: number): boolean {
   const slot = facts.memory?.slots.get(number)
-  // Without its Lease nobody goes on with its memory.
+  // Without a Lease the slot has no memory that a pod could continue with.
   return slot === undefined || isRetained(slot) || isServed(facts, slot)
 }
 
@@ -75,11 +78,14 @@ const isServed = ({ pods }: Facts, { lease }: SlotMemory): boolean =>
       uid === lease.holder.uid && kind === 'primary' && ready && !waking && stage?.died !== true,
   )
 
-/** Where else its memory is than at its primary, the newest first: a pod that is made there has it at once. */
+/**
+ * Returns the nodes other than the primary's that have the slot's memory, the newest first: a pod that is made there
+ * has it at once.
+ */
 export const awayFrom = (slot: SlotMemory): readonly string[] =>
   nodesWith(slot).filter(node => node !== slot.lease.node)
 
-/** Why no slot of a roll has its turn, with the cure; undefined where one has, or is about to. */
+/** Returns why no slot of a roll has its turn, with the cure; undefined if a slot has its turn, or is about to. */
 export function whyRollWaits(facts: Facts): string | undefined {
   const slots = [...inTurn(facts).values()].sort((a, b) => a.slot.lease.slot - b.slot.lease.slot)
   const areBackupsOld = facts.pods.some(

@@ -5,18 +5,22 @@ import type { Action } from '../plan.ts'
 import type { PodView, Snapshot } from '../snapshot.ts'
 
 /**
- * Slots that a smaller `replicas` takes away. Their Leases stay for `checkpoint.retain`, marked, so that the nodes named
- * there keep the memory; a set that is made larger in this time has its slots back, with what they had.
+ * True for slots that a smaller `replicas` took away. Their marked Leases stay for `checkpoint.retain`, so that the
+ * nodes named there keep the memory. If `replicas` grows in this time, the set gets these slots back with their memory.
  */
 export const isRetained = ({ lease }: SlotMemory): boolean => lease.retainedSince !== undefined
 
 /**
- * A leader that has not seen the mark come goes by the wall clock of the one that wrote it, but has looked on for so long
- * itself, or for all of `retain` if that is shorter: a clock that jumps ends nothing that has just begun, ms.
+ * Guard against clock jumps, ms. Retention ends by the wall clock of the operator that wrote the mark, but each leader
+ * must have seen the mark itself for this long, or for all of `retain` if that is shorter: a clock that jumps ends no
+ * retention that has just begun.
  */
 const leastSeenMs = 600_000
 
-/** Ms for which the memory of a marked slot is still kept. By its own clock alone a leader keeps nothing for longer. */
+/**
+ * Returns the ms for which the memory of a marked slot is still kept. By its own monotonic clock, no leader keeps it
+ * for longer than `retain`.
+ */
 export function msRetained(s: Snapshot, { lease, retainedSeenAt = s.monotonicNow }: SlotMemory): number {
   const retainMs = s.set.memory?.retainMs ?? 0
   const seenMs = s.monotonicNow - retainedSeenAt
@@ -24,7 +28,7 @@ export function msRetained(s: Snapshot, { lease, retainedSeenAt = s.monotonicNow
   return Math.min(retainMs - seenMs, Math.max(Math.min(retainMs, leastSeenMs) - seenMs, retainMs - markedMs))
 }
 
-/** Ms until the next slot is forgotten; undefined where none is retained. */
+/** Returns the ms until the next retained slot is forgotten; undefined if no slot is retained. */
 export function untilForgotten(s: Snapshot): number | undefined {
   const left = [...(s.memory?.slots.values() ?? [])].flatMap(slot =>
     isRetained(slot) && msRetained(s, slot) > 0 ? [msRetained(s, slot)] : [],
@@ -33,8 +37,9 @@ export function untilForgotten(s: Snapshot): number | undefined {
 }
 
 /**
- * Marks the Leases of primaries that are about to go, before they go: who would follow one of them finds the mark. So does
- * one that is called and not on stage yet: it comes in vain, and does not take the place of a slot that is served.
+ * Marks the Leases of primaries that are about to leave, before they leave, so that a possible successor finds the
+ * mark. A pod that is called and not on stage yet is marked too: its promotion comes to nothing, and must not take the
+ * place of a slot that is served.
  */
 export const marksOf = (s: Snapshot, leaving: readonly PodView[]): Action[] =>
   leaving.flatMap(pod => {
@@ -43,7 +48,7 @@ export const marksOf = (s: Snapshot, leaving: readonly PodView[]): Action[] =>
     return mayRetain(s, slot) || pod.waking ? [mark(s, slot)] : []
   })
 
-/** Slots of which nobody holds one, and for which the set has no place. */
+/** Marks or forgets slots that no primary holds and for which the set has no place. */
 export const leave = (s: Snapshot, slots: readonly SlotMemory[]): Action[] =>
   slots.flatMap((slot): Action[] => {
     if (!mayRetain(s, slot)) return [forget(s, slot)]
@@ -51,7 +56,10 @@ export const leave = (s: Snapshot, slots: readonly SlotMemory[]): Action[] =>
     return msRetained(s, slot) > 0 ? [] : [forget(s, slot)]
   })
 
-/** There is a place for them again. Who takes it is another pass' decision: by the Lease as it is then. */
+/**
+ * Removes the mark of slots for which the set has a place again. A later pass chooses the successor, by the Lease as it
+ * is then.
+ */
 export const reclaim = (slots: readonly SlotMemory[]): Action[] =>
   slots.map(slot => {
     const { retainedSince: _, ...lease } = slot.lease
@@ -64,7 +72,7 @@ const mayRetain = (s: Snapshot, slot: SlotMemory): boolean =>
 
 function mark(s: Snapshot, slot: SlotMemory): Action {
   const retainMs = s.set.memory?.retainMs ?? 0
-  // Who would follow is free for others: only what lies on nodes is kept.
+  // Frees the heir for other slots: only the copies on nodes are kept.
   const lease: SlotLease = {
     ...slot.lease,
     ...{ heir: undefined, ending: undefined, handover: undefined },

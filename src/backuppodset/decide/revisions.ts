@@ -5,7 +5,10 @@ import type { Snapshot } from '../snapshot.ts'
 import { isRetained } from './retention.ts'
 import { isGivenUp } from './update.ts'
 
-/** Numbers of slots by the restore hash of their memory, without memory that is being given up. */
+/**
+ * Returns the number of slots by the restore hash of their memory. Memory that is only retained, that is being given
+ * up, or that no pod can be made for does not count.
+ */
 export function kindsOfMemory(s: Snapshot): ReadonlyMap<string, number> {
   const kinds = new Map<string, number>()
   for (const slot of s.memory?.slots.values() ?? []) {
@@ -18,8 +21,8 @@ export function kindsOfMemory(s: Snapshot): ReadonlyMap<string, number> {
 }
 
 /**
- * The template of which a pod for memory of this kind is made: that of the set as it is now if the memory fits it, else
- * the last that it fits. Undefined: there is none any more.
+ * Returns the template for a pod that gets memory of this kind: the set's current one if the memory fits it, else the
+ * last stored template that it fits. Undefined if none is left.
  */
 export function revisionFor({ revisions }: Snapshot, restoreHash: string): Revision | undefined {
   if (revisions === undefined) return undefined
@@ -30,9 +33,9 @@ export function revisionFor({ revisions }: Snapshot, restoreHash: string): Revis
 const canMake = (s: Snapshot, restoreHash: string) => revisionFor(s, restoreHash) !== undefined
 
 /**
- * Of which template each new pod is to be made; undefined: of the set's own. Backups are for the memory that there is,
- * not for the template that is wished: a crash between an edit and its roll must find an understudy that its memory
- * fits. Of several kinds the one with most slots for each understudy is next.
+ * Returns a function that names the template for each new pod; undefined means the set's own. Backups are for the
+ * memory that exists, not for the template that is wanted: after a crash between an edit and its roll, an understudy
+ * has to fit the memory. Among several kinds, the one with the most slots per understudy comes next.
  */
 export function revisionGiver(s: Snapshot): (kind: PodKind) => Revision | undefined {
   const kinds = kindsOfMemory(s)
@@ -55,7 +58,9 @@ export function revisionGiver(s: Snapshot): (kind: PodKind) => Revision | undefi
   }
 }
 
-/** Keeps the template of now, before pods of it can be outdated, and forgets those of which nothing is left. */
+/**
+ * Stores the current template before pods of it can be outdated, and prunes templates that no pod and no memory needs.
+ */
 export function revisionActions(s: Snapshot): Action[] {
   if (s.revisions === undefined) return []
   const { current, stored } = s.revisions

@@ -14,9 +14,9 @@ import { remove } from './tools.ts'
 import { isGivenUp, updateOf } from './update.ts'
 
 /**
- * The next step from an old template to the new one, for a set that keeps memory and whose numbers are exact: cold
- * backups, hot ones, then slots one by one. A slot whose memory fits the new template goes over with it: its primary
- * stands still, its last generation is brought to an understudy, and that one goes on. Other memory is given up only
+ * Returns the next step from an old template to the new one, for a set that keeps memory and whose numbers are exact:
+ * cold backups, hot ones, then slots one by one. A slot whose memory fits the new template is handed over with it: the
+ * agent stops the primary, an understudy receives the last generation and resumes it. Other memory is given up only
  * where the set says so, and after an event.
  */
 export function rolloutWithMemory(
@@ -26,7 +26,7 @@ export function rolloutWithMemory(
   policies: Policies,
 ): Action[] {
   const turn = turnOf(s)
-  // Somebody asked for it: a roll waits until it is done.
+  // A requested handover comes first: a roll waits until it is done.
   if (turn?.requested) return handOver(s, turn)
   const misfits = misfitsOf(s)
   if (misfits.length > 0) return misfits
@@ -46,7 +46,7 @@ export function rolloutWithMemory(
 
   if (turn === undefined) return makeRelay(s, random)
   if (turn.successor !== undefined) return handOver(s, turn)
-  // The loser goes when its successor serves: until then the Lease names it.
+  // The loser stays until its successor serves: until then the Lease names the loser.
   return [
     {
       type: 'create',
@@ -58,7 +58,10 @@ export function rolloutWithMemory(
   ]
 }
 
-/** Of the set's template as it is now, where the memory is, and not beside the primary: it could not be handed over there. */
+/**
+ * Makes a hot backup of the current template near the memory, but not on the primary's node: no handover is possible
+ * there.
+ */
 function makeRelay(s: Snapshot, random: Random): Action[] {
   const slot = withoutSuccessor(s)
   if (slot === undefined) return []
@@ -71,7 +74,10 @@ function makeRelay(s: Snapshot, random: Random): Action[] {
   ]
 }
 
-/** The swap, once the primary's last generation is where its successor is: until then its Lease asks it to stand still. */
+/**
+ * Returns the swap once the primary's last generation is on the successor's node. Until then the Lease asks the agent
+ * to keep the primary stopped.
+ */
 const handOver = (s: Snapshot, turn: Turn): Action[] =>
   turn.successor !== undefined && isHandedOver(turn, s)
     ? [{ ...promotion(turn.slot, turn.successor, roleOf(s, turn), s), standing: turn.slot.lease }]
@@ -86,7 +92,7 @@ const roleOf = (s: Snapshot, { primary, slot }: Turn): Role =>
     seenAt: s.monotonicNow,
   })
 
-/** Every slot that has an heir could go on there: one more understudy may go. */
+/** True if every slot that has an heir could be restored there, so that one more understudy may be deleted. */
 function isCovered(s: Snapshot, memory: MemoryView): boolean {
   return [...memory.slots.values()].every(slot => {
     const heir = s.pods.find(({ uid }) => uid === slot.lease.heir?.uid)
@@ -98,8 +104,8 @@ function isCovered(s: Snapshot, memory: MemoryView): boolean {
 }
 
 /**
- * Backups that no memory of the set fits, one at a time, so that others are made that some fits: what is left when a
- * template is taken back in the middle of a roll.
+ * Deletes backups that fit no memory of the set, one at a time, so that fitting ones are made in their place. They are
+ * left over when a template is taken back in the middle of a roll.
  */
 function misfitsOf(s: Snapshot): Action[] {
   const kinds = kindsOfMemory(s)

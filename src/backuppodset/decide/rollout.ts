@@ -8,9 +8,9 @@ import { castOf, roleIn } from './slots.ts'
 import { isGated, remove } from './tools.ts'
 
 /**
- * The next step from an old template to the new one, for a set whose numbers are exact: cold backups, then hot ones,
- * then primaries by promotion, one ready pod at a time. Old pods that do not serve go at once, so that a template
- * that never becomes ready can be taken back.
+ * Returns the next step from an old template to the new one, for a set whose numbers are exact: cold backups, then hot
+ * ones, then primaries by promotion, one ready pod at a time. Old pods that do not serve are deleted at once, so that a
+ * template that never becomes ready can be taken back.
  */
 export function rollout(s: Snapshot, random: Random, policies: Policies): Action[] {
   if (s.set.updateStrategy !== 'RollingUpdate') return []
@@ -20,12 +20,12 @@ export function rollout(s: Snapshot, random: Random, policies: Policies): Action
 
   const { primaries, superseded } = castOf(ofKind('primary'))
   const failed = (pod: PodView) => isOld(pod) && !pod.ready
-  // A successor is on its way: wait for it, unless it is itself of a template that has been taken back.
+  // A successor is on its way: wait for it, unless its own template has been taken back.
   const awaited = superseded.some(({ slot }) => !primaries.some(pod => pod.slot === slot && failed(pod)))
   if (awaited || !primaries.every(pod => pod.ready || failed(pod))) return []
   const [loser] = next(primaries.filter(isOld), 'replicasToUnallocated')
   if (loser?.slot === undefined) return []
-  // Nobody can succeed it by a later epoch.
+  // No later epoch is left for a successor.
   if (loser.epoch >= lastEpoch) return [remove(loser, 'Outdated')]
   const replaces: LostPrimary = {
     name: loser.name,
@@ -40,7 +40,7 @@ export function rollout(s: Snapshot, random: Random, policies: Policies): Action
     ...next(ofKind('hotbackup'), 'hotbackupToReplicas', 'convert'),
     ...next(ofKind('coldbackup'), 'coldbackupToReplicas', 'convert'),
   ]
-  // The loser goes in a later pass, when its successor serves: `castOf` knows it by its older epoch.
+  // A later pass deletes the loser, when its successor serves: `castOf` recognizes it by its older epoch.
   return successor === undefined
     ? [
         withState(s, {
@@ -55,8 +55,8 @@ export function rollout(s: Snapshot, random: Random, policies: Policies): Action
 }
 
 /**
- * The next step for backups: cold ones first; undefined when all are of the new template and do what they are for.
- * @param mayGo whether one that is good for something may go now.
+ * Returns the next step for backups, cold ones first; undefined if all are of the new template and ready for their job.
+ * @param mayGo true if a backup that can do its job may be deleted now.
  * @param others backups that the set does not count.
  */
 export function rollBackups(

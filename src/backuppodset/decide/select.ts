@@ -4,7 +4,7 @@ import { createHeap, type HeapItem } from '../../kube/heap.ts'
 import type { Random } from '../../kube/random.ts'
 import type { PodView } from '../snapshot.ts'
 
-/** Whether the chosen pod joins the kind or leaves it: `spread` and `oldest` mean the opposite for the two. */
+/** Whether the chosen pods join a kind or leave it: `spread` and `annotated` choose the opposite for the two. */
 export type Purpose = 'convert' | 'delete'
 
 export interface Draws {
@@ -16,14 +16,14 @@ export interface Draws {
 }
 
 /**
- * Draws `count` of the candidates, which are more than that and come sorted by name. A set may have ten thousand pods,
- * and nothing else runs meanwhile, not even what keeps the lease: no policy takes longer than a sort.
+ * Draws `count` of the candidates. There are more candidates than that, sorted by name. A set may have ten thousand
+ * pods, and nothing else runs meanwhile, not even the renewal of the leader lease: no policy takes longer than a sort.
  */
 export type Policy = (candidates: readonly PodView[], draws: Draws) => PodView[]
 
 export type Policies = Readonly<Record<Strategy, Policy>>
 
-/** Takes one out at random; the order of those that are left changes. */
+/** Removes and returns a random pod; the order of the others changes. */
 function drawn(pods: PodView[], random: Random): PodView | undefined {
   const at = Math.floor(random.next() * pods.length)
   const last = pods.pop()
@@ -46,8 +46,8 @@ export const policies: Policies = {
 }
 
 /**
- * As a model outside prefers: the most wanted is converted first, the least wanted deleted first. Nobody waits for the
- * model: pods of which it has said the same, or nothing, are drawn by chance.
+ * Draws by the preference that an external model has written on the pods: the most wanted pod is converted first, the
+ * least wanted deleted first. No draw waits for the model: pods with equal or no preference are drawn by chance.
  */
 function drawAnnotated(candidates: readonly PodView[], { count, purpose, random }: Draws): PodView[] {
   const sign = purpose === 'convert' ? -1 : 1
@@ -60,15 +60,15 @@ function drawAnnotated(candidates: readonly PodView[], { count, purpose, random 
 
 interface NodeOf extends HeapItem {
   readonly pods: PodView[]
-  /** The lowest is drawn from. */
+  /** The next pod is drawn from the node with the lowest load. */
   load: number
-  /** Decides between nodes of one load. */
+  /** Breaks ties between nodes of equal load. */
   readonly lot: number
 }
 
 /**
- * Conversions go where fewest primaries are, deletions take from where most pods of the kind are; each draw counts for
- * the next one.
+ * Converts pods on the nodes with the fewest primaries, and deletes pods on the nodes with the most pods of the kind;
+ * each draw counts for the next one.
  */
 function drawSpread(candidates: readonly PodView[], { count, purpose, peers, random }: Draws): PodView[] {
   const placeOf = (node: string, kind: PodKind) => `${kind} ${node}`
@@ -94,7 +94,7 @@ function drawSpread(candidates: readonly PodView[], { count, purpose, peers, ran
     const pod = node && drawn(node.pods, random)
     if (node === undefined || pod === undefined) break
     taken.push(pod)
-    // One primary more, or one of the kind less.
+    // One primary more, or one pod of the kind less.
     if (node !== unplaced) node.load += 1
     if (node.pods.length > 0) heap.moved(node)
     else heap.remove(node)
@@ -103,8 +103,8 @@ function drawSpread(candidates: readonly PodView[], { count, purpose, peers, ran
 }
 
 /**
- * Takes up to `count` pods out of `candidates`. `rank` comes before the policy: it chooses among the pods of lowest rank
- * that are left, so that no policy can prefer an unready pod to a ready one.
+ * Takes up to `count` pods out of `candidates`. `rank` comes before the policy, which chooses among the remaining pods
+ * of the lowest rank: no policy can prefer an unready pod to a ready one.
  */
 export function take(
   candidates: readonly PodView[],
@@ -115,7 +115,7 @@ export function take(
 ): PodView[] {
   if (count <= 0) return []
   const ranks = new Map<number, PodView[]>()
-  // Sorted by name, because a cache lists pods in no order and the same snapshot must give the same plan.
+  // Sorted by name, because a cache lists pods in no fixed order and the same snapshot must give the same plan.
   for (const pod of candidates.toSorted((a, b) => (a.name < b.name ? -1 : 1))) {
     const its = rank(pod)
     const group = ranks.get(its)
@@ -131,18 +131,22 @@ export function take(
   return taken
 }
 
-/** Conversions: a pod that serves already, before one that will soon, before one still on its way. */
+/**
+ * Rank for conversions: a ready pod first, then a pod with an open gate, then a pod that waits at its gate, then all
+ * others.
+ */
 export const readinessForConversion = (pod: PodView): number =>
   pod.ready ? 0 : pod.gate === 'open' ? 1 : pod.gate === 'waiting' ? 2 : 3
 
 /**
- * Deletions: what does least comes first, as for Kubernetes' own sets: unscheduled, then unready, then ready; of equals
- * what costs least, and of those what was made for one slot. A backup of that kind may be the only one that works.
+ * Rank for deletions, as in Kubernetes' own sets: unscheduled pods first, then unready, then ready ones. Among equals
+ * the lowest deletion cost comes first, then pods made for one slot; readiness outweighs that, because such a backup
+ * may be the only working one.
  */
 export const rankForDeletion = (pod: PodView): number =>
   readinessForDeletion(pod) * 2 ** 32 + (pod.deletionCost ?? 0) + (isMadeForOne(pod) ? 0 : 0.5)
 
-/** Where it has become a primary what it was made for is over. */
+/** Once the pod has become a primary, its errand is over. */
 const isMadeForOne = ({ kind, stage }: PodView): boolean =>
   kind === 'hotbackup' && stage?.successorOf !== undefined
 

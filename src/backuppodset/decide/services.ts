@@ -7,8 +7,8 @@ import { isGoing } from './memory.ts'
 import { isGated } from './tools.ts'
 
 /**
- * Services and endpoints of a set, where they are not as they should be. A slot whose successor is on its way keeps the
- * endpoint that it has: taking it out first would be a second change, and proxies sync once a second at most.
+ * Returns the changes to a set's Services and endpoints. A slot whose successor is on its way keeps its present
+ * endpoint: removing that first would be a second change, and proxies sync once a second at most.
  */
 export function services(s: Snapshot, present: ServicesView, stages: readonly Stage[]): Action[] {
   const actions = stages.flatMap(stage => stage.actions)
@@ -28,7 +28,7 @@ export function services(s: Snapshot, present: ServicesView, stages: readonly St
     if (service === undefined || !isEqual(service.ports, ports))
       changes.push({ type: 'serve', service: name, ports, slot, version: service?.resourceVersion })
   }
-  // The address of a slot's Service outlives its primary: it goes only with the slot.
+  // The address of a slot's Service outlives its primary: the Service is deleted only with the slot.
   const isWhole = !isBusy && new Set(primaries.map(({ slot }) => slot)).size >= s.set.replicas
   const isWanted = (name: string) => wanted.some(each => each.name === name)
   const goes = (name: string) => !isWanted(name) && (isWhole || s.set.service?.perSlot !== true)
@@ -66,7 +66,7 @@ export function services(s: Snapshot, present: ServicesView, stages: readonly St
 
 /**
  * Slots that change hands with their memory: connections to the old address end at the heir meanwhile. A cold backup
- * takes seconds, in which the address of a pod that is gone may become somebody else's.
+ * takes seconds, in which another pod may get the address of a pod that is gone.
  */
 function slotsInTransition(s: Snapshot, actions: readonly Action[]): ReadonlySet<number> {
   const held = new Set<number>()
@@ -78,7 +78,8 @@ function slotsInTransition(s: Snapshot, actions: readonly Action[]): ReadonlySet
   }
   for (const action of actions) {
     if (action.type === 'promote') hold(action.role.slot, action.pod)
-    // Within milliseconds: one that has to start first would leave clients with an address that nobody has.
+    // A ready pod takes over within milliseconds. A pod that has to start first would leave clients with an address
+    // that no pod has.
     if (action.type === 'convert' && action.state && action.pod.ready && action.role)
       held.add(action.role.slot)
   }

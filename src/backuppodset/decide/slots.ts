@@ -1,13 +1,15 @@
 import type { Role } from '../plan.ts'
 import { type LostPrimary, lastEpoch, type PodView, type Snapshot } from '../snapshot.ts'
 
-/** Primaries sorted into those that count and those whose time is over. */
+/** Primaries, sorted into current and superseded ones. */
 export interface Cast {
-  /** One primary a slot, plus those that still need a slot. */
+  /** One primary per slot, plus primaries that still need a slot. */
   readonly primaries: readonly PodView[]
-  /** Primaries without a slot of their own: none given, or one that another of the same epoch holds. */
+  /** Primaries without a slot of their own: they have none, or another pod of the same epoch holds it. */
   readonly slotless: readonly PodView[]
-  /** A later epoch of their slot is there: never readmitted, deleted once the successor serves. */
+  /**
+   * Another pod has their slot with a later epoch: they are never readmitted, and deleted once the successor serves.
+   */
   readonly superseded: readonly PodView[]
 }
 
@@ -36,8 +38,8 @@ export function castOf(primaries: readonly PodView[]): Cast {
 }
 
 /**
- * Hands out roles: the lowest slot not in `taken` first (gaps are allowed, a number is an identity),
- * each with an epoch above every one that its slot has seen.
+ * Returns a function that hands out roles: the lowest slot not in `taken` first (gaps are allowed, a number is an
+ * identity), each with an epoch above every epoch that its slot has seen.
  */
 export function roleGiver(s: Snapshot, taken: Iterable<number>, failing: readonly LostPrimary[]): () => Role {
   const used = new Set(taken)
@@ -50,7 +52,10 @@ export function roleGiver(s: Snapshot, taken: Iterable<number>, failing: readonl
   }
 }
 
-/** The next epoch of one slot. Only a forged annotation brings it to its end, where equals are told apart by readiness. */
+/**
+ * Returns a role with the next epoch of one slot. Only a forged annotation lets the epoch reach its maximum; `castOf`
+ * then tells equal epochs apart by readiness.
+ */
 export const roleIn = (s: Snapshot, slot: number, replaces: LostPrimary | undefined): Role => ({
   slot,
   epoch: Math.min(lastEpoch, (s.epochs.get(slot) ?? 0) + 1),

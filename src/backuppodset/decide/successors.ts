@@ -15,22 +15,22 @@ import { revisionFor } from './revisions.ts'
 import { isGated } from './tools.ts'
 
 /**
- * How good a successor would be, lower is better: the order of the paper (hot, cold; a new pod is nobody's option), and
- * within a kind whoever has the memory at hand. Who would go on with older memory than others have, by more than the one
- * generation that may be on its way, has to fetch theirs first; who has said that it cannot is called after all others.
- * Fractions tell equals apart.
+ * How good a successor would be, lower is better: the order of the paper (hot, cold; a new pod is never an option), and
+ * within a kind pods that have the memory at hand come first. A pod whose copy is older than another, by more than the
+ * one generation that may be in transit, has to fetch the newer one first; a pod whose node has reported that it cannot
+ * is called after all others. Fractions tell equals apart.
  */
 const ranks = {
   ...{ frozen: 0, staged: 1, stale: 2, behind: 3, fetching: 4, cold: 5, coldFetching: 6, stuck: 7 },
 } as const
 
-/** Reasons of a report of why nothing newer comes to its node. */
+/** Reasons in a report why no newer memory reaches its node. */
 const stuckReasons = new Set(['StoreFull', 'PeerUnreachable', 'PeerSilent', 'PeerKeyDiffers', 'PeerForeign'])
 
-/** From here on a successor needs seconds: what only stands still, or cannot be reached, is not replaced by it. */
+/** From this rank on a successor needs seconds: it does not replace a primary that is only stopped or unreachable. */
 export const slowRank = ranks.fetching
 
-/** Which of the pods are to be called now: for as long as newer memory can be had elsewhere, none that cannot fetch it. */
+/** Returns the pods that may be called now: while another node has newer memory, no pod that cannot fetch it. */
 export function callable(s: Snapshot, slot: SlotMemory | undefined, pods: readonly PodView[]): Option[] {
   const options = optionsOf(slot, pods)
   if (slot === undefined || leastFor(slot, s) === undefined) return options
@@ -38,13 +38,16 @@ export function callable(s: Snapshot, slot: SlotMemory | undefined, pods: readon
   return options.filter(({ rank }) => rank < ranks.stuck)
 }
 
-/** The word of a death comes some milliseconds before the report in which its node says that its memory can be used, ms. */
+/**
+ * How long to wait for the node of a dead primary, ms: the death is known some milliseconds before the node reports
+ * that its memory is usable.
+ */
 const sourceSaysMs = 2_000
 
 /**
- * Ms for which the node of a primary that has just ended is waited for: it has said nothing since, and who has the newest of
- * all others has said that nothing newer comes to it. How much there is to come nobody knows: agents tell progress every ten
- * seconds. Else 0.
+ * Returns the ms to wait for the node of a primary that has just ended; 0 if there is no reason to wait. It waits if
+ * that node has not reported usable memory yet, and the node with the newest other copy has reported that nothing newer
+ * reaches it. How much is missing is not known: agents report progress every ten seconds.
  */
 function msUntilSourceSays(s: Snapshot, slot: SlotMemory): number {
   const { lease, source, sourceSeenAt, vacantSince } = slot
@@ -55,14 +58,14 @@ function msUntilSourceSays(s: Snapshot, slot: SlotMemory): number {
   return Math.max(0, vacantSince + sourceSaysMs - s.monotonicNow)
 }
 
-/** Which of the pods could go on stage with this slot's memory. */
+/** Returns the pods that could take the slot with its memory. */
 export function optionsOf(slot: SlotMemory | undefined, pods: readonly PodView[]): Option[] {
   const usable = usableOf(slot)
   if (slot === undefined || usable.length === 0) return []
   const { lease } = slot
   const told = (copy: Copy) => toldOf(copy, lease)
   const inOrder = [...usable].sort(newestOf(lease))
-  // What a silent node has may not be to be had.
+  // The copy of a silent node may be out of reach.
   const newest = inOrder.find(({ stale }) => !stale) ?? inOrder[0]
   return pods.flatMap((pod): Option[] => {
     const { uid, node, kind, stage } = pod
@@ -71,7 +74,7 @@ export function optionsOf(slot: SlotMemory | undefined, pods: readonly PodView[]
     const isCold = kind === 'coldbackup'
     const copy = usable.find(each => each.node === node)
     if (copy === undefined) {
-      // Its source has it, if nothing but the app has ended.
+      // The source still has the memory if only the app has ended.
       const isSource = node !== undefined && node === slot.lease.node ? 0 : 0.5
       return [{ uid, rank: (isCold ? ranks.coldFetching : ranks.fetching) + isSource }]
     }
@@ -84,7 +87,7 @@ export function optionsOf(slot: SlotMemory | undefined, pods: readonly PodView[]
     const isBehind = newest !== undefined && stepsBehind(told(copy), told(newest)) > 0
     if (isBehind && stuckReasons.has(copy.report.reason ?? '')) return [{ uid, rank: ranks.stuck + behind }]
     if (isCold) return [{ uid, rank: ranks.cold + behind + (copy.stale ? 0.5 : 0) }]
-    // Of equals the heir: that is where connections to the dead pod are sent already.
+    // Among equals the heir comes first: connections to the dead pod are redirected there already.
     const isHeir = lease.heir?.uid === uid ? 0 : 0.001
     if (isBehind) return [{ uid, rank: ranks.behind + behind / 2 + (copy.stale ? 0.495 : 0) + isHeir }]
     return [
@@ -96,7 +99,10 @@ export function optionsOf(slot: SlotMemory | undefined, pods: readonly PodView[]
   })
 }
 
-/** Backups that could be called on stage now. A cold one whose gate still starts is further than any that is to be made. */
+/**
+ * Returns the backups that could be called now. A cold backup whose gate is still starting counts: it is further along
+ * than a pod that is yet to be made.
+ */
 export const candidatesOf = (hot: readonly PodView[], cold: readonly PodView[]): readonly PodView[] => [
   ...hot.filter(pod => pod.ready && !pod.waking && pod.stage?.failed === undefined),
   ...cold.filter(
@@ -105,20 +111,23 @@ export const candidatesOf = (hot: readonly PodView[], cold: readonly PodView[]):
 ]
 
 /**
- * The node of the one that held the slot until now has memory of it, too: also where that one was called, and did not come on
- * stage. A node that is not named throws away what it has, so that tries which fail would use up all copies.
+ * The node of the last pod that held the slot has memory of it, too, even if that pod was called and did not come on
+ * stage. A node that the Lease does not name discards its memory, so that failed attempts would use up all copies.
  */
 function withSource({ lease, sourceKeeps }: SlotMemory, nodes: readonly string[]): readonly string[] {
   const { node } = lease
   return node !== undefined && !nodes.includes(node) && sourceKeeps ? [...nodes, node] : nodes
 }
 
-/** So long a slot without primary waits for somebody who can go on with the newest of its memory, ms; then older is better than none. */
+/**
+ * How long a slot without primary waits for a pod that can continue with its newest memory, ms; after that, older
+ * memory is better than none.
+ */
 const settlesMs = 120_000
 
 /**
- * What who is called has to go on with at least: the newest that any node could bring back, by what its agent has said just
- * now. Of several tries the last ones are content with less.
+ * Returns what the called pod must have at least: the newest memory that any node can restore, by the recent reports of
+ * the agents. Undefined after a while, so that the last of several attempts accept less.
  */
 export function leastFor(slot: SlotMemory, s: Snapshot): SlotLease['atLeast'] {
   if (slot.vacantSince !== undefined && slot.vacantSince + settlesMs <= s.monotonicNow) return undefined
@@ -130,7 +139,7 @@ export function leastFor(slot: SlotMemory, s: Snapshot): SlotLease['atLeast'] {
   return epoch === undefined || generation === undefined ? undefined : { epoch, generation }
 }
 
-/** What its Lease asks for, where that is not to be had any more: less. */
+/** Returns what the slot's Lease asks for, or less if that is not available any more. */
 export function stillAskedFor(slot: SlotMemory, s: Snapshot): SlotLease['atLeast'] {
   const { atLeast } = slot.lease
   const least = leastFor(slot, s)
@@ -158,7 +167,7 @@ export function promotion(slot: SlotMemory, pod: PodView, role: Role, s: Snapsho
       ip: pod.stage?.ip,
       heir: undefined,
       holders: withSource(slot, lease.holders).filter(node => node !== pod.node),
-      // Also what lies on the node of the one that is called: if it does not come, that is all the same there.
+      // Includes the copy on the node of the called pod: if that pod does not come, the copy is still on its node.
       kept: lease.kept && withSource(slot, lease.kept),
       containers: undefined,
       ending: undefined,
@@ -175,7 +184,7 @@ export function promotion(slot: SlotMemory, pod: PodView, role: Role, s: Snapsho
   }
 }
 
-/** A promotion that has been decided, by us or by whoever led before, and not come to its end. */
+/** Continues a promotion that this leader or an earlier one has decided and that has not ended. */
 export function unfinished(slot: SlotMemory, pod: PodView, s: Snapshot): Action {
   const { lease } = slot
   const role = { slot: lease.slot, epoch: lease.epoch, replaces: s.lost.get(lease.slot) }
@@ -197,7 +206,7 @@ function originOn(slot: SlotMemory, pod: PodView, s: Snapshot): Origin | undefin
   if (copy === undefined) return undefined
   const { report } = copy
   const told = (it: Copy) => toldOf(it, slot.lease)
-  // What is too far behind is replaced by what others have.
+  // A newer copy from another node replaces a copy that is too far behind.
   const moves = here === undefined || (newest !== undefined && stepsBehind(told(here), told(newest)) > 0)
   const isFrozen = report.usable === 'Frozen' && report.understudyUid === pod.uid
   return {
@@ -217,21 +226,21 @@ function howOf({ uid, gate, stage }: PodView, here: Copy | undefined): Exclude<O
   return here.report.usable === 'Frozen' && here.report.understudyUid === uid ? 'Frozen' : 'Staged'
 }
 
-/** A pod of the template that the memory fits can be made. */
+/** True if a pod can be made whose template fits the memory. */
 const canBeMade = (s: Snapshot, { lease: { restoreHash } }: SlotMemory): boolean =>
   fitsMemory(s.restoreHash, restoreHash) || revisionFor(s, restoreHash ?? '') !== undefined
 
-/** A pod that was made for a slot, has a node, and does not hold the stage by then is not waited for alone, ms. */
+/** How long the operator waits only for a pod that was made for a slot and has a node, until the pod is ready, ms. */
 const arrivalMs = 120_000
 
-/** So many pods are made for one slot; their nodes and we go on trying with these. */
+/** At most so many pods are made for one slot; after that the agents and the operator retry with these. */
 const mostMade = 3
 const retryMs = { first: 30_000, most: 600_000 } as const
 
 /**
- * What is to be done for a slot that no backup can take: `make` a pod that can, wait for the one that is `awaited` or for
- * word of who keeps its memory or has just lost its app, or begin `anew` with nothing. Memory that anybody keeps, or may keep, is given up only
- * where the set says after how long.
+ * Returns what to do for a slot that no backup can take: `make` a pod that can; wait (`awaited`) for a pod that was
+ * made, or for reports from the nodes that keep the memory or have just lost the app; or begin a new, empty life
+ * (`anew`). Memory that a node keeps, or may keep, is given up only where the set says after how long.
  */
 export function lastResort(
   s: Snapshot,
@@ -244,7 +253,7 @@ export function lastResort(
   return left !== undefined && left <= 0 ? 'make' : 'awaited'
 }
 
-/** The set says after how long memory that is kept and comes back nowhere is given up, and it has been so long. */
+/** True if the set limits how long memory may be kept without being restored anywhere, and that time is over. */
 const isWornOut = (s: Snapshot, slot: SlotMemory): boolean => {
   const left = msUntilWornOut(s, slot)
   return left !== undefined && left <= 0
@@ -255,7 +264,10 @@ function msUntilWornOut({ set, monotonicNow }: Snapshot, { vacantSince }: SlotMe
   return afterMs === undefined || vacantSince === undefined ? undefined : vacantSince + afterMs - monotonicNow
 }
 
-/** Ms until another pod is made for the slot; undefined: one is on its way, or there are enough to try with. */
+/**
+ * Returns the ms until another pod is made for the slot; undefined if one is on its way, or if there are enough to
+ * retry with.
+ */
 function msUntilMade(
   s: Snapshot,
   { lease, vacantSince }: SlotMemory,
@@ -263,22 +275,24 @@ function msUntilMade(
 ): number | undefined {
   const own = hot.filter(({ stage }) => stage?.successorOf === lease.slot)
   if (own.length === 0) return 0
-  // One without a node waits for room in the cluster: so would another one.
+  // A pod without a node waits for room in the cluster, and so would another one.
   const comes = (pod: PodView) =>
     pod.waking || (pod.stage?.failed === undefined && (pod.ready || pod.node === undefined))
   if (own.length >= mostMade || own.some(comes)) return undefined
   const newest = Math.max(...own.map(({ createdAt }) => createdAt))
   const isFailing = own.every(({ stage }) => stage?.failed !== undefined)
-  // The longer it has lasted the longer it may last.
+  // The longer the slot has been vacant, the longer the next pause.
   const waited = vacantSince === undefined ? 0 : s.monotonicNow - vacantSince
   const pauseMs = Math.min(retryMs.most, Math.max(isFailing ? retryMs.first : arrivalMs, waited / 2))
   return newest + pauseMs - s.now
 }
 
-/** Whether somebody could bring a memory back by now is asked again after so long, ms: silence tells no change. */
+/** How often to check whether a node can restore a memory by now, ms: silence causes no watch event. */
 const askedAgainMs = 5_000
 
-/** Ms until it is looked again after slots without primary whose memory is kept; undefined where none waits. */
+/**
+ * Returns the ms until the next look at slots without primary whose memory is kept; undefined if no such slot waits.
+ */
 export function untilTried(s: Snapshot): number | undefined {
   const slots = [...(s.memory?.slots.values() ?? [])].filter(
     slot => slot.vacantSince !== undefined && !isGone(slot),
@@ -295,7 +309,7 @@ export function untilTried(s: Snapshot): number | undefined {
   return times.length === 0 ? undefined : Math.min(...times)
 }
 
-/** Nodes that have the newest memory of a slot that is to be had, the newest first. */
+/** Returns the nodes that have the newest available memory of a slot, the newest first. */
 export function nodesWith(slot: SlotMemory): readonly string[] {
   const { lease } = slot
   const copies = [...usableOf(slot)].sort(

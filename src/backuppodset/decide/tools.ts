@@ -8,18 +8,18 @@ import { podNamer } from './name.ts'
 import { revisionGiver } from './revisions.ts'
 import { type Policies, type Purpose, rankForDeletion, readinessForConversion, take } from './select.ts'
 
-/** What the rules of all tiers do, for one plan. */
+/** Operations that the rules of all tiers use, for one plan. */
 export interface Tools {
-  /** Chooses pods to convert; those that are being woken are spoken for. */
+  /** Chooses pods to convert, except pods that are being woken. */
   converting(pods: readonly PodView[], count: number, policy: Strategy): PodView[]
-  /** Chooses what is too much: first what is to go anyway, then what does not serve yet. */
+  /** Chooses surplus pods: first pods that leave in any case, then pods that are being woken and do not serve yet. */
   leaving(
     pods: readonly PodView[],
     count: number,
     policy: Strategy,
     isLeaving?: (pod: PodView) => boolean,
   ): PodView[]
-  /** Deletes what is too much. */
+  /** Deletes surplus pods. */
   surplus(pods: readonly PodView[], count: number, policy: Strategy): DeleteAction[]
   creating(kind: PodKind, refill: Strategy, role?: () => Role): Extract<Action, { type: 'create' }>
 }
@@ -68,11 +68,11 @@ const optional = (revision: Revision | undefined) => (revision === undefined ? {
 
 export const isGated = (pod: PodView): boolean => pod.gate === 'starting' || pod.gate === 'waiting'
 
-/** A pod whose wake-up is under way is left alone until that ends: nobody goes in its stead. */
+/** A pod whose wake-up is in progress is left alone until that ends: no other pod is deleted in its place. */
 export const removed = (leaving: readonly PodView[]): DeleteAction[] =>
   leaving.filter(pod => !pod.waking).map(pod => remove(pod, 'Surplus'))
 
-/** Ranks before those of all others. */
+/** These rank before all others. */
 const [first, second] = [-(2 ** 40), -(2 ** 39)]
 
 export type DeleteAction = Extract<Action, { type: 'delete' }>
@@ -82,6 +82,6 @@ export const remove = (pod: PodView, reason: DeleteReason): DeleteAction => ({ t
 export const goes = (actions: readonly Action[], pod: PodView): boolean =>
   actions.some(action => action.type === 'delete' && action.pod === pod)
 
-/** A converted pod is back at its gate when its sandbox was made anew, as after a reboot of its node. */
+/** A converted pod waits at its gate again if its sandbox was recreated, for example after a reboot of its node. */
 export const rewakes = (pods: readonly PodView[]): Action[] =>
   pods.filter(pod => pod.gate === 'waiting' && !pod.waking).map(pod => ({ type: 'wake', pod }))

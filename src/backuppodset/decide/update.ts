@@ -3,14 +3,14 @@ import type { MemoryView, SlotMemory } from '../memory/view.ts'
 import type { PodView, Snapshot } from '../snapshot.ts'
 import { isRetained } from './retention.ts'
 
-/** How far a set is from its template, and what stands between. */
+/** How far a set is from its template, and what blocks the roll. */
 export interface Update {
   readonly outdated: readonly PodView[]
-  /** Slots whose memory cannot go on in pods of the template as it is now. */
+  /** Slots whose memory cannot be restored in pods of the template as it is now. */
   readonly stranded: readonly SlotMemory[]
-  /** Of these, memory that may be given up: the set says so. */
+  /** The set allows the loss of the memory of stranded slots. */
   readonly mayLose: boolean
-  /** A roll is wanted, and memory that may not be lost is in its way. */
+  /** A roll is wanted, and memory that must not be lost blocks it. */
   readonly blocked: boolean
 }
 
@@ -32,6 +32,6 @@ export function updateOf({ set, pods, templateHash, restoreHash, memory }: Facts
   }
 }
 
-/** It was said in an event that the memory of this slot will not go on, and that is still what is wished. */
+/** True if an event has announced that the memory of this slot is given up, and the set still asks for that. */
 export const isGivenUp = (s: Facts, { lease }: SlotMemory): boolean =>
   s.set.allowStateLoss && lease.givenUpFor === s.templateHash && !fitsMemory(s.restoreHash, lease.restoreHash)
