@@ -5,7 +5,10 @@ import type { Action } from '../plan.ts'
 import { actionsOf, applied, makePods, makeSnapshot } from '../testing/snapshots.ts'
 import { decide } from './decide.ts'
 
-/** The algorithm of the paper in numbers: from what there is (P, H, C) and what is wished (p, h, c) to the actions. */
+/**
+ * The algorithm of the paper in numbers: from the present counts (P, H, C) and the wanted ones (p, h, c) to the
+ * actions.
+ */
 function closedForm([P, H, C]: number[], [p, h, c]: number[]) {
   const over = (x: number) => Math.max(0, x)
   const [P_, H_, C_, p_, h_, c_] = [P ?? 0, H ?? 0, C ?? 0, p ?? 0, h ?? 0, c ?? 0]
@@ -75,7 +78,7 @@ describe('closed form', () => {
   ])('%s: %j to %j (%4$s)', (_, have, want) => {
     const { s, plan: first } = plan(have, want)
     expect(counted(actionsOf(first))).toEqual(closedForm(have, want))
-    // One pass is enough, and the result needs nothing more.
+    // One pass is enough: the next plan is empty.
     expect(actionsOf(decide(applied(s, first), seededRandom(2)))).toEqual([])
   })
 
@@ -112,7 +115,7 @@ describe('invariants', () => {
     }
     expect(tiers([0, 0, 0], [2, 2, 2], true)).toEqual(['together'])
     expect(tiers([3, 3, 3], [1, 1, 1])).toEqual(['together'])
-    // Refilled one tier after the other: what is scarce goes to the primaries first.
+    // Tiers are refilled one after the other: scarce pods go to the primaries first.
     expect(tiers([0, 0, 0], [2, 2, 2])).toEqual(['primaries', 'hotbackups', 'coldbackups'])
     expect(tiers([3, 1, 0], [1, 3, 1])).toEqual(['primaries', 'hotbackups', 'coldbackups'])
     expect(tiers([2, 2, 2], [3, 3, 3])).toEqual(['primaries', 'hotbackups', 'coldbackups'])

@@ -213,7 +213,7 @@ describe('ownership', () => {
 })
 
 describe('rollout', () => {
-  /** Runs passes until nothing changes, and reports what every state between them looked like. */
+  /** Runs passes until nothing changes, and reports each state between them. */
   const roll = (wish: { replicas: number; hotBackups: number; coldBackups: number }, start: PodView[]) => {
     let s = makeSnapshot(wish, start)
     const states = [s]

@@ -19,7 +19,7 @@ import { failureOf } from './failing.ts'
 
 const random = seededRandom(1)
 
-/** Two primaries and two hot backups, everything where it is to be; under OnDelete, so that nothing rolls. */
+/** Two primaries and two hot backups, everything in its place; under OnDelete, so that no roll starts. */
 function begun(wish: Partial<Snapshot['set']> = {}): Snapshot {
   const primaries = [makePrimary('p0', 0), makePrimary('p1', 1)]
   const hot = [makeUnderstudy('h0'), makeUnderstudy('h1')]
@@ -31,7 +31,7 @@ function begun(wish: Partial<Snapshot['set']> = {}): Snapshot {
   return play(staged(s)).end
 }
 
-/** Plays passes until there is nothing left to do. */
+/** Plays passes until no action is left. */
 function play(from: Snapshot) {
   let s = from
   const actions: Action[] = []
@@ -58,7 +58,7 @@ const withSlots = (s: Snapshot, change: (slot: SlotMemory) => SlotMemory): Snaps
   const slots = [...(s.memory?.slots ?? [])].map(([slot, it]) => [slot, change(it)] as const)
   return { ...s, ...(s.memory && { memory: { ...s.memory, slots: new Map(slots) } }) }
 }
-/** What the nodes of the primaries say of their slots. */
+/** Changes the reports of the primaries' nodes on their slots. */
 const withSource = (s: Snapshot, over: Partial<SlotReport>): Snapshot =>
   withSlots(s, it => ({ ...it, source: it.source && { ...it.source, ...over } }))
 
@@ -98,20 +98,20 @@ describe('a slot that somebody wants to go to another pod', () => {
     expect(swaps(standing)).toBe(1)
     const { monotonicNow } = standing
     const seenAt = (at: number | undefined) => withSlots(standing, it => ({ ...it, sourceSeenAt: at }))
-    // It stands for sixty seconds, and the swap needs some time to get there.
+    // The primary stays stopped for sixty seconds, and the swap needs some time to reach its node.
     expect(swaps(seenAt(monotonicNow - 57_000))).toBe(1)
     expect(swaps(seenAt(monotonicNow - 58_000))).toBe(0)
-    // Its agent has not written for a while: it could not have taken back what it said.
+    // The agent has not written for a while, so it could not have withdrawn its report.
     expect(swaps(seenAt(undefined))).toBe(0)
-    // An agent of an earlier version does not say for how long.
+    // An agent of an earlier version does not report how long the stop lasts.
     const brief = withSlots(standing, ({ source, ...slot }) => {
       const { standsForSeconds: _, ...said } = source ?? { standsForSeconds: 0 }
       return { ...slot, source: said as SlotReport }
     })
     expect(swaps(brief)).toBe(0)
-    // What its node says is of the handover before this one.
+    // The report is of the handover before this one.
     expect(swaps(withSource(standing, { standsForHandover: 0 }))).toBe(0)
-    // Its successor has another generation than the last one.
+    // The successor has another generation than the last one.
     expect(swaps(withSource(standing, { generation: 4 }))).toBe(0)
   })
 
@@ -137,7 +137,8 @@ describe('a slot that somebody wants to go to another pod', () => {
     const failover = { unreadySeconds: 4, crashLoop: 'Replace' } as const
     const wish = asked(begun({ failover }), 'p0')
     const before = played(wish, decide(wish, random), { comes: () => true })
-    // Its last generation is on its way: one of a gigabyte has 13 + 25 + 5 s, and 5 s to go on after that in vain.
+    // The last generation is in transit: a gigabyte gets 13 + 25 + 5 s, and 5 s more to be resumed if the handover
+    // fails.
     const bytes = 1_000_000_000
     const sent = withSource(
       withSlots(before, it => ({ ...it, copies: [] })),
@@ -153,10 +154,10 @@ describe('a slot that somebody wants to go to another pod', () => {
     it('for as long as its agent gives the handover', () => {
       expect(handoverOf(sent, 0)).toBeDefined()
       expect(decide(unready(sent, 40_000), random).requeueAfterMs).toBe(8_000)
-      // Nobody could call it off: it has the time to answer again that every pod has.
+      // The handover could not be called off: the primary has as long to answer again as every pod.
       expect(isFailing(unready(sent, 51_999))).toBe(false)
       expect(isFailing(unready(sent, 52_000))).toBe(true)
-      // Of another size it is another time.
+      // Another size gives another deadline.
       expect(isFailing(unready(withSource(sent, { bytes: 2 * bytes }), 52_000))).toBe(false)
     })
 

@@ -70,7 +70,7 @@ describe('a primary that died', () => {
         origin: { how: 'Frozen', generation: 3, takenAt: 300 },
       },
     ])
-    // One writes what the promotion needs, and nothing else of this slot.
+    // A promotion writes the Lease of its slot; no other action writes it.
     expect(ofType(s, 'assign').map(({ lease }) => lease.slot)).toEqual([1])
   })
 
@@ -88,11 +88,11 @@ describe('a primary that died', () => {
       return ofType(makeMemorySnapshot(wish, [p0, h0, h1], [makeSlot(lease0, copies)]), 'promote')[0]?.pod
         .name
     }
-    // Whatever the clocks of their nodes say.
+    // The clocks of their nodes do not matter.
     expect(winner(60)).toBe('h0')
     expect(winner(59)).toBe('h0')
     expect(winner(58)).toBe('h1')
-    // An epoch counts more than a number.
+    // The epoch counts more than the generation.
     expect(winner(70, { epoch: 2 })).toBe('h1')
   })
 
@@ -111,7 +111,8 @@ describe('a primary that died', () => {
     expect(work(true, 9, undefined)).toEqual([false, false])
     expect(work(true, 9, 10)).toEqual([false, false])
     expect(work(false, 9, 10)).toEqual([false, true])
-    // More than the one that may be on its way: it is fetched first, and what lies there is of no use.
+    // More than the one generation that may be in transit is missing: the newer one is fetched first, and the local
+    // copy is of no use.
     expect(work(true, 9, 11)).toEqual([true, true])
   })
 
@@ -129,7 +130,7 @@ describe('a primary that died', () => {
       { epoch: 2, fingerprint: key },
       { epoch: 1, fingerprint: before },
     ])
-    // Written by an operator of an earlier version: nothing has to be signed that was saved until now.
+    // An operator of an earlier version wrote the Lease: memory saved until now need not be signed.
     expect(swap()).toEqual([
       { epoch: 2, fingerprint: key },
       { epoch: 1, fingerprint: undefined },
@@ -172,7 +173,7 @@ describe('a primary that died', () => {
     expect(ofType(at(59_000), 'create')).toEqual([])
     expect(plan(at(59_000)).requeueAfterMs).toBe(1_000)
     expect(ofType(at(60_000), 'create')).toMatchObject([{ kind: 'primary', role: { startsEmpty: true } }])
-    // Where it can be brought back at that very moment it is.
+    // Memory that can be restored at that very moment is restored.
     const back = makeSlot(lease0, [makeCopy(lease0, h0, 'Staged')], { vacantSince: 0 })
     const s = makeMemorySnapshot({ ...wish, memory }, [p0, p1, h0, h1], [back, other], {
       monotonicNow: 60_000,
@@ -189,7 +190,7 @@ describe('a primary that died', () => {
   })
 
   it("memory of another life of the slot is nobody's", () => {
-    // Reports of another life are not of this slot: `observeMemory` gives it no copies.
+    // Reports of another life do not count for this slot: `observeMemory` gives it no copies.
     const s = makeMemorySnapshot(wish, [p0, p1, h0, h1], [makeSlot(lease0, []), makeSlot(lease1, [])])
     expect(ofType(s, 'promote')).toEqual([])
   })
@@ -263,7 +264,7 @@ describe('a slot without a hot backup', () => {
     const [create] = ofType(makeMemorySnapshot(none, [p0], [slot]), 'create')
     expect(create).toMatchObject({ kind: 'hotbackup', role: undefined, successorOf: { slot: 0 } })
     expect([...(create?.successorOf?.near ?? [])].sort()).toEqual(['n-c0', 'n-x'])
-    // On its way: its node begins to keep the memory, and it is not counted as a hot backup.
+    // The pod is on its way: its node begins to keep the memory, and it does not count as a hot backup.
     const waiting = makeMemorySnapshot(none, [p0, made({ ready: false })], [slot])
     expect(actions(waiting)).toMatchObject([
       { type: 'assign', lease: { epoch: 1, holder: lease.holder, holders: ['n-r', 'n-c0', 'n-x'] } },
@@ -289,7 +290,7 @@ describe('a slot without a hot backup', () => {
       monotonicNow: 1_000,
     })
     expect(others(later)).toMatchObject([{ type: 'create', kind: 'hotbackup', successorOf: { slot: 0 } }])
-    // The longer it has lasted the longer is the pause.
+    // The longer the slot has been vacant, the longer the pause.
     const long = makeMemorySnapshot(none, [p0, pod], [slot], {
       now: 1_000_000 + leftMs,
       monotonicNow: 900_000,
@@ -324,13 +325,13 @@ describe('a slot without a hot backup', () => {
       const s = makeMemorySnapshot({ replicas: 1, hotBackups: 1 }, pods, [makeSlot(makeLease(p1), [])])
       return ofType(s, 'delete').map(({ pod: { name }, reason }) => [name, reason])
     }
-    // Also where who has taken the slot does not answer: what was made may be called yet.
+    // Also while the new primary does not answer: the pod that was made may still be called.
     for (const primary of [{}, { ready: false, unreadySince: 999_999 }]) {
       expect(deleted(primary, starting, made())).toEqual([['h0', 'Surplus']])
       expect(deleted(primary, makeUnderstudy('h0'), made())).toEqual([['r', 'Surplus']])
       expect(deleted(primary, starting, made({ ready: false }))).toEqual([['r', 'Surplus']])
     }
-    // Who writes a cost knows better.
+    // A deletion cost on a pod outweighs that.
     expect(deleted({}, makeUnderstudy('h0', { deletionCost: -1 }), made())).toEqual([['h0', 'Surplus']])
   })
 
@@ -590,12 +591,12 @@ describe('backups that are none', () => {
   })
 })
 
-/** Something that happens to a set between two passes. */
+/** An event that hits a set between two passes. */
 const events = fc.oneof(
   ...(
     [
       ...(['die', 'delete', 'linger', 'restart', 'unready', 'lose-hot', 'lose-cold'] as const),
-      // What a node has is gone; cannot be brought back now; is not known, for its agent starts.
+      // The node's copies are gone; cannot be restored now; are unknown, because its agent starts.
       ...(['emptied', 'unable', 'silent'] as const),
     ] as const
   ).map(type => fc.record({ type: fc.constant(type), which: fc.nat(20) })),
@@ -638,7 +639,7 @@ function happens(s: Snapshot, event: Event): Snapshot {
       return hit.stage?.understudy
         ? s
         : withSlots(slot =>
-            // Just now, or so long ago that nobody will tell it any more.
+            // Either just now, or so long ago that no agent will report it any more.
             slot.lease.holder.uid === hit.uid
               ? { ...slot, replacedSince: s.monotonicNow - (event.which % 2) * 20_000 }
               : slot,
@@ -679,7 +680,7 @@ const never = (): never => {
   throw new Error('a pod without stage')
 }
 
-/** What must hold of every plan, whatever the state. */
+/** Checks the invariants of every plan, in any state. */
 function check(s: Snapshot, all: readonly Action[]): void {
   const touched = all.flatMap(action => ('pod' in action ? [action.pod.uid] : []))
   expect(new Set(touched).size, 'one action a pod').toBe(touched.length)
@@ -767,7 +768,7 @@ it('comes to rest in its numbers, with a Lease for each primary, after any walk;
                       stage: { ...stageOf(pod), failed: undefined },
                     },
               ),
-              // Agents are back: what they have can be used, and what nobody has shown by now is gone.
+              // The agents are back: their copies are usable, and memory that no node has shown by now is gone.
               [...(s.memory?.slots.values() ?? [])].map(slot => ({
                 ...slot,
                 holderGoesBy: undefined,
@@ -788,7 +789,7 @@ it('comes to rest in its numbers, with a Lease for each primary, after any walk;
         expect(kinds.map(kind => ofKind(kind).length)).toEqual([replicas, hotBackups, 1])
         expect(s.retired ?? []).toEqual([])
         const all = [...(s.memory?.slots.values() ?? [])].map(({ lease }) => lease)
-        // What the set has become too small for is only kept.
+        // Slots that the set has no place for are only kept.
         const leases = all.filter(({ retainedSince }) => retainedSince === undefined)
         expect(leases.map(({ holder }) => holder.uid).sort()).toEqual(
           ofKind('primary')
@@ -843,9 +844,9 @@ describe('a set whose memory must not be kept', () => {
       { type: 'assign', lease: { life: lease.life, heir, holders: ['n-h0'], kept: ['n-h0'], unsaved: true } },
     ])
     expect(actions(refusing([{ ...slot, lease: { ...lease, unsaved: true } }], false))).toEqual([])
-    // Nothing begins, either.
+    // No new slot gets copies, either.
     expect(ofType(refusing([], false), 'assign')).toMatchObject([{ lease: { heir: undefined, holders: [] } }])
-    // And who dies is followed.
+    // A primary that dies is followed by a successor.
     const gone = { ...p0, ready: false, stage: { ...p0.stage, died: true } } as PodView
     const s = refusing([slot], false)
     expect(ofType({ ...s, pods: [gone, h0] }, 'promote')).toMatchObject([{ pod: { name: 'h0' } }])
@@ -997,9 +998,9 @@ describe('D7.ending: a pod that was called and did not answer in time', () => {
     expect(ofType(at(lease, { comingSince: 26_000, calledSince: 38_000 }), 'assign')).toMatchObject([
       { lease: { ending: slow.uid } },
     ])
-    // No agent is there: it does not come.
+    // Without an agent on its node the pod does not come.
     expect(ofType(at(lease, times, [slow, h1], ['n-h1']), 'promote')).toHaveLength(1)
-    // A pod that could follow is made meanwhile, and one that was made stays.
+    // A pod that could follow is made meanwhile, and a pod that was made stays.
     const none = { ...at(lease, times, [slow]), set: { ...at(lease).set, hotBackups: 1 } }
     expect(ofType(none, 'create')).toMatchObject([{ successorOf: { slot: 0 } }])
     for (const over of [times, {}]) {
@@ -1027,7 +1028,7 @@ it('D7.kept: the node of the one before, and of one that was called in vain, goe
   expect(ofType(first, 'promote')).toMatchObject([
     { lease: { holders: ['n-h1', 'n-p0'], kept: ['n-h0', 'n-h1', 'n-p0'] } },
   ])
-  // It did not come; its node says what it has as the one of the holder.
+  // The pod did not come; its node reports its memory as the node of the slot's primary.
   const called = makeLease(h0, { slot: 0, epoch: 2, node: 'n-h0', holders: ['n-h1', 'n-p0'] })
   const torn = makeUnderstudy('h0', {}, { failed: 'torn' })
   const second = makeMemorySnapshot(
@@ -1129,7 +1130,7 @@ describe('D7.newest: who cannot get the newest memory', () => {
       const s = world([here({ reason }), far])
       expect(ofType(s, 'promote')).toEqual([])
       expect(ofType(s, 'create')).toMatchObject([{ successorOf: { slot: 0, near: ['a'] } }])
-      // Of what it is behind there is nothing any more.
+      // The generations that it lacks exist nowhere any more.
       expect(leastOf(world([here({ reason })]))).toEqual([{ epoch: 1, generation: 3 }])
     },
   )

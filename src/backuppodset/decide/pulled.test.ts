@@ -83,7 +83,7 @@ describe('a successor is given the state of the primary that it succeeds', () =>
       role: { slot: 1 },
       state: { generation: 7 },
     })
-    // Likewise in sets that pull nothing: its address belongs to the slot.
+    // The same in sets that pull no state: the address belongs to the slot.
     const paper = actionsOf(decide(makeSnapshot({}, makePods(0, 1, 0), over), seededRandom(1)))
     expect(paper[0]).toMatchObject({ role: { slot: 1, epoch: 2, replaces: { name: 'p1' } } })
   })

@@ -6,7 +6,7 @@ import { actionsOf, applied, makeSnapshot } from '../testing/snapshots.ts'
 import { decide } from './decide.ts'
 import { castOf } from './slots.ts'
 
-/** Something that happens to a set between two passes. `which` picks the pod. */
+/** An event that hits a set between two passes. `which` picks the pod. */
 const disturbances = fc.oneof(
   ...(['lose', 'unready', 'crash', 'recover', 'finish', 'unslot', 'twin', 'forge'] as const).map(type =>
     fc.record({ type: fc.constant(type), which: fc.nat(20) }),
@@ -68,7 +68,7 @@ function disturb(s: Snapshot, event: Disturbance): Snapshot {
   }
 }
 
-/** The disturbances are over: whatever lives does again what it is for. */
+/** The disturbances are over: every live pod does its job again. */
 const healed = (s: Snapshot): Snapshot =>
   makeSnapshot(
     s.set,
@@ -82,7 +82,7 @@ const healed = (s: Snapshot): Snapshot =>
     { templateHash: s.templateHash, epochs: s.epochs },
   )
 
-/** What must hold of every plan, whatever the state. */
+/** Checks the invariants of every plan, in any state. */
 function check(s: Snapshot, actions: ReturnType<typeof actionsOf>): void {
   const touched = actions.flatMap(action => ('pod' in action ? [action.pod.uid] : []))
   expect(new Set(touched).size, 'one action a pod').toBe(touched.length)

@@ -96,7 +96,7 @@ describe('D7.called-off: a pod that is called and not on stage yet', () => {
   const p2 = makePrimary('p2', 2)
   const lease2 = makeLease(p2, { holders: ['n-h0'] })
   const slot2 = makeSlot(lease2, [makeCopy(lease2, h0, 'Staged')])
-  /** Called to the slot of `p0`, which is gone. */
+  /** A pod that is called to the slot of `p0`, which is gone. */
   const called = (over = {}) =>
     makeUnderstudy('h1', { kind: 'primary', slot: 0, epoch: 2, ready: false, waking: true, ...over }, on)
   const on = { summoned: true }
@@ -116,7 +116,7 @@ describe('D7.called-off: a pod that is called and not on stage yet', () => {
       const [mark, ...others] = all.filter(({ type }) => type === 'assign')
       expect(mark).toMatchObject({ lease: { slot: 0, retainedSince: since }, retention: { type: 'begins' } })
       expect(others).not.toContainEqual(expect.objectContaining({ retention: expect.anything() }))
-      // Its promotion is left alone until it has come to its end.
+      // The promotion is left alone until it has ended.
       expect(all.filter(({ type }) => type === 'delete' || type === 'promote')).toEqual([])
     }
   })
@@ -136,7 +136,7 @@ describe('D7.called-off: a pod that is called and not on stage yet', () => {
       const all = actionsOf(decide(s, seededRandom(seed)))
       expect(all.filter(action => action.type === 'assign' && action.retention !== undefined)).toEqual([])
     }
-    // It came on stage all the same.
+    // The pod came on stage all the same.
     const there = called({ ready: true, waking: false })
     const arrived = { ...there, stage: makePrimary('x', 0, {}, { understudy: true, serving: true }).stage }
     const s = at(two, [arrived as PodView, p1, p2], off)
@@ -185,10 +185,10 @@ describe('a slot that the set has no place for', () => {
         ...marked,
         retainedSeenAt: 1_000,
       })
-    // Ahead by a day, behind by a day.
+    // The wall clock jumps ahead by a day, then behind by a day.
     expect(left(day, 0)).toBe(600_000)
     expect(left(-day, 500_000)).toBe(100_000)
-    // A leader that came late, and has a longer time to keep, believes the wall clock after ten minutes of its own.
+    // A leader that came late, with a longer time to keep, trusts the wall clock after ten minutes of its own.
     expect(left(5 * hour, 0, hour)).toBe(600_000)
     expect(left(5 * hour, 600_000, hour)).toBe(0)
     expect(left(0, 600_000, hour)).toBe(3_000_000)
@@ -226,7 +226,7 @@ describe('a slot that the set has no place for', () => {
     const called = (...slots: readonly SlotMemory[]) =>
       ofType(makeMemorySnapshot(smaller, [dead, made], slots), 'promote').map(({ role }) => role.slot)
     expect(called(marked, slot1)).toEqual([1])
-    // It has been forgotten.
+    // The slot's Lease has been deleted.
     expect(called(slot1)).toEqual([1])
   })
 
@@ -252,7 +252,7 @@ it('whatever it is scaled to and back in time, every slot that comes back goes o
           s = played(s, next, { comes: () => true })
           const slots = [...(s.memory?.slots.values() ?? [])].map(slot => ({
             ...slot,
-            // Nodes without pods keep what they have.
+            // Nodes without pods keep their copies.
             copies:
               slot.copies.length > 0
                 ? slot.copies

@@ -20,7 +20,7 @@ import { whyRollWaits } from './relay.ts'
 
 const random = seededRandom(1)
 
-/** A template named by two letters: what its pods are, and which memory they can be given. */
+/** A template named by two letters: the first tells which memory its pods can be given, both tell the template. */
 const template = (hash: string): Revision => ({
   templateHash: hash,
   restoreHash: hash.slice(0, 1),
@@ -35,7 +35,7 @@ const stored = (hash: string, number: number): StoredRevision => ({
   number,
 })
 
-/** The template of the set becomes another one; those before it are remembered. */
+/** Changes the template of the set; earlier templates are remembered. */
 function edited(s: Snapshot, hash: string, wish: Partial<Snapshot['set']> = {}): Snapshot {
   const known = new Map((s.revisions?.stored ?? []).map(it => [it.templateHash, it]))
   if (!known.has(hash))
@@ -50,7 +50,7 @@ function edited(s: Snapshot, hash: string, wish: Partial<Snapshot['set']> = {}):
   }
 }
 
-/** Everybody there, of template `a1`, and every slot's memory where it is to be. */
+/** Every pod runs, of template `a1`, and the memory of every slot is in its place. */
 function begun(wish: Partial<Snapshot['set']>): Snapshot {
   const { replicas = 1, hotBackups = 1 } = wish
   const of = { templateHash: 'a1' }
@@ -68,7 +68,7 @@ function begun(wish: Partial<Snapshot['set']>): Snapshot {
 
 const allCome = { comes: () => true }
 
-/** Plays passes until there is nothing left to do. */
+/** Plays passes until no action is left. */
 function rest(from: Snapshot, check: (s: Snapshot, plan: Plan) => void = () => {}) {
   let s = from
   const actions: Action[] = []
@@ -86,7 +86,7 @@ const livesOf = (s: Snapshot) => [...(s.memory?.slots.values() ?? [])].map(({ le
 const hashesOf = (s: Snapshot) => [...new Set(s.pods.map(({ templateHash }) => templateHash))]
 const types = (actions: readonly Action[]) => [...new Set(actions.map(({ type }) => type))]
 
-/** What no plan may do, whatever came before it. */
+/** Checks what no plan may do, whatever came before it. */
 function keepsMemory(s: Snapshot, plan: Plan): void {
   const permitted = (slot: number) =>
     s.set.allowStateLoss && s.memory?.slots.get(slot)?.lease.givenUpFor === s.templateHash
@@ -135,7 +135,7 @@ describe('a template that memory fits', () => {
   it('a primary is asked to stand still first, and nobody follows it before its last generation is there', () => {
     const rolled = edited(begun({}), 'a2', { updateStrategy: 'RollingUpdate' })
     let s = rolled
-    // Until its Lease asks for it.
+    // Until the Lease asks for the handover.
     for (let i = 0; s.memory?.slots.get(0)?.lease.handover === undefined; i += 1) {
       expect(i).toBeLessThan(20)
       s = played(s, decide(s, random), allCome)
@@ -179,7 +179,7 @@ describe('D3.relay: slots that no hot backup can take', () => {
   const on = { restoreHash: 'a' }
   const nodes = ['n-p0', 'n-p1', 'x']
   const primaries = [makePrimary('p0', 0, of, on), makePrimary('p1', 1, of, on)]
-  /** Their memory lies on nodes only, or beside a hot backup of the new template. */
+  /** Their memory is on nodes only, or beside a hot backup of the new template. */
   const world = (pods: readonly PodView[], wish: Partial<Snapshot['set']>, known = nodes): Snapshot => {
     const held = primaries.slice(0, wish.replicas)
     const slots = held.map(pod => makeSlot(makeLease(pod), []))
@@ -204,9 +204,9 @@ describe('D3.relay: slots that no hot backup can take', () => {
     for (let slot = 0; slot < 3; slot += 1) {
       const step = begin(s)
       created.push(...made(step))
-      // Nobody else is made meanwhile, and it is no hot backup too many.
+      // No other pod is made meanwhile, and the relay does not count as a surplus hot backup.
       expect(begin(step.end).actions).toEqual([])
-      // It takes no other slot, and is heir of none.
+      // The relay takes no other slot, and is heir of none.
       const slotOf = (name: string | undefined) =>
         created.find(it => it.name === name)?.successorOf?.slot ?? 'another'
       for (const it of step.actions) {
@@ -283,7 +283,7 @@ describe('D3.relay: slots that no hot backup can take', () => {
     expect(whyRollWaits({ ...end, pods })).toMatch(
       /does not start: 0\/1 nodes.*make room on another node than n-p0/,
     )
-    // As long as one slot goes on nothing has to be told.
+    // As long as one slot makes progress there is nothing to report.
     expect(whyRollWaits(world([], { replicas: 2, hotBackups: 0 }))).toBeUndefined()
   })
 
@@ -365,7 +365,7 @@ describe('whatever happens', () => {
     fc.record({ type: fc.constant('passes' as const), count: fc.integer({ min: 1, max: 6 }) }),
   )
 
-  // Found by the property below, once in fifteen thousand walks.
+  // The property below found this, once in fifteen thousand walks.
   it('a pod that was made for a slot which somebody else has taken is of use to others', () => {
     let s = begun({ replicas: 2, hotBackups: 1 })
     const strike = (which: number) => {
@@ -416,7 +416,7 @@ describe('whatever happens', () => {
             }
           }
           let { end, actions } = rest(s, keepsMemory)
-          // What is made for a slot starts in its time.
+          // A pod that is made for a slot becomes ready in time.
           do ({ end, actions } = rest(arrive(end), keepsMemory))
           while (actions.length > 0)
           const isBlocked =
@@ -424,11 +424,11 @@ describe('whatever happens', () => {
             [...(end.memory?.slots.values() ?? [])].some(({ lease }) => lease.restoreHash !== end.restoreHash)
           if (end.set.updateStrategy === 'RollingUpdate' && !isBlocked)
             expect(hashesOf(end)).toEqual([end.templateHash])
-          // Allowed to lose memory, and stopped before the primaries had their turn.
+          // The set was allowed to lose memory, and the roll was stopped before the primaries had their turn.
           const isHalfway =
             end.set.updateStrategy === 'OnDelete' &&
             walk.some(event => event.type === 'edit' && event.allowStateLoss)
-          // Whatever the templates: somebody could go on with the memory of each slot.
+          // Whatever the templates: a hot backup could continue with the memory of each slot.
           const kinds = new Set(
             end.pods.filter(({ kind }) => kind === 'hotbackup').map(({ stage }) => stage?.restoreHash),
           )
