@@ -5,23 +5,29 @@ import { isKubeError } from '../../kube/errors.ts'
 import { type Pod, persistentVolumeClaims } from '../../kube/resources.ts'
 import { type Claim, type ClaimState, claimsOf } from './claims.ts'
 
-/** Access modes cannot be changed, but a claim may be made anew under its name: what is known is read again after so long, ms. */
+/**
+ * Access modes cannot change, but a claim may be recreated under its name: a known claim is read again after this time,
+ * ms.
+ */
 const freshMs = 15_000
-/** What is missing or could not be read is expected to come: it is asked for again after so long, ms. */
+/** A missing or unread claim is expected to come: it is read again after this time, ms. */
 const awaitedMs = 3_000
-/** How long a pass waits for what is not known at all; slots may be waiting for the pass, ms. */
+/** How long a pass waits for claims of which nothing is known; slots may be waiting for the pass, ms. */
 const patienceMs = 1_000
 const requestMs = 5_000
 
 /**
- * The claims of templates that keep memory, read one by one and by name: watching them would need a right on all claims
- * of the cluster, and a copy of them, for the few that matter.
+ * The claims of templates that keep memory, read one by one and by name: a watch would need a right on all claims of
+ * the cluster, and a copy of them, for the few that matter.
  */
 export interface ClaimReader {
-  /** Waits, not for long, until something is known of each claim; what is old is read anew meanwhile. Never rejects. */
+  /**
+   * Resolves when something is known of each claim, or after a short wait; refreshes old states meanwhile. Never
+   * rejects.
+   */
   look(set: Wanted, signal: AbortSignal): Promise<void>
   of(set: Wanted): readonly Claim[]
-  /** When to look again for what is missing, ms; undefined: nothing is. */
+  /** Returns when to read missing or unread claims again, ms; undefined if there are none. */
   againAfterMs(set: Wanted): number | undefined
   forget(setKey: string): void
 }
@@ -39,13 +45,13 @@ export interface ClaimReaderOptions {
   readonly clock: Clock
   /** Pods that hold slots of this set, `namespace/set`. */
   readonly primariesOf: (setKey: string) => readonly Pick<Pod, 'spec'>[]
-  /** Something else is known of a claim of this set: it is to be looked at again. */
+  /** Called when the state of a claim of this set has changed: the set is to be reconciled. */
   readonly changed: (setKey: string) => void
 }
 
 export function createClaimReader({ api, clock, primariesOf, changed }: ClaimReaderOptions): ClaimReader {
   const bySet = new Map<string, Map<string, Known>>()
-  /** By set and claim: requests under way. */
+  /** Requests in progress, by set and claim. */
   const reading = new Map<string, Promise<void>>()
 
   const read = (key: string, namespace: string, name: string): Promise<void> => {
@@ -55,10 +61,10 @@ export function createClaimReader({ api, clock, primariesOf, changed }: ClaimRea
       readState(api, { namespace, name })
         .then(state => {
           const claims = bySet.get(key)
-          // Forgotten meanwhile.
+          // The set was forgotten meanwhile.
           if (claims === undefined) return
           const before = claims.get(name)?.state
-          // Once known, it is not less known because the server is busy.
+          // A busy API server does not invalidate a known state.
           const next = state.type === 'unread' && before?.type === 'there' ? before : state
           claims.set(name, { state: next, at: clock.monotonic() })
           if (JSON.stringify(before) !== JSON.stringify(next)) changed(key)

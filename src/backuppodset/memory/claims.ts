@@ -1,4 +1,7 @@
-/** What claims of a template have to do with its memory: who else may have the disk, and what is on it after a failover. */
+/**
+ * Persistent volume claims of a template, and how they affect its memory: which other pods may use the disk, and what
+ * the disk contains after a failover.
+ */
 import type { ParsedSet } from '../../api/parse.ts'
 import { reasons } from '../../api/reasons.ts'
 import { objectIn, objectsIn } from '../../api/unknown.ts'
@@ -11,7 +14,7 @@ export interface ClaimName {
   readonly readOnly: boolean
 }
 
-/** What is known of it. `unread`: it could not be read, and never was. */
+/** The known state of a claim. `unread`: the claim has never been read successfully. */
 export type ClaimState =
   | { readonly type: 'there'; readonly accessModes: readonly string[] }
   | { readonly type: 'missing' }
@@ -19,11 +22,13 @@ export type ClaimState =
 
 export type Claim = ClaimName & {
   readonly state: ClaimState
-  /** No primary has it, though there are some: the template was changed, and memory is of pods that were made before. */
+  /**
+   * No primary uses it, although primaries exist: the template was changed, and the memory belongs to pods made before.
+   */
   readonly unused?: boolean
 }
 
-/** Of volumes in pods of this template, each claim once, in their order. */
+/** Returns the claims in the volumes of this template, each once, in their order. */
 export function claimsOf(template: ParsedSet['template']): readonly ClaimName[] {
   const claims = new Map<string, boolean>()
   for (const volume of objectsIn(template.spec.volumes)) {
@@ -37,12 +42,14 @@ export function claimsOf(template: ParsedSet['template']): readonly ClaimName[] 
 const untilThen =
   'until then nothing is saved, and after five minutes what was saved before is thrown away' as const
 
-/** As the attach/detach controller of Kubernetes tells volumes that several nodes may have at a time. */
+/**
+ * True for volumes that several nodes may attach at a time, by the same rule as Kubernetes' attach/detach controller.
+ */
 const isShared = (accessModes: readonly string[]): boolean =>
   accessModes.some(mode => mode === 'ReadWriteMany' || mode === 'ReadOnlyMany')
 
 /**
- * Why the memory of pods with these claims must not be kept, and the cure; undefined: nothing stands against it.
+ * Returns why the memory of pods with these claims must not be kept, with the cure; undefined if nothing forbids it.
  * @param isKept memory of the set is on other nodes already. A claim that cannot be read just now ends none of it.
  */
 export function claimInTheWay(claims: readonly Claim[], isKept: boolean): Word | undefined {
@@ -68,7 +75,7 @@ export function claimInTheWay(claims: readonly Claim[], isKept: boolean): Word |
   return undefined
 }
 
-/** What to know of claims beside which memory is kept. */
+/** Returns warnings about claims that do not prevent memory from being kept. */
 export function claimCaveats(claims: readonly Claim[]): readonly Word[] {
   const unused = claims.flatMap(claim => (claim.unused ? [{ ...claim, unused: false }] : []))
   const coming = claimInTheWay(unused, true)

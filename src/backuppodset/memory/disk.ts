@@ -1,7 +1,10 @@
 import { reasons } from '../../api/reasons.ts'
 import type { NodeView, SlotMemory, Word } from './view.ts'
 
-/** What to do, by the reason that agents give; their own words have figures that change from report to report. */
+/**
+ * The cure for each reason that agents report; the agents' own messages contain figures that change from report to
+ * report.
+ */
 const cures: Readonly<Record<string, string>> = {
   DiskFull: 'raise --disk-budget of the agents, or keep fewer slots on a node',
   DiskLow: 'make room on the disk of the node',
@@ -10,7 +13,10 @@ const cures: Readonly<Record<string, string>> = {
 const other = 'its NodeReport says more'
 const listed = 5
 
-/** Slots whose memory lies in the memory of nodes only, because none of those that keep it can write to its disk. */
+/**
+ * Returns a warning for slots whose memory is only in the RAM of nodes, because no node that keeps it can write to its
+ * disk.
+ */
 export function diskCaveats(
   slots: readonly SlotMemory[],
   nodes: ReadonlyMap<string, Pick<NodeView, 'diskTrouble'>>,

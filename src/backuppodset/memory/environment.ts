@@ -1,4 +1,4 @@
-/** What the memory of an app says for ever of the pod in which it once started: its environment. */
+/** The environment variables in an app's memory: they stay those of the pod in which the app once started. */
 import type { ParsedSet } from '../../api/parse.ts'
 import { reasons } from '../../api/reasons.ts'
 import { type Anything, objectIn, objectsIn, textsIn } from '../../api/unknown.ts'
@@ -17,9 +17,9 @@ const waysOut: Readonly<Record<string, string>> = {
 const ofResources = 'mount a downwardAPI volume'
 
 /**
- * Variables of saved containers that a successor does not have of its own: those taken from a field that differs between
- * pods, and those made of them. One word for each container.
- * @param saved names of the containers whose memory is kept; others start anew in each pod.
+ * Returns one warning for each saved container with variables that are wrong in a successor: those taken from a field
+ * that differs between pods, and those built from them.
+ * @param saved names of the containers whose memory is kept; other containers start fresh in each pod.
  */
 export function environmentCaveats(
   template: ParsedSet['template'],
@@ -52,7 +52,7 @@ function staleVariables(container: Anything): readonly Stale[] {
   for (const { name, value, valueFrom } of objectsIn(container['env'])) {
     if (typeof name !== 'string') continue
     const field = fieldIn(objectIn(valueFrom)) ?? madeOf(value, stale)
-    // The last of a name is the one that counts.
+    // The last variable of a name counts.
     stale.delete(name)
     if (field !== undefined) stale.set(name, field)
   }
@@ -70,12 +70,12 @@ function fieldIn(valueFrom: Anything): string | undefined {
   return typeof resource === 'string' ? resource : undefined
 }
 
-/** The field of the first variable before it that a value is made of. */
+/** Returns the field of the first earlier variable that the value refers to. */
 function madeOf(value: unknown, stale: ReadonlyMap<string, string>): string | undefined {
   if (typeof value !== 'string') return undefined
   return [...stale].find(([variable]) => refersTo(value, variable))?.[1]
 }
 
-/** As the kubelet expands it: `$(NAME)`, and not where the dollar is doubled. */
+/** True if the kubelet would expand the variable there: `$(NAME)`, but not where the dollar is doubled. */
 const refersTo = (text: string, variable: string): boolean =>
   [...text.matchAll(/\$\$|\$\(([^)]*)\)/g)].some(([, name]) => name === variable)

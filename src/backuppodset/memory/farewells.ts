@@ -4,7 +4,10 @@ import type { Pod } from '../../kube/resources.ts'
 import { slotOf, viewOf } from '../pod/view.ts'
 import type { PodView, RetiredPod } from '../snapshot.ts'
 
-/** Since when this process has seen each loser's successor on stage. A new leader begins to count anew: a bit later. */
+/**
+ * Records since when this process has seen the successor of each retired pod on stage. A new leader starts to count
+ * from zero: the pods are deleted a bit later.
+ */
 export interface Farewells {
   of(pod: Pod, live: readonly PodView[]): RetiredPod[]
   forget(uid: string): void
@@ -21,7 +24,7 @@ export function createFarewells(clock: Clock): Farewells {
       )
       if (!successor) since.delete(uid)
       else if (!since.has(uid)) since.set(uid, clock.monotonic())
-      // The rules know three kinds; it was a primary.
+      // The rules know three kinds of pods; a retired pod was a primary.
       const asPrimary = {
         ...pod,
         metadata: { ...pod.metadata, labels: { ...own, [labels.type]: 'primary' } },

@@ -2,7 +2,10 @@ import { reasons } from '../../api/reasons.ts'
 import type { SlotLease } from '../../api/slot-lease.ts'
 import type { NodeView, Word } from './view.ts'
 
-/** Slots with fewer copies than the set asks for, because its memory may not lie on nodes that could keep it. */
+/**
+ * Returns a warning if slots have fewer copies than the set asks for, because its memory must not be kept on nodes that
+ * could keep it.
+ */
 export function holderCaveats(
   leases: readonly Pick<SlotLease, 'holders'>[],
   copies: number,

@@ -1,31 +1,37 @@
 /**
- * What is known of a slot's memory. *Kept*: a node has said that it has something of it, and has not said since that it has
- * nothing. *Usable*: it says that it could be brought back now. *Gone*: every node that could have something has said, and
- * does say, that it has nothing. Silence, and an agent that has only just started, are none of these: they mean wait.
+ * The operator's knowledge of a slot's memory. *Kept*: a node has reported that it has memory of the slot, and has not
+ * reported since that it has none. *Usable*: a node reports that the memory could be restored now. *Gone*: every node
+ * that could have memory of the slot has reported, and still reports, that it has none. A silent agent, or an agent
+ * that has only just started, means none of these: the operator waits.
  */
 import type { NodeReportStatus, SlotReport } from '../../api/node-report.ts'
 import type { SlotKey, SlotLease } from '../../api/slot-lease.ts'
 import { type Completeness, hasNothing, isKept, mayKeep } from '../../succession/kept.ts'
 import type { Copy, MemoryView, SlotMemory, Unasked } from './view.ts'
 
-/** What is said of one slot by one node. */
+/** The report of one node on one slot. */
 export interface Answer {
   readonly node: string
   readonly status: Completeness | undefined
   readonly report: SlotReport | undefined
-  /** The agent has written lately, and since the slot lost its primary. */
+  /** The agent has written recently, and since the slot lost its primary. */
   readonly fresh: boolean
 }
 
-/** Copies that could be brought back, where they lie or by whoever fetches them. */
+/** Returns the copies that could be restored, on their own node or on a node that fetches them. */
 export const usableOf = (slot: SlotMemory | undefined): readonly Copy[] =>
   slot?.copies.filter(({ report }) => report.usable !== undefined) ?? []
 
-/** Nobody has anything of it, and nobody is left to ask. The only thing that ends a life by itself. */
+/**
+ * True if no node has memory of the slot, and no node is left to ask. Nothing else ends a life without being asked to.
+ */
 export const isGone = (slot: SlotMemory | undefined): boolean =>
   slot === undefined || (slot.copies.length === 0 && slot.unasked.length === 0)
 
-/** The life that ends where a slot begins anew because its memory is gone. What must not be kept any more is not asked for. */
+/**
+ * Returns the life that ends where a slot begins a new one because its memory is gone. Names none if memory must not be
+ * kept any more.
+ */
 export const endOf = (
   memory: Pick<MemoryView, 'refusedForLong'> | undefined,
   slot: SlotMemory | undefined,
@@ -33,15 +39,19 @@ export const endOf = (
   slot !== undefined && isGone(slot) && memory?.refusedForLong !== true ? { ends: slot.lease } : {}
 
 export interface Vacancy {
-  /** Nobody is on stage with this memory: the node of who was is asked like any other. */
+  /** No pod is on stage with this memory: the last primary's node counts like any other. */
   readonly isVacant: boolean
-  /** Its agent has told a death. It tells none where nobody keeps anything, and its report may come after that word. */
+  /**
+   * The agent has reported the death of the app. It does so only where a node keeps memory, and the node's report on
+   * its copies may come later.
+   */
   readonly isDeath: boolean
 }
 
 /**
- * Of the nodes that may have something of a slot, those that have neither shown a copy nor said that they have none. Once
- * anybody has had something of it that is every holder: one may have fetched it since, and have no way to say so.
+ * Returns the nodes that may have memory of a slot, and have neither shown a copy nor reported that they have none.
+ * Once any node may have had memory, all holders count: a holder may have fetched it since, without a chance to report
+ * it.
  */
 export function unaskedOf(
   lease: SlotLease,
@@ -60,7 +70,7 @@ export function unaskedOf(
   })
 }
 
-/** What a node says of a slot in this life. */
+/** Returns a node's report on a slot in this life. */
 export const reportOf = (
   status: Pick<NodeReportStatus, 'slots'> | undefined,
   { namespace, set, slot, life }: SlotKey,
@@ -69,7 +79,9 @@ export const reportOf = (
     each => each.namespace === namespace && each.set === set && each.slot === slot && each.life === life,
   )
 
-/** Whether the node of the primary has something of this life: it has said so, and has not said since that it has nothing. */
+/**
+ * True if the primary's node has memory of this life: it has reported so, and has not reported since that it has none.
+ */
 export function keepsAtSource(lease: SlotLease, answer: Answer | undefined): boolean {
   if (answer?.report !== undefined && isKept(answer.report)) return true
   const { node, kept = [] } = lease
@@ -77,11 +89,15 @@ export function keepsAtSource(lease: SlotLease, answer: Answer | undefined): boo
   return !(answer?.fresh && hasNothing(answer.status, answer.report))
 }
 
-/** Whether somebody has memory of this epoch of the slot, or may have: then it has to be known who has signed that. */
+/**
+ * Returns whether any node has, or may have, memory of an epoch of the slot: the Lease then has to remember whose key
+ * signed that epoch.
+ */
 export function isKeptOf({ copies, source, unasked }: SlotMemory): (epoch: number) => boolean {
   const reports = [...copies.map(({ report }) => report), ...(source === undefined ? [] : [source])]
   const epochs = new Set(reports.map(({ epoch }) => epoch))
-  // Who is silent may have any. So may who tells no epoch, and what is on a disk only.
+  // A silent node may have memory of any epoch. So may a node whose report has no epoch, or whose memory is only on
+  // disk.
   const isUnknown = unasked.length > 0 || reports.some(each => isKept(each) && each.epoch === undefined)
   return epoch => isUnknown || epochs.has(epoch)
 }
@@ -92,8 +108,9 @@ function whyUnasked(answer: Answer | undefined): string {
 }
 
 /**
- * What the Lease of a primary on this node should say of who keeps something of this life. Who is no holder any more keeps
- * it for a while: it is asked as long as it is heard, for the others may be lost in the moment in which it was let go.
+ * Returns the nodes that the Lease of a primary on this node should name as keeping memory of this life. A former
+ * holder keeps its copy for a while. It stays named as long as its agent reports, because the other copies may be lost
+ * in the moment in which it is released.
  * @param holders `nobody`: no memory is to be kept.
  */
 export function keptNow(

@@ -1,4 +1,4 @@
-/** Whether the scheduler may bind a pod to a node, as far as an administrator says it: by labels, names and taints. */
+/** Decides whether the scheduler may bind a pod to a node, by what an administrator sets: labels, names and taints. */
 import { type Anything, isSet, objectIn, objectsIn, textsIn } from '../../api/unknown.ts'
 import type { Node } from '../../kube/resources.ts'
 
@@ -15,8 +15,8 @@ export const nodeFacts = (name: string, node: Node | undefined): NodeFacts => ({
 })
 
 /**
- * Kubernetes itself sets these, as the node comes, goes, or runs short of something. They say nothing of whom the node is
- * for: a node that is not ready for a moment, or cordoned, does not lose what it keeps.
+ * Kubernetes itself sets these taints as the node comes, goes, or runs short of a resource. They do not tell for which
+ * pods the node is meant: a node that is not ready for a moment, or cordoned, does not lose its copies.
  */
 const transient = ['node.kubernetes.io/', 'node.cloudprovider.kubernetes.io/'] as const
 
@@ -40,7 +40,7 @@ export function mayRunOn(pod: unknown, node: NodeFacts): boolean {
   )
 }
 
-/** A term that asks for nothing matches nothing. */
+/** A term without requirements matches no node. */
 function matches({ matchExpressions, matchFields }: Anything, { labels, name }: NodeFacts): boolean {
   const expressions = objectsIn(matchExpressions)
   const fields = objectsIn(matchFields)
@@ -70,7 +70,7 @@ function holds({ key, operator, values }: Anything, labels: NodeFacts['labels'])
       return operator === 'Gt' ? here > bound : here < bound
     }
     default:
-      // Of a later Kubernetes: memory does not go where nobody knows that it may.
+      // An operator of a later Kubernetes: memory goes only to nodes that are known to be allowed.
       return false
   }
 }

@@ -4,8 +4,8 @@ import type { Notice } from '../notices.ts'
 import type { MemoryView } from './view.ts'
 
 /**
- * What the condition `CheckpointReady` says for the first time: why nothing is saved, and what to know of what is. To be
- * told once a status with it has been written.
+ * Returns a notice for each message that the condition `CheckpointReady` carries for the first time: why no memory is
+ * saved, and warnings about memory that is. To be emitted once a status with that condition has been written.
  */
 export function memoryNotices(
   previous: BackupPodSetStatus | undefined,

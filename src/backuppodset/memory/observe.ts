@@ -22,7 +22,7 @@ import type { Since } from './since.ts'
 import { stageOf } from './stage.ts'
 import type { Copy, MemoryView, NodeView, SlotMemory, StageView } from './view.ts'
 
-/** Slot Leases by the set that their label names, `namespace/set`. */
+/** Index of slot Leases by the set that their label names, `namespace/set`. */
 export const bySet = 'set'
 
 export const leaseIndexes: Readonly<Record<string, (lease: Lease) => readonly string[]>> = {
@@ -38,30 +38,40 @@ export interface MemoryDeps {
   /** Undefined: there is no such node, or not yet. An agent that reports from it has no labels and taints then. */
   readonly nodeOf: (name: string) => Node | undefined
   readonly clock: Clock
-  /** A pod whose deletion the API server has accepted from us. */
+  /** True for a pod whose deletion the API server has accepted from us. */
   readonly isDeleted: (uid: string) => boolean
   readonly claims: Pick<ClaimReader, 'of'>
-  /** An administrator allows memory in this namespace. */
+  /** True if an administrator allows memory in this namespace. */
   readonly isPermitted: (namespace: string) => boolean
   readonly since: Pick<Since, 'pass'>
 }
 
-/** A node whose agent could keep memory so recently stays a holder: an update of the agents must not move copies about, ms. */
+/**
+ * A node whose agent could keep memory this recently stays a holder: an update of the agents must not move copies
+ * about, ms.
+ */
 const awayMs = 300_000
 
-/** An agent writes at least every ten seconds: one that has not could not take back what it said, ms. */
+/**
+ * An agent writes at least every ten seconds. An agent that has not written for this long could not have withdrawn its
+ * report, ms.
+ */
 const timelyMs = 12_000
 
 /**
- * After its grace a pod that is being deleted has been killed; its node may be slow to say so, ms. Both are counted from
- * when this process first saw the deletion: its time is by the clock of the API server.
+ * Time after which a pod that is being deleted has been killed, counted from the end of its grace period: its node may
+ * report the end late, ms. Both times count from when this process first saw the deletion, because the deletion's own
+ * timestamp is by the clock of the API server.
  */
 const afterGraceMs = 2_000
 
-/** Where the API server tells none, seconds. */
+/** The grace period if the API server reports none, seconds. */
 const usualGrace = 30
 
-/** A claim that is made anew, or a label that is put back, costs no memory; what must not be kept stays for so long, ms. */
+/**
+ * A claim that is recreated, or a label that is put back, costs no memory: memory that must not be kept stays for this
+ * long, ms.
+ */
 const refusalMs = 300_000
 
 export interface SlotLeaseObject {
@@ -70,9 +80,10 @@ export interface SlotLeaseObject {
 }
 
 /**
- * Leases of the slots of this very set. The label alone says nothing: a set of the same name may have been deleted, and the
- * garbage collector is slower than who makes a new one. One without any owner was left behind on purpose, with its pods
- * (`--cascade=orphan`), and is taken in as they are: the next write gives it its owner.
+ * Returns the Leases of the slots of this very set. The label alone proves nothing: a set of the same name may have
+ * been deleted, and the garbage collector may be slower than the client that creates a new one. A Lease without any
+ * owner was orphaned on purpose, with its pods (`--cascade=orphan`), and is adopted as they are: the next write gives
+ * it its owner.
  */
 export const slotLeasesOf = (leases: Store<Lease>, set: SetName): readonly SlotLeaseObject[] =>
   own(presentLeases(leases, set), set)
@@ -91,7 +102,7 @@ const presentLeases = (leases: Store<Lease>, { namespace, name }: SetName): read
 const isForeign = ({ metadata: { ownerReferences = [] } }: Lease, { uid }: SetName): boolean =>
   ownerReferences.length > 0 && ownerReferences.every(owner => owner.uid !== uid)
 
-/** What Leases and reports say of a set's slots. */
+/** Returns what Leases and reports say about a set's slots. */
 export function observeMemory(
   set: ParsedSet & { readonly memory: NonNullable<ParsedSet['memory']> },
   podByUid: (uid: string) => Pod | undefined,
@@ -123,14 +134,14 @@ export function observeMemory(
     const { uid, resourceVersion } = object.metadata
     const restarts = restartsOf(object)
     const runsAnother = isReplaced(holder, stage, lease, restarts)
-    // Then the node of who had the slot is one like any other: it has what was saved there, and what its successor was to go
-    // on with. Perhaps nobody else has anything.
+    // Then the node of the last primary is a node like any other: it has the memory that was saved there, and the
+    // memory with which the successor was to continue. Perhaps no other node has any.
     const isVacant = runsAnother || !isOnStage(holder, stage, deps)
     const vacantAt = since(`empty/${uid}/${lease.life}`, isVacant)
     const isAsked = isVacant && !refusedForLong
     const isCalled =
       stage?.understudy === true && !stage.serving && holder?.metadata.labels?.[labels.type] !== 'primary'
-    // A node that had the primary before this one has its memory, whether its agent has read the Lease since or not.
+    // A node that had the previous primary has its memory, whether or not its agent has read the Lease since.
     const isHolders = ({ node, slot }: (typeof here)[number]) => slot.role === 'holder' || node !== lease.node
     const copies = here
       .filter(each => (isHolders(each) || isAsked) && isKept(each.slot))
@@ -148,7 +159,7 @@ export function observeMemory(
       node,
       status,
       report: here.find(each => each.node === node)?.slot,
-      // What was said while the primary ran may have been said before a generation came.
+      // A report from while the primary ran may be older than the node's first generation.
       fresh: isFresh(node) && (vacantAt === undefined || wasHeardSince(node, vacantAt)),
     }))
     const source = here.find(({ node, slot }) => slot.role === 'source' && node === lease.node)
@@ -168,7 +179,7 @@ export function observeMemory(
         resourceVersion,
         restarts,
         replacedSince: since(`replaced/${uid}/${lease.life}/${lease.epoch}`, runsAnother),
-        // Nobody waits for what the set has no place for.
+        // No slot waits for a primary if the set has no place for it.
         vacantSince: since(`vacant/${uid}/${lease.life}`, lease.retainedSince === undefined && isVacant),
         retainedSeenAt: since(`retained/${uid}/${lease.retainedSince}`, lease.retainedSince !== undefined),
         holderGoesBy: goesBy(holder, stage, deps, since),
@@ -228,7 +239,10 @@ export function observeMemory(
   }
 }
 
-/** Whether what runs in the holder is not what this life is the memory of. Ids say it; where a Lease has none, a counter. */
+/**
+ * True if the primary runs other containers than those whose memory this life is. Container ids tell; if a Lease has
+ * none, the restart counter does.
+ */
 function isReplaced(
   pod: Pod | undefined,
   stage: StageView | undefined,
@@ -237,14 +251,15 @@ function isReplaced(
 ): boolean {
   if (pod === undefined || stage === undefined) return false
   if (pod.metadata.deletionTimestamp !== undefined || isFinished(pod)) return false
-  // Its containers are older than what runs in them: their agent says which of them it was brought back in.
+  // In an understudy the containers are older than the app in them: its agent reports in which containers it was
+  // restored.
   if (stage.understudy) return stage.replaced
   if (lease.containers !== undefined)
     return stage.containers !== undefined && stage.containers !== lease.containers
   return restarts !== undefined && stage.restarts > restarts
 }
 
-/** The pod goes on with the memory of its slot, as far as anybody has said. */
+/** True if the pod continues with the memory of its slot, as far as its conditions say. */
 function isOnStage(pod: Pod | undefined, stage: StageView | undefined, { isDeleted }: MemoryDeps): boolean {
   if (pod === undefined || stage === undefined) return false
   if (isFinished(pod) || isDeleted(pod.metadata.uid)) return false
@@ -253,9 +268,9 @@ function isOnStage(pod: Pod | undefined, stage: StageView | undefined, { isDelet
 }
 
 /**
- * Until when, monotonic ms, to wait for the word that a primary which is being deleted has stopped. Its grace begins when
- * its kubelet hears of the deletion. A node of which nothing is heard may be cut off: then the grace counts from the first
- * word of its agent, and without one Kubernetes decides, which takes the readiness of its pods away.
+ * Returns until when to wait for the report that a primary which is being deleted has stopped, monotonic ms. Its grace
+ * period begins when its kubelet hears of the deletion. A silent node may be cut off: then the grace period counts from
+ * the first report of its agent. Without a report Kubernetes decides, by making the node's pods unready.
  */
 function goesBy(
   pod: Pod | undefined,
@@ -264,13 +279,14 @@ function goesBy(
   since: ReturnType<Since['pass']>,
 ): number | undefined {
   if (pod === undefined || stage === undefined || isFinished(pod) || stage.died) return undefined
-  // Called, and never on stage, as a cold backup whose gate stayed silent: nothing of it has to be stopped first.
+  // A pod that was called and never came on stage, such as a cold backup whose gate stayed silent, has no app to stop
+  // first.
   const { understudy, serving } = stage
   if (understudy && !serving && pod.metadata.labels?.[labels.type] !== 'primary') return undefined
   const { deletionTimestamp, deletionGracePeriodSeconds: grace = usualGrace, uid } = pod.metadata
   const node = pod.spec?.nodeName
   const now = clock.monotonic()
-  // Somebody may shorten it later: the kubelet hears of that when we do.
+  // A client may shorten the grace period later: the kubelet hears of that when we do.
   const at = since(`going/${uid}/${grace}`, deletionTimestamp !== undefined)
   if (at === undefined) return isDeleted(uid) ? now + afterGraceMs : undefined
   const lastsMs = grace * 1000 + afterGraceMs

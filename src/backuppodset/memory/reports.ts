@@ -2,19 +2,19 @@ import type { NodeReport, SlotReport } from '../../api/node-report.ts'
 import type { Clock } from '../../kube/clock.ts'
 import type { Change, Store } from '../../kube/store.ts'
 
-/** Node reports by the sets whose slots they name, `namespace/set`. */
+/** Index of node reports by the sets whose slots they name, `namespace/set`. */
 export const bySlotSet = 'slotSet'
 
 export const reportIndexes: Readonly<Record<string, (report: NodeReport) => readonly string[]>> = {
   [bySlotSet]: report => [...new Set(slotsOf(report).map(setKeyOf))],
 }
 
-/** An agent that has been silent for so long may be gone, ms. */
+/** An agent that has been silent for this long may be gone, ms. */
 export const staleMs = 30_000
 
-/** What nodes report, and since when this process knows it: ages must not depend on the clocks of nodes. */
+/** The reports of nodes, and since when this process knows them: ages must not depend on the clocks of nodes. */
 export interface Reports {
-  /** To be called with every change of a report, before anything asks. */
+  /** To be called with every change of a report, before any other method. */
   note(change: Change<NodeReport>): void
   ofSet(
     setKey: string,
@@ -22,18 +22,18 @@ export interface Reports {
   all(): readonly NodeReport[]
   /** Ms since the report last changed. */
   silentFor(node: string): number
-  /** Its agent has reported, and has been silent for long since. */
+  /** True if the agent has reported, and has been silent for longer than `staleMs` since. */
   isSilent(node: string): boolean
-  /** Ms since the node was last seen able to keep memory, counted from the first look at it. */
+  /** Ms since the node was last seen able to keep memory; if it never was, since its first report. */
   unableFor(node: string): number
-  /** Whether the slots of its report are all that it keeps; undefined where its agent does not say. */
+  /** True if the slots of its report are all that the node keeps; undefined if its agent does not say. */
   knows(node: string): boolean | undefined
 }
 
 export function createReports(store: Store<NodeReport>, clock: Clock): Reports {
   const lastNews = new Map<string, number>()
   const lastAble = new Map<string, number>()
-  // By node and life of the slot: the generation that is there and since when it was seen.
+  // By node and life of the slot: its present generation, and since when this process has seen that.
   const seen = new Map<string, Map<string, { readonly generation: number; readonly at: number }>>()
   return {
     note({ type, object, initial }) {
@@ -44,7 +44,7 @@ export function createReports(store: Store<NodeReport>, clock: Clock): Reports {
         seen.delete(node)
         return
       }
-      // What was there before us may be old; only then its own time counts.
+      // A report from before our start may be old; only then does its own timestamp count.
       const age = initial ? Math.max(0, clock.now() - (Date.parse(object.status?.updatedAt ?? '') || 0)) : 0
       const at = clock.monotonic() - age
       lastNews.set(node, at)
@@ -85,7 +85,7 @@ const slotsOf = (report: NodeReport): readonly SlotReport[] => report.status?.sl
 const setKeyOf = (slot: SlotReport) => `${slot.namespace}/${slot.set}`
 const lifeOf = (slot: SlotReport) => `${setKeyOf(slot)}/${slot.slot}/${slot.life}`
 
-/** The sets for which a report changed something: `urgent` when more than progress did. */
+/** Returns the sets for which a report changed something; `urgent` if more than the generation changed. */
 export function setsIn(change: Change<NodeReport>): ReadonlyMap<string, { readonly urgent: boolean }> {
   const before = change.old === undefined ? [] : slotsOf(change.old)
   const after = change.type === 'deleted' ? [] : slotsOf(change.object)
@@ -98,7 +98,7 @@ export function setsIn(change: Change<NodeReport>): ReadonlyMap<string, { readon
         other?.usable !== slot.usable ||
         other?.understudyUid !== slot.understudyUid ||
         other?.role !== slot.role ||
-        // A primary stands still until somebody acts on it.
+        // A primary stays stopped until the operator acts on it.
         other?.final !== slot.final ||
         other?.handoverPaused !== slot.handoverPaused ||
         other?.reason !== slot.reason

@@ -1,13 +1,14 @@
 import type { Clock } from '../../kube/clock.ts'
 
 /**
- * Since when something has been seen to be so, by this process and its own clock: the clocks of nodes and of the API server
- * may be wrong. Whoever leads next begins to count again, which makes every wait longer and none shorter.
+ * Records since when a condition has held, as seen by this process and by its own clock: the clocks of nodes and of the
+ * API server may be wrong. The next leader starts to count from zero, which makes every wait longer and none shorter.
  */
 export interface Since {
   /**
-   * To be called once a pass over a set. What is not asked for in this pass, or does not hold any more, is forgotten.
-   * @returns monotonic ms since which this holds, or undefined where it does not.
+   * To be called once per pass over a set. Keys that this pass does not ask for, or that do not hold any more, are
+   * forgotten.
+   * @returns monotonic ms since which a condition holds, or undefined if it does not hold.
    */
   pass(setKey: string): (key: string, holds: boolean) => number | undefined
   forget(setKey: string): void

@@ -16,15 +16,18 @@ import { natural } from '../pod/view.ts'
 import type { PodView } from '../snapshot.ts'
 import type { StageView } from './view.ts'
 
-/** Reason of the condition `understudy` with which an agent says that a pod could not be brought on stage. */
+/**
+ * Reason of the condition `understudy` with which an agent reports that it could not restore and resume the pod's
+ * memory.
+ */
 export const restoreFailed = 'RestoreFailed'
 
-/** What the conditions of a pod say of it; written by agents, so nothing of them is taken for granted. */
+/** Returns what the conditions of a pod say. Agents write them, so no part of them is taken for granted. */
 export function stageOf(pod: Pod): StageView {
   const { serving: isSaid, death } = servingOf(pod)
   const replaced = isSaid && isUnderstudy(pod) && runsAnother(pod)
   const serving = isSaid && !replaced
-  // Of the others the kubelet's restart costs nothing that is kept.
+  // A restart of any other container costs no memory that is kept.
   const saved = pod.metadata.annotations?.[savedAnnotation]?.split(',')
   const containers = (pod.status?.containerStatuses ?? []).filter(({ name }) => saved?.includes(name) ?? true)
   const understudy = conditionOf(pod, podConditions.understudy)
@@ -50,7 +53,7 @@ export function stageOf(pod: Pod): StageView {
   }
 }
 
-/** Its agent has said which containers are on stage, and others are there now: they only hold it. */
+/** True if other containers run than the agent reported on stage: these only hold the place. */
 function runsAnother(pod: Pod): boolean {
   const message = conditionOf(pod, podConditions.serving)?.message ?? ''
   const ids = containerIdsOf(pod)
@@ -59,7 +62,10 @@ function runsAnother(pod: Pod): boolean {
   return / is \S+:\/\//.test(message) && ids?.some(id => !message.includes(id)) === true
 }
 
-/** The reason `Died` is the agent's word that the app has ended and must not answer any more. */
+/**
+ * Returns what the agent reports in the condition `serving`. Its reason `Died` means that the app has ended and must
+ * not answer any more.
+ */
 export function servingOf(pod: Pod): { readonly serving: boolean; readonly death: string | undefined } {
   const condition = conditionOf(pod, podConditions.serving)
   const died = condition?.status === 'False' && condition.reason === servingReasons.died
@@ -69,48 +75,51 @@ export function servingOf(pod: Pod): { readonly serving: boolean; readonly death
   }
 }
 
-/** The containers of the pod run: an understudy holds the stage, whatever its readiness gate says. */
+/** True if the containers of the pod run: an understudy holds the place, whatever its readiness gate says. */
 export const holds = (pod: Pod): boolean =>
   ['Ready', 'ContainersReady', podConditions.understudy].some(
     type => conditionOf(pod, type)?.status === 'True',
   )
 
-/** The pod was made for memory, or an agent has spoken of it. */
+/** True if the pod was made for memory. */
 export const isForMemory = (pod: Pod): boolean => pod.metadata.annotations?.[memoryAnnotation] !== undefined
 
-/** Value of the label `type` of losers that have left the stage. No Service selects it, and no number counts it. */
+/**
+ * Value of the label `type` of retired pods: losers of a promotion, off stage. No Service selects it, and no number
+ * counts it.
+ */
 export const retired = 'retired'
 
-/** Only of pods made for memory: the label of others is their owner's to change. */
+/** Only for pods made for memory: the owner of other pods may change their label. */
 export const isRetired = (pod: Pod): boolean =>
   pod.metadata.labels?.[labels.type] === retired && isForMemory(pod)
 
-/** What others than its own agent say of a pod. */
+/** Facts about a pod from other sources than its own agent. */
 export interface Seen {
   readonly unpublishedMs?: StageView['unpublishedMs']
-  /** The agent of its node writes no more: nothing can be brought on stage in it now. */
+  /** The agent of its node has stopped writing: no memory can be restored in the pod now. */
   readonly silent?: boolean
   /** Wall clock, ms. */
   readonly now?: number
-  /** When it was first seen here that a pod is not ready since the time that is told of it. */
+  /** Returns since when the pod is not ready, as this process saw it; `told` is the time in the pod's condition. */
   readonly unreadySince?: (told: number | undefined) => number | undefined
 }
 
 /**
- * The kubelet publishes what the agent says within a second or so. What is not Ready after that is on a node that Kubernetes
- * has given up: the conditions that its agent and kubelet wrote stay as they were, ms.
+ * The kubelet publishes the agent's report within a second or so. A pod that is not Ready after this time is on a node
+ * that Kubernetes has given up, ms: the conditions that its agent and kubelet wrote stay as they were.
  */
 export const publishedMs = 5_000
 
-/** It serves, as its agent has said, but Kubernetes does not lead anybody to it. */
+/** True if the pod serves by the report of its agent, but Kubernetes sends no traffic to it. */
 export const isUnpublished = ({ understudy, serving, selectable }: StageView): boolean =>
   understudy && serving && !selectable
 
 /**
- * The view of a pod of a set that keeps memory. Readiness means: a primary answers, an understudy holds the stage; a
- * restart in the place of a dead app means nothing.
- * @param summons the Lease that names this pod as its holder.
- * @param failed why it did not come on stage when this process last called it.
+ * Returns the view of a pod of a set that keeps memory. Readiness means: a primary answers, an understudy holds its
+ * place; a restart in the place of a dead app does not count.
+ * @param summons the Lease that names this pod as the slot's primary.
+ * @param failed why the pod did not come on stage when this process last called it.
  */
 export function withStage(
   pod: Pod,
@@ -124,9 +133,9 @@ export function withStage(
   const isCalled = summons !== undefined && (label === 'hotbackup' || label === 'coldbackup')
   const ended = isCalled && stage.died ? 'its app has ended' : undefined
   const why = ended ?? stage.failed ?? (stage.serving ? undefined : failed)
-  // Where its agent has said why, that is what this process has heard, in the same words.
+  // If the agent has reported a reason, `failed` only repeats it, and the pod is not late.
   const isUntold = stage.failed === undefined
-  // One that failed is a backup again, whatever the Lease still says: the slot looks for another one.
+  // A pod that failed is a backup again, whatever the Lease still says: the slot looks for another one.
   const isSummoned = isCalled && why === undefined && stage.understudy
   const { unpublishedMs, silent = false, now = 0, unreadySince: firstSeen = told => told } = seen
   const isLost = unpublishedMs !== undefined && unpublishedMs > publishedMs

@@ -19,7 +19,7 @@ interface Times {
 type SlotFacts = Required<Pick<SlotStatus, 'generation' | 'usableOn' | 'protection'>> &
   Pick<SlotStatus, 'usableOnCount' | 'savedAt' | 'intervalSeconds' | 'intervalReason' | 'pipelineSeconds'>
 
-/** What the status says of a slot's memory: how new it is, and who could go on with it. */
+/** Returns what the status says about a slot's memory: how new it is, and which pods could continue with it. */
 export function slotFacts(
   slot: SlotMemory | undefined,
   primary: PodView,
@@ -59,7 +59,7 @@ export function slotFacts(
   }
 }
 
-/** Slots that the set has no place for, whose memory is kept. */
+/** Returns the slots that the set has no place for and whose memory is kept. */
 export function retainedSlots({
   slots,
   retainMs = 0,
@@ -89,7 +89,10 @@ export function retainedSlots({
 
 const rfc3339 = (ms: number): string => new Date(ms).toISOString().replace(/\.\d+Z$/, 'Z')
 
-/** Of each slot that has no primary and whose memory is kept, but can be brought back nowhere now: who keeps it, and why not. */
+/**
+ * Returns a text for each slot that has no primary and whose memory is kept, but can be restored nowhere now: which
+ * nodes keep it, and why they cannot restore it.
+ */
 function waitingWords({ slots, giveUpAfterMs }: MemoryView): readonly string[] {
   const after =
     giveUpAfterMs === undefined
@@ -116,15 +119,18 @@ export interface Readiness {
   readonly message: string
 }
 
-/** Memory that is older than so many intervals, and than this, is of use to nobody who relies on the interval. */
+/**
+ * Memory is stale if it is older than this many intervals, and than `staleMs`: a user who relies on the interval cannot
+ * use it.
+ */
 const staleIntervals = 5
 const staleMs = 30_000
 
 /**
- * Whether every primary's memory could be taken over, and is saved still; if not, the first thing that stands in the way,
+ * Returns whether every primary's memory could be taken over, and is still being saved; if not, the first obstacle,
  * with its cure.
  *
- * @param intervalMs what the set asks for.
+ * @param intervalMs the interval that the set asks for.
  */
 export function checkpointReadiness(
   memory: MemoryView,
@@ -181,7 +187,7 @@ export function checkpointReadiness(
   }
   for (const { pod, slot, savedAt, intervalSeconds = 0 } of slots) {
     const interval = Math.max(intervalMs, intervalSeconds * 1000)
-    // By what this process has heard and when: clocks jump, and those of nodes differ.
+    // The age counts from when this process heard of the copy: clocks jump, and the clocks of nodes differ.
     const heardAt = Math.max(...(memory.slots.get(slot)?.copies ?? []).map(({ seenAt }) => seenAt))
     if (!(monotonicNow - heardAt > Math.max(staleMs, staleIntervals * interval))) continue
     const node = memory.nodes.get(pods.find(({ name }) => name === pod)?.node ?? '')

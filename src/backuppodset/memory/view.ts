@@ -3,84 +3,101 @@ import type { SlotLease } from '../../api/slot-lease.ts'
 import type { BroughtBack } from '../../api/stage.ts'
 import type { Machine } from '../../succession/placement.ts'
 
-/** One pod of a set that keeps memory, beside what every pod of a set has. */
+/** Facts about one pod of a set that keeps memory, beside those of every pod. */
 export interface StageView {
-  /** Made for memory: the agents know how to save it, and an understudy only holds the stage. */
+  /** Made for memory: the agents know how to save it, and an understudy only holds the place. */
   readonly keeps: boolean
-  /** Born as an understudy: nothing of it runs but what an agent restores. */
+  /** Created as an understudy: it runs only an app that an agent restores. */
   readonly understudy: boolean
-  /** The slot that it was made for, because no backup was left; no other slot may have it until that one has a primary. */
+  /**
+   * The slot that it was made for, because no backup was left. No other slot may have the pod until that slot has a
+   * primary.
+   */
   readonly successorOf: number | undefined
-  /** That slot has its primary, or the set has no place for it: it needs this pod no more. */
+  /** That slot has its primary, or the set has no place for the slot: it needs this pod no more. */
   readonly errandOver?: boolean
-  /** The app has ended and its memory is gone. What the kubelet starts in its place is somebody else. */
+  /** The app has ended and its memory is gone. An app that the kubelet starts in its place is another one. */
   readonly died: boolean
-  /** How often the kubelet has started containers of it again whose memory is saved. */
+  /** How often the kubelet has restarted those of its containers whose memory is saved. */
   readonly restarts: number
-  /** Which of them run, as `containerIdsOf` says them. */
+  /** The ids of its running containers, in the form of `containerIdsOf`. */
   readonly containers: string | undefined
-  /** An understudy that is said to be on stage runs other containers than those that were brought there. */
+  /** The understudy runs other containers than its agent reported on stage. */
   readonly replaced: boolean
   /** The app of this pod is on stage and answers. */
   readonly serving: boolean
-  /** Ms for which this process has seen that it serves by the word of its agent, and is not Ready by that of Kubernetes. */
+  /**
+   * Ms for which this process has seen that the agent reports the pod as serving while Kubernetes does not call it
+   * Ready.
+   */
   readonly unpublishedMs: number | undefined
-  /** The kubelet knows it, too: Services that select the pod lead to it. */
+  /** The kubelet reports it Ready, too: Services that select the pod lead to it. */
   readonly selectable: boolean
   /** The Lease of a slot names this pod, but its label does not say so yet. */
   readonly summoned: boolean
-  /** Its agent can bring nothing back in it any more. */
+  /** The agent cannot restore anything in it any more. */
   readonly spoiled: boolean
-  /** Why it did not come on stage when it was last called; undefined where it was not, or came. */
+  /** Why it did not come on stage when it was last called; undefined if it was not called, or came. */
   readonly failed: string | undefined
-  /** It failed only because it did not answer in time: it may run by now, and answer yet. */
+  /** It failed only because it did not answer in time: it may run by now, and may still answer. */
   readonly late?: boolean
   readonly ip: string | undefined
-  /** Somebody asked for its slot to go to another pod, memory and all. */
+  /** A client asked to hand its slot over to another pod, with its memory. */
   readonly handoverRequested?: boolean
-  /** What memory it can be given; undefined of pods that were made before this was written on them. */
+  /** The memory that it can be given, as a restore hash; undefined for pods made before this label existed. */
   readonly restoreHash: string | undefined
-  /** Which memory it has gone on with. */
+  /** The memory that was restored in it. */
   readonly memory: BroughtBack | undefined
 }
 
 /** One slot whose Lease exists. */
 export interface SlotMemory {
   readonly lease: SlotLease
-  /** Of the Lease. */
+  /** Uid of the Lease. */
   readonly uid: string
-  /** Of the Lease; the next write to it is a compare-and-swap on this. */
+  /** resourceVersion of the Lease; the next write to it is a compare-and-swap on this. */
   readonly resourceVersion: string
-  /** Restarts that the holder had when this life began: one more, and what runs in it is another one. */
+  /** Restarts of the primary's containers when this life began: after one more, another app runs in it. */
   readonly restarts: number | undefined
   /**
-   * Monotonic ms since which this process has seen that the holder runs other containers than those of this life, or none
-   * of them. Its agent says it sooner, if it is there.
+   * Monotonic ms since which this process has seen that the primary runs other containers than those of this life, or
+   * none of them. Its agent reports that sooner, if it runs.
    */
   readonly replacedSince: number | undefined
-  /** Monotonic ms since which this process has seen no primary that goes on with this memory. */
+  /** Monotonic ms since which this process has seen no primary that continues with this memory. */
   readonly vacantSince: number | undefined
-  /** Monotonic ms since which this process has seen that the set has no place for it and its memory is only kept. */
+  /**
+   * Monotonic ms since which this process has seen that the set has no place for the slot and its memory is only kept.
+   */
   readonly retainedSeenAt?: number | undefined
-  /** The holder's pod still exists but is going, and its agent has not said that its app is stopped: until when that is waited for, monotonic ms. */
+  /**
+   * Until when to wait for the primary's agent to report that its app has stopped, monotonic ms. Defined while the
+   * primary's pod still exists but is being deleted, and there is no such report.
+   */
   readonly holderGoesBy: number | undefined
-  /** What the primary's own node says. */
+  /** The report of the primary's own node. */
   readonly source: SlotReport | undefined
-  /** The primary's own node has something of this life, as far as anybody has said. */
+  /** The primary's own node has memory of this life, by the reports and the Lease. */
   readonly sourceKeeps: boolean
-  /** Monotonic ms at which this process first saw the source's generation; undefined while its agent is silent, or starts. */
+  /**
+   * Monotonic ms at which this process first saw the source's generation; undefined while its agent is silent, or
+   * starts.
+   */
   readonly sourceSeenAt?: number | undefined
-  /** Monotonic ms since which this process has seen that the holder is to be ended. */
+  /** Monotonic ms since which this process has seen that the primary is to be terminated. */
   readonly endingSince?: number | undefined
-  /** Monotonic ms since which this process has seen that the holder is called and not on stage; undefined where it is not. */
+  /**
+   * Monotonic ms since which this process has seen that the Lease's pod is called and not on stage; undefined if it is
+   * not.
+   */
   readonly calledSince?: number | undefined
-  /** Likewise, but of all that were called to it one after the other. */
+  /** The same, but counted over all pods that were called to the slot one after the other. */
   readonly comingSince?: number | undefined
   /** Monotonic ms since which this process has seen that its Lease asks for no handover; undefined while it does. */
   readonly settledSince?: number | undefined
-  /** Nodes that keep something of this life, whether it could be brought back now or not. */
+  /** Nodes that keep memory of this life, whether it could be restored now or not. */
   readonly copies: readonly Copy[]
-  /** Nodes that may keep something of it, and have neither shown it nor said that they have nothing. */
+  /** Nodes that may keep memory of it, and have neither shown a copy nor reported that they have none. */
   readonly unasked: readonly Unasked[]
   /**
    * Nodes without a copy whose agents may be fetching one: holders, and nodes that are no holders any more and have not
@@ -91,7 +108,7 @@ export interface SlotMemory {
 
 export interface Unasked {
   readonly node: string
-  /** Why nothing is known, to be read after the node's name. */
+  /** Why nothing is known, as a phrase to follow the node's name. */
   readonly why: string
 }
 
@@ -101,30 +118,33 @@ export interface Copy {
   readonly report: SlotReport
   /** Monotonic ms at which this process first saw this generation reported. */
   readonly seenAt: number
-  /** The agent is silent, or starts: what it has said last may not be true any more. */
+  /** The agent is silent, or starts: its last report may not be true any more. */
   readonly stale: boolean
-  /** It has written so lately that it could have taken back what it said. */
+  /** The agent has written so recently that it could have withdrawn its report. */
   readonly timely: boolean
 }
 
 export interface NodeView {
   readonly name: string
   readonly ready: boolean
-  /** It is not ready, but was a short while ago: its agent is being replaced, and what is kept there stays assigned to it. */
+  /**
+   * The node is not ready, but was a short while ago: its agent is being replaced, and copies there stay assigned to
+   * it.
+   */
   readonly away?: boolean
   /** The first check that fails, with its cure. */
   readonly problem: string | undefined
-  /** Why generations are not written to its disk, as a reason; undefined: they are, or there is none. */
+  /** The reason why generations are not written to its disk; undefined if they are, or if it has no disk. */
   readonly diskTrouble?: string | undefined
-  /** The set's memory may not lie there: its template may not run there. */
+  /** The set's memory must not be kept on it: the set's template may not run there. */
   readonly forbidden?: boolean
-  /** Fingerprint of the key with which its agent signs; undefined: it does not, or is not known. */
+  /** Fingerprint of the key with which its agent signs; undefined if it does not sign, or is not known. */
   readonly signer?: string | undefined
-  /** What memory finds there; undefined: not told yet. */
+  /** The machine as far as memory depends on it; undefined if not reported yet. */
   readonly machine?: Machine | undefined
 }
 
-/** A reason with what to say of it. */
+/** A reason with its message. */
 export interface Word {
   readonly reason: string
   readonly message: string
@@ -134,18 +154,20 @@ export interface MemoryView {
   /** By slot; a slot without Lease has no memory. */
   readonly slots: ReadonlyMap<number, SlotMemory>
   readonly copies: number
-  /** After so long without a primary a slot gives up memory that is kept. Undefined: never. */
+  /** A slot without primary gives up memory that is kept after this time, ms. Undefined: never. */
   readonly giveUpAfterMs?: number | undefined
-  /** So long the memory of slots is kept for which the set has no place, ms; absent: not at all. */
+  /** How long the memory of slots is kept for which the set has no place, ms; absent: not at all. */
   readonly retainMs?: number
   /** Every node with an agent, by name. */
   readonly nodes: ReadonlyMap<string, NodeView>
-  /** Slots for which there is a Lease of another owner: of a set of this name that was deleted. It is waited for. */
+  /**
+   * Slots whose Lease belongs to another owner, a deleted set of this name. The slot waits until that Lease is gone.
+   */
   readonly foreign?: ReadonlySet<number>
-  /** Why nothing is to be saved, with the cure. What is kept stays for a while: it may pass. */
+  /** Why no memory may be saved, with the cure. Present copies stay for a while, because the cause may pass. */
   readonly refused?: Word | undefined
-  /** And that has lasted: no node keeps anything of the set's slots any more. */
+  /** The refusal has lasted: no node keeps memory of the set's slots any more. */
   readonly refusedForLong?: boolean
-  /** What to know of memory that is kept. */
+  /** Warnings about memory that is kept. */
   readonly caveats?: readonly Word[]
 }

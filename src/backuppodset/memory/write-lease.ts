@@ -24,8 +24,8 @@ const bodyOf = (lease: SlotLease, restarts: number) => {
 }
 
 /**
- * Writes what a slot's Lease shall say, if it is still the one that was looked at: of two operators that both think
- * they lead, one gets a Conflict. So does one whose cache does not show a Lease that is there.
+ * Writes a slot's Lease, if it is still the version that was read: of two operators that both think they lead, one gets
+ * a Conflict. So does an operator whose cache does not show an existing Lease yet.
  * @param version resourceVersion of the Lease that was read; undefined: there is none.
  * @returns the Lease as written. @throws KubeError.
  */
@@ -37,7 +37,7 @@ export async function writeLease(
 ): Promise<Lease> {
   const { urgentApi, set, signal } = context
   const written = bodyOf(lease, restarts)
-  // Always: one that was left behind by a set of this name is ours from now on.
+  // Always set the owner: a Lease that a deleted set of this name left behind is ours from now on.
   const body = { ...written, metadata: { ...written.metadata, ownerReferences: [ownerOf(set)] } }
   const { name } = body.metadata
   const ref = { namespace: set.namespace, name }
@@ -54,8 +54,8 @@ export async function writeLease(
     } catch (error) {
       if (!isKubeError(error, 'AlreadyExists')) throw error
       const existing = await urgentApi.get(leases, ref, { signal })
-      // Another's: left alone. One that says something: our cache does not show it yet, so what we wanted to write was
-      // decided without it. Only one that says nothing any more, as after an edit by hand, is written again.
+      // A Lease of another owner is left alone. A Lease that can be parsed is not in our cache yet, so that our write
+      // was decided without it. Only a Lease that cannot be parsed any more, as after an edit by hand, is overwritten.
       if (!existing.metadata.ownerReferences?.some(owner => owner.uid === set.uid)) throw error
       if (parseSlotLease(existing) !== undefined)
         throw new KubeError('Conflict', `the Lease ${name} is there already, and was not looked at`)
@@ -67,7 +67,7 @@ export async function writeLease(
   return result
 }
 
-/** Ends a slot's life: with the Lease goes the claim to what nodes keep of it. */
+/** Ends a slot's life: nodes keep its memory only for as long as the Lease exists. */
 export async function deleteLease(
   context: Pick<ActContext, 'urgentApi' | 'set' | 'signal' | 'deletedLease'>,
   slot: number,
