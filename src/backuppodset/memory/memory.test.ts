@@ -101,7 +101,7 @@ describe('what a pod with memory is good for', () => {
     const late = (it: Pod, summons = true, failed: string | undefined = why) =>
       stage(it, summons, failed).stage?.late
     expect(late(held(holding))).toBe(true)
-    // Nobody called it, or is waiting for it, or it came.
+    // Not late: no Lease calls the pod, the wait for it is not over, or it came on stage.
     expect(late(held(holding), false)).toBeUndefined()
     expect(stage(held(holding), true).stage?.late).toBeUndefined()
     expect(late(held(holding, serving))).toBeUndefined()
@@ -116,7 +116,7 @@ describe('what a pod with memory is good for', () => {
     if (view === undefined) throw new Error('no view')
     const unreadyAfter = (unpublishedMs: number) =>
       withStage(promoted, view, undefined, undefined, { unpublishedMs, now: 100_000 })
-    // Its kubelet is about to say so.
+    // Its kubelet is about to publish that.
     expect(unreadyAfter(1_000)).toMatchObject({ ready: true, unreadySince: undefined })
     expect(unreadyAfter(8_000)).toMatchObject({ ready: false, unreadySince: 92_000 })
     const backup = pod('hotbackup', true, [holding])
@@ -139,7 +139,7 @@ describe('what a pod with memory is good for', () => {
     const on = (id: string) => stage(running(pod('primary', true, [told]), 'app', { app: [id, 0] }))
     expect(on('c://1')).toMatchObject({ ready: true, stage: { serving: true, replaced: false } })
     expect(on('c://2')).toMatchObject({ ready: false, stage: { serving: false, replaced: true } })
-    // Its agent does not say which.
+    // Its agent does not report which containers are on stage.
     const brief = running(pod('primary', true, [serving]), 'app', { app: ['c://2', 0] })
     expect(stage(brief)).toMatchObject({ ready: true, stage: { replaced: false } })
   })
@@ -159,7 +159,7 @@ describe('what a pod with memory is good for', () => {
     expect(stage(pod('hotbackup', true, [holding, torn])).stage?.spoiled).toBe(false)
     const spoiled = { ...torn, reason: spoiledReason }
     expect(stage(pod('hotbackup', true, [holding, spoiled])).stage?.spoiled).toBe(true)
-    // Late, but there.
+    // The pod is late, but on stage.
     expect(stage(pod('hotbackup', true, [torn, serving]), true, 'too late')).toMatchObject({
       kind: 'primary',
     })
@@ -253,7 +253,7 @@ it('the age of memory counts from when it was taken, and does not believe clocks
     seenAt: 49_000,
   })
   const at = (agoMs: number) => new Date(times.now - agoMs).toISOString()
-  // Seen a second ago, and 0.2 s on its way.
+  // Seen a second ago, after 0.2 s in transit.
   const age = (of: ReturnType<typeof copy>) => (times.monotonicNow - takenAt(of, times)) / 1000
   expect(age(copy(undefined))).toBe(1.2)
   expect(age(copy(at(4_000)))).toBe(4)
@@ -366,7 +366,7 @@ describe('status', () => {
     expect(readiness(60_000, {}, { nodes: [node('n-p0', false, 'canary: no'), node('n-h0', true)] })).toEqual(
       ['False', 'NodeNotReady', expect.stringContaining('its node cannot save memory: canary: no')],
     )
-    // One that failed once, or that the set or a slow freeze lets take its time.
+    // A single failure, or an interval that the set or a slow freeze lengthens, does not matter.
     expect(readiness(20_000, trouble)[0]).toBe('True')
     expect(readiness(60_000, {}, { intervalSeconds: 13 })[0]).toBe('True')
   })

@@ -27,9 +27,9 @@ const set = { ...parsed.set, memory: parsed.set.memory }
 interface World {
   readonly status?: Partial<NodeReportStatus>
   readonly silentMs?: number
-  /** Between a first look and the one that is returned. */
+  /** Ms between a first look and the look whose result is returned. */
   readonly laterMs?: number
-  /** Of that: after so long every agent says the same again. */
+  /** Ms into that time after which every agent repeats its report. */
   readonly speaksMs?: number
   readonly owner?: string | undefined
   readonly pod?: Pod
@@ -127,7 +127,7 @@ describe('what is believed of a slot', () => {
       {
         n1: { role: 'source', generation: 7 },
         n2: { generation: 6 },
-        // It keeps nothing of this slot, but says so to draw the memory, and the pods that get it, to itself.
+        // This node keeps no copy of the slot, but reports one to attract the memory, and the pods that get it.
         x: { generation: 900, takenAt: '2099-01-01T00:00:00Z' },
       },
       { pod: running },
@@ -223,7 +223,7 @@ describe('D7.kept: the node of the last primary keeps memory like any other', ()
     const unasked = async (of: SlotLease, silentMs: number) =>
       (await observed(of, with1(nothing), { status, silentMs }))?.unasked
     expect(await unasked(lease, 1)).toMatchObject([{ node: 'n1' }, { node: 'n2' }])
-    // Nobody ever had anything that it could have fetched.
+    // No node ever had memory that a holder could have fetched.
     expect(await unasked({ ...lease, kept: [] }, 1)).toEqual([])
   })
 
@@ -232,7 +232,7 @@ describe('D7.kept: the node of the last primary keeps memory like any other', ()
     const unasked = async (pod: Pod, silentMs: number) =>
       (await observed(first, with1(nothing), { status, pod, silentMs }))?.unasked.map(({ node }) => node)
     expect(await unasked(dead, 1)).toEqual(['n1', 'n2'])
-    // By now they say that there is nothing.
+    // By now both report that they have none.
     expect(await unasked(dead, 0)).toEqual([])
   })
 
