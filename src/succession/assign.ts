@@ -1,4 +1,7 @@
-/** Who is to take each slot first, and which nodes keep its generations: the rule of N primaries and M understudies. */
+/**
+ * Assigns each slot the pod that takes it first, and the nodes that keep its generations: the rule of N primaries and M
+ * understudies.
+ */
 
 import { fitsMemory } from './kinds.ts'
 
@@ -7,28 +10,28 @@ export interface Understudy {
   readonly name: string
   readonly uid: string
   readonly node: string
-  /** It takes no other slot. */
+  /** The only slot that it may take; undefined: any. */
   readonly onlyFor?: number | undefined
-  /** Of the pod: which memory it can be given. */
+  /** The pod's restore hash: which memory it can be given. */
   readonly restoreHash?: string | undefined
 }
 
 export interface SlotToCover {
   readonly slot: number
-  /** Node of the primary: memory must not lie where it would be lost with it. */
+  /** Node of the primary: memory must not be kept where it would be lost together with the primary. */
   readonly node: string | undefined
-  /** The heir that it has now. */
+  /** Uid of the present heir. */
   readonly heirUid: string | undefined
-  /** The understudy in which it lies frozen, as last reported. */
+  /** Uid of the understudy that holds the frozen clone, as last reported. */
   readonly frozenIn: string | undefined
   readonly holders: readonly string[]
-  /** Nodes that have as much of it as any, by what they have said lately. */
+  /** Nodes whose copy is as new as any, by recent reports. */
   readonly newestOn: readonly string[]
-  /** All that have or may have something, the newest first. Default: `newestOn`. */
+  /** All nodes that have or may have memory of the slot, the newest first. Default: `newestOn`. */
   readonly mayKeepOn?: readonly string[]
-  /** Of its memory. */
+  /** Restore hash of its memory. */
   readonly restoreHash?: string | undefined
-  /** Nodes whose machines cannot go on with its memory: see `misfit`. They may keep it when there are no others. */
+  /** Nodes whose machines cannot run its memory: see `misfit`. They may keep it when there are no others. */
   readonly unfitNodes?: ReadonlySet<string>
 }
 
@@ -42,18 +45,18 @@ export interface AssignOptions {
   readonly copies: number
   /** Nodes of cold backups that could keep generations. */
   readonly coldNodes: readonly string[]
-  /** Any other nodes that could. */
+  /** Any other nodes that could keep generations. */
   readonly spareNodes: readonly string[]
-  /** Of both, those whose agents are away for a moment: they keep what they have, and get nothing new. */
+  /** Nodes of both lists whose agents are away for a moment: they keep their copies, and get no new slots. */
   readonly awayNodes?: ReadonlySet<string>
-  /** These keep what they have only until others have it, and not where there are no others. */
+  /** These nodes keep their copies only until others have them, and not if there are no others. */
   readonly forbiddenNodes?: ReadonlySet<string>
 }
 
 /**
- * Every slot gets an heir where one exists off its own node: the understudy with the fewest slots, then by name. What
- * is valid stays, unless an understudy has more than its share while another one could take from it. Pure; applied to
- * its own result it changes nothing.
+ * Returns the heir and the holders of each slot. Every slot gets an heir if an understudy exists off its own node: the
+ * one with the fewest slots, then by name. Valid assignments stay, unless an understudy has more than its share while
+ * another one could take from it. Pure; applied to its own result it changes nothing.
  */
 export function assign(
   slots: readonly SlotToCover[],
@@ -101,7 +104,7 @@ function heirsOf(slots: readonly SlotToCover[], pods: readonly Understudy[]): Ma
     const pod = leastLoaded(slot)
     if (pod !== undefined) give(slot, pod, 1)
   }
-  // Only a move that makes the difference smaller, and never of the clone that is there: it would have to be rebuilt.
+  // Only moves that make the difference smaller, and never away from the frozen clone: that would have to be rebuilt.
   const movable = [...slots].sort((a, b) => b.slot - a.slot)
   for (let moved = true; moved; ) {
     moved = false
@@ -119,8 +122,9 @@ function heirsOf(slots: readonly SlotToCover[], pods: readonly Understudy[]): Ma
 }
 
 /**
- * The heir's node, then other nodes of hot backups, of cold ones, and any others; among equals those that keep it
- * already. Those that have to make room go on until whoever takes their place has as much: not a moment without the newest.
+ * Returns the heir's node, then other nodes of hot backups, of cold ones, and any others; among equals the present
+ * holders come first. A node that is being replaced keeps its copy until the new node has one as new: the newest memory
+ * always has a holder.
  */
 function holdersOf(
   slot: SlotToCover,
@@ -128,18 +132,18 @@ function holdersOf(
   pods: readonly Understudy[],
   { copies, coldNodes, spareNodes, awayNodes, forbiddenNodes }: AssignOptions,
 ): readonly string[] {
-  // Nothing is to be kept at all.
+  // No memory may be kept at all.
   if (copies === 0) return []
-  // In the order that they have: another one would be a change for nothing.
+  // Keeps the present order: another order would be a needless change.
   const keepsIt = (node: string) => {
     const place = slot.holders.indexOf(node)
     return place < 0 ? slot.holders.length : place
   }
-  // Slots that have no copy yet begin with different nodes, so that not all second copies lie on the first.
+  // Slots without copies start at different nodes, so that not all second copies go to the first node.
   const rotated = (nodes: readonly string[]) =>
     nodes.length === 0 ? [] : nodes.map((_, i) => nodes[(i + slot.slot) % nodes.length] ?? '')
   const stickyFirst = (nodes: readonly string[]) => rotated(nodes).sort((a, b) => keepsIt(a) - keepsIt(b))
-  // One whose pods cannot be given this memory is as good as one without: it can only keep it.
+  // A node whose pods cannot be given this memory counts as a node without hot backups: it can only keep the memory.
   const hotNodes = [...new Set(pods.filter(pod => mayTake(pod, slot)).map(pod => pod.node))]
   const present = (nodes: readonly string[]) =>
     nodes.filter(node => awayNodes?.has(node) !== true || slot.holders.includes(node))
@@ -163,7 +167,7 @@ function holdersOf(
       mayKeepOn.includes(node) &&
       (wanted.length > 0 || forbiddenNodes?.has(node) !== true),
   )
-  // Where they are too many those go that have the oldest.
+  // If there are too many, the nodes with the oldest copies go.
   const newest = [...leaving].sort((a, b) => mayKeepOn.indexOf(a) - mayKeepOn.indexOf(b)).slice(0, copies)
   return [...wanted, ...leaving.filter(node => newest.includes(node))]
 }

@@ -5,8 +5,8 @@ export interface Option {
 }
 
 /**
- * Gives each slot one pod and each pod to at most one slot: as many slots as possible, those named first before
- * others, each with the best pod that this leaves it. Slots that come out empty have no pod left.
+ * Gives each slot one pod and each pod to at most one slot. It serves as many slots as possible, earlier slots before
+ * later ones, each with the best pod that this leaves for it. A slot that is missing in the result has no pod left.
  */
 export function match(wishes: ReadonlyMap<number, readonly Option[]>): ReadonlyMap<number, string> {
   const givenTo = new Map<string, number>()
@@ -16,7 +16,7 @@ export function match(wishes: ReadonlyMap<number, readonly Option[]>): ReadonlyM
       if (tried.has(uid) || rank > highest) continue
       tried.add(uid)
       const other = givenTo.get(uid)
-      // Who has it gives it up for nothing worse than what is looked at now: another time for the rest.
+      // The other slot gives the pod up only for a pod within the rank of this round; worse ones are for later rounds.
       if (other === undefined || place(other, tried, highest)) {
         givenTo.set(uid, slot)
         return true
@@ -24,7 +24,8 @@ export function match(wishes: ReadonlyMap<number, readonly Option[]>): ReadonlyM
     }
     return false
   }
-  // Best pods first, over all slots: a slot must not take by Staged the pod in which another one lies Frozen.
+  // Best pods first, over all slots: a slot must not take, as Staged, the pod that holds the frozen clone of another
+  // slot.
   const ranks = [...new Set([...wishes.values()].flat().map(({ rank }) => rank))].sort((a, b) => a - b)
   const served = new Set<number>()
   for (const rank of ranks)

@@ -6,14 +6,14 @@ export interface Origin {
   readonly slot: SlotKey
   readonly epoch: number
   readonly source: { readonly podUid: string; readonly node: string }
-  /** Fingerprint of the key that has signed all of this; undefined: none. */
+  /** Fingerprint of the key that has signed all fields above; undefined: no signature. */
   readonly signer: string | undefined
 }
 
 /**
- * What is wrong with the origin that a generation names; undefined: nothing. Of an epoch that is over the Lease says
- * only whose key signed then: such a generation gives way to any of the present epoch. One of an epoch that has not begun
- * would win over all that are true.
+ * Returns the fault in the origin that a generation names; undefined if there is none. For a past epoch the Lease tells
+ * only whose key signed then: such a generation is older than any of the present epoch. A generation of a future epoch
+ * would be preferred to all true ones.
  *
  * @param lease of that slot, as it is now; undefined: there is none.
  */
@@ -31,13 +31,14 @@ export function originFault(
 }
 
 /**
- * Whether the Lease of a slot names this node: as the one of its primary, or as one that is to keep its memory, or still does.
- * What any other node says of the slot means nothing, and nothing is fetched from there: a report is the word of its node alone.
+ * True if the Lease of a slot names this node as the primary's, as a holder, or as a node that still keeps memory.
+ * Reports of any other node on the slot are ignored, and no agent fetches memory from it: each node writes its own
+ * report, and no other instance checks it.
  */
 export const isNamed = (lease: Pick<SlotLease, 'node' | 'holders' | 'kept'>, name: string): boolean =>
   isWanted(lease, name) || lease.kept?.includes(name) === true
 
-/** All nodes that the Lease of a slot names. */
+/** Returns all nodes that the Lease of a slot names. */
 export const namedBy = ({
   node,
   holders,
@@ -46,7 +47,7 @@ export const namedBy = ({
   ...new Set([...(node === undefined ? [] : [node]), ...holders, ...kept]),
 ]
 
-/** Whether the memory of a slot is to be on this node. */
+/** True if the memory of a slot is to be on this node. */
 export const isWanted = ({ node, holders }: Pick<SlotLease, 'node' | 'holders'>, name: string): boolean =>
   node === name || holders.includes(name)
 

@@ -1,14 +1,14 @@
-/** Which node can go on with memory that another one has made. */
+/** Decides which node can continue with memory that another node has made. */
 
 /** A machine as far as memory depends on it. */
 export interface Machine {
-  /** As uname names it. */
+  /** As `uname` names it. */
   readonly architecture: string
-  /** Release of the kernel. */
+  /** Kernel release. */
   readonly kernel: string
-  /** Version of CRIU. */
+  /** CRIU version. */
   readonly criu: string
-  /** Instructions that programs may find and use; absent: not told. */
+  /** CPU features that programs may find and use; absent: not reported. */
   readonly cpuFeatures?: readonly string[] | undefined
 }
 
@@ -18,9 +18,9 @@ export interface Misfit {
 }
 
 /**
- * Why memory of one machine cannot go on at another; undefined: nothing that is known says so. Programs look once, when
- * they start, which instructions there are, so all of them have to be there. What an older kernel or CRIU has never heard
- * of it cannot bring back; patch levels do not count.
+ * Returns why memory of one machine cannot continue on another; undefined if no known fact prevents it. Programs check
+ * the CPU features once, when they start, so all of them have to exist on the other machine. An older kernel or CRIU
+ * cannot restore features that it does not know; patch levels do not count.
  */
 export function misfit(from: Machine, to: Machine): Misfit | undefined {
   if (from.architecture !== to.architecture)
@@ -56,7 +56,7 @@ function missingFeatures({ cpuFeatures: needed }: Machine, { cpuFeatures: there 
 const shortList = (names: readonly string[]): string =>
   names.length <= 5 ? names.join(', ') : `${names.slice(0, 5).join(', ')} and ${names.length - 5} more`
 
-/** By the first two numbers. What cannot be read is not older. */
+/** Compares the first two numbers. A version that cannot be parsed is not older. */
 function isOlder(version: string, than: string): boolean {
   const [a, b] = [numbersOf(version), numbersOf(than)]
   if (a === undefined || b === undefined) return false

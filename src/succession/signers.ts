@@ -1,47 +1,47 @@
-/** Whose signature the memory of each epoch bears: the node that was the primary's then. Kept in the slot's Lease. */
+/** The signers of each epoch's memory: the node that had the primary then signs it. The slot's Lease keeps the list. */
 import type { Signer, SlotLease } from '../api/slot-lease.ts'
 
 /**
- * Memory is rarely older than the epoch before; but an app that dies at once again and again makes many epochs in which
- * nothing is saved. So many are remembered whether anybody has memory of them or not.
+ * Memory is rarely older than the previous epoch, but an app that dies at once again and again makes many epochs in
+ * which no generation is saved. So many epochs are remembered, whether or not a node has memory of them.
  */
 const mostEpochs = 32
-/** And so many at all: a Lease has room for no more. */
+/** The absolute limit: a Lease has no room for more. */
 const mostEver = 1024
 
 type Known = Pick<SlotLease, 'epoch' | 'signers'>
 
-/** Whether somebody has memory of this epoch, or may have. */
+/** Returns whether any node has, or may have, memory of this epoch. */
 export type IsKeptOf = (epoch: number) => boolean
 
-/** The latest, and those whose memory would be refused by all if it were not known who has signed it. */
+/** Returns the latest signers, and those without which all agents would refuse kept memory. */
 const remembered = (signers: readonly Signer[], isKeptOf: IsKeptOf): readonly Signer[] =>
   signers
     .filter(
       ({ epoch, fingerprint }, index) =>
         index < mostEpochs ||
         isKeptOf(epoch) ||
-        // Of all epochs before it nothing is asked, either.
+        // An unsigned last entry also means that no earlier epoch needs a signature.
         (fingerprint === undefined && index === signers.length - 1),
     )
     .slice(0, mostEver)
 
-/** For a slot that goes on in another epoch, on a node that signs with this key, or with none. */
+/** Returns the signers of a slot that continues in another epoch, on a node that signs with this key, or with none. */
 export function signersAfter(
   { epoch: before, signers = [] }: Known,
   next: Signer,
   isKeptOf: IsKeptOf,
 ): readonly Signer[] {
-  // Its agent was of an earlier version, or nobody knew it: what it has saved is not signed, and shall not be lost.
+  // The agent was of an earlier version, or not known: the memory that it has saved is unsigned, and must not be lost.
   const isKnown = signers.some(({ epoch }) => epoch === before)
   const all = [next, ...(isKnown ? [] : [{ epoch: before, fingerprint: undefined }]), ...signers]
   return remembered(all, isKeptOf)
 }
 
 /**
- * For a slot that goes on as it is. Undefined: nothing is known yet.
- * @param fingerprint of its node's agent, if that signs.
- * @param isSigned nothing that is not signed would be missed: there is none, or what is signed has come to a holder.
+ * Returns the signers of a slot that continues in its epoch. Undefined: none is known yet.
+ * @param fingerprint of the key of its node's agent, if that signs.
+ * @param isSigned true if no unsigned memory would be missed: there is none, or a holder has signed memory.
  */
 export function signersNow(
   { epoch, signers }: Known,
@@ -58,9 +58,11 @@ export function signersNow(
 }
 
 /**
- * What is wrong with a generation of this epoch that bears the signature of this key, or none; undefined: nothing.
+ * Returns the fault in a generation of this epoch that bears the signature of this key, or none; undefined if there is
+ * no fault.
  *
- * A Lease that names no signer was written by an operator of an earlier version: everything is accepted, as it was then.
+ * A Lease that names no signer was written by an operator of an earlier version: everything is accepted, as it was
+ * then.
  */
 export function signerFault(
   { signers }: Known,
@@ -70,7 +72,7 @@ export function signerFault(
   if (signers === undefined) return undefined
   const known = signers.filter(each => each.epoch === epoch)
   if (known.length === 0) {
-    // Nobody signed in the epochs before one in which nobody did.
+    // If no agent signed in an epoch, none signed in the epochs before it.
     const later = signers.filter(each => each.epoch > epoch).sort((a, b) => a.epoch - b.epoch)[0]
     return later !== undefined && later.fingerprint === undefined
       ? undefined

@@ -48,7 +48,7 @@ describe('heirs and holders', () => {
     expect(assign([held], [], away).get(0)?.holders).toEqual(['a', 'b'])
     expect(assign([slot(0)], [], away).get(0)?.holders).toEqual(['a', 'd'])
     expect(assign([held], [], { ...away, spareNodes: [] }).get(0)?.holders).toEqual(['a', 'b'])
-    // Its memory must not be kept at all.
+    // No memory may be kept at all.
     expect(assign([held], [], { ...away, copies: 0 }).get(0)?.holders).toEqual([])
   })
 
@@ -106,7 +106,8 @@ describe('heirs and holders', () => {
           const nodes = new Set([...hot, ...colds, ...spares])
           nodes.delete(each.node ?? '')
           const wanted = holders.slice(0, Math.min(copies, nodes.size))
-          // Nodes of hot backups before those of cold ones before others; and none of a kind is left out for a worse one.
+          // Nodes of hot backups come before those of cold ones, and these before all others; no node of a better kind
+          // is left out.
           const tier = (node: string) => (hot.has(node) ? 0 : colds.includes(node) ? 1 : 2)
           expect(wanted.map(tier)).toEqual([...nodes].map(tier).sort().slice(0, wanted.length))
           const leaving = holders.slice(wanted.length)
@@ -116,7 +117,7 @@ describe('heirs and holders', () => {
           if (held.some(node => kept.includes(node) && node !== each.node))
             expect(holders.some(node => kept.includes(node))).toBe(true)
         }
-        // Nobody has two more than another one who could take the difference.
+        // No understudy has two slots more than another understudy that could take one of them.
         const load = (uid: string) => [...covers.values()].filter(({ heir }) => heir?.uid === uid).length
         for (const each of before) {
           const heir = covers.get(each.slot)?.heir
@@ -154,7 +155,7 @@ describe('who takes which slot', () => {
   )
   const toMap = (list: { slot: number; options: Option[] }[]) =>
     new Map(list.map(each => [each.slot, each.options]))
-  /** The most slots that can be served at once, by trying everything. */
+  /** Returns the most slots that can be served at once, by trying every choice. */
   const most = ([head, ...rest]: readonly (readonly Option[])[], used: ReadonlySet<string>): number =>
     head === undefined
       ? 0
