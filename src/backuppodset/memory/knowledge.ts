@@ -22,9 +22,7 @@ export interface Answer {
 export const usableOf = (slot: SlotMemory | undefined): readonly Copy[] =>
   slot?.copies.filter(({ report }) => report.usable !== undefined) ?? []
 
-/**
- * True if no node has memory of the slot, and no node is left to ask. Nothing else ends a life without being asked to.
- */
+/** True if no node has memory of the slot, and no node is left to ask. No other cause ends a life by itself. */
 export const isGone = (slot: SlotMemory | undefined): boolean =>
   slot === undefined || (slot.copies.length === 0 && slot.unasked.length === 0)
 

@@ -70,7 +70,7 @@ function holds({ key, operator, values }: Anything, labels: NodeFacts['labels'])
       return operator === 'Gt' ? here > bound : here < bound
     }
     default:
-      // An operator of a later Kubernetes: memory goes only to nodes that are known to be allowed.
+      // A selector operator of a later Kubernetes: memory goes only to nodes that are known to be allowed.
       return false
   }
 }
