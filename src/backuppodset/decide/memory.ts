@@ -356,7 +356,7 @@ interface Vacancies {
 }
 
 /**
- * Sorts the slots whose primary is gone into as many as the set still wants, and the rest. Slots whose memory is
+ * Splits the slots whose primary is gone into as many as the set still wants, and the rest. Slots whose memory is
  * available come first, retained slots last.
  */
 function vacancies(s: Snapshot, { slots }: MemoryView, cast: Cast, backups: readonly PodView[]): Vacancies {

@@ -1,6 +1,6 @@
 /**
  * A roll hands a slot over to a hot backup on another node than its primary's. If the set has none there, the operator
- * makes one for the slot, beyond the set's number, for its turn.
+ * makes a pod for the slot's turn, beyond the set's number.
  */
 import type { SlotMemory } from '../memory/view.ts'
 import type { PodView } from '../snapshot.ts'
