@@ -10,22 +10,7 @@ import { isIPv6 } from 'node:net'
 import { homedir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { type Clock, systemClock } from './clock.ts'
-
-/** TLS settings as node:tls takes them. */
-export interface TlsMaterial {
-  readonly ca?: string | Buffer
-  readonly cert?: string | Buffer
-  readonly key?: string | Buffer
-  readonly servername?: string
-  readonly rejectUnauthorized?: boolean
-}
-
-/** The credentials of one request at the moment it is sent. */
-export interface Credentials {
-  readonly headers: Readonly<Record<string, string>>
-  /** The same object as long as the contents are the same: the connection pool compares by reference. */
-  readonly tls: TlsMaterial
-}
+import type { Credentials, TlsMaterial } from './credentials.ts'
 
 export interface Connection {
   /** Base URL of the API server, without a trailing slash. */

@@ -15,7 +15,7 @@ import {
 } from '@kubernetes/client-node/dist/config_types.js'
 import { ExecAuth } from '@kubernetes/client-node/dist/exec_auth.js'
 import { parse } from 'yaml'
-import type { Credentials, TlsMaterial } from './connection.ts'
+import type { Credentials, TlsMaterial } from './credentials.ts'
 
 /** A context of a kubeconfig with its cluster and user. File names in it are absolute. */
 export interface Resolved {

@@ -6,7 +6,8 @@
  * A layer is a function from an exchange to an exchange, so each can be tested and left out by itself.
  */
 import { Agent, type Dispatcher, ProxyAgent, errors as undiciErrors } from 'undici'
-import type { Connection, Credentials, TlsMaterial } from './connection.ts'
+import type { Connection } from './connection.ts'
+import type { Credentials, TlsMaterial } from './credentials.ts'
 import { codeOf, errorFromStatus, KubeError, type Status } from './errors.ts'
 
 export interface HttpRequest {
