@@ -6,7 +6,7 @@ import type { LocatedPod } from './memory-driver.ts'
 
 export interface HeldStop {
   readonly name: string
-  /** Of the sentinel that was asked for it. */
+  /** Start time of the sentinel that made the stop. */
   readonly startedUnixNs: bigint
 }
 
@@ -14,9 +14,9 @@ const roundMs = 200
 const rounds = 15
 
 /**
- * Makes sure that a pod goes on after the connection to the sentinel broke while it was stopped. A sentinel that lives
- * does it, and says so; with one that died, or that does not know of it any more, it is done from here, more than once:
- * a CRIU that outlived the sentinel leaves its processes stopped when it is done with them.
+ * Resumes a pod after the connection to the sentinel broke during a stop. A living sentinel resumes the pod itself, and
+ * says so. If the sentinel died or has forgotten the stop, the agent sends SIGCONT, more than once: a CRIU that
+ * outlives the sentinel leaves its processes stopped when it is done.
  */
 export async function continueAnyway(
   deps: DriverDependencies,
@@ -29,14 +29,14 @@ export async function continueAnyway(
       return
     } catch (error) {
       if (!isAgentError(error)) throw error
-      // The one that was asked to stop it lives and knows nothing of it any more: it has continued it.
+      // The sentinel that made the stop lives and no longer knows it: it has resumed the pod.
       if (isAgentError(error, 'SentinelRefused') && (await isSentinelOf(deps, startedUnixNs))) return
       deps.log.warn(
         { err: error, pod: pod.pod.name },
         'the sentinel does not continue a pod; it is done without it',
       )
     }
-    // Not at once: one that has just begun would be met before it has everybody in its hands.
+    // Waits first: a CRIU that has just begun may not have seized all processes yet.
     await deps.clock.sleep(roundMs)
     for (const pid of await membersOf(deps, pod)) await continueIfStopped(deps, pid)
   }
@@ -63,7 +63,7 @@ async function continueIfStopped({ fs }: DriverDependencies, pid: number): Promi
   try {
     process.kill(pid, 'SIGCONT')
   } catch (error) {
-    // It has ended in between.
+    // The process has ended meanwhile.
     if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
   }
 }

@@ -1,29 +1,29 @@
 /**
- * Room for the copies that restores work with. They lie in the tmpfs of the generations, beside what those may take up, and
- * a tenant says how large they are: of what its container had open and deleted each restore makes a copy.
+ * Accounts for the copies that restores work with. They are in the tmpfs of the generations, in addition to the budget
+ * of these. The app determines their size: each restore copies the files that its container had open and deleted.
  */
 import { CheckpointError } from '../../checkpoint/errors.ts'
 import { mostOf } from '../../kube/fair-share.ts'
 
 export interface Copies {
-  /** Takes room for a working directory. @throws CheckpointError StoreFull */
+  /** Reserves room for a working directory. @throws CheckpointError StoreFull */
   take(directory: string, namespace: string, bytes: number): void
-  /** To be called when the directory is gone. One that has nothing gives nothing. */
+  /** Releases the room; call it when the directory is gone. Ignores a directory without a reservation. */
   giveBack(directory: string): void
 }
 
 export interface CopiesOptions {
-  /** Bytes for copies alone. A budget that is full of generations keeps no generation from being brought back. */
+  /** Bytes for copies alone, so that a budget full of generations does not prevent a restore. */
   readonly bytes: number
-  /** What one namespace may take of them, of what all others leave, 0 to 1. */
+  /** The part that one namespace may take of the bytes that all others leave, 0 to 1. */
   readonly share: number
-  /** More than that is taken from the budget of generations. @throws CheckpointError StoreFull */
+  /** Takes a larger demand from the budget of generations. @throws CheckpointError StoreFull */
   readonly lend: (namespace: string, bytes: number) => () => void
 }
 
 interface Taken {
   readonly namespace: string
-  /** Of the room for copies alone. */
+  /** Bytes taken from the room for copies alone. */
   readonly bytes: number
   readonly end: () => void
 }

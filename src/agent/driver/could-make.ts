@@ -1,6 +1,7 @@
 /**
- * What files that are brought into a container may give to whoever runs or opens them: no more than the container could have
- * made by itself, by the rights of its first process. An archive and an image are another node's word.
+ * Limits the rights that restored files may give to a process that runs or opens them. A container gets only files that
+ * its first process has the rights to make. Archives and images come from another node, and the agent does not trust
+ * them.
  */
 import type { GhostFile } from '../../checkpoint/images/reach.ts'
 import { hasPermitted, type Rights } from './rights.ts'
@@ -13,7 +14,7 @@ const CAP_SETFCAP = 31n
 const ownUsers = ({ uids }: Rights): number[] => Object.values(uids)
 const ownGroups = ({ gids, groups }: Rights): number[] => [...Object.values(gids), ...groups]
 
-/** Options of `layer apply`. @param makers first processes of the containers that can write there. */
+/** Returns the options of `layer apply`. @param makers first processes of the containers that can write there. */
 export function bringOptions(makers: readonly Rights[]): string[] {
   const any = (capability: bigint) => makers.some(maker => hasPermitted(maker, capability))
   const idsOf = (option: string, capability: bigint, own: (maker: Rights) => readonly number[]) =>
@@ -32,7 +33,10 @@ const kindMask = 0o170000
 const devices: readonly number[] = [0o020000, 0o060000]
 const regular = 0o100000
 
-/** The same of files that have no name any more: CRIU makes them again, and they can be run by their descriptors. */
+/**
+ * Applies the same rule to deleted files that are still open: CRIU makes them again, and a process can run them by
+ * their descriptors.
+ */
 export function beyondMaking(ghosts: readonly GhostFile[], maker: Rights): string[] {
   return ghosts.flatMap(({ mode, uid, gid }) => {
     const kind = mode & kindMask

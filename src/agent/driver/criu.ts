@@ -1,11 +1,11 @@
 /**
- * CRIU's command lines. It runs inside all namespaces of its target, at the dump and at the restore, so that it sees
- * no foreign one; what it needs of the node comes as open directories.
+ * CRIU's command lines. At dump and at restore, CRIU runs inside all namespaces of its target, so that it sees no
+ * foreign namespace. It gets the node's files that it needs as open directories.
  */
 import { join } from 'node:path'
 import type { SpawnRequest } from '../sentinel.ts'
 
-/** Numbers of the directories that CRIU finds open. */
+/** Numbers of the descriptors that CRIU inherits. */
 const descriptors = { programs: 200, images: 201, work: 202 } as const
 export const programsDescriptor = descriptors.programs
 const firstPipe = 210
@@ -13,14 +13,14 @@ const at = (fd: number) => `/proc/self/fd/${fd}`
 const bundle = `${at(descriptors.programs)}/criu`
 
 export interface Directories {
-  /** With `criu/` (and in it `criu`, `ld.so`, `lib/`, `preload.so`), `enter` and `layer`. */
+  /** Contains `criu/` (with `criu`, `ld.so`, `lib/`, `preload.so`), `enter` and `layer`. */
   readonly programs: string
   readonly images: string
-  /** For its log, its figures and pid file: these are not part of a generation. */
+  /** For CRIU's log, its statistics and its pid file, which are not part of a generation. */
   readonly work: string
 }
 
-/** Where CRIU's images of a container lie, below the directory of a generation. */
+/** Returns the path of a container's CRIU images, relative to the directory of a generation. */
 export const imagesOf = (container: { readonly name: string }): string =>
   join('containers', container.name, 'criu')
 
@@ -32,35 +32,38 @@ export function directoryFiles({ programs, images, work }: Directories): SpawnRe
   ]
 }
 
-/** With the installed programs open as `programsDescriptor`. */
+/** CRIU's command; needs the installed programs open as `programsDescriptor`. */
 export const criuProgram: readonly string[] = [
   `${bundle}/ld.so`,
-  // Nor is the container's cache of libraries asked; its list of those to preload is unknown to this loader.
+  // Ignores the container's library cache. This loader does not know the container's list of libraries to preload.
   ...['--inhibit-cache', '--library-path', `${bundle}/lib`],
-  // Answers for the limits of another user's process where this node's root may not ask for them.
+  // Reads the limits of other users' processes on nodes where root lacks the capability for that.
   ...['--preload', `${bundle}/preload.so`],
   `${bundle}/criu`,
 ]
 
 /**
- * In front of what CRIU is told to do. Where it runs, the files of these names are the container's, and may say that CRIU
- * is to run programs: its configuration, and its plugins, of which the bundle has a directory without any.
+ * Options before CRIU's command. CRIU runs in the container, where these files belong to the container and could make
+ * CRIU run programs: its configuration, and its plugins. The bundle's plugin directory is empty.
  */
 export const criuOptions: readonly string[] = ['--no-default-config', '--libdir', `${bundle}/plugins`]
 
-/** A library that CRIU is linked to, and does not use, would read its configuration in the container as soon as it is loaded. */
+/** CRIU is linked to GnuTLS but does not use it; when loaded, it would read its configuration from the container. */
 const nothingRead = ['GNUTLS_NO_IMPLICIT_INIT=1']
 
-/** For all that is run as `criuProgram`. */
+/** Environment of every run of `criuProgram`. */
 export const criuEnvironment: readonly string[] = nothingRead
 
-/** What CRIU calls is looked up when it starts, not one by one while the pod stands still. */
+/** Makes the loader resolve CRIU's symbols at start, not one by one while the pod is stopped. */
 export const dumpEnvironment: readonly string[] = [...criuEnvironment, 'LD_BIND_NOW=1']
 
-/** Where its log has room in any case, bytes. */
+/** Lower bound of the limit, bytes: CRIU's log needs that much. */
 const leastRoom = 64 * 1024
 
-/** A tenant that asks for memory while it is dumped fills no more of the tmpfs than it may have: see native/enter/enter.c. */
+/**
+ * Limits the file size, so that a pod that allocates memory during its dump cannot overfill the tmpfs: see
+ * native/enter/enter.c.
+ */
 export const roomEnvironment = (bytes: number | undefined): readonly string[] =>
   bytes === undefined ? [] : [`UNDERSTUDY_ROOM=${Math.max(bytes, leastRoom)}`]
 
@@ -68,30 +71,31 @@ const common = [
   ...criuOptions,
   ...['-D', at(descriptors.images), '-W', at(descriptors.work)],
   '-v1',
-  // Tasks stay in the cgroups of whoever restores them, not in those of the primary.
+  // Restored tasks stay in the cgroups of the process that restores them, not in those of the primary.
   '--manage-cgroups=ignore',
   ...['--file-locks', '--link-remap', '--ghost-limit', String(64 * 1024 * 1024), '--ext-unix-sk'],
-  // Connections cannot come along; the primary's own live on, as nothing touches the network.
+  // Connections cannot be restored elsewhere. Those of the primary survive the dump, as nothing touches the network.
   '--tcp-close',
 ]
 
 /**
- * CRIU closes what it inherited in the children that run scripts: the script is named by the table of a process that
- * keeps these descriptors open. It gives restored processes a /proc of their own.
+ * The action script gives restored processes a /proc of their own. CRIU closes inherited descriptors in the children
+ * that run scripts, so the path goes through the descriptor table of a process that keeps them open.
  */
 const actionScript = ['--action-script', `/proc/@KEEPER@/fd/${descriptors.programs}/enter`]
 
-/** Root of what is dumped, in its own pid namespace. */
+/** Pid of the dumped root process in its own pid namespace. */
 export const rootPid = 1
 
 /**
- * @param watched paths, in the container, of what is watched by inotify: CRIU knows of these only numbers, and an overlay
- *   does not lead from them to a name.
+ * @param watched paths, in the container, of the files that inotify watches. CRIU knows only their inode numbers, and
+ *   an overlay cannot resolve these to a name.
  */
 export function dumpArguments(watched: readonly string[]): string[] {
   return [
     ...[...criuProgram, 'dump', '-t', String(rootPid), '-o', 'dump.log', ...common],
-    // A busy listener has connections that nobody has accepted yet; without this it could not be dumped.
+    // A busy listener has connections that the app has not accepted yet; without this option, CRIU would refuse the
+    // dump.
     ...['--skip-in-flight', '--network-lock', 'skip', '--leave-running'],
     ...(watched.length > 0 ? ['--force-irmap'] : []),
     ...watched.flatMap(path => ['--irmap-scan-path', path]),
@@ -100,11 +104,11 @@ export function dumpArguments(watched: readonly string[]): string[] {
 
 export interface InheritedPipe {
   readonly fd: number
-  /** As the dumped process had it: `pipe:[123]`. */
+  /** Name in the dumped process: `pipe:[123]`. */
   readonly name: string
 }
 
-/** @param lazily without the pages that can come later: those are brought by who runs with `lazyPagesArguments`. */
+/** @param lazily omits the pages that can arrive later; a process with `lazyPagesArguments` delivers them. */
 export function restoreArguments(pipes: readonly InheritedPipe[], lazily = false): string[] {
   return [
     ...[...criuProgram, 'restore', '-o', 'restore.log', ...common],
@@ -115,10 +119,13 @@ export function restoreArguments(pipes: readonly InheritedPipe[], lazily = false
   ]
 }
 
-/** Made in the work directory, which both have, when pages can be asked for. */
+/** Socket in the shared work directory; the page server creates it when it can serve pages. */
 export const lazyPagesSocket = 'lazy-pages.socket'
 
-/** Also there, written when the restore is over: the pid, on the node, of who is not to go on without its pages. */
+/**
+ * File in the same directory, written after the restore: the pid, on the node, of the app that must not run without its
+ * pages.
+ */
 export const lazyPagesApp = 'app'
 
 export const lazyPagesArguments: readonly string[] = [
@@ -126,15 +133,15 @@ export const lazyPagesArguments: readonly string[] = [
   ...[...criuOptions, '-D', at(descriptors.images), '-W', at(descriptors.work), '-v1'],
 ]
 
-/** Has what is loaded into CRIU guard the application that waits for the pages: see native/preload/pages.c. */
+/** Makes the preload library guard the application that waits for pages: see native/preload/pages.c. */
 export const lazyPagesEnvironment = (deadlineMs: number): readonly string[] => [
   ...criuEnvironment,
   `UNDERSTUDY_PAGES=${deadlineMs}`,
 ]
 
 /**
- * The pipes that a runtime gave the dumped process become those of the container it is restored in: its log goes
- * there. One pipe for two descriptors is passed once.
+ * Replaces the stdio pipes of the dumped process by those of the container that it is restored in, so that its log goes
+ * there. Passes a pipe that has two descriptors once.
  */
 export function inheritPipes(
   stdio: Readonly<Record<string, string>>,
@@ -150,7 +157,7 @@ export function inheritPipes(
   return { pipes, files }
 }
 
-/** Lines of CRIU's log that say what went wrong: at most a few, none of which shows anything of the memory. */
+/** Returns the errors and warnings of CRIU's log: a few lines at most, without any contents of the memory. */
 export function complaints(log: string): string {
   const ignored = /RLIMIT_NOFILE|kdat|tun/
   const lines = log.split('\n').filter(line => /Error|Warn/.test(line) && !ignored.test(line))

@@ -6,28 +6,28 @@ import type { Copies } from './copies.ts'
 import type { Files } from './files.ts'
 import type { CloneRecords } from './records.ts'
 
-/** What the operations of the driver work with. */
+/** Dependencies of the driver's operations. */
 export interface DriverDependencies {
   readonly sentinel: SentinelClient
   readonly fs: ProcFs
   readonly clock: Clock
   readonly log: { warn(fields: object, message: string): void }
-  /** Directory with `criu/`, `enter` and `layer` on the host, outliving this process. */
+  /** Directory on the host with `criu/`, `enter` and `layer`; outlives this process. */
   readonly programs: string
-  /** For what belongs to no generation; on the filesystem of the generations, whose files are linked into it. */
+  /** For files that belong to no generation; on the filesystem of the generations, whose files are linked into it. */
   readonly workDirectory: string
   readonly records: CloneRecords
   readonly files: Files
-  /** Room for what restores work with; absent: any. */
+  /** Accounts for the room of the copies that restores work with; absent: unlimited. */
   readonly copies?: Copies
   /** Version of the CRIU in `programs`. */
   readonly criuVersion: string
-  /** Whether large memory can come later on this node; absent: it is tried. */
+  /** Tells whether this node can restore large memory lazily; absent: the driver tries it. */
   readonly lazily?: {
     isPossible(): boolean
-    /** Told when it did not work, and all at once did. */
+    /** Called when a lazy restore failed and a full restore succeeded. */
     failed(error: unknown): void
   }
-  /** What memory that is saved here depends on, and what other memory finds here; absent: not compared. */
+  /** Properties of the machine that memory depends on, for dumps and restores; absent: not compared. */
   readonly machine?: Machine
 }

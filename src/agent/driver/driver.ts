@@ -11,7 +11,7 @@ import { restore } from './restore.ts'
 import { clonesOf, discard, thaw } from './stage.ts'
 import { childBelowHold } from './tree.ts'
 
-/** Memory of pods through CRIU and the node's sentinel. */
+/** Creates the driver of pods' memory, which works through CRIU and the node's sentinel. */
 export function createMemoryDriver(deps: DriverDependencies): MemoryDriver {
   return {
     locate: (pod, signal) => locate(deps, pod, signal),
@@ -36,7 +36,7 @@ async function locate(deps: DriverDependencies, pod: PodTarget, signal: AbortSig
   return { pod, containers }
 }
 
-/** The app that `hold` answers for; undefined while it holds. */
+/** Returns the app that `hold` runs; undefined while `hold` has none. */
 async function appBelowHold(
   deps: DriverDependencies,
   { init, name }: { readonly init: ProcessRef; readonly name: string },

@@ -43,13 +43,14 @@ export async function dump(
 ): Promise<DumpResult> {
   if (pod.pod.promoted) await assertWhole(deps, pod.pod.uid)
   await mkdir(deps.workDirectory, { recursive: true, mode: 0o700 })
-  // A directory of its own each time: a CRIU that an earlier agent has left may still write to another one.
+  // A new directory each time: a CRIU left by an earlier agent may still write to another one.
   const work = await mkdtemp(join(deps.workDirectory, `dump-${pod.pod.uid}-`))
   let lost = false
   try {
     return await dumpWith(deps, pod, directory, work, options)
   } catch (error) {
-    // A CRIU may still be at work that `enter` lets finish because of what it finds there: see native/enter/gate.c.
+    // A CRIU may still be dumping; `enter` recognizes that by files in this directory and lets CRIU finish: see
+    // dump_has_begun in native/enter/enter.c.
     lost = isAgentError(error, 'SentinelLost', 'SentinelUnavailable')
     throw error
   } finally {
@@ -65,7 +66,7 @@ async function dumpWith(
   { deadlineMs, before, roomBytes, onStopped, signal }: DumpOptions,
 ): Promise<DumpResult> {
   const name = `dump-${pod.pod.uid}`
-  // Everything that can be found out before the stop is: the pod stands still only for what needs it.
+  // Does as much as possible before the stop, so that the pod is stopped only for the rest.
   const targets = await Promise.all(pod.containers.map(it => target(deps, it, directory, work)))
   const saves = await planSaves(deps, pod, directory)
   await assertNoOnlookers(deps.fs, pod)
@@ -79,15 +80,15 @@ async function dumpWith(
     failed.abort(error)
     throw error
   }
-  // Most pods have nothing in /dev/shm; no program needs to run for that while they stand still.
+  // Most pods have nothing in /dev/shm; then no program has to run for it during the stop.
   const { empty, early, late } = await sortSaves(deps, saves)
   for (const save of empty) await deps.files.saveNothing(save)
-  // All that can be is started before the stop, and waits for it.
+  // Starts as much as possible before the stop; these processes wait for it.
   const gated = { stop: name, directory: work }
   const saved = early.map(save => deps.files.save(save, run, gated).catch(fail))
   const dumps = targets.map(it => dumpContainer(deps, it, name, run).catch(fail))
   const all: Promise<void>[] = [...dumps, ...saved]
-  // Each failure reaches those who look at `run`; without this it would also be reported as nobody's.
+  // `run.signal` reports each failure; without this handler, Node would also report it as an unhandled rejection.
   for (const each of all) each.catch(() => undefined)
   const gates = [goFile(work), ...targets.map(({ gate }) => gate.path)]
   const after =
@@ -105,7 +106,7 @@ async function dumpWith(
       ...targets.map(it => makeRoom(it.images, expected(it, before), run.signal)),
     ])
     run.signal.throwIfAborted()
-    // One that does not know the gate has dumped what was not stopped: of no one moment, and without its files.
+    // A CRIU without the gate has dumped running processes: the dump is inconsistent and lacks their files.
     for (const { gate, container } of targets)
       if (!(await gate.wasReached()))
         throw new AgentError('DumpFailed', `container ${container.name}: CRIU did not wait for the stop`)
@@ -116,20 +117,20 @@ async function dumpWith(
     }).catch(async (error: unknown) => {
       failed.abort(error)
       await Promise.allSettled(all)
-      // The stop may be there all the same, and a CRIU past its gate, which leaves stopped what it found stopped.
+      // The stop may have taken effect despite the error, and a CRIU past its gate leaves stopped processes stopped.
       if (!isAgentError(error, 'StopFailed')) await continueAnyway(deps, pod, { name, startedUnixNs })
       throw error
     })
     onStopped?.()
     const held = await whileStopped(deps, pod, { name, startedUnixNs }, async () => {
-      // The sentinel has done it already, unless it could not.
+      // The sentinel has opened the gates already, unless it could not.
       await Promise.all(gates.map(gate => writeFile(gate, '')))
       all.push(...late.map(save => deps.files.save(save, run).catch(fail)))
-      // All have ended before anything is continued, by the sentinel or from here: a dump of a process that runs would be of
-      // no moment.
+      // All must end before the sentinel or the agent resumes the pod: a dump of running processes would be
+      // inconsistent.
       await Promise.allSettled(all)
       run.signal.throwIfAborted()
-      // It has continued the pod because everything was done: nothing is left to be looked at.
+      // The sentinel has resumed the pod because all work was done: nothing is left to check.
       if (after !== undefined && (await deps.sentinel.isDone(name))) return
       for (const save of empty) if (!(await deps.files.isEmpty(save))) await deps.files.save(save, run)
       await saveLateFiles(deps, targets, saves, run)
@@ -144,12 +145,12 @@ async function dumpWith(
       kernel: release(),
       architecture: machine(),
       ...(deps.machine?.cpuFeatures === undefined ? {} : { cpuFeatures: deps.machine.cpuFeatures }),
-      // One after the other: what is read of them lies in the agent's memory.
+      // One container at a time: the parsed images are in the agent's memory.
       containers: await inBatches(targets, imageOf, 1),
       volumes: saves.flatMap(save => (save.kind === 'volume' ? [save.name] : [])),
     }
   } finally {
-    // One that still waits at its gate is not waited for.
+    // Aborts a CRIU that still waits at its gate.
     failed.abort(new Error('the dump is over'))
     await Promise.allSettled(all)
   }
@@ -158,8 +159,9 @@ async function dumpWith(
 type Directory = Exclude<Save, { readonly kind: 'layer' }>
 
 /**
- * What is empty, what is started before the stop, and what is not: /dev/shm is read in the pod's own namespaces, where one
- * that is killed while it waits may leave a zombie to the application, which CRIU cannot save.
+ * Sorts the saves into empty ones, those that start before the stop, and those that start after it. /dev/shm is late:
+ * it is read in the pod's own namespaces, where a process killed while it waits may become a zombie child of the
+ * application, which CRIU cannot save.
  */
 async function sortSaves(
   { files }: DriverDependencies,
@@ -172,7 +174,7 @@ async function sortSaves(
   return sorted
 }
 
-/** What the dump before made of the container. */
+/** Returns the container's files in the previous dump. */
 function expected({ container }: DumpTarget, before: DumpOptions['before']): Expected[] {
   const directory = `${imagesOf(container)}/`
   return (before?.files ?? []).flatMap(({ path, size }) =>
@@ -205,12 +207,12 @@ async function target(
 }
 
 /**
- * A CRIU that is past its deadline is left this long to undo what it has done to the processes before it is killed; to
- * continue them in the middle of that could break them. So the sentinel's own end of the stop comes after it.
+ * Grace period after the deadline, in which CRIU can undo its changes to the processes before it is killed: to resume
+ * them earlier could break them. So the sentinel ends the stop later by as much.
  */
 const patienceMs = 1_500
 
-/** Takes no signal: a stop whose answer nobody waits for would last until its deadline. */
+/** Takes no signal: if the agent did not wait for the answer, the stop would last until its deadline. */
 async function stop(
   deps: DriverDependencies,
   { deadlineMs, ...request }: StopRequest,
@@ -218,13 +220,14 @@ async function stop(
   try {
     return await deps.sentinel.stop({ ...request, deadlineMs: deadlineMs + patienceMs })
   } catch (error) {
-    // Refused, then nobody was stopped, but perhaps by an earlier agent, whose CRIU is still at it.
+    // A refusal means that this request stopped nothing. An earlier agent's stop may be in effect; its CRIU still
+    // works.
     if (isAgentError(error, 'SentinelRefused')) throw new AgentError('StopFailed', error.detail, error)
     throw error
   }
 }
 
-/** Runs the work and continues the pod whatever becomes of it. The work's own failure is the one that is told. */
+/** Runs the work and resumes the pod whatever happens. If both fail, throws the failure of the work. */
 async function whileStopped(
   deps: DriverDependencies,
   pod: LocatedPod,
@@ -255,7 +258,7 @@ async function whileStopped(
 
 const expired = (cause: unknown) => new AgentError('DumpExpired', 'the sentinel continued it', cause)
 
-/** CRIU leaves files in the layer for what is open and deleted; the layer may have been read before it did. */
+/** CRIU leaves files in the layer for deleted files that are still open. The layer may have been read before that. */
 async function saveLateFiles(
   deps: DriverDependencies,
   targets: readonly DumpTarget[],
@@ -298,11 +301,11 @@ async function dumpContainer(
     : new AgentError('DumpFailed', why)
 }
 
-/** Of what is loaded into CRIU, and what it says then: see native/preload/gate.c. */
+/** Exit code and message of the preload library: see native/preload/gate.c. */
 const ownFailure = 125
 const notAllStopped = 'gate: not all processes stopped'
 
-/** There where files in the layer were made by CRIU. */
+/** This image exists only if CRIU made files in the layer. */
 const lateFiles = 'remap-fpath.img'
 
 async function leavesFiles(images: string): Promise<boolean> {
@@ -311,7 +314,7 @@ async function leavesFiles(images: string): Promise<boolean> {
 
 const SIGTERM = 15
 
-/** A pod that was told to end while it stood still is ending: memory of it would bring back what was to go. */
+/** A pod that received SIGTERM during the stop is ending: its memory must not be restored later. */
 async function assertNotEnding(deps: DriverDependencies, { app, container }: DumpTarget): Promise<void> {
   for (const { pid } of [app, container.init]) {
     const status = await statusOf(deps.fs, pid)

@@ -1,4 +1,4 @@
-/** What processes that were restored have in their hands: it has to be of their own container. */
+/** Checks that restored processes hold only objects of their own container. */
 import { open, readFile, readlink } from 'node:fs/promises'
 import { mountsOf } from '../discover/container.ts'
 import type { Mount } from '../discover/mountinfo.ts'
@@ -16,8 +16,8 @@ const O_PATH = 0o10000000
 const sharedNamespaces = ['ipc', 'net', 'uts', 'user', 'cgroup'] as const
 
 /**
- * Files, directories, mappings, mounts and namespaces of the tree that are not those of the container whose first process
- * is `hold`. One line each, without any name; empty: none. The tree has to stand still.
+ * Lists files, directories, mappings, mounts and namespaces of the tree that do not belong to the container whose first
+ * process is `hold`. One line each, without any name; empty: none. The tree has to be stopped.
  */
 export async function escapes(fs: ProcFs, app: number, hold: number): Promise<string[]> {
   const mounts = await ownMounts(fs, app)
@@ -33,8 +33,8 @@ export async function escapes(fs: ProcFs, app: number, hold: number): Promise<st
 }
 
 /**
- * Numbers of the mounts that its mount namespace has, but for the /proc below its own: the one of the container, through
- * which CRIU opens files, and where the numbers of its processes lead to others (`/proc/3/mem`).
+ * Returns the ids of the mounts in its mount namespace, except for the container's /proc, which the tree's own /proc
+ * covers. CRIU opens files through the covered one, and there the tree's pids mean other processes (`/proc/3/mem`).
  */
 async function ownMounts(fs: ProcFs, pid: number): Promise<ReadonlySet<string>> {
   const mounts = await mountsOf(fs, pid)
@@ -46,8 +46,8 @@ async function ownMounts(fs: ProcFs, pid: number): Promise<ReadonlySet<string>> 
 const isProc = ({ mountPoint, type }: Mount) => mountPoint === '/proc' && type === 'proc'
 
 /**
- * A restored tree has a copy of the container's mounts, with a /proc of its own over the old one. What the runtime has laid
- * over parts of /proc (`/proc/sys`, read-only) is repeated over the new one: the same parts, of that one.
+ * A restored tree has a copy of the container's mounts, with its own /proc over the old one. The restore repeats the
+ * mounts that the runtime has made over parts of /proc (`/proc/sys`, read-only): the same parts, of the new /proc.
  */
 async function foreignMounts(fs: ProcFs, app: number, hold: number): Promise<string[]> {
   const [ofHold, ofApp] = await Promise.all([mountsOf(fs, hold), mountsOf(fs, app)])
@@ -92,7 +92,7 @@ async function foreignFiles(fs: ProcFs, pid: number, mounts: ReadonlySet<string>
 }
 
 async function foreignMappings(fs: ProcFs, pid: number, mounts: ReadonlySet<string>): Promise<string[]> {
-  // One of each file: a thousand mappings are of a few files.
+  // One mapping of each file is enough: a thousand mappings are of a few files.
   const files = new Map<string, string>()
   for (const line of ((await readIfThere(`${fs.proc}/${pid}/maps`)) ?? '').split('\n')) {
     const [range, , , device = '', inode = '0', ...name] = line.split(/\s+/)
@@ -112,7 +112,9 @@ async function foreignMappings(fs: ProcFs, pid: number, mounts: ReadonlySet<stri
 const isOfNoMount = (link: string): boolean =>
   !link.startsWith('/') || /^\/(memfd:.*|dev\/zero|SYSV[0-9a-f]{8}) \(deleted\)$/.test(link)
 
-/** Number of the mount that a link of /proc leads to, whatever its name would lead to from here. */
+/**
+ * Returns the id of the mount that a link of /proc leads to, even if its name leads elsewhere in the agent's namespace.
+ */
 async function mountOf(path: string): Promise<string | undefined> {
   try {
     await using file = await open(path, O_PATH)

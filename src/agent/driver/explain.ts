@@ -2,7 +2,7 @@ import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { complaints } from './criu.ts'
 
-/** What CRIU says of its failure, or how it ended. */
+/** Returns how CRIU ended, and the errors that it logged. */
 export async function explain(
   work: string,
   name: string,
@@ -12,14 +12,14 @@ export async function explain(
   return `${end.signal === undefined ? `exit code ${end.code}` : `signal ${end.signal}`}; ${said}`
 }
 
-/** The last of what CRIU has said in its log, or else on its standard error. */
+/** Returns the last errors of CRIU's log, or else the end of its standard error. */
 export async function complaintsOf(work: string, names: readonly [string, string]): Promise<string> {
   const logs = await Promise.all(names.map(file => endOf(join(work, file)).catch(() => '')))
   const [own = '', output = ''] = logs
   return complaints(own) || output.trim().split('\n').slice(-3).join('; ').slice(0, 400)
 }
 
-/** Names of the tenant are in it, and as many as it likes. */
+/** The log contains names that the app chooses, as many as it likes. */
 const lastBytes = 64 * 1024
 
 async function endOf(path: string): Promise<string> {

@@ -11,34 +11,35 @@ import type { Save } from './saves.ts'
 
 export interface FilesRun {
   readonly deadlineMs: number
-  /** A directory for what belongs to nothing else. */
+  /** A directory for temporary files. */
   readonly scratch: string
-  /** No file that is written gets larger than so many bytes, or than there is room for. Default: any size. */
+  /** Most bytes of a file that is written. Default: any size. */
   readonly roomBytes?: number | undefined
   readonly signal: AbortSignal
 }
 
-/** What is started before everybody stands, so that nobody stands still for its start. */
+/** A save that starts before the stop, so that its start does not prolong the stop. */
 export interface Gated {
-  /** Name of the stop that waits for its end. */
+  /** Name of the stop that waits for the end of the save. */
   readonly stop: string
-  /** In which `goFile` will be. */
+  /** Directory in which `goFile` will appear. */
   readonly directory: string
 }
 
-/** Saves and brings back the files that belong to a pod's memory. */
+/** Saves and restores the files that belong to a pod's memory. */
 export interface Files {
-  /** Whether there is nothing to be saved; never so of a layer, which has mount points in it. */
+  /** True if there is nothing to save. Always false for a layer, which contains mount points. */
   isEmpty(what: Save): Promise<boolean>
-  /** Says that there was nothing. */
+  /** Writes an empty archive and list. */
   saveNothing(what: Save): Promise<void>
   /** @throws AgentError LayerFailed; DumpExpired when it is gated; CheckpointError StoreFull */
   save(what: Save, run: FilesRun, gated?: Gated): Promise<void>
   /**
-   * Makes the place that `what` names hold what was saved in its files, and nothing else of its own. A generation that
-   * has nothing of it changes nothing. Nothing comes that gives more rights than the containers could have made there.
+   * Replaces the contents of the place that `what` names by the files that were saved. Changes nothing if the
+   * generation has no files of it. Leaves out rights that the containers could not have given to files there
+   * themselves.
    *
-   * @returns what was left out for that: at most some lines.
+   * @returns the files that came without rights: a few lines at most.
    * @throws AgentError LayerFailed, ProcessGone
    */
   apply(what: Save, run: FilesRun): Promise<readonly string[]>
@@ -47,7 +48,7 @@ export interface Files {
 export interface FilesOptions {
   readonly sentinel: SentinelClient
   readonly fs: ProcFs
-  /** With `layer` and `criu/tar`. */
+  /** Contains `layer` and `criu/tar`. */
   readonly programs: string
 }
 
@@ -61,12 +62,14 @@ const emptyArchive = Buffer.alloc(10_240)
 
 type Spawned = Pick<SpawnRequest, 'target' | 'files' | 'arguments' | 'during'>
 
-/** Through the program `layer`, which enters containers before it touches anything of theirs. */
+/**
+ * Creates Files that run the program `layer`, which enters a container before it touches any of the container's files.
+ */
 export function createFiles({ sentinel, fs, programs }: FilesOptions): Files {
-  /** In whose namespaces the directory is one that can be entered. */
+  /** Returns the process in whose namespaces the directory can be entered. */
   const homeOf = (what: Save) => (what.kind === 'shm' ? Promise.resolve(what.init) : refOf(fs, fs.host))
 
-  /** @returns what was said. */
+  /** @returns the program's output. */
   async function spawn(what: Save, spawned: Spawned, { deadlineMs, scratch, roomBytes, signal }: FilesRun) {
     const log = join(scratch, `${keyOf(what)}.log`)
     const end = await sentinel.spawn(
@@ -84,11 +87,11 @@ export function createFiles({ sentinel, fs, programs }: FilesOptions): Files {
     )
     const said = (await readFile(log, 'utf8').catch(() => '')).trim()
     if (end.code === 0) return said
-    // Who waited for the stop cannot be told from who took too long.
+    // A save that still waited for the stop looks the same as a save that took too long.
     if (end.expired && spawned.during !== undefined)
       throw new AgentError('DumpExpired', `${nameOf(what)}, ${deadlineMs} ms`)
     if (end.code === spoiled) throw new AgentError('UnderstudySpoiled', nameOf(what))
-    // The second is what tar says of a write that still got in to a part.
+    // Tar prints the second message if a part of the write still fitted.
     if (roomBytes !== undefined && /File too large|Wrote only/.test(said))
       throw new CheckpointError('StoreFull', `${nameOf(what)}: there is room for ${roomBytes} bytes`)
     const how = end.expired
@@ -108,7 +111,7 @@ export function createFiles({ sentinel, fs, programs }: FilesOptions): Files {
   async function save(what: Save, run: FilesRun, gated?: Gated): Promise<void> {
     await mkdir(dirname(what.archive), { recursive: true, mode: 0o700 })
     const directory = what.kind === 'layer' ? what.upper : what.directory
-    // Written anew when a save is repeated.
+    // Truncates the files when a save is repeated.
     for (const path of [what.archive, what.list]) await writeFile(path, '', { mode: 0o600 })
     await spawn(
       what,
@@ -132,7 +135,10 @@ export function createFiles({ sentinel, fs, programs }: FilesOptions): Files {
     )
   }
 
-  /** What the layer of an understudy has now, so that what the generation has not can be taken away. */
+  /**
+   * Lists the files that the understudy's layer has now, so that `layer apply` can delete those that the generation
+   * lacks.
+   */
   async function listOwn(what: Save & { readonly kind: 'layer' }, own: string, run: FilesRun): Promise<void> {
     await writeFile(own, '', { mode: 0o600 })
     await spawn(
@@ -185,7 +191,7 @@ export function createFiles({ sentinel, fs, programs }: FilesOptions): Files {
   return { isEmpty, saveNothing, save, apply }
 }
 
-/** Of one pod: a file name. */
+/** Returns a file name, unique within a pod. */
 function keyOf(what: Save): string {
   switch (what.kind) {
     case 'layer':
@@ -208,7 +214,7 @@ function nameOf(what: Save): string {
   }
 }
 
-/** Tar may say something, too. */
+/** Ignores the output of tar. */
 const linesOf = (said: string): string[] =>
   said
     .split('\n')

@@ -3,23 +3,23 @@ import { access, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 
 /**
- * A CRIU that is started but has not looked at any process yet: starting takes longer than dumping a small application,
- * which need not stand still for it. What is loaded into CRIU (native/preload/gate.c) keeps the other side, in CRIU's work
- * directory.
+ * A gate for a CRIU that has started but has not looked at any process yet. Starting takes longer than dumping a small
+ * application, which need not be stopped for it. The preload library (native/preload/gate.c) implements the other side,
+ * in CRIU's work directory.
  */
 export interface Gate {
-  /** The file that opens it, whoever makes it. */
+  /** The file that opens the gate; any process may create it. */
   readonly path: string
-  /** Resolves when CRIU is there, and when `ended` is settled, for then it will not come. */
+  /** Resolves when CRIU has reached the gate, or when `ended` settles, since CRIU then cannot reach it any more. */
   ready(ended: Promise<unknown>): Promise<void>
-  /** Whether CRIU has come to it. */
+  /** True if CRIU has reached the gate. */
   wasReached(): Promise<boolean>
 }
 
-/** What opens a gate in this directory, CRIU's or that of `layer save --gate`. */
+/** Returns the file that opens a gate in this directory: CRIU's, or that of `layer save --gate`. */
 export const goFile = (directory: string): string => join(directory, 'go')
 
-/** To be called before CRIU is started. */
+/** Creates the gate; call it before CRIU starts. */
 export async function createGate(work: string): Promise<Gate> {
   const path = goFile(work)
   await writeFile(join(work, 'gate'), '')
@@ -30,13 +30,13 @@ export async function createGate(work: string): Promise<Gate> {
       const watcher = watch(work, (_, name) => {
         if (name === 'ready') resolve()
       })
-      watcher.once('error', resolve) // the directory is gone: so is CRIU
+      watcher.once('error', resolve) // the directory is gone, and so is CRIU
       ended.then(
         () => resolve(),
         () => resolve(),
       )
       try {
-        // It may have come before the watch began.
+        // CRIU may have reached the gate before the watch began.
         if (!(await exists(join(work, 'ready')))) await promise
       } finally {
         watcher.close()

@@ -1,17 +1,17 @@
-/** How much processes may have, and before whom they come: restored ones no more than their container. */
+/** Resource limits and scheduling precedence. Restored processes may have no more than their container. */
 import type { Limit, Precedence } from '../../checkpoint/images/limits.ts'
 import { unlimited } from '../../checkpoint/images/limits.ts'
 import { type ProcFs, readIfThere } from '../discover/process.ts'
 import { type Rights, reachableCapabilities } from './rights.ts'
 
 export interface Limits extends Precedence {
-  /** By their numbers, as RLIMIT_CPU is 0. */
+  /** By number: RLIMIT_CPU is 0. */
   readonly limits: readonly Limit[]
-  /** The higher the sooner it is killed for want of memory. */
+  /** The OOM killer chooses processes with a higher score first. */
   readonly oomScore: number
 }
 
-/** Of a process or a thread; undefined: it is gone. */
+/** Returns the limits of a process or a thread; undefined if it is gone. */
 export async function livingLimits(fs: ProcFs, task: number): Promise<Limits | undefined> {
   const [limits, score, stat] = await Promise.all(
     ['limits', 'oom_score_adj', 'stat'].map(name => readIfThere(`${fs.proc}/${task}/${name}`)),
@@ -20,7 +20,7 @@ export async function livingLimits(fs: ProcFs, task: number): Promise<Limits | u
   return { limits: parseLimits(limits), oomScore: Number(score.trim()), ...parsePrecedence(stat) }
 }
 
-/** Lines in the order of their numbers, below one of titles: `Max open files   1024   4096   files`. */
+/** Parses lines in the order of their numbers, below a title line: `Max open files   1024   4096   files`. */
 export function parseLimits(text: string): Limit[] {
   const value = (word: string) => (word === 'unlimited' ? unlimited : BigInt(word))
   return [...text.matchAll(/^Max .*? {2,}(\d+|unlimited) +(\d+|unlimited)/gm)].map(
@@ -28,7 +28,7 @@ export function parseLimits(text: string): Limit[] {
   )
 }
 
-/** Fields 19 and 41; the name in the second may hold anything. */
+/** Parses fields 19 and 41; the name in field 2 may contain any character. */
 export function parsePrecedence(stat: string): Precedence {
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
   return { nice: Number(fields[16]), policy: Number(fields[38]) }
@@ -38,10 +38,10 @@ const CAP_SYS_NICE = 1n << 23n
 const CAP_SYS_RESOURCE = 1n << 24n
 const RLIMIT_NICE = 13
 const RLIMIT_RTPRIO = 14
-/** SCHED_OTHER, SCHED_BATCH and SCHED_IDLE; the others come before every process of the node. */
+/** SCHED_OTHER, SCHED_BATCH and SCHED_IDLE; the other policies take precedence over every process of the node. */
 const ordinary = [0, 3, 5]
 
-/** One line each; empty: nothing that the container could not come to by itself. */
+/** Returns one line for each precedence that the container could not gain by itself. */
 export function beyondPrecedence(held: Precedence, holder: Limits, rights: Rights): string[] {
   if ((reachableCapabilities(rights) & CAP_SYS_NICE) !== 0n) return []
   const limitOf = (number: number) => holder.limits[number]?.hard ?? 0n
@@ -54,11 +54,11 @@ export function beyondPrecedence(held: Precedence, holder: Limits, rights: Right
   ]
 }
 
-/** Whether the container may raise its own limits, so that any are fine. */
+/** True if the container may raise its own limits: then any limits are fine. */
 export const mayRaiseLimits = (rights: Rights): boolean =>
   (reachableCapabilities(rights) & CAP_SYS_RESOURCE) !== 0n
 
-/** The same of a living process, with the limits that images are given before: see lowerLimits. */
+/** Does the same for a living process, and checks the limits that lowerLimits sets in images beforehand. */
 export function beyondLimits(held: Limits, holder: Limits, rights: Rights): string[] {
   const mayRaise = mayRaiseLimits(rights)
   const higher = held.limits.flatMap(({ hard }, at) =>

@@ -5,7 +5,7 @@ import type { ContainerName, LocatedContainer } from '../discover/container.ts'
 import type { ProcessRef } from '../sentinel.ts'
 
 export interface ContainerTarget extends ContainerName {
-  /** Of the pod's status: what it really runs. */
+  /** From the pod's status: the image that really runs. */
   readonly imageId: string
 }
 
@@ -14,14 +14,14 @@ export interface PodTarget {
   readonly name: string
   readonly uid: string
   readonly ip: string
-  /** Those whose memory is kept. */
+  /** The containers whose memory is kept. */
   readonly containers: readonly ContainerTarget[]
-  /** Its containers run the app below `hold` and not as their first process. */
+  /** True if the containers run the app below `hold` and not as their first process. */
   readonly promoted: boolean
 }
 
 export interface LocatedAppContainer extends LocatedContainer, ContainerTarget {
-  /** What is dumped and whose death counts: PID 1, or the app below `hold`. Absent: `hold` has none. */
+  /** The process that is dumped and whose death counts: PID 1, or the app below `hold`. Absent: `hold` has no app. */
   readonly app: ProcessRef | undefined
 }
 
@@ -31,23 +31,23 @@ export interface LocatedPod {
 }
 
 export interface DumpOptions {
-  /** From the stop on; past it everything is continued and nothing is kept. */
+  /** Counts from the stop. After it, the pod is resumed and the dump discarded. */
   readonly deadlineMs: number
-  /** What the dump before made: as much room is made before the stop. */
+  /** The previous dump: the driver reserves as much room before the stop. */
   readonly before?: Pick<Manifest, 'files'> | undefined
   /**
-   * No file gets larger than so many bytes. Default: any size. With it a dump that is aborted ends at its next write, in the
-   * middle of what CRIU does, too.
+   * Most bytes of each file. Default: any size. With it, an aborted dump ends at its next write, even while CRIU has
+   * changed the processes.
    */
   readonly roomBytes?: number | undefined
-  /** Called when the pod stands still. */
+  /** Called when the pod is stopped. */
   readonly onStopped?: () => void
   readonly signal: AbortSignal
 }
 
-/** What a manifest says of a dump; the rest is the caller's. */
+/** The driver's part of a manifest; the caller adds the rest. */
 export interface DumpResult {
-  /** RFC 3339: the stop. */
+  /** RFC 3339: the time of the stop. */
   readonly takenAt: string
   readonly frozenSeconds: number
   readonly skewSeconds: number
@@ -63,25 +63,25 @@ export interface RestoreOptions {
   readonly deadlineMs: number
   readonly signal: AbortSignal
   /**
-   * `Large`: pages of containers that have many of them come later, while it runs already; `Always`: of all containers;
-   * absent: everything is there at once. Where that fails everything is brought back at once, too.
+   * `Large`: the pages of large containers arrive later, while the container runs already. `Always`: so for all
+   * containers. Absent: full restore. If a lazy restore of `Large` fails, the driver makes a full one.
    */
   readonly lazily?: 'Large' | 'Always'
 }
 
-/** Brings pages of a container. */
+/** A process that delivers a container's pages. */
 export interface PageServer {
   readonly container: string
-  /** Lives as long as it does. */
+  /** The process itself; it runs until it has delivered all pages. */
   readonly server: ProcessRef
-  /** Where it says how it has ended. */
+  /** Directory in which it records how it ended. */
   readonly work: string
 }
 
-/** What has not arrived yet of a clone. */
+/** Pages of a clone that have not arrived yet. */
 export interface PagesToCome {
   readonly servers: readonly PageServer[]
-  /** With everything they need; nobody else's. */
+  /** Contains all files that the servers need, and no others. */
   readonly directory: string
 }
 
@@ -100,13 +100,13 @@ export interface Clone {
   readonly generation: number
   readonly epoch: number
   readonly containers: readonly ClonedContainer[]
-  /** `Thawed`: it runs and `hold` has adopted it. */
+  /** `Thawed`: the clone runs and `hold` has adopted it. */
   readonly stage: 'Frozen' | 'Thawed'
-  /** Absent: everything is there. See `settle`. */
+  /** Absent: all pages have arrived. See `settle`. */
   readonly pages?: PagesToCome
 }
 
-/** Everything that touches memory of pods. One operation per container at a time is the caller's duty. */
+/** All operations on pods' memory. The caller must run at most one operation per container at a time. */
 export interface MemoryDriver {
   /**
    * Finds the processes of a pod.
@@ -115,33 +115,35 @@ export interface MemoryDriver {
    */
   locate(pod: PodTarget, signal: AbortSignal): Promise<LocatedPod>
   /**
-   * Saves memory, writable layers, emptyDirs and /dev/shm of all containers as of one stop into the directory. Whatever
-   * happens the pod goes on: here, and in the sentinel when this process ends.
+   * Saves memory, writable layers, emptyDirs and /dev/shm of all containers into the directory, as of one stop. The pod
+   * is resumed in every case: by the driver, or by the sentinel if this process ends.
    *
    * @throws AgentError DumpFailed, DumpVoid, DumpExpired, LayerFailed, StopFailed, ProcessGone, PagesComing.
    */
   dump(pod: LocatedPod, directory: string, options: DumpOptions): Promise<DumpResult>
   /**
-   * Brings a generation back in an understudy, stopped and not adopted: `hold` still has no app.
+   * Restores a generation in an understudy, stopped and not adopted: `hold` still has no app.
    *
-   * @throws AgentError CredentialsExceed, RestoreFailed, RestoreExpired, LayerFailed; nothing of it is left then.
+   * @throws AgentError CredentialsExceed, RestoreFailed, RestoreExpired, LayerFailed; nothing of the clone is left
+   *   then.
    */
   restore(pod: LocatedPod, from: Stored, options: RestoreOptions): Promise<Clone>
   /**
-   * Lets it run and has `hold` adopt it.
+   * Lets the clone run and has `hold` adopt it.
    *
    * @throws AgentError CloneLost, ThawFailed.
    */
   thaw(clone: Clone): Promise<Clone>
   /**
-   * Waits until all pages of a clone are there. From then on it hangs on nothing but itself, and can be saved.
+   * Waits until all pages of a clone have arrived. From then on, the clone depends on no page server and can be saved.
    *
-   * @returns the same without `pages`.
-   * @throws AgentError PagesLost: they will not come, and it was ended; CloneLost: it has ended by itself; the signal's reason.
+   * @returns the same clone without `pages`.
+   * @throws AgentError PagesLost: pages are lost, and the clone was killed; CloneLost: it ended by itself; the signal's
+   *   reason.
    */
   settle(clone: Clone, signal: AbortSignal): Promise<Clone>
-  /** Ends it and leaves `hold` as it was. A clone that is gone is fine. */
+  /** Kills the clone and leaves `hold` as before. Succeeds if the clone is gone. */
   discard(clone: Clone): Promise<void>
-  /** What a restore has left in this pod, also when an earlier agent did it; undefined: none that lives. */
+  /** Returns the living clone in this pod, also if an earlier agent restored it; undefined if there is none. */
   clonesOf(pod: LocatedPod): Promise<Clone | undefined>
 }

@@ -1,4 +1,4 @@
-/** Who could take over a CRIU that works in a pod: it is a process there, with rights that the others have not. */
+/** Finds processes that could take over a CRIU in their pod: there CRIU is a process with rights that theirs lack. */
 import { opendir, readlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { dangerousCapabilities } from '../../api/memory-rules.ts'
@@ -8,12 +8,12 @@ import { AgentError } from '../errors.ts'
 import type { LocatedPod } from './memory-driver.ts'
 import { capabilityNumbers } from './rights.ts'
 
-/** A pod has a directory for each container, and few containers make more. */
+/** Most cgroups of a pod: it has one for each container, and few containers make more. */
 const mostGroups = 1_000
 
 /**
- * Looks at what everybody may come to have who shares a saved container's processes: debuggers that were attached later
- * and commands that were run in it, too, of which the template says nothing.
+ * Refuses a pod if a process in the pid namespace of a saved container could gain dangerous capabilities. That includes
+ * debuggers attached later and commands run in the container, which the pod template does not show.
  *
  * @throws AgentError Unsupported
  */
@@ -30,7 +30,7 @@ export async function assertNoOnlookers(fs: ProcFs, { pod, containers }: Located
   for (const group of groups)
     for await (const pid of membersOf(onHost(fs, join('/sys/fs/cgroup', group)))) {
       const space = await unlessGone(readlink(`${fs.proc}/${pid}/ns/pid`))
-      // The runtime's own, of the node's namespace, may be in a pod's group.
+      // The runtime's own processes, in the node's pid namespace, may be in a pod's cgroup.
       const container = space === undefined ? undefined : spaces.get(space)
       if (container === undefined) continue
       const fields = (await statusOf(fs, pid))?.fields
@@ -60,7 +60,7 @@ async function* membersOf(root: string): AsyncGenerator<number> {
   }
 }
 
-/** A group of threads lists none; its processes are those of the group above. */
+/** Reading `cgroup.procs` fails in a threaded cgroup; its processes belong to the cgroup above. */
 const unlessThreaded = (text: Promise<string | undefined>): Promise<string | undefined> =>
   text.catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'EOPNOTSUPP') return undefined

@@ -1,4 +1,6 @@
-/** Memory that is still on its way into restored processes: who brings it, and what becomes of it. */
+/**
+ * Lazy restore: starts and ends the page servers that deliver memory to restored processes, and follows their progress.
+ */
 import { existsSync } from 'node:fs'
 import { rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -12,8 +14,8 @@ import type { Clone, PageServer } from './memory-driver.ts'
 import { endTree } from './tree.ts'
 
 /**
- * Bytes of a container's pages from which on they come later. To start who brings them takes 35-60 ms; below this a copy
- * of everything takes about as long, and is over then.
+ * Size of a container's pages from which on the restore is lazy, bytes. To start a page server takes 35-60 ms; below
+ * this size, a full copy takes about as long, and leaves nothing outstanding.
  */
 export const lazyBytes = 64 * 1024 * 1024
 
@@ -21,11 +23,11 @@ const bytesPerMs = 10_000
 /** Below the age at which a work directory counts as left behind. */
 const longestMs = 3_000_000
 
-/** Milliseconds until an application whose pages are not all there is given up. */
+/** Returns the milliseconds after which an application with missing pages is given up. */
 export const pagesDeadlineMs = (bytes: number): number =>
   Math.min(30_000 + Math.ceil(bytes / bytesPerMs), longestMs)
 
-/** Its guardian gives up the application first: to end both at once would let the application go on without them. */
+/** The guardian kills the application first. If both ended at once, the application could run on with missing pages. */
 const afterGuardianMs = 120_000
 const startMs = 10_000
 const lookMs = 50
@@ -34,16 +36,16 @@ export interface StartOptions {
   readonly container: string
   readonly hold: ProcessRef
   readonly images: string
-  /** Where CRIU meets the restore: it runs with the same. */
+  /** Work directory that the page server shares with the restore. */
   readonly work: string
   readonly bytes: number
   readonly signal: AbortSignal
 }
 
 /**
- * Starts who brings the pages of a container, before the restore that asks for them. It outlives this process.
+ * Starts the page server of a container, before the restore that asks for its pages. The server outlives this process.
  *
- * @throws AgentError PagesFailed; nothing of it is left then.
+ * @throws AgentError PagesFailed; nothing of the server is left then.
  */
 export async function startPageServer(
   deps: DriverDependencies,
@@ -55,8 +57,9 @@ export async function startPageServer(
   try {
     server = await sentinel.spawnDetached({
       target: hold,
-      // With directories that lead nowhere: it reads images that are another node's. And with no number in the container:
-      // a file of /proc that its processes had open would be of whoever has that number where they come back.
+      // Its directories are detached mounts without a parent, as it reads images from another node. It also has no pid
+      // in the container: otherwise, a file of /proc that the dumped processes had open could be restored as one of
+      // this server.
       namespaces: 'apart',
       rights: 'Pages',
       cgroup: 'stay',
@@ -67,7 +70,7 @@ export async function startPageServer(
       environment: lazyPagesEnvironment(deadlineMs),
     })
   } catch (error) {
-    // It has too many already, or memory is short.
+    // The sentinel has too many processes already, or memory is short.
     if (isAgentError(error, 'SentinelRefused')) throw new AgentError('PagesFailed', error.detail, error)
     throw error
   }
@@ -89,29 +92,32 @@ export async function startPageServer(
 const saidBy = async (work: string): Promise<string> =>
   (await complaintsOf(work, ['pages.log', 'pages-output'])) || 'it said nothing'
 
-/** Only when nobody runs, or will run, with the memory: what is missing of it would be taken to be zero. */
+/**
+ * Kills a page server. Call only when no process runs, or will run, with the memory: missing pages would read as zeros.
+ */
 export const endPageServer = (
   { sentinel }: Pick<DriverDependencies, 'sentinel'>,
   { server }: PageServer,
 ): Promise<void> => endTree(sentinel, server)
 
-/** One whose sentinel was killed may wait for ever to be reaped. */
+/** A server whose sentinel was killed may stay a zombie for ever. */
 async function runs(fs: ProcFs, process: ProcessRef): Promise<boolean> {
   return (await isSame(fs, process)) && (await statusOf(fs, process.pid))?.state !== 'Z'
 }
 
 type State = 'Coming' | 'Here' | 'Lost'
 
-/** What native/preload/pages.c says, also to an agent that has not started it. */
+/** Reads the state files of native/preload/pages.c; also works for an agent that did not start the server. */
 async function stateOf({ fs }: Pick<DriverDependencies, 'fs'>, { server, work }: PageServer): Promise<State> {
   const isAlive = await runs(fs, server)
   if (await exists(join(work, 'arrived'))) return 'Here'
-  // Who was killed with its guardian has said nothing.
+  // A server that was killed together with its guardian has left no state file.
   return !isAlive || (await exists(join(work, 'lost'))) ? 'Lost' : 'Coming'
 }
 
 /**
- * To be asked once the restore is over and before anything of it runs: from then on the guardian knows whom to end.
+ * Throws if the server has lost the pages. Call it after the restore and before any restored process runs: from then
+ * on, the guardian knows which process to kill.
  *
  * @throws AgentError PagesLost.
  */
@@ -126,7 +132,7 @@ const lost = async ({ container, work }: PageServer): Promise<AgentError> =>
 export async function settle(deps: DriverDependencies, clone: Clone, signal: AbortSignal): Promise<Clone> {
   const { pages, ...whole } = clone
   const toCome = async () => (await deps.records.load(clone.podUid))?.pages?.directory
-  // It has arrived before, and what told of it is removed: that must not be taken for lost.
+  // The pages arrived earlier, and their directory was removed: that must not count as lost.
   if (pages === undefined || (await toCome()) !== pages.directory) return whole
   for (;;) {
     const states = await Promise.all(pages.servers.map(server => stateOf(deps, server)))
@@ -141,12 +147,12 @@ export async function settle(deps: DriverDependencies, clone: Clone, signal: Abo
     if (states.every(state => state === 'Here')) break
     await deps.clock.sleep(lookMs, signal)
   }
-  // Who brings pages ends well, too, when nobody is left who wants them.
+  // A page server also ends successfully when the processes that wanted the pages are gone.
   if (!(await appsLive(deps, clone))) {
     await dropPages(deps, clone)
     throw new AgentError('CloneLost')
   }
-  // The record first: a directory that is gone would count as lost.
+  // Updates the record first: otherwise, a missing directory would count as lost pages.
   const record = await deps.records.load(clone.podUid)
   if (record?.pages?.directory === pages.directory) {
     const { pages: _, ...rest } = record
@@ -158,8 +164,8 @@ export async function settle(deps: DriverDependencies, clone: Clone, signal: Abo
 }
 
 /**
- * Whether a clone was ended because its pages do not come. At once, for whoever has to say why it has ended: the word is
- * written before the kill.
+ * True if the guardian killed the clone because its pages are lost. Synchronous, and reliable as soon as the clone has
+ * died: the guardian writes the file before the kill.
  */
 export const hasLostPages = ({ pages }: Pick<Clone, 'pages'>): boolean =>
   pages?.servers.some(({ work }) => existsSync(join(work, 'lost'))) === true
@@ -169,12 +175,12 @@ async function appsLive({ fs }: DriverDependencies, clone: Clone): Promise<boole
   return live.every(Boolean)
 }
 
-/** Kills what cannot go on; its guardian has done it already, if there was one left. */
+/** Kills the trees, which cannot run without their pages. A surviving guardian has already done so. */
 async function endClone({ sentinel }: DriverDependencies, { containers }: Clone): Promise<void> {
   for (const { app } of containers) await endTree(sentinel, app)
 }
 
-/** To be called when nothing of the clone runs any more. */
+/** Ends the page servers and removes their files. Call it when no process of the clone runs any more. */
 export async function dropPages(deps: DriverDependencies, clone: Clone): Promise<void> {
   if (clone.pages === undefined) return
   for (const server of clone.pages.servers) await endPageServer(deps, server)
@@ -183,7 +189,7 @@ export async function dropPages(deps: DriverDependencies, clone: Clone): Promise
 }
 
 /**
- * CRIU would save what is not there yet as zeros, or refuse.
+ * Throws while pages are missing: CRIU would save them as zeros, or refuse.
  *
  * @throws AgentError PagesComing.
  */

@@ -6,7 +6,7 @@ const CAP_NET_ADMIN = 12n
 const CAP_NET_RAW = 13n
 const CAP_SYS_ADMIN = 21n
 
-/** Kinds that anybody may have, and those that take a capability to make. Others are refused. */
+/** Kinds that any process may have, and kinds that require a capability. Other kinds are refused. */
 const anybody = [
   ...['regular', 'pipe', 'fifo', 'inet', 'unix', 'eventfd', 'eventpoll', 'inotify', 'signalfd', 'netlink'],
   ...['timerfd', 'memfd', 'pidfd'],
@@ -19,9 +19,7 @@ const capabilityFor: Readonly<Record<string, bigint>> = {
 }
 const rawSocketTypes: readonly number[] = [3, 10]
 
-/**
- * What a restore would open or make that the container's own processes could not. One line each; empty: nothing.
- */
+/** Lists objects that the restore would open or make, but that the container's own processes could not. Empty: none. */
 export function beyondReach(reach: Reach, holder: Rights): string[] {
   const { files, ownNamespaces, ghosts, oldImages } = reach
   const has = (capability: bigint) => (reachableCapabilities(holder) & (1n << capability)) !== 0n
@@ -46,28 +44,31 @@ export function beyondReach(reach: Reach, holder: Rights): string[] {
   ]
 }
 
-/** O_CREAT, O_EXCL and O_TRUNC, which the kernel forgets once a file is open: it tells of none that has them. */
+/** O_CREAT, O_EXCL and O_TRUNC. The kernel drops them once a file is open, so no honest image has them. */
 const makingOrEmptying = 0o1300
 
-/** What must not be in a generation wherever it comes from: no container has it once it is restored. One line each. */
+/**
+ * Lists objects that no generation may contain, whatever node it comes from: no container can have them after a
+ * restore.
+ */
 export function immovable({ files, inFlight }: Pick<Reach, 'files' | 'inFlight'>): string[] {
   const names = files.flatMap(({ name, addresses }) => [...(name === undefined ? [] : [name]), ...addresses])
   return [
-    // CRIU opens it with all its rights, and among the processes of another namespace than that of who had it.
+    // CRIU opens it with all its rights, and sees the processes of another pid namespace than the dumped process did.
     ...(names.some(isOfProc) ? ['an open file of /proc'] : []),
     ...(inFlight > 0 ? ['descriptors in a socket that nobody has received'] : []),
   ]
 }
 
 /**
- * Whether it is as the kernel tells the name of an open file: CRIU leaves out the first byte, whatever it is, and lets the
- * kernel find the rest.
+ * True if the kernel could report this name for an open file. CRIU skips the first byte, whatever it is, and lets the
+ * kernel resolve the rest.
  */
 const isPlain = (name: string): boolean =>
   name === '/' ||
   (name.startsWith('/') && partsOf(name.slice(1)).every(part => !['', '.', '..'].includes(part)))
 
-/** Programs name sockets as they like (`./run//socket`), but nobody has to climb. */
+/** Programs may name sockets freely (`./run//socket`), but no program needs `..`. */
 const climbs = (address: string): boolean => partsOf(address).includes('..')
 
 const isOfProc = (name: string): boolean =>

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { isGone } from '../discover/process.ts'
 import type { Clone } from './memory-driver.ts'
 
-/** What was restored where, for the agent that comes after this one. Gone with the node's boot, as the clones are. */
+/** Records which clones exist, for the next agent on this node. A reboot removes the records along with the clones. */
 export interface CloneRecords {
   save(clone: Clone): Promise<void>
   load(podUid: string): Promise<Clone | undefined>
@@ -11,7 +11,7 @@ export interface CloneRecords {
   list(): Promise<readonly string[]>
 }
 
-/** UIDs come from the API server; a name in this directory is nothing else. */
+/** UIDs come from the API server; this directory contains no other names. */
 const uidPattern = /^[A-Za-z0-9-]{1,64}$/
 
 export function createCloneRecords(directory: string): CloneRecords {
@@ -23,7 +23,7 @@ export function createCloneRecords(directory: string): CloneRecords {
     async save(clone) {
       await mkdir(directory, { recursive: true, mode: 0o700 })
       const path = pathOf(clone.podUid)
-      // A reader, or the next agent after a crash here, sees the old record or the new one.
+      // A reader sees the old record or the new one, also the next agent after a crash here.
       await writeFile(`${path}.tmp`, JSON.stringify(clone), { mode: 0o600 })
       await rename(`${path}.tmp`, path)
     },
@@ -31,7 +31,7 @@ export function createCloneRecords(directory: string): CloneRecords {
       try {
         return JSON.parse(await readFile(pathOf(podUid), 'utf8')) as Clone
       } catch (error) {
-        // One that was cut off by a full disk says nothing; what it was about is found and removed as a leftover.
+        // A full disk can truncate a record. The clone itself is then found and removed as a leftover.
         if (isGone(error) || error instanceof SyntaxError) return undefined
         throw error
       }

@@ -1,4 +1,4 @@
-/** CRIU's restores, container by container, and the look at what came out. */
+/** Runs CRIU's restores, one per container, and checks the restored processes. */
 import { mkdir, readFile, rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { ContainerImage } from '../../checkpoint/manifest.ts'
@@ -17,17 +17,18 @@ export interface Prepared {
   readonly container: LocatedAppContainer
   readonly image: ContainerImage
   readonly images: string
-  /** With the images, and all that is said of the restore. */
+  /** Directory of the images and of the logs of the restore. */
   readonly directory: string
 }
 
-/** What CRIU says and writes, by the way it is done: a second one must find nothing of the first. */
+/** Returns the work directory of one restore attempt: a second attempt must not find files of the first. */
 export const workOf = ({ directory }: Prepared, way: 'lazy' | 'full'): string => join(directory, way)
 
 /**
- * Brings all containers back, stopped; those for which there is somebody who brings their pages without these.
+ * Restores all containers, stopped. Containers that have a page server start without their pages.
  *
- * @throws AgentError RestoreFailed, RestoreExpired, CloneLost, CredentialsExceed; nothing runs any more, but trees may be left.
+ * @throws AgentError RestoreFailed, RestoreExpired, CloneLost, CredentialsExceed; nothing runs then, but process trees
+ *   may be left.
  */
 export async function restoreAll(
   deps: DriverDependencies,
@@ -49,7 +50,7 @@ export async function restoreAll(
       throw error
     }),
   )
-  // All have ended before what is left of them is swept away.
+  // The caller removes the leftovers, so every restore must have ended before.
   await Promise.allSettled(all)
   signal.throwIfAborted()
   if (failed.signal.aborted) throw failed.signal.reason
@@ -97,7 +98,7 @@ async function restoreContainer(
   return cloned
 }
 
-/** Once more on what came out: the images were read by two programs, and only one of them is ours. */
+/** Checks the restored processes too: both CRIU and the agent parsed the images, and they may disagree. */
 async function assertFrozenWithinRights(deps: DriverDependencies, { app, hold, name }: ClonedContainer) {
   const holder = await livingRights(deps.fs, hold.pid)
   const own = await livingLimits(deps.fs, hold.pid)
@@ -112,7 +113,7 @@ async function assertFrozenWithinRights(deps: DriverDependencies, { app, hold, n
   const more = [...held.flat(), ...(await escapes(deps.fs, app.pid, hold.pid))]
   if (more.length > 0)
     throw new AgentError('CredentialsExceed', `container ${name}: ${[...new Set(more)].join('; ')}`)
-  // CRIU lets go of what it has told to stop: on a busy machine each task stops only when it gets its turn.
+  // CRIU detaches before the tasks have stopped: on a busy machine, each stops only when it is scheduled.
   for (const end = deps.clock.monotonic() + stoppingMs; ; await deps.clock.sleep(1)) {
     const running = await runningOf(deps.fs, app.pid)
     if (running.length === 0) return

@@ -57,7 +57,7 @@ export async function restore(
   if (before !== undefined) await dropPages(deps, before)
   await deps.records.remove(pod.pod.uid)
   await mkdir(deps.workDirectory, { recursive: true, mode: 0o700 })
-  // Pages of the one before may still be read from another one, until nobody wants them.
+  // A new directory each time: page servers of the previous clone may read from another one until they end.
   const work = await mkdtemp(join(deps.workDirectory, `restore-${pod.pod.uid}-`))
   let serving: Promise<readonly PageServer[]> = Promise.resolve([])
   let kept: readonly PageServer[] = []
@@ -83,13 +83,13 @@ export async function restore(
       serving.catch(() => undefined)
       return prepared
     }
-    // Before CRIU: what is open is opened again by its path, and has to be as it was.
+    // Before CRIU runs: it opens files again by their path, and they must be as they were at the dump.
     const applyAll = async () => {
       for (const save of await planSaves(deps, pod, dir))
         report(deps, pod, await deps.files.apply(save, { deadlineMs, scratch: work, signal }))
     }
     const both = [prepareAll(), applyAll()] as const
-    // Both have ended before anything is swept away.
+    // Cleanup must not start before both have ended.
     await Promise.allSettled(both)
     const [prepared] = await Promise.all(both)
     const { containers, servers } = await restoreSomehow(deps, pod, prepared, serving, options)
@@ -120,7 +120,7 @@ export async function restore(
   }
 }
 
-/** What `prepare` copies of these directories, bytes. */
+/** Returns how many bytes `prepare` copies from these directories. */
 async function copiedBytes(images: readonly string[]): Promise<number> {
   let bytes = 0
   for (const directory of images)
@@ -129,7 +129,7 @@ async function copiedBytes(images: readonly string[]): Promise<number> {
   return bytes
 }
 
-/** A container that works without its set-id programs is better than none, and somebody may miss them. */
+/** A container that works without its set-id programs is better than none, but its user may miss them. */
 function report({ log }: DriverDependencies, { pod }: LocatedPod, leftOut: readonly string[]): void {
   if (leftOut.length > 0)
     log.warn({ pod: pod.name, namespace: pod.namespace, leftOut }, 'files of the memory came without rights')
@@ -168,11 +168,13 @@ async function startPageServers(
 
 interface Restored {
   readonly containers: readonly ClonedContainer[]
-  /** Who brings what is still to come. */
+  /** Page servers that still deliver pages. */
   readonly servers: readonly PageServer[]
 }
 
-/** Lazily what is large; when that fails all at once, before anything of it has run. */
+/**
+ * Restores large containers lazily. If that fails, it restores everything in full, before any restored process has run.
+ */
 async function restoreSomehow(
   deps: DriverDependencies,
   pod: LocatedPod,
@@ -183,7 +185,7 @@ async function restoreSomehow(
   try {
     const servers = await serving
     const containers = await restoreAll(deps, prepared, servers, options)
-    // One that has ended meanwhile knew nobody whom to end: nothing has been there that was lost.
+    // A page server that ended before now did not know the app to kill; nothing has run, so no memory is lost.
     for (const server of servers) await assertServing(deps, server)
     return { containers, servers }
   } catch (error) {
@@ -205,7 +207,7 @@ async function restoreSomehow(
     await sweep(deps, pod)
     for (const server of await serving.catch(() => [])) await endPageServer(deps, server)
     const containers = await restoreAll(deps, prepared, [], options)
-    // Not before: what cannot be restored at all says nothing of how it was tried.
+    // Only after a success: if the memory cannot be restored at all, the failure says nothing about lazy restores.
     deps.lazily?.failed(error)
     return { containers, servers: [] }
   }
@@ -222,7 +224,7 @@ function imageFor(container: LocatedAppContainer, images: readonly ContainerImag
   return image
 }
 
-/** Only below a first process that takes orders and has no app yet. */
+/** Throws unless the first process takes orders and has no app yet. */
 async function assertHolding(
   deps: DriverDependencies,
   { init, name }: LocatedAppContainer,
@@ -238,9 +240,9 @@ async function assertHolding(
 }
 
 /**
- * Makes a directory of the images in which they can be edited. The generation stays as it was verified, and may be removed
- * while it is read here: what CRIU, which reads images of other nodes, might do to its files is done to copies. Pages alone
- * are linked, as they are large.
+ * Makes a directory of the images in which they can be edited. The generation stays as it was verified, and may be
+ * removed during the restore. CRIU reads images of other nodes and could be made to change its files, so it gets
+ * copies. Only pages are linked, as they are large.
  */
 async function prepare(
   container: LocatedAppContainer,
@@ -248,7 +250,7 @@ async function prepare(
   source: string,
   work: string,
   address: { readonly from: string | undefined; readonly to: string },
-  /** Absent: the container may have any. */
+  /** Absent: the container may have any limits. */
   limits: Limits | undefined,
 ): Promise<Prepared> {
   const images = join(work, 'images')
@@ -264,7 +266,10 @@ async function prepare(
   return { container, image, images, directory: work }
 }
 
-/** @returns the limits that it has to keep to. @throws AgentError CredentialsExceed, CheckpointError BadImage */
+/**
+ * @returns the limits that the restored processes must keep to. @throws AgentError CredentialsExceed, CheckpointError
+ *   BadImage
+ */
 async function assertWithinRights(
   deps: DriverDependencies,
   { init, name }: LocatedAppContainer,
@@ -272,7 +277,7 @@ async function assertWithinRights(
 ): Promise<Limits | undefined> {
   const [holder, limits] = [await livingRights(deps.fs, init.pid), await livingLimits(deps.fs, init.pid)]
   if (holder === undefined || limits === undefined) throw new AgentError('ProcessGone', `container ${name}`)
-  // Of the images and not of the manifest: the manifest is what the other node says of them.
+  // Reads the images and not the manifest: the other node wrote the manifest, and it may not match them.
   await assertAddressSpaces(images, await pageSize())
   const more = [
     ...(await credentialsOf(images)).flatMap(held => excess(held, holder)),
@@ -284,11 +289,11 @@ async function assertWithinRights(
   return mayRaiseLimits(holder) ? undefined : limits
 }
 
-/** Ends whatever a restore has left below the first processes, complete or not. Their `hold` must have no app. */
+/** Kills every restored tree below the first processes, complete or not. Their `hold` must have no app. */
 async function sweep(deps: DriverDependencies, pod: LocatedPod): Promise<void> {
   for (const { init } of pod.containers)
     for (const { pid } of await nestedChildren(deps.fs, init)) {
-      // The one before is on its way out, and may have come to its end since it was found.
+      // The previous tree may be ending already, and may be gone by now.
       const start = await startTimeOf(deps.fs, pid)
       if (start !== undefined) await endTree(deps.sentinel, { pid, start })
     }

@@ -8,18 +8,18 @@ import {
 } from '../../checkpoint/images/credentials.ts'
 import { numbers, type ProcessStatus, type ProcFs, statusOf } from '../discover/process.ts'
 
-/** What a process may do, from an image or from /proc. */
+/** Rights of a process, from an image or from /proc. */
 export type Rights = Pick<
   Credentials,
   'uids' | 'gids' | 'groups' | 'capabilities' | 'noNewPrivileges' | 'seccomp' | 'lsmProfile'
 > &
-  // Of a living process nobody but itself can ask for these.
+  // Only a living process itself can read these.
   Partial<Pick<Credentials, 'secureBits'>>
 
 /**
- * Rights of a living process. Absent lines (old kernels) count as none.
+ * Returns the rights of a living process. Absent lines (old kernels) count as none.
  *
- * @param lsm what its /proc/PID/attr/current says.
+ * @param lsm contents of its /proc/PID/attr/current.
  */
 export function rightsOf(status: ProcessStatus, lsm = ''): Rights {
   const ids = (name: string) => {
@@ -44,17 +44,18 @@ export function rightsOf(status: ProcessStatus, lsm = ''): Rights {
   }
 }
 
-/** Of a process or a thread; undefined: it is gone. */
+/** Returns the rights of a process or a thread; undefined if it is gone. */
 export async function livingRights(fs: ProcFs, task: number): Promise<Rights | undefined> {
   const status = await statusOf(fs, task)
-  // Without a security module there is nothing to be read.
+  // Without a security module, the file cannot be read.
   const lsm = await readFile(`${fs.proc}/${task}/attr/current`, 'utf8').catch(() => '')
   return status === undefined ? undefined : rightsOf(status, lsm)
 }
 
 /**
- * AppArmor writes a mode behind the profile, which CRIU leaves out; SELinux writes the bare label. A profile whose mode is
- * `unconfined` confines as little as none: since AppArmor 4 distributions have some for runtimes (`runc (unconfined)`).
+ * AppArmor appends a mode to the profile, which CRIU omits; SELinux writes the bare label. A profile in mode
+ * `unconfined` confines as little as no profile: since AppArmor 4, distributions have such profiles for runtimes (`runc
+ * (unconfined)`).
  */
 function lsmRight(current: string): Pick<Rights, 'lsmProfile'> {
   const label = current.replace(/[\0\n]+$/, '')
@@ -62,7 +63,7 @@ function lsmRight(current: string): Pick<Rights, 'lsmProfile'> {
   return profile === '' || profile === 'unconfined' || mode === 'unconfined' ? {} : { lsmProfile: profile }
 }
 
-/** Numbers of those capabilities that memory cannot be kept with. */
+/** Numbers of the capabilities that exclude keeping a pod's memory. */
 export const capabilityNumbers: Readonly<Record<(typeof dangerousCapabilities)[number], bigint>> = {
   DAC_READ_SEARCH: 2n,
   SYS_MODULE: 16n,
@@ -79,14 +80,14 @@ export const capabilityNumbers: Readonly<Record<(typeof dangerousCapabilities)[n
 const CAP_SETGID = 1n << 6n
 const CAP_SETUID = 1n << 7n
 const CAP_SETPCAP = 1n << 8n
-/** SECBIT_KEEP_CAPS: anybody may set it for itself, and it gives nothing that is not there. */
+/** SECBIT_KEEP_CAPS: any process may set it for itself, and it adds no capability. */
 const keepCaps = 1 << 4
 
 /**
- * What `held` may do that a process started by `holder` could not come to: memory that arrives from another node must
- * not bring rights into a container that its own first process does not have. One line each; empty: nothing.
+ * Lists the rights in `held` that a process started by `holder` could not gain. Memory from another node must not bring
+ * rights into a container that the container's first process does not have. One line each; empty: no excess.
  *
- * A holder that may change its user could become any of them, as servers that begin as root do; so then any ids are fine.
+ * A holder that may change its user id could become any user, as servers that begin as root do. Then any ids are fine.
  */
 export function excess(held: Rights, holder: Rights): string[] {
   const found: string[] = []
@@ -114,17 +115,17 @@ export function excess(held: Rights, holder: Rights): string[] {
   return found
 }
 
-/** Whether it may do that itself, without running a program that could. */
+/** True if the process may do that itself, without running another program. */
 export const hasPermitted = (holder: Rights, capability: bigint): boolean =>
   (bits(holder.capabilities.permitted) & (1n << capability)) !== 0n
 
-/** What a process of the holder could come to have. */
+/** Returns the capabilities that a process of the holder could gain. */
 export const reachableCapabilities = (holder: Rights): bigint =>
   bits(limitOf('effective', holder, holder.capabilities.bounding))
 
 /**
- * Nothing outside the bounding set can ever be had. Within it: a program with file capabilities can raise what it
- * permits only where new privileges are allowed; where they are not, what the holder has is all there is.
+ * The bounding set limits all others. Within it, a program with file capabilities can raise the permitted set, but only
+ * where new privileges are allowed; elsewhere, the holder's permitted set is the limit.
  */
 function limitOf(set: CapabilitySet, holder: Rights, reachable: string): string {
   if (set === 'bounding' || set === 'inheritable') return reachable

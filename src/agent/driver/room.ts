@@ -1,7 +1,7 @@
 /**
- * Files for pages are filled before the pod is stopped: memory that a tmpfs has to ask the kernel for costs more than to
- * copy something into it, and several times as much on a virtual machine that gives free memory back to its host. CRIU is
- * kept from emptying them first (native/preload/preload.c).
+ * Fills files for pages before the pod is stopped. To allocate memory for a tmpfs costs more than to copy into it, and
+ * several times as much on a virtual machine that returns free memory to its host. The preload library keeps CRIU from
+ * truncating these files (native/preload/preload.c).
  */
 import { type FileHandle, open, readdir, readFile, stat, truncate } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -9,7 +9,7 @@ import { parsePagemap } from '../../checkpoint/images/pagemap.ts'
 import { noSpace } from '../../checkpoint/stored.ts'
 import { AgentError } from '../errors.ts'
 
-/** Of a file in the images of a container, and its size, bytes. */
+/** A file among a container's images, and its size in bytes. */
 export interface Expected {
   readonly name: string
   readonly size: number
@@ -21,7 +21,7 @@ const isPagemap = (name: string): boolean => /^pagemap-.*\.img$/.test(name)
 const piece = Buffer.alloc(1024 * 1024)
 
 /**
- * Makes files as large as they were the last time; others are left to CRIU.
+ * Makes each file of pages as large as in the previous dump; leaves all other files to CRIU.
  * @throws CheckpointError StoreFull; the signal's reason.
  */
 export async function makeRoom(
@@ -49,7 +49,10 @@ async function fill(file: FileHandle, size: number, signal: AbortSignal): Promis
   }
 }
 
-/** Of this machine's memory, bytes: what the kernel tells every program in its auxiliary vector, pairs of a key and a value. */
+/**
+ * Returns this machine's page size, bytes. The kernel passes it in the auxiliary vector, which is pairs of key and
+ * value.
+ */
 export async function pageSize(): Promise<number> {
   const pairs = await readFile('/proc/self/auxv')
   for (let at = 0; at + 16 <= pairs.length; at += 16)
@@ -60,8 +63,8 @@ export async function pageSize(): Promise<number> {
 const keyOfPageSize = 6n
 
 /**
- * Cuts off what CRIU did not need: there are as many pages as the maps of the processes say.
- * @returns what is left, bytes.
+ * Truncates the files of pages to the length that CRIU's pagemaps require.
+ * @returns the bytes that remain.
  * @throws AgentError DumpFailed when a file has fewer.
  */
 export async function cutOff(images: string): Promise<number> {

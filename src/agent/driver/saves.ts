@@ -22,19 +22,19 @@ export type Save =
   | {
       readonly kind: 'layer'
       readonly container: string
-      /** The container's first process: whose root the layer is applied to. */
+      /** The container's first process; the layer is applied to its root. */
       readonly init: ProcessRef
       readonly upper: string
-      /** What is mounted over it, relative to its root. */
+      /** Mount points inside the layer, relative to its root. */
       readonly exclude: readonly string[]
       readonly archive: string
-      /** What is there, and what was deleted from the image. */
+      /** Lists the files in the layer, and the files of the image that were deleted. */
       readonly list: string
     }
   | ({ readonly kind: 'volume'; readonly name: string; readonly directory: string } & Kept)
   | ({
       readonly kind: 'shm'
-      /** First process of a container that has it mounted: on the host it has no name. */
+      /** First process of a container that mounts /dev/shm, which has no path on the host. */
       readonly init: ProcessRef
       readonly directory: string
     } & Kept)
@@ -47,10 +47,10 @@ interface Kept {
 }
 
 /**
- * What of a pod has to be saved, and into which files of the generation; nothing is read yet.
+ * Plans which files of a pod to save, and to which files of the generation. Reads none of them.
  *
- * @throws AgentError Unsupported for a writable layer that is none of its own: what changed in it cannot be told; for volumes
- * where nobody knows which directory is the kubelet's.
+ * @throws AgentError Unsupported for a writable root that is not an overlay, as its changes cannot be told from the
+ *   image; for volumes if the kubelet's directory is unknown.
  */
 export async function planSaves(
   deps: Pick<DriverDependencies, 'fs'>,
@@ -74,13 +74,13 @@ export async function planSaves(
         container: name,
         init,
         upper,
-        // Where nothing is mounted for it, as in the canary's containers, the key of `hold` lies in the layer.
+        // Where no volume is mounted for `hold`, as in the canary's containers, its key is in the layer.
         exclude: [...new Set([...mountPoints(mounts), holdDirectory(name).slice(1)])],
         archive: join(container, 'layer.tar'),
         list: join(container, 'layer.list'),
       })
     for (const volume of emptyDirsOf(mounts)) {
-      // The understudy's own: its first process and the socket that takes its orders.
+      // The understudy's own volume: its first process and its control socket.
       if (volume.name === holdVolume) continue
       const writers = [...(volumes.get(volume.name)?.writers ?? []), ...(volume.readOnly ? [] : [init])]
       const base = join(directory, 'volumes', volume.name)
@@ -93,7 +93,7 @@ export async function planSaves(
         list: `${base}.list`,
       })
     }
-    // One for the whole pod: every container has the same one mounted, unless a volume lies over it.
+    // A pod has one /dev/shm: every container mounts the same one, unless a volume covers it.
     const over = mounts.findLast(mount => mount.mountPoint === '/dev/shm')
     if (over?.type === 'tmpfs' && emptyDirsOf([over]).length === 0)
       shm = {
@@ -110,7 +110,7 @@ export async function planSaves(
   return [...layers, ...volumes.values(), ...(shm === undefined ? [] : [shm])]
 }
 
-/** @throws AgentError Unsupported by what it returns. */
+/** @throws AgentError Unsupported from the returned function. */
 async function emptyDirFinder(fs: ProcFs, podUid: string): Promise<(mounts: readonly Mount[]) => Volume[]> {
   const hostMounts = await mountsOf(fs, fs.host)
   const pods = fs.pods ?? podsDirectoryIn(await mountsOf(fs, 'self'))

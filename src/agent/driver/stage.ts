@@ -10,7 +10,7 @@ import { endTree, runningOf } from './tree.ts'
 /** See MemoryDriver.thaw. */
 export async function thaw(deps: DriverDependencies, clone: Clone): Promise<Clone> {
   try {
-    // Of the record: what has arrived since is not to come any more.
+    // Uses the stored record: pages that arrived since the caller read it are no longer outstanding.
     const { pages } = (await deps.records.load(clone.podUid)) ?? {}
     for (const server of pages?.servers ?? []) await assertServing(deps, server)
   } catch (error) {
@@ -30,7 +30,7 @@ async function thawContainer(deps: DriverDependencies, container: ClonedContaine
     throw error
   }
   const reply = await order(deps, container, { order: 'adopt', pid: pidBelowHold })
-  // `busy` with this very app: an agent before this one got as far as that.
+  // `busy` with this same app: an earlier agent got this far.
   if (reply.word === 'adopted' || (reply.word === 'busy' && reply.number === pidBelowHold)) return
   if (reply.word === 'died' || reply.word === 'unknown')
     throw new AgentError('CloneLost', `container ${name}: ${reply.word} ${reply.number}`)
@@ -49,7 +49,7 @@ function order(
 /** See MemoryDriver.discard. */
 export async function discard(deps: DriverDependencies, clone: Clone): Promise<void> {
   for (const container of clone.containers) {
-    // Before the kill: the end of an app that `hold` has adopted is the end of the container.
+    // Before the kill: when an app that `hold` has adopted ends, the container ends.
     if (await isSame(deps.fs, container.hold)) await release(deps, container)
     await endTree(deps.sentinel, container.app)
   }
@@ -61,7 +61,7 @@ async function release(deps: DriverDependencies, container: ClonedContainer): Pr
   try {
     await order(deps, container, { order: 'release' })
   } catch (error) {
-    // It ends with its container, or has: then nothing is left to be released from.
+    // `hold` ends with its container, or has already ended: then there is nothing to release.
     if (!isAgentError(error, 'HoldUnavailable')) throw error
     if (await isSame(deps.fs, container.hold)) throw error
   }
@@ -74,16 +74,16 @@ export async function clonesOf(deps: DriverDependencies, pod: LocatedPod): Promi
   for (const container of clone.containers) {
     const located = pod.containers.find(it => it.name === container.name)
     const same = located?.init.pid === container.hold.pid && located.init.start === container.hold.start
-    // Another first process: the container has restarted since, and what was below it went with it.
+    // The first process changed: the container has restarted since, and the tree below it is gone.
     if (!same || !(await isSame(deps.fs, container.app))) return undefined
   }
-  // What `hold` says counts, not a record: thawed is what it answers for. Thawing again does no harm.
+  // `hold` decides, not the record: the clone is thawed if `hold` runs it. A second thaw does no harm.
   const states = await Promise.all(clone.containers.map(it => order(deps, it, { order: 'state' })))
   const thawed = states.every((state, index) => {
     const container = clone.containers[index]
     return state.word === 'running' && state.number === container?.pidBelowHold
   })
-  // One that runs was thawed, whatever `hold` knows of it: the agent before this one came no further.
+  // A clone with running processes was thawed, whatever `hold` says: the previous agent stopped halfway.
   const running = await Promise.all(clone.containers.map(({ app }) => runningOf(deps.fs, app.pid)))
   return { ...clone, stage: thawed || running.some(pids => pids.length > 0) ? 'Thawed' : 'Frozen' }
 }

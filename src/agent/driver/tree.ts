@@ -3,8 +3,8 @@ import { isAgentError } from '../errors.ts'
 import type { ProcessRef, SentinelClient } from '../sentinel.ts'
 
 /**
- * Children of a container's first process that have a pid namespace of their own: what was restored there. Below a
- * `hold` without an app nothing else has one.
+ * Returns the children of a container's first process that have their own pid namespace: restored processes. Below a
+ * `hold` without an app, no other process has one.
  */
 export async function nestedChildren(
   fs: ProcFs,
@@ -23,7 +23,7 @@ export async function nestedChildren(
   })
 }
 
-/** Kills a process with all below it. Gone by itself in the meantime is what was wanted. */
+/** Kills a process and all its descendants. Succeeds if the process is gone already. */
 export async function endTree(
   sentinel: Pick<SentinelClient, 'treeKill'>,
   process: ProcessRef,
@@ -35,7 +35,7 @@ export async function endTree(
   }
 }
 
-/** The child of a container's first process that has this pid in its namespace. */
+/** Returns the child of a container's first process that has this pid in its namespace. */
 export async function childBelowHold(
   fs: ProcFs,
   hold: { readonly pid: number },
@@ -47,13 +47,13 @@ export async function childBelowHold(
   return undefined
 }
 
-/** Every thread of the tree: each has rights of its own. */
+/** Returns every thread of the tree, as each has its own rights. */
 export async function threadsOf(fs: ProcFs, root: number): Promise<number[]> {
   const lists = await inBatches(await treeOf(fs, root), pid => listIfThere(`${fs.proc}/${pid}/task`))
   return lists.flat().map(Number)
 }
 
-/** Processes of the tree that are not stopped; zombies run nothing. */
+/** Returns the processes of the tree that are not stopped. Zombies do not count, as they run nothing. */
 export async function runningOf(fs: ProcFs, root: number): Promise<number[]> {
   const running: number[] = []
   for (const pid of await treeOf(fs, root)) {
