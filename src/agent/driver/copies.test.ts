@@ -34,7 +34,7 @@ describe('D10.tmpfs: the copies that restores work with', () => {
     copies.take('a', 'greedy', 700)
     expect(store.room).toBe(300)
     expect(() => copies.take('b', 'greedy', 76)).toThrow(full)
-    // What is refused has taken nothing, and what others are given is not refused with it.
+    // A refused demand reserves nothing, and does not prevent another namespace's reservation.
     expect(store.room).toBe(300)
     copies.take('c', 'modest', 75)
     const draft = await store.begin({ ...slotKey, namespace: 'modest' }, 1, { expectedBytes: 200 })

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { beyondMaking, bringOptions } from './could-make.ts'
 import type { Rights } from './rights.ts'
 
-/** What runtimes give to root, without more being said. */
+/** The capabilities that runtimes give to root by default. */
 const usual = 0xa80425fbn
 
 const rights = (uid: number, permitted: bigint, groups: readonly number[] = []): Rights => {

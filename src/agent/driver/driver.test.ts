@@ -50,7 +50,7 @@ describe.skipIf(cannotDump !== undefined)(`driver on real CRIU ${cannotDump ?? '
     await expect.poll(() => nestedChildren(hostFs, of.init)).toEqual([])
     expect((await locate(of, true)).containers[0]?.app).toBeUndefined()
   }
-  /** `what` is done when all stand still and before anything is saved: the gates are not the sentinel's to open. */
+  /** Runs `what` when all processes are stopped and before anything is saved: the sentinel gets no gates to open. */
   const afterStop = (
     what: (sentinel: SentinelClient) => void,
     sentinel: SentinelClient = node.sentinel,
@@ -81,7 +81,7 @@ describe.skipIf(cannotDump !== undefined)(`driver on real CRIU ${cannotDump ?? '
       const sentinel: SentinelClient = {
         ...node.sentinel,
         stop(...given) {
-          // Before it: CRIU writes as soon as everybody stands.
+          // Before the stop: CRIU writes as soon as all processes are stopped.
           atStop.push(statSync(pages(dir)).size)
           return node.sentinel.stop(...given)
         },
@@ -98,7 +98,7 @@ describe.skipIf(cannotDump !== undefined)(`driver on real CRIU ${cannotDump ?? '
         0,
       )
       expect(bytes).toBe(saved.manifest.containers[0]?.memoryBytes)
-      // What an idle app changes in its memory meanwhile is little.
+      // An idle app changes little memory meanwhile.
       expect(Math.abs(statSync(pages(dir)).size - size)).toBeLessThan(1024 * 1024)
       const clone = await restore(understudy, saved)
       await node.driver.thaw(clone)
@@ -172,7 +172,7 @@ describe.skipIf(cannotDump !== undefined)(`driver on real CRIU ${cannotDump ?? '
     expect((await readdir(within(understudy, '/bin'))).sort()).toEqual(['cell', 'replaced', 'waker'])
     expect(await readdir(within(understudy, '/'))).not.toContain('stale')
 
-    // A refresh of the one that it becomes later: nothing of the first time is in the way.
+    // Dumps the promoted understudy: nothing of the first restore may interfere.
     await rm(within(understudy, '/bin/replaced'))
     const again = await save(await locate(understudy, true))
     const third = await understudyCell({ role: 'third', ...withVolume('third-with-volume') })
@@ -199,9 +199,9 @@ describe.skipIf(cannotDump !== undefined)(`driver on real CRIU ${cannotDump ?? '
       return readFileSync(join(dir, 'shm.list'), 'latin1')
     }
     expect(await listed(() => undefined)).toBe('')
-    // Nothing was there when it was looked for, before the stop.
+    // /dev/shm was empty when the driver looked, before the stop.
     expect(await listed(() => writeFileSync(join(shm, 'late'), 'x'))).toContain('late')
-    // And now there is, as everybody knows beforehand: nobody asks whether the primary went on by itself.
+    // Now the driver sees the file before the stop, so it does not ask whether the sentinel resumed the primary.
     expect(await listed(() => undefined)).toContain('late')
     expect(went).toEqual([true, false])
     expect(await ask(primary)).toBe('1 1 1')
@@ -229,7 +229,7 @@ describe.skipIf(cannotDump !== undefined)(`driver on real CRIU ${cannotDump ?? '
       await save(await locate(primary), driver)
       return told.at(-1)
     }
-    // It asks by itself when no processor was free.
+    // CRIU asks for itself when no processor was free.
     await expect.poll(saved, { timeout: 20_000 }).toBe(true)
   })
 
@@ -249,7 +249,7 @@ describe.skipIf(cannotDump !== undefined)(`driver on real CRIU ${cannotDump ?? '
       1: expect.stringMatching(/^pipe:/),
       2: expect.stringMatching(/^pipe:/),
     })
-    // Two threads of the server and its child.
+    // The server has two threads, and a child.
     expect(image?.credentials).toHaveLength(3)
   })
 
@@ -286,7 +286,7 @@ describe.skipIf(cannotDump !== undefined)(`driver on real CRIU ${cannotDump ?? '
       layer: await readdir(`/proc/${understudy.init.pid}/root`, { recursive: false }),
       groups: (await readFile(`/proc/${understudy.init.pid}/cgroup`, 'utf8')).trim(),
     })
-    /** What ends takes a moment to be gone. */
+    /** Processes and mounts take a moment to disappear. */
     const settled = async () => {
       for (let last = await left(); ; ) {
         await systemClock.sleep(50)
@@ -322,7 +322,7 @@ describe.skipIf(cannotDump !== undefined)(`driver on real CRIU ${cannotDump ?? '
     await other.driver.thaw(clone)
     expect(await ask(understudy)).toBe('2 2 2')
     expect((await node.driver.clonesOf(await locate(understudy)))?.stage).toBe('Thawed')
-    // As an agent that died between the two would do it again.
+    // An agent that follows a crash between the two steps repeats the thaw.
     await node.driver.thaw(clone)
     expect(await ask(understudy)).toBe('3 3 3')
     await node.driver.discard(clone)
@@ -335,7 +335,7 @@ describe.skipIf(cannotDump !== undefined)(`driver on real CRIU ${cannotDump ?? '
     await ask(primary)
     const clone = await restore(understudy, await save(await locate(primary)))
     expect((await node.driver.clonesOf(await locate(understudy)))?.stage).toBe('Frozen')
-    // An agent that ended between the two steps of a thaw.
+    // Simulates an agent that ended between the two steps of a thaw.
     await node.sentinel.treeContinue(clone.containers[0]?.app ?? { pid: 0, start: 0 })
     expect((await node.driver.clonesOf(await locate(understudy)))?.stage).toBe('Thawed')
     await node.driver.discard(clone)
@@ -394,7 +394,7 @@ describe.skipIf(cannotDump !== undefined)(`driver on real CRIU ${cannotDump ?? '
 
   test.each([
     ['goes on', false],
-    // As when whoever continues it is faster: the CRIU at the gate must not take the next stop for its own.
+    // Simulates a SIGCONT before the gate opens: the CRIU at the gate must not take part in the next stop.
     ['that went on before its gate was opened can be saved', true],
   ])('when the sentinel itself dies during a stop, the primary %s', async (_, early) => {
     const primary = await primaryCell()
@@ -452,7 +452,7 @@ describe.skipIf(cannotDump !== undefined)(`driver on real CRIU ${cannotDump ?? '
     const stops: string[] = []
     const sentinel: SentinelClient = {
       ...node.sentinel,
-      // As with a CRIU that was loaded without what keeps the gate.
+      // Simulates a CRIU that was loaded without the library that implements the gate.
       spawn: async (request, signal) =>
         request.arguments.includes('dump')
           ? { code: 0, signal: undefined, milliseconds: 1, expired: false }
@@ -479,7 +479,7 @@ describe.skipIf(cannotDump !== undefined)(`driver on real CRIU ${cannotDump ?? '
     const onStopped = () => {
       stops += 1
     }
-    // Too little for what CRIU itself needs, and for the last of the pages.
+    // Too little for CRIU itself, and too little for the last page.
     for (const roomBytes of [1, size - 4096]) {
       const { dir } = await generation()
       const dumping = node.driver.dump(located, dir, { deadlineMs, roomBytes, onStopped, signal })
@@ -488,7 +488,7 @@ describe.skipIf(cannotDump !== undefined)(`driver on real CRIU ${cannotDump ?? '
         expect(statSync(join(dir, file)).size).toBeLessThan(size)
       expect(await ask(primary)).toMatch(/^(\d) \1 \1$/)
     }
-    // It has stood still for the pages, in vain, which counts.
+    // The failed dumps stopped the pod too, and that counts.
     expect(stops).toBeGreaterThan(0)
     const last = await generation()
     await node.driver.dump(located, last.dir, { deadlineMs, roomBytes: size + 2 ** 20, signal })

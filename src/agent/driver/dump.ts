@@ -159,8 +159,8 @@ async function dumpWith(
 type Directory = Exclude<Save, { readonly kind: 'layer' }>
 
 /**
- * Sorts the saves into empty ones, those that start before the stop, and those that start after it. /dev/shm is late:
- * it is read in the pod's own namespaces, where a process killed while it waits may become a zombie child of the
+ * Sorts the saves into empty ones, early ones (started before the stop) and late ones (started after it). /dev/shm is
+ * late: it is read in the pod's own namespaces, where a process killed while it waits may become a zombie child of the
  * application, which CRIU cannot save.
  */
 async function sortSaves(

@@ -9,7 +9,7 @@ afterEach(async () => {
   for (const each of started.splice(0)) await each[Symbol.asyncDispose]()
 })
 
-/** A process of mounts and namespaces of its own, made by `unshare`. */
+/** Starts a process with its own mounts and namespaces, made by `unshare`. */
 async function run(script: string): Promise<number> {
   const each = await start('sh', ['-c', `${script}; echo ready; exec sleep 1000`])
   started.push(each)

@@ -12,7 +12,7 @@ afterEach(() => rm(work, { recursive: true }))
 
 const complaints = () => complaintsOf(work, ['dump.log', 'output'])
 
-/** Sparse: it takes no room. */
+/** Sparse: the file occupies no room. */
 async function fill(name: string, bytes: number, end: string) {
   await using file = await open(join(work, name), 'w')
   await file.truncate(bytes)

@@ -1,4 +1,4 @@
-/** Generations that another node has forged, brought back by the real CRIU. */
+/** Generations that another node has forged, restored by the real CRIU. */
 import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
@@ -65,7 +65,7 @@ const editCredentials = (set: (creds: Record<string, unknown>) => void) =>
 
 const ghost = (mode: number) => ({ ...decode(ghostFileEntry, new Uint8Array()), uid: 0, gid: 0, mode })
 
-/** What is forged, and how: the memory of a user without any right becomes that of somebody with one. */
+/** Forgeries that give the memory of an unprivileged user more rights. */
 const forgeries: readonly (readonly [string, (images: string) => Promise<unknown>])[] = [
   [
     'root',
@@ -120,7 +120,7 @@ describe.skipIf(cannotDump !== undefined)(`D10.forged: images of another node ${
   afterAll(() => node?.dispose())
 
   const images = () => join(saved.dir, 'containers', 'app', 'criu')
-  /** Changes the generation for the time of `work`. */
+  /** Changes the generation while `work` runs. */
   const forged = async (forge: (images: string) => Promise<unknown>, work: () => Promise<void>) => {
     const before = new Map<string, Buffer>()
     for (const name of await readdir(images()))
@@ -132,7 +132,7 @@ describe.skipIf(cannotDump !== undefined)(`D10.forged: images of another node ${
       for (const [name, bytes] of before) await writeFile(join(images(), name), bytes)
     }
   }
-  /** Forges what was checked already, right before CRIU reads it. */
+  /** Forges images that the driver has checked already, right before CRIU reads them. */
   const late = (forge: (images: string) => Promise<unknown>) =>
     createMemoryDriver({
       ...node.dependencies,
@@ -166,7 +166,7 @@ describe.skipIf(cannotDump !== undefined)(`D10.forged: images of another node ${
 
   it.each(forgeries)('and again on the stopped processes: %s', async (_, forge) => {
     const into = await understudy()
-    // CRIU has brought it back, rights and all: it is the second look that ends it.
+    // CRIU has restored the forged rights; the second check kills the processes.
     expect(await restore(into, late(forge))).toBe('CredentialsExceed')
     await nothingIsLeft(into)
   })
@@ -178,7 +178,10 @@ describe.skipIf(cannotDump !== undefined)(`D10.forged: images of another node ${
     expect(await readdir(join(node.directory, 'work'))).toEqual([])
   })
 
-  /** Of what only CRIU may give: the image is edited to what the container has, or refused; what CRIU gave is ended. */
+  /**
+   * Properties that only CRIU may set. The driver lowers those in the image to the container's, or refuses the image.
+   * If CRIU sees the forgery, the driver kills the result.
+   */
   const precedence: readonly (readonly [string, (images: string) => Promise<unknown>, early: string])[] = [
     [
       'a limit',
@@ -207,8 +210,8 @@ describe.skipIf(cannotDump !== undefined)(`D10.forged: images of another node ${
 
   it.each(precedence)('of precedence: %s', async (_, forge, early) => {
     const into = await understudy()
-    // CRIU has brought it back with what it says: the stopped processes are ended. Where this machine's root may not do what
-    // they say CRIU goes on without it.
+    // CRIU has restored the forged values, and the driver kills the stopped processes. On machines where root may not
+    // set these values, CRIU ignores the failure.
     const said = await restore(into, late(forge))
     if (said !== 'restored') {
       expect(said).toBe('CredentialsExceed')
@@ -268,7 +271,7 @@ describe.skipIf(cannotDump !== undefined)(`D10.forged: images of another node ${
       return true
     })
 
-  /** A file of /proc, as it is there: CRIU compares size and mode. */
+  /** A file of /proc with its real size and mode, which CRIU compares. */
   const ofProc = (name: string, mode: number) => (dir: string) =>
     editImage(dir, 'files.img', 'files', namedFile, ({ reg }) => {
       if (reg?.name !== '/tmp/log') return false
@@ -285,7 +288,7 @@ describe.skipIf(cannotDump !== undefined)(`D10.forged: images of another node ${
   ] as const)('a file of /proc: %s', async (name, mode) => {
     const into = await understudy()
     await forged(ofProc(name, mode), async () => expect(await restore(into)).toBe('CredentialsExceed'))
-    // What CRIU was given all the same ends with what it opened.
+    // If CRIU sees the forgery, the driver kills the processes that opened it.
     expect(await restore(into, late(ofProc(name, mode)))).toBe('CredentialsExceed')
     await nothingIsLeft(into)
     expect(await restore(into, late(ofProc(name, mode)), 'Always')).toBe('CredentialsExceed')
@@ -300,7 +303,7 @@ describe.skipIf(cannotDump !== undefined)(`D10.forged: images of another node ${
   })
 
   describe('D10.layer-rights', () => {
-    /** Changes the layer for the time of `work`. */
+    /** Changes the layer while `work` runs. */
     const withLayer = async (members: readonly Member[], work: () => Promise<void>) => {
       const directory = join(saved.dir, 'containers', 'app')
       const [archive, list] = [join(directory, 'layer.tar'), join(directory, 'layer.list')]

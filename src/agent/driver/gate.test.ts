@@ -1,4 +1,4 @@
-/** What a container may do to CRIU before it is saved: real processes, the real CRIU. */
+/** Attacks of a container on CRIU before its dump: real processes, the real CRIU. */
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
@@ -12,7 +12,7 @@ import { parsePrecedence } from './limits.ts'
 
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 300_000 })
 
-/** Whoever waits in vfork() does not stop before its child ends; and there are many to be looked at before it. */
+/** A parent in vfork() does not stop before its child ends, and CRIU has to look at many processes before it. */
 const source = `
 #include <stdio.h>
 #include <unistd.h>
@@ -46,7 +46,7 @@ describe.skipIf(cannotDump !== undefined)(
 
     const childrenOf = async (pid: number): Promise<number[]> =>
       ((await readIfThere(`/proc/${pid}/task/${pid}/children`)) ?? '').split(' ').filter(Boolean).map(Number)
-    /** `stat` of the CRIU that the sentinel has started by way of `enter`. */
+    /** Returns `stat` of the CRIU that the sentinel has started through `enter`. */
     const criuStat = async (pid: number): Promise<string | undefined> => {
       const command = (await readIfThere(`/proc/${pid}/cmdline`)) ?? ''
       if (command.startsWith('/proc/self/fd/')) return readIfThere(`/proc/${pid}/stat`)

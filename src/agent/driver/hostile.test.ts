@@ -48,7 +48,7 @@ describe.skipIf(cannotDump !== undefined)(`a hostile container ${cannotDump ?? '
       for (const name of ['sh', 'ip', 'iptables', 'ip6tables', 'nft', 'tar'])
         await put(join(root, directory, name), program())
   }
-  /** Who opens it to read waits for a writer, for ever. */
+  /** A process that opens such a fifo for reading waits for a writer for ever. */
   const neverRead: Prepare = async root => {
     for (const path of [
       'etc/gnutls/config',
@@ -78,7 +78,7 @@ describe.skipIf(cannotDump !== undefined)(`a hostile container ${cannotDump ?? '
       const primary = await start('primary', serveCommand, prepare)
       const understudy = await start('understudy', holdCommand, prepare)
       expect(await cells.ask(primary)).toBe('1 1 1')
-      // In the namespaces of the container, also for what lies in /dev/shm.
+      // A file in /dev/shm makes `layer` run in the container's namespaces too.
       await writeFile(`/proc/${primary.init.pid}/root/dev/shm/shared`, 'x')
       const saved = await cells.save(primary)
       expect(hasRun(primary)).toBe(false)
@@ -107,7 +107,7 @@ describe.skipIf(cannotDump !== undefined)(`a hostile container ${cannotDump ?? '
         /what CRIU knows of this kernel cannot be read/,
       )
       expect(hasRun(primary)).toBe(false)
-      // As that of another CRIU.
+      // Simulates the file of another CRIU.
       await writeFile(path, 'x')
       await expect(cells.save(primary)).rejects.toThrow(/cannot be used/)
       expect(hasRun(primary)).toBe(false)

@@ -1,4 +1,4 @@
-/** Somebody of the pod who is awake while a container is saved or restored: real processes, the real CRIU. */
+/** A process of the pod that runs while a container is saved or restored: real processes, the real CRIU. */
 import { copyFile, mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
@@ -12,7 +12,7 @@ import { nestedChildren } from './tree.ts'
 
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 300_000 })
 
-/** Five processes of three threads each, which have pipes and sockets in common. */
+/** Five processes of three threads each, which share pipes and sockets. */
 const source = `
 #include <pthread.h>
 #include <stdio.h>
@@ -65,7 +65,7 @@ describe.skipIf(cannotDump !== undefined)(
       await expect.poll(() => started.output()).toContain('ready')
       return started
     }
-    /** Of another user, without any capability, in the network of the pod. */
+    /** Starts a process of another user, without any capability, in the network namespace of the pod. */
     const another = async (of: Cell, ...what: readonly string[]) => {
       const rights = ['--reuid', '2000', '--regid', '2000', '--clear-groups', '--no-new-privs']
       const started = await start('nsenter', [

@@ -58,7 +58,7 @@ describe.skipIf(cannotDump !== undefined)(`memory that comes later ${cannotDump 
       command: [...holdCommandOf('app').slice(0, -serveCommand.length), '/bin/cell', 'fill', '8080', '1'],
     })
   const locate = (of: Cell, promoted?: boolean) => cells.locate(of, promoted)
-  /** What is said at a port; empty: nothing. */
+  /** Returns the answer at a port; empty: none. */
   const ask = async (of: Cell, port: number): Promise<string> => {
     const log = join(node.directory, `answer-${port}`)
     await rm(log, { force: true })
@@ -74,9 +74,10 @@ describe.skipIf(cannotDump !== undefined)(`memory that comes later ${cannotDump 
   const restore = async (into: Cell, from = saved): Promise<Clone> =>
     node.driver.restore(await locate(into), from, { deadlineMs, signal, lazily: 'Large' })
   /**
-   * Who brings the pages stands from the end of the restore on: nothing comes but what has come in that moment. It does
-   * not begin with most of them before the restore says that it is over, so it takes turns of a millisecond until then;
-   * all at once they may have come before anybody hears of that end. (It may be stopped: native/preload/preload.c, 4.)
+   * Restores, and stops the page server when the restore ends, so that only a few pages have arrived. The server defers
+   * most pages until CRIU's restore is over. Until then, it runs for a millisecond at a time: if it ran freely, all
+   * pages could arrive before the test sees the end of the restore. (A stop does it no harm: native/preload/preload.c,
+   * 4.)
    */
   const restoreHeld = async (into: Cell): Promise<Clone> => {
     let bringing: ProcessRef | undefined
@@ -88,7 +89,7 @@ describe.skipIf(cannotDump !== undefined)(`memory that comes later ${cannotDump 
       },
       async spawn(...given) {
         if (bringing === undefined) return node.sentinel.spawn(...given)
-        // What starts it has its name, too, for a moment.
+        // For a moment, the process that starts the server has the server's name.
         const { pid } = bringing
         const pids = await vi.waitFor(async () => {
           const found = await named(pid, server)
@@ -121,7 +122,7 @@ describe.skipIf(cannotDump !== undefined)(`memory that comes later ${cannotDump 
     if (server === undefined) throw new Error('nothing is to come')
     return server
   }
-  /** Below one, by their names. */
+  /** Returns the processes of a tree with matching names. */
   const named = async (root: number, name: RegExp): Promise<number[]> => {
     const pids = await treeOf(hostFs, root)
     const names = await Promise.all(
@@ -158,7 +159,7 @@ describe.skipIf(cannotDump !== undefined)(`memory that comes later ${cannotDump 
     expect(pagesRestored).toBeLessThan(1000)
     await node.driver.thaw(clone)
     expect(await ask(into, 8080)).toBe('1')
-    // A child that it forks now is brought its own.
+    // A child that the app forks now gets its pages, too.
     expect(await ask(into, 8081)).toBe('0 0')
     expect(await node.driver.settle(clone, signal)).toEqual({ ...clone, pages: undefined })
     expect(await residentOf(clone)).toBeGreaterThanOrEqual(large * 2 ** 20)
@@ -189,7 +190,7 @@ describe.skipIf(cannotDump !== undefined)(`memory that comes later ${cannotDump 
     await mkdir(dir, { recursive: true })
     await cp(saved.dir, dir, { recursive: true })
     const clone = await node.driver.thaw(await restore(into, { ...saved, dir }))
-    // Not even before: what is read is linked elsewhere.
+    // The generation may go even before: the page server reads links elsewhere.
     await rm(dir, { recursive: true })
     await node.driver.settle(clone, signal)
     expect(await ask(into, 8081)).toBe('0 0')
@@ -218,7 +219,7 @@ describe.skipIf(cannotDump !== undefined)(`memory that comes later ${cannotDump 
     most = 2 ** 20
     await driver.discard(await bring())
     expect(lent.size).toBe(0)
-    // What is read from there has its room for as long as that is so.
+    // The room stays reserved while the page server reads from the copies.
     const first = await bring('Large')
     expect(lent.size).toBe(1)
     await driver.discard(first)
@@ -248,7 +249,7 @@ describe.skipIf(cannotDump !== undefined)(`memory that comes later ${cannotDump 
     if (app === undefined) throw new Error('no app')
     await node.sentinel.watch('app', app)
     const told = new Promise(resolve => node.sentinel.onDeath(resolve))
-    // It waits for a page that nobody will bring: whatever it says must not be made of zeros.
+    // The app waits for a page that will never arrive: no answer may be made of zeros.
     const asked = ask(into, 8081).catch(() => '')
     const settled = codeOf(node.driver.settle(clone, signal))
     await signalOf(clone, server, 'SIGKILL')
@@ -266,7 +267,7 @@ describe.skipIf(cannotDump !== undefined)(`memory that comes later ${cannotDump 
     await signalOf(clone, guardian, 'SIGKILL')
     await signalOf(clone, server, 'SIGKILL')
     const other = node.connect()
-    // What it read as zeros may have killed it before.
+    // Zeros that it read may have killed the app before.
     expect(await codeOf(other.driver.settle(clone, signal))).toMatch(/^(PagesLost|CloneLost)$/)
     expect(await isSame(hostFs, clone.containers[0]?.app ?? { pid: 0, start: 0 })).toBe(false)
     await nothingLeft(clone)
@@ -286,11 +287,11 @@ describe.skipIf(cannotDump !== undefined)(`memory that comes later ${cannotDump 
     await other.driver.thaw(clone)
     signalAll(stopped, 'SIGCONT')
     await other.driver.settle(clone, signal)
-    // As one that had not heard of it.
+    // Repeats it, like an agent that missed the result.
     await other.driver.settle(clone, signal)
     expect(await ask(into, 8081)).toBe('0 0')
     await nothingLeft(clone)
-    // Nobody else ends it now: who started it is gone.
+    // The sentinel that started this process is gone, so the test kills it.
     process.kill(into.init.pid, 'SIGKILL')
     other.sentinel.close()
   })
@@ -302,7 +303,7 @@ describe.skipIf(cannotDump !== undefined)(`memory that comes later ${cannotDump 
     await node.driver.discard(clone)
     await nothingLeft(clone)
     expect(await running(into)).toBe(false)
-    // And another one has all of the room.
+    // Another restore has the full limit of page servers again.
     const next = await restoreHeld(into)
     const last = await restoreHeld(into)
     expect(await ended(serverOf(next))).toBe(true)
@@ -314,7 +315,7 @@ describe.skipIf(cannotDump !== undefined)(`memory that comes later ${cannotDump 
     const into = await understudy()
     const clone = await restoreHeld(into)
     await signalOf(clone, server, 'SIGKILL')
-    // A thaw that was faster would be followed by the guardian's kill: a death like that of one on stage.
+    // If the thaw came first, the guardian's kill would follow: a death like that of any running app.
     await expect.poll(() => ended(serverOf(clone))).toBe(true)
     expect(await codeOf(node.driver.thaw(clone))).toBe('CloneLost')
     await node.driver.discard(clone)

@@ -10,7 +10,7 @@ const sets = (hex: string, inheritable = '0') => ({
   bounding: hex,
   ambient: '0',
 })
-/** What a runtime gives a container of root by default: 14 capabilities, SETUID and SETGID among them. */
+/** Default capabilities of a root container: 14, SETUID and SETGID among them. */
 const standard = '00000000a80425fb'
 const root: Rights = {
   uids: ids(0),

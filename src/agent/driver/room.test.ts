@@ -1,4 +1,4 @@
-/** What a pod takes of the room of others while it is saved: real processes, the real CRIU. */
+/** How much room a pod can take from others while it is saved: real processes, the real CRIU. */
 import { mkdir, readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
@@ -16,7 +16,7 @@ vi.setConfig({ testTimeout: 120_000, hookTimeout: 300_000 })
 const mib = 2 ** 20
 const each = 8 * mib
 
-/** Processes that have 8 MiB each, or a file of 12 MiB in /dev/shm. */
+/** Processes with 8 MiB each, or a file of 12 MiB in /dev/shm. */
 const source = `
 #include <fcntl.h>
 #include <stdio.h>
@@ -115,7 +115,7 @@ describe.skipIf(cannotDump !== undefined)(`D10.tmpfs: the room of others ${canno
       const full = new CheckpointError('StoreFull', 'enough')
       stop.abort(full)
       expect(await ended).toBe(full)
-      // It would have been more than all of their memory.
+      // A full dump would have written more than all of their memory.
       expect(await written()).toBeLessThan(processes * each)
       const again = await dump(located, 2 * processes * each)
       expect((await again.done).containers).toHaveLength(1)
@@ -129,7 +129,7 @@ describe.skipIf(cannotDump !== undefined)(`D10.tmpfs: the room of others ${canno
       await expect(full.done).rejects.toMatchObject({ code: 'StoreFull' })
       const most = 10 * each + 2 * mib
       expect((await bytesInDraft(full.directory)).written).toBeLessThan(most)
-      // What is there before counts once: as much as the last time is enough.
+      // Room that is filled before the dump counts once: the size of the previous dump is enough.
       const first = await dump(located, 2 * 24 * each)
       await first.done
       const { written } = await bytesInDraft(first.directory)

@@ -1,4 +1,4 @@
-/** What a container may do to gain by being saved: real processes, the real CRIU. */
+/** Attempts of a container to gain rights from being saved: real processes, the real CRIU. */
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
@@ -9,19 +9,20 @@ import { cannotDump, startTestNode, type TestNode } from '../testing/node.ts'
 
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 300_000 })
 
-/** One thing each, then they wait. */
+/** Each program does one thing, then waits. */
 const programs = {
   nothing: '',
-  // Its own memory, open in a child: allowed to anybody, and of another process where its number is given again.
+  // A child that holds its own memory open: any process may do so, but after a restore the pid may mean another
+  // process.
   mem: 'if (fork() == 0) { must(open("/proc/self/mem", O_RDWR)); must(open("/proc/self/maps", O_RDONLY)); wait_here(); } wait(0);',
   directory: 'must(chdir("/proc/self"));',
-  // The same out of sight: no process has it while nobody receives it.
+  // The same, hidden in a socket: no process has the descriptor until another one receives it.
   flight: `int fd = open("/proc/self/mem", O_RDWR), pair[2]; must(fd); must(socketpair(AF_UNIX, SOCK_DGRAM, 0, pair));
     char byte = 0, space[CMSG_SPACE(sizeof fd)] = {0}; struct iovec data = { &byte, 1 };
     struct msghdr m = { .msg_iov = &data, .msg_iovlen = 1, .msg_control = space, .msg_controllen = sizeof space };
     struct cmsghdr *c = CMSG_FIRSTHDR(&m); c->cmsg_level = SOL_SOCKET; c->cmsg_type = SCM_RIGHTS;
     c->cmsg_len = CMSG_LEN(sizeof fd); memcpy(CMSG_DATA(c), &fd, sizeof fd); must(sendmsg(pair[0], &m, 0)); close(fd);`,
-  // Memory of the kernel, which no limit of the container counts.
+  // Kernel memory, which no limit of the container counts.
   queues: `static char bytes[100000]; int pair[2];
     for (int i = 0; i < 40; i++) { must(socketpair(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK, 0, pair));
       for (int end = 0; end < 2; end++) while (write(pair[end], bytes, sizeof bytes) > 0) ; }`,

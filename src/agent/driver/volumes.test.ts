@@ -25,7 +25,7 @@ mount --bind /usr usr; mount --bind ${volume} whole; mount --bind ${volume}/a pa
 pivot_root . old; umount -l old; echo ready
 exec setpriv --pdeathsig KILL sleep infinity`
 
-/** What an application may do in its own volume, without any right. */
+/** Changes that an unprivileged application may make in its own volume. */
 const tenantScript = (secret: string) => `chmod 777 /whole /whole/a
 exec setpriv --reuid 1000 --regid 1000 --clear-groups --no-new-privs --bounding-set -all sh -ec '
 d=/whole/${emptyDirs}; mkdir -p $d; mv /whole/a $d/x; rmdir $d/x; ln -s ${secret} $d/x'`

@@ -1,17 +1,19 @@
-/** Changes to CRIU's images as a node could make them that looks for a way into another one: any bytes, well framed or not. */
+/**
+ * Random changes to CRIU's images, as a node could make them that attacks another node: any bytes, well framed or not.
+ */
 import { readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Random } from '../../../kube/random.ts'
 
-/** A change that is made once it is known where. @returns what it was, to be read by people. */
+/** A change at places that it draws when it runs. @returns a description for people. */
 export type Mutation = (images: string) => Promise<string>
 
 const extremes = [0, 1, 0x7f, 0x80, 0xff, 0xffff, 0x7fff_ffff, 0x8000_0000, 0xffff_ffff]
 
-/** What is told of no memory, and read by CRIU. */
+/** True for images that CRIU reads, other than pages. */
 const isRead = (name: string): boolean => name.endsWith('.img') && !/^(pages-|stats-)/.test(name)
 
-/** Entries of an image behind its magic numbers, or none where it is no such image. */
+/** Returns the entries of an image after its magic numbers; undefined if the file has no such format. */
 function framed(bytes: Buffer): { readonly head: Buffer; readonly entries: Buffer[] } | undefined {
   for (const head of [8, 4]) {
     const entries: Buffer[] = []
@@ -36,7 +38,9 @@ function joined({ head, entries }: { readonly head: Buffer; readonly entries: re
   return Buffer.concat([head, ...sized])
 }
 
-/** One to three changes, all drawn before anything is read of how a restore went: the same seed draws the same changes. */
+/**
+ * Returns one to three changes. The draws do not depend on how a restore went, so the same seed draws the same changes.
+ */
 export function mutationOf(random: Random): Mutation {
   const below = (limit: number) => Math.floor(random.next() * limit)
   const pick = <T>(from: readonly T[]): T => {
@@ -53,7 +57,7 @@ export function mutationOf(random: Random): Mutation {
       }
       return bytes
     },
-    /** Behind the magic numbers, and no length: what a field says. */
+    /** Changes the value of a field, after the magic numbers and the lengths. */
     field(bytes) {
       const it = framed(bytes)
       if (it === undefined) return bytes
@@ -87,7 +91,7 @@ export function mutationOf(random: Random): Mutation {
     exchanged: (_, other) => other,
   }
 
-  // Images of which little has changed get furthest.
+  // CRIU gets furthest with images that have changed little.
   const drawn = [...Object.keys(ways), 'gone', ...Array<string>(8).fill('field'), 'bits', 'bits']
 
   return async images => {

@@ -1,10 +1,10 @@
-/** What a restore in a container must not change: the machine around it. */
+/** The machine around a container, which a restore in it must not change. */
 import { createHash } from 'node:crypto'
 import { lstat, mkdir, readdir, readFile, readlink, writeFile } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
 
-/** Files below a directory with mode, owner and digest. */
+/** Lists the files below a directory with mode, owner and digest. */
 async function filesOf(directory: string): Promise<string[]> {
   const found: string[] = []
   for (const name of (await readdir(directory, { recursive: true })).sort()) {
@@ -21,7 +21,7 @@ async function filesOf(directory: string): Promise<string[]> {
   return found
 }
 
-/** Processes that run a program of a directory, by pid. */
+/** Lists the processes that run a program of a directory, by pid. */
 async function runningFrom(directory: string): Promise<string[]> {
   const found: string[] = []
   for (const pid of (await readdir('/proc')).filter(name => /^\d+$/.test(name))) {
@@ -32,13 +32,13 @@ async function runningFrom(directory: string): Promise<string[]> {
 }
 
 export interface Outside {
-  /** All that can be compared. Clocks are compared by half seconds. */
+  /** Returns the comparable state of the machine. Clocks are rounded to half seconds. */
   state(): Promise<Readonly<Record<string, readonly string[]>>>
 }
 
 /**
  * @param programs of the node, that run in containers for a while.
- * @param directories of the node that nobody has a reason to write to.
+ * @param directories of the node to which no process has a reason to write.
  */
 export async function createOutside(
   scratch: string,
@@ -56,7 +56,7 @@ export async function createOutside(
       return {
         files: files.flat(),
         processes: await runningFrom(programs),
-        // Others of the machine mount what they like, elsewhere.
+        // Other programs of the machine mount elsewhere.
         mounts: (await readFile('/proc/self/mountinfo', 'utf8'))
           .split('\n')
           .filter(it => it.includes(scratch)),

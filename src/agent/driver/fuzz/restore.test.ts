@@ -1,7 +1,7 @@
 /**
- * Whole restores of images that were changed at random, by the real CRIU, in containers that are thrown away. The node of
- * the primary signs what it likes, so signatures stop none of this. `npm run fuzz` does many: UNDERSTUDY_FUZZ_ROUNDS and
- * UNDERSTUDY_FUZZ_SEED say how many and which.
+ * Whole restores of randomly changed images, by the real CRIU, in disposable containers. The node of the primary can
+ * sign any image, so signatures prevent none of this. `npm run fuzz` runs many: UNDERSTUDY_FUZZ_ROUNDS and
+ * UNDERSTUDY_FUZZ_SEED set how many and which.
  */
 import { cp, mkdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -54,7 +54,7 @@ describe.skipIf(cannotDump !== undefined)(`D10.fuzz: images changed at random ${
 
   const images = (of: Stored) => join(of.dir, 'containers', 'app', 'criu')
 
-  /** In the generation, as it comes from its node: all that is asked of images here is asked. */
+  /** Changes the generation before the driver checks its images. */
   async function asItCame(mutation: Mutation, into: Cell): Promise<Outcome> {
     const dir = join(node.directory, 'forged')
     await cp(saved.dir, dir, { recursive: true })
@@ -66,7 +66,10 @@ describe.skipIf(cannotDump !== undefined)(`D10.fuzz: images changed at random ${
       await rm(dir, { recursive: true, force: true })
     }
   }
-  /** Behind those questions, right before CRIU reads them: what they do not know of has to be held by what is behind them. */
+  /**
+   * Changes the images after these checks, right before CRIU reads them: later defences must hold changes that the
+   * checks miss.
+   */
   async function unseen(mutation: Mutation, into: Cell): Promise<Outcome> {
     let made = 'nothing'
     const driver = createMemoryDriver({
@@ -85,7 +88,7 @@ describe.skipIf(cannotDump !== undefined)(`D10.fuzz: images changed at random ${
 
   interface Outcome {
     readonly what: string
-    /** A code of ours, or that it was restored. */
+    /** Code of an AgentError or CheckpointError, or `restored`. */
     readonly end: string
     readonly said: string
   }
@@ -105,7 +108,7 @@ describe.skipIf(cannotDump !== undefined)(`D10.fuzz: images changed at random ${
       return { what: what(), end: error.code, said: error.message }
     }
   }
-  /** Whatever the images have become, what came of them is stopped and has no more than its container. */
+  /** Asserts that the restored processes are stopped and have no more rights than their container. */
   async function assertWithin({ containers }: Clone): Promise<void> {
     for (const { app, hold } of containers) {
       const [rights, limits] = [await livingRights(hostFs, hold.pid), await livingLimits(hostFs, hold.pid)]
@@ -129,7 +132,7 @@ describe.skipIf(cannotDump !== undefined)(`D10.fuzz: images changed at random ${
       const { what, end, said } = await (round % 2 === 0 ? asItCame : unseen)(mutation, into).finally(() =>
         into.stop(),
       )
-      // `enter` tells the end by a signal as shells do.
+      // `enter` reports death by a signal as shells do.
       const signalled = /: (signal \d+|exit code (?:129|1[3-5]\d));/.exec(said)?.[1]
       const kind = [end, ...(signalled === undefined ? [] : [signalled])].join(' ')
       ends.set(kind, (ends.get(kind) ?? 0) + 1)
@@ -140,7 +143,7 @@ describe.skipIf(cannotDump !== undefined)(`D10.fuzz: images changed at random ${
         .toEqual(before)
     }
     console.info(Object.fromEntries(ends))
-    // What was not changed is restored all the same: nobody has broken the node or its generation.
+    // The unchanged generation can still be restored: no round has damaged it or the node.
     const last = await understudy()
     try {
       expect((await restore(node.driver, saved, last, () => 'unchanged')).end).toBe('restored')
