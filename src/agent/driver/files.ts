@@ -136,7 +136,7 @@ export function createFiles({ sentinel, fs, programs }: FilesOptions): Files {
   }
 
   /**
-   * Lists the files that the understudy's layer has now, so that `layer apply` can delete those that the generation
+   * Lists the files that the understudy's layer has now, so that `layer apply` can delete files that the generation
    * lacks.
    */
   async function listOwn(what: Save & { readonly kind: 'layer' }, own: string, run: FilesRun): Promise<void> {

@@ -303,7 +303,7 @@ describe.skipIf(cannotDump !== undefined)(`memory that comes later ${cannotDump 
     await node.driver.discard(clone)
     await nothingLeft(clone)
     expect(await running(into)).toBe(false)
-    // Another restore has the full limit of page servers again.
+    // Later restores have all room again; a second one ends the page server of the first.
     const next = await restoreHeld(into)
     const last = await restoreHeld(into)
     expect(await ended(serverOf(next))).toBe(true)

@@ -49,7 +49,7 @@ interface Kept {
 /**
  * Plans which files of a pod to save, and to which files of the generation. Reads none of them.
  *
- * @throws AgentError Unsupported for a writable root that is not an overlay, as its changes cannot be told from the
+ * @throws AgentError Unsupported for a writable root that is not an overlay, as nothing separates its changes from the
  *   image; for volumes if the kubelet's directory is unknown.
  */
 export async function planSaves(
