@@ -19,9 +19,9 @@ export function parseCgroup(text: string): Membership[] {
 }
 
 /**
- * Whether the path is that of a container of that pod, or below it. Runtimes and drivers name the directory after the
- * id: `podUID/ID` (cgroupfs), `...-podUID.slice/cri-containerd-ID.scope` (systemd, where - becomes _ in the UID),
- * `crio-ID.scope`, `docker-ID.scope`.
+ * Returns the path of the container's cgroup if `path` is that cgroup or below it, in the cgroup of this pod. Runtimes
+ * and drivers name the directory after the id: `podUID/ID` (cgroupfs), `...-podUID.slice/cri-containerd-ID.scope`
+ * (systemd, where - becomes _ in the UID), `crio-ID.scope`, `docker-ID.scope`.
  */
 export function containerPart(path: string, podUid: string, containerId: string): string | undefined {
   const parts = path.split('/')
@@ -30,7 +30,7 @@ export function containerPart(path: string, podUid: string, containerId: string)
   return parts.slice(0, at + 1).join('/')
 }
 
-/** The directory of the pod above that of one of its containers; undefined: it is in none. */
+/** Returns the pod's cgroup above that of a container; undefined if there is none. */
 export function podDirectory(directory: string, podUid: string): string | undefined {
   const parts = directory.split('/')
   const at = parts.findLastIndex(part => namesPod(part, podUid))
@@ -44,19 +44,19 @@ function namesContainer(part: string, id: string): boolean {
   if (part === id) return true
   if (!part.endsWith(`-${id}.scope`)) return false
   const runtime = part.slice(0, -`-${id}.scope`.length)
-  // CRI-O's own process for the container lives beside it, and is not to be stopped.
+  // CRI-O's own process for the container has a cgroup beside it, and must not be stopped.
   return /^[a-z-]+$/.test(runtime) && !runtime.endsWith('conmon')
 }
 
-/** The id of `containerd://ID`. */
+/** Returns the id in `containerd://ID`. */
 export function bareContainerId(containerId: string): string {
   const at = containerId.indexOf('://')
   return at < 0 ? containerId : containerId.slice(at + '://'.length)
 }
 
 /**
- * Directory of a membership, relative to /sys/fs/cgroup of the process whose mounts these are; undefined when that
- * hierarchy is not mounted there. A hierarchy may be mounted from a directory of its own: its root is taken off.
+ * Returns the directory of a membership, relative to /sys/fs/cgroup of the process with these mounts; undefined if its
+ * hierarchy is not mounted there. If the mount shows only a part of the hierarchy, the root of that part is removed.
  */
 export function cgroupDirectory(
   mounts: readonly Mount[],

@@ -12,7 +12,7 @@ const init = 100
 const proc = mkdtempSync(join(tmpdir(), 'understudy-proc-'))
 afterAll(() => rmSync(proc, { recursive: true, force: true }))
 
-/** As the kernel writes it, as far as it is looked at, and as long. */
+/** Returns the fields of `status` that the agent reads, padded to the length of the kernel's file. */
 const status = (pid: number, inside: number) =>
   [
     ...['Name:\tapp', 'State:\tS (sleeping)', `Pid:\t${pid}`, `NSpid:\t${pid}\t${inside}`],
@@ -21,7 +21,7 @@ const status = (pid: number, inside: number) =>
     '',
   ].join('\n')
 
-/** The files of a process are those of this directory. */
+/** Makes the directory of a process in the fake /proc. */
 function addProcess(directory: string, pid: number, inside: number): void {
   mkdirSync(join(proc, directory))
   writeFileSync(join(proc, directory, 'cgroup'), `0::/kubepods/pod${podUid}/${id}\n`)
@@ -33,7 +33,7 @@ beforeAll(() => {
   mkdirSync(join(proc, '1'))
   writeFileSync(join(proc, '1', 'mountinfo'), '30 1 0:26 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw\n')
   addProcess(`${init}`, init, 1)
-  // One child stands for all: 80,000 files take long to make.
+  // Symlinks to one child: to make 80,000 files would take long.
   addProcess('child', init + 1, 2)
   for (let each = 1; each < bomb; each += 1) symlinkSync('child', join(proc, `${init + each}`))
 }, 120_000)

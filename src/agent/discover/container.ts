@@ -13,17 +13,17 @@ export interface ContainerName {
 export interface LocatedContainer extends ContainerName {
   /** Its PID 1. */
   readonly init: ProcessRef
-  /** Pids of its PID 1 in each namespace from ours to its own: how deep it lies. */
+  /** Number of pid namespaces from the agent's to that of its PID 1: its nesting depth. */
   readonly depth: number
-  /** Directories below /sys/fs/cgroup, of one hierarchy, that hold all its processes. */
+  /** Directories below /sys/fs/cgroup, of one hierarchy, that contain all its processes. */
   readonly cgroups: readonly string[]
 }
 
 /**
  * Finds the processes of a pod's containers by the names of their cgroups, without asking any runtime: each runtime
- * names a container's cgroup after its id, below one that is named after the pod's UID.
+ * names a container's cgroup after its id, below a cgroup named after the pod's UID.
  *
- * @throws AgentError NotRunning when one of them has no PID 1.
+ * @throws AgentError NotRunning when a container has no PID 1.
  */
 export async function locateContainers(
   fs: ProcFs,
@@ -55,7 +55,7 @@ export async function locateContainers(
   return Promise.all(
     found.map(async ({ container, pids: own, cgroups }) => {
       const init = await firstProcess(fs, own)
-      // One hierarchy is enough; the one that tells containers' own groups apart most finely misses nobody.
+      // One hierarchy is enough. The one with the most cgroups includes every process.
       const directories = [...cgroups.values()].sort((a, b) => b.size - a.size)[0]
       if (init === undefined || directories === undefined)
         throw new AgentError('NotRunning', `container ${container.name}`)
@@ -64,13 +64,13 @@ export async function locateContainers(
   )
 }
 
-/** PID 1 of the container: of those that are first in their namespace the one whose namespace is outermost. */
+/** Returns the container's PID 1: of the processes that are first in their pid namespace, the one in the outermost. */
 async function firstProcess(
   fs: ProcFs,
   pids: readonly number[],
 ): Promise<{ init: ProcessRef; depth: number } | undefined> {
   const firsts: { readonly pid: number; readonly depth: number }[] = []
-  // Nothing is kept of the others: how many they are is the tenant's choice.
+  // Keeps nothing of the other processes: the tenant decides how many there are.
   await inBatches(pids, async pid => {
     const status = await statusOf(fs, pid)
     if (status !== undefined && status.state !== 'Z' && status.nsPids.at(-1) === 1)
@@ -84,7 +84,7 @@ async function firstProcess(
     : { init: { pid: first.pid, start }, depth: first.depth }
 }
 
-/** @throws AgentError ProcessGone is not thrown: a process without mounts has none. */
+/** Returns the mounts of a process; none if it is gone. */
 export async function mountsOf(fs: ProcFs, pid: number | 'self'): Promise<Mount[]> {
   return parseMountinfo((await readIfThere(`${fs.proc}/${pid}/mountinfo`)) ?? '')
 }

@@ -4,17 +4,17 @@ export interface Mount {
   readonly id: string
   /** major:minor of the filesystem. */
   readonly device: string
-  /** Directory of that filesystem which is mounted. */
+  /** The directory of that filesystem that is mounted. */
   readonly root: string
   readonly mountPoint: string
-  /** Of this mount; the filesystem may be writable elsewhere. */
+  /** Applies to this mount; the filesystem may be writable elsewhere. */
   readonly readOnly: boolean
   readonly type: string
   readonly source: string
   readonly superOptions: ReadonlyMap<string, string>
 }
 
-/** Lines that cannot be read are left out: the kernel writes none. */
+/** Parses mountinfo. Skips malformed lines, which the kernel never writes. */
 export function parseMountinfo(text: string): Mount[] {
   return text.split('\n').flatMap(line => {
     const [before, after] = line.split(' - ')
@@ -48,7 +48,9 @@ function unescaped(text: string): string {
   return text.replace(/\\([0-7]{3})/g, (_, digits: string) => String.fromCharCode(Number.parseInt(digits, 8)))
 }
 
-/** `path` below `directory`, without a leading slash; undefined when it is not there. `/` holds everything. */
+/**
+ * Returns `path` relative to `directory`, without a leading slash; undefined if it is outside. `/` contains every path.
+ */
 export function below(directory: string, path: string): string | undefined {
   if (path === directory) return ''
   const prefix = directory.endsWith('/') ? directory : `${directory}/`
@@ -56,8 +58,8 @@ export function below(directory: string, path: string): string | undefined {
 }
 
 /**
- * Where on the host that directory of a filesystem is visible; undefined when no mount of the host shows it. Of several
- * the one that comes first, which is where the host itself put it.
+ * Returns the path on the host at which that directory of a filesystem is visible; undefined if no mount of the host
+ * shows it. The first such mount counts, as it is the host's own.
  */
 export function hostPathOf(hostMounts: readonly Mount[], device: string, path: string): string | undefined {
   for (const mount of hostMounts) {
@@ -87,5 +89,8 @@ const local = new Set([
   ...['zfs', 'bcachefs', 'squashfs', 'erofs', 'vfat', 'iso9660'],
 ])
 
-/** Whether a filesystem of this type answers by itself. Behind another one a look takes as long as a server, or a tenant, likes. */
+/**
+ * True if no server is behind filesystems of this type. Behind others, a lookup takes as long as a server, or a tenant,
+ * likes.
+ */
 export const answersByItself = (type: string): boolean => local.has(type)

@@ -1,6 +1,6 @@
 import { below, type Mount } from './mountinfo.ts'
 
-/** Where the kubelet keeps what belongs to pods, mostly `/var/lib/kubelet/pods`. */
+/** The kubelet's directory of pods, usually `/var/lib/kubelet/pods`. */
 export interface PodsDirectory {
   /** `major:minor` of its filesystem. */
   readonly device: string
@@ -11,11 +11,12 @@ export interface PodsDirectory {
 const terminationLog = '/dev/termination-log'
 
 /**
- * The kubelet mounts a file of `PODS/UID/containers/NAME/` into each container, so an agent finds the directory in its own
- * mounts. Those of other containers do not say it: a tenant chooses the names below its volumes.
+ * Finds the directory in the mounts of the agent's container: the kubelet mounts a file of `PODS/UID/containers/NAME/`
+ * into each container. Mounts of other containers cannot serve for this, as a tenant chooses the names below its
+ * volumes.
  *
  * @param own mounts of the agent's container.
- * @returns undefined where no kubelet has made the container.
+ * @returns undefined if no kubelet has made the container.
  */
 export function podsDirectoryIn(own: readonly Mount[]): PodsDirectory | undefined {
   const mount = own.find(({ mountPoint }) => mountPoint === terminationLog)
@@ -24,7 +25,7 @@ export function podsDirectoryIn(own: readonly Mount[]): PodsDirectory | undefine
   return { device: mount.device, root: root === '' ? '/' : root }
 }
 
-/** What the host calls that directory: of several mounts of one filesystem each may show it. */
+/** Returns the directory's paths on the host. A filesystem may have several mounts, and each may show it. */
 export function hostNamesOf(hostMounts: readonly Mount[], { device, root }: PodsDirectory): string[] {
   return hostMounts.flatMap(mount => {
     const rest = mount.device === device ? below(mount.root, root) : undefined
@@ -32,6 +33,6 @@ export function hostNamesOf(hostMounts: readonly Mount[], { device, root }: Pods
   })
 }
 
-/** Neither is looked at as a path that may lead upwards: the kernel tells none that does. */
+/** Joins without normalization: the kernel reports no paths that contain `..`. */
 export const joined = (directory: string, rest: string): string =>
   rest === '' ? directory : `${directory === '/' ? '' : directory}/${rest}`

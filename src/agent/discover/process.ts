@@ -4,7 +4,7 @@ import { AgentError } from '../errors.ts'
 import type { ProcessRef } from '../sentinel.ts'
 import type { PodsDirectory } from './pods-directory.ts'
 
-/** What /proc/PID/status says of a process, as far as it is needed here. */
+/** The fields of /proc/PID/status that the agent needs. */
 export interface ProcessStatus {
   readonly state: string
   /** Its pid in each namespace, from the reader's to its own. */
@@ -14,29 +14,29 @@ export interface ProcessStatus {
   readonly fields: ReadonlyMap<string, string>
 }
 
-/** Where processes are looked for. */
+/** Where to find processes. */
 export interface ProcFs {
   readonly proc: string
   /** A process in the namespaces of the host. */
   readonly host: number
-  /** Absent: where the kubelet that has made this process's container keeps it. */
+  /** The kubelet's directory of pods. Absent: found by the mounts of this process's container. */
   readonly pods?: PodsDirectory
 }
 
-/** As an agent with `hostPID` sees it. */
+/** Processes as an agent with `hostPID` sees them. */
 export const hostProcFs: ProcFs = Object.freeze({ proc: '/proc', host: 1 })
 
-/** Where this process finds what lies on the host at a path; one below /proc is the same for both. */
+/** Returns the path at which this process sees a file of the host. Paths below /proc are the same for both. */
 export const onHost = (fs: ProcFs, path: string): string =>
   path.startsWith(`${fs.proc}/`) ? path : join(fs.proc, String(fs.host), 'root', path)
 
-/** Field 22 of /proc/PID/stat; undefined when there is no such process. */
+/** Returns field 22 of /proc/PID/stat; undefined if there is no such process. */
 export async function startTimeOf(fs: ProcFs, pid: number): Promise<number | undefined> {
   const text = await readIfThere(`${fs.proc}/${pid}/stat`)
   return text === undefined ? undefined : parseStartTime(text)
 }
 
-/** The name in the second field may contain spaces and parentheses: what counts comes after its last one. */
+/** Parses after the last parenthesis: the name in the second field may contain spaces and parentheses. */
 export function parseStartTime(stat: string): number | undefined {
   const fields = stat
     .slice(stat.lastIndexOf(')') + 2)
@@ -69,7 +69,7 @@ export function parseStatus(text: string): ProcessStatus {
   }
 }
 
-/** White-space separated numbers. */
+/** Returns the numbers of a white-space separated list. */
 export function numbers(text: string | undefined): number[] {
   return (text ?? '')
     .split(/\s+/)
@@ -77,7 +77,7 @@ export function numbers(text: string | undefined): number[] {
     .map(Number)
 }
 
-/** @throws AgentError ProcessGone when its pid is free or belongs to another process now. */
+/** @throws AgentError ProcessGone when the pid is free or belongs to another process now. */
 export async function assertSame(fs: ProcFs, process: ProcessRef): Promise<void> {
   if ((await startTimeOf(fs, process.pid)) !== process.start)
     throw new AgentError('ProcessGone', `pid ${process.pid}`)
@@ -94,7 +94,10 @@ export async function refOf(fs: ProcFs, pid: number): Promise<ProcessRef> {
   return { pid, start }
 }
 
-/** As `Promise.all`, but few of them at a time: what a tenant can have many of must not all be in memory at once. */
+/**
+ * Like `Promise.all`, but for a few items at a time: a tenant may have many of them, and not all must be in memory at
+ * once.
+ */
 export async function inBatches<T, R>(
   items: readonly T[],
   work: (item: T) => Promise<R>,
@@ -106,7 +109,10 @@ export async function inBatches<T, R>(
   return results
 }
 
-/** Names in a directory of which a tenant decides how many there are; what is gone has none. Not all are in memory at once. */
+/**
+ * Yields the names in a directory; none if it is gone. A tenant decides how many there are, so not all are in memory at
+ * once.
+ */
 export async function* namesIn(directory: string): AsyncGenerator<string> {
   const opened = await unlessGone(opendir(directory, { bufferSize: 256 }))
   if (opened === undefined) return
@@ -118,8 +124,9 @@ export async function* namesIn(directory: string): AsyncGenerator<string> {
 }
 
 /**
- * The process and all below it, parents first. Threads' children count. A tree that changes may be told in part.
- * @param most where there are more it is looked no further, and more are told.
+ * Returns the process and its descendants, parents first, including the children of threads. May miss processes of a
+ * tree that changes.
+ * @param most ends the search after more than so many; the result is longer than `most` then.
  */
 export async function treeOf(fs: ProcFs, root: number, most = Number.POSITIVE_INFINITY): Promise<number[]> {
   const found = [root]
@@ -136,7 +143,9 @@ export async function childrenOf(fs: ProcFs, pid: number): Promise<number[]> {
   return lists.flatMap(list => numbers(list))
 }
 
-/** What descriptors 0, 1 and 2 are, as readlink tells it: `pipe:[123]`, `/dev/null`. Closed ones are left out. */
+/**
+ * Returns the targets of descriptors 0, 1 and 2 as readlink reports them: `pipe:[123]`, `/dev/null`. Omits closed ones.
+ */
 export async function stdioOf(fs: ProcFs, pid: number): Promise<Partial<Record<'0' | '1' | '2', string>>> {
   const found: Partial<Record<'0' | '1' | '2', string>> = {}
   for (const fd of ['0', '1', '2'] as const) {
@@ -150,13 +159,13 @@ export async function allPids(fs: ProcFs): Promise<number[]> {
   return (await readdir(fs.proc)).filter(name => /^\d+$/.test(name)).map(Number)
 }
 
-/** ESRCH: the process ended between opening and reading. */
+/** ENOENT or ESRCH; the latter if the process ended between opening and reading. */
 export function isGone(error: unknown): boolean {
   const { code } = error as NodeJS.ErrnoException
   return code === 'ENOENT' || code === 'ESRCH'
 }
 
-/** What there is to tell of a process or a file, or undefined when it has gone meanwhile. */
+/** Returns the result, or undefined if the process or file has gone meanwhile. */
 export async function unlessGone<T>(work: Promise<T>): Promise<T | undefined> {
   try {
     return await work

@@ -14,7 +14,7 @@ const host = parseMountinfo(
     `24 22 0:51 / /var/lib/kubelet/pods/${uid}/volumes/kubernetes.io~projected/token rw - tmpfs tmpfs rw`,
   ].join('\n'),
 )
-// The agent's own container is another pod's.
+// The agent's container belongs to another pod.
 const own = parseMountinfo(
   '80 79 8:2 /pods/agent-uid/containers/agent/1f2e3d4c /dev/termination-log rw - ext4 /dev/sdb rw',
 )
@@ -32,7 +32,7 @@ const container = parseMountinfo(
     '67 60 0:51 / /var/run/secrets/token ro - tmpfs tmpfs rw',
     `68 60 8:2 /pods/${uid}/etc-hosts /etc/hosts rw - ext4 /dev/sdb rw`,
     `69 60 8:2 /pods/another-pod/volumes/kubernetes.io~empty-dir/data /other rw - ext4 /dev/sdb rw`,
-    // Shared with other pods: a claim behind NFS, and one in a directory of the node.
+    // Volumes shared with other pods: a claim on NFS, and a claim in a directory of the node.
     '70 60 0:60 /export /shared rw - nfs4 server:/export rw',
     '71 60 8:1 /mnt/shared/claim /claim rw - ext4 /dev/sda1 rw',
   ].join('\n'),
@@ -51,14 +51,14 @@ describe('what belongs to the memory of a container', () => {
     const made = `pods/${uid}/volumes/kubernetes.io~empty-dir/x`
     const mounts = parseMountinfo(
       [
-        // A subPath of a volume in memory that was moved, and then removed.
+        // A subPath of a volume in memory, moved and then removed.
         `65 60 0:50 /${made}//deleted /cache rw - tmpfs tmpfs rw,size=64m`,
-        // Subpaths of volumes that are not saved: behind NFS, a directory of the node, and on the kubelet's own disk.
+        // Subpaths of volumes that are not saved: on NFS, in a directory of the node, and on the kubelet's own disk.
         `70 60 0:60 /export/${made} /shared rw - nfs4 server:/export rw`,
         `71 60 8:1 /mnt/shared/claim/${made} /claim rw - ext4 /dev/sda1 rw`,
         `72 60 8:2 /plugins/local/${made} /local rw - ext4 /dev/sdb rw`,
         `73 60 8:2 ${below(volumes)}/data/${made} /data rw - ext4 /dev/sdb rw`,
-        // Another filesystem whose paths are those of the kubelet's.
+        // Another filesystem with the same paths as the kubelet's.
         `74 60 8:9 /${made} /disk rw - ext4 /dev/sdc rw`,
       ].join('\n'),
     )
@@ -66,7 +66,7 @@ describe('what belongs to the memory of a container', () => {
       `${volumes}/data`,
       `${volumes}/memory`,
     ])
-    // What a server of a tenant's mounts below its volume, the host shows, too.
+    // The host also shows mounts that a tenant's server makes below its volume.
     const nested = parseMountinfo(
       [
         `30 22 0:60 / /var/lib/kubelet/pods/${uid}/volumes/kubernetes.io~nfs/claim rw - nfs4 server:/ rw`,

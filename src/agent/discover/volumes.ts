@@ -1,24 +1,24 @@
 import { below, hostPathOf, type Mount } from './mountinfo.ts'
 import { hostNamesOf, joined, type PodsDirectory } from './pods-directory.ts'
 
-/** Writable things of a container besides its layer whose content belongs to its memory. */
+/** A writable volume of a container whose content belongs to the memory. */
 export interface Volume {
   /** The pod's name for it. */
   readonly name: string
-  /** The whole volume on the host, also where the container mounts a part of it. */
+  /** The whole volume on the host, even if the container mounts only a part of it. */
   readonly hostPath: string
-  /** Wherever the container has it mounted. */
+  /** True if all the container's mounts of it are read-only. */
   readonly readOnly: boolean
 }
 
 /**
- * The emptyDirs that a container mounts, found by where the kubelet keeps them: `PODS/UID/volumes/kubernetes.io~empty-dir/NAME`.
- * One on disk is a directory of that filesystem. One in memory is a filesystem of its own, which the host has mounted at
- * that place.
+ * Returns the emptyDirs that a container mounts. The kubelet keeps them at
+ * `PODS/UID/volumes/kubernetes.io~empty-dir/NAME`. One on disk is a directory of that filesystem. One in memory is a
+ * filesystem of its own, which the host has mounted at that place.
  *
- * The kernel tells where a mount's directory is now, and below a volume its names are the tenant's: a subPath that the tenant
- * moves can have any path. So that path is believed only where it begins with the kubelet's own, on its filesystem, and
- * nothing of it is used that lies below the volume.
+ * The kernel reports the current path of a mount's directory, and the tenant chooses the names below a volume: it can
+ * move a subPath to any path. So the path counts only if it begins with the kubelet's own, on the kubelet's filesystem,
+ * and the part below the volume is ignored.
  */
 export function emptyDirs(
   mounts: readonly Mount[],
@@ -32,7 +32,7 @@ export function emptyDirs(
   for (const place of hostNamesOf(hostMounts, pods))
     for (const { device, mountPoint } of hostMounts) {
       const name = below(joined(place, rest), mountPoint)
-      // What is mounted deeper is in a volume, where the tenant or its server chooses names.
+      // Ignores deeper mounts: they are inside a volume, where the tenant or its server chooses the names.
       if (name && !name.includes('/') && !inMemory.has(device)) inMemory.set(device, mountPoint)
     }
   const found = new Map<string, Volume>()
@@ -49,19 +49,22 @@ export function emptyDirs(
   return [...found.values()].sort((a, b) => (a.name < b.name ? -1 : 1))
 }
 
-/** Whether there may be emptyDirs among them; without the kubelet's directory nobody knows which. */
+/** True if some mounts may be emptyDirs; without the kubelet's directory, the agent cannot tell which. */
 export const mayBeEmptyDirs = (mounts: readonly Mount[], hostMounts: readonly Mount[]): boolean =>
   mounts.some(({ device, root }) =>
     [root, hostPathOf(hostMounts, device, root)].some(path => path?.includes('/kubernetes.io~empty-dir/')),
   )
 
-/** The first one there is the runtime's; another over it would name any directory of the node as its writable one. */
+/**
+ * Returns the first mount of the root, which is the runtime's. A later one could name any directory of the node as its
+ * upper directory.
+ */
 export const rootMount = (mounts: readonly Mount[]): Mount | undefined =>
   mounts.find(mount => mount.mountPoint === '/')
 
 /**
- * The writable directory of the container's root, as the host's mounts name it; undefined: there is none to save. With a
- * read-only root there is one in which only the runtime has written.
+ * Returns the writable directory of the container's root as a path on the host; undefined if there is none to save. The
+ * one of a read-only root contains only files of the runtime.
  */
 export function upperDirectory(mounts: readonly Mount[]): string | undefined {
   const root = rootMount(mounts)
@@ -69,8 +72,8 @@ export function upperDirectory(mounts: readonly Mount[]): string | undefined {
 }
 
 /**
- * Paths at which something else is mounted, relative to the container's root: not part of its writable layer. Those
- * below another one are left out.
+ * Returns the paths of other mounts, relative to the container's root: they are not part of its writable layer. Omits
+ * paths below another one.
  */
 export function mountPoints(mounts: readonly Mount[]): string[] {
   const paths = mounts.flatMap(mount => {

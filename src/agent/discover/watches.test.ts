@@ -9,7 +9,7 @@ import { hostProcFs } from './process.ts'
 import { parseWatches, watchedPaths } from './watches.ts'
 
 test('watches of a real process get their names back', async () => {
-  // Near a root of the filesystem: only so many files are looked at.
+  // Near a root of the filesystem, as the search ends after so many files.
   const directory = await mkdtemp(join(process.getuid?.() === 0 ? '/' : tmpdir(), '.watched-'))
   onTestFinished(() => rm(directory, { recursive: true }))
   await mkdir(join(directory, 'inner'))
@@ -40,7 +40,7 @@ test.skipIf(process.getuid?.() !== 0)(
     const directory = await mkdtemp(join(tmpdir(), 'hung-'))
     onTestFinished(() => rm(directory, { recursive: true }))
     for (const name of ['hung', 'watched']) await mkdir(join(directory, name))
-    // Nobody answers what the kernel asks at descriptor 3, as where a tenant's program or server does not.
+    // No program answers the kernel's requests at descriptor 3, like a hung FUSE program or server of a tenant.
     const mount = 'mount -i -t fuse -o fd=3,rootmode=40000,user_id=0,group_id=0 hung "$1/hung"'
     const own = 'mount -t tmpfs watched "$1/watched" && mkdir "$1/watched/deep"'
     const watching = 'const { watch } = require("node:fs"); watch(process.argv[1]); console.log("ready")'

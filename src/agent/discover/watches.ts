@@ -10,12 +10,16 @@ interface Watched {
   readonly inode: bigint
 }
 
-/** What is not among so many files of its filesystem is given up, and CRIU says that it cannot save it. */
+/**
+ * The search in a filesystem ends after so many files. If a watched file is missing then, CRIU reports that it cannot
+ * save it.
+ */
 const mostFiles = 20_000
 
 /**
- * Paths, in the container of `root`, of what it and its descendants watch by inotify. The kernel tells inodes only; the
- * names are looked for from the roots of the mounts downwards, the shallowest first. Most programs watch nothing.
+ * Returns paths, in the container of `root`, of the files that it and its descendants watch by inotify. The kernel
+ * reports only inodes. The names are searched from the roots of the mounts downwards, breadth first. Most programs
+ * watch nothing.
  */
 export async function watchedPaths(fs: ProcFs, root: number): Promise<string[]> {
   const lists: Watched[][] = []
@@ -26,7 +30,7 @@ export async function watchedPaths(fs: ProcFs, root: number): Promise<string[]> 
   const others = new Set(mounts.map(({ mountPoint }) => mountPoint))
   const found: string[] = []
   for (const { device, mountPoint, type } of mounts) {
-    // The first look at a filesystem that does not answer, over a network or from a program of the tenant's, never ends.
+    // A lookup never returns if the server, or the tenant's FUSE program, does not answer.
     if (!answersByItself(type)) continue
     const inodes = new Set([...wanted.values()].filter(it => it.device === device).map(it => it.inode))
     if (inodes.size === 0) continue
@@ -45,14 +49,17 @@ async function watchesOf(fs: ProcFs, pid: number): Promise<Watched[]> {
   const descriptors = await listIfThere(`${directory}/fd`)
   const links = await inBatches(descriptors, fd => unlessGone(readlink(`${directory}/fd/${fd}`)))
   const found: Watched[] = []
-  // One after the other: each may be large.
+  // One at a time: each may be large.
   for (const [at, fd] of descriptors.entries())
     if (links[at] === 'anon_inode:inotify' && found.length < mostWatches)
       found.push(...parseWatches((await unlessGone(beginningOf(`${directory}/fdinfo/${fd}`))) ?? ''))
   return found
 }
 
-/** A user may have as many watches as memory allows; those that are not looked for CRIU does not find either, and says so. */
+/**
+ * Memory limits a user's watches, and nothing else does. CRIU cannot find the watches beyond this number either, and
+ * reports that.
+ */
 const mostWatches = 10_000
 
 async function beginningOf(path: string): Promise<string> {
@@ -64,7 +71,10 @@ async function beginningOf(path: string): Promise<string> {
   return buffer.toString('utf8', 0, length)
 }
 
-/** Of /proc/PID/fdinfo/FD: lines `inotify wd:1 ino:9e7e sdev:800013 ...`, all hexadecimal; 20 bits are the minor number. */
+/**
+ * Parses /proc/PID/fdinfo/FD: lines `inotify wd:1 ino:9e7e sdev:800013 ...`, all hexadecimal; 20 bits are the minor
+ * number.
+ */
 export function parseWatches(fdinfo: string): Watched[] {
   return [...fdinfo.matchAll(/^inotify wd:[0-9a-f]+ ino:([0-9a-f]+) sdev:([0-9a-f]+) /gm)].map(
     ([, inode = '', device = '']) => {
@@ -74,7 +84,7 @@ export function parseWatches(fdinfo: string): Watched[] {
   )
 }
 
-/** Directories are opened without following links: what the app puts in the place of one leads nowhere. */
+/** Opens directories without following links, so that the app cannot redirect the walk by replacing one. */
 async function* walk(
   root: string,
   start: string,
@@ -105,7 +115,7 @@ async function* walk(
   }
 }
 
-/** The app goes on meanwhile: what was a directory may be a file or a link by now. */
+/** The app runs meanwhile and may have replaced a directory by a file or a link. */
 const unlessReplaced = <T>(work: Promise<T>): Promise<T | undefined> =>
   unlessGone(work).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOTDIR' || error.code === 'ELOOP') return undefined
