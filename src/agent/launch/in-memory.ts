@@ -12,11 +12,11 @@ export interface InMemoryOptions extends InstallOptions {
 }
 
 /**
- * The programs once more in a tmpfs, `to`, which is mounted on the host for them: an application stands still for them,
- * and clients wait for them, but each runs for a moment only, and files that nobody has open are the first that a node
- * gives up when it needs memory. Where that cannot be had it is those on the disk that are used.
+ * Installs the programs again in a tmpfs at `to`, which is mounted on the host for them. While they run, an application
+ * is stopped and clients wait. Each runs only briefly, and a node short of memory first evicts files that no process
+ * has open. Falls back to the programs on the disk if the tmpfs cannot be mounted.
  *
- * @param onDisk what mounts it, installed from the same place.
+ * @param onDisk the programs that mount it, installed from the same place.
  */
 export async function programsInMemory(
   onDisk: InstalledPrograms,
@@ -27,13 +27,13 @@ export async function programsInMemory(
     [join(onDisk.directory, 'sentinel'), 'programs', install.to],
     { fs, signal },
   )
-  // What counts is what is seen here: mounts of the host may not reach this container.
+  // Checks the result in this container: mounts of the host may not reach it.
   if (await isTmpfsOfItsOwn(install.to)) return installAgain(onDisk, install)
   log.warn({ directory: install.to, said }, 'programs are run from the disk: none in memory')
   return onDisk
 }
 
-/** Its parent may lie in memory as well, but in a file system that nothing can be run from. */
+/** Compares devices: the parent may be a tmpfs too, but mounted noexec. */
 async function isTmpfsOfItsOwn(directory: string): Promise<boolean> {
   if (!(await isTmpfs(directory))) return false
   const [here, above] = await Promise.all([stat(directory), stat(dirname(directory))])

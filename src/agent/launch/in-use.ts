@@ -1,7 +1,9 @@
 import { readdir, readlink } from 'node:fs/promises'
 import { isGone, type ProcFs } from '../discover/process.ts'
 
-/** Programs below a directory that processes of this node run, as paths: what a sentinel of an earlier agent is. */
+/**
+ * Returns the paths of programs below a directory that processes of this node run, such as an earlier agent's sentinel.
+ */
 export async function programsInUse(
   { proc }: Pick<ProcFs, 'proc'>,
   below: string,
@@ -13,7 +15,7 @@ export async function programsInUse(
       const program = await readlink(`${proc}/${name}/exe`)
       if (program.startsWith(`${below}/`)) found.add(program)
     } catch (error) {
-      // It has ended, is a thread of the kernel, or has more rights than we and what we start: not one of ours.
+      // The process has ended, is a kernel thread, or has more rights than the agent and its children: not one of ours.
       if (!isGone(error) && (error as NodeJS.ErrnoException).code !== 'EACCES') throw error
     }
   }

@@ -6,28 +6,31 @@ import type { Random } from '../../kube/random.ts'
 import { unlessGone } from '../discover/process.ts'
 import { AgentError } from '../errors.ts'
 
-/** The agent's native programs as they lie on the node. */
+/** The agent's native programs, installed on the node. */
 export interface InstalledPrograms {
-  /** `enter`, `layer`, `look`, `sentinel`, `sever`, `cell`, `waker`, `criu/`; the same path on the host and here. */
+  /**
+   * Contains `enter`, `layer`, `look`, `sentinel`, `sever`, `cell`, `waker`, `criu/`; the same path on the host and in
+   * this container.
+   */
   readonly directory: string
-  /** SHA-256 over names, modes and content, hex. */
+  /** SHA-256 over names, modes and contents, hex. */
   readonly digest: string
-  /** Debian's version of the CRIU among them. */
+  /** Debian's version of the contained CRIU. */
   readonly criuVersion: string
 }
 
 export interface InstallOptions {
-  /** Of the agent's image: `/opt/understudy`. */
+  /** Directory in the agent's image: `/opt/understudy`. */
   readonly from: string
-  /** A directory of the host that is visible here under the same path: `/var/lib/understudy/bin`, `/run/understudy/bin`. */
+  /** A directory of the host with the same path in this container: `/var/lib/understudy/bin`, `/run/understudy/bin`. */
   readonly to: string
   readonly random: Random
 }
 
 /**
- * Copies the programs to the node: what the sentinel is and starts has to be there when the agent's container is not.
- * The directory is named after its content and appears with a rename, so it is whole or absent, and an agent of another
- * version has another one.
+ * Copies the programs to the node: the sentinel and its programs must exist while the agent's container does not. The
+ * directory is named after its content and appears by a rename, so it is complete or absent. An agent of another
+ * version uses another directory.
  *
  * @throws AgentError BinariesMissing
  */
@@ -38,7 +41,7 @@ export async function installPrograms({ from, to, random }: InstallOptions): Pro
   return place({ from, to, random }, files, await digestOf(from, files))
 }
 
-/** What is installed, in another place as well: its digest is known. */
+/** Installs the same programs in another place, without computing the digest again. */
 export async function installAgain(
   { digest }: InstalledPrograms,
   options: InstallOptions,
@@ -59,14 +62,14 @@ async function place(
       await rename(scratch, directory)
     } catch (error) {
       await rm(scratch, { recursive: true, force: true })
-      // Another agent of this node was faster: its copy is the same.
+      // Another agent of this node was faster: its copy is identical.
       if (!(await exists(directory))) throw error
     }
   }
   return { directory, digest, criuVersion: await criuVersionOf(directory) }
 }
 
-/** Removes the copies of other versions, but for those that are in use. Nothing may be there. */
+/** Removes the copies of other versions, except those in use. The directory may be missing. */
 export async function pruneInstalled(to: string, keep: readonly string[]): Promise<void> {
   for (const name of (await unlessGone(readdir(to))) ?? []) {
     const path = join(to, name)
@@ -76,7 +79,7 @@ export async function pruneInstalled(to: string, keep: readonly string[]): Promi
 }
 
 interface ProgramFile {
-  /** Below the directory, with `/`. */
+  /** Relative to the directory, with `/`. */
   readonly path: string
   readonly mode: number
 }
@@ -91,7 +94,7 @@ async function listFiles(directory: string): Promise<ProgramFile[]> {
   const paths = entries.filter(it => it.isFile()).map(it => join(it.parentPath, it.name))
   const files = paths.map(async path => ({
     path: path.slice(directory.length).replace(/^\/+/, ''),
-    // Executable or not; other bits are those of whoever unpacked the image.
+    // Keeps only the executable bit: other bits depend on the program that unpacked the image.
     mode: (await stat(path)).mode & 0o111 ? 0o755 : 0o644,
   }))
   return (await Promise.all(files)).sort((a, b) => (a.path < b.path ? -1 : 1))
@@ -115,7 +118,7 @@ async function copyTree(from: string, to: string, files: readonly ProgramFile[])
     const file = await open(target, constants.O_RDONLY)
     try {
       await file.chmod(mode)
-      // Renamed and then lost in a crash of the node would be a directory with empty programs in it.
+      // Without fsync, a crash of the node after the rename could leave a directory of empty programs.
       await file.sync()
     } finally {
       await file.close()

@@ -68,7 +68,7 @@ describe.skipIf(cannotDump !== undefined)(`sentinel ${cannotDump ?? ''}`, () => 
   })
   afterAll(() => node?.dispose())
 
-  /** The programs of another version. */
+  /** Installs the programs of another version. */
   async function otherPrograms(): Promise<string> {
     const image = join(node.directory, `image-${Buffer.from(systemRandom.bytes(4)).toString('hex')}`)
     await cp(join(node.directory, 'image'), image, { recursive: true })
@@ -118,9 +118,9 @@ describe.skipIf(cannotDump !== undefined)(`sentinel ${cannotDump ?? ''}`, () => 
   })
 
   test.each([
-    // Here mounting fails.
+    // Mounting fails here.
     ['/nonexistent/bin', 'cannot mount'],
-    // As where mounts of the host do not reach the agent: this file system begins further up.
+    // Simulates host mounts that do not reach the agent: here the tmpfs begins at a parent directory.
     ['below a tmpfs', 'exit 0'],
   ])('%s: the programs stay where they are', async (place, message) => {
     const from = join(node.directory, 'image')
@@ -129,7 +129,7 @@ describe.skipIf(cannotDump !== undefined)(`sentinel ${cannotDump ?? ''}`, () => 
     const signal = AbortSignal.timeout(30_000)
     const options = { from, to, random: systemRandom, fs: hostFs, log: { warn }, signal }
     await mkdir(join(node.directory, 'not-mounted'), { recursive: true })
-    // A namespace of its own, of which nothing is seen here.
+    // A mount namespace whose mounts this process does not see.
     const host = execFile('unshare', ['--mount', 'sleep', '60'])
     onTestFinished(() => void host.kill())
     await expect

@@ -5,8 +5,9 @@ import { type ProcFs, refOf } from '../discover/process.ts'
 /**
  * Runs a command in the namespaces of the host, through an installed `enter`.
  *
- * @param command the program, under a path that the host knows, and its arguments.
- * @returns how it ended, or left for the background, and what it wrote. @throws the reason of the signal.
+ * @param command the program, by its path on the host, and its arguments.
+ * @returns the exit code or signal, and the output; also when the program goes to the background. @throws the reason of
+ *   the signal.
  */
 export async function runOnHost(
   programs: string,
@@ -27,7 +28,7 @@ export async function runOnHost(
         said = (said + String(chunk)).slice(-1000)
       })
     child.once('error', reject)
-    // Not 'close': a program in the background may keep the pipes.
+    // Not 'close': a program in the background may keep the pipes open.
     child.once('exit', (code, by) => {
       child.stdout.destroy()
       child.stderr.destroy()

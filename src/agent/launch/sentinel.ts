@@ -10,13 +10,13 @@ export interface LaunchOptions {
   readonly client: SentinelClient
   readonly clock: Clock
   readonly fs: ProcFs
-  /** Installed programs: the same path here and on the host. */
+  /** Installed programs: the same path in this container and on the host. */
   readonly programs: string
   readonly socket: string
   readonly logFile: string
-  /** tmpfs of the generations, which the sentinel mounts on the host, and its size. */
+  /** The tmpfs of the generations, which the sentinel mounts on the host, and its size. */
   readonly memory?: { readonly directory: string; readonly bytes: number }
-  /** Name of the cgroup, beside that of the node's first process, that it lives in. */
+  /** Name of the sentinel's cgroup, beside that of the node's first process. */
   readonly cgroup?: string
   readonly log: {
     info(fields: object, message: string): void
@@ -27,20 +27,19 @@ export interface LaunchOptions {
 
 export interface Launched {
   readonly hello: SentinelHello
-  /** Whether it is the one of `programs`. An older one is kept while it watches over something. */
+  /** True if it runs the program in `programs`. An older sentinel stays while it watches processes. */
   readonly current: boolean
-  /** Installed programs that it runs from. */
+  /** Directory of the installed programs that it runs from. */
   readonly programs: string
 }
 
 const patienceMs = 15_000
 
 /**
- * Makes sure that a sentinel runs on this node: the one that is there, unless it is of other programs and idle; else a
- * new one, in the namespaces of the host and in a cgroup of its own, where neither the end of this container nor that of
- * its pod reaches it.
+ * Ensures that a sentinel runs on this node. Keeps a running one, unless it has other programs and is idle. Starts a
+ * new one in the host's namespaces and in its own cgroup, so that it survives the end of this container and pod.
  *
- * @throws AgentError SentinelUnavailable with what it said when it does not start; the reason of the signal.
+ * @throws AgentError SentinelUnavailable with the sentinel's output if it does not start; the reason of the signal.
  */
 export async function ensureSentinel(options: LaunchOptions): Promise<Launched> {
   const found = await findSentinel(options)
@@ -66,13 +65,16 @@ export async function ensureSentinel(options: LaunchOptions): Promise<Launched> 
       options.log.info({ version: started.hello.version, pid: started.hello.pid }, 'sentinel started')
       return started
     }
-    // One that is told to end keeps its lock until its last work is done.
+    // A sentinel that received SIGTERM keeps its lock until its last work is done.
     if (options.clock.monotonic() > until) throw new AgentError('SentinelUnavailable', said)
     await options.clock.sleep(100, options.signal)
   }
 }
 
-/** One that runs was perhaps told another size: a second one that finds it gives the tmpfs its new one, and ends. */
+/**
+ * Resizes the tmpfs if the running sentinel was started with another size: a second sentinel sets the new size and
+ * exits.
+ */
 async function resizeMemory(options: LaunchOptions): Promise<void> {
   const { memory, log } = options
   if (memory === undefined) return
@@ -95,18 +97,18 @@ async function findSentinel(options: LaunchOptions): Promise<Launched | undefine
       programs: dirname(program),
     }
   } catch (error) {
-    // Gone between its answer and the look at its program.
+    // The sentinel ended between its answer and this readlink.
     if (isAgentError(error, 'SentinelUnavailable', 'SentinelLost') || isGone(error)) return undefined
     throw error
   }
 }
 
-/** A zombie that nobody has reaped yet runs no more. */
+/** True if the process runs; a zombie does not. */
 async function runs(fs: ProcFs, process: ProcessRef): Promise<boolean> {
   return (await isSame(fs, process)) && (await statusOf(fs, process.pid))?.state !== 'Z'
 }
 
-/** SIGTERM: it takes no new work and ends when what it has is done. */
+/** Ends the sentinel by SIGTERM: it takes no new work and exits when its current work is done. */
 async function endSentinel({ client, clock, fs, signal }: LaunchOptions, { pid }: SentinelHello) {
   const { start } = await refOf(fs, pid)
   client.close()
@@ -118,7 +120,7 @@ async function endSentinel({ client, clock, fs, signal }: LaunchOptions, { pid }
   }
 }
 
-/** Resolves when the program has left for the background or failed, with what it wrote. */
+/** Resolves with the program's output when it has gone to the background or failed. */
 async function startSentinel(options: LaunchOptions): Promise<string> {
   const { programs, socket, logFile, memory, cgroup, fs, signal } = options
   const parameters = [
