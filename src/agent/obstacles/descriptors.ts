@@ -8,28 +8,28 @@ export interface Finding {
   readonly detail: string
 }
 
-/** What CRIU can save of files without a path. Others end a dump. */
+/** Anonymous files that CRIU can save. All others fail the dump. */
 const savedAnonymous = new Set([
   ...['eventfd', 'eventpoll', 'timerfd', 'signalfd', 'pidfd', 'inotify', 'fanotify'],
-  // Of CRIU's own, in a process that it has just let go.
+  // CRIU's own, in a process that it has just released.
   'criu',
 ])
 
-/** CRIU keeps deleted files of up to this size; see the limit in driver/criu.ts. */
+/** CRIU keeps deleted files up to this size; see the limit in driver/criu.ts. */
 export const largestDeleted = 64 * 1024 * 1024
 
-/** How much of a container is looked at; a tenant could have any number of everything. */
+/** Limits the search in a container: a tenant could have any number of open files. */
 export interface Budget {
   descriptors: number
-  /** Types of its file systems by the numbers of their mounts. */
+  /** Filesystem types by mount id. */
   readonly types: ReadonlyMap<string, string>
 }
 
 const atOnce = 32
-/** Of one kind, of one process: who reads it needs no more. */
+/** Findings of one kind in one process: a reader needs no more. */
 const mostFindings = 16
 
-/** Looks at what a process has open, by the names that the kernel gives it, and at the files behind them. */
+/** Checks the open files of a process, by the names that the kernel reports and by the files themselves. */
 export async function inDescriptors(fs: ProcFs, pid: number, budget: Budget): Promise<Finding[]> {
   const base = `${fs.proc}/${pid}`
   const found: Finding[] = []
@@ -57,7 +57,7 @@ async function inDescriptor(base: string, fd: string, { types }: Budget): Promis
   if (name === undefined) return undefined
   const anonymous = /^anon_inode:\[?([^\]]*)\]?$/.exec(name)?.[1]
   if (anonymous !== undefined) return inAnonymous(anonymous)
-  // Pipes, sockets, memfds and pidfds have no path; what they are is said by their names.
+  // Pipes, sockets, memfds and pidfds have no path; their names show their kind.
   if (!name.startsWith('/') || name.startsWith('/memfd:')) return undefined
   if (isOfProc(name)) return { kind: 'ProcFile', detail: name }
   const mount = /^mnt_id:\s*(\d+)$/m.exec((await readIfThere(`${base}/fdinfo/${fd}`)) ?? '')?.[1]
@@ -74,10 +74,10 @@ async function inDescriptor(base: string, fd: string, { types }: Budget): Promis
     : undefined
 }
 
-/** Whatever is open of /proc is opened again by its path, in which numbers are those of other processes by then. */
+/** A restore opens files of /proc by their path, in which the pids mean other processes by then. */
 const isOfProc = (name: string): boolean => name === '/proc' || name.startsWith('/proc/')
 
-/** Directories that a process is in, which are open like any other. */
+/** Checks the working and root directories, which CRIU opens like files. */
 export async function inDirectories(fs: ProcFs, pid: number): Promise<Finding[]> {
   const links = await Promise.all(
     ['cwd', 'root'].map(name => unlessGone(readlink(`${fs.proc}/${pid}/${name}`))),
@@ -96,7 +96,7 @@ const memoryDevices = 1
 const firstPts = 136
 const lastPts = 143
 
-/** null, zero, full, random and urandom are the same everywhere. */
+/** null, zero, full, random and urandom are the same on every node. */
 const harmlessDevices = new Set([3, 5, 7, 8, 9])
 
 function inDevice(name: string, device: number, isBlock: boolean): Finding | undefined {
@@ -108,7 +108,7 @@ function inDevice(name: string, device: number, isBlock: boolean): Finding | und
   return { kind: isTerminal ? 'Terminal' : 'Device', detail }
 }
 
-/** As the kernel packs them for programs: 12 and 20 bits, in four pieces. */
+/** Decodes the kernel's format of device numbers: 12 and 20 bits, in four pieces. */
 export function numbersOf(device: number): { readonly major: number; readonly minor: number } {
   const wide = BigInt(device)
   const major = ((wide >> 8n) & 0xfffn) | ((wide >> 32n) & 0xfffff000n)

@@ -9,14 +9,14 @@ import type { Obstacle } from './obstacle.ts'
 
 export interface FindOptions {
   readonly fs: ProcFs
-  /** The node's programs, `look` among them. */
+  /** The node's programs, which include `look`. */
   readonly programs: string
   readonly signal?: AbortSignal
 }
 
 /**
- * Looks at the processes of a pod's saved containers for what cannot be saved, without touching them. What ends meanwhile
- * is passed over; what is opened a moment later is not seen: then the dump fails, and the processes are looked at again.
+ * Finds objects of a pod's saved containers that CRIU cannot save, without touching the processes. Skips processes that
+ * end meanwhile, and misses objects opened later: then the dump fails, and the agent searches again.
  */
 export async function findObstacles(pod: LocatedPod, options: FindOptions): Promise<Obstacle[]> {
   const found = await Promise.all(pod.containers.map(container => inContainer(container, options)))
@@ -48,7 +48,7 @@ async function inContainer({ app, name }: LocatedAppContainer, options: FindOpti
   })
 }
 
-/** Of a container. What is above takes the agent's memory and time, which are those of all pods of the node. */
+/** Limits for one container. The search takes memory and time of the agent, which all pods of the node share. */
 const mostProcesses = 4_096
 const mostDescriptors = 50_000
 const processesAtOnce = 4
@@ -72,7 +72,7 @@ async function inProcess(fs: ProcFs, pid: number, root: Namespaces, budget: Budg
   ]
 }
 
-/** What is mapped and may have no descriptor any more. */
+/** Checks mappings, whose files may have no descriptor any more. */
 export function inMaps(maps: string): Finding[] {
   const names = new Set<string>()
   for (const line of maps.split('\n')) {
@@ -87,7 +87,7 @@ export function inMaps(maps: string): Finding[] {
   })
 }
 
-/** Those of the root are what its successor has, too; another one would have to be made. */
+/** The successor has the root process's namespaces, too; it would have to create any other. */
 const namespaceKinds = ['cgroup', 'ipc', 'mnt', 'net', 'pid', 'user', 'uts'] as const
 type Namespaces = Readonly<Partial<Record<(typeof namespaceKinds)[number], string>>>
 
@@ -102,7 +102,7 @@ async function namespacesOf(fs: ProcFs, pid: number): Promise<Namespaces> {
 
 const run = promisify(execFile)
 
-/** It touches no file system but those of the kernel. */
+/** Ample: `look` accesses only the kernel's own filesystems. */
 const lookMs = 10_000
 
 async function look(pids: readonly number[], { programs, signal }: FindOptions): Promise<string> {
@@ -115,7 +115,9 @@ async function look(pids: readonly number[], { programs, signal }: FindOptions):
   return stdout
 }
 
-/** Names that the kernel gives to protocols of which CRIU saves no socket; those that it has never heard of it refuses itself. */
+/**
+ * The kernel's names of protocols whose sockets CRIU cannot save. CRIU itself refuses protocols that it does not know.
+ */
 const foreignProtocols =
   /^(SCTP|DCCP|SMC|AF_VSOCK|VSOCK|ALG|XDP|RDS|TIPC|CAN|BT|KCM|QIPCRTR|PPPOE|L2TP|AX25)/i
 

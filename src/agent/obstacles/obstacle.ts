@@ -1,4 +1,4 @@
-/** What running processes may have that cannot be saved, or not be brought back in another pod, and what helps. */
+/** Objects of running processes that CRIU cannot save, or cannot restore in another pod, and their remedies. */
 
 const entry = (what: string, cure: string) => ({ what, cure })
 
@@ -54,15 +54,15 @@ export interface Obstacle {
   readonly kind: ObstacleKind
   /** Name of the container. */
   readonly container: string
-  /** As this node's first namespace counts. */
+  /** The pid in this node's initial pid namespace. */
   readonly pid: number
-  /** Name of the program, and what exactly was found: names, numbers and paths only. */
+  /** The program's name and the object found: names, numbers and paths only. */
   readonly detail: string
 }
 
 const shown = 3
 
-/** All of them in one line, the cure of each kind once. */
+/** Describes all obstacles in one line, with the cure of each kind once. */
 export function describeObstacles(found: readonly Obstacle[]): string {
   const kinds = [...new Set(found.map(({ kind }) => kind))]
   return kinds

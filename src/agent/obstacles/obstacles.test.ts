@@ -11,7 +11,7 @@ import { inDescriptors, numbersOf } from './descriptors.ts'
 import { findObstacles, inMaps, parseLook } from './find.ts'
 import { describeObstacles, obstacles } from './obstacle.ts'
 
-/** Programs that hold one thing each, until their input ends. */
+/** Programs that hold one object each, until their input ends. */
 const holders = {
   nothing: '',
   io_uring: 'struct io_uring_params p = {0}; must(syscall(SYS_io_uring_setup, 4, &p));',
