@@ -5,12 +5,12 @@ import { isKubeError } from '../../kube/errors.ts'
 import { secrets } from '../../kube/resources.ts'
 import { AgentError } from '../errors.ts'
 
-/** Asked again after so long: somebody may have deleted the Secret to have another key made. */
+/** Cache time: an administrator may delete the Secret to have a new key made. */
 const freshMs = 300_000
 
 /**
- * The agents' half of all keys, read from its Secret and remembered for some minutes. While the API server cannot be
- * reached the one that is known goes on to be used.
+ * Reads the agents' half of all keys from its Secret, and caches it for some minutes. Uses the cached half for longer
+ * while the API server cannot be reached.
  * @returns a function that throws AgentError KeyMissing, KubeError or the signal's reason.
  */
 export function createAgentsHalf(

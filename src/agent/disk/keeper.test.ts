@@ -49,7 +49,7 @@ interface World {
   half: Uint8Array | undefined
 }
 
-/** A node as it starts; what lies in `memory` is gone with the boot, `disk` is not. */
+/** Simulates the start of a node: `memory` is lost at a reboot, `disk` is not. */
 async function boot({
   memory = 'memory',
   budget = 1 << 24,
@@ -231,7 +231,7 @@ describe('the disk of a node', { timeout: 60_000 }, () => {
     await written(before, 1)
     run.abort(new Error('over'))
     await running
-    // The set is gone. Another one of the same name has other halves, and the agents' Secret is what it was.
+    // The set was deleted. A set of the same name has another half of the key; the agents' Secret is the same.
     const namesake = lease({ seal: '03'.repeat(32) })
     const after = await boot({ memory: 'second', slots: [namesake] })
     await after.keeper.recall(stop.signal)
@@ -302,7 +302,7 @@ describe('a tmpfs that is full', { timeout: 60_000 }, () => {
     expect(world.store.list().map(({ manifest }) => manifest.generation)).not.toContain(1)
     expect(world.store.latest(slotKey)?.manifest.generation).toBe(3)
     expect(await files()).toHaveLength(1)
-    // And it comes back when it is asked for, if there is room.
+    // The generation can be read back on request, if there is room.
     const back: number[] = []
     await world.store.drop(slotKey, 3, 3)
     for await (const { manifest } of world.keeper.others(lease(), stop.signal)) back.push(manifest.generation)
@@ -329,7 +329,7 @@ describe('a tmpfs that is full', { timeout: 60_000 }, () => {
     for (const generation of [1, 2]) await add(world, generation, { bytes: 100_000 })
     const other = { ...slotKey, slot: 1 }
     await expect(add(world, 1, { bytes: 150_000, slot: other })).rejects.toMatchObject({ code: 'StoreFull' })
-    // The first time nobody knew; how much was missing is known now.
+    // The first attempt could not know how much room was missing; the second one does.
     await add(world, 1, { bytes: 150_000, slot: other })
     expect(world.store.latest(slotKey)?.manifest.generation).toBe(2)
   })

@@ -1,6 +1,6 @@
 /**
- * What of the generations in the tmpfs is also on the disk. Behind everything else: one file at a time, at a bounded
- * rate, for each slot the newest there is when its turn comes, and not more often than every so many seconds.
+ * Keeps generations of the tmpfs on the disk as well, in the background: one file at a time, at a bounded rate. For
+ * each slot, it writes the newest generation when the slot's turn comes, at most once per interval.
  */
 import type { SlotLease } from '../../api/slot-lease.ts'
 import type { GenerationDisk, Sealed } from '../../checkpoint/disk/disk.ts'
@@ -19,12 +19,12 @@ export interface DiskKeeperOptions {
   readonly store: GenerationStore
   readonly agentsHalf: (signal: AbortSignal) => Promise<Uint8Array>
   readonly node: string
-  /** Slots that this node has to do with, of sets that let their memory be written; undefined: not all are known now. */
+  /** Slots that concern this node, of sets that allow their memory on disks; undefined: the list is incomplete now. */
   readonly slots: () => readonly SlotLease[] | undefined
   /** Milliseconds between two files of a slot. */
   readonly everyMs: number
   readonly bytesPerSecond?: number
-  /** A generation is in the store that was not there before. */
+  /** Called when a generation has been read back into the store. */
   readonly onRecalled: (stored: Stored) => void
   readonly changed: () => void
   readonly clock: Clock
@@ -37,37 +37,39 @@ export interface OnDisk {
 }
 
 export interface DiskKeeper {
-  /** Writes, brings back and sweeps until the signal fires. */
+  /** Writes, recalls and sweeps until the signal fires. */
   run(signal: AbortSignal): Promise<void>
-  /** There may be something to write. */
+  /** Wakes `run`: there may be something to write. */
   noted(): void
   /**
-   * Brings back what the disk has and the tmpfs has not: to be called once before anything is decided by what is in the
-   * tmpfs. What cannot be done now is tried again by `run`.
+   * Reads generations that the tmpfs lacks back from the disk. Call it once before any decision that depends on the
+   * contents of the tmpfs. `run` retries the failures.
    */
   recall(signal: AbortSignal): Promise<void>
-  /** Generations of a slot that only the disk has, the newest first; each is brought back when it is asked for. */
+  /**
+   * Yields the generations of a slot that only the disk has, newest first; reads each back when the caller asks for it.
+   */
   others(lease: SlotLease, signal: AbortSignal): AsyncGenerator<Stored>
-  /** Makes room in the tmpfs for so many bytes, as far as that costs nothing that is needed. */
+  /** Tries to free so many bytes in the tmpfs, without losing anything that is needed. */
   relieve(bytes: number): Promise<void>
   onDisk(slot: string): OnDisk | undefined
-  /** The disk has been asked for a slot, or has nothing to do with it. */
+  /** True if the keeper has searched the disk for the slot, or if the slot does not use it. */
   isRead(slot: string): boolean
-  /** Why nothing is written; undefined while all goes well. */
+  /** Why writing fails; undefined while it works. */
   readonly trouble: { readonly reason: string; readonly message: string } | undefined
 }
 
 const lookMs = 5_000
-/** Between two tries to bring back what is on the disk and cannot be read, or has no place in the tmpfs. */
+/** Interval of retries for generations that cannot be read, or for which the tmpfs has no room. */
 const againMs = 20_000
-/** How long files are kept that no slot here wants: a Lease may be on its way to another state. */
+/** How long to keep files that no slot here wants: a Lease may be about to change. */
 const sweepAfterMs = 60_000
 const defaultRate = 32 * 1024 * 1024
 
 interface Written {
   readonly on: OnDisk | undefined
   readonly version: string
-  /** Of the last try, monotonic ms. */
+  /** Time of the last attempt, monotonic ms. */
   readonly at: number
 }
 
@@ -78,9 +80,9 @@ export function createDiskKeeper(options: DiskKeeperOptions): DiskKeeper {
   const { disk, store, agentsHalf, node, slots, everyMs, onRecalled, changed, clock, log } = options
   const pace = createPace(options.bytesPerSecond ?? defaultRate, clock)
   const written = new Map<string, Written>()
-  /** Lives of slots for which the disk has been asked. */
+  /** Slots (with their lives) for which the disk has been searched. */
   const recalled = new Set<string>()
-  /** When it is to be asked again for what could not be brought back: monotonic ms. */
+  /** Time of the next search after a failure, monotonic ms. */
   const againAt = new Map<string, number>()
   const unwantedSince = new Map<string, number>()
   let trouble: DiskKeeper['trouble']
@@ -90,7 +92,7 @@ export function createDiskKeeper(options: DiskKeeperOptions): DiskKeeper {
   const keyOf = async (lease: SlotLease, signal: AbortSignal): Promise<GenerationKey | undefined> =>
     lease.seal === undefined ? undefined : deriveKey(await agentsHalf(signal), lease.seal, lease)
   const held = () => (slots() ?? []).filter(({ holders }) => holders.includes(node))
-  // Where a primary is, or was, may lie what this node held before: perhaps there is no other.
+  // Includes slots whose Lease names this node for its present or former role: it may have the only copy.
   const known = () => (slots() ?? []).filter(lease => isNamed(lease, node))
 
   const tell = (next: DiskKeeper['trouble']) => {
@@ -98,7 +100,7 @@ export function createDiskKeeper(options: DiskKeeperOptions): DiskKeeper {
     trouble = next
   }
 
-  /** `corrupt`: it is removed. Any other failure may pass: the file stays. */
+  /** `corrupt`: the file has been removed. Any other failure may be temporary, so the file stays. */
   async function readOne(
     sealed: Sealed,
     key: GenerationKey,
@@ -129,7 +131,7 @@ export function createDiskKeeper(options: DiskKeeperOptions): DiskKeeper {
     let isNoted = false
     let problem: unknown
     for (const sealed of await disk.of(lease, key)) {
-      // Nobody was promoted in a later epoch than the Lease has: such a file was written by a liar.
+      // No later epoch than the Lease's has begun, so such a file is forged.
       if (sealed.epoch > lease.epoch) continue
       const latest = store.latest(lease)?.manifest
       const isNewer =
@@ -137,13 +139,13 @@ export function createDiskKeeper(options: DiskKeeperOptions): DiskKeeper {
         sealed.epoch > latest.epoch ||
         (sealed.epoch === latest.epoch && sealed.generation > latest.generation)
       const result = isNewer ? await readOne(sealed, key, signal) : undefined
-      // What is reported to be on the disk is waited for, so it has to be there.
+      // Others wait for generations that are reported as on disk, so a corrupt one must not be noted.
       if (result === 'corrupt') continue
       if (!isNoted) note(name, sealed, clock.monotonic() - everyMs)
       isNoted = true
       if (result === undefined || !('error' in result)) break
       problem = result.error
-      // An older one has no place there either, and must not go on stage before a newer one.
+      // An older one would not fit either, and must not be resumed instead of a newer one.
       if (isCheckpointError(problem, 'StoreFull')) break
     }
     if (!isNoted && written.delete(name)) changed()
@@ -173,7 +175,7 @@ export function createDiskKeeper(options: DiskKeeperOptions): DiskKeeper {
     changed()
   }
 
-  /** The slot that waits longest for a file of its newest generation. */
+  /** Returns the slot that has waited longest to write its newest generation. */
   function nextDue(): { readonly lease: SlotLease; readonly stored: Stored } | undefined {
     const due = held().flatMap(lease => {
       const stored = store.latest(lease)
@@ -203,7 +205,7 @@ export function createDiskKeeper(options: DiskKeeperOptions): DiskKeeper {
       tell(undefined)
     } catch (error) {
       signal.throwIfAborted()
-      // Another generation has taken its place meanwhile: that one follows.
+      // A newer generation has replaced it meanwhile and will follow.
       if (isCheckpointError(error, 'NoSuchGeneration')) return
       const before = written.get(name)
       written.set(name, { on: before?.on, version: before?.version ?? '', at: clock.monotonic() })
@@ -213,7 +215,7 @@ export function createDiskKeeper(options: DiskKeeperOptions): DiskKeeper {
   }
 
   async function sweep(signal: AbortSignal): Promise<void> {
-    // What a list has left out would be gone for good: only a whole one counts.
+    // Acts on a complete list only: the files of an omitted slot would be lost for good.
     const known = slots()
     if (known === undefined || disk.tags().size === 0) return
     const wanted = new Set<string>()
@@ -238,13 +240,13 @@ export function createDiskKeeper(options: DiskKeeperOptions): DiskKeeper {
     for (const tag of [...unwantedSince.keys()]) if (!tags.has(tag)) unwantedSince.delete(tag)
   }
 
-  /** Whether the slot has something to fall back on when this one leaves the tmpfs. */
+  /** True if the slot has another copy to fall back on when this generation leaves the tmpfs. */
   async function isSpare(stored: Stored, lease: SlotLease, signal: AbortSignal): Promise<boolean> {
-    // At the source it was kept for differences only: nobody brings it back here.
+    // The source kept it only as a base of differences, and never restores it here.
     if (lease.node === node) return true
     const key = await keyOf(lease, signal)
     if (key === undefined) return false
-    // Not every one of them: a tmpfs that is always full would have every generation written to the disk.
+    // One file is enough: otherwise, a full tmpfs would have every generation written to the disk.
     if ((await disk.of(lease, key)).length > 0) return true
     const { slot, epoch, generation } = stored.manifest
     const release = store.retain(slot, generation, epoch)
@@ -314,7 +316,7 @@ export function createDiskKeeper(options: DiskKeeperOptions): DiskKeeper {
       }
     },
     relieve(bytes) {
-      // One after the other: what the first has freed need not be freed by the next.
+      // One call at a time: a second call need not free what the first one has freed.
       relieving = relieving.then(() => relieveNow(bytes))
       return relieving
     },

@@ -3,7 +3,7 @@ import type { GenerationDisk } from '../../checkpoint/disk/disk.ts'
 import type { GenerationStore } from '../../checkpoint/store.ts'
 import type { DiskKeeper } from './keeper.ts'
 
-/** What generations take up of each budget of the node; 0 for a disk that is not used. */
+/** Registers gauges of the bytes that generations use of each budget of the node; 0 for an unused disk. */
 export function createBudgetMetrics(
   registry: Registry,
   store: Pick<GenerationStore, 'bytes' | 'budget'>,
