@@ -36,7 +36,7 @@ describe('a pod that has just gone on stage', () => {
           {
             name: 'app',
             ports: [{ name: 'web', containerPort: port }],
-            // Neither the delay nor the thresholds are waited for.
+            // Neither the delay nor the thresholds apply.
             readinessProbe: {
               httpGet: { port: 'web' as never, path: '/ready' },
               initialDelaySeconds: 600,
@@ -107,7 +107,7 @@ describe('a pod that has just gone on stage', () => {
       ],
       ms: 75,
     })
-    // 0, 5, 15, 35, 75 ms for the first; 0, 5, 15 ms for the second.
+    // At 0, 5, 15, 35, 75 ms for the first; at 0, 5, 15 ms for the second.
     expect(asked.filter(port => port === 1)).toHaveLength(5)
     expect(asked.filter(port => port === 2)).toHaveLength(3)
   })

@@ -1,4 +1,4 @@
-/** The first answer of a pod that has just gone on stage. */
+/** Waits for the first answer of a pod that has just been resumed. */
 import type { V1Container } from '@kubernetes/client-node'
 import { type BackoffPolicy, backoffMs } from '../../kube/backoff.ts'
 import { type Clock, systemClock } from '../../kube/clock.ts'
@@ -8,7 +8,7 @@ import { type Probe, type ProbeTarget, probe as runProbe } from './probe.ts'
 import type { ProbeResult } from './result.ts'
 
 export interface Answering {
-  /** How it is known of each container. `assumed`: there was nothing to ask. */
+  /** How each container was checked. `assumed`: it had nothing to probe. */
   readonly containers: readonly { readonly name: string; readonly by: 'probe' | 'port' | 'assumed' }[]
   /** Milliseconds from the call to the last container's answer. */
   readonly ms: number
@@ -18,7 +18,7 @@ export interface AnsweringOptions {
   readonly signal: AbortSignal
   readonly clock?: Clock | undefined
   readonly probe?: Probe | undefined
-  /** Told of each answer that was none, for people; a failing app is asked often. */
+  /** Receives each failed attempt, for people; may be called often. */
   readonly onFailure?: ((container: string, message: string) => void) | undefined
 }
 
@@ -27,17 +27,17 @@ interface Template {
 }
 
 const between: BackoffPolicy = { initialMs: 5, maxMs: 100, jitter: 0 }
-/** An attempt that is silent for so long gets company: a lost SYN is repeated by the kernel after a whole second. */
+/** A second attempt starts after so long without an answer: the kernel resends a lost SYN only after a second. */
 const companyAfterMs = 200
 const maxAtOnce = 3
 
 /**
- * Resolves as soon as every container of the template answers: its readiness probe once (whatever its thresholds and
- * delays: the app was ready when it was saved), else, without a probe that the agent can run, its first declared TCP
- * port. A container with neither is taken at its word.
+ * Resolves as soon as every container of the template answers. Its readiness probe has to succeed once, regardless of
+ * thresholds and delays, as the app was ready when it was saved. Without a probe that the agent can run, its first
+ * declared TCP port has to accept a connection. A container with neither is assumed to answer.
  *
- * Only for apps that run: the kernel accepts connections for a frozen one.
- * @throws the signal's reason. There is no other end: how long to wait is the caller's to say.
+ * Use it only for apps that run: the kernel accepts connections for a frozen one.
+ * @throws the signal's reason. The caller decides how long to wait; there is no timeout.
  */
 export async function waitUntilAnswering(
   target: ProbeTarget,

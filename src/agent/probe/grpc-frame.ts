@@ -1,10 +1,10 @@
-/** The two messages of grpc.health.v1.Health/Check, and the frame that gRPC puts around each. */
+/** Encodes and decodes the two messages of grpc.health.v1.Health/Check and their gRPC frames. */
 
 /** HealthCheckResponse.ServingStatus */
 const statuses = ['UNKNOWN', 'SERVING', 'NOT_SERVING', 'SERVICE_UNKNOWN'] as const
 export type ServingStatus = (typeof statuses)[number]
 
-/** HealthCheckRequest { string service = 1 } in its frame. */
+/** Encodes HealthCheckRequest { string service = 1 } in its frame. */
 export function encodeHealthRequest(service: string): Buffer {
   const name = Buffer.from(service, 'utf8')
   const message =
@@ -14,10 +14,10 @@ export function encodeHealthRequest(service: string): Buffer {
   return Buffer.concat([header, message])
 }
 
-/** HealthCheckResponse { ServingStatus status = 1 }, or undefined when the bytes are anything else. */
+/** Decodes HealthCheckResponse { ServingStatus status = 1 }; undefined if the bytes are anything else. */
 export function decodeHealthResponse(frame: Buffer): ServingStatus | undefined {
   if (frame.length < 5) return undefined
-  // Compressed: we said that we cannot read that.
+  // Compressed, although the request did not allow that.
   if (frame[0] !== 0) return undefined
   const message = frame.subarray(5)
   if (frame.readUInt32BE(1) !== message.length) return undefined
@@ -63,7 +63,9 @@ function varint(value: number): Buffer {
   return Buffer.from([...bytes, rest])
 }
 
-/** At most ten bytes, as protobuf has it; numbers above 2^53 lose their last digits, which nobody here looks at. */
+/**
+ * Reads at most ten bytes, as protobuf specifies. Numbers above 2^53 lose their last digits, which are not used here.
+ */
 function readVarint(from: Buffer, start: number): { value: number; next: number } | undefined {
   let value = 0
   for (let at = start; at < start + 10; at += 1) {

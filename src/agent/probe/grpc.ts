@@ -4,7 +4,7 @@ import { decodeHealthResponse, encodeHealthRequest } from './grpc-frame.ts'
 import type { GrpcHandler } from './handler.ts'
 import { failure, type ProbeResult, success } from './result.ts'
 
-/** A right answer has seven bytes. */
+/** A correct answer has seven bytes. */
 const maxAnswerBytes = 4096
 
 export function probeGrpc(handler: GrpcHandler, address: string, signal: AbortSignal): Promise<ProbeResult> {
@@ -31,7 +31,7 @@ export function probeGrpc(handler: GrpcHandler, address: string, signal: AbortSi
     })
     const chunks: Buffer[] = []
     let bytes = 0
-    // An answer without a message has its status in the headers themselves.
+    // An answer without a message has its status in the headers.
     let head: IncomingHttpHeaders = {}
     let trailers: IncomingHttpHeaders = {}
     stream.on('response', headers => {

@@ -16,7 +16,7 @@ const pathOf = (path: string | undefined) => {
   return typeof parsed === 'object' && parsed.handler.type === 'http' ? parsed.handler.path : parsed
 }
 
-/** Of any UTF-16 units, halves of pairs too. */
+/** Text of any UTF-16 code units, lone surrogates included. */
 const anyText = fc.string({ unit: fc.nat(0xffff).map(unit => String.fromCharCode(unit)) })
 
 describe('a probe of a template', () => {
@@ -92,7 +92,7 @@ describe('a probe of a template', () => {
     ['healthz', '/healthz'],
     ['/a/../b?x=1&y=%20#part', '/a/../b?x=1&y=%20'],
     ['/with space/é', '/with%20space/%C3%A9'],
-    // Whatever host the path names, it is not the one that is asked.
+    // The agent ignores the host in a path.
     ['//elsewhere/x', '/x'],
     ['http://elsewhere/x?y', '/x?y'],
     ['/half\ud800', '/half%EF%BF%BD'],

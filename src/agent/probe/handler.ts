@@ -1,4 +1,4 @@
-/** A template's probes, parsed once: defaults filled in, names of ports resolved, times in milliseconds. */
+/** Parses a template's probes once: fills in defaults, resolves names of ports, and converts times to milliseconds. */
 import type { V1Container, V1Probe } from '@kubernetes/client-node'
 import type { Wire } from '../../kube/object.ts'
 
@@ -19,20 +19,20 @@ export interface TcpHandler {
 export interface GrpcHandler {
   readonly type: 'grpc'
   readonly port: number
-  /** Empty: the server as a whole. */
+  /** Empty: the whole server. */
   readonly service: string
 }
 
 export interface ExecHandler {
   readonly type: 'exec'
-  /** Name of the container it is run in. */
+  /** Name of the container that runs the command. */
   readonly container: string
   readonly command: readonly string[]
 }
 
 export type Handler = HttpHandler | TcpHandler | GrpcHandler | ExecHandler
 
-/** When a probe runs and how many of its answers count. */
+/** When a probe runs, and how many of its results count. */
 export interface Timing {
   readonly initialDelayMs: number
   readonly periodMs: number
@@ -46,17 +46,17 @@ export interface ParsedProbe {
   readonly timing: Timing
 }
 
-/** What is needed of a container: the names of its ports. */
+/** The parts of a container that parsing needs: the names of its ports. */
 export type ProbedContainer = Pick<Wire<V1Container>, 'name' | 'ports'>
 
 /**
- * A probe of this container, or what is wrong with it, for people (a port whose name no port of the container has, a
- * handler of no known kind).
+ * Returns a probe of this container, or an error message for people (no port of the container has this name, or the
+ * kind of handler is unknown).
  */
 export function parseProbe(probe: Wire<V1Probe>, container: ProbedContainer): ParsedProbe | string {
   const handler = parseHandler(probe, container)
   if (typeof handler === 'string') return `container ${container.name}: ${handler}`
-  // The API server fills these in for pods; a template that a set carries has them as the user wrote them.
+  // The API server fills in these defaults for pods; the template of a set is as the user wrote it.
   const seconds = (value: number | undefined, otherwise: number) => (value || otherwise) * 1000
   return {
     handler,
@@ -70,7 +70,7 @@ export function parseProbe(probe: Wire<V1Probe>, container: ProbedContainer): Pa
   }
 }
 
-/** Agents are on the network of their node, where other doors are open than on that of pods. */
+/** Agents are in the network of their node, which gives access to more than the pod network does. */
 const elsewhere = 'the probe names a host, and agents ask nobody but the pod'
 
 function parseHandler(probe: Wire<V1Probe>, container: ProbedContainer): Handler | string {
@@ -104,7 +104,7 @@ function parseHandler(probe: Wire<V1Probe>, container: ProbedContainer): Handler
   return 'the probe has no handler that is known'
 }
 
-/** The number of a port given by number, by the name of a port of the container, or by a number in quotes. */
+/** Returns the number of a port given by number, by the name of a port of the container, or by a number in quotes. */
 export function portOf(port: unknown, container: ProbedContainer): number | string {
   if (typeof port === 'string') {
     const named = container.ports?.find(({ name }) => name === port)
@@ -116,13 +116,13 @@ export function portOf(port: unknown, container: ProbedContainer): number | stri
 }
 
 /**
- * Path and query of what the user wrote as `path`, which the kubelet reads as a URL whose scheme and host it replaces.
- * Characters that no request line may have are escaped.
+ * Returns path and query of the user's `path`, which the kubelet parses as a URL, replacing scheme and host. Escapes
+ * characters that are invalid in a request line.
  */
 function requestPath(path: string | undefined): string {
   if (!path) return '/'
   const reference = /^\/(?!\/)/.test(path) ? path.replace(/#.*$/s, '') : fromUrl(path)
-  // Well-formed first: half a surrogate pair has no bytes to escape.
+  // toWellFormed comes first: encodeURIComponent throws for a lone surrogate.
   return reference.toWellFormed().replace(/[^\x21-\x7e]/gu, character => encodeURIComponent(character))
 }
 

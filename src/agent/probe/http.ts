@@ -5,7 +5,7 @@ import { isIP } from 'node:net'
 import type { HttpHandler } from './handler.ts'
 import { failure, type ProbeResult, success } from './result.ts'
 
-/** Of an answer's body so much is waited for, as the kubelet does; the rest is nobody's business. */
+/** Reads so much of an answer's body, as the kubelet does, and ignores the rest. */
 const maxBodyBytes = 10 * 1024
 const maxRedirects = 10
 const redirects = new Set([301, 302, 303, 307, 308])
@@ -15,13 +15,13 @@ interface Target {
   readonly host: string
   readonly port: number
   readonly path: string
-  /** The value of the header Host when the template gives one. */
+  /** The value of the Host header, if the template gives one. */
   readonly hostHeader: string | undefined
 }
 
 /**
- * Success: status 200 to 399. Redirects are followed on the same host only; one that leads elsewhere is an answer, and
- * a good one. Certificates are not verified, no proxy is used, each probe has a connection of its own.
+ * Succeeds for status 200 to 399. Follows redirects on the same host only; a redirect to another host counts as
+ * success. Does not verify certificates, uses no proxy, and opens a connection for each probe.
  */
 export async function probeHttp(
   handler: HttpHandler,
@@ -52,13 +52,13 @@ function headersOf(handler: HttpHandler): { headers: OutgoingHttpHeaders; hostHe
   const given = new Set<string>()
   for (const { name, value } of handler.headers) {
     const key = name.toLowerCase()
-    // The first one that the template gives replaces ours, further ones are added to it.
+    // The template's first value of a header replaces ours; it appends further ones.
     headers.set(key, given.has(key) ? [...(headers.get(key) ?? []), value] : [value])
     given.add(key)
   }
   const hostHeader = headers.get('host')?.at(-1)
   headers.delete('host')
-  // `Accept:` with no value is how a template asks for none.
+  // A template omits the header by `Accept:` without a value.
   if (headers.get('accept')?.every(value => value === '')) headers.delete('accept')
   return { headers: Object.fromEntries(headers), hostHeader }
 }
@@ -76,7 +76,7 @@ function follow(from: Target, location: string): Target | 'elsewhere' | 'malform
     host: from.host,
     port: Number(url.port) || (scheme === 'https' ? 443 : 80),
     path: url.pathname + url.search,
-    // An absolute location names its host by itself.
+    // An absolute location names its host itself.
     hostHeader: URL.canParse(location) ? undefined : from.hostHeader,
   }
 }
@@ -89,7 +89,7 @@ interface Answer {
   readonly location: string | undefined
 }
 
-/** @returns what went wrong, for people, instead of an answer. */
+/** @returns the answer, or an error message for people. */
 function get(target: Target, headers: OutgoingHttpHeaders, signal: AbortSignal): Promise<Answer | string> {
   return new Promise(resolve => {
     try {
@@ -101,7 +101,7 @@ function get(target: Target, headers: OutgoingHttpHeaders, signal: AbortSignal):
         headers: { ...headers, host: target.hostHeader ?? authority(target) },
         agent: false,
         signal,
-        // Node would take the name for TLS from the header.
+        // Node would take the TLS server name from the header.
         ...(target.scheme === 'https'
           ? { rejectUnauthorized: false, servername: isIP(target.host) ? '' : target.host }
           : {}),
@@ -118,7 +118,7 @@ function get(target: Target, headers: OutgoingHttpHeaders, signal: AbortSignal):
       request.on('error', error => resolve(error.message))
       request.end()
     } catch (error) {
-      // A header or a path that cannot be sent.
+      // The header or path cannot be sent.
       resolve(messageOf(error))
     }
   })

@@ -10,7 +10,7 @@ import { encodeHealthRequest } from './grpc-frame.ts'
 import type { Handler, HttpHandler } from './handler.ts'
 import { probe } from './probe.ts'
 
-// Machines are busy.
+// The test machines are busy.
 vi.setConfig({ testTimeout: 60_000 })
 
 const closing: (() => unknown)[] = []
@@ -291,7 +291,7 @@ describe('any probe', () => {
   })
 
   describe('a pause of this process', () => {
-    /** Asks with a timer of 50 ms that fires 250 ms late; gives the sleeps that were asked for. */
+    /** Probes with a timer of 50 ms that fires 250 ms late; returns the requested sleeps. */
     const askThroughPause = async () => {
       const reply = Promise.withResolvers<() => void>()
       const port = await listen(createHttp((_, response) => reply.resolve(() => response.end())))
@@ -337,7 +337,7 @@ describe('any probe', () => {
     await expect
       .poll(async () => (await readFile(`/proc/${child.pid}/stat`, 'utf8')).split(') ')[1]?.[0])
       .toBe('T')
-    // The trap: this is why nothing is concluded from a port before the thaw.
+    // The pitfall: for this reason, the agent concludes nothing from a port before the thaw.
     expect(await ask({ type: 'tcp', port })).toEqual({ outcome: 'success' })
     expect((await ask(http(port), 200)).outcome).toBe('failure')
     child.kill('SIGCONT')

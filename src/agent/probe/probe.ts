@@ -1,4 +1,4 @@
-/** One run of one probe. */
+/** Runs one probe once. */
 import { type Clock, systemClock } from '../../kube/clock.ts'
 import { probeGrpc } from './grpc.ts'
 import type { Handler } from './handler.ts'
@@ -9,7 +9,7 @@ import { probeTcp } from './tcp.ts'
 export interface ProbeTarget {
   /** Address of the pod. */
   readonly address: string
-  /** Runs a command in a container, with the rights of that container. Absent: none is run. */
+  /** Runs a command in a container, with the rights of that container. Absent: commands are not supported. */
   readonly run?: RunCommand | undefined
 }
 
@@ -27,7 +27,7 @@ export interface ProbeOptions {
 
 export type Probe = (handler: Handler, target: ProbeTarget, options: ProbeOptions) => Promise<ProbeResult>
 
-/** A timer that is later than this tells of this process, not of the app. */
+/** A timer later than this indicates a pause of this process, not of the app. */
 const lateMs = 5
 
 /**
@@ -37,7 +37,7 @@ const lateMs = 5
 export const probe: Probe = async (handler, target, options) => {
   const { timeoutMs, signal, clock = systemClock } = options
   signal.throwIfAborted()
-  // The agent has all rights on the node: no command of a template is ever run with them.
+  // The agent has all rights on the node, so it must never run a template's command itself.
   if (handler.type === 'exec' && target.run === undefined)
     return { outcome: 'unsupported', message: 'commands are run in pods that were understudies only' }
 
@@ -77,8 +77,9 @@ async function run(
 }
 
 /**
- * A timer that fires late means that this process did not listen meanwhile: the answer may lie in a socket, unread. The
- * app gets the time back, once, or every pause of the agent would count as a death of all apps of its node.
+ * Resolves with the failure after the timeout. If the timer fires late, this process was paused, and the answer may be
+ * unread in a socket. The app gets that time back, once; otherwise, every pause of the agent would count as a death of
+ * all apps of its node.
  */
 async function expiry(timeoutMs: number, clock: Clock, signal: AbortSignal): Promise<ProbeResult> {
   const due = clock.monotonic() + timeoutMs
@@ -87,7 +88,7 @@ async function expiry(timeoutMs: number, clock: Clock, signal: AbortSignal): Pro
     const late = clock.monotonic() - due
     if (late > lateMs) await clock.sleep(Math.min(late, timeoutMs), signal)
   } catch {
-    // Answered meanwhile, or nobody asks any more.
+    // The app has answered, or the caller has cancelled.
   }
   return failure(`no answer within ${timeoutMs} ms`)
 }

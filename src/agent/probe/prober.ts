@@ -1,4 +1,4 @@
-/** Readiness and liveness of one container, probed for as long as somebody wants to know. */
+/** Probes the readiness and liveness of one container until it is cancelled. */
 import { unlessAborted } from '../../kube/abort.ts'
 import type { Clock } from '../../kube/clock.ts'
 import type { ParsedProbe } from './handler.ts'
@@ -10,15 +10,15 @@ export type ProberEvent =
   /** Readiness changed. */
   | { readonly type: 'ready' }
   | { readonly type: 'notReady'; readonly message: string }
-  /** As many failures of liveness in a row as count as a death. Said once; liveness is not probed any more. */
+  /** Liveness failed as many times in a row as its threshold. Reported once; liveness is not probed any more. */
   | { readonly type: 'lost'; readonly message: string }
-  /** Nothing will be known of this: the agent does not run probes of that kind. */
+  /** The agent cannot run probes of this kind, so nothing will be known. */
   | { readonly type: 'unsupported'; readonly kind: ProbeKind; readonly message: string }
 
 export interface ProberOptions {
   readonly readiness?: ParsedProbe | undefined
   readonly liveness?: ParsedProbe | undefined
-  /** Whether it answers when this begins, which is no event. Default false. */
+  /** True if the container was ready before the start, for which there is no event. Default false. */
   readonly readyAtStart?: boolean | undefined
   readonly target: ProbeTarget
   readonly clock: Clock
@@ -28,13 +28,13 @@ export interface ProberOptions {
 
 export interface Prober {
   /**
-   * Probes until the signal fires, or until there is nothing more to find out. The initial delays begin here.
+   * Probes until the signal fires, or until there is nothing left to probe. The initial delays begin here.
    * @throws whatever `onEvent` throws
    */
   run(signal: AbortSignal): Promise<void>
   /**
-   * Until the returned function is called nothing is probed, and what a probe finds that runs now does not count: the
-   * app is stopped on purpose, for a checkpoint. Several may hold it at once.
+   * Suspends probing until the returned function is called, and discards the result of a probe that is running: the app
+   * is stopped on purpose, for a checkpoint. Several callers may suspend it at once.
    */
   suspend(): () => void
 }
@@ -45,7 +45,7 @@ export function createProber(options: ProberOptions): Prober {
   let suspensions = 0
   let resumed = Promise.withResolvers<void>()
 
-  /** Runs a probe at its times and tells each result that counts, until told that it is enough. */
+  /** Runs a probe at its times and counts each valid result, until `count` returns `enough`. */
   const every = async (
     kind: ProbeKind,
     { handler, timing }: ParsedProbe,
@@ -65,10 +65,10 @@ export function createProber(options: ProberOptions): Prober {
         onEvent({ type: 'unsupported', kind, message: result.message })
         return
       }
-      // The app did not run all the time: an answer is worth nothing against it, and is not awaited for it either.
+      // The app was stopped meanwhile, so the result does not count against it, and the next probe follows at once.
       if (before !== suspensions) continue
       if (count(result.outcome === 'success' ? undefined : result.message) === 'enough') return
-      // As a ticker does: a probe that took longer than the period has used up the times that it ran over.
+      // Like a ticker: a probe that takes longer than the period skips the missed times.
       const now = clock.monotonic()
       due += timing.periodMs * (Math.floor((now - due) / timing.periodMs) + 1)
       await clock.sleep(due - now, signal)
@@ -100,7 +100,7 @@ export function createProber(options: ProberOptions): Prober {
 
   return {
     async run(signal) {
-      // One of them failing (onEvent threw) ends the other, too.
+      // If one fails (onEvent threw), the other ends, too.
       const over = new AbortController()
       const onAbort = () => over.abort(signal.reason)
       signal.addEventListener('abort', onAbort, { once: true })
@@ -129,7 +129,7 @@ export function createProber(options: ProberOptions): Prober {
   }
 }
 
-/** Whether this answer, with those before it, makes as many equal ones in a row as count. */
+/** Returns a function that tells whether a result completes the required number of equal results in a row. */
 function inARow(timing: ParsedProbe['timing']): (good: boolean) => boolean {
   let last: boolean | undefined
   let run = 0

@@ -1,9 +1,9 @@
-/** What a probe found. */
+/** The result of a probe. */
 export type ProbeResult =
   | { readonly outcome: 'success' }
-  /** It answered wrongly, or not in time; `message` says what, for people. */
+  /** The app answered wrongly, or not in time; `message` is for people. */
   | { readonly outcome: 'failure'; readonly message: string }
-  /** This kind of probe is not for the agent to run: nothing is known. */
+  /** The agent cannot run this kind of probe, so nothing is known. */
   | { readonly outcome: 'unsupported'; readonly message: string }
 
 export const success: ProbeResult = Object.freeze({ outcome: 'success' })

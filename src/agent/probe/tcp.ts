@@ -3,15 +3,15 @@ import type { TcpHandler } from './handler.ts'
 import { failure, type ProbeResult, success } from './result.ts'
 
 /**
- * Whether somebody accepts the connection. The kernel does so for a process that is stopped, too: of an app that may be
- * frozen this says nothing.
+ * Succeeds if the connection is accepted. The kernel also accepts connections for a stopped process, so the result says
+ * nothing about an app that may be frozen.
  */
 export function probeTcp(handler: TcpHandler, address: string, signal: AbortSignal): Promise<ProbeResult> {
   return new Promise(resolve => {
     const socket = connect({ host: address, port: handler.port, noDelay: true })
     const end = (result: ProbeResult) => {
       signal.removeEventListener('abort', onAbort)
-      // Not reset: an app that does not expect one may die of it, and no probe of the kubelet ever sends one.
+      // Closes without a reset: an unexpected reset may kill an app, and the kubelet's probes never send one.
       socket.destroy()
       resolve(result)
     }
