@@ -1,12 +1,12 @@
 import type { SlotKey } from '../../api/slot-lease.ts'
 import { slotName } from '../../checkpoint/manifest.ts'
 
-/** Wakes those who wait for news of a slot. The news itself is in the store. */
+/** Wakes the waiters for news of a slot. The news itself is in the store. */
 export interface Announcements {
   announce(slot: SlotKey): void
   /**
-   * Resolves at the next announcement for this slot. Whoever looks into the store and then calls this without waiting
-   * in between misses nothing.
+   * Resolves at the next announcement for this slot. A caller that reads the store and then calls this, without an
+   * await in between, misses none.
    * @throws the signal's reason
    */
   next(slot: SlotKey, signal: AbortSignal): Promise<void>

@@ -4,8 +4,8 @@ import { type ClientHttp2Stream, constants } from 'node:http2'
 export class StreamBroken extends Error {}
 
 /**
- * What arrives on a stream, to be called when it is opened and read when one likes. Not the stream's own iterator: that
- * one takes an answer which has arrived as a whole before it is asked for a broken one (Node 24).
+ * Returns the contents of a stream. Call it when the stream opens; read at any time. The stream's own iterator takes an
+ * answer that has arrived completely before the first read for a broken one (Node 24).
  * @throws StreamBroken when the stream ends before its end
  */
 export function bodyOf(stream: ClientHttp2Stream): AsyncGenerator<Buffer, void> {
@@ -28,12 +28,12 @@ export function bodyOf(stream: ClientHttp2Stream): AsyncGenerator<Buffer, void> 
   return (async function* () {
     for (;;) {
       const { promise, resolve } = Promise.withResolvers<void>()
-      // Before the look, so that nothing can happen between the look and the wait.
+      // Before the read, so that no event is lost between the read and the wait.
       wake = resolve
       const chunk: Buffer | null = stream.read()
       if (chunk !== null) yield chunk
       else if (seen.failure) throw new StreamBroken(seen.failure.message, { cause: seen.failure })
-      // A connection that is cut may look like an end.
+      // A broken connection may look like an end.
       else if (seen.ended && stream.rstCode === constants.NGHTTP2_NO_ERROR && !stream.aborted) return
       else if (seen.ended || seen.closed) throw new StreamBroken(`the stream was reset (${stream.rstCode})`)
       else await promise

@@ -1,6 +1,6 @@
 /**
- * The envelope in which TLS carries a public key. Peers know each other by their keys alone, so nothing in it is ever
- * read but the key: it has no issuer, no names and no end that would mean anything.
+ * Makes the certificates that carry public keys in TLS. Peers identify each other by their keys alone and ignore the
+ * rest of a certificate, so its issuer, names and dates mean nothing.
  */
 import { createHash, createPublicKey, type KeyObject, sign } from 'node:crypto'
 
@@ -21,14 +21,14 @@ const ecdsaWithSha256 = Buffer.from([0x2a, 0x86, 0x48, 0xce, 0x3d, 0x04, 0x03, 0
 /** 2.5.4.3 */
 const commonName = Buffer.from([0x55, 0x04, 0x03])
 
-/** SHA-256 of the public key as SubjectPublicKeyInfo (DER), 64 hex digits. Takes a private key, too. */
+/** Returns the SHA-256 of the public key as SubjectPublicKeyInfo (DER), 64 hex digits. Accepts a private key, too. */
 export function fingerprintOf(key: KeyObject): string {
   const publicKey = key.type === 'private' ? createPublicKey(key) : key
   return createHash('sha256').update(spkiOf(publicKey)).digest('hex')
 }
 
 /**
- * A self-signed X.509 certificate (PEM) around the public half of `key`.
+ * Returns a self-signed X.509 certificate (PEM) of the public half of `key`.
  * @param key a private key on the curve P-256
  */
 export function certificateFor(key: KeyObject): string {
@@ -41,7 +41,7 @@ export function certificateFor(key: KeyObject): string {
       der(tag.sequence, der(tag.oid, commonName), der(tag.utf8String, Buffer.from('understudy agent'))),
     ),
   )
-  // 0x01 in front: positive and minimal whatever the digest begins with.
+  // The leading 0x01 makes the integer positive and minimal, whatever the digest begins with.
   const serial = Buffer.concat([
     Buffer.from([0x01]),
     createHash('sha256').update(spki).digest().subarray(0, 15),
@@ -52,7 +52,7 @@ export function certificateFor(key: KeyObject): string {
     der(tag.integer, serial),
     algorithm,
     name,
-    // No clock of a node must ever be a reason to distrust a peer. The second one is RFC 5280's "no end".
+    // A wrong clock of a node must not make peers distrust it. The second date is RFC 5280's "no end".
     der(tag.sequence, time('20000101000000Z'), time('99991231235959Z')),
     name,
     spki,

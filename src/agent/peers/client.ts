@@ -1,4 +1,4 @@
-/** Takes generations from the agents of other nodes into this node's store. */
+/** Fetches generations from the agents of other nodes into this node's store. */
 import {
   type ClientHttp2Session,
   type ClientHttp2Stream,
@@ -26,59 +26,59 @@ import { createWatchdog, type Watchdog } from './watchdog.ts'
 
 export interface PeerClientOptions {
   readonly identity: Pick<Identity, 'key' | 'cert'>
-  /** Address of this node to connect from. Default: as the kernel chooses. */
+  /** Local address of the connections. Default: the kernel chooses. */
   readonly localAddress?: string | undefined
   readonly store: Pick<GenerationStore, 'latest' | 'begin' | 'retain' | 'budget'>
   /** Default: applyDelta. */
   readonly apply?: Apply | undefined
   /**
-   * What is wrong with the origin that a manifest names and proves, by the Lease of its slot as it is now; undefined:
-   * nothing. Asked before anything that came is kept. @throws CheckpointError BadManifest
+   * Checks the origin in a manifest, and its proof, against the current Lease of the slot; undefined: it is correct.
+   * Called before any received generation is kept. @throws CheckpointError BadManifest
    */
   readonly originFault: (manifest: Manifest) => string | undefined
   readonly clock: Clock
   readonly random: Random
   readonly log: Log
-  /** Milliseconds without any sign of life after which an answer is given up. Default 30 s. */
+  /** Milliseconds without a sign of life after which an answer times out. Default 30 s. */
   readonly silenceMs?: number | undefined
-  /** How long the next `pull` waits after failures in a row. Default 50 ms to 5 s. */
+  /** Backoff of `pull` after failures in a row. Default 50 ms to 5 s. */
   readonly backoff?: BackoffPolicy | undefined
   readonly onReceived?: ((received: ReceivedGeneration) => void) | undefined
 }
 
 export interface PeerClient {
   /**
-   * Waits until that peer has a newer generation of this slot than the store here, takes it over as the difference to
-   * our newest if it can, and puts it into the store.
+   * Waits until that peer has a newer generation of this slot than the store here, receives it, as the difference to
+   * the newest one here if possible, and stores it.
    *
-   * A failure is thrown at once, for the caller to report; calling again is how to go on: the call waits first, the
-   * longer the more have failed in a row, and begins with whatever is the newest then. After a generation that was not
-   * what it should be the next one is asked for as a whole.
+   * Throws a failure at once, for the caller to report. To retry, call it again: the next call first waits, longer
+   * after each failure in a row, and then asks for the newest generation. After a corrupt generation, it asks for a
+   * whole one.
    * @param epoch of the slot's Lease: a later one is not accepted.
    * @throws AgentError Peer*, GenerationImplausible, CheckpointError, or the signal's reason
    */
   pull(slot: SlotKey, peer: Peer, epoch: number, signal: AbortSignal): Promise<Stored>
-  /** Whether that peer answers to us. @throws AgentError Peer*, or the signal's reason */
+  /** Resolves if that peer answers this agent. @throws AgentError Peer*, or the signal's reason */
   check(peer: Peer, signal: AbortSignal): Promise<void>
   close(): void
 }
 
 const defaultBackoff: BackoffPolicy = { initialMs: 50, maxMs: 5_000 }
 
-/** A connection that nobody uses is kept for so long. */
+/** An unused connection is closed after so long. */
 const idleMs = 60_000
 
 interface Use {
   count: number
-  /** Ends the wait after which a connection without use is closed. */
+  /** Aborts the timer that closes an unused connection. */
   idle: AbortController | undefined
 }
 
-/** What went wrong between this slot and this peer since the last success. */
+/** Failures between this slot and this peer since the last success. */
 interface Trouble {
   readonly delayMs: () => number
   nextDelayMs: number
-  /** The difference did not lead to the generation: no more differences. */
+  /** The difference did not produce the generation, so differences are off. */
   whole: boolean
 }
 
@@ -95,7 +95,7 @@ export function createPeerClient(options: PeerClientOptions): PeerClient {
     const forget = () => {
       if (connections.get(key) === connecting) connections.delete(key)
     }
-    // One attempt for all who want it: the slots of a dead node do not each knock at its door.
+    // One attempt for all callers: the slots of a dead node must not each try to connect.
     const connecting = connectPeer(peer, identity, clock, options.localAddress).then(session => {
       session.on('error', error => log.debug({ err: error, peer: peer.address }, 'connection to peer broke'))
       session.once('goaway', forget)
@@ -123,20 +123,20 @@ export function createPeerClient(options: PeerClientOptions): PeerClient {
       clock.sleep(idleMs, use.idle.signal).then(
         () => session.close(),
         () => {
-          // In use again, or gone.
+          // The connection is in use again, or gone.
         },
       )
     }
     try {
       return { stream: session.request({ ':path': path }, { endStream: true }), endUse }
     } catch (error) {
-      // It went away in this very moment.
+      // The connection closed at this moment.
       endUse()
       throw new AgentError('PeerUnreachable', `${peer.address}: ${(error as Error).message}`, error)
     }
   }
 
-  /** Asks, and gives the answer's head to `use`; the stream is gone when this is over, whatever happened. */
+  /** Sends a request and passes the answer's head to `use`; always destroys the stream afterwards. */
   const ask = async <T>(
     peer: Peer,
     path: string,
@@ -163,7 +163,7 @@ export function createPeerClient(options: PeerClientOptions): PeerClient {
       watchdog.rest()
       return await use({ body, headers, watchdog })
     } catch (error) {
-      // What we ended ourselves has its own reason; what follows from that is noise.
+      // If this side ended the stream, that reason counts; later errors only follow from it.
       if (reason !== undefined) throw reason
       throw error instanceof StreamBroken
         ? new AgentError('PeerUnreachable', `${peer.address}: ${error.message}`, error)
@@ -172,7 +172,7 @@ export function createPeerClient(options: PeerClientOptions): PeerClient {
       watchdog.stop()
       signal.removeEventListener('abort', onAbort)
       end(new Error('over'))
-      // Not only closed: with something unread it would stay, and its connection with it.
+      // Destroyed, not only closed: unread data would keep the stream and its connection open.
       stream.destroy()
       endUse()
     }
@@ -246,7 +246,7 @@ export function createPeerClient(options: PeerClientOptions): PeerClient {
         connecting.then(
           session => session.destroy(),
           () => {
-            // It never came to be.
+            // The connection never opened.
           },
         )
       connections.clear()
@@ -268,7 +268,7 @@ function head(stream: ClientHttp2Stream, watchdog: Watchdog): Promise<IncomingHt
   watchdog.watch()
   return new Promise((resolve, reject) => {
     stream.once('response', resolve)
-    // 102: it still waits with us.
+    // 102: the server is still waiting, too.
     stream.on('headers', () => watchdog.watch())
     stream.on('error', error => reject(new StreamBroken(error.message, { cause: error })))
     stream.once('close', () => reject(new StreamBroken('no answer')))
@@ -278,7 +278,7 @@ function head(stream: ClientHttp2Stream, watchdog: Watchdog): Promise<IncomingHt
 async function* watched(body: AsyncIterable<Buffer>, watchdog: Watchdog): AsyncGenerator<Buffer, void> {
   watchdog.watch()
   for await (const chunk of body) {
-    // While we work on it, it is not the peer that is slow.
+    // While this side processes a chunk, the peer is not the slow one.
     watchdog.rest()
     yield chunk
     watchdog.watch()

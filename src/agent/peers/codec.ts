@@ -1,4 +1,4 @@
-/** How a generation is written to a stream and read from it: the shapes of src/checkpoint/delta.ts. */
+/** The types of functions that write a generation to a stream and read it: see src/checkpoint/delta.ts. */
 import type { Draft, Stored } from '../../checkpoint/store.ts'
 
 interface Cancel {

@@ -1,4 +1,4 @@
-/** One connection to another agent, for all that is asked of it. */
+/** One connection to another agent, for all requests to it. */
 import { type ClientHttp2Session, connect as connectHttp2 } from 'node:http2'
 import { isIP } from 'node:net'
 import { connect as connectTls, type TLSSocket } from 'node:tls'
@@ -15,12 +15,12 @@ export interface Peer {
 }
 
 const connectTimeoutMs = 5_000
-/** What may be under way: more than a fast network holds within the time that one turn of our loop takes. */
+/** Most bytes in flight: more than a fast network carries during one turn of the event loop. */
 const windowBytes = 8 * 1024 * 1024
 
 /**
- * Connects, and makes sure of the other's key before anything is asked.
- * @param localAddress the one that our report has: the other end takes no connection from any other.
+ * Connects, and verifies the peer's key before any request.
+ * @param localAddress the address in this node's report: the peer accepts connections from no other.
  * @throws AgentError PeerUnreachable, PeerKeyDiffers
  */
 export async function connectPeer(
@@ -55,7 +55,7 @@ async function handshake(
   localAddress: string | undefined,
 ): Promise<TLSSocket> {
   const { host, port } = parseAddress(address)
-  // Only of the other's kind: a node may have both, and report one.
+  // Only for the same IP version: a node may have both, and its report one.
   const from = localAddress !== undefined && isIP(localAddress) === isIP(host) ? { localAddress } : {}
   const socket = connectTls({ ...pinnedTls(identity), host, port, servername: '', ...from })
   socket.setNoDelay(true)
@@ -73,7 +73,7 @@ async function handshake(
     })
     return socket
   } catch (error) {
-    // A late failure of a socket that nobody wants any more is nobody's business.
+    // Ignores later errors of a socket that is not used any more.
     socket.on('error', () => {})
     socket.destroy()
     throw new AgentError('PeerUnreachable', `${address}: ${(error as Error).message}`, error)

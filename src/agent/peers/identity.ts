@@ -1,4 +1,4 @@
-/** Who this node's agent is to its peers: a key that stays on the node and outlives the agent's pod. */
+/** The identity of this node's agent: a key that stays on the node and outlives the agent's pod. */
 import { createPrivateKey, generateKeyPairSync, type KeyObject } from 'node:crypto'
 import { constants, link, mkdir, open, rename, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -6,21 +6,21 @@ import { type Random, systemRandom } from '../../kube/random.ts'
 import { certificateFor, fingerprintOf } from './certificate.ts'
 
 export interface Identity {
-  /** Private key, PEM (PKCS #8). Never to be logged. */
+  /** Private key, PEM (PKCS #8). Never log it. */
   readonly key: string
   /** Self-signed certificate, PEM. */
   readonly cert: string
-  /** SHA-256 of the public key (SubjectPublicKeyInfo), 64 hex digits: what peers know this agent by. */
+  /** SHA-256 of the public key (SubjectPublicKeyInfo), 64 hex digits: peers identify this agent by it. */
   readonly fingerprint: string
-  /** `replaced`: there was a key, but it could not be read or others could read it. */
+  /** `replaced`: the old key was not readable, or other users could read it. */
   readonly origin: 'kept' | 'made' | 'replaced'
 }
 
 const fileName = 'peer-key.pem'
 
 /**
- * The key in `directory`, made there if there is none. Only the key is kept: the certificate is made from it anew, so
- * the two can never disagree.
+ * Loads the key in `directory`, or makes one there. Only the key is stored; the certificate is derived from it each
+ * time, so the two always match.
  * @throws Error of the file system
  */
 export async function loadIdentity(directory: string, random: Random = systemRandom): Promise<Identity> {
@@ -38,7 +38,7 @@ export async function loadIdentity(directory: string, random: Random = systemRan
     return identityOf(privateKey, 'replaced')
   }
   try {
-    // Not rename: two agents may start at once (an upgrade), and both must end up with the key that came first.
+    // link instead of rename: if two agents start at once (an upgrade), both must use the key that came first.
     await link(scratch, path)
     await syncDirectory(directory)
     return identityOf(privateKey, 'made')
@@ -67,7 +67,7 @@ async function readKey(path: string): Promise<KeyObject | 'absent' | 'unfit'> {
   })
   if (file === undefined) return 'absent'
   try {
-    // What others could read may be in others' hands.
+    // Other users may have copied a key that they could read.
     if (((await file.stat()).mode & 0o077) !== 0) return 'unfit'
     const key = parseKey(await file.readFile())
     return key?.asymmetricKeyDetails?.namedCurve === 'prime256v1' ? key : 'unfit'
@@ -80,7 +80,7 @@ function parseKey(pem: Buffer): KeyObject | undefined {
   try {
     return createPrivateKey(pem)
   } catch {
-    // Whatever it is, it is no key: the caller makes one, and says so.
+    // Not a key: the caller makes a new one, and reports that.
     return undefined
   }
 }

@@ -9,7 +9,7 @@ afterEach(() => {
   for (const close of closing.splice(0).reverse()) close()
 })
 
-/** A client of a server behind a wire that can be held still without being closed. */
+/** Returns a client of a server behind a proxy that can stall without closing. */
 const startSession = async () => {
   let pings = 0
   const server = createServer()

@@ -2,8 +2,8 @@ import type { Http2Session } from 'node:http2'
 import type { Clock } from '../../kube/clock.ts'
 
 /**
- * Asks the other end for a sign of life again and again, as long as the session is open, and destroys it when none
- * comes: the kernel alone notices only after many minutes that a machine is gone to which something was sent.
+ * Pings the other end at intervals while the session is open, and destroys the session if an answer does not arrive in
+ * time. The kernel alone takes many minutes to notice that a machine it sent data to is gone.
  */
 export function keepAlive(
   session: Http2Session,

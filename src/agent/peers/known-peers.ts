@@ -1,11 +1,11 @@
-/** Whom reports make a peer. */
+/** Finds peers by the reports of their nodes. */
 import type { NodeReport } from '../../api/node-report.ts'
 
 type Report = Pick<NodeReport, 'metadata' | 'status'>
 
 /**
- * The node behind a key that connects from this address. Two reports with one key: one of them lies, and nobody can say
- * which.
+ * Returns the node whose agent has this key and address. If two reports have the same key, one of them is false, and it
+ * is unknown which: then there is no result.
  */
 export function nodeBehind(
   reports: readonly Report[],
@@ -16,10 +16,10 @@ export function nodeBehind(
   return found.length === 1 && hostOf(report?.status) === address ? report?.metadata.name : undefined
 }
 
-/** Whether some agent has this address. */
+/** True if a report has this address. */
 export const isPeerAddress = (reports: readonly Report[], address: string): boolean =>
   reports.some(({ status }) => hostOf(status) === address)
 
-/** The address at which an agent listens and from which it connects; undefined: it tells none. */
+/** Returns the address at which an agent listens and from which it connects; undefined if the report has none. */
 const hostOf = (status: Report['status']): string | undefined =>
   status?.address.replace(/:\d+$/, '').replace(/^\[(.*)\]$/, '$1')

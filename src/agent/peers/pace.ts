@@ -2,19 +2,19 @@ import type { Clock } from '../../kube/clock.ts'
 
 export interface Pace {
   /**
-   * Resolves when so many more bytes may go.
+   * Resolves when the caller may send so many more bytes.
    * @throws the signal's reason
    */
   take(bytes: number, signal: AbortSignal): Promise<void>
 }
 
 /**
- * A token bucket: after a pause a tenth of a second's worth may go at once, after that no more than `bytesPerSecond` on
- * average, for all callers together and in their order.
+ * Creates a token bucket: after a pause, a tenth of a second's worth of bytes may pass at once; then at most
+ * `bytesPerSecond` on average, for all callers together and in their order.
  */
 export function createPace(bytesPerSecond: number, clock: Clock): Pace {
   const depthMs = 100
-  /** When all that was let through so far has had its time. */
+  /** Time at which all bytes granted so far fit the rate. */
   let paidUntil = clock.monotonic() - depthMs
   return {
     async take(bytes, signal) {

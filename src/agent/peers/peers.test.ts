@@ -23,7 +23,7 @@ import type { SentGeneration } from './send.ts'
 import { createPeerServer, type PeerServerOptions } from './server.ts'
 import { memoryDirectory } from './testing/memory-directory.ts'
 
-// Nothing here is about time, and machines are busy.
+// Generous, as no test here measures time, and the machines are busy.
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
 const patient = { timeout: 30_000 }
 
@@ -58,7 +58,7 @@ afterEach(async () => {
 })
 
 const never = new AbortController().signal
-/** Of the slot's Lease. */
+/** Epoch of the slot's Lease. */
 const epoch = 5
 
 const commit = async (generation: number, files: Record<string, Uint8Array | string>, epoch = 1) => {
@@ -126,7 +126,7 @@ describe('a generation goes from node to node', () => {
     expect(received.map(({ delta }) => delta)).toEqual([false, true])
     expect(received[0]?.bytes).toBeGreaterThan(300_000)
     expect(received[1]?.bytes).toBeLessThan(10_000)
-    // The source learns of it a moment later.
+    // The source notices the end a moment later.
     await expect
       .poll(() => sent.map(({ delta, bytes, node }) => ({ delta, bytes, node })), patient)
       .toEqual(received.map(({ delta, bytes }) => ({ delta, bytes, node: 'node-b' })))
@@ -152,7 +152,7 @@ describe('a generation goes from node to node', () => {
     await commit(8, { a: '8' })
     await commit(9, { a: '9' })
     expect((await client.pull(slotKey, peer, epoch, never)).manifest.generation).toBe(9)
-    // A later epoch goes on from what its node had.
+    // A later epoch continues the numbers of the generations on its node.
     await commit(8, { a: 'later' }, 2)
     const later = await client.pull(slotKey, peer, epoch, never)
     expect(await readFile(join(later.dir, 'a'), 'utf8')).toBe('later')
@@ -241,7 +241,7 @@ describe('while a generation is read', () => {
     expect(source.latest(slotKey)).toBeUndefined()
     hold.go()
     expect(await readFile(join((await pulled).dir, 'a'), 'utf8')).toBe('2')
-    // Nobody reads any more: the room is free again.
+    // No reader is left: the room is free again.
     await expect.poll(() => source.bytes, patient).toBe(0)
   })
 
@@ -299,7 +299,7 @@ describe('while a generation is read', () => {
       () => false,
     )
 
-  /** A receiver that was sent all of a generation, as the source knows, and has not said that it has it. */
+  /** Returns a receiver that, as the source knows, was sent a whole generation, and has not confirmed it. */
   const sentAll = async (options?: Partial<PeerServerOptions>) => {
     const { peer, sent } = await startServer(options)
     const { client } = await startClient()
@@ -410,7 +410,7 @@ describe('only those who may', () => {
     await expect(client.pull({ ...slotKey, slot: 1 }, peer, epoch, never)).rejects.toEqual(
       code('PeerRefused'),
     )
-    // The connection is there from before.
+    // The connection stays open from before.
     known = false
     await expect(client.pull(slotKey, peer, epoch, never)).rejects.toEqual(code('PeerRefused'))
   })
@@ -600,7 +600,7 @@ describe('only those who may', () => {
 })
 
 describe('what breaks', () => {
-  /** A way to the server that a test can cut. */
+  /** Starts a proxy to the server that a test can cut. */
   const startWire = async (address: string, onBytes: (total: number, cut: () => void) => void) => {
     const sockets = new Set<Socket>()
     const wire = createServer(near => {
@@ -703,7 +703,7 @@ describe('what breaks', () => {
         return stuck.promise
       },
     })
-    // More than the window holds.
+    // Larger than the window.
     await commit(1, { 'pages-1.img': randomBytes(24 * 1024 * 1024) })
     const other = { ...slotKey, slot: 1 }
     const draft = await source.begin(other, 1)
@@ -724,7 +724,7 @@ test('a connection that nobody uses any more is closed, and the next question op
   const idle: { wake: () => void; signal: AbortSignal | undefined }[] = []
   const clock = {
     ...systemClock,
-    // The one wait of a minute is that of a connection without use.
+    // The only wait of a minute is that of an unused connection.
     sleep: (ms: number, signal?: AbortSignal) =>
       ms === 60_000
         ? new Promise<void>((wake, reject) => {
@@ -736,7 +736,7 @@ test('a connection that nobody uses any more is closed, and the next question op
   const { client } = await startClient({ clock })
   await client.check(peer, never)
   await client.pull(slotKey, peer, epoch, never)
-  // Used again in time.
+  // The connection was used again in time.
   expect(idle.map(({ signal }) => signal?.aborted)).toEqual([true, false])
   idle.at(-1)?.wake()
   await expect.poll(() => idle.at(-1)?.signal?.aborted, patient).toBe(true)

@@ -1,11 +1,11 @@
-/** TLS 1.3 between two who know each other by their keys. No authority vouches for anybody. */
+/** TLS 1.3 between two agents that know each other's keys, without a certificate authority. */
 import type { ConnectionOptions, TLSSocket, TlsOptions } from 'node:tls'
 import { fingerprintOf } from './certificate.ts'
 import type { Identity } from './identity.ts'
 
 /**
- * For both ends. `rejectUnauthorized` is about certificate chains, of which there are none. That the other end HAS the
- * key of its certificate is proven in every handshake all the same; WHICH key it must be is for `peerFingerprint`.
+ * Returns the TLS options of both ends. `rejectUnauthorized` concerns certificate chains, which do not exist here.
+ * Every handshake proves that the other end HAS the key of its certificate; `peerFingerprint` tells WHICH key that is.
  */
 export function pinnedTls({ key, cert }: Pick<Identity, 'key' | 'cert'>) {
   return {
@@ -17,7 +17,7 @@ export function pinnedTls({ key, cert }: Pick<Identity, 'key' | 'cert'>) {
   } as const satisfies TlsOptions & ConnectionOptions
 }
 
-/** The fingerprint of the key that the other end has proven to have; undefined when it has shown none. */
+/** Returns the fingerprint of the key that the other end has proven; undefined if it has shown none. */
 export function peerFingerprint(socket: TLSSocket): string | undefined {
   const certificate = socket.getPeerX509Certificate()
   return certificate === undefined ? undefined : fingerprintOf(certificate.publicKey)

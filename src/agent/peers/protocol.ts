@@ -1,8 +1,10 @@
-/** What goes over the wire between two agents: one request, parsed at the edge, and the headers of its answer. */
+/** The protocol between two agents: one request, and the headers of its answer. */
 import type { SlotKey } from '../../api/slot-lease.ts'
 import { type Manifest, parseSlotName, slotName } from '../../checkpoint/manifest.ts'
 
-/** Names a generation within a slot's life. Numbers alone do not: each epoch goes on counting by itself. */
+/**
+ * Identifies a generation within a slot's life. The number alone does not, as each epoch continues to count by itself.
+ */
 export interface Version {
   readonly epoch: number
   readonly generation: number
@@ -10,17 +12,17 @@ export interface Version {
 
 export interface GenerationRequest {
   readonly slot: SlotKey
-  /** The newest that the asking node has. The answer is a newer one. */
+  /** The newest generation of the asking node. The answer is a newer one. */
   readonly after: Version | undefined
-  /** The one that the difference may be made against, if the source has it, too. */
+  /** A generation that the answer may be a difference to, if the source has it, too. */
   readonly base: Version | undefined
 }
 
 export interface GenerationHead {
   readonly version: Version
-  /** What the stream is the difference to. Absent: to nothing. */
+  /** The generation that the stream is the difference to. Absent: none. */
   readonly base: Version | undefined
-  /** Milliseconds from the stop of the pod until this was said. */
+  /** Milliseconds from the stop of the pod until the head was sent. */
   readonly ageMs: number
 }
 
@@ -38,7 +40,7 @@ export const isNewer = (a: Version, than: Version | undefined): boolean =>
 export const formatVersion = (version: Version | undefined): string =>
   version === undefined ? 'none' : `${version.epoch}.${version.generation}`
 
-/** `undefined` is a version, too: none. */
+/** Parses a version. `undefined` is one, too: none. */
 export function parseVersion(text: unknown): { readonly version: Version | undefined } | 'malformed' {
   if (text === 'none') return { version: undefined }
   const [, epoch, generation] =
@@ -47,21 +49,21 @@ export function parseVersion(text: unknown): { readonly version: Version | undef
   return { version: { epoch: Number(epoch), generation: Number(generation) } }
 }
 
-/** @throws CheckpointError BadManifest when the slot's key is none. */
+/** Returns the path of a request. @throws CheckpointError BadManifest for an invalid slot. */
 export function formatRequest({ slot, after, base }: GenerationRequest): string {
   slotName(slot)
   const path = [slot.namespace, slot.set, slot.slot, slot.life].join('/')
   return `${generationsPath}/${path}?after=${formatVersion(after)}&base=${formatVersion(base)}`
 }
 
-/** Takes what `formatRequest` gives and nothing else: there is one client. */
+/** Parses only the output of `formatRequest`, as there is no other client. */
 export function parseRequest(path: string): GenerationRequest | undefined {
   const [, namespace = '', set = '', slot = '', life = '', after, base] =
     /^\/v1\/generations\/([^/?]+)\/([^/?]+)\/([^/?]+)\/([^/?]+)\?after=([^&]*)&base=([^&]*)$/.exec(path) ?? []
   const key = parseSlotName(`${namespace}.${set}.${slot}.${life}`)
   const [has, offers] = [parseVersion(after), parseVersion(base)]
   if (key === undefined || has === 'malformed' || offers === 'malformed') return undefined
-  // The name of a set may have dots, and so might what is passed off as one.
+  // The name of a set may contain dots, so a forged namespace or set could shift the parts.
   if (key.namespace !== namespace || key.set !== set) return undefined
   return { slot: key, after: has.version, base: offers.version }
 }

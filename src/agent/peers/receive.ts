@@ -1,4 +1,4 @@
-/** One generation on its way in: nothing of it counts until the store has checked and committed all of it. */
+/** Receives one generation: it counts only when the store has checked and committed it as a whole. */
 import type { SlotKey } from '../../api/slot-lease.ts'
 import { CheckpointError, isCheckpointError } from '../../checkpoint/errors.ts'
 import type { Manifest } from '../../checkpoint/manifest.ts'
@@ -21,16 +21,16 @@ export interface ReceivedGeneration {
   readonly delta: boolean
   /** On the wire, before TLS. */
   readonly bytes: number
-  /** From the head of the answer until the generation was complete here. */
+  /** From the head of the answer until the generation was stored here. */
   readonly ms: number
 }
 
 export interface ReceiveOptions {
   readonly request: GenerationRequest
   readonly answer: GenerationHead
-  /** Of the slot's Lease: nobody was promoted in a later one. */
+  /** Epoch of the slot's Lease: no later one has begun. */
   readonly epoch: number
-  /** Our newest at the time of the request. */
+  /** The newest generation here at the time of the request. */
   readonly ours: Stored | undefined
   /** For messages. */
   readonly peer: string
@@ -42,13 +42,13 @@ export interface ReceiveOptions {
   readonly signal: AbortSignal
 }
 
-/** Generations that a holder can have missed: those of years. */
+/** Most generations that a holder may have missed; a source takes years to make so many. */
 const widestGap = 1_000_000_000
 
 /** Framing and incompressible data may make a stream a little longer than its files. */
 const overheadBytes = 16 * 1024 * 1024
 
-/** @throws AgentError PeerMalformed, PeerForeign, CheckpointError, or what reading the stream failed with */
+/** @throws AgentError PeerMalformed, PeerForeign, CheckpointError, or the failure of the stream */
 export async function receiveGeneration(
   stream: AsyncIterable<Buffer>,
   { request, answer, epoch, ours, peer, store, apply, originFault, clock, signal }: ReceiveOptions,
@@ -59,7 +59,7 @@ export async function receiveGeneration(
   const stoppedAt = start - answer.ageMs
   if (!isNewer(version, after))
     throw new AgentError('PeerMalformed', `${peer}: ${formatVersion(version)} is not newer than what we have`)
-  // What is in the store once outlives whoever sent it, and outranks what comes after it.
+  // A stored generation outlives its sender and outranks later generations.
   if (version.epoch > epoch)
     throw new AgentError(
       'GenerationImplausible',
@@ -117,9 +117,9 @@ export async function receiveGeneration(
       throw error
     }
   } catch (error) {
-    // The stream's own failure, whatever reading half of it has led to.
+    // The failure of the stream comes first, as other errors may result from it.
     if (broken !== undefined) throw broken.error
-    // Another source was quicker: what we wanted is here.
+    // Another source was faster: the store has a newer generation already.
     const there = store.latest(slot)
     if (isCheckpointError(error, 'Superseded') && there && isNewer(versionOf(there.manifest), after))
       return { stored: there, slot, delta: base !== undefined, bytes, ms: clock.monotonic() - start }
@@ -129,7 +129,7 @@ export async function receiveGeneration(
   }
 }
 
-/** A draft that becomes what its head has announced, or nothing. */
+/** Wraps the draft so that only the generation announced in the head can be committed. */
 function onlyAs(
   { slot }: GenerationRequest,
   { version }: GenerationHead,

@@ -18,7 +18,7 @@ import { formatHead, parseRequest } from './protocol.ts'
 import { memoryDirectory } from './testing/memory-directory.ts'
 import { startRogueServer } from './testing/rogue-server.ts'
 
-// Nothing here is about time, and machines are busy.
+// Generous, as no test here measures time, and the machines are busy.
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
 
 const never = new AbortController().signal
@@ -60,7 +60,7 @@ const fileOf = (path: string, content: string): GenerationFile => ({
   size: content.length,
   sha256: sha256(content),
 })
-/** Of a generation with these files, whatever they are. */
+/** A manifest with these files, unchecked. */
 const manifest = (files: readonly GenerationFile[], more: Partial<Manifest> = {}): Manifest => ({
   ...manifestOf(1),
   files,
@@ -105,7 +105,7 @@ const send = (body: Buffer, headers: object = head()) =>
 const code = (...codes: string[]) =>
   expect.objectContaining({ code: expect.stringMatching(new RegExp(`^(${codes.join('|')})$`)) })
 
-/** Names of all that is on disk but keys and the directories of slots. */
+/** Names of all files on the disk except keys. */
 const left = async () =>
   (await readdir(root, { recursive: true, withFileTypes: true }))
     .filter(entry => entry.isFile() && !entry.name.endsWith('.pem'))
@@ -237,7 +237,7 @@ describe('nothing is taken, and nothing is left of', () => {
   test('a stream without end', async () => {
     const peer = await serve(stream => {
       stream.respond(head())
-      // One frame of zstd whose blocks are all empty: it unpacks to nothing, so that only its length can betray it.
+      // One frame of zstd whose blocks are all empty: it unpacks to nothing, so only its length gives it away.
       stream.write(Buffer.from('28b52ffd0000', 'hex'))
       const empty = Buffer.alloc(3 * 256 * 1024)
       const more = () => {
@@ -318,7 +318,7 @@ describe('D10.epoch: the slot cannot have', () => {
     expect(await left()).toEqual([])
   })
 
-  // In the store it would outrank whatever the slot's next primary saves.
+  // In the store, such a generation would outrank those of the slot's next primary.
   test.each([
     ['a later epoch than that of its Lease', { epoch: 6, generation: 1 }],
     ['an epoch of a far future', { epoch: 999_999_999_999_999, generation: 1 }],

@@ -1,4 +1,4 @@
-/** One generation on its way out: kept in its place while it is read, at the pace of the receiver and of the limit. */
+/** Sends one generation: retains it while it is read; the receiver and the rate limit set the pace. */
 import type { ServerHttp2Stream } from 'node:http2'
 import { pipeline } from 'node:stream/promises'
 import type { SlotKey } from '../../api/slot-lease.ts'
@@ -13,7 +13,7 @@ export interface SentGeneration {
   readonly slot: SlotKey
   readonly node: string
   readonly version: Version
-  /** Whether it was the difference to one that the receiver had. */
+  /** True if it was sent as the difference to a generation of the receiver. */
   readonly delta: boolean
   /** On the wire, before TLS. */
   readonly bytes: number
@@ -25,12 +25,12 @@ export interface SendOptions {
   readonly encode: Encode
   readonly clock: Clock
   readonly pace: Pace | undefined
-  /** For which the receiver may take nothing. */
+  /** Milliseconds that the receiver may read nothing. */
   readonly silenceMs: number
   readonly signal: AbortSignal
 }
 
-/** What would answer this request now. */
+/** Returns the generation that would answer this request now. */
 export function newest(
   store: Pick<GenerationStore, 'latest'>,
   request: GenerationRequest,
@@ -40,8 +40,8 @@ export function newest(
 }
 
 /**
- * Answers with `next`. It must be in the store at the moment of the call.
- * @throws the signal's reason, or what encoding or sending failed with; the stream is then reset, never ended.
+ * Answers with `next`, which must be in the store at the time of the call.
+ * @throws the signal's reason, or the failure of encoding or sending; the stream is then reset, never ended.
  */
 export async function sendGeneration(
   stream: ServerHttp2Stream,
@@ -79,7 +79,7 @@ export async function sendGeneration(
       for await (const chunk of encode(base, next, { signal: stalled.signal })) {
         await pace?.take(chunk.length, stalled.signal)
         bytes += chunk.length
-        // Until it asks for more it is the receiver's turn: the stream takes no more than its window.
+        // Until the stream asks for more, the receiver is the slow side: the stream takes no more than its window.
         watchdog.watch()
         yield chunk
         watchdog.rest()
@@ -89,7 +89,7 @@ export async function sendGeneration(
     await pipeline(paced, stream, { signal: stalled.signal })
     return { version, delta: base !== undefined, bytes, ms: clock.monotonic() - start }
   } catch (error) {
-    // pipeline tells of the abort, not of its reason.
+    // pipeline throws an AbortError without the reason.
     throw stalled.signal.aborted ? stalled.signal.reason : error
   } finally {
     watchdog.stop()

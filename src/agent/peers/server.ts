@@ -1,4 +1,7 @@
-/** Gives the generations of this node to the agents of others: to those whom a report knows, what they may read. */
+/**
+ * Serves the generations of this node to agents of other nodes: only to nodes that a report names, and only the slots
+ * that they may read.
+ */
 import {
   constants,
   performServerHandshake,
@@ -29,59 +32,61 @@ export interface PeerServerOptions {
   readonly identity: Identity
   /** Default: all addresses. */
   readonly host?: string | undefined
-  /** 0: any free one. */
+  /** 0: any free port. */
   readonly port: number
   readonly store: Pick<GenerationStore, 'latest' | 'open' | 'retain' | 'claim'>
   /** Default: encodeDelta. */
   readonly encode?: Encode | undefined
   /**
-   * The node whose report has this fingerprint now, and this address; undefined: nobody's, and not one byte is read of it.
+   * Returns the node whose report has this fingerprint and address now. undefined: none; the server then reads no byte
+   * of the connection.
    */
   readonly nodeOf: (fingerprint: string, address: string) => string | undefined
-  /** Whether a report has this address now: of any other not even a handshake is begun. Default: any may. */
+  /** True if a report has this address now; no TLS handshake starts with other addresses. Default: all addresses. */
   readonly mayConnect?: ((address: string) => boolean) | undefined
-  /** Connections that have not shown who they are yet. Default 256 in all, 16 from one address. */
+  /** Limits the connections that have not proven their key yet. Default 256 in all, 16 from one address. */
   readonly strangers?: { readonly forAll: number; readonly forEach: number } | undefined
-  /** Whether that node is, now, one of those that are to keep this slot's generations. */
+  /** True if that node is to keep this slot's generations now. */
   readonly mayRead: (node: string, slot: SlotKey) => boolean
   readonly clock: Clock
   readonly log: Log
-  /** Transfers at once. Default 8 in all, 2 to one node; of one namespace all but one. */
+  /** Limits concurrent transfers. Default 8 in all, 2 to one node; one namespace may take all but one. */
   readonly transfers?: { readonly forAll: number; readonly forEach: number } | undefined
   /** For all transfers together. Default: no limit. */
   readonly bytesPerSecond?: number | undefined
-  /** Milliseconds for which a request waits for a newer generation. Default 30 s. */
+  /** Milliseconds that a request waits for a newer generation. Default 30 s. */
   readonly waitMs?: number | undefined
-  /** Milliseconds between two signs of life to those who wait. Default 5 s. */
+  /** Milliseconds between two signs of life to a waiting receiver. Default 5 s. */
   readonly signOfLifeMs?: number | undefined
-  /** Milliseconds for which a peer may take nothing of a transfer. Default 30 s. */
+  /** Milliseconds that a peer may read nothing of a transfer. Default 30 s. */
   readonly silenceMs?: number | undefined
-  /** Milliseconds after which a receiver that was sent all of a generation is believed to be done with it. Default 30 s. */
+  /** Milliseconds after which a receiver that was sent a whole generation counts as done with it. Default 30 s. */
   readonly settleMs?: number | undefined
   readonly onSent?: ((sent: SentGeneration) => void) | undefined
 }
 
 export interface PeerServer {
   readonly port: number
-  /** To be called when the store has a new generation of this slot: wakes those who wait for it. */
+  /** Call it when the store has a new generation of this slot: it wakes the waiting requests. */
   announce(slot: SlotKey): void
-  /** Breaks off everything. */
+  /** Closes all connections at once. */
   close(): Promise<void>
 }
 
 /**
- * Of one connection, by slot: fires when the receiver has what it was sent last in its store. What it asks for next is the
- * difference to that: if two more were made meanwhile, all of the memory would travel, which takes longer, and so for ever.
+ * By slot, for one connection: fires when the receiver has stored the last generation that it was sent. Its next
+ * request is for the difference to that one. If the source made two more meanwhile, it would send all of the memory,
+ * which takes longer, so that every following transfer would be a whole one, too.
  */
 type Settling = Map<string, AbortController>
 
-/** A long poll is cheap, but not for free. */
+/** Waiting requests cost little, but not nothing. */
 const maxStreams = 1024
 const handshakeTimeoutMs = 10_000
-/** A client has one connection; one that it has lost without a word may still be there. */
+/** A client uses one connection, but a connection that it lost silently may still be open here. */
 const connectionsOfPeer = 8
 
-/** @throws Error when the port cannot be had. */
+/** @throws Error when the port is not available. */
 export async function createPeerServer(options: PeerServerOptions): Promise<PeerServer> {
   const { identity, host, port, store, nodeOf, mayRead, clock, log, onSent } = options
   const { waitMs = 30_000, signOfLifeMs = 5_000, silenceMs = 30_000, settleMs = 30_000 } = options
@@ -90,7 +95,7 @@ export async function createPeerServer(options: PeerServerOptions): Promise<Peer
   const announcements = createAnnouncements()
   const turns = createTurns(options.transfers ?? { forAll: 8, forEach: 2 })
   const pace = bytesPerSecond === undefined ? undefined : createPace(bytesPerSecond, clock)
-  /** The oldest first. */
+  /** Oldest first. */
   const sockets = new Map<TLSSocket, string>()
 
   const server = createServer({
@@ -112,7 +117,7 @@ export async function createPeerServer(options: PeerServerOptions): Promise<Peer
     socket.on('error', error =>
       log.debug({ err: error, peer: socket.remoteAddress }, 'peer connection broke'),
     )
-    // Before HTTP/2 begins: of a stranger not one byte is parsed.
+    // Before HTTP/2 begins, so that the server parses no byte of an unknown peer.
     if (fingerprint === undefined || nodeOf(fingerprint, address) === undefined) {
       log.warn(
         { peer: address, fingerprint },
@@ -140,7 +145,7 @@ export async function createPeerServer(options: PeerServerOptions): Promise<Peer
     session.on('stream', (stream, headers) => {
       stream.on('error', error => log.debug({ err: error, fingerprint }, 'answer broke'))
       const { ':method': method, ':path': path = '' } = headers
-      // Asked anew each time: a connection must not outlive the report that allowed it.
+      // Checked for each request: a connection must not outlive the report that allowed it.
       const nodeNow = () => nodeOf(fingerprint, address)
       const node = nodeNow()
       if (node === undefined) return answer(stream, 403)
@@ -149,12 +154,12 @@ export async function createPeerServer(options: PeerServerOptions): Promise<Peer
       const request = parseRequest(path)
       if (request === undefined) return answer(stream, 400)
       if (!mayRead(node, request.slot)) return answer(stream, 403)
-      // Whoever asks for the next one has the one before, or never will.
+      // A receiver that asks for the next generation has stored the previous one, or never will.
       settling.get(slotName(request.slot))?.abort()
       give(stream, request, node, nodeNow, settling).catch((error: unknown) => {
-        // Receivers go whenever a slot changes hands; what went wrong they say themselves.
+        // Receivers leave whenever a slot changes its primary; they report their failures themselves.
         log.debug({ err: error, node, slot: slotName(request.slot) }, 'gave no generation')
-        // Reset, not ended: half a generation must not look like a whole one.
+        // Reset, not ended: a partial generation must not look complete.
         if (!stream.destroyed) stream.destroy(error instanceof Error ? error : new Error(String(error)))
       })
     })
@@ -171,7 +176,7 @@ export async function createPeerServer(options: PeerServerOptions): Promise<Peer
     const life = new AbortController()
     stream.once('close', () => {
       life.abort()
-      // The end of all is an end in good order, too.
+      // The stream also closes after a complete transfer.
       const complete = stream.writableFinished && stream.rstCode === constants.NGHTTP2_NO_ERROR
       if (!complete) gone.abort(new Error('the receiver has gone'))
     })
@@ -180,12 +185,12 @@ export async function createPeerServer(options: PeerServerOptions): Promise<Peer
     const endTurn = await turns.take({ node, namespace: request.slot.namespace }, gone.signal)
     try {
       life.abort()
-      // Only now: while it waited, the one that it was woken for may have been followed by a newer one, and removed.
+      // Only now: during the wait, a newer generation may have replaced and removed the announced one.
       const next = newest(store, request)
       if (next === undefined) return answer(stream, 204)
       if (nodeNow() !== node || !mayRead(node, request.slot)) return answer(stream, 403)
       const send = { store, encode, clock, pace, silenceMs, signal: gone.signal }
-      // Before the first byte: its next question may be here before we know that the last one has left.
+      // Before the first byte: the receiver's next request may arrive before this side notices the end of the transfer.
       const settled = claimFor(request.slot, settling)
       try {
         const sent = await sendGeneration(stream, request, next, send)
@@ -201,7 +206,7 @@ export async function createPeerServer(options: PeerServerOptions): Promise<Peer
     }
   }
 
-  /** Until what is returned fires, a receiver counts as one who reads the slot. */
+  /** Registers a receiver of the slot in the store until the returned controller fires. */
   const claimFor = (slot: SlotKey, settling: Settling): AbortController => {
     const name = slotName(slot)
     const settled = new AbortController()
@@ -215,13 +220,13 @@ export async function createPeerServer(options: PeerServerOptions): Promise<Peer
     return settled
   }
 
-  /** Whether there is something newer, after at most the time that a request may wait. */
+  /** Resolves with whether a newer generation exists, after at most the time that a request may wait. */
   const untilThere = async (request: GenerationRequest, gone: AbortSignal): Promise<boolean> => {
     const patience = new AbortController()
     const onGone = () => patience.abort()
     gone.addEventListener('abort', onGone, { once: true })
     clock.sleep(waitMs, patience.signal).then(onGone, () => {
-      // It is there, or the receiver is not any more.
+      // The wait is over, or the receiver has gone.
     })
     try {
       while (newest(store, request) === undefined && !patience.signal.aborted)
@@ -260,7 +265,7 @@ function answer(stream: ServerHttp2Stream, status: number, body = ''): void {
   stream.end(body)
 }
 
-/** Says "still here" to a receiver that waits, until the signal fires. */
+/** Sends "102 Processing" to a waiting receiver at intervals, until the signal fires. */
 function showLife(stream: ServerHttp2Stream, clock: Clock, everyMs: number, signal: AbortSignal): void {
   const show = async () => {
     for (;;) {
@@ -269,6 +274,6 @@ function showLife(stream: ServerHttp2Stream, clock: Clock, everyMs: number, sign
     }
   }
   show().catch(() => {
-    // There is an answer now, or nobody to hear it.
+    // The answer has begun, or the receiver has gone.
   })
 }

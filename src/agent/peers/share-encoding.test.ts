@@ -7,7 +7,7 @@ const chunkBytes = 1024 * 1024
 const generation = (dir: string) => ({ dir }) as Stored
 const [base, next] = [generation('1'), generation('2')]
 
-/** So many chunks, each of one number. @param failAt the chunk that cannot be had. */
+/** Encodes `count` chunks, each of one number. @param failAt the chunk that fails. */
 function encoder(count: number, failAt?: number) {
   const seen = { begun: 0, made: 0, ended: 0 }
   const encode = shareEncoding(async function* (_base, _next, { signal } = {}) {
@@ -42,7 +42,7 @@ describe('one encoding for all', () => {
     const others = [read(encode(undefined, next)), read(encode(base, generation('3')))]
     for (const each of await Promise.all([...same, ...others])) expect(each).toEqual(numbers(40))
     expect(seen).toEqual({ begun: 3, made: 120, ended: 3 })
-    // All of it has ended: nothing is kept for whoever comes later.
+    // All readers have ended, so nothing stays buffered for later ones.
     expect(await read(encode(base, next))).toEqual(numbers(40))
     expect(seen.begun).toBe(4)
   })

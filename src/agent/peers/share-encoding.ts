@@ -1,37 +1,40 @@
 /**
- * One encoding for all who ask for the same difference at about the same time: reading, comparing and compressing it is
- * most of what a refresh costs its node, and a slot has several holders.
+ * Shares one encoding among all receivers that ask for the same difference at about the same time. Reading, comparing
+ * and compressing it is most of a refresh's cost for the node, and a slot has several holders.
  */
 import { unlessAborted } from '../../kube/abort.ts'
 import type { Clock } from '../../kube/clock.ts'
 import type { Encode } from './codec.ts'
 
-/** How far the fastest reader may be ahead of the slowest, bytes; and for how long the beginning is there for one more. */
+/** Most bytes between the fastest and the slowest reader. A new reader can join until about so many have been read. */
 const windowBytes = 8 * 1024 * 1024
-/** How long a reader may make the others wait: this, ms, and a quarter of the time that has passed. */
+/** How long a reader may delay the others: so many ms, plus a quarter of the time since the start. */
 const patienceMs = 500
 
-/** Others would have had to wait for this reader for too long. It asks again, and then it has an encoding of its own. */
+/** Thrown to a reader that delayed the others for too long. It asks again, and then gets its own encoding. */
 export class LeftBehind extends Error {}
 
 interface Reader {
-  /** Number of the chunk that it takes next. */
+  /** Number of the chunk that it reads next. */
   at: number
-  /** For how long it has made the others wait. */
+  /** How long it has delayed the others. */
   heldUpMs: number
 }
 
 interface Shared {
-  /** Whether the beginning is still there. */
+  /** True while the first chunk is still buffered. */
   mayJoin(): boolean
   read(signal: AbortSignal | undefined): AsyncGenerator<Buffer>
 }
 
-/** An encoding ends when its last reader does. @throws LeftBehind to a reader, what `encode` throws to all of them. */
+/**
+ * Returns an `Encode` that shares; an encoding ends with its last reader. @throws LeftBehind to a slow reader; the
+ * failure of `encode` to all readers.
+ */
 export function shareEncoding(encode: Encode, clock: Clock): Encode {
   const running = new Map<string, Shared>()
   return async function* (base, next, { signal } = {}) {
-    // No two generations of a store ever lie at one place.
+    // A store never uses a directory for two generations.
     const key = JSON.stringify([base?.dir, next.dir])
     let shared = running.get(key)
     if (!shared?.mayJoin()) {
@@ -52,14 +55,14 @@ function share(source: AsyncIterator<Buffer>, clock: Clock, onUnread: () => void
   const start = clock.monotonic()
   const readers = new Set<Reader>()
   const chunks: Buffer[] = []
-  /** Number of the first one that is still there. */
+  /** Number of the first buffered chunk. */
   let first = 0
   let bytes = 0
   let end: { readonly failure?: unknown } | undefined
   let pulling: Promise<void> | undefined
   let moved = Promise.withResolvers<void>()
 
-  /** Somebody has taken a chunk, or has gone. */
+  /** Called when a reader has taken a chunk, or has left. */
   const onMove = () => {
     const slowest = Math.min(...[...readers].map(({ at }) => at))
     for (; bytes > windowBytes && first < slowest; first += 1) bytes -= chunks.shift()?.length ?? 0
@@ -67,7 +70,7 @@ function share(source: AsyncIterator<Buffer>, clock: Clock, onUnread: () => void
     moved = Promise.withResolvers()
   }
 
-  /** Room in the window: made by those who are behind, or without them. */
+  /** Waits for room in the window; removes readers that are too slow. */
   const room = async () => {
     while (bytes > windowBytes) {
       const began = clock.monotonic()
@@ -86,7 +89,7 @@ function share(source: AsyncIterator<Buffer>, clock: Clock, onUnread: () => void
     }
   }
 
-  /** Never rejects: a failure is for all, whoever pulls. */
+  /** Never rejects: a failure is for all readers, not only for the reader that pulls. */
   const pull = async () => {
     try {
       await room()
@@ -134,7 +137,7 @@ function share(source: AsyncIterator<Buffer>, clock: Clock, onUnread: () => void
         onMove()
         if (readers.size === 0) {
           onUnread()
-          // Not waited for: it may hang in a read that will not end.
+          // Not awaited: it may hang in a read that never ends.
           source.return?.().catch(() => undefined)
         }
       }

@@ -24,7 +24,7 @@ describe('turns', () => {
     const b1 = take('b', 'b1')
     const c1 = take('c', 'c1')
     await settle()
-    // a has its two; b is not held up by a's third.
+    // a has two turns; its third request does not block b.
     expect(order).toEqual(['a1', 'a2', 'b1'])
     expect(turns.waiting).toBe(2)
     await b1()
@@ -60,12 +60,12 @@ describe('turns', () => {
     const take = track(turns, order)
     const ends = Array.from({ length: 6 }, (_, i) => take('n', `greedy${i}`, 'greedy'))
     await settle()
-    // Of two places it has one: whoever comes next does not wait for a transfer of its.
+    // It gets one of two places, so that the next namespace does not wait for its transfers.
     expect(order).toEqual(['greedy0'])
     ends.push(take('n', 'modest0', 'modest'), take('n', 'modest1', 'modest'), take('n', 'third0', 'third'))
     await settle()
     expect(order).toEqual(['greedy0', 'modest0'])
-    // greedy0 and modest0 end one after the other, and then whoever has begun.
+    // greedy0 and modest0 end one after the other, and then the others in the order of their begin.
     const endOf = new Map(
       ['greedy0', 'greedy1', 'greedy2', 'greedy3', 'greedy4', 'greedy5', 'modest0', 'modest1', 'third0'].map(
         (name, i) => [name, ends[i]] as const,

@@ -1,10 +1,10 @@
 /**
- * Turns: so many at once for all, so many for each receiver. The others wait, and namespaces come round: a tenant with
- * many slots waits for its own, and not the others for it.
+ * Limits concurrent transfers, in all and per receiver. The others queue, in rotation by namespace: a tenant with many
+ * slots delays only its own transfers.
  */
 export interface Turns {
   /**
-   * Resolves when it is the turn; the function it gives ends the turn.
+   * Resolves when the turn begins, with a function that ends it.
    * @throws the signal's reason, when it fires first
    */
   take(turn: Turn, signal: AbortSignal): Promise<() => void>
@@ -25,11 +25,13 @@ export function createTurns(limits: { readonly forAll: number; readonly forEach:
   const byNode = new Map<string, number>()
   const byNamespace = new Map<string, number>()
   let total = 0
-  // The oldest first.
+  // Oldest first.
   const queue: Waiter[] = []
-  /** Namespaces that have turns or wait for some: a newcomer is the last, and so is one whose turn has just begun. */
+  /**
+   * Namespaces that have turns or wait for some. A new one goes to the end, and so does one whose turn has just begun.
+   */
   let order: string[] = []
-  // A transfer may last for hours: one place is for whoever comes meanwhile.
+  // A transfer may last for hours, so one place stays free for other namespaces.
   const forNamespace = Math.max(1, limits.forAll - 1)
 
   const mayStart = ({ node, namespace }: Turn) =>
@@ -37,12 +39,12 @@ export function createTurns(limits: { readonly forAll: number; readonly forEach:
     (byNode.get(node) ?? 0) < limits.forEach &&
     (byNamespace.get(namespace) ?? 0) < forNamespace
 
-  /** The oldest of the namespace that has the fewest turns now, and of those they come round. */
+  /** Returns the oldest waiter of the namespace with the fewest turns now; among equals, namespaces rotate. */
   const next = (): Waiter | undefined => {
     let best: Waiter | undefined
     const runningOf = ({ turn }: Waiter) => byNamespace.get(turn.namespace) ?? 0
     for (const namespace of order) {
-      // One that waits for its own node only must not hold up the others.
+      // A waiter whose own node is busy must not block the others.
       const first = queue.find(({ turn }) => turn.namespace === namespace && mayStart(turn))
       if (first !== undefined && (best === undefined || runningOf(first) < runningOf(best))) best = first
     }
@@ -63,7 +65,7 @@ export function createTurns(limits: { readonly forAll: number; readonly forEach:
       add(byNode, node, -1)
       add(byNamespace, namespace, -1)
       tidy(namespace)
-      // One end may let two begin: one that waited for its node, and one that waited for its namespace's place.
+      // One end may start two turns: a waiter for this node, and a waiter for this namespace's share.
       for (let waiter = next(); waiter !== undefined; waiter = next()) {
         leave(waiter)
         waiter.start()

@@ -1,14 +1,14 @@
 import type { Clock } from '../../kube/clock.ts'
 
 export interface Watchdog {
-  /** It is the other side's turn from now on. Each call is a sign of life, too. */
+  /** Starts the other side's turn. Each call also counts as a sign of life. */
   watch(): void
-  /** It is our own turn: however long that takes, it is not held against the other side. */
+  /** Starts our own turn, whose duration does not count against the other side. */
   rest(): void
   stop(): void
 }
 
-/** Calls `onSilence`, once, when the other side has had its turn for `ms` without a sign of life. */
+/** Calls `onSilence` once, when the other side's turn has lasted `ms` without a sign of life. */
 export function createWatchdog(options: {
   readonly clock: Clock
   readonly ms: number
@@ -18,7 +18,7 @@ export function createWatchdog(options: {
   const over = new AbortController()
   let since: number | undefined
 
-  // One timer at a time, and none for each chunk: a gigabyte has many.
+  // One timer at a time rather than one per chunk: a gigabyte has many chunks.
   const guard = async () => {
     for (;;) {
       const left = since === undefined ? ms : since + ms - clock.monotonic()

@@ -3,6 +3,6 @@ import { mkdtemp } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-/** A new directory on a tmpfs, as generations are kept on one: what is synced there waits for no disk. */
+/** Makes a new directory on a tmpfs, as for real generations: fsync does not wait for a disk there. */
 export const memoryDirectory = (name: string): Promise<string> =>
   mkdtemp(join(existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), `${name}-`))

@@ -1,4 +1,4 @@
-/** A peer with the right key and bad intentions. */
+/** A malicious peer with the right key. */
 import { performServerHandshake, type ServerHttp2Stream } from 'node:http2'
 import type { AddressInfo } from 'node:net'
 import { createServer, type TLSSocket } from 'node:tls'
