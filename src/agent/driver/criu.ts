@@ -5,7 +5,7 @@
 import { join } from 'node:path'
 import type { SpawnRequest } from '../sentinel.ts'
 
-/** Numbers of the descriptors that CRIU inherits. */
+/** Numbers of the directories' descriptors that CRIU inherits. */
 const descriptors = { programs: 200, images: 201, work: 202 } as const
 export const programsDescriptor = descriptors.programs
 const firstPipe = 210

@@ -19,7 +19,7 @@ export async function complaintsOf(work: string, names: readonly [string, string
   return complaints(own) || output.trim().split('\n').slice(-3).join('; ').slice(0, 400)
 }
 
-/** The log contains names that the app chooses, as many as it likes. */
+/** Limits the part that is read: the log contains names that the app chooses, as many as it likes. */
 const lastBytes = 64 * 1024
 
 async function endOf(path: string): Promise<string> {

@@ -72,7 +72,7 @@ export interface RestoreOptions {
 /** A process that delivers a container's pages. */
 export interface PageServer {
   readonly container: string
-  /** The process itself; it runs until it has delivered all pages. */
+  /** Root process of the page server; lives as long as the server. */
   readonly server: ProcessRef
   /** Directory in which it records how it ended. */
   readonly work: string

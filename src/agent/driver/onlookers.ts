@@ -1,4 +1,4 @@
-/** Finds processes that could take over a CRIU in their pod: there CRIU is a process with rights that theirs lack. */
+/** Finds processes that could take over a CRIU that works in their pod, where it has rights that they lack. */
 import { opendir, readlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { dangerousCapabilities } from '../../api/memory-rules.ts'

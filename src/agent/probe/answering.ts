@@ -27,7 +27,7 @@ interface Template {
 }
 
 const between: BackoffPolicy = { initialMs: 5, maxMs: 100, jitter: 0 }
-/** A second attempt starts after so long without an answer: the kernel resends a lost SYN only after a second. */
+/** Another attempt starts after so long without an answer: the kernel resends a lost SYN only after a second. */
 const companyAfterMs = 200
 const maxAtOnce = 3
 
