@@ -7,8 +7,8 @@
 
 enum {
 	/*
-	 * Staying awake costs power, of all processors. A long stop is one of much memory, of which the steps are a small part; many
-	 * stops after one another keep the processors awake by themselves.
+	 * Keeping all processors awake costs power. A long stop saves much memory, and the steps that this shortens are
+	 * a small part of it. Many short stops in a row keep the processors awake by themselves.
 	 */
 	BUDGET_NS = 100 * NS_PER_MS,
 	NO_CONSTRAINT_US = 2000000000,

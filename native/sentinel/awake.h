@@ -1,7 +1,7 @@
 /*
- * Processors that do not fall asleep while a pod stands still. What works on it goes from one process to another some
- * sixty times; each time the other one's processor has to be woken first, which takes longer than what it then does: 40 us
- * of 50 in a virtual machine, on real ones what leaving a deep state of rest costs.
+ * Keeps processors out of deep idle states while a pod is stopped. The work on a stopped pod passes from one process to
+ * another some sixty times. Each time the other processor has to wake first, and that takes longer than the work
+ * itself: 40 us of 50 in a virtual machine, and on real hardware the exit latency of the deep idle state.
  * https://docs.kernel.org/power/pm_qos_interface.html
  */
 #ifndef AWAKE_H
@@ -16,10 +16,13 @@ struct awake {
 	int64_t since, period, used;
 };
 
-/* A kernel without that interface is one on which nothing changes. The kernel takes it back if this process ends. */
+/*
+ * Opens the kernel's interface; without it awake_while() does nothing. The kernel drops the request if this process
+ * ends.
+ */
 void awake_open(struct awake *awake);
 
-/* Whether somebody stands still now. Returns when to be told again. */
+/* Takes whether any stop is in effect (`wanted`). Returns the time of the next call. */
 int64_t awake_while(struct awake *awake, bool wanted, int64_t now);
 
 #endif

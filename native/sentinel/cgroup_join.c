@@ -10,7 +10,7 @@
 
 enum { PATH_BYTES = 4096 };
 
-/* One line of /proc/PID/cgroup: `number:controllers:path`; no controllers: v2. */
+/* One line of /proc/PID/cgroup: `number:controllers:path`; empty controllers mean cgroup v2. */
 struct membership {
 	const char *controllers, *path;
 };
@@ -27,7 +27,7 @@ static bool parse_membership(char *line, struct membership *membership)
 	return path[1] == '/';
 }
 
-/* Whether a list with commas has all words of another one. */
+/* True if a comma-separated list contains all words of another one. */
 static bool has_all(const char *list, const char *words)
 {
 	while (*words) {
@@ -46,7 +46,7 @@ static bool has_all(const char *list, const char *words)
 	return true;
 }
 
-/* mountinfo writes a space as \040, and so on. */
+/* mountinfo escapes a space as \040, for example. */
 static void unescape(char *text)
 {
 	char *out = text;
@@ -61,7 +61,7 @@ static void unescape(char *text)
 	*out = '\0';
 }
 
-/* The part of a cgroup's path below what is mounted, or NULL when it is not below. */
+/* Returns the part of a cgroup's path below the mounted root, or NULL if it is not below. */
 static const char *below(const char *root, const char *path)
 {
 	size_t length = strcmp(root, "/") == 0 ? 0 : strlen(root);
@@ -72,8 +72,8 @@ static const char *below(const char *root, const char *path)
 }
 
 /*
- * Writes the directory of a cgroup into `directory`. False with errno: ENOENT when its hierarchy is not mounted at all,
- * EXDEV when only another part of it is.
+ * Writes the directory of a cgroup into `directory`. False with errno: ENOENT if its hierarchy is not mounted at all,
+ * EXDEV if only another part of it is mounted.
  */
 static bool locate(const struct membership *membership, char *directory, size_t size)
 {
@@ -145,7 +145,7 @@ static ssize_t read_file(const char *directory, const char *name, char *text, si
 	return n;
 }
 
-/* A new cgroup of v1's cpuset has no processors and no memory, and nobody can join it before it has. */
+/* A new cgroup of v1's cpuset has no CPUs and no memory nodes; no process can join it until both are set. */
 static void inherit_cpuset(const char *directory)
 {
 	static const char *const names[] = { "cpuset.cpus", "cpuset.mems" };
@@ -163,13 +163,16 @@ static void inherit_cpuset(const char *directory)
 			write_file(directory, names[i], text);
 }
 
-/* A new cgroup of v1's cpu may not run anything ahead of others. A tenth is more than the sentinel ever needs. */
+/*
+ * A new cgroup of v1's cpu controller has no realtime budget. A tenth of each second is more than the sentinel ever
+ * needs.
+ */
 static void allow_realtime(const char *directory)
 {
 	write_file(directory, "cpu.rt_runtime_us", "100000");
 }
 
-/* `name` NULL: the cgroup itself. */
+/* With `name` NULL it joins the process's own cgroup. */
 static bool act(struct membership *membership, const char *name, bool leaves, char *what, size_t size)
 {
 	char beside[PATH_BYTES];

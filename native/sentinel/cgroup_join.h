@@ -1,4 +1,4 @@
-/* Moving the calling process into cgroups, on every hierarchy there is (v1's and v2's). */
+/* Moves the calling process into cgroups, on every hierarchy (cgroup v1 and v2). */
 #ifndef CGROUP_JOIN_H
 #define CGROUP_JOIN_H
 
@@ -7,18 +7,18 @@
 #include <sys/types.h>
 
 /*
- * Joins all cgroups of process `pid`. On failure false with errno, and in `what` the path or hierarchy that failed.
- * Hierarchies that are not mounted here are passed over: nobody here could act on them.
+ * Joins all cgroups of process `pid`. On failure returns false with errno, and writes the path or hierarchy that failed
+ * to `what`. It skips hierarchies that are not mounted here: no process on this node can act on them.
  */
 bool cgroup_join(pid_t pid, char *what, size_t size);
 
 /*
- * Makes a cgroup `name` beside that of process 1, on every hierarchy, and joins it. Beside, not below: who kills the
- * cgroup of a pod, or of the node's first process, must not find the caller in it.
+ * Makes a cgroup `name` beside that of process 1, on every hierarchy, and joins it. The new cgroup is a sibling, not a
+ * child: killing the cgroup of a pod, or of the node's first process, must not kill the caller.
  */
 bool cgroup_settle(const char *name, char *what, size_t size);
 
-/* Removes those cgroups, in which nobody may live any more. As above. */
+/* Removes those cgroups, which must be empty of processes. Reports failures as above. */
 bool cgroup_remove(const char *name, char *what, size_t size);
 
 #endif

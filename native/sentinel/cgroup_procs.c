@@ -35,7 +35,7 @@ static bool each_here(int directory, bool (*meet)(void *context, pid_t pid), voi
 
 	if (fd < 0)
 		return false;
-	/* Read in pieces that may end inside a number. A 0 is a process that cannot be seen from this pid namespace. */
+	/* A read may end inside a number. The kernel lists a process that is invisible from this pid namespace as 0. */
 	while ((n = read(fd, text, sizeof text)) > 0)
 		for (ssize_t i = 0; i < n; i++)
 			if (isdigit((unsigned char)text[i])) {
@@ -57,7 +57,7 @@ static bool each_here(int directory, bool (*meet)(void *context, pid_t pid), voi
 	return error == 0;
 }
 
-/* Takes over `directory`. */
+/* Takes ownership of `directory`. */
 static bool each_below(int directory, int depth, bool (*meet)(void *context, pid_t pid), void *context)
 {
 	DIR *entries = fdopendir(directory);
@@ -75,7 +75,7 @@ static bool each_below(int directory, int depth, bool (*meet)(void *context, pid
 		if (entry->d_type != DT_DIR || entry->d_name[0] == '.')
 			continue;
 		child = openat(directory, entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-		/* Removed meanwhile: then nobody was in it. */
+		/* A cgroup that is removed meanwhile had no processes. */
 		if (child >= 0)
 			all = each_below(child, depth + 1, meet, context) || errno == ENODEV || errno == ENOENT;
 	}

@@ -37,8 +37,8 @@ static void drop(struct client *client)
 	client->in = client->out = NULL;
 	loop_forget(&sentinel->loop, &client->source);
 	/*
-	 * Whoever asked for a stop and is gone will not ask for its end, and nobody hears what it started any more. First
-	 * that has to end: see spawn_ended() and let_go().
+	 * A client that is gone cannot end its stop, and it receives no results of its spawns. The spawns must end
+	 * before the stopped processes resume: see spawn_ended() and let_go().
 	 */
 	if (!spawns_kill_of(sentinel, client->serial))
 		stops_continue_of(sentinel, client->serial);
@@ -92,7 +92,7 @@ void client_send(struct client *client, const struct message *message)
 	if (client->out_length == 0) {
 		n = send(client->source.fd, message->text, message->length, MSG_NOSIGNAL | MSG_DONTWAIT);
 		if (n < 0 && errno != EAGAIN && errno != EINTR) {
-			/* Its end is seen by receive(): here the caller may still be using it. */
+			/* The caller may still use the client; receive() sees the shutdown and drops it. */
 			shutdown(client->source.fd, SHUT_RDWR);
 			return;
 		}
@@ -145,7 +145,9 @@ void client_reply_error(struct client *client, const struct request *request, co
 	client_reply(client, request, error == ESRCH ? "gone" : "failed", error == ESRCH ? NULL : reason);
 }
 
-/* One that does not speak the protocol is none of ours: nothing that it sends after that is read. */
+/*
+ * A connection that breaks the protocol is not our client: it reads the refusal, and nothing it sends later is served.
+ */
 static void refuse(struct client *client, const char *id, const char *reason)
 {
 	client_reply(client, &(struct request){ .id = id }, "refused", reason);
@@ -156,7 +158,7 @@ static void refuse(struct client *client, const char *id, const char *reason)
 
 static void serve_line(struct client *client, char *line, size_t length)
 {
-	/* Too big for the stack of a program that wants to stay small, and only one line is served at a time. */
+	/* Too big for the stack of a small program. Static is safe because only one line is served at a time. */
 	static struct request request;
 
 	if (length > LINE_BYTES)
@@ -167,7 +169,7 @@ static void serve_line(struct client *client, char *line, size_t length)
 		refuse(client, request.id, "malformed");
 }
 
-/* Without a word to a stranger: an answer is all that one could learn here. */
+/* Sends no reply: a stranger could learn something from one. */
 static void identify(struct client *client, const char *line, size_t length)
 {
 	client->known = secret_is(line, length);
@@ -177,7 +179,7 @@ static void identify(struct client *client, const char *line, size_t length)
 	drop(client);
 }
 
-/* Serves every whole line there is, and keeps the beginning of the next one. */
+/* Serves every complete line and keeps the beginning of the next one. */
 static void serve_lines(struct client *client)
 {
 	size_t begin = 0;

@@ -1,4 +1,4 @@
-/* Connections to the socket, their lines, and what is sent to them. */
+/* Connections to the socket, the lines they send, and the messages they receive. */
 #ifndef CLIENT_H
 #define CLIENT_H
 
@@ -11,7 +11,7 @@ struct client {
 	struct client *next;
 	struct sentinel *sentinel;
 	uint64_t serial;
-	bool hears; /* events */
+	bool hears; /* receives events */
 	bool known; /* has sent the secret */
 	char *in;
 	size_t in_length, in_room;
@@ -19,20 +19,20 @@ struct client {
 	size_t out_length;
 };
 
-/* Takes the connections of a listening socket from now on. False with errno. */
+/* Accepts the connections of a listening socket from now on. False with errno. */
 bool clients_accept(struct sentinel *sentinel, int listener);
 
-/* Sends a message that is ended. Who does not read what is sent to it is dropped. */
+/* Sends a finished message. Drops a client that does not read its messages. */
 void client_send(struct client *client, const struct message *message);
 void client_send_to_asker(struct sentinel *sentinel, const struct asker *asker, const struct message *message);
-/* To all connections that hear events. */
+/* Sends a message to all connections that receive events. */
 void clients_tell(struct sentinel *sentinel, const struct message *message);
 
 struct asker asker_of(const struct client *client, const struct request *request);
 
-/* Replies that say one thing only. `reason` NULL: none. */
+/* Sends a reply that consists of one word. `reason` NULL: none. */
 void client_reply(struct client *client, const struct request *request, const char *word, const char *reason);
-/* `failed`, or `gone` for ESRCH. */
+/* Replies `failed`, or `gone` for ESRCH. */
 void client_reply_error(struct client *client, const struct request *request, const char *what, int error);
 
 #endif

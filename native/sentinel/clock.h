@@ -3,7 +3,7 @@
 
 #include <stdint.h>
 
-/* Nanoseconds of a clock that nobody sets; what deadlines are measured with. */
+/* Nanoseconds of the monotonic clock; deadlines use it. */
 int64_t monotonic_ns(void);
 
 /* Nanoseconds since 1970. */

@@ -17,7 +17,7 @@
 
 enum { DUMP_BYTES = 32768, TUPLE_BYTES = 128, TUPLES_MAX = 4096 };
 
-/* What names a connection: an attribute as the kernel wrote it. */
+/* Identifies a connection: an attribute as the kernel wrote it. */
 struct tuple {
 	uint16_t length;
 	uint8_t bytes[TUPLE_BYTES];
@@ -61,7 +61,7 @@ static bool among(const struct addresses *addresses, uint32_t address)
 	return false;
 }
 
-/* The attribute of that type within another one's content; .at NULL: none. */
+/* Returns the attribute of that type within another attribute's content; .at is NULL if there is none. */
 static struct span attribute(struct span in, uint16_t type)
 {
 	struct nlattr header;
@@ -152,7 +152,7 @@ static int request(int netlink, uint16_t type, uint16_t flags, const struct tupl
 	return sendto(netlink, &message, message.header.nlmsg_len, 0, (struct sockaddr *)&kernel, sizeof kernel) < 0 ? -1 : 0;
 }
 
-/* One datagram of a dump. False at its end. */
+/* Reads one datagram of a dump. False at the end of the dump. */
 static bool read_some(const uint8_t *bytes, size_t length, const struct addresses *addresses, struct tuples *found)
 {
 	for (size_t at = 0; at + NLMSG_HDRLEN <= length;) {
@@ -186,7 +186,7 @@ int conntrack_forget(int netlink, const struct addresses *addresses)
 		;
 	if (request(netlink, IPCTNL_MSG_CT_GET, NLM_F_DUMP, NULL) != 0)
 		return -1;
-	/* The kernel writes the next part as this one is taken, so there is no waiting for it. */
+	/* recv() need not wait: the kernel writes the next part of the dump while we take this one. */
 	while ((n = recv(netlink, bytes, sizeof bytes, MSG_DONTWAIT)) > 0 &&
 	       read_some(bytes, (size_t)n, addresses, &found))
 		;

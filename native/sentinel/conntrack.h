@@ -1,6 +1,6 @@
 /*
- * Connections that the kernel remembers as the dead pod's own. A rule decides for the first packet only: a client that
- * keeps its UDP socket, or whose SYN was dropped, would be led to whoever listens in the dead pod next.
+ * Removes the dead pod's own connections from the kernel's connection tracking. A NAT rule decides for the first packet
+ * only: a client that keeps its UDP socket, or whose SYN was dropped, would reach the next listener in the dead pod.
  */
 #ifndef CONNTRACK_H
 #define CONNTRACK_H
@@ -15,12 +15,12 @@ struct addresses {
 	size_t count;
 };
 
-/* IPv4 addresses of the network namespace that the caller is in. */
+/* Reads the IPv4 addresses of the caller's network namespace. */
 void addresses_read(struct addresses *addresses);
 
 /*
- * Has the namespace of the socket forget UDP conversations, and TCP connections not yet accepted, that came from
- * elsewhere to one of the addresses. Returns how many, or -1 with errno.
+ * Deletes UDP conversations, and TCP connections not yet accepted, from the connection tracking of the socket's
+ * namespace, if they came from elsewhere to one of the addresses. Returns their number, or -1 with errno.
  */
 int conntrack_forget(int netlink, const struct addresses *addresses);
 

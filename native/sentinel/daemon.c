@@ -26,7 +26,7 @@ int instance_lock(const char *path)
 	return -1;
 }
 
-/* Waits until a byte comes, or the other end is closed. */
+/* Waits for a byte, or until the other end is closed. */
 static void __attribute__((noreturn)) await(int fd)
 {
 	unsigned char code = 1;
@@ -58,7 +58,7 @@ bool daemon_begin(int *ready)
 	child = fork();
 	if (child < 0)
 		return false;
-	/* The one that leads the session must go: only it could be given a terminal. */
+	/* The session leader exits: only a leader could acquire a terminal. */
 	if (child > 0)
 		_exit(0);
 	if (chdir("/") != 0)

@@ -1,20 +1,23 @@
-/* Leaving whoever started us. */
+/* Detaches this process from its caller. */
 #ifndef DAEMON_H
 #define DAEMON_H
 
 #include <stdbool.h>
 
-/* Takes the lock `PATH.lock`: -1 with errno, EWOULDBLOCK when another process has it. Held until we end. */
+/* Takes the lock `PATH.lock` until the process ends. Returns -1 with errno, EWOULDBLOCK if another process holds it. */
 int instance_lock(const char *path);
 
 /*
- * Goes on in a grandchild with a session of its own, no terminal and no descriptors of the caller but the standard
- * ones. The caller is left waiting; it returns the code given to daemon_ready(), or 1 if we end before.
- * False with errno.
+ * Continues in a grandchild with a session of its own, no terminal, and only the standard descriptors of the caller.
+ * The caller waits; it exits with the code given to daemon_ready(), or with 1 if the grandchild ends first. False with
+ * errno.
  */
 bool daemon_begin(int *ready);
 
-/* Lets the caller go, and its standard descriptors with it, but for errors when these have no other place to go. */
+/*
+ * Ends the caller's wait and closes its standard descriptors. With `keeps_errors` standard error stays open, for errors
+ * that have no log to go to.
+ */
 void daemon_ready(int ready, bool keeps_errors);
 
 #endif

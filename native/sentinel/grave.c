@@ -34,7 +34,7 @@ bool network_same(const struct network *a, const struct network *b)
 	return a->inode && a->device == b->device && a->inode == b->inode;
 }
 
-/* 0 or an errno. */
+/* Returns 0 or an errno. */
 static int write_setting(const char *path, const char *value)
 {
 	int error, fd = open(path, O_WRONLY | O_CLOEXEC);
@@ -47,8 +47,8 @@ static int write_setting(const char *path, const char *value)
 }
 
 /*
- * A packet to the heir leaves by the interface it came in by: without this the kernel would tell the client of a
- * shorter way. Each interface has a switch of its own, and `all` counts besides.
+ * A packet to the heir leaves by the interface it came in by, so the kernel would send the client an ICMP redirect.
+ * Each interface has its own setting, and `all` applies in addition.
  */
 static int no_redirects(void)
 {
@@ -65,7 +65,7 @@ static int no_redirects(void)
 		snprintf(path, sizeof path, "%s/%s/send_redirects", parent, entry->d_name);
 		if (entry->d_name[0] != '.')
 			error = write_setting(path, "0");
-		/* Interfaces come and go. */
+		/* An interface may disappear at any time. */
 		if (error == ENOENT)
 			error = 0;
 	}
@@ -73,7 +73,7 @@ static int no_redirects(void)
 	return error;
 }
 
-/* In the namespace. Returns the socket, or -1 with errno. */
+/* Call it inside the namespace. Returns the socket, or -1 with errno. */
 static int furnish(struct addresses *addresses, uint32_t heir)
 {
 	uint8_t bytes[RULES_BYTES];
@@ -87,7 +87,7 @@ static int furnish(struct addresses *addresses, uint32_t heir)
 	error = no_redirects();
 	if (!error)
 		error = batch_commit(netlink, &batch);
-	/* Last: until there is something to forward the pod should not forward. */
+	/* Last: the pod must not forward before the rules exist. */
 	if (!error)
 		error = write_setting("/proc/sys/net/ipv4/ip_forward", "1");
 	if (!error)
@@ -106,7 +106,10 @@ static int furnish_namespace(int namespace, int home, struct addresses *addresse
 	netlink = furnish(addresses, heir);
 	error = errno;
 	if (setns(home, CLONE_NEWNET) != 0) {
-		/* It has just left it and may do so again; if not, nothing it did from here on could be trusted. */
+		/*
+		 * The thread has just left this namespace, so returning to it should work. If not, everything it does
+		 * from here on would happen in the wrong namespace.
+		 */
 		log_failure("cannot return to the node's network namespace", errno);
 		abort();
 	}
@@ -127,13 +130,13 @@ struct grave *grave_dig(struct process process, uint32_t heir, bool (*closed)(vo
 	home = open_namespace(getpid());
 	first = open_namespace(1);
 	close(pidfd);
-	/* Looked at again: the directory in /proc may already have been that of a successor. */
+	/* Check the process again: the /proc directory may already have belonged to another process with its pid. */
 	pidfd = process_open(process);
 	if (pidfd < 0 || namespace < 0 || home < 0)
 		goto out;
 	network = network_of(namespace);
 	own = network_of(home);
-	/* Process 1 may not let itself be looked at; then ours has to do. */
+	/* Reading the namespace of process 1 may be forbidden; then our own has to do. */
 	nodes = network_of(first);
 	errno = EPERM;
 	if (network_same(&network, &own) || network_same(&network, &nodes))

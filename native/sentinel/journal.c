@@ -13,12 +13,15 @@
 #include "number.h"
 
 enum {
-	/* A CRIU of the earlier sentinel's may be at work, and leaves stopped what it found stopped when it is done. */
+	/*
+	 * A CRIU of the earlier sentinel may still run; when it is done, it leaves each task stopped that it found
+	 * stopped.
+	 */
 	AGAIN_NS = 100 * NS_PER_MS,
 	LINE_BYTES = 64,
 };
 
-/* The one journal of the process. `left`: of an earlier sentinel, pid 0 where that is settled. */
+/* The only journal of the process. `left`: processes of an earlier sentinel that still have to resume. */
 static struct {
 	int fd;
 	struct processes left;
@@ -35,7 +38,7 @@ static bool read_left(void)
 
 	if (!file)
 		return false;
-	/* A line that is cut off is of a process that was not stopped yet. */
+	/* A truncated line belongs to a process that was not stopped yet. */
 	while (fgets(line, sizeof line, file))
 		if (strchr(line, '\n') && sscanf(line, "%d %" SCNu64, &pid, &process.start) == 2 && pid > 1) {
 			process.pid = pid;
@@ -58,7 +61,7 @@ bool journal_open(const char *socket)
 	if (journal.fd < 0 || !read_left())
 		return false;
 	journal.empty = journal.left.count == 0;
-	/* One that has just gone through its gate would be met before it has everybody in its hands. */
+	/* A CRIU that has just passed its gate needs time to seize all tasks. */
 	journal.next = monotonic_ns() + AGAIN_NS;
 	if (!journal.empty)
 		log_line("warn", "continues what an earlier sentinel had stopped", ",\"count\":%zu", journal.left.count);
@@ -108,7 +111,7 @@ int64_t journal_due(int64_t now)
 
 		if (!process_stat(process.pid, &stat) || stat.start != process.start || !strchr("Tt", stat.state))
 			settle(i);
-		/* In the hands of a tracer it takes no signal; looked at again when that has let go. */
+		/* A traced process ignores the signal. Try again when the tracer has detached. */
 		else if (stat.state == 'T')
 			process_signal(process, SIGCONT);
 	}

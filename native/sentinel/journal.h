@@ -1,4 +1,7 @@
-/* Who is stopped, written down before the stop: whoever comes after us, should we be killed, lets them go on. */
+/*
+ * Records each process before the sentinel stops it. If the sentinel is killed, the next one reads the record and
+ * resumes these processes.
+ */
 #ifndef JOURNAL_H
 #define JOURNAL_H
 
@@ -7,19 +10,22 @@
 
 #include "process.h"
 
-/* Reads what an earlier sentinel at this socket left behind, to be continued by journal_due(). False with errno. */
+/*
+ * Reads the record that an earlier sentinel left at this socket; journal_due() resumes those processes. False with
+ * errno.
+ */
 bool journal_open(const char *socket);
 
-/* To be called before the process is stopped. */
+/* Records a process. Call it before stopping the process. */
 void journal_note(struct process process);
 
-/* Nobody is stopped any more. */
+/* Empties the record: no process is stopped any more. */
 void journal_clear(void);
 
-/* Somebody asked to stop this process now: that stop has its own end. */
+/* Drops a process of the earlier sentinel, because a new stop covers it now and has its own end. */
 void journal_leave(pid_t pid);
 
-/* Continues those who were left behind. Returns when it wants to be called again. */
+/* Resumes the processes of an earlier sentinel. Returns the time of the next call. */
 int64_t journal_due(int64_t now);
 
 #endif

@@ -15,7 +15,7 @@ struct killing {
 	struct killing *next;
 	struct asker asker;
 	struct processes victims;
-	bool killed; /* not only stopped */
+	bool killed; /* killed, not only stopped */
 	int64_t began;
 };
 
@@ -33,7 +33,7 @@ static bool collect(struct client *client, const struct request *request, int si
 	if (!tree_collect(root, signal, set)) {
 		int error = errno;
 
-		/* What has been stopped on the way must not stay so. */
+		/* Resume the processes that this call has stopped. */
 		for (size_t i = set->count; i-- > 0;)
 			process_signal(set->list[i], SIGCONT);
 		processes_free(set);
@@ -52,7 +52,7 @@ void tree_kill_verb(struct client *client, const struct request *request)
 		client_reply_error(client, request, "tree", ENOMEM);
 		return;
 	}
-	/* Stopped first: what runs could fork between being looked at and being killed. */
+	/* Stop first: a running process could fork between the search and the kill. */
 	if (!collect(client, request, SIGSTOP, &killing->victims)) {
 		free(killing);
 		return;
@@ -71,7 +71,7 @@ void tree_continue_verb(struct client *client, const struct request *request)
 
 	if (!collect(client, request, 0, &set))
 		return;
-	/* Children first: a parent that waits for them should find them running. */
+	/* Children first: a parent that waits for its children finds them running. */
 	for (size_t i = set.count; i-- > 0;)
 		continued += process_signal(set.list[i], SIGCONT) == 0;
 	processes_free(&set);
@@ -81,7 +81,10 @@ void tree_continue_verb(struct client *client, const struct request *request)
 	client_send(client, &message);
 }
 
-/* Looks once more for who was forked before its parent stopped, and kills when nobody can be missing any more. */
+/*
+ * Searches once more for children forked before their parent stopped, and kills when no process can be missing or the
+ * time is up.
+ */
 static void strike(struct killing *killing, int64_t now)
 {
 	bool complete = false;

@@ -1,4 +1,4 @@
-/* Ends, or wakes, a tree of processes. */
+/* Kills or resumes a tree of processes. */
 #ifndef KILLING_H
 #define KILLING_H
 
@@ -7,7 +7,7 @@
 void tree_kill_verb(struct client *client, const struct request *request);
 void tree_continue_verb(struct client *client, const struct request *request);
 
-/* Looks who is gone. Returns when it wants to be called again. */
+/* Checks which victims have ended. Returns the time of the next call. */
 int64_t killings_due(struct sentinel *sentinel, int64_t now);
 
 #endif

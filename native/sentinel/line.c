@@ -13,7 +13,9 @@ static int hex_digit(char c)
 	return in_range(c, '0', '9') ? c - '0' : in_range(c, 'A', 'F') ? c - 'A' + 10 : in_range(c, 'a', 'f') ? c - 'a' + 10 : -1;
 }
 
-/* Decodes a value in place. False for what must have been encoded, and for a NUL, which no value can hold. */
+/*
+ * Decodes a value in place. False for a byte that should have been encoded, and for a NUL, which no value may contain.
+ */
 static bool decode(char *value)
 {
 	char *out = value;
@@ -50,7 +52,7 @@ static bool is_word(const char *text, const char *allowed)
 	return length > 0 && length <= WORD_BYTES && !text[length] && in_range(text[0], 'a', 'z');
 }
 
-/* Cuts the next word off; NULL at the end. Two spaces in a row make an empty word, which nothing accepts. */
+/* Cuts off the next word; NULL at the end. Two spaces in a row make an empty word, which no caller accepts. */
 static char *next_word(char **rest)
 {
 	char *word = *rest, *space;

@@ -11,7 +11,7 @@
 
 #include "clock.h"
 
-/* The one log of the process; whoever logs should not have to carry it around. */
+/* The only log of the process, so that callers need not pass it around. */
 static struct {
 	int fd;
 	const char *path; /* NULL: standard error */
@@ -38,7 +38,7 @@ static void rotate(void)
 	char older[4096];
 
 	if ((size_t)snprintf(older, sizeof older, "%s.1", sink.path) >= sizeof older || rename(sink.path, older) != 0)
-		/* Better an emptied log than one without a bound. */
+		/* An empty log is better than one without a bound. */
 		if (ftruncate(sink.fd, 0) != 0)
 			return;
 	log_open(sink.path);
@@ -62,7 +62,7 @@ void log_line(const char *level, const char *msg, const char *members, ...)
 	memcpy(line + used + more, "}\n", 2);
 	if (sink.path && sink.written > LOG_BYTES)
 		rotate();
-	/* A pipe that nobody reads costs the line, never time. */
+	/* A pipe without a reader loses the line, but never blocks us. */
 	if (poll(&out, 1, 0) == 1 && (out.revents & POLLOUT)) {
 		ssize_t n = write(sink.fd, line, (size_t)(used + more) + 2);
 

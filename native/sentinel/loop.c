@@ -38,7 +38,7 @@ void loop_close(struct loop *loop, struct source *source)
 {
 	if (source->fd < 0)
 		return;
-	/* Taken out by name: a copy of the descriptor in a child would keep it in. */
+	/* Removed explicitly: close() would not remove it while a child holds a copy of the descriptor. */
 	epoll_ctl(loop->epoll, EPOLL_CTL_DEL, source->fd, NULL);
 	close(source->fd);
 	source->fd = -1;
@@ -61,7 +61,7 @@ static void free_forgotten(struct loop *loop)
 	}
 }
 
-/* An absolute time: setting it late makes nothing late. */
+/* The expiry is an absolute time, so a late call delays nothing. */
 static void arm(struct loop *loop, int64_t at)
 {
 	struct itimerspec set = { 0 };

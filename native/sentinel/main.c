@@ -1,6 +1,6 @@
 /*
- * sentinel: one small process a node that outlives the agent. It notices deaths, closes graves, continues what was
- * stopped, and is the parent of every dump and restore. See docs/adr/0070-sentinel.md.
+ * sentinel: one small process on each node that outlives the agent. It notices deaths, redirects connections, resumes
+ * stopped processes, and is the parent of every dump and restore. See docs/adr/0070-sentinel.md.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -94,7 +94,7 @@ static void end(struct sentinel *sentinel)
 	sentinel->ending = true;
 	log_line("info", "ending", ",\"pid\":%d", (int)getpid());
 	stops_continue_all(sentinel);
-	/* Whoever comes now should find nobody, and start the next one when this one is gone. */
+	/* A new client should find no sentinel, and start the next one when this one is gone. */
 	unlink(sentinel->options->socket);
 	secret_close(sentinel->options->socket);
 }
@@ -110,7 +110,7 @@ static void read_signals(struct source *source, uint32_t events)
 
 		if (info.ssi_signo == SIGTERM || info.ssi_signo == SIGINT)
 			end(sentinel);
-		/* One SIGCHLD may stand for many. */
+		/* One SIGCHLD may stand for many children. */
 		while ((pid = waitpid(-1, NULL, WNOHANG)) > 0)
 			spawn_ended(sentinel, pid);
 	}
@@ -151,14 +151,17 @@ static int64_t due(void *context, int64_t now)
 	return first;
 }
 
-/* A death must be noticed also when the node is busy, out of memory or out of descriptors. What cannot be had is told. */
+/*
+ * The sentinel must notice a death even if the node is busy, out of memory or out of descriptors. It logs each
+ * privilege that it cannot get.
+ */
 static void come_first(void)
 {
 	static const struct sched_param lowest = { .sched_priority = 1 };
 	struct rlimit files;
 	int fd;
 
-	/* The system call: musl's function of that name only says that it does not work. */
+	/* Uses the system call: musl's function of that name only returns ENOSYS. */
 	if (syscall(SYS_sched_setscheduler, 0, SCHED_FIFO | SCHED_RESET_ON_FORK, &lowest) != 0 &&
 	    setpriority(PRIO_PROCESS, 0, -20) != 0)
 		log_failure("no priority over other processes", errno);
@@ -182,7 +185,7 @@ static int fail(const char *what, int error)
 
 static int serve(const struct options *options, int ready)
 {
-	/* Outlives this function, so that what it refers to at the end counts as in use and not as leaked. */
+	/* Static, so that memory it refers to at exit counts as in use and not as leaked. */
 	static struct sentinel sentinel;
 	int listener, result;
 
@@ -193,7 +196,7 @@ static int serve(const struct options *options, int ready)
 		return fail("cannot wait for events", errno);
 	if (!journal_open(options->socket))
 		return fail("cannot keep a journal of stops", errno);
-	/* Before anybody can connect: whoever does has read it. */
+	/* The secret must exist before any client can connect, because a client reads it first. */
 	if (!secret_open(options->socket))
 		return fail("cannot keep a secret", errno);
 	listener = listen_unix(options->socket);
@@ -238,7 +241,10 @@ int main(int argc, char **argv)
 	if (instance_lock(options.socket) < 0) {
 		int error = errno;
 
-		/* Room for memory is what a new agent may want more of from one that guards pods and stays. */
+		/*
+		 * A new agent may want more room for memory than the running sentinel, which guards pods and stays, was
+		 * started with.
+		 */
 		if (error == EWOULDBLOCK && options.memory_dir && !memory_dir_resize(options.memory_dir, options.memory_bytes))
 			return fail("cannot resize the file system for memory", errno);
 		log_failure(error == EWOULDBLOCK ? "another sentinel is running" : "cannot lock", error);
@@ -248,7 +254,7 @@ int main(int argc, char **argv)
 		return fail("cannot mount the file system for memory", errno);
 	if (!options.foreground && !daemon_begin(&ready))
 		return fail("cannot leave the caller", errno);
-	/* After leaving: children of the caller's cgroup die with it. */
+	/* After the daemon has left its caller: a process in the caller's cgroup would die with that cgroup. */
 	if (options.cgroup && !cgroup_settle(options.cgroup, what, sizeof what)) {
 		log_line("error", "cannot live in a cgroup of its own", ",\"cgroup\":\"%s\"", log_safe(what));
 		return fail("cgroup", errno);

@@ -14,7 +14,7 @@ enum {
 	OPTIONS_BYTES = 128,
 };
 
-/* Whether `path` is where a file system begins, and that one is a tmpfs. */
+/* True if `path` is the root of a tmpfs. */
 static bool is_mounted(const char *path)
 {
 	char parent[4096];
@@ -31,7 +31,7 @@ static bool remount(const char *path, const char *options)
 	return mount(MOUNT_SOURCE, path, "tmpfs", FLAGS | MS_REMOUNT, options) == 0;
 }
 
-/* Neither memory of pods nor what a failover needs at once is to be on a disk. Kernels before 6.4 do not know `noswap`. */
+/* Pod memory must not reach a disk, and a failover must not wait for one. Kernels before 6.4 do not know `noswap`. */
 static bool mount_new(const char *path, unsigned long flags, char options[OPTIONS_BYTES])
 {
 	strcat(options, ",noswap");
@@ -66,7 +66,7 @@ bool memory_dir_mount(const char *path, int64_t bytes)
 
 bool program_dir_mount(const char *path)
 {
-	/* Room for the programs of some versions. */
+	/* Room for the programs of a few versions. */
 	char options[OPTIONS_BYTES] = "size=128m,mode=0755";
 
 	if (mkdir(path, 0755) != 0 && errno != EEXIST)

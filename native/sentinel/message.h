@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Room for a name and a reason at their longest, every byte of them encoded. */
+/* Fits a name and a reason of maximal length with every byte encoded. */
 enum { MESSAGE_BYTES = 4096 };
 
 struct message {
@@ -14,10 +14,10 @@ struct message {
 	size_t length;
 };
 
-/* `id` "-" for an event. */
+/* Begins a message; `id` "-" for an event. */
 void message_begin(struct message *message, const char *id, const char *word);
 void message_number(struct message *message, const char *key, int64_t value);
-/* A value that does not fit is left out. */
+/* Adds a value, or leaves it out if it does not fit. */
 void message_text(struct message *message, const char *key, const char *value);
 void message_end(struct message *message);
 

@@ -22,7 +22,7 @@ int nfnetlink_open(void)
 		errno = error;
 		return -1;
 	}
-	/* Verdicts need not carry the request back. Without it they are longer, nothing else. */
+	/* Keeps the request out of the acknowledgements. Without it they are longer, nothing else. */
 	setsockopt(fd, SOL_NETLINK, NETLINK_CAP_ACK, &one, sizeof one);
 	return fd;
 }
@@ -131,7 +131,7 @@ int batch_commit(int netlink, const struct batch *batch)
 
 	if (batch->overflow || !batch->acked)
 		return EMSGSIZE;
-	/* Left over from an answer that nobody read. */
+	/* Discards messages left over from an earlier answer. */
 	while (recv(netlink, verdicts, sizeof verdicts, MSG_DONTWAIT) > 0)
 		;
 	if (sendto(netlink, batch->bytes, batch->length, 0, (struct sockaddr *)&kernel, sizeof kernel) < 0)

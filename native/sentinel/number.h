@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A decimal number as people write it, at most `max`: no sign, no spaces, no leading zeros, nothing after it. */
+/* Parses a decimal number of at most `max`: no sign, no spaces, no leading zeros, nothing after it. */
 bool parse_number(const char *text, int64_t max, int64_t *number);
 
 #endif

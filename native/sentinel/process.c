@@ -10,7 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* As much of /proc/PID/FILE as there is room for; false when there is nothing. */
+/* Reads as much of /proc/PID/FILE as fits; false if there is nothing. */
 static bool read_file(pid_t pid, const char *file, char *text, size_t size)
 {
 	char path[32];
@@ -36,7 +36,7 @@ bool process_stat(pid_t pid, struct process_stat *stat)
 
 	if (!read_file(pid, "stat", text, sizeof text))
 		return false;
-	/* The name is in parentheses and may hold anything, parentheses and newlines too. */
+	/* The name is in parentheses and may contain anything, parentheses and newlines too. */
 	after_name = strrchr(text, ')');
 	return after_name &&
 	       sscanf(after_name + 1,
@@ -52,7 +52,7 @@ int process_open(struct process process)
 	if (fd < 0)
 		return -1;
 	fcntl(fd, F_SETFD, FD_CLOEXEC);
-	/* Looked at after opening: if the number still belongs to the one that is meant, so does the descriptor. */
+	/* Checked after opening: if the pid still belongs to the intended process, so does the descriptor. */
 	if (process_stat(process.pid, &stat) && stat.start == process.start)
 		return fd;
 	close(fd);

@@ -1,4 +1,4 @@
-/* What is known of a process that is not ours, and signals that cannot hit another one. */
+/* Reads the state of other processes, and sends signals that cannot hit another process. */
 #ifndef PROCESS_H
 #define PROCESS_H
 
@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* A process for certain: a number alone may have been given to somebody else since. */
+/* Identifies a process across reuse of its pid. */
 struct process {
 	pid_t pid;
 	uint64_t start; /* field 22 of /proc/PID/stat, clock ticks since boot */
@@ -19,22 +19,27 @@ struct process_stat {
 	uint64_t start;
 };
 
-/* False when there is no such process. */
+/* False if no such process exists. */
 bool process_stat(pid_t pid, struct process_stat *stat);
 
-/* A pidfd of exactly this process, or -1 when it is gone (ESRCH) or cannot be had (errno). */
+/*
+ * Returns a pidfd of exactly this process, or -1: ESRCH if the process is gone, another errno if pidfd_open() failed.
+ */
 int process_open(struct process process);
 
-/* Sends a signal to exactly this process; -1 with errno, ESRCH when it is gone. */
+/* Sends a signal to exactly this process; -1 with errno, ESRCH if the process is gone. */
 int process_signal(struct process process, int signal);
 
-/* Whether it is gone: no such process, or one that has ended and not been reaped. */
+/* True if the process is gone or a zombie. */
 bool process_ended(struct process process);
 
-/* Whether it does nothing more: stopped, by a signal or a tracer, or ended. */
+/* True if the process does not run: stopped by a signal or a tracer, or ended. */
 bool process_stopped(struct process process);
 
-/* Whether a signal waits for it, or for its first thread; also when that cannot be told, as of one that is gone. */
+/*
+ * True if a signal is pending for the process or its first thread, and also if that is unknown, e.g. because the
+ * process is gone.
+ */
 bool process_has_pending(pid_t pid, int signal);
 
 struct processes {
@@ -46,7 +51,7 @@ struct processes {
 #define PROCESSES_MAX 65536
 #endif
 
-/* False when there is no room for more. */
+/* False if the set is full. */
 bool processes_add(struct processes *set, struct process process);
 bool processes_have(const struct processes *set, pid_t pid);
 void processes_free(struct processes *set);

@@ -12,7 +12,7 @@
 
 enum { DEPTH = 16, PATH_BYTES = 4096 };
 
-/* The latest mount of ours below `directory`: mounts are listed as they were made, those above others last. */
+/* Finds our latest mount below `directory`: mountinfo lists mounts in the order they were made, upper ones last. */
 static bool last_mount(const char *directory, char path[PATH_BYTES])
 {
 	FILE *mounts = fopen("/proc/self/mountinfo", "re");
@@ -51,7 +51,7 @@ static bool remove_directory(const char *directory, char *what, size_t size)
 
 	while (last_mount(directory, path)) {
 		snprintf(what, size, "%s", path);
-		/* Whoever still has a file open there keeps that file, and nobody finds it any more. */
+		/* A process with an open file there keeps that file; no path leads to it any more. */
 		if (umount2(path, MNT_DETACH) != 0)
 			return false;
 	}

@@ -1,4 +1,4 @@
-/* Leaving nothing on the node. */
+/* Removes everything that the sentinel made on the node. */
 #ifndef REMOVE_H
 #define REMOVE_H
 
@@ -6,9 +6,9 @@
 #include <stddef.h>
 
 /*
- * Unmounts what we have mounted below the directories (`directories` ends with NULL), removes them with all that is in them,
- * and the empty cgroups `cgroup` (NULL: none) beside that of process 1. What is not there is fine. False with errno, and
- * `what` says of which path.
+ * Unmounts our mounts below the directories (`directories` ends with NULL), removes these directories with their
+ * contents, and removes the empty cgroups `cgroup` (NULL: none) beside that of process 1. Missing paths are no error.
+ * Returns false with errno, and writes the path that failed to `what`.
  */
 bool remove_all(char *const *directories, const char *cgroup, char *what, size_t size);
 

@@ -5,12 +5,12 @@
 #include <linux/netfilter/nf_tables.h>
 #include <linux/rtnetlink.h>
 
-/* Before the nat chains of anybody else in the namespace (-100): who comes first decides. */
+/* Before any other nat chain in the namespace (-100): the first one decides. */
 enum { PREROUTING_PRIORITY = -150, POSTROUTING_PRIORITY = 90 };
 
 static const char table[] = "understudy", map[] = "heir";
 
-/* An expression of a rule is open from one to the other. */
+/* The nesting offsets of an open expression of a rule. */
 struct expression {
 	size_t element, data;
 };
@@ -97,7 +97,7 @@ static void tcp_syn(struct batch *batch)
 	compare(batch, NFT_REG_2, NFT_CMP_EQ, &syn, 1);
 }
 
-/* The protocol is in register 1. An empty map ends the rule here. */
+/* Expects the protocol in register 1. If the map is empty, the rule ends here. */
 static void dnat_to_heir(struct batch *batch)
 {
 	struct expression opened = expression(batch, "lookup");
@@ -123,7 +123,7 @@ static size_t rule(struct batch *batch, const char *chain)
 
 static void inbound_rule(struct batch *batch, uint8_t protocol)
 {
-	static const uint32_t loopback = 1; /* every namespace's first interface */
+	static const uint32_t loopback = 1; /* the first interface of every namespace */
 	size_t opened = rule(batch, "prerouting");
 
 	load(batch, "meta", NFT_META_IIF);
@@ -177,7 +177,7 @@ static void elements_message(struct batch *batch, uint16_t type, int flags)
 	put_text(batch, NFTA_SET_ELEM_LIST_SET, map);
 }
 
-/* Deleting no element in particular deletes all; not one is no error. */
+/* A delete without a particular element deletes all; an empty map is no error. */
 static void empty(struct batch *batch, int flags)
 {
 	elements_message(batch, NFT_MSG_DELSETELEM, flags);
@@ -203,7 +203,7 @@ static void fill(struct batch *batch, uint32_t heir)
 void rules_prepare(struct batch *batch, void *bytes, size_t room, uint32_t heir)
 {
 	batch_begin(batch, bytes, room);
-	/* Made so that it can be deleted, whether it was there or not. */
+	/* Create the table first, so that deleting it cannot fail. */
 	table_message(batch, NFT_MSG_NEWTABLE, BATCH_CREATE);
 	table_message(batch, NFT_MSG_DELTABLE, 0);
 	table_message(batch, NFT_MSG_NEWTABLE, BATCH_CREATE);
@@ -211,7 +211,7 @@ void rules_prepare(struct batch *batch, void *bytes, size_t room, uint32_t heir)
 	put_text(batch, NFTA_SET_TABLE, table);
 	put_text(batch, NFTA_SET_NAME, map);
 	put_u32(batch, NFTA_SET_FLAGS, NFT_SET_MAP);
-	/* The types' numbers are nft's own, for those who list the table. */
+	/* These type numbers are nft's own, so that `nft list` can print the table. */
 	put_u32(batch, NFTA_SET_KEY_TYPE, 12);
 	put_u32(batch, NFTA_SET_KEY_LEN, 1);
 	put_u32(batch, NFTA_SET_DATA_TYPE, 7);
@@ -232,7 +232,7 @@ void rules_prepare(struct batch *batch, void *bytes, size_t room, uint32_t heir)
 void rules_close(struct batch *batch, void *bytes, size_t room, uint32_t heir)
 {
 	batch_begin(batch, bytes, room);
-	/* Another container of the pod may have died before, and had another heir then. */
+	/* Another container of the pod may have died before with another heir. */
 	empty(batch, 0);
 	fill(batch, heir);
 	batch_end(batch);

@@ -1,5 +1,5 @@
 /*
- * What a grave is made of, as `nft` would write it:
+ * The nftables rules of a redirect, as `nft` would write them:
  *
  *	table ip understudy {
  *		map heir { type inet_proto : ipv4_addr; }           # empty while the pod lives
@@ -14,8 +14,9 @@
  *		}
  *	}
  *
- * Only a SYN begins a TCP connection: a packet of one that is older than the connection tracking in this namespace must
- * not be taken for a new one. What the pod sends itself (other DNAT rules in it, say a mesh's) is not masqueraded.
+ * The TCP rule matches only a SYN: a connection can be older than the connection tracking in this namespace, and its
+ * packets must not count as a new connection. The pod's own traffic (which may match other DNAT rules, e.g. a mesh's)
+ * is not masqueraded.
  */
 #ifndef RULES_H
 #define RULES_H
@@ -27,12 +28,12 @@
 enum { RULES_BYTES = 4096, ELEMENTS_BYTES = 512 };
 
 /*
- * Makes the table anew, in one step with what was there before. With an heir (network byte order) its map has him from
- * the beginning; 0: empty.
+ * Replaces the table in one transaction. With an heir (network byte order) the map holds it from the beginning; with 0
+ * the map is empty.
  */
 void rules_prepare(struct batch *batch, void *bytes, size_t room, uint32_t heir);
 
-/* Puts the heir into the map, in the place of any other: from the next connection on everything is his. */
+/* Puts the heir into the map, replacing any other: every connection from the next one on goes to the heir. */
 void rules_close(struct batch *batch, void *bytes, size_t room, uint32_t heir);
 
 /* Empties the map. */

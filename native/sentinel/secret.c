@@ -6,7 +6,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-/* The one secret of the process, with a newline and the NUL behind it. */
+/* The only secret of the process, followed by a newline and a NUL. */
 static char secret[SECRET_LENGTH + 2];
 
 static bool path_of(const char *socket, const char *suffix, char *path, size_t size)
@@ -31,14 +31,14 @@ bool secret_open(const char *socket)
 	for (size_t i = 0; i < sizeof bytes; i++)
 		snprintf(secret + 2 * i, 3, "%02x", bytes[i]);
 	secret[SECRET_LENGTH] = '\n';
-	/* Only the holder of the instance's lock comes here: what is left is that of one which was killed. */
+	/* Only the process that holds the instance lock runs this, so an existing file belongs to a killed sentinel. */
 	unlink(scratch);
 	fd = open(scratch, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
 		return false;
 	written = write(fd, secret, SECRET_LENGTH + 1) == SECRET_LENGTH + 1;
 	close(fd);
-	/* Whole or not there at all. */
+	/* The rename makes the file appear complete or not at all. */
 	return written && rename(scratch, path) == 0;
 }
 

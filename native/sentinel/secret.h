@@ -1,6 +1,6 @@
 /*
- * What a client has to know. A connection may be brought here by a link that somebody else has laid, so that the kernel
- * names root as its peer while its words are those of a tenant: whoever sends the secret first has read a file of root's.
+ * The secret that each client must send first. A tenant may relay its own words over a link laid by a root process, and
+ * then the kernel reports root as the peer. Only a client that could read a file of root's knows the secret.
  */
 #ifndef SECRET_H
 #define SECRET_H
@@ -10,13 +10,13 @@
 
 enum { SECRET_LENGTH = 64 };
 
-/* Draws a secret and writes it to SOCKET.secret, in place of an earlier one. False with errno. */
+/* Draws a secret and writes it to SOCKET.secret, replacing an earlier one. False with errno. */
 bool secret_open(const char *socket);
 
-/* In the same time, however much of it is right. */
+/* Compares in constant time. */
 bool secret_is(const char *text, size_t length);
 
-/* Takes the file away. */
+/* Removes the file. */
 void secret_close(const char *socket);
 
 #endif

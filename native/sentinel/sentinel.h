@@ -1,4 +1,4 @@
-/* What the sentinel knows. One of these, handed around. */
+/* The state of the sentinel, passed to all its parts. */
 #ifndef SENTINEL_H
 #define SENTINEL_H
 
@@ -23,7 +23,7 @@ struct sentinel {
 	struct loop loop;
 	const struct options *options;
 	int64_t started_unix_ns;
-	uint64_t serials; /* of connections so far */
+	uint64_t serials; /* number of connections so far */
 	struct source *door, *signals;
 	struct client *clients;
 	struct watch *watches;
@@ -31,11 +31,16 @@ struct sentinel {
 	struct spawn *spawns;
 	struct killing *killings;
 	struct awake awake;
-	/* Told to end: no new connections or requests, but what was spawned may come to its end. */
+	/*
+	 * The sentinel is terminating: it accepts no connections and starts no spawns or stops, but running spawns may
+	 * finish.
+	 */
 	bool ending;
 };
 
-/* Whom to answer, when it takes a while: the connection may be gone by then, and another one in its place. */
+/*
+ * The addressee of a deferred reply. The connection may be gone by then, and another one may have its place in memory.
+ */
 struct asker {
 	uint64_t serial;
 	char id[ID_DIGITS + 1];

@@ -18,7 +18,7 @@
 #include "tree.h"
 #include "verbs.h"
 
-/* What is read of a program that works on what is stopped: see DONE_FD. */
+/* Reads the byte of a program that works on stopped processes: see DONE_FD. */
 struct done {
 	struct source source;
 	struct sentinel *sentinel;
@@ -30,15 +30,15 @@ struct spawn {
 	struct asker asker;
 	char *during; /* name of a stop, or NULL */
 	struct done *done; /* NULL without a stop */
-	bool is_done; /* it has said so, and is not waited for */
+	bool is_done; /* the program has reported that its work is done, and the stop no longer waits for it */
 	pid_t supervisor;
 	int report;
 	int64_t began;
-	/* Nobody's: neither the end of who asked for it nor our own ends it, and nobody is told of its end. */
+	/* Belongs to no client: neither the client's end nor ours ends it, and no client gets its result. */
 	bool detached;
 };
 
-/* Everything a job points to, besides strings of the request. */
+/* Everything that a job points to, besides strings of the request. */
 struct lists {
 	char **argv, **env;
 	int *fds;
@@ -57,7 +57,7 @@ static void lists_free(struct lists *lists)
 	free(lists->modes);
 }
 
-/* `PATH:r|w|d`, the last colon being the one that counts. */
+/* Reads `PATH:r|w|d`; the last colon counts. */
 static bool read_fd(const struct field *field, struct lists *lists, size_t at)
 {
 	const char *colon = strrchr(field->value, ':');
@@ -78,15 +78,16 @@ static bool read_fd(const struct field *field, struct lists *lists, size_t at)
 	return true;
 }
 
-/* NULL, or what is wrong. */
+/* Returns NULL, or the error. */
 static const char *read_lists(const struct request *request, const char *enter, const char *ns, struct lists *lists)
 {
 	/*
-	 * Where no directory can be made: what a program finds by its name alone would be the container's own. Without the
-	 * variable the C library would look in /bin, and where it is empty in the working directory.
+	 * No directory can be created at this path, so a program that looks up a name finds nothing. Otherwise it could
+	 * run the container's own files: without the variable the C library searches /bin, and with an empty one the
+	 * working directory.
 	 */
 	static char path[] = "PATH=/proc/none";
-	/* With its start time: `enter` looks again. */
+	/* Includes the start time: `enter` checks it again. */
 	static char target[64];
 	size_t room = request->count + 8, arguments = 0, variables = 0, descriptors = 0;
 
@@ -119,7 +120,7 @@ static const char *read_lists(const struct request *request, const char *enter, 
 	return NULL;
 }
 
-/* The word of the list, which ends with NULL, or NULL. */
+/* Returns the equal word of a list that ends with NULL, or NULL. */
 static const char *one_of(const char *value, const char *const *words)
 {
 	for (; *words; words++)
@@ -145,13 +146,13 @@ static struct spawn *find(struct sentinel *sentinel, uint64_t serial, const char
 	return NULL;
 }
 
-/* Whoever wants to know of its end looks for this process. */
+/* Reports the supervisor's pid and start time: a client that waits for the end of a detached program watches it. */
 static void tell_start(struct client *client, const struct request *request, pid_t supervisor)
 {
 	struct process_stat stat = { 0 };
 	struct message message;
 
-	/* Not reaped before we look at our children again. */
+	/* Its entry in /proc exists: we reap children only after this request. */
 	process_stat(supervisor, &stat);
 	message_begin(&message, request->id, "started");
 	message_number(&message, "pid", supervisor);
@@ -181,12 +182,12 @@ static void done_ready(struct source *source, uint32_t events)
 		return;
 	}
 	spawn->is_done = true;
-	/* Open until nobody else has it open: who says more than that is not to end by it. */
+	/* Stays open until the program closes it: a program that writes more than a byte must not get SIGPIPE. */
 	loop_change(&done->sentinel->loop, source, 0);
 	stop_work_ended(done->sentinel, spawn->asker.serial, spawn->during, true);
 }
 
-/* The end to write to; -1 with errno. */
+/* Returns the write end; -1 with errno. */
 static int open_done(struct sentinel *sentinel, struct spawn *spawn)
 {
 	struct done *done = calloc(1, sizeof *done);
@@ -205,7 +206,7 @@ static int open_done(struct sentinel *sentinel, struct spawn *spawn)
 	return ends[1];
 }
 
-/* 0 or an errno. */
+/* Returns 0 or an errno. */
 static int start(struct client *client, const struct request *request, struct job *job)
 {
 	struct sentinel *sentinel = client->sentinel;
@@ -319,12 +320,12 @@ void kill_spawn_verb(struct client *client, const struct request *request)
 		client_reply(client, request, "refused", "unknown-spawn");
 		return;
 	}
-	/* Not reaped yet, so its number is still its own. */
+	/* Not reaped yet, so the pid cannot have been reused. */
 	kill(spawn->supervisor, SIGTERM);
 	client_reply(client, request, "ok", NULL);
 }
 
-/* A supervisor that was killed has left its children to us. All of ours that are no supervisors are such. */
+/* A killed supervisor leaves its children to us. Every child of ours that is no supervisor is such an orphan. */
 static void kill_orphans(struct sentinel *sentinel)
 {
 	struct processes children = { 0 };
@@ -416,11 +417,13 @@ void spawn_ended(struct sentinel *sentinel, pid_t pid)
 		if (read(spawn->report, &report, sizeof report) != (ssize_t)sizeof report) {
 			log_line("error", "a supervisor was killed", ",\"pid\":%d", (int)pid);
 			report = (struct report){ .status = SIGKILL };
-			/* An application may hang on what is left of a detached one, and end with it in its own way. */
+			/*
+			 * An application may depend on the rest of a detached program, and end with it in its own way.
+			 */
 			if (!spawn->detached)
 				kill_orphans(sentinel);
 		}
-		/* Before anybody is told: somebody may stand still for it. */
+		/* Before any reply: an application may be stopped for this spawn. */
 		if (spawn->during && !spawn->is_done)
 			stop_work_ended(sentinel, spawn->asker.serial, spawn->during,
 					!report.error && report.status == 0 && !report.expired);

@@ -1,4 +1,6 @@
-/* Programs run inside a container's namespaces, through `enter`, each with a deadline that nothing outlives. */
+/*
+ * Runs programs inside a container's namespaces, through `enter`, each with a deadline that no process of it outlives.
+ */
 #ifndef SPAWN_H
 #define SPAWN_H
 
@@ -9,22 +11,22 @@ enum { SPAWNS_MAX = 64, FD_MAX = 1023 };
 void spawn_verb(struct client *client, const struct request *request);
 void kill_spawn_verb(struct client *client, const struct request *request);
 
-/* To be called for each child that has been reaped; answers whoever asked for it. */
+/* Call it for each reaped child; it answers the client that requested the spawn. */
 void spawn_ended(struct sentinel *sentinel, pid_t pid);
 
-/* Kills what a connection has started that is no more; whether there is anything. What it stopped goes on after that. */
+/* Kills the spawns of a closed connection. True if any exist; the connection's stops end after them. */
 bool spawns_kill_of(struct sentinel *sentinel, uint64_t serial);
 
-/* Whether something is there that a connection has started. */
+/* True if a connection has spawns. */
 bool spawns_of(const struct sentinel *sentinel, uint64_t serial);
 
-/* How many are at work that a connection has started for a stop of that name. */
+/* Returns the number of spawns that a connection started for the stop of that name and that still work. */
 size_t spawns_during(const struct sentinel *sentinel, uint64_t serial, const char *stop);
 
-/* Whether something runs whose end somebody waits for. */
+/* True if any spawn runs that is not detached. */
 bool spawns_wait(const struct sentinel *sentinel);
 
-/* SIGKILL to all of it, but what is detached. */
+/* Kills all spawns but the detached ones. */
 void spawns_kill_all(struct sentinel *sentinel);
 
 #endif

@@ -16,32 +16,32 @@
 #include "spawn.h"
 
 enum {
-	/* A stop takes a moment on other processors; a process in an uninterruptible wait takes as long as that. */
+	/* A signal takes a moment to reach other processors; an uninterruptible wait can last any time. */
 	SETTLE_NS = 250 * NS_PER_MS,
-	/* Most stand within the first ones. */
+	/* Most processes stop within the first ticks. */
 	SHORT_TICK_NS = NS_PER_MS / 10,
 	SHORT_TICKS_NS = 2 * NS_PER_MS,
 	TICK_NS = NS_PER_MS / 2,
 	ROUNDS_AT_ONCE = 8,
 };
 
-/* Expired: continued at the deadline. Done: continued when the work was done that they stood still for. */
+/* EXPIRED: resumed at the deadline. DONE: resumed when the work was done for which they were stopped. */
 enum stop_state { STOP_SETTLING, STOP_HELD, STOP_EXPIRED, STOP_DONE };
 
 struct stop {
 	struct stop *next;
 	enum stop_state state;
 	struct asker asker;
-	bool kept; /* whoever asked may be gone: somebody counts on it until the deadline */
+	bool kept; /* the stop outlives its connection and lasts until the deadline */
 	char *name;
 	char **cgroups; /* ends with NULL; relative to /sys/fs/cgroup */
-	char **gates; /* ends with NULL; files to be made when everybody stands */
-	char **unless; /* ends with NULL; files that say that the work is not all */
-	char **empty; /* ends with NULL; directories in which nothing may be, for nobody saves it */
-	size_t awaited; /* spawns, before they go on without being told to; 0: they do not */
-	bool by_hand; /* something of the work is not as it should be: whoever asked decides */
-	struct processes ending; /* to be asked whether they have been told to end */
-	struct processes excluded, seen; /* `seen`: also those that were stopped before, start 0 there */
+	char **gates; /* ends with NULL; files to create when all processes have stopped */
+	char **unless; /* ends with NULL; files whose existence means that the client has more work to do */
+	char **empty; /* ends with NULL; directories that must be empty, because no dump saves their files */
+	size_t awaited; /* number of spawns after which the processes resume automatically; 0: never */
+	bool by_hand; /* some of the work went wrong, so the client decides when to resume */
+	struct processes ending; /* processes to check for a pending SIGTERM */
+	struct processes excluded, seen; /* `seen` also has processes that were stopped before, with start 0 */
 	size_t stopped;
 	int64_t deadline, began, last, settle_until, ended;
 };
@@ -92,7 +92,10 @@ static void tell_to_stop(struct stop *stop, struct process process)
 	stop->last = now;
 }
 
-/* Called for each process of a round. False with E2BIG when there are too many, with EBUSY at one that is not to be disturbed. */
+/*
+ * Called for each process of a round. False with E2BIG if there are too many, with EBUSY at a process that must not be
+ * disturbed.
+ */
 static bool meet(void *context, pid_t pid)
 {
 	struct stop *stop = context;
@@ -103,8 +106,9 @@ static bool meet(void *context, pid_t pid)
 	    stat.state == 'Z' || stat.state == 'X')
 		return true;
 	/*
-	 * The CRIU of a sentinel that died may still be at work on it. The kernel would hand a signal to that, which takes one that
-	 * it has not sent itself for the end of the process, and leaves its own code in it.
+	 * The CRIU of a dead sentinel may still work on this process. The kernel would report a signal to CRIU, which
+	 * takes a signal that it has not sent itself for the end of the process, and leaves its own code (the parasite)
+	 * in it.
 	 */
 	if (stat.state == 't') {
 		errno = EBUSY;
@@ -112,7 +116,7 @@ static bool meet(void *context, pid_t pid)
 	}
 	process = (struct process){ .pid = pid, .start = stat.start };
 	journal_leave(pid);
-	/* Whoever was stopped before, by somebody else and for a reason of theirs, is not ours to continue. */
+	/* Another program stopped this process for its own reason, so we must not resume it. */
 	if (stat.state == 'T')
 		process.start = 0;
 	if (!processes_add(&stop->seen, process)) {
@@ -136,8 +140,9 @@ static size_t still_running(const struct stop *stop)
 }
 
 /*
- * Some rounds, until one has met nobody new although everybody met before had come to a stand. That they have been told
- * to is not enough: one that is in the middle of a fork stops after it, and its child is not there yet. 0 or an errno.
+ * Runs rounds until one meets no new process although all processes met before had stopped. Having sent the signal is
+ * not enough: a process in the middle of a fork stops after it, and its child does not exist yet. Returns 0 or an
+ * errno.
  */
 static int stop_more(struct stop *stop, bool *complete)
 {
@@ -155,15 +160,15 @@ static int stop_more(struct stop *stop, bool *complete)
 }
 
 /*
- * Also when that has been done before: a CRIU that found a task stopped leaves it stopped when it is done with it, even if
- * it was continued in the meantime.
+ * Sends SIGCONT even if it was sent before: a CRIU that found a task stopped leaves it stopped at its end, even if the
+ * task was resumed in the meantime.
  */
 static void let_go(struct stop *stop)
 {
-	/* Whoever worked on them has ended: who stands by now was stopped by somebody else. */
+	/* All spawns of the stop have ended: another program stopped the processes that are stopped now. */
 	if (stop->state == STOP_DONE)
 		return;
-	/* The last one first: a parent should not see its children late. */
+	/* The last one first: a parent should not find its children still stopped. */
 	for (size_t i = stop->seen.count; i-- > 0;)
 		if (stop->seen.list[i].start)
 			process_signal(stop->seen.list[i], SIGCONT);
@@ -172,8 +177,9 @@ static void let_go(struct stop *stop)
 }
 
 /*
- * Whoever waits to work on what is stopped goes ahead without the client's having to be told first: on a busy node that
- * is a wait for a processor more, in which an application stands still. What cannot be made the client still can.
+ * A process that waits to work on the stopped processes starts without a message from the client. On a busy node that
+ * message costs one more wait for a processor, during which the application is stopped. The client can still create a
+ * file that we cannot.
  */
 static void open_gates(const struct stop *stop)
 {
@@ -221,7 +227,7 @@ static bool is_any_there(char *const *paths)
 	return false;
 }
 
-/* What cannot be read is not empty. */
+/* An unreadable directory counts as not empty. */
 static bool is_empty(const char *path)
 {
 	DIR *directory = opendir(path);
@@ -247,7 +253,10 @@ static bool are_empty(char *const *paths)
 	return true;
 }
 
-/* Memory of one that is ending would bring back what was to go: whoever asked has to know before it does. */
+/*
+ * A restore of a process that is about to terminate would revive it. So the client has to see the pending signal before
+ * it takes effect.
+ */
 static bool is_any_told_to_end(const struct processes *processes)
 {
 	for (size_t i = 0; i < processes->count; i++)
@@ -284,7 +293,7 @@ static bool read_pids(const struct request *request, const char *key, struct pro
 	return true;
 }
 
-/* The values of a key; NULL when memory is short. */
+/* Returns the values of a key; NULL if memory is short. */
 static char **read_list(const struct request *request, const char *key)
 {
 	char **list = calloc(request->count + 1, sizeof *list);
@@ -298,7 +307,7 @@ static char **read_list(const struct request *request, const char *key)
 	return list;
 }
 
-/* Of a list that may be NULL. */
+/* Takes a list that may be NULL. */
 static bool are_absolute(char *const *paths)
 {
 	for (; paths && *paths; paths++)
@@ -355,7 +364,7 @@ void stop_verb(struct client *client, const struct request *request)
 	stop->unless = read_list(request, "unless");
 	stop->empty = read_list(request, "empty");
 	stop->awaited = (size_t)awaited;
-	/* What has ended already has not done what it was started for. */
+	/* A spawn that has ended already cannot have done its work. */
 	stop->by_hand = spawns_during(sentinel, client->serial, name) != stop->awaited;
 	for (size_t i = 0; stop->cgroups && stop->cgroups[i]; i++)
 		if (!cgroup_path_is_inside(stop->cgroups[i]))
@@ -409,8 +418,8 @@ void continue_verb(struct client *client, const struct request *request)
 	if (stop->state == STOP_SETTLING)
 		settled(sentinel, stop);
 	/*
-	 * Somebody else speaks for who is gone, or will be seen to be in a moment: what that one has started may be at work
-	 * on these processes, and continues them when it has ended; see spawn_ended().
+	 * This client speaks for another one whose connection is closed, or about to be. The spawns of that connection
+	 * may still work on these processes; spawn_ended() resumes them after the last one.
 	 */
 	at_work = stop->state != STOP_DONE && stop->asker.serial != client->serial &&
 		  spawns_of(sentinel, stop->asker.serial);
@@ -480,13 +489,18 @@ int64_t stops_due(struct sentinel *sentinel, int64_t now)
 	for (struct stop *stop = sentinel->stops; stop; stop = stop->next) {
 		bool complete = true;
 
-		/* A cgroup that is gone by now had nobody left in it; whoever is being traced by now is waited for at the gate. */
+		/*
+		 * A cgroup that is removed by now had no processes left. The gate makes the spawn wait for a process
+		 * that is traced by now.
+		 */
 		if (stop->state == STOP_SETTLING && (stop_more(stop, &complete) != 0 || complete || now >= stop->settle_until)) {
 			open_gates(stop);
 			settled(sentinel, stop);
 		}
 		if (!is_over(stop) && now >= stop->deadline) {
-			/* Whoever asked waits for an answer. Gates stay closed: nobody stands any more. */
+			/*
+			 * The client waits for a reply. The gates stay closed, because no process is stopped any more.
+			 */
 			if (stop->state == STOP_SETTLING)
 				settled(sentinel, stop);
 			let_go(stop);

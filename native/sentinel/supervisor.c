@@ -18,10 +18,10 @@
 #include "clock.h"
 #include "tree.h"
 
-/* How long `enter` may take to reap what it has killed. */
+/* Time for `enter` to reap the processes that it has killed. */
 enum { TELL_MS = 1000 };
 
-/* Of what is no standard descriptor; either may be -1. */
+/* Closes all descriptors above the standard ones but these two; either may be -1. */
 static void close_all_but(int one, int other)
 {
 	int low = one < other ? one : other, high = one < other ? other : one;
@@ -61,7 +61,7 @@ static void __attribute__((noreturn)) fail(int report, const char *what)
 	_exit(127);
 }
 
-/* Above all that are asked for. */
+/* Returns a number above all requested descriptors. */
 static int first_free(const struct job *job)
 {
 	int highest = DONE_FD;
@@ -73,8 +73,8 @@ static int first_free(const struct job *job)
 }
 
 /*
- * A copy above all numbers that are asked for, so that none of them is overwritten before it is in its place. A low hard
- * limit of open files leaves no room there, and is named: everything that is spawned would fail by it.
+ * Moves a descriptor above all requested numbers, so that dup2() overwrites none that is still needed. A low hard limit
+ * of open files leaves no room there. The error names the limit, because every spawn would fail by it.
  */
 static int out_of_the_way(const struct job *job, int fd, int report)
 {
@@ -84,7 +84,7 @@ static int out_of_the_way(const struct job *job, int fd, int report)
 		char what[REPORT_WHAT];
 		struct rlimit files = { 0 };
 
-		/* What dup says of a number beyond the limit is "invalid argument". */
+		/* dup reports "invalid argument" for a number beyond the limit, so name the limit instead. */
 		getrlimit(RLIMIT_NOFILE, &files);
 		snprintf(what, sizeof what, "open files of the sentinel are limited to %llu (RLIMIT_NOFILE), descriptor %d",
 			 (unsigned long long)files.rlim_cur, first_free(job));
@@ -117,7 +117,7 @@ static void __attribute__((noreturn)) run(const struct job *job, int report)
 	char what[REPORT_WHAT] = "";
 	sigset_t none;
 
-	/* A session of its own: its orphans in the container keep it, whoever adopts them. */
+	/* A session of its own: its orphans in the container stay in it, whichever process adopts them. */
 	setsid();
 	standard_descriptors(job, report);
 	if (job->done >= 0 && dup2(out_of_the_way(job, job->done, report), DONE_FD) < 0)
@@ -130,7 +130,7 @@ static void __attribute__((noreturn)) run(const struct job *job, int report)
 	}
 	if (job->join && !cgroup_join(job->join, what, sizeof what))
 		fail(report, what);
-	/* The sentinel raised its own. */
+	/* The sentinel raised its own limit. */
 	if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur > 1024 * 1024) {
 		files.rlim_cur = 1024 * 1024;
 		setrlimit(RLIMIT_NOFILE, &files);
@@ -142,7 +142,7 @@ static void __attribute__((noreturn)) run(const struct job *job, int report)
 	fail(report, job->enter);
 }
 
-/* Whoever is still below when the program has ended: reaps until nobody is left. */
+/* Kills and reaps the remaining descendants of the ended program until none is left. */
 static void clear(void)
 {
 	pid_t self = getpid();
@@ -164,7 +164,7 @@ static void clear(void)
 	}
 }
 
-/* Waits for the child's end, the deadline or an order to kill. True when the child has ended by itself; not reaped. */
+/* Waits for the child's end, the deadline or SIGTERM. True if the child has ended by itself; it is not reaped. */
 static bool child_ended(pid_t child, int64_t deadline_ns, const sigset_t *awaited, bool *expired)
 {
 	for (;;) {
@@ -182,22 +182,22 @@ static bool child_ended(pid_t child, int64_t deadline_ns, const sigset_t *awaite
 		signal = sigtimedwait(awaited, NULL, &timeout);
 		if (signal == SIGTERM)
 			return false;
-		/* Orphans may end in any number; the child is looked at and left to be reaped last. */
+		/* Any number of orphans may end; the child is reaped last. */
 		tree_reap_others(child);
 	}
 }
 
 /*
- * `enter` reaps what it kills inside the container; killed itself it would leave zombies to others there. A CRIU that is
- * past its gate it does not kill at all, for in the middle of a dump that can ruin the application: only the deadline of
- * that dump, `until_ns`, ends both.
+ * `enter` reaps the processes that it kills inside the container; if it were killed itself, they would stay zombies
+ * there. It does not kill a CRIU that is past its gate, because the middle of a dump is a point at which that can ruin
+ * the application. Only the deadline of that dump, `until_ns`, ends both.
  */
 static void tell_to_end(pid_t child, int64_t until_ns, const sigset_t *awaited)
 {
 	bool late = false;
 
 	kill(child, SIGTERM);
-	/* Who is told to end it while it is ending at its deadline must not cut that short. */
+	/* A second SIGTERM during this wait must not cut it short. */
 	while (!child_ended(child, until_ns, awaited, &late) && !late)
 		;
 }
@@ -217,8 +217,8 @@ void supervise(const struct job *job)
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	umask(077);
 	/*
-	 * It only waits, and what it waits for may be what an application stands still for. What it runs is not to come before
-	 * others: `enter` sees to that.
+	 * The supervisor only waits, and an application may be stopped while it does. The program itself must not get
+	 * this priority: `enter` resets it.
 	 */
 	setpriority(PRIO_PROCESS, 0, -20);
 	sigemptyset(&awaited);
@@ -245,7 +245,9 @@ void supervise(const struct job *job)
 		if (is_dump && job->deadline_ns > begin_ns)
 			begin_ns = job->deadline_ns;
 		tell_to_end(child, begin_ns + TELL_MS * NS_PER_MS, &awaited);
-		/* Also if it has done as told: what has left its tree but not its session must go, too. */
+		/*
+		 * Also if `enter` has ended as requested: processes outside its tree but in its session must die, too.
+		 */
 		if (process_stat(child, &stat))
 			tree_kill((struct process){ .pid = child, .start = stat.start });
 	}

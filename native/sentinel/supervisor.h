@@ -1,6 +1,7 @@
 /*
- * The process between the sentinel and what it spawns: parent of all orphans of that spawn, and keeper of its deadline,
- * so that neither a slow walk through a tree keeps the sentinel from a death, nor its own death leaves anything running.
+ * The process between the sentinel and a spawned program. It is the subreaper of the program's orphans and enforces the
+ * deadline. So a slow walk through a process tree does not delay the sentinel's reaction to a death, and the sentinel's
+ * own death leaves no process running.
  */
 #ifndef SUPERVISOR_H
 #define SUPERVISOR_H
@@ -11,13 +12,16 @@
 
 enum {
 	REPORT_WHAT = 200,
-	/* A program that has one finds the job's `done` there, and may write a byte when nobody has to wait for it any more. */
+	/*
+	 * The descriptor at which a program finds the job's `done`. The program may write a byte there as soon as no
+	 * process has to wait for it any more.
+	 */
 	DONE_FD = 199,
 };
 
-/* What is told through the pipe at the end. Nothing in it: the supervisor itself was killed. */
+/* The result, written to the pipe at the end. An empty pipe means that the supervisor itself was killed. */
 struct report {
-	int error; /* errno of what could not be done before the program ran; 0: it ran */
+	int error; /* errno of the step that failed before the program ran; 0: it ran */
 	int status; /* as of waitpid() */
 	bool expired;
 	char what[REPORT_WHAT];
@@ -25,18 +29,18 @@ struct report {
 
 struct job {
 	const char *enter, *log; /* log NULL: /dev/null */
-	pid_t join; /* whose cgroups to join; 0: none */
+	pid_t join; /* the process whose cgroups to join; 0: none */
 	char **argv; /* of enter */
 	char **env;
-	int *fds; /* numbers, ends with -1 */
-	const char **paths; /* what to open as these; NULL: close nothing, as in fds */
+	int *fds; /* descriptor numbers, ends with -1 */
+	const char **paths; /* the path to open for each of these descriptors */
 	const char *modes;
 	int64_t deadline_ns; /* monotonic */
-	int report; /* the pipe's end to write to */
-	int done; /* the same of another one, which the program gets; -1: none */
+	int report; /* write end of the pipe for the report */
+	int done; /* write end of another pipe, which the program gets; -1: none */
 };
 
-/* In a fresh child. Runs the job and ends. */
+/* Runs the job and exits. Call it in a fresh child. */
 void __attribute__((noreturn)) supervise(const struct job *job);
 
 #endif

@@ -31,7 +31,7 @@ static bool add(pid_t pid, int signal, struct processes *set)
 	return true;
 }
 
-/* Children of one thread: a file of numbers separated by spaces, read in pieces that may end inside a number. */
+/* Adds the children of one thread: a file of numbers separated by spaces. A read may end inside a number. */
 static bool add_children_of_thread(int tasks, const char *thread, int signal, struct processes *set)
 {
 	char path[300], text[4096];
@@ -43,7 +43,7 @@ static bool add_children_of_thread(int tasks, const char *thread, int signal, st
 	snprintf(path, sizeof path, "%s/children", thread);
 	fd = openat(tasks, path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0) {
-		/* The thread may have ended; a living one without this file is a kernel that has none. */
+		/* The thread may have ended. If it lives and the file is missing, this kernel does not support it. */
 		if (errno == ENOENT && faccessat(tasks, thread, F_OK, 0) == 0) {
 			errno = ENOENT;
 			return false;
@@ -80,7 +80,7 @@ static bool add_children(pid_t pid, int signal, struct processes *set)
 	return added;
 }
 
-/* Everybody in the set, those that it adds to it included. */
+/* Walks the whole set, including the processes that this call adds. */
 static bool add_descendants(int signal, struct processes *set)
 {
 	for (size_t i = 0; i < set->count; i++)
@@ -142,7 +142,7 @@ bool tree_holds_self(pid_t pid)
 	return false;
 }
 
-/* Orphans go to the first process of their pid namespace, but keep their session unless they make one of their own. */
+/* The init of a pid namespace adopts orphans, but they keep their session unless they make one of their own. */
 static void add_session(pid_t session, struct processes *set)
 {
 	DIR *proc = opendir("/proc");
@@ -168,7 +168,10 @@ size_t tree_kill(struct process root)
 	struct process_stat stat;
 	bool complete = false;
 	size_t killed = 0;
-	/* The caller's own session may hold its parent and whoever started it: only a session that the root leads. */
+	/*
+	 * Only a session that the root leads: the caller's own session may hold its parent and the process that started
+	 * it.
+	 */
 	bool leads = process_stat(root.pid, &stat) && stat.start == root.start && stat.session == root.pid;
 
 	tree_collect(root, SIGSTOP, &set);

@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-/* Writes what the program takes, and returns `code`. */
+/* Prints the usage and returns `code`. */
 int usage(FILE *out, int code);
 
 #endif

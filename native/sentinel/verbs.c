@@ -62,7 +62,7 @@ void verb_run(struct client *client, const struct request *request)
 	wrong = request_check(request, verb->keys);
 	if (!wrong && name && (!*name || strlen(name) > NAME_BYTES))
 		wrong = "bad-name";
-	/* What is under way may still be continued, killed or asked about. */
+	/* The sentinel still continues, kills and reports running work, but starts none. */
 	if (!wrong && client->sentinel->ending && (verb->run == spawn_verb || verb->run == stop_verb))
 		wrong = "ending";
 	if (wrong)

@@ -1,4 +1,4 @@
-/* What can be asked of the sentinel. */
+/* The verbs of the sentinel's protocol. */
 #ifndef VERBS_H
 #define VERBS_H
 

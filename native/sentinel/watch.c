@@ -15,16 +15,16 @@
 #include "verbs.h"
 
 struct watch {
-	struct source source; /* the pidfd; forgotten once it has told of the death */
+	struct source source; /* the pidfd; closed once it has reported the death */
 	struct watch *next;
 	struct sentinel *sentinel;
 	char *name;
 	struct process process;
 	struct grave *grave;
-	int64_t lasts_ns; /* how long the grave stays closed without another word; 0: for ever */
-	int64_t opens; /* monotonic, of a closed one that does not last for ever */
-	int64_t died_unix_ns; /* 0: lives */
-	int64_t grave_us; /* from noticing the death to the kernel's acknowledgement */
+	int64_t lasts_ns; /* how long the redirect lasts unless renewed; 0: for ever */
+	int64_t opens; /* monotonic end of a redirect that does not last for ever */
+	int64_t died_unix_ns; /* 0: alive */
+	int64_t grave_us; /* time from noticing the death to the kernel's acknowledgement */
 };
 
 static struct watch *find(struct sentinel *sentinel, const char *name)
@@ -59,7 +59,10 @@ static bool same_pod(const struct watch *a, const struct watch *b)
 	return a->grave && b->grave && network_same(&a->grave->network, &b->grave->network);
 }
 
-/* Whether another of its containers has died or been buried: whose heir that pod's connections have is decided. */
+/*
+ * True if another container of the pod has died or the pod is buried: then the heir of its connections is decided
+ * already.
+ */
 static bool pod_is_closed(const struct watch *watch)
 {
 	for (const struct watch *other = watch->sentinel->watches; other; other = other->next)
@@ -68,7 +71,7 @@ static bool pod_is_closed(const struct watch *watch)
 	return false;
 }
 
-/* Closes the grave, or tries; returns how long it took, in microseconds. */
+/* Tries to redirect the connections; returns how long that took, in microseconds. */
 static int64_t close_grave(struct watch *watch)
 {
 	int64_t began = monotonic_ns();
@@ -81,8 +84,8 @@ static int64_t close_grave(struct watch *watch)
 }
 
 /*
- * Somebody else goes on with the memory of the whole pod: what is left of it here must not run beside that one. Nobody
- * is asked, for whoever decides such things may be away.
+ * The successor continues with the memory of the whole pod, so the pod's other containers must not run beside it. The
+ * sentinel asks no client, because the operator may be unreachable.
  */
 static void end_siblings(const struct watch *dead)
 {
@@ -94,7 +97,7 @@ static void end_siblings(const struct watch *dead)
 		}
 }
 
-/* Nothing comes before the grave: the container is about to start again, empty. */
+/* The redirect comes first: the kubelet is about to start the container again, empty. */
 static void died(struct source *source, uint32_t events)
 {
 	struct watch *watch = (struct watch *)source;
@@ -110,7 +113,7 @@ static void died(struct source *source, uint32_t events)
 	}
 	watch->died_unix_ns = unix_ns() - watch->grave_us * NS_PER_US;
 	end_siblings(watch);
-	/* The watch stays; its descriptor has told all it knows. */
+	/* The watch stays; its descriptor has nothing more to report. */
 	loop_close(&sentinel->loop, source);
 	obituary(watch, &message);
 	clients_tell(sentinel, &message);
@@ -165,7 +168,7 @@ void watch_verb(struct client *client, const struct request *request)
 	client_reply(client, request, "watching", NULL);
 }
 
-/* The watch of that name, or NULL after a refusal. */
+/* Returns the watch of that name, or NULL after a refusal. */
 static struct watch *named(struct client *client, const struct request *request)
 {
 	struct watch *watch = find(client->sentinel, request_value(request, "name"));
@@ -209,7 +212,10 @@ void watches_verb(struct client *client, const struct request *request)
 		client_send(client, &message);
 		if (!watch->died_unix_ns)
 			continue;
-		/* Until it is unwatched nobody can be known to have taken note: told once too often is harmless. */
+		/*
+		 * Until a client removes the watch, no client can be known to have seen the death. A repeated report is
+		 * harmless.
+		 */
 		obituary(watch, &message);
 		client_send(client, &message);
 	}
@@ -232,8 +238,8 @@ static void reply_closed(struct client *client, const struct request *request, c
 }
 
 /*
- * Whether connections to that pod go to an heir already: it has died, another container of it has, or it was buried.
- * A new grave must not leave it open, for no moment.
+ * True if connections to that pod go to an heir already: it has died, another container of it has, or it was buried. A
+ * new grave must not interrupt the redirect even for a moment.
  */
 static bool is_closed(void *context, const struct network *network)
 {
@@ -256,7 +262,7 @@ static void reply_grave(struct client *client, const struct request *request, st
 		client_reply(client, request, "ready", NULL);
 }
 
-/* Without a process: the grave that is there gets another heir. Whatever is left of the pod, its network is known. */
+/* Without a process the existing grave gets another heir. Its network namespace is known, even if the pod is gone. */
 static void aim(struct client *client, const struct request *request, struct watch *watch, uint32_t heir)
 {
 	int64_t began = monotonic_ns();
@@ -306,7 +312,7 @@ void grave_verb(struct client *client, const struct request *request)
 	}
 	grave = grave_dig(process, heir.s_addr, is_closed, watch);
 	if (!grave) {
-		/* The one before, if there was one, still stands: a table is replaced as a whole or not at all. */
+		/* An earlier grave stays in effect: a table is replaced as a whole or not at all. */
 		client_reply_error(client, request, errno == EPERM ? "not a pod's network" : "grave", errno);
 		return;
 	}
@@ -315,7 +321,7 @@ void grave_verb(struct client *client, const struct request *request)
 	reply_grave(client, request, watch, began);
 }
 
-/* The watch of that name if it has a grave, or NULL after a refusal. */
+/* Returns the watch of that name if it has a grave, or NULL after a refusal. */
 static struct watch *named_with_grave(struct client *client, const struct request *request)
 {
 	struct watch *watch = named(client, request);
@@ -334,7 +340,10 @@ void bury_verb(struct client *client, const struct request *request)
 		reply_closed(client, request, watch->grave, close_grave(watch));
 }
 
-/* It was the pod's, so that of its other containers is open, too, and closes at their death. 0 or an errno. */
+/*
+ * The redirect belonged to the pod, so it ends for the pod's other containers, too. Their next death starts it again.
+ * Returns 0 or an errno.
+ */
 static int open_pod(const struct watch *watch)
 {
 	int error = grave_open(watch->grave);
@@ -366,7 +375,7 @@ static bool is_closed_for_now(const struct watch *watch)
 	return watch->grave && watch->grave->state == GRAVE_CLOSED && watch->lasts_ns;
 }
 
-/* Whether another container of the pod keeps it closed for longer. */
+/* True if another container of the pod keeps the redirect in effect for longer. */
 static bool is_kept_closed(const struct watch *watch, int64_t now)
 {
 	for (const struct watch *other = watch->sentinel->watches; other; other = other->next)
@@ -385,7 +394,7 @@ int64_t watches_due(struct sentinel *sentinel, int64_t now)
 
 			log_line("warn", "opened a grave that nobody stands behind", ",\"name\":\"%s\",\"errno\":%d",
 				 log_safe(watch->name), error);
-			/* What cannot be opened now is tried again after as long. */
+			/* If that failed, try again after the same time. */
 			watch->opens = now + watch->lasts_ns;
 		}
 		if (is_closed_for_now(watch) && watch->opens > now && watch->opens < next)

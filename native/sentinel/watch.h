@@ -1,4 +1,7 @@
-/* Deaths: noticed at once, kept until somebody has taken note, and answered by a grave if there is one. */
+/*
+ * Watches processes. The sentinel notices a death at once, redirects the pod's connections if it has a grave, and
+ * reports the death until a client removes the watch.
+ */
 #ifndef WATCH_H
 #define WATCH_H
 
@@ -13,7 +16,7 @@ void grave_verb(struct client *client, const struct request *request);
 void bury_verb(struct client *client, const struct request *request);
 void exhume_verb(struct client *client, const struct request *request);
 
-/* Opens graves that were to last for a time of which nothing is left. Returns when to look again, or INT64_MAX. */
+/* Ends redirects whose time is over. Returns the time of the next call, or INT64_MAX. */
 int64_t watches_due(struct sentinel *sentinel, int64_t now);
 
 #endif

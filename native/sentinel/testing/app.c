@@ -1,16 +1,16 @@
 /*
- * What the tests run below and around the sentinel.
+ * The program that the tests run below and around the sentinel.
  *
  *	app pause                    does nothing until it is killed
- *	app serve WORD PORT          answers `WORD PEER` to each TCP connection and each UDP datagram; says `ready`
+ *	app serve WORD PORT          answers `WORD PEER` to each TCP connection and each UDP datagram; prints `ready`
  *	app ask tcp|udp ADDRESS PORT prints the answer, or `error N`
- *	app talk ADDRESS PORT        one UDP socket: a line of standard input, a question; prints each answer
- *	app tree [MARK]             a child, a grandchild, an orphan, and an orphan with a session of its own; prints pids
- *	                             seen from the innermost namespace, then pauses
+ *	app talk ADDRESS PORT        sends one UDP datagram for each line of standard input; prints each answer
+ *	app tree [MARK]              starts a child, a grandchild, an orphan, and an orphan with a session of its own;
+ *	                             prints pids seen from the innermost namespace, then pauses
  *	app forks COUNT              keeps COUNT children, replacing each as it dies; never ends
  *	app kill SIGNAL              ends by that signal
- *	app trace PID                has a process in its hands until it is killed; says `ready`
- *	app doom PID                 kills a process and prints when, in nanoseconds since 1970
+ *	app trace PID                traces a process until it is killed; prints `ready`
+ *	app doom PID                 kills a process and prints the time, in nanoseconds since 1970
  */
 #include <arpa/inet.h>
 #include <errno.h>

@@ -3,8 +3,8 @@
  *
  *	harness fuzz CORPUS INPUTS SEED      parse mutations of the corpus; same arguments, same inputs
  *
- * Every line is parsed in a heap block of exactly its size and one byte, so that the address sanitizer sees any byte
- * touched beyond it, and checked against what must hold for any line (see check()).
+ * Each line is parsed in a heap block of exactly its size plus one byte, so that the address sanitizer sees any access
+ * beyond it. check() tests the invariants of the result.
  */
 #include <dirent.h>
 #include <stdint.h>
