@@ -1,8 +1,9 @@
 /*
- * What lies frozen accepts nobody: who connects between a death and the thaw waits in the listener's queue, and the kernel
- * drops without a word whoever finds it full. That one asks again after a second, where everybody else waits for milliseconds.
- * So a queue that was made for more than a few is as long as the kernel allows (net.core.somaxconn). A short one may mean
- * that nobody is to wait, and stays as it was; but for the one at which CRIU waits for its own code, see control.c.
+ * A frozen clone accepts no connection. A client that connects between a death and the thaw waits in the listener's
+ * queue, and the kernel silently drops a SYN that finds the queue full. That client retries after a second, while
+ * others wait for milliseconds. So a queue longer than a few becomes as long as the kernel allows (net.core.somaxconn).
+ * A short one may be meant to keep clients from waiting, and stays as it was; the exception is CRIU's own listener, see
+ * control.c.
  */
 #include "control.h"
 

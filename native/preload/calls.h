@@ -1,4 +1,4 @@
-/* System calls without a C library: what is loaded into CRIU has to go with any. */
+/* System calls without a C library: code that is loaded into CRIU must work with any of them. */
 #pragma once
 
 typedef unsigned long size_t;
@@ -50,7 +50,7 @@ static inline long raw(long number, long a, long b, long c, long d, long e, long
 
 extern int *__errno_location(void);
 
-/* As a function of the C library returns it. */
+/* Converts a raw result to that of a C library function. */
 static inline long result(long value)
 {
 	if (value >= 0 || value < -4095)
@@ -67,7 +67,7 @@ static inline char *append(char *to, const char *text)
 	return to;
 }
 
-/* Returns its end, where the text ends as well. */
+/* Returns the end of the text. */
 static inline char *append_number(char *to, unsigned long value)
 {
 	char digits[24];
@@ -83,7 +83,7 @@ static inline char *append_number(char *to, unsigned long value)
 	return to;
 }
 
-/* Bytes read, at most `room`, or a negative error. */
+/* Returns the number of bytes read, at most `room`, or a negative error. */
 static inline long read_file(const char *path, char *buffer, long room)
 {
 	long fd = raw(NR_openat, CWD, (long)path, O_CLOSE_ON_EXEC, 0, 0, 0);

@@ -1,11 +1,11 @@
 /*
- * A TCP connection is closed in what is restored (--tcp-close): of all that CRIU asks of it only its flags mean anything
- * there. But it asks the kernel for thirty options of each, and opens a file in /proc: 40 us, in which the application stands
- * still; of 500 connections that is more than everything else of a small application.
+ * A restore closes every TCP connection (--tcp-close), so of all that CRIU dumps of one only its flags matter. But CRIU
+ * reads thirty socket options of each, and opens a file in /proc. That takes 40 us, during which the application is
+ * stopped; with 500 connections it exceeds everything else in the dump of a small application.
  *
- * So the options of a connection are those of a socket that was made here, which is asked once for each option and address
- * family. And what /proc would say of a socket is put together from what is the same for all sockets and from its flags. A
- * listener, and whatever else is no connection, is asked as before.
+ * So a connection gets the option values of a model socket made here, which is asked once for each option and address
+ * family. And the text of /proc/PID/fdinfo is composed from the fields that all sockets share and from the socket's
+ * flags. For a listener, and anything else that is no connection, CRIU's calls reach the kernel.
  */
 #include "connections.h"
 
@@ -15,7 +15,7 @@ enum { GET_TYPE = 3, GET_DEVICE = 25, GET_PEER = 28, GET_PROTOCOL = 38, GET_DOMA
 enum { GET_FLAGS = 3, KIND = 0170000, SOCKET = 0140000 };
 enum { ANSWERS = 64, VALUE = 32 };
 
-/* As the kernel fills it; only the kind of a file is looked at. */
+/* The kernel's layout; only the file type is used. */
 struct status {
 #if defined(__x86_64__)
 	unsigned long device, number, links;
@@ -32,7 +32,7 @@ struct file_system {
 	unsigned long words[15];
 };
 
-/* What was answered of a socket of that family that is no connection. */
+/* The kernel's answer for an unconnected socket of that family. */
 struct answer {
 	int family, level, name;
 	unsigned room, length;
@@ -44,16 +44,16 @@ static struct answer answers[ANSWERS];
 static int count;
 /* Never connected, one for each family. */
 static int model4 = -1, model6 = -1;
-/* What all sockets have in common. */
+/* Fields that all sockets share. */
 static struct file_system sockets_are_on;
 static char mount[24];
 
-/* The socket that CRIU is asking about, since it asked for its domain; whether it is a connection, once that is known. */
+/* The socket whose options CRIU reads, which begin with its domain. Once known, also whether it is a connection. */
 static struct {
 	int fd, family, protocol, is_connection;
 } now = { .fd = -1 };
 
-/* CRIU looks at each file in this order: its status, its file system, what /proc says of it. */
+/* CRIU examines each file in this order: fstat, fstatfs, fdinfo. */
 static struct {
 	int socket, told;
 } look = { .socket = -1, .told = -1 };
@@ -79,7 +79,7 @@ void connections_prepare(void)
 	for (int i = 0; i < 2; i++)
 		models[i] = (int)raw(NR_socket, i ? IPV6 : IPV4, STREAM | O_CLOSE_ON_EXEC, TCP, 0, 0, 0);
 	model4 = models[0];
-	/* A kernel without IPv6 has no connections of it. */
+	/* A kernel without IPv6 has no IPv6 connections. */
 	model6 = models[1];
 	if (model4 < 0)
 		return;
@@ -97,7 +97,7 @@ void connections_prepare(void)
 			*to = 0;
 			break;
 		}
-	/* Nobody reads it: a descriptor that is nothing else. */
+	/* Only a number that no other file has: nothing reads from this socket. */
 	if (mount[0])
 		stand_in = (int)raw(NR_socket, IPV4, STREAM | O_CLOSE_ON_EXEC, TCP, 0, 0, 0);
 }
@@ -109,7 +109,7 @@ static long ask(int fd, int level, int name, void *value, unsigned *length)
 	return raw(NR_getsockopt, fd, level, name, (long)value, (long)length, 0);
 }
 
-/* Those that say which socket it is, and in which state. */
+/* True for the options that identify a socket or tell its state. */
 static int is_its_own(int level, int name)
 {
 	return (level == LEVEL_SOCKET &&
@@ -118,7 +118,7 @@ static int is_its_own(int level, int name)
 	       (level != LEVEL_SOCKET && level != LEVEL_TCP && level != LEVEL_IP && level != LEVEL_IPV6);
 }
 
-/* Who has a peer is connected, or was until the peer left. */
+/* A socket with a peer is connected, or was until the peer left. */
 static int has_peer(int fd)
 {
 	char address[128];
@@ -159,7 +159,7 @@ static struct answer *answer_of(int level, int name, unsigned room)
 	answer = &answers[count];
 	*answer = (struct answer){ .family = now.family, .level = level, .name = name, .room = room, .length = room };
 	answer->result = ask(model, level, name, room ? answer->value : (void *)0, &answer->length);
-	/* One that cannot be answered so is asked of each. */
+	/* If the model has no answer, each socket gets the kernel's own. */
 	if (answer->result || answer->length > room)
 		return (void *)0;
 	count++;
@@ -184,7 +184,7 @@ int getsockopt(int fd, int level, int name, void *value, unsigned *length)
 	return (int)result(asked);
 }
 
-/* ---- what /proc says of a socket ---- */
+/* ---- fdinfo of a socket ---- */
 
 int fstat64(int fd, struct status *status)
 {
@@ -209,7 +209,7 @@ int connections_file_system(int fd, void *status)
 	return 1;
 }
 
-/* A number, and nothing else. */
+/* True for a decimal number. */
 static int is_number(const char *at)
 {
 	if (!*at)

@@ -1,13 +1,13 @@
-/* What need not be asked of connections that CRIU will close. See connections.c. */
+/* Answers CRIU's questions about connections that the restore will close. See connections.c. */
 #pragma once
 
 #include "work.h"
 
-/* Before the stop: what is the same for all of them. Without it everything is asked, as before. */
+/* Call it before the stop: prepares the shared answers. Without it the kernel answers everything. */
 void connections_prepare(void);
 
-/* Zero: the file system is to be asked for. */
+/* Zero: ask the kernel for the file system. */
 int connections_file_system(int fd, void *status);
 
-/* -1: the file is opened as any other. Else the descriptor of one that says what is known of a socket. */
+/* Returns -1 to open the file normally, else a descriptor that yields the fdinfo of a socket. */
 int connections_open(const char *path);

@@ -1,19 +1,22 @@
 /*
- * CRIU speaks to the code that it puts into processes, and to the processes that it restores, over sockets with names. Names of this kind belong
- * to a network, so every process of the pod can see and use them, and CRIU does not ask who speaks: whoever connects first is
- * taken for its own code, gets its log to write to, and can keep its own code from connecting.
+ * CRIU speaks to its parasite code in dumped processes, and to the processes that it restores, over abstract unix
+ * sockets. Their names belong to a network namespace, so every process of the pod can see and use them, and CRIU does
+ * not check its peer. A foreign process that connects first would count as the parasite, get CRIU's log descriptor for
+ * writing, and could keep the parasite from connecting.
  *
- * 1. A dump: only a process that is dumped is accepted (SO_PEERCRED), and all of these stand still but for CRIU's own code.
- *    All others are sent away, also while CRIU waits for its code to connect, so that they do not keep the queue full. Each
- *    process is waited for at a socket of its own, whose name is a secret until it is bound, some microseconds before the code
- *    runs. Instead of the log it gets a socket that takes some lines and no more, which are read at the end.
- * 2. A restore: the processes pass each other descriptors, with an address of CRIU's memory that says what they are. Here each
- *    message ends with a secret, and a filter in the kernel drops those without it: they take no room in the queue.
- * 3. A restore: the socket in which CRIU keeps descriptors is connected to itself, and then nobody else can send to it. Until
- *    that, a filter drops everything.
+ * 1. A dump: it accepts only dumped processes (SO_PEERCRED), and all of these are stopped but for CRIU's own code. It
+ * closes all other connections, also while CRIU waits for the parasite, so that they do not fill the queue. Each
+ * process gets a listener of its own, whose name is a secret until it is bound, some microseconds before the parasite
+ * runs. Instead of the log the parasite gets a socket with room for a few lines, which are read at the end.
  *
- * In a restore the names of the application's own sockets pass here as well: that one of them is CRIU's is known by the random
- * word at the end, which CRIU makes anew each time it runs.
+ * 2. A restore: the processes pass each other descriptors, with an address in CRIU's memory that identifies them. Here
+ * each message ends with a secret, and a socket filter drops messages without it, so they take no room in the queue.
+ *
+ * 3. A restore: CRIU connects the socket in which it keeps descriptors to itself, and then no other socket can send to
+ * it. Before that, a filter drops everything.
+ *
+ * In a restore the names of the application's own sockets pass here as well. CRIU's names end with a random word, which
+ * CRIU draws for each run.
  */
 #include "control.h"
 #include "work.h"
@@ -28,12 +31,12 @@ enum { NR_accept4 = 242, NR_bind = 200, NR_connect = 203, NR_setsockopt = 208, N
 
 enum { LOCAL = 1, DATAGRAMS = 2, PACKETS = 5, NO_WAIT = 04000 };
 enum { SOCKET_LEVEL = 1, PEER = 17, ATTACH_FILTER = 26, DETACH_FILTER = 27, NETWORK = 71, RIGHTS = 1 };
-/* Of those who wait for an answer: as many as a queue can hold, twice, and for a moment. */
+/* How many connections to accept while looking for the parasite: twice a full queue, and those of one wait. */
 enum { AT_MOST = 2 * 65535, AT_ONCE = 8192 };
 enum { FUTEX_WAITS = 0, E_TIMED_OUT = 110, O_APPENDS = 01 | 02000 | O_CLOSE_ON_EXEC };
 enum { PATH = 108, SECRET = 16, LABEL = 256 };
 
-/* What CRIU's names begin with, and how long that is. */
+/* The prefixes of CRIU's names, and their lengths. */
 static const char code_name[] = "/crtools-pr-", task_name[] = "/crtools-fd-", store_name[] = "/criu-fdstore-";
 enum { CODE = sizeof code_name - 1, TASK = sizeof task_name - 1, STORE = sizeof store_name - 1 };
 
@@ -55,7 +58,7 @@ static int random_bytes(void *to, long count)
 	return raw(NR_getrandom, (long)to, count, 0, 0, 0, 0) == count;
 }
 
-/* Letters behind the zero that a name of a network begins with; zero: it is another kind of address. */
+/* Returns the length of an abstract name after its leading zero byte; zero for any other address. */
 static long name_length(const struct address *address, unsigned length)
 {
 	const long letters = (long)length - 3;
@@ -63,11 +66,14 @@ static long name_length(const struct address *address, unsigned length)
 	return address && letters > 0 && letters < PATH - 1 && address->family == LOCAL && !address->path[0] ? letters : 0;
 }
 
-/* ---- a dump: who is accepted ---- */
+/* ---- a dump: accepted connections ---- */
 
-/* Where CRIU waits for its code, since it is bound; the code's own end, once it is there; to whom the log is still to be sent. */
+/*
+ * The bound socket at which CRIU waits for the parasite; the accepted parasite; the connection that still waits for its
+ * log descriptor.
+ */
 static int listener = -1, accepted = -1, greeted = -1;
-/* Instead of the log: one end is given away. */
+/* Replaces the log: the parasite gets one end. */
 static int lines[2] = { -1, -1 };
 
 int control_prepare(void)
@@ -75,7 +81,7 @@ int control_prepare(void)
 	return raw(NR_socketpair, LOCAL, DATAGRAMS | NO_WAIT | O_CLOSE_ON_EXEC, 0, (long)lines, 0, 0) == 0;
 }
 
-/* A gate was passed, so this is a dump. */
+/* The gate was passed, so this is a dump. */
 static int is_dump(void)
 {
 	return is_dumped(1);
@@ -89,11 +95,11 @@ static int is_own(int fd)
 	} peer = { 0 };
 	unsigned length = sizeof peer;
 
-	/* 0: of another pid namespace. */
+	/* 0: a process of another pid namespace. */
 	return raw(NR_getsockopt, fd, SOCKET_LEVEL, PEER, (long)&peer, (long)&length, 0) == 0 && peer.pid > 0 && is_dumped(peer.pid);
 }
 
-/* Sends away who is none of ours, at most so many. Zero: ours has not come yet. */
+/* Accepts at most so many connections and closes foreign ones. Zero: the parasite has not connected yet. */
 static int look_at_door(long most)
 {
 	while (accepted < 0 && most-- > 0) {
@@ -148,8 +154,9 @@ static int is_like(int fd, int other)
 }
 
 /*
- * Another socket of that number, without a name: CRIU will bind it for the next process, and who waits at the old one goes
- * with it. One that is not like it, of another network, would not be found there: then the old one stays, and its name.
+ * Replaces the socket with a new unnamed one of the same number: CRIU binds it for the next process, and clients that
+ * wait at the old socket are disconnected. If the new socket differs (another network namespace or label), the parasite
+ * would not find it there; then the old socket and its name stay.
  */
 static int renew(int fd)
 {
@@ -169,7 +176,7 @@ int accept(int fd, void *address, unsigned *length)
 	if (!is_dump() || address || (listener >= 0 && fd != listener))
 		return (int)result(raw(NR_accept4, fd, (long)address, (long)length, 0, 0, 0));
 	listener = fd;
-	/* It is there, behind no more than the queue holds. */
+	/* The parasite has connected, and at most a full queue of connections is ahead of it. */
 	if (!look_at_door(AT_MOST))
 		return (int)result(-E_AGAIN);
 	fd = greeted = accepted;
@@ -184,7 +191,7 @@ int control_is_door(int fd)
 	return fd == listener && fd >= 0;
 }
 
-/* CRIU's code reads the name there, too, when it runs. */
+/* Changes the name in place; CRIU passes the changed name to the parasite, too. */
 static int hide(struct address *address, long letters)
 {
 	static const char digits[] = "0123456789abcdef";
@@ -225,7 +232,7 @@ void control_end(void)
 	raw(NR_close, log, 0, 0, 0, 0, 0);
 }
 
-/* ---- a restore: who is heard ---- */
+/* ---- a restore: accepted messages ---- */
 
 struct instruction {
 	unsigned short code;
@@ -240,7 +247,7 @@ struct program {
 
 enum { LOAD_LENGTH = 0x80, LOAD_WORD = 0x20, IS_EQUAL = 0x15, RETURNS = 6 };
 
-/* What CRIU ends its names with. */
+/* The random word that ends CRIU's names. */
 static char run[PATH];
 static unsigned char secret[SECRET];
 static int store = -1;
@@ -250,7 +257,7 @@ static int attach(int fd, const struct program *program)
 	return raw(NR_setsockopt, fd, SOCKET_LEVEL, ATTACH_FILTER, (long)program, sizeof *program, 0) == 0;
 }
 
-/* Nothing is heard. */
+/* Drops every message. */
 static int deafen(int fd)
 {
 	const struct instruction nothing = { .code = RETURNS, .value = 0 };
@@ -259,7 +266,7 @@ static int deafen(int fd)
 	return attach(fd, &program);
 }
 
-/* Only what has an address of memory and then the secret. */
+/* Passes only messages that consist of an address and then the secret. */
 static int hear_secret(int fd)
 {
 	enum { WORDS = SECRET / 4, COUNT = 2 + 2 * WORDS + 2 };
@@ -285,14 +292,14 @@ static int hear_secret(int fd)
 	return attach(fd, &program);
 }
 
-/* The first name that a restore binds, `/criu-fdstore-NUMBER-RUN`; no process has been made yet. */
+/* Handles the first name that a restore binds, `/criu-fdstore-NUMBER-RUN`; no restored process exists yet. */
 static int learn_run(const char *name, long letters)
 {
 	long start = STORE;
 
 	while (start < letters && name[start++] != '-')
 		;
-	/* One that is too short could be guessed beforehand. */
+	/* A short word could be guessed beforehand. */
 	if (letters - start < 16 || !random_bytes(secret, SECRET))
 		return 0;
 	for (long i = start; i < letters; i++)
@@ -367,7 +374,7 @@ int connect(int fd, const void *address, unsigned length)
 
 	if (answer == 0 && fd == store && fd >= 0) {
 		store = -1;
-		/* It hears nobody but itself now. */
+		/* The socket now receives only from itself. */
 		raw(NR_setsockopt, fd, SOCKET_LEVEL, DETACH_FILTER, (long)&answer, sizeof(int), 0);
 	}
 	return (int)result(answer);

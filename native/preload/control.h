@@ -1,22 +1,22 @@
-/* Sockets by which CRIU speaks to its own, where others of the network can see them. See control.c. */
+/* Protects the sockets of CRIU that other processes of the network namespace can see. See control.c. */
 #pragma once
 
 #include "message.h"
 
-/* Before the stop. Zero: it cannot be done, and CRIU must not begin. */
+/* Call it before the stop. Zero: it failed, and CRIU must not begin. */
 int control_prepare(void);
 
-/* Of a gate that was passed: whether it is one of those that are dumped. */
+/* True if the gate was passed and the dump includes this process. */
 int is_dumped(int pid);
 
-/* Zero: it is to be sent as it is. Else it was sent, or failed, with that answer. */
+/* Zero: the caller sends the message unchanged. Else it was sent, or failed, with that answer. */
 int control_sends(int fd, const struct message *message, int flags, long *answer);
 
-/* Zero: it is to be waited as it was asked. */
+/* Zero: the caller waits as requested. */
 int control_waits(const int *word, long operation, long value, long *answer);
 
-/* Whether CRIU waits there for its own code. */
+/* True for the socket at which CRIU waits for the parasite. */
 int control_is_door(int fd);
 
-/* CRIU ends: what its code in the processes had to say. */
+/* Call it at CRIU's exit: writes the parasite's lines to the log. */
 void control_end(void);

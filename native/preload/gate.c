@@ -1,36 +1,36 @@
 /*
- * Starting CRIU takes longer than dumping a small application. So that the application stands still only for the dump,
- * CRIU is started before it is stopped and held at a gate: just before it looks at the processes for the first time it
- * says so and waits until it may. Both is said by files in its work directory, descriptor 202.
+ * Starting CRIU takes longer than dumping a small application. To keep the stop as short as the dump, the agent starts
+ * CRIU before the stop, and CRIU waits at a gate just before it first looks at the processes. Files in its work
+ * directory, descriptor 202, tell that it is ready and that it may proceed.
  *
- * The place of the gate is CRIU's call of alarm(), the first thing in its function that seizes the processes: all that it
- * finds out about the node, and about itself, lies before it. CRIU's own hook for such things, the action script at
- * `pre-dump`, comes before all that, and asks for two more programs within the stop.
+ * The gate is CRIU's call of alarm(), the first step of its function that seizes the processes. By then it has examined
+ * the node and itself. CRIU's own hook, the action script at `pre-dump`, runs before that work, and costs two more
+ * programs during the stop.
  *
- * It also waits until everything that is to be dumped really stands: a thread that has been told to stop does so when it
- * gets its turn, and when CRIU seizes a process of which some threads have stopped and others not yet, now and then one
- * of them neither stops nor is stopped, and CRIU waits for it for ever (1 of 200 dumps on a busy machine). One that is in
- * another tracer's hands does not stand either: the CRIU of a sentinel that died may not have let go of it yet.
+ * The gate also waits until all processes to dump have stopped: a thread obeys SIGSTOP only when it gets a processor.
+ * If CRIU seizes a process of which only some threads have stopped, now and then one of them neither stops nor counts
+ * as stopped, and CRIU waits for it for ever (1 of 200 dumps on a busy machine). A process under another tracer does
+ * not count as stopped either: the CRIU of a dead sentinel may not have detached yet.
  *
- * A CRIU whose sentinel died before the gate goes home: whoever stands later does so for somebody else's dump.
+ * If the sentinel dies before the gate opens, CRIU exits; processes stopped after that belong to another dump.
  */
 #include "connections.h"
 #include "control.h"
 #include "sockets.h"
 
-/* A pipe of the sentinel's: see native/sentinel/supervisor.h. */
+/* A pipe to the sentinel: see native/sentinel/supervisor.h. */
 enum { DONE = 199 };
-/* Of poll(): nobody has the other end open any more. */
+/* POLLERR: no process has the other end open any more. */
 enum { NOBODY_READS = 8 };
 
 enum { TIMER_SLACK = 29 };
 enum { FAIR = 0, REAL_TIME = 1 };
 enum { WAIT_NS = 50000, GO_WAITS = 60 * 20000 };
 /*
- * All stand when the gate is opened, or will in a moment; who does not then may never: a parent waits in vfork() for as long as
- * its child likes, a process for a device, one that is traced for its tracer. The application stands meanwhile. And to look at
- * all of thousands of processes takes a processor, which is the node's: after the first moment no more than one part of it
- * in eleven, behind what else has to run.
+ * Usually all processes have stopped when the gate opens, or a moment later. A process that has not may never stop: a
+ * parent waits in vfork() as long as its child likes, a process for a device, a traced process for its tracer. The
+ * application is stopped meanwhile. Checking thousands of processes also keeps one of the node's processors busy. So
+ * after the first moment the check takes at most one part in eleven of a processor, at normal priority.
  */
 enum { URGENT_NS = 5 * 1000 * 1000, LONG_WAIT_NS = 1000000, WAITS_A_ROUND = 10, STANDING_NS = 999 * 1000 * 1000 };
 #if defined(__x86_64__)
@@ -38,12 +38,12 @@ enum { NR_clock_gettime = 228 };
 #else
 enum { NR_clock_gettime = 113 };
 #endif
-/* Beyond these a dump is refused. */
+/* The maximum; with more processes the gate refuses the dump. */
 #ifndef PIDS
 #define PIDS 65536
 #endif
 
-/* Before CRIU has changed anything: there is nothing to be undone. */
+/* Exits before CRIU has changed anything, so there is nothing to undo. */
 static void __attribute__((noreturn)) give_up(const char *why)
 {
 	char line[96];
@@ -54,10 +54,10 @@ static void __attribute__((noreturn)) give_up(const char *why)
 		raw(NR_exit_group, 125, 0, 0, 0, 0, 0);
 }
 
-/* All below the first process of this pid namespace, which is what is dumped. */
+/* The processes to dump: the first process of this pid namespace and its descendants. */
 static int pids[PIDS];
 static int count;
-/* Who was found not to stand is in a tracer's hands. */
+/* The process found running is under a tracer. */
 static int traced;
 
 static char *path_of(char *path, int pid, const char *rest)
@@ -71,7 +71,10 @@ static void path_of_thread(char *path, int pid, const char *thread, const char *
 	append(append(append(append_number(append(path, "/proc/"), (unsigned long)pid), "/task/"), thread), file);
 }
 
-/* A zombie stands as well, and so does what is gone. The state follows the last parenthesis: a name may have some. */
+/*
+ * A zombie counts as stopped, and so does a thread that is gone. The state follows the last parenthesis: a name may
+ * contain some.
+ */
 static int stands(int pid, const char *thread)
 {
 	char path[64], text[512], *at;
@@ -89,7 +92,7 @@ static int stands(int pid, const char *thread)
 	return at[2] == 'T' || at[2] == 'Z' || at[2] == 'X';
 }
 
-/* In pieces: a process may have more children than fit into any buffer, and a number may lie across two. */
+/* Reads in pieces: the list may exceed any buffer, and a number may span two pieces. */
 static void add_children(int pid, const char *thread)
 {
 	char path[64], text[4096];
@@ -115,7 +118,7 @@ static void add_children(int pid, const char *thread)
 	raw(NR_close, fd, 0, 0, 0, 0, 0);
 }
 
-/* As getdents64 gives it. */
+/* The layout of getdents64(). */
 struct entry {
 	unsigned long inode;
 	long offset;
@@ -124,7 +127,7 @@ struct entry {
 	char name[];
 };
 
-/* Whether all threads of a process stand; their children are added. */
+/* True if all threads of a process have stopped; adds their children. */
 static int process_stands(int pid)
 {
 	char path[32], room[4096] __attribute__((aligned(8)));
@@ -141,7 +144,7 @@ static int process_stands(int pid)
 			at += entry->length;
 			if (entry->name[0] == '.')
 				continue;
-			/* In this order: whoever stands has no child that is not in its list yet. */
+			/* In this order: a stopped thread has no child that is missing from its list. */
 			all = stands(pid, entry->name);
 			if (all)
 				add_children(pid, entry->name);
@@ -150,7 +153,7 @@ static int process_stands(int pid)
 	return all;
 }
 
-/* On the monotonic clock. */
+/* Monotonic, in nanoseconds. */
 static long now(void)
 {
 	long time[2] = { 0, 0 };
@@ -159,7 +162,7 @@ static long now(void)
 	return time[0] * 1000000000 + time[1];
 }
 
-/* Where this is not allowed it stays as urgent as it is. */
+/* Keeps its priority if the change is not permitted. */
 static void schedule(int policy)
 {
 	const int priority = policy == REAL_TIME;
@@ -167,7 +170,7 @@ static void schedule(int policy)
 	raw(NR_sched_setscheduler, 0, policy, (long)&priority, 0, 0, 0);
 }
 
-/* @param urgent until when it is more urgent than others; 0: it is not. */
+/* @param urgent end of the realtime priority; 0: already over. */
 static int all_stand(long *urgent)
 {
 	int all = 1;
@@ -208,13 +211,13 @@ static int is_orphan(void)
 static long dumper;
 
 /*
- * The processes are as they were, and everything is written. That CRIU has ended is known much later: its memory has to be
- * taken down first, and then one after the other has to wake who only waited for the one below.
+ * The processes are as they were, and everything is written, so this reports the end of the work. The exit itself
+ * becomes known much later: the kernel frees CRIU's memory first, and then each waiting parent wakes in turn.
  */
 static void at_end(int status, void *unused)
 {
 	(void)unused;
-	/* A child that CRIU has forked to try something ends like this, too. */
+	/* A child that CRIU has forked for a test exits here, too. */
 	if (own_pid() != dumper)
 		return;
 	if (status != 0) {
@@ -222,7 +225,10 @@ static void at_end(int status, void *unused)
 		return;
 	}
 	raw(NR_write, DONE, (long)"", 1, 0, 0, 0);
-	/* Whoever reads it is no more urgent than this, may have to run here, and would wait for all of the end. */
+	/*
+	 * The reader has no higher priority than this process. If it has to run on this processor, it would wait for
+	 * the exit.
+	 */
 	raw(NR_sched_yield, 0, 0, 0, 0, 0, 0);
 	if (sockets_were_asked())
 		say("asked");
@@ -252,25 +258,26 @@ static void wait_until_all_stand(void)
 
 static void wait_for_go(void)
 {
-	/* Only who asked for it by a file of this name opens the gate. */
+	/* Without this file the program did not ask for a gate. */
 	if (!is_there("gate"))
 		return;
-	/* An application is about to stand still for it: it comes before what else this node has to do. */
+	/* An application is about to be stopped for this dump, so it comes before the node's other work. */
 	raw(NR_setpriority, 0, 0, -20, 0, 0, 0);
-	/* Its waits here are to last as long as they say: by default the kernel adds up to 50 us to each. */
+	/* Makes short waits exact: by default the kernel adds up to 50 us to each. */
 	raw(NR_prctl, TIMER_SLACK, 1, 0, 0, 0, 0);
 	sockets_prepare();
 	connections_prepare();
 	if (!control_prepare())
 		give_up("cannot make a socket");
 	/*
-	 * Here and while it seizes it mostly sleeps, and runs for some microseconds each time. However nice, after a sleep it
-	 * would wait until whoever runs by then has had its turn, which takes milliseconds.
+	 * Here and while it seizes processes CRIU mostly sleeps, and runs for some microseconds each time. Even with
+	 * the best nice value it would wait after a sleep until the running process has had its turn, which takes
+	 * milliseconds.
 	 */
 	schedule(REAL_TIME);
 	if (!say("ready"))
 		give_up("cannot say that it is ready");
-	/* Here every moment counts: the pod is stopped when the file is there. */
+	/* Every moment counts: when the file exists the pod is stopped. */
 	for (long waits = 0; !is_there("go"); waits++) {
 		if (waits > GO_WAITS || is_orphan())
 			give_up("nobody opened the gate");
@@ -282,18 +289,18 @@ static void wait_for_go(void)
 	if (is_orphan())
 		give_up("nobody waits for it");
 	/*
-	 * From here on CRIU changes what it dumps for a while, and a sudden end would leave it changed. Whoever is about to
-	 * kill it says the same first: one of the two is too late.
+	 * From here on CRIU changes the dumped processes for a while, and a kill would leave them changed. A process
+	 * that is about to kill CRIU creates the same file first: one of the two comes too late.
 	 */
 	if (!say_first("begun"))
 		give_up("cannot say that it has begun, or was told to end");
-	/* What cannot be said is seen later. */
+	/* Without on_exit() the sentinel notices the end later. */
 	dumper = own_pid();
 	if (on_exit)
 		on_exit(at_end, (void *)0);
 }
 
-/* Of the C library, as CRIU calls it: with 0 to take it back, when everybody is seized. */
+/* Replaces the C library's alarm(); CRIU calls it with 0 to cancel the alarm when it has seized all processes. */
 unsigned alarm(unsigned seconds)
 {
 	static int seen, seizing;

@@ -1,4 +1,4 @@
-/* As sendmsg() takes it. */
+/* The layout of sendmsg(). */
 #pragma once
 
 #include "calls.h"

@@ -1,17 +1,18 @@
 /*
- * Memory that is restored lazily: the application runs, and `criu lazy-pages` puts its pages into it when it touches them,
- * and all others meanwhile. What it hears of them by, userfaultfds, only it has open. When the last one who has them open
- * ends, the kernel takes every page that is still missing to be empty: the application would not hang but go on with zeros
- * for memory. So somebody else keeps them open: a guardian, which shares the table of open files with CRIU, with whatever
- * is added to it later (there is one for each child that the application forks). If CRIU ends before all pages are there, the
- * application waits for those that it touches, for ever, until the guardian has killed it; that is a death as any other.
+ * A lazy restore: the application runs while `criu lazy-pages` inserts its pages, those that it touches first. Only
+ * that process has the userfaultfds open. When the last process that has them open ends, the kernel treats every
+ * missing page as empty: the application would not hang but continue with zeros for memory. So a second process, the
+ * guardian, keeps them open. It shares the table of open files with CRIU, including descriptors added later (one for
+ * each child that the application forks). If CRIU ends before all pages have arrived, the application blocks at each
+ * missing page that it touches, until the guardian kills it; that counts as any other death.
  *
- * Asked for by UNDERSTUDY_PAGES=<ms> in the environment: the time after which the application is given up. By files in the
- * work directory it is said how it has ended: `arrived`, all pages are there; `lost`, they are not, and the application is
- * being killed, if the agent has said who that is (by `app`). Without it nobody runs of it: who thaws looks before.
+ * UNDERSTUDY_PAGES=<ms> in the environment turns this on; it is the time limit for the pages. Files in the work
+ * directory report the outcome: `arrived`, all pages are present; `lost`, they are not, and the guardian kills the
+ * application, if the agent has named it (in `app`). Without that file no process of it runs yet, and the agent checks
+ * the outcome before a thaw.
  *
- * Both are outside of the application's pid namespace: they have no number there, and it cannot reach them by one. The
- * server, once it reads images, is allowed to send no signal to anybody: before that CRIU tries the kernel on its children.
+ * Both processes are outside of the application's pid namespace: they have no pid there, so it cannot signal them. Once
+ * the server reads images, seccomp denies it all signals; before that CRIU tests the kernel on its own children.
  */
 #include "work.h"
 
@@ -27,7 +28,7 @@ enum { NR_tkill = 200, NR_tgkill = 234, NR_rt_sigqueueinfo = 129, NR_rt_tgsigque
 enum { NR_tkill = 130, NR_tgkill = 131, NR_rt_sigqueueinfo = 138, NR_rt_tgsigqueueinfo = 240 };
 #endif
 
-/* Seen by both. */
+/* Shared by both processes. */
 static volatile int *arrived;
 static long server;
 
@@ -37,18 +38,21 @@ static void __attribute__((noreturn)) end(int code)
 		raw(NR_exit_group, code, 0, 0, 0, 0, 0);
 }
 
-/* CRIU ends with 0 when every page is where it belongs, or nobody is left who could want it. */
+/* CRIU exits with 0 when every page is in place, or no process is left that could need one. */
 static void at_end(int status, void *unused)
 {
 	(void)unused;
-	/* A child that CRIU has forked to try something ends like this, too. */
+	/* A child that CRIU has forked for a test exits here, too. */
 	if (status != 0 || own_pid() != server)
 		return;
 	*arrived = 1;
 	say("arrived");
 }
 
-/* While it stands still, and cannot have ended: later its number may be another's. Negative: it is not known yet. */
+/*
+ * Call it while the application is frozen and cannot have ended: later another process may have its pid. Negative:
+ * unknown.
+ */
 static long open_application(void)
 {
 	char text[16];
@@ -63,7 +67,7 @@ static long open_application(void)
 	return pid > 1 ? raw(NR_pidfd_open, pid, 0, 0, 0, 0, 0) : -E_SRCH;
 }
 
-/* It is the first process of a pid namespace: with it go all of that, and it is not gone before they are. */
+/* The application is the init of a pid namespace: killing it kills all of it, and it ends last. */
 static void end_application(long application)
 {
 	say("lost");
@@ -83,7 +87,7 @@ static void __attribute__((noreturn)) guard(long milliseconds)
 	raw(NR_rt_sigprocmask, SIG_BLOCKS, (long)&all, 0, SIG_SET_BYTES, 0, 0);
 	raw(NR_prctl, SET_NAME, (long)"pages", 0, 0, 0, 0);
 	raw(NR_prctl, PDEATHSIG, SIG_USR1, 0, 0, 0, 0);
-	/* It may have ended before it was asked to be told of that. */
+	/* The server may have ended before the prctl() that requests the signal. */
 	if (raw(NR_getppid, 0, 0, 0, 0, 0, 0) == server)
 		do {
 			const long part = application < 0 && milliseconds > APP_MS ? APP_MS : milliseconds;
@@ -103,7 +107,7 @@ static void __attribute__((noreturn)) guard(long milliseconds)
 	end(1);
 }
 
-/* Refused like what it may not do. That there is no second way to a call `enter` has seen to. */
+/* Denies signals with EPERM. `enter` has made sure that no second way to these calls exists. */
 static int without_signals(void)
 {
 	static const unsigned numbers[] = { NR_kill,	       NR_tkill,		NR_tgkill,
@@ -158,7 +162,7 @@ static long asked_for(char **environment)
 	return 0;
 }
 
-/* Arguments as the loader gives them to it. */
+/* A constructor; the loader passes it these arguments. */
 static void __attribute__((constructor)) begin(int count, char **arguments, char **environment)
 {
 	long milliseconds = asked_for(environment), memory, guardian;
@@ -169,7 +173,7 @@ static void __attribute__((constructor)) begin(int count, char **arguments, char
 		return;
 	server = own_pid();
 	memory = raw(NR_mmap, 0, sizeof *arrived, PROT_READ_WRITE, MAP_SHARED_ANONYMOUS, -1, 0);
-	/* Without a guardian there is to be no server either. */
+	/* A server must not run without a guardian. */
 	if (!on_exit || (memory < 0 && memory > -4096))
 		end(125);
 	arrived = (volatile int *)memory;

@@ -1,25 +1,30 @@
 /*
- * Loaded into CRIU in front of the C library (ld.so --preload), with gate.c, pages.c, sockets.c, connections.c, backlog.c,
- * room.c and control.c. Five things that CRIU does cannot be done where it runs, or not as well:
+ * Loaded into CRIU in front of the C library (ld.so --preload), with gate.c, pages.c, sockets.c, connections.c,
+ * backlog.c, room.c and control.c. CRIU does five things that fail, or are harmful, in our environment:
  *
- * 1. It reads the limits of the processes that it dumps with prlimit64. The kernel refuses that for processes of other
- *    users to whoever lacks CAP_SYS_RESOURCE, which even root lacks on some machines. A read that is refused is answered
- *    from /proc/PID/limits, which everybody may read. Raising one's own hard limit, refused for the same reason, is done
- *    as far as the hard limit goes.
- * 2. It keeps what it has found out about the kernel in /run/criu.kdat. In a container that may be a read-only file
- *    system, and would leave a file behind that the application can see and forge. Here that name means a file in the
- *    bundle's directory, which is open as descriptor 200: criu.kdat.<boot id>, so that it is never believed after a
- *    reboot into another kernel. It is written only when UNDERSTUDY_KDAT=write is in the environment. Without the file
- *    nothing else is done: to find these things out CRIU runs programs, and those that it would find are the container's.
- * 3. It empties the files that it writes pages to. They were filled before the application was stopped for them, because
- *    memory that a tmpfs has already is half as dear: see src/agent/driver/room.ts, which also cuts off what is left over.
- *    What they may be together: see room.c.
- * 4. Who brings pages takes an interrupted wait for an error and ends, and the application with it. The kernel interrupts
- *    one when a process is stopped, frozen or looked at by a debugger, and then goes on. Here it is waited again.
- * 5. It speaks with its own code, and restored processes with each other, over sockets that every process of the pod can reach,
- *    and asks nobody who it is: see control.c, which stands before accept, bind, connect, sendmsg and waits for a futex.
+ * 1. It reads the limits of the dumped processes with prlimit64. Without CAP_SYS_RESOURCE, which even root lacks on
+ * some machines, the kernel refuses that for processes of other users. This library answers a refused read from
+ * /proc/PID/limits, which every user may read. A refused raise of its own hard limit becomes a raise up to the hard
+ * limit.
  *
- * Everything else is as it was. No header of a C library, and no symbol but errno's; on_exit and clone where it has them.
+ * 2. It caches its knowledge of the kernel in /run/criu.kdat. In a container that may be a read-only file system, or
+ * CRIU would leave a file that the application can see and forge. Here that name means a file in the bundle's
+ * directory, which is open as descriptor 200: criu.kdat.<boot id>, so that CRIU never trusts it after a reboot into
+ * another kernel. CRIU writes it only with UNDERSTUDY_KDAT=write in the environment. Otherwise a missing file ends
+ * CRIU: its tests of the kernel run programs, and would find the container's.
+ *
+ * 3. It truncates the files for pages. The agent fills them before the stop, because memory that a tmpfs already has
+ * costs half as much: see src/agent/driver/room.ts, which also cuts off the unused rest. Their total limit: see room.c.
+ *
+ * 4. The server of a lazy restore takes an interrupted wait for an error and exits, and the application dies with it.
+ * The kernel interrupts the wait when a process is stopped, frozen or inspected by a debugger. Here the wait is
+ * repeated.
+ *
+ * 5. It speaks with its own code, and restored processes with each other, over sockets that every process of the pod
+ * can reach, without checking the peer: see control.c, which wraps accept, bind, connect, sendmsg and futex waits.
+ *
+ * Everything else is unchanged. Uses no header of a C library, and no symbol but errno's; on_exit and clone if they
+ * exist.
  */
 
 #include "connections.h"
@@ -69,8 +74,8 @@ static unsigned long number_at(const char *text)
 }
 
 /*
- * One after the other is asked for, of a process that stands still: what was read for the first is good for the others.
- * NULL: it cannot be read.
+ * CRIU reads one limit after another of a stopped process, so the text read for the first serves the others. NULL: the
+ * file cannot be read.
  */
 static const char *limits_text(pid_t pid, unsigned resource)
 {
@@ -95,7 +100,7 @@ static const char *limits_text(pid_t pid, unsigned resource)
 	return text;
 }
 
-/* Lines are in the order of the numbers of the limits, after a heading; columns have fixed widths of 25 and 20. */
+/* After a heading the lines are in the order of the limits' numbers; columns have fixed widths of 25 and 20. */
 static int limits_from_proc(pid_t pid, unsigned resource, struct limit *limit)
 {
 	const char *line = limits_text(pid, resource);
@@ -154,7 +159,7 @@ int prlimit(pid_t pid, unsigned resource, const struct limit *wanted, struct lim
 	return (int)result(limits(pid, resource, wanted, old));
 }
 
-/* CRIU asks by the number of the call. */
+/* CRIU makes some calls by number. */
 long syscall(long number, long a, long b, long c, long d, long e, long f)
 {
 	long answer;
@@ -166,11 +171,11 @@ long syscall(long number, long a, long b, long c, long d, long e, long f)
 	return result(raw(number, a, b, c, d, e, f));
 }
 
-/* ---- what is known of the kernel ---- */
+/* ---- the cache of kernel features ---- */
 
 static const char kdat[] = "/run/criu.kdat";
 static const char kdat_new[] = "/run/criu.kdat.tmp";
-/* Open while the file is written: its file system is asked for. */
+/* Open while CRIU writes the file, because it checks the file system. */
 static int kdat_fd = -1;
 
 static int may_write(void)
@@ -188,7 +193,7 @@ static enum which which_file(const char *path)
 	return path && same(path, kdat) ? KDAT : path && same(path, kdat_new) ? KDAT_NEW : OTHER;
 }
 
-/* Relative to the bundle. Zero: the machine has no boot id. */
+/* A name relative to the bundle. Zero: the machine has no boot id. */
 static int bundle_name(enum which file, char *name)
 {
 	char id[37];
@@ -229,7 +234,7 @@ static int open_any(const char *path, int flags, unsigned mode)
 	return (int)result(raw(NR_openat, CWD, (long)path, flags, mode, 0, 0));
 }
 
-/* The mode is a variable argument there; on these processors it is where a third argument is. */
+/* The mode is a variable argument; on these processors it is passed like a third argument. */
 int open(const char *path, int flags, unsigned mode)
 {
 	return open_any(path, flags, mode);
@@ -294,7 +299,7 @@ int unlink(const char *path)
 
 	if (file == OTHER)
 		return (int)result(raw(NR_unlinkat, CWD, (long)path, 0, 0, 0, 0));
-	/* It is of another CRIU. */
+	/* CRIU rejects the file: it belongs to another CRIU. */
 	if (!may_write())
 		give_up("what CRIU knows of this kernel cannot be used");
 	if (!bundle_name(file, name))
@@ -314,7 +319,7 @@ int rename(const char *from, const char *to)
 	return (int)result(raw(NR_renameat2, BUNDLE, (long)old, BUNDLE, (long)new, 0, 0));
 }
 
-/* CRIU wants a tmpfs, so that the file is gone after a reboot; its name sees to that here. */
+/* CRIU requires a tmpfs, so that the file is gone after a reboot; here the boot id in its name ensures that. */
 int fstatfs64(int fd, void *status)
 {
 	long answer = connections_file_system(fd, status) ? 0 : raw(NR_fstatfs, fd, (long)status, 0, 0, 0, 0);
@@ -329,9 +334,9 @@ int fstatfs(int fd, void *status)
 	return fstatfs64(fd, status);
 }
 
-/* ---- waiting for pages to be asked for ---- */
+/* ---- waiting for page faults ---- */
 
-/* CRIU waits for ever or not at all: what is left of the time is not reckoned. */
+/* CRIU waits for ever or not at all, so the remaining time need not be computed. */
 int epoll_wait(int epoll, void *events, int room, int milliseconds)
 {
 	long answer;

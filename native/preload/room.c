@@ -1,16 +1,17 @@
 /*
- * The limit for files (RLIMIT_FSIZE: see UNDERSTUDY_ROOM in native/enter/enter.c) is one for each file, and CRIU writes the
- * pages of each process to a file of its own. Here it becomes one for all of them: each file may be as large as what the
- * others leave. Only the soft limit moves; the hard one stays what it was, or becomes nothing when the dump is to end.
+ * RLIMIT_FSIZE (see UNDERSTUDY_ROOM in native/enter/enter.c) limits each file, and CRIU writes the pages of each
+ * process to a file of its own. This code makes it a limit of their sum: each file may be as large as the room that the
+ * others leave. Only the soft limit changes. The hard limit stays, or becomes 0 to end the dump.
  *
- * One file is written after the other, so none but the last one has grown since it was looked at. Files that were filled
- * before the stop (src/agent/driver/room.ts) count from the beginning, as they are: they are numbered from 1 without gaps.
+ * CRIU writes one file after the other, so only the last one has grown since the previous call. Files that were filled
+ * before the stop (src/agent/driver/room.ts) count with their size from the beginning: they are numbered from 1 without
+ * gaps.
  */
 #include "calls.h"
 #include "room.h"
 
 enum { FILE_SIZE = 1, FROM_END = 2, NAME_BYTES = 32 };
-/* Where CRIU's own words have room in any case: see leastRoom in src/agent/driver/criu.ts. */
+/* Room that CRIU's other output has in any case: see leastRoom in src/agent/driver/criu.ts. */
 enum { LEAST_BYTES = 64 * 1024 };
 #if defined(__x86_64__)
 enum { NR_lseek = 8 };
@@ -34,7 +35,7 @@ static unsigned long size_of(int fd)
 	return size < 0 ? 0 : (unsigned long)size;
 }
 
-/* Zero: it is not there. */
+/* Zero: the file does not exist. */
 static int size_of_name(int directory, const char *name, unsigned long *size)
 {
 	long fd = raw(NR_openat, directory, (long)name, O_CLOSE_ON_EXEC, 0, 0, 0);

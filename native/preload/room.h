@@ -1,4 +1,4 @@
 #pragma once
 
-/* To be called for each file for pages that was opened to be written, before anything is written to it. */
+/* Call it for each file for pages that is open for writing, before the first write. */
 void room_for(int directory, const char *name, int fd);

@@ -1,10 +1,11 @@
 /*
- * CRIU asks the kernel for all TCP sockets, those of IPv4 and those of IPv6. For each the kernel walks through its whole table
- * of connections, which grows with the machine's memory: half a millisecond on one of 24 GiB, in which the application
- * stands still. So the same is asked from a second thread, on a processor that has nothing else to do, as soon as everybody
- * stands, while CRIU seizes them. When CRIU comes to asking, its socket becomes the one with the answer.
+ * CRIU asks the kernel for all TCP sockets of IPv4 and of IPv6. For each answer the kernel walks its whole table of
+ * connections, which grows with the machine's memory: half a millisecond with 24 GiB, during which the application is
+ * stopped. So a second thread asks the same on an idle processor as soon as all processes have stopped, while CRIU
+ * seizes them. When CRIU asks, its socket is replaced by the one with the answer.
  *
- * CRIU asks by itself when that thread has not begun by then, for want of a processor, and whatever is not exactly this.
+ * CRIU asks the kernel itself if that thread has not begun by then, for want of a processor, or if its question
+ * differs.
  */
 #include "control.h"
 #include "sockets.h"
@@ -16,10 +17,13 @@ enum { STATES = 1 << 1 | 1 << 2 | 1 << 4 | 1 << 5 | 1 << 8 | 1 << 9 | 1 << 10 | 
 enum { SOCKET_LEVEL = 1, NETWORK_COOKIE = 71 };
 enum { WAIT_HERE = 128, WAKE_HERE = 129 };
 enum { SIG_SET_MASK = 2, SIG_SET_BYTES = 8 };
-/* Memory, files, signal handlers. Not the directory: who shares that cannot enter a mount namespace. */
+/*
+ * Shares memory, files and signal handlers, but not the directory: a thread that shares it cannot enter a mount
+ * namespace.
+ */
 enum { THREAD = 0x100 | 0x400 | 0x800 | 0x10000 };
 
-/* As <linux/netlink.h> and <linux/inet_diag.h> have it. */
+/* The layouts of <linux/netlink.h> and <linux/inet_diag.h>. */
 struct request {
 	unsigned length;
 	unsigned short type, flags;
@@ -39,11 +43,11 @@ enum { QUESTIONS = sizeof questions / sizeof *questions };
 
 static char stack[8192] __attribute__((aligned(64)));
 static int standing;
-/* CRIU itself, once there is a thread. */
+/* CRIU itself, once the thread exists. */
 static long dumper;
 static int used;
 
-/* Of the C library, which this is not linked to. */
+/* From the C library, which this library does not link to. */
 extern int clone(int (*function)(void *), void *top, int flags, void *argument, ...) __attribute__((weak));
 
 static void wait_while(int *word, int value)
@@ -58,7 +62,7 @@ static void set(int *word, int value)
 	raw(NR_futex, (long)word, WAKE_HERE, 1, 0, 0, 0);
 }
 
-/* One of the two does. */
+/* Claims a question: only one of the two threads succeeds. */
 static int begin(struct question *question)
 {
 	int waiting = WAITING;
@@ -102,7 +106,7 @@ void sockets_prepare(void)
 		request->protocol = TCP;
 		request->states = STATES;
 	}
-	/* CRIU's handlers of signals are not for this thread. */
+	/* CRIU's signal handlers must not run on this thread. */
 	raw(NR_rt_sigprocmask, SIG_SET_MASK, (long)&all, (long)&before, SIG_SET_BYTES, 0, 0);
 	if (clone(ask, stack + sizeof stack, THREAD, (void *)0) > 0)
 		dumper = own_pid();
@@ -136,7 +140,7 @@ static struct question *question_of(const struct message *message)
 	return (void *)0;
 }
 
-/* Zero: the kernel does not say. */
+/* Zero: the kernel does not tell. */
 static unsigned long network_of(int fd)
 {
 	unsigned long cookie = 0;
@@ -145,12 +149,14 @@ static unsigned long network_of(int fd)
 	return raw(NR_getsockopt, fd, SOCKET_LEVEL, NETWORK_COOKIE, (long)&cookie, (long)&length, 0) ? 0 : cookie;
 }
 
-/* Whether a socket has become one that was asked this already. Once for each: the answer is of one moment. */
+/*
+ * Replaces the socket by one with the answer, if there is one. Once for each question: the answer describes one moment.
+ */
 static int become(int fd, struct question *question)
 {
 	unsigned long network = network_of(fd);
 
-	/* A child of CRIU's has a copy, in which nobody will say that there is an answer. */
+	/* A child of CRIU has a copy of this memory, in which no thread will ever report an answer. */
 	if (own_pid() != dumper || !network || network != network_of(question->fd))
 		return 0;
 	if (begin(question))

@@ -1,13 +1,13 @@
-/* What CRIU will ask of TCP sockets is asked before it does. */
+/* Asks CRIU's questions about TCP sockets in advance. */
 #pragma once
 
 #include "work.h"
 
-/* Before anybody is stopped: what it needs. Without it CRIU asks by itself, as it does when any of this fails. */
+/* Call it before the stop: prepares the thread. If any of this fails CRIU asks by itself. */
 void sockets_prepare(void);
 
-/* Everybody stands. */
+/* Call it when all processes have stopped. */
 void sockets_ask(void);
 
-/* How many of CRIU's questions were answered so. */
+/* Returns the number of CRIU's questions that were answered in advance. */
 int sockets_were_asked(void);

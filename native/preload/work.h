@@ -1,4 +1,4 @@
-/* What is said by files in CRIU's work directory, which is open as 202. */
+/* Signals by files in CRIU's work directory, which is open as 202. */
 #pragma once
 
 #include "calls.h"
@@ -6,10 +6,10 @@
 enum { WORK = 202 };
 enum { O_WRITE_NEW = 01 | 0100 | O_CLOSE_ON_EXEC, O_NOT_THERE = 0200 };
 
-/* Of the C library, which this is not linked to. */
+/* From the C library, which this library does not link to. */
 extern int on_exit(void (*function)(int status, void *argument), void *argument) __attribute__((weak));
 
-/* To be called before the first image is opened. Nothing to be done but by who brings pages. */
+/* Call it before the first image is opened. Does nothing but in the server of a lazy restore. */
 void images_are_read(void);
 
 static inline long own_pid(void)
@@ -39,13 +39,13 @@ static inline int make(const char *name, long more)
 	return 1;
 }
 
-/* Zero: it could not be done. */
+/* Zero: it failed. */
 static inline int say(const char *name)
 {
 	return make(name, 0);
 }
 
-/* Zero, too, if somebody else has said it before. */
+/* Zero also if another process has created the file before. */
 static inline int say_first(const char *name)
 {
 	return make(name, O_NOT_THERE);

@@ -1,6 +1,6 @@
 /*
- * asks HOW PORT: passes the gate as CRIU does, and then asks as CRIU does for all TCP sockets of IPv4. Says whether that had
- * been asked `before` or is asked `now`, and whether a socket that listens at that port is `there`.
+ * asks HOW PORT: passes the gate as CRIU does, and then asks as CRIU does for all TCP sockets of IPv4. Prints whether
+ * the answer came from `before` or from `now`, and whether a listener at that port is `there`.
  */
 #include <arpa/inet.h>
 #include <linux/inet_diag.h>
@@ -71,7 +71,7 @@ int main(int count, char **arguments)
 	int port = count == 3 ? atoi(arguments[2]) : 0, fd;
 
 	alarm(10);
-	/* The other thread has had the time. */
+	/* Gives the other thread time to ask. */
 	usleep(100 * 1000);
 	if (strcmp(how, "elsewhere") == 0 && unshare(CLONE_NEWNET) != 0)
 		return 1;

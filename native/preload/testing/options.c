@@ -1,6 +1,6 @@
 /*
- * options: passes the gate as CRIU does, and then asks about sockets as CRIU does. One line each: what it is, its TCP_NODELAY,
- * its SO_KEEPALIVE and SO_RCVBUF, all of which have been set, and whether /proc is told to say of it what it does say.
+ * options: passes the gate as CRIU does, and then examines sockets as CRIU does. Prints one line each: its kind, its
+ * TCP_NODELAY, SO_KEEPALIVE and SO_RCVBUF, all of which have been set, and whether fdinfo is equal to the kernel's.
  */
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -23,7 +23,7 @@ static int option(int fd, int level, int name)
 	return getsockopt(fd, level, name, &value, &length) == 0 && length == sizeof value ? value : -1;
 }
 
-/* Of what /proc says of a descriptor; `number` comes behind `name`. */
+/* Returns a field of fdinfo; the number follows `name`. */
 static unsigned long long field(const char *text, const char *name)
 {
 	const char *at = strstr(text, name);
@@ -101,7 +101,7 @@ int main(void)
 	ask("unconnected", open_socket(SOCK_STREAM, AF_INET));
 	ask("datagram", open_socket(SOCK_DGRAM, AF_INET));
 	ask("local", open_socket(SOCK_STREAM, AF_UNIX));
-	/* Another socket of the same number. */
+	/* Another socket with the same number. */
 	close(client);
 	dup2(listener, client);
 	ask("other", client);
