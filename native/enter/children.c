@@ -1,6 +1,6 @@
 /*
- * Who has become a child of ours. /proc may be mounted for another pid namespace than ours, one further out, and then its
- * numbers are not those that kill() takes: killing by them would hit others. And a restore lays another /proc over it.
+ * Finds our children. /proc may be mounted for an outer pid namespace, and then its numbers are not those that kill()
+ * takes: kill() would hit other processes. And a restore mounts another /proc over it.
  */
 #include "enter.h"
 
@@ -12,17 +12,17 @@
 #include <unistd.h>
 
 #ifndef LIST_BYTES
-/* Also what the kernel gives at once, in whole numbers: a test has a smaller one. */
+/* The kernel returns at most this much at once, in whole numbers; a test has a smaller value. */
 #define LIST_BYTES 4096
 #endif
 
 enum { DEPTH = 32 };
 
 static int proc = -1, list = -1;
-/* Pid namespaces from that of /proc to ours. */
+/* Number of pid namespaces from that of /proc to ours. */
 static size_t depth;
 
-/* The numbers of a process from the namespace of /proc inwards. */
+/* Reads the pids of a process in each namespace, from that of /proc inwards. */
 static size_t numbers_of(const char *process, long *numbers)
 {
 	char path[48], text[4096], *line;
@@ -67,7 +67,9 @@ bool kill_children(void)
 	if (length < 0)
 		return false;
 	text[length] = 0;
-	/* A number that is cut off is that of somebody else. Who has not fitted comes when these are gone. */
+	/*
+	 * A number that is cut off would belong to another process. A later call finds the children that did not fit.
+	 */
 	if (length == sizeof text - 1)
 		text[strrchr(text, ' ') ? strrchr(text, ' ') - text : 0] = 0;
 	for (long pid = strtol(at, &end, 10); end != at; at = end, pid = strtol(at, &end, 10)) {

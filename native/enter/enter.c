@@ -4,29 +4,31 @@
  *   enter PID[:START] keep|clone|apart|host [--] PROGRAM ARGUMENT...
  *
  * keep   all of mount, uts, ipc, net, pid and cgroup namespaces.
- * clone  the same, with a private copy of the mount namespace: what is mounted later in the target's own arrives in the
- *        copy, never the other way round for /proc (see overlay_proc).
- * apart  as clone, but for the pid namespace, and so with a /proc of its own: the container has no number for the program.
- * host   as keep, for programs that outlive whoever started them: nothing ends them.
+ * clone  the same, with a private copy of the mount namespace: later mounts in the target's own propagate to the copy,
+ *        but those over /proc never propagate back (see overlay_proc).
+ * apart  as clone, but without the pid namespace, and so with its own /proc: the program has no pid in the container.
+ * host   as keep, for programs that outlive their starter: nothing ends them.
  *
- * UNDERSTUDY_FOR=dump|restore|pages|files in the environment: with the rights that this takes and no others, see rights.c.
+ * UNDERSTUDY_FOR=dump|restore|pages|files in the environment limits the program to the rights for that purpose, see
+ * rights.c.
  *
- * UNDERSTUDY_ROOM=BYTES: no file gets larger; the program does not see that either, and a write beyond it fails (EFBIG).
+ * UNDERSTUDY_ROOM=BYTES limits the size of each file: a write beyond it fails (EFBIG). The program does not see the
+ * variable.
  *
- * START, the start time of the process as field 22 of /proc/PID/stat, guards against a pid that somebody else has now.
- * Files that are open stay open; programs and files are named through them (/proc/self/fd/N), so nothing of ours needs
- * to be in the target's file system. "@KEEPER@" in an argument is the pid, as the program sees it, of a process that has
- * the same files open for as long as the program runs: for children of a program that closes its own.
+ * START, the start time of the process as field 22 of /proc/PID/stat, guards against a reused pid. Open files stay
+ * open; the arguments name programs and files through them (/proc/self/fd/N), so nothing of ours has to be in the
+ * target's file system. "@KEEPER@" in an argument stands for the pid, as the program sees it, of a process that has the
+ * same files open for as long as the program runs: for children of a program that closes its own.
  *
- * SIGTERM kills the program and all that it has started, and reaps it there: better than SIGKILL to all of it at once,
- * which leaves zombies to the container's first process. A CRIU that is dumping is not killed: it may have put foreign
- * code into a process and not yet taken it out. With UNDERSTUDY_ROOM it can write nothing more, and so it fails; without
- * that it ends soon by itself. Whoever has no time for that sends SIGKILL.
+ * SIGTERM kills the program and all its descendants, and reaps them there. SIGKILL to all of them would leave zombies
+ * to the container's first process. SIGTERM does not kill a CRIU that is dumping, because its parasite code may still
+ * be in a process. With UNDERSTUDY_ROOM such a CRIU can write nothing more, and so it fails; without that it ends soon
+ * by itself. SIGKILL ends it at once.
  *
- * Started by CRIU as its action script it lays a fresh /proc over the restored tree's, see proc.c.
+ * As CRIU's action script this program mounts a new /proc over that of the restored tree, see proc.c.
  *
- * Exit codes: the program's; 128 + the signal that ended it; 127 and 126 when it cannot be found or started; 125 when
- * anything else fails. Every failure is a line on standard error.
+ * Exit codes: the program's; 128 + the signal that ended it; 127 if it cannot be found and 126 if it cannot be started;
+ * 125 for any other failure. Every failure is a line on standard error.
  */
 #include "enter.h"
 
@@ -60,7 +62,7 @@ static int usage(void)
 	return EXIT_OWN;
 }
 
-/* Strictly digits; false for anything else. */
+/* Accepts only digits; false for anything else. */
 static bool parse_number(const char *text, const char *end, unsigned long long *number)
 {
 	if (text == end)
@@ -73,7 +75,10 @@ static bool parse_number(const char *text, const char *end, unsigned long long *
 	return true;
 }
 
-/* Field 22; the second may hold anything, parentheses and spaces included, so count from the last parenthesis. */
+/*
+ * Reads field 22. The second field may contain anything, even parentheses and spaces, so count from the last
+ * parenthesis.
+ */
 static int start_time(pid_t pid, unsigned long long *start)
 {
 	char path[32], text[2048], *at;
@@ -109,7 +114,7 @@ static int same_user_namespace(pid_t pid)
 	return 0;
 }
 
-/* What is run, and what it reads, is named by it. */
+/* The program and its files are named through /proc. */
 static int proc_is_proc(void)
 {
 	struct statfs status;
@@ -122,8 +127,8 @@ static int proc_is_proc(void)
 }
 
 /*
- * In our copy of the mounts alone. It shows nothing but what we might trace, and nothing of it can be written: it is the
- * /proc of the node, and files like sys/kernel/core_pattern ask root for no capability.
+ * Changes only our copy of the mounts. The new /proc shows only processes that we might trace, and is read-only: it is
+ * the node's /proc, and files like sys/kernel/core_pattern require no capability of root.
  */
 static int lay_own_proc(void)
 {
@@ -148,7 +153,7 @@ static int join(const char *target, bool clone, bool apart, struct rights *right
 	pidfd = (int)syscall(SYS_pidfd_open, (pid_t)pid, 0);
 	if (pidfd < 0)
 		return fail("process %llu: %s", pid, strerror(errno));
-	/* The pidfd is of whoever has the pid now: only then can the start time say who that is. */
+	/* Read the start time after opening the pidfd: only then does it describe the pidfd's process. */
 	if (*colon) {
 		if (start_time((pid_t)pid, &start))
 			return EXIT_OWN;
@@ -157,7 +162,7 @@ static int join(const char *target, bool clone, bool apart, struct rights *right
 	}
 	if (same_user_namespace((pid_t)pid) || rights_of_purpose((pid_t)pid, rights))
 		return EXIT_OWN;
-	/* While they are of our own mount namespace: those of others cannot be copied. */
+	/* Before joining: directories of another mount namespace cannot be copied. */
 	if ((clone || rights->secluded) && seclude_directories(!rights->copies_directory))
 		return EXIT_OWN;
 	if (setns(pidfd, all))
@@ -172,7 +177,7 @@ static int join(const char *target, bool clone, bool apart, struct rights *right
 	return proc_is_proc();
 }
 
-/* Every mark in every argument. */
+/* Replaces every mark in every argument. */
 static int name_keeper(char **arguments, pid_t keeper)
 {
 	for (; *arguments; arguments++) {
@@ -190,7 +195,7 @@ static int name_keeper(char **arguments, pid_t keeper)
 	return 0;
 }
 
-/* What asks for it must not end by the signal: a CRIU would leave its code in the processes that it dumps. */
+/* SIGXFSZ must not kill the program: a CRIU would leave its code in the processes that it dumps. */
 static int limit_files(void)
 {
 	const char *text = getenv(room_variable);
@@ -207,7 +212,9 @@ static int limit_files(void)
 	return setrlimit(RLIMIT_FSIZE, &limit) ? fail("RLIMIT_FSIZE: %s", strerror(errno)) : 0;
 }
 
-/* What crashes here has a container's memory in its own. What is restored has the limit of its images. */
+/*
+ * A core of this program would contain a container's memory. A restored process gets the limit from its images instead.
+ */
 static int no_cores(void)
 {
 	struct rlimit limit;
@@ -222,7 +229,7 @@ static int start(char **command)
 {
 	if (limit_files() || no_cores())
 		return EXIT_OWN;
-	/* Whoever has started us comes before others; what is run does not, unless it says so itself. */
+	/* The sentinel has a high priority. The program must not inherit it, but may raise its own. */
 	setpriority(PRIO_PROCESS, 0, 0);
 	execv(command[0], command);
 	fail("%s: %s", command[0], strerror(errno));
@@ -239,11 +246,11 @@ int wait_for(pid_t child)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-/* In the child: whoever kills the parent, by SIGKILL even, must not leave a CRIU behind that nobody waits for. */
+/* In the child: if the parent dies, even by SIGKILL, no CRIU may remain for which no process waits. */
 static void end_with(pid_t parent)
 {
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	/* Zero: it is outside our pid namespace, and not to be compared. */
+	/* Zero: the parent is outside our pid namespace, so the pids cannot be compared. */
 	if (parent != 0 && getppid() != parent)
 		_exit(EXIT_OWN);
 }
@@ -252,14 +259,14 @@ enum { WORK = 202 };
 
 /* By UNDERSTUDY_ROOM. */
 static bool is_limited;
-/* Whom a SIGTERM is for: our child. 0: none yet, and then it is remembered. */
+/* The child that receives our SIGTERM. 0: none yet; then told_to_end remembers the signal. */
 static volatile sig_atomic_t passed_to;
 static volatile sig_atomic_t passed_as;
 static volatile sig_atomic_t told_to_end;
 
 /*
- * Whether a CRIU has gone through its gate (preload/gate.c); false for anything else. One that has not cannot any more:
- * only one of the two makes the file. Safe in a handler.
+ * True if a CRIU has passed its gate (preload/gate.c); false for any other program. If this call makes the file, CRIU
+ * can no longer pass: only one of the two makes it. Async-signal-safe.
  */
 static bool dump_has_begun(void)
 {
@@ -274,9 +281,8 @@ static bool dump_has_begun(void)
 }
 
 /*
- * What is told to end in the middle of a dump comes to an end at its next write, and takes its code out of the processes as
- * after any failure: the dump may be ended because it takes room that is not its own. Safe in a handler. It is only for who
- * has a limit already, for that is who is not ended by the signal.
+ * Ends a dump at its next write; CRIU then takes its code out of the processes as after any failure. The dump may use
+ * room that it must not use. Async-signal-safe. Only for a program with a limit, because that one ignores SIGXFSZ.
  */
 static void let_write_no_more(pid_t pid)
 {
@@ -299,7 +305,7 @@ static void pass_on(int signal)
 	errno = error;
 }
 
-/* To be called before the fork, so that nobody is told to end in between without hearing it. */
+/* Call it before the fork, so that no SIGTERM in between is lost. */
 static void hear_termination(sigset_t *before)
 {
 	struct sigaction action = { .sa_handler = pass_on, .sa_flags = SA_RESTART };
@@ -327,9 +333,9 @@ static void termination_as_usual(const sigset_t *before)
 }
 
 /*
- * Reaps until the program has ended, orphans of it too: they would go to the container's first process, which knows
- * nothing of them, and a zombie that nobody reaps is one that no CRIU can dump. When it was killed because we were told
- * to end, nothing of it is left behind; otherwise what it has left is meant to be.
+ * Reaps until the program has ended, including its orphans. Otherwise they would go to the container's first process,
+ * which does not know them, and CRIU cannot dump a zombie that no process reaps. After a SIGTERM none of the program's
+ * processes is left; otherwise remaining processes are intended.
  */
 static int reap_until(pid_t program)
 {
@@ -343,11 +349,11 @@ static int reap_until(pid_t program)
 	code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 	errno = 0;
 	while (told_to_end && errno != ECHILD) {
-		/* Whoever cannot be found cannot be waited for either. */
+		/* If we cannot find the children we cannot wait for them either. */
 		if (!kill_children())
 			break;
 		errno = 0;
-		/* All that have ended by now: to look at the list for each is too much where there are hundreds. */
+		/* Reap all that have ended: reading the list for each one is too slow with hundreds. */
 		if (waitpid(-1, NULL, 0) > 0)
 			while (waitpid(-1, NULL, WNOHANG) > 0)
 				;
@@ -378,7 +384,7 @@ static int inside(char **command)
 		_exit(start(command));
 	}
 	pass_termination_to(child, SIGKILL, &before);
-	/* What we have open is not for the container's own processes, not even for those of our user. */
+	/* The container's processes must not reach our descriptors, not even those of the same user. */
 	if (prctl(PR_SET_DUMPABLE, 0))
 		return fail("PR_SET_DUMPABLE: %s", strerror(errno));
 	return reap_until(child);
@@ -409,7 +415,7 @@ int main(int count, char **arguments)
 	if (code)
 		return code;
 	host = strcmp(mode, "host") == 0;
-	/* A pid namespace that was joined is that of children only. */
+	/* Joining a pid namespace applies only to children. */
 	hear_termination(&before);
 	child = fork();
 	if (child < 0)

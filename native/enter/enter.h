@@ -3,32 +3,32 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* Our own failures, as distinct from those of the program that is run. */
+/* The exit code of our own failures, as distinct from those of the program. */
 enum { EXIT_OWN = 125 };
 
-/* One line on standard error; gives EXIT_OWN. */
+/* Prints one line on standard error; returns EXIT_OWN. */
 __attribute__((format(printf, 1, 2))) int fail(const char *format, ...);
 
-/* Exit code of a child, 128 + signal when a signal ended it. */
+/* Returns the exit code of a child, or 128 + signal if a signal ended it. */
 int wait_for(pid_t child);
 
-/* To be called before there are children, and before another /proc is laid over this one. */
+/* Call it before there are children, and before another /proc is mounted over this one. */
 void know_children(void);
 
-/* All of them, orphans that became ours too; false when nobody can say who they are. */
+/* Kills all children, including adopted orphans; false if it cannot list them. */
 bool kill_children(void);
 
-/* What a program may do. */
+/* The rights of a program. */
 struct rights {
-	unsigned long long kept; /* capabilities; all bits: everything as it is */
-	bool filtered; /* by system calls */
-	bool secluded; /* the directories that are open lead nowhere */
-	bool copies_directory; /* 201, to mount it */
+	unsigned long long kept; /* capabilities; all bits: keep everything */
+	bool filtered; /* has a filter of system calls */
+	bool secluded; /* its open directories have no parent directories */
+	bool copies_directory; /* gets a copy of 201 that it can mount */
 };
 
 /*
- * As the environment says what the program is for, by UNDERSTUDY_FOR, which it does not see itself; without it everything.
- * To be called while /proc shows the container's first process by this number.
+ * Reads the purpose of the program from UNDERSTUDY_FOR and removes the variable; without it the program keeps all
+ * rights. Call it while /proc shows the container's first process by this number.
  */
 int rights_of_purpose(pid_t container, struct rights *rights);
 
@@ -36,11 +36,11 @@ int rights_of_purpose(pid_t container, struct rights *rights);
 int give_up_rights(const struct rights *rights);
 
 /*
- * Puts copies without a way out in place of the directories open as 200 to 205; to be called outside of containers. Not all:
- * but for 201, of which a copy will be made that is mounted, and the kernel makes none of a copy.
+ * Replaces the directories open as 200 to 205 with detached copies that have no parent; call it outside of containers.
+ * With `all` false it leaves 201, because the program mounts a copy of it, and the kernel cannot copy a detached copy.
  */
 int seclude_directories(bool all);
 
-/* What CRIU calls at each of its stages; nothing to do at most of them. Gives an exit code. */
+/* Runs as CRIU's action script for one stage; most stages need nothing. Returns an exit code. */
 int action_script(void);
 

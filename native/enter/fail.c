@@ -10,7 +10,7 @@ int fail(const char *format, ...)
 	va_list values;
 
 	va_start(values, format);
-	/* One write: other processes share this standard error. */
+	/* One write, because other processes share this standard error. */
 	char line[1024];
 	int length = vsnprintf(line, sizeof line, format, values);
 	va_end(values);

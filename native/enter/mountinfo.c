@@ -8,7 +8,7 @@
 
 #include "enter.h"
 
-/* Spaces, tabs, newlines and backslashes are written as \ooo. In place. */
+/* Unescapes in place: the kernel writes spaces, tabs, newlines and backslashes as \ooo. */
 static void unescape(char *text)
 {
 	char *to = text;
@@ -43,7 +43,7 @@ static unsigned long flags_of(char *options)
 	return flags;
 }
 
-/* "36 35 98:0 /mnt1 /mnt2 rw,noatime shared:1 - ext3 /dev/root rw,errors=continue"; zero when it is not like that. */
+/* Parses "36 35 98:0 /mnt1 /mnt2 rw,noatime shared:1 - ext3 /dev/root rw,errors=continue"; zero for another format. */
 static int parse(char *line, struct mount_line *mount)
 {
 	char *words[6], *rest, *separator = strstr(line, " - ");
@@ -64,7 +64,7 @@ static int parse(char *line, struct mount_line *mount)
 	unescape(mount->point);
 	mount->flags = flags_of(words[5]);
 	mount->type = strtok_r(separator + 3, " ", &rest);
-	/* The source between them may be empty, which strtok would not see. */
+	/* The source between them may be empty, and strtok would skip it. */
 	mount->options = mount->type && *rest ? strrchr(rest, ' ') : NULL;
 	if (!mount->options)
 		return 0;

@@ -1,8 +1,8 @@
 /*
- * A restored tree lives in a pid namespace of its own below the container's, and in a copy of the container's mounts. The
- * /proc there is still that of the container's namespace: /proc/self would be wrong, and CRIU could not dump the tree
- * again. So just before the tree runs for the first time a /proc of its namespace is laid over the old one, with
- * everything on top of it that hides or protects parts of the old one.
+ * A restored tree lives in a pid namespace of its own below the container's, and in a copy of the container's mounts.
+ * Its /proc would still be that of the container's namespace: /proc/self would be wrong, and CRIU could not dump the
+ * tree again. So just before the tree runs for the first time, this code mounts a /proc of the tree's namespace over
+ * the old one. It repeats every mount on the old /proc that hides or protects a part of it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -24,16 +24,16 @@
 #define SYS_open_tree 428
 #define SYS_move_mount 429
 #endif
-/* Of <linux/mount.h>, which libcs have only since lately. */
+/* From <linux/mount.h>, which only recent C libraries have. */
 enum { TREE_CLONE = 1, TREE_CLOEXEC = O_CLOEXEC, MOVE_F_EMPTY_PATH = 4 };
 
 struct cover {
 	const struct mount_line *mount;
 	bool own; /* a part of the old /proc itself, to be repeated with the same part of the new one */
-	int tree; /* else: what is mounted there */
+	int tree; /* else a copy of the mount */
 };
 
-/* The last one mounted there is the one that is seen. */
+/* Returns the last mount at the point, which is the visible one. */
 static const struct mount_line *seen_at(const struct mount_table *table, const char *point)
 {
 	for (int i = table->count - 1; i >= 0; i--)
@@ -59,7 +59,7 @@ static bool is_within(const struct mount_table *table, const struct mount_line *
 	return false;
 }
 
-/* Takes hold of whatever lies on the old /proc; the number of them, or -1. */
+/* Copies every mount on the old /proc; returns their number, or -1. */
 static int take_covers(const struct mount_table *table, const struct mount_line *proc, struct cover *covers)
 {
 	int count = 0;
@@ -88,7 +88,7 @@ static int put_cover(const struct cover *cover)
 	const char *point = cover->mount->point;
 
 	if (!cover->own) {
-		/* Paths of the outer namespace's processes are not in the new /proc: nothing to hide there. */
+		/* The new /proc lacks paths of the outer namespace's processes, so there is nothing to hide. */
 		if (syscall(SYS_move_mount, cover->tree, "", AT_FDCWD, point, MOVE_F_EMPTY_PATH) && errno != ENOENT)
 			return fail("cover %s: %s", point, strerror(errno));
 		return 0;
@@ -100,7 +100,7 @@ static int put_cover(const struct cover *cover)
 	return 0;
 }
 
-/* In the tree's pid namespace: the /proc that we mount is of the namespace that we are in. */
+/* Call it in the tree's pid namespace: a new /proc belongs to the caller's namespace. */
 static int overlay_proc(const struct mount_line *proc, const struct cover *covers, int count)
 {
 	/* hidepid, gid and subset, if the container's has any; "rw" and "ro" are flags here. */
@@ -178,7 +178,7 @@ int action_script(void)
 	if (!root || atoi(root) <= 0)
 		return fail("CRTOOLS_INIT_PID is not set");
 	code = give_own_proc(root);
-	/* To CRIU a script that fails so late is worth a line in its log. A tree with a wrong /proc must not run. */
+	/* CRIU only logs the failure of such a late script. A tree with a wrong /proc must not run. */
 	if (code)
 		kill(atoi(root), SIGKILL);
 	return code;

@@ -1,10 +1,12 @@
 /*
- * What is run has no more rights than what it is run for needs: it works in a container, on what an application or another
- * node has made. The lists are complete: what is not in them is given up, in the bounding set too, by everything that is
- * started here. Whoever gets hold of CRIU still is root with CAP_SYS_ADMIN; it has no modules, no raw devices, no other kernel.
+ * Gives a program only the rights of its purpose, because it works in a container on files that an application or
+ * another node has made. The lists are complete: everything started here loses all other capabilities, in the bounding
+ * set too. An attacker who controls CRIU still is root with CAP_SYS_ADMIN, but has no modules, no raw devices and no
+ * other kernel.
  *
- * A filter of system calls is for those only of which nothing stays in a container, as a process keeps it for ever: not for
- * a restore. Nor for a dump: the kernel shows the filters of others to nobody who has one.
+ * Only programs that leave no process in the container get a filter of system calls, because a process keeps its filter
+ * for ever: so not a restore. A dump gets none either, because the kernel hides other processes' filters from a
+ * filtered one.
  */
 #include "enter.h"
 
@@ -25,7 +27,7 @@
 
 #define BIT(capability) (1ULL << (capability))
 
-/* Files of any owner, their owners, modes and times; links among them. */
+/* Files of any owner, their owners, modes and times; links too. */
 #define FILES                                                                                                               \
 	(BIT(CAP_CHOWN) | BIT(CAP_DAC_OVERRIDE) | BIT(CAP_FOWNER) | BIT(CAP_FSETID) | BIT(CAP_SETUID) | BIT(CAP_SETGID))
 /* Processes of any user, their memory, sockets, namespaces, limits and priorities. */
@@ -33,23 +35,26 @@
 	(BIT(CAP_SYS_PTRACE) | BIT(CAP_SYS_ADMIN) | BIT(CAP_KILL) | BIT(CAP_NET_ADMIN) | BIT(CAP_SYS_RESOURCE) |             \
 	 BIT(CAP_SYS_NICE) | BIT(CAP_SYS_CHROOT) | BIT(CAP_IPC_OWNER) | BIT(CAP_IPC_LOCK) | BIT(CAP_SETPCAP) |               \
 	 BIT(CAP_CHECKPOINT_RESTORE_))
-/* Of Linux 5.9. */
+/* Since Linux 5.9. */
 enum { CAP_CHECKPOINT_RESTORE_ = 40 };
 
 struct purpose {
 	const char *name;
 	uint64_t needed;
-	bool with_container; /* all that the container itself may have, too: what comes back has to get it from somebody */
+	bool with_container; /* plus the container's own capabilities, because restored processes can only get them from CRIU */
 	bool filtered;
 	bool copies_directory;
 };
 
 static const struct purpose purposes[] = {
-	/* A deleted file that has another name yet is linked by its descriptor, which takes CAP_DAC_READ_SEARCH. */
+	/* A deleted file with another name is linked by its descriptor, which takes CAP_DAC_READ_SEARCH. */
 	{ "dump", FILES | PROCESSES | BIT(CAP_DAC_READ_SEARCH), false, false, false },
-	/* Its clocks go on where they were, and its login is that of the saved process: CAP_SYS_TIME and CAP_AUDIT_CONTROL. */
+	/* Clocks continue where they were, and the login id is the dumped one: CAP_SYS_TIME and CAP_AUDIT_CONTROL. */
 	{ "restore", FILES | PROCESSES | BIT(CAP_SYS_TIME) | BIT(CAP_AUDIT_CONTROL), true, false, false },
-	/* Reads images, fills memory by descriptors, and kills the application when it cannot; the last CRIU asks for. */
+	/*
+	 * Reads images, fills memory by descriptors, and kills the application on a failure; CRIU checks for the last
+	 * capability.
+	 */
 	{ "pages", BIT(CAP_KILL) | BIT(CAP_CHECKPOINT_RESTORE_), false, true, false },
 	/* `layer` and tar: a mount namespace and a root directory of their own, and files of all kinds in it. */
 	{ "files",
@@ -60,7 +65,7 @@ static const struct purpose purposes[] = {
 
 static const char variable[] = "UNDERSTUDY_FOR";
 
-/* Of nobody who has a filter. */
+/* Denied to every filtered program. */
 static const unsigned refused[] = {
 	SYS_kexec_load, SYS_init_module, SYS_finit_module, SYS_delete_module, SYS_bpf, SYS_open_by_handle_at, SYS_swapon,
 	SYS_swapoff, SYS_reboot, SYS_settimeofday, SYS_clock_settime, SYS_clock_adjtime, SYS_adjtimex, SYS_acct, SYS_quotactl,
@@ -89,7 +94,7 @@ static int filter(void)
 	struct sock_filter code[REFUSED + 6], *at = code;
 	struct sock_fprog program = { .filter = code };
 
-	/* Refused as what it is not permitted to do; what is not known here is let through. */
+	/* Denies with EPERM, like a missing permission; allows unknown calls. */
 	*at++ = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch));
 	*at++ = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)MACHINE, 0, REFUSED + 3);
 	*at++ = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
@@ -99,13 +104,13 @@ static int filter(void)
 	*at++ = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
 	*at++ = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM);
 	program.len = (unsigned short)(at - code);
-	/* Without what slows a processor down for the sake of the memory of a process that runs foreign code in itself. */
+	/* Without the speculation mitigations, which protect only a process that runs foreign code and cost speed. */
 	if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_SPEC_ALLOW, &program))
 		return fail("filter of system calls: %s", strerror(errno));
 	return 0;
 }
 
-/* Of the first process of a container; nothing where it cannot be read. */
+/* Returns the bounding set of a container's first process; 0 if it cannot be read. */
 static uint64_t bounds_of(pid_t pid)
 {
 	char path[32], text[4096], *line;
@@ -166,7 +171,7 @@ int give_up_rights(const struct rights *rights)
 {
 	if (rights->kept == ~0ULL)
 		return 0;
-	/* The filter first: without CAP_SYS_ADMIN it would be allowed only to who gives up more. */
+	/* The filter first: without CAP_SYS_ADMIN the kernel would require no_new_privs. */
 	if (rights->filtered && filter())
 		return EXIT_OWN;
 	return give_up_all_but(rights->kept);

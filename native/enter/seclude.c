@@ -1,7 +1,7 @@
 /*
- * Directories of the node that a program works with in a container. CRIU opens what images name, as root and inside of the
- * container, and the images are another node's: /proc/PID/fd/200/../../etc is a name, too. A copy of the mount that begins
- * at the directory and is mounted nowhere has nothing above it.
+ * Detaches the node's directories that a program works with in a container. CRIU opens the paths in images, as root and
+ * inside the container, and images come from other nodes: /proc/PID/fd/200/../../etc is a path, too. A copy of the
+ * mount whose root is the directory, mounted nowhere, has nothing above it.
  */
 #include "enter.h"
 
@@ -18,7 +18,7 @@
 #ifndef SYS_mount_setattr
 #define SYS_mount_setattr 442
 #endif
-/* Of <linux/mount.h>, which libcs have only since lately. */
+/* From <linux/mount.h>, which only recent C libraries have. */
 enum { TREE_CLONE = 1, ATTR_RDONLY = 1 };
 
 struct attributes {
@@ -37,7 +37,10 @@ int seclude_directories(bool all)
 		if (fstat(fd, &status) || !S_ISDIR(status.st_mode) || (fd == DIRECTORY && !all))
 			continue;
 		tree = (int)syscall(SYS_open_tree, fd, "", TREE_CLONE | O_CLOEXEC | AT_EMPTY_PATH);
-		/* What all containers of the node are restored with is for reading. Linux before 5.12 does not know how. */
+		/*
+		 * All containers of the node share these programs, so they are read-only. Linux before 5.12 does not
+		 * support that.
+		 */
 		if (tree >= 0 && fd == PROGRAMS &&
 		    syscall(SYS_mount_setattr, tree, "", AT_EMPTY_PATH, &attributes, sizeof attributes) && errno != ENOSYS)
 			return fail("descriptor %d: %s", fd, strerror(errno));
