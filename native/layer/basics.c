@@ -14,7 +14,7 @@ int fail(const char *format, ...)
 	va_start(values, format);
 	int length = vsnprintf(line, sizeof line, format, values);
 	va_end(values);
-	/* One write: other processes share this standard error. */
+	/* One write, because other processes share this standard error. */
 	fprintf(stderr, "layer: %s%s\n", line, length < (int)sizeof line ? "" : "...");
 	return EXIT_OWN;
 }

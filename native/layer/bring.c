@@ -1,8 +1,8 @@
 /*
- * A layer brings what its container could have made itself, and nothing else: archives are another node's word, and a file
- * that gives rights to whoever runs it is worth as much as those rights. So tar makes all files without set-id bits, and has
- * no right to make devices or to give programs capabilities. Bits are set afterwards, on what lies there then, by its owner:
- * there is no moment in which somebody finds one that he may not have.
+ * A layer brings only files that its container could have made itself: archives come from other nodes, and a program
+ * that gives rights to its caller is as dangerous as those rights. So tar makes all files without set-id bits, and may
+ * not make devices or give programs capabilities. The bits are set afterwards on the actual file, according to its
+ * owner. At no moment can a process find a bit that the container may not have.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -58,7 +58,7 @@ static bool ids_have(const struct ids *ids, uint32_t id)
 	return ids->any;
 }
 
-/* Also for what is run: root would get them back by running a program. */
+/* Also for programs started from here: root would regain the rights by running one. */
 static int give_up(const struct may *may)
 {
 	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
@@ -93,7 +93,7 @@ static int extract(const struct may *may, const struct paths *excluded)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : fail("tar: signal %d", WTERMSIG(status));
 }
 
-/* By what it is, wherever the archive has it from. */
+/* Decides by the actual file, wherever the archive has it from. */
 static int give_bits(const struct may *may, int root, const struct member *member, struct report *report)
 {
 	const char *name;
@@ -104,7 +104,7 @@ static int give_bits(const struct may *may, int root, const struct member *membe
 	file = parent < 0 ? -1 : openat(parent, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	if (parent >= 0)
 		close(parent);
-	/* Whatever was there first: another member has taken its place, or somebody who shares the directory. */
+	/* Another member, or a process that shares the directory, has replaced the file. */
 	if (file < 0)
 		return 0;
 	if (fstat(file, &status)) {

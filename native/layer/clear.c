@@ -1,4 +1,4 @@
-/* Nothing here follows a symbolic link, whatever the directory or the lists say. */
+/* Nothing here follows a symbolic link, whatever the directory or the lists contain. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -38,7 +38,7 @@ int open_parent_of(int root, const char *path, const char **name)
 
 static int empty(const struct clear *clear, int directory, const char *path);
 
-/* With all that is in it. What is mounted, and what leads there, stays. */
+/* Removes a file or a directory with its contents. Mount points and the directories above them stay. */
 static int take_away(const struct clear *clear, int parent, const char *name, const char *path)
 {
 	int directory, code;
@@ -56,7 +56,7 @@ static int take_away(const struct clear *clear, int parent, const char *name, co
 	return code;
 }
 
-/* Takes over the descriptor. */
+/* Takes ownership of the descriptor. */
 static int empty(const struct clear *clear, int directory, const char *path)
 {
 	DIR *stream = is_too_deep(path) ? NULL : fdopendir(directory);
@@ -96,7 +96,7 @@ bool is_kept(const struct clear *clear, const char *path)
 	return kept;
 }
 
-/* What an archive's member would not replace by itself. */
+/* Removes a file that the archive's member would not replace by itself. */
 static int make_way(const struct clear *clear, const struct item *item)
 {
 	struct stat status;
@@ -143,7 +143,7 @@ static int remove_path(const struct clear *clear, const char *path)
 	return code;
 }
 
-/* What an earlier memory left in the layer. Backwards: what is in a directory comes before it. */
+/* Removes changes of an earlier memory from the layer. Backwards: a directory precedes its contents in the list. */
 static int forget(const struct clear *clear, const struct paths *wanted, const struct list *present)
 {
 	for (size_t i = present->count; i-- > 0;) {
@@ -153,7 +153,7 @@ static int forget(const struct clear *clear, const struct paths *wanted, const s
 
 		if (is_kept(clear, item->path) || paths_have(wanted, item->path))
 			continue;
-		/* A directory of the image that is in the layer only because something in it is. */
+		/* A directory of the image that is in the layer only because of its contents. */
 		if (directory && item->in_image)
 			continue;
 		if (item->in_image || item->kind == KIND_WHITEOUT) {

@@ -1,6 +1,7 @@
 /*
- * Whether the image below a writable layer has a path too: if so, what is removed from the layer does not become what the
- * image has, but nothing. Neither the layer nor the container can tell; the directories that the overlay is made of can.
+ * Tells whether the image below a writable layer has a path too. If so, removing the path in the container leaves a
+ * deletion and does not restore the image's file. Neither the layer nor the container shows that; the directories of the
+ * overlay do.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -29,8 +30,10 @@ static int add_directory(struct image *image, const char *base, const char *path
 	return 0;
 }
 
-/* "lowerdir=TOP:...:BOTTOM", or one "lowerdir+=" each; relative ones, which containerd has for images of many layers, are
-   beside the directory of the upper one. */
+/*
+ * "lowerdir=TOP:...:BOTTOM", or one "lowerdir+=" each. Relative ones, which containerd uses for images of many layers,
+ * are beside the directory of the upper one.
+ */
 static int add_directories(struct image *image, char *options)
 {
 	char *rest, *base = NULL, *copy = join_path("", options);
@@ -72,7 +75,7 @@ int image_open(struct image *image, const char *pid)
 	while (getline(&line, &size, file) > 0) {
 		char point[8], *separator = strstr(line, " - overlay ");
 
-		/* The last one mounted there is the one that is seen. */
+		/* The last mount at the point is the visible one. */
 		if (!separator || sscanf(line, "%*s %*s %*s %*s %7s", point) != 1 || strcmp(point, "/") != 0)
 			continue;
 		line[strcspn(line, "\n")] = 0;
@@ -95,7 +98,7 @@ static bool is_opaque(int parent, const char *name)
 	return lgetxattr(file, "trusted.overlay.opaque", &value, 1) == 1 && value == 'y';
 }
 
-/* HIDDEN: whatever the directories below this one have, it is not to be seen. */
+/* HIDDEN: this directory hides the path in the directories below it. */
 static enum answer ask(int directory, const char *path)
 {
 	int at = fcntl(directory, F_DUPFD_CLOEXEC, 0);

@@ -23,13 +23,13 @@ static void add(struct list *list, enum kind kind, bool in_image, const char *pa
 	list->items[list->count++] = (struct item){ .kind = kind, .in_image = in_image, .path = join_path("", path) };
 }
 
-/* First byte of the attribute, 0 for an empty one, or -1 when there is none. */
+/* Returns the first byte of the attribute, 0 for an empty one, or -1 if it does not exist. */
 static int overlay_attribute(const char *file, const char *name)
 {
 	char value[256] = { 0 }, full[64];
 
 	snprintf(full, sizeof full, "trusted.overlay.%s", name);
-	/* ERANGE: there is one, longer than we care to know. */
+	/* ERANGE: the attribute exists and exceeds the buffer. */
 	return lgetxattr(file, full, value, sizeof value) >= 0 || errno == ERANGE ? (unsigned char)value[0] : -1;
 }
 
@@ -41,7 +41,7 @@ static int open_parent(const char *path, int parent, const char *name, dev_t dev
 	*stream = NULL;
 	if (fd < 0 || fstat(fd, &status))
 		return fail("%s: %s", path, strerror(errno));
-	/* Something else is mounted there. */
+	/* Another file system is mounted there. */
 	if (device && status.st_dev != device) {
 		close(fd);
 		return 0;
@@ -55,7 +55,7 @@ static int by_name(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* Sorted: the same directory gives the same archive, whatever its order on disk. */
+/* Sorted, so that a directory gives the same archive whatever its order on disk. */
 static int names_of(DIR *stream, const char *path, struct paths *names)
 {
 	struct dirent *entry;
@@ -153,7 +153,7 @@ int list_write(const struct list *list, int fd)
 	return fclose(file) ? fail("list: %s", strerror(errno)) : 0;
 }
 
-/* Relative, and of nothing but names. */
+/* True for a relative path of plain names. */
 static bool is_plain(const char *path)
 {
 	if (*path == '/' || !*path)
@@ -177,7 +177,7 @@ int list_read(struct list *list, int fd)
 	size_t size = 0;
 	ssize_t length;
 
-	/* From the start, wherever somebody has read it to: a list that seems empty takes everything away. */
+	/* From the start, because another process may have read it: an empty list would remove everything. */
 	if (!file || fseek(file, 0, SEEK_SET))
 		return fail("list, descriptor %d: %s", fd, strerror(errno));
 	while ((length = getdelim(&line, &size, 0, file)) > 0) {

@@ -1,29 +1,29 @@
 /*
- * Packs the files that belong to a container's memory, and brings them to where the memory goes.
+ * Packs the files that belong to a container's memory, and unpacks them where the memory is restored.
  *
  *   layer save [--layer] [--gate] [--exclude PATH]...
  *   layer list --of PID [--exclude PATH]...
  *   layer apply [--directory] [--exclude PATH]... [--user ID|any]... [--group ID|any]... [--capabilities] [--devices]
  *
- * save   archives the directory open as 201 to 202 and lists it to 203; --layer: it is the upper directory of an overlay,
- *        so deletions are deletions of the image's files. The archive is a tar file, by GNU tar: owners, modes, times,
- *        hard links, holes, ACLs, extended attributes; no sockets. The list has what is in the archive and what was
- *        deleted. --gate: not before there is a file `go` in the directory open as 205.
- * list   only lists, to 203, the upper directory of the overlay that is the root of the process PID, with a mark on what
- *        its image has too.
- * apply  makes the root directory what it was: 202 and 203 as save left them, 204, if open, a `list` of the upper
- *        directory as it is now, so that what an earlier memory left goes away. Run inside the container. What is mounted
- *        in it is left alone. Does nothing when the root is read-only.
- *        --directory: makes the directory open as 201 what it was.
- *        --user, --group, --capabilities, --devices: what the container could have made itself, which are set-id programs of
- *        these owners, programs with capabilities, devices. What else there is of them comes without, with a line about it
- *        on standard error; the rights of directories are kept.
+ * save   archives the directory open as 201 to 202 and lists it to 203. --layer: it is the upper directory of an
+ *        overlay, so deletions are deletions of the image's files. The archive is a tar file, by GNU tar: owners, modes,
+ *        times, hard links, holes, ACLs, extended attributes; no sockets. The list has the archived and the deleted files.
+ *        --gate: waits for a file `go` in the directory open as 205.
+ * list   only lists, to 203, the upper directory of the overlay that is the root of the process PID, and marks files
+ *        that its image has too.
+ * apply  restores the root directory: 202 and 203 as save left them, 204, if open, a `list` of the upper directory as it
+ *        is now, so that changes of an earlier memory are removed. Run it inside the container. It leaves mounts alone,
+ *        and does nothing if the root is read-only.
+ *        --directory: restores the directory open as 201.
+ *        --user, --group, --capabilities, --devices: the rights that the container has itself: set-id programs of these
+ *        owners, programs with capabilities, devices. Others lose these rights, with a line about each on standard
+ *        error; directories keep their bits.
  *
- * Archives are read and written in a root directory of their own, see sandbox.c: no name and no link leads out of it.
+ * tar reads and writes archives in a root directory of its own, see sandbox.c: no name and no link leads out of it.
  *
- * 200 is the directory with `criu/`, which has tar. Paths to exclude are relative to the root.
- * Exit codes: 0; 1 when a file changed while it was read; 3 when what an earlier memory changed in the image's own files
- * cannot be taken back (the container must be replaced); anything else is a failure, with a line on standard error.
+ * 200 is the directory with `criu/`, which has tar. Paths to exclude are relative to the root. Exit codes: 0; 1 if a
+ * file changed while it was read; 3 if an earlier memory's change of the image's own files cannot be undone (the
+ * container must be replaced); anything else is a failure, with a line on standard error.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -51,7 +51,7 @@ static int usage(void)
 	return EXIT_OWN;
 }
 
-/* One descriptor for each level of a tree. */
+/* A tree takes one descriptor for each level. */
 static void allow_depth(void)
 {
 	struct rlimit limit;
@@ -63,31 +63,34 @@ static void allow_depth(void)
 }
 
 /*
- * Starting takes as long as what there is to do, mostly, and an application stands still for that. Whoever waits here is
- * ended by its deadline when nobody opens.
+ * Starting usually takes as long as the work itself, and the application is stopped for that time. The deadline ends
+ * this wait if the gate stays closed.
  */
 static void wait_at_gate(void)
 {
-	/* A few short waits: it is opened soon, or somebody waits for a device. */
+	/* Short waits first: the gate usually opens soon; a longer wait means that a process is blocked on a device. */
 	static const struct timespec brief = { .tv_nsec = 100 * 1000 }, longer = { .tv_nsec = 1000 * 1000 };
 
 	for (int waits = 0; faccessat(FD_GATE, "go", F_OK, 0) != 0; waits++)
 		nanosleep(waits < 500 ? &brief : &longer, NULL);
 }
 
-/* Directories become links at any moment: not everybody who can write there stands still. */
+/*
+ * In the sandbox, because a directory can become a link at any moment: not every process that can write there is
+ * stopped.
+ */
 static int archive(int names)
 {
 	return enter_sandbox(FD_DIRECTORY, false) ? EXIT_OWN : tar_create(names);
 }
 
-/* Lists what there is, and gives tar the names. */
+/* Lists the directory and writes the names for tar. */
 static int gather(struct walk *walk, int names)
 {
 	return list_directory(walk) || list_write(&walk->list, FD_LIST) || tar_names(&walk->list, names) ? EXIT_OWN : 0;
 }
 
-/* In a file of its own: names may be more than a command line holds. */
+/* Passes the names in a file: they may exceed a command line. */
 static int save(struct walk *walk)
 {
 	int names = memfd_create("names", MFD_CLOEXEC);
@@ -101,7 +104,7 @@ static int save(struct walk *walk)
 	return archive(names);
 }
 
-/* With a tar that waits for names before the gate opens: to start it takes longer than what it has to do, mostly. */
+/* Starts tar before the gate opens; it waits for names. Its start usually takes longer than its work. */
 static int save_from_gate(struct walk *walk)
 {
 	int names[2], status;
@@ -115,7 +118,7 @@ static int save_from_gate(struct walk *walk)
 		_exit(archive(names[0]));
 	}
 	close(names[0]);
-	/* A tar that has failed has said why, and is asked how it ended. */
+	/* A failed tar has printed why, and waitpid() gets its exit code. */
 	signal(SIGPIPE, SIG_IGN);
 	wait_at_gate();
 	if (gather(walk, names[1])) {
@@ -146,7 +149,7 @@ static int apply(bool directory, struct paths *excluded, const struct may *may)
 
 	if (root < 0 || (!directory && fstatvfs(root, &status)))
 		return fail("/: %s", strerror(errno));
-	/* What is in such a layer the runtime has put there, at the start of each container. */
+	/* The runtime fills such a layer at the start of each container. */
 	if (!directory && (status.f_flag & ST_RDONLY))
 		return 0;
 
@@ -154,7 +157,7 @@ static int apply(bool directory, struct paths *excluded, const struct may *may)
 		return EXIT_OWN;
 	if (!directory && fcntl(FD_PRESENT, F_GETFD) >= 0 && list_read(&present, FD_PRESENT))
 		return EXIT_OWN;
-	/* A volume is taken without what is mounted in it; of a root directory the mounts tell what is not the layer's. */
+	/* A volume is archived without its mounts; in a root directory the mounts are not part of the layer. */
 	if (!directory && paths_add_mounts(excluded))
 		return EXIT_OWN;
 	paths_sort(excluded);
@@ -205,7 +208,7 @@ int main(int count, char **arguments)
 	if (strcmp(verb, "save") == 0 && !directory && !pid) {
 		struct walk walk = { .layer = layer, .excluded = &excluded };
 
-		/* An application stands still for it. What cannot be had is done without. */
+		/* An application is stopped for this. Failing to raise the priority is acceptable. */
 		setpriority(PRIO_PROCESS, 0, -20);
 		return gate ? save_from_gate(&walk) : save(&walk);
 	}

@@ -1,6 +1,6 @@
 /*
- * What an archive says of rights: set-id and sticky bits, devices, capabilities of programs. Read besides tar, and by nobody
- * believed: whoever makes an archive that two programs read in two ways loses bits by it, and wins none. See bring.c.
+ * Reads the rights in an archive: set-id and sticky bits, devices, capabilities of programs. This reader and tar may
+ * read a forged archive in two ways; then files lose bits, but never gain any. See bring.c.
  */
 #include <errno.h>
 #include <stdint.h>
@@ -12,10 +12,10 @@
 
 enum { BLOCK = 512, LONGEST = 1 << 20 };
 
-/* Of POSIX: where fields of a header are. */
+/* Offsets of the fields of a POSIX header. */
 enum { NAME = 0, NAME_SIZE = 100, MODE = 100, SIZE = 124, TYPE = 156, MAGIC = 257, PREFIX = 345, PREFIX_SIZE = 155 };
 
-/* Octal, or of more bytes than that has digits for: GNU's own. */
+/* Octal, or GNU's binary format for numbers with more digits. */
 static uint64_t number(const unsigned char *field, size_t size)
 {
 	uint64_t value = 0;
@@ -43,7 +43,7 @@ static void forget_extended(struct extended *extended)
 	*extended = (struct extended){ 0 };
 }
 
-/* "LENGTH KEY=VALUE\n" each. */
+/* Each record is "LENGTH KEY=VALUE\n". */
 static void read_extended(struct extended *extended, char *text, size_t size)
 {
 	static const char capabilities[] = "SCHILY.xattr.security.capability=";
@@ -56,7 +56,7 @@ static void read_extended(struct extended *extended, char *text, size_t size)
 		if (length < 4 || length > size - at || *rest != ' ' || key >= end)
 			return;
 		end[-1] = 0;
-		/* A file with holes is archived under another name than its own. */
+		/* A sparse file is archived under another name than its own. */
 		if (strncmp(key, "path=", 5) == 0 || strncmp(key, "GNU.sparse.name=", 16) == 0) {
 			free(extended->path);
 			extended->path = join_path("", strchr(key, '=') + 1);
@@ -124,7 +124,7 @@ int members_read(struct members *members, int fd)
 		uint64_t size = number(header + SIZE, 12), space;
 		char type = (char)header[TYPE];
 
-		/* What follows the end is nobody's. */
+		/* Anything after the end marker is ignored. */
 		if (memcmp(header, nothing, BLOCK) == 0)
 			break;
 		if (type == 'x') {

@@ -50,7 +50,7 @@ bool paths_have(const struct paths *sorted, const char *path)
 	return sorted->count && bsearch(&path, sorted->items, sorted->count, sizeof *sorted->items, compare);
 }
 
-/* Spaces, tabs, newlines and backslashes are written as \ooo. In place. */
+/* Unescapes in place: the kernel writes spaces, tabs, newlines and backslashes as \ooo. */
 static void unescape(char *text)
 {
 	char *to = text;

@@ -10,8 +10,10 @@
 
 enum { ARGUMENTS = 32, FIRST_OPEN = 3 };
 
-/* The archive is standard input or output, and tar is found from the working directory: there is no other way to what is
-   outside of the sandbox, and no name in an archive is looked up from there. */
+/*
+ * The archive is standard input or output, and the working directory leads to tar: no other way leads out of the
+ * sandbox, and tar resolves no name of an archive from there.
+ */
 static const char root[] = "/directory";
 
 struct command {
@@ -37,9 +39,12 @@ static void say(struct command *command, const char *first, const char *second)
 static struct command tar(bool with_capabilities)
 {
 	static const char *const common[] = {
-		/* Labels belong to where files are, and what only the node's root could write is not a container's. */
+		/*
+		 * SELinux labels belong to a location, and attributes that only the node's root could write are not the
+		 * container's.
+		 */
 		"--numeric-owner", "--acls", "--xattrs", "--xattrs-include=user.*",
-		/* Archive names are never those of another machine, or a compressor. */
+		/* Never interpret the archive's name as another machine's, and never run a compressor. */
 		"--force-local", "--file=-",
 	};
 	struct command command = { 0 };
@@ -63,7 +68,7 @@ static int start(const struct command *command)
 
 	if (loader < 0 || fchdir(tools))
 		return fail("tar: %s", strerror(errno));
-	/* Beside the archive tar is given nothing that it could get out of the sandbox by. */
+	/* Besides the archive tar gets no descriptor that leads out of the sandbox. */
 	loader = fcntl(loader, F_DUPFD_CLOEXEC, FIRST_OPEN + 1);
 	if (loader < 0 || dup3(loader, FIRST_OPEN, O_CLOEXEC) < 0 || syscall(SYS_close_range, FIRST_OPEN + 1, ~0U, 0))
 		return fail("tar: %s", strerror(errno));
@@ -94,7 +99,7 @@ int tar_create(int names)
 		return fail("archive, descriptor %d: %s", FD_ARCHIVE, strerror(errno));
 	say(&command, "--create", "");
 	say(&command, "--format=posix", "");
-	/* Names only by us, sorted; times at which files were read say nothing. */
+	/* Only our sorted names; access and change times carry no information. */
 	say(&command, "--pax-option=exthdr.name=%d/PaxHeaders/%f,delete=atime,delete=ctime", "");
 	say(&command, "--sparse", "");
 	say(&command, "--directory=", root);
@@ -112,7 +117,7 @@ int tar_extract(const struct paths *excluded, const struct may *may)
 	if (dup2(FD_ARCHIVE, STDIN_FILENO) < 0)
 		return fail("archive, descriptor %d: %s", FD_ARCHIVE, strerror(errno));
 	say(&command, "--extract", "");
-	/* Without set-id and sticky bits, see bring.c; the mask is none, so all others are as they were. */
+	/* Without set-id and sticky bits, see bring.c; the umask is 0, so all other bits are kept. */
 	say(&command, may_all(may) ? "--preserve-permissions" : "--no-same-permissions", "");
 	say(&command, "--same-owner", "");
 	/* Clocks of nodes differ. */
