@@ -1,19 +1,19 @@
 /*
- * A container without a runtime: what the agent's canary, and tests, save and restore on a node before any pod is.
+ * A container without a runtime. The agent's canary and the tests dump and restore it before any pod runs on the node.
  *
  *   cell run --dir DIR --pid-file FILE [option...] -- COMMAND [ARG...]
  *     runs COMMAND as PID 1 of new namespaces (mount, pid, network, ipc, uts). Its root is an overlay of DIR/lower,
- *     DIR/upper and DIR/work at DIR/root, with /proc, /dev and /dev/shm of its own. FILE gets its pid, as this program's
- *     namespace has it, before COMMAND runs. Ends as COMMAND does.
- *       --cgroup PATH       below this program's own groups, in every hierarchy that has it; removed at the end
- *       --volume SRC:DST    SRC mounted at DST
- *       --user UID          without any capability; else with those that runtimes give by default
- *       --capability N      and with this one
- *       --parent-death N    signal N for COMMAND when this program ends
- *   cell count PORT         serves, in a process, a thread and a child, three numbers that grow by one with each request,
+ *     DIR/upper and DIR/work at DIR/root, with /proc, /dev and /dev/shm of its own. FILE gets its pid in this program's
+ *     pid namespace before COMMAND runs. Exits with COMMAND's status.
+ *       --cgroup PATH       below this program's own cgroups, in every hierarchy that has it; removed at the end
+ *       --volume SRC:DST    mounts SRC at DST
+ *       --user UID          without any capability; by default with those that runtimes give
+ *       --capability N      adds this capability
+ *       --parent-death N    sends signal N to COMMAND when this program ends
+ *   cell count PORT         serves three numbers, kept in a process, a thread and a child. Each request increments them
  *                           and adds a line to /tmp/log, which stays open
- *   cell fill PORT MIB      has so much memory, and says at PORT + 1 what is wrong with it; see fill.h
- *   cell ask PORT           asks such a server at 127.0.0.1 and prints what it says
+ *   cell fill PORT MIB      fills that much memory, and reports its errors at PORT + 1; see fill.h
+ *   cell ask PORT           asks such a server at 127.0.0.1 and prints the answer
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -95,7 +95,7 @@ static void write_or_fail(const char *path, const char *text)
 	close(fd);
 }
 
-/* The directory of `group` below this process's own in each hierarchy; returns how many there are. */
+/* Writes the directories of `group` below this process's own cgroup in each hierarchy; returns their number. */
 static int group_directories(char found[HIERARCHIES][PATHS])
 {
 	FILE *file = fopen("/proc/self/cgroup", "r");
@@ -111,7 +111,10 @@ static int group_directories(char found[HIERARCHIES][PATHS])
 			continue;
 		*own++ = '\0';
 		hierarchy = strncmp(controllers, "name=", 5) ? controllers : controllers + 5;
-		/* A group without processors takes nobody, and where v1 and v2 are mixed v2 has a place of its own. */
+		/*
+		 * A new cpuset has no CPUs, so no process can join it. Where v1 and v2 are mixed, v2 is mounted at its
+		 * own path.
+		 */
 		if (!strcmp(hierarchy, "cpuset"))
 			continue;
 		snprintf(found[count], PATHS, "/sys/fs/cgroup/%s%s/%s", hierarchy, own, group);
@@ -137,7 +140,7 @@ static void join_groups(char groups[HIERARCHIES][PATHS], int count)
 	}
 }
 
-/* A process that has been waited for may be counted in its group for some moments more; other groups in it stay. */
+/* A reaped process may count in its cgroup for a few moments more. Cgroups that still have child cgroups stay. */
 static bool remove_group(const char *path, bool own)
 {
 	const struct timespec moment = { .tv_nsec = 1000000 };
@@ -152,7 +155,7 @@ static bool remove_group(const char *path, bool own)
 	return false;
 }
 
-/* The group and those above it that were made for it; one that others still use stays. */
+/* Removes the cgroup and those parents that were made for it; a cgroup still in use stays. */
 static void remove_groups(char groups[HIERARCHIES][PATHS], int count)
 {
 	int depth = 1;
@@ -226,7 +229,7 @@ static void loopback_up(void)
 	close(fd);
 }
 
-/* What a container has at most: the first program that is run gets no others. */
+/* Reduces the bounding set: the first program that runs gets no other capabilities. */
 static void bound(unsigned long long kept)
 {
 	for (int capability = 0; prctl(PR_CAPBSET_READ, capability, 0, 0, 0) >= 0; capability++)
@@ -234,7 +237,7 @@ static void bound(unsigned long long kept)
 			fail("capabilities");
 }
 
-/* A user with no capability in any set, as the strictest pods have it. */
+/* Becomes a user with no capability in any set, as in the strictest pods. */
 static void become_user(void)
 {
 	bound(0);
@@ -243,7 +246,7 @@ static void become_user(void)
 		fail("user");
 }
 
-/* As a runtime leaves them: /dev/null of the container, and two pipes that somebody outside reads. */
+/* Sets the descriptors as a runtime does: the container's /dev/null, and two pipes that an outside process reads. */
 static void take_stdio(int out, int err)
 {
 	int null = open("/dev/null", O_RDONLY);
@@ -254,7 +257,7 @@ static void take_stdio(int out, int err)
 		fail("close_range");
 }
 
-/* Writes out what the container says until all of its processes have closed both pipes. */
+/* Copies the container's output until all of its processes have closed both pipes. */
 static void pass_on(int out, int err)
 {
 	struct pollfd pipes[] = { { .fd = out, .events = POLLIN }, { .fd = err, .events = POLLIN } };
@@ -268,7 +271,7 @@ static void pass_on(int out, int err)
 
 			if (length == 0)
 				pipes[i].fd = -1;
-			/* Nobody may be reading any more; the container goes on all the same. */
+			/* Our reader may be gone; the container keeps running. */
 			if (length > 0 && write(i + 1, bytes, (size_t)length) < 0)
 				continue;
 		}
@@ -294,7 +297,7 @@ static int run(char **command)
 	char text[32], byte;
 
 	signal(SIGPIPE, SIG_IGN);
-	/* Whatever the caller's is: other users have to get at the root. */
+	/* Overrides the caller's umask: other users must be able to read the root. */
 	umask(022);
 	if (pipe2(out, O_CLOEXEC) || pipe2(err, O_CLOEXEC))
 		fail("pipe");
@@ -303,7 +306,7 @@ static int run(char **command)
 	if (pipe2(settled, O_CLOEXEC) || pipe2(ready, O_CLOEXEC) || (child = fork()) < 0)
 		fail("fork");
 	if (child == 0) {
-		/* Nobody but this program knows of the container: it must not outlive it. */
+		/* No other program knows of the container, so it must not outlive this one. */
 		prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
 		join_groups(groups, group_count);
 		setsid();
@@ -315,7 +318,10 @@ static int run(char **command)
 			become_user();
 		else
 			bound(by_default | (more < 0 ? 0 : 1ULL << more));
-		/* As of a runtime: it would come along, and a restored process loses its first parent at once. */
+		/*
+		 * A runtime sets none by default. A dump would include the setting, and a restored process loses its
+		 * first parent at once.
+		 */
 		prctl(PR_SET_PDEATHSIG, parent_death, 0, 0, 0);
 		signal(SIGPIPE, SIG_DFL);
 		close(ready[1]);
@@ -330,7 +336,10 @@ static int run(char **command)
 	close(out[1]);
 	close(err[1]);
 	close(settled[1]);
-	/* Whoever reads the file finds it in its groups and namespaces. One that has failed has said why. */
+	/*
+	 * A reader of the file finds the process in its cgroups and namespaces. A child that failed has printed the
+	 * reason.
+	 */
 	if (read(settled[0], &byte, 1) == 1) {
 		snprintf(text, sizeof text, "%d\n", child);
 		write_or_fail(pid_file, text);
@@ -402,7 +411,7 @@ static int count(int port)
 		snprintf(text, sizeof text, "%u %u %u\n", counts[0], counts[1], counts[2]);
 		if (write(log, text, strlen(text)) != (ssize_t)strlen(text))
 			fail("/tmp/log");
-		/* A client that has gone has had its number. */
+		/* The client has left, but its request has counted. */
 		if (send(client, text, strlen(text), MSG_NOSIGNAL) < 0)
 			fprintf(stderr, "cell: a client went away\n");
 		close(client);

@@ -36,7 +36,7 @@ static long wrong_pages(const volatile uint64_t *memory, long pages)
 	return wrong;
 }
 
-/* -1: nobody says. */
+/* Returns -1 if the child did not report. */
 static long wrong_pages_of_child(const volatile uint64_t *memory, long pages)
 {
 	long wrong = -1;
@@ -83,7 +83,7 @@ int fill(int port, long mebibytes)
 				continue;
 			if (i == 0)
 				snprintf(text, sizeof text, "%ld\n", ++count);
-			else /* the child first: to it nothing has come yet that was not there at the fork */
+			else /* the child first: it sees only pages that were present at the fork */
 				snprintf(text, sizeof text, "%ld %ld\n", wrong_pages_of_child(memory, pages), wrong_pages(memory, pages));
 			if (send(client, text, strlen(text), MSG_NOSIGNAL) < 0)
 				fprintf(stderr, "cell: a client went away\n");

@@ -1,8 +1,8 @@
 #pragma once
 
 /*
- * Fills so many MiB with words of which no two are the same, then answers connections for ever: at PORT with a number that
- * grows by one, which touches next to nothing of them; at PORT + 1 with how many pages are not as they were filled, as it
- * sees them and as a child sees them that is forked for it.
+ * Fills that many MiB with distinct words, then answers connections for ever. At PORT it sends a number that grows by
+ * one, which touches next to none of the memory. At PORT + 1 it sends the number of pages that differ from their
+ * filling, as a forked child sees them and as the process itself sees them.
  */
 int fill(int port, long mebibytes);

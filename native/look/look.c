@@ -1,12 +1,12 @@
 /*
- * Tells of processes what /proc does not tell somebody outside of their namespaces.
+ * Reports facts about processes that /proc does not show outside their namespaces.
  *
  *   look PID...
  *
- * One line for each thing found, then `done`:
+ * Prints one line for each finding, then `done`:
  *   socket PID FD PROTOCOL    the kernel's name of a socket's protocol, as in /proc/net/protocols; the first one of each
- *   sysv shm|sem|msg COUNT    objects of System V in the first process's IPC namespace, when there are any
- * Processes that are gone are passed over. Exit codes: 0; 2 usage; 1 a failure, with a line on standard error.
+ *   sysv shm|sem|msg COUNT    System V objects in the first process's IPC namespace, if there are any
+ * Skips processes that are gone. Exit codes: 0; 2 usage; 1 a failure, with a line on standard error.
  */
 #include <ctype.h>
 #include <dirent.h>
@@ -40,7 +40,9 @@ static bool is_number(const char *text)
 
 enum { PROTOCOLS = 32, NAME = 64 };
 
-/* Of the process that is looked at; more kinds than these no process has, and more lines nobody needs. */
+/*
+ * The protocols reported for the current process. No process uses more kinds than this, and no reader needs more lines.
+ */
 static char told[PROTOCOLS][NAME];
 static size_t told_count;
 
@@ -56,8 +58,8 @@ static bool is_told(const char *protocol)
 }
 
 /*
- * Once for each protocol. Only what is called a socket is asked for its attribute, which sockfs alone has: another file may
- * be on a server that does not answer.
+ * Prints each protocol once. It reads the attribute, which only sockfs has, only from links named as sockets: another
+ * file may be on a server that does not answer.
  */
 static void tell_socket(const char *pid, const char *fd)
 {
@@ -95,7 +97,7 @@ static int tell_sockets(const char *pid)
 	return 0;
 }
 
-/* The list of a kind has a line of titles, then one for each object. */
+/* Each list has a heading line, then one line for each object. */
 static int tell_sysv(const char *kind)
 {
 	char path[64];
@@ -133,7 +135,7 @@ int main(int argc, char **argv)
 	snprintf(path, sizeof path, "/proc/%.20s/ns/ipc", argv[1]);
 	space = open(path, O_RDONLY | O_CLOEXEC);
 	if (space >= 0) {
-		/* Of whoever opens them: the lists are those of its own IPC namespace. */
+		/* The lists show the IPC namespace of the process that opens them. */
 		if (setns(space, CLONE_NEWIPC))
 			return failed(path);
 		for (size_t i = 0; i < sizeof kinds / sizeof *kinds && !code; i++)

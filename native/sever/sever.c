@@ -1,11 +1,11 @@
 /*
- * Ends the TCP connections that a pod has with one address, so that both sides know that they are over. Those that end by
- * themselves within MOMENT_US are let: most requests do.
+ * Ends the TCP connections of a pod with one address, so that both sides notice. Connections that end by themselves
+ * within MOMENT_US are left alone: most requests do.
  *
  *   sever PID ADDRESS
  *
- * PID is a process of the pod; ADDRESS is of IPv4. One line, `ended COUNT`. Exit codes: 0; 2 usage; 1 a failure, with a line on
- * standard error; 3 this kernel cannot (CONFIG_INET_DIAG_DESTROY).
+ * PID is a process of the pod; ADDRESS is an IPv4 address. Prints one line, `ended COUNT`. Exit codes: 0; 2 usage; 1 a
+ * failure, with a line on standard error; 3 not supported by this kernel (CONFIG_INET_DIAG_DESTROY).
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -23,7 +23,9 @@
 #include <unistd.h>
 
 enum { MOST = 65536, ROOM = 32768, CANNOT = 3, MOMENT_US = 100000 };
-/* Established, both FIN waits, close wait, last ACK, closing: those of which somebody may still wait for something. */
+/*
+ * Established, both FIN waits, close wait, last ACK, closing: the states in which a side may still wait for the other.
+ */
 enum { STATES = 1 << 1 | 1 << 4 | 1 << 5 | 1 << 8 | 1 << 9 | 1 << 11 };
 
 struct message {
@@ -47,7 +49,7 @@ static struct message message_of(unsigned short type, int flags, int family)
 	};
 }
 
-/* A socket of IPv6 speaks IPv4 with addresses of this form. */
+/* An IPv6 socket has an IPv4 peer as an address of this form. */
 static bool is_peer(const struct inet_diag_msg *one, struct in_addr address)
 {
 	const unsigned *peer = one->id.idiag_dst;
@@ -57,7 +59,7 @@ static bool is_peer(const struct inet_diag_msg *one, struct in_addr address)
 	return peer[0] == 0 && peer[1] == 0 && peer[2] == htonl(0xffff) && peer[3] == address.s_addr;
 }
 
-/* Notes all connections with that address; -1 with errno. */
+/* Records all connections with that address; -1 with errno. */
 static int find(int netlink, int family, struct in_addr address)
 {
 	static char answer[ROOM] __attribute__((aligned(8)));
@@ -76,7 +78,7 @@ static int find(int netlink, int family, struct in_addr address)
 				return count;
 			if (at->nlmsg_type == NLMSG_ERROR) {
 				errno = -((const struct nlmsgerr *)NLMSG_DATA(at))->error;
-				/* A kernel without IPv6 has none of them. */
+				/* A kernel without IPv6 has no IPv6 connections. */
 				return errno == ENOENT && family == AF_INET6 ? 0 : -1;
 			}
 			if (is_peer(NLMSG_DATA(at), address) && count < MOST)
@@ -85,7 +87,7 @@ static int find(int netlink, int family, struct in_addr address)
 	}
 }
 
-/* 1: ended; 0: it has ended by itself; -1 with errno. */
+/* Returns 1: ended; 0: it had ended by itself; -1 with errno. */
 static int end(int netlink, int family, const struct inet_diag_sockid *id)
 {
 	struct message order = message_of(SOCK_DESTROY, NLM_F_ACK, family);
@@ -99,11 +101,11 @@ static int end(int netlink, int family, const struct inet_diag_sockid *id)
 	if (send(netlink, &order, sizeof order, 0) != sizeof order || recv(netlink, &answer, sizeof answer, 0) <= 0)
 		return -1;
 	errno = -answer.error.error;
-	/* ESTALE: another one has its ports by now. */
+	/* ESTALE: another connection uses its ports by now. */
 	return errno == 0 ? 1 : errno == ENOENT || errno == ESTALE ? 0 : -1;
 }
 
-/* In the network of that process; never in the node's own. */
+/* Enters the network namespace of that process, but never the node's own. */
 static int enter(const char *pid)
 {
 	char path[32];
@@ -131,7 +133,7 @@ int main(int argc, char **argv)
 	if (enter(argv[1]) != 0) {
 		if (errno != ENOENT && errno != ESRCH)
 			return failed("network of the process");
-		/* It is gone, and its connections with it. */
+		/* The process is gone, and its connections with it. */
 		puts("ended 0");
 		return fflush(stdout) == 0 ? 0 : failed("output");
 	}

@@ -1,9 +1,9 @@
 /*
- * Somebody awake while others are saved or restored.
+ * A process that keeps running while others are dumped or restored.
  *
- *   neighbour connect COUNT   to each socket with a name of the network that waits for packets, so many times; says what it hears
- *   neighbour send            a descriptor to each that takes datagrams
- *   neighbour look            says which logs the processes that it sees have open
+ *   neighbour connect COUNT   connects COUNT times to each abstract SEQPACKET socket; prints what it receives
+ *   neighbour send            sends a descriptor to each abstract datagram socket
+ *   neighbour look            prints which logs the processes that it sees have open
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -20,7 +20,7 @@ enum { MOST = 512, DATAGRAMS = 2, PACKETS = 5 };
 
 static struct pollfd held[MOST];
 
-/* As /proc/net/unix has it: number, references, protocol, flags, type, state, inode, name. */
+/* Columns of /proc/net/unix: number, references, protocol, flags, type, state, inode, name. */
 static void each_name(int type, void (*meet)(const struct sockaddr_un *, socklen_t))
 {
 	static char text[1 << 20];
@@ -61,7 +61,7 @@ static void connect_to(const struct sockaddr_un *address, socklen_t length)
 	}
 }
 
-/* How it is with all that it has. */
+/* Receives from all connections. */
 static void hear(void)
 {
 	if (poll(held, (nfds_t)wanted, 0) <= 0)

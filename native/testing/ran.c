@@ -1,4 +1,4 @@
-/* Leaves a file when it is run or loaded: what must not happen to a program or a library of a container. */
+/* Leaves a file when it is run or loaded: no program or library of a container may run. */
 #include "../preload/calls.h"
 
 enum { O_MAKE = 01 | 0100 };

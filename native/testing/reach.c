@@ -1,4 +1,4 @@
-/* In place of tar: says which files are open beside its own, and whether its working directory has a way out. */
+/* Stands in for tar: reports additional open descriptors, and whether its working directory has a way out. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <unistd.h>

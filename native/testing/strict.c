@@ -1,5 +1,5 @@
 /*
- * Makes the container it is run in as strict as a runtime makes its own:
+ * Makes the container that it runs in as strict as a runtime makes its own:
  *
  *   strict root    the root file system read-only
  *   strict proc    parts of /proc hidden, by a file and by a directory, and a part read-only

@@ -1,4 +1,7 @@
-/* xattr get NAME FILE | xattr set NAME FILE VALUE: extended attributes, which neither Node nor every machine has a tool for. */
+/*
+ * xattr get NAME FILE | xattr set NAME FILE VALUE: reads and writes extended attributes, for which neither Node nor
+ * every machine has a tool.
+ */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <string.h>

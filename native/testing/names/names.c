@@ -1,8 +1,8 @@
 /*
  *   names PROGRAM ARGUMENT...
  *
- * Runs a program and writes to descriptor 209 every absolute path by which it, or anything that it starts, asks the kernel
- * for a file: a line each, with the name of the call. strace would be in the way of a program that traces others.
+ * Runs a program and writes to descriptor 209 every absolute path that it or its descendants pass to the kernel: a line
+ * each, with the name of the call. strace would block a program that traces others.
  */
 #include <errno.h>
 #include <linux/audit.h>
@@ -21,7 +21,7 @@
 
 enum { LOG = 209, PATHS = 4096 };
 
-/* Of each call the number of the argument that is a path. */
+/* For each call, the index of the argument that is a path. */
 static const struct {
 	const char *name;
 	int number, path;
@@ -51,7 +51,7 @@ static void write_down(const struct seccomp_notif *asked)
 		if (calls[i].number != asked->data.nr)
 			continue;
 		from.iov_base = (void *)(unsigned long)asked->data.args[calls[i].path];
-		/* Up to the end of its page, where it may be the last. */
+		/* Up to the end of its page, because the next one may be unmapped. */
 		from.iov_len = 4096 - ((unsigned long)from.iov_base & 4095);
 		if (process_vm_readv((int)asked->pid, &to, 1, &from, 1, 0) > 0 && path[0] == '/')
 			dprintf(LOG, "%s %s\n", calls[i].name, path);
@@ -108,7 +108,7 @@ int main(int count, char **arguments)
 	if (count < 2 || socketpair(AF_UNIX, SOCK_STREAM, 0, ends))
 		return 125;
 	if (fork() == 0) {
-		/* Who runs it does not wait for this one. */
+		/* The caller must not wait for this process. */
 		for (int fd = 0; fd < 3; fd++)
 			close(fd);
 		close(ends[0]);
