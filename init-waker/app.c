@@ -1,4 +1,4 @@
-/* The app of an understudy as a child process: how it comes to be, and whether it still is. */
+/* Starts the app of an understudy as a child process, and tells whether it lives. */
 #include "app.h"
 
 #include <errno.h>
@@ -19,7 +19,7 @@ enum child_state child_state(const struct exits *exits, pid_t pid, int *code)
 	size_t known = exits->count < EXITS_REMEMBERED ? exits->count : EXITS_REMEMBERED;
 
 	/*
-	 * The living first: the number may have belonged to an earlier child too. WNOWAIT leaves a zombie to
+	 * Check living children first: an earlier child may have had the same pid. WNOWAIT leaves a zombie to
 	 * reap_children(), whose SIGCHLD may still be unread.
 	 */
 	if (waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0) {
@@ -54,7 +54,7 @@ static void __attribute__((noreturn)) become(char **argv, const sigset_t *mask, 
 
 	if (quiet)
 		silence();
-	/* A leader of its own: CRIU dumps a tree only with its session's leader. */
+	/* A session leader: CRIU dumps a tree only with its session's leader. */
 	setsid();
 	sigprocmask(SIG_SETMASK, mask, NULL);
 	execvp(argv[0], argv);
@@ -78,7 +78,10 @@ pid_t spawn(char **argv, const sigset_t *mask, bool quiet)
 	error = errno;
 	close(report[1]);
 	if (pid > 0) {
-		/* The exec closes the pipe; only a failed one writes. Its child ends by itself and is reaped like any other. */
+		/*
+		 * A successful exec closes the pipe; only a failed one writes. Its child exits and is reaped like any
+		 * other.
+		 */
 		while ((n = read(report[0], &error, sizeof error)) < 0 && errno == EINTR)
 			;
 		if (n == (ssize_t)sizeof error)

@@ -3,10 +3,10 @@
 
 #include <stdint.h>
 
-/* Milliseconds on a clock that never jumps: for deadlines. */
+/* Milliseconds on the monotonic clock, for deadlines. */
 int64_t monotonic_ms(void);
 
-/* Nanoseconds since 1970: for other machines. */
+/* Nanoseconds since 1970, comparable with other machines. */
 int64_t unix_ns(void);
 
 #endif

@@ -1,8 +1,8 @@
 /*
- * PID 1 of an understudy. Without an order it only waits, using no processor time; an order makes it the parent of
- * the app, run by it or restored below it by somebody else, and from then on it is invisible: signals go to the app,
- * the app's end is its end. Orders live in a connection, never in a file: when the container starts again nothing is
- * left that could run the app a second time. See docs/adr/0021-hold-and-its-orders.md.
+ * PID 1 of an understudy. Without an order it only waits and uses no processor time. An order makes it the parent of
+ * the app, which it starts itself or the agent restores below it. From then on it is transparent: it forwards signals
+ * to the app, and ends when the app ends. Orders live in a connection, never in a file: after a restart of the
+ * container nothing is left that could run the app a second time. See docs/adr/0021-hold-and-its-orders.md.
  */
 #include "hold.h"
 
@@ -34,17 +34,17 @@ struct hold {
 	struct server server;
 	const char *directory; /* NULL: no orders */
 	struct order_key key;
-	int stop_signal; /* 0: none besides the usual */
+	int stop_signal; /* 0: only the usual ones */
 	char **command; /* ends with NULL, may be empty */
 	size_t command_count;
-	sigset_t mask; /* of whoever started us, for the app */
+	sigset_t mask; /* the caller's mask, for the app */
 	pid_t app; /* 0: none */
 	struct exits exits;
-	pid_t commands[COMMANDS]; /* what runs beside the app, the latest of them; 0: none */
+	pid_t commands[COMMANDS]; /* the latest commands that run beside the app; 0: none */
 	size_t command_turn;
 	int exit_code;
 	char path[sizeof ((struct sockaddr_un *)0)->sun_path];
-	/* One more than the longest order: a byte behind it is seen. */
+	/* One byte more than the longest order, so that a byte behind it is noticed. */
 	char buffers[PLACES * (ORDER_REQUEST_MAX + 1)];
 };
 
@@ -74,17 +74,17 @@ static void take_signal(void *context, const struct signalfd_siginfo *info)
 	if (number == SIGCHLD)
 		reap_children(hold, note_end);
 	else if (hold->app > 0)
-		/* To the app alone, not to its group: that is whom a runtime signals when there is no hold. */
+		/* To the app alone, not to its group: without a hold a runtime signals the same process. */
 		kill(hold->app, number);
 	else if (number == SIGTERM || number == SIGINT || number == SIGQUIT || number == hold->stop_signal)
-		/* Whatever else an app might do on a signal, e.g. reload on SIGHUP, is nothing when there is none. */
+		/* Without an app, signals with another meaning for an app, e.g. SIGHUP to reload, have no effect. */
 		end(hold, 128 + number);
 }
 
 /*
- * Orders come from root outside the container: a peer in another pid namespace than ours (or its ancestor's) has no pid
- * here. So the app cannot be made to give orders to its own PID 1. Without a namespace of our own: from our own user.
- * Other containers of the pod are outside, too: from them it is the key that keeps us.
+ * Accepts orders only from root outside the container: a peer outside our pid namespace and its descendants has no pid
+ * here. So the app cannot give orders to its own PID 1. Without a namespace of our own it accepts our own user. Other
+ * containers of the pod are outside, too; the key protects us from them.
  */
 static bool may_know(int fd)
 {
@@ -139,7 +139,7 @@ static struct outcome adopt(struct hold *hold, pid_t pid)
 		hold->app = pid;
 		return (struct outcome){ WORD_ADOPTED, pid };
 	case CHILD_DEAD:
-		/* Not our end: whoever restored it may have an older generation to try. */
+		/* Not our end: the agent may have an older generation to try. */
 		return (struct outcome){ WORD_DIED, code };
 	case CHILD_UNKNOWN:
 		break;
@@ -147,7 +147,7 @@ static struct outcome adopt(struct hold *hold, pid_t pid)
 	return (struct outcome){ WORD_UNKNOWN, pid };
 }
 
-/* A command of a probe: with the rights of this container, for whoever gives the order has those of the node. */
+/* Runs the command of a probe, with the rights of this container: the agent has those of the node. */
 static struct outcome run(struct hold *hold, const struct order *order)
 {
 	char *argv[ORDER_ARGUMENTS_MAX + 1];
@@ -186,7 +186,10 @@ static struct outcome end_command(const struct hold *hold, pid_t pid)
 {
 	for (size_t i = 0; i < COMMANDS; i++)
 		if (pid > 0 && hold->commands[i] == pid) {
-			/* It leads a session, so a group, of its own; not reaped yet, so the number is still its. */
+			/*
+			 * It leads a session, and so a group, of its own. It is not reaped yet, so its pid cannot have
+			 * been reused.
+			 */
 			kill(-pid, SIGKILL);
 			return (struct outcome){ WORD_KILLED, pid };
 		}
@@ -231,10 +234,10 @@ static bool answer(void *context, int fd, const char *bytes, size_t length, enum
 
 	if (known && parsed == ORDER_INCOMPLETE && arrival == ARRIVAL_BYTES)
 		return false;
-	/* Anybody here may ask whether there is an app: a command that is for the app alone does, see if_app.c. */
+	/* Every process here may ask whether there is an app: commands that are only for the app do, see if_app.c. */
 	if (parsed == ORDER_COMPLETE && (order.verb == ORDER_STATE || (known && order_key_is(&hold->key, order.key))))
 		outcome = obey(hold, &order);
-	/* Half an order is none, and neither is one whose giver has gone before it was whole. */
+	/* A partial order counts as malformed, also if the client has left before it was complete. */
 	else if (known && parsed != ORDER_COMPLETE)
 		outcome = (struct outcome){ WORD_MALFORMED, 0 };
 	reply->length = order_format_reply(reply->text, sizeof reply->text, outcome.word, outcome.number, unix_ns());
@@ -286,14 +289,14 @@ static int open_orders(struct hold *hold)
 	}
 	if (mkdir(hold->directory, 0700) != 0 && errno != EEXIST)
 		return -1;
-	/* A key of its own only for whoever has the socket; nobody is served before both are there. */
+	/* Only the process that has the socket may write a key; it serves no client before both exist. */
 	hold->server.listener = listen_unix(hold->path);
 	return hold->server.listener < 0 ? -1 : order_key_keep(&hold->key, hold->directory);
 }
 
 int hold_main(int argc, char **argv)
 {
-	/* Zero at first, so that it adds nothing to the file, and no page of it to memory before it is used. */
+	/* In .bss: adds nothing to the file, and no page of it takes memory before its use. */
 	static struct hold hold;
 	int failed = parse_options(argc, argv, &hold);
 

@@ -1,6 +1,6 @@
 /*
- * What a template has its pods run at their end (preStop) is for the app. An understudy that nothing has been brought on
- * stage in has none, and the same command there would act for somebody who is not there, or wait for him.
+ * A template's preStop command is for the app. An understudy without a restored memory has no app; there the command
+ * would act for an app that does not exist, or wait for it.
  */
 #include "if_app.h"
 
@@ -19,7 +19,9 @@
 
 enum { PATIENCE_S = 2 };
 
-/* Whether the hold of this directory says that it has none. Whoever cannot be asked has one: then nothing is left out. */
+/*
+ * True if the hold of this directory reports that it has no app. Without an answer the command runs, to omit nothing.
+ */
 static bool has_none(const char *directory)
 {
 	static const char question[] = "understudy/1 state\n", none[] = "understudy/1 holding ";
@@ -63,6 +65,6 @@ int if_app_main(int argc, char **argv)
 	execvp(argv[optind], argv + optind);
 	error = errno;
 	log_failure("cannot run the command", error);
-	/* As a shell says it. */
+	/* The codes of a shell. */
 	return error == ENOENT ? 127 : 126;
 }

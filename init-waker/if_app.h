@@ -1,7 +1,7 @@
 #ifndef IF_APP_H
 #define IF_APP_H
 
-/* `waker if-app`: becomes a command that is for the app, when there is one. Returns the exit code otherwise. */
+/* `waker if-app`: executes a command if there is an app. Otherwise returns the exit code. */
 int if_app_main(int argc, char **argv);
 
 #endif

@@ -24,7 +24,7 @@ static int copy(int from, int to)
 	return n < 0 ? -1 : 0;
 }
 
-/* Opens a new file beside the target. Its name is random: in containers every process is pid 1. */
+/* Opens a new file beside the target, with a random name: in containers every process is pid 1. */
 static int open_beside(int directory, const char *name, char *temporary, size_t size)
 {
 	uint64_t salt;
@@ -43,7 +43,7 @@ static int install_in(int directory, int self, const char *name)
 
 	if (file < 0)
 		return -1;
-	/* fchmod: the mode must not depend on the umask; the app's user is not ours. */
+	/* fchmod, because the umask must not change the mode: the app may run as another user. */
 	if (copy(self, file) == 0 && fchmod(file, 0555) == 0 && fsync(file) == 0 &&
 	    renameat(directory, temporary, directory, name) == 0)
 		return close(file);
@@ -61,7 +61,7 @@ int install_self(const char *path, const char *name)
 	int self = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
 	int directory = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
-	/* What was there keeps its mode: it may be another's. */
+	/* An existing directory keeps its mode, because it may belong to another owner. */
 	if (self >= 0 && directory >= 0 && (!made || fchmod(directory, 0777) == 0))
 		result = install_in(directory, self, name);
 	error = errno;

@@ -33,7 +33,7 @@ static int listen_at(union address *address, socklen_t length, int only_v6)
 
 	if (fd < 0)
 		return -1;
-	/* A restarted gate must not fail on its predecessor's connections in TIME_WAIT. */
+	/* A restarted gate must not fail because of old connections in TIME_WAIT. */
 	if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) != 0)
 		return close_keeping_errno(fd);
 	if (address->any.sa_family == AF_INET6 &&
@@ -77,7 +77,7 @@ int listen_tcp(const char *text, uint16_t *port)
 	return fd < 0 ? -1 : bound_port(fd, port);
 }
 
-/* Removes the socket of a process that is gone; EADDRINUSE if it is not gone, or is not a socket. */
+/* Removes the socket of a dead process. EADDRINUSE if the process lives, or if the file is not a socket. */
 static int remove_stale(union address *address)
 {
 	struct stat entry;
@@ -116,7 +116,7 @@ int listen_unix(const char *path)
 	fd = socket(AF_UNIX, SOCKET_FLAGS, 0);
 	if (fd < 0)
 		return -1;
-	/* bind() makes the file: the mask is the only way to never have it open to others. */
+	/* bind() creates the file: only the umask guarantees that it is never open to other users. */
 	mask = umask(0177);
 	int bound = bind(fd, &address.any, sizeof address.local);
 	umask(mask);

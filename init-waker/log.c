@@ -10,7 +10,7 @@
 
 void log_line(const char *level, const char *msg, const char *members, ...)
 {
-	/* A pipe that polls writable takes this much without blocking (PIPE_BUF), and takes it whole. */
+	/* A pipe that polls writable takes this much (PIPE_BUF) at once, without blocking. */
 	char line[512];
 	struct pollfd out = { .fd = STDERR_FILENO, .events = POLLOUT };
 	va_list values;

@@ -1,4 +1,6 @@
-/* waker: holds pods back, and holds the stage for them. One static program, one subcommand a duty. */
+/*
+ * waker: keeps pods waiting at their gate, and holds their place. One static program with a subcommand for each task.
+ */
 #include <stdio.h>
 #include <string.h>
 

@@ -38,7 +38,7 @@ int order_key_keep(struct order_key *key, const char *directory)
 	if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
 		return -1;
 	draw(key, bytes);
-	/* Of a start of the container that did not get far. */
+	/* Left over from a container start that ended early. */
 	unlink(scratch);
 	fd = open(scratch, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0400);
 	if (fd < 0)

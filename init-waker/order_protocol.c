@@ -24,7 +24,7 @@ static const struct verb verbs[] = {
 	{ "kill", ORDER_KILL, MUST_NUMBER, ORDER_PID_MAX },
 };
 
-/* Reads `<verb>[ <number>]`, which is the whole of the text. */
+/* Parses `<verb>[ <number>]`, which must be the whole text. */
 static bool parse_verb(const char *text, size_t length, struct order *order)
 {
 	const char *space = memchr(text, ' ', length);
@@ -44,7 +44,7 @@ static bool parse_verb(const char *text, size_t length, struct order *order)
 	return false;
 }
 
-/* Takes off what stands before the verb: the version, and with the second one the key. */
+/* Removes the head before the verb: the version, and with the second version the key. */
 static bool take_head(const char **text, size_t *length, const char **key)
 {
 	static const char plain[] = "understudy/1 ", keyed[] = "understudy/2 ";

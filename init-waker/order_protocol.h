@@ -7,17 +7,17 @@
 
 /*
  * Orders to `hold`. A request is one line of at most 128 bytes, `understudy/2 KEY ORDER`; the key is that of the file
- * `hold.key` beside the socket. One that orders nothing needs none: `understudy/1 state`. ORDER is one of these:
+ * `hold.key` beside the socket. The query `understudy/1 state` needs no key. ORDER is one of these:
  *
- *	state                 what is held
- *	start [BYTES]         run the command as a child; BYTES of NUL-terminated strings follow the line and go in
- *	                      front of it (the image's entrypoint, which the pod cannot know)
- *	adopt PID             the child PID is the app from now on: gets the signals, its end is the end
- *	run BYTES             run the strings that follow as a command beside the app, its output thrown away
- *	wait PID              what has become of a child
- *	kill PID              end what `run` has started, and its process group
- *	release               the app is going to be replaced: its end is not the end
- *	end CODE              exit with CODE
+ *   state                 report whether there is an app
+ *   start [BYTES]         run the command as a child; BYTES of NUL-terminated strings follow the line and go in
+ *                         front of it (the image's entrypoint, which the pod cannot know)
+ *   adopt PID             make the child PID the app: it gets the signals, and hold ends with it
+ *   run BYTES             run the strings that follow as a command beside the app, and discard its output
+ *   wait PID              report the state of a child
+ *   kill PID              kill a command started by `run`, with its process group
+ *   release               the app is about to be replaced: hold does not end with it
+ *   end CODE              exit with CODE
  *
  * A reply is one line, `understudy/1 WORD NUMBER UNIX_NS`; the words are in order_word.
  */
@@ -46,9 +46,9 @@ enum order_parse { ORDER_INCOMPLETE, ORDER_MALFORMED, ORDER_COMPLETE };
 
 struct order {
 	enum order_verb verb;
-	const char *key; /* ORDER_KEY_LENGTH bytes inside the bytes parsed, or NULL: none was given */
-	long number; /* the pid, the code, or how many bytes of arguments */
-	const char *arguments; /* start, run: NUL-terminated strings, `count` of them, inside the bytes parsed */
+	const char *key; /* ORDER_KEY_LENGTH bytes inside the parsed bytes, or NULL: none was given */
+	long number; /* the pid, the code, or the number of bytes of arguments */
+	const char *arguments; /* start, run: `count` NUL-terminated strings inside the parsed bytes */
 	size_t count;
 };
 
@@ -68,7 +68,7 @@ enum order_word {
 	WORD_MALFORMED, /* number 0 */
 };
 
-/* Reads one order from the bytes received so far. Pure; reads nothing beyond `length`. */
+/* Parses one order from the bytes received so far. Pure; reads nothing beyond `length`. */
 enum order_parse order_parse(const char *bytes, size_t length, struct order *order);
 
 /* Writes a reply and returns its length, 0 if it does not fit. */

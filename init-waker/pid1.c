@@ -1,4 +1,4 @@
-/* What the first process of a pid namespace owes to the others. */
+/* The duties of the first process of a pid namespace. */
 #include "pid1.h"
 
 #include <string.h>
@@ -12,13 +12,13 @@ int signals_open(sigset_t *previous)
 {
 	sigset_t all;
 
-	/* Not PID 1 (started by hand, or the pod shares one pid namespace): orphans come to us all the same. */
+	/* Not PID 1 (started by hand, or the pod shares one pid namespace): adopt orphans all the same. */
 	if (getpid() != 1)
 		prctl(PR_SET_CHILD_SUBREAPER, 1);
 	/*
-	 * The system call, not sigfillset() and sigprocmask(): those spare the signals that a C library uses for its
-	 * threads, of which there are none here; one of them is SIGRTMIN as other libraries count. Faults of our own
-	 * still kill: the kernel forces them.
+	 * Uses the system call, because sigfillset() and sigprocmask() leave out the signals that a C library reserves
+	 * for threads, and this program has no threads. One of these signals is SIGRTMIN in other libraries. Our own
+	 * faults still kill: the kernel forces them.
 	 */
 	memset(&all, 0xff, sizeof all);
 	sigemptyset(previous);
@@ -32,7 +32,7 @@ void reap_children(void *context, on_reaped reaped)
 	int status;
 	pid_t pid;
 
-	/* One SIGCHLD may stand for many: signals of one number do not queue. */
+	/* One SIGCHLD may stand for many children: signals of one number do not queue. */
 	while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
 		if (reaped)
 			reaped(context, pid, status);

@@ -5,9 +5,9 @@
 #include <sys/types.h>
 
 /*
- * Blocks every signal and returns a descriptor that reads them instead (-1 and errno on failure). As PID 1 a process
- * has no default actions at all, and a signal taken by waiting cannot be lost between a check and a sleep.
- * `previous` gets the mask that a child must have back before its exec.
+ * Blocks every signal and returns a descriptor that reads them instead (-1 and errno on failure). PID 1 has no default
+ * actions, and a signal read from a descriptor cannot be lost between a check and a sleep. `previous` gets the mask
+ * that a child must restore before its exec.
  */
 int signals_open(sigset_t *previous);
 
@@ -16,7 +16,7 @@ typedef void (*on_reaped)(void *context, pid_t pid, int status);
 /* Reaps every child that has ended; calls `reaped`, unless NULL, for each. */
 void reap_children(void *context, on_reaped reaped);
 
-/* The exit code that stands for a wait status: the child's own, or 128 + the signal that killed it. */
+/* Returns the exit code for a wait status: the child's own, or 128 + the signal that killed it. */
 int exit_code_of(int status);
 
 #endif

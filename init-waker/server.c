@@ -9,14 +9,16 @@
 
 enum {
 	REQUEST_MS = 5000,
-	/* After its answer a peer has this long, and this many bytes, to close: a close() with bytes unread would
-	 * send a reset, which may overtake the answer. */
+	/*
+	 * After its reply a peer has this long, and this many bytes, to close: a close() with unread bytes would send a
+	 * reset, which may overtake the reply.
+	 */
 	DISCARD_MS = 1000,
 	DISCARD_BYTES = 16384,
 	ACCEPT_RETRY_MS = 100,
 };
 
-/* Further away than any clock gets, and still later for whoever comes later. */
+/* Beyond any clock value; added to the current time, so that a later connection has a later deadline. */
 static const int64_t HELD_MS = (int64_t)1 << 60;
 
 static void release(struct connection *connection)
@@ -38,7 +40,7 @@ static void discard(struct connection *connection)
 
 static void send_reply(struct connection *connection, const struct reply *reply)
 {
-	/* A reply is far smaller than an empty send buffer: it goes as a whole or the peer is gone. */
+	/* A reply is far smaller than an empty send buffer: it is sent as a whole, or the peer is gone. */
 	if (reply->length > 0 && send(connection->fd, reply->text, reply->length, MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
 		release(connection);
 		return;
@@ -116,7 +118,7 @@ static void give_up(struct server *server, struct connection *connection)
 		release(connection);
 }
 
-/* A free place; if there is none, that of whoever has been here longest, those already answered first. */
+/* Returns a free place, or evicts the oldest connection, answered ones first. */
 static struct connection *make_room(struct server *server)
 {
 	struct connection *oldest = server->connections;
@@ -136,13 +138,13 @@ static struct connection *make_room(struct server *server)
 
 static void accept_some(struct server *server, int listener)
 {
-	/* Bounded, so that a flood of connections cannot keep signals and deadlines waiting. */
+	/* Bounded, so that a flood of connections cannot delay signals and deadlines. */
 	for (size_t i = 0; i < server->slots && !server->stopping; i++) {
 		int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 		struct connection *connection;
 
 		if (fd < 0) {
-			/* Out of descriptors or memory: the connection stays pending, polling would spin. */
+			/* Out of descriptors or memory: the connection stays pending, so polling would spin. */
 			if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
 				server->accept_again = monotonic_ms() + ACCEPT_RETRY_MS;
 			else if (errno != EAGAIN)
@@ -151,7 +153,10 @@ static void accept_some(struct server *server, int listener)
 		}
 		connection = make_room(server);
 		*connection = (struct connection){ .fd = fd, .deadline = monotonic_ms() + REQUEST_MS };
-		/* The request is often here already: served now, it cannot lose its place to a later one. */
+		/*
+		 * The request has often arrived already. Reading it now keeps its place from going to a later
+		 * connection.
+		 */
 		receive(server, connection);
 	}
 }
@@ -196,7 +201,7 @@ int server_run(struct server *server)
 		if (server->accept_again > now && server->accept_again < next)
 			next = server->accept_again;
 		polled[0] = (struct pollfd){ .fd = server->signals, .events = POLLIN };
-		/* poll() passes over a negative descriptor. */
+		/* poll() ignores a negative descriptor. */
 		polled[1] = (struct pollfd){
 			.fd = server->accept_again > now ? -1 : server->listener,
 			.events = POLLIN,
@@ -212,7 +217,9 @@ int server_run(struct server *server)
 		}
 		if (polled[0].revents)
 			read_signals(server);
-		/* Before accepting: a place that accept_some() gives to a newcomer must not be read on behalf of the old. */
+		/*
+		 * Before accepting: accept_some() may reuse a place, and the event belongs to its earlier connection.
+		 */
 		for (size_t i = 0; i < server->slots && !server->stopping; i++)
 			if (polled[3 + i].revents && server->connections[i].fd >= 0)
 				receive(server, &server->connections[i]);

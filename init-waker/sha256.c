@@ -1,6 +1,6 @@
 /*
- * SHA-256 as in FIPS 180-4, sections 4.1.2 to 6.2, for messages that are in memory as a whole. Names follow the
- * standard. Nothing branches on the message, so the time taken says nothing about a token.
+ * SHA-256 as in FIPS 180-4, sections 4.1.2 to 6.2, for messages that are completely in memory. Names follow the
+ * standard. No branch depends on the message, so the time taken reveals nothing about a token.
  */
 #include "sha256.h"
 

@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-/* Writes how the program is called and returns `code`. */
+/* Prints the usage and returns `code`. */
 int usage(FILE *out, int code);
 
 #endif

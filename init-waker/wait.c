@@ -1,6 +1,7 @@
 /*
- * The cold gate: an init container that lets the pod start when somebody who knows the token says so, by its end or, if it
- * stays, by its answer to the kubelet. See docs/adr/0020-gate-and-wake-protocol.md and 0094-a-gate-that-stays.md.
+ * The cold gate: an init container that lets the pod start when a client with the token asks for it. It does so by its
+ * end or, if it stays, by its answer to the kubelet. See docs/adr/0020-gate-and-wake-protocol.md and
+ * 0094-a-gate-that-stays.md.
  */
 #include "wait.h"
 
@@ -30,19 +31,19 @@ struct options {
 	const char *bind;
 	const char **installs; /* directories, `install_count` of them */
 	size_t install_count;
-	const char *socket; /* a door that only this node can reach */
+	const char *socket; /* a socket that only this node can reach */
 	uint16_t port;
 	bool quiet;
 	bool stay;
 	uint8_t digest[SHA256_SIZE];
 };
 
-/* Peers we turned away, told of at most once a second: a flood must not become a flood of log lines. */
+/* Refused peers, logged at most once a second: a flood of peers must not become a flood of log lines. */
 struct refusals {
 	unsigned denied, malformed; /* since the last line */
 	unsigned long total;
 	int64_t quiet_until; /* monotonic ms */
-	char peer[INET6_ADDRSTRLEN]; /* of the last one */
+	char peer[INET6_ADDRSTRLEN]; /* of the last refused peer */
 };
 
 struct gate {
@@ -51,7 +52,7 @@ struct gate {
 	struct refusals refusals;
 	int64_t woken_ns; /* 0: not yet */
 	int exit_code;
-	/* One more than the longest line: a byte behind the newline is seen. */
+	/* One byte more than the longest line, so that a byte behind the newline is noticed. */
 	char buffers[PLACES * (WAKE_LINE_MAX + 1)];
 };
 
@@ -72,7 +73,7 @@ static void name_peer(int fd, char name[INET6_ADDRSTRLEN])
 		return;
 	}
 	if (family == AF_INET6) {
-		/* IPv4 peers of a dual-stack socket are shown as what they are. */
+		/* Show IPv4 peers of a dual-stack socket as IPv4. */
 		family = IN6_IS_ADDR_V4MAPPED(&v6->sin6_addr) ? AF_INET : AF_INET6;
 		address = &v6->sin6_addr.s6_addr[family == AF_INET ? 12 : 0];
 	}
@@ -106,7 +107,7 @@ static int64_t log_refusals(void *context, int64_t now)
 	return INT64_MAX;
 }
 
-/* How many were refused is told to this node alone: to others it would tell how their guesses are taken. */
+/* Only this node may read the count of refusals: others could learn from it about their guesses. */
 static bool is_count_request(int fd, const char *bytes, size_t length)
 {
 	static const char request[] = "understudy/1 refused\n";
@@ -117,7 +118,7 @@ static bool is_count_request(int fd, const char *bytes, size_t length)
 	       getsockname(fd, (struct sockaddr *)&own, &size) == 0 && own.ss_family == AF_UNIX;
 }
 
-/* A startup probe, whose answer the kubelet waits for: the rest of what it sends is of no interest. */
+/* A startup probe of the kubelet; the rest of the HTTP request does not matter. */
 static bool is_opened_request(const char *bytes, size_t length)
 {
 	static const char request[] = "GET /opened ";
@@ -167,7 +168,7 @@ static bool answer(void *context, int fd, const char *bytes, size_t length, enum
 						 gate->refusals.total);
 		return true;
 	}
-	/* Connected and closed without a word: a port check, nothing to answer or to tell of. */
+	/* A port check connects and closes without a byte: nothing to answer or to log. */
 	if (length == 0 && arrival == ARRIVAL_END)
 		return true;
 	if (parsed == WAKE_REQUEST)
@@ -178,7 +179,7 @@ static bool answer(void *context, int fd, const char *bytes, size_t length, enum
 		verdict = VERDICT_ALREADY;
 	else
 		refuse(gate, fd, verdict);
-	/* The time of the waking, not of the answer: a client whose first reply was lost learns when it was. */
+	/* The time of the waking, not of the reply: a client that lost its first reply still gets the right time. */
 	reply->length = wake_format_reply(reply->text, sizeof reply->text, verdict,
 					  verdict == VERDICT_ALREADY ? gate->woken_ns : now);
 	return true;
@@ -286,7 +287,7 @@ static int open_gate(struct gate *gate)
 
 int wait_main(int argc, char **argv)
 {
-	/* Zero at first, so that it adds nothing to the file, and no page of it to memory before it is used. */
+	/* In .bss: adds nothing to the file, and no page of it takes memory before its use. */
 	static struct gate gate;
 	struct reply farewell;
 	int failed = parse_options(argc, argv, &gate.options);

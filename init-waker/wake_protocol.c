@@ -11,7 +11,7 @@ static bool is_lower_hex(char c)
 	return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
 }
 
-/* Takes `word` off the front of the text between *at and end. */
+/* Removes `word` from the front of the text between *at and end. */
 static bool take(const char **at, const char *end, const char *word)
 {
 	size_t length = strlen(word);
@@ -30,7 +30,7 @@ enum wake_parse wake_parse(const char *bytes, size_t length, struct wake_request
 
 	if (end == NULL)
 		return length >= WAKE_LINE_MAX ? WAKE_MALFORMED : WAKE_INCOMPLETE;
-	/* Coalesced requests are not two wishes: nothing may follow the line. */
+	/* Coalesced requests are an error: nothing may follow the line. */
 	if ((size_t)(end - bytes) + 1 != length)
 		return WAKE_MALFORMED;
 	if (!take(&at, end, prefix) || end - at < WAKE_TOKEN_LENGTH)

@@ -7,7 +7,7 @@
 
 #include "sha256.h"
 
-/* The longest request with its newline. What is longer is malformed without being read to its end. */
+/* The longest request with its newline. A longer one is malformed before it is complete. */
 enum { WAKE_LINE_MAX = 128, WAKE_TOKEN_LENGTH = 64 };
 
 enum wake_kind { WAKE_PRIMARY, WAKE_HOTBACKUP };
@@ -22,15 +22,15 @@ struct wake_request {
 };
 
 /*
- * Reads one request, `understudy/1 wake <token> <kind>\n`, from the bytes received so far. Pure: keeps nothing
- * between calls and reads nothing beyond `length`. `request` is filled only for WAKE_REQUEST.
+ * Parses one request, `understudy/1 wake <token> <kind>\n`, from the bytes received so far. Pure: keeps nothing between
+ * calls and reads nothing beyond `length`. `request` is filled only for WAKE_REQUEST.
  */
 enum wake_parse wake_parse(const char *bytes, size_t length, struct wake_request *request);
 
-/* Whether the token's SHA-256 is `digest`; takes the same time wherever they differ. */
+/* True if the token's SHA-256 is `digest`; compares in constant time. */
 bool wake_token_matches(const char token[WAKE_TOKEN_LENGTH], const uint8_t digest[SHA256_SIZE]);
 
-/* Reads a SHA-256 written as 64 lower-case hex digits and nothing else. */
+/* Parses a SHA-256 of 64 lower-case hex digits and nothing else. */
 bool wake_parse_digest(const char *hex, uint8_t digest[SHA256_SIZE]);
 
 /* Writes `understudy/1 <verdict> <unix time in ns>\n`; returns its length, 0 if it does not fit. */

@@ -1,15 +1,15 @@
 /*
- * Stands for an app, and for whatever runs beside it, in the tests of `hold` and `wait`.
+ * Stands for an app, and for processes beside it, in the tests of `hold` and `wait`.
  *
- *	app signals            print each signal that comes; SIGTERM: exit 42
- *	app stubborn           print each signal that comes, end on none
- *	app exit CODE          exit
- *	app kill SIGNAL        die of a signal, no core
- *	app orphan ARG...      run `app ARG...` as an orphan, print its pid, exit at once
- *	app parent ARG...      leave an orphan behind like `orphan`, then behave like `signals`
- *	app show ARG...        print the arguments, the session, the blocked signals and the open descriptors
- *	app order PATH TEXT [UID]    send TEXT and a newline to the unix socket at PATH, print the reply
- *	app namespace CMD...   run CMD as PID 1 of a new pid namespace, as a runtime does, and exit as it did
+ *   app signals            print each signal received; SIGTERM: exit 42
+ *   app stubborn           print each signal received, end on none
+ *   app exit CODE          exit
+ *   app kill SIGNAL        die of a signal, no core
+ *   app orphan ARG...      run `app ARG...` as an orphan, print its pid, exit at once
+ *   app parent ARG...      leave an orphan behind like `orphan`, then behave like `signals`
+ *   app show ARG...        print the arguments, the session, the blocked signals and the open descriptors
+ *   app order PATH TEXT [UID]    send TEXT and a newline to the unix socket at PATH, print the reply
+ *   app namespace CMD...   run CMD as PID 1 of a new pid namespace, as a runtime does, and exit as it did
  */
 #include <dirent.h>
 #include <limits.h>
@@ -30,7 +30,7 @@
 
 static int dispatch(int argc, char **argv);
 
-/* By system calls: the C library hides the signals that it keeps for itself. */
+/* Uses system calls, because the C library hides the signals that it reserves. */
 static int signals(int code_on_term)
 {
 	uint64_t all = UINT64_MAX;
@@ -78,7 +78,7 @@ static pid_t leave_orphan(int argc, char **argv)
 		orphan = -1;
 	close(pipes[0]);
 	close(pipes[1]);
-	/* Only now it is an orphan. */
+	/* The process becomes an orphan only now. */
 	waitpid(parent, NULL, 0);
 	return orphan;
 }

@@ -1,13 +1,13 @@
 /*
  * Runs the pure parts of the waker under gcc's sanitizers.
  *
- *	harness sha256                       the hex digest of standard input
- *	harness match                        how many single-bit changes of a token's digest still match the token
- *	harness children                     what is known of a child: alive, ended but not reaped, forgotten, remembered
- *	harness fuzz CORPUS INPUTS SEED      parse mutations of the corpus; same arguments, same inputs
+ *   harness sha256                       the hex digest of standard input
+ *   harness match                        how many single-bit changes of a token's digest still match the token
+ *   harness children                     the state of a child: alive, ended but not reaped, forgotten, remembered
+ *   harness fuzz CORPUS INPUTS SEED      parse mutations of the corpus; same arguments, same inputs
  *
- * Every input is parsed from a heap block of exactly its size, so that the address sanitizer sees any byte read
- * beyond it, and checked against what must hold for any input (see check_wake and check_order).
+ * Every input is parsed from a heap block of exactly its size, so that the address sanitizer sees any read beyond it.
+ * check_wake and check_order test the invariants of the result.
  */
 #include <dirent.h>
 #include <stdbool.h>
@@ -193,7 +193,7 @@ static enum order_parse parse_order_exactly(const char *bytes, size_t length, st
 	if (length)
 		memcpy(block, bytes, length);
 	parsed = order_parse(block, length, order);
-	/* What hold does with the strings: the last one must end inside the block. */
+	/* Walks the strings as hold does: the last one must end inside the block. */
 	if (parsed == ORDER_COMPLETE && order->count > 0)
 		for (const char *at = order->arguments; counted < order->count; at += strlen(at) + 1)
 			counted++;
@@ -322,7 +322,7 @@ static int children(void)
 	kill(pid, SIGKILL);
 	waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT);
 	tell_child(&exits, pid);
-	/* Asking has left it to be reaped. */
+	/* The query has left it to be reaped. */
 	printf("reaped %d\n", waitpid(pid, NULL, 0) == pid);
 	tell_child(&exits, pid);
 	exits_remember(&exits, pid, 137);
