@@ -9,11 +9,12 @@ import { run } from '../images/run.ts'
 const directory = import.meta.dirname
 
 /**
- * Builds the static program `waker` against musl and returns its path in the cache. The same sources, compiler and
- * musl give the same bytes; musl comes from Debian as files only, nothing is installed but a missing gcc.
+ * Builds the static program `waker` against musl and returns its path in the cache. The same sources,
+ * compiler and musl give the same bytes. musl comes from Debian as plain files; only a missing gcc is
+ * installed.
  *
- * @throws when a tool is missing and cannot be installed, with the compiler's messages when it fails, and with the
- *   signal's reason.
+ * @throws if a tool is missing and cannot be installed, with the compiler's messages if it fails, and with
+ * the signal's reason.
  */
 export async function buildWaker(options: DebianOptions = {}): Promise<string> {
   const { signal } = options
@@ -54,11 +55,11 @@ export async function buildWaker(options: DebianOptions = {}): Promise<string> {
 export interface SourceInputs {
   readonly compiler: string
   readonly version: string
-  /** Text of every file of C here, by name, sorted. */
+  /** Text of every C file here, by name, sorted. */
   readonly sources: Readonly<Record<string, string>>
 }
 
-/** What every build of these sources depends on. */
+/** Reads the inputs that every build of these sources depends on. */
 export async function sourceInputs(compiler: string, signal?: AbortSignal): Promise<SourceInputs> {
   const names = (await readdir(directory)).filter(name => /\.[ch]$/.test(name)).sort()
   const texts = await Promise.all(names.map(name => readFile(join(directory, name), 'utf8')))
@@ -69,7 +70,7 @@ export async function sourceInputs(compiler: string, signal?: AbortSignal): Prom
   }
 }
 
-/** Compiler flags from one of the flag files, which the Makefile reads too. */
+/** Reads compiler flags from one of the flag files, which the Makefile reads too. */
 export async function flags(name: 'cflags' | 'ldflags'): Promise<readonly string[]> {
   return (await readFile(join(directory, name), 'utf8')).split('\n').filter(line => line !== '')
 }

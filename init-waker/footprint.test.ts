@@ -66,13 +66,13 @@ describe('what a gated or held pod costs', () => {
 
   test('neither of them wakes up by itself', async () => {
     await using gate = await startGate(waker)
-    // A probe that waits is nothing to wait for.
+    // A waiting probe must not cause wake-ups either.
     await using probed = await startGate(waker, ['--stay'])
     const probe = await connect(probed.port)
     await probe.send('GET /opened HTTP/1.1\r\n\r\n')
     await using hold = await startHold(waker, ['true'])
     await hold.order('state')
-    // Settled: the last connection is closed, so no deadline is left to wait for.
+    // The last connection is closed, so no deadline is pending.
     await eventually(() => expect([gate, hold, probed].map(connections)).toEqual([0, 0, 1]))
     const counted = () => [gate, hold, probed].map(({ pid }) => statusField(pid, 'voluntary_ctxt_switches'))
     const before = counted()
@@ -95,7 +95,10 @@ describe('what a gated or held pod costs', () => {
   })
 })
 
-/** Open connections: 0 to 2 are the standard ones, 3 the signals, 4 the listener; far higher ones are inherited. */
+/**
+ * Counts open connections: 0 to 2 are the standard descriptors, 3 the signals, 4 the listener; far higher
+ * ones are inherited.
+ */
 function connections({ pid }: Started): number {
   return readdirSync(`/proc/${pid}/fd`).filter(name => Number(name) >= 5 && Number(name) < 5 + 128).length
 }

@@ -34,13 +34,15 @@ describe.skipIf(cannotUnshare !== undefined).each([
     app = await buildApp()
   })
 
-  /** Leaves an orphan in the namespace of a hold and gives its pid there. */
+  /** Leaves an orphan in the namespace of a hold and resolves with its pid there. */
   async function orphanIn(hold: Hold, ...command: readonly string[]): Promise<number> {
     const said = await inNamespaceOf(hold.pid, [app, 'orphan', ...command])
     return Number(said.match(/^orphan (\d+)$/m)?.[1])
   }
 
-  /** The pid here of the child with that pid in the namespace, once it has become a child of hold. */
+  /**
+   * Resolves with the pid, in this namespace, of the child with that pid inside, once it is a child of hold.
+   */
   function childOf(hold: Hold, inside: number): Promise<number> {
     return eventually(() => {
       const found = childrenOf(hold.pid).find(
@@ -51,7 +53,7 @@ describe.skipIf(cannotUnshare !== undefined).each([
     })
   }
 
-  /** An orphan that takes signals now. */
+  /** Starts an orphan and waits until it handles signals. */
   async function readyOrphanIn(hold: Hold, mode: 'signals' | 'stubborn') {
     const inside = await orphanIn(hold, mode)
     const outside = await childOf(hold, inside)
@@ -340,7 +342,7 @@ describe.skipIf(cannotUnshare !== undefined).each([
     test('an end that nobody has reaped yet is known', async () => {
       await using hold = await startHold(waker, [], asPid1)
       const { inside, outside } = await readyOrphanIn(hold, 'stubborn')
-      // Stopped, hold finds the order and the SIGCHLD together when it goes on.
+      // Hold is stopped, so it finds the order and the SIGCHLD together when it resumes.
       process.kill(hold.pid, 'SIGSTOP')
       process.kill(outside, 'SIGKILL')
       await eventually(() => expect(stateOf(outside)).toBe('Z'))
@@ -353,7 +355,7 @@ describe.skipIf(cannotUnshare !== undefined).each([
     test('a number that an earlier child had is that of the living one', async () => {
       await using hold = await startHold(waker, [], asPid1)
       const restoreAs500 = async (mode: string) => {
-        // It must outlive this shell, which would reap it in the place of hold.
+        // The process must outlive this shell, which would reap it instead of hold.
         const script = `echo 499 > /proc/sys/kernel/ns_last_pid; { sleep 0.1; exec ${app} ${mode}; } > /dev/null & echo $!`
         expect(await inNamespaceOf(hold.pid, ['sh', '-c', script])).toBe('500\n')
       }
@@ -491,7 +493,7 @@ describe.skipIf(cannotUnshare !== undefined).each([
         )
       }
       expect(await hold.order('state')).toBe('holding 0')
-      // But anybody may ask whether there is an app.
+      // But every process may ask whether there is an app.
       expect(await inNamespaceOf(hold.pid, [app, 'order', hold.socket, 'understudy/1 state'])).toMatch(
         /^understudy\/1 holding 0 \d{19}\n$/,
       )
@@ -502,7 +504,7 @@ describe.skipIf(cannotUnshare !== undefined).each([
       await using sibling = await startHold(waker, [], asPid1)
       const directory = dirname(hold.socket)
       const [uid, key] = [user === 'root' ? 0 : 1000, orderHead(directory)]
-      // As if it could reach the socket at all: each container has a directory of its own.
+      // Makes the socket reachable; normally each container has a directory of its own.
       chmodSync(directory, 0o755)
       chmodSync(hold.socket, 0o666)
       const tell = (text: string) =>
@@ -511,7 +513,7 @@ describe.skipIf(cannotUnshare !== undefined).each([
       for (const head of ['understudy/1 ', `understudy/2 ${'0'.repeat(32)} `])
         for (const order of orders)
           expect(await tell(`${head}${order}`), order).toMatch(/^understudy\/1 denied 0 \d{19}\n$/)
-      // A whole one with words, from here: outside and root as well.
+      // A complete request with strings, from here: this process is outside and root as well.
       for (const verb of ['start', 'run'])
         expect(await exchange({ path: hold.socket }, `understudy/1 ${verb} 4\nabc\0`)).toMatch(/ denied 0 /)
       if (user !== 'root')

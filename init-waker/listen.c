@@ -33,7 +33,7 @@ static int listen_at(union address *address, socklen_t length, int only_v6)
 
 	if (fd < 0)
 		return -1;
-	/* A restarted gate must not fail because of old connections in TIME_WAIT. */
+	/* A restarted process must not fail because of old connections in TIME_WAIT. */
 	if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) != 0)
 		return close_keeping_errno(fd);
 	if (address->any.sa_family == AF_INET6 &&

@@ -60,7 +60,7 @@ describe('pure parts, under the address and undefined behaviour sanitizers', () 
     expect([status, stderr]).toEqual([0, ''])
     const seen = JSON.parse(stdout) as { inputs: number; wake: number[]; order: number[] }
     expect(seen.inputs).toBeGreaterThan(200_000)
-    // Incomplete, malformed and complete: a run that misses one has shown nothing.
+    // Incomplete, malformed and complete: a run that misses one proves nothing.
     for (const count of [...seen.wake, ...seen.order]) expect(count).toBeGreaterThan(500)
   })
 

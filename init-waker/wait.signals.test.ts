@@ -47,7 +47,7 @@ describe.each([
     await using gate = await startGate(waker, [], { pidNamespace })
     const peers = await Promise.all(Array.from({ length: 200 }, () => connect(gate.port)))
     process.kill(gate.pid, 'SIGTERM')
-    // Long before the peers' own deadlines: nothing but the signal can have ended them.
+    // Long before the peers' own deadlines, so only the signal can have ended the gate.
     expect(await gate.exit).toBe(143)
     for (const peer of peers) peer.socket.destroy()
   })

@@ -12,7 +12,7 @@ import { start } from './testing/process.ts'
 
 vi.setConfig({ testTimeout: 30_000, hookTimeout: 180_000 })
 
-/** What the kubelet's startup probe sends. */
+/** The request of the kubelet's startup probe. */
 const probe =
   'GET /opened HTTP/1.1\r\nHost: 10.0.0.1:20000\r\nUser-Agent: kube-probe/1.36\r\nAccept: */*\r\nConnection: close\r\n\r\n'
 const opened = 'HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n'
@@ -28,7 +28,7 @@ describe.each([
     waker = await build()
   })
 
-  /** Shows that the gate is alive and shut, and then that it still opens. */
+  /** Checks that the gate is alive and closed, and then that it still opens. */
   async function stillOpens(gate: Gate): Promise<void> {
     expect(await exchange(gate.port, wakeAs('primary', otherToken))).toMatch(replyOf('denied'))
     expect(await exchange(gate.port, wakeAs('primary'))).toMatch(replyOf('woken'))
@@ -97,7 +97,7 @@ describe.each([
     expect(await exchange({ path }, wakeAs('primary', otherToken))).toMatch(replyOf('denied'))
     expect(await exchange({ path }, 'nonsense\n')).toMatch(replyOf('malformed'))
     expect(await exchange(gate.port, wakeAs('hotbackup', otherToken))).toMatch(replyOf('denied'))
-    // What was refused at either door is counted, and told to the node alone.
+    // The gate counts refusals at either socket, and reports them only to the node.
     expect(await exchange({ path }, 'understudy/1 refused\n')).toBe('understudy/1 refused 3\n')
     expect(await exchange(gate.port, 'understudy/1 refused\n')).toMatch(replyOf('malformed'))
     const waiting = await Promise.all([connect({ path }), connect(gate.port)])
@@ -140,7 +140,7 @@ describe.each([
       expect(await reply).toBe(opened)
       const at = woken.trim().split(' ')[2]
       expect(gate.log().at(-1)).toMatchObject({ msg: 'woken', kind: 'hotbackup', at, refused: 1 })
-      // As often as anybody asks, whatever was said before.
+      // Every later request gets the same reply, whatever came before.
       expect(await exchange(gate.port, wakeAs('primary'))).toBe(woken.replace('woken', 'already'))
       expect(await exchange(gate.port, wakeAs('primary', otherToken))).toMatch(replyOf('denied'))
       expect(await exchange(gate.port, probe)).toBe(opened)
@@ -180,7 +180,7 @@ describe.each([
         await peer.send(probe)
         early.push(peer)
       }
-      // Whoever is answered after them knows that they have been looked at.
+      // A reply to a later request shows that the gate has handled the earlier ones.
       expect(await exchange(gate.port, wakeAs('primary', otherToken))).toMatch(replyOf('denied'))
       const last = await connect(gate.port)
       await last.send(probe)
@@ -368,7 +368,7 @@ describe.each([
 
   test('--bind listens on that address only', async () => {
     await using gate = await startGate(waker, ['--bind', '127.0.0.2'])
-    // Read from the kernel: on another address the same port may be anybody's.
+    // Read from the kernel: on another address another program may use the same port.
     expect(listeningAddresses(gate.pid)).toEqual(['0200007F'])
     expect(await exchange({ host: '127.0.0.2', port: gate.port }, wakeAs('primary'))).toMatch(
       replyOf('woken'),
@@ -421,12 +421,15 @@ describe.each([
   })
 })
 
-/** A fixed port must be on an address of its own: free ports are given out to others at any time. */
+/**
+ * Returns a fixed port on an address of its own: the kernel may assign free ports to other programs at any
+ * time.
+ */
 function ownAddress(last: number): { readonly host: string; readonly port: number } {
   return { host: `127.77.0.${last}`, port: 20077 }
 }
 
-/** IPv4 addresses, as the kernel writes them, on which a process listens. */
+/** Returns the IPv4 addresses, in the kernel's notation, on which a process listens. */
 function listeningAddresses(pid: number): readonly string[] {
   const inodes = readdirSync(`/proc/${pid}/fd`).map(name => readlinkSync(`/proc/${pid}/fd/${name}`))
   return readFileSync(`/proc/${pid}/net/tcp`, 'utf8')

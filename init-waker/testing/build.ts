@@ -7,7 +7,10 @@ import { flags, isUnit, sourceInputs } from '../build.ts'
 
 const here = import.meta.dirname
 
-/** `waker` and the harness as the release is not: with glibc and gcc's address and undefined behaviour sanitizers. */
+/**
+ * Builds `waker` or the harness with glibc and gcc's address and undefined behaviour sanitizers, unlike the
+ * release.
+ */
 export function buildSanitized(name: 'waker' | 'harness'): Promise<string> {
   const sanitize = [
     ...['-g', '-O1', '-fsanitize=address,undefined', '-fno-sanitize-recover=all'],
@@ -21,7 +24,7 @@ export function buildSanitized(name: 'waker' | 'harness'): Promise<string> {
       ])
 }
 
-/** The app that the tests run under the waker; see app.c for what it can do. */
+/** Builds the app that the tests run under the waker; see app.c for its modes. */
 export function buildApp(): Promise<string> {
   return compile('app', [], () => [join(here, 'app.c')])
 }

@@ -1,6 +1,6 @@
 import { vi } from 'vitest'
 
-/** Repeats `check` until it throws no more; long enough for a machine that is busy with other things. */
+/** Repeats `check` until it stops throwing; the timeout suits a busy machine. */
 export function eventually<T>(check: () => T | Promise<T>): Promise<T> {
   return vi.waitFor(check, { timeout: 20_000, interval: 5 })
 }

@@ -11,11 +11,11 @@ export const wakeAs = (kind: string, secret: string = token): string =>
 
 export interface Gate extends Started {
   readonly port: number
-  /** Parsed lines of its log so far. */
+  /** Returns the parsed lines of its log so far. */
   log(): readonly Readonly<Record<string, unknown>>[]
 }
 
-/** A gate on a free port of its own choice, listening. */
+/** Starts a gate on a free port and resolves when it listens. */
 export async function startGate(
   waker: string,
   args: readonly string[] = [],

@@ -12,18 +12,18 @@ export interface Hold extends Started {
   order(text: string, payload?: string): Promise<string>
 }
 
-/** What stands before an order to the hold of that directory. */
+/** Returns the prefix of an order to the hold of that directory. */
 export const orderHead = (directory: string): string =>
   `understudy/2 ${readFileSync(join(directory, 'hold.key'), 'latin1')} `
 
 export interface HoldOptions extends StartOptions {
-  /** Where the orders come in; a new directory if not given. */
+  /** The directory of the order socket; a new directory if not given. */
   readonly directory?: string
-  /** Options in front of the command. */
+  /** Options before the command. */
   readonly options?: readonly string[]
 }
 
-/** A `hold` that takes orders. */
+/** Starts a `hold` that takes orders. */
 export async function startHold(
   waker: string,
   command: readonly string[],
@@ -57,7 +57,7 @@ export async function startHold(
   return hold
 }
 
-/** Resolves when `hold` has taken over its signals; without orders there is nothing else to see of it. */
+/** Resolves when `hold` has blocked its signals; without orders nothing else shows its progress. */
 export async function untilHolding(hold: Started): Promise<void> {
   await eventually(() => expect(statusField(hold.pid, 'SigBlk')).toMatch(/^f{6}/))
 }

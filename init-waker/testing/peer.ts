@@ -3,7 +3,7 @@ import { createConnection, type NetConnectOpts, type Socket } from 'node:net'
 /** One end of a connection to the program under test. */
 export interface Peer {
   readonly socket: Socket
-  /** Sends and waits until the kernel has it. */
+  /** Sends bytes and waits until the kernel has them. */
   send(bytes: string | Uint8Array): Promise<void>
   /** Everything received until the other end closed or reset the connection. */
   readonly reply: Promise<string>
@@ -12,7 +12,7 @@ export interface Peer {
 /** @throws the error of the connect. */
 export function connect(target: number | NetConnectOpts): Promise<Peer> {
   const socket = createConnection(typeof target === 'number' ? { host: '127.0.0.1', port: target } : target)
-  // Bytes sent one by one shall travel one by one.
+  // Sends single bytes as single segments.
   socket.setNoDelay(true)
   let received = ''
   socket.on('data', chunk => {
@@ -23,14 +23,14 @@ export function connect(target: number | NetConnectOpts): Promise<Peer> {
     socket.once('error', reject)
     socket.once('connect', () => {
       socket.off('error', reject)
-      // A reset after the reply is the program's right; a reset instead of it shows as an empty reply.
+      // The program may reset after its reply; a reset instead of it shows as an empty reply.
       socket.on('error', () => {})
       resolve({
         socket,
         reply,
         send: bytes =>
           new Promise(sent => {
-            // EPIPE and the like: the reply says what has become of it.
+            // Ignores EPIPE and the like: the reply shows the result.
             socket.write(bytes, () => sent())
           }),
       })

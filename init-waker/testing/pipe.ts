@@ -3,7 +3,7 @@ import { closeSync, constants, mkdtempSync, openSync, rmSync, writeSync } from '
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-/** A pipe that is full and that nobody reads: whoever writes to `writeEnd` blocks. */
+/** Creates a full pipe without a reader: a write to `writeEnd` blocks. */
 export function fillPipe(): Disposable & { readonly writeEnd: number } {
   const directory = mkdtempSync(join(tmpdir(), 'pipe-'))
   const path = join(directory, 'fifo')
@@ -14,7 +14,7 @@ export function fillPipe(): Disposable & { readonly writeEnd: number } {
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EAGAIN') throw error
   }
-  // Opened anew: whether a descriptor blocks belongs to the open file, which dup() would share.
+  // Opened again: blocking mode belongs to the open file description, which dup() would share.
   const writeEnd = openSync(path, constants.O_RDWR)
   return {
     writeEnd,

@@ -3,26 +3,26 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { constants } from 'node:os'
 import { buildApp } from './build.ts'
 
-/** A process started for a test, and what it has written so far. */
+/** A process started for a test, and its output so far. */
 export interface Started {
-  /** Its process ID here; for one in a pid namespace of its own that is the ID of its PID 1 here. */
+  /** Its pid in this namespace; in a pid namespace of its own, the pid of its PID 1 here. */
   readonly pid: number
   stdout(): string
   stderr(): string
-  /** Exit code, or 128 + signal when a signal killed it. */
+  /** Exit code, or 128 + the signal that killed it. */
   readonly exit: Promise<number>
-  /** Kills it, and with it its whole pid namespace if it has one. Resolves when it is gone. */
+  /** Kills it, with its whole pid namespace if it has one. Resolves when it is gone. */
   [Symbol.asyncDispose](): Promise<void>
 }
 
 export interface StartOptions {
-  /** Run as PID 1 of a pid namespace of its own. Needs root; see `cannotUnshare`. */
+  /** Runs as PID 1 of a pid namespace of its own. Needs root; see `cannotUnshare`. */
   readonly pidNamespace?: boolean
-  /** A descriptor to write standard error to instead of collecting it. */
+  /** A descriptor for standard error, instead of collecting it. */
   readonly stderr?: number
 }
 
-/** Why pid namespaces cannot be had here, or undefined if they can. */
+/** The reason why pid namespaces are unavailable here, or undefined if they work. */
 export const cannotUnshare: string | undefined =
   process.getuid?.() !== 0
     ? 'needs root for unshare --pid'
@@ -62,7 +62,7 @@ export async function start(
     stderr: () => errors,
     exit,
     async [Symbol.asyncDispose]() {
-      // A PID 1 takes its namespace along. Without one, what it has started must go too: it holds our pipes.
+      // The death of a PID 1 ends its namespace. Without one, kill its children too: they hold our pipes.
       const left = options.pidNamespace ? [] : childrenOf(outer)
       if (child.exitCode === null && child.signalCode === null) [pid, ...left].forEach(killIfThere)
       await exit
@@ -70,7 +70,10 @@ export async function start(
   }
 }
 
-/** What is awaited, or its error after `owned` is gone: the caller has nothing yet to dispose of. */
+/**
+ * Resolves with the awaited value. On an error it disposes of `owned` first, because the caller has nothing
+ * to dispose of.
+ */
 export async function orDispose<T>(owned: AsyncDisposable, awaited: Promise<T>): Promise<T> {
   try {
     return await awaited
@@ -110,12 +113,12 @@ async function firstChild(parent: number, ended: Promise<number>): Promise<numbe
   return parent
 }
 
-/** Children of a process, zombies included; empty when it is gone. */
+/** Returns the children of a process, zombies included; empty if it is gone. */
 export function childrenOf(pid: number): readonly number[] {
   return processes().flatMap(process => (process.parent === pid ? [process.pid] : []))
 }
 
-/** State letter of a process (R, S, T, Z, ...), or undefined when it is gone and reaped. */
+/** Returns the state letter of a process (R, S, T, Z, ...), or undefined if it is gone and reaped. */
 export function stateOf(pid: number): string | undefined {
   return processes().find(process => process.pid === pid)?.state
 }
@@ -123,7 +126,7 @@ export function stateOf(pid: number): string | undefined {
 function processes(): readonly { readonly pid: number; readonly state: string; readonly parent: number }[] {
   return readdirSync('/proc').flatMap(name => {
     const stat = /^\d+$/.test(name) ? readProc(`/proc/${name}/stat`) : undefined
-    // The name is in parentheses and may hold anything, spaces and parentheses too.
+    // The name is in parentheses and may contain anything, spaces and parentheses too.
     const fields = stat?.slice(stat.lastIndexOf(')') + 2).split(' ')
     return fields?.[0] === undefined
       ? []
@@ -131,12 +134,12 @@ function processes(): readonly { readonly pid: number; readonly state: string; r
   })
 }
 
-/** One field of /proc/PID/status, e.g. `SigBlk`, or undefined when the process is gone. */
+/** Returns one field of /proc/PID/status, e.g. `SigBlk`, or undefined if the process is gone. */
 export function statusField(pid: number, field: string): string | undefined {
   return readProc(`/proc/${pid}/status`)?.match(new RegExp(`^${field}:\\s*(.*)$`, 'm'))?.[1]
 }
 
-/** One figure of /proc/PID/smaps_rollup in bytes, e.g. `Rss`. */
+/** Returns one figure of /proc/PID/smaps_rollup in bytes, e.g. `Rss`. */
 export function memoryOf(pid: number, field: string): number {
   const kilobytes = readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8').match(
     new RegExp(`^${field}:\\s*(\\d+) kB$`, 'm'),
@@ -156,8 +159,8 @@ function readProc(path: string): string | undefined {
 }
 
 /**
- * Runs a program in the pid namespace of a process, as an agent on the node does. Resolves with its standard output
- * when it has ended and written a line; an orphan that it leaves may keep the other end open.
+ * Runs a program in the pid namespace of a process, as an agent on the node does. Resolves with its standard
+ * output when it has ended and written a line; an orphan of it may keep the other end open.
  */
 export function inNamespaceOf(pid: number, command: readonly string[]): Promise<string> {
   return new Promise((resolve, reject) => {
@@ -177,7 +180,7 @@ export function inNamespaceOf(pid: number, command: readonly string[]): Promise<
   })
 }
 
-/** Every signal that a process can take: all but SIGKILL and SIGSTOP. */
+/** Every signal that a process can catch: all but SIGKILL and SIGSTOP. */
 export const catchableSignals: readonly number[] = Array.from({ length: 64 }, (_, index) => index + 1).filter(
   number => number !== 9 && number !== 19,
 )
