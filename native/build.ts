@@ -7,7 +7,7 @@ import { buildWaker } from '../init-waker/build.ts'
 import { type Bundle, criuBundle } from './criu-bundle.ts'
 import { staticProgram } from './static-program.ts'
 
-/** The static programs of a node, by the directory they are in. */
+/** The static programs of a node, named like their directories. */
 export const programNames = ['cell', 'enter', 'layer', 'look', 'sentinel', 'sever'] as const
 
 export type ProgramName = (typeof programNames)[number]
@@ -22,7 +22,7 @@ export async function buildProgram(
   return staticProgram({ name, directory, version: await projectVersion(), limits }, options)
 }
 
-/** Everything native that an agent puts on its node. */
+/** Everything native that an agent installs on its node. */
 export interface NodeTools {
   /** In the cache: `cell`, `enter`, `layer`, `look`, `sentinel`, `sever`, `waker` and `criu/`. */
   readonly directory: string
@@ -33,7 +33,7 @@ export async function buildNodeTools(options: DebianOptions = {}): Promise<NodeT
   const programs: [name: string, path: string][] = [['waker', await buildWaker(options)]]
   for (const name of programNames) programs.push([name, await buildProgram(name, options)])
   const criu = await criuBundle(options)
-  // All of these lie under keys of their inputs.
+  // The paths of these contain the keys of their inputs.
   const key = keyOf({ programs, criu: criu.directory, recipe: 2 })
   const directory = join(options.cacheDir ?? cacheRoot(), 'native', `node-${key}`)
   await cachedDirectory(directory, async scratch => {

@@ -11,7 +11,7 @@ let scratch = ''
 let directory = ''
 beforeAll(async () => {
   scratch = await mkdtemp(join(tmpdir(), 'understudy bundle-'))
-  // Elsewhere than where it was made, and under a name that needs quoting.
+  // Moved to another place, under a name that needs quoting.
   directory = join(scratch, 'criu')
   await cp((await criuBundle()).directory, directory, { recursive: true })
 })
@@ -31,7 +31,7 @@ test.each([
   const listed = (await run(...command('--list', path))).trim().split('\n')
   const libraries = listed.flatMap(line => / => (.*) \(0x/.exec(line)?.[1] ?? [])
   expect(libraries.length).toBeGreaterThan(2)
-  // The loader is the one that was asked; whatever is called vdso is the kernel's.
+  // The loader must be the bundle's own; the vdso belongs to the kernel.
   const loaders = libraries.filter(it => !it.startsWith(`${directory}/lib/`))
   expect(loaders.filter(it => it !== join(directory, 'ld.so'))).toEqual([])
 })

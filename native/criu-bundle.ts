@@ -7,30 +7,33 @@ import { withLibraries } from '../images/tree.ts'
 import { preloadLibrary } from './preload-library.ts'
 
 /**
- * A directory with programs and all that they need, usable wherever it lies and through whatever name it is reached:
+ * A directory with programs and all their dependencies, usable from any place and through any name:
  * `DIR/ld.so --library-path DIR/lib DIR/PROGRAM ARGUMENT...`.
  */
 export interface Bundle {
   readonly directory: string
   /** Debian's version of each program. */
   readonly versions: Readonly<Record<string, string>>
-  /** `name_version_arch` of the packages that it was taken from, sorted. */
+  /** `name_version_arch` of the source packages, sorted. */
   readonly packages: readonly string[]
 }
 
 /** Paths in the tree of the packages of the same names. */
 const programs = { criu: '/usr/sbin/criu', tar: '/usr/bin/tar' } as const
 
-/** Where CRIU is to look for its plugins, of which there are none: it does not start without such a directory. */
+/** CRIU's directory for plugins. It is empty, but CRIU does not start without it. */
 const plugins = 'plugins'
 
 /**
- * The loader loads the libraries that this file names into every program, whatever its command line says. In a container
- * the file is the application's, so the bundle's loader has no name for it.
+ * The loader preloads the libraries in this file into every program, whatever its command line. In a
+ * container the file is the application's, so the bundle's loader has no name for it.
  */
 const preloadFile = '/etc/ld.so.preload'
 
-/** criu, tar, ld.so, lib/ and our preload.so. Images of another CRIU must not be expected to be the same inside. */
+/**
+ * Builds a bundle of criu, tar, ld.so, lib/ and our preload.so. Images of another CRIU version may be
+ * incompatible.
+ */
 export async function criuBundle(options: DebianOptions = {}): Promise<Bundle> {
   const tree = await lockedPackages('criu', options)
   const versions = Object.fromEntries(Object.keys(programs).map(name => [name, versionOf(tree, name)]))
@@ -39,14 +42,14 @@ export async function criuBundle(options: DebianOptions = {}): Promise<Bundle> {
       `Debian's testing release has CRIU ${versions['criu']}; 4.2 or later of version 4 is needed`,
     )
   const preload = await preloadLibrary(options)
-  // What is our own lies in the cache under a key of its inputs, so its path says what it is.
+  // The path of our own library in the cache contains a key of its inputs, so it identifies the library.
   const key = keyOf({ packages: tree.packages, programs, preload, recipe: 3 })
   const directory = join(options.cacheDir ?? cacheRoot(), 'bundles', `criu-${key}`)
   await cachedDirectory(directory, async scratch => {
     options.progress?.('bundle criu')
     await fill(scratch, tree)
     await mkdir(join(scratch, plugins))
-    // It is the files that are copied from place to place.
+    // Copies of the bundle have only files, so an empty directory would get lost.
     await writeFile(join(scratch, plugins, 'none'), '')
     await writeFile(join(scratch, 'packages'), `${tree.packages.join('\n')}\n`)
     await copyFile(preload, join(scratch, basename(preload)))
@@ -75,9 +78,9 @@ async function fill(scratch: string, tree: PackageTree): Promise<void> {
 }
 
 /**
- * The loader with an empty string in place of the file's name: no file has that name.
+ * Returns the loader with an empty string in place of the file's name: no file has that name.
  *
- * @throws if the name is not there exactly once: then it is not known what this loader reads.
+ * @throws if the name does not occur exactly once: then it is unknown which file this loader reads.
  */
 export function withoutPreloadFile(loader: Buffer): Buffer {
   const name = Buffer.from(`${preloadFile}\0`)

@@ -36,7 +36,7 @@ describe.skipIf(cannotUnshare !== undefined)(`names of files ${cannotUnshare ?? 
     await cp((await buildNodeTools()).directory, tools, { recursive: true })
     const names = { name: 'names', directory: local('testing/names'), version: 'test' }
     await copyFile(await staticProgram(names), join(tools, 'names'))
-    // What CRIU knows of the kernel is found out on the node.
+    // CRIU examines the kernel on the node.
     const check = [...criuProgram, 'check', ...criuOptions]
     const environment = { ...environmentOf(criuEnvironment), UNDERSTUDY_KDAT: 'write' }
     await enter(tools, await targetOf(process.pid), 'keep', check, {}, environment)
@@ -50,7 +50,10 @@ describe.skipIf(cannotUnshare !== undefined)(`names of files ${cannotUnshare ?? 
   const container = async (command: readonly string[]) =>
     startContainer({ tools, programs, command, directory: await mkdtemp(join(scratch, 'container-')) })
   const watched = (command: readonly string[]) => ['/proc/self/fd/200/names', ...command]
-  /** Outside of /proc, without repetitions. The container's root directory is looked at as a directory, for its mounts. */
+  /**
+   * Returns the names outside of /proc, without repetitions. CRIU opens the container's root directory for
+   * its mounts.
+   */
   const named = async (file: string) => {
     const lines = (await readFile(file, 'utf8')).trim().split('\n')
     expect(lines.length).toBeGreaterThan(10)

@@ -8,8 +8,8 @@ import { textsOf } from './static-program.ts'
 const directory = join(import.meta.dirname, 'preload')
 
 /**
- * Builds the shared library that is loaded into CRIU and returns its path in the cache. It is linked to nothing, so any
- * C library will do at run time.
+ * Builds the shared library that is loaded into CRIU and returns its path in the cache. It links to nothing,
+ * so it works with any C library at run time.
  */
 export async function preloadLibrary(
   options: DebianOptions = {},

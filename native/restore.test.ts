@@ -63,7 +63,7 @@ const container = async (command: readonly string[], kind: Kind): Promise<Contai
     directory: await mkdtemp(join(scratch, 'container-')),
   })
 
-/** Saves a process and all below it, which go on; gives the directory with the images. */
+/** Dumps a process and its descendants, which keep running; resolves with the directory of the images. */
 async function dump(target: Target, environment = {}): Promise<string> {
   const images = await mkdtemp(join(scratch, 'images-'))
   const done = await enter(
@@ -83,7 +83,7 @@ async function dump(target: Target, environment = {}): Promise<string> {
   return images
 }
 
-/** Brings a saved process back below `hold`, stopped; gives its pids inside the container and here. */
+/** Restores a process below `hold`, stopped; resolves with its pids inside the container and here. */
 async function restore(images: string, from: Target, into: Container): Promise<Target & { inside: number }> {
   const done = await criuRestore(images, from, into)
   const log = await readFile(join(images, 'restore.log'), 'utf8').catch(() => '')
@@ -93,7 +93,7 @@ async function restore(images: string, from: Target, into: Container): Promise<T
 }
 
 async function criuRestore(images: string, from: Target, into: Container, mode = 'clone'): Promise<Done> {
-  // CRIU writes into no pid file that is there, of an earlier attempt for example.
+  // CRIU does not overwrite a pid file, e.g. of an earlier attempt.
   await rm(join(images, 'pid'), { force: true })
   const pipes = await Promise.all([1, 2].map(fd => readlink(`/proc/${from.pid}/fd/${fd}`)))
   return enter(
@@ -116,7 +116,7 @@ async function thaw(clone: Target & { inside: number }, into: Container): Promis
   expect(await order(into, `adopt ${clone.inside}`)).toBe(`adopted ${clone.inside}`)
 }
 
-/** Everything in the writable layer, as paths. */
+/** Lists all paths in the writable layer. */
 const written = async (it: Container): Promise<string[]> =>
   (await readdir(join(it.directory, 'upper'), { recursive: true })).sort()
 
@@ -127,7 +127,7 @@ describe.skipIf(cannotUnshare !== undefined)(`memory moves between containers ${
     ['with a read-only root file system', { strict: ['root'] }],
     ['of a user, read-only, with parts of /proc hidden', { user: 1000, strict: ['proc', 'root'] }],
   ])('a counter goes on in another container, and from there in a third, %s', async (_, kind) => {
-    // What is known of the kernel is found out once, where everything may be written.
+    // CRIU examines the kernel once, where it may write anything.
     await using scout = await container(counter, {})
     await ask(scout)
     await dump(scout, { UNDERSTUDY_KDAT: 'write' })
@@ -143,7 +143,7 @@ describe.skipIf(cannotUnshare !== undefined)(`memory moves between containers ${
     const { count, startedAt } = await ask(primary)
     const images = await dump(primary)
     const clone = await restore(images, primary, second)
-    // Saved while it runs: the primary has not noticed.
+    // The dump left the primary running: it has not noticed.
     expect(await ask(primary)).toMatchObject({ count: count + 1, startedAt })
 
     expect(stateOf(clone.pid)).toBe('T')
@@ -157,7 +157,7 @@ describe.skipIf(cannotUnshare !== undefined)(`memory moves between containers ${
       await readFile(`/proc/${primary.pid}/limits`, 'utf8'),
     )
     await expectOwnProc(clone, kind)
-    // Nothing of ours is left where the application can see it.
+    // The application can see none of our files.
     expect(await written(primary)).toEqual(before)
     expect(await written(second)).toEqual(beforeSecond)
 
@@ -166,7 +166,7 @@ describe.skipIf(cannotUnshare !== undefined)(`memory moves between containers ${
     await thaw(again, third)
     expect(await ask(third)).toMatchObject({ count: count + 2, startedAt })
     expect(await ask(second, '/peek')).toMatchObject({ count: count + 1 })
-    // The application's end is the container's.
+    // The container ends with the application.
     process.kill(third.pid, 'SIGTERM')
     expect(await third.exit).toBe(0)
   })
@@ -178,7 +178,7 @@ describe.skipIf(cannotUnshare !== undefined)(`memory moves between containers ${
     const clone = await restore(await dump(primary), primary, second)
     expect(statusField(clone.pid, 'NSpid')?.split(/\s+/)).toHaveLength(3)
     await expectOwnProc(clone, { strict: ['proc'] })
-    // The container's own /proc is as it was.
+    // The container's own /proc is unchanged.
     expect(await mountsAt(second, '/proc')).toHaveLength(1)
   })
 
@@ -187,7 +187,7 @@ describe.skipIf(cannotUnshare !== undefined)(`memory moves between containers ${
     await using second = await container(hold, {})
     await eventually(() => ask(primary))
     const images = await dump(primary)
-    // In the container's own mounts there is no place for it.
+    // The script refuses to mount a /proc in the container's own mount namespace.
     const done = await criuRestore(images, primary, second, 'keep')
     expect(done.code).not.toBe(0)
     expect(await readFile(join(images, 'restore.log'), 'utf8')).toContain(
@@ -195,7 +195,7 @@ describe.skipIf(cannotUnshare !== undefined)(`memory moves between containers ${
     )
     expect(childrenOf(second.pid)).toEqual([])
     expect(await order(second, 'state')).toBe('holding 0')
-    // Nothing was spoiled by it.
+    // The failure has spoiled nothing.
     await thaw(await restore(images, primary, second), second)
     expect(await ask(second)).toMatchObject({ startedAt: (await ask(primary)).startedAt })
   })
@@ -206,7 +206,7 @@ async function mountsAt(target: Target, point: string): Promise<string[]> {
   return mounts.filter(line => line.split(' ')[4] === point)
 }
 
-/** /proc of the process is that of its own pid namespace, with what covered the container's on it. */
+/** Checks that the process has a /proc of its own pid namespace, with the covers of the container's. */
 async function expectOwnProc(clone: Target, { strict }: Kind): Promise<void> {
   const proc = `/proc/${clone.pid}/root/proc`
   expect((await readFile(`${proc}/1/comm`, 'utf8')).trim()).toBe('counter')

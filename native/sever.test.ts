@@ -6,7 +6,7 @@ import { buildProgram } from './build.ts'
 
 vi.setConfig({ testTimeout: 30_000, hookTimeout: 180_000 })
 
-/** A pod's network with a server and its clients, which tell how each of their connections ends. */
+/** A pod's network with a server and its clients, which report how each of their connections ends. */
 const script = (host: string) => `
   const { connect, createServer } = require('node:net')
   const server = createServer(socket => {

@@ -6,9 +6,10 @@ import { type DebianOptions, lockedPackages } from '../images/debian.ts'
 import { run } from '../images/run.ts'
 
 /**
- * Builds the program whose C files are those of `directory` as a static executable `name` against musl, and returns
- * its path in the cache. Flags are those of the files `cflags` and `ldflags` there, or of the ones here. The same
- * sources, compiler and packages give the same bytes; musl and the kernel's headers come from Debian as files only.
+ * Builds the C files of `directory` as a static executable `name` against musl, and returns its path in the
+ * cache. The flags come from the files `cflags` and `ldflags` there, or else from those here. The same
+ * sources, compiler and packages give the same bytes; musl and the kernel's headers come from Debian as plain
+ * files.
  *
  * @throws with the compiler's messages, and with the signal's reason.
  */
@@ -22,7 +23,7 @@ export async function staticProgram(
     readonly name: string
     readonly directory: string
     readonly version: string
-    /** Other figures for macros of its sources: bounds that no test can reach are lower in its program. */
+    /** Other values for macros of its sources, so that tests can reach a lower bound. */
     readonly limits?: Readonly<Record<string, number>>
   },
   options: DebianOptions = {},
@@ -55,7 +56,7 @@ export async function staticProgram(
       [
         ...['-nostdinc', '-isystem', join(libc.root, 'usr/include', triple)],
         ...['-isystem', await ask('-print-file-name=include')],
-        // Behind the C library's own: the kernel's headers only add what it has not.
+        // After the C library's own: the kernel's headers only add missing ones.
         ...['-idirafter', join(libc.root, 'usr/include'), '-idirafter', join(libc.root, 'usr/include', gnu)],
         ...inputs.cflags,
         `-DUNDERSTUDY_VERSION="${version}"`,
@@ -72,14 +73,14 @@ export async function staticProgram(
   return join(target, name)
 }
 
-/** Texts of the files of a directory by name, sorted. */
+/** Reads the files of a directory; returns their texts by name, sorted. */
 export async function textsOf(directory: string, pattern: RegExp): Promise<Readonly<Record<string, string>>> {
   const names = (await readdir(directory)).filter(name => pattern.test(name)).sort()
   const texts = await Promise.all(names.map(name => readFile(join(directory, name), 'utf8')))
   return Object.fromEntries(names.map((name, index) => [name, texts[index] ?? '']))
 }
 
-/** What the C files of a directory are compiled with. */
+/** Reads the compiler flags for the C files of a directory. */
 export function cFlags(directory: string): Promise<readonly string[]> {
   return flags(directory, 'cflags')
 }

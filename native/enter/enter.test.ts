@@ -19,7 +19,7 @@ beforeAll(async () => {
 })
 afterAll(() => rm(tools, { recursive: true, force: true }))
 
-/** A process with namespaces of its own, as `unshare` makes them, and a file system like ours. */
+/** Starts a process with namespaces of its own, as `unshare` makes them, and a file system like ours. */
 async function withNamespaces(
   ...flags: readonly string[]
 ): Promise<Target & AsyncDisposable & { process: Target }> {
@@ -45,7 +45,7 @@ async function withNamespaces(
   return { ...target, process: target, [Symbol.asyncDispose]: () => started[Symbol.asyncDispose]() }
 }
 
-/** Everybody below a process, as this namespace numbers them. */
+/** Returns all descendants of a process, by their pids in this namespace. */
 const treeBelow = (pid: number): number[] => childrenOf(pid).flatMap(child => [child, ...treeBelow(child)])
 
 const sh = (script: string): string[] => ['/bin/sh', '-c', script]
@@ -65,7 +65,7 @@ describe.skipIf(cannotUnshare !== undefined)(`enter ${cannotUnshare ?? ''}`, () 
   ])('passes on of a program %s', async (_, command, code) => {
     for (const mode of ['keep', 'clone', 'host'])
       expect(await enter(tools, await self(), mode, command)).toMatchObject({ code })
-    // With a keeper there is one process more in between.
+    // With a keeper there is one more process in between.
     expect(await enter(tools, await self(), 'keep', [...command, '@KEEPER@'])).toMatchObject({ code })
   })
 
@@ -138,7 +138,7 @@ describe.skipIf(cannotUnshare !== undefined)(`enter ${cannotUnshare ?? ''}`, () 
   })
 
   test('told to end it ends what its program has left, also where /proc is of another pid namespace', async () => {
-    // Its pids are not those that /proc shows there.
+    // /proc shows other pids there than the program's own.
     await using target = await withNamespaces('--pid', '--fork')
     const script = 'setsid sh -c "sleep 1000 & echo left; wait" & wait'
     const args = [`${target.pid}:${target.start}`, 'keep', '/bin/sh', '-c', script]
@@ -157,7 +157,7 @@ describe.skipIf(cannotUnshare !== undefined)(`enter ${cannotUnshare ?? ''}`, () 
   test('D10.children: told to end it ends more than its list holds, and nobody whose number is the start of one', async () => {
     await using target = await withNamespaces('--mount', '--pid', '--fork', '--mount-proc')
     const small = await buildProgram('enter', {}, { LIST_BYTES: 64 })
-    /** Starts processes in the target whose first numbers there are as given, and waits. */
+    /** Starts processes in the target whose first pids there are as given, and waits. */
     const forking = async (...groups: readonly (readonly [firstPid: number, count: number])[]) => {
       const start = groups.map(
         ([first, count]) =>
@@ -182,7 +182,7 @@ describe.skipIf(cannotUnshare !== undefined)(`enter ${cannotUnshare ?? ''}`, () 
       existsSync(`/proc/${pid}/stat`) && !/\) [ZX]/.test(readFileSync(`/proc/${pid}/stat`, 'utf8'))
     const bystanders = await forking([100, 40])
     const others = bystanders.below()
-    // Of four digits: the last number of the first 63 bytes is cut off behind three of them.
+    // Four digits: the first 63 bytes of the list end after three digits of a number.
     const told = await forking([1000, 40])
     const left = told.below()
     expect([others.length > 40, left.length > 40]).toEqual([true, true])
@@ -229,7 +229,7 @@ describe.skipIf(cannotUnshare !== undefined)(`enter ${cannotUnshare ?? ''}`, () 
     const [KILL, SYS_ADMIN, CHECKPOINT_RESTORE] = [5n, 21n, 40n]
     const maskOf = (bits: readonly bigint[]) => bits.reduce((mask, each) => mask | (1n << each), 0n)
     const never = maskOf([...Object.values(bit), ...Object.values(more)])
-    /** What a program sees of itself. */
+    /** Returns a program's view of itself. */
     const seen = async (target: Target, purpose: string, mode = 'keep') => {
       const done = await enter(
         tools,

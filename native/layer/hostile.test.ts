@@ -1,4 +1,4 @@
-/** Against applications and other nodes that want to read or write what is not theirs. */
+/** Tests against applications and other nodes that try to read or write foreign files. */
 import { createReadStream } from 'node:fs'
 import {
   copyFile,
@@ -33,7 +33,7 @@ const host = () => targetOf(process.pid)
 let scratch = ''
 let tools = ''
 let waker = ''
-/** A directory of the node that nobody may read or write through a container. */
+/** A directory of the node that no process may read or write through a container. */
 let outside = ''
 beforeAll(async () => {
   if (cannotUnshare !== undefined) return
@@ -83,13 +83,13 @@ describe.skipIf(cannotUnshare !== undefined)(`D10.tar-reach ${cannotUnshare ?? '
 })
 
 describe.skipIf(cannotUnshare !== undefined)(`D10.links: saving ${cannotUnshare ?? ''}`, () => {
-  /** Saves a volume of which `change` swaps something between the walk through it and the reading of its files. */
+  /** Saves a volume while `change` swaps a file in it between the walk and the reading of its files. */
   async function saveWhile(change: (volume: string) => Promise<void>): Promise<Done & { archive: Buffer }> {
     const into = await mkdtemp(join(scratch, 'saved-'))
     const volume = await mkdtemp(join(scratch, 'volume-'))
     await mkdir(join(volume, 'a'))
     await writeFile(join(volume, 'a/f'), 'mine')
-    // More names than a pipe holds: the list of them is what the program waits with.
+    // More names than a pipe holds: the program blocks while it writes the list.
     for (let i = 0; i < 1200; i += 1) await writeFile(join(volume, `z${String(i).padStart(99, '0')}`), '')
     const [archive, list] = [join(into, 'archive'), join(into, 'list')]
     await writeFile(archive, '')
@@ -181,12 +181,12 @@ async function namesIn(archive: Buffer): Promise<string[]> {
 const forged = async (members: readonly Member[], names: readonly string[]) =>
   forgeArchive(await mkdtemp(join(scratch, 'forged-')), members, names)
 
-/** The way on which tar alone decides what becomes of a member; into volumes it is the other one here. */
+/** With these rights only tar checks the members; the tests with volumes use the other path. */
 const everyRight = ['--user', 'any', '--group', 'any', '--capabilities', '--devices']
 
 const evil = (name: string): Member => ({ name, content: 'evil' })
 
-/** What is outside, all of it: unharmed. */
+/** Checks that all files outside are unharmed. */
 async function expectUnharmed(): Promise<void> {
   expect(await readdir(outside)).toEqual(['f'])
   expect(await readFile(join(outside, 'f'), 'utf8')).toBe('SECRET of the node')
@@ -293,7 +293,7 @@ describe.skipIf(cannotUnshare !== undefined)(`D10.archives: bringing back ${cann
         bytes.write(`${sum.toString(8).padStart(6, '0')}\0 `, 148, 'latin1')
         await writeFile(saved.archive, bytes)
         expect((await place.apply(saved)).code).not.toBe(0)
-        // No more than what came.
+        // Not more than the received bytes.
         const used = Number(await run('stat', ['-c', '%b', join(place.root, 'a')]).catch(() => '0'))
         expect(used).toBeLessThan(100)
       })

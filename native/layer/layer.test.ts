@@ -31,13 +31,13 @@ afterAll(async () => {
   if (scratch !== '') await rm(scratch, { recursive: true, force: true })
 })
 
-/** What every container starts from. */
+/** The image of every container. */
 const image = `
   mkdir -p etc/opaque etc/gone etc/replaced data etc/mounted
   echo image > etc/conf; echo old > etc/opaque/old; echo x > etc/gone/x; echo y > etc/replaced/y; echo del > etc/deleted
   echo f > etc/becomes-directory; ln -s conf etc/link; echo m > etc/mounted/of-image`
 
-/** Runs a script in a root directory of that image with a writable layer, and gives the layer. */
+/** Runs a script in a root directory of that image with a writable layer, and resolves with the layer. */
 async function layerAfter(script: string): Promise<string> {
   const directory = await mkdtemp(join(scratch, 'source-'))
   const setup = `
@@ -72,7 +72,7 @@ const ok: Done = { code: 0, stdout: '', stderr: '' }
 const lines = async ({ list }: Saved) =>
   (await readFile(list, 'utf8')).split('\0').filter(line => line !== '')
 
-/** A container of that image in which nothing has happened yet. */
+/** Starts a container of that image with an empty layer. */
 async function placeholder(...strict: readonly string[]): Promise<Container> {
   const directory = await mkdtemp(join(scratch, 'target-'))
   await mkdir(join(directory, 'lower'))
@@ -81,7 +81,7 @@ async function placeholder(...strict: readonly string[]): Promise<Container> {
   return startContainer({ tools, directory, programs: [waker], command, strict })
 }
 
-/** What root of a usual container could have made by itself. */
+/** The rights of root in a usual container. */
 const everyRight = ['--user', 'any', '--group', 'any', '--capabilities', '--devices']
 
 async function apply(
@@ -94,7 +94,7 @@ async function apply(
   return enter(tools, container, 'keep', [layer, 'apply', ...bringing], files)
 }
 
-/** Everything below the current directory: type, mode, owner, links and content. */
+/** Prints everything below the current directory: type, mode, owner, links and content. */
 const stateScript = `find etc data ! -type s -printf '%p %y %m %U:%G %l ' \\( -type d -printf '\\n' -o -printf '%n\\n' \\) | LC_ALL=C sort
   find etc data -type f -exec md5sum {} + | LC_ALL=C sort -k 2`
 
@@ -115,7 +115,7 @@ describe.skipIf(cannotUnshare !== undefined)(`layer ${cannotUnshare ?? ''}`, () 
   test('another container of the image becomes the same, deletions and all', async () => {
     const upper = await layerAfter(everything)
     const saved = await save('save', upper, '--layer')
-    // What makes a merged directory of it is not the application's.
+    // The overlay's own attributes do not belong to the application.
     expect(await lines(saved)).toEqual(
       expect.arrayContaining([
         'w- etc/deleted',
@@ -265,7 +265,7 @@ describe.skipIf(cannotUnshare !== undefined)(`layer ${cannotUnshare ?? ''}`, () 
     const target = await mkdtemp(join(scratch, 'volume-'))
     const outside = await mkdtemp(join(scratch, 'outside-'))
     await writeFile(join(outside, 'f'), 'mine')
-    // A directory there that was replaced by a link to somewhere else.
+    // A directory there was replaced by a link to another place.
     await symlink(outside, join(target, 'etc'))
     await writeFile(join(target, 'stale'), '')
     await mkdir(join(target, 'old/deep'), { recursive: true })

@@ -1,4 +1,4 @@
-/** Files that give rights to whoever runs or opens them, in archives that another node has made. */
+/** Tests files that give rights to their callers or readers, in archives that another node has made. */
 import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -27,7 +27,7 @@ afterAll(async () => {
   if (scratch !== '') await rm(scratch, { recursive: true, force: true })
 })
 
-/** CAP_NET_RAW, permitted and effective, as the kernel keeps it. */
+/** CAP_NET_RAW, permitted and effective, in the kernel's format. */
 const netRaw = '\x01\0\0\x02\0\x20\0\0\0\0\0\0\0\0\0\0\0\0\0\0'
 
 const file = (name: string, mode: number, uid: number, gid = uid, more: Partial<Member> = {}): Member => ({
@@ -91,7 +91,7 @@ async function inContainer(use: (place: Place) => Promise<void>): Promise<void> 
   })
 }
 
-/** Name, kind and mode of all that was forged and is there. */
+/** Returns name, kind and mode of all forged files that exist. */
 async function found(root: string): Promise<Record<string, string>> {
   const names = forgery.map(({ name }) => name)
   const script = 'for name; do [ ! -e "$name" ] || stat -c "%n %F %a" "$name"; done'
@@ -179,10 +179,12 @@ describe.skipIf(cannotUnshare !== undefined)(`D10.layer-rights ${cannotUnshare ?
   })
 })
 
-/** What root of a usual container could have made by itself. */
+/** The rights of root in a usual container. */
 const everyRight = ['--user', 'any', '--group', 'any', '--capabilities', '--devices']
 
-/** Tar takes the name out of a header for all that follows, which `layer` does not read. */
+/**
+ * A global header makes tar use another name for the following members; `layer` does not read such headers.
+ */
 async function unseen(member: Member) {
   const saved = await forged([member], ['f- other'])
   await writeFile(saved.archive, Buffer.concat([globalHeader('path=other'), await readFile(saved.archive)]))

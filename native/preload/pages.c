@@ -1,6 +1,6 @@
 /*
- * A lazy restore: the application runs while `criu lazy-pages` inserts its pages, those that it touches first. Only
- * that process has the userfaultfds open. When the last process that has them open ends, the kernel treats every
+ * A lazy restore: the application runs while `criu lazy-pages` inserts its pages, beginning with pages that it touches.
+ * Only that process has the userfaultfds open. When the last process that has them open ends, the kernel treats every
  * missing page as empty: the application would not hang but continue with zeros for memory. So a second process, the
  * guardian, keeps them open. It shares the table of open files with CRIU, including descriptors added later (one for
  * each child that the application forks). If CRIU ends before all pages have arrived, the application blocks at each
@@ -8,8 +8,8 @@
  *
  * UNDERSTUDY_PAGES=<ms> in the environment turns this on; it is the time limit for the pages. Files in the work
  * directory report the outcome: `arrived`, all pages are present; `lost`, they are not, and the guardian kills the
- * application, if the agent has named it (in `app`). Without that file no process of it runs yet, and the agent checks
- * the outcome before a thaw.
+ * application, if the agent has named it (in `app`). Without `app` no process of it runs yet, and the agent checks the
+ * outcome before a thaw.
  *
  * Both processes are outside of the application's pid namespace: they have no pid there, so it cannot signal them. Once
  * the server reads images, seccomp denies it all signals; before that CRIU tests the kernel on its own children.

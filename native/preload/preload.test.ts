@@ -17,7 +17,7 @@ vi.setConfig({ testTimeout: 30_000, hookTimeout: 180_000 })
 
 const prlimit = '/usr/bin/prlimit'
 
-// Most machines' root has the capability whose lack is cured; here it is always given up first.
+// Root has the capability on most machines; here it is always given up first.
 test('files for pages are not emptied by who opens them to write, others are', async () => {
   const library = await preloadLibrary()
   const loader = elfNeeds(await readFile('/usr/bin/cp')).interpreter ?? ''
@@ -45,7 +45,7 @@ test('a listener lets as many wait as the kernel allows, if it let more than a f
   const library = await preloadLibrary()
   const loader = elfNeeds(await readFile('/usr/bin/perl')).interpreter ?? ''
   const most = Number(await readFile('/proc/sys/net/core/somaxconn', 'utf8'))
-  // What the kernel says of a listener where it says of a connection what was acknowledged selectively.
+  // In tcp_info of a listener, the field of selectively acknowledged packets has the backlog.
   const script = `use Socket; for my $asked (0, 1, 16, 17, 511) {
     socket(my $s, PF_INET, SOCK_STREAM, 0); listen($s, $asked);
     print unpack('x28 L', getsockopt($s, 6, 11)), " " }`
@@ -88,7 +88,7 @@ describe.skipIf(cannotUnshare !== undefined)(
       })
       const seen = withoutCapability(['--preload', library], ...asked)
       expect(seen).toMatchObject({ code: 0, stderr: '' })
-      // All sixteen, as the kernel itself writes them.
+      // All sixteen, in the kernel's own format.
       const written = (await readFile(`/proc/${process.pid}/limits`, 'utf8')).trim().split('\n').slice(1)
       const wanted = written.map(line => [line.slice(26, 47).trim(), line.slice(47, 68).trim()].join(' '))
       expect(wanted).toHaveLength(16)
@@ -121,12 +121,12 @@ describe.skipIf(cannotUnshare !== undefined)(
 
 describe.skipIf(cannotUnshare !== undefined)(`the gate ${cannotUnshare ?? ''}`, () => {
   const perl = '/usr/bin/perl'
-  /** Descriptor 199 as the sentinel gives it: what came through it is in `said`, and `end` says that that is all. */
+  /** Descriptor 199 as the sentinel provides it: `said` gets the received bytes, and `end` shows EOF. */
   const heard = '199> >(cat > "$1/said"; touch "$1/end")'
-  /** As a sentinel has left it that died. */
+  /** The pipe of a dead sentinel. */
   const unheard = '9<>"$1/pipe" 199>"$1/pipe" 9<&-'
 
-  /** A pod of one process, and a work directory for its dump. */
+  /** Starts a pod of one process, and a work directory for its dump. */
   const startPod = (...files: readonly string[]) => podOf(['sleep', '1000'], {}, files)
 
   async function podOf(
@@ -153,7 +153,7 @@ describe.skipIf(cannotUnshare !== undefined)(`the gate ${cannotUnshare ?? ''}`, 
     return {
       pid,
       has: (name: string) => existsSync(join(work, name)),
-      /** Runs what calls alarm() as CRIU does. */
+      /** Runs a program that calls alarm() as CRIU does. */
       dump: (pipe = heard, script: string | readonly string[] = 'alarm 10; exit 0') => {
         const open = `exec 202<"$1" ${pipe}; shift; exec "$@"`
         const inside = ['--target', String(pid), '--pid', '--mount', 'bash', '-c', open, 'bash', work]

@@ -25,7 +25,9 @@ describe.skipIf(cannotNetwork !== undefined).each([
     return server
   }
 
-  /** The first word of the answer that a client gets at the pod's address, and whom the server saw. */
+  /**
+   * Returns the first word of the answer at the pod's address, and the client's address as the server saw it.
+   */
   function ask(network: Network, protocol: 'tcp' | 'udp', port = 8080): string {
     return network.client.run(app, ['ask', protocol, network.pod.address, String(port)]).trim()
   }
@@ -54,7 +56,7 @@ describe.skipIf(cannotNetwork !== undefined).each([
     process.kill(dead.pid, 'SIGKILL')
     const event = await client.line(line => line.word === 'died')
     expect(event).toMatchObject({ id: '-', values: { name: 'p', grave: 'closed' } })
-    // The heir sees the dead pod's address: its answers come back this way.
+    // The heir sees the dead pod's address, so its answers return through the pod.
     for (const protocol of ['tcp', 'udp'] as const)
       for (const port of [8080, 9090, 20001]) expect(ask(network, protocol, port)).toBe('heir 10.0.0.2')
   })
@@ -74,7 +76,7 @@ describe.skipIf(cannotNetwork !== undefined).each([
       expect(ask(network, 'tcp')).toBe('heir 10.0.0.2')
       expect(ask(network, 'udp')).toBe('heir 10.0.0.2')
     }
-    // It reaches itself, and others reach out of the pod as before.
+    // The pod reaches itself, and its outgoing connections work as before.
     expect(network.pod.run(app, ['ask', 'tcp', '127.0.0.1', '8080'])).toBe('impostor 127.0.0.1\n')
     expect(network.pod.run(app, ['ask', 'tcp', network.heir.address, '8080'])).toBe('heir 10.0.0.2\n')
   })
@@ -117,7 +119,7 @@ describe.skipIf(cannotNetwork !== undefined).each([
       await serve(network.pod, 'impostor')
       expect(ask(network, 'tcp')).toBe(refused)
       await eventually(() => expect(ask(network, 'tcp')).toBe('impostor 10.0.0.1'))
-      // Somebody is there again: it is a death still.
+      // A server runs again, but the death remains a death.
       const next = await sentinel.connect()
       expect((await next.ask('bury', { name: 'p' })).word).toBe('closed')
       expect(ask(network, 'tcp')).toBe(refused)
@@ -173,7 +175,7 @@ describe.skipIf(cannotNetwork !== undefined).each([
     const talk = await network.client.start([
       'sh',
       '-c',
-      // Its questions come through a file: the test decides when.
+      // Its questions come through a file, so that the test decides their time.
       `mkfifo ${sentinel.directory}/q && exec 3<>${sentinel.directory}/q && exec ${app} talk ${network.pod.address} 8080 <&3`,
     ])
     const question = () => network.client.run('sh', ['-c', `echo > ${sentinel.directory}/q`])
@@ -184,7 +186,7 @@ describe.skipIf(cannotNetwork !== undefined).each([
     await client.line(line => line.word === 'died')
     await dead.exit
     await serve(network.pod, 'impostor')
-    // One thing after the other: what follows the death is done when this is answered.
+    // The sentinel works sequentially: this reply shows that it has finished handling the death.
     await client.ask('hello')
     question()
     await eventually(() => expect(talk.stdout()).toBe('dead 10.0.0.1\nheir 10.0.0.2\n'))
@@ -289,7 +291,7 @@ describe.skipIf(cannotNetwork !== undefined).each([
     expect((await dig('dead', network.heir.address)).word).toBe('ready')
     expect((await dig('other', '10.0.0.77')).word).toBe('ready')
     process.kill(dead.pid, 'SIGKILL')
-    // The other one ends with it, and changes nothing.
+    // The other container ends with it, and changes nothing.
     for (const name of ['dead', 'other'])
       expect(await client.line(line => line.word === 'died')).toMatchObject({
         values: { name, grave: 'closed' },
@@ -299,7 +301,7 @@ describe.skipIf(cannotNetwork !== undefined).each([
     expect(ask(network, 'tcp')).toBe('heir 10.0.0.2')
     expect((await dig('other', network.heir.address)).word).toBe('closed')
     expect(ask(network, 'tcp')).toBe('heir 10.0.0.2')
-    // Who is named last is the heir, of the one who died first as well.
+    // The heir named last applies to the whole pod, also to the container that died first.
     await dig('dead', '10.0.0.77')
     expect(ask(network, 'tcp')).toMatch(/^error/)
     await client.ask('exhume', { name: 'dead' })

@@ -66,7 +66,7 @@ describe.skipIf(why !== undefined).each([
       expect(statusField(pid, 'PPid')).not.toBe(String(process.pid))
       const stat = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ')
       expect(stat?.[3]).not.toBe(String(pid))
-      // No terminal, nothing of ours still open.
+      // No terminal, and none of our descriptors is open.
       expect(stat?.[4]).toBe('0')
       for (const fd of [0, 1, 2])
         expect(execFileSync('readlink', [`/proc/${pid}/fd/${fd}`], { encoding: 'utf8' })).toBe('/dev/null\n')
@@ -84,7 +84,7 @@ describe.skipIf(why !== undefined).each([
     expect(await pidOf(first.socket)).toBe(first.pid)
     process.kill(first.pid, 'SIGKILL')
     await first.exit
-    // Its socket is still there.
+    // The stale socket still exists.
     await using second = await startSentinel(program, { directory })
     expect(await pidOf(second.socket)).toBe(second.pid)
   })
@@ -171,7 +171,7 @@ describe.skipIf(why !== undefined).each([
       const beside = readFileSync('/proc/1/cgroup', 'utf8').replaceAll(/\/[^/\n]*$/gm, `/${name}`)
       const own = readFileSync('/proc/self/cgroup', 'utf8')
       await using sentinel = await startSentinel(program, { directory, args: ['--cgroup', name] })
-      // Ours may hide where it is from us; then the sentinel is there where we can see it.
+      // Our cgroup namespace may hide our path; the sentinel's path is visible to us.
       expect(readFileSync(`/proc/${sentinel.pid}/cgroup`, 'utf8')).toBe(beside)
       expect(readFileSync('/proc/self/cgroup', 'utf8')).toBe(own)
       process.kill(sentinel.pid, 'SIGTERM')
@@ -184,7 +184,7 @@ describe.skipIf(why !== undefined).each([
     `with --memory-dir it mounts a tmpfs of that size, private, kept by the next one and resized by one that finds it running ${cannotMount ?? ''}`,
     () => {
       const memory = join(directory, 'memory')
-      // In a mount namespace of its own, which takes the mount along when it ends.
+      // In a mount namespace of its own, whose end removes the mount.
       const script = `
         set -e
         start() { "$0" --socket ${directory}/s --log ${directory}/log --memory-dir ${memory} --memory-bytes $1; }
@@ -243,9 +243,9 @@ describe.skipIf(why !== undefined)(`what a sentinel costs ${why ?? ''}`, () => {
     await using sentinel = await startSentinel(program, { args: ['--enter', await buildProgram('enter')] })
     await using target = await start(app, ['pause'])
     const policyOf = (pid: number) => readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ')[38]
-    // Where real-time scheduling is not to be had it is the nicest value instead.
+    // Without real-time scheduling it gets the best nice value instead.
     const niceOf = (pid: number) => readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ')[16]
-    // The tests themselves may have been made nicer.
+    // The tests themselves may run with another nice value.
     const usual = niceOf(process.pid)
     expect([policyOf(sentinel.pid) === '1' || niceOf(sentinel.pid) === '-20', niceOf(target.pid)]).toEqual([
       true,

@@ -21,7 +21,7 @@ describe('the parser of requests, under the address and undefined behaviour sani
     expect([status, stderr]).toEqual([0, ''])
     const { inputs, ...seen } = JSON.parse(stdout) as Record<string, number>
     expect(inputs).toBeGreaterThan(100_000)
-    // A run that misses one of them has shown nothing.
+    // A run that misses one of them proves nothing.
     for (const count of Object.values(seen)) expect(count).toBeGreaterThan(500)
   })
 

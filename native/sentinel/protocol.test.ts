@@ -280,7 +280,7 @@ describe.skipIf(why !== undefined).each([
 
   test('nobody but root is served', async () => {
     await using sentinel = await startSentinel(program)
-    // As if the mode of the socket did not matter: the kernel's word on the peer does.
+    // Opens the socket's mode, so that only the kernel's peer credentials protect it.
     const script = `process.setgid(1); process.setuid(1)
       require('node:net').connect(${JSON.stringify(sentinel.socket)})
         .on('error', error => console.log(error.code)).on('connect', function () { this.write('1 hello\\n') })

@@ -1,6 +1,7 @@
 /*
- * The secret that each client must send first. A tenant may relay its own words over a link laid by a root process, and
- * then the kernel reports root as the peer. Only a client that could read a file of root's knows the secret.
+ * The secret that each client must send first. A tenant may lay a symbolic link that leads an agent's connection here.
+ * The kernel then reports root as the peer, while the bytes come from the tenant. Only a client that has read a file of
+ * root's knows the secret.
  */
 #ifndef SECRET_H
 #define SECRET_H

@@ -20,9 +20,9 @@ import { processOf, type Sentinel, startSentinel, type Values } from './testing/
 vi.setConfig({ testTimeout: 30_000, hookTimeout: 180_000 })
 
 const FOREVER = 3_600_000
-/** Nothing is found on the path that the sentinel gives. */
+/** The sentinel's PATH leads nowhere. */
 const withPath = 'PATH=/usr/bin:/bin; '
-/** As no other test has it. */
+/** A count that no other test uses. */
 const FORKS = '7'
 const why = cannotUnshare ?? cannotCgroup
 
@@ -46,7 +46,7 @@ describe.skipIf(why !== undefined).each([
 
   const begin = () => startSentinel(program, { args: ['--enter', enter] })
 
-  /** A container: a process with mount, pid and, therefore, proc of its own, of which it is PID 1. */
+  /** Starts a container: PID 1 of its own mount and pid namespaces, with its own /proc. */
   async function container(): Promise<Started> {
     const outer = await start('unshare', [
       '--mount',
@@ -69,7 +69,7 @@ describe.skipIf(why !== undefined).each([
   }
 
   let files = 0
-  /** A request to run something in a container, and where its output goes. */
+  /** Makes a request to run a program in a container, with a log for its output. */
   function request(target: number, args: readonly string[], more: Values = {}) {
     const log = join(scratch, `log-${++files}`)
     const { pid, start: begun } = processOf(target)
@@ -104,7 +104,7 @@ describe.skipIf(why !== undefined).each([
     const client = await sentinel.connect()
     const [input, out] = [join(scratch, 'in file:1'), join(scratch, 'out')]
     writeFileSync(input, 'content\n')
-    // One that is asked for in the place of another, and standard ones.
+    // A descriptor requested with the number of another one, and standard ones.
     const { values, output } = request(
       target.pid,
       [
@@ -115,7 +115,7 @@ describe.skipIf(why !== undefined).each([
       { fd7: `${input}:r`, fd0: `${input}:r`, fd200: `${scratch}:d`, fd9: `${out}:w` },
     )
     expect((await client.ask('spawn', values)).values['code']).toBe('0')
-    // ls itself opens the directory as the next one.
+    // ls itself opens the directory with the next number.
     expect(output()).toBe('content\ncontent\n0 1 2 200 3 7 9 ')
     expect(readFileSync(out, 'utf8').split('\n')).toContain('in file:1')
   })
@@ -210,7 +210,7 @@ describe.skipIf(why !== undefined).each([
     }
   })
 
-  /** Pids, here, of all processes that were started by `app tree`: they have it as their program. */
+  /** Returns the pids, in this namespace, of all processes that `app tree` started. */
   function treeOf(): readonly number[] {
     return readdirSync('/proc')
       .filter(name => /^\d+$/.test(name))
@@ -247,7 +247,7 @@ describe.skipIf(why !== undefined).each([
     expect((await asked).values['expired']).toBe('1')
     expect(treeOf()).toEqual([])
     await nothingLeft(sentinel)
-    // Nor a zombie that the container's first process would have to know of.
+    // Nor a zombie for the container's first process to reap.
     expect(childrenOf(target.pid)).toEqual([])
   })
 
@@ -264,7 +264,7 @@ describe.skipIf(why !== undefined).each([
     await nothingLeft(sentinel)
   })
 
-  /** A dump that is past its gate, which is kept in `work`; takes so many seconds. */
+  /** Starts a dump that is past its gate, in `work`; it takes that many seconds. */
   const dumping = async (target: number, seconds: number, deadline: number) => {
     const work = mkdtempSync(join(scratch, 'work-'))
     for (const name of ['gate', 'begun']) writeFileSync(join(work, name), '')
@@ -438,7 +438,7 @@ describe.skipIf(why !== undefined).each([
       await untilTree()
       const client = await sentinel.connect()
       const reply = await client.ask('tree-kill', processOf(parent.pid))
-      // Its two orphans are somebody else's children by now.
+      // Its two orphans have another parent by now.
       expect(reply).toMatchObject({ word: 'gone', values: { count: '3' } })
       for (const pid of treeOf()) process.kill(pid, 'SIGKILL')
       expect(stateOf(parent.pid) ?? 'Z').toBe('Z')
@@ -505,7 +505,7 @@ describe.skipIf(why !== undefined).each([
       const client = await sentinel.connect()
       const { pid, start: begun } = processOf(other.pid)
       expect((await client.ask('tree-kill', { pid, start: Number(begun) + 1 })).word).toBe('gone')
-      // It may not have come to its pause yet.
+      // The process may not have reached its pause yet.
       expect(['R', 'S']).toContain(stateOf(pid))
     })
   })
@@ -515,7 +515,7 @@ function commandOf(pid: number): string {
   try {
     return readFileSync(`/proc/${pid}/cmdline`, 'utf8')
   } catch {
-    // Gone meanwhile.
+    // The process is gone.
     return ''
   }
 }

@@ -37,7 +37,7 @@ describe.skipIf(cannotCgroup !== undefined).each([
     return started
   }
 
-  /** T: stopped, and S for whoever runs or sleeps. */
+  /** Returns T for a stopped process, and S for one that runs or sleeps. */
   const statesOf = (...all: readonly { readonly pid: number }[]) =>
     all.map(({ pid }) => (stateOf(pid) === 'R' ? 'S' : stateOf(pid)))
 
@@ -64,9 +64,9 @@ describe.skipIf(cannotCgroup !== undefined).each([
   test.skipIf(!existsSync(latencyFile))(
     'processors stay awake while somebody stands, for a moment at most',
     async () => {
-      /** What the kernel keeps to, microseconds; zero: no processor rests. */
+      /** The effective latency limit of the kernel, in microseconds; zero: no processor idles deeply. */
       const latency = () => readFileSync(latencyFile).readInt32LE()
-      /** Not at once where other sentinels are at work. */
+      /** Not at once if other sentinels are at work. */
       const rested = () => eventually(() => expect(latency()).toBeGreaterThan(0))
       using cgroup = createCgroup()
       await using sentinel = await startSentinel(program)
@@ -120,7 +120,7 @@ describe.skipIf(cannotCgroup !== undefined).each([
     await eventually(async () => {
       const reply = await client.ask('stop', { name: 'n', deadline: FOREVER, cgroup: cgroup.path })
       if (reply.values['unsettled'] === '0') return
-      // On a machine this busy somebody has not even had the time to stop.
+      // On a machine this busy a process may not even have had time to stop.
       await client.ask('continue', { name: 'n' })
       throw new Error('not settled')
     })
@@ -142,7 +142,7 @@ describe.skipIf(cannotCgroup !== undefined).each([
     await using a = await startIn(cgroup)
     await using b = await startIn(cgroup.child('inner'))
     await using other = await startIn(cgroup)
-    // By somebody else, and before.
+    // Another program stopped it before.
     process.kill(other.pid, 'SIGSTOP')
     await eventually(() => expect(stateOf(other.pid)).toBe('T'))
     {
@@ -155,7 +155,7 @@ describe.skipIf(cannotCgroup !== undefined).each([
     expect(statesOf(a, b, other)).toEqual(['T', 'T', 'T'])
     await using next = await startSentinel(program, { directory })
     await eventually(() => expect(statesOf(a, b, other)).toEqual(['S', 'S', 'T']))
-    // It is over: what is stopped from now on is stopped, and nothing is left for a third one.
+    // The new sentinel has resumed all: later stops last, and nothing is left for a third sentinel.
     const client = await next.connect()
     await client.ask('stop', { name: 'n', deadline: FOREVER, cgroup: cgroup.path })
     await new Promise(resolve => setTimeout(resolve, 300))
@@ -170,7 +170,10 @@ describe.skipIf(cannotCgroup !== undefined).each([
 
     const exit = (code: number) => `exit ${code}`
 
-    /** Programs that wait for the gate and then do each what is said, and a stop that opens it and goes on after them. */
+    /**
+     * Starts programs that wait for the gate and then run a script each, and a stop that opens the gate and
+     * ends after them.
+     */
     async function work(client: Client, cgroup: Cgroup, scripts: readonly string[], more: Values = {}) {
       const directory = mkdtempSync(join(tmpdir(), 'understudy-work-'))
       onTestFinished(() => rmSync(directory, { recursive: true }))
@@ -208,7 +211,7 @@ describe.skipIf(cannotCgroup !== undefined).each([
       expect(statesOf(a)).toEqual(['S'])
       expect((await client.ask('stop-state', { name: 'n' })).word).toBe('done')
       expect((await client.ask('stop-state', { name: 'm' })).values['reason']).toBe('unknown-name')
-      // Whoever is stopped by somebody else from then on stays so.
+      // A process that another program stops from then on stays stopped.
       process.kill(a.pid, 'SIGSTOP')
       await eventually(() => expect(statesOf(a)).toEqual(['T']))
       const reply = await client.ask('continue', { name: 'n' })
@@ -216,7 +219,7 @@ describe.skipIf(cannotCgroup !== undefined).each([
       expect(Number(reply.values['held_us'])).toBeLessThan(FOREVER)
       expect(statesOf(a)).toEqual(['T'])
       process.kill(a.pid, 'SIGCONT')
-      // The name is free again, also when nobody has said to continue.
+      // The name is free again, also if no client has sent `continue`.
       await work(client, cgroup, [0, 0].map(exit))
       await work(client, cgroup, [0, 0].map(exit))
       await eventually(() => expect(statesOf(a)).toEqual(['S']))
@@ -237,13 +240,13 @@ describe.skipIf(cannotCgroup !== undefined).each([
         `${wait(more)}; ${say}; ${say}; ${wait(end)}`,
       ])
       await eventually(() => expect(statesOf(a)).toEqual(['T']))
-      // The first has said so long ago.
+      // The first program reported its work as done long ago.
       await new Promise(resolve => setTimeout(resolve, 200))
       expect(statesOf(a)).toEqual(['T'])
       writeFileSync(more, '')
       await eventually(() => expect(statesOf(a)).toEqual(['S']))
       expect((await client.ask('stop-state', { name: 'n' })).word).toBe('done')
-      // How they end is told all the same, and undoes nothing.
+      // The sentinel still reports how they end; that changes nothing.
       writeFileSync(end, '')
       const [first, second] = await working
       expect(first?.values['code']).toBe('1')
@@ -325,7 +328,7 @@ describe.skipIf(cannotCgroup !== undefined).each([
     const { values } = await client.ask('continue', { name: 'n' })
     expect(values['expired']).toBe('1')
     expect(Number(values['held_us'])).toBeGreaterThanOrEqual(50_000)
-    // What has expired does not keep the name.
+    // An expired stop does not keep the name.
     await client.ask('stop', { name: 'n', deadline: 1, cgroup: cgroup.path })
     await eventually(() => expect(statesOf(a)).toEqual(['S']))
     const again = await client.ask('stop', { name: 'n', deadline: FOREVER, cgroup: cgroup.path })
@@ -457,7 +460,7 @@ describe.skipIf(cannotCgroup !== undefined).each([
     using cgroup = createCgroup()
     await using sentinel = await startSentinel(program)
     const client = await sentinel.connect()
-    // A number can be given out anew on demand: the kernel takes the next one after ns_last_pid.
+    // A pid can be reused on demand: the kernel assigns the next one after ns_last_pid.
     const reborn = await rebirth(cgroup, client)
     expect(stateOf(reborn.pid)).toBe('T')
     expect((await client.ask('continue', { name: 'n' })).word).toBe('continued')
@@ -465,7 +468,9 @@ describe.skipIf(cannotCgroup !== undefined).each([
     await reborn[Symbol.asyncDispose]()
   })
 
-  /** Stops a process, kills it, and has another one with its pid, stopped too by somebody else. */
+  /**
+   * Stops a process, kills it, and gives its pid to another process, which another program has stopped, too.
+   */
   async function rebirth(
     cgroup: Cgroup,
     client: Awaited<ReturnType<Awaited<ReturnType<typeof startSentinel>>['connect']>>,
@@ -489,7 +494,7 @@ describe.skipIf(cannotCgroup !== undefined).each([
         await shell[Symbol.asyncDispose]()
       }
       if (pid === first.pid && startTime(pid) !== born) return { pid, [Symbol.asyncDispose]: dispose }
-      // Somebody else was faster, or we were: start times have hundredths of a second.
+      // Another process got the pid, or the start times are equal: their unit is a hundredth of a second.
       await dispose()
       await client.ask('continue', { name: 'n' })
     }
@@ -522,7 +527,7 @@ test.skipIf(cannotCgroup !== undefined).each([
 ])(
   'D10.fork-bomb: of more processes than there is room for none stays stopped: %i children',
   async (children, fits) => {
-    // The first room that there is for any; at 65,536 it is the same.
+    // The first allocation of the set; the limit of 65,536 behaves the same.
     const program = await buildProgram('sentinel', {}, { PROCESSES_MAX: 64 })
     using cgroup = createCgroup()
     const directory = mkdtempSync(join(tmpdir(), 'stop-'))

@@ -60,8 +60,8 @@ static bool same_pod(const struct watch *a, const struct watch *b)
 }
 
 /*
- * True if another container of the pod has died or the pod is buried: then the heir of its connections is decided
- * already.
+ * True if another container of the pod has died or a client has sent `bury`: then the heir of its connections is
+ * decided.
  */
 static bool pod_is_closed(const struct watch *watch)
 {
@@ -85,7 +85,7 @@ static int64_t close_grave(struct watch *watch)
 
 /*
  * The successor continues with the memory of the whole pod, so the pod's other containers must not run beside it. The
- * sentinel asks no client, because the operator may be unreachable.
+ * sentinel asks no client, because the agent or the operator may be unavailable.
  */
 static void end_siblings(const struct watch *dead)
 {
@@ -238,8 +238,8 @@ static void reply_closed(struct client *client, const struct request *request, c
 }
 
 /*
- * True if connections to that pod go to an heir already: it has died, another container of it has, or it was buried. A
- * new grave must not interrupt the redirect even for a moment.
+ * True if connections to that pod go to an heir already: it has died, another container of it has, or a client has sent
+ * `bury`. A new grave must not interrupt the redirect even for a moment.
  */
 static bool is_closed(void *context, const struct network *network)
 {

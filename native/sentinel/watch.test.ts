@@ -63,7 +63,7 @@ describe.skipIf(why !== undefined).each([
         { word: 'died', values: { grave: 'none' } },
       ])
       expect(listed('victim')[0]?.values['died']).toBe(listed('victim')[1]?.values['at_unix_ns'])
-      // Gone without a word: the next one must hear of it, too.
+      // This client leaves without `unwatch`: the next one must get the death, too.
       await next.close()
     }
     const last = await sentinel.connect()

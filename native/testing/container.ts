@@ -6,16 +6,16 @@ import { orderHead } from '../../init-waker/testing/hold.ts'
 import { exchange } from '../../init-waker/testing/peer.ts'
 import { childrenOf, start, statusField } from '../../init-waker/testing/process.ts'
 
-/** A process as `enter` wants it named: so that nobody else who has its pid by now is meant. */
+/** A process as `enter` names it: the start time guards against a reused pid. */
 export interface Target {
   readonly pid: number
   readonly start: string
 }
 
 export interface Container extends Target {
-  /** With `lower`, `upper` and `root` of its overlay. */
+  /** Has `lower`, `upper` and `root` of its overlay. */
   readonly directory: string
-  /** What it has written to standard output. */
+  /** Returns its standard output so far. */
   log(): string
   readonly exit: Promise<number>
   [Symbol.asyncDispose](): Promise<void>
@@ -25,21 +25,21 @@ export interface ContainerOptions {
   readonly tools: string
   /** A new directory. */
   readonly directory: string
-  /** Programs of this machine to find in its root directory. */
+  /** Programs of this machine to copy into its root directory. */
   readonly programs: readonly string[]
   readonly command: readonly string[]
   readonly user?: number
-  /** Ways of the helper `strict`. */
+  /** Arguments of the helper `strict`. */
   readonly strict?: readonly string[]
 }
 
-/** A container of `cell` whose `/orders` is a volume. */
+/** Starts a container of `cell` whose `/orders` is a volume. */
 export async function startContainer(options: ContainerOptions): Promise<Container> {
   const { tools, directory, programs, command, user } = options
   const volume = join(directory, 'orders')
   await mkdir(join(directory, 'lower'), { recursive: true })
   await mkdir(volume)
-  // Whatever the umask: the container's user is any.
+  // Overrides the umask: the container may have any user.
   await chmod(volume, 0o777)
   for (const program of programs)
     await copyFile(program, join(directory, 'lower', program.split('/').at(-1) ?? ''))
@@ -51,7 +51,7 @@ export async function startContainer(options: ContainerOptions): Promise<Contain
   ])
   const pid = await eventually(async () => {
     const found = Number(await readFile(pidFile, 'utf8'))
-    // The program itself, not yet `cell`, is what is wanted.
+    // Wait until `cell` has executed the program itself.
     if (!(await readlink(`/proc/${found}/exe`)).endsWith(command[0] ?? '')) throw new Error('not yet')
     return found
   })
@@ -94,7 +94,10 @@ export interface Done {
   readonly stderr: string
 }
 
-/** Runs a program through `enter` with the tools open as 200 and other files as given ("<" or ">" and the path). */
+/**
+ * Runs a program through `enter` with the tools open as 200 and other files as given ("<" or ">" and the
+ * path).
+ */
 export function enter(
   tools: string,
   target: Target,
@@ -126,7 +129,7 @@ export function enter(
   })
 }
 
-/** The answer of the counter in the container to a request, seen from within its network. */
+/** Resolves with the answer of the container's counter to a request from within its network. */
 export async function ask(target: Target, path = '/'): Promise<{ count: number; startedAt: number }> {
   const script = `fetch('http://127.0.0.1:8080${path}').then(it => it.text()).then(it => console.log(it))`
   const asked = await start('nsenter', ['-t', String(target.pid), '-n', process.execPath, '-e', script])
@@ -135,7 +138,7 @@ export async function ask(target: Target, path = '/'): Promise<{ count: number; 
   return JSON.parse(asked.stdout()) as { count: number; startedAt: number }
 }
 
-/** Gives `hold` of the container an order and resolves with word and number of the reply. */
+/** Gives the container's `hold` an order and resolves with the word and the number of the reply. */
 export async function order(hold: Container, text: string): Promise<string> {
   const reply = await exchange(
     { path: join(hold.directory, 'orders/hold.sock') },
@@ -144,7 +147,7 @@ export async function order(hold: Container, text: string): Promise<string> {
   return reply.split(' ').slice(1, 3).join(' ')
 }
 
-/** The process here that has the given pid among the children of the container's first process. */
+/** Returns the child of the container's first process that has the given pid inside. */
 export async function childOf(container: Target, pidInside: number): Promise<Target> {
   const found = childrenOf(container.pid).find(
     pid => statusField(pid, 'NSpid')?.split(/\s+/)[1] === String(pidInside),

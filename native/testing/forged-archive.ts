@@ -9,7 +9,7 @@ export interface Member extends Partial<Header> {
   readonly content?: string
 }
 
-/** A generation's archive and list as another node could have made them, in a directory. */
+/** Writes an archive and a list, as another node could have made them, to a directory. */
 export async function forgeArchive(into: string, members: readonly Member[], names: readonly string[]) {
   const [archive, list] = [join(into, 'archive'), join(into, 'list')]
   const packed = pack()

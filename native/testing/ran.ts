@@ -4,7 +4,7 @@ import { compileStatic, findCompiler } from '../../images/compile.ts'
 import { run } from '../../images/run.ts'
 import { textsOf } from '../static-program.ts'
 
-/** What leaves a file `/ran` when it is run, and when it is loaded; see ran.c. */
+/** Builds a program and a library that leave a file `/ran` when they run or are loaded; see ran.c. */
 export async function buildRan(): Promise<{ readonly program: string; readonly library: string }> {
   const source = join(import.meta.dirname, 'ran.c')
   const compiler = await findCompiler({})

@@ -4,7 +4,10 @@ import { findCompiler } from '../../../images/compile.ts'
 import { run } from '../../../images/run.ts'
 import { textsOf } from '../../static-program.ts'
 
-/** What asks as CRIU does; see asks.c and options.c. Not static: something is to be loaded into it. */
+/**
+ * Builds a program that queries the kernel as CRIU does; see asks.c and options.c. Not static, so that it can
+ * preload a library.
+ */
 export async function buildAsks(name: 'asks' | 'options' = 'asks'): Promise<string> {
   const compiler = await findCompiler({})
   const flags = ['-std=gnu17', '-D_GNU_SOURCE', '-O1', '-Wall', '-Wextra']

@@ -9,7 +9,10 @@ import { textsOf } from '../../static-program.ts'
 const here = import.meta.dirname
 const sources = join(here, '..')
 
-/** The sentinel and the harness as the release is not: with glibc and gcc's address and undefined behaviour sanitizers. */
+/**
+ * Builds the sentinel or the harness with glibc and gcc's address and undefined behaviour sanitizers, unlike
+ * the release.
+ */
 export function buildSanitized(name: 'sentinel' | 'harness'): Promise<string> {
   const sanitize = [
     ...['-g', '-O1', '-fsanitize=address,undefined', '-fno-sanitize-recover=all'],
@@ -23,7 +26,10 @@ export function buildSanitized(name: 'sentinel' | 'harness'): Promise<string> {
       ])
 }
 
-/** What the tests run below the sentinel; see app.c. Static, so that it runs in any mount namespace. */
+/**
+ * Builds the program that the tests run below the sentinel; see app.c. Static, so that it runs in any mount
+ * namespace.
+ */
 export function buildApp(): Promise<string> {
   return compile('sentinel-app', ['-static'], () => [join(here, 'app.c')])
 }

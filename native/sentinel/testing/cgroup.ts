@@ -11,7 +11,7 @@ import { join, relative } from 'node:path'
 
 const root = '/sys/fs/cgroup'
 
-/** Why cgroups cannot be made here, or undefined if they can. */
+/** The reason why cgroups are unavailable here, or undefined if they work. */
 export const cannotCgroup: string | undefined =
   process.getuid?.() !== 0
     ? 'needs root for cgroups'
@@ -19,7 +19,7 @@ export const cannotCgroup: string | undefined =
       ? 'needs cgroups below /sys/fs/cgroup'
       : undefined
 
-/** Directories of all hierarchies that processes can be put into. */
+/** Returns the directories of all hierarchies that accept processes. */
 export function hierarchies(): readonly string[] {
   if (existsSync(join(root, 'cgroup.procs'))) return [root]
   if (!existsSync(root)) return []
@@ -31,13 +31,13 @@ export function hierarchies(): readonly string[] {
 /** A cgroup of one hierarchy. */
 export interface Cgroup {
   readonly directory: string
-  /** As the sentinel wants it. */
+  /** Relative to /sys/fs/cgroup, as the sentinel requires. */
   readonly path: string
   add(pid: number): void
   child(name: string): Cgroup
 }
 
-/** A cgroup without limits, of its own in one hierarchy. Its processes must be gone when it is disposed of. */
+/** Creates a cgroup without limits in one hierarchy. Its processes must be gone before its disposal. */
 export function createCgroup(hierarchy = hierarchies().at(-1) ?? root): Cgroup & Disposable {
   const cgroup = at(mkdtempSync(join(hierarchy, 'us-sentinel-')))
   return {
@@ -61,7 +61,7 @@ function at(directory: string): Cgroup {
   }
 }
 
-/** A new one of v1's cpuset is empty, and nobody can be put into it. */
+/** A new cpuset of v1 is empty, so no process can join it. */
 function inherit(directory: string, name: string): void {
   const file = join(directory, name)
   if (existsSync(file) && readFileSync(file, 'utf8').trim() === '')

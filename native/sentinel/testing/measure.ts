@@ -1,4 +1,7 @@
-/** `node native/sentinel/testing/measure.ts [ROUNDS]`: how fast a grave is closed, and what the sentinel takes up. */
+/**
+ * `node native/sentinel/testing/measure.ts [ROUNDS]`: measures the time until a redirect is in effect, and
+ * the sentinel's resources.
+ */
 import { spawn } from 'node:child_process'
 import { cpus } from 'node:os'
 import { memoryOf } from '../../../init-waker/testing/process.ts'
@@ -11,7 +14,7 @@ const rounds = Number(process.argv[2] ?? 100)
 const program = await buildProgram('sentinel')
 const app = await buildApp()
 
-/** Microseconds from the kill to the notice, for the grave, and in all. */
+/** Measures microseconds from the kill to the notice, for the redirect, and in total. */
 async function measure(): Promise<{ noticed: number[]; grave: number[]; closed: number[]; bytes: number }> {
   await using sentinel = await startSentinel(program)
   await using network = await createNetwork(app)

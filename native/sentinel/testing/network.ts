@@ -1,7 +1,7 @@
 import { execFileSync, spawnSync } from 'node:child_process'
 import { type Started, start } from '../../../init-waker/testing/process.ts'
 
-/** Why networks cannot be made here, or undefined if they can. */
+/** The reason why networks are unavailable here, or undefined if they work. */
 export const cannotNetwork: string | undefined =
   process.getuid?.() !== 0
     ? 'needs root for network namespaces'
@@ -16,18 +16,20 @@ export interface Place extends AsyncDisposable {
   readonly address: string
   /** Starts a program there; it ends with the place. */
   start(args: readonly string[]): Promise<Started>
-  /** Runs a program there and gives what it has printed. */
+  /** Runs a program there and returns its output. */
   run(program: string, args: readonly string[], input?: string): string
-  /** Ends everything there. Its interfaces go when the kernel lets go of the namespace. */
+  /** Ends every process there. Its interfaces disappear when the kernel frees the namespace. */
   end(): Promise<void>
 }
 
-/** A pod that will die, its heir and a client, on one bridge. Needs no names on the host, so none can be left. */
+/**
+ * A pod that will die, its heir and a client, on one bridge. It has no names on the host, so none can remain.
+ */
 export interface Network extends AsyncDisposable {
   readonly client: Place
   readonly pod: Place
   readonly heir: Place
-  /** Names of the interfaces on the bridge: that of a place is there while its namespace is. */
+  /** Returns the names of the interfaces on the bridge: that of a place exists as long as its namespace. */
   ports(): readonly string[]
 }
 
@@ -72,7 +74,7 @@ async function createPlace(app: string, address: string): Promise<Place> {
   const sandbox = await start('unshare', ['--net', app, 'pause'])
   const others: Started[] = []
   const enter = ['--net', '--target', String(sandbox.pid)]
-  // unshare has unshared once it is the app.
+  // When unshare has become the app, its namespaces exist.
   while (execFileSync('readlink', [`/proc/${sandbox.pid}/exe`], { encoding: 'utf8' }).trim() !== app)
     await new Promise(resolve => setTimeout(resolve, 2))
   const end = async () => {

@@ -15,15 +15,15 @@ export type Values = Readonly<Record<string, string | number | readonly (string 
 
 /** A connection to a sentinel. */
 export interface Client {
-  /** Asks, and waits for the reply. */
+  /** Sends a request and resolves with the reply. */
   ask(verb: string, values?: Values): Promise<Line>
-  /** Asks without waiting; `reply` is to come. */
+  /** Sends a request without waiting; `reply` resolves later. */
   begin(verb: string, values?: Values): { readonly id: string; readonly reply: Promise<Line> }
-  /** Sends bytes as they are. */
+  /** Sends raw bytes. */
   write(bytes: string | Uint8Array): void
-  /** Waits for a line that no one else waits for. */
+  /** Resolves with a line that no other caller waits for. */
   line(of: (line: Line) => boolean): Promise<Line>
-  /** Lines so far that were replies to nobody: events, and answers to what was written raw. */
+  /** Lines so far that no caller waited for: events, and answers to raw bytes. */
   readonly lines: readonly Line[]
   /** Resolves when the sentinel has closed the connection. */
   readonly closed: Promise<void>
@@ -33,9 +33,9 @@ export interface Client {
 export interface Sentinel extends Started {
   readonly socket: string
   readonly directory: string
-  /** Sends `first`, by default its secret. */
+  /** Connects and sends `first`, by default its secret. */
   connect(first?: string): Promise<Client>
-  /** How many descriptors it has open that are not there when it does nothing. */
+  /** Returns the number of open descriptors beyond those of an idle sentinel. */
   descriptors(): number
 }
 
@@ -44,7 +44,10 @@ export interface SentinelOptions {
   readonly args?: readonly string[]
 }
 
-/** A sentinel in the foreground that takes requests. It is killed, and its directory removed, at the end of the test. */
+/**
+ * Starts a sentinel in the foreground that accepts requests. The end of the test kills it and removes its
+ * directory.
+ */
 export async function startSentinel(program: string, options: SentinelOptions = {}): Promise<Sentinel> {
   const directory = options.directory ?? mkdtempSync(join(tmpdir(), 'sentinel-'))
   const socket = join(directory, 's')
@@ -82,7 +85,7 @@ function linkOf(path: string): string {
   try {
     return readlinkSync(path)
   } catch {
-    // Closed between the listing and now.
+    // Closed since the listing.
     return ''
   }
 }
@@ -114,10 +117,15 @@ function parse(text: string): Line {
   return { id, word, values: Object.fromEntries(values) }
 }
 
-/** What a sentinel wants to hear first. */
+/** Returns the secret that a client must send first. */
 export const secretOf = (socket: string): string => readFileSync(`${socket}.secret`, 'utf8')
 
-/** @param first what is sent before anything else; by default what makes it a client. @throws the error of the connect. */
+/**
+ * Connects to a sentinel.
+ *
+ * @param first the first bytes to send; by default the secret.
+ * @throws the error of the connect.
+ */
 export async function connect(path: string, first?: string): Promise<Client> {
   const socket = createConnection({ path })
   const waiting: { of: (line: Line) => boolean; take: (line: Line) => void }[] = []
@@ -149,7 +157,7 @@ export async function connect(path: string, first?: string): Promise<Client> {
       waiting.push({ of, take })
       void closed.then(() => reject(new Error('the sentinel closed the connection')))
     })
-    // Whoever awaits it hears of that; who has gone on without need not.
+    // A caller that awaits it gets the rejection; without one it must not count as unhandled.
     coming.catch(() => {})
     return coming
   }
@@ -175,7 +183,7 @@ export async function connect(path: string, first?: string): Promise<Client> {
   }
 }
 
-/** Start time of a process, field 22 of its stat. */
+/** Returns the start time of a process, field 22 of its stat. */
 export function startTime(pid: number): string {
   const text = readFileSync(`/proc/${pid}/stat`, 'utf8')
   const field = text.slice(text.lastIndexOf(')') + 2).split(' ')[19]
@@ -183,7 +191,7 @@ export function startTime(pid: number): string {
   return field
 }
 
-/** `pid` and `start` of a process. */
+/** Returns `pid` and `start` of a process. */
 export function processOf(pid: number): { pid: number; start: string } {
   return { pid, start: startTime(pid) }
 }
