@@ -7,7 +7,7 @@
  *
  * save   archives the directory open as 201 to 202 and lists it to 203. --layer: it is the upper directory of an
  *        overlay, so deletions are deletions of the image's files. The archive is a tar file, by GNU tar: owners, modes,
- *        times, hard links, holes, ACLs, extended attributes; no sockets. The list has the archived and the deleted files.
+ *        times, hard links, holes, ACLs, extended attributes; no sockets. The list has the archived and deleted files.
  *        --gate: waits for a file `go` in the directory open as 205.
  * list   only lists, to 203, the upper directory of the overlay that is the root of the process PID, and marks files
  *        that its image has too.
