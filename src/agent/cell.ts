@@ -1,11 +1,11 @@
-import { chmod, copyFile, mkdir, rm, rmdir, writeFile } from 'node:fs/promises'
+import { chmod, copyFile, mkdir, readlink, rm, rmdir, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { holdDirectory } from '../api/stage.ts'
 import type { Clock } from '../kube/clock.ts'
 import type { Random } from '../kube/random.ts'
 import { cgroupDirectory, parseCgroup } from './discover/cgroup.ts'
 import { mountsOf } from './discover/container.ts'
-import { type ProcFs, readIfThere, refOf, unlessGone } from './discover/process.ts'
+import { isSame, type ProcFs, readIfThere, refOf, unlessGone } from './discover/process.ts'
 import type { PodTarget } from './driver/memory-driver.ts'
 import { AgentError, isAgentError } from './errors.ts'
 import { orderHold } from './hold.ts'
@@ -152,8 +152,9 @@ export async function startCell(options: CellOptions, request: CellRequest): Pro
     if (request.command[1] === 'hold') await listening(options, pid, container)
     const first = init
     const end = async () => {
-      // Its first process is gone a moment before the program around it says how it ended.
-      if ((await refOf(fs, pid).catch(() => undefined))?.start !== first.start) await ended
+      // The first process exits a moment before the program around it reports how: an exiting process, or a zombie, has no root.
+      const root = await unlessGone(readlink(`${fs.proc}/${pid}/root`))
+      if (root === undefined || !(await isSame(fs, first))) await ended
       return failure
     }
     return { pod, init, stop, end, output: () => textOf(log) }

@@ -169,6 +169,13 @@ describe.skipIf(why)(`least privilege${why ? ` (${why})` : ''}`, () => {
       expect((await set.get()).status?.lastFailover?.from).toBe(lost?.metadata.name),
     )
     await eventually(isProtected)
+    // Before it swaps, the operator asks for the report of the node of the primary.
+    const [before] = await set.pods('primary')
+    const { namespace, name = '' } = (before as Pod).metadata
+    const asked = { metadata: { annotations: { [annotations.handoverRequested]: 'now' } } }
+    await world.api.patch(pods, { namespace, name }, { type: 'merge', body: asked })
+    await eventually(async () => expect((await set.get()).status?.lastFailover?.from).toBe(name))
+    await eventually(isProtected)
     await set.patch({ service: { ports: ports(8081) } })
     const service = async () =>
       world.api.get(services, { namespace: world.namespace, name: 'all-kept' }).catch((error: unknown) => {
