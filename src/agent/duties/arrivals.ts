@@ -1,4 +1,4 @@
-/** Memory that is still on its way into this node's pods, which run already. */
+/** Follows memory that is still in transit into this node's pods while their apps already run. */
 import type { GenerationStore } from '../../checkpoint/store.ts'
 import { unlessAborted } from '../../kube/abort.ts'
 import type { Clock } from '../../kube/clock.ts'
@@ -9,12 +9,12 @@ import { isAgentError } from '../errors.ts'
 import type { AgentMetrics } from '../metrics.ts'
 
 export interface Arrivals {
-  /** What lies or runs in a pod now; undefined: nothing any more. The same again is nothing new. */
+  /** Notes the clone in a pod; undefined: none. A repeated clone with the same pages changes nothing. */
   note(podUid: string, clone: Clone | undefined): void
   isComing(podUid: string): boolean
-  /** Resolves when nothing is to come any more, or what it was for is gone. */
+  /** Resolves when no pages are in transit, or the clone that they were for is gone. */
   whole(podUid: string, signal: AbortSignal): Promise<void>
-  /** Whether what ran there was ended because its memory did not come; to be asked when it ended. */
+  /** Whether the app was ended because its pages did not arrive. Call it when the app has ended. */
   wasLost(podUid: string): boolean
 }
 
@@ -22,7 +22,7 @@ export interface ArrivalsOptions {
   readonly driver: Pick<MemoryDriver, 'settle'>
   readonly store: Pick<GenerationStore, 'retain'>
   readonly metrics: Pick<AgentMetrics, 'arrived'>
-  /** Its app was ended: what was still to come of this container will not come. */
+  /** Called when an app was ended because the missing pages of this container will not arrive. */
   readonly onLost: (podUid: string, container: string, message: string) => void
   readonly clock: Clock
   readonly log: Log
@@ -38,7 +38,7 @@ interface Entry {
 
 const againMs = 1_000
 
-/** What is followed is followed until it has arrived or is gone, also what an earlier agent has begun. */
+/** Each clone is followed until its pages have arrived or it is gone, also a clone of an earlier agent. */
 export function createArrivals(options: ArrivalsOptions): Arrivals {
   const { driver, clock, log } = options
   const entries = new Map<string, Entry>()
@@ -77,12 +77,15 @@ export function createArrivals(options: ArrivalsOptions): Arrivals {
     }
   }
 
-  /** What is read is linked beside the store; that it counts as in use keeps the sum of it right. */
+  /**
+   * The pages' directory has hard links to the store's files. Retaining the generation keeps the store's byte count
+   * right.
+   */
   const retain = ({ slot, generation, epoch }: Clone): (() => void) => {
     try {
       return options.store.retain(slot, generation, epoch)
     } catch {
-      // Removed while an earlier agent was here.
+      // An earlier agent removed the generation.
       return () => undefined
     }
   }

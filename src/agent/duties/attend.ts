@@ -3,7 +3,7 @@ import type { Work } from './work.ts'
 
 const everyMs = 10_000
 
-/** Asks a gate how many messages it has refused: they change nothing, but somebody sends them. */
+/** Polls a gate for the number of messages it has refused. They change nothing, but a client sends them. */
 export async function attend(
   work: Work,
   { pod }: DutyOf<'attend'>,

@@ -17,9 +17,9 @@ export function generationsOf(store: Pick<GenerationStore, 'list'>, slot: SlotKe
 }
 
 /**
- * Brings a generation back in an understudy, in place of whatever lies there; it stays frozen.
+ * Restores a generation in an understudy, in place of any earlier clone; the new clone stays frozen.
  *
- * @throws AgentError, CheckpointError, the signal's reason; nothing lies there then.
+ * @throws AgentError, CheckpointError, the signal's reason; the understudy is empty then.
  */
 export async function bringBack(
   { driver, store, proven, clock, metrics }: Work,

@@ -10,10 +10,10 @@ import type { PodView } from './snapshot.ts'
 import type { Work } from './work.ts'
 
 /**
- * Ends a primary that is being deleted or has been replaced, so that it does not run on beside its successor.
+ * Stops a primary that is being deleted or has been replaced, so that it does not run beside its successor.
  *
- * @throws AgentError StillCalled where the API server says that it is not to be ended any more: it answers again, and our
- * cache is behind.
+ * @throws AgentError StillCalled if the API server says that the pod is no longer to be ended: it answers again, and
+ * our cache is stale.
  */
 export async function bury(work: Work, { pod, lease }: DutyOf<'bury'>, signal: AbortSignal): Promise<void> {
   if (!pod.terminating && lease.ending === pod.uid && (await isSpared(work, pod, lease, signal)))
@@ -24,7 +24,7 @@ export async function bury(work: Work, { pod, lease }: DutyOf<'bury'>, signal: A
   work.log.info({ pod: pod.name, slot: slotName(lease), why }, 'a primary was stopped')
 }
 
-/** Where the API server does not answer it is ended: somebody else may be called any moment. */
+/** Without an answer from the API server the primary is stopped: another pod may get its slot at any moment. */
 async function isSpared(
   { inquiry }: Work,
   { uid }: PodView,
@@ -41,12 +41,13 @@ async function isSpared(
   }
 }
 
-/** A kill that takes longer meets something that the kernel does not let go; nobody can reach it any more anyway. */
+/** A kill that takes longer is stuck in the kernel; by then the pod cannot be reached anyway. */
 const killPatienceMs = 1_000
 
 /**
- * Shuts a primary off, ends it and says so, in this order: the way to the heir opens first, or a client would find nobody;
- * and it is told when nothing of it runs that could still change what others see. What cannot be found does not run.
+ * Redirects connections away from a primary, kills it and declares its death, in this order. The redirect comes first,
+ * or clients would find no server. The declaration comes once no process of the pod can change what others see. A
+ * process that cannot be found does not run.
  */
 export async function endPod(
   work: Work,
@@ -71,8 +72,9 @@ export async function endPod(
 }
 
 /**
- * A pod that is not there any more although it was watched a moment ago: it was deleted without its grace, and somebody
- * else is called to its slot at once. The kubelet would let it run on for that grace. Its watches go.
+ * Ends the processes of a pod that is gone although it was watched a moment ago, and removes its watches. Such a pod
+ * was deleted without its grace period, and another pod gets its slot at once. The kubelet would let the processes run
+ * for that grace period.
  */
 export async function endGone(
   { sentinel, inquiry, log }: Pick<Work, 'sentinel' | 'inquiry' | 'log'>,
@@ -81,9 +83,9 @@ export async function endGone(
 ): Promise<void> {
   const watches = await watchesOf(sentinel, uid, signal)
   if (watches.length === 0) return
-  // A pod that has lost its labels only is not ours any more, and runs on.
+  // A pod that has only lost its labels no longer belongs to Understudy, and keeps running.
   if (!(await inquiry.isHere(uid, signal))) {
-    // Its heir may have been given another slot since, and nobody can lead the way elsewhere once the watches are gone.
+    // The heir may have got another slot since, and no agent can redirect connections once the watches are gone.
     for (const { name, grave } of watches)
       if (grave !== 'none') await unlessRefused(sentinel.grave({ name, heir: nowhere }, signal))
     await close(sentinel, watches, signal)

@@ -28,21 +28,21 @@ export async function checkpoint(
   const { lease } = duty
   const slot = slotName(lease)
   const isInTheWay = createLookout(work, duty)
-  /** From one to the next where the last ones were still being fetched when the next was due; else 0. */
+  /** Ms between checkpoints if holders were still fetching when the next one was due; else 0. */
   let delayedMs = 0
   const pace = work.paces.of(slot)
   const dueByPace = () => pace.dueAt(settingsOf(work, duty))
-  // What has failed is tried again at once only if the one before it was long enough ago.
+  // After a failure the task starts here. It saves at once only if the checkpoint before is long enough ago.
   await pause(work, duty, progress.get(slot)?.answeredRequest, dueByPace, signal)
   for (;;) {
     await untilServing(work, duty, signal)
     await untilWhole(work, duty, signal)
     const settings = settingsOf(work, duty)
     const startedAt = clock.monotonic()
-    /** What the set asks for by then, so many milliseconds after the one before at least. */
+    /** By the interval that the set asks for then, but at least `leastMs` after this checkpoint began. */
     const due = (leastMs: number) => () => startedAt + Math.max(settingsOf(work, duty).intervalMs, leastMs)
     const request = work.podOf(duty.pod.uid)?.checkpointRequest
-    // Before the first of them, too: a dump of what cannot be saved fails late, and stops the app for nothing.
+    // Also before the first dump: a dump of something that cannot be saved fails late, and stops the app for nothing.
     if (await isInTheWay(signal)) {
       await pause(work, duty, request, due(lookAgainMs), signal)
       continue
@@ -72,12 +72,12 @@ export async function checkpoint(
     const dueMs = clock.monotonic() - startedAt
     await untilFetched(work, duty, stored.manifest.generation, signal)
     const spacingMs = clock.monotonic() - startedAt
-    // Rounded, for every change of it is written.
+    // Rounded, because each change of it is written to the report.
     delayedMs = spacingMs > 1.1 * dueMs ? Math.ceil(spacingMs / 1000) * 1000 : 0
   }
 }
 
-/** What is told of it: the time to the next one, in seconds, and why it is longer than the interval. */
+/** The pace for the report: seconds to the next checkpoint, and why that is longer than the interval. */
 const paceOf = ({ ms, reason }: Gap, delayedMs: number): SlotPace => {
   const told = delayedMs > ms ? 'HoldersBehind' : reason
   return {
@@ -86,13 +86,13 @@ const paceOf = ({ ms, reason }: Gap, delayedMs: number): SlotPace => {
   }
 }
 
-/** As the set asks for it now: what changes there is no reason to break off what is under way. */
+/** The set's settings as they are now. A change of these does not abort a checkpoint in progress. */
 const settingsOf = (work: Work, { pod, settings }: DutyOf<'checkpoint'>): MemorySettings =>
   work.settingsOf(pod.set) ?? settings
 
 /**
- * Memory of an app that does not serve is not worth keeping. It is waited for here, and does not end the duty: a pod can
- * become unready because it stood still for its own checkpoint, which would then never come to its end.
+ * Waits until the app serves: its memory is not worth saving before. The task waits here and does not end: a checkpoint
+ * stops the pod, which can make it unready, and to end the task then would abort that checkpoint.
  */
 async function untilServing(
   { requests, podOf, progress }: Work,
@@ -107,13 +107,13 @@ async function untilServing(
   }
 }
 
-/** What runs without all of its memory cannot be saved: CRIU would not wait for the rest. */
+/** Waits until all memory of the app has arrived: CRIU does not wait for missing pages. */
 async function untilWhole(
   { understudies, arrivals, progress }: Work,
   { pod, lease }: DutyOf<'checkpoint'>,
   signal: AbortSignal,
 ): Promise<void> {
-  // What an earlier agent has begun is found there.
+  // This also finds a restore of an earlier agent whose pages are still in transit.
   await understudies.enter(pod, signal)
   if (!arrivals.isComing(pod.uid)) return
   const { code, message } = new AgentError('PagesComing')
@@ -122,9 +122,9 @@ async function untilWhole(
 }
 
 /**
- * Waits until it is due, by what the set asks for at that time. Where somebody asks for a checkpoint with another word than
- * `seen` it is due as soon as the pace has one to lend: also while the one before was being saved, which may have stopped
- * the pod before the wish was made.
+ * Waits until the next checkpoint is due, by the settings of the set at that time. A request with another value than
+ * `seen` makes it due as soon as the pace can lend one. This includes a request from the time of the previous save,
+ * which may have stopped the pod before the request was made.
  */
 async function pause(
   work: Work,
@@ -146,7 +146,11 @@ async function pause(
   }
 }
 
-/** Waits for something, but not longer than so many milliseconds. @throws what it failed with, the signal's reason. */
+/**
+ * Waits for `what`, but at most `ms` milliseconds.
+ *
+ * @throws the error of `what`, the signal's reason.
+ */
 async function atMost(
   clock: Clock,
   ms: number,
@@ -162,13 +166,14 @@ async function atMost(
   }
 }
 
-/** A holder that takes longer than this for one generation does not hold up the next one. */
+/** A holder that takes longer than this for one generation does not delay the next one. */
 const fetchMs = 60_000
 const reportedMs = 1_000
 
 /**
- * A generation that nobody has yet protects nobody, and a holder that is a generation behind for good finds the one that
- * it has no more when it asks for what differs from it: all of the memory would travel, and it would never catch up.
+ * A generation that no holder has yet protects nothing. A holder that stays one generation behind would never catch up:
+ * when it asks for the difference to its own generation, the source has already removed that one, and all memory must
+ * travel.
  */
 const untilFetched = (
   work: Work,
@@ -185,8 +190,8 @@ const untilFetched = (
   )
 
 /**
- * One holder that is slow, or wants to be, must not make all memory older: where another one says that it has this
- * generation, an interval is enough, and the slow one is left behind.
+ * A holder that is slow, or pretends to be, must not make all memory older. Once another holder reports this
+ * generation, an interval is enough, and the slow holder is left behind.
  */
 async function untilOneHasIt(
   work: Work,
@@ -199,10 +204,12 @@ async function untilOneHasIt(
 }
 
 const lookAgainMs = 5_000
-/** What appears in a process later ends its dumps, mostly; some of it is only lost, so it is looked for now and then. */
+/**
+ * Most obstacles that appear later make the dump fail. Some only lose data, so the task looks for them now and then.
+ */
 const lookEveryMs = 60_000
 
-/** Tells whether the pod has something that cannot be saved, and says it once in an event, always in the report. */
+/** Returns a check for things in the pod that cannot be saved. It reports them always, and in an event once. */
 function createLookout(work: Work, { pod, lease }: DutyOf<'checkpoint'>) {
   const { clock, progress, understudies, obstacles, event } = work
   let lookedAt = Number.NEGATIVE_INFINITY
@@ -224,8 +231,9 @@ function createLookout(work: Work, { pod, lease }: DutyOf<'checkpoint'>) {
 }
 
 /**
- * Why the memory of this moment is not worth keeping. The kubelet tells unreadiness seconds late, and what is saved of a
- * sick app until then would bring the sickness back with it: it is asked itself, each time.
+ * Why the memory of this moment is not worth saving; undefined: it is. The kubelet reports unreadiness seconds late,
+ * and a restore of what was saved until then would bring the fault back. So the agent probes the app before each
+ * checkpoint.
  */
 async function whyUnfit(
   work: Work,
@@ -251,13 +259,13 @@ const growing = (draft: Draft) => (bytes: number) => {
   return draft.room() - bytes
 }
 
-/** A generation travels as its difference to the one before: without that, all of it would travel each time. */
+/** A generation travels as the difference to the one before. Without that one, all memory would travel each time. */
 const baseAndNewest = 2
 
 /**
  * Saves a primary's memory now.
- * @param isFinal nothing of it will come after this: it stands still already.
- * @param inVain told before it rejects, where the primary has stood still: for so many ms at most.
+ * @param isFinal no generation of this primary follows: it is stopped already.
+ * @param inVain called before a rejection if the primary was stopped, with the upper bound of that time in ms.
  * @throws AgentError, CheckpointError, the signal's reason.
  */
 export async function saveOnce(
@@ -275,9 +283,9 @@ export async function saveOnce(
   const limit = settings.volumeBytes
   const known = last !== undefined && work.progress.get(slotName(key))?.reason !== 'VolumesTooLarge'
   const volumeBytes = await assertVolumesFit(work, located, { limit, known, signal })
-  // Room for this one: until now the one before could be asked for what differs from it.
+  // Makes room. The store kept the previous base until now, so that holders could ask for the difference to it.
   await store.prune(key, settings.keep)
-  // Later ones are as large as the one before, or nearly. Of a first one nobody knows before it has filled the tmpfs.
+  // A dump is about as large as the one before. The size of a first dump is unknown until it has filled the tmpfs.
   const memoryBytes = last === undefined ? await work.measureMemory?.(located, signal) : undefined
   const expected = memoryBytes === undefined ? {} : { expectedBytes: memoryBytes + (volumeBytes ?? 0) }
   const draft = await store.begin(key, generation, expected)
@@ -337,7 +345,7 @@ export async function saveOnce(
   } catch (error) {
     if (frozenMs > 0) inVain?.(frozenMs)
     await draft.discard()
-    // Its processes may not be where they were; whoever comes next looks again.
+    // The pod's processes may have changed; the next task locates them again.
     understudies.lookAgain(pod.uid)
     throw error
   }

@@ -3,8 +3,8 @@ import { takeOffStage } from './off-stage.ts'
 import type { Work } from './work.ts'
 
 /**
- * Takes away what lies in an understudy for nobody: the memory of a slot that has another heir now, or an app that was
- * brought on stage for a slot which then was given to somebody else.
+ * Empties an understudy whose content no slot needs: the memory of a slot that has another heir now, or an app that was
+ * put on stage for a slot which then went to another pod.
  */
 export async function clear(
   work: Work,

@@ -1,4 +1,4 @@
-/** Ends of primaries: noticed, judged, and told to the API server before anything else. */
+/** Detects and judges the ends of primaries, and declares them to the API server before anything else. */
 import { podConditions, servingReasons } from '../../api/stage.ts'
 import { backoffMs } from '../../kube/backoff.ts'
 import type { Clock } from '../../kube/clock.ts'
@@ -8,30 +8,33 @@ import type { Death, Watched } from '../sentinel.ts'
 import type { PodView } from './snapshot.ts'
 
 export interface Deaths {
-  /** Pods whose memory is gone, and whose memory (`slotName`) it was. A pod stays here until it is gone itself, or revived. */
+  /**
+   * Pods whose memory is gone, with the slot of that memory (`slotName`). A pod stays here until it is gone itself, or
+   * revived.
+   */
   readonly dead: ReadonlyMap<string, string>
-  /** From the sentinel: a watched process has ended. */
+  /** Handles the sentinel's news that a watched process has ended. */
   onDeath(death: Death): void
-  /** The memory of this pod is gone, however that came about. Said once for each pod. */
+  /** Declares that the memory of this pod is gone, for whatever reason. Writes this once for each pod. */
   declare(pod: PodView, container: string, what: string): Promise<void>
-  /** Its slot has begun a new life in this pod: what died there is of no account any more. */
+  /** Called when its slot has begun a new life in this pod: the earlier death no longer counts. */
   revive(uid: string): void
-  /** The pod as it is now: has something ended that nobody told? */
+  /** Looks at the pod as it is now for an end that the sentinel did not report. */
   inspect(pod: PodView): void
-  /** Whether a condition may be written: of a pod that has died nobody but this says that it serves, or does not. */
+  /** Whether a condition may be written. On a dead pod only this module writes whether it serves. */
   mayWrite(uid: string, condition: PodCondition): boolean
   /**
-   * This pod is watched, and is about to go on stage: it is known here. That its app ends before it has answered is no
-   * death: its agent sees that, and brings the memory back again.
+   * Notes that this pod is watched and about to be put on stage. If its app ends before it has answered, that is no
+   * death: the agent sees the end and restores the memory again.
    */
   arriving(pod: PodView): void
-  /** What is watched of this pod, from now on. */
+  /** Called when the containers of this pod are watched and on stage. */
   guarded(pod: PodView): void
-  /** What the sentinel watches already, at the start of an agent. */
+  /** Takes over the sentinel's watches at the start of an agent. */
   recall(watched: readonly Watched[]): void
-  /** The pod does not exist any more, and nothing of it is watched. */
+  /** Called when the pod does not exist any more and none of its processes is watched. */
   forget(uid: string): void
-  /** Uids of which something is known here. */
+  /** Uids of pods that are watched or dead. */
   known(): ReadonlySet<string>
   settled(): Promise<void>
 }
@@ -42,16 +45,16 @@ export interface DeathsOptions {
   readonly slotOf: (pod: PodView) => string
   /** Whether this pod is the primary of a slot, by its Lease. */
   readonly holds: (pod: PodView) => boolean
-  /** Whether the end of this pod's processes is the end of memory that somebody else could go on with. */
+  /** Whether another pod could continue with this pod's memory, so that the end of its processes is a death. */
   readonly matters: (pod: PodView) => boolean
   readonly patch: (pod: PodView, condition: PodCondition) => Promise<boolean>
-  /** Its watch has no more to say: what was watched was of no account. */
+  /** Removes a watch whose process no longer counts. */
   readonly unwatch: (name: string) => void
-  /** All watches of this pod go, and it is open again. */
+  /** Removes all watches of a pod, and opens it to connections again. */
   readonly release: (uid: string) => void
-  /** The dead set has changed, or what is watched has. */
+  /** Called when the dead pods or the watched processes have changed. */
   readonly changed: () => void
-  /** Whether it was ended because memory that was still to come did not come. Asked at once. */
+  /** Whether the app was ended because pages in transit did not arrive. Called right at the death. */
   readonly lostPages?: (uid: string) => boolean
   readonly onDeclared?: (pod: PodView, millisecondsSinceDeath: number | undefined) => void
   readonly clock: Clock
@@ -64,7 +67,9 @@ export interface WatchName {
   readonly containerId: string
 }
 
-/** Names of watches carry what an agent that starts anew has to know: whose process it was, in which life of which container. */
+/**
+ * A watch's name carries what a restarted agent must know: the pod, the container, and the container's id at that time.
+ */
 export const watchName = ({ uid, container, containerId }: WatchName): string =>
   `${uid}/${container}/${shortId(containerId)}`
 
@@ -79,7 +84,7 @@ const livesOf = ({ containers }: PodView): Map<string, string> =>
 
 const shortId = (containerId: string): string => containerId.replace(/^.*:\/\//, '').slice(0, 16)
 
-/** A cache shows within this time what was written. */
+/** A cache shows a write within this time. */
 const showsWithinMs = 1_000
 
 const patchBackoff = { initialMs: 20, maxMs: 2_000, jitter: 0.2 }
@@ -87,12 +92,14 @@ const patchBackoff = { initialMs: 20, maxMs: 2_000, jitter: 0.2 }
 export function createDeaths(options: DeathsOptions): Deaths {
   const { podOf, slotOf, holds, matters, patch, unwatch, changed, onDeclared, clock, log } = options
   const dead = new Map<string, string>()
-  /** By uid, then by container: the life that is watched. */
+  /** By uid, then by container: the id of the container that is watched. */
   const watched = new Map<string, Map<string, string>>()
-  /** Uids of those that are watched and have not been on stage yet. */
+  /** Uids of watched pods that have not been on stage yet. */
   const arriving = new Set<string>()
   const writing = new Set<Promise<void>>()
-  /** What is said of each dead pod, and since when (monotonic ms) the API server has it; undefined: it does not yet. */
+  /**
+   * The condition of each dead pod, and since when (monotonic ms) the API server has it; undefined: it does not yet.
+   */
   const told = new Map<string, { readonly condition: PodCondition; since: number | undefined }>()
 
   const tell = async (pod: PodView, condition: PodCondition, diedAt: number | undefined): Promise<void> => {
@@ -108,7 +115,7 @@ export function createDeaths(options: DeathsOptions): Deaths {
       } catch (error) {
         log.warn({ err: error, pod: `${pod.namespace}/${pod.name}` }, 'a death could not be told, again')
         await clock.sleep(backoffMs(failures, patchBackoff))
-        // Whoever is gone needs no word.
+        // A pod that is gone needs no condition.
         if (podOf(pod.uid) === undefined) return
       }
     }
@@ -137,7 +144,7 @@ export function createDeaths(options: DeathsOptions): Deaths {
     return tracked
   }
 
-  /** What somebody else was writing at that moment may have come to the API server after it. */
+  /** Writes a death again: a concurrent write of another client may have reached the API server after it. */
   const tellAgain = (pod: PodView) => {
     const said = told.get(pod.uid)
     if (said?.since === undefined || pod.serving?.message === said.condition.message) return
@@ -169,18 +176,19 @@ export function createDeaths(options: DeathsOptions): Deaths {
       if (name === undefined) return
       const pod = podOf(name.uid)
       if (pod !== undefined && arriving.has(pod.uid)) {
-        // Its watch stays: whoever brings the memory back again takes it away first, and would lose the next one with it.
+        // Keeps the watch. The next restore removes it before it watches the new process; an unwatch here could remove
+        // that one.
         log.info({ watch: death.name }, 'ended before it was on stage')
         return
       }
-      // The first thing that happens: everything else can wait for the successor.
+      // Declares the death first: the successor depends on it, and all other work can wait.
       if (pod !== undefined && matters(pod)) {
         const what = options.lostPages?.(pod.uid) === true ? lostPagesWhat : 'has ended'
         void declare(pod, name.container, what, Number(death.unixNs / 1_000_000n))
         log.info({ watch: death.name, grave: death.grave, graveUs: death.graveMicroseconds }, 'died')
         return
       }
-      // Its slot is another's already: what is shut off stays shut off until the pod is gone.
+      // Another pod has its slot already: the redirect stays closed until this pod is gone.
       if (pod !== undefined && !holds(pod)) return
       log.info({ watch: death.name }, 'ended, and nobody else has its memory')
       forgetContainer(name.uid, name.container)
@@ -191,7 +199,7 @@ export function createDeaths(options: DeathsOptions): Deaths {
     revive(uid) {
       told.delete(uid)
       if (!dead.delete(uid)) return
-      // What was shut off when the earlier life ended is open to this one.
+      // Connections that were redirected when the earlier life ended reach the new life again.
       options.release(uid)
       arriving.delete(uid)
       watched.delete(uid)
@@ -216,7 +224,7 @@ export function createDeaths(options: DeathsOptions): Deaths {
     mayWrite: (uid, { type, reason }) =>
       !dead.has(uid) || type !== podConditions.serving || reason === servingReasons.died,
     arriving(pod) {
-      // What an earlier agent watched may have been on stage: its end is a death.
+      // A pod that an earlier agent watched may have been on stage: its end is a death.
       const known = watched.get(pod.uid)
       const lives = livesOf(pod)
       if ([...lives].every(([name, life]) => known?.get(name) === life)) return
@@ -250,8 +258,8 @@ export function createDeaths(options: DeathsOptions): Deaths {
 }
 
 /**
- * The container of which another life runs than the one that was watched, or than the one that the pod's condition says
- * is on stage.
+ * Returns a container that runs under another id than the watched one, or than the id that the pod's condition names
+ * as on stage.
  */
 export function lostContainer(
   pod: PodView,
@@ -267,16 +275,16 @@ export function lostContainer(
   })?.name
 }
 
-/** What is said of a death that came of `PagesLost`. */
+/** Text for a death that `PagesLost` caused. */
 export const lostPagesWhat = 'was ended, for memory that was still to come did not come'
 
 const diedMessage = (container: string, containerId: string, what: string, slot: string): string =>
   `container ${container} (${containerId}) ${what}; it had the memory of ${slot}`
 
-/** The slot, by its name, whose memory ended by what a condition `serving` with reason `Died` says. */
+/** Returns the name of the slot whose memory ended, from the message of a condition `serving` with reason `Died`. */
 export const slotOfDeath = (message: string): string | undefined =>
   /it had the memory of (\S+)$/.exec(message)?.[1]
 
-/** What the condition `serving` of a pod on stage says; `lostContainer` reads it. */
+/** Message of the condition `serving` of a pod on stage; `lostContainer` reads it. */
 export const onStageMessage = (pod: PodView, epoch: number): string =>
   `epoch ${epoch}: ${pod.containers.map(({ name, containerId }) => `${name} is ${containerId}`).join(', ')}`

@@ -10,7 +10,7 @@ import { unfitImages, unfitNode } from './placement.ts'
 import { restoreHashOf } from './settings.ts'
 import type { Kept, MemorySettings, PodView, Snapshot } from './snapshot.ts'
 
-/** What this node should be doing now. Pure; its order means nothing. */
+/** Returns what this node should do now. Pure; the order means nothing. */
 export function dutiesOf(snapshot: Snapshot): Duty[] {
   const pods = new Map(snapshot.pods.map(pod => [pod.uid, pod]))
   const primaries = new Set(snapshot.slots.map(({ holder }) => holder.uid))
@@ -51,7 +51,7 @@ interface Slot {
 
 const setOf = ({ namespace, set }: SlotLease) => `${namespace}/${set}`
 
-/** An understudy in which nothing keeps this node from bringing memory back. */
+/** Whether the pod is an understudy in which this node can restore memory now. */
 export const isFreeUnderstudy = (snapshot: Snapshot, pod: PodView): boolean =>
   snapshot.able &&
   pod.understudy &&
@@ -65,9 +65,9 @@ export const isFreeUnderstudy = (snapshot: Snapshot, pod: PodView): boolean =>
 const isUp = ({ running, containerId }: PodView['containers'][number]) => running && containerId !== undefined
 
 /**
- * Whether what this pod had of a slot is gone. A slot that has begun a new life in the same pod has other memory.
+ * Whether the memory of a slot in this pod is gone. A slot that has begun a new life in the same pod has other memory.
  *
- * @param slot its name; undefined: of any.
+ * @param slot name of the slot; undefined: any slot.
  */
 export function isDead({ dead }: Pick<Snapshot, 'dead'>, pod: PodView, slot?: string): boolean {
   const told = dead.get(pod.uid)
@@ -78,15 +78,16 @@ export function isDead({ dead }: Pick<Snapshot, 'dead'>, pod: PodView, slot?: st
 }
 
 /**
- * Whether somebody else could go on with the memory of this slot, now or later: what makes the end of its primary a death.
- * A node that keeps it and cannot bring it back at this moment, and one that has not said yet what it keeps, count.
+ * Whether another pod could continue with the memory of this slot, now or later: only then is the end of its primary a
+ * death. A node that keeps the memory but cannot restore it at this moment counts, and so does a node that has not yet
+ * reported its copies.
  */
 export function isAtStake(snapshot: Snapshot, lease: SlotLease): boolean {
   const { reports } = snapshot
   const name = slotName(lease)
-  // Nobody would call a successor: the kubelet starts the app again, and a grave would only keep it from answering.
+  // The operator calls no successor: the kubelet restarts the app, and a redirect would only keep it from answering.
   if (isPaused(snapshot, lease)) return false
-  // What was saved here, or was held here before, can be fetched from here.
+  // Other nodes can fetch generations that this node saved as the source, or kept as a holder before.
   const isOwn =
     lease.node === snapshot.node && (lease.unsaved !== true || mayKeep(lease).includes(snapshot.node))
   if (isOwn && snapshot.kept.has(name)) return true
@@ -107,7 +108,7 @@ function ofPrimary(snapshot: Snapshot, slot: Slot, pod: PodView): Duty[] {
   const about = { pod, lease, settings }
   if (pod.terminating || lease.ending === pod.uid) {
     if (!isToEnd(snapshot, lease, pod)) return []
-    // Beside a dump, which may take seconds: what is to end need not be let finish it.
+    // Runs beside a dump, which may take seconds: a primary that is to end need not complete it.
     return [{ type: 'bury', key: `bury/${pod.uid}`, version: name, ...about }]
   }
   const others = elsewhere(snapshot, lease)
@@ -116,7 +117,7 @@ function ofPrimary(snapshot: Snapshot, slot: Slot, pod: PodView): Duty[] {
       ? []
       : [{ type: 'fetch', key: `fetch/${name}`, version: `${lease.epoch}`, lease, others }]
   if (!onStage) {
-    // The set has no place for its slot any more: it was called in vain.
+    // The set no longer has a place for its slot: the promotion is void.
     if (lease.retainedSince !== undefined) return []
     const version = `${name} ${lease.epoch} ${ids}`
     return [{ type: 'promote', key: `promote/${pod.uid}`, version, memoryOf: pod.uid, ...about, others }]
@@ -140,7 +141,7 @@ function ofPrimary(snapshot: Snapshot, slot: Slot, pod: PodView): Duty[] {
       ...about,
     })
   const isKeptElsewhere = lease.unsaved !== true && lease.holders.some(node => node !== snapshot.node)
-  // One that stands still answers nobody and is not ready: that is no reason to let it go on.
+  // A stopped primary fails its probes; that is no reason to resume it.
   if (snapshot.able && isKeptElsewhere && lease.handover !== undefined && !snapshot.handoversPaused.has(name))
     return [
       ...duties,
@@ -152,8 +153,8 @@ function ofPrimary(snapshot: Snapshot, slot: Slot, pod: PodView): Duty[] {
         ...about,
       },
     ]
-  // Neither its pace nor whether it serves at the moment: a dump that has begun must not be broken off for these.
-  // Nor what runs in the place of what the slot's memory is of: saved, it would follow that memory as if it were it.
+  // The version contains neither the pace nor the readiness: their change must not abort a dump in progress. A
+  // container that replaced the one with the slot's memory is not saved: its generation would count as a continuation.
   if (snapshot.able && isKeptElsewhere && anotherIn(snapshot, lease, pod) === undefined)
     duties.push({
       type: 'checkpoint',
@@ -166,15 +167,15 @@ function ofPrimary(snapshot: Snapshot, slot: Slot, pod: PodView): Duty[] {
 }
 
 /**
- * A promoted understudy has given its probes away, and keeps none of its own when its set keeps no memory any more. It may
- * stay for long, where pods are replaced only when they are deleted.
+ * A promoted understudy has no probes of its own in its spec, so the agent probes it even if its set keeps no memory
+ * any more. Such a pod may stay for long, where pods are replaced only when they are deleted.
  */
 function ofLeftOnStage({ memoryless, dead }: Snapshot, pod: PodView): Duty[] {
   if (!memoryless.has(pod.set) || !pod.understudy || pod.apps === undefined) return []
   if (pod.kind !== 'primary' || pod.terminating || isDead({ dead }, pod)) return []
   if (!pod.containers.every(isUp) || pod.ip === undefined) return []
   const { serving } = pod
-  // What runs there now is what was brought on stage, as far as anybody has said.
+  // The running containers are the ones that were put on stage, as far as the condition says.
   const isOn = serving?.status === 'True' && pod.containers.every(one => isNamedIn(serving.message, one))
   if (!isOn && serving?.reason !== servingReasons.notAnswering) return []
   return [{ type: 'probe', key: `probe/${pod.uid}`, version: `without memory ${idsOf(pod)}`, pod }]
@@ -188,11 +189,12 @@ const isOnStage = ({ stages }: Snapshot, lease: SlotLease, pod: PodView): boolea
   return !pod.understudy || (stage?.state === 'OnStage' && stage.slot === slotName(lease))
 }
 
-/** Whether this primary is to be ended now, and not in its grace. */
+/** Whether this primary is to be stopped now, and not after its grace period. */
 export function isToEnd(snapshot: Snapshot, lease: SlotLease, pod: PodView): boolean {
-  // Who is to be ended for a successor that waits for it is told so by its Lease: what is at stake was weighed there.
+  // The Lease says that this primary ends before its waiting successor starts; the operator weighed the risk before.
   if (lease.ending === pod.uid) return true
-  // The set has no place for its slot: it ends in its grace like any pod. With a place again it is ended at once.
+  // Without a place for its slot in the set, the pod ends in its grace period like any pod. With a place again it is
+  // stopped at once.
   if (!pod.terminating || lease.retainedSince !== undefined) return false
   return isOnStage(snapshot, lease, pod) && isAtStake(snapshot, lease)
 }
@@ -200,7 +202,7 @@ export function isToEnd(snapshot: Snapshot, lease: SlotLease, pod: PodView): boo
 const isPaused = ({ settings }: Snapshot, lease: SlotLease): boolean =>
   settings.get(setOf(lease))?.paused === true
 
-/** A dead one that nobody has followed yet. Its heir may have got another slot since, or be gone. */
+/** Duties for a dead primary without a successor. Its heir may have got another slot since, or be gone. */
 function ofDead(snapshot: Snapshot, { lease, settings, name }: Slot, pod: PodView): Duty[] {
   if (settings.paused) return []
   const to = wayFrom(snapshot, lease) ?? nowhere
@@ -208,13 +210,14 @@ function ofDead(snapshot: Snapshot, { lease, settings, name }: Slot, pod: PodVie
   return [{ type: 'redirect', key: `redirect/${pod.uid}`, version, pod, lease, to, isAwaited: true }]
 }
 
-/** Swallows connections: to itself by an interface from which none may come, and the kernel drops them. */
+/** Redirect target that swallows connections: the kernel drops packets to loopback from any other interface. */
 export const nowhere = '127.0.0.1'
 
 /**
- * Where connections to a primary go when it dies. To its heir, unless that has another slot by now: its memory would
- * answer for this one's. To nobody where a successor has to be woken or made first: what the kubelet starts in the dead
- * one's place must not answer. Undefined: nobody else has its memory, and what the kubelet starts is its successor.
+ * Where connections to a primary go when it dies. They go to its heir, unless the heir has another slot by now: it
+ * would answer with that slot's memory. They go nowhere if a successor has to be woken or created first: the app that
+ * the kubelet restarts in the dead pod must not answer. Undefined: that app is the successor, as no other pod could
+ * have the memory, or the set is paused.
  */
 export function wayFrom(snapshot: Snapshot, lease: SlotLease): string | undefined {
   const { heir } = lease
@@ -224,7 +227,7 @@ export function wayFrom(snapshot: Snapshot, lease: SlotLease): string | undefine
   return isAtStake(snapshot, lease) ? nowhere : undefined
 }
 
-/** What the nodes that the slot's Lease names have of it, the newest first. */
+/** The newest generations that other nodes named by the slot's Lease report, the newest first. */
 function elsewhere({ reports }: Snapshot, lease: SlotLease): Elsewhere[] {
   const name = slotName(lease)
   return [...reports]
@@ -240,7 +243,7 @@ function elsewhere({ reports }: Snapshot, lease: SlotLease): Elsewhere[] {
     .sort((a, b) => newestTold(a, b) || (a.address < b.address ? -1 : 1))
 }
 
-/** Whether another holder of the slot says that it has this generation of it, or a newer one. */
+/** Whether another holder of the slot reports this generation, or a newer one. */
 export function isKeptElsewhere(
   { reports }: Pick<Snapshot, 'reports'>,
   lease: SlotLease,
@@ -250,7 +253,7 @@ export function isKeptElsewhere(
   return lease.holders.some(node =>
     reports.get(node)?.slots.some(
       ({ role, epoch = lease.epoch, ...report }) =>
-        // Of an epoch before it has another memory, whatever its number.
+        // A generation of an earlier epoch is other memory, whatever its number.
         role === 'holder' &&
         epoch === lease.epoch &&
         report.generation >= generation &&
@@ -259,7 +262,7 @@ export function isKeptElsewhere(
   )
 }
 
-/** The operator could not reach the gate, and asks its node to. */
+/** Watches a gate, and opens it if the operator asks: the operator could not reach the gate itself. */
 function ofGate(pod: PodView): Duty[] {
   if (!pod.understudy || pod.terminating || pod.gate === undefined) return []
   const { containerId, order } = pod.gate
@@ -269,7 +272,7 @@ function ofGate(pod: PodView): Duty[] {
     : [attend, { type: 'wake', key: `wake/${pod.uid}`, version: `${containerId} ${order}`, pod }]
 }
 
-/** Who held the slot until somebody else was called, and runs on: two must not answer with one memory. */
+/** Former primaries that still run although the slot is another pod's: two pods must not answer with one memory. */
 function ofLosers(snapshot: Snapshot, { lease, settings, name }: Slot): Duty[] {
   const losers = snapshot.pods.filter(
     pod =>
@@ -288,7 +291,9 @@ function ofLosers(snapshot: Snapshot, { lease, settings, name }: Slot): Duty[] {
   })
 }
 
-/** Readiness of an understudy on stage follows its condition `serving`, up to a second late. */
+/**
+ * Whether the pod serves. The readiness of an understudy on stage follows its condition `serving`, up to a second late.
+ */
 export const isServing = (pod: PodView): boolean =>
   pod.understudy ? pod.serving?.status === 'True' : pod.ready
 
@@ -298,7 +303,7 @@ function ofHolder(snapshot: Snapshot, { lease, settings, name }: Slot): Duty[] {
   if (source === undefined || lease.node === snapshot.node) return []
   const { address, fingerprint } = source
   const missed = missedOf(snapshot, lease)
-  // Who waits at the source would wait in vain, and one that is not missed any more comes from there again.
+  // A new version ends a wait at the source that would never succeed. Without `missed` the source is used again.
   const instead = missed === undefined ? '' : ` ${missed.epoch ?? ''}/${missed.generation}`
   return [
     {
@@ -315,8 +320,9 @@ function ofHolder(snapshot: Snapshot, { lease, settings, name }: Slot): Duty[] {
 }
 
 /**
- * The newest that another node has, where neither we nor the source have it, and the source says that no more is made there:
- * it has nothing, as after a reboot, or could bring back what it has, which nobody says of a primary that is on stage.
+ * The newest generation of another node, if neither this node nor the source has it and the source makes no more. The
+ * source says so in two ways. It has nothing, as after a reboot, or it reports how it could restore its copy, which no
+ * node does for a primary that is on stage.
  */
 function missedOf(snapshot: Snapshot, lease: SlotLease): Elsewhere | undefined {
   const source = snapshot.reports.get(lease.node ?? '')
@@ -331,14 +337,14 @@ function missedOf(snapshot: Snapshot, lease: SlotLease): Elsewhere | undefined {
 }
 
 /**
- * An understudy that nothing can be brought back in, and that no Lease names. It may have been called before, and its agent
- * may have died between the thaw and the word of it: two would run with one memory, whatever the pod's label says by now,
- * whether it ends, and whatever else this node can do.
+ * Clears an understudy that no Lease names and in which memory cannot be restored now. It may have been promoted
+ * before, and its agent may have died between the thaw and the report. Then two pods would run with one memory,
+ * whatever the pod's label says by now, whether it ends, and whatever else this node can do.
  */
 function ofUnnamed(snapshot: Snapshot, pod: PodView): Duty[] {
   if (!pod.understudy || (pod.kind !== 'hotbackup' && pod.kind !== 'coldbackup')) return []
   if (isDead(snapshot, pod) || pod.containers.length === 0 || !pod.containers.every(isUp)) return []
-  // A preStop over HTTP would wait for an app that is frozen, as its kernel takes connections for it.
+  // A preStop hook over HTTP would wait for a frozen app, because its kernel still accepts connections.
   return [clear(pod, pod.terminating)]
 }
 
@@ -364,8 +370,8 @@ function ofUnderstudy(snapshot: Snapshot, slots: readonly Slot[], pod: PodView):
       lease.heir?.uid === pod.uid && settings.mode === 'Frozen' && fits(pod, kept),
   )
   const present = snapshot.stages.get(pod.uid)
-  // What lies there already goes first: one of several slots is as good as another, and a change costs a restore.
-  // But a primary that stands still for this very pod comes before all.
+  // Memory that is already there goes first: all slots are equal, and a change costs a restore. A primary that is
+  // stopped for this very pod comes before all.
   const awaited = own.find(({ lease }) => lease.handover === pod.uid)
   const chosen = awaited ?? own.find(({ name }) => name === present?.slot) ?? bySlot(own)[0]
   if (chosen !== undefined)
@@ -398,15 +404,15 @@ function ofUnderstudy(snapshot: Snapshot, slots: readonly Slot[], pod: PodView):
 const bySlot = <T extends Slot>(slots: readonly T[]): T[] =>
   [...slots].sort((a, b) => a.lease.slot - b.lease.slot)
 
-/** A frozen tree counts against the understudy's limits in full; what the app will do with it needs some room, too. */
+/** A frozen tree counts against the understudy's memory limits in full, and the app needs some room on top. */
 export const fits = (pod: PodView, { memory }: Pick<Kept, 'memory'>): boolean =>
   pod.containers.every(
     ({ name, memoryLimit }) => memoryLimit === undefined || (memory.get(name) ?? 0) * 1.1 <= memoryLimit,
   )
 
 /**
- * A container of the holder that is not what the memory of this slot is of. Where the Lease does not name its containers
- * yet, as in a set that was paused before they ran, a restart since the life began says it.
+ * Returns a container of the holder that does not have the memory of this slot. If the Lease does not name the
+ * containers yet, as in a set that was paused before they ran, a restart since the life began shows it.
  */
 export function anotherIn(
   snapshot: Pick<Snapshot, 'restarts'>,
@@ -414,14 +420,14 @@ export function anotherIn(
   { understudy, containers }: PodView,
 ): PodView['containers'][number] | undefined {
   const before = snapshot.restarts?.get(slotName(lease))
-  // The containers of an understudy are older than what runs in them.
+  // The containers of an understudy are older than the apps in them, so their restarts say nothing.
   if (lease.containers !== undefined || understudy || before === undefined)
     return containers.find(one => isAnother(lease, one))
   const restarts = containers.reduce((sum, { restarts = 0 }) => sum + restarts, 0)
   return restarts > before ? containers.find(({ restarts = 0 }) => restarts > 0) : undefined
 }
 
-/** Whether the memory of this slot is that of another life of this container, as its Lease says. */
+/** Whether the memory of this slot belongs to another run of this container, as its Lease says. */
 const isAnother = (
   { containers }: SlotLease,
   { name, containerId }: PodView['containers'][number],
@@ -430,6 +436,6 @@ const isAnother = (
   containerId !== undefined &&
   !containers.split(',').includes(`${name}=${containerId}`)
 
-/** The lives of its containers. */
+/** Names and ids of the pod's containers. */
 export const idsOf = (pod: PodView): string =>
   pod.containers.map(({ name, containerId }) => `${name}=${containerId ?? ''}`).join(',')
