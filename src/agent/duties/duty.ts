@@ -1,85 +1,87 @@
-/** What the agent of a node can be doing, each as data. */
+/** The duties that a node's agent can have, as data. */
 import type { SlotLease } from '../../api/slot-lease.ts'
 import type { Told } from '../../succession/age.ts'
 import type { MemorySettings, PodView } from './snapshot.ts'
 
 interface Common {
-  /** Tells this duty from all others. */
+  /** Distinguishes this duty from all others. */
   readonly key: string
-  /** Another one means: what runs is for a world that is over, and begins again. */
+  /** Another version makes the task that runs for this duty obsolete: it ends, and a new one starts. */
   readonly version: string
-  /** Uid of the pod whose memory it works on: of such duties one at a time. Absent: it touches no memory. */
+  /** Uid of the pod whose memory the duty works on: one such duty at a time. Absent: it touches no memory. */
   readonly memoryOf?: string
 }
 
-/** How an agent is reached, and known. */
+/** Address of an agent, and the fingerprint of its key. */
 export interface Peer {
   readonly address: string
   readonly fingerprint: string
 }
 
-/** The memory of a slot on another node, as its report says. */
+/** The memory of a slot on another node, as that node's report says. */
 export interface Elsewhere extends Peer, Told {}
 
 export type Duty =
-  /** A primary: its end is noticed at once, and the way to its heir is prepared. */
+  /** A primary: the agent detects its end at once, and prepares the redirect to its heir. */
   | (Common & {
       readonly type: 'guard'
       readonly pod: PodView
       readonly lease: SlotLease
-      /** Address to which connections go at its death; undefined: nowhere else. */
+      /** Address to which connections go at its death; undefined: no redirect. */
       readonly way: string | undefined
     })
-  /** A primary whose memory others keep: saved again and again. */
+  /** A primary whose memory holders keep: the agent saves it again and again. */
   | (Common & {
       readonly type: 'checkpoint'
       readonly pod: PodView
       readonly lease: SlotLease
       readonly settings: MemorySettings
     })
-  /** A primary that is to be replaced: it stands still, and its last generation is saved. */
+  /** A primary that is to be replaced: the agent stops it and saves its last generation. */
   | (Common & {
       readonly type: 'handOver'
       readonly pod: PodView
       readonly lease: SlotLease
       readonly settings: MemorySettings
     })
-  /** A slot whose generations are kept here: fetched from its source. */
+  /** A slot whose generations this node keeps: the agent fetches them from its source. */
   | (Common & {
       readonly type: 'hold'
       readonly lease: SlotLease
       readonly settings: MemorySettings
       readonly source: Peer
-      /** Other nodes that have something of it, the newest first: where the source is gone they are all there is. */
+      /** Other nodes that report generations of the slot, the newest first: the only origin if the source is gone. */
       readonly others: readonly Elsewhere[]
-      /** What the source says that it cannot give, and one of the others can. */
+      /** A generation that the source says it cannot give, and another node can. */
       readonly missed: Elsewhere | undefined
     })
-  /** An understudy that the slot's Lease names, but whose containers do not run yet: its memory, meanwhile. */
+  /**
+   * An understudy that the slot's Lease names, but whose containers do not run yet: its memory is fetched meanwhile.
+   */
   | (Common & { readonly type: 'fetch'; readonly lease: SlotLease; readonly others: readonly Elsewhere[] })
-  /** An understudy in which the memory of a slot is kept frozen. */
+  /** An understudy in which the agent keeps the memory of a slot frozen. */
   | (Common & {
       readonly type: 'freeze'
       readonly pod: PodView
       readonly lease: SlotLease
       readonly settings: MemorySettings
     })
-  /** Memory of a kind that was never brought back here: once, to see that it can be. */
+  /** Memory of a kind that this node has never restored: one trial restore shows whether it can. */
   | (Common & {
       readonly type: 'trial'
       readonly pod: PodView
       readonly lease: SlotLease
       readonly settings: MemorySettings
     })
-  /** An understudy that no Lease names, in which nothing is to run: what does is ended. */
+  /** An understudy that no Lease names and in which no app may run: the agent ends any app in it. */
   | (Common & {
       readonly type: 'clear'
       readonly pod: PodView
-      /** Nor is anything to lie there. Otherwise what lies there stopped may be of use again. */
+      /** Ends a frozen clone, too. Otherwise a frozen clone stays, as it may be of use again. */
       readonly frozenToo: boolean
       readonly lease?: undefined
     })
-  /** An understudy that the slot's Lease names: on stage. */
+  /** An understudy that the slot's Lease names: the agent puts it on stage. */
   | (Common & {
       readonly type: 'promote'
       readonly pod: PodView
@@ -87,28 +89,30 @@ export type Duty =
       readonly settings: MemorySettings
       readonly others: readonly Elsewhere[]
     })
-  /** A cold backup at its gate, which the operator wants to be told to open. */
+  /** A cold backup at its gate: the operator wants this agent to open the gate. */
   | (Common & { readonly type: 'wake'; readonly pod: PodView; readonly lease?: undefined })
-  /** A cold backup at its gate: whoever tries to open it without being entitled to is noticed. */
+  /** A cold backup at its gate: the agent notices clients that try to open it without the right to. */
   | (Common & { readonly type: 'attend'; readonly pod: PodView; readonly lease?: undefined })
-  /** A primary that has died here: connections to it are led past it, and nothing of it runs on. */
+  /** A primary that has died here: the agent redirects connections, and ends all that still runs of it. */
   | (Common & {
       readonly type: 'redirect'
       readonly pod: PodView
       readonly lease: SlotLease
-      /** Address to which they are led. */
+      /** Address to which connections go. */
       readonly to: string
-      /** Nobody else holds its slot yet. */
+      /** No other pod holds its slot yet. */
       readonly isAwaited: boolean
     })
-  /** An understudy on stage: its template's probes. Without Lease and settings: its set keeps no memory any more. */
+  /** An understudy on stage: its template's probes. Without Lease and settings: its set no longer keeps memory. */
   | (Common & {
       readonly type: 'probe'
       readonly pod: PodView
       readonly lease?: SlotLease
       readonly settings?: MemorySettings
     })
-  /** A primary that is being deleted, or whose slot another one was called to: stopped before its successor runs. */
+  /**
+   * A primary that is being deleted, or whose slot went to another pod: the agent stops it before its successor runs.
+   */
   | (Common & {
       readonly type: 'bury'
       readonly pod: PodView

@@ -1,4 +1,4 @@
-/** Turns news into work: looks at the world, decides, and lets tasks, report and conditions follow. */
+/** Turns events into work: takes a snapshot, decides, and drives tasks, report and conditions. */
 import type { SlotReport } from '../../api/node-report.ts'
 import { slotAnnotations } from '../../api/slot-lease.ts'
 import { slotName } from '../../checkpoint/manifest.ts'
@@ -24,26 +24,26 @@ import { createTasks } from './tasks.ts'
 import { createUnwanted } from './unwanted.ts'
 
 export interface Engine {
-  /** Something has changed: the world is looked at soon, once for all that changed until then. */
+  /** Schedules a pass; one pass covers all changes until it runs. */
   changed(): void
-  /** The world as last looked at. */
+  /** The latest snapshot. */
   readonly snapshot: Snapshot
   podOf(uid: string): PodView | undefined
   slotHeldBy(uid: string): string | undefined
-  /** The primary with this uid is to be ended at once; see `isToEnd`. */
+  /** Whether the primary with this uid is to be stopped at once; see `isToEnd`. */
   isToEnd(uid: string): boolean
   /** Name of the slot that this pod holds, or held; for the record. */
   slotOf(pod: PodView): string
-  /** Whether the end of this pod's app has to be told; see `Deaths`. */
+  /** Whether the end of this pod's app is a death to declare; see `Deaths`. */
   matters(pod: PodView): boolean
-  /** From the sentinel. What is known may be of before an agent's start took its time: the world is looked at first. */
+  /** From the sentinel. Takes a snapshot first: the latest one may be older than the agent's long start. */
   onDeath(death: Death): void
   /**
-   * Ends what is to end and leads others past it, until `run` does the rest: what runs on where somebody else is on stage,
-   * or where its pod is gone, is not to wait until it is known what memory is kept here.
+   * Starts only tasks that stop or redirect a pod, until `run` does the rest. An app that still runs although another
+   * pod is on stage, or although its pod is gone, must not wait until this node knows which memory it keeps.
    */
   begin(signal: AbortSignal): void
-  /** Works until the signal fires; then nothing of what lies in pods, is watched or prepared is touched any more. */
+  /** Works until the signal fires. Clones, watches and redirects stay as they are then. */
   run(signal: AbortSignal): Promise<void>
 }
 
@@ -56,17 +56,17 @@ export interface EngineOptions {
   readonly paces: Pick<Paces, 'keepOnly'>
   readonly onDisk?: (slot: string) => SlotReport['onDisk']
   readonly isRead?: (slot: string) => boolean
-  /** The report's slots; the rest of it is somebody else's. */
+  /** Publishes the report's slots; other code writes the rest of the report. */
   readonly report: (slots: readonly SlotReport[]) => void
   readonly patch: (pod: PodView, condition: PodCondition, signal: AbortSignal) => Promise<boolean>
-  /** A pod that was known is not there any more: ends what is left of it, and takes its watches away. */
+  /** Called when a known pod no longer exists: ends its processes that are left, and removes its watches. */
   readonly onGone: (uid: string, signal: AbortSignal) => Promise<void>
-  /** What the checkpoints of this pod depend on has changed. */
+  /** Called when a setting or state has changed on which this pod's checkpoints depend. */
   readonly onRequest: (uid: string) => void
   readonly onTrouble: (pod: PodView, duty: Duty, reason: string, message: string) => void
-  /** All Leases of slots as they are in the cache. */
+  /** All Leases of slots in the cache. */
   readonly leases: () => readonly Lease[]
-  /** Forgets what belongs to pods of this node that are gone. */
+  /** Forgets everything that belongs to vanished pods of this node. */
   readonly sweepPods: (live: ReadonlySet<string>) => Promise<void>
   readonly metrics: AgentMetrics
   readonly clock: Clock
@@ -76,7 +76,7 @@ export interface EngineOptions {
   readonly defer?: (run: () => void) => void
 }
 
-/** For what is on its way to the API server at the end. */
+/** Time at the end for writes that are on their way to the API server. */
 const lastWordsMs = 2_000
 const sweepEveryMs = 15_000
 
@@ -88,11 +88,11 @@ export function createEngine(options: EngineOptions): Engine {
   let held = new Map<string, string>()
   let scheduled = false
   let ended: AbortSignal | undefined
-  /** What memory is kept here is not known yet. */
+  /** True until this node knows which memory it keeps. */
   let isBeginning = true
-  /** Uids of pods of which a condition is being written. */
+  /** Uids of pods with a condition being written. */
   const patching = new Set<string>()
-  /** Uids of pods that are gone, of which something is still being ended. */
+  /** Uids of vanished pods whose processes are being ended. */
   const leaving = new Set<string>()
   const unwanted = createUnwanted(clock)
 
@@ -102,11 +102,11 @@ export function createEngine(options: EngineOptions): Engine {
       const { reason, message } = reasonOf(error)
       metrics.failed(duty.type, reason)
       const again = { duty: duty.key, reason, againInMs: Math.round(inMs) }
-      // Of what has a code the code and the message say all; the rest is for whoever looks for a mistake.
+      // For an error with a code, code and message say all. The stack helps only to find a bug.
       if (reason === 'Unexpected') log.error({ ...again, err: error }, 'a duty failed')
       else log[isEnd(error) ? 'info' : 'warn']({ ...again, problem: message }, 'a duty failed')
       if (duty.lease !== undefined) progress.badly(slotName(duty.lease), reason, message)
-      // Whoever looks at the events of a pod knows of its end already, and can do nothing about the API server's.
+      // Readers of a pod's events know of its end already, and can do nothing about errors of the API server.
       if ('pod' in duty && !isEnd(error) && !isKubeError(error))
         options.onTrouble(duty.pod, duty, reason, message)
     },
@@ -185,9 +185,10 @@ export function createEngine(options: EngineOptions): Engine {
       void deaths.declare(pod, other.name, 'has ended; another one runs in its place')
       return
     }
-    // By times only where the Lease does not say which containers the memory is of: they are whole seconds.
+    // Times have whole seconds, so they count only if the Lease does not name the containers of the memory.
     if (isKnown || lease?.containers !== undefined) return
-    // Nobody watched it, not even an earlier sentinel: then its newest memory tells which life it is of.
+    // No sentinel watched the pod, not even an earlier one. Its newest generation tells which run of the container it
+    // is from.
     const kept = snapshot.kept.get(held.get(pod.uid) ?? '')
     const restarted = pod.containers.find(
       ({ startedAt = 0 }) => kept !== undefined && startedAt > kept.takenAt,
@@ -228,13 +229,13 @@ export function createEngine(options: EngineOptions): Engine {
 
   const matters = (pod: PodView): boolean => {
     const lease = snapshot.slots.find(({ holder }) => holder.uid === pod.uid)
-    // The set has no place for its slot: it ends in its grace, and nobody follows.
+    // The set has no place for its slot: the pod ends in its grace period, and gets no successor.
     if (pod.terminating && lease?.retainedSince !== undefined) return false
-    // An understudy that ends holds again, empty: nobody but a successor brings its app back.
+    // An understudy whose app has ended only holds the place: only a successor continues its memory.
     return lease !== undefined && (pod.understudy || pod.terminating || isAtStake(snapshot, lease))
   }
 
-  /** Throws away what no slot wants on this node any more. */
+  /** Removes generations that no slot wants on this node any more. */
   const sweep = async () => {
     look()
     await options.sweepPods(new Set(pods.keys()))
@@ -249,7 +250,7 @@ export function createEngine(options: EngineOptions): Engine {
     }
   }
 
-  // Deaths are told from now on, and judged by what is known of their pods.
+  // Deaths may arrive from now on, and are judged by this snapshot of their pods.
   look()
   return {
     changed,
@@ -284,13 +285,13 @@ export function createEngine(options: EngineOptions): Engine {
         changed()
       }
       await tasks.stop(signal.reason)
-      // A death that cannot be told now is told by the next agent: the sentinel keeps it.
+      // The next agent writes a death that cannot be written now: the sentinel keeps it.
       await Promise.race([deaths.settled(), clock.sleep(lastWordsMs)])
     },
   }
 }
 
-/** What every end of a pod brings with it. */
+/** Errors that come with any end of a pod. */
 const isEnd = (error: unknown): boolean =>
   isAgentError(error, 'ProcessGone', 'NotRunning', 'DumpVoid', 'NotCalled', 'StillCalled')
 

@@ -2,7 +2,7 @@ import { type CheckpointErrorCode, isCheckpointError } from '../../checkpoint/er
 import { isKubeError } from '../../kube/errors.ts'
 import { isAgentError } from '../errors.ts'
 
-/** What a person can do about the budgets of a node. */
+/** Advice for a person on errors of a node's budgets. */
 const cures: Partial<Record<CheckpointErrorCode, string>> = {
   StoreFull:
     "raise limits.memory of the agents' DaemonSet (half of it is what they may keep), or lower checkpoint.keep",
@@ -10,7 +10,10 @@ const cures: Partial<Record<CheckpointErrorCode, string>> = {
   DiskLow: "make room on the node's disk; memory goes on being kept in the tmpfs",
 }
 
-/** An error as the reason and the message of a report. Of an unexpected one only what it is called: its text may hold anything. */
+/**
+ * Converts an error to the reason and the message of a report. An unexpected error gives only its name: its text may
+ * hold anything.
+ */
 export function reasonOf(error: unknown): { readonly reason: string; readonly message: string } {
   if (isAgentError(error)) return { reason: error.code, message: `${error.message}; ${error.cure}` }
   if (isCheckpointError(error)) {

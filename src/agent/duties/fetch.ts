@@ -8,7 +8,7 @@ import { generationsOf } from './bring-back.ts'
 import type { DutyOf, Elsewhere } from './duty.ts'
 import type { Work } from './work.ts'
 
-/** Brings the memory of a slot here while the containers that shall have it are being started. */
+/** Fetches the memory of a slot to this node while the containers that will get it are starting. */
 export async function fetch(
   work: Work,
   { lease, others }: DutyOf<'fetch'>,
@@ -17,7 +17,7 @@ export async function fetch(
   await fetchNewest(work, lease, others, signal)
 }
 
-/** Its Lease has just come to name us: the other agent may not have seen that yet, ms. */
+/** The Lease has named this node only just now; the other agent may not have seen that for this time, ms. */
 const unknownMs = 3_000
 const againMs = 50
 
@@ -27,11 +27,11 @@ export const toldOf = ({ epoch, generation, takenAt }: Manifest): Told => ({
 })
 
 /**
- * Fetches the newest generation of a slot that other nodes have, if it is newer than what is here; from the next one
- * where one cannot be reached or has nothing to give.
+ * Fetches the newest generation of a slot from another node, if it is newer than this node's. Tries the next node if
+ * one cannot be reached or has nothing to give.
  *
- * @returns undefined where nobody has anything newer. @throws AgentError of the last one that was asked, CheckpointError;
- *   the signal's reason.
+ * @returns undefined if no node has a newer one.
+ * @throws AgentError of the last node that was tried, CheckpointError, the signal's reason.
  */
 export async function fetchNewest(
   work: Work,
@@ -47,7 +47,7 @@ export async function fetchNewest(
   for (const other of newer) {
     const deadline = clock.monotonic() + unknownMs
     for (;;) {
-      // What it reports it has: an answer that does not begin at once does not come.
+      // The node reports the generation, so the pull is limited in time: otherwise it would wait for a newer one.
       const late = new AbortController()
       const over = new AbortController()
       const lateMs = restoreDeadlineMs(ours?.manifest.bytes ?? 0)

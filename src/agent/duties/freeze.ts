@@ -9,7 +9,7 @@ import { restoreHashOf } from './settings.ts'
 import { isOf } from './understudies.ts'
 import type { Work } from './work.ts'
 
-/** Keeps the newest generation of a slot frozen in an understudy: a new one takes the place of the old one. */
+/** Keeps the newest generation of a slot frozen in an understudy: each new one replaces the old one. */
 export async function freeze(
   work: Work,
   { pod, lease, settings }: DutyOf<'freeze'>,
@@ -17,13 +17,13 @@ export async function freeze(
 ): Promise<void> {
   const { understudies, generations, store, progress, log } = work
   const slot = slotName(lease)
-  /** Generations that could not be brought back: the same again would only cost time. */
+  /** Directories of generations that could not be restored: a second try would only cost time. */
   const failed = new Set<string>()
   const place = await understudies.enter(pod, signal)
   await takeOffStage(work, pod, place, signal)
   for (;;) {
     signal.throwIfAborted()
-    // The wait begins before the look: what comes between the two is not missed.
+    // Begins to wait before it looks, so that no generation in between is missed.
     const ended = new AbortController()
     const next = generations.wait(slot, AbortSignal.any([signal, ended.signal]))
     next.catch(() => undefined)
@@ -53,8 +53,8 @@ export async function freeze(
 }
 
 /**
- * A restore that is under way when its understudy is called on stage for the same slot is the fastest way there: it is
- * not broken off.
+ * Aborts with `signal`, unless the understudy is being promoted for the same slot: then the restore in progress is the
+ * fastest way on stage.
  */
 function unlessCalled(work: Work, uid: string, slot: string, signal: AbortSignal): AbortSignal {
   const end = new AbortController()

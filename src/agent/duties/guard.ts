@@ -6,8 +6,8 @@ import { graveLastsMs, unwatch } from './remains.ts'
 import type { Work } from './work.ts'
 
 /**
- * Watches what a primary's memory hangs on, and prepares the way from it to its heir. What is watched stays watched when
- * this ends: the sentinel goes on, and the next guard or the next agent takes it over.
+ * Watches the processes that hold a primary's memory, and prepares the redirect to its heir. The watches stay when this
+ * task ends: the sentinel keeps them, and the next guard or the next agent takes them over.
  */
 export async function guard(work: Work, duty: DutyOf<'guard'>, signal: AbortSignal): Promise<void> {
   const { pod, way } = duty
@@ -18,10 +18,10 @@ export async function guard(work: Work, duty: DutyOf<'guard'>, signal: AbortSign
       ...container,
       watch: watchName({ uid: pod.uid, container: container.name, containerId: container.containerId }),
     }))
-    // All of them before any grave: where no grave can be had each death is noticed all the same.
+    // All watches come before any redirect: each death is detected even if a redirect cannot be set up.
     for (const { watch, name, app } of containers) {
       if (app === undefined) throw new AgentError('NotRunning', `container ${name}`)
-      // A grave that leads to somebody who is not the heir any more would give other memory for this slot's.
+      // A redirect to a pod that is no longer the heir would answer with other memory than this slot's.
       if (way === undefined) await unwatch(sentinel, watch, signal)
       await sentinel.watch(watch, app, signal)
     }

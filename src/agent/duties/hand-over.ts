@@ -7,19 +7,20 @@ import { NotWanted } from './tasks.ts'
 import type { Work } from './work.ts'
 
 /**
- * Brings a primary to a stand for the successor that its Lease names, and saves its memory once more: what comes after
- * that moment would be lost. It stands until somebody else holds the slot, or the Lease names no successor any more, or
- * its time is over; in the last two cases it goes on as if nothing had been, in the last one for a while. The sentinel keeps
- * the time, too: once it is said that the primary stands, an operator counts on it, and an agent that ends leaves it standing.
+ * Stops a primary for the successor that its Lease names, and saves its memory once more: later changes would be lost.
+ * The primary stays stopped until another pod holds the slot, the Lease names no successor any more, or the time is
+ * over. In the last two cases it resumes as if nothing had happened, after a timeout with a pause before the next stop.
+ * The sentinel keeps the time, too. Once the agent has reported the stop, an operator counts on it, so an agent that
+ * exits leaves the primary stopped.
  *
- * @throws AgentError HandoverExpired, and whatever a save throws; the signal's reason.
+ * @throws AgentError HandoverExpired, the errors of a save, the signal's reason.
  */
 export async function handOver(work: Work, duty: DutyOf<'handOver'>, signal: AbortSignal): Promise<void> {
   const { sentinel, understudies, store, progress, handoverPauses, clock, log } = work
   const { pod, lease } = duty
   const slot = slotName(lease)
   const { located } = await understudies.enter(pod, signal)
-  // What comes later comes sooner while it runs.
+  // Pages in transit arrive sooner while the app runs.
   await work.arrivals.whole(pod.uid, signal)
   const deadlineMs = handoverDeadlineMs(store.latest(lease)?.manifest.bytes)
   const name = nameOf(pod)
@@ -28,10 +29,10 @@ export async function handOver(work: Work, duty: DutyOf<'handOver'>, signal: Abo
   const stoppedAt = clock.monotonic()
   const leftMs = () => Math.max(deadlineMs - (clock.monotonic() - stoppedAt), 0)
   const expired = () => new AgentError('HandoverExpired', `${Math.round(deadlineMs / 1000)} s`)
-  // Not within the dump's own stop, which ends with the dump: what stands already it leaves standing.
+  // A stop of its own, because the dump's stop ends with the dump. The dump leaves stopped processes as they are.
   const cgroups = located.containers.flatMap(container => container.cgroups)
   try {
-    // An agent before this one may have left it standing.
+    // An earlier agent may have left it stopped.
     if (!(await sentinel.keep(name, deadlineMs + handoverSlackMs, signal)))
       await sentinel.stop({ name, deadlineMs: deadlineMs + handoverSlackMs, cgroups })
     const stored = await saveOnce(work, duty, signal, { isFinal: true })
@@ -46,25 +47,25 @@ export async function handOver(work: Work, duty: DutyOf<'handOver'>, signal: Abo
     if (!signal.aborted) handoverPauses.begin(duty, clock.monotonic() - stoppedAt)
     throw error
   } finally {
-    // A stop may be refused, and a continuation be lost: its probes are nobody's but this agent's to resume.
+    // A stop may be refused, and a resume may get lost: only this agent can resume the probes.
     resumeProbes()
     const endsWithAgent = signal.aborted && !(signal.reason instanceof NotWanted)
     if (!isPromised || !endsWithAgent) await takeBack(work, duty)
   }
 }
 
-/** Lets a primary go on that somebody counted on to stand still. */
+/** Resumes a primary on whose stop an operator counted. */
 async function takeBack(work: Work, { pod, lease }: DutyOf<'handOver'>): Promise<void> {
   const slot = slotName(lease)
   work.progress.standing(slot, undefined)
-  // Called by its Lease somebody else may run already: who stood still until now is buried. So is who is to end first:
-  // what it did in the moment until then would be lost.
+  // Another pod that the Lease names may run already: then the stopped primary stays stopped until `bury` ends it. A
+  // primary that must end first does so, too: the changes of that moment would be lost.
   if (work.slotHeldBy(pod.uid) === slot && !work.isToEnd(pod.uid)) await letGo(work, nameOf(pod))
 }
 
 /**
- * Lets a primary go on that an agent before this one has left standing, and that is not to be handed over any more. The
- * API server is asked: where another pod is called to its slot it must not run on.
+ * Resumes a primary that an earlier agent has left stopped, and that is not to be handed over any more. Asks the API
+ * server first: the primary must not resume if another pod got its slot.
  *
  * @throws KubeError, AgentError SentinelUnavailable, SentinelLost, or the signal's reason.
  */
@@ -93,7 +94,7 @@ const isThere = async (sentinel: Pick<Work['sentinel'], 'isDone'>, stop: string)
 
 const nameOf = ({ uid }: DutyOf<'handOver'>['pod']): string => `handover-${uid}`
 
-/** What was never stopped need not go on, and what a lost connection had stopped goes on by itself. */
+/** A process that was never stopped needs no resume, and the sentinel itself resumes after a lost connection. */
 async function letGo({ sentinel, log }: Pick<Work, 'sentinel' | 'log'>, name: string): Promise<void> {
   try {
     await sentinel.continue(name)

@@ -6,13 +6,16 @@ import { shareOfTime } from './pace.ts'
 import type { PodView } from './snapshot.ts'
 
 /**
- * Slots whose handover came to nothing. Their primary has stood still for it, and does not at once again: it would be away
- * most of the time for as long as whatever is wrong with its successor lasts.
+ * Slots whose handover has failed. Their primary was stopped for it, and must not be stopped again at once: it would be
+ * unavailable most of the time for as long as the fault of its successor lasts.
  */
 export interface HandoverPauses {
-  /** After it has stood still for so long in vain, ms. */
+  /** Begins a pause after a failed handover that had the primary stopped for `stoodMs` ms. */
   begin(duty: DutyOf<'handOver'>, stoodMs: number): void
-  /** Whether its primary, one of these pods, is not to stand still now. Not so for a wish that is newer than what failed. */
+  /**
+   * Whether the slot's primary, one of these pods, must not be stopped now. A request newer than the failed one is let
+   * through.
+   */
   isOn(lease: SlotLease, pods: readonly PodView[]): boolean
 }
 
@@ -20,7 +23,7 @@ export function createHandoverPauses(clock: Pick<Clock, 'monotonic'>): HandoverP
   const pauses = new Map<string, { readonly until: number; readonly wish: string | undefined }>()
   return {
     begin({ lease, pod, settings }, stoodMs) {
-      // Of the same share of its time as for checkpoints.
+      // The same share of its time as for checkpoints.
       const ms = Math.max(settings.intervalMs, shareOfTime(stoodMs, settings))
       pauses.set(slotName(lease), { until: clock.monotonic() + ms, wish: pod.handoverRequest })
     },

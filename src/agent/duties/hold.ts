@@ -6,7 +6,7 @@ import type { DutyOf, Elsewhere, Peer } from './duty.ts'
 import { fetchNewest } from './fetch.ts'
 import type { Work } from './work.ts'
 
-/** Fetches each new generation of a slot from the node that makes them. */
+/** Fetches each new generation of a slot from its source. */
 export async function hold(
   work: Work,
   { lease, settings, source, others, missed }: DutyOf<'hold'>,
@@ -20,7 +20,7 @@ export async function hold(
     await work.store.prune(key, settings.keep)
     succeeded()
   }
-  // The source answers, and would be waited for in vain.
+  // The source answers but makes no new generation: a pull from it would wait for ever.
   if (missed !== undefined && (await fetchNewest(work, lease, others, signal)) !== undefined) await keep()
   for (;;) {
     const stored = await pull(work, lease, source, others, signal)
@@ -30,7 +30,7 @@ export async function hold(
   }
 }
 
-/** From the source; where that is gone, from whoever has something newer than we have. */
+/** Pulls from the source; if the source is gone, from any node with a newer generation than this node's. */
 async function pull(
   work: Work,
   lease: SlotLease,

@@ -1,4 +1,4 @@
-/** Wakes whoever waits for something to happen to a name. Only what happens after the wait began counts. */
+/** Wakes the tasks that wait for news of a name. News from before a wait began does not count. */
 export interface News {
   tell(name: string): void
   /** @throws the signal's reason. */

@@ -35,10 +35,10 @@ export interface World {
 
 export type NodeState = Pick<Snapshot, 'able' | 'sentinel'>
 
-/** Reads everything duties are decided by, from caches only. */
+/** Creates a reader of everything on which duties depend; it reads caches only. */
 export function createObserver(world: World): (node: NodeState) => Snapshot {
   const specs = createAcceptedSpecs()
-  // Once for each version: everything is read at every change of any pod.
+  // Once for each version: every change of any pod causes a complete read.
   const readOnce = createMemo((set: BackupPodSet) => specs.read(set))
   const settingsOf = createMemo(memorySettings)
   const slotLeaseOf = createMemo(parseSlotLease)
@@ -56,7 +56,7 @@ export function createObserver(world: World): (node: NodeState) => Snapshot {
       const { type, set: parsed } = readOnce(set)
       const read = parsed && settingsOf(parsed)
       if (read !== undefined) settings.set(keyOf(set), read)
-      // Where nothing was accepted, what can be read does not say that no memory is to be kept.
+      // `legible` means that no spec was accepted; its readable part does not prove that the set keeps no memory.
       else if (type !== 'legible') memoryless.add(keyOf(set))
     }
     specs.keepOnly(sets)
@@ -101,8 +101,9 @@ export function createObserver(world: World): (node: NodeState) => Snapshot {
 }
 
 /**
- * The label names a set that is there, but the owner is another one: it was deleted, one of the same name was made, and the
- * garbage collector has not come by yet. Its memory must not become that of the new one.
+ * Whether the Lease belongs to a deleted set of the same name as a present one. The label names a set that exists, but
+ * the owner is another one, because the garbage collector has not run yet. The new set must not get the old set's
+ * memory.
  */
 function isOfDeletedSet({ metadata }: Lease, sets: Store<BackupPodSet>): boolean {
   const { ownerReferences = [] } = metadata
@@ -114,7 +115,7 @@ function isOfDeletedSet({ metadata }: Lease, sets: Store<BackupPodSet>): boolean
   )
 }
 
-/** What a spec says of memory; undefined: none is kept. */
+/** Returns the memory settings of a spec; undefined: the set keeps no memory. */
 function memorySettings({ memory, liveness, paused, template }: ParsedSet): MemorySettings | undefined {
   if (memory === undefined) return undefined
   const hash = restoreHash(template, memory.containers)

@@ -7,11 +7,12 @@ import type { Place } from './understudies.ts'
 import type { Work } from './work.ts'
 
 /**
- * Makes an understudy that was called, and then was not, what it was before: two must not run with one memory, and it is to
- * be called again. First it says that it does not serve, or whoever calls it next takes its old word for the answer. Then
- * its watches go, for its end is not a death: the grave would close, and nobody open it again. Then it ends.
+ * Takes a promoted understudy off the stage after its promotion was withdrawn: two pods must not run with one memory,
+ * and the understudy must be ready for another promotion. First its condition says that it does not serve, or the next
+ * promotion would take the old condition for the answer. Then its watches go: its end is not a death, and no agent
+ * would open the redirect again. Then the app ends.
  *
- * @throws AgentError StillCalled where the API server says that what runs there is called: our cache is behind.
+ * @throws AgentError StillCalled if the API server says that the pod is the slot's primary: our cache is stale.
  */
 export async function takeOffStage(
   { sentinel, deaths, driver, inquiry, patch, podOf, log }: Work,
@@ -23,7 +24,7 @@ export async function takeOffStage(
   const clone = place.clone?.stage === 'Thawed' ? place.clone : undefined
   const isSaid = podOf(pod.uid)?.serving?.status === 'True'
   if (watches.length === 0 && clone === undefined && !isSaid) return
-  // An app that is ended does not come back, so a cache is not enough.
+  // An app that is ended is lost, so a cache is not enough.
   if (clone !== undefined && (await inquiry.lease(clone.slot, signal))?.holder.uid === pod.uid)
     throw new AgentError('StillCalled', slotName(clone.slot))
   log.info({ pod: pod.name }, 'an understudy is taken off the stage')

@@ -5,7 +5,7 @@ import { isKubeError } from '../../kube/errors.ts'
 import type { Log } from '../../kube/log.ts'
 import type { Inquiry } from '../inquiry.ts'
 
-/** Whose memory a pod has taken over; new connections to it are led to that pod. */
+/** The pod whose memory another pod has taken over; new connections to its address are redirected to that pod. */
 export interface Predecessor {
   readonly namespace: string
   readonly name: string
@@ -14,16 +14,17 @@ export interface Predecessor {
 }
 
 /**
- * Connections that a dead primary's node leads to its successor go through the dead pod's network, which goes with that pod.
- * Nobody would tell either side: a client would send the same again and again, for a quarter of an hour. So the successor's
- * node ends them, before that way is gone and once there is a shorter one; each side sees that at once.
+ * Ends connections that reach a successor through its dead predecessor. The predecessor's node redirects them through
+ * the network of the dead pod, which vanishes with that pod. Neither side would notice: a client would send the same
+ * again and again, for a quarter of an hour. So the successor's node ends them before that path is gone and once there
+ * is a shorter one; each side sees that at once.
  */
 export interface Partings {
   /** @param pid a process of the successor. */
   begin(pod: { readonly name: string }, pid: number, from: Predecessor): void
 }
 
-/** Ends connections of a process's network with an address. @returns how many. */
+/** Ends the connections of a process's network with an address. @returns how many. */
 export type Sever = (pid: number, address: string, signal: AbortSignal) => Promise<number>
 
 export interface PartingsOptions {
@@ -35,10 +36,10 @@ export interface PartingsOptions {
   readonly signal: AbortSignal
 }
 
-/** By then every node leads new connections to the successor itself: kube-proxy writes once a second. */
+/** By then every node sends new connections to the successor directly: kube-proxy writes once a second. */
 const directMs = 1_500
 const lookMs = 300
-/** A pod that is being deleted has its network for about so long. */
+/** A pod that is being deleted keeps its network for about this time. */
 const lastsMs = 3_000
 const patienceMs = 60_000
 
@@ -47,7 +48,7 @@ export function createPartings({ inquiry, sever, clock, log, signal }: PartingsO
     try {
       return await inquiry.isThere(from, signal)
     } catch (error) {
-      // Asked again; meanwhile its network may well be there.
+      // The next look asks again; until then the network may well exist.
       if (isKubeError(error)) return true
       throw error
     }
@@ -60,7 +61,8 @@ export function createPartings({ inquiry, sever, clock, log, signal }: PartingsO
       await clock.sleep(lookMs, signal)
       const now = clock.monotonic()
       if (goneAt === undefined && !(await isThere(from))) goneAt = now
-      // Again and again, for a busy node may lead connections there for longer, and that pod's end is seen a little late.
+      // Again and again: a busy node may send connections there for longer, and the agent sees that pod's end a little
+      // late.
       if (goneAt !== undefined || now - begunAt >= directMs) ended += await sever(pid, from.ip, signal)
       if (now - (goneAt ?? now) >= lastsMs || now - begunAt >= patienceMs) return ended
     }
@@ -83,10 +85,10 @@ export function createPartings({ inquiry, sever, clock, log, signal }: PartingsO
 }
 
 const run = promisify(execFile)
-/** It asks the kernel, and nobody else. */
+/** The program asks the kernel only. */
 const severMs = 5_000
 
-/** @param programs the node's, `sever` among them. */
+/** @param programs directory of the node's programs, with `sever`. */
 export const createSever =
   (programs: string): Sever =>
   async (pid, address, signal) => {

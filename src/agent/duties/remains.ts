@@ -1,4 +1,4 @@
-/** What is left of a pod in this node's processes, and the way to it: for whoever ends a pod, or leads others past it. */
+/** Processes and watches of a pod on this node, for tasks that end a pod or redirect its connections. */
 import { endTree } from '../driver/tree.ts'
 import { isAgentError } from '../errors.ts'
 import type { ProcessRef, SentinelClient, Watched } from '../sentinel.ts'
@@ -8,12 +8,12 @@ import { targetOf } from './understudies.ts'
 import type { Work } from './work.ts'
 
 /**
- * How long a dead pod stays shut off on nobody's word, ms. Within it an agent that was away comes back; beyond it what the
- * kubelet has started there, empty, is better than nothing.
+ * How long a dead pod's redirect lasts without renewal, ms. An agent that restarts is back within this time. After it,
+ * an empty app that the kubelet has started there is better than no answer.
  */
 export const graveLastsMs = 60_000
 
-/** What the sentinel watches of this pod, whichever agent asked for it. */
+/** The sentinel's watches of this pod, no matter which agent asked for them. */
 export const watchesOf = async (
   sentinel: Pick<SentinelClient, 'watches'>,
   uid: string,
@@ -21,7 +21,7 @@ export const watchesOf = async (
 ): Promise<Watched[]> =>
   (await sentinel.watches(signal)).filter(({ name }) => parseWatchName(name)?.uid === uid)
 
-/** Closes every grave of these, or keeps it closed. */
+/** Closes every redirect of these watches, or keeps it closed. */
 export async function close(
   sentinel: Pick<SentinelClient, 'bury'>,
   watches: readonly Watched[],
@@ -31,7 +31,7 @@ export async function close(
     if (grave !== 'none') await unlessRefused(sentinel.bury(name, signal))
 }
 
-/** Takes all watches of a pod away. */
+/** Removes all watches of a pod. */
 export async function release(
   sentinel: Pick<SentinelClient, 'watches' | 'exhume' | 'unwatch'>,
   uid: string,
@@ -40,7 +40,7 @@ export async function release(
   for (const { name } of await watchesOf(sentinel, uid, signal)) await dropWatch(sentinel, name, signal)
 }
 
-/** Opens the pod again, if it was closed, and takes the watch away. */
+/** Opens the pod to connections again, if it was closed, and removes the watch. */
 export async function dropWatch(
   sentinel: Pick<SentinelClient, 'unwatch' | 'exhume'>,
   name: string,
@@ -51,14 +51,14 @@ export async function dropWatch(
   await unwatch(sentinel, name, signal)
 }
 
-/** Takes a watch away, with its grave. One that is not there is fine. */
+/** Removes a watch with its redirect. A missing watch is no error. */
 export const unwatch = (
   sentinel: Pick<SentinelClient, 'unwatch'>,
   name: string,
   signal?: AbortSignal,
 ): Promise<void> => unlessRefused(sentinel.unwatch(name, signal))
 
-/** First processes of those of its containers that have one: where one is down the others are found all the same. */
+/** First processes of the pod's running containers. A container that is down does not hide the others. */
 export async function runningOf(
   { driver }: Pick<Work, 'driver'>,
   pod: PodView,
@@ -82,7 +82,7 @@ export async function runningOf(
   }))
 }
 
-/** Ends what lives of these. */
+/** Kills the watched processes that still live. */
 export const endWatched = (
   sentinel: Pick<SentinelClient, 'treeKill'>,
   watches: readonly Watched[],
@@ -93,7 +93,7 @@ export const endWatched = (
     ),
   )
 
-/** The sentinel does not know of it, or nothing of it is left. */
+/** Ignores errors that mean that the sentinel does not know the watch, or that the process is gone. */
 export async function unlessRefused(asked: Promise<unknown>): Promise<void> {
   try {
     await asked

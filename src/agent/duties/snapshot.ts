@@ -1,4 +1,4 @@
-/** What the agent knows of the world when it decides what it should be doing. Plain data: see `dutiesOf`. */
+/** The agent's view of the world, from which `dutiesOf` decides. Plain data. */
 import type { PodTemplate } from '../../api/backuppodset.ts'
 import type { ParsedLiveness, ParsedMemory } from '../../api/memory.ts'
 import type { NodeReportStatus } from '../../api/node-report.ts'
@@ -7,15 +7,15 @@ import type { Machine } from '../../succession/placement.ts'
 
 export interface ContainerView {
   readonly name: string
-  /** `containerd://...`; absent until the runtime has made one. */
+  /** `containerd://...`; absent until the runtime has created the container. */
   readonly containerId: string | undefined
   readonly imageId: string
   readonly running: boolean
   /** Wall clock, ms. */
   readonly startedAt: number | undefined
-  /** How often the kubelet has started it again. Absent: not known. */
+  /** How often the kubelet has restarted it. Absent: not known. */
   readonly restarts?: number
-  /** Limit of its memory, bytes; absent: none. */
+  /** Memory limit, bytes; absent: none. */
   readonly memoryLimit: number | undefined
 }
 
@@ -28,13 +28,13 @@ export interface PodView {
   readonly set: string
   /** Label `type`: primary, hotbackup, ..., retired. */
   readonly kind: string
-  /** Number of the slot that it holds or held, by its label; the Lease is what counts. */
+  /** Number of the slot that it holds or held, by its label. The Lease has the last word. */
   readonly slot: number | undefined
   readonly epoch: number
   readonly ip: string | undefined
-  /** It was made because a slot had no backup left. */
+  /** The operator created it because a slot had no backup left. */
   readonly madeForSlot: boolean
-  /** Its containers only hold the stage, until something is brought back in them. */
+  /** Its containers only hold the place until a memory is restored in them. */
   readonly understudy: boolean
   readonly ready: boolean
   readonly terminating: boolean
@@ -45,19 +45,19 @@ export interface PodView {
   readonly containers: readonly ContainerView[]
   /** The gate of a cold backup, while it waits. */
   readonly gate: GateView | undefined
-  /** Somebody has asked with this word for a checkpoint now. */
+  /** Value of the annotation with which a client requests a checkpoint now. */
   readonly checkpointRequest?: string | undefined
-  /** Somebody wants with this word that its slot goes to another pod. */
+  /** Value of the annotation with which a client requests a handover of its slot. */
   readonly handoverRequest?: string | undefined
-  /** What memory it can be given, and what its own could be given to; absent: made before this was written on pods. */
+  /** Hash of the memory that it can be given, and that its own memory has; absent on pods from before this label. */
   readonly restoreHash?: string | undefined
-  /** Its saved containers as its own template has them, with their probes; absent likewise. */
+  /** Its saved containers as in its own template, with their probes; absent on pods from before this annotation. */
   readonly apps?: readonly App[] | undefined
 }
 
 export interface GateView {
   readonly containerId: string
-  /** What it is to be told, as the operator has written it: `KIND TOKEN`. Absent: nothing. */
+  /** Order to the gate, as the operator has written it: `KIND TOKEN`. Absent: none. */
   readonly order: string | undefined
 }
 
@@ -69,53 +69,53 @@ export interface Stamp {
   readonly message: string
 }
 
-/** A set that keeps memory, as far as agents care. */
+/** A set that keeps memory, with the settings that agents need. */
 export interface MemorySettings extends ParsedMemory {
-  /** How the liveness of its primaries is asked; absent: as the template's probe says. */
+  /** How to probe the liveness of its primaries; absent: as the template's probe says. */
   readonly liveness: ParsedLiveness | undefined
   readonly template: PodTemplate
-  /** Nothing is done for it: who ends is not succeeded. */
+  /** The operator does nothing for the set: a primary that dies gets no successor. */
   readonly paused: boolean
-  /** Of the set's template as it is now; pods may be of an earlier one, see `restoreHashOf`. */
+  /** Of the set's present template; pods may be of an earlier one, see `restoreHashOf`. */
   readonly restoreHash: string
 }
 
-/** The newest generation of a slot on this node that could be brought back. */
+/** The newest generation of a slot on this node that could be restored. */
 export interface Kept {
   readonly epoch: number
   readonly generation: number
   readonly restoreHash: string
-  /** Nothing of its primary came after it. */
+  /** Its primary was stopped and made no generation after it. */
   readonly final?: boolean
-  /** Pod it was taken from. */
+  /** Pod from which it was dumped. */
   readonly podUid: string
   /** Wall clock of the source, ms. */
   readonly takenAt: number
   /** Bytes of memory by container. */
   readonly memory: ReadonlyMap<string, number>
-  /** On what it was made; absent: not compared. */
+  /** Machine on which it was dumped; absent: not compared. */
   readonly machine?: Machine
-  /** What each container ran; absent: not compared. */
+  /** Image of each container; absent: not compared. */
   readonly imageIds?: ReadonlyMap<string, string>
 }
 
-/** What lies in an understudy of this node. */
+/** The clone in an understudy of this node. */
 export interface StageView {
-  /** `slotName` of whose memory it is. */
+  /** `slotName` of its memory. */
   readonly slot: string
   readonly epoch: number
   readonly generation: number
-  /** `Thawed`: it runs, but nobody has been told. `OnStage`: it answered, and its pod's condition says so. */
+  /** `Thawed`: it runs, but the agent has not reported it. `OnStage`: it answered, and its pod's condition says so. */
   readonly state: 'Frozen' | 'Thawed' | 'OnStage'
 }
 
 export interface Snapshot {
   readonly node: string
-  /** Memory can be saved and restored here. */
+  /** This node can save and restore memory. */
   readonly able: boolean
-  /** What memory finds here; absent: not compared. */
+  /** The machine that restored memory finds here; absent: not compared. */
   readonly machine?: Machine
-  /** Tells the sentinel that runs from the ones before it: a new one watches nothing yet. */
+  /** Distinguishes the sentinel that runs from earlier ones: a new one watches nothing yet. */
   readonly sentinel: string
   readonly pods: readonly PodView[]
   readonly slots: readonly SlotLease[]
@@ -123,20 +123,22 @@ export interface Snapshot {
   readonly restarts?: ReadonlyMap<string, number>
   /** By `namespace/name` of the set; sets that keep no memory are absent. */
   readonly settings: ReadonlyMap<string, MemorySettings>
-  /** Sets that are there and keep no memory, or none any more, likewise. */
+  /** Sets that exist and keep no memory, or no longer keep any, by `namespace/name`. */
   readonly memoryless: ReadonlySet<string>
   /** Reports by node, this node's own left out. */
   readonly reports: ReadonlyMap<string, NodeReportStatus>
   /** By `slotName`. */
   readonly kept: ReadonlyMap<string, Kept>
-  /** By uid of the understudy, of the containers it has now. */
+  /** By uid of the understudy, for its present containers. */
   readonly stages: ReadonlyMap<string, StageView>
-  /** Understudies in which nothing can be brought back any more, by uid. */
+  /** Understudies in which nothing can be restored any more, by uid. */
   readonly spoiled?: ReadonlySet<string>
-  /** Kinds of memory (restore hashes) that this node has brought back at least once. */
+  /** Kinds of memory (restore hashes) that this node has restored at least once. */
   readonly proven: ReadonlySet<string>
-  /** Pods that died, by uid, and whose memory (`slotName`) ended with them; whether the API server knows it yet or not. */
+  /**
+   * Pods that died, by uid, with the slot (`slotName`) of the memory that ended; the API server may not know it yet.
+   */
   readonly dead: ReadonlyMap<string, string>
-  /** Slots (`slotName`) whose primaries here are not to stand still for a successor for now: they did, in vain. */
+  /** Slots (`slotName`) whose primaries here must not be stopped for a successor for now: a handover has failed. */
   readonly handoversPaused: ReadonlySet<string>
 }

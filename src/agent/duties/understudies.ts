@@ -1,43 +1,43 @@
-/** What this node knows of the processes in its pods: where they are, and what lies in its understudies. */
+/** This node's knowledge of the processes in its pods: where they are, and which clones are in its understudies. */
 import type { SlotKey } from '../../api/slot-lease.ts'
 import { slotName } from '../../checkpoint/manifest.ts'
 import type { Clone, LocatedPod, MemoryDriver, PodTarget } from '../driver/memory-driver.ts'
 import { idsOf } from './duties-of.ts'
 import type { PodView, StageView } from './snapshot.ts'
 
-/** Everything is of the containers that a pod has now: another life of one of them is another place. */
+/** All entries belong to the present containers of a pod: after a restart of one of them the pod is another place. */
 export interface Understudies {
-  /** Finds the pod's processes, and what an earlier agent left in it; remembered while its containers live. */
+  /** Finds the pod's processes and the clone that an earlier agent left; remembered while the containers live. */
   enter(pod: PodView, signal: AbortSignal): Promise<Place>
-  /** Forgets where its processes are, not what lies there: the next `enter` looks again. */
+  /** Forgets the location of the pod's processes, not its clone: the next `enter` locates them again. */
   lookAgain(uid: string): void
-  /** By uid, of containers that are still the ones that were seen. */
+  /** By uid, for pods whose containers have not changed since. */
   stages(pods: readonly PodView[]): ReadonlyMap<string, StageView>
-  /** Uids of those in which nothing can be brought back any more. */
+  /** Uids of understudies in which nothing can be restored any more. */
   spoiled(pods: readonly PodView[]): ReadonlySet<string>
 }
 
 export interface Place {
   readonly located: LocatedPod
-  /** What lies there. */
+  /** The clone in the pod. */
   readonly clone: Clone | undefined
-  /** Notes what lies there from now on. */
+  /** Notes the clone that is in the pod from now on. */
   put(clone: Clone | undefined): void
-  /** What lies there is taken away, and a newer one of the same slot follows: to others it goes on lying there. */
+  /** The clone is taken away for a newer one of the same slot; `stages` shows it until then. */
   replace(): void
-  /** An earlier memory has left there what cannot be taken away. */
+  /** Notes that an earlier memory has left something there that cannot be removed. */
   spoil(): void
-  /** It is on stage, and those who have to know have been told. */
+  /** The clone is on stage, and its pod's condition says so. */
   arrive(clone: Clone): void
 }
 
 interface Entry {
   readonly ids: string
   located: Promise<LocatedPod> | undefined
-  /** What an earlier agent left there is known. */
+  /** The search for a clone of an earlier agent is done. */
   searched: boolean
   clone: Clone | undefined
-  /** What others still see while it is being replaced. */
+  /** The clone that `stages` shows; while it is being replaced, the old one. */
   shown: Clone | undefined
   arrived: boolean
   spoiled: boolean
@@ -46,7 +46,7 @@ interface Entry {
 export function createUnderstudies(
   driver: Pick<MemoryDriver, 'locate' | 'clonesOf'>,
   changed: () => void,
-  /** Told what lies in a pod now, whoever has put it there. */
+  /** Called with the clone that is in a pod now, no matter which task or agent put it there. */
   noted: (uid: string, clone: Clone | undefined) => void = () => undefined,
 ): Understudies {
   const entries = new Map<string, Entry>()
@@ -73,7 +73,7 @@ export function createUnderstudies(
       try {
         return await entry.located
       } catch {
-        // The attempt of somebody else, whose signal may have ended it: one of our own follows.
+        // Another task's attempt failed, perhaps because its signal fired: make an attempt of our own.
       }
     }
     const located = driver.locate(targetOf(pod), signal)
@@ -111,7 +111,7 @@ export function createUnderstudies(
       entry.shown = clone
       entry.arrived = true
       noted(uid, clone)
-      // The app is below `hold` from now on: it is looked for when somebody needs it.
+      // The app runs below `hold` from now on: the next task that needs it locates it.
       entry.located = undefined
       changed()
     },
@@ -123,7 +123,7 @@ export function createUnderstudies(
       const located = await locate(entry, pod, signal)
       if (!entry.searched) {
         const clone = await driver.clonesOf(located)
-        // Two may have searched at once; the first one's finding may be out of date by now.
+        // Two tasks may have searched at once; the earlier finding may be stale by now.
         if (!entry.searched) {
           entry.searched = true
           entry.clone = clone
