@@ -2,7 +2,7 @@ import type { PaceReason } from '../../api/node-report.ts'
 
 export interface PaceSettings {
   readonly intervalMs: number
-  /** Of its time that a primary may stand still, over a while. */
+  /** Percentage of its time for which a primary may be stopped, on average. */
   readonly maxFreezePercent: number
 }
 
@@ -22,17 +22,17 @@ export interface Gap {
 /** The pace of one primary's checkpoints. */
 export interface Pace {
   saved(checkpoint: Saved, settings: PaceSettings): void
-  /** One for which the primary has stood still in vain. */
+  /** Counts a failed checkpoint for which the primary was stopped. */
   failed(checkpoint: Omit<Saved, 'pipelineMs'>, settings: PaceSettings): void
-  /** From the beginning of the newest checkpoint to that of the next one. */
+  /** From the start of the newest checkpoint to the start of the next one. */
   gap(settings: PaceSettings): Gap
-  /** When the next one is due, by the monotonic clock in ms; in the past where none has been taken. */
+  /** When the next checkpoint is due, by the monotonic clock in ms; in the past if none has been taken. */
   dueAt(settings: PaceSettings): number
-  /** From when on one is taken that somebody asks for, likewise. */
+  /** From when on a requested checkpoint may begin, by the monotonic clock in ms. */
   onRequestAt(settings: PaceSettings): number
 }
 
-/** How long a freeze of so many ms lasts a primary: no other one is taken within this time, over a while. */
+/** Time of a primary that a freeze takes up, ms: on average no other freeze begins within it. */
 export const shareOfTime = (
   frozenMs: number,
   { maxFreezePercent }: Pick<PaceSettings, 'maxFreezePercent'>,
@@ -42,27 +42,27 @@ export const shareOfTime = (
 export const intervalsAhead = 10
 
 /**
- * One long freeze (a runtime that warms up, a burst of requests) does not make the next checkpoint wait for all the time
- * that it takes up: gaps of twice the interval pay it off. Only what is more than ten intervals ahead is waited for at
- * once. So whenever a checkpoint begins,
+ * One long freeze (a runtime that warms up, a burst of requests) does not delay the next checkpoint by all the time
+ * that it takes up: gaps of twice the interval pay it off. The pace waits at once only for the part beyond ten
+ * intervals. So whenever a checkpoint begins,
  *
  *     all freezes before it * 100 / maxFreezePercent <= time since the first one + 10 * interval
  *
- * One that somebody asks for need not wait for that, but the next one that is asked for does: of all that are asked for
- * only one is on loan at a time. See docs/adr/0108.
+ * A requested checkpoint need not wait for that, but the next requested one must: only one requested checkpoint is on
+ * loan at a time. See docs/adr/0108.
  */
 export function createPace(): Pace {
   /**
-   * Freezes that are not paid off at the beginning of the newest one, ms. Not the time that they take up: who is allowed to
-   * stand still for more of its time has less to pay off at once.
+   * Freezes that are not paid off at the start of the newest checkpoint, ms. This is not the time that they take up:
+   * when the set allows a larger share, the debt shrinks at once.
    */
   let owedMs = 0
-  /** That beginning; of a checkpoint that was in vain, too. */
+  /** That start, also of a failed checkpoint. */
   let frozenAt: number | undefined
   let last: Saved | undefined
-  /** Of the last two checkpoints the shorter one: one that is slow by chance says nothing of the next. */
+  /** The shorter pipeline of the last two checkpoints: a pipeline that is slow by chance does not predict the next. */
   let pipelineMs = 0
-  /** Whether the newest one was begun although the primary was more than ten intervals ahead. */
+  /** Whether the newest checkpoint began although the primary was more than ten intervals ahead. */
   let isOnLoan = false
 
   const overMs = ({ intervalMs, ...share }: PaceSettings) =>
@@ -81,8 +81,8 @@ export function createPace(): Pace {
   const gap = (settings: PaceSettings): Gap => {
     const { intervalMs } = settings
     const frozen = paidOffMs(settings)
-    // Twice the pipeline: a node that does nothing but save has no time left for what it saves.
-    // And the next one begins when this one has ended, however slow it was by chance.
+    // Twice the pipeline: a node that only saves has no time left for the apps. The next checkpoint begins when this
+    // one has ended, even if it was slow by chance.
     const busy = Math.max(2 * pipelineMs, last?.pipelineMs ?? 0)
     const ms = Math.max(intervalMs, frozen, busy)
     if (ms === intervalMs) return { ms }
@@ -102,7 +102,7 @@ export function createPace(): Pace {
     dueAt: settings =>
       frozenAt === last?.startedAt
         ? after(frozenAt, gap(settings).ms)
-        : // What was in vain is tried again as soon as it is paid off.
+        : // A failed checkpoint is retried as soon as its freeze is paid off.
           Math.max(after(last?.startedAt, settings.intervalMs), after(frozenAt, paidOffMs(settings))),
     onRequestAt: settings => after(frozenAt, isOnLoan ? overMs(settings) : 0),
   }

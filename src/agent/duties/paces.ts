@@ -1,8 +1,8 @@
 import { createPace, type Pace } from './pace.ts'
 
 /**
- * The paces of slots, by `slotName`, for as long as there is the slot in this life: a checkpoint that fails begins its duty
- * again, and the time for which its primary has stood still counts all the same.
+ * Paces by `slotName`, each for as long as its slot has the same life. A failed checkpoint restarts its task, but the
+ * time for which it stopped the primary still counts.
  */
 export interface Paces {
   of(slot: string): Pace

@@ -16,9 +16,9 @@ import { wake } from './wake.ts'
 import type { Work } from './work.ts'
 
 /**
- * Does a duty until it is done or the signal fires.
+ * Performs a duty until it is done or the signal fires.
  *
- * @param succeeded called by what does the same again and again, each time that it went well.
+ * @param succeeded called after each success by a task that repeats.
  * @throws AgentError, CheckpointError, KubeError, the signal's reason.
  */
 export function perform(work: Work, duty: Duty, signal: AbortSignal, succeeded: () => void): Promise<void> {

@@ -1,19 +1,19 @@
 import { misfit } from '../../succession/placement.ts'
 import type { Kept, PodView, Snapshot } from './snapshot.ts'
 
-/** Why something cannot take memory that is here, with its cure. */
+/** Why memory of this node cannot be restored here, with a cure. */
 export interface Unfit {
   readonly reason: string
   readonly message: string
 }
 
-/** Whether this node can go on with that memory at all. Pure. */
+/** Why this node cannot run that memory at all; undefined: it can. Pure. */
 export const unfitNode = ({ machine }: Pick<Snapshot, 'machine'>, kept: Kept): Unfit | undefined =>
   machine === undefined || kept.machine === undefined ? undefined : misfit(kept.machine, machine)
 
 /**
- * Whether that understudy runs the images that the memory is of: programs are mapped from their files, and a tag may have
- * moved between two nodes' pulls. Pure.
+ * Why that understudy's images do not fit the memory; undefined: they do. Programs are mapped from their files, and a
+ * tag may have moved between two nodes' pulls. Pure.
  */
 export function unfitImages({ containers }: Pick<PodView, 'containers'>, kept: Kept): Unfit | undefined {
   const other = containers.find(({ name, imageId }) => {

@@ -16,9 +16,9 @@ import type { Pod } from '../../kube/resources.ts'
 import type { App, GateView, PodView, Stamp } from './snapshot.ts'
 
 /**
- * The pod as duties see it; undefined when it belongs to no set, or has ended.
+ * Returns the pod as duties see it; undefined if it belongs to no set or has ended.
  *
- * @param kept names of the containers whose memory is kept where the pod does not say so itself; undefined: all.
+ * @param kept names of the containers whose memory is kept, if the pod does not say so itself; undefined: all.
  */
 export function viewOf(pod: Pod, kept: readonly string[] | undefined): PodView | undefined {
   const { namespace = '', name, uid } = pod.metadata
@@ -61,7 +61,7 @@ export function viewOf(pod: Pod, kept: readonly string[] | undefined): PodView |
       }
     }),
     gate: waitingGate(pod),
-    // It is repeated in the node's report, which must not be filled up by it.
+    // The node's report repeats this text, which must not fill the report up.
     ...(asked !== undefined && /^[!-~]{1,64}$/.test(asked) ? { checkpointRequest: asked } : {}),
     ...(wish === undefined ? {} : { handoverRequest: wish }),
     ...(restoreHash === undefined ? {} : { restoreHash }),
@@ -71,14 +71,17 @@ export function viewOf(pod: Pod, kept: readonly string[] | undefined): PodView |
   }
 }
 
-/** Understudies have given their probes away, for nothing answers before the promotion; the annotation has them. */
+/**
+ * Returns the containers with their probes. An understudy has its probes in the annotation: nothing answers before the
+ * promotion.
+ */
 function appsOf(containers: readonly App[], probes: string | undefined): readonly App[] {
   if (probes === undefined) return containers
   let given: unknown
   try {
     given = JSON.parse(probes)
   } catch {
-    // Edited by hand: without probes the app is asked at its port.
+    // A person has edited it. Without probes the agent asks the app at its port.
     return containers
   }
   const byName = objectIn(given)

@@ -2,7 +2,10 @@ import type { ProbeTarget } from '../probe/probe.ts'
 import type { PodView } from './snapshot.ts'
 import type { Work } from './work.ts'
 
-/** Where the probes of a pod go. Commands are run where an agent stands in for the kubelet, and only there. */
+/**
+ * Returns the target of a pod's probes. Only an understudy, where the agent stands in for the kubelet, can run
+ * commands.
+ */
 export function targetOf({ understudies, runCommand }: Work, pod: PodView): ProbeTarget {
   const address = pod.ip ?? ''
   if (!pod.understudy) return { address }

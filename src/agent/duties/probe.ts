@@ -11,17 +11,17 @@ import type { MemorySettings } from './snapshot.ts'
 import type { Work } from './work.ts'
 
 /**
- * Asks an understudy on stage what the kubelet would ask, had its probes not been taken away; of a primary that still has
- * them its liveness, at the faster pace that the set wants.
+ * Probes an understudy on stage in place of the kubelet, which does not have its probes. Of a primary that still has
+ * its probes, it probes only the liveness, at the faster pace that the set wants.
  */
 export async function probe(work: Work, duty: DutyOf<'probe'>, signal: AbortSignal): Promise<void> {
   const { pod, settings, lease } = duty
   const { clock, log } = work
-  // Its start is the kubelet's business: the template's own delays are made for it.
+  // Its start is the kubelet's business: the template's delays are made for it.
   while (!pod.understudy && work.podOf(pod.uid)?.ready !== true) await clock.sleep(startPollMs, signal)
   const target = targetOf(work, pod)
   const told = (work.podOf(pod.uid) ?? pod).serving
-  // It is here because it answers; only an agent before this one may have said since that it does not.
+  // The pod is on stage because it answered; only an earlier agent may have reported since that it does not.
   const readyAtStart = pod.understudy && told?.reason !== servingReasons.notAnswering
   const unready = new Map<string, string>(
     pod.understudy && !readyAtStart
@@ -101,8 +101,8 @@ export async function probe(work: Work, duty: DutyOf<'probe'>, signal: AbortSign
     const { container, message } = death
     const slot = lease && slotName(lease)
     log.warn({ pod: pod.name, slot, container, problem: message }, 'liveness lost')
-    // What nobody else could go on with is the kubelet's to start again, by the same probe. Of a set that keeps no memory
-    // any more only this pod has lost its probes: the operator has another one begin in its place.
+    // If no other pod could continue with the memory, the kubelet restarts the app by the same probe. In a set that no
+    // longer keeps memory only this pod has lost its probes: the operator replaces it by another pod.
     if (lease === undefined || work.matters(pod))
       await endPod(work, pod, container, `does not answer its liveness probe: ${message}`, signal)
   } finally {
@@ -115,7 +115,7 @@ export async function probe(work: Work, duty: DutyOf<'probe'>, signal: AbortSign
 
 const startPollMs = 200
 
-/** Delays wait for a start, and there was none: it ran already when it was saved. */
+/** Initial delays wait for a start, but the app ran already when it was saved. */
 const started = ({ handler, timing }: ParsedProbe): ParsedProbe => ({
   handler,
   timing: { ...timing, initialDelayMs: 0 },
@@ -129,7 +129,7 @@ function paced(
   const liveness = settings?.liveness
   if (probe === undefined || liveness === undefined) return probe
   const { periodMs, failureThreshold } = liveness
-  // It ran already when it was saved: there is no start to wait for.
+  // The app runs already, restored or ready: there is no start to wait for.
   const timing = { ...probe.timing, initialDelayMs: 0, periodMs, failureThreshold }
   return { ...probe, timing: { ...timing, timeoutMs: Math.min(timing.timeoutMs, Math.max(periodMs, 100)) } }
 }

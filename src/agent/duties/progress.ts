@@ -6,32 +6,32 @@ export interface SlotPace {
   readonly intervalReason?: PaceReason
 }
 
-/** How the work on each slot goes, for the node's report. */
+/** Progress of the work on each slot, for the node's report. */
 export interface SlotProgress extends Partial<SlotPace> {
-  /** Its primary stands still, and its last generation is saved; for so many seconds from then on. */
+  /** The primary is stopped with its last generation saved, for so many seconds from then on. */
   readonly standsForSeconds?: number
-  /** Which handover of its Lease it stands for. */
+  /** Number of the handover in its Lease for which it is stopped. */
   readonly standsForHandover?: number
-  /** Why it does not go on; absent while it does. */
+  /** Why the work fails; absent while it succeeds. */
   readonly reason?: string
   readonly message?: string
-  /** The last word with which somebody asked for a checkpoint and got one. */
+  /** Value of the last request for a checkpoint that was fulfilled. */
   readonly answeredRequest?: string
 }
 
-/** A primary that stands still for its successor. */
+/** A primary that is stopped for its successor. */
 export interface Standing {
   readonly seconds: number
-  /** Which handover of its Lease it is; undefined: the Lease does not count them. */
+  /** Number of the handover in its Lease; undefined: the Lease does not count them. */
   readonly handover: number | undefined
 }
 
 export interface Progress {
   get(slot: string): SlotProgress | undefined
-  /** Goes well, at this pace, and has done what was asked for by this word. */
+  /** Notes a success at this pace, and that this request for a checkpoint is fulfilled. */
   well(slot: string, pace?: SlotPace, request?: string): void
   badly(slot: string, reason: string, message: string): void
-  /** @param stands undefined: it stands still no more. */
+  /** @param stands undefined: it is no longer stopped. */
   standing(slot: string, stands: Standing | undefined): void
   keepOnly(slots: ReadonlySet<string>): void
 }
@@ -81,8 +81,8 @@ export function createProgress(changed: () => void): Progress {
 type Lasting = keyof SlotPace | 'standsForSeconds' | 'standsForHandover' | 'answeredRequest'
 
 /**
- * What stays known however it goes on. A node may try the memory of its own primary in an understudy: that its primary stands
- * still is as true after that.
+ * Keeps the part that stays true after any success or failure. A node may try the memory of its own primary in an
+ * understudy: a primary that is stopped stays stopped.
  */
 const lasting = ({
   intervalSeconds,

@@ -20,10 +20,13 @@ import { isOf, type Place } from './understudies.ts'
 import { watchThaw } from './watch-thaw.ts'
 import type { Work } from './work.ts'
 
-/** An app that does not answer so long after its thaw is reported; it is still waited for. */
+/** The agent reports an app that does not answer for so long after its thaw, and still waits for it. */
 const patienceMs = 10_000
 
-/** Puts an understudy on stage with the newest memory of its slot. Whatever an earlier try has done is not done again. */
+/**
+ * Puts an understudy on stage with the newest memory of its slot. Does not repeat steps that an earlier try has
+ * completed.
+ */
 export async function promote(work: Work, duty: DutyOf<'promote'>, signal: AbortSignal): Promise<void> {
   const { understudies, clock, log } = work
   const { pod, lease, settings } = duty
@@ -74,7 +77,7 @@ export async function promote(work: Work, duty: DutyOf<'promote'>, signal: Abort
     answered.abort()
   }
   timeline.mark('answer')
-  // Two writes on their way at once could arrive in either order.
+  // Two concurrent writes could arrive in either order.
   await late
   const brought = generationsOf(work.store, lease).find(stored => isSameGeneration(stage, stored))
   const message = onStageMessage(pod, lease.epoch) + (brought ? broughtBackNote(brought.manifest) : '')
@@ -93,7 +96,7 @@ export async function promote(work: Work, duty: DutyOf<'promote'>, signal: Abort
       signal,
     )
   timeline.mark('told')
-  // Only now: what follows a promotion must not delay its last step.
+  // Only now: the work after a promotion must not delay its last step.
   place.arrive(stage)
   const source = brought?.manifest.source
   const [first] = place.located.containers
@@ -117,7 +120,7 @@ export async function promote(work: Work, duty: DutyOf<'promote'>, signal: Abort
   work.event(pod, 'Normal', 'OnStage', 'Promote', `with generation ${stage.generation} of slot ${lease.slot}`)
 }
 
-/** Thaws the newest generation, brought back first where it does not lie frozen; else the one before it. */
+/** Thaws the newest generation, and restores it first if it is not frozen here. If that fails, tries the one before. */
 async function onStage(
   work: Work,
   { pod, lease, settings, others }: DutyOf<'promote'>,
@@ -127,7 +130,7 @@ async function onStage(
 ): Promise<Clone> {
   const { driver, log } = work
   const there = place.clone
-  // An agent before this one thawed it and came no further.
+  // An earlier agent thawed it and got no further.
   if (isOf(there, lease) && there.stage === 'Thawed') {
     await confirm(work, lease, signal)
     await watchThaw(work, pod, there, signal)
@@ -144,7 +147,7 @@ async function onStage(
       const lies = place.clone
       let clone = isOf(lies, lease) && isSameGeneration(lies, stored) ? lies : undefined
       if (clone === undefined) {
-        // Pages that processes share are one copy only where all are brought back at once: where they need that they get it.
+        // Processes share one copy of a page only in a complete restore; memory that would not fit otherwise gets one.
         const lazily = fits(pod, { memory: memoryOf(stored) }) ? 'Large' : undefined
         clone = await bringBack(work, place, stored, signal, lazily)
         timeline.mark('restore')
@@ -153,7 +156,7 @@ async function onStage(
       timeline.mark('confirm')
       await watchThaw(work, pod, clone, signal)
       const thawed = await driver.thaw(clone)
-      // It runs, whatever comes next: nobody may take it for one that lies frozen.
+      // It runs, whatever comes next: no task may take it for a frozen clone.
       place.put(thawed)
       timeline.mark('thaw')
       return thawed
@@ -173,8 +176,11 @@ async function onStage(
 }
 
 /**
- * Somebody has newer memory, and could bring it back: what is here would throw that away. Its Lease says so, until the
- * operator has nobody else left; it may have come to that since this call.
+ * Rejects a generation that is too old by the Lease: another node could restore newer memory, which would be lost. The
+ * Lease says so until the operator has no other node left. That may have changed since this promotion began, so the API
+ * server decides.
+ *
+ * @throws AgentError NewerElsewhere, KubeError.
  */
 async function insist(
   { inquiry }: Work,
@@ -192,8 +198,11 @@ async function insist(
 const confirmAgainMs = 200
 
 /**
- * A restore takes seconds, and a cache can be behind: the slot may have been given to somebody else, who runs by now. It is
- * the last moment in which that can be seen, so the API server is asked, and waited for.
+ * Makes sure, by the API server, that the slot still belongs to this pod; asks until it gets an answer. A restore takes
+ * seconds and a cache can be stale: another pod may have the slot and run by now. This is the last moment to detect
+ * that.
+ *
+ * @throws AgentError NotCalled, the signal's reason.
  */
 async function confirm({ inquiry, clock, log }: Work, lease: SlotLease, signal: AbortSignal): Promise<void> {
   for (let isFirst = true; ; isFirst = false) {
@@ -213,16 +222,16 @@ async function confirm({ inquiry, clock, log }: Work, lease: SlotLease, signal: 
   }
 }
 
-/** The tmpfs first; what only the disk has takes time to be brought back. */
+/** The tmpfs first: to load a generation that only the disk has takes time. */
 async function* candidates(work: Work, lease: SlotLease, signal: AbortSignal): AsyncGenerator<Stored> {
   yield* generationsOf(work.store, lease)
   if (work.fromDisk !== undefined) yield* work.fromDisk(lease, signal)
 }
 
 /**
- * A hot backup is called where its slot's memory lies, and time counts: what others have is worth the time that it takes
- * to come here only where more than one generation would be lost. One that was woken or made for the slot may be on a
- * node that has none.
+ * Fetches newer memory from other nodes if it is worth the time. A hot backup is promoted where its slot's memory is,
+ * and time counts: it fetches only if more than one generation would be lost. A pod that was woken or made for the slot
+ * may be on a node without any.
  */
 async function haveMemory(
   work: Work,
@@ -241,7 +250,7 @@ async function haveMemory(
     await fetchNewest(work, lease, others, signal)
   } catch (error) {
     signal.throwIfAborted()
-    // What is here or on the disk may be older, which is better than none.
+    // Generations here or on the disk may be older, which is better than none.
     work.log.warn({ err: error, pod: pod.name }, 'newer memory that others have could not be fetched')
   }
 }

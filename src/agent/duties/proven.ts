@@ -1,4 +1,4 @@
-/** Kinds of memory that this node has brought back at least once: until then nothing of that kind counts as usable. */
+/** Kinds of memory that this node has restored at least once. Until then no memory of that kind counts as usable. */
 import { mkdir, readFile, rename, writeFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import type { Log } from '../../kube/log.ts'
@@ -12,8 +12,8 @@ export interface Proven {
 const kindPattern = /^[0-9a-f]{16}$/
 
 /**
- * @param file where an agent that comes later finds it; gone with the boot, after which kernel and CRIU may be others.
- * @param programs what brings memory back: another version has proven nothing.
+ * @param file where a later agent finds the kinds; a reboot deletes it, after which kernel and CRIU may be others.
+ * @param programs version of the programs that restore: another version has proven nothing.
  */
 export async function loadProven(
   file: string,
@@ -35,7 +35,7 @@ export async function loadProven(
         await writeFile(`${file}.tmp`, [programs, ...kinds].join('\n'), { mode: 0o600 })
         await rename(`${file}.tmp`, file)
       } catch (error) {
-        // It will be proven again by the next agent.
+        // The next agent will prove it again.
         log.warn({ err: error, file }, 'what was proven could not be written down')
       }
     },

@@ -7,18 +7,22 @@ import type { DutyOf } from './duty.ts'
 import { close, endWatched, graveLastsMs, runningOf, watchesOf } from './remains.ts'
 import type { Work } from './work.ts'
 
-/** Well within `graveLastsMs`. */
+/** Well below `graveLastsMs`. */
 const renewMs = 15_000
 
-/** An operator that is exchanged, or a way that is cut, may be back soon: until then what the kubelet has started there answers. */
+/**
+ * Pause after no operator leads, or the API server does not answer, ms: both may be over soon. Until then the app that
+ * the kubelet has started there answers.
+ */
 const unknownMs = 1_000
 
 /**
- * Leads connections to a dead primary to whoever holds its slot now, or is to. What was prepared while it lived led to its
- * heir, and that may be somebody else by now, or serve another slot. And nothing of the dead one may run on.
+ * Redirects connections from a dead primary to the pod that holds its slot now, or is to get it. The redirect prepared
+ * during its life led to its heir, which may be another pod by now, or serve another slot. Also ends what still runs of
+ * the dead primary.
  *
- * Until somebody holds the slot the pod stays shut off only for as long as an operator is at work that could call
- * somebody; else the sentinel opens it after a while: see `graveLastsMs`.
+ * Until another pod holds the slot, the redirect stays closed only while an operator leads that could name one.
+ * Otherwise the sentinel opens it after a while: see `graveLastsMs`.
  */
 export async function redirect(work: Work, duty: DutyOf<'redirect'>, signal: AbortSignal): Promise<void> {
   const { sentinel, inquiry, clock, log } = work
@@ -38,7 +42,7 @@ export async function redirect(work: Work, duty: DutyOf<'redirect'>, signal: Abo
       const { heir } = lease
       const isGone =
         to === heir?.ip && !(await inquiry.isThere({ ...heir, namespace: lease.namespace }, signal))
-      // Its address may be given to anybody.
+      // Another pod may get its address.
       if (isGone) {
         to = nowhere
         await aim(work, duty, to, signal)
@@ -59,7 +63,7 @@ export async function redirect(work: Work, duty: DutyOf<'redirect'>, signal: Abo
   }
 }
 
-/** Where connections go, whether they go there yet or not. */
+/** Sets the target of the pod's redirects, whether they are closed yet or not. */
 async function aim(
   { sentinel }: Work,
   { pod, isAwaited }: DutyOf<'redirect'>,
@@ -71,7 +75,7 @@ async function aim(
     if (grave !== 'none') await sentinel.grave({ name, heir, ...lasts }, signal)
 }
 
-/** Lets nobody reach what runs in the dead one's place; where that cannot be had nothing runs there. */
+/** Keeps clients away from processes in the dead pod's place; ends such a process if it cannot be shut off. */
 async function shut(
   work: Work,
   { pod, isAwaited }: DutyOf<'redirect'>,

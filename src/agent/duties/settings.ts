@@ -1,4 +1,4 @@
-/** Of a pod's own template where it says so: that of its set may be another one by now. */
+/** Settings of a pod by its own template, if the pod has them: the set's template may have changed since. */
 import type { App, MemorySettings, PodView } from './snapshot.ts'
 
 /** The containers whose memory is kept, with the probes of their template. */
@@ -6,6 +6,6 @@ export const containersOf = ({ apps }: PodView, settings: MemorySettings | undef
   apps ??
   (settings?.template.spec?.containers ?? []).filter(({ name }) => settings?.containers.includes(name))
 
-/** What memory the pod can be given, and what its own could be given to. */
+/** Hash of the memory that the pod can be given, and that its own memory has. */
 export const restoreHashOf = (pod: PodView, settings: MemorySettings): string =>
   pod.restoreHash ?? settings.restoreHash

@@ -17,16 +17,16 @@ import { restoreHashOf } from './settings.ts'
 import type { PodView, Snapshot } from './snapshot.ts'
 
 export interface KeptGenerations {
-  /** The newest of a slot on this node. */
+  /** The newest generation of a slot on this node. */
   readonly latest: (lease: SlotLease) => Stored | undefined
   readonly progress: (slot: string) => SlotProgress | undefined
-  /** What of a slot is on the disk of this node. */
+  /** The slot's generations on the disk of this node. */
   readonly onDisk?: (slot: string) => SlotReport['onDisk']
-  /** Whether the disk of this node has been asked for a slot; absent: there is none to ask. */
+  /** Whether the disk of this node has been read for a slot; absent: there is no disk to read. */
   readonly isRead?: (slot: string) => boolean
 }
 
-/** What this node keeps of each slot, and how it could go on stage from here. Pure. */
+/** Reports the memory that this node keeps of each slot, and how the slot could go on stage from here. Pure. */
 export function slotReportsOf(snapshot: Snapshot, kept: KeptGenerations): SlotReport[] {
   return snapshot.slots
     .flatMap(lease => reportOf(snapshot, lease, kept) ?? [])
@@ -82,10 +82,10 @@ function reportOf(snapshot: Snapshot, lease: SlotLease, kept: KeptGenerations): 
   }
   const onDisk = kept.onDisk?.(slotName(lease))
   const use = usabilityOf(snapshot, lease)
-  // What goes wrong outweighs what has not come to pass yet.
+  // A failure outweighs a state that has not been reached yet.
   const why =
     use.usable === undefined || use.reason !== undefined ? { reason: use.reason, message: use.message } : {}
-  // Before all else: nothing here does not mean that nothing is kept.
+  // Before all other reasons: no generation in the tmpfs does not mean that the node keeps none.
   const { reason, message } = isUnread(lease, kept) ? unread : { ...why, ...trouble }
   return {
     ...common,
@@ -110,8 +110,8 @@ const isUnread = (lease: SlotLease, { latest, onDisk, isRead }: KeptGenerations)
   isRead?.(slotName(lease)) === false
 
 /**
- * How the memory could go on from the node of its last primary. While that is on stage nothing is said of it; afterwards
- * the node is a holder like any other, perhaps the only one.
+ * How the slot could continue from the node of its last primary. Says nothing while that primary is on stage;
+ * afterwards the node is a holder like any other, perhaps the only one.
  */
 function leftOf(snapshot: Snapshot, lease: SlotLease, kept: KeptGenerations): Partial<SlotReport> {
   const onDisk = kept.onDisk?.(slotName(lease))
@@ -120,12 +120,12 @@ function leftOf(snapshot: Snapshot, lease: SlotLease, kept: KeptGenerations): Pa
   if (isUnread(lease, kept)) return unread
   const { usable, understudyUid, reason, message } = usabilityOf(snapshot, lease)
   if (usable !== undefined) return { ...there, usable, ...(understudyUid !== undefined && { understudyUid }) }
-  // Nothing was saved yet: that is no trouble.
+  // No generation yet, or none is in the way: that is no failure.
   if (kept.latest(lease) === undefined || reason === undefined) return there
   return { ...there, reason, ...(message !== undefined && { message }) }
 }
 
-/** The pod that the Lease names runs here, and goes on with this memory or is where it is from. */
+/** Whether the pod that the Lease names runs here with the slot's memory. */
 function isOnStage(snapshot: Snapshot, lease: SlotLease): boolean {
   const pod = snapshot.pods.find(({ uid }) => uid === lease.holder.uid)
   if (pod === undefined || isDead(snapshot, pod, slotName(lease))) return false
@@ -170,7 +170,7 @@ export function usabilityOf(snapshot: Snapshot, lease: SlotLease): Usability {
   const [first] = ofTemplate
   if (first === undefined)
     return {
-      // Of a kind that may never have been brought back here: nobody is here in whom that could be tried.
+      // This node may never have restored memory of this kind, and has no understudy to try it in.
       usable: 'Cold',
       ...(free.length === 0
         ? { reason: 'NoUnderstudy', message: 'no understudy of the set holds the stage on this node' }
@@ -199,8 +199,8 @@ export function usabilityOf(snapshot: Snapshot, lease: SlotLease): Usability {
 }
 
 /**
- * The last generation of a primary that stands still is here, and its successor could go on with it at once: where it is
- * to be frozen it lies frozen, so that nothing can fail after the switch that could not be taken back before it.
+ * Whether the last generation of a stopped primary is here, and its successor could continue at once. Memory that is to
+ * be frozen must be frozen: after the switch a failure could not be taken back any more.
  */
 function isHandedOver(snapshot: Snapshot, lease: SlotLease): boolean {
   const name = slotName(lease)
@@ -216,7 +216,7 @@ function isHandedOver(snapshot: Snapshot, lease: SlotLease): boolean {
   return stage?.slot === name && stage.generation === kept.generation && stage.epoch === kept.epoch
 }
 
-/** The condition `understudy` of a pod that waits for its turn; undefined for any other pod. Pure. */
+/** Returns the condition `understudy` of a pod that waits for a slot; undefined for any other pod. Pure. */
 export function understudyConditionOf(snapshot: Snapshot, pod: PodView): PodCondition | undefined {
   if (!pod.understudy || pod.terminating || snapshot.slots.some(({ holder }) => holder.uid === pod.uid))
     return undefined
@@ -252,8 +252,8 @@ export function understudyConditionOf(snapshot: Snapshot, pod: PodView): PodCond
 }
 
 /**
- * The condition `serving` of a primary in which its slot has begun a new life after a death that left nothing to go on
- * with; undefined for any other pod. Pure.
+ * Returns the condition `serving` of a primary whose slot has begun a new life in it, after a death that left no
+ * memory; undefined for any other pod. Pure.
  */
 export function revivalOf(snapshot: Snapshot, pod: PodView): PodCondition | undefined {
   const lease = snapshot.slots.find(({ holder }) => holder.uid === pod.uid)

@@ -1,4 +1,4 @@
-/** Keeps exactly those tasks running that are wanted: the edge between what should be done and what is being done. */
+/** Keeps exactly the wanted tasks running: the boundary between desired and actual work. */
 import { type BackoffPolicy, backoffMs } from '../../kube/backoff.ts'
 import type { Clock } from '../../kube/clock.ts'
 import type { Random } from '../../kube/random.ts'
@@ -10,28 +10,28 @@ export interface Wanted {
   readonly memoryOf?: string
 }
 
-/** Why a task's signal fires: it is not wanted any more, or in another version. */
+/** Abort reason of a task that is not wanted any more, or only in another version. */
 export class NotWanted extends Error {
   override readonly name = 'NotWanted'
 }
 
 export interface Tasks<T extends Wanted> {
   /**
-   * Makes what runs what is wanted: stops what is not wanted any more or in another version, starts what is new as soon
-   * as nothing else works on the same memory. A task that ended well is not started again until its version changes; one
-   * that failed is, after a pause that grows.
+   * Reconciles the running tasks with the wanted ones. Stops tasks that are not wanted any more, or in another version,
+   * and starts new ones as soon as no other task works on the same memory. A task that has completed starts again only
+   * when its version changes. A task that has failed is retried after a growing pause.
    */
   want(wanted: readonly T[]): void
-  /** Keys of what runs, is about to end or waits for its next try. */
+  /** Keys of tasks that run, are about to end, or wait for their start or next try. */
   readonly active: ReadonlySet<string>
-  /** Stops everything and waits for it. Nothing is started afterwards. */
+  /** Stops all tasks and waits for their end. No task starts afterwards. */
   stop(reason: unknown): Promise<void>
 }
 
 export interface TasksOptions<T extends Wanted> {
   /**
-   * Does it until it is done or the signal fires. A rejection after the signal fired is no failure. What never ends calls
-   * `succeeded` each time that it went well: failures weeks apart are not failures in a row.
+   * Performs the task until it is done or the signal fires. A rejection after the signal fired is no failure. A task
+   * that never ends calls `succeeded` after each success: failures weeks apart are not consecutive.
    */
   readonly perform: (task: T, signal: AbortSignal, succeeded: () => void) => Promise<void>
   readonly onFailure: (task: T, error: unknown, again: { readonly inMs: number }) => void
@@ -47,14 +47,14 @@ interface Slot<T> {
   /** `waiting`: for the memory. `pausing`: after a failure. `ending`: its signal has fired. */
   state: 'waiting' | 'running' | 'ending' | 'pausing' | 'done'
   abort: AbortController
-  /** In a row. */
+  /** Consecutive ones. */
   failures: number
 }
 
 export function createTasks<T extends Wanted>(options: TasksOptions<T>): Tasks<T> {
   const { perform, onFailure, clock, random, backoff = ordinaryBackoff } = options
   const slots = new Map<string, Slot<T>>()
-  /** Which task works on which memory. */
+  /** Key of the task that works on each memory. */
   const busy = new Map<string, string>()
   const ends = new Set<Promise<void>>()
   let wantedNow = new Map<string, T>()
@@ -102,7 +102,7 @@ export function createTasks<T extends Wanted>(options: TasksOptions<T>): Tasks<T
     signal: AbortSignal,
   ) => {
     if (signal.aborted || stopped) {
-      // What was wanted when it was told to end may have changed again meanwhile.
+      // The wanted version may have changed again since this task was aborted.
       const next = wantedNow.get(task.key)
       slots.delete(task.key)
       if (next !== undefined && !stopped) begin(next)
@@ -159,7 +159,8 @@ export function createTasks<T extends Wanted>(options: TasksOptions<T>): Tasks<T
       for (const task of wanted) {
         const slot = slots.get(task.key)
         if (slot === undefined) begin(task)
-        // The same version: what it is about may be newer in details that do not matter to what runs. The next try goes by them.
+        // In the same version the data may be newer in details that do not matter to a running task. The next try uses
+        // it.
         else if (slot.task.version === task.version) slot.task = task
       }
     },

@@ -6,7 +6,9 @@ import { takeOffStage } from './off-stage.ts'
 import { restoreHashOf } from './settings.ts'
 import type { Work } from './work.ts'
 
-/** Brings memory of a kind back once, frozen and never run, to see that this node can; then takes it away again. */
+/**
+ * Restores memory of a kind once, to see whether this node can, and discards it. The clone stays frozen and never runs.
+ */
 export async function trial(
   work: Work,
   { pod, lease, settings }: DutyOf<'trial'>,

@@ -5,14 +5,14 @@ import { isNamed, isWanted } from '../../succession/origin.ts'
 import { isKeptElsewhere } from './duties-of.ts'
 import type { Snapshot } from './snapshot.ts'
 
-/** How long generations are kept that nobody wants here: a Lease may be on its way to another state. */
+/** How long unwanted generations are kept: a Lease may be about to change again. */
 const lastsMs = 60_000
 
-/** Which memory that is kept on this node no slot wants here any more. */
+/** Finds the memory on this node that no slot wants here any more. */
 export interface Unwanted {
   /**
-   * Slots whose memory can be thrown away now. Where its Lease still asks this node for it, not before a holder has it, too,
-   * that has written since this was last asked: what another one says may be true of a machine that is lost.
+   * Slots whose memory can be removed now. If its Lease still names this node, a holder must have the memory, too. That
+   * holder must have reported since the last call: an older report may be from a lost machine.
    */
   due(snapshot: Snapshot, kept: readonly SlotKey[]): readonly SlotKey[]
 }

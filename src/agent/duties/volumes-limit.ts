@@ -1,4 +1,4 @@
-/** `checkpoint.volumes.maxSize`: what layers, emptyDirs and /dev/shm of a pod may have together in one generation. */
+/** `checkpoint.volumes.maxSize`: limit of a pod's layers, emptyDirs and /dev/shm together in one generation. */
 import type { LocatedPod } from '../driver/memory-driver.ts'
 import { AgentError } from '../errors.ts'
 import type { Work } from './work.ts'
@@ -7,10 +7,10 @@ export const volumesTooLarge = (bytes: number, limit: number): AgentError =>
   new AgentError('VolumesTooLarge', `${bytes} bytes or more, ${limit} allowed`)
 
 /**
- * Looks before the pod is stopped: at all files once, and again after it was too much. In between the archives tell, and
- * a look at all files would cost more than it says.
+ * Measures all files before the pod is stopped: the first time, and again after they were too large. In between the
+ * archives show the size, and a look at all files would cost more than it tells.
  *
- * @returns what was found, bytes; undefined: it did not look.
+ * @returns the bytes found; undefined: it did not measure.
  * @throws AgentError VolumesTooLarge
  */
 export async function assertVolumesFit(

@@ -2,8 +2,8 @@ import type { DutyOf } from './duty.ts'
 import type { Work } from './work.ts'
 
 /**
- * Hands the operator's message to a gate, by a socket that only this node can reach. The gate checks the token, as of any
- * message: this agent could not open it without one.
+ * Passes the operator's message to a gate, through a socket that only this node can reach. The gate checks the token,
+ * as in any message: without a token this agent could not open it.
  */
 export async function wake(work: Work, { pod }: DutyOf<'wake'>, signal: AbortSignal): Promise<void> {
   const { gate } = pod

@@ -5,9 +5,9 @@ import type { PodView } from './snapshot.ts'
 import type { Work } from './work.ts'
 
 /**
- * Watches what is about to run before it does. Its pod may be deleted by force before it answers, and its agent may end
- * before it has told anybody: then what the sentinel watches is all that is known of it, and it would run through its grace
- * beside its successor.
+ * Watches an app before its thaw. Its pod may be force-deleted before the app answers, and its agent may exit before it
+ * has reported the app. Then the sentinel's watch is the only trace of it, and without a watch it would run through its
+ * grace period beside its successor.
  *
  * @throws AgentError ProcessGone, SentinelRefused, SentinelLost, SentinelUnavailable, or the signal's reason.
  */
@@ -20,7 +20,8 @@ export async function watchThaw(
   for (const { name, app } of containers) {
     const { containerId = '' } = pod.containers.find(each => each.name === name) ?? {}
     const watch = watchName({ uid: pod.uid, container: name, containerId })
-    // A memory that was brought back here before may have been watched, and has ended. What runs already keeps its grave.
+    // An earlier clone of this container may have been watched and have ended. An app that runs already keeps its
+    // redirect.
     if (stage === 'Frozen') await unwatch(sentinel, watch, signal)
     await sentinel.watch(watch, app, signal)
   }

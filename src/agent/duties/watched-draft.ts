@@ -1,7 +1,7 @@
 /**
- * A draft is watched while it is written. What a tenant makes of it nobody knows before: its processes ask for memory, and
- * its volumes fill, until they stand. No limit of a file bounds it, for there may be any number of files, and what goes
- * beyond the budget is taken from others, whose dumps and transfers have been given their room.
+ * Watches the size of a draft while a dump writes it. Nothing tells in advance how large a tenant's dump gets: its
+ * processes allocate memory, and its volumes fill, until they are stopped. A limit of a file does not bound the draft,
+ * for there may be any number of files. Bytes beyond the budget would come from the room of other dumps and transfers.
  */
 import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -10,34 +10,37 @@ import type { Clock } from '../../kube/clock.ts'
 import { isGone, unlessGone } from '../discover/process.ts'
 import { volumesTooLarge } from './volumes-limit.ts'
 
-/** Between two looks at what has been written, ms: where much room is left, and where there is hardly any. */
+/** Pause between two measurements, ms: `most` while much room is left, `least` while there is hardly any. */
 const lookMs = { most: 50, least: 2 }
-/** What one that writes fast writes in a millisecond, bytes: so soon may be full what is left. */
+/** Bytes that a fast dump writes in a millisecond: they tell how soon the rest of the room may be full. */
 const fastBytes = 2 * 1024 * 1024
-/** A draft of very many files takes time to be looked at, while its pod stands still. */
+/**
+ * Pause for each ms of a measurement: a draft of very many files takes long to measure, and its pod is stopped
+ * meanwhile.
+ */
 const pauseForEachMs = 5
 
-/** What is in a draft so far, bytes. */
+/** Size of a draft so far, bytes. */
 export interface DraftBytes {
-  /** Of layers, volumes and /dev/shm. */
+  /** Of the archives of layers, volumes and /dev/shm. */
   readonly archived: number
   /** Of all files, as the budget counts them. */
   readonly written: number
 }
 
 export interface DraftLimits {
-  /** Of `archived`. */
+  /** Limit of `archived`. */
   readonly volumeBytes: number
-  /** Sets room aside for `written`. @returns how much more it could be. @throws CheckpointError StoreFull */
+  /** Reserves room for `written`. @returns how much larger it could get. @throws CheckpointError StoreFull */
   readonly setAside: (bytes: number) => number
-  /** Default: as its files say. */
+  /** Default: measures the files. */
   readonly measure?: ((directory: string) => Promise<DraftBytes>) | undefined
 }
 
 /**
- * Runs a dump into a directory and ends it when there is more than it may have.
+ * Runs a dump into a directory, and aborts it when the draft exceeds a limit.
  *
- * @throws AgentError VolumesTooLarge, CheckpointError StoreFull; what the dump throws.
+ * @throws AgentError VolumesTooLarge, CheckpointError StoreFull, the errors of the dump.
  */
 export async function withinLimits<T>(
   directory: string,
@@ -78,13 +81,13 @@ export async function withinLimits<T>(
   }
 }
 
-/** An archive of nothing; see the driver's files. */
+/** Size of an empty archive; see the driver's files. */
 const emptyBytes = 10_240
 
 const isArchive = (path: string): boolean =>
   /^(containers\/[^/]+\/layer\.tar|volumes\/[^/]+\.tar|shm\.tar)$/.test(path)
 
-/** Files that go away meanwhile are not counted. */
+/** Measures the files of a draft. Files that vanish meanwhile do not count. */
 export async function bytesInDraft(directory: string): Promise<DraftBytes> {
   let archived = 0
   const files: { readonly size: number }[] = []

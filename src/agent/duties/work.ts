@@ -1,4 +1,4 @@
-/** What the performance of duties has at hand. */
+/** Everything that the tasks need to perform duties. */
 import type { SlotKey, SlotLease } from '../../api/slot-lease.ts'
 import type { Manifest } from '../../checkpoint/manifest.ts'
 import type { GenerationStore, Stored } from '../../checkpoint/store.ts'
@@ -47,11 +47,11 @@ export interface Work {
   readonly store: GenerationStore
   readonly peers: Pick<PeerClient, 'pull'>
   readonly understudies: Understudies
-  /** Says in the manifest of what is saved here that this node has saved it. */
+  /** Signs the manifest of a generation that this node has saved. */
   readonly sign?: (manifest: Manifest) => Manifest
-  /** Memory that comes later, while its app runs already. */
+  /** Memory in transit into apps that already run. */
   readonly arrivals: Arrivals
-  /** Connections that came here by a dead primary. */
+  /** Connections that reach a successor through a dead primary. */
   readonly partings: Partings
   readonly gates: Gates
   readonly proven: Proven
@@ -63,39 +63,41 @@ export interface Work {
   readonly patch: (pod: PodView, condition: PodCondition, signal?: AbortSignal) => Promise<boolean>
   /** The pod as it is now. */
   readonly podOf: (uid: string) => PodView | undefined
-  /** The slot, by its name, that this pod is to hold by the Lease as it is now. */
+  /** Name of the slot that this pod holds by the present Lease. */
   readonly slotHeldBy: (uid: string) => string | undefined
-  /** Whether this primary is to be ended at once. */
+  /** Whether this primary is to be stopped at once. */
   readonly isToEnd: (uid: string) => boolean
-  /** Whether somebody else could go on with this pod's memory; see `Deaths`. */
+  /** Whether another pod could continue with this pod's memory; see `Deaths`. */
   readonly matters: (pod: PodView) => boolean
-  /** Told for the name of a slot when this node has another generation of it. */
+  /** Tells the name of a slot when this node has another generation of it. */
   readonly generations: News
-  /** What a set (`namespace/name`) asks for as it is now; undefined: it keeps no memory. */
+  /** The present settings of a set (`namespace/name`); undefined: it keeps no memory. */
   readonly settingsOf: (set: string) => MemorySettings | undefined
-  /** Whether another of the slot's holders says that it has this generation, or a newer one. */
+  /** Whether another of the slot's holders reports this generation, or a newer one. */
   readonly isKeptElsewhere: (lease: SlotLease, generation: number) => boolean
-  /** Told for the uid of a pod when what its checkpoints depend on has changed: a request, its readiness, its set. */
+  /**
+   * Tells the uid of a pod when something changes on which its checkpoints depend: a request, its readiness, its set.
+   */
   readonly requests: News
-  /** A new generation is here: peers that wait for it are told, too. */
+  /** Announces a new generation on this node, also to peers that wait for it. */
   readonly announce: (slot: SlotKey) => void
-  /** Keeps probes of this pod from counting until the function returned is called. */
+  /** Keeps probes of this pod from counting until the returned function is called. */
   readonly suspendProbes: (uid: string) => () => void
   readonly onProber: (uid: string, suspend: (() => () => void) | undefined) => void
   readonly probe?: Probe
-  /** What layers, emptyDirs and /dev/shm of a pod have together now, bytes; counted up to a limit. */
+  /** Measures layers, emptyDirs and /dev/shm of a pod together, bytes; stops at a limit. */
   readonly measureVolumes?: (pod: LocatedPod, upTo: number, signal: AbortSignal) => Promise<number>
-  /** What a draft takes up so far. Default: as its files say. */
+  /** Measures a draft. Default: by its files. */
   readonly draftBytes?: (directory: string) => Promise<DraftBytes>
-  /** What the processes of a pod have in memory now, bytes: so much room is set aside for a first dump. */
+  /** Measures the memory of a pod's processes, bytes: a first dump reserves so much room. */
   readonly measureMemory?: (pod: LocatedPod, signal: AbortSignal) => Promise<number>
-  /** Generations of a slot that only the disk has, brought back one by one. */
+  /** Loads generations of a slot that only the disk has, one by one. */
   readonly fromDisk?: (lease: SlotLease, signal: AbortSignal) => AsyncIterable<Stored>
   /** Runs a command of a template in a container on stage, with the container's rights. */
   readonly runCommand: CommandRunner
-  /** What a pod has that cannot be saved. */
+  /** Finds the things in a pod that cannot be saved. */
   readonly obstacles: (pod: LocatedPod, signal: AbortSignal) => Promise<readonly Obstacle[]>
-  /** A person should hear of it. */
+  /** Emits an event for a person to read. */
   readonly event: (
     pod: PodView,
     type: 'Normal' | 'Warning',
