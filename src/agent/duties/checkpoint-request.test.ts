@@ -1,4 +1,4 @@
-/** Somebody asks for a checkpoint by an annotation on the primary. */
+/** A client requests a checkpoint by an annotation on the primary. */
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { annotations, labels } from '../../api/labels.ts'
 import { holdInitContainer } from '../../api/stage.ts'
@@ -57,7 +57,7 @@ beforeEach(async () => {
     metadata: { name: 'web', namespace: 'default', uid: 'set', resourceVersion: '1', generation: 1 },
     spec: {
       ...{ replicas: 1, hotBackups: 1 },
-      // Nothing is due by itself while the test runs.
+      // The pace takes no checkpoint of its own during the test.
       checkpoint: { interval: '1h' },
       template: { spec: { containers: [{ name: 'app', image: 'web:1', ports: [{ containerPort: 80 }] }] } },
     },
@@ -76,7 +76,7 @@ afterEach(async () => {
 it('each new word is one checkpoint at once, and is answered with its generation', async () => {
   cluster.put('a', podOf('p', 'primary', 'one'))
   await shows(2, 'one')
-  // The same word once more, and a change of something else: nothing is due.
+  // The same value again, and a change of another pod: no checkpoint is due.
   cluster.put('a', podOf('p', 'primary', 'one'))
   cluster.put('a', podOf('h', 'hotbackup'))
   cluster.put('a', podOf('p', 'primary', 'two'))

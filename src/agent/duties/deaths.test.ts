@@ -51,7 +51,7 @@ describe('deaths', () => {
     const { deaths, written } = stand([primary])
     deaths.guarded(primary)
     deaths.onDeath(death(watchOf(primary)))
-    // In the same turn: nothing was awaited on the way to the API server.
+    // In the same turn: the write does not wait for anything.
     expect(written).toHaveLength(1)
     deaths.onDeath(death(watchOf(primary, 1)))
     await deaths.settled()
@@ -104,7 +104,7 @@ describe('deaths', () => {
     const { deaths, written } = stand([primary])
     deaths.recall([{ name: watchOf(primary), pid: 7, start: 7, grave: 'ready', diedUnixNs: undefined }])
     deaths.inspect(primary)
-    // Between two lives a container has no id for a moment.
+    // Between two runs a container has no id for a moment.
     deaths.inspect(pod('p', { containers: [container({ containerId: undefined, running: false })] }))
     expect(written).toEqual([])
   })
@@ -129,7 +129,7 @@ describe('deaths', () => {
     expect(isDead({ dead: deaths.dead }, primary, nameOf({ life: 'ffffffff' }))).toBe(false)
     deaths.revive(primary.uid)
     expect(isDead({ dead: deaths.dead }, primary)).toBe(false)
-    // What was shut off at the death is open to the new life.
+    // The redirect of the death is gone for the new life.
     expect(released).toEqual([primary.uid])
     deaths.guarded(primary)
     deaths.forget(primary.uid)

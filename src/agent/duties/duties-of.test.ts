@@ -35,7 +35,7 @@ describe('a primary', () => {
 
   it('is guarded and saved', () => {
     expect(types(dutiesOf(world()))).toEqual(['checkpoint', 'guard'])
-    // It must not be just now, and what is kept stays.
+    // A slot that must not be saved now keeps its copies.
     expect(types(dutiesOf(world({}, { unsaved: true })))).toEqual(['guard'])
   })
 
@@ -56,7 +56,7 @@ describe('a primary', () => {
     expect(types(dutiesOf(without()))).toEqual(['probe'])
     const notAnswering = { status: 'False', reason: 'NotAnswering', message: 'container app: 503' }
     expect(types(dutiesOf(without({ serving: notAnswering })))).toEqual(['probe'])
-    // Nobody was brought on stage, it has ended, its kubelet probes it, or it is nobody's any more.
+    // The app was never on stage, it has ended, its kubelet probes it, or its set is gone.
     for (const it of [
       without({ serving: undefined }),
       without({ containers: [container({ containerId: 'containerd://another' })] }),
@@ -127,7 +127,7 @@ describe('a primary', () => {
   it('is buried when another pod was called to its slot', () => {
     const called = world({ epoch: 1 }, { holder: { name: 'h', uid: 'uid-h' }, node: 'b', epoch: 2 })
     expect(types(dutiesOf(called))).toEqual(['bury'])
-    // Also where nothing of it is up at the moment: what runs of it is found then, and its end is told.
+    // Also while its containers are down: `bury` finds what still runs, and declares the end.
     const isDown = { containers: [container({ running: false, containerId: undefined })] }
     expect(types(dutiesOf({ ...called, pods: [pod('p', { epoch: 1, ...isDown })] }))).toEqual(['bury'])
     const dead = { ...called, dead: new Map([['uid-p', nameOf()]]) }
@@ -211,7 +211,7 @@ describe('an understudy', () => {
     expect(cleared({ pods: [own({ kind: 'coldbackup' })] })).toEqual([false])
     expect(cleared({ able: false, pods: [own({ terminating: true })] })).toEqual([true])
     expect(cleared({ pods: [own({ kind: 'coldbackup', terminating: true })] })).toEqual([true])
-    // Called, at its gate, dead, or none that holds the stage for others.
+    // Promoted, at its gate, dead, or no understudy at all.
     const named = { ...slot, holder: { name: 'h', uid: own().uid } }
     expect(cleared({ able: false, slots: [named] })).toEqual([])
     expect(cleared({ able: false, pods: [own({ containers: [container({ running: false })] })] })).toEqual([])
@@ -282,7 +282,7 @@ describe('where connections to a dead primary go', () => {
     const waits = { type: 'redirect', isAwaited: true }
     const before = dutiesOf({ ...dead, slots: [lease({ heir })] })
     expect(before).toMatchObject([{ ...waits, to: '10.0.0.9' }])
-    // Two slots, one heir, and both primaries died at once.
+    // Two slots have one heir, and both primaries died at once.
     const other = lease({ slot: 1, holder: { name: 'h', uid: 'uid-h' }, node: 'b' })
     const after = dutiesOf({ ...dead, slots: [lease({ heir }), other] })
     expect(after).toMatchObject([{ ...waits, to: '127.0.0.1' }])
@@ -330,13 +330,13 @@ describe('a pod that is woken or made for a slot', () => {
       dutiesOf(it).flatMap(duty => ('others' in duty ? duty.others.map(({ address }) => address) : []))
     for (const it of [world(gated), world({})])
       expect(addressesOf({ ...it, reports: new Map([stranger, ...it.reports]) })).toEqual(['b:9443'])
-    // A holder whose source falls silent.
+    // A holder whose source does not answer.
     const holder = snapshot({
       slots: [lease({ node: 'b', holders: ['a', 'c'] })],
       reports: new Map([stranger, ['b', peer('b')], ['c', usableAt('c', lease())]]),
     })
     expect(addressesOf(holder)).toEqual(['c:9443'])
-    // Nor does it make the end of an app a death that somebody could go on after.
+    // Nor does the stranger's report make the end of an app a death: no other pod could continue with the memory.
     const dying = snapshot({ pods: [pod('p', { terminating: true })], slots: [lease()] })
     expect(dutiesOf({ ...dying, reports: new Map([stranger]) })).toEqual([])
   })
@@ -420,7 +420,7 @@ describe('a primary that runs other containers than its Lease has the memory of'
       [1, undefined],
     ] as const)
       expect(types(restarts, before)).toContain('checkpoint')
-    // Their ids say more than how often they were started.
+    // Container ids say more than restart counts.
     expect(types(1, 0, first)).toContain('checkpoint')
   })
 })
@@ -596,7 +596,7 @@ describe('any world', () => {
   it('no two duties have one key, and at most one of two slots works on the memory of one pod', () => {
     holds(duties => {
       const keys = duties.map(({ key }) => key)
-      // One pod that two Leases name is a mistake of somebody else's; then keys collide, and one of them is done.
+      // Two Leases that name one pod are a client's mistake: then keys collide, and only one duty is done.
       const perPod = new Map<string, Set<string>>()
       for (const duty of duties)
         if (duty.memoryOf !== undefined)

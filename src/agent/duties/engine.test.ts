@@ -83,7 +83,7 @@ describe('the agents of two nodes', () => {
   }
   const serving = (node: string, name: string) => cluster.condition(node, name, podConditions.serving)
   const frozen = () => b.clones.get('uid-h')
-  /** The memory of the moment lies frozen in the understudy, and everybody knows it. */
+  /** Resolves when the present memory is frozen in the understudy and the holder's report says so. */
   const untilFrozen = (word: string) =>
     vi.waitFor(
       () => {
@@ -93,7 +93,7 @@ describe('the agents of two nodes', () => {
       { timeout: 10_000 },
     )
 
-  /** The set as it is usually, or with this changed. */
+  /** Writes the default set, with these changes. */
   const writeSet = (over: Partial<BackupPodSet['spec']> = {}) => {
     const generation = (cluster.sets.list()[0]?.metadata.generation ?? 0) + 1
     const version = { resourceVersion: String(generation), generation }
@@ -154,7 +154,7 @@ describe('the agents of two nodes', () => {
           message: expect.stringMatching(/its pod is not ready/),
         }),
       )
-      // Nothing is saved of what does not serve.
+      // The agent saves nothing while the app does not serve.
       await sleep(300)
       expect(a.counts.dumps).toBe(1)
       cluster.put('a', primary(true))
@@ -180,7 +180,7 @@ describe('the agents of two nodes', () => {
     await start('b', b)
     await untilFrozen('one')
     writeSet({ antiAffinity: 'OfTomorrow' as never })
-    // By an agent, too, that has not seen the spec before.
+    // Also by an agent that has not seen the spec before.
     await stop(agentA)
     const again = await start('a', a)
     await sleep(100)
@@ -204,7 +204,7 @@ describe('the agents of two nodes', () => {
     a.running.delete('uid-p')
     agentA.die('uid-p')
     expect(serving('a', 'p')).toMatchObject({ status: 'False', reason: 'Died' })
-    // What the kubelet starts in its place is somebody else, and is neither saved nor believed.
+    // The agent neither saves nor trusts the app that the kubelet starts in its place.
     a.running.set('uid-p', 'impostor')
     cluster.put('a', {
       ...podOf('p', 'primary', { containerId: 'containerd://again' }),
@@ -314,7 +314,7 @@ describe('the agents of two nodes', () => {
       cluster.setLease(asked())
       await untilHandedOver()
       expect([...a.stops]).toEqual(['handover-uid-p'])
-      // What can fail has been done: the last generation lies frozen.
+      // All steps that can fail are done: the last generation is frozen.
       expect(frozen()?.word).toBe('two')
       const { dumps } = a.counts
       cluster.setLease(called())
@@ -322,7 +322,7 @@ describe('the agents of two nodes', () => {
       await vi.waitFor(() => expect(serving('a', 'p')).toMatchObject({ status: 'False', reason: 'Died' }))
       expect(b.running.get('uid-h')).toBe('two')
       expect(a.running.has('uid-p')).toBe(false)
-      // Never continued: it would have run beside its successor.
+      // Never resumed: it would have run beside its successor.
       expect([...a.stops]).toEqual(['handover-uid-p'])
       expect(a.counts.dumps).toBe(dumps)
     })
@@ -426,7 +426,7 @@ describe('the agents of two nodes', () => {
           const kept = cluster.stores.get(node)?.list() ?? []
           expect(kept[0]?.manifest.generation, node).toBeGreaterThan(4)
           expect(kept.length, node).toBeGreaterThanOrEqual(3)
-          // One more while it is being taken in.
+          // Plus one while a new generation is being committed.
           expect(kept.length, node).toBeLessThanOrEqual(4)
         }
       },
@@ -459,9 +459,9 @@ describe('the agents of two nodes', () => {
     await vi.waitFor(() => expect(store?.list()).not.toEqual([]))
     const newest = store?.list()[0]
     if (store === undefined || newest === undefined) throw new Error('nothing is stored')
-    // Of a holder that is slow, or wants to be.
+    // A holder that is slow, or pretends to be.
     const release = store.retain(newest.manifest.slot, newest.manifest.generation)
-    // One may have been under way.
+    // One checkpoint may have been under way.
     await expect
       .poll(
         async () => {
@@ -475,7 +475,7 @@ describe('the agents of two nodes', () => {
     const held = a.counts.dumps
     await start('b', b)
     await vi.waitFor(() => expect(a.counts.dumps).toBeGreaterThan(held), { timeout: 5_000 })
-    // The pace that is told is the one that is kept.
+    // The reported pace is the actual one.
     await vi.waitFor(
       () => {
         const [slot] = cluster.reports.get('a')?.status?.slots ?? []
@@ -493,7 +493,7 @@ describe('the agents of two nodes', () => {
     }
     await start('a', a)
     await start('b', b)
-    // Seven failures in a row would be pauses of 25 s.
+    // Seven consecutive failures would mean pauses of 25 s.
     await vi.waitFor(
       () => expect(cluster.reports.get('a')?.status?.slots[0]?.generation).toBeGreaterThan(6),
       {
@@ -511,7 +511,7 @@ describe('the agents of two nodes', () => {
       await sleep(400)
       throw new AgentError('DumpExpired', 'too late')
     }
-    // 0.4 s at 2 percent are 20 s, of which 2 s may be ahead.
+    // At 2 percent 0.4 s take up 20 s, of which 2 s may be ahead.
     await vi.waitFor(
       () => expect(cluster.reports.get('a')?.status?.slots[0]).toMatchObject({ reason: 'DumpExpired' }),
       { timeout: 5_000 },
@@ -541,7 +541,7 @@ describe('the agents of two nodes', () => {
       vi.waitFor(() => expect(saved()).toEqual({ generation, answered }), { timeout: 5_000 })
 
     beforeEach(async () => {
-      // 50 s are to pass for each at 2 percent.
+      // At 2 percent each freeze takes up 50 s.
       a.frozenSeconds = 1
       await start('a', a)
       await start('b', b)
@@ -611,7 +611,7 @@ describe('the agents of two nodes', () => {
     a.duringDump = async () => {
       if (a.counts.dumps === 1) return
       const draft = (await readdir(a.directory, { recursive: true })).find(name => /\.draft-\w+$/.test(name))
-      // As sparse as it is, it counts as what it says.
+      // The file is sparse, but its whole size counts.
       if (draft !== undefined) await truncate(join(a.directory, draft, 'word'), 2e9)
     }
     await start('a', a)
@@ -629,7 +629,7 @@ describe('the agents of two nodes', () => {
     await stop(first)
     expect(frozen()?.clone.stage).toBe('Frozen')
     const { restores, discards } = b.counts
-    // Nothing new comes from a source that stands still.
+    // A stopped source makes no new generation.
     for (const agent of [...agents]) await stop(agent)
     const watches = new Map(a.watches)
     await start('b', b)
@@ -717,7 +717,7 @@ describe('the agents of two nodes', () => {
         timeout: 5_000,
       })
     await has('RestoreFailed')
-    // The memory from before lies there again, as long as it is kept.
+    // The understudy holds the earlier memory again for as long as the node keeps it.
     a.running.set('uid-p', 'three')
     await untilFrozen('three')
   })
@@ -732,7 +732,7 @@ describe('the agents of two nodes', () => {
     await vi.waitFor(() => expect(condition()).toMatchObject({ status: 'False', reason: spoiledReason }), {
       timeout: 5_000,
     })
-    // Not even a memory that could be brought back elsewhere makes it good again.
+    // Even memory that could be restored elsewhere does not repair it.
     a.running.set('uid-p', 'three')
     await vi.waitFor(() => expect(b.counts.restores).toBeGreaterThanOrEqual(3))
     expect(condition()).toMatchObject({ reason: spoiledReason })
@@ -777,7 +777,7 @@ describe('the agents of two nodes', () => {
       const reported = cluster.reports.get('a')
       await start('a', a)
       await vi.waitFor(() => expect(a.running.has('uid-p')).toBe(false))
-      // And says nothing of what it keeps.
+      // Its report does not yet name its copies.
       expect(cluster.reports.get('a')).toBe(reported)
       recall.resolve()
       await vi.waitFor(() => expect(cluster.reports.get('a')).not.toBe(reported))
@@ -814,7 +814,7 @@ describe('the agents of two nodes', () => {
       agentB.die('uid-h')
       await sleep(100)
       expect(serving('b', 'h')).toBeUndefined()
-      // The kubelet starts what holds the stage again.
+      // The kubelet restarts the process that holds the place.
       b.clones.delete('uid-h')
       cluster.put('b', podOf('h', 'hotbackup', { containerId: 'containerd://h2' }))
       await vi.waitFor(() => expect(b.running.has('uid-h')).toBe(true))
@@ -826,7 +826,7 @@ describe('the agents of two nodes', () => {
   it('D7.deleted: end what a pod has left that was deleted without its grace, and only then', async () => {
     const agentA = await start('a', a)
     await vi.waitFor(() => expect([...a.watches.keys()]).toHaveLength(1))
-    // One that has only lost its labels is not ours any more, and runs on.
+    // A pod that has only lost its labels is no longer ours, and keeps running.
     cluster.unlabelled.add('uid-p')
     cluster.pods.get('a')?.remove('default/p')
     await vi.waitFor(() => expect(a.watches.size).toBe(0))
@@ -834,14 +834,14 @@ describe('the agents of two nodes', () => {
     cluster.unlabelled.clear()
     cluster.put('a', podOf('p', 'primary'))
     await vi.waitFor(() => expect([...a.watches.keys()]).toHaveLength(1))
-    // Also where no agent saw it go.
+    // Also if no agent saw it vanish.
     await stop(agentA)
     cluster.pods.get('a')?.remove('default/p')
     await start('a', a)
     await vi.waitFor(() => expect(a.watches.size).toBe(0))
     expect(a.running.has('uid-p')).toBe(false)
     expect(a.kills).toHaveLength(1)
-    // Nobody can lead its connections elsewhere any more, and its heir may be called to another slot by now.
+    // No agent can change its redirect any more, and its heir may get another slot.
     expect(a.waysLeft).toEqual(['127.0.0.1'])
   })
 
@@ -915,7 +915,7 @@ describe('the agents of two nodes', () => {
       await die()
       await sleep(200)
       expect(a.burials).toEqual([])
-      // And is as soon as there is one again.
+      // It is closed as soon as an operator leads again.
       cluster.operatorLeads = true
       await vi.waitFor(() => expect(a.burials).toHaveLength(1), { timeout: 5_000 })
     })
@@ -962,7 +962,7 @@ describe('the agents of two nodes', () => {
       await start('a', a)
       await untilFrozen('one')
       cluster.setLease(called())
-      // The API server has given the slot to somebody else meanwhile.
+      // Meanwhile the API server has given the slot to another pod.
       cluster.setLease({ ...called(), epoch: 3, holder: { name: 'c', uid: 'uid-c' }, node: 'c' }, false)
       await sleep(400)
       expect(b.running.has('uid-h')).toBe(false)
@@ -988,7 +988,7 @@ describe('the agents of two nodes', () => {
     await untilFrozen('one')
     const ending = { ...atFirst(), ending: 'uid-p' }
     cluster.setLease(ending)
-    // The API server has that taken back meanwhile.
+    // Meanwhile the Lease on the API server no longer asks for the end.
     cluster.setLease(atFirst(), false)
     await sleep(400)
     expect(a.running.get('uid-p')).toBe('one')
@@ -1002,7 +1002,7 @@ describe('the agents of two nodes', () => {
     await untilFrozen('one')
     cluster.setLease(called())
     await vi.waitFor(() => expect(frozen()?.clone.stage).toBe('Thawed'))
-    // The slot stays where it was, and has no heir.
+    // The slot stays with its primary, and has no heir.
     cluster.setLease({ ...atFirst(), epoch: 3, heir: undefined })
     await vi.waitFor(() => expect(frozen()).toBeUndefined())
   })
@@ -1024,14 +1024,14 @@ describe('the agents of two nodes', () => {
       await vi.waitFor(() => expect(b.watches.size).toBe(0))
       await vi.waitFor(() => expect(b.counts.discards).toBeGreaterThan(0))
       expect(b.mourned).toEqual([])
-      // Its agent has put its memory there again, or does it now.
+      // The agent has restored its memory there again, or does so now.
       cluster.setLease({ ...called(), epoch: 4 })
       await vi.waitFor(() => expect(serving('b', 'h')?.message).toMatch(/^epoch 4/), { timeout: 5_000 })
     },
   )
 
   describe('D6.called-off: what its agent has thawed and could not tell of, before another one was called,', () => {
-    /** As its agent has left it that died then: the app runs, the operator has waited for its word in vain. */
+    /** The state after the agent died: the app runs, and the operator has waited for the report without success. */
     const thawed = async (over: Pod = podOf('h', 'hotbackup')) => {
       await start('a', a)
       const agentB = await start('b', b)
@@ -1061,7 +1061,7 @@ describe('the agents of two nodes', () => {
 
     it('is not ended by an old Lease', async () => {
       await thawed()
-      // The agent has seen nothing of it yet.
+      // The agent's cache does not show it yet.
       cluster.setLease(called(), false)
       await start('b', b)
       await sleep(500)
@@ -1090,7 +1090,7 @@ describe('the agents of two nodes', () => {
     await start('b', b)
     await untilFrozen('one')
     await stop(agentA)
-    // With the sentinel what it watched is gone, too.
+    // With the sentinel its watches are gone, too.
     a.watches.clear()
     a.running.set('uid-p', 'impostor')
     cluster.put('a', podOf('p', 'primary', { containerId: 'containerd://again' }))
@@ -1158,7 +1158,7 @@ describe('the agents of two nodes', () => {
     await untilFrozen('one')
     cluster.setLease(called())
     await vi.waitFor(() => expect(serving('b', 'h')).toMatchObject({ status: 'True' }))
-    // As the operator leaves it: the pod is a primary by its label, and its slot has no Lease.
+    // The state that the operator leaves: by its label the pod is a primary, and its slot has no Lease.
     const promoted = podOf('h', 'hotbackup')
     const livenessProbe = { tcpSocket: { port: 80 }, periodSeconds: 1, failureThreshold: 1 }
     cluster.put('b', {

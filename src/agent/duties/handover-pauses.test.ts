@@ -15,7 +15,7 @@ it('a primary that stood still in vain does not do so again until its share of t
   pauses.begin(duty, 13_000)
   now += 649_999
   expect(pauses.isOn(slot, [primary])).toBe(true)
-  // Whoever asks for it now wants it now.
+  // A new request takes effect at once.
   expect(pauses.isOn(slot, [{ ...primary, handoverRequest: 'please' }])).toBe(false)
   expect(pauses.isOn(lease({ slot: 1 }), [primary])).toBe(false)
   now += 1

@@ -22,7 +22,7 @@ const saying = (name: string, said: Partial<SlotReport>, slotsKnown = true) => {
   return [name, peer(name, { slotsKnown, slots: [report as SlotReport] })] as const
 }
 
-/** Of node `a`, which keeps generation 2 of a slot whose primary is on `b`, or was. */
+/** The duty of node `a`, which keeps generation 2 of a slot with its primary on `b`, now or before. */
 function dutyWhere(...reports: readonly ReturnType<typeof saying>[]): DutyOf<'hold'> {
   const world = snapshot({
     slots: [held],
@@ -44,7 +44,7 @@ describe('a holder', () => {
       true,
       [saying('b', { role: 'source', generation: 3, usable: 'Cold' }), another],
     ],
-    // Reports are late: it has more by now.
+    // Reports are late: the source has more by now.
     [
       'the source has a primary, and is said to have less',
       false,
@@ -64,7 +64,7 @@ describe('a holder', () => {
   ])('D7.behind: where %s, another holder has what is missed: %j', (_, misses, reports) => {
     const duty = dutyWhere(...reports)
     expect(duty.missed?.address).toBe(misses ? 'c:9443' : undefined)
-    // Who waits at the source is told.
+    // A pull that waits at the source is interrupted.
     const waits = dutyWhere(saying('b', { role: 'source', generation: 5 }), another)
     expect(duty.version === waits.version).toBe(!misses)
   })

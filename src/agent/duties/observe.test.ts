@@ -46,9 +46,9 @@ const slotsSeen = (owners: readonly string[], there = true) => {
 it('D7.owner: slots of a deleted set are not those of one that was made under its name', () => {
   expect(slotsSeen(['now'])).toBe(1)
   expect(slotsSeen(['before'])).toBe(0)
-  // Left behind with its pods, on purpose.
+  // The set was deleted without its pods, on purpose.
   expect(slotsSeen([])).toBe(1)
-  // Of a set that is not there any more, or not yet: nothing is known.
+  // Nothing is known of a set that no longer exists, or not yet.
   expect(slotsSeen(['before'], false)).toBe(1)
 })
 
@@ -86,12 +86,12 @@ it('what a spec says of memory is read once, and again when the spec has changed
   write('1', 1, '7s')
   const first = settings()
   expect(first?.intervalMs).toBe(7_000)
-  // Only its status.
+  // Only the status has changed.
   write('2', 1, '7s')
   expect(settings()).toBe(first)
   write('3', 2, '9s')
   expect(settings()?.intervalMs).toBe(9_000)
-  // Another set under its name.
+  // Another set with the same name.
   sets.remove('default/web')
   expect(settings()).toBeUndefined()
   sets.upsert({ ...set, metadata: { ...set.metadata, uid: 'next', generation: 2 } })
@@ -127,7 +127,7 @@ describe('D7.unreadable: a spec that this version refuses', () => {
     expect(seen(observe)).toEqual([7_000, true])
     write(store, { checkpoint: { interval: '9s' } })
     expect(seen(observe)).toEqual([9_000, false])
-    // Of another set under its name nothing was accepted yet.
+    // No spec of the other set with this name was accepted yet.
     write(store, { checkpoint: { interval: '5s' }, antiAffinity: 'OfTomorrow' }, 'another')
     expect(seen(observe)).toEqual([5_000, false])
   })
@@ -136,7 +136,7 @@ describe('D7.unreadable: a spec that this version refuses', () => {
     const store = sets()
     write(store, { checkpoint: { interval: '5s' }, antiAffinity: 'OfTomorrow' })
     expect(seen(observerOf(store))).toEqual([5_000, false])
-    // Whether it keeps memory nobody can say, so nobody says that it does not.
+    // It is unknown whether it keeps memory, so the snapshot does not say that it keeps none.
     write(store, { antiAffinity: 'OfTomorrow', template: 'of tomorrow' })
     expect(seen(observerOf(store))).toBe('unknown')
   })

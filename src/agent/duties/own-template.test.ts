@@ -11,7 +11,7 @@ import { kept, lease, nameOf, peer, settings, snapshot, understudy } from './tes
 const old = '0'.repeat(16)
 const next = 'f'.repeat(16)
 
-/** The set's template is the new one; the primary on node `p` and its memory are of the old one. */
+/** The set has the new template; the primary on node `p` and its memory have the old one. */
 const changed = (...hashes: readonly string[]) =>
   snapshot({
     node: 'b',

@@ -5,7 +5,7 @@ import { createPace, intervalsAhead, type PaceSettings, shareOfTime } from './pa
 const settings: PaceSettings = { intervalMs: 1_000, maxFreezePercent: 2 }
 const short = { frozenMs: 10, pipelineMs: 100 }
 
-/** The gaps after each of these freezes, taken as the pace wants them. */
+/** The gaps after these freezes, each taken when the pace allows it. */
 function gapsOf(
   freezes: readonly { readonly frozenMs: number; readonly pipelineMs: number }[],
   by: PaceSettings = settings,
@@ -75,7 +75,7 @@ describe('pace of checkpoints', () => {
     pace.saved({ startedAt: 0, ...long }, settings)
     expect(pace.onRequestAt(settings)).toBe(0)
     pace.saved({ startedAt: 10_000, ...long }, settings)
-    // 100 s for both, 10 s are gone, 10 intervals may be ahead.
+    // Both take up 100 s; 10 s have passed, and 10 intervals may be ahead.
     expect([pace.onRequestAt(settings), pace.dueAt(settings)]).toEqual([90_000, 90_000])
     pace.saved({ startedAt: 90_000, ...long }, settings)
     expect(pace.onRequestAt(settings)).toBe(90_000)
@@ -87,7 +87,7 @@ describe('pace of checkpoints', () => {
     expect(pace.dueAt(settings)).toBe(500)
     pace.saved({ startedAt: 500, ...short }, settings)
     pace.failed({ startedAt: 1_500, frozenMs: 1_000 }, settings)
-    // 50 s, of which 10 intervals may be ahead.
+    // It takes up 50 s, of which 10 intervals may be ahead.
     expect([pace.dueAt(settings), pace.onRequestAt(settings)]).toEqual([41_500, 1_500])
     pace.saved({ startedAt: 41_500, ...short }, settings)
     expect(pace.gap(settings)).toEqual({ ms: 2_000, reason: 'FreezeBudget' })
@@ -98,7 +98,7 @@ describe('pace of checkpoints', () => {
       frozenMs: fc.oneof(fc.nat(50), fc.nat(20_000)),
       pipelineMs: fc.nat(3_000),
       lateMs: fc.nat(2_000),
-      // Somebody asks for it, so long after the one before began.
+      // A client requests it this long after the previous one began.
       askedMs: fc.option(fc.nat(20_000), { nil: undefined }),
       inVain: fc.boolean(),
     })

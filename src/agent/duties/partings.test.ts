@@ -5,7 +5,7 @@ import { createPartings } from './partings.ts'
 
 const from = { namespace: 'default', name: 'p', uid: 'uid-p', ip: '10.0.0.1' }
 
-/** @param isThere what the API server says so many ms after the promotion. */
+/** @param isThere answer of the API server so many ms after the promotion. */
 async function stand(isThere: (ms: number) => boolean, sever = async (): Promise<number> => 1) {
   let now = 0
   const severed: number[] = []

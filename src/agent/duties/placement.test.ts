@@ -14,7 +14,7 @@ const machine: Machine = {
 const heir = understudy('h')
 const slot = lease({ node: 'p', holders: ['a'], heir: { name: 'h', uid: heir.uid, ip: '10.0.0.1' } })
 
-/** A holder that would be frozen in its understudy but for what the test says. */
+/** A holder that would freeze the memory in its understudy, except for the changes of the test. */
 const world = (memory: Partial<Kept>, over: Partial<Snapshot> = {}) =>
   snapshot({
     machine,
@@ -44,9 +44,9 @@ describe('D6.placement: a holder that cannot run a generation is not usable', ()
     const use = usabilityOf(s, slot)
     expect(use.usable).toBeUndefined()
     expect(use.reason).toBe(reason)
-    // With what to do about it.
+    // The message says what to do about it.
     expect(use.message).toMatch(/; (use|upgrade|run|name) /)
-    // Nothing is tried that cannot succeed, and everybody can see why.
+    // The agent does not try a restore that cannot succeed, and reports why.
     expect(typesOf(s)).not.toContain('freeze')
     expect(typesOf(s)).not.toContain('trial')
     const [report] = slotReportsOf(s, { latest: () => undefined, progress: () => undefined })

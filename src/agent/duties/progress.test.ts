@@ -5,7 +5,7 @@ it('D3.stands-still: that a primary stands still is said until it does no more, 
   const progress = createProgress(() => {})
   progress.well('s', { intervalSeconds: 5 })
   progress.standing('s', { seconds: 13, handover: 2 })
-  // As of a trial in an understudy beside it.
+  // As after a trial in an understudy on the same node.
   progress.well('s')
   expect(progress.get('s')).toEqual({ intervalSeconds: 5, standsForSeconds: 13, standsForHandover: 2 })
   progress.badly('s', 'RestoreFailed', 'torn')

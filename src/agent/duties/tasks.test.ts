@@ -90,7 +90,7 @@ describe('tasks', () => {
     const [first, second, third] = [task('hold'), task('hold'), task('hold')]
     tasks.want([first])
     const [run] = running
-    // It runs on: only another version would break it off.
+    // The task keeps running: only another version would abort it.
     tasks.want([second])
     expect([...running]).toEqual([run])
     expect(run?.signal.aborted).toBe(false)
@@ -170,7 +170,7 @@ describe('tasks', () => {
           await settle()
           check()
         }
-        // From nothing, so that what ended well before is wanted anew; whoever is told to end does.
+        // Begins with no tasks, so that completed tasks are new again; aborted tasks do end.
         tasks.want([])
         for (let round = 0; running.size > 0 && round < 50; round += 1) {
           for (const run of [...running]) run.end(new Error('aborted'))

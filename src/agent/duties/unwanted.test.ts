@@ -4,7 +4,7 @@ import { createFakeClock } from '../../kube/clock.ts'
 import { kept, lease, nameOf, peer, snapshot, usableAt } from './testing/snapshots.ts'
 import { createUnwanted } from './unwanted.ts'
 
-/** Of node `a`, whether the memory is due each time that it is asked, 15 s apart. */
+/** Whether the memory is due on node `a`, for so many calls 15 s apart. */
 async function asked(slot: SlotLease, times: number, written: (time: number) => string, generation = 5) {
   const clock = createFakeClock()
   const unwanted = createUnwanted(clock)

@@ -60,7 +60,7 @@ describe('D10.tmpfs: a dump that grows beyond what was set aside for it', () => 
       for (; ; files += 1) {
         stop.throwIfAborted()
         await writeFile(join(draft.dir, `containers/app/criu/pages-${files}.img`), Buffer.alloc(256 * kib))
-        // Others are saved all the while, and get the room that is theirs.
+        // Meanwhile the store saves other slots in the room that is theirs.
         if (files % 64 === 0) await save(modest, files / 64 + 1, small)
         await clock.sleep(1)
       }
