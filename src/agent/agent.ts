@@ -88,10 +88,10 @@ import { sizeOfVolumes } from './volumes-size.ts'
 
 const eventLoopLimitMs = 10_000
 const flushMs = 2_000
-/** Deaths and promotions go over connections that are open already. */
+/** Deaths and promotions use connections that are already open. */
 const warm = { bulk: 1, urgent: 2 } as const
 const recheck = { initialMs: 5_000, maxMs: 300_000, jitter: 0.2 }
-/** What events say was being done. */
+/** The actions that events name for each duty. */
 const actions: Readonly<Record<DutyType, string>> = {
   guard: 'Guard',
   checkpoint: 'Checkpoint',
@@ -108,10 +108,10 @@ const actions: Readonly<Record<DutyType, string>> = {
   wake: 'Wake',
   attend: 'Watch',
 }
-/** Where there is no disk. */
+/** Stands in for a missing disk. */
 async function* nothing(): AsyncGenerator<never> {}
 
-/** What the disk has is waited for so long before deaths are listened to; the rest comes behind. */
+/** How long the agent waits for generations on the disk before it listens for deaths, ms; the rest is loaded later. */
 const recallMs = 20_000
 const sentinelCheckMs = 5_000
 const retiredCheckMs = 1_000
@@ -124,10 +124,10 @@ const left: NodeCheck = {
 const sentinelRounds = 60
 
 /**
- * Runs the agent of one node until the signal fires. What lies in pods, what is watched and what is prepared for deaths
- * stays as it is then: the sentinel keeps it, and the next agent takes it over.
+ * Runs the agent of one node until the signal fires. Clones in pods, watches and redirects stay as they are then: the
+ * sentinel keeps them, and the next agent takes them over.
  *
- * @throws Error when the cluster cannot be reached as configured, or a port is taken.
+ * @throws Error if the cluster cannot be reached as configured, or a port is in use.
  */
 export async function runAgent(
   options: AgentOptions,
@@ -136,7 +136,7 @@ export async function runAgent(
   ended: AbortSignal,
 ): Promise<void> {
   const retiring = new AbortController()
-  /** Of all work, which ends also when the node is to be left. */
+  /** Ends all work, also when the agent has to leave the node. */
   const signal = AbortSignal.any([ended, retiring.signal])
   const onBuffer = collectBuffers()
   const metrics = createMetrics()
@@ -155,7 +155,7 @@ export async function runAgent(
 
   const node: {
     checks: readonly NodeCheck[]
-    /** Undefined until it is known what is kept here. */
+    /** Undefined until it is known which memory this node keeps. */
     slots: readonly SlotReport[] | undefined
     machine: Machine
     retired: boolean
@@ -247,7 +247,10 @@ export async function runAgent(
     log,
     metrics: metrics.recorder,
   })
-  /** undefined: there is no report, which says nothing: when the kind is deleted it goes before this agent does. */
+  /**
+   * Whether the agent has to leave this node; undefined: there is no report. That does not say so: if the kind is
+   * deleted, the report goes before this agent does.
+   */
   const isToRetire = () => {
     const own = stores.reports.get(options.node)
     return own && own.metadata.annotations?.[retireRequested] !== undefined
@@ -256,7 +259,7 @@ export async function runAgent(
   try {
     try {
       publish()
-      // One that has left nothing shall not begin to put it back.
+      // A retired agent must not begin to put things back.
       await reflectors.reports.synced(signal)
       if (isToRetire()) retiring.abort()
       signal.throwIfAborted()
@@ -301,7 +304,7 @@ export async function runAgent(
     await Promise.all([...servers, api, urgentApi].map(part => part.close()))
   }
 
-  /** Until the wish is taken back: then the next agent begins anew. */
+  /** Removes everything from the node until the request is withdrawn; then the next agent starts from nothing. */
   async function leaveNode(): Promise<void> {
     log.warn('everything that agents have put on this node is removed')
     const pauses = createBackoff(recheck, random)
@@ -350,7 +353,7 @@ export async function runAgent(
         const pod = engine.podOf(uid)
         if (pod === undefined) return
         event(pod, 'Warning', 'PagesLost', 'Promote', message)
-        // The sentinel has told it already, if it was watched.
+        // The sentinel has reported the death already, if it watched the app.
         if (engine.matters(pod)) void deaths.declare(pod, container, lostPagesWhat)
       },
       clock,
@@ -363,7 +366,7 @@ export async function runAgent(
     const paces = createPaces()
     const patch = (pod: PodView, condition: PodCondition, signal?: AbortSignal) =>
       patchCondition({ api: urgentApi, clock }, pod, condition, signal)
-    // What was shut off because a process ended is open to what runs in its place, if that is its rightful successor.
+    // Opens a redirect that closed when a process ended, if the process in its place is the rightful successor.
     const takeAway = (name: string) => {
       dropWatch(sentinel, name, signal).catch((error: unknown) =>
         log.warn({ err: error, name }, 'not unwatched'),
@@ -413,7 +416,7 @@ export async function runAgent(
       mayRead: (reader, slot) => {
         const lease = leaseOf(slot)
         const isOf = lease !== undefined && slotName(lease) === slotName(slot)
-        // The node that is to hold the primary may have to fetch what it shall be.
+        // A node that is to run the primary may have to fetch its memory.
         return isOf && isNamed(lease, reader)
       },
       clock,
@@ -422,7 +425,7 @@ export async function runAgent(
     const addresses = Object.values(networkInterfaces()).flatMap(each => each ?? [])
     const peers = createPeerClient({
       identity,
-      // Others take connections from the address that our report has.
+      // Peers accept connections from the address in our report.
       localAddress: addresses.some(({ address }) => address === options.address)
         ? options.address
         : undefined,
@@ -545,11 +548,11 @@ export async function runAgent(
       log,
     })
     for (const each of Object.values(stores)) each.subscribe(changed)
-    // What an earlier agent watched, before anything is watched anew; then the deaths that nobody has heard of.
+    // Takes over the watches of an earlier agent before it makes new ones; then the deaths that no agent has heard of.
     deaths.recall(await sentinel.watches(signal))
     sentinel.onDeath(engine.onDeath)
     engine.begin(signal)
-    // What outlived the boot, before anything is decided by what is in the tmpfs.
+    // Loads generations that outlived the boot, before any decision depends on the content of the tmpfs.
     await room.keeper
       ?.recall(AbortSignal.any([signal, AbortSignal.timeout(recallMs)]))
       .catch((error: unknown) => log.warn({ err: error }, 'not all that is on the disk was brought back yet'))
@@ -570,7 +573,7 @@ export async function runAgent(
     }
   }
 
-  /** Until the node has shown once that it can move memory. */
+  /** Repeats the checks until the node has shown once that it can move memory. */
   async function prove(entered: Node, state: { able: boolean }, changed: () => void): Promise<void> {
     const pauses = createBackoff(recheck, random)
     while (!signal.aborted) {
@@ -589,7 +592,7 @@ export async function runAgent(
     }
   }
 
-  /** One that ended takes no memory with it, but nobody is watched until another one runs. */
+  /** Ensures that a sentinel runs. Its end costs no memory, but no process is watched until another sentinel runs. */
   async function watchSentinel(
     entered: Node,
     state: { sentinel: string },
@@ -600,7 +603,7 @@ export async function runAgent(
       await clock.sleep(sentinelCheckMs, signal).catch(() => undefined)
       if (signal.aborted) return
       try {
-        // One of an earlier version is replaced when it guards nobody any more: that need not be asked often.
+        // A sentinel of an earlier version is replaced once it guards no pod; this needs no frequent check.
         round = (round + 1) % sentinelRounds
         const now = round === 0 ? await entered.ensureSentinel(signal) : await entered.presentSentinel(signal)
         if (now === state.sentinel) continue
@@ -613,7 +616,9 @@ export async function runAgent(
     }
   }
 
-  /** Of sets that let their memory be written to disks; undefined: a Lease says nothing, so that not all are known. */
+  /**
+   * Slots of sets that let their memory be written to disks; undefined: a Lease names no life, so not all slots are known.
+   */
   function slotsOnDisk({ slots, settings }: Snapshot): readonly SlotLease[] | undefined {
     if (stores.leases.list().some(lease => lease.metadata.annotations?.[slotAnnotations.life] === undefined))
       return undefined

@@ -15,20 +15,19 @@ export interface CanaryResult {
   readonly frozenMs: number
   readonly restoreMs: number
   readonly thawMs: number
-  /** Why connections to a dead pod cannot be led to its heir here; absent: they can. */
+  /** Why connections to a dead pod cannot be redirected to its heir here; absent: they can. */
   readonly graveProblem?: string
-  /** Why memory cannot come back later than its app here; absent: it can. */
+  /** Why pages cannot arrive here after their app has started; absent: they can. */
   readonly lazyProblem?: string
 }
 
 const operationMs = 20_000
 
 /**
- * Saves the memory of a small server of several processes and threads and brings it back in another container, all of
- * it as it is done with pods. What a node says it can do (`criu check` passes where no socket can be dumped) proves
- * nothing; this does.
+ * Saves the memory of a small server with several processes and threads, and restores it in another container, just as
+ * for pods. A node's own claim proves nothing (`criu check` passes even if no socket can be dumped); this test does.
  *
- * @throws AgentError with what failed; whatever it started is gone then.
+ * @throws AgentError with the failure; everything that the test started is gone then.
  */
 export async function runCanary(options: CanaryOptions): Promise<CanaryResult> {
   const { driver, clock, directory, signal } = options
@@ -53,7 +52,7 @@ export async function runCanary(options: CanaryOptions): Promise<CanaryResult> {
     const begin = clock.monotonic()
     const dumped = await driver.dump(source, generation, { deadlineMs: operationMs, signal })
     const afterDump = clock.monotonic()
-    // Restored is the moment of the dump, not the primary as it is now.
+    // The restore brings back the moment of the dump, not the primary's present state.
     await expectCount(options, primary, 3)
     const target = await locate(understudy)
     const beforeRestore = clock.monotonic()
@@ -87,7 +86,7 @@ export async function runCanary(options: CanaryOptions): Promise<CanaryResult> {
   }
 }
 
-/** What failed on a cell that had ended says nothing of memory: how the cell ended is the reason. */
+/** An error on a cell that had ended says nothing about memory: the end of the cell becomes the reason. */
 async function ofEnded(cells: readonly Cell[], error: unknown): Promise<unknown> {
   const ends: string[] = []
   for (const cell of cells) {
@@ -99,15 +98,15 @@ async function ofEnded(cells: readonly Cell[], error: unknown): Promise<unknown>
   return new AgentError('RestoreFailed', `${ends.join('; ')}; then: ${message}`, error)
 }
 
-/** No watch of a pod is named like that. */
+/** No watch of a pod has such a name. */
 const watchPrefix = 'canary/'
 
-/** Rules like those of a death, in the network of the server, which goes on without them. */
+/** Tries the rules of a redirect in the network of the server, which keeps running without them. */
 async function whyNoGrave(
   { sentinel, signal }: CanaryOptions,
   { pod, init }: Cell,
 ): Promise<string | undefined> {
-  // Of a canary in the middle of which an agent ended.
+  // Left by an agent that ended during a canary.
   for (const { name } of await sentinel.watches(signal))
     if (name.startsWith(watchPrefix)) await sentinel.unwatch(name, signal)
   const name = `${watchPrefix}${pod.uid}`
@@ -125,7 +124,7 @@ async function whyNoGrave(
   }
 }
 
-/** The same memory once more, in the understudy that has just held it, without its pages at first. */
+/** Restores the same memory again, in the understudy that has just held it, with its pages arriving later. */
 async function whyNotLazy(
   options: CanaryOptions,
   understudy: Cell,

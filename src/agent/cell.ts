@@ -16,9 +16,9 @@ export interface CellOptions {
   readonly clock: Clock
   readonly random: Random
   readonly fs: ProcFs
-  /** With `cell` and `waker`, on the host. */
+  /** Directory on the host with `cell` and `waker`. */
   readonly programs: string
-  /** A directory on the host, the same path here. */
+  /** A directory with the same path on the host and here. */
   readonly directory: string
   readonly signal: AbortSignal
 }
@@ -29,7 +29,7 @@ export interface CellRequest {
   readonly command: readonly string[]
   /** Options of `cell run`. */
   readonly options?: readonly string[]
-  /** UID of its pod; drawn if absent. */
+  /** UID of its pod; random if absent. */
   readonly podUid?: string
   readonly container?: string
 }
@@ -38,9 +38,9 @@ export interface CellRequest {
 export interface Cell {
   readonly pod: PodTarget
   readonly init: ProcessRef
-  /** What it has said so far. */
+  /** Its output so far. */
   output(): Promise<string>
-  /** How it ended, if it did so by itself or at the end of its time; undefined while it runs. */
+  /** How it ended, if by itself or at its deadline; undefined while it runs. */
   end(): Promise<string | undefined>
   stop(): Promise<void>
 }
@@ -48,8 +48,8 @@ export interface Cell {
 const port = 8080
 const patienceMs = 20_000
 /**
- * More than the checks that need it take when each of them uses up its own patience: on a slow node a shorter life would end
- * what is being looked at.
+ * Longer than all checks that need the cell, if each uses up its own patience. On a slow node a shorter life would end
+ * the cell during a check.
  */
 const lifeMs = 300_000
 const defaultContainer = 'app'
@@ -57,7 +57,7 @@ const defaultContainer = 'app'
 /** A server that counts, in a process, a thread and a child. */
 export const serveCommand: readonly string[] = ['/bin/cell', 'count', String(port)]
 
-/** The same in an understudy: it is not started. */
+/** The same server in an understudy, not started. */
 export const holdCommandOf = (container: string): readonly string[] => [
   ...['/bin/waker', 'hold', '--dir', holdDirectory(container), '--'],
   ...serveCommand,
@@ -65,9 +65,9 @@ export const holdCommandOf = (container: string): readonly string[] => [
 export const holdCommand = holdCommandOf(defaultContainer)
 
 /**
- * Starts a container through the sentinel: it outlives this process, but not its time.
+ * Starts a container through the sentinel. It outlives this process, but not its deadline.
  *
- * @throws AgentError Unsupported with what it said; nothing is left of it then.
+ * @throws AgentError Unsupported with its output; nothing of it is left then.
  */
 export async function startCell(options: CellOptions, request: CellRequest): Promise<Cell> {
   const { sentinel, clock, random, fs, programs, directory, signal } = options
@@ -80,7 +80,7 @@ export async function startCell(options: CellOptions, request: CellRequest): Pro
   const pidFile = join(root, 'pid')
   await mkdir(join(lower, 'bin'), { recursive: true })
   await mkdir(join(lower, holdDirectory(container)), { recursive: true })
-  // Of whatever user the container is, as an emptyDir.
+  // Writable for any user of the container, like an emptyDir.
   await chmod(join(lower, holdDirectory(container)), 0o777)
   // A file of the image that nothing needs.
   await writeFile(join(lower, 'bin', 'removed'), '')
@@ -120,8 +120,8 @@ export async function startCell(options: CellOptions, request: CellRequest): Pro
   let init: ProcessRef | undefined
   let groups: readonly string[] = []
   const stop = async () => {
-    // Its first process alone: then the program around it ends by itself and takes its groups away. Also when the sentinel
-    // that started it is gone: until its deadline it lives on without.
+    // Kills the first process alone: then the program around it ends by itself and removes its cgroups. This works even
+    // if the sentinel that started the program is gone: otherwise it lives on until its deadline.
     if (init !== undefined) await sentinel.treeKill(init).catch(() => giveUp.abort())
     else giveUp.abort()
     await ended
@@ -143,7 +143,8 @@ export async function startCell(options: CellOptions, request: CellRequest): Pro
     })
     init = await refOf(fs, pid)
     groups = await groupsOf(fs, pid)
-    // Before its program runs its first process is still ours, and has rights that the program has not.
+    // Before it executes the command, the first process is still our program, with rights that the command does not
+    // have.
     await eventually(clock, signal, async () => {
       if (failure !== undefined) throw new AgentError('Unsupported', failure)
       const [program] = (await textOf(`${fs.proc}/${pid}/cmdline`)).split('\0')
@@ -164,7 +165,7 @@ export async function startCell(options: CellOptions, request: CellRequest): Pro
   }
 }
 
-/** Until `hold` takes orders: on a busy machine a restore may come before it. */
+/** Waits until `hold` takes orders: on a busy machine a restore may come before it. */
 const listening = ({ fs, clock, signal }: CellOptions, pid: number, container: string) =>
   eventually(clock, signal, async () => {
     const hold = { root: `${fs.proc}/${pid}/root`, directory: holdDirectory(container), clock, signal }
@@ -183,13 +184,16 @@ async function groupsOf(fs: ProcFs, pid: number): Promise<string[]> {
   })
 }
 
-/** The program around it removes them; one that was killed could not, and of one whose sentinel died no end is told. */
+/**
+ * Removes the cgroups if the program around the cell did not: it may have been killed, and without its sentinel its end
+ * is not reported.
+ */
 async function removeGroups(clock: Clock, groups: readonly string[]): Promise<void> {
   for (const group of groups) {
-    // Until all that was in it has been reaped.
+    // Until all processes in it have been reaped.
     await eventually(clock, undefined, () => unlessGone(rmdir(group)))
     await unlessGone(rmdir(dirname(group))).catch((error: NodeJS.ErrnoException) => {
-      // Still that of another container of the pod.
+      // Another container of the pod still uses it.
       if (!['EBUSY', 'ENOTEMPTY'].includes(error.code ?? '')) throw error
     })
   }
@@ -202,9 +206,9 @@ function firstPid(text: string, role: string): number {
 }
 
 /**
- * Asks the server of a cell, from inside its network namespace, until it answers: one that only starts refuses.
+ * Asks the server of a cell, from inside its network namespace, until it answers: a starting server refuses.
  *
- * @throws AgentError RestoreFailed when it does not.
+ * @throws AgentError RestoreFailed if it does not.
  */
 export async function askCell(options: CellOptions, cell: Cell): Promise<string> {
   const { sentinel, programs, directory, clock, random, signal } = options
@@ -230,7 +234,7 @@ export async function askCell(options: CellOptions, cell: Cell): Promise<string>
   })
 }
 
-/** Until it does not throw any more. An AgentError is final, and so is the end of patience. */
+/** Tries until the attempt does not throw. An AgentError is final, and so is the end of patience. */
 async function eventually<T>(
   clock: Clock,
   signal: AbortSignal | undefined,

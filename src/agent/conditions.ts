@@ -18,9 +18,10 @@ export interface PodRef {
 }
 
 /**
- * Writes one condition of one pod, in one PATCH that leaves all others alone and whatever the kubelet writes meanwhile.
+ * Writes one condition of one pod, in one PATCH that leaves all other conditions and concurrent writes of the kubelet
+ * alone.
  *
- * @returns false when this very pod is not there any more.
+ * @returns false if this very pod no longer exists.
  * @throws KubeError.
  */
 export async function patchCondition(
@@ -29,7 +30,7 @@ export async function patchCondition(
   condition: PodCondition,
   signal?: AbortSignal,
 ): Promise<boolean> {
-  // Strategic: conditions merge by their type. The uid is a precondition: a namesake is somebody else.
+  // A strategic patch merges conditions by type. The uid is a precondition: a pod of the same name may be another one.
   const body = {
     metadata: { uid },
     status: { conditions: [{ ...condition, lastTransitionTime: rfc3339(clock.now()) }] },
@@ -50,5 +51,5 @@ export async function patchCondition(
 
 const requestTimeoutMs = 5_000
 
-/** Whole seconds, as Kubernetes' times are. */
+/** Whole seconds, as in Kubernetes' times. */
 const rfc3339 = (ms: number): string => `${new Date(ms).toISOString().slice(0, 19)}Z`

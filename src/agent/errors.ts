@@ -1,6 +1,6 @@
 /**
- * The one catalogue of what can go wrong on a node. Codes are stable: they become reasons of conditions, of checks of
- * a node's report and labels of metrics. Messages never contain anything of an image, only names, numbers and paths.
+ * The one catalogue of failures on a node. Codes are stable: they become reasons of conditions, of checks in a node's
+ * report, and labels of metrics. Messages contain nothing from an image, only names, numbers and paths.
  */
 
 const entry = (message: string, cure: string) => ({ message, cure })
@@ -178,11 +178,11 @@ export const agentErrors = Object.freeze({
 
 export type AgentErrorCode = keyof typeof agentErrors
 
-/** Every failure of work on a node that callers tell apart. `message` is the catalogue's, then what was found. */
+/** A failure of work on a node that callers distinguish. `message` is the catalogue's text, followed by the detail. */
 export class AgentError extends Error {
   override readonly name = 'AgentError'
   readonly code: AgentErrorCode
-  /** What was found this time: names, numbers, paths, lines of CRIU's log. */
+  /** The findings of this failure: names, numbers, paths, lines of CRIU's log. */
   readonly detail: string | undefined
 
   constructor(code: AgentErrorCode, detail?: string, cause?: unknown) {
@@ -192,7 +192,7 @@ export class AgentError extends Error {
     this.detail = detail
   }
 
-  /** What a person can do about it. */
+  /** Advice for a person. */
   get cure(): string {
     return agentErrors[this.code].cure
   }

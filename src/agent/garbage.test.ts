@@ -3,10 +3,10 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { expect, test } from 'vitest'
 
-/** Of a gigabyte: about 32 of young garbage and 2 to 6 of all; 0 and 22 to 30 where nothing is done about it. */
+/** Collections for a gigabyte: about 32 of young garbage and 2 to 6 of all; without the flags 0 and 22 to 30. */
 const [fewestMinor, mostMajor] = [16, 13]
 
-// In a process of its own: flags are for a whole process.
+// In a process of its own, because flags apply to a whole process.
 test('buffers that nobody has are let go without all garbage being collected', async () => {
   const script = `
     import { constants, PerformanceObserver } from 'node:perf_hooks'
@@ -32,6 +32,6 @@ test('buffers that nobody has are let go without all garbage being collected', a
   const { minor, major, held } = JSON.parse(stdout)
   expect(minor).toBeGreaterThanOrEqual(fewestMinor)
   expect(major).toBeLessThan(mostMajor)
-  // 55 to 90 MB, 85 to 170 where nothing is done about it.
+  // 55 to 90 MB; without the flags 85 to 170.
   expect(held).toBeLessThan(120e6)
 })

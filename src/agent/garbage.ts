@@ -1,17 +1,18 @@
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 
-/** Bytes of buffers after which those that nobody has any more are let go. */
+/** Bytes of new buffers after which young garbage is collected. */
 const often = 32e6
 
 /**
- * Generations pass through this process in buffers, which V8 counts apart from its heap: beside a heap as small as this
- * one it collects all garbage whenever some ten megabytes of them were made, and half of what a refresh costs is that. So
- * they are counted together with the heap, all garbage is collected when this has become two and a half times as much, and
- * young garbage, which is nearly all of it and cheap to find, whenever so many bytes of buffers have passed. See
- * docs/adr/0072, where it is measured. An update of Node.js may drop a flag; setting an unknown one does no harm.
+ * Makes V8 collect less garbage while generations pass through this process in buffers. V8 counts buffers apart from
+ * its heap: with a heap as small as this one it collects all garbage after every ten megabytes or so of new buffers,
+ * which is half the cost of a refresh. With these flags it counts buffers together with the heap, and collects all
+ * garbage when both have grown to two and a half times their size. Young garbage, which is nearly all of it and cheap
+ * to find, is collected after every `often` bytes of buffers. docs/adr/0072 has the measurements. An update of Node.js
+ * may drop a flag; an unknown flag does no harm.
  *
- * @returns to be told of the bytes of each buffer that is garbage soon.
+ * @returns a function to call with the bytes of each buffer that is soon garbage.
  */
 export function collectBuffers(): (bytes: number) => void {
   setFlagsFromString('--external-memory-accounted-in-global-limit')

@@ -1,4 +1,4 @@
-/** The gates of cold backups on this node, by the socket that each of them has for its node's agent. */
+/** Talks to the gates of cold backups on this node, through the socket that each gate has for its node's agent. */
 import { basename, dirname } from 'node:path'
 import { gateContainerName } from '../api/gate.ts'
 import { gateSocket } from '../api/stage.ts'
@@ -10,13 +10,13 @@ import { askSocket } from './socket.ts'
 
 export interface Gates {
   /**
-   * Gives a gate one line.
+   * Sends one line to a gate.
    *
    * @returns the first word of its answer: `woken`, `already`, `denied`, `malformed`.
    * @throws AgentError GateUnavailable, NotRunning; the signal's reason.
    */
   tell(pod: { readonly uid: string }, containerId: string, line: string, signal: AbortSignal): Promise<string>
-  /** How many messages it has refused since it waits, from anywhere. @throws as `tell`. */
+  /** How many messages from anywhere it has refused since it began to wait. @throws as `tell`. */
   refused(pod: { readonly uid: string }, containerId: string, signal: AbortSignal): Promise<number>
 }
 

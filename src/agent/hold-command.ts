@@ -13,12 +13,12 @@ export type CommandRunner = (
   signal: AbortSignal,
 ) => Promise<ProbeResult>
 
-/** Most commands of probes end within the first of these. */
+/** Most commands of probes end within the first of these pauses. */
 const between: BackoffPolicy = { initialMs: 4, maxMs: 100, jitter: 0 }
 
 /**
- * Has `hold`, the first process of an understudy's container, run a command: with the user, the rights and the environment
- * of the container, as `kubectl exec` would. The agent itself runs nothing. What it writes goes nowhere.
+ * Has `hold`, the first process of an understudy's container, run a command with the user, the rights and the
+ * environment of the container, like `kubectl exec`. The agent itself runs nothing. The command's output is discarded.
  */
 export function createCommandRunner({
   fs,
@@ -52,7 +52,7 @@ export function createCommandRunner({
           return now.number === 0 ? success : failure(`the command ended with ${now.number}`)
         }
       } finally {
-        // Of one that has ended nothing is left to be ended.
+        // A command that has ended leaves no process to kill.
         if (signal.aborted) await order({ order: 'kill', pid })
       }
     } catch (error) {

@@ -17,7 +17,7 @@ const codeOf = (promise: Promise<unknown>) =>
     (error: unknown) => (isAgentError(error) ? error.code : String(error)),
   )
 
-/** A root with `hold.sock` in /run/app, on which `answer` is given. */
+/** Makes a root with `hold.sock` in /run/app, where `answer` handles each request. */
 async function rootWith(answer: (request: string, socket: Socket) => void) {
   const root = await mkdtemp(join(tmpdir(), 'hold-'))
   await mkdir(join(root, 'run/app'), { recursive: true })
@@ -196,7 +196,7 @@ describe('orders to hold', () => {
     })
     const directory = join(options.root, 'run/app')
     await rename(join(directory, 'hold.sock'), join(directory, 'true'))
-    // hold.sock is always there: now the socket, now a link to one that is not the container's.
+    // hold.sock always exists: it is the socket, or a link to a socket outside the container.
     const exchange = `const { linkSync, renameSync, symlinkSync } = require('node:fs')
       process.chdir(${JSON.stringify(directory)})
       for (let at = 0; ; at += 1) {

@@ -3,7 +3,7 @@ import { AgentError } from './errors.ts'
 import { readInside } from './inside.ts'
 import { askSocket } from './socket.ts'
 
-/** What `hold`, the first process of an understudy's container, answered. Pids are those of the container. */
+/** Answer of `hold`, the first process of an understudy's container. Pids are those of the container. */
 export interface HoldReply {
   readonly word: string
   readonly number: number
@@ -16,15 +16,15 @@ export type HoldOrder =
   | { readonly order: 'adopt'; readonly pid: number }
   | { readonly order: 'release' }
   | { readonly order: 'end'; readonly code: number }
-  /** Beside the app; at least one word. */
+  /** Runs beside the app; at least one word. */
   | { readonly order: 'run'; readonly command: readonly string[] }
   | { readonly order: 'wait'; readonly pid: number }
   | { readonly order: 'kill'; readonly pid: number }
 
 /**
- * Bytes to send for an order.
+ * Encodes an order.
  *
- * @param key of the file beside the socket; undefined: that of an earlier version, which knows of none.
+ * @param key of the file beside the socket; undefined: none, as with a `hold` of an earlier version.
  */
 export function encodeOrder(order: HoldOrder, key?: string): Buffer {
   const head = key === undefined ? 'understudy/1' : `understudy/2 ${key}`
@@ -50,18 +50,19 @@ export function encodeOrder(order: HoldOrder, key?: string): Buffer {
 }
 
 /**
- * A kubelet passes every other control character to a probe's command, and scripts have newlines, so these are sent as they
- * are. None has a meaning to hold, which counts bytes; and the sentinel, whose requests are lines, hears none of an order:
- * the socket is opened inside the container, and the sentinel closes a connection whose first line is not its secret.
+ * Encodes the words of a command. A kubelet passes every control character but NUL to a probe's command, and scripts
+ * have newlines, so words are sent as they are. `hold` counts bytes and gives none of them a meaning. The sentinel,
+ * whose requests are lines, cannot receive an order: the socket is opened inside the container, and the sentinel closes
+ * a connection whose first line is not its secret.
  *
- * @throws AgentError HoldRefused for a word that would be two.
+ * @throws AgentError HoldRefused for a word with a NUL, which would be two words.
  */
 function payloadOf(words: readonly string[]): Buffer {
   if (words.some(word => word.includes('\0'))) throw new AgentError('HoldRefused', 'a word with a NUL in it')
   return Buffer.from(words.map(word => `${word}\0`).join(''))
 }
 
-/** undefined: not a whole reply of hold. */
+/** Parses a reply; undefined: not a whole reply of `hold`. */
 export function parseReply(text: string): HoldReply | undefined {
   const match = /^understudy\/1 ([a-z]{1,16}) (0|[1-9]\d{0,9}) (\d{1,20})\n$/.exec(text)
   if (match === null) return undefined
@@ -78,18 +79,18 @@ export interface HoldOptions {
   readonly signal?: AbortSignal
 }
 
-/** A key that changes more often than this is not that of a `hold` that starts. */
+/** A key that changes more often than this is not that of a starting `hold`. */
 const tries = 2
 
 /**
- * Gives hold an order through the mount namespace of its container.
+ * Gives `hold` an order through the mount namespace of its container.
  *
- * That the listener is hold cannot be asked of the kernel from here (Node.js does not tell SO_PEERCRED); before an adoption
- * nothing but hold has ever run in the container. Who listens there instead learns an order of its own container and what
- * its own directory holds.
+ * The agent cannot ask the kernel whether the listener is `hold`, as Node.js does not expose SO_PEERCRED. But before an
+ * adoption no other program has ever run in the container. Another listener learns an order of its own container, and
+ * the content of its own directory.
  *
- * @throws AgentError HoldUnavailable when there is no socket, no listener or no answer, HoldRefused for `denied` and
- *   `malformed`; the signal's reason.
+ * @throws AgentError HoldUnavailable if there is no socket, no listener or no answer, HoldRefused for `denied` and
+ * `malformed`; the signal's reason.
  */
 export async function orderHold(options: HoldOptions, order: HoldOrder): Promise<HoldReply> {
   let key = await keyFor(order, options)
@@ -101,7 +102,7 @@ export async function orderHold(options: HoldOptions, order: HoldOrder): Promise
     const reply = parseReply(text)
     if (reply === undefined) throw new AgentError('HoldUnavailable', 'not an answer of hold')
     if (reply.word !== 'denied' && reply.word !== 'malformed') return reply
-    // One that has just started listens for a moment before its key is there.
+    // A `hold` that has just started listens for a moment before its key exists.
     const now = await keyFor(order, options)
     if (now === key || left === 1) throw new AgentError('HoldRefused', `${order.order}: ${reply.word}`)
     key = now
@@ -110,7 +111,10 @@ export async function orderHold(options: HoldOptions, order: HoldOrder): Promise
 
 const keyLength = 32
 
-/** What stands beside the socket; undefined: nothing, as with a `hold` of an earlier version, or for what needs none. */
+/**
+ * Reads the key beside the socket; undefined: none, as with a `hold` of an earlier version, or for an order without a
+ * key.
+ */
 async function keyFor(order: HoldOrder, { root, directory }: HoldOptions): Promise<string | undefined> {
   if (order.order === 'state') return undefined
   try {

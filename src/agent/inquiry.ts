@@ -1,4 +1,4 @@
-/** What is asked of the API server itself, for a cache may be behind, and what follows cannot be taken back. */
+/** Questions to the API server itself: a cache may be stale, and the actions that follow cannot be taken back. */
 import { parseSlotLease, type SlotKey, type SlotLease, slotLeaseName } from '../api/slot-lease.ts'
 import type { Api } from '../kube/api.ts'
 import type { Clock } from '../kube/clock.ts'
@@ -6,16 +6,16 @@ import { isKubeError } from '../kube/errors.ts'
 import { leases, pods } from '../kube/resources.ts'
 
 export interface Inquiry {
-  /** The Lease of a slot, whatever life it is of; undefined: there is none that can be read. @throws KubeError. */
+  /** The Lease of a slot, of any life; undefined: there is none that can be read. @throws KubeError. */
   lease(key: Pick<SlotKey, 'namespace' | 'set' | 'slot'>, signal: AbortSignal): Promise<SlotLease | undefined>
-  /** Whether this very pod is there and stays. @throws KubeError. */
+  /** Whether this very pod exists and is not being deleted. @throws KubeError. */
   isThere(
     pod: { readonly namespace: string; readonly name: string; readonly uid: string },
     signal: AbortSignal,
   ): Promise<boolean>
-  /** Whether this node has a pod of this uid, whatever labels it has. @throws KubeError. */
+  /** Whether this node has a pod with this uid, whatever its labels. @throws KubeError. */
   isHere(uid: string, signal: AbortSignal): Promise<boolean>
-  /** Whether an operator is at work: its Lease is being renewed. Takes a second. @throws KubeError. */
+  /** Whether an operator leads: its Lease is being renewed. Takes a second. @throws KubeError. */
   operatorLeads(signal: AbortSignal): Promise<boolean>
 }
 
@@ -28,7 +28,7 @@ export interface InquiryOptions {
 }
 
 const timeoutMs = 2_000
-/** A leader renews its Lease three times in that. */
+/** A leader renews its Lease three times within this time. */
 const renewalMs = 1_000
 
 export function createInquiry({ api, node, election, clock }: InquiryOptions): Inquiry {

@@ -1,24 +1,24 @@
 /**
- * Places inside a container, opened through its mount namespace. Whatever runs there may exchange any name at any time, so
- * each step is opened without following links, and what is used is what was opened and looked at.
+ * Opens paths inside a container, through its mount namespace. Its processes may replace any name at any time. So each
+ * step is opened without following links, and callers use the very file that was opened and checked.
  */
 import { constants } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
 
-/** Of Linux, and missing in Node: a descriptor that stands for a place, and opens nothing there. */
+/** Linux flag that Node.js lacks: a descriptor that refers to a place, and opens nothing there. */
 const O_PATH = 0o10000000
 
-/** A link of the kernel's, to what was opened and not to what has its name now. */
+/** A kernel link to the file that was opened, not to the file that has its name now. */
 export const pathOf = (handle: FileHandle): string => `/proc/self/fd/${handle.fd}`
 
 /**
- * A descriptor that only stands for the place: nothing there is opened by it, be it a FIFO or a device.
+ * Opens a descriptor that only refers to the place: it opens nothing there, be it a FIFO or a device.
  *
  * @param root of the container as seen from here: `/proc/PID/root`.
- * @throws the error of the step that is not there, or is a link.
+ * @throws the error of the step that does not exist, or is a link.
  */
 export async function placeInside(root: string, path: string): Promise<FileHandle> {
-  // The root itself is a link of the kernel's, and may be followed.
+  // The root itself is a link of the kernel, and may be followed.
   let handle = await open(root, O_PATH | constants.O_DIRECTORY)
   for (const name of path.split('/').filter(part => part !== '')) {
     const parent = handle
@@ -31,7 +31,7 @@ export async function placeInside(root: string, path: string): Promise<FileHandl
   return handle
 }
 
-/** The bytes of a regular file of exactly that length; undefined: there is none. @throws what else is wrong. */
+/** Reads a regular file of exactly that length; undefined: there is none. @throws any other error. */
 export async function readInside(root: string, path: string, length: number): Promise<Buffer | undefined> {
   let place: FileHandle
   try {

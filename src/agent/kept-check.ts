@@ -3,18 +3,18 @@ import type { Check } from '../kube/health.ts'
 import { isKept } from '../succession/kept.ts'
 
 export interface KeptFacts {
-  /** What is kept here; undefined while that is not known. */
+  /** Slots with memory on this node; undefined while these are not known. */
   readonly slots: readonly SlotReport[] | undefined
-  /** What the agent before this one has said last; undefined where it said nothing. */
+  /** Slots in the last report of the agent before this one; undefined: there is none. */
   readonly before: readonly SlotReport[] | undefined
   readonly checks: readonly NodeCheck[]
-  /** The API server has been told. */
+  /** The API server has this agent's slots. */
   readonly told: boolean
 }
 
 /**
- * Fails while memory is kept here that could not go on from here. An update of the agents goes from node to node by this:
- * the next one does not go before what this one keeps can be used again. Where nothing is kept nobody has to wait.
+ * Fails while this node keeps memory that could not be restored here. An update of the agents waits for this check: the
+ * next node is not updated before this node's copies are usable again. A node without copies delays no update.
  */
 export const keptCheck =
   (facts: () => KeptFacts): Check =>

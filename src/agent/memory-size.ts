@@ -2,8 +2,9 @@ import { type ProcFs, statusOf, treeOf } from './discover/process.ts'
 import type { LocatedPod } from './driver/memory-driver.ts'
 
 /**
- * About what the memory of a pod's saved processes takes up in a dump, bytes. Pages that processes share since a fork are
- * dumped with each of them, shared memory once. They go on meanwhile, so it is a moment's estimate.
+ * Estimates the bytes that the memory of a pod's saved processes takes up in a dump. CRIU dumps pages that processes
+ * share since a fork with each of them, and shared memory once. The processes run meanwhile, so the estimate is of one
+ * moment.
  *
  * @throws the signal's reason.
  */

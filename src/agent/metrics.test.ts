@@ -3,7 +3,7 @@ import { createMetrics } from '../kube/metrics.ts'
 import { createBudgetMetrics } from './disk/metrics.ts'
 import { createAgentMetrics } from './metrics.ts'
 
-/** Of the kit, and what it counts there: kinds of things, never one of them. */
+/** Labels of the kit and of what it counts there: kinds of things, never single objects. */
 const ofTheKit = [
   'code',
   'controller',

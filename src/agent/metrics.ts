@@ -1,32 +1,32 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
 
-/** What the agent tells about memory beyond the metrics of the kit. Seconds and bytes throughout. */
+/** Metrics of the agent on memory, besides those of the kit. All in seconds and bytes. */
 export interface AgentMetrics {
   saved(one: {
     readonly frozenSeconds: number
-    /** What of it CRIU itself says it needed; the longest of the containers'. */
+    /** The part that CRIU itself reports; the longest of the containers'. */
     readonly criuFrozenSeconds: number
     readonly skewSeconds: number
     readonly bytes: number
     readonly pipelineSeconds: number
   }): void
   received(one: { readonly bytes: number; readonly pipelineSeconds: number }): void
-  /** What a generation needed on the wire, before TLS. */
+  /** Size of a generation on the wire, before TLS. */
   shipped(one: { readonly bytes: number }): void
   restored(seconds: number): void
-  /** From the restore until everything was there that came later. */
+  /** From a lazy restore to the arrival of the last page. */
   arrived(seconds: number): void
-  /** Large memory was brought back at once, for it could not come later. */
+  /** Large memory was restored at once, because a lazy restore was not possible. */
   notLazy(): void
-  /** Memory that was still to come did not come. */
+  /** Pages in transit did not arrive. */
   pagesLost(): void
-  /** By phase, `total` among them. */
+  /** By phase, including `total`. */
   promoted(phases: Readonly<Record<string, number>>): void
-  /** From the end of the process to the accepted write that says so. */
+  /** From the end of the process to the accepted write of its death. */
   deathTold(seconds: number): void
-  /** What a gate answered to the operator's message, as this node handed it over. */
+  /** Answer of a gate to the operator's message, which this node has passed on. */
   woke(verdict: string): void
-  /** So many more messages than before were refused by gates of this node. */
+  /** Gates of this node have refused so many more messages than before. */
   refusedAtGate(more: number): void
   failed(duty: string, reason: string): void
   duties(counts: ReadonlyMap<string, number>): void
@@ -34,7 +34,7 @@ export interface AgentMetrics {
 
 const short = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30]
 
-/** @param storeBytes what generations take up now. */
+/** @param storeBytes present size of all generations. */
 export function createAgentMetrics(registry: Registry, storeBytes: () => number): AgentMetrics {
   const registers = [registry]
   const seconds = (name: string, help: string) =>

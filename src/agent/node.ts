@@ -1,4 +1,4 @@
-/** What has to be there on the node before anything can be done: programs, sentinel, generations, and the proof of it. */
+/** Prepares the node for the agent's work: programs, sentinel, generations, and the proof that they work. */
 import { mkdir, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { NodeCheck } from '../api/node-report.ts'
@@ -32,20 +32,20 @@ export interface Node {
   readonly sentinel: SentinelClient
   readonly driver: MemoryDriver
   readonly store: GenerationStore
-  /** What lies in which pod. */
+  /** Records of the clones in pods. */
   readonly records: CloneRecords
   readonly volatile: string
   /** Where generations outlive a boot; undefined: they do not. */
   readonly disk: GenerationDisk | undefined
-  /** Throws away what earlier agents have left: of their work, and programs that nobody runs any more. */
+  /** Removes leftovers of earlier agents: their work directories, and programs that no process runs any more. */
   tidy(): Promise<void>
-  /** What memory finds here. */
+  /** The machine that restored memory finds here. */
   readonly machine: Machine
-  /** Asks the node what it can do, with a real dump and a real restore. */
+  /** Checks the abilities of the node, with a real dump and a real restore. */
   check(signal: AbortSignal): Promise<readonly NodeCheck[]>
-  /** Makes sure that a sentinel runs. @returns what tells it from another one. */
+  /** Ensures that a sentinel runs. @returns an id that distinguishes it from another one. */
   ensureSentinel(signal: AbortSignal): Promise<string>
-  /** As `ensureSentinel`, but content with any that answers. */
+  /** Like `ensureSentinel`, but accepts any sentinel that answers. */
   presentSentinel(signal: AbortSignal): Promise<string>
 }
 
@@ -54,23 +54,29 @@ export interface NodeDependencies {
   readonly clock: Clock
   readonly random: Random
   readonly log: Log
-  /** Asked to make room in the tmpfs for so many bytes. */
+  /** Called to make room for so many bytes in the tmpfs. */
   readonly relieve: (bytes: number) => Promise<void>
-  /** Told why large memory, which could come later by its canary, was brought back at once. */
+  /** Called with the reason if large memory was restored at once, although the canary has shown a lazy restore. */
   readonly onNotLazy: (problem: string) => void
-  /** Told what is missing after each try that failed. */
+  /** Called with the missing parts after each failed try. */
   readonly onChecks: (checks: readonly NodeCheck[]) => void
 }
 
-/** Beside that of the node's first process. */
+/** Beside the cgroup of the node's first process. */
 export const sentinelCgroup = 'understudy'
 const patience = { initialMs: 1_000, maxMs: 60_000, jitter: 0.2 }
-/** Beside the generations: what a restore works with, and what a dump writes until its end is seen. */
+/**
+ * Size of the tmpfs by the budget. The spare part is for work files of restores, and for the writes of a dump until its
+ * end is noticed.
+ */
 const spareShare = 1.25
-/** Of the budget; the other half of what is spare is for dumps. */
+/** Share of the budget; the other half of the spare part is for dumps. */
 const copiesShare = (spareShare - 1) / 2
 
-/** Tries until it has everything that work needs; whether memory can really be moved is another question: see `check`. */
+/**
+ * Tries until the node has everything that work needs. Whether it can really move memory is another question: see
+ * `check`.
+ */
 export async function enterNode(deps: NodeDependencies, signal: AbortSignal): Promise<Node> {
   const { clock, random, log, onChecks } = deps
   const pauses = createBackoff(patience, random)
@@ -126,7 +132,7 @@ async function tryEnter(
   await mkdir(workDirectory, { recursive: true, mode: 0o700 })
   const records = createCloneRecords(join(runDirectory, 'clones'))
   const machine = await thisMachine(programs.criuVersion)
-  // Until this node has shown it; and when it fails later, until the next agent.
+  // False until this node has shown it; after a later failure, until the next agent.
   const lazily = { isPossible: false }
   const copies = createCopies({
     bytes: Math.floor(memoryBudget * copiesShare),
@@ -153,7 +159,7 @@ async function tryEnter(
     copies,
     criuVersion: programs.criuVersion,
   })
-  /** Memory that is still to come is read from there. */
+  /** Whether pages in transit are read from this directory. */
   const isInUse = async (name: string): Promise<boolean> => {
     for (const uid of await records.list()) {
       const { pages } = (await records.load(uid)) ?? {}
@@ -222,7 +228,7 @@ async function openDisk(
 ): Promise<GenerationDisk | undefined> {
   const dir = join(stateDirectory, 'generations')
   if (diskBudget === 0) {
-    // Nobody would look after what is there.
+    // No code would look after its files.
     await rm(dir, { recursive: true, force: true })
     return undefined
   }
@@ -233,7 +239,7 @@ async function openDisk(
   return disk
 }
 
-/** Something that went wrong, as a check of the report. */
+/** Converts an error to a check of the report. */
 export function failedCheck(name: string, error: unknown): NodeCheck {
   if (isAgentError(error)) return { name, ok: false, message: error.message, cure: error.cure }
   const message = error instanceof Error ? error.message : String(error)

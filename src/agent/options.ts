@@ -1,33 +1,33 @@
 import { operatorElection } from '../api/election.ts'
 import { generationsKey } from '../api/generations-key.ts'
 
-/** The agent's configuration: one type, each with a default, all of it in `--help`. */
+/** The agent's configuration. Each option has a default, and all are in `--help`. */
 export interface AgentOptions {
-  /** The node this agent runs on, as the API server calls it. */
+  /** Name of the agent's node, as in the API server. */
   readonly node: string
-  /** Where peers reach this agent: an address of the node. */
+  /** Address of the node at which peers reach this agent. */
   readonly address: string
   readonly kubeconfig: string | undefined
   readonly peerPort: number
   readonly healthPort: number
   readonly metricsPort: number
-  /** Bytes of generations kept here, at most: see `budgetOf`. */
+  /** Limit of the generations on this node, bytes: see `budgetOf`. */
   readonly memoryBudget: number
-  /** Percent of what other namespaces leave of that, for the generations of one namespace. */
+  /** Limit of one namespace's generations, in percent of the budget that other namespaces leave. */
   readonly namespaceShare: number
-  /** Bytes of generations on the node's disk, at most; 0: none is written there. */
+  /** Limit of the generations on the node's disk, bytes; 0: none is written there. */
   readonly diskBudget: number
   /** Seconds between two copies of a slot on the disk. */
   readonly diskInterval: number
   /** Namespace of the agents, with their Secret. */
   readonly namespace: string
-  /** Where operators elect their leader: whether one is at work is seen there. */
+  /** Namespace in which operators elect their leader; its Lease shows whether one leads. */
   readonly operatorNamespace: string
-  /** What is volatile: the sentinel's socket and the generations. */
+  /** Directory of volatile files: the sentinel's socket and the generations. */
   readonly runDirectory: string
-  /** What outlives a reboot: binaries, the agent's key. */
+  /** Directory of files that outlive a reboot: programs, the agent's key. */
   readonly stateDirectory: string
-  /** Where the image has the native programs. */
+  /** Directory of the native programs in the image. */
   readonly binaries: string
   readonly logLevel: 'debug' | 'info' | 'warn' | 'error'
 }
@@ -49,7 +49,8 @@ export const defaults = {
 } as const
 
 /**
- * What generations may take of what an agent may have, bytes: pages of a tmpfs count as memory of whoever wrote them, and
- * what a holder receives its agent writes. The other half is for receiving itself.
+ * Returns the budget of generations, by the memory limit of the agent, bytes. Pages of a tmpfs count as memory of the
+ * process that wrote them, and the agent writes everything that a holder receives. The other half is for the transfers
+ * themselves.
  */
 export const budgetOf = (memoryLimit: number): number => Math.max(Math.floor(memoryLimit / 2), 1)

@@ -12,8 +12,9 @@ interface Review {
 }
 
 /**
- * The Node that our token is bound to, as an owner. The API server says it of everybody's own token, so that no right to
- * read Nodes is needed. Undefined where the token is bound to no node, or to another one than we speak for.
+ * Returns the Node to which our token is bound, as an owner. The API server tells this to each client about its own
+ * token, so the agent needs no right to read Nodes. Undefined: the token is bound to no node, or to another node than
+ * ours.
  *
  * @throws KubeError
  */

@@ -15,15 +15,15 @@ export interface PreflightDependencies {
   /** Installed programs, with `criu/`. */
   readonly programs: string
   readonly criuVersion: string
-  /** Where generations are kept. */
+  /** Directory of the generations. */
   readonly memoryDirectory: string
-  /** Bytes that generations may take up there. */
+  /** Limit of the generations there, bytes. */
   readonly budget: number
   readonly canary: () => Promise<CanaryResult>
   readonly signal: AbortSignal
 }
 
-/** What is asked of a node, in order. Every check is made; one that fails names its cure. */
+/** Checks a node, in a fixed order. All checks run; a failed check names its cure. */
 export async function preflight(deps: PreflightDependencies): Promise<readonly NodeCheck[]> {
   const checks: NodeCheck[] = [
     architecture(machine()),
@@ -35,7 +35,7 @@ export async function preflight(deps: PreflightDependencies): Promise<readonly N
     await sentinelCheck(deps),
     await openFiles(deps),
   ]
-  // A node on which something else is wrong is told that, not what follows from it.
+  // If a check has failed, the report names it, and not the failures that follow from it.
   const prevented = checks.filter(check => !check.ok).map(check => check.name)
   if (prevented.length > 0) return [...checks, notTried(prevented)]
   const facts = await kernelFacts(deps)
@@ -45,7 +45,7 @@ export async function preflight(deps: PreflightDependencies): Promise<readonly N
 const notTried = (prevented: readonly string[]): NodeCheck =>
   failed('canary', `not tried: ${prevented.join(', ')}`, 'cure the checks that failed first')
 
-/** Nothing that a node must be able to do: a promotion of large memory takes longer without it. */
+/** Not required of a node: without it a promotion of large memory takes longer. */
 export const lazyRestore = (problem: string | undefined): NodeCheck =>
   passed(
     'lazy-restore',
@@ -54,7 +54,10 @@ export const lazyRestore = (problem: string | undefined): NodeCheck =>
       : `large memory is brought back at once, about a second for each GB: ${problem}`,
   )
 
-/** Nor this: what the kubelet starts in a dead primary's place is ended then, and is not reached for long. */
+/**
+ * Not required either: without it the agent ends the app that the kubelet starts in a dead primary, so that clients do
+ * not reach it for long.
+ */
 const grave = (problem: string | undefined): NodeCheck =>
   passed(
     'grave',
@@ -77,7 +80,9 @@ export function architecture(name: string): NodeCheck {
     : failed('architecture', name, 'use nodes of x86_64 or aarch64: the bundled CRIU is built for them')
 }
 
-/** pidfds in setns came with 5.8, time namespaces with 5.6, close_range with 5.9; 5.10 is the oldest that is maintained. */
+/**
+ * pidfds in setns came with 5.8, time namespaces with 5.6, close_range with 5.9; 5.10 is the oldest maintained version.
+ */
 export function kernel(version: string): NodeCheck {
   const [major = 0, minor = 0] = version.split('.').map(part => Number.parseInt(part, 10))
   return major > 5 || (major === 5 && minor >= 10)
@@ -85,7 +90,7 @@ export function kernel(version: string): NodeCheck {
     : failed('kernel', version, 'run Linux 5.10 or later on the node')
 }
 
-/** 4.1 says that all is well, and cannot dump a TCP socket on kernels since 6.15. */
+/** 4.1 reports success, and cannot dump a TCP socket on kernels since 6.15. */
 export function criu(version: string): NodeCheck {
   const [major = 0, minor = 0] = version.split('.').map(part => Number.parseInt(part, 10))
   return major > 4 || (major === 4 && minor >= 2)
@@ -138,7 +143,7 @@ async function memory({ memoryDirectory, budget }: PreflightDependencies): Promi
   const size = blocks * bsize
   const free = Math.min(bavail * bsize, freemem())
   const mib = (bytes: number) => `${Math.round(bytes / 2 ** 20)} MiB`
-  // Half of the budget is one more generation of everything that is kept.
+  // Half of the budget is one more generation of all slots that this node keeps.
   if (free < Math.min(budget / 2, 64 * 2 ** 20))
     return failed(
       'memory',
@@ -159,7 +164,7 @@ async function sentinelCheck({ sentinel, signal }: PreflightDependencies): Promi
 
 const enoughFiles = 1024
 
-/** Of the sentinel, by whose limit all that it starts is bound: programs are given descriptors from 200 on. */
+/** The sentinel's limit, which binds all programs that it starts: they get descriptors from 200 on. */
 async function openFiles({ sentinel, fs, signal }: PreflightDependencies): Promise<NodeCheck> {
   try {
     const { pid } = await sentinel.hello(signal)
@@ -178,9 +183,9 @@ async function openFiles({ sentinel, fs, signal }: PreflightDependencies): Promi
 }
 
 /**
- * What CRIU finds out about the kernel is found out once a boot, here, in the namespaces of the node: to find it out CRIU
- * runs programs, and in a container those would be the container's. preload.so keeps it beside CRIU, in nobody's container,
- * and ends a CRIU that would do without.
+ * Lets CRIU examine the kernel once a boot, here, in the namespaces of the node. To do so CRIU runs programs, and in a
+ * container those would be the container's. preload.so stores the findings beside CRIU, outside all containers, and
+ * ends a CRIU that would run without them.
  */
 export async function kernelFacts({
   programs,
@@ -192,7 +197,7 @@ export async function kernelFacts({
   const known = async () => (await readdir(programs)).includes(`criu.kdat.${boot}`)
   let end: Pick<SpawnEnd, 'code' | 'signal'> | undefined
   try {
-    // Its verdict is not asked for: the canary's is the one that counts.
+    // Its verdict does not matter: the canary's counts.
     if (!(await known()))
       end = await sentinel.spawn(
         {
@@ -245,7 +250,7 @@ async function canary(deps: PreflightDependencies): Promise<readonly NodeCheck[]
   }
 }
 
-/** Their cures are for people who have written a pod; who is to cure the canary's containers has none. */
+/** The cures of these errors are for authors of pods. The canary's containers have no author who could apply them. */
 const ofContainers: readonly AgentErrorCode[] = [
   ...([
     'CredentialsExceed',

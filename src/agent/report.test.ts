@@ -26,7 +26,7 @@ function stand(exists = false, hasStatus = true) {
     patch: async (_r: unknown, _ref: unknown, { body }: { body: unknown }) => {
       if (!exists) throw new KubeError('NotFound', 'no report')
       const { status } = body as { status: NodeReportStatus }
-      // A merge patch: what it does not name stays, if it was there.
+      // A merge patch keeps a field that it does not name, if the field existed.
       if (!hasStatus && !('slots' in status)) throw new KubeError('Invalid', 'slots: Required value')
       writes.push(status)
       return {} as never
@@ -151,7 +151,7 @@ describe('the report of a node', () => {
     const { clock, writer, writes, end } = stand()
     const many = reportLimits.slots + 3
     const holders = Array.from({ length: many }, (_, index) => ({ ...slot, slot: index, generation: 1 }))
-    // What somebody could need soon comes last here, and stays.
+    // The slots that may be needed soon come last here, and stay.
     const source = { ...slot, slot: many, role: 'source', generation: 1, message: 'x'.repeat(5_000) } as const
     const usable = { ...slot, slot: many + 1, generation: 1, usable: 'Cold' } as const
     writer.update({ ...content(1), slots: [...holders, usable, source] })

@@ -16,33 +16,36 @@ import { apiVersionOf } from '../kube/resources.ts'
 import type { NodeOwner } from './own-node.ts'
 
 export interface ReportContent extends Omit<NodeReportStatus, 'updatedAt' | 'slots' | 'slotsKnown'> {
-  /** Undefined: what is kept here is not known yet, and what the agent before this one has said stays. */
+  /** Undefined: it is not yet known which memory this node keeps, and the slots of the earlier agent's report stay. */
   readonly slots: readonly SlotReport[] | undefined
 }
 
 export interface ReportWriter {
-  /** What the report should say from now on. It is written at once if somebody may act on the news, else soon. */
+  /** Sets the content of the report. It is written at once if another program may act on the change, else soon. */
   update(content: ReportContent): void
   /** Writes until the signal fires. */
   run(signal: AbortSignal): Promise<void>
-  /** The API server has been told what is kept here. */
+  /** The API server has this agent's slots. */
   readonly slotsTold: boolean
 }
 
 export interface ReportWriterOptions {
   readonly api: Pick<Api, 'patch' | 'create'>
   readonly node: string
-  /** The Node itself: with it its report goes, and the key that it was known by. Undefined: nobody can say which one it is. */
+  /**
+   * Returns the Node itself: as owner, it takes the report and the key in it along when it is deleted. Undefined: not
+   * known.
+   */
   readonly owner?: ((signal: AbortSignal) => Promise<NodeOwner | undefined>) | undefined
   readonly clock: Clock
   readonly log: Log
-  /** Milliseconds between two writes of what is only progress. Default 5 s. */
+  /** Milliseconds between two writes of mere progress. Default 5 s. */
   readonly everyMs?: number
-  /** Milliseconds after which a report is written again though nothing is new: a silent agent is taken for a dead one. Default 10 s. */
+  /** Milliseconds after which an unchanged report is written again: a silent agent counts as dead. Default 10 s. */
   readonly signOfLifeMs?: number
 }
 
-/** The one writer of this node's report. */
+/** Creates the only writer of this node's report. */
 export function createReportWriter(options: ReportWriterOptions): ReportWriter {
   const { api, node, clock, log, everyMs = 5_000, signOfLifeMs = 10_000 } = options
   let wanted: ReportContent | undefined
@@ -63,7 +66,7 @@ export function createReportWriter(options: ReportWriterOptions): ReportWriter {
       slotCount: list.length,
     })
     const patch = (said: readonly SlotReport[] | undefined) => {
-      // A merge patch leaves alone what it does not name.
+      // A merge patch leaves fields alone that it does not name.
       const status = { ...common, ...(said && listed(said)) }
       return api.patch(
         nodeReports,
@@ -75,9 +78,9 @@ export function createReportWriter(options: ReportWriterOptions): ReportWriter {
     try {
       await patch(slots)
     } catch (error) {
-      // There is no report, or one without a status: nothing was said before that could stay.
+      // There is no report, or one without a status: no earlier slots can stay.
       if (isKubeError(error, 'NotFound')) {
-        // Another Node of this name, it may be.
+        // It may be for another Node of this name.
         isOwned = options.owner === undefined
         const body = {
           apiVersion: apiVersionOf(nodeReports),
@@ -93,7 +96,10 @@ export function createReportWriter(options: ReportWriterOptions): ReportWriter {
     if (!isOwned) await own(signal)
   }
 
-  /** Behind the report: nobody waits for it, and without it the report stays until somebody deletes it. */
+  /**
+   * Sets the owner after the report is written: no client waits for it. Without an owner the report stays until a
+   * client deletes it.
+   */
   const own = async (signal: AbortSignal): Promise<void> => {
     try {
       const owner = await options.owner?.(signal)
@@ -124,7 +130,7 @@ export function createReportWriter(options: ReportWriterOptions): ReportWriter {
       return written?.slots !== undefined
     },
     update(content) {
-      // Said at every change of any pod; most of them change nothing here, and what is due stays due.
+      // Called at every change of any pod. Most changes do not affect the report, and a write that is due stays due.
       if (wanted !== undefined && isEqual(wanted, content)) return
       wanted = content
       wake.resolve()
@@ -145,7 +151,7 @@ export function createReportWriter(options: ReportWriterOptions): ReportWriter {
           continue
         }
         const over = new AbortController()
-        // A reason of its own is cheap; the usual one is an error with a stack.
+        // A plain reason is cheap; the default one is an error with a stack.
         const end = () => over.abort('over')
         signal.addEventListener('abort', end, { once: true })
         const due = clock.sleep(inMs ?? everyMs, over.signal).catch(() => undefined)
@@ -157,12 +163,15 @@ export function createReportWriter(options: ReportWriterOptions): ReportWriter {
   }
 }
 
-/** What the API server would refuse, so that nothing were known of this node any more, is cut here and says so. */
+/**
+ * Cuts content that the API server would refuse, and says so. After a refusal the report would say nothing of this
+ * node.
+ */
 function withinLimits(content: ReportContent): ReportContent {
   const { checks, cpuFeatures } = content
   const features = cpuFeatures?.filter(({ length }) => length <= reportLimits.cpuFeature)
   const unsaid = (cpuFeatures?.length ?? 0) - Math.min(features?.length ?? 0, reportLimits.cpuFeatures)
-  // A program needs all that its node has: what is not said of a node must not be taken for what it lacks.
+  // A program needs all features of its node: a feature that the report omits must not count as missing.
   const all = unsaid === 0 ? checks : [tooManyFeatures(unsaid), ...checks]
   return {
     ...content,
@@ -179,7 +188,7 @@ const tooManyFeatures = (unsaid: number): NodeCheck => ({
   cure: 'tell us the processor; until then this node carries no memory',
 })
 
-/** Those that failed come first, and what has no room is one check that says how many they are. */
+/** Puts failed checks first, and sums up those without room in one check. */
 function summedUp(checks: readonly NodeCheck[]): NodeCheck[] {
   const byVerdict = [...checks.filter(({ ok }) => !ok), ...checks.filter(({ ok }) => ok)]
   const room = reportLimits.checks - 1
@@ -194,7 +203,10 @@ function summedUp(checks: readonly NodeCheck[]): NodeCheck[] {
   ]
 }
 
-/** First what somebody could need soon: primaries, then what could go on from here. The rest keeps its order. */
+/**
+ * Puts slots first that may be needed soon: primaries, then slots that could be restored here. The rest keeps its
+ * order.
+ */
 function listedSlots(slots: readonly SlotReport[]): readonly SlotReport[] {
   const rank = ({ role, usable, generation }: SlotReport) =>
     role === 'source' ? 0 : usable !== undefined ? 1 : generation > 0 ? 2 : 3
@@ -210,7 +222,7 @@ function listedSlots(slots: readonly SlotReport[]): readonly SlotReport[] {
 const requestTimeoutMs = 10_000
 const retryMs = 1_000
 
-/** Whether somebody acts on the difference: who could take over what, the first generation, whether the node can do it. */
+/** Whether other programs act on the difference: usable memory, the first generation, the readiness of the node. */
 function isUrgent(old: ReportContent, next: ReportContent): boolean {
   return !isEqual(actedOn(old), actedOn(next))
 }

@@ -1,4 +1,4 @@
-/** Taking away what agents have put on a node. */
+/** Removes everything that agents have put on a node. */
 import { readlink } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import type { Clock } from '../kube/clock.ts'
@@ -12,12 +12,12 @@ export interface RetireOptions {
   readonly fs: ProcFs
   readonly clock: Clock
   readonly random: Random
-  /** Of the agent's image. */
+  /** Directory of the programs in the agent's image. */
   readonly binaries: string
   /** Paths that are the same here and on the host. */
   readonly runDirectory: string
   readonly stateDirectory: string
-  /** Of the sentinel, by its name. */
+  /** Name of the sentinel's cgroup. */
   readonly cgroup: string
   readonly signal: AbortSignal
 }
@@ -25,23 +25,26 @@ export interface RetireOptions {
 const patienceMs = 15_000
 
 /**
- * Leaves nothing on the node. The sentinel ends, of whatever version it is, and with it go its watches and its references to
- * the network namespaces of pods; then what was mounted is unmounted, and the directories are removed with all that is in
- * them: saved memory, programs, and the agent's key. Done again, after a crash or for good measure, it comes to the same.
+ * Leaves nothing on the node. The sentinel ends, whatever its version, with its watches and its references to the
+ * network namespaces of pods. Then the mounts are unmounted, and the directories are removed with their content: saved
+ * memory, programs, and the agent's key. The operation is idempotent, also after a crash.
  *
  * @throws AgentError NotRetired, BinariesMissing; the reason of the signal.
  */
 export async function retire(options: RetireOptions): Promise<void> {
   const { fs, random, binaries, runDirectory, stateDirectory, cgroup, signal } = options
   await endPrograms(options)
-  // The host knows no path of the image, and what was installed an earlier try may have removed.
+  // The host has no path to the image, and an earlier try may have removed the installed programs.
   const { directory } = await installPrograms({ from: binaries, to: join(stateDirectory, 'bin'), random })
   const command = [join(directory, 'sentinel'), 'remove', '--cgroup', cgroup, runDirectory, stateDirectory]
   const said = await runOnHost(directory, command, { fs, signal })
   if (!said.startsWith('exit 0;')) throw new AgentError('NotRetired', said)
 }
 
-/** SIGTERM to sentinels, which end when what they run has ended. Nothing else is ours to end: pods may depend on it. */
+/**
+ * Sends SIGTERM to sentinels, which end once their programs have ended. No other process may be ended: pods may depend
+ * on it.
+ */
 async function endPrograms(options: RetireOptions): Promise<void> {
   const { clock, signal } = options
   const until = clock.monotonic() + patienceMs
@@ -51,7 +54,7 @@ async function endPrograms(options: RetireOptions): Promise<void> {
     if (ours.length === 0) return
     const byPid = new Map(ours.map(it => [it.pid, it]))
     for (const { pid, parent, program } of ours) {
-      // Below it are those that look after what it runs; they end with that.
+      // Its children of the same program look after the programs that it runs, and end with these.
       const isFirst = byPid.get(parent)?.program !== program
       if (basename(program) !== 'sentinel' || !isFirst || told.has(pid)) continue
       told.add(pid)
@@ -77,7 +80,7 @@ interface Running {
   readonly program: string
 }
 
-/** What runs on this node from our directories. */
+/** Processes of this node that run programs from our directories. */
 async function running({ fs, runDirectory, stateDirectory }: RetireOptions): Promise<readonly Running[]> {
   const found: Running[] = []
   for (const pid of await allPids(fs)) {
@@ -87,7 +90,7 @@ async function running({ fs, runDirectory, stateDirectory }: RetireOptions): Pro
       const parent = Number((await statusOf(fs, pid))?.fields.get('PPid') ?? 0)
       found.push({ pid, parent, program })
     } catch (error) {
-      // It has ended, is a thread of the kernel, or has more rights than we and what we start: not one of ours.
+      // The process has ended, is a kernel thread, or has more rights than we and our programs: not one of ours.
       if (!isGone(error) && (error as NodeJS.ErrnoException).code !== 'EACCES') throw error
     }
   }

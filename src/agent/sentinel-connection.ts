@@ -3,12 +3,12 @@ import { connect, type Socket } from 'node:net'
 import { AgentError } from './errors.ts'
 import { encodeLine, type Field, type Line, longestLine, parseLine } from './sentinel-line.ts'
 
-/** One connection to the sentinel. Once closed it stays closed; what waited for a reply has failed then. */
+/** One connection to the sentinel. Once closed it stays closed, and its pending requests have failed. */
 export interface SentinelConnection {
   /**
-   * Sends a request and resolves with its one reply, however late.
+   * Sends a request and resolves with its only reply, however late.
    *
-   * @throws AgentError SentinelLost when the connection ends before the reply: the request may have been executed.
+   * @throws AgentError SentinelLost if the connection ends before the reply: the request may have been executed.
    */
   request(verb: string, fields: readonly Field[]): Pending
   readonly closed: Promise<void>
@@ -23,11 +23,11 @@ export interface Pending {
 export interface ConnectionOptions {
   readonly path: string
   readonly onEvent: (line: Line) => void
-  /** Something that is no line of the protocol came; the connection is closed after it. */
+  /** Called with input that is not a line of the protocol; the connection is closed after it. */
   readonly onMalformed: (text: string) => void
 }
 
-/** @throws AgentError SentinelUnavailable when nobody listens. */
+/** Connects to the sentinel. @throws AgentError SentinelUnavailable if no sentinel listens. */
 export async function connectSentinel(options: ConnectionOptions): Promise<SentinelConnection> {
   const secret = await secretOf(options.path)
   const socket = await open(options.path)
@@ -46,7 +46,7 @@ export async function connectSentinel(options: ConnectionOptions): Promise<Senti
     if (line === undefined) malformed(text)
     else if (line.id === undefined) options.onEvent(line)
     else {
-      // A reply nobody waits for is that of a request whose caller went away; nothing is lost with it.
+      // A reply without a waiting caller belongs to a cancelled request; nothing is lost with it.
       waiting.get(line.id)?.resolve(line)
       waiting.delete(line.id)
     }
@@ -60,7 +60,7 @@ export async function connectSentinel(options: ConnectionOptions): Promise<Senti
     })
   })
   socket.on('error', () => undefined) // 'close' follows, and says all that matters
-  // latin1 keeps bytes as they are: the protocol is ASCII with percent-encoding, whatever else comes is malformed.
+  // latin1 keeps bytes as they are: the protocol is ASCII with percent-encoding, and any other input is malformed.
   socket.setEncoding('latin1')
   socket.on('data', (chunk: string) => {
     const lines = (rest + chunk).split('\n')
@@ -87,8 +87,9 @@ export async function connectSentinel(options: ConnectionOptions): Promise<Senti
 }
 
 /**
- * The line that a sentinel wants to hear before it serves anybody. One of an earlier version has none, and serves at once;
- * what an ended one may have left is a malformed line to it, which it refuses with an event that means nothing here.
+ * Reads the line that a sentinel needs before it serves a client. A sentinel of an earlier version has none, and serves
+ * at once. To it, a line left by an ended sentinel is malformed, and it refuses the line with an event that means
+ * nothing here.
  */
 async function secretOf(path: string): Promise<string> {
   try {

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { encodeLine, type Field, longestLine, parseLine } from './sentinel-line.ts'
 
 const identifier = fc.stringMatching(/^[A-Za-z][A-Za-z0-9_-]{0,20}$/)
-// Lone surrogates are no text: nothing that is sent contains them.
+// Lone surrogates are not text, and no value that is sent contains them.
 const value = fc.string({ unit: 'grapheme', maxLength: 60 }).filter(text => text.isWellFormed())
 const fields = fc.array(fc.tuple(identifier, value), { maxLength: 12 })
 

@@ -16,10 +16,10 @@ export interface Line {
 export type Field = readonly [key: string, value: string]
 
 /**
- * The line, newline included.
+ * Encodes a line, newline included.
  *
- * @throws RangeError when it is longer than the other side accepts, and for words and keys that are not identifiers:
- *   both are mistakes of the caller.
+ * @throws RangeError if it is longer than the other side accepts, or if a word or key is not an identifier: both are
+ * mistakes of the caller.
  */
 export function encodeLine(id: number, word: string, fields: readonly Field[]): string {
   for (const name of [word, ...fields.map(([key]) => key)])
@@ -31,7 +31,7 @@ export function encodeLine(id: number, word: string, fields: readonly Field[]): 
   return line
 }
 
-/** What the line (without its newline) says; undefined when it is not one of the protocol. */
+/** Parses a line without its newline; undefined: not a line of the protocol. */
 export function parseLine(text: string): Line | undefined {
   const [id, word, ...rest] = text.split(' ')
   if (id === undefined || word === undefined || !identifier.test(word)) return undefined
@@ -47,14 +47,14 @@ export function parseLine(text: string): Line | undefined {
   return { id: id === '-' ? undefined : Number(id), word, fields }
 }
 
-/** The first value with that key. */
+/** Returns the first value with that key. */
 export function field(line: Line, key: string): string | undefined {
   return line.fields.find(it => it[0] === key)?.[1]
 }
 
 const identifier = /^[A-Za-z][A-Za-z0-9_-]*$/
 
-/** All but what can stand in a path or number: the other side need not know where URLs allow what. */
+/** Encodes all bytes that cannot be part of a path or number: the other side need not know the rules of URLs. */
 function encodeValue(value: string): string {
   return [...Buffer.from(value, 'utf8')]
     .map(byte => {
@@ -71,7 +71,7 @@ function decodeValue(text: string): string | undefined {
   try {
     return decodeURIComponent(text)
   } catch {
-    // A lone % or bytes that are no UTF-8: the line is malformed, which the caller says.
+    // A lone % or bytes that are not UTF-8: the line is malformed, and the caller says so.
     return undefined
   }
 }

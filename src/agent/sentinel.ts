@@ -4,7 +4,7 @@ import { AgentError, isAgentError } from './errors.ts'
 import { connectSentinel, type Pending, type SentinelConnection } from './sentinel-connection.ts'
 import { type Field, field, type Line } from './sentinel-line.ts'
 
-/** A process that no reused pid can be taken for: `start` is field 22 of /proc/PID/stat, clock ticks since boot. */
+/** A process, safe from pid reuse: `start` is field 22 of /proc/PID/stat, clock ticks since boot. */
 export interface ProcessRef {
   readonly pid: number
   readonly start: number
@@ -17,15 +17,18 @@ export interface SentinelHello {
 }
 
 export interface SpawnRequest {
-  /** Whose namespaces it runs in. */
+  /** Process whose namespaces the program joins. */
   readonly target: ProcessRef
-  /** `clone`: in a copy of the target's mount namespace; `apart`: also where its processes have no number for it. */
+  /**
+   * `clone`: with a copy of the target's mount namespace; `apart`: also outside the target's pid namespace, without a
+   * pid there.
+   */
   readonly namespaces: 'keep' | 'clone' | 'apart'
-  /** `join`: in the target's cgroups, so that what it restores belongs to them. */
+  /** `join`: in the target's cgroups, so that restored processes belong to them. */
   readonly cgroup: 'join' | 'stay'
-  /** Its whole tree is killed after this many milliseconds. */
+  /** After this many milliseconds its whole tree is killed. */
   readonly deadlineMs: number
-  /** File of the host that takes its output. */
+  /** File of the host for its output. */
   readonly log: string
   readonly files: readonly {
     readonly fd: number
@@ -34,11 +37,11 @@ export interface SpawnRequest {
     readonly mode: 'r' | 'w' | 'd'
   }[]
   readonly arguments: readonly string[]
-  /** Name of a stop that is yet to come, which waits for its end; see `stop`. */
+  /** Name of a later stop that waits for the end of this program; see `stop`. */
   readonly during?: string
-  /** The rights that it has: those that its work takes (native/enter/rights.c), or those of the node's root. */
+  /** Rights of the program: those that its work needs (native/enter/rights.c), or those of the node's root. */
   readonly rights: 'Dump' | 'Restore' | 'Pages' | 'Files' | 'Everything'
-  /** `NAME=value`, beside a PATH on which nothing is found. */
+  /** `NAME=value`, beside a PATH without any programs. */
   readonly environment?: readonly string[]
 }
 
@@ -48,17 +51,19 @@ export interface StopRequest {
   /** Directories below /sys/fs/cgroup. */
   readonly cgroups: readonly string[]
   readonly exclude?: readonly number[]
-  /** Files that the sentinel makes as soon as everything stands: gates of those who wait for it. */
+  /** Files that the sentinel creates once all processes are stopped: gates of programs that wait for that. */
   readonly gates?: readonly string[]
-  /** Continued as soon as the work is done that it stands still for; absent: when that is said, or at the deadline. */
+  /**
+   * Resume as soon as the work is done for which the processes are stopped; absent: on `continue`, or at the deadline.
+   */
   readonly after?: {
-    /** How many were spawned `during` it. All have to end with 0. */
+    /** Number of programs spawned `during` it. All have to end with 0. */
     readonly spawns: number
-    /** Files that say that there is more to do. */
+    /** Files that show that there is more to do. */
     readonly unless: readonly string[]
-    /** Directories of the host of which nothing is saved, so there must be nothing in them. */
+    /** Directories of the host that are not saved, so they must be empty. */
     readonly empty: readonly string[]
-    /** Pids of whoever must not have been told to end. */
+    /** Pids of processes that must not have a SIGTERM pending. */
     readonly ending: readonly number[]
   }
 }
@@ -79,69 +84,69 @@ export interface Watched extends ProcessRef {
   readonly diedUnixNs: bigint | undefined
 }
 
-/** Told at least once for each watch that ends; again after a reconnect until the watch is taken away. */
+/** Sent at least once for each watched process that ends; again after a reconnect until the watch is removed. */
 export interface Death {
   readonly name: string
   readonly unixNs: bigint
   readonly grave: 'none' | 'ready' | 'closed' | 'failed'
-  /** From the death to the closed grave; undefined when the sentinel did not say. */
+  /** From the death to the closed redirect; undefined if the sentinel did not say. */
   readonly graveMicroseconds: number | undefined
 }
 
 export interface SentinelClient {
   hello(signal?: AbortSignal): Promise<SentinelHello>
-  /** Resolves at its end. On an abort it is killed first, so that nothing runs on unseen. */
+  /** Resolves at the end of the program. An abort kills it first, so that no process keeps running unseen. */
   spawn(request: SpawnRequest, signal?: AbortSignal): Promise<SpawnEnd>
   /**
-   * Starts it for good: it ends by itself or at its deadline, whatever becomes of this client and of the sentinel. What is
-   * returned lives as long as anything of it, and can be given to `treeKill`. Takes no signal: what was started unheard of
-   * nobody would end.
+   * Starts a program that ends by itself or at its deadline, whatever happens to this client and to the sentinel. The
+   * returned process lives as long as any process of the program, and can be given to `treeKill`. Takes no signal: no
+   * client would end a program whose start was not reported.
    */
   spawnDetached(request: SpawnRequest): Promise<ProcessRef>
   /**
-   * SIGSTOP to all processes of the cgroups until nobody new is found. The sentinel continues them by itself at the
-   * deadline and when this client's connection ends, unless it is kept.
+   * Sends SIGSTOP to all processes of the cgroups until no new process is found. The sentinel itself resumes them at
+   * the deadline and when this client's connection ends, unless the stop is kept.
    */
   stop(
     request: StopRequest,
     signal?: AbortSignal,
   ): Promise<{ readonly count: number; readonly skewMicroseconds: number }>
   /**
-   * What stands by this name stands for so long from now, whatever becomes of this client.
-   * @returns false where nothing stands by this name.
+   * Extends the stop with this name to so long from now, whatever happens to this client.
+   * @returns false if there is no such stop.
    */
   keep(name: string, deadlineMs: number, signal?: AbortSignal): Promise<boolean>
-  /** Whether what was stopped went on because its work was done; see `after`. */
+  /** Whether the processes were resumed because their work was done; see `after`. */
   isDone(name: string): Promise<boolean>
-  /** Takes no signal: what was stopped is continued whatever else is given up. */
+  /** Resumes the processes of a stop. Takes no signal: they must run again whatever else is cancelled. */
   continue(name: string): Promise<{ readonly heldMicroseconds: number; readonly expired: boolean }>
   watch(name: string, process: ProcessRef, signal?: AbortSignal): Promise<void>
-  /** Also forgets its grave. A name that is not watched is fine. */
+  /** Also removes its redirect. A name that is not watched is no error. */
   unwatch(name: string, signal?: AbortSignal): Promise<void>
   watches(signal?: AbortSignal): Promise<readonly Watched[]>
   /**
-   * Prepares where connections go at the death of what is watched by this name, or says it anew. It stays closed for so
-   * long after the death or the last `bury`; `lastsMs` absent: for ever.
+   * Prepares or changes the redirect of a watched process: the target of connections after its death. It stays closed
+   * for so long after the death or the last `bury`; `lastsMs` absent: for ever.
    */
   grave(
     request: {
       readonly name: string
-      /** A process of the pod; absent: its grave is there already, and gets another heir. */
+      /** A process of the pod; absent: the redirect exists already, and gets another heir. */
       readonly netns?: ProcessRef
       readonly heir: string
       readonly lastsMs?: number
     },
     signal?: AbortSignal,
   ): Promise<void>
-  /** Closes the grave now, whether the process lives or not. */
+  /** Closes the redirect now, whether the process lives or not. */
   bury(name: string, signal?: AbortSignal): Promise<{ readonly microseconds: number | undefined }>
   exhume(name: string, signal?: AbortSignal): Promise<void>
-  /** Resolves when nothing of the tree is left, also when it was gone already. */
+  /** Resolves when no process of the tree is left, also if it was gone already. */
   treeKill(process: ProcessRef): Promise<{ readonly count: number }>
   treeContinue(process: ProcessRef): Promise<{ readonly count: number }>
-  /** Calls back for every death heard of while `run` runs. Returns how to stop that. */
+  /** Calls the listener for every death that is reported while `run` runs. Returns a function that removes it. */
   onDeath(listener: (death: Death) => void): () => void
-  /** Keeps a connection open, again and again, so that deaths are heard. Ends with the signal. */
+  /** Keeps a connection open and reconnects, so that deaths are heard. Ends with the signal. */
   run(signal: AbortSignal): Promise<void>
   close(): void
 }
@@ -152,13 +157,13 @@ export interface SentinelClientOptions {
   readonly log: { warn(fields: object, message: string): void }
 }
 
-/** How long the sentinel may take for what it does at once. */
+/** Time for requests that the sentinel fulfils at once. */
 const promptMs = 10_000
 const reconnectMs = 200
 
 /**
- * Every method connects if there is no connection, and fails with AgentError SentinelUnavailable, SentinelLost,
- * SentinelRefused or ProcessGone, or with the reason of the signal.
+ * Creates a client of the sentinel. Every method connects if there is no connection, and fails with AgentError
+ * SentinelUnavailable, SentinelLost, SentinelRefused or ProcessGone, or with the reason of the signal.
  */
 export function createSentinelClient(options: SentinelClientOptions): SentinelClient {
   const { path, clock, log } = options
@@ -178,7 +183,7 @@ export function createSentinelClient(options: SentinelClientOptions): SentinelCl
     }
     const death = line.word === 'died' ? deathOf(line) : undefined
     if (death !== undefined) tell(death)
-    // An unknown event is that of a newer sentinel, and nothing this client waits for.
+    // An unknown event comes from a newer sentinel, and this client does not wait for it.
   }
   const connection = (): Promise<SentinelConnection> => {
     connecting ??= connectSentinel({
@@ -200,7 +205,7 @@ export function createSentinelClient(options: SentinelClientOptions): SentinelCl
     return connecting
   }
 
-  /** The reply, if its word is one of those; refusals and mismatched pids are thrown. */
+  /** Returns the reply if its word is one of these; throws refusals and mismatched pids. */
   const expectReply = (line: Line, verb: string, ...words: readonly string[]): Line => {
     if (words.includes(line.word)) return line
     if (line.word === 'gone') throw new AgentError('ProcessGone', verb)
@@ -298,7 +303,7 @@ export function createSentinelClient(options: SentinelClientOptions): SentinelCl
         ['heir', heir],
         ...(lastsMs === undefined ? [] : [['lasts', String(lastsMs)] as const]),
       ]
-      // `closed`: of who has died already; from now on connections go to this one.
+      // `closed`: the process has died already; from now on connections go to this heir.
       await ask('grave', fields, ['ready', 'closed'], signal)
     },
     async bury(name, signal) {
@@ -324,7 +329,7 @@ export function createSentinelClient(options: SentinelClientOptions): SentinelCl
       while (!signal.aborted) {
         try {
           const link = await connection()
-          // Deaths that nobody heard of are told to whoever asks for the watches.
+          // The sentinel repeats deaths that no client has heard of to a client that asks for the watches.
           await client.watches(signal)
           await unlessAborted(link.closed, signal)
         } catch (error) {
@@ -355,7 +360,7 @@ function spawnFields(request: SpawnRequest): Field[] {
     ['log', request.log],
     ...(request.during === undefined ? [] : [['during', request.during] as const]),
     ...request.files.map(({ fd, path, mode }): Field => [`fd${fd}`, `${path}:${mode}`]),
-    // In the environment, as a sentinel of an earlier agent passes that on as well.
+    // In the environment, which a sentinel of an earlier agent passes on as well.
     ...(request.rights === 'Everything'
       ? []
       : [['env', `UNDERSTUDY_FOR=${request.rights.toLowerCase()}`] as const]),
@@ -380,7 +385,7 @@ function processFields(key: string, process: ProcessRef): Field[] {
   ]
 }
 
-/** The end of a spawned tree; after an abort it is killed and its end is still waited for. */
+/** Waits for the end of a spawned tree. After an abort it is killed, and its end is still awaited. */
 async function ending(
   pending: Pending,
   link: SentinelConnection,
@@ -400,7 +405,7 @@ async function ending(
   }
 }
 
-/** @throws SentinelUnavailable when the reply does not come in time, and the reason of the signal. */
+/** @throws SentinelUnavailable if the reply does not come in time; the reason of the signal. */
 async function within<T>(
   reply: Promise<T>,
   verb: string,
@@ -418,7 +423,7 @@ async function within<T>(
     const first = Promise.race([reply, late])
     return await unlessAborted(first, signal)
   } finally {
-    // Both losers of the race reject now, and nobody is left to hear it.
+    // Both losers of the race reject now, without a listener.
     late.catch(() => undefined)
     reply.catch(() => undefined)
     done.abort()

@@ -10,7 +10,7 @@ export interface SocketOptions {
   /** Directory of the socket in the container, and its name there. */
   readonly directory: string
   readonly socket: string
-  /** Code of what is thrown when nobody answers. */
+  /** Error code for a socket without an answer. */
   readonly failure: AgentErrorCode
   readonly clock: Clock
   readonly signal?: AbortSignal
@@ -20,12 +20,12 @@ const answerMs = 5_000
 const longestReply = 256
 
 /**
- * Sends one request to a socket in a container, through its mount namespace, and resolves with all that is answered.
+ * Sends one request to a socket in a container, through its mount namespace, and resolves with the whole answer.
  *
- * What is connected to is what was opened and looked at, see inside.ts: whatever runs in the container must not be able to
- * lead a request, or this process, to a socket of the host.
+ * The connection goes to the very file that was opened and checked, see inside.ts: programs in the container must not
+ * be able to direct a request, or this process, to a socket of the host.
  *
- * @throws AgentError with the code given when there is no socket, no listener or no answer; the signal's reason.
+ * @throws AgentError with the given code if there is no socket, no listener or no answer; the signal's reason.
  */
 export async function askSocket(options: SocketOptions, request: Buffer): Promise<string> {
   const { socket, failure, clock, signal } = options

@@ -41,7 +41,7 @@ it('what dumps and restores of a dead agent have left goes after an hour, whatev
   await mkdir(join(dir, 'dump-old-1/app'), { recursive: true })
   await writeFile(join(dir, 'dump-old-1/app/dump.log'), 'x')
   await mkdir(join(dir, 'restore-read-2'))
-  // The machine has been asleep for a day.
+  // As if the machine had been asleep for a day.
   for (const name of await readdir(dir)) await utimes(join(dir, name), 1, 1)
   let now = 0
   const gone: string[] = []

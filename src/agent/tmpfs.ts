@@ -1,10 +1,10 @@
 import { statfs } from 'node:fs/promises'
 import { isGone } from './discover/process.ts'
 
-/** Of Linux' magic numbers of file systems. */
+/** Magic number of tmpfs in Linux. */
 const tmpfs = 0x01021994
 
-/** Whether what lies there lies in memory; nothing does where there is nothing. */
+/** Whether the directory is in memory; false if it does not exist. */
 export async function isTmpfs(directory: string): Promise<boolean> {
   try {
     return (await statfs(directory)).type === tmpfs

@@ -11,8 +11,8 @@ const blockBytes = 512
 const deepest = 512
 
 /**
- * About what writable layers, emptyDirs and /dev/shm of a pod would take up in archives, bytes; more than `upTo` is not
- * counted any further. The pod goes on meanwhile, so it is a moment's estimate.
+ * Estimates the bytes that writable layers, emptyDirs and /dev/shm of a pod take up in archives; stops to count beyond
+ * `upTo`. The pod runs meanwhile, so the estimate is of one moment.
  *
  * @throws AgentError Unsupported; the signal's reason.
  */
@@ -31,7 +31,7 @@ export async function sizeOfVolumes(
   return bytes
 }
 
-/** Directories are opened without following links: what an app puts in the place of one leads nowhere. */
+/** Opens directories without following links: a link that an app puts in the place of one leads nowhere. */
 export async function sizeOf(
   directory: string,
   upTo: number,
@@ -39,7 +39,7 @@ export async function sizeOf(
   depth = 0,
 ): Promise<number> {
   signal.throwIfAborted()
-  // Each is open until what is below has been seen. `layer` goes no deeper either.
+  // Each directory is open until all below it has been seen. `layer` goes no deeper either.
   if (depth > deepest) throw new AgentError('Unsupported', `files are more than ${deepest} directories deep`)
   let handle: FileHandle
   try {
@@ -67,7 +67,7 @@ async function sizeOfMember(path: string, upTo: number, signal: AbortSignal, dep
     if (found.isDirectory()) return blockBytes + (await sizeOf(path, upTo, signal, depth + 1))
     return blockBytes + (found.isFile() ? Math.ceil(found.size / blockBytes) * blockBytes : 0)
   } catch (error) {
-    // The app goes on, and takes files away.
+    // The app runs meanwhile, and removes files.
     if (isGone(error)) return 0
     throw error
   }

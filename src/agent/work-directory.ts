@@ -6,13 +6,14 @@ import { isGone } from './discover/process.ts'
 const oldMs = 3_600_000
 
 /**
- * Sweeps what an agent that died has left of its dumps and restores. What has not been there for long may be in use: a
- * CRIU that was at work when its agent died is let finish. How long is counted here and not by the times of files: a wall
- * clock jumps, of a machine that wakes up by hours, and what memory is still being read from would go.
+ * Creates a sweep of the directories that dead agents have left of their dumps and restores. A young directory may be
+ * in use: a CRIU at work when its agent died can complete its work. The age is measured here and not by the times of
+ * files: a wall clock jumps, by hours on a machine that wakes up, and files from which pages are still read would be
+ * lost.
  *
- * @param isInUse of a directory's name: by whatever is known to live.
- * @param removed told for the path of each that is gone.
- * @returns a function that sweeps, and says how many it has removed.
+ * @param isInUse whether a known clone uses the directory with this name.
+ * @param removed called with the path of each removed directory.
+ * @returns a function that sweeps, and resolves with the number of removed directories.
  */
 export function createWorkDirectorySweep(
   directory: string,
