@@ -92,7 +92,7 @@ const settingsOf = (work: Work, { pod, settings }: DutyOf<'checkpoint'>): Memory
 
 /**
  * Waits until the app serves: its memory is not worth saving before. The task waits here and does not end: a checkpoint
- * stops the pod, which can make it unready, and to end the task then would abort that checkpoint.
+ * stops the pod, which can make it unready, and the end of the task would abort that checkpoint.
  */
 async function untilServing(
   { requests, podOf, progress }: Work,

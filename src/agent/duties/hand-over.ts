@@ -47,7 +47,7 @@ export async function handOver(work: Work, duty: DutyOf<'handOver'>, signal: Abo
     if (!signal.aborted) handoverPauses.begin(duty, clock.monotonic() - stoppedAt)
     throw error
   } finally {
-    // A stop may be refused, and a resume may get lost: only this agent can resume the probes.
+    // In any case: a stop may be refused, a resume may get lost, and no other agent can resume the probes.
     resumeProbes()
     const endsWithAgent = signal.aborted && !(signal.reason instanceof NotWanted)
     if (!isPromised || !endsWithAgent) await takeBack(work, duty)

@@ -28,7 +28,7 @@ export interface Pace {
   gap(settings: PaceSettings): Gap
   /** When the next checkpoint is due, by the monotonic clock in ms; in the past if none has been taken. */
   dueAt(settings: PaceSettings): number
-  /** From when on a requested checkpoint may begin, by the monotonic clock in ms. */
+  /** Earliest start of a requested checkpoint, by the monotonic clock in ms. */
   onRequestAt(settings: PaceSettings): number
 }
 

@@ -32,7 +32,7 @@ export interface PartingsOptions {
   readonly sever: Sever
   readonly clock: Pick<Clock, 'sleep' | 'monotonic'>
   readonly log: Log
-  /** Ends all of it. */
+  /** Aborts all pending work. */
   readonly signal: AbortSignal
 }
 
@@ -85,7 +85,7 @@ export function createPartings({ inquiry, sever, clock, log, signal }: PartingsO
 }
 
 const run = promisify(execFile)
-/** The program asks the kernel only. */
+/** Timeout of `sever`, which asks the kernel and no other program. */
 const severMs = 5_000
 
 /** @param programs directory of the node's programs, with `sever`. */
