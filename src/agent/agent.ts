@@ -617,7 +617,8 @@ export async function runAgent(
   }
 
   /**
-   * Slots of sets that let their memory be written to disks; undefined: a Lease names no life, so not all slots are known.
+   * Slots of sets that let their memory be written to disks; undefined: a Lease names no life, so not all slots are
+   * known.
    */
   function slotsOnDisk({ slots, settings }: Snapshot): readonly SlotLease[] | undefined {
     if (stores.leases.list().some(lease => lease.metadata.annotations?.[slotAnnotations.life] === undefined))

@@ -11,8 +11,8 @@ import type { Work } from './work.ts'
 const renewMs = 15_000
 
 /**
- * Pause after no operator leads, or the API server does not answer, ms: both may be over soon. Until then the app that
- * the kubelet has started there answers.
+ * Pause between questions while no operator leads or the API server does not answer, ms: both may be over soon. Until
+ * then the app that the kubelet has started there answers.
  */
 const unknownMs = 1_000
 

@@ -120,7 +120,7 @@ function leftOf(snapshot: Snapshot, lease: SlotLease, kept: KeptGenerations): Pa
   if (isUnread(lease, kept)) return unread
   const { usable, understudyUid, reason, message } = usabilityOf(snapshot, lease)
   if (usable !== undefined) return { ...there, usable, ...(understudyUid !== undefined && { understudyUid }) }
-  // No generation yet, or none is in the way: that is no failure.
+  // A slot without any generation yet has no failure to report.
   if (kept.latest(lease) === undefined || reason === undefined) return there
   return { ...there, reason, ...(message !== undefined && { message }) }
 }
