@@ -47,7 +47,8 @@ export async function fetchNewest(
   for (const other of newer) {
     const deadline = clock.monotonic() + unknownMs
     for (;;) {
-      // The node reports the generation, so the pull is limited in time: otherwise it would wait for a newer one.
+      // The node reports the generation, so an answer that does not begin soon never comes: the node has lost it, and the pull
+      // would wait for a newer one. Once it has begun, the client notices a peer that stops sending.
       const late = new AbortController()
       const over = new AbortController()
       const lateMs = restoreDeadlineMs(ours?.manifest.bytes ?? 0)
@@ -56,7 +57,8 @@ export async function fetchNewest(
         () => undefined,
       )
       try {
-        const stored = await peers.pull(key, other, epoch, AbortSignal.any([signal, late.signal]))
+        const isLate = AbortSignal.any([signal, late.signal])
+        const stored = await peers.pull(key, other, epoch, isLate, () => over.abort())
         work.metrics.received({ bytes: stored.manifest.bytes, pipelineSeconds: stored.pipelineMs / 1000 })
         work.announce(key)
         log.info(

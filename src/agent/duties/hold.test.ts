@@ -6,6 +6,7 @@ import { createFakeClock } from '../../kube/clock.ts'
 import { silentLog } from '../../kube/log.ts'
 import { dutiesOf } from './duties-of.ts'
 import type { DutyOf } from './duty.ts'
+import { fetchNewest } from './fetch.ts'
 import { hold } from './hold.ts'
 import { kept, lease, nameOf, peer, snapshot } from './testing/snapshots.ts'
 import type { Work } from './work.ts'
@@ -83,6 +84,27 @@ describe('a holder', () => {
     const refused = expect(ended).rejects.toMatchObject({ code: 'PeerSilent' })
     await clock.advance(5_000)
     await refused
+  })
+
+  it('D7.behind: a generation that has begun to arrive may take any time', async () => {
+    const clock = createFakeClock()
+    const work = {
+      store: { list: () => [], prune: async () => undefined },
+      peers: {
+        pull: async (_slot, _peer, _epoch, signal, onAnswer) => {
+          onAnswer?.()
+          await clock.sleep(60_000, signal)
+          return { manifest: { generation: 4, bytes: 1 }, pipelineMs: 1 } as Stored
+        },
+      } satisfies Work['peers'],
+      metrics: { received: () => undefined },
+      announce: () => undefined,
+      ...{ clock, log: silentLog },
+    } as unknown as Work
+    const { lease, others } = dutyWhere(saying('b', { role: 'source' }), another)
+    const fetched = fetchNewest(work, lease, others, new AbortController().signal)
+    await clock.advance(60_000)
+    expect((await fetched)?.manifest.generation).toBe(4)
   })
 
   it('D7.behind: fetches what it misses, has no trouble any more, and waits at the source again', async () => {

@@ -55,9 +55,10 @@ export interface PeerClient {
    * after each failure in a row, and then asks for the newest generation. After a corrupt generation, it asks for a
    * whole one.
    * @param epoch of the slot's Lease: a later one is not accepted.
+   * @param onAnswer called when the generation begins to arrive.
    * @throws AgentError Peer*, GenerationImplausible, CheckpointError, or the signal's reason
    */
-  pull(slot: SlotKey, peer: Peer, epoch: number, signal: AbortSignal): Promise<Stored>
+  pull(slot: SlotKey, peer: Peer, epoch: number, signal: AbortSignal, onAnswer?: () => void): Promise<Stored>
   /** Resolves if that peer answers this agent. @throws AgentError Peer*, or the signal's reason */
   check(peer: Peer, signal: AbortSignal): Promise<void>
   close(): void
@@ -184,6 +185,7 @@ export function createPeerClient(options: PeerClientOptions): PeerClient {
     epoch: number,
     trouble: Trouble | undefined,
     signal: AbortSignal,
+    onAnswer: (() => void) | undefined,
   ) => {
     const ours = store.latest(slot)
     const after = ours && { epoch: ours.manifest.epoch, generation: ours.manifest.generation }
@@ -192,6 +194,7 @@ export function createPeerClient(options: PeerClientOptions): PeerClient {
       const status = Number(headers[':status'])
       if (status === 204) return undefined
       refuseUnless(status === 200, status, peer)
+      onAnswer?.()
       const answer = parseHead(headers)
       if (answer === undefined)
         throw new AgentError('PeerMalformed', `${peer.address}: the head of a generation`)
@@ -211,14 +214,14 @@ export function createPeerClient(options: PeerClientOptions): PeerClient {
   }
 
   return {
-    async pull(slot, peer, epoch, signal) {
+    async pull(slot, peer, epoch, signal, onAnswer) {
       const key = `${peer.fingerprint} ${slotName(slot)}`
       const trouble = troubles.get(key)
       if (trouble) await clock.sleep(trouble.nextDelayMs, signal)
       try {
         for (;;) {
           signal.throwIfAborted()
-          const received = await pullOnce(slot, peer, epoch, trouble, signal)
+          const received = await pullOnce(slot, peer, epoch, trouble, signal, onAnswer)
           if (received === undefined) continue
           troubles.delete(key)
           onReceived?.(received)

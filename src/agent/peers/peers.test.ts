@@ -110,7 +110,11 @@ describe('a generation goes from node to node', () => {
     const big = randomBytes(300_000)
     await commit(1, { 'containers/app/criu/pages-1.img': big, 'shm.tar': 'one' })
 
-    const first = await client.pull(slotKey, peer, epoch, never)
+    let answers = 0
+    const first = await client.pull(slotKey, peer, epoch, never, () => {
+      answers += 1
+    })
+    expect(answers).toBe(1)
     expect(first.manifest.generation).toBe(1)
     expect(await readFile(join(first.dir, 'containers/app/criu/pages-1.img'))).toEqual(big)
     expect(store.latest(slotKey)).toBe(first)
