@@ -1,7 +1,8 @@
 /** `npm run checklist`: every feature with the tests that name it and what the last test run says of them. */
 import { styleText } from 'node:util'
 import { type Coverage, coverageOf, strayIds } from './checklist/coverage.ts'
-import { type FeatureGroup, groups } from './checklist/features.ts'
+import type { FeatureGroup } from './checklist/feature.ts'
+import { groups } from './checklist/features.ts'
 import { readTestRun, type TestResult, type TestRun } from './reporter/results.ts'
 
 const mark: Record<TestResult['state'], string> = {

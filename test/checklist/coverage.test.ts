@@ -3,7 +3,8 @@ import { join, relative } from 'node:path'
 import { expect, test } from 'vitest'
 import type { ProjectName, TestResult, TestRun } from '../reporter/results.ts'
 import { coverageOf, idsIn, strayIds } from './coverage.ts'
-import { type Feature, groups } from './features.ts'
+import type { Feature } from './feature.ts'
+import { groups } from './features.ts'
 
 const root = new URL('../..', import.meta.url).pathname
 

@@ -1,5 +1,5 @@
 import type { ProjectName, TestResult, TestRun } from '../reporter/results.ts'
-import type { Feature } from './features.ts'
+import type { Feature } from './feature.ts'
 
 export interface NamedTest extends TestResult {
   readonly project: ProjectName

@@ -1,5 +1,5 @@
 import type { ProjectName } from '../reporter/results.ts'
-import type { Feature, FeatureGroup } from './features.ts'
+import type { Feature, FeatureGroup } from './feature.ts'
 
 const sentence = (id: string, title: string, provenBy: ProjectName): Feature => ({ id, title, provenBy })
 

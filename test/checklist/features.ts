@@ -1,19 +1,6 @@
 import type { ProjectName } from '../reporter/results.ts'
 import { design } from './design.ts'
-
-/** A promise of the project that tests have to name in their titles. */
-export interface Feature {
-  readonly id: string
-  readonly title: string
-  /** The kind of test that can prove it: a promise about pods on nodes is not proven by a unit test alone. */
-  readonly provenBy: ProjectName
-}
-
-/** Features that belong together; `npm run checklist` prints one count for each group. */
-export interface FeatureGroup {
-  readonly name: string
-  readonly features: readonly Feature[]
-}
+import type { Feature, FeatureGroup } from './feature.ts'
 
 const feature = (id: string, title: string, provenBy: ProjectName): Feature => ({ id, title, provenBy })
 

@@ -14,7 +14,6 @@ import {
 } from '../discover/volumes.ts'
 import { AgentError } from '../errors.ts'
 import type { ProcessRef } from '../sentinel.ts'
-import type { DriverDependencies } from './dependencies.ts'
 import type { LocatedPod } from './memory-driver.ts'
 
 /** Files that belong to the memory of a pod. Paths are the host's. */
@@ -53,7 +52,7 @@ interface Kept {
  *   image; for volumes if the kubelet's directory is unknown.
  */
 export async function planSaves(
-  deps: Pick<DriverDependencies, 'fs'>,
+  deps: { readonly fs: ProcFs },
   pod: LocatedPod,
   directory: string,
 ): Promise<Save[]> {

@@ -1,7 +1,9 @@
 /** `checkpoint.volumes.maxSize`: limit of a pod's layers, emptyDirs and /dev/shm together in one generation. */
 import type { LocatedPod } from '../driver/memory-driver.ts'
 import { AgentError } from '../errors.ts'
-import type { Work } from './work.ts'
+
+/** Returns the size of the volumes of a pod, bytes, counted up to a limit. */
+export type MeasureVolumes = (pod: LocatedPod, upTo: number, signal: AbortSignal) => Promise<number>
 
 export const volumesTooLarge = (bytes: number, limit: number): AgentError =>
   new AgentError('VolumesTooLarge', `${bytes} bytes or more, ${limit} allowed`)
@@ -14,7 +16,7 @@ export const volumesTooLarge = (bytes: number, limit: number): AgentError =>
  * @throws AgentError VolumesTooLarge
  */
 export async function assertVolumesFit(
-  work: Pick<Work, 'measureVolumes'>,
+  work: { readonly measureVolumes?: MeasureVolumes },
   pod: LocatedPod,
   { limit, known, signal }: { readonly limit: number; readonly known: boolean; readonly signal: AbortSignal },
 ): Promise<number | undefined> {

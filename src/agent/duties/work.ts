@@ -24,6 +24,7 @@ import type { Progress } from './progress.ts'
 import type { Proven } from './proven.ts'
 import type { MemorySettings, PodView } from './snapshot.ts'
 import type { Understudies } from './understudies.ts'
+import type { MeasureVolumes } from './volumes-limit.ts'
 import type { DraftBytes } from './watched-draft.ts'
 
 export interface Work {
@@ -86,7 +87,7 @@ export interface Work {
   readonly onProber: (uid: string, suspend: (() => () => void) | undefined) => void
   readonly probe?: Probe
   /** Measures layers, emptyDirs and /dev/shm of a pod together, bytes; stops at a limit. */
-  readonly measureVolumes?: (pod: LocatedPod, upTo: number, signal: AbortSignal) => Promise<number>
+  readonly measureVolumes?: MeasureVolumes
   /** Measures a draft. Default: by its files. */
   readonly draftBytes?: (directory: string) => Promise<DraftBytes>
   /** Measures the memory of a pod's processes, bytes: a first dump reserves so much room. */

@@ -1,0 +1,15 @@
+import type { ProjectName } from '../reporter/results.ts'
+
+/** A promise of the project that tests have to name in their titles. */
+export interface Feature {
+  readonly id: string
+  readonly title: string
+  /** The kind of test that can prove it: a promise about pods on nodes is not proven by a unit test alone. */
+  readonly provenBy: ProjectName
+}
+
+/** Features that belong together; `npm run checklist` prints one count for each group. */
+export interface FeatureGroup {
+  readonly name: string
+  readonly features: readonly Feature[]
+}
