@@ -1,10 +1,10 @@
 import { mkdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
+import { AgentError, isAgentError } from '../api/agent-errors.ts'
 import type { Manifest } from '../checkpoint/manifest.ts'
 import type { Stored } from '../checkpoint/store.ts'
 import { askCell, type Cell, type CellOptions, holdCommand, serveCommand, startCell } from './cell.ts'
 import type { LocatedPod, MemoryDriver } from './driver/memory-driver.ts'
-import { AgentError, isAgentError } from './errors.ts'
 
 export interface CanaryOptions extends CellOptions {
   readonly driver: MemoryDriver

@@ -1,11 +1,11 @@
 /** Talks to the gates of cold backups on this node, through the socket that each gate has for its node's agent. */
 import { basename, dirname } from 'node:path'
+import { AgentError } from '../api/agent-errors.ts'
 import { gateContainerName } from '../api/gate.ts'
 import { gateSocket } from '../api/stage.ts'
 import type { Clock } from '../kube/clock.ts'
 import { locateContainers } from './discover/container.ts'
 import type { ProcFs } from './discover/process.ts'
-import { AgentError } from './errors.ts'
 import { askSocket } from './socket.ts'
 
 export interface Gates {

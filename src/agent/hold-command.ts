@@ -1,9 +1,9 @@
+import { isAgentError } from '../api/agent-errors.ts'
 import { holdDirectory } from '../api/stage.ts'
 import { type BackoffPolicy, backoffMs } from '../kube/backoff.ts'
 import type { Clock } from '../kube/clock.ts'
 import type { LocatedContainer } from './discover/container.ts'
 import type { ProcFs } from './discover/process.ts'
-import { isAgentError } from './errors.ts'
 import { type HoldOrder, orderHold } from './hold.ts'
 import { failure, type ProbeResult, success } from './probe/result.ts'
 

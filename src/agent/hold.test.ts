@@ -7,8 +7,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { describe, expect, onTestFinished, test } from 'vitest'
+import { isAgentError } from '../api/agent-errors.ts'
 import { createFakeClock, systemClock } from '../kube/clock.ts'
-import { isAgentError } from './errors.ts'
 import { encodeOrder, orderHold, parseReply } from './hold.ts'
 
 const codeOf = (promise: Promise<unknown>) =>

@@ -1,5 +1,5 @@
+import { AgentError } from '../api/agent-errors.ts'
 import type { Clock } from '../kube/clock.ts'
-import { AgentError } from './errors.ts'
 import { readInside } from './inside.ts'
 import { askSocket } from './socket.ts'
 

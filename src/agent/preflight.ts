@@ -1,11 +1,11 @@
 import { readdir, readFile, statfs } from 'node:fs/promises'
 import { freemem, machine, release } from 'node:os'
+import { type AgentErrorCode, isAgentError } from '../api/agent-errors.ts'
 import type { NodeCheck } from '../api/node-report.ts'
 import type { CanaryResult } from './canary.ts'
 import { mountsOf } from './discover/container.ts'
 import { type ProcFs, refOf, statusOf } from './discover/process.ts'
 import { criuEnvironment, criuOptions, criuProgram, programsDescriptor } from './driver/criu.ts'
-import { type AgentErrorCode, isAgentError } from './errors.ts'
 import type { SentinelClient, SpawnEnd } from './sentinel.ts'
 import { isTmpfs } from './tmpfs.ts'
 

@@ -3,10 +3,10 @@ import { access, cp, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/prom
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test, vi } from 'vitest'
+import { isAgentError } from '../api/agent-errors.ts'
 import { systemClock } from '../kube/clock.ts'
 import { systemRandom } from '../kube/random.ts'
 import { refOf, statusOf } from './discover/process.ts'
-import { isAgentError } from './errors.ts'
 import { retire } from './retire.ts'
 import { cannotDump, hostFs, startTestNode } from './testing/node.ts'
 

@@ -1,10 +1,10 @@
 /** Removes everything that agents have put on a node. */
 import { readlink } from 'node:fs/promises'
 import { basename, join } from 'node:path'
+import { AgentError } from '../api/agent-errors.ts'
 import type { Clock } from '../kube/clock.ts'
 import type { Random } from '../kube/random.ts'
 import { allPids, isGone, type ProcFs, statusOf } from './discover/process.ts'
-import { AgentError } from './errors.ts'
 import { installPrograms } from './launch/install.ts'
 import { runOnHost } from './launch/on-host.ts'
 

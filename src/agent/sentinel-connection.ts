@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { connect, type Socket } from 'node:net'
-import { AgentError } from './errors.ts'
+import { AgentError } from '../api/agent-errors.ts'
 import { encodeLine, type Field, type Line, longestLine, parseLine } from './sentinel-line.ts'
 
 /** One connection to the sentinel. Once closed it stays closed, and its pending requests have failed. */

@@ -1,6 +1,6 @@
 import { describe, expect, onTestFinished, test } from 'vitest'
+import { isAgentError } from '../api/agent-errors.ts'
 import { createFakeClock, systemClock } from '../kube/clock.ts'
-import { isAgentError } from './errors.ts'
 import { createSentinelClient, type Death } from './sentinel.ts'
 import { field } from './sentinel-line.ts'
 import { type Script, startScriptedSentinel } from './testing/scripted-sentinel.ts'

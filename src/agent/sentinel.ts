@@ -1,6 +1,6 @@
+import { AgentError, isAgentError } from '../api/agent-errors.ts'
 import { unlessAborted } from '../kube/abort.ts'
 import type { Clock } from '../kube/clock.ts'
-import { AgentError, isAgentError } from './errors.ts'
 import { connectSentinel, type Pending, type SentinelConnection } from './sentinel-connection.ts'
 import { type Field, field, type Line } from './sentinel-line.ts'
 

@@ -1,7 +1,7 @@
 import type { FileHandle } from 'node:fs/promises'
 import { connect } from 'node:net'
+import { AgentError, type AgentErrorCode } from '../api/agent-errors.ts'
 import type { Clock } from '../kube/clock.ts'
-import { AgentError, type AgentErrorCode } from './errors.ts'
 import { pathOf, placeInside } from './inside.ts'
 
 export interface SocketOptions {

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { run } from '../../images/run.ts'
-import { isAgentError } from './errors.ts'
+import { isAgentError } from '../api/agent-errors.ts'
 import { sizeOf } from './volumes-size.ts'
 
 test('directories in one another take no more descriptors than the agent has', async () => {

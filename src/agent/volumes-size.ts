@@ -1,9 +1,9 @@
 import { constants } from 'node:fs'
 import { type FileHandle, lstat, open } from 'node:fs/promises'
+import { AgentError } from '../api/agent-errors.ts'
 import { isGone, namesIn, onHost, type ProcFs } from './discover/process.ts'
 import type { LocatedPod } from './driver/memory-driver.ts'
 import { planSaves } from './driver/saves.ts'
-import { AgentError } from './errors.ts'
 
 /** A member of an archive has a header, and its content is padded to blocks. */
 const blockBytes = 512

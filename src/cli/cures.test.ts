@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { agentErrors } from '../agent/errors.ts'
+import { agentErrors } from '../api/agent-errors.ts'
 import { reasons } from '../api/reasons.ts'
 import { cureOf, isAsItShouldBe } from './cures.ts'
 

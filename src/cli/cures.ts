@@ -1,6 +1,6 @@
 /** Cures for conditions that are not as they should be, where the message itself gives none. */
 
-import { agentErrors } from '../agent/errors.ts'
+import { agentErrors } from '../api/agent-errors.ts'
 import type { Condition } from '../api/backuppodset.ts'
 import { refusals } from '../api/errors.ts'
 import { memoryPermission } from '../api/memory-permission.ts'

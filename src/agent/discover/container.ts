@@ -1,4 +1,4 @@
-import { AgentError } from '../errors.ts'
+import { AgentError } from '../../api/agent-errors.ts'
 import type { ProcessRef } from '../sentinel.ts'
 import { bareContainerId, cgroupDirectory, containerPart, parseCgroup } from './cgroup.ts'
 import { type Mount, parseMountinfo } from './mountinfo.ts'

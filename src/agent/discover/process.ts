@@ -1,6 +1,6 @@
 import { opendir, readdir, readFile, readlink } from 'node:fs/promises'
 import { join } from 'node:path'
-import { AgentError } from '../errors.ts'
+import { AgentError } from '../../api/agent-errors.ts'
 import type { ProcessRef } from '../sentinel.ts'
 import type { PodsDirectory } from './pods-directory.ts'
 

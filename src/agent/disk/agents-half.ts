@@ -1,9 +1,9 @@
+import { AgentError } from '../../api/agent-errors.ts'
 import { generationsKey } from '../../api/generations-key.ts'
 import type { Api } from '../../kube/api.ts'
 import type { Clock } from '../../kube/clock.ts'
 import { isKubeError } from '../../kube/errors.ts'
 import { secrets } from '../../kube/resources.ts'
-import { AgentError } from '../errors.ts'
 
 /** Cache time: an administrator may delete the Secret to have a new key made. */
 const freshMs = 300_000

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
+import { isAgentError } from '../../api/agent-errors.ts'
 import { numbers, readIfThere, statusOf } from '../discover/process.ts'
-import { isAgentError } from '../errors.ts'
 import type { DriverDependencies } from './dependencies.ts'
 import type { LocatedPod } from './memory-driver.ts'
 

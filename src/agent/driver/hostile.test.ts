@@ -4,8 +4,8 @@ import { copyFile, mkdir, readdir, rename, rm, writeFile } from 'node:fs/promise
 import { dirname, join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import { buildRan } from '../../../native/testing/ran.ts'
+import { isAgentError } from '../../api/agent-errors.ts'
 import { type Cell, holdCommand, serveCommand } from '../cell.ts'
-import { isAgentError } from '../errors.ts'
 import { type Cells, cellsOf } from '../testing/cells.ts'
 import { cannotDump, startTestNode, type TestNode } from '../testing/node.ts'
 

@@ -1,10 +1,10 @@
 /** Finds processes that could take over a CRIU that works in their pod, where it has rights that they lack. */
 import { opendir, readlink } from 'node:fs/promises'
 import { join } from 'node:path'
+import { AgentError } from '../../api/agent-errors.ts'
 import { dangerousCapabilities } from '../../api/memory-rules.ts'
 import { podDirectory } from '../discover/cgroup.ts'
 import { numbers, onHost, type ProcFs, readIfThere, statusOf, unlessGone } from '../discover/process.ts'
-import { AgentError } from '../errors.ts'
 import type { LocatedPod } from './memory-driver.ts'
 import { capabilityNumbers } from './rights.ts'
 

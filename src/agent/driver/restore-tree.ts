@@ -1,9 +1,9 @@
 /** Runs CRIU's restores, one per container, and checks the restored processes. */
 import { mkdir, readFile, rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { AgentError } from '../../api/agent-errors.ts'
 import type { ContainerImage } from '../../checkpoint/manifest.ts'
 import { inBatches, refOf } from '../discover/process.ts'
-import { AgentError } from '../errors.ts'
 import { criuEnvironment, directoryFiles, inheritPipes, lazyPagesApp, restoreArguments } from './criu.ts'
 import type { DriverDependencies } from './dependencies.ts'
 import { escapes } from './escape.ts'

@@ -5,9 +5,9 @@
  */
 import { type FileHandle, open, readdir, readFile, stat, truncate } from 'node:fs/promises'
 import { join } from 'node:path'
+import { AgentError } from '../../api/agent-errors.ts'
 import { parsePagemap } from '../../checkpoint/images/pagemap.ts'
 import { noSpace } from '../../checkpoint/stored.ts'
-import { AgentError } from '../errors.ts'
 
 /** A file among a container's images, and its size in bytes. */
 export interface Expected {

@@ -1,4 +1,5 @@
 import { join } from 'node:path'
+import { AgentError } from '../../api/agent-errors.ts'
 import { holdDirectory, holdVolume } from '../../api/stage.ts'
 import { mountsOf } from '../discover/container.ts'
 import type { Mount } from '../discover/mountinfo.ts'
@@ -12,7 +13,6 @@ import {
   upperDirectory,
   type Volume,
 } from '../discover/volumes.ts'
-import { AgentError } from '../errors.ts'
 import type { ProcessRef } from '../sentinel.ts'
 import type { LocatedPod } from './memory-driver.ts'
 

@@ -1,6 +1,6 @@
+import { AgentError, isAgentError } from '../../api/agent-errors.ts'
 import { holdDirectory } from '../../api/stage.ts'
 import { isSame } from '../discover/process.ts'
-import { AgentError, isAgentError } from '../errors.ts'
 import { type HoldOrder, type HoldReply, orderHold } from '../hold.ts'
 import type { DriverDependencies } from './dependencies.ts'
 import type { Clone, ClonedContainer, LocatedPod } from './memory-driver.ts'

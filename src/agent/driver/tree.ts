@@ -1,5 +1,5 @@
+import { isAgentError } from '../../api/agent-errors.ts'
 import { childrenOf, inBatches, listIfThere, type ProcFs, statusOf, treeOf } from '../discover/process.ts'
-import { isAgentError } from '../errors.ts'
 import type { ProcessRef, SentinelClient } from '../sentinel.ts'
 
 /**

@@ -1,8 +1,8 @@
 import { expect, it, vi } from 'vitest'
+import { AgentError } from '../../api/agent-errors.ts'
 import { systemClock } from '../../kube/clock.ts'
 import { silentLog as log } from '../../kube/log.ts'
 import type { Clone } from '../driver/memory-driver.ts'
-import { AgentError } from '../errors.ts'
 import { createArrivals } from './arrivals.ts'
 
 const clone = (directory: string | undefined): Clone => ({

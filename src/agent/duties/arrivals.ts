@@ -1,11 +1,12 @@
 /** Follows memory that is still in transit into this node's pods while their apps already run. */
+
+import { isAgentError } from '../../api/agent-errors.ts'
 import type { GenerationStore } from '../../checkpoint/store.ts'
 import { unlessAborted } from '../../kube/abort.ts'
 import type { Clock } from '../../kube/clock.ts'
 import type { Log } from '../../kube/log.ts'
 import type { Clone, MemoryDriver } from '../driver/memory-driver.ts'
 import { hasLostPages } from '../driver/pages.ts'
-import { isAgentError } from '../errors.ts'
 import type { AgentMetrics } from '../metrics.ts'
 
 export interface Arrivals {

@@ -1,9 +1,9 @@
+import { isAgentError } from '../../api/agent-errors.ts'
 import type { SlotKey } from '../../api/slot-lease.ts'
 import { newestFirst, slotName } from '../../checkpoint/manifest.ts'
 import type { GenerationStore, Stored } from '../../checkpoint/store.ts'
 import { restoreDeadlineMs } from '../../succession/deadlines.ts'
 import type { Clone, RestoreOptions } from '../driver/memory-driver.ts'
-import { isAgentError } from '../errors.ts'
 import { isOf, type Place } from './understudies.ts'
 import type { Work } from './work.ts'
 

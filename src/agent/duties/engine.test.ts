@@ -2,6 +2,7 @@ import { readdir, truncate } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { AgentError } from '../../api/agent-errors.ts'
 import type { BackupPodSet } from '../../api/backuppodset.ts'
 import { annotations, labels } from '../../api/labels.ts'
 import type { SlotLease } from '../../api/slot-lease.ts'
@@ -13,7 +14,6 @@ import {
   spoiledReason,
 } from '../../api/stage.ts'
 import type { Pod } from '../../kube/resources.ts'
-import { AgentError } from '../errors.ts'
 import type { Probe } from '../probe/probe.ts'
 import {
   createFakeCluster,

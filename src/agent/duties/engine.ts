@@ -1,4 +1,6 @@
 /** Turns events into work: takes a snapshot, decides, and drives tasks, report and conditions. */
+
+import { isAgentError } from '../../api/agent-errors.ts'
 import type { SlotReport } from '../../api/node-report.ts'
 import { slotAnnotations } from '../../api/slot-lease.ts'
 import { slotName } from '../../checkpoint/manifest.ts'
@@ -9,7 +11,6 @@ import type { Log } from '../../kube/log.ts'
 import type { Random } from '../../kube/random.ts'
 import type { Lease } from '../../kube/resources.ts'
 import type { PodCondition } from '../conditions.ts'
-import { isAgentError } from '../errors.ts'
 import type { AgentMetrics } from '../metrics.ts'
 import type { Death } from '../sentinel.ts'
 import type { Deaths } from './deaths.ts'

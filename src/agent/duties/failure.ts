@@ -1,6 +1,6 @@
+import { isAgentError } from '../../api/agent-errors.ts'
 import { type CheckpointErrorCode, isCheckpointError } from '../../checkpoint/errors.ts'
 import { isKubeError } from '../../kube/errors.ts'
-import { isAgentError } from '../errors.ts'
 
 /** Advice for a person on errors of a node's budgets. */
 const cures: Partial<Record<CheckpointErrorCode, string>> = {

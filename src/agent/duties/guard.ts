@@ -1,4 +1,4 @@
-import { AgentError } from '../errors.ts'
+import { AgentError } from '../../api/agent-errors.ts'
 import { watchName } from './deaths.ts'
 import type { DutyOf } from './duty.ts'
 import { letEarlierGo } from './hand-over.ts'

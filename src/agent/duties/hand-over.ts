@@ -1,6 +1,6 @@
+import { AgentError, isAgentError } from '../../api/agent-errors.ts'
 import { slotName } from '../../checkpoint/manifest.ts'
 import { handoverDeadlineMs, handoverSlackMs } from '../../succession/deadlines.ts'
-import { AgentError, isAgentError } from '../errors.ts'
 import { saveOnce } from './checkpoint.ts'
 import type { DutyOf } from './duty.ts'
 import { NotWanted } from './tasks.ts'

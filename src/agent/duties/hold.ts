@@ -1,7 +1,7 @@
+import { isAgentError } from '../../api/agent-errors.ts'
 import type { SlotLease } from '../../api/slot-lease.ts'
 import { slotName } from '../../checkpoint/manifest.ts'
 import type { Stored } from '../../checkpoint/store.ts'
-import { isAgentError } from '../errors.ts'
 import type { DutyOf, Elsewhere, Peer } from './duty.ts'
 import { fetchNewest } from './fetch.ts'
 import type { Work } from './work.ts'

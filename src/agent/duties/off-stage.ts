@@ -1,6 +1,6 @@
+import { AgentError } from '../../api/agent-errors.ts'
 import { podConditions, servingReasons } from '../../api/stage.ts'
 import { slotName } from '../../checkpoint/manifest.ts'
-import { AgentError } from '../errors.ts'
 import { dropWatch, watchesOf } from './remains.ts'
 import type { PodView } from './snapshot.ts'
 import type { Place } from './understudies.ts'

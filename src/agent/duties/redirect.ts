@@ -1,7 +1,7 @@
+import { isAgentError } from '../../api/agent-errors.ts'
 import { slotName } from '../../checkpoint/manifest.ts'
 import { isKubeError } from '../../kube/errors.ts'
 import { endTree } from '../driver/tree.ts'
-import { isAgentError } from '../errors.ts'
 import { nowhere } from './duties-of.ts'
 import type { DutyOf } from './duty.ts'
 import { close, endWatched, graveLastsMs, runningOf, watchesOf } from './remains.ts'

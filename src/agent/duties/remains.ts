@@ -1,6 +1,7 @@
 /** Processes and watches of a pod on this node, for tasks that end a pod or redirect its connections. */
+
+import { isAgentError } from '../../api/agent-errors.ts'
 import { endTree } from '../driver/tree.ts'
-import { isAgentError } from '../errors.ts'
 import type { ProcessRef, SentinelClient, Watched } from '../sentinel.ts'
 import { parseWatchName, watchName } from './deaths.ts'
 import type { PodView } from './snapshot.ts'

@@ -1,5 +1,5 @@
+import { AgentError } from '../../api/agent-errors.ts'
 import { slotName } from '../../checkpoint/manifest.ts'
-import { AgentError } from '../errors.ts'
 import { bringBack, generationsOf } from './bring-back.ts'
 import type { DutyOf } from './duty.ts'
 import { takeOffStage } from './off-stage.ts'

@@ -1,6 +1,7 @@
 /** `checkpoint.volumes.maxSize`: limit of a pod's layers, emptyDirs and /dev/shm together in one generation. */
+
+import { AgentError } from '../../api/agent-errors.ts'
 import type { LocatedPod } from '../driver/memory-driver.ts'
-import { AgentError } from '../errors.ts'
 
 /** Returns the size of the volumes of a pod, bytes, counted up to a limit. */
 export type MeasureVolumes = (pod: LocatedPod, upTo: number, signal: AbortSignal) => Promise<number>

@@ -2,9 +2,9 @@ import { createHash } from 'node:crypto'
 import { constants, type Dirent } from 'node:fs'
 import { access, copyFile, mkdir, open, readdir, readFile, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
+import { AgentError } from '../../api/agent-errors.ts'
 import type { Random } from '../../kube/random.ts'
 import { unlessGone } from '../discover/process.ts'
-import { AgentError } from '../errors.ts'
 
 /** The agent's native programs, installed on the node. */
 export interface InstalledPrograms {

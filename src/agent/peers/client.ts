@@ -5,6 +5,7 @@ import {
   constants,
   type IncomingHttpHeaders,
 } from 'node:http2'
+import { AgentError } from '../../api/agent-errors.ts'
 import type { SlotKey } from '../../api/slot-lease.ts'
 import { applyDelta } from '../../checkpoint/delta.ts'
 import { isCheckpointError } from '../../checkpoint/errors.ts'
@@ -15,7 +16,6 @@ import { type BackoffPolicy, createBackoff } from '../../kube/backoff.ts'
 import type { Clock } from '../../kube/clock.ts'
 import type { Log } from '../../kube/log.ts'
 import type { Random } from '../../kube/random.ts'
-import { AgentError } from '../errors.ts'
 import { bodyOf, StreamBroken } from './body.ts'
 import type { Apply } from './codec.ts'
 import { connectPeer, type Peer } from './connection.ts'

@@ -1,10 +1,11 @@
 /** Receives one generation: it counts only when the store has checked and committed it as a whole. */
+
+import { AgentError } from '../../api/agent-errors.ts'
 import type { SlotKey } from '../../api/slot-lease.ts'
 import { CheckpointError, isCheckpointError } from '../../checkpoint/errors.ts'
 import type { Manifest } from '../../checkpoint/manifest.ts'
 import type { Draft, GenerationStore, Stored } from '../../checkpoint/store.ts'
 import type { Clock } from '../../kube/clock.ts'
-import { AgentError } from '../errors.ts'
 import type { Apply } from './codec.ts'
 import {
   formatVersion,

@@ -1,11 +1,11 @@
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
+import { isAgentError } from '../../api/agent-errors.ts'
 import type { Stored } from '../../checkpoint/store.ts'
 import { systemClock } from '../../kube/clock.ts'
 import { systemRandom } from '../../kube/random.ts'
 import { askCell, type Cell, type CellOptions, type CellRequest, startCell } from '../cell.ts'
 import type { Clone, DumpResult, LocatedPod, MemoryDriver } from '../driver/memory-driver.ts'
-import { isAgentError } from '../errors.ts'
 import { hostFs, type TestNode } from './node.ts'
 
 const signal = new AbortController().signal

@@ -1,6 +1,6 @@
 /** What saves and brings back memory, on a machine of the model: it takes time, and can be ended at every moment. */
 import type { Clone, LocatedPod, MemoryDriver } from '../../../src/agent/driver/memory-driver.ts'
-import { AgentError } from '../../../src/agent/errors.ts'
+import { AgentError } from '../../../src/api/agent-errors.ts'
 import type { Clock } from '../../../src/kube/clock.ts'
 import type { Random } from '../../../src/kube/random.ts'
 import type { VirtualTime } from './virtual-time.ts'

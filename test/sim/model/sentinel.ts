@@ -1,8 +1,8 @@
 /** The sentinel of a machine, as an agent talks to it. What it watches outlives the agent. */
 import { parseWatchName } from '../../../src/agent/duties/deaths.ts'
 import type { Work } from '../../../src/agent/duties/work.ts'
-import { AgentError } from '../../../src/agent/errors.ts'
 import type { Death, SentinelClient, Watched } from '../../../src/agent/sentinel.ts'
+import { AgentError } from '../../../src/api/agent-errors.ts'
 import type { Clock } from '../../../src/kube/clock.ts'
 import { pidOf } from './driver.ts'
 import type { Kubelet } from './kubelet.ts'

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { agentErrors } from '../../../src/agent/errors.ts'
+import { agentErrors } from '../../../src/api/agent-errors.ts'
 import { eventReasons, reasons } from '../../../src/api/reasons.ts'
 import { hasTitle } from './titles.ts'
 
