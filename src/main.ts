@@ -5,8 +5,8 @@ import { type Logger, pino, stdTimeFunctions } from 'pino'
 import packageJson from '../package.json' with { type: 'json' }
 import { runAgent } from './agent/agent.ts'
 import { type AgentOptions, defaults as agentDefaults, budgetOf } from './agent/options.ts'
+import { type InjectedResources, injectedResources } from './api/injected-resources.ts'
 import { memoryNamespaces, memoryPermission } from './api/memory-permission.ts'
-import { type InjectedResources, injectedResources } from './backuppodset/pod/injected-container.ts'
 import { runOperator } from './operator/operator.ts'
 import { defaults, type OperatorOptions } from './operator/options.ts'
 

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { isAtGate } from '../../src/api/gate.ts'
+import { injectedResources } from '../../src/api/injected-resources.ts'
 import { gateContainer, gatePort } from '../../src/backuppodset/pod/gate-container.ts'
-import { injectedResources } from '../../src/backuppodset/pod/injected-container.ts'
 import { tokenDigest } from '../../src/backuppodset/wake/token.ts'
 import { wake as sendWake } from '../../src/backuppodset/wake/wake.ts'
 import { systemClock } from '../../src/kube/clock.ts'

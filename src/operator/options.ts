@@ -1,6 +1,6 @@
 import { generationsKey } from '../api/generations-key.ts'
+import type { InjectedResources } from '../api/injected-resources.ts'
 import type { MemoryNamespaces } from '../api/memory-permission.ts'
-import type { InjectedResources } from '../backuppodset/pod/injected-container.ts'
 import { defaultStateBudget } from '../backuppodset/pulled/budget.ts'
 
 /** The operator's configuration: the only type for it; `--help` documents all options and defaults. */

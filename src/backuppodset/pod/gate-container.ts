@@ -1,6 +1,7 @@
 import { digestArguments, gateContainerName, gatePort } from '../../api/gate.ts'
+import type { InjectedResources } from '../../api/injected-resources.ts'
 import { gateSocket } from '../../api/stage.ts'
-import { type Container, type InjectedResources, injectedContainer } from './injected-container.ts'
+import { type Container, injectedContainer } from './injected-container.ts'
 
 export { gateContainerName, gatePort }
 

@@ -1,5 +1,6 @@
+import type { InjectedResources } from '../../api/injected-resources.ts'
 import { holdDirectory, holdInitContainer, holdPath, holdVolume } from '../../api/stage.ts'
-import { type Container, type InjectedResources, injectedContainer } from './injected-container.ts'
+import { type Container, injectedContainer } from './injected-container.ts'
 import { signalNumber } from './stop-signal.ts'
 
 /** The hold volume as the installer of the waker mounts it: as a whole. */

@@ -1,19 +1,8 @@
 import type { V1Container } from '@kubernetes/client-node'
+import type { InjectedResources } from '../../api/injected-resources.ts'
 import type { Wire } from '../../kube/object.ts'
 
 export type Container = Wire<V1Container>
-
-/** Requests and limits of each injected container, if it has any. */
-export interface InjectedResources {
-  readonly cpu: string
-  readonly memory: string
-}
-
-/**
- * Some runtimes start no container with less than 12 MiB (CRI-O's `container_min_memory`); the waker needs less than 1
- * MiB.
- */
-export const injectedResources: InjectedResources = { cpu: '10m', memory: '16Mi' }
 
 /**
  * Returns the common part of all injected containers: the waker's image, no privileges, and resources that keep the

@@ -1,8 +1,8 @@
 import type { V1PodSpec } from '@kubernetes/client-node'
+import type { InjectedResources } from '../../api/injected-resources.ts'
 import { podConditions } from '../../api/stage.ts'
 import type { Wire } from '../../kube/object.ts'
 import { heldContainer, holdInit, holdPodVolume } from './hold-container.ts'
-import type { InjectedResources } from './injected-container.ts'
 import { preferStage, requireStage } from './stage-affinity.ts'
 
 type PodSpec = Wire<V1PodSpec>

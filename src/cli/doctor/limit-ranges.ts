@@ -1,5 +1,5 @@
+import { type InjectedResources, injectedResources } from '../../api/injected-resources.ts'
 import { parseBytes } from '../../api/memory.ts'
-import { type InjectedResources, injectedResources } from '../../backuppodset/pod/injected-container.ts'
 import type { LimitRange } from '../../kube/resources.ts'
 import { about, type Finding } from './finding.ts'
 import type { Installation } from './installation.ts'
