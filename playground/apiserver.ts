@@ -5,7 +5,10 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { stringify } from 'yaml'
 import { type Authority, type Certificate, writeServiceAccountKey } from './pki.ts'
 
-/** Who did what and was it allowed, for every request; RequestReceived would only say the same twice. */
+/**
+ * Records who did what, and whether it was allowed, for every request. The stage RequestReceived would only repeat
+ * that.
+ */
 export const auditPolicy = {
   apiVersion: 'audit.k8s.io/v1',
   kind: 'Policy',
@@ -14,19 +17,19 @@ export const auditPolicy = {
 }
 
 export interface ApiserverInputs {
-  /** Existing directory for keys, certificates and the policy; closed to others. */
+  /** Existing directory for keys, certificates and the policy; not accessible to other users. */
   readonly pkiDir: string
   readonly authority: Authority
-  /** Address to listen on and to be found at. */
+  /** Address on which the server listens and clients find it. */
   readonly address: string
   readonly port: number
   readonly etcd: string
   readonly serviceCidr: string
-  /** First address of serviceCidr, which the `kubernetes` Service gets. */
+  /** First address of serviceCidr; the `kubernetes` Service gets it. */
   readonly serviceAddress: string
   readonly auditLogPath: string
   readonly disabledAdmissionPlugins?: readonly string[]
-  /** Appended, so that they win over the ones given here. */
+  /** Appended after the arguments set here, so that they override them. */
   readonly extraArgs?: readonly string[]
 }
 
@@ -37,7 +40,10 @@ export interface ApiserverFiles {
   readonly admin: Certificate
 }
 
-/** Issues what an API server needs and gives its command line: TLS both ways, Node and RBAC authorisation, audit log. */
+/**
+ * Issues keys and certificates for an API server and returns its command line: TLS in both directions, Node and RBAC
+ * authorisation, audit log.
+ */
 export async function prepareApiserver(inputs: ApiserverInputs): Promise<ApiserverFiles> {
   const { pkiDir, authority } = inputs
   await mkdir(pkiDir, { recursive: true, mode: 0o700 })
@@ -95,7 +101,7 @@ export async function prepareApiserver(inputs: ApiserverInputs): Promise<Apiserv
     `--service-account-signing-key-file=${serviceAccount.privatePath}`,
     `--audit-policy-file=${policyPath}`,
     `--audit-log-path=${inputs.auditLogPath}`,
-    // One file for a playground's whole life: its tests read it from the start. MiB.
+    // MiB. One file for the playground's whole life, because its tests read the log from the start.
     '--audit-log-maxsize=2000',
     '--profiling=false',
     ...(inputs.extraArgs ?? []),
@@ -110,8 +116,9 @@ export interface Tls {
 }
 
 /**
- * Waits until /readyz says ok: bootstrap roles and system namespaces are in place then. `failed` ends the wait with
- * its error, for a server that dies instead. Throws the signal's reason.
+ * Resolves when /readyz says ok: by then bootstrap roles and system namespaces exist. If the server dies instead,
+ * `failed` returns an error, which ends the wait.
+ * @throws that error, or the signal's reason
  */
 export async function waitReady(
   server: { readonly address: string; readonly port: number },
@@ -127,7 +134,7 @@ export async function waitReady(
   }
 }
 
-/** One GET of /readyz; false for every way in which the server may not be there yet. */
+/** Sends one GET of /readyz. Resolves with false for every way in which the server may not be up yet. */
 export function readyz(
   server: { readonly address: string; readonly port: number },
   tls: Tls,

@@ -11,7 +11,7 @@ const kinds: Readonly<Record<string, { readonly plural: string; readonly namespa
   Service: { plural: 'services', namespaced: true },
 }
 
-/** Server-side apply of each object in turn, as field manager `understudy-playground`. */
+/** Applies each object in turn (server-side apply), as field manager `understudy-playground`. */
 export async function applyManifests(
   api: Api,
   manifests: readonly object[],

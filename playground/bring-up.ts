@@ -27,7 +27,7 @@ import {
 import { nodePath, nodeServices, nodeSysctls, renderNodeFiles } from './render/node.ts'
 import type { ClusterState, MachineProcesses } from './state.ts'
 
-/** Everything that the functions here need to know of a cluster. */
+/** A cluster's plan, paths and artifacts: the input of the functions below. */
 export interface Site {
   readonly plan: ClusterPlan
   readonly paths: ClusterPaths
@@ -45,7 +45,7 @@ export const clusterArtifacts = [
 export type ClusterArtifact = (typeof clusterArtifacts)[number]
 
 export async function siteOf(state: ClusterState, plan: ClusterPlan, paths: ClusterPaths): Promise<Site> {
-  // The cache answers at once for what runs; a newer checkout's binaries are for the next `up`.
+  // A running cluster keeps its recorded artifacts; a newer checkout's binaries are for the next `up`.
   const artifacts = Object.fromEntries(
     await Promise.all(
       clusterArtifacts.map(async name => [
@@ -57,7 +57,7 @@ export async function siteOf(state: ClusterState, plan: ClusterPlan, paths: Clus
   return { plan, paths, artifacts, pauseImage: state.pauseImage }
 }
 
-/** Keys, certificates, kubeconfigs and configuration files of all machines, and kubectl for this one. */
+/** Writes keys, certificates, kubeconfigs and configuration files for all machines, and kubectl for this one. */
 export async function writeConfiguration(
   site: Site,
   signal: AbortSignal | undefined,
@@ -111,7 +111,7 @@ function kubeconfigWriter({ plan, paths }: Site, authority: Authority): Kubeconf
   }
 }
 
-/** A node gets its own credentials and no other's. */
+/** A node gets only its own credentials. */
 async function writeNodeConfiguration(
   site: Site,
   node: NodePlan,
@@ -166,7 +166,7 @@ export async function startControlPlaneMachine(
       },
       disks: { '/var/lib/etcd': 'etcd' },
       hosts: hostsOf(plan),
-      // The bridge is a switch: what it forwards is nobody's to filter.
+      // The bridge is a switch: no machine may filter the traffic that it forwards between two others.
       sysctls: { 'net/ipv4/ip_forward': '1', 'net/bridge/bridge-nf-call-iptables': '0' },
       path: controlPlanePath,
       services: controlPlaneServices(plan, paths.pki, apiserverArgs),
@@ -189,7 +189,7 @@ export async function startNodeMachine(
       paths: paths.machine(node.name),
       rootfs: artifacts['node-rootfs'],
       binds: { '/opt/understudy/kube': artifacts.kube, '/opt/understudy/containerd': artifacts.containerd },
-      // containerd's layers are overlays themselves, and an overlay cannot lie on an overlay.
+      // containerd's layers are overlays themselves, and an overlay cannot be the upper layer of another overlay.
       disks: { '/var/lib/containerd': 'containerd', '/var/lib/kubelet': 'kubelet' },
       hosts: hostsOf(plan),
       sysctls: nodeSysctls,
@@ -206,7 +206,7 @@ function hostsOf(plan: ClusterPlan): Record<string, string> {
   )
 }
 
-/** Waits until the API server is ready; `failed` may end the wait. */
+/** Waits until the API server is ready, or until `failed` ends the wait. */
 export async function waitForApi({ plan, paths }: Site, signal: AbortSignal | undefined): Promise<void> {
   const tls: Tls = {
     ca: await readFile(join(paths.pki, 'ca.crt')),
@@ -219,7 +219,7 @@ export async function waitForApi({ plan, paths }: Site, signal: AbortSignal | un
   )
 }
 
-/** An API client as administrator; the caller closes it. */
+/** Returns an API client with the administrator's rights; the caller closes it. */
 export async function connect(paths: ClusterPaths): Promise<Api> {
   return createApi({
     connection: await loadConnection({ kubeconfig: paths.kubeconfig }),
@@ -227,7 +227,9 @@ export async function connect(paths: ClusterPaths): Promise<Api> {
   })
 }
 
-/** Makes names work: the objects that CoreDNS needs, then waits until it has read the cluster's Services. */
+/**
+ * Starts name resolution: applies the objects that CoreDNS needs, then waits until it has read the cluster's Services.
+ */
 export async function startDns(site: Site, api: Api, signal: AbortSignal | undefined): Promise<void> {
   const { plan, paths } = site
   await applyManifests(api, dnsManifests(plan), signal)
@@ -251,9 +253,9 @@ async function answers(url: string, signal: AbortSignal): Promise<boolean> {
 }
 
 /**
- * Waits until a node is Ready. For a node that was there before, its kubelet must have renewed the node's lease after
- * `since` (ms) too: the Ready condition may be the word of its former life, and heartbeats in it have whole seconds and
- * come rarely. A new node has no former life, and no lease in its first ten seconds.
+ * Waits until a node is Ready. If the node existed before, `since` (ms) is set: its kubelet must also have renewed the
+ * node's lease after that. The Ready condition alone may date from before the restart, and its heartbeats are rare and
+ * have whole seconds. A new node has no earlier state, and no lease in its first ten seconds.
  */
 export async function waitForNode(
   site: Site,
@@ -292,7 +294,7 @@ export async function waitForContainerd(
   })
 }
 
-/** Runs a wait with a time limit; when that is over, the error says for what and where to look. */
+/** Runs a wait with a time limit. On a timeout the error names the awaited event and the log to look at. */
 async function within<T>(
   what: string,
   ms: number,

@@ -3,8 +3,8 @@ import { readFile } from 'node:fs/promises'
 const CAP_SYS_RESOURCE = 24n
 
 /**
- * Whether this process may lower an oom_score_adj. Without it runc cannot give a pod's sandbox its negative one and
- * every sandbox fails to start, unless containerd is told to leave that alone.
+ * True if this process may lower an oom_score_adj. Without that right runc cannot give a pod's sandbox its negative
+ * value, and every sandbox fails to start, unless containerd is configured to leave the value alone.
  */
 export async function mayLowerOomScore(): Promise<boolean> {
   return hasCapability(await readFile('/proc/self/status', 'utf8'), CAP_SYS_RESOURCE)

@@ -3,8 +3,8 @@ import { join } from 'node:path'
 import { isGone } from './process.ts'
 
 /**
- * Every machine is a cgroup of its own, below which its daemons (`system`) and its pods (made by the kubelet) live:
- * what it uses can be seen, and whatever belongs to it can be found even when nobody has recorded its pid.
+ * Every machine is a cgroup of its own, with its daemons (`system`) and its pods (made by the kubelet) below it. So its
+ * use can be measured, and each of its processes can be found even if its pid was never recorded.
  */
 
 export const CGROUP_ROOT = '/sys/fs/cgroup'
@@ -29,16 +29,16 @@ export async function detectCgroups(root = CGROUP_ROOT): Promise<Cgroups> {
 }
 
 /**
- * Weight of a machine against the processes of this machine that are in no group, of which each alone weighs as much
- * as a group by default: a node must not starve because a compiler runs. The control plane would have processors of its
- * own elsewhere; here it weighs as much as three nodes, or every write would wait for the containers that they start.
+ * Weight of a machine against the processes of this host that are in no group (each of those weighs as much as a group
+ * by default): a node must not starve because a compiler runs. A real control plane has processors of its own. Here it
+ * weighs as much as three nodes; otherwise every write would wait for the containers that the nodes start.
  */
 const WEIGHTS = { node: 8, 'control plane': 24, elsewhere: 1 } as const
-/** `elsewhere`: what a bench has no look at, and would have processors of its own. */
+/** `elsewhere`: nodes that a bench does not measure and that would really have processors of their own. */
 export type MachineWeight = keyof typeof WEIGHTS
 const defaultWeights = { 'cpu.shares': 1024, 'cpu.weight': 100 } as const
 
-/** Makes a machine's cgroups. Returns the paths into which its first process must put itself. */
+/** Creates a machine's cgroups. Returns the paths that its first process must join. */
 export async function createMachineCgroups(
   cgroups: Cgroups,
   label: string,
@@ -55,7 +55,8 @@ export async function createMachineCgroups(
     }
     await inherit(hierarchy, parent)
     await weigh(parent, weight)
-    // Within the machine the daemons weigh what systemd gives them: by default half of what pods have on two processors.
+    // Within the machine the daemons get the weight that systemd gives them: by default half of the pods' on two
+    // processors.
     await makeDirectory(system)
     await inherit(parent, system)
     joined.push(system)
@@ -63,14 +64,14 @@ export async function createMachineCgroups(
   return joined
 }
 
-/** On v2 a group's children have the controllers that it passes on to them. The kubelet insists on these. */
+/** On v2 a group's children have only the controllers that it passes on. The kubelet insists on these. */
 async function passOnControllers(group: string): Promise<void> {
   const available = (await readFile(join(group, 'cgroup.controllers'), 'utf8')).trim().split(/\s+/)
   const wanted = available.filter(name => ['cpu', 'cpuset', 'io', 'memory', 'pids', 'hugetlb'].includes(name))
   await writeFile(join(group, 'cgroup.subtree_control'), wanted.map(name => `+${name}`).join(' '))
 }
 
-/** A v1 cpuset takes no process until it has processors and memory nodes. */
+/** A v1 cpuset accepts no process until it has processors and memory nodes. */
 async function inherit(parent: string, child: string): Promise<void> {
   const files = await readdir(child)
   for (const name of ['cpuset.cpus', 'cpuset.mems']) {
@@ -79,7 +80,7 @@ async function inherit(parent: string, child: string): Promise<void> {
   }
 }
 
-/** @param group of a machine, in whatever hierarchy. */
+/** @param group a machine's cgroup, in any hierarchy */
 export async function weigh(group: string, weight: MachineWeight): Promise<void> {
   const files = await readdir(group)
   for (const [file, one] of Object.entries(defaultWeights)) {
@@ -93,7 +94,7 @@ async function makeDirectory(path: string): Promise<void> {
   })
 }
 
-/** All cgroup directories (top level, every hierarchy) whose name begins with `prefix`. */
+/** Returns all top-level cgroup directories, of every hierarchy, whose name begins with `prefix`. */
 export async function cgroupsOf(cgroups: Cgroups, prefix: string): Promise<string[]> {
   const found: string[] = []
   for (const hierarchy of cgroups.hierarchies) {
@@ -103,7 +104,7 @@ export async function cgroupsOf(cgroups: Cgroups, prefix: string): Promise<strin
   return found
 }
 
-/** The directory itself and all below it, deepest first. */
+/** Returns the directory itself and all directories below it, deepest first. */
 export async function cgroupTree(path: string): Promise<string[]> {
   const below: string[] = []
   try {
@@ -117,7 +118,7 @@ export async function cgroupTree(path: string): Promise<string[]> {
   return [...below, path]
 }
 
-/** Pids of all processes in the given cgroups and below. */
+/** Returns the pids of all processes in the given cgroups and below. */
 export async function processesIn(paths: readonly string[]): Promise<Set<number>> {
   const pids = new Set<number>()
   for (const path of paths) {
@@ -126,14 +127,14 @@ export async function processesIn(paths: readonly string[]): Promise<Set<number>
         if (isGone(error)) return ''
         throw error
       })
-      // 0 stands for a process of another pid namespace; ours sees all.
+      // 0 stands for a process that our pid namespace cannot see; ours sees all of them.
       for (const line of text.split('\n')) if (line !== '' && line !== '0') pids.add(Number(line))
     }
   }
   return pids
 }
 
-/** A frozen process does not die of SIGKILL; so before killing, everything is thawed. */
+/** Thaws the cgroups. Call before killing: SIGKILL does not end a frozen process. */
 export async function thaw(paths: readonly string[]): Promise<void> {
   for (const path of paths) {
     for (const directory of (await cgroupTree(path)).reverse()) {
@@ -149,12 +150,15 @@ async function writeIfThere(path: string, text: string): Promise<void> {
     await writeFile(path, text, { flag: 'r+' })
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
-    // EACCES: the root of a hierarchy has no such file and lets nobody create one.
+    // EACCES: the root of a hierarchy has no such file and forbids creating it.
     if (!isGone(error) && code !== 'EACCES' && code !== 'EPERM') throw error
   }
 }
 
-/** Removes cgroups without processes. Throws EBUSY while one still has some. */
+/**
+ * Removes cgroups without processes.
+ * @throws EBUSY if a cgroup still has processes
+ */
 export async function removeCgroups(paths: readonly string[]): Promise<void> {
   for (const path of paths) {
     for (const directory of await cgroupTree(path)) {

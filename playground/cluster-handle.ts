@@ -20,38 +20,41 @@ interface WorkOptions {
   readonly signal?: AbortSignal | undefined
 }
 
-/** A cluster that is up. Handles of several programs may be used at the same time. */
+/** A running cluster. Several programs may hold handles of the same cluster at the same time. */
 export interface Cluster {
   readonly name: string
   readonly plan: ClusterPlan
-  /** Names of the worker nodes, with power or without. */
+  /** Names of the worker nodes, with or without power. */
   readonly nodes: readonly string[]
   readonly stateDir: string
-  /** Administrator's; works from this machine's own network. */
+  /** The administrator's; works in this machine's own network. */
   readonly kubeconfigPath: string
   readonly kubectl: string
   /** One JSON object a line (audit.k8s.io/v1 Event, level Metadata) for every request to the API server. */
   readonly auditLogPath: string
-  /** Log of a machine's service: `cp` or a node, then kubelet, containerd, kube-proxy, etcd, kube-apiserver, ... */
+  /**
+   * Path of a service's log. The machine is `cp` or a node; the service is kubelet, containerd, kube-proxy, etcd,
+   * kube-apiserver, ...
+   */
   logPath(machine: string, service: string): string
   /** Runs a program of the node in all of the node's namespaces and returns its output. Throws CommandError. */
   inNode(node: string, argv: readonly string[], options?: RunOptions): Promise<string>
-  /** argv that does the same, for spawning; good until the node's next power cut. */
+  /** Returns the argv that does the same, for spawning; valid until the node's next power cut. */
   argvOnNode(node: string, argv: readonly string[]): string[]
   /**
-   * argv that runs a program of THIS machine in a node's network: from there Services' addresses work, with the
-   * files and processes of this machine. Also for `cp`.
+   * Returns an argv that runs a program of THIS machine in a node's network: Services' addresses work there, and the
+   * program sees this machine's files and processes. Also for `cp`.
    */
   argvInNetwork(machine: string, argv: readonly string[]): string[]
   hasPower(node: string): Promise<boolean>
-  /** A power cut: the link goes down, then SIGKILL to everything on the node. Its disk stays. */
+  /** Simulates a power cut: the link goes down, then everything on the node gets SIGKILL. Its disk stays. */
   killNode(node: string): Promise<void>
-  /** Power back. Returns when the node is Ready. */
+  /** Restores the power. Resolves when the node is Ready. */
   startNode(node: string, options?: WorkOptions): Promise<void>
-  /** Imports image archives on all nodes with power; those that are there already cost nothing. */
+  /** Imports image archives on all nodes with power. An archive that a node already has costs nothing. */
   loadImages(archives: readonly string[], options?: WorkOptions): Promise<void>
   nodeImages(node: string): Promise<NodeImage[]>
-  /** Adds fake nodes, whose pods run nowhere and are Ready at once. */
+  /** Adds fake nodes. Their pods run no process and are Ready at once. */
   startKwok(options: { readonly nodes: number; readonly signal?: AbortSignal }): Promise<Kwok>
   /** Takes the whole cluster down. */
   down(): Promise<void>
@@ -127,7 +130,7 @@ export function clusterOf(initial: ClusterState, root: string): Cluster {
         progress.step(`node ${node}`, async () => {
           if (await cluster.hasPower(node)) return
           const target = nodeNamed(node)
-          // What a power cut that was itself cut short may have left.
+          // Clean up after a power cut that was itself interrupted.
           await powerOff(target.label, [])
           await removeNodeNetwork(plan, target)
           const since = Date.now()

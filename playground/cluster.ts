@@ -35,12 +35,12 @@ export interface UpOptions {
   /** Number of worker nodes, n1 to nN. Default 3. */
   readonly nodes?: number
   /**
-   * Image archives for every node's containerd; a function is called while the cluster starts, so that building
-   * images does not come on top. The pause image is always there.
+   * Image archives for every node's containerd. A function is called while the cluster starts, so that building images
+   * takes no extra time. The pause image is always included.
    */
   readonly images?: readonly string[] | ((signal: AbortSignal | undefined) => Promise<readonly string[]>)
   readonly progress?: Progress | undefined
-  /** Aborting takes down what has been started, then rejects with the signal's reason. */
+  /** Aborting takes down everything that was started, then rejects with the signal's reason. */
   readonly signal?: AbortSignal | undefined
 }
 
@@ -49,8 +49,9 @@ export function clusterName(name: string | undefined): string {
 }
 
 /**
- * A running cluster of that name: started if there is none, completed if nodes of it are off, left as it is
- * otherwise. Throws PlaygroundError with advice when it cannot be had; nothing runs then, only its logs remain.
+ * Returns a running cluster of that name. Starts it if it does not exist, starts its nodes that are off, and otherwise
+ * leaves it as it is.
+ * @throws PlaygroundError with advice on failure; then nothing runs and only its logs remain
  */
 export async function up(options: UpOptions = {}): Promise<Cluster> {
   const name = clusterName(options.name)
@@ -84,7 +85,7 @@ async function upLocked(
         step.detail('was up already')
         return clusterOf(state, root)
       }
-      // A cluster that has lost its control plane, or was never finished, is begun anew.
+      // Recreate a cluster that has lost its control plane or whose start was never finished.
       await destroy(name, { root })
       try {
         return await create(name, root, { ...options, progress, nodes: options.nodes ?? 3, images })
@@ -116,7 +117,7 @@ interface CreateOptions {
   readonly signal?: AbortSignal | undefined
 }
 
-/** Images are built beside all this; whichever fails first ends the other. */
+/** Builds images in parallel with the start. The first failure cancels the other. */
 async function create(name: string, root: string, options: CreateOptions): Promise<Cluster> {
   const started = Promise.withResolvers<Cluster>()
   await allOrNone(
@@ -191,7 +192,10 @@ async function startApi(
   }
 }
 
-/** Runs all; when one fails the others are aborted and waited for, so that nothing runs on behind the error. */
+/**
+ * Runs all functions. After the first failure it aborts the others and waits for them, so that nothing still runs when
+ * it rejects.
+ */
 async function allOrNone(
   work: readonly ((signal: AbortSignal) => Promise<unknown>)[],
   signal: AbortSignal | undefined,
@@ -212,7 +216,7 @@ async function allOrNone(
   if (first !== undefined) throw first.error
 }
 
-/** Takes a network that is free and writes the record before anything exists. One cluster at a time chooses. */
+/** Chooses a free network and writes the record before anything exists. Only one cluster at a time chooses. */
 async function reserve(
   name: string,
   root: string,
@@ -247,13 +251,13 @@ async function reserve(
   )
 }
 
-/** The cluster of that name if it is up. */
+/** Returns the cluster of that name if it is up. */
 export async function openCluster(name?: string): Promise<Cluster | undefined> {
   const state = await readState(clusterName(name))
   return state !== undefined && (await runs(state)) ? clusterOf(state, stateRoot()) : undefined
 }
 
-/** Takes a cluster down, in whatever state it is; nothing of it is left. */
+/** Takes a cluster down, whatever its state. Nothing remains of it. */
 export async function down(
   name?: string,
   options: { progress?: Progress; signal?: AbortSignal } = {},

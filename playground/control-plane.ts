@@ -14,12 +14,12 @@ import { identify, isAlive, type ProcessIdentity } from './process.ts'
 import { type Progress, silent } from './progress.ts'
 
 export interface ControlPlaneOptions {
-  /** Directory for everything, made if missing and removed by stop(). Default: a new one in memory. */
+  /** Directory for all files, created if missing and removed by stop(). Default: a new one in memory. */
   readonly dir?: string
-  /** Further flags of kube-apiserver; they win over ours. */
+  /** Further flags of kube-apiserver; they override ours. */
   readonly apiserverArgs?: readonly string[]
   /**
-   * Let the API server insist on a pod's service account. Off by default: no controller is there that would make
+   * Makes the API server insist on a pod's service account. Off by default: no controller runs here that would create
    * the `default` account of a namespace.
    */
   readonly serviceAccountAdmission?: boolean
@@ -34,27 +34,30 @@ export interface ControlPlane {
   readonly dir: string
   /** https://127.0.0.1:PORT */
   readonly server: string
-  /** Administrator's (system:masters). */
+  /** The administrator's (system:masters). */
   readonly kubeconfigPath: string
   readonly caPath: string
-  /** One JSON object a line, level Metadata, for every request. */
+  /** One JSON object a line (level Metadata) for every request. */
   readonly auditLogPath: string
   readonly logPaths: { readonly etcd: string; readonly apiserver: string }
   /** Path of kubectl. */
   readonly kubectl: string
-  /** Path of a new kubeconfig for a user, authenticated by certificate; rights are RBAC's business. */
+  /**
+   * Writes a kubeconfig for a user, authenticated by certificate, and returns its path. RBAC decides on the user's
+   * rights.
+   */
   kubeconfigFor(user: string, groups?: readonly string[]): Promise<string>
-  /** Ends kube-apiserver (SIGTERM drains, SIGKILL does not) and leaves etcd running. */
+  /** Stops kube-apiserver (SIGTERM drains, SIGKILL does not) and leaves etcd running. */
   stopApiserver(signal?: 'SIGTERM' | 'SIGKILL'): Promise<void>
   /** Starts kube-apiserver again on the same port and waits until it is ready. */
   startApiserver(): Promise<void>
-  /** Ends both and removes the directory. */
+  /** Stops both and removes the directory. */
   stop(): Promise<void>
 }
 
 /**
- * Starts etcd and kube-apiserver as plain processes, for tests that need the real API and no nodes. Nothing is
- * durable (memory, no fsync). Needs no root. Both die with the calling process, however that dies.
+ * Starts etcd and kube-apiserver as plain processes, for tests that need the real API and no nodes. Nothing is durable
+ * (memory, no fsync). Needs no root. Both processes die with the calling process, however that ends.
  */
 export async function startControlPlane(options: ControlPlaneOptions = {}): Promise<ControlPlane> {
   const { progress, signal } = options
@@ -84,7 +87,7 @@ export async function startControlPlane(options: ControlPlaneOptions = {}): Prom
       serviceAddress: '10.0.0.1',
       auditLogPath,
       disabledAdmissionPlugins: options.serviceAccountAdmission === true ? [] : ['ServiceAccount'],
-      // Endpoints on loopback are refused by validation; nobody looks for the `kubernetes` Service here.
+      // Validation refuses loopback endpoints, and no client here looks for the `kubernetes` Service.
       extraArgs: ['--endpoint-reconciler-type=none', ...(options.apiserverArgs ?? [])],
     })
     const etcdArgs = [
@@ -92,7 +95,7 @@ export async function startControlPlane(options: ControlPlaneOptions = {}): Prom
       `--data-dir=${join(dir, 'etcd')}`,
       `--listen-client-urls=${socket('client')}`,
       `--listen-peer-urls=${socket('peer')}`,
-      // Nobody asks a single member for its addresses; they must look like addresses all the same.
+      // No client reads a single member's addresses, but etcd insists on valid ones.
       '--advertise-client-urls=http://127.0.0.1:2379',
       '--initial-advertise-peer-urls=http://127.0.0.1:2380',
       '--initial-cluster=playground=http://127.0.0.1:2380',
@@ -168,7 +171,7 @@ export async function startControlPlane(options: ControlPlaneOptions = {}): Prom
 }
 
 interface Child {
-  /** Why the process ended, if it did without having been asked to. */
+  /** Returns why the process ended, unless `stop` ended it. */
   failure(): Error | undefined
   stop(signal: 'SIGTERM' | 'SIGKILL'): Promise<void>
 }
@@ -176,7 +179,7 @@ interface Child {
 function startChild(program: string, args: readonly string[], logPath: string, cwd: string): Child {
   const log = openSync(logPath, 'a')
   // setpriv's death signal: a test run that is killed leaves no servers behind. Own process group: Ctrl-C in the
-  // terminal ends the test run, and its teardown ends the servers, in that order.
+  // terminal first ends the test run, whose teardown then stops the servers.
   const child = spawn('setpriv', ['--pdeathsig', 'KILL', '--', program, ...args], {
     stdio: ['ignore', log, log],
     detached: true,
@@ -192,7 +195,7 @@ function startChild(program: string, args: readonly string[], logPath: string, c
     })
     child.on('exit', (code, signal) => {
       if (!asked) {
-        // The directory may be gone when somebody reads this, so the log's end comes along.
+        // The directory may be gone by the time the error is read, so the error contains the end of the log.
         const tail = lastLines(readFileSync(logPath, 'utf8'), 12)
         failure = new Error(
           `${program} ended (${signal ?? `exit code ${code}`}); ${logPath} ends with\n${tail}`,
@@ -206,7 +209,7 @@ function startChild(program: string, args: readonly string[], logPath: string, c
     async stop(signal) {
       asked = true
       child.kill(signal)
-      // Drains of long watches may take their time; nothing here is worth waiting for.
+      // Draining long watches may take long; nothing here is worth the wait.
       const hurry = setTimeout(() => child.kill('SIGKILL'), 10_000)
       await ended
       clearTimeout(hurry)
@@ -214,7 +217,7 @@ function startChild(program: string, args: readonly string[], logPath: string, c
   }
 }
 
-/** On the way out nothing is worth keeping, so no drain: SIGKILL. Logs of a failed start stay in the caller's dir. */
+/** Nothing is worth draining on the way out: SIGKILL. Logs of a failed start stay in the caller's directory. */
 async function stopAll(running: Child[], dir: string, keep = false): Promise<void> {
   await Promise.all(running.splice(0).map(child => child.stop('SIGKILL')))
   if (!keep) await rm(dir, { recursive: true, force: true })
@@ -222,7 +225,10 @@ async function stopAll(running: Child[], dir: string, keep = false): Promise<voi
 
 const PREFIX = 'understudy-api-'
 
-/** A new directory in memory. What killed test runs have left there is removed first: it would stay until a reboot. */
+/**
+ * Creates a directory in memory. Before that, it removes the directories of killed test runs, which would stay until a
+ * reboot.
+ */
 async function temporaryDirectory(): Promise<string> {
   const parent = await memoryDirectory()
   for (const name of await readdir(parent)) {

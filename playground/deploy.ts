@@ -16,11 +16,11 @@ const DEPLOY = fileURLToPath(new URL('../deploy', import.meta.url))
 const AVAILABLE_WITHIN = '120s'
 
 /**
- * Installs what deploy/ describes, as its users do (`kubectl apply -k`), and waits until each Deployment and DaemonSet of
- * it is rolled out. Does nothing in a checkout that has no deploy/kustomization.yaml.
+ * Installs the manifests in deploy/, as users do (`kubectl apply -k`), and waits until each Deployment and DaemonSet
+ * among them is rolled out. Does nothing in a checkout without deploy/kustomization.yaml.
  *
- * Two things differ from the users' way: images here change under the same tag, as the source does, so each pod
- * template carries the digests of its images, and a new image is a new rollout; and agents have room for large memory.
+ * Two things differ from a user's installation. Images here change under the same tag, as the source does, so each pod
+ * template carries the digests of its images and a new image causes a rollout. Agents also have room for large memory.
  */
 export async function deployOperator(
   cluster: Cluster,
@@ -47,7 +47,7 @@ export async function deployOperator(
     const { text, workloads } = withImageDigests(manifests, digests)
     step.detail('apply')
     await kubectl(['apply', '--server-side', '--force-conflicts', '-f', '-'], text)
-    // What the examples of the documentation need; on a cluster of others it is the administrator's to say.
+    // The documentation's examples need this label; on a real cluster the administrator decides on it.
     step.detail('memory is allowed in the namespace default')
     await kubectl(['label', '--overwrite', 'namespace', 'default', ...memoryLabel])
     step.detail('waiting until it is Available')
@@ -92,7 +92,7 @@ interface PodTemplate {
 const workloadKinds = ['Deployment', 'DaemonSet'] as const
 type WorkloadKind = (typeof workloadKinds)[number]
 
-/** The same manifests with the digests of known images in each pod template, and what has pods. */
+/** Returns the manifests with the digests of known images in each pod template, and the workloads among them. */
 export function withImageDigests(
   manifests: string,
   digests: ReadonlyMap<string, string>,
@@ -116,10 +116,10 @@ export function withImageDigests(
   return { text: documents.map(it => stringify(it)).join('---\n'), workloads }
 }
 
-/** What a playground's agents may have, so that half of it keeps three generations of 1 GB. */
+/** Memory limit of a playground's agents: half of it holds three generations of 1 GB. */
 const AGENT_MEMORY = '8Gi'
 
-/** A limit reserves nothing: on a small machine it is what large memory fails at, and nothing else. */
+/** A limit reserves nothing, so on a small machine only large memory fails. */
 function giveRoom(template: PodTemplate): void {
   for (const { name, resources } of template.spec?.containers ?? [])
     if (name === 'agent' && resources?.limits !== undefined) resources.limits['memory'] = AGENT_MEMORY

@@ -8,8 +8,8 @@ import { labelPrefix } from './plan.ts'
 import { readState } from './state.ts'
 
 /**
- * Removes everything of a cluster, whatever state it is in: what the record knows and what only the kernel knows.
- * The caller holds the cluster's lock. Not interruptible, so that it always ends with nothing left.
+ * Removes every part of a cluster, whatever its state: the recorded parts and those that only the kernel knows. The
+ * caller holds the cluster's lock. Not interruptible, so that nothing is ever left.
  */
 export async function destroy(
   cluster: string,
@@ -21,7 +21,7 @@ export async function destroy(
   await powerOff(labelPrefix(cluster), Object.values(state?.machines ?? {}), new Set(before.processes))
   await removeHostLinks(cluster)
   for (const namespace of before.namespaces) await run(['ip', 'netns', 'del', namespace])
-  // Machines mount in namespaces of their own, so there is nothing here unless somebody mounted by hand.
+  // Machines mount in namespaces of their own, so only mounts made by hand can be here.
   const { mounts } = await holdingsOf(cluster, options.root)
   for (const mount of mounts) await run(['umount', '--lazy', mount])
   await removeEmptyNamespaceDirectory()
@@ -40,8 +40,8 @@ function ignoreMissing(error: NodeJS.ErrnoException): [] {
 }
 
 /**
- * `ip netns add` makes /run/netns a mount point and leaves it one. Without anything in it, it goes; a plain umount
- * refuses when somebody is adding a namespace at this moment.
+ * Removes /run/netns, which `ip netns add` turns into a mount point, if it is empty. A plain umount (not a lazy one)
+ * fails if another process is adding a namespace at this moment.
  */
 async function removeEmptyNamespaceDirectory(): Promise<void> {
   const names = await readdir('/run/netns').catch(ignoreMissing)

@@ -14,13 +14,13 @@ export interface RunOptions {
   readonly input?: string
   /** File that becomes the program's standard input. */
   readonly inputFile?: string
-  /** Standard output and error are appended to this file as well; an error names it. */
+  /** File to which standard output and error are also appended; an error names it. */
   readonly logFile?: string
-  /** Each line of standard error as it comes. */
+  /** Called with each line of standard error as it comes. */
   readonly onErrorLine?: (line: string) => void
 }
 
-/** A program that did not end well: what ran, how it ended, where its log is and the log's last lines. */
+/** A program failed: its argv, its exit, the path of its log and the log's last lines. */
 export class CommandError extends Error {
   override readonly name = 'CommandError'
   readonly argv: readonly string[]
@@ -49,8 +49,9 @@ export interface CommandEnd {
 }
 
 /**
- * Runs a program to its end and returns its standard output. Throws CommandError when it fails, and the abort reason
- * when `signal` fires; the program's whole process group is then killed and gone when this returns.
+ * Runs a program to its end and returns its standard output. When `signal` fires, the program's whole process group is
+ * killed and gone before this rejects.
+ * @throws CommandError when the program fails, or the abort reason
  */
 export async function run(argv: readonly string[], options: RunOptions = {}): Promise<string> {
   const end = await runToEnd(argv, options)
@@ -59,7 +60,7 @@ export async function run(argv: readonly string[], options: RunOptions = {}): Pr
   return end.stdout
 }
 
-/** Like `run`, but an exit code other than 0 is an answer, not an error. */
+/** Like `run`, but a nonzero exit code is a result, not an error. */
 export async function runToEnd(argv: readonly string[], options: RunOptions = {}): Promise<CommandEnd> {
   const [program, ...args] = argv
   if (program === undefined) throw new Error('nothing to run')
@@ -69,7 +70,7 @@ export async function runToEnd(argv: readonly string[], options: RunOptions = {}
   log?.write(`$ ${argv.join(' ')}\n`)
   const env: NodeJS.ProcessEnv = { ...process.env, LC_ALL: 'C.UTF-8', ...options.env }
   const hasInput = options.input !== undefined || options.inputFile !== undefined
-  // A process group of its own: Ctrl-C in the terminal reaches us alone, and we end the whole group.
+  // Own process group: Ctrl-C in the terminal reaches only us, and we end the whole group.
   const child = spawn(program, args, {
     stdio: [hasInput ? 'pipe' : 'ignore', 'pipe', 'pipe'],
     detached: true,
@@ -124,8 +125,8 @@ export async function runToEnd(argv: readonly string[], options: RunOptions = {}
 }
 
 /**
- * The program ended, or closed its input, without reading all of it; its exit code tells the story. ECANCELED: its end was
- * seen while a write was under way.
+ * The program ended, or closed its input, before it had read everything; its exit code says why. ECANCELED: its end was
+ * noticed during a write.
  */
 const unread: ReadonlySet<string> = new Set(['EPIPE', 'ECANCELED', 'ERR_STREAM_PREMATURE_CLOSE'])
 

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { CommandError, lastLines } from './exec.ts'
 
-/** Something went wrong that a person can do something about: what happened, what the log says, what to do. */
+/** A failure that the user can fix: the message says what happened; `logPath` and `advice` help to fix it. */
 export class PlaygroundError extends Error {
   override readonly name = 'PlaygroundError'
   readonly advice: string | undefined
@@ -14,14 +14,14 @@ export class PlaygroundError extends Error {
   }
 }
 
-/** For a terminal: the message, the end of the log that belongs to it, and the advice. */
+/** Returns text for a terminal: the message, the end of the related log, and the advice. */
 export async function explain(error: unknown): Promise<string> {
   if (!(error instanceof Error)) return String(error)
   const lines = [error.message]
   const logPath = logPathOf(error)
   if (logPath !== undefined) {
     const log = await readFile(logPath, 'utf8').catch(() => undefined)
-    // A failed command's last words are in its message already.
+    // The message of a failed command already contains the end of its log.
     const isSaid = error instanceof CommandError || error.cause instanceof CommandError
     if (log !== undefined && !isSaid) lines.push(indent(lastLines(log, 15)))
     lines.push(`log: ${logPath}`)

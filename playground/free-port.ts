@@ -1,6 +1,6 @@
 import { createServer } from 'node:net'
 
-/** A TCP port of the loopback that nobody has at this moment. */
+/** Returns a TCP port of the loopback that is free at this moment. */
 export function freePort(): Promise<number> {
   return new Promise((resolve, reject) => {
     const server = createServer()

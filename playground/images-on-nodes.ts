@@ -3,14 +3,14 @@ import { CommandError, run } from './exec.ts'
 import { PlaygroundError } from './failure.ts'
 import { archiveKey } from './state.ts'
 
-/** argv of a program on a node, in all of the node's namespaces. */
+/** Returns the argv that runs a program on a node, in all of the node's namespaces. */
 export type OnNode = (argv: readonly string[]) => readonly string[]
 
 /** An image in a node's containerd. */
 export interface NodeImage {
   /** Full name, such as docker.io/library/nginx:1.14.2. */
   readonly name: string
-  /** Of the manifest or index, sha256:... */
+  /** Digest of the manifest or index, sha256:... */
   readonly digest: string
 }
 
@@ -43,7 +43,7 @@ export async function listImages(onNode: OnNode): Promise<NodeImage[]> {
   return parseImageList(text)
 }
 
-/** Table of `ctr images list`: columns REF TYPE DIGEST SIZE PLATFORMS LABELS. */
+/** Parses the table of `ctr images list`: columns REF TYPE DIGEST SIZE PLATFORMS LABELS. */
 export function parseImageList(text: string): NodeImage[] {
   return text
     .trim()
@@ -51,7 +51,7 @@ export function parseImageList(text: string): NodeImage[] {
     .slice(1)
     .flatMap(line => {
       const [name, , digest] = line.split(/\s+/)
-      // The same image also stands there under its bare digest, for the kubelet.
+      // The table also lists the same image under its bare digest, for the kubelet.
       return name === undefined || digest === undefined || name.startsWith('sha256:')
         ? []
         : [{ name, digest }]

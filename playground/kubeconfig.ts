@@ -4,7 +4,7 @@ import type { Certificate } from './pki.ts'
 
 export interface KubeconfigInputs {
   readonly path: string
-  /** Name of cluster and context. */
+  /** Name of the cluster and of the context. */
   readonly name: string
   /** Such as https://10.1.2.3:6443. */
   readonly server: string
@@ -13,7 +13,7 @@ export interface KubeconfigInputs {
   readonly certificate: Certificate
 }
 
-/** Writes a kubeconfig that holds everything itself, so that it may be copied anywhere. Returns its path. */
+/** Writes a self-contained kubeconfig, which can be copied anywhere. Returns its path. */
 export async function writeKubeconfig(inputs: KubeconfigInputs): Promise<string> {
   const base64 = async (path: string): Promise<string> => (await readFile(path)).toString('base64')
   const { name, user, server } = inputs

@@ -19,10 +19,13 @@ import { identify, signalProcess, waitGone } from './process.ts'
 import { renderStages } from './render/kwok.ts'
 import { quote } from './render/shell.ts'
 
-/** Fake nodes. Pods get there by tolerating the taint `kwok.x-k8s.io/node` and selecting the label `type: kwok`. */
+/**
+ * Fake nodes. Pods are scheduled there if they tolerate the taint `kwok.x-k8s.io/node` and select the label `type:
+ * kwok`.
+ */
 export interface Kwok {
   readonly nodes: readonly string[]
-  /** Removes the fake nodes. Their pods should be gone by then: nobody else ends them. */
+  /** Removes the fake nodes. Delete their pods first: nothing else ends them. */
   stop(): Promise<void>
 }
 
@@ -122,7 +125,10 @@ export async function startKwok(inputs: {
   return { nodes: names, stop }
 }
 
-/** Runs a program as a process of the control plane (its network, pids and cgroups, so that it ends with it), with our files. */
+/**
+ * Runs a program as a process of the control plane (its network, pids and cgroups, so that it ends with it), but with
+ * this machine's files.
+ */
 async function launch(plan: ClusterPlan, paths: ClusterPaths, name: string, argv: readonly string[]) {
   const logPath = join(paths.machine('cp').logs, `${name}.log`)
   const pidFile = join(paths.machine('cp').root, `${name}.pid`)
@@ -130,7 +136,7 @@ async function launch(plan: ClusterPlan, paths: ClusterPaths, name: string, argv
   const groups = await cgroupsOf(await detectCgroups(), plan.controlPlane.label)
   const script = [
     ...groups.map(path => `echo 0 > ${quote(`${path}/system/cgroup.procs`)}`),
-    // /proc is this machine's, so this is the pid that we can use.
+    // /proc is this machine's, so this pid is valid for us.
     `read -r pid _ < /proc/self/stat; echo "$pid" > ${quote(`${pidFile}.new`)}; mv ${quote(`${pidFile}.new`)} ${quote(pidFile)}`,
     'exec "$@"',
   ].join('\n')

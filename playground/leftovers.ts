@@ -7,7 +7,7 @@ import { labelPrefix } from './plan.ts'
 import { isAlive } from './process.ts'
 import { readState } from './state.ts'
 
-/** What exists on this machine for one cluster. Everything is looked for in the kernel, not in a record. */
+/** Everything that exists on this machine for one cluster, as the kernel (not a record) lists it. */
 export interface Holdings {
   readonly processes: readonly number[]
   readonly mounts: readonly string[]
@@ -40,24 +40,24 @@ export async function holdingsOf(cluster: string, root?: string): Promise<Holdin
   }
 }
 
-/** Pids of processes in a named network namespace, among them programs that were started in it by hand. */
+/** Returns the pids of processes in a named network namespace, including programs started in it by hand. */
 export async function processesInNetwork(namespace: string): Promise<number[]> {
   const { code, stdout, stderr } = await runToEnd(['ip', 'netns', 'pids', namespace])
   if (code !== 0) {
-    // Somebody may be taking the cluster down at this moment.
+    // Another process may be taking the cluster down at this moment.
     if (!(await networkNamespaces()).includes(namespace)) return []
     throw new Error(`ip netns pids ${namespace}: ${stderr.trim()}`)
   }
   return stdout.split('\n').filter(Boolean).map(Number)
 }
 
-/** Mount points in a /proc/PID/mountinfo that begin with one of the given prefixes, deepest first. */
+/** Returns the mount points in a /proc/PID/mountinfo that begin with one of the given prefixes, deepest first. */
 export function mountsBelow(mountinfo: string, prefixes: readonly string[]): string[] {
   const points = mountinfo
     .split('\n')
     .map(line => line.split(' ')[4])
     .filter(point => point !== undefined)
-    // The kernel writes spaces and the like as octal numbers.
+    // The kernel escapes spaces and the like as octal numbers.
     .map(point =>
       point.replace(/\\([0-7]{3})/g, (_, octal: string) => String.fromCharCode(Number.parseInt(octal, 8))),
     )

@@ -6,13 +6,13 @@ import { identify, isAlive, type ProcessIdentity } from './process.ts'
 
 export interface LockOptions {
   readonly signal?: AbortSignal | undefined
-  /** Called once, with the pid of the holder, when the lock is not free. */
+  /** Called once, with the holder's pid, if the lock is not free. */
   readonly onWait?: (holder: number) => void
 }
 
 /**
- * Runs `work` while holding the lock file `path`, waiting for other processes that hold it. The file names its
- * holder; one left behind by a process that has ended is taken over.
+ * Runs `work` while holding the lock file `path`, after waiting for other processes that hold it. The file names its
+ * holder. If that process has ended, the lock is stale and is taken over.
  */
 export async function withLock<T>(
   path: string,
@@ -22,7 +22,7 @@ export async function withLock<T>(
   await mkdir(dirname(path), { recursive: true })
   const self = await identify(process.pid)
   if (self === undefined) throw new Error('/proc does not show this process')
-  // Another lock of this same process is another holder.
+  // Another lock of this same process counts as another holder.
   const mine = `${path}.${randomUUID()}`
   await writeFile(mine, JSON.stringify(self))
   try {
@@ -49,7 +49,9 @@ export async function withLock<T>(
   }
 }
 
-/** link(2) fails if the name exists, and the file appears with its whole content: nobody reads a half-written one. */
+/**
+ * link(2) fails if the name exists, and the file appears with its whole content, so no reader sees a half-written file.
+ */
 async function linked(from: string, to: string): Promise<boolean> {
   try {
     await link(from, to)
@@ -69,7 +71,7 @@ async function holderOf(path: string): Promise<ProcessIdentity | undefined> {
   }
 }
 
-/** Between our look and the rename a third process may have replaced the stale file: then put its file back. */
+/** Between our check and the rename a third process may have replaced the stale file: then put its file back. */
 async function breakLock(path: string, stale: ProcessIdentity): Promise<void> {
   const aside = `${path}.${randomUUID()}`
   try {

@@ -23,7 +23,7 @@ import { identify, isAlive, isGone, type ProcessIdentity, signalProcess, waitGon
 import { renderInit, renderServices, type Service } from './render/init.ts'
 import type { MachineProcesses } from './state.ts'
 
-/** A process tree with namespaces, cgroups and a root file system of its own: what a machine is here. */
+/** A machine: a process tree with namespaces, cgroups and a root file system of its own. */
 export interface MachineInputs {
   /** Its share of the processors. */
   readonly weight: MachineWeight
@@ -31,7 +31,7 @@ export interface MachineInputs {
   readonly paths: MachinePaths
   /** Root file system; never written to. */
   readonly rootfs: string
-  /** Directories of this machine that appear inside, by their path there. */
+  /** Directories of this machine that are bound into it, by their path inside. */
   readonly binds: Readonly<Record<string, string>>
   /** Directories on the machine's own disk, by their path inside. */
   readonly disks: Readonly<Record<string, string>>
@@ -41,7 +41,7 @@ export interface MachineInputs {
   readonly services: readonly Service[]
 }
 
-/** Turns a machine on. Its network namespace must exist. Its disk is the one it had when it was last on, if any. */
+/** Turns a machine on. Its network namespace must exist. It keeps the disk of its previous run, if any. */
 export async function startMachine(inputs: MachineInputs, signal?: AbortSignal): Promise<MachineProcesses> {
   const { plan, paths } = inputs
   const disks = Object.entries(inputs.disks).map(([path, name]) => [path, paths.disk(name)] as const)
@@ -79,7 +79,7 @@ export async function startMachine(inputs: MachineInputs, signal?: AbortSignal):
   return launch(inputs)
 }
 
-/** Not interruptible: until both pids are known nobody could end what has been started. It takes milliseconds. */
+/** Not interruptible: until both pids are known, the processes could not be ended. It takes milliseconds. */
 async function launch({ plan, paths }: MachineInputs): Promise<MachineProcesses> {
   const logPath = join(paths.logs, 'machine.log')
   const log = openSync(logPath, 'a')
@@ -117,11 +117,11 @@ function ignoreMissing(error: NodeJS.ErrnoException): undefined {
 }
 
 /**
- * Turns machines off as a power cut does: SIGKILL to everything on them, nothing gets to say goodbye. Finds their
- * processes by the given record and by cgroup, so it also ends what no record knows of. Returns when all are gone and
- * their cgroups are removed.
+ * Turns machines off as a power cut does: all their processes get SIGKILL, without a graceful shutdown. Finds processes
+ * by the given record and by cgroup, so it also ends unrecorded ones. Resolves when all are gone and their cgroups are
+ * removed.
  *
- * @param labels label of a machine, or the beginning of several
+ * @param labels label of a machine, or the common prefix of several
  */
 export async function powerOff(
   labels: string,
@@ -146,11 +146,11 @@ export async function powerOff(
 
 async function cgroupsWithLabel(cgroups: Cgroups, label: string): Promise<string[]> {
   const found = await cgroupsOf(cgroups, label)
-  // `us-x-n1` is not `us-x-n10`; a prefix of several ends with `-`.
+  // `us-x-n1` is not `us-x-n10`; a prefix of several labels ends with `-`.
   return label.endsWith('-') ? found : found.filter(path => path.endsWith(`/${label}`))
 }
 
-/** Between the list and the kill the pid may have gone to somebody else: look once more at whose it is. */
+/** The pid may have been reused since the list was made, so check its owner again before the kill. */
 async function killIfStillThere(pid: number, label: string, others: ReadonlySet<number>): Promise<void> {
   const identity = await identify(pid)
   if (identity === undefined) return
@@ -166,7 +166,7 @@ async function allGone(identities: readonly ProcessIdentity[]): Promise<boolean>
   return gone.every(Boolean)
 }
 
-/** A group whose last process is still being buried refuses to go; the caller tries again. */
+/** Removal fails while the kernel still reaps the group's last process; the caller retries. */
 async function tryRemove(paths: readonly string[]): Promise<boolean> {
   try {
     await removeCgroups(paths)

@@ -18,7 +18,7 @@ const stop = new AbortController()
 const { signal } = stop
 const progress = createProgress(process.stderr)
 
-// A second Ctrl-C must not cut the clean-up short by accident; only the third one does.
+// A second Ctrl-C must not abort the clean-up by accident; the third one does.
 let interrupts = 0
 for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
   process.on(name, () => {
@@ -188,7 +188,7 @@ async function listLogs(directory: string): Promise<string[]> {
     .sort()
 }
 
-/** Runs a program with our terminal; its exit code becomes ours. */
+/** Runs a program with our terminal and adopts its exit code. */
 async function attached(argv: readonly string[]): Promise<void> {
   const [file = '', ...args] = argv
   const child = spawn(file, args, { stdio: 'inherit' })
@@ -217,9 +217,9 @@ cluster ${name} is up (${seconds.toFixed(1)} s): ${cluster.nodes.length} nodes
 try {
   await program.parseAsync()
 } catch (error) {
-  // Commander has printed its own.
+  // Commander has already printed the error.
   if (error instanceof CommanderError) process.exitCode = error.exitCode
-  // Whatever the error: it comes from having been told to stop.
+  // After an abort, every error is a consequence of it.
   else if (signal.aborted) process.exitCode = 130
   else {
     console.error(`\n${await explain(error)}`)

@@ -2,16 +2,16 @@ import { run } from './exec.ts'
 import type { ClusterPlan, MachinePlan, NodePlan } from './plan.ts'
 
 /**
- * The network of a cluster: one bridge in the control plane's network namespace, one veth pair a node, one more that
- * makes this machine a neighbour. Of the machine's own network only that link and its routes are touched.
+ * The network of a cluster: one bridge in the control plane's network namespace, one veth pair a node, and one more
+ * that connects this machine to the bridge. In the machine's own network only that link and its routes change.
  */
 
-/** Marks our links on this machine, where a name alone would not say whose they are. */
+/** Returns the alias that marks our links on this machine; a name alone would not say which cluster owns a link. */
 export function linkAlias(cluster: string): string {
   return `understudy:${cluster}`
 }
 
-/** Control plane: namespace, bridge, and the link to this machine with routes to the nodes' pods. */
+/** Creates the control plane's namespace, the bridge, and the link to this machine with routes to the nodes' pods. */
 export async function createControlPlaneNetwork(plan: ClusterPlan, signal?: AbortSignal): Promise<void> {
   const { controlPlane: cp, bridge, host } = plan
   await run(['ip', 'netns', 'add', cp.label], { signal })
@@ -35,7 +35,7 @@ export async function createControlPlaneNetwork(plan: ClusterPlan, signal?: Abor
   )
 }
 
-/** A node: namespace, link to the bridge, routes to the other nodes' pods. */
+/** Creates a node's namespace, its link to the bridge, and routes to the other nodes' pods. */
 export async function createNodeNetwork(
   plan: ClusterPlan,
   node: NodePlan,
@@ -56,14 +56,14 @@ export async function createNodeNetwork(
   ])
 }
 
-/** Pulls the plug: from now on nothing reaches the node and nothing leaves it. */
+/** Unplugs a node: from now on no packet reaches or leaves it. */
 export async function cutLink(plan: ClusterPlan, node: NodePlan): Promise<void> {
   await run(['ip', '-n', plan.controlPlane.label, 'link', 'set', node.link, 'down'])
 }
 
 /**
- * Removes a node's link and namespace. The link goes first: with a namespace alone it goes late, and the next start
- * of the node fails with "File exists".
+ * Removes a node's link and namespace. The link goes first: the kernel removes it only some time after its namespace,
+ * and until then the node's next start fails with "File exists".
  */
 export async function removeNodeNetwork(plan: ClusterPlan, node: NodePlan): Promise<void> {
   const namespaces = await networkNamespaces()
@@ -80,7 +80,7 @@ export async function removeNamespace(machine: MachinePlan): Promise<void> {
   if ((await networkNamespaces()).includes(machine.label)) await run(['ip', 'netns', 'del', machine.label])
 }
 
-/** Links on this machine that belong to a cluster, whatever its index was. */
+/** Removes the links on this machine that belong to a cluster, whatever its index was. */
 export async function removeHostLinks(cluster: string): Promise<void> {
   for (const link of await hostLinks(cluster)) await run(['ip', 'link', 'del', link])
 }
@@ -89,13 +89,13 @@ export async function hostLinks(cluster: string): Promise<string[]> {
   return (await linksIn(undefined)).filter(link => link.alias === linkAlias(cluster)).map(link => link.name)
 }
 
-/** Names of all named network namespaces. */
+/** Returns the names of all named network namespaces. */
 export async function networkNamespaces(): Promise<string[]> {
   const text = await run(['ip', '-j', 'netns', 'list'])
   return text.trim() === '' ? [] : (JSON.parse(text) as { name: string }[]).map(it => it.name)
 }
 
-/** IPv4 networks that this machine has addresses in or routes to. */
+/** Returns the IPv4 networks in which this machine has addresses or to which it has routes. */
 export async function networksInUse(): Promise<string[]> {
   const routes = JSON.parse(await run(['ip', '-j', '-4', 'route', 'show', 'table', 'all'])) as {
     dst: string
@@ -118,7 +118,7 @@ async function linksIn(namespace: string | undefined): Promise<{ name: string; a
   }))
 }
 
-/** One process for all lines; the first that fails ends it with its line number. */
+/** Runs all lines in one process. The first line that fails ends it, and the error has the line's number. */
 async function ipBatch(namespace: string | undefined, lines: readonly string[]): Promise<void> {
   if (lines.length === 0) return
   await run(['ip', ...(namespace === undefined ? [] : ['-n', namespace]), '-batch', '-'], {

@@ -1,9 +1,9 @@
 import { join, resolve } from 'node:path'
 
-/** Directory with one directory for each cluster. */
+/** Returns the directory that holds one directory for each cluster. */
 export function stateRoot(env: NodeJS.ProcessEnv = process.env): string {
   const root = resolve(env['UNDERSTUDY_STATE'] ?? '/var/lib/understudy')
-  // They would need escaping in overlay mount options, which not all kernels do alike.
+  // These characters need escaping in overlay mount options, and kernels differ in that.
   if (/[:,\\\s]/.test(root))
     throw new Error(`the state directory ${root} must not contain ":", ",", "\\" or spaces`)
   return root
@@ -11,12 +11,12 @@ export function stateRoot(env: NodeJS.ProcessEnv = process.env): string {
 
 export interface ClusterPaths {
   readonly root: string
-  /** Record of what runs (state.ts). */
+  /** Record of the running parts (state.ts). */
   readonly state: string
   readonly lock: string
-  /** For kubectl on this machine: administrator. */
+  /** The administrator's kubeconfig, for kubectl on this machine. */
   readonly kubeconfig: string
-  /** Keys and certificates of the control plane; bound into it. */
+  /** Keys and certificates of the control plane; bind-mounted into it. */
   readonly pki: string
   readonly bin: string
   readonly logs: string
@@ -26,18 +26,18 @@ export interface ClusterPaths {
 
 export interface MachinePaths {
   readonly root: string
-  /** /opt/understudy/machine inside. */
+  /** /opt/understudy/machine inside the machine. */
   readonly files: string
   readonly logs: string
   readonly init: string
   /** Holds the pid of its first process, as this machine sees it. */
   readonly pidFile: string
-  /** Appears when the machine stands in its own root file system. */
+  /** Appears when the machine has switched to its own root file system. */
   readonly booted: string
   readonly upper: string
   readonly work: string
   readonly merged: string
-  /** Directories on the real disk, for what an overlay cannot hold. */
+  /** Returns a directory on the real disk, for file systems that an overlay cannot hold. */
   readonly disk: (name: string) => string
 }
 
@@ -47,7 +47,7 @@ export function clusterPaths(name: string, root = stateRoot()): ClusterPaths {
   return {
     root: cluster,
     state: join(cluster, 'state.json'),
-    // Beside the directory, which comes and goes.
+    // Outside the directory, because that is deleted and recreated.
     lock: join(root, `.${name}.lock`),
     kubeconfig: join(cluster, 'kubeconfig'),
     pki: join(cluster, 'pki'),

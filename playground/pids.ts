@@ -1,13 +1,16 @@
 import { readdir, readFile, readlink } from 'node:fs/promises'
 import { basename } from 'node:path'
 
-/** Ids, as this machine sees them, of the processes of a pod on whatever node; `program` is its file's name. */
+/**
+ * Returns the ids, as this machine sees them, of a pod's processes on any node; `program` is the executable's file
+ * name.
+ */
 export async function pidsOf(podUid: string, program: string): Promise<number[]> {
   const pids: number[] = []
   for (const entry of await readdir('/proc')) {
     if (!/^\d+$/.test(entry)) continue
     try {
-      // Not its comm: Node renames its threads.
+      // The comm would not do: Node renames its threads.
       const file = basename(await readlink(`/proc/${entry}/exe`))
       if (file !== program) continue
       const cgroups = await readFile(`/proc/${entry}/cgroup`, 'utf8')

@@ -21,17 +21,20 @@ export interface CertificateRequest {
   readonly hosts?: readonly string[]
 }
 
-/** A certificate authority in a directory: `ca.crt`, `ca.key` and what it has issued. */
+/** A certificate authority in a directory: `ca.crt`, `ca.key` and the certificates it has issued. */
 export interface Authority {
   readonly caPath: string
   issue(request: CertificateRequest): Promise<Certificate>
 }
 
-/** Valid for as long as a playground can sensibly live. */
+/** Days; longer than any playground lives. */
 const DAYS = '3650'
 const newKey = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes']
 
-/** Opens the authority in `dir`, making it when there is none. `dir` must exist and be closed to others. */
+/**
+ * Opens the authority in `dir` and creates it if it does not exist. `dir` must exist and be inaccessible to other
+ * users.
+ */
 export async function openAuthority(dir: string, signal?: AbortSignal): Promise<Authority> {
   const caPath = join(dir, 'ca.crt')
   const caKey = join(dir, 'ca.key')
@@ -96,7 +99,7 @@ function addExtensions(extensions: readonly string[]): string[] {
   return extensions.flatMap(extension => ['-addext', extension])
 }
 
-/** The key pair that signs service account tokens. */
+/** Writes the key pair that signs service account tokens. */
 export async function writeServiceAccountKey(
   dir: string,
 ): Promise<{ privatePath: string; publicPath: string }> {

@@ -1,12 +1,12 @@
-/** Which addresses, names and files everything of one cluster has. Pure: the same inputs give the same plan. */
+/** A cluster's addresses, names and files. The plan is pure: the same inputs give the same plan. */
 
 export interface MachinePlan {
-  /** `cp`, `n1`, `n2`, ... Also its host name. */
+  /** `cp`, `n1`, `n2`, ... Also the machine's host name. */
   readonly name: string
-  /** Network namespace and cgroup: `us-CLUSTER-MACHINE`. */
+  /** Name of the network namespace and cgroup: `us-CLUSTER-MACHINE`. */
   readonly label: string
   readonly address: string
-  /** Fixed, so that a machine that comes back is found under the neighbours' old ARP entries. */
+  /** Fixed, so that the neighbours' old ARP entries are right when a machine comes back. */
   readonly mac: string
   /** The link's end on the bridge; its other end is eth0 in the machine. At most 15 characters. */
   readonly link: string
@@ -21,10 +21,10 @@ export interface ClusterPlan {
   readonly index: number
   readonly controlPlane: MachinePlan
   readonly nodes: readonly NodePlan[]
-  /** The machine that all this runs on, seen as one more machine on the bridge. */
+  /** The machine that runs all this, as one more machine on the bridge. */
   readonly host: { readonly address: string; readonly link: string; readonly peer: string }
   readonly bridge: string
-  /** Everything of this cluster lies in here. */
+  /** Contains all addresses of this cluster. */
   readonly network: string
   readonly podCidr: string
   readonly fakePodCidr: string
@@ -39,7 +39,10 @@ export const MAX_NODES = 60
 export const MAX_CLUSTERS = 64
 const NAME = /^[a-z]([a-z0-9-]{0,18}[a-z0-9])?$/
 
-/** The name given back, or an error that says what a name may be. */
+/**
+ * Returns the name.
+ * @throws Error that says what a name may be
+ */
 export function parseClusterName(name: string): string {
   if (NAME.test(name)) return name
   throw new Error(
@@ -47,7 +50,7 @@ export function parseClusterName(name: string): string {
   )
 }
 
-/** Leading part of the names of all namespaces and cgroups of a cluster. */
+/** Returns the common prefix of the names of all namespaces and cgroups of a cluster. */
 export function labelPrefix(name: string): string {
   return `us-${name}-`
 }
@@ -95,7 +98,9 @@ function hex(value: number): string {
   return value.toString(16).padStart(2, '0')
 }
 
-/** The lowest index whose network neither another cluster nor this machine's own routes and addresses use. */
+/**
+ * Returns the lowest index whose network is used neither by another cluster nor by this machine's routes and addresses.
+ */
 export function chooseIndex(taken: ReadonlySet<number>, used: readonly string[]): number {
   for (let index = 0; index < MAX_CLUSTERS; index++) {
     if (taken.has(index)) continue
@@ -105,7 +110,7 @@ export function chooseIndex(taken: ReadonlySet<number>, used: readonly string[])
   throw new Error('no free network left in 10.128.0.0/10: take down a cluster that is not needed any more')
 }
 
-/** Whether two IPv4 networks (or addresses) share an address. */
+/** True if two IPv4 networks (or addresses) share an address. */
 export function overlaps(a: string, b: string): boolean {
   const [addressA, bitsA] = parseCidr(a)
   const [addressB, bitsB] = parseCidr(b)

@@ -7,7 +7,7 @@ import { CommandError, run, runToEnd } from './exec.ts'
 import { PlaygroundError } from './failure.ts'
 import type { Step } from './progress.ts'
 
-/** Programs that the playground calls, with the Debian packages that have them. */
+/** Programs that the playground calls, with the Debian packages that contain them. */
 const programs: Readonly<Record<string, readonly string[]>> = {
   bash: ['bash'],
   'dpkg-deb': ['dpkg'],
@@ -25,10 +25,10 @@ const NEED_COLD = 10e9
 const NEED_WARM = 3e9
 
 /**
- * Checks that this machine can carry a cluster, and installs missing programs where apt is. Throws PlaygroundError,
- * which says what is missing and what to do, for all missing things at once.
+ * Checks that this machine can run a cluster, and installs missing programs where apt is available.
  *
  * @param cold whether anything has to be compiled
+ * @throws PlaygroundError that lists everything that is missing, and the remedies, at once
  */
 export async function checkPrerequisites(
   options: { readonly cold: boolean; readonly stateRoot: string },
@@ -58,7 +58,10 @@ export async function checkPrerequisites(
   )
 }
 
-/** Installs what is missing of the given programs (keys of `programs`), or says who else can. */
+/**
+ * Installs the given programs (keys of `programs`) that are missing.
+ * @throws PlaygroundError if it may not
+ */
 async function ensurePrograms(
   names: readonly string[],
   step: Step,
@@ -88,7 +91,7 @@ async function ensurePrograms(
   step.detail(`installed ${packages.join(' ')}`)
 }
 
-/** What etcd and the API server alone need: no root, no kernel features. */
+/** Checks what etcd and the API server alone need: no root, no kernel features. */
 export async function checkControlPlanePrerequisites(
   options: { readonly cold: boolean },
   step: Step,
@@ -109,7 +112,7 @@ async function findProgram(name: string): Promise<boolean> {
   return false
 }
 
-/** Each feature is tried, in a network namespace that is gone a moment later: a kernel's configuration may lie. */
+/** Tries each feature in a short-lived network namespace: a kernel's configuration may lie. */
 async function kernelProblems(signal: AbortSignal | undefined): Promise<string[]> {
   const problems: string[] = []
   const load = (module: string): Promise<unknown> => runToEnd(['sh', '-c', `modprobe ${module}`], { signal })
@@ -138,14 +141,15 @@ async function kernelProblems(signal: AbortSignal | undefined): Promise<string[]
   return problems
 }
 
-/** What the machines of several clusters together need of limits that hold for root as a whole. */
+/** Minimum values of limits that hold for root as a whole, enough for the machines of several clusters. */
 const LIMITS: Readonly<Record<string, number>> = {
-  // A kubelet, containerd or kube-proxy that gets none ends with "too many open files". The usual 128 is two clusters.
+  // A kubelet, containerd or kube-proxy that gets no instance ends with "too many open files". The usual 128 is enough
+  // for two clusters.
   'fs/inotify/max_user_instances': 4096,
   'fs/inotify/max_user_watches': 131_072,
 }
 
-/** Raises limits that are too low. They stay raised: something else may rely on them by the time of `down`. */
+/** Raises limits that are too low. They stay raised after `down`, because other programs may rely on them by then. */
 async function limitProblems(step: Step): Promise<string[]> {
   const problems: string[] = []
   for (const [name, need] of Object.entries(LIMITS)) {
@@ -161,7 +165,7 @@ async function limitProblems(step: Step): Promise<string[]> {
   return problems
 }
 
-/** nft comes with the nodes' root file system, so this probe comes after that is built. */
+/** nft is part of the nodes' root file system, so this probe runs after that is built. */
 export async function checkNftables(rootfs: string, signal: AbortSignal | undefined): Promise<void> {
   const script =
     'add table ip probe; add chain ip probe c { type nat hook prerouting priority 0; }; add rule ip probe c fib daddr type local dnat to 127.0.0.1'

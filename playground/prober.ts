@@ -1,9 +1,9 @@
 /**
- * A client of a Service, to be run inside a node's network where Services' addresses work:
+ * A client of a Service. It runs inside a node's network, where Services' addresses work:
  *   node prober.ts URL PERIOD_MS [USER_AGENT]
- * Opens a new connection for each request, as a client that knows only the address would. Prints one line of JSON a
- * request: `at` (when it began, ms since the epoch), `ms` (how long it took), and `body` or `error`. Ends when standard
- * input does, so that it never outlives who started it.
+ * Opens a new connection for each request, like a client that knows only the address. Prints one line of JSON a
+ * request: `at` (its start, ms since the epoch), `ms` (its duration), and `body` or `error`. Ends when its standard
+ * input does, so that it never outlives the process that started it.
  */
 import { get } from 'node:http'
 

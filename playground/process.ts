@@ -2,9 +2,9 @@ import { readFile } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 /**
- * A process that cannot be mistaken for another one: a pid is reused, a pid with its start time (clock ticks since
- * boot) and boot is not. Everything that outlives this program is recorded like this, so that a stale record never
- * leads to somebody else's process being killed.
+ * An unambiguous identity of a process: a pid is reused, but a pid with its start time (clock ticks since boot) and
+ * boot is not. Every process that outlives this program is recorded this way, so that a stale record never leads to the
+ * death of an unrelated process.
  */
 export interface ProcessIdentity {
   readonly pid: number
@@ -12,7 +12,7 @@ export interface ProcessIdentity {
   readonly bootId: string
 }
 
-/** Field 22 of /proc/PID/stat. The command in field 2 may contain spaces and parentheses. */
+/** Returns field 22 of /proc/PID/stat. The command in field 2 may contain spaces and parentheses. */
 export function startTimeOf(stat: string): string {
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
   const startTime = fields[19]
@@ -20,12 +20,12 @@ export function startTimeOf(stat: string): string {
   return startTime
 }
 
-/** State letter of /proc/PID/stat; `Z` has ended and only waits to be reaped. */
+/** Returns the state letter of /proc/PID/stat; a process in state `Z` has ended and only waits to be reaped. */
 export function stateOf(stat: string): string {
   return stat.slice(stat.lastIndexOf(')') + 2, stat.lastIndexOf(')') + 3)
 }
 
-/** The identity of a running process, or undefined if there is none (or only a zombie) with that pid. */
+/** Returns the identity of a running process, or undefined if no process (or only a zombie) has that pid. */
 export async function identify(pid: number): Promise<ProcessIdentity | undefined> {
   try {
     const stat = await readFile(`/proc/${pid}/stat`, 'utf8')
@@ -42,7 +42,7 @@ export async function isAlive(identity: ProcessIdentity): Promise<boolean> {
   return now !== undefined && now.startTime === identity.startTime && now.bootId === identity.bootId
 }
 
-/** Sends a signal if the process is still the one that was recorded. */
+/** Sends a signal if the process is still the recorded one. */
 export async function signalProcess(identity: ProcessIdentity, signal: NodeJS.Signals): Promise<void> {
   if (!(await isAlive(identity))) return
   try {
@@ -52,7 +52,7 @@ export async function signalProcess(identity: ProcessIdentity, signal: NodeJS.Si
   }
 }
 
-/** Waits until the process has ended; false when it is still there after `timeoutMs`. */
+/** Waits until the process has ended. Returns false if it still runs after `timeoutMs`. */
 export async function waitGone(identity: ProcessIdentity, timeoutMs: number): Promise<boolean> {
   for (const end = performance.now() + timeoutMs; ; ) {
     if (!(await isAlive(identity))) return true
@@ -65,7 +65,10 @@ async function bootId(): Promise<string> {
   return (await readFile('/proc/sys/kernel/random/boot_id', 'utf8')).trim()
 }
 
-/** A process or a cgroup may end between listing and reading: ENOENT, or ESRCH of /proc, or ENODEV of a cgroup. */
+/**
+ * True if a process or a cgroup ended between listing and reading: ENOENT, or ESRCH from /proc, or ENODEV from a
+ * cgroup.
+ */
 export function isGone(error: unknown): boolean {
   const code = (error as NodeJS.ErrnoException).code
   return code === 'ENOENT' || code === 'ESRCH' || code === 'ENODEV'

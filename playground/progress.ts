@@ -1,15 +1,15 @@
-/** What a step can say about itself while it runs. */
+/** Reports on a step while it runs. */
 export interface Step {
-  /** Replaces the words behind the step's title, such as the package being compiled. */
+  /** Replaces the text behind the step's title, such as the package being compiled. */
   detail(text: string): void
 }
 
-/** Told of every step of a long operation. Steps may run at the same time. */
+/** Reports every step of a long operation. Steps may run at the same time. */
 export interface Progress {
   step<T>(title: string, work: (step: Step) => Promise<T>): Promise<T>
 }
 
-/** Says nothing: for tests and for callers with their own output. */
+/** Prints nothing: for tests and for callers with their own output. */
 export const silent: Progress = {
   step: (_title, work) => work({ detail: () => {} }),
 }
@@ -26,12 +26,12 @@ interface Running {
   detail: string
 }
 
-/** Steps that take longer than this are announced when the output is not a terminal. */
+/** When the output is not a terminal, steps that take longer than this are announced. */
 const ANNOUNCE_AFTER_MS = 5_000
 
 /**
- * Progress on a terminal (running steps are shown live, with their elapsed time, below the finished ones) or, when
- * the output is no terminal, as one plain line a finished step, and one when a long step is under way.
+ * Creates the progress display. On a terminal it shows running steps live, with their elapsed time, below the finished
+ * ones. Otherwise it prints one plain line for each finished step, and one for a long step under way.
  */
 export function createProgress(
   output: ProgressOutput,

@@ -5,15 +5,17 @@ import { clusterPaths } from './paths.ts'
 import { type ClusterPlan, planCluster } from './plan.ts'
 import type { ProcessIdentity } from './process.ts'
 
-/** The processes that a machine stands and falls with, as this machine's pids. */
+/** The processes whose life is the machine's life, as this machine's pids. */
 export interface MachineProcesses {
-  /** unshare(1), which takes `init` with it when it dies. */
+  /** unshare(1); `init` dies with it. */
   readonly outer: ProcessIdentity
   /** Process 1 of the machine's pid namespace: everything on the machine dies with it. */
   readonly init: ProcessIdentity
 }
 
-/** What has been started for one cluster. Written before anything of it exists, and after every change. */
+/**
+ * The record of everything that was started for one cluster. Written before any of it exists, and after every change.
+ */
 export interface ClusterState {
   readonly version: 1
   readonly name: string
@@ -21,11 +23,11 @@ export interface ClusterState {
   readonly nodes: number
   readonly artifacts: Readonly<Partial<Record<ArtifactName, string>>>
   readonly pauseImage: string
-  /** Machines that have power, by name. */
+  /** Machines with power, by name. */
   readonly machines: Readonly<Record<string, MachineProcesses>>
-  /** Archives that a node has been given (archiveKey of each), by node. They outlive a power cut. */
+  /** Archives that a node has imported (archiveKey of each), by node. They outlive a power cut. */
   readonly images: Readonly<Record<string, readonly string[]>>
-  /** `up` has come to its end. */
+  /** True once `up` has finished. */
   readonly ready: boolean
 }
 
@@ -50,7 +52,7 @@ export function planOf(state: ClusterState): ClusterPlan {
   return planCluster(state.name, state.index, state.nodes)
 }
 
-/** States of all clusters on this machine. */
+/** Returns the states of all clusters on this machine. */
 export async function allStates(root: string): Promise<ClusterState[]> {
   const states: ClusterState[] = []
   for (const entry of await readdir(root, { withFileTypes: true }).catch(missingIsEmpty)) {
@@ -66,7 +68,7 @@ function missingIsEmpty(error: NodeJS.ErrnoException): [] {
   throw error
 }
 
-/** Names of all clusters that have a directory, including remains of failed ones. */
+/** Returns the names of all clusters that have a directory, including remains of failed ones. */
 export async function clusterNames(root: string): Promise<string[]> {
   const entries = await readdir(root, { withFileTypes: true }).catch(missingIsEmpty)
   return entries
@@ -75,14 +77,14 @@ export async function clusterNames(root: string): Promise<string[]> {
     .sort()
 }
 
-/** Name of an archive that changes when its content does. */
+/** Returns a name for an archive that changes with its content. */
 export function archiveKey(path: string, stat: { size: number; mtimeMs: number }): string {
   return `${join(path)}:${stat.size}:${stat.mtimeMs}`
 }
 
 /**
- * What a node has of `present` after an import: an archive of the same file name has images of the same names in it, which
- * are the new ones now. Should the old ones be wanted again, they have to be imported again.
+ * Returns a node's keys after an import. An archive with the same file name holds images of the same names, so it
+ * replaces the earlier one. To use the earlier images again, import their archive again.
  */
 export function keysAfterImport(present: readonly string[], imported: readonly string[]): string[] {
   const file = (key: string) => basename(key.replace(/:[^:]*:[^:]*$/, ''))

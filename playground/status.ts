@@ -15,18 +15,18 @@ import { type ClusterState, clusterNames, planOf, readState } from './state.ts'
 export interface MachineStatus {
   readonly name: string
   readonly power: boolean
-  /** Names of the services that should run there, and whether a process of that name does. */
+  /** Names of the services that should run there, and whether a process of that name runs. */
   readonly services: Readonly<Record<string, boolean>>
-  /** Nodes only: the Ready condition as the API server has it; undefined when it cannot be asked. */
+  /** Nodes only: the Ready condition from the API server; undefined if the server does not answer. */
   readonly ready?: boolean | undefined
 }
 
 export interface ClusterStatus {
   readonly name: string
-  /** `down`: nothing of it exists. `broken`: something does, but the control plane does not answer. */
+  /** `down`: nothing of it exists. `broken`: parts exist, but the control plane does not answer. */
   readonly state: 'up' | 'degraded' | 'broken' | 'down'
   readonly machines: readonly MachineStatus[]
-  /** How many of each exist on this machine for this cluster; all 0 after `down`. */
+  /** How many of each kind exist on this machine for this cluster; all 0 after `down`. */
   readonly counts: Readonly<Record<keyof Holdings, number>>
   readonly kubeconfig?: string
 }
@@ -53,7 +53,7 @@ export async function statusOf(name?: string): Promise<ClusterStatus> {
   }
 }
 
-/** Status of every cluster that this machine has anything of. */
+/** Returns the status of every cluster of which this machine has any part. */
 export async function allStatuses(): Promise<ClusterStatus[]> {
   const statuses: ClusterStatus[] = []
   for (const name of await clusterNames(stateRoot())) statuses.push(await statusOf(name))
@@ -111,7 +111,7 @@ async function machineStatuses(
   )
 }
 
-/** The kernel keeps this much of a process's name. */
+/** The kernel keeps this many characters of a process's name. */
 const COMM_LENGTH = 15
 
 async function commandNames(pids: ReadonlySet<number>): Promise<Set<string>> {

@@ -2,15 +2,15 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 export interface Patience {
   readonly patienceMs: number
-  /** Between two questions. */
+  /** Time between two attempts. */
   readonly pollMs: number
   readonly signal?: AbortSignal | undefined
 }
 
 /**
- * Asks again and again; the first answer that is neither undefined nor false.
- * @param what is waited for, for the error.
- * @throws Error after `patienceMs` without one, and the signal's reason.
+ * Calls `ask` repeatedly. Resolves with the first answer that is neither undefined nor false.
+ * @param what names the awaited event in the error
+ * @throws Error after `patienceMs` without such an answer, and the signal's reason
  */
 export async function until<T>(
   what: string,

@@ -15,9 +15,9 @@ export interface ArtifactOptions {
 }
 
 /**
- * The directories of the given artifacts, built where the cache has none for the present inputs. Two processes that
- * want the same one build it once. Compilers use all processors by themselves, so only two builds run at a time:
- * one downloads while the other compiles.
+ * Returns the directories of the given artifacts and builds those that the cache lacks for the present inputs. If two
+ * processes want the same artifact, one of them builds it. Only two builds run at a time, because compilers use all
+ * processors by themselves: one downloads while the other compiles.
  */
 export async function ensureArtifacts<N extends ArtifactName>(
   names: readonly N[],
@@ -67,14 +67,14 @@ async function locate(name: ArtifactName, cacheDir?: string): Promise<{ root: st
   return { root, target: join(root, `${name}-${key}`) }
 }
 
-/** Scratch directories of builds that were killed; the lock says that nobody works in them. */
+/** Removes scratch directories of builds that were killed. The caller holds the lock, so no process uses them. */
 async function sweep(root: string, prefix: string): Promise<void> {
   for (const name of await readdir(root)) {
     if (name.startsWith(prefix)) await rm(join(root, name), { recursive: true, force: true })
   }
 }
 
-/** Those of the given artifacts that would have to be built. */
+/** Returns the artifacts that would have to be built. */
 export async function missingArtifacts<N extends ArtifactName>(
   names: readonly N[],
   cacheDir?: string,

@@ -5,23 +5,25 @@ import { CommandError, run } from '../exec.ts'
 import { PlaygroundError } from '../failure.ts'
 import type { BuildContext, Recipe } from './recipe.ts'
 
-/** Changing a flag misses Go's whole build cache: four minutes for Kubernetes. */
+/** A changed flag invalidates Go's whole build cache: four minutes for Kubernetes. */
 const BUILD_FLAGS = ['-trimpath', '-buildvcs=false', '-mod=readonly']
 
 export interface GoBinaries {
-  /** Directory below go/ with go.mod and go.sum, which pin every version. */
+  /** Directory below go/ with the go.mod and go.sum that pin every version. */
   readonly module: string
-  /** What to build: a package below the module or one named by a `tool` line of its go.mod. */
+  /** Packages to build: below the module, or named by a `tool` line of its go.mod. */
   readonly packages: readonly string[]
   /** Values set at link time: `package.variable` to value. */
   readonly variables?: Readonly<Record<string, string>>
-  /** Other names for a binary that looks at the name it is called by. */
+  /** Other names for a binary that decides by the name it is called by. */
   readonly links?: Readonly<Record<string, string>>
-  /** Adds files that are no binaries to the finished directory. */
+  /** Adds files other than binaries to the finished directory. */
   readonly extra?: (directory: string, context: BuildContext & { moduleDirectory: string }) => Promise<void>
 }
 
-/** A directory of static binaries, built from Go modules whose versions and hashes are in this repository. */
+/**
+ * A recipe for a directory of static binaries, built from Go modules whose versions and hashes are in this repository.
+ */
 export function goBinaries(title: string, spec: GoBinaries): Recipe {
   const moduleDirectory = fileURLToPath(new URL(`./go/${spec.module}`, import.meta.url))
   return {
@@ -70,7 +72,7 @@ export function goBinaries(title: string, spec: GoBinaries): Recipe {
   }
 }
 
-/** The caller's own flags and workspace must not change what is built; proxy and cache settings stay theirs. */
+/** The caller's flags and workspace must not change the build; its proxy and cache settings apply. */
 export function goEnvironment(): Record<string, string> {
   const path = process.env['PATH'] ?? ''
   return { CGO_ENABLED: '0', GOFLAGS: '', GOWORK: 'off', PATH: `${path}:/usr/local/go/bin:/usr/lib/go/bin` }

@@ -5,8 +5,8 @@ import { run } from '../exec.ts'
 import type { Recipe } from './recipe.ts'
 
 /**
- * What a node's root file system holds besides our own binaries: a container runtime's lowest layer, network
- * plugins, the tools that kube-proxy, the kubelet and a person on the node call.
+ * Contents of a node's root file system besides our own binaries: a container runtime's lowest layer, network plugins,
+ * and the tools that kube-proxy, the kubelet and a person on the node call.
  */
 const PACKAGES = [
   'bash',
@@ -35,7 +35,7 @@ const PACKAGES = [
   'util-linux',
 ]
 
-/** Maintainer scripts do not run, so what they would have written and a node needs is written here. */
+/** Maintainer scripts do not run, so the files that a node needs from them are written here. */
 const FILES: Readonly<Record<string, string>> = {
   'etc/passwd':
     'root:x:0:0:root:/root:/bin/bash\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n',
@@ -67,7 +67,7 @@ export const nodeRootfs: Recipe = {
   inputs: async () => ({ packages: PACKAGES, files: FILES, directories: DIRECTORIES, recipe: 1 }),
   async build(directory, { signal, detail }) {
     const tree = await debianPackages(PACKAGES, { ...(signal && { signal }), progress: detail })
-    // Hard links: a node's own changes go to its overlay, never into these files.
+    // Hard links are safe: a node writes to its overlay, never to these files.
     await run(['cp', '-al', `${tree.root}/.`, directory], { signal })
     for (const path of DIRECTORIES) await mkdir(join(directory, path), { recursive: true })
     for (const [path, text] of Object.entries(FILES)) {

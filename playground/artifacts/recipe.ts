@@ -1,16 +1,16 @@
 export interface BuildContext {
   readonly signal: AbortSignal | undefined
-  /** Output of the programs that the build runs goes here. */
+  /** File that gets the output of the programs that the build runs. */
   readonly logFile: string
   /** Shown behind the step's title. */
   detail(text: string): void
 }
 
-/** How to make one directory of files that is the same whenever its inputs are. */
+/** Describes how to make a directory of files. The same inputs give the same directory. */
 export interface Recipe {
   readonly title: string
-  /** Everything that the result depends on, as JSON; its hash names the result. */
+  /** Returns everything that the result depends on, as JSON; its hash names the result. */
   inputs(): Promise<unknown>
-  /** Fills the directory. It is renamed to its final name only when this returns. */
+  /** Fills the directory. The caller renames it to its final name only after this returns. */
   build(directory: string, context: BuildContext): Promise<void>
 }

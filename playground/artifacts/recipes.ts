@@ -45,7 +45,7 @@ export const recipes = {
   kwok: goBinaries('KWOK 0.8.0', {
     module: 'kwok',
     packages: ['sigs.k8s.io/kwok/cmd/kwok'],
-    // The stages that say how fake nodes and pods live are files of the module, not part of the binary.
+    // The stages, which define how fake nodes and pods behave, are files of the module and not part of the binary.
     extra: async (directory, { moduleDirectory, signal }) => {
       const kwok = await run(['go', 'list', '-m', '-f', '{{.Dir}}', 'sigs.k8s.io/kwok'], {
         cwd: moduleDirectory,

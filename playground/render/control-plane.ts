@@ -43,7 +43,7 @@ export function controlPlaneServices(
         `--service-account-private-key-file=${pki}/service-account.key`,
         `--root-ca-file=${pki}/ca.crt`,
         '--allocate-node-cidrs=false',
-        // One instance: there is nobody to elect.
+        // One instance: there is no other to elect.
         '--leader-elect=false',
         '--bind-address=127.0.0.1',
       ],
@@ -62,13 +62,13 @@ export function controlPlaneServices(
     {
       name: 'coredns',
       argv: ['coredns', '-conf', `${MACHINE_DIR}/Corefile`],
-      // Not before its role exists: once refused it backs off, and names come seconds later.
+      // Start only after CoreDNS's role exists: once refused it backs off, and names resolve seconds later.
       after: [`[ -e ${MACHINE_DIR}/${DNS_ALLOWED} ]`],
     },
   ]
 }
 
-/** Appears in MACHINE_DIR when the objects of dnsManifests are there. */
+/** File that appears in MACHINE_DIR once the objects of dnsManifests exist. */
 export const DNS_ALLOWED = 'dns-allowed'
 
 export function renderCorefile(): string {
@@ -85,7 +85,7 @@ export function renderCorefile(): string {
 `
 }
 
-/** Objects that make CoreDNS, a process of the control plane, the cluster's `kube-dns`. */
+/** Returns the objects that make CoreDNS, a process of the control plane, the cluster's `kube-dns`. */
 export function dnsManifests(plan: ClusterPlan): object[] {
   const metadata = { name: 'kube-dns', namespace: 'kube-system', labels: { 'k8s-app': 'kube-dns' } }
   const ports = [
@@ -113,7 +113,7 @@ export function dnsManifests(plan: ClusterPlan): object[] {
       apiVersion: 'v1',
       kind: 'Service',
       metadata,
-      // No selector: the endpoint is not a pod, so that no loss of a node takes the names away.
+      // No selector: the endpoint is not a pod, so that name resolution survives the loss of any node.
       spec: { clusterIP: plan.dnsAddress, ports: ports.map(port => ({ ...port, targetPort: 53 })) },
     },
     {

@@ -1,18 +1,18 @@
 import { commandLine, quote } from './shell.ts'
 
-/** A program that a machine runs for as long as it lives, begun again a second after it ends. */
+/** A program that a machine runs for its whole life; restarted a second after it ends. */
 export interface Service {
   /** Its log is /var/log/understudy/NAME.log. */
   readonly name: string
   readonly argv: readonly string[]
-  /** Shell conditions that must hold before the first start, tried every 0.2 s. */
+  /** Shell conditions that must hold before the first start; checked every 0.2 s. */
   readonly after?: readonly string[]
 }
 
 export interface InitInputs {
   readonly hostname: string
   readonly cgroups: readonly string[]
-  /** File that gets the pid of the machine's first process as this machine sees it. */
+  /** File that gets the pid of the machine's first process, as this machine sees it. */
   readonly pidFile: string
   readonly overlay: {
     readonly lower: string
@@ -20,11 +20,11 @@ export interface InitInputs {
     readonly work: string
     readonly merged: string
   }
-  /** Directories of this machine that appear inside, by their path there. */
+  /** Directories of this machine that are bound into it, by their path inside. */
   readonly binds: Readonly<Record<string, string>>
   readonly hosts: Readonly<Record<string, string>>
   readonly machineId: string
-  /** Files below /proc/sys and what they are set to. */
+  /** Files below /proc/sys and their values. */
   readonly sysctls: Readonly<Record<string, string>>
   /** Directories searched for programs before the system's. */
   readonly path: readonly string[]
@@ -32,7 +32,7 @@ export interface InitInputs {
 }
 
 /**
- * Script of a machine's first process, up to the moment when it stands in its own root file system. It begins in this
+ * Returns the script of a machine's first process, up to the switch to its own root file system. It begins in this
  * machine's file system but in the new mount, pid and uts namespaces.
  */
 export function renderInit(inputs: InitInputs): string {
@@ -72,7 +72,7 @@ exec /bin/bash /opt/understudy/machine/services.sh
 `
 }
 
-/** Script that the first process becomes inside: sysctls, then the services, each with its log. */
+/** Returns the script that the first process then executes inside: sysctls, then the services, each with its log. */
 export function renderServices(inputs: InitInputs): string {
   return `export PATH=${quote([...inputs.path, '/usr/sbin', '/usr/bin', '/sbin', '/bin'].join(':'))} HOME=/root
 ${Object.entries(inputs.sysctls)
@@ -99,8 +99,8 @@ function renderService({ name, argv, after = [] }: Service): string {
 }
 
 /**
- * True once the API server is ready: before that its authorizer does not know the system's own roles yet, and whoever
- * asks is refused and backs off. The port is tried first because that costs nothing.
+ * Returns a shell condition that is true once the API server is ready. Before that its authorizer does not know the
+ * system's own roles, so it refuses clients, and they back off. The port is tried first because that costs nothing.
  */
 export function apiIsReady(address: string, port: number, caPath: string): string {
   const readyz = `curl --silent --fail --max-time 2 --output /dev/null --cacert ${quote(caPath)}`

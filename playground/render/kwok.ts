@@ -1,9 +1,9 @@
 import { stringify } from 'yaml'
 
 /**
- * How fake nodes and pods live, as KWOK's stages: what an object must look like for the stage to apply, and what
- * becomes of it then. A pod is Running and Ready at once; one with a gate stays where its gate holds it, because
- * nobody can open a fake gate. It can be reached, at the address of the fake node: see `kwok-gates.ts`.
+ * Behaviour of fake nodes and pods, as KWOK's stages: the state of an object to which a stage applies, and the state
+ * that results. A pod is Running and Ready at once. A pod with a gate stays behind it, because nothing can open a fake
+ * gate. It can be reached, at the address of the fake node: see `kwok-gates.ts`.
  */
 
 const isUndeleted = { key: '.metadata.deletionTimestamp', operator: 'DoesNotExist' }
@@ -157,7 +157,7 @@ export const stages: readonly object[] = [
   stage('node-initialize', 'Node', [{ key: ready, operator: 'NotIn', values: ['True'] }], {
     next: { statusTemplate: nodeStatus },
   }),
-  // Leases are KWOK's own business; this is the slow copy of them in the status.
+  // KWOK renews leases itself; this is the slow heartbeat in the status.
   stage('node-heartbeat', 'Node', [{ key: ready, operator: 'In', values: ['True'] }], {
     delay: { durationMilliseconds: 300_000, jitterDurationMilliseconds: 330_000 },
     next: { statusTemplate: nodeStatus },
@@ -180,6 +180,6 @@ export const stages: readonly object[] = [
 ]
 
 export function renderStages(): string {
-  // Templates must keep their line ends; nothing may be folded.
+  // Templates must keep their line breaks, so nothing may be folded.
   return stages.map(it => stringify(it, { lineWidth: 0 })).join('---\n')
 }

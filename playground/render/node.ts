@@ -2,13 +2,13 @@ import { stringify } from 'yaml'
 import type { ClusterPlan, NodePlan } from '../plan.ts'
 import { apiIsReady, type Service, socketExists } from './init.ts'
 
-/** Where a machine finds what it has been given. */
+/** Directory inside a machine with the files made for it. */
 export const MACHINE_DIR = '/opt/understudy/machine'
 const CONTAINERD_SOCKET = '/run/containerd/containerd.sock'
 
 export const nodePath = ['/opt/understudy/kube', '/opt/understudy/containerd']
 
-/** One file per name, in MACHINE_DIR. Certificates and kubeconfigs are put beside them. */
+/** Returns the files for MACHINE_DIR, by name. Certificates and kubeconfigs are put beside them. */
 export function renderNodeFiles(
   plan: ClusterPlan,
   node: NodePlan,
@@ -44,7 +44,7 @@ export function kubeletConfiguration(plan: ClusterPlan, node: NodePlan): object 
     failCgroupV1: false,
     failSwapOn: false,
     serializeImagePulls: false,
-    // All nodes share this machine's disk and memory: evicting pods or images would free nothing for them.
+    // All nodes share this machine's disk and memory, so evicting pods or images would free nothing for them.
     evictionHard: {
       'memory.available': '0%',
       'nodefs.available': '0%',
@@ -78,7 +78,7 @@ export function cniConfiguration(node: NodePlan): object {
         type: 'bridge',
         bridge: 'cni0',
         isGateway: true,
-        // Pods keep their addresses everywhere: every machine has a route to every node's pods.
+        // Pods keep their addresses on the whole network: every machine has a route to every node's pods.
         ipMasq: false,
         hairpinMode: true,
         ipam: { type: 'host-local', ranges: [[{ subnet: node.podCidr }]], routes: [{ dst: '0.0.0.0/0' }] },
@@ -125,6 +125,7 @@ export function nodeServices(plan: ClusterPlan, node: NodePlan): Service[] {
 
 export const nodeSysctls: Readonly<Record<string, string>> = {
   'net/ipv4/ip_forward': '1',
-  // A reply from a pod to its neighbour on the same bridge must pass conntrack, or a Service's address stays in it.
+  // A reply from a pod to its neighbour on the same bridge must pass conntrack; otherwise the address translation of a
+  // Service is not reversed in it.
   'net/bridge/bridge-nf-call-iptables': '1',
 }

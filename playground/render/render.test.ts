@@ -130,7 +130,7 @@ test('fake pods: exactly one stage applies to a new pod, with a gate and without
       .spec.selector.matchExpressions.find((it: { key: string }) => it.key.includes('initContainers'))
   expect(gate('pod-ready')).toMatchObject({ operator: 'NotIn', values: ['understudy-gate'] })
   expect(gate('pod-gated')).toMatchObject({ operator: 'In', values: ['understudy-gate'] })
-  // What stands in for gates listens there: they can be reached as those of real pods can.
+  // kwok-gates.ts listens there, so fake gates can be reached like those of real pods.
   const addressOf = (name: string) =>
     /\{\{ with (\w+)[^}]*\}\}\npodIP:/.exec(
       stages.find(it => it.metadata.name === name).spec.next.statusTemplate,

@@ -1,4 +1,4 @@
-/** A word that a POSIX shell reads back as it is. */
+/** Quotes a word so that a POSIX shell reads it back unchanged. */
 export function quote(word: string): string {
   return /^[A-Za-z0-9_./:=@%+,-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`
 }
