@@ -1,6 +1,6 @@
 /**
- * apt in a directory of its own: the machine's packages are neither looked at nor changed, and no root is needed. Its other
- * configuration stays as it is: the machine may reach its mirror through a proxy that is set there.
+ * apt in a directory of its own: it neither reads nor changes the machine's packages, and it needs no root. The
+ * machine's other apt configuration still applies, because it may set the proxy through which the mirror is reached.
  */
 import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
@@ -17,24 +17,24 @@ export interface PackageFile {
   readonly package: string
   readonly version: string
   readonly archive: keyof DebianArchives
-  /** Below the archive: which mirror is asked is the machine's affair. */
+  /** Path below the archive; this machine's configuration chooses the mirror. */
   readonly path: string
   readonly sha256: string
 }
 
-/** What the signed lists of a release name at present. */
+/** The packages that a release's signed lists name at present. */
 export interface PackageIndex {
-  /** The files of a set, sorted by package. Nothing is downloaded. */
+  /** Returns the files of a set, sorted by package. Downloads nothing. */
   readonly files: (set: Pick<PackageSet, 'names' | 'dependencies'>) => Promise<PackageFile[]>
 }
 
-// The download directory belongs to the caller; apt's own user could not write there.
+// The download directory belongs to the caller, so apt's own user could not write there.
 const asCaller = ['-o', 'APT::Sandbox::User=root', '-o', 'Acquire::Retries=3']
 
 /**
  * Reads the lists of a release for an architecture. apt verifies their signatures.
  *
- * @param directory for the lists; it is made.
+ * @param directory directory for the lists, created by this function
  */
 export async function packageIndex(
   directory: string,
@@ -64,8 +64,8 @@ export async function packageIndex(
     ...setting('APT::Architecture', architecture),
     ...setting('APT::Architectures', architecture),
     ...setting('Acquire::Languages', 'none'),
-    // A signed list that is over is refused, also where the machine's own apt is less strict: it could be played again, with
-    // holes in its packages that are long closed.
+    // Refuse expired lists even if the machine's apt is configured to accept them: an attacker could replay an old list
+    // whose packages have holes that were closed long ago.
     ...setting('Acquire::Check-Valid-Until', 'true'),
   ]
   const options = signal === undefined ? {} : { signal }
@@ -84,10 +84,10 @@ export async function packageIndex(
 }
 
 /**
- * The lines of `apt-get --print-uris`: `'URI' FILE SIZE SHA256:DIGEST`, the file's name as `PACKAGE_VERSION_ARCHITECTURE.deb`
- * with an epoch's colon as %3a.
+ * Parses the lines of `apt-get --print-uris`: `'URI' FILE SIZE SHA256:DIGEST`. The file's name is
+ * `PACKAGE_VERSION_ARCHITECTURE.deb`, with the colon of a version's epoch as %3a.
  *
- * @throws for a file without such a digest, or outside of the archives.
+ * @throws for a file without such a digest or outside the archives
  */
 export function parseUris(text: string, archives: DebianArchives): PackageFile[] {
   const lines = text.split('\n').filter(line => line.startsWith("'"))
@@ -111,23 +111,23 @@ export function parseUris(text: string, archives: DebianArchives): PackageFile[]
   return files.sort((a, b) => (a.package < b.package ? -1 : 1))
 }
 
-/** `name_version_arch`. */
+/** Returns `name_version_arch`. */
 export function fullName({ package: name, version, path }: PackageFile): string {
   return `${name}_${version}_${/_([a-z0-9]+)\.deb$/.exec(path)?.[1]}`
 }
 
 export interface Download {
-  /** Paths on this machine, in the order asked for, of those that came. */
+  /** Paths of the downloaded files on this machine, in the order requested. */
   readonly paths: readonly string[]
   readonly missing: readonly PackageFile[]
-  /** Why some are missing. */
+  /** Why files are missing. */
   readonly reason?: unknown
 }
 
 /**
- * Fetches files by apt's means into a directory.
+ * Downloads files into a directory with apt's own downloader.
  *
- * @throws for one whose content is another than its digest says: no other source is asked for that, since somebody exchanged it.
+ * @throws if a file's digest differs: the file was tampered with, so no other source is tried for it
  */
 export async function download(
   files: readonly PackageFile[],
@@ -138,7 +138,7 @@ export async function download(
   await mkdir(directory, { recursive: true })
   const wanted = files.map((file, index) => {
     const base = baseOf(archives, file.archive)
-    // Their order is that of the list, also where the directory is read.
+    // The number keeps the order of the list when the directory is read.
     const path = join(directory, `${String(index).padStart(4, '0')}.deb`)
     return { file, path, words: base === undefined ? [] : [`${base}/${quoted(file.path)}`, path] }
   })
@@ -168,7 +168,7 @@ async function sha256Of(path: string): Promise<string> {
   return hash.digest('hex')
 }
 
-/** apt itself writes a plus sign like this: some mirrors take it for a space. */
+/** apt itself encodes a plus sign like this: some mirrors take a bare one for a space. */
 const quoted = (path: string): string => path.replaceAll(/[^\w/.~-]/g, encodeURIComponent)
 
 const baseOf = (archives: DebianArchives, archive: keyof DebianArchives): string | undefined =>

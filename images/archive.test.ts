@@ -17,7 +17,7 @@ afterAll(() => rm(scratch, { recursive: true, force: true }))
 
 const sha256 = (path: string): string => createHash('sha256').update(readFileSync(path)).digest('hex')
 
-/** A source that uses every kind of entry; the file on disk makes its way in by path. */
+/** A source with every kind of entry; the file on disk is included by path. */
 async function sample(name: string): Promise<ImageSource> {
   const file = join(scratch, name)
   await writeFile(file, 'x'.repeat(100_000))
@@ -39,7 +39,7 @@ async function sample(name: string): Promise<ImageSource> {
   }
 }
 
-/** The source with everything in it given in another order. */
+/** Returns the same source with everything in another order. */
 function shuffled(source: ImageSource): ImageSource {
   return {
     ...source,

@@ -8,12 +8,12 @@ import type { Entry } from './entry.ts'
 import { cachedLayer, EPOCH, type Layer } from './layer.ts'
 import { normaliseReference, tagOf } from './reference.ts'
 
-/** What the runtime is told about the image; the field names are those of the OCI image configuration. */
+/** Configuration for the runtime; the field names are those of the OCI image configuration. */
 export interface ImageConfig {
   readonly entrypoint?: readonly string[]
   readonly cmd?: readonly string[]
   readonly env?: readonly string[]
-  /** Numeric `uid` or `uid:gid`, so that `runAsNonRoot` can be checked without a look into the image. */
+  /** Numeric `uid` or `uid:gid`, so that the kubelet can check `runAsNonRoot` without reading the image. */
   readonly user?: string
   readonly workingDir?: string
   readonly exposedPorts?: readonly string[]
@@ -22,9 +22,11 @@ export interface ImageConfig {
 }
 
 export interface ImageSource {
-  /** Image reference; normalised as a container runtime does. */
+  /** Image reference; normalised as container runtimes do it. */
   readonly ref: string
-  /** Bottom first. Put what changes often last: a runtime that has the lower layers does not unpack them again. */
+  /**
+   * Bottom first. Put layers that change often last: a runtime that has the lower layers does not unpack them again.
+   */
   readonly layers: readonly { readonly files: readonly Entry[] }[]
   readonly config: ImageConfig
 }
@@ -34,7 +36,7 @@ export interface PackedImage {
   readonly path: string
   /** Fully qualified reference. */
   readonly ref: string
-  /** `sha256:<hex>` of the manifest: what `crictl images --digests` and `imageID` show. */
+  /** `sha256:<hex>` of the manifest, as `crictl images --digests` and `imageID` show it. */
   readonly digest: string
   /** Size of the archive in bytes. */
   readonly size: number
@@ -48,13 +50,13 @@ interface Blob {
 
 export interface PackOptions {
   readonly signal?: AbortSignal
-  /** Where compressed layers are kept for the next build; UNDERSTUDY_CACHE by default. */
+  /** Where compressed layers are kept for the next build. Default: UNDERSTUDY_CACHE. */
   readonly cacheDir?: string
 }
 
 /**
- * Writes one image as a tar that is an OCI image layout (`ctr images import`, `podman load`, `skopeo`) and has the
- * `manifest.json` of `docker save` besides (`docker load`). The archive appears at `path` complete or not at all.
+ * Writes one image as a tar that is an OCI image layout (`ctr images import`, `podman load`, `skopeo`) and also has the
+ * `manifest.json` of `docker save` (`docker load`). The archive appears at `path` complete or not at all.
  *
  * The same source gives the same bytes: no clock, no host name, sorted entries.
  */
@@ -80,7 +82,7 @@ export async function packImage(
   }
 }
 
-/** GOARCH-style name of the processor architecture that images are built for: this machine's. */
+/** Returns the GOARCH-style name of the architecture that images are built for: this machine's. */
 export function imageArchitecture(arch: string = process.arch): string {
   switch (arch) {
     case 'x64':
@@ -154,7 +156,7 @@ async function writeArchive(path: string, parts: ArchiveParts, signal?: AbortSig
         mediaType: 'application/vnd.oci.image.manifest.v1+json',
         digest: `sha256:${manifest.digest}`,
         size: manifest.size,
-        // containerd takes the whole name from its own annotation; other tools know the tag only.
+        // containerd reads the whole name from its own annotation; other tools know only the tag.
         annotations: { 'io.containerd.image.name': ref, 'org.opencontainers.image.ref.name': tagOf(ref) },
         platform: { architecture: imageArchitecture(), os: 'linux' },
       },

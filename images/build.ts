@@ -20,28 +20,28 @@ export type { Entry } from './entry.ts'
 export { projectVersion } from './project-version.ts'
 
 const usual = { operator, agent, waker, pause, counter, nginx, redis, zoo } satisfies Record<string, Recipe>
-/** Large ones, made for those who ask for them by name. */
+/** Large images, built only when requested by name. */
 const large = { 'zoo-java': zooJava } satisfies Record<string, Recipe>
 const recipes = { ...usual, ...large }
 
 export type ImageName = keyof typeof recipes
 
-/** What a playground is given. */
+/** The images that a playground gets. */
 export const imageNames = Object.keys(usual) as readonly (keyof typeof usual)[]
 export const allImageNames = Object.keys(recipes) as readonly ImageName[]
 
 export interface BuildOptions {
-  /** Told what is about to be done, only for steps that the cache does not answer. */
+  /** Called before each step that the cache does not answer, with a message about it. */
   readonly progress?: (message: string) => void
   readonly signal?: AbortSignal
   readonly cacheDir?: string
-  /** Whether to fail where Debian's archive has dropped a file of the lock. */
+  /** True to fail if Debian's archive has dropped a file of the lock. */
   readonly locked?: boolean
 }
 
 /**
- * The given images as archives on this machine, built where the cache has none for the present inputs. One after
- * the other: the slow steps use all processors by themselves.
+ * Returns the given images as archives on this machine and builds those that the cache lacks for the present inputs. It
+ * builds one at a time, because the slow steps use all processors by themselves.
  */
 export async function ensureImages<N extends ImageName>(
   names: readonly N[],
@@ -59,7 +59,8 @@ async function ensureImage(name: ImageName, options: BuildOptions): Promise<Pack
 }
 
 /**
- * As `packImage`, into the cache: packed if the cache has no archive of the same source. `name` is the file's name.
+ * Like `packImage`, but into the cache: packs only if the cache has no archive of the same source. `name` is the file
+ * name.
  */
 export async function cachedImage(
   name: string,
@@ -86,14 +87,14 @@ export async function cachedImage(
   return { ...known, path: join(target, archive) }
 }
 
-// Each change of a source makes a new archive of up to 45 MB; some are kept for other branches and checkouts.
+// Each change of a source makes a new archive of up to 45 MB. A few are kept for other branches and checkouts.
 const KEPT = 8
 
 async function forgetOldest(directory: string, name: string): Promise<void> {
   const all = (await readdir(directory)).filter(it => new RegExp(`^${name}-[0-9a-f]{24}$`).test(it))
   const dated = await Promise.all(
     all.map(async it => {
-      // Another build may have removed it meanwhile.
+      // Another build may have removed it in the meantime.
       const known = await stat(join(directory, it)).catch((error: NodeJS.ErrnoException) => {
         if (error.code !== 'ENOENT') throw error
       })

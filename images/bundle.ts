@@ -5,14 +5,15 @@ import type { Entry } from './entry.ts'
 
 const project = dirname(dirname(fileURLToPath(import.meta.url)))
 
-// CommonJS inside an ES module: the libraries among our dependencies that are not yet ES modules call require().
+// CommonJS inside an ES module: some of our dependencies are not yet ES modules and call require().
 const banner = `import { createRequire as understudyRequire } from 'node:module'
 const require = understudyRequire(import.meta.url)`
 
 /**
- * The program that starts at `entryPoint` with all its dependencies in one file, `/app/understudy.mjs`, and its
- * source map beside it. Names stay readable, so stack traces are, also without the map. The same sources give the
- * same bytes wherever the checkout lies. Throws with esbuild's messages when they do not build.
+ * Bundles the program that starts at `entryPoint` with all its dependencies into one file, `/app/understudy.mjs`, with
+ * its source map beside it. Names stay readable, so stack traces are readable even without the map. The same sources
+ * give the same bytes, whatever the path of the checkout.
+ * @throws with esbuild's messages if the build fails
  */
 export async function bundle(entryPoint: string): Promise<Entry[]> {
   const result = await build({

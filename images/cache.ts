@@ -3,7 +3,7 @@ import { access, mkdir, mkdtemp, rename, rm } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { dirname, join } from 'node:path'
 
-/** Where built things live: outside the checkout, so that a clean clone is warm. */
+/** Returns the directory for build results: outside the checkout, so that a clean clone finds a warm cache. */
 export function cacheRoot(env: NodeJS.ProcessEnv = process.env): string {
   return (
     env['UNDERSTUDY_CACHE'] ??
@@ -11,14 +11,14 @@ export function cacheRoot(env: NodeJS.ProcessEnv = process.env): string {
   )
 }
 
-/** Hex key of whatever a result depends on; object keys count in the order given. */
+/** Returns a hex key of a result's inputs; the order of object keys counts. */
 export function keyOf(inputs: unknown): string {
   return createHash('sha256').update(JSON.stringify(inputs)).digest('hex').slice(0, 24)
 }
 
 /**
- * The directory `target`, built by `build` if it is not there. `build` fills a scratch directory beside it, which
- * is renamed when complete: a crash or Ctrl-C never leaves half a result under the final name.
+ * Returns the directory `target`; if it does not exist, `build` makes it first. `build` fills a scratch directory
+ * beside it, which is renamed when complete: a crash or Ctrl-C never leaves half a result under the final name.
  */
 export async function cachedDirectory(
   target: string,

@@ -9,12 +9,12 @@ import { buildCli } from './cli.ts'
 
 const run = promisify(execFile)
 let scratch = ''
-/** As a user has it: one file, somewhere else. */
+/** The program as a user has it: a single file outside the checkout. */
 let program = ''
 beforeAll(async () => {
   scratch = await mkdtemp(join(tmpdir(), 'understudy-cli-'))
   const built = await buildCli(join(scratch, 'built'))
-  // Started where it was built, too: below a package.json that says otherwise.
+  // It must also start where it was built: below a package.json of another module type.
   expect((await run(process.execPath, [built, '--version'])).stdout.trim()).toBe(packageJson.version)
   program = join(scratch, 'kubectl-understudy')
   await copyFile(built, program)

@@ -1,4 +1,4 @@
-/** `npm run cli-build`: the kubectl plugin as one file, `out/kubectl-understudy`, that needs nothing but Node. */
+/** `npm run cli-build`: builds the kubectl plugin as one file, `out/kubectl-understudy`, that needs only Node. */
 import { chmod, mkdir, rename, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -6,10 +6,10 @@ import { build } from 'esbuild'
 
 const project = dirname(dirname(fileURLToPath(import.meta.url)))
 
-/** Lowest major version of Node that it runs on. */
+/** Lowest major version of Node that can run it. */
 const oldest = 24
 
-/** Before anything else is looked at: an older Node would fail with a stack trace about syntax. */
+/** This check comes first: an older Node would otherwise fail with a stack trace about syntax. */
 const banner = `#!/usr/bin/env node
 if (Number.parseInt(process.versions.node, 10) < ${oldest}) {
   console.error('error: kubectl-understudy needs Node.js ${oldest} or later; this is ' + process.version + ' (' + process.execPath + ')')
@@ -17,10 +17,11 @@ if (Number.parseInt(process.versions.node, 10) < ${oldest}) {
 }`
 
 /**
- * Builds it into a directory. CommonJS, so that the banner runs before any import; whoever copies the file elsewhere
- * needs no package.json, but here, below one that says \`module\`, there has to be another.
+ * Builds the program into a directory. It is CommonJS, so that the banner runs before any import. A copy of the file
+ * elsewhere needs no package.json, but this directory lies below one of type `module` and needs another.
  *
- * @returns path of the program. @throws with esbuild's messages when it does not build.
+ * @returns path of the program
+ * @throws with esbuild's messages if the build fails
  */
 export async function buildCli(directory: string): Promise<string> {
   const { outputFiles } = await build({
@@ -43,7 +44,7 @@ export async function buildCli(directory: string): Promise<string> {
   await mkdir(directory, { recursive: true })
   await writeFile(join(directory, 'package.json'), '{ "type": "commonjs" }\n')
   const path = join(directory, 'kubectl-understudy')
-  // Somebody may be running the one that is there.
+  // Replace it by a rename: a process may be running the existing file.
   await writeFile(`${path}.new`, program.contents)
   await chmod(`${path}.new`, 0o755)
   await rename(`${path}.new`, path)

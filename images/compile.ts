@@ -5,9 +5,9 @@ import { type DebianOptions, lockedPackages } from './debian.ts'
 import { run } from './run.ts'
 
 /**
- * Compiles one C file to a static, stripped executable against musl and returns its path in the cache. musl comes
- * from Debian as files only (nothing is installed); the compiler is the machine's `gcc`, installed through apt when
- * it is missing and we are root.
+ * Compiles one C file to a static, stripped executable against musl and returns its path in the cache. musl comes from
+ * Debian as files only (nothing is installed). The compiler is the machine's `gcc`; if it is missing and we are root,
+ * apt installs it.
  */
 export async function compileStatic(source: string, options: DebianOptions = {}): Promise<string> {
   const { signal } = options

@@ -18,7 +18,7 @@ afterEach(() => rm(scratch, { recursive: true, force: true }))
 
 const set: PackageSet = { suite: 'forky', names: ['tool'], dependencies: true }
 
-/** Puts a package into the archive of the test: one file, `/usr/share/NAME`, that says its version. */
+/** Puts a package into the test's archive: one file, `/usr/share/NAME`, that contains its version. */
 async function publish(name: string, version: string): Promise<PackageFile> {
   const tree = join(scratch, `${name}-${version}`)
   await mkdir(join(tree, 'DEBIAN'), { recursive: true })
@@ -38,7 +38,7 @@ async function publish(name: string, version: string): Promise<PackageFile> {
   return { package: name, version, archive: 'main', path, sha256 }
 }
 
-/** The test's archive, whose signed lists name these. */
+/** The test's archive; its signed lists name the given files. */
 function source(present: readonly PackageFile[]) {
   const index = vi.fn<PackageSource['index']>(async () => ({ files: async () => [...present] }))
   const uri = `file:${join(scratch, 'archive')}/`
@@ -62,7 +62,7 @@ test('a tree has the files of the lock, though the archive has newer ones, and n
   expect(await shared(tree, 'tool')).toBe('1+b1')
   expect(from.index).not.toHaveBeenCalled()
   expect(said).toEqual(['Debian packages: tool'])
-  // From the cache: neither the archive nor a word about it.
+  // From the cache: the archive is not read, and no message says so.
   await rm(join(scratch, 'archive'), { recursive: true })
   expect(await lockedTree('tools', set, locked, options, from)).toEqual(tree)
   expect(said).toHaveLength(1)
@@ -87,7 +87,7 @@ test.each([false, true])(
       `${file.path} is not the file with SHA-256 ${wrong.sha256}`,
     )
     expect(from.index).not.toHaveBeenCalled()
-    // Nothing of it stays in the cache.
+    // The failed build leaves nothing in the cache.
     expect(await readdir(join(scratch, 'cache/debian'))).toEqual([])
   },
 )
@@ -121,7 +121,7 @@ test('who wants the lock and nothing else gets an error, also where a substitute
   await expect(build()).rejects.toThrow(LockedFilesGone)
   await lockedTree('tools', set, locked, listen().options, source(now))
   await expect(build()).rejects.toThrow('tool 1 -> 2')
-  // The archive has it again: what is locked comes before the substitute from then on.
+  // The archive has it again: from then on the locked file takes precedence over the substitute.
   await writeFile(file, bytes)
   expect((await build()).packages).toEqual(['tool_1_all'])
   const { options, said } = listen()

@@ -4,9 +4,9 @@ import { download, fullName, type PackageFile } from './apt.ts'
 import type { SetName } from './package-sets.ts'
 import type { DebianArchives } from './sources.ts'
 
-/** The files that the images are made of, with their digests. */
+/** The files that the images are built from, with their digests. */
 export interface DebianLock {
-  /** Day on which the archives had these as their newest. */
+  /** Day on which these were the newest files in the archives. */
   readonly date: string
   /** By set, then by architecture; sorted by package. */
   readonly sets: Readonly<Record<SetName, Readonly<Record<string, readonly PackageFile[]>>>>
@@ -18,7 +18,7 @@ export async function readLock(path = lockPath): Promise<DebianLock> {
   return JSON.parse(await readFile(path, 'utf8')) as DebianLock
 }
 
-/** @throws for an architecture that nobody has locked. */
+/** @throws for an architecture that is not in the lock */
 export function filesOf(lock: DebianLock, name: SetName, architecture: string): readonly PackageFile[] {
   const files = lock.sets[name]?.[architecture]
   if (files === undefined)
@@ -26,7 +26,7 @@ export function filesOf(lock: DebianLock, name: SetName, architecture: string): 
   return files
 }
 
-/** A line for each file, so that a change can be read. */
+/** Returns the text of the lock, with one line for each file, so that a diff is readable. */
 export function lockText({ date, sets }: DebianLock): string {
   const list = (files: readonly PackageFile[]) =>
     `[\n${files.map(file => `        ${JSON.stringify(file)}`).join(',\n')}\n      ]`
@@ -47,7 +47,9 @@ export function lockText({ date, sets }: DebianLock): string {
   )}\n`
 }
 
-/** How one list differs from another: `PACKAGE VERSION -> VERSION`, with `none` for what is only in one of them. */
+/**
+ * Lists how one list differs from another: `PACKAGE VERSION -> VERSION`, with `none` for a package that one list lacks.
+ */
 export function differences(from: readonly PackageFile[], to: readonly PackageFile[]): string[] {
   const old = new Map(from.map(file => [file.package, file]))
   const now = new Map(to.map(file => [file.package, file]))
@@ -58,11 +60,11 @@ export function differences(from: readonly PackageFile[], to: readonly PackageFi
   })
 }
 
-/** The archive has dropped locked files. */
+/** Thrown when the archive has dropped locked files. */
 export class LockedFilesGone extends Error {
-  /** What it has now in place of the whole set. */
+  /** The files that the archive now has for the whole set. */
   readonly present: readonly PackageFile[]
-  /** As `differences`. */
+  /** The result of `differences`. */
   readonly changes: readonly string[]
 
   constructor(missing: readonly PackageFile[], changes: readonly string[], present: readonly PackageFile[]) {
@@ -76,10 +78,10 @@ export class LockedFilesGone extends Error {
 }
 
 /**
- * Fetches locked files.
+ * Downloads locked files.
  *
- * @param present what the signed lists name now for the same set; asked only when a file did not come.
- * @throws LockedFilesGone; for a wrong digest; for what the archive still has and did not give.
+ * @param present returns the files that the signed lists now name for the same set; called only if a download failed
+ * @throws LockedFilesGone; for a wrong digest; for a file that the archive still has but did not deliver
  */
 export async function downloadLocked(
   locked: readonly PackageFile[],
@@ -96,7 +98,7 @@ export async function downloadLocked(
   throw new LockedFilesGone(missing, differences(locked, now), now)
 }
 
-/** @throws when one does not come. */
+/** @throws if a file could not be downloaded */
 export async function downloadAll(
   files: readonly PackageFile[],
   archives: DebianArchives,

@@ -4,8 +4,8 @@ import { lockedPackages } from './debian.ts'
 import type { SetName } from './package-sets.ts'
 
 /**
- * What runs a program of the given set of packages on this machine, its arguments to follow: with the libraries of its own
- * release, because the machine's may be older.
+ * Returns the command that runs a program of the given set of packages on this machine; the program's own arguments
+ * follow `args`. It uses the libraries of its own release, because the machine's may be older.
  */
 export async function debianProgram(
   path: string,

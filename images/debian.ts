@@ -9,7 +9,7 @@ import { run } from './run.ts'
 import { type DebianArchives, debianArchives } from './sources.ts'
 
 export interface PackageTree {
-  /** Directory with the unpacked files (merged /usr), owned by whoever built it. */
+  /** Directory with the unpacked files (merged /usr), owned by the user that built it. */
   readonly root: string
   /** `name_version_arch` of every package in it, sorted. */
   readonly packages: readonly string[]
@@ -19,7 +19,7 @@ export interface DebianOptions {
   readonly cacheDir?: string
   readonly signal?: AbortSignal
   readonly progress?: (message: string) => void
-  /** Whether to fail where the archive has dropped a locked file. Default: whether `UNDERSTUDY_LOCKED` is 1. */
+  /** True to fail if the archive has dropped a locked file. Default: true if `UNDERSTUDY_LOCKED` is 1. */
   readonly locked?: boolean
 }
 
@@ -34,21 +34,21 @@ const mirror: PackageSource = { archives: debianArchives, index: packageIndex }
 const recipe = 3
 
 /**
- * The packages of one set, unpacked: exactly the files that the lock names, checked against its digests. No list of packages
- * is read and no root is needed. Maintainer scripts do not run.
+ * Returns the packages of one set, unpacked: exactly the files that the lock names, checked against its digests. It
+ * reads no list of packages and needs no root. Maintainer scripts do not run.
  *
- * Where the archive has dropped one of them, the whole set is what its signed lists name now, and a warning says so, also
- * when it comes from the cache; with `locked` the build fails instead.
+ * If the archive has dropped one of the files, the whole set is built from the files that its signed lists name now,
+ * and a warning says so, even if the set comes from the cache. With `locked` the build fails instead.
  *
  * Cached under the lock's digests, so a warm build needs no network.
  *
- * @throws LockedFilesGone; for a file with another digest, in either mode.
+ * @throws LockedFilesGone; for a file with another digest, in either mode
  */
 export async function lockedPackages(name: SetName, options: DebianOptions = {}): Promise<PackageTree> {
   return lockedTree(name, packageSets[name], filesOf(await readLock(), name, imageArchitecture()), options)
 }
 
-/** As `lockedPackages`, for any set. */
+/** Like `lockedPackages`, for any set. */
 export async function lockedTree(
   name: string,
   set: PackageSet,
@@ -93,8 +93,8 @@ export async function lockedTree(
 }
 
 /**
- * What the given Debian packages are at present, and all that they depend on (or they alone): for tests and playgrounds.
- * What is shipped comes from `lockedPackages`.
+ * Returns the present versions of the given Debian packages, with or without everything that they depend on: for tests
+ * and playgrounds. Images that are shipped use `lockedPackages`.
  *
  * Cached by package names; delete `debian/` in the cache to get newer versions.
  */
@@ -129,7 +129,7 @@ async function readTree(directory: string): Promise<PackageTree> {
   return { root: join(directory, 'root'), packages }
 }
 
-/** Leaves the tree and its list in a scratch directory, and nothing else of what was downloaded there. */
+/** Leaves the tree and its list of packages in a scratch directory and removes the downloads. */
 async function unpack(
   scratch: string,
   files: readonly PackageFile[],

@@ -1,4 +1,4 @@
-/** What a 64-bit little-endian ELF file asks of the system it runs on. */
+/** Requirements of a 64-bit little-endian ELF file on its system. */
 export interface ElfNeeds {
   /** Path of the dynamic loader; absent in static executables and in libraries. */
   readonly interpreter?: string
@@ -20,7 +20,10 @@ interface Segment {
   readonly size: number
 }
 
-/** Parses what the loader would; throws on anything that is not 64-bit little-endian ELF. */
+/**
+ * Parses the parts that the loader reads.
+ * @throws for anything other than 64-bit little-endian ELF
+ */
 export function elfNeeds(file: Uint8Array): ElfNeeds {
   const bytes = Buffer.from(file.buffer, file.byteOffset, file.byteLength)
   if (bytes.length < 64 || bytes.readUInt32BE(0) !== 0x7f454c46 || bytes[4] !== 2 || bytes[5] !== 1) {

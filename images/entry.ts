@@ -1,11 +1,11 @@
-/** One thing in an image's file system. Paths are absolute inside the image; owner and group default to root. */
+/** An entry in an image's file system. Paths are absolute inside the image; owner and group default to root. */
 export type Entry =
   | {
       readonly type: 'file'
       readonly path: string
       /** Permission bits, for example 0o755. */
       readonly mode: number
-      /** The bytes, or the path of a regular file on this machine to read them from. */
+      /** The bytes, or the path of a regular file on this machine that contains them. */
       readonly content: Uint8Array | { readonly source: string }
       readonly uid?: number
       readonly gid?: number
@@ -19,15 +19,15 @@ export type Entry =
     }
   | { readonly type: 'symlink'; readonly path: string; readonly target: string }
 
-/** A file whose content is text; mode 0644. */
+/** Returns a file entry with text as its content; mode 0644. */
 export function textFile(path: string, text: string): Entry {
   return { type: 'file', path, mode: 0o644, content: new TextEncoder().encode(text) }
 }
 
 /**
- * The entries in the order in which a layer holds them: by path, parents first, each parent directory present
- * (0755 and root's when not given). The order of the argument never shows, so neither does a readdir order.
- * Throws when two entries claim one path.
+ * Returns the entries in the order of a layer: by path, parents first. Adds missing parent directories (0755, owned by
+ * root). The result does not depend on the order of the argument, nor on that of readdir.
+ * @throws if two entries have the same path
  */
 export function orderEntries(entries: readonly Entry[]): Entry[] {
   const byPath = new Map<string, Entry>()
@@ -43,7 +43,7 @@ export function orderEntries(entries: readonly Entry[]): Entry[] {
       if (!byPath.has(parent)) byPath.set(parent, { type: 'directory', path: parent, mode: 0o755 })
     }
   }
-  // Segment by segment, not by string: '/a-b' must not come between '/a' and '/a/b'.
+  // Compare by segment, not by string: '/a-b' must not come between '/a' and '/a/b'.
   return [...byPath.values()].sort((a, b) => comparePaths(a.path, b.path))
 }
 

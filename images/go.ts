@@ -5,8 +5,9 @@ import type { DebianOptions } from './debian.ts'
 import { run } from './run.ts'
 
 /**
- * Builds the Go program in `directory`, which needs nothing but the standard library, as a static executable and returns
- * its path in the cache. @throws when there is no Go, with its messages when it fails, and with the signal's reason.
+ * Builds the Go program in `directory`, which needs only the standard library, as a static executable and returns its
+ * path in the cache.
+ * @throws if Go is missing; with Go's messages if the build fails; the signal's reason
  */
 export async function goProgram(
   name: string,
@@ -24,7 +25,7 @@ export async function goProgram(
   const names = (await readdir(directory)).sort()
   const key = keyOf({
     sources: await Promise.all(names.map(file => readFile(join(directory, file), 'utf8'))),
-    // In the module's directory: it may ask for another Go than the one that is installed.
+    // Run in the module's directory: its go.mod may select another Go than the installed one.
     go: await run('go', ['version'], within),
     recipe: 1,
   })

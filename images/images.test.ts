@@ -11,7 +11,7 @@ import { operatorFrom } from './recipes/operator.ts'
 import { run } from './run.ts'
 import { unpackImage } from './unpack.ts'
 
-// The images are run in a chroot with namespaces of its own, which is what a container would add at the least.
+// The tests run the images in a chroot with its own namespaces: the minimum that a container adds.
 const root = process.getuid?.() === 0
 
 let scratch = ''
@@ -144,7 +144,7 @@ describe.skipIf(!root)('the images run (needs root: chroot and namespaces)', () 
       'unshare',
       [
         ...['--pid', '--fork', '--mount-proc', '--kill-child', 'sh', '-c'],
-        // A dead child that nobody reaps still answers `kill -0`, so this ends only when PID 1 has reaped it.
+        // A dead child that is not reaped still answers `kill -0`, so this ends only when PID 1 has reaped it.
         `(orphan=$(sleep 0.01 >/dev/null & echo $!)
           while kill -0 $orphan 2>/dev/null; do sleep 0.01; done
           kill -TERM 1) & exec "$0"`,
@@ -170,7 +170,7 @@ test('our own images come out the same when everything but the Debian packages i
   const known = await ensureImages(names)
   const cacheDir = join(scratch, 'empty-cache')
   await mkdir(cacheDir)
-  // Downloads are inputs; what is compiled, bundled, compressed and packed from them is what must not vary.
+  // Downloads are inputs. Everything compiled, bundled, compressed and packed from them must not vary.
   await symlink(join(cacheRoot(), 'debian'), join(cacheDir, 'debian'))
   const again = await ensureImages(names, { cacheDir })
   for (const name of names) {

@@ -9,7 +9,7 @@ import { type Pack, pack } from 'tar-stream'
 import { cachedDirectory, cacheRoot, keyOf } from './cache.ts'
 import { type Entry, orderEntries } from './entry.ts'
 
-/** A layer written to disk: gzip-compressed tar, with the two digests that an image names it by. */
+/** A layer on disk: a gzip-compressed tar, with the two digests by which an image names it. */
 export interface Layer {
   readonly path: string
   /** sha256 of the compressed bytes, hex: the blob's name. */
@@ -20,7 +20,7 @@ export interface Layer {
   readonly size: number
 }
 
-// One fixed time for everything: the image says when its inputs changed by its digest, not by clocks.
+// The same fixed time for all entries: an image's digest, not its clock, tells when its inputs changed.
 export const EPOCH = new Date(0)
 
 /**
@@ -34,7 +34,8 @@ export async function writeLayer(
 ): Promise<Layer> {
   signal?.throwIfAborted()
   const tar = pack()
-  // The pipeline reports what goes wrong; a stream that it has let go of must not end the process on top.
+  // The pipeline reports errors. Without this handler, an error on a stream that the pipeline has released would end
+  // the process.
   tar.on('error', () => {})
   const uncompressed = hasher()
   const compressed = hasher()
@@ -46,7 +47,7 @@ export async function writeLayer(
     createWriteStream(path),
     { ...(signal && { signal }) },
   )
-  // An entry that cannot be read must fail the pipeline, and a failing pipeline must end the wait for an entry.
+  // An unreadable entry must fail the pipeline, and a failed pipeline must end the wait for an entry.
   const filled = fill(tar, entries).catch((error: Error) => tar.destroy(error))
   await Promise.all([written, filled])
   const { digest, size } = compressed.result()
@@ -58,7 +59,7 @@ export interface LayerOptions {
   readonly signal?: AbortSignal
 }
 
-/** As `writeLayer`, kept in the cache: compressing a Node binary takes seconds and its content seldom changes. */
+/** Like `writeLayer`, but cached: compressing a Node binary takes seconds and its content seldom changes. */
 export async function cachedLayer(entries: readonly Entry[], options: LayerOptions = {}): Promise<Layer> {
   const cacheDir = options.cacheDir ?? cacheRoot()
   const target = join(cacheDir, 'layers', await layerKey(entries, cacheDir))
@@ -70,7 +71,9 @@ export async function cachedLayer(entries: readonly Entry[], options: LayerOptio
   return { ...known, path: join(target, 'layer.tar.gz') }
 }
 
-/** Key of everything the bytes of a layer depend on, this code and the compressor (Node's zlib) included. */
+/**
+ * Returns the key of everything that a layer's bytes depend on, including this code and the compressor (Node's zlib).
+ */
 export async function layerKey(entries: readonly Entry[], cacheDir: string): Promise<string> {
   const code = await Promise.all(
     ['./layer.ts', './entry.ts'].map(it => readFile(new URL(it, import.meta.url), 'utf8')),
@@ -85,7 +88,7 @@ async function describe(entry: Entry, cacheDir: string): Promise<unknown> {
     return { ...entry, content: createHash('sha256').update(entry.content).digest('hex') }
   }
   const inCache = relative(cacheDir, entry.content.source)
-  // What lies in the cache lies under a key of its inputs and never changes; other files are asked for their times.
+  // A file in the cache has its key in its path and never changes; for other files, size and mtime count.
   if (!inCache.startsWith('..')) return { ...entry, content: inCache }
   const { size, mtimeMs } = await stat(entry.content.source)
   return { ...entry, content: { ...entry.content, size, mtimeMs } }
@@ -122,7 +125,7 @@ function ownerOf(entry: { readonly uid?: number; readonly gid?: number }): { uid
   return { uid: entry.uid ?? 0, gid: entry.gid ?? 0 }
 }
 
-/** A pass-through that knows the sha256 and the length of what went through it. */
+/** Creates a pass-through stream that computes the sha256 and the length of its data. */
 export function hasher(): { through: Transform; result(): { digest: string; size: number } } {
   const hash = createHash('sha256')
   let size = 0

@@ -1,6 +1,6 @@
 /**
- * `npm run lock-packages`: writes into debian.lock.json what the signed lists of the Debian archives name at present for the
- * images, for every architecture that they can be built for. It downloads lists only.
+ * `npm run lock-packages`: writes debian.lock.json, the files that the signed lists of the Debian archives name at
+ * present for the images, for every architecture that they can be built for. Downloads only lists.
  */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

@@ -7,10 +7,10 @@ import { readNodeLock, verifiedNode } from './node-lock.ts'
 import { run } from './run.ts'
 
 /**
- * The Node binary of the development dependency `node`, without symbols (a sixth of its size). Returns its path in
- * the cache.
+ * Strips the symbols from the Node binary of the development dependency `node` (a sixth of its size). Returns its path
+ * in the cache.
  *
- * @throws for a binary that is not the locked one.
+ * @throws for a binary other than the locked one
  */
 export async function strippedNode(options: DebianOptions = {}): Promise<string> {
   const { signal, progress, cacheDir = cacheRoot() } = options

@@ -4,10 +4,12 @@ import { readFile } from 'node:fs/promises'
 import { pipeline } from 'node:stream/promises'
 import { fileURLToPath } from 'node:url'
 
-/** The Node binary by digest: its package downloads it in a script of its own, past what package-lock.json has. */
+/**
+ * Digests of the Node binary: its package downloads it in an install script, which package-lock.json does not cover.
+ */
 export interface NodeLock {
   readonly version: string
-  /** By the architecture's name in Node. */
+  /** By Node's name of the architecture. */
   readonly sha256: Readonly<Record<string, string>>
 }
 
@@ -18,10 +20,10 @@ export async function readNodeLock(): Promise<NodeLock> {
 }
 
 /**
- * Returns the digest of a binary that is the locked one.
+ * Verifies that a binary is the locked one and returns its digest.
  *
- * @param architecture as Node names it.
- * @throws for any other binary, version or architecture.
+ * @param architecture Node's name of it
+ * @throws for any other binary, version or architecture
  */
 export async function verifiedNode(
   binary: string,

@@ -1,4 +1,4 @@
-/** Debian release that everything in the images comes from, unless a set says why it wants another. */
+/** Debian release of everything in the images, unless a set gives a reason for another. */
 export const SUITE = 'trixie'
 
 /** `forky` is Debian's testing release: no security archive, and its packages change. */
@@ -8,11 +8,14 @@ export type Suite = 'trixie' | 'forky'
 export interface PackageSet {
   readonly suite: Suite
   readonly names: readonly string[]
-  /** Whether what they depend on comes along. */
+  /** True to include the packages that they depend on. */
   readonly dependencies: boolean
 }
 
-/** What the images are made of. `debian.lock.json` names every file of these, and `npm run lock-packages` writes it. */
+/**
+ * The packages that the images are built from. `debian.lock.json` names every file of these; `npm run lock-packages`
+ * writes it.
+ */
 export const packageSets = {
   /** From the testing release: no CRIU before 4.2 can dump TCP sockets on kernels since 6.15. */
   criu: { suite: 'forky', names: ['criu', 'tar'], dependencies: true },

@@ -1,9 +1,9 @@
 /**
- * Fully qualified image reference, as containerd and the kubelet normalise what a pod says: without a registry
- * host it is Docker Hub, without an organisation it is `library`, without a tag it is `latest`.
+ * Returns the fully qualified image reference, as containerd and the kubelet normalise the one in a pod: the default
+ * host is Docker Hub, the default organisation is `library`, the default tag is `latest`.
  *
  * `nginx:1.14.2` -> `docker.io/library/nginx:1.14.2`; `team/app:1` -> `docker.io/team/app:1`.
- * Throws on references with a digest or outside the grammar: an archive names an image by tag only.
+ * @throws for references with a digest or outside the grammar: an archive names an image only by tag
  */
 export function normaliseReference(reference: string): string {
   const slash = reference.indexOf('/')
@@ -17,7 +17,7 @@ export function normaliseReference(reference: string): string {
   return `${host}/${match[1]}:${match[2] ?? 'latest'}`
 }
 
-/** The tag of a normalised reference. */
+/** Returns the tag of a normalised reference. */
 export function tagOf(normalised: string): string {
   return normalised.slice(normalised.lastIndexOf(':') + 1)
 }

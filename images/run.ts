@@ -7,8 +7,9 @@ export interface RunOptions {
 }
 
 /**
- * Runs a program to its end and returns its standard output. Throws with the last lines of its standard error when
- * it fails, and with the abort reason when `signal` fires (the program is killed).
+ * Runs a program to its end and returns its standard output.
+ * @throws with the last lines of its standard error if it fails; the abort reason when `signal` fires (the program is
+ * killed)
  */
 export function run(program: string, args: readonly string[], options: RunOptions = {}): Promise<string> {
   options.signal?.throwIfAborted()

@@ -15,11 +15,11 @@ export interface DebianArchives {
 const KEYRING = '/usr/share/keyrings/debian-archive-keyring.gpg'
 
 /**
- * The Debian archives that this machine's own apt uses, so that a mirror or proxy of the site is used here too.
- * Throws when the machine has no Debian sources.
+ * Returns the Debian archives that this machine's own apt uses, so that a mirror or proxy of the site is used here too.
+ * @throws if the machine has no Debian sources
  */
 export async function debianArchives(etc = '/etc'): Promise<DebianArchives> {
-  // Other systems have no such file, or another name in it: the archives of a distribution made from Debian are not Debian's.
+  // Other systems have no such file, or another ID in it: the archives of a derived distribution are not Debian's.
   const release = await readFile(join(etc, 'os-release'), 'utf8').catch(ignoreMissing(''))
   const isDebian = /^ID="?debian"?$/m.test(release)
   const codename = isDebian ? /^VERSION_CODENAME="?([a-z]+)"?$/m.exec(release)?.[1] : undefined

@@ -5,14 +5,14 @@ import type { PackageTree } from './debian.ts'
 import { elfNeeds } from './elf.ts'
 import type { Entry } from './entry.ts'
 
-/** The symlinks of a merged /usr, which Debian's paths go through. */
+/** The symlinks of a merged /usr; Debian's paths go through them. */
 export const mergedUsr: readonly Entry[] = ['bin', 'sbin', 'lib', 'lib64'].map(name => ({
   type: 'symlink',
   path: `/${name}`,
   target: `usr/${name}`,
 }))
 
-/** A directory of the package tree with all that is in it, as it is there; everything is root's. */
+/** Returns a directory of the package tree with all its contents, unchanged; root owns everything. */
 export async function takeTree(tree: PackageTree, path: string): Promise<Entry[]> {
   const entries: Entry[] = []
   const visit = async (at: string): Promise<void> => {
@@ -31,17 +31,17 @@ export async function takeTree(tree: PackageTree, path: string): Promise<Entry[]
 }
 
 export interface Executable {
-  /** Where it is in the image. */
+  /** Path in the image. */
   readonly path: string
-  /** Where it is on this machine; by default at the same path in the tree. */
+  /** Path on this machine; default: the same path in the tree. */
   readonly source?: string
 }
 
 /**
- * The executables together with the dynamic loader and every library that they need, directly or not, taken from
- * the tree: the smallest file system in which they start. Libraries lie under the name they are asked for by, so no
- * loader cache is needed. Throws when the tree lacks one.
- * @param provided names of libraries that the executables find by themselves.
+ * Returns the executables with the dynamic loader and every library that they need, directly or not, from the tree: the
+ * smallest file system in which they start. Libraries lie under their sonames, so no loader cache is needed.
+ * @param provided names of libraries that the executables find by themselves
+ * @throws if the tree lacks a library
  */
 export async function withLibraries(
   tree: PackageTree,
@@ -58,7 +58,7 @@ export async function withLibraries(
     for (const library of libraries) await addLibrary(library, path)
   }
   const addLoader = async (interpreter: string): Promise<void> => {
-    // Through the image's /lib64 -> usr/lib64; the tree has the same link.
+    // The image reaches it through /lib64 -> usr/lib64; the tree has the same link.
     const path = interpreter.replace(/^\/lib/, '/usr/lib')
     if (!found.has(path)) {
       const source = await inTree(tree, path)
@@ -84,7 +84,7 @@ async function libraryDirectories(tree: PackageTree): Promise<string[]> {
   return [...names.filter(name => /-linux-gnu$/.test(name)).map(name => `/usr/lib/${name}`), '/usr/lib']
 }
 
-/** The regular file behind a path of the tree; refuses links that lead out of it. */
+/** Returns the regular file behind a path of the tree; refuses links that lead out of it. */
 async function inTree(tree: PackageTree, path: string): Promise<string> {
   const root = await realpath(tree.root)
   const source = await realpath(join(root, path))
@@ -92,7 +92,7 @@ async function inTree(tree: PackageTree, path: string): Promise<string> {
   return source
 }
 
-/** /etc/passwd and /etc/group with root and one user of the given name and id. */
+/** Returns /etc/passwd and /etc/group with root and one user of the given name and id. */
 export function users(name: string, id: number): Entry[] {
   const text = (path: string, content: string): Entry => ({
     type: 'file',

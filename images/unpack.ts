@@ -6,7 +6,7 @@ import { pipeline } from 'node:stream/promises'
 import { extract } from 'tar-stream'
 import { run } from './run.ts'
 
-/** An image archive taken apart, with everything that its digests promise checked. */
+/** The contents of an image archive whose digests have all been verified. */
 export interface UnpackedImage {
   readonly ref: string
   readonly config: {
@@ -25,9 +25,8 @@ interface Descriptor {
 }
 
 /**
- * Reads an archive the way a container runtime does (index, manifest, configuration, layers), verifies every size
- * and digest on the way, and puts its file system into the directory `root`. Needs GNU tar; owners are kept when run
- * as root.
+ * Reads an archive as a container runtime does (index, manifest, configuration, layers), verifies every size and digest
+ * on the way, and unpacks its file system into the directory `root`. Needs GNU tar; keeps owners when run as root.
  */
 export async function unpackImage(archive: string, root: string): Promise<UnpackedImage> {
   await mkdir(root, { recursive: true })

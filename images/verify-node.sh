@@ -1,6 +1,8 @@
 #!/bin/sh
-# Compares the Node binary that came with `npm ci` with images/node.lock.json. The package `node` downloads it in a script of
-# its own, past the digests of package-lock.json. A shell script, because what it looks at must not be what looks.
+# Compares the Node binary that `npm ci` installed with images/node.lock.json. The package `node` downloads it in an
+# install script, which the digests of package-lock.json do not cover. This is a shell script because a Node program
+# would be judged by the binary under test.
+#
 # usage: verify-node.sh [BINARY [ARCHITECTURE]]
 set -eu
 images=$(dirname "$0")

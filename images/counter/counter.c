@@ -5,13 +5,13 @@
  *
  *   GET /         adds one, then answers {"count":N,"pid":P,"host":"pod","startedAt":unix milliseconds}
  *   GET /peek     the same without adding
- *   GET /state    the state for somebody else: {"count":N}
- *   POST /state   takes such a state: N is the number to go on from; 400 when there is none in it
+ *   GET /state    the state for another process: {"count":N}
+ *   POST /state   sets such a state: counting continues from N; 400 when the body has no N
  *   GET /healthz  200, or 503 between POST /fail and POST /recover
  *   POST /crash   ends the process with exit code 7, without an answer
  *
- * HEAD works wherever GET does. One thread, one poll loop, keep-alive and pipelining. SIGTERM and SIGINT end it at
- * once with exit code 0; with `ignore` it is deaf to both, like applications that only SIGKILL can stop.
+ * HEAD works wherever GET does. One thread, one poll loop, keep-alive and pipelining. SIGTERM and SIGINT end it at once
+ * with exit code 0; with `ignore` it ignores both, like applications that only SIGKILL can stop.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -34,8 +34,8 @@ enum { CONNECTIONS = 1024, REQUEST = 4096, RESPONSE = 768 };
 
 struct connection {
 	int fd;
-	int closing;          /* say goodbye when the response is out */
-	int draining;         /* goodbye said: only waiting for the client to close */
+	int closing;          /* close the connection once the response is sent */
+	int draining;         /* our side is shut down: only waiting for the client to close */
 	size_t have;          /* bytes of request read so far */
 	size_t out, out_done; /* bytes of response, and of those already written */
 	char request[REQUEST];
@@ -124,7 +124,7 @@ static int says(const char *value, const char *word)
 	return value && strncasecmp(value, word, strlen(word)) == 0 && !isalnum((unsigned char)value[strlen(word)]);
 }
 
-/* The number behind "count": in a body; 0 when there is none. */
+/* Sets the count to the number behind "count": in a body; returns 0 if the body has none. */
 static int take_state(const char *body)
 {
 	const char *at = strstr(body, "\"count\"");
@@ -145,7 +145,7 @@ static int take_state(const char *body)
 	return 1;
 }
 
-/* `content`: the body, NUL-terminated, or NULL where it is not read. */
+/* `content`: the body, NUL-terminated, or NULL if it is not read. */
 static void answer(struct connection *c, char *request, const char *content)
 {
 	char method[8], path[128], version[16], body[420];
@@ -157,7 +157,7 @@ static void answer(struct connection *c, char *request, const char *content)
 		respond(c, 400, "text/plain", "bad request\n", 0);
 		return;
 	}
-	/* Other bodies are not read: what follows the headers would be taken for the next request. */
+	/* Other bodies are not read, so what follows the headers would be parsed as the next request. */
 	if ((!content && length && atoi(length) > 0) || header(request, "transfer-encoding:") || says(connection, "close") ||
 	    (strcmp(version, "HTTP/1.0") == 0 && !says(connection, "keep-alive")))
 		c->closing = 1;
@@ -204,7 +204,7 @@ static void hang_up(struct connection *c)
 	c->fd = -1;
 }
 
-/* Answers what is complete in the request buffer, one request at a time, until the socket would block. */
+/* Answers the complete requests in the buffer, one at a time, until the socket would block. */
 static void serve(struct connection *c)
 {
 	for (;;) {
@@ -222,7 +222,7 @@ static void serve(struct connection *c)
 		}
 		c->out = c->out_done = 0;
 		if (c->closing) {
-			/* Closing with unread bytes would reset the connection and could take the answer with it. */
+			/* Closing with unread bytes would reset the connection, and the client could lose the answer. */
 			c->draining = 1;
 			c->have = 0;
 			if (shutdown(c->fd, SHUT_WR) < 0)
@@ -358,7 +358,7 @@ int main(int argc, char **argv)
 	clock_gettime(CLOCK_REALTIME, &now);
 	started_ms = (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
 
-	/* PID 1 of a container hears only the signals that it has a handler for. */
+	/* PID 1 of a container receives only the signals that it has a handler for. */
 	signal(SIGTERM, ignore ? SIG_IGN : stop);
 	signal(SIGINT, ignore ? SIG_IGN : stop);
 

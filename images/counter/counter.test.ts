@@ -21,7 +21,7 @@ afterEach(async () => {
   }
 })
 
-/** A running counter that listens. */
+/** Starts a counter and resolves when it listens. */
 async function start(...args: string[]): Promise<{ child: ChildProcess; port: number; url: string }> {
   const port = await freePort()
   const child = spawn(binary, ['--port', String(port), ...args], {
@@ -34,7 +34,7 @@ async function start(...args: string[]): Promise<{ child: ChildProcess; port: nu
   return { child, port, url: `http://127.0.0.1:${port}` }
 }
 
-/** Sends bytes on a fresh connection and returns all that comes back until the server closes. */
+/** Sends bytes on a fresh connection and returns everything received until the server closes. */
 async function raw(port: number, ...pieces: string[]): Promise<string> {
   const socket = connect(port, '127.0.0.1')
   socket.setNoDelay(true)
@@ -196,7 +196,7 @@ describe('health and death', () => {
     const exited = once(child, 'exit')
     child.kill('SIGTERM')
     const [code, signal] = await exited
-    // A signal before main() installs its handler kills it the ordinary way; either way it is gone.
+    // A signal that arrives before main() has installed its handler kills it by default; either way it ends.
     expect([code, signal]).toSatisfy(([c, s]) => c === 0 || s === 'SIGTERM')
   })
 

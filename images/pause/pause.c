@@ -1,6 +1,6 @@
 /*
- * The sandbox process of a pod: holds the pod's namespaces open and, as PID 1 of a shared pid namespace, reaps
- * what is orphaned there. Ends at once on SIGTERM or SIGINT.
+ * The sandbox process of a pod: holds the pod's namespaces open and, as PID 1 of a shared pid namespace, reaps orphans.
+ * Ends at once on SIGTERM or SIGINT.
  */
 #include <signal.h>
 #include <sys/wait.h>
@@ -10,7 +10,7 @@ int main(void)
 	sigset_t set;
 	int signal;
 
-	/* PID 1 gets only signals it asks for, so they are taken by waiting instead of by handlers. */
+	/* The kernel drops signals that PID 1 has no handler for, so they are blocked and taken with sigwait(). */
 	sigemptyset(&set);
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGINT);

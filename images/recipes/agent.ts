@@ -10,12 +10,12 @@ import { labels, type Recipe } from './recipe.ts'
 
 const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
 
-/** Where the native programs are in the image; the agent copies them to its node. */
+/** Path of the native programs in the image; the agent copies them to its node. */
 const TOOLS = '/opt/understudy'
 
 /**
- * The agent: the operator's program with another command, and the native programs that it puts on its node, among them
- * CRIU and GNU tar from Debian's testing release; `packages` in each of their directories says which versions.
+ * The agent: the operator's program with another command, and the native programs that it puts on its node. Among these
+ * are CRIU and GNU tar from Debian's testing release; `packages` in each program's directory lists the versions.
  */
 export const agent: Recipe = async options => {
   const { version } = options
@@ -42,15 +42,15 @@ async function toolFiles(directory: string): Promise<Entry[]> {
   return entries.flatMap(entry => {
     const path = `${TOOLS}${entry.path}`
     if (entry.path === '' || entry.type === 'symlink') return []
-    // Executable or not; other bits are those of whoever filled the cache.
+    // Keep only whether it is executable; the other bits depend on the user that filled the cache.
     const mode = entry.mode & 0o111 ? 0o755 : 0o644
     return [{ ...entry, path, mode }]
   })
 }
 
 /**
- * What the runtime is told; deploy/docker/agent.Dockerfile says the same. Root: it enters the namespaces of other
- * processes, which nobody else may.
+ * Configuration for the runtime; deploy/docker/agent.Dockerfile says the same. Root, because only root may enter the
+ * namespaces of other processes.
  */
 export function agentConfig(version: string): ImageConfig {
   return {

@@ -4,7 +4,7 @@ import { labels, type Recipe } from './recipe.ts'
 
 export const counterSource = fileURLToPath(new URL('../counter/counter.c', import.meta.url))
 
-/** An HTTP server with its count in memory: what the samples, benches and traffic tests run. */
+/** An HTTP server with its count in memory, for the samples, benches and traffic tests. */
 export const counter: Recipe = async options => ({
   ref: `understudy.invalid/counter:${options.version}`,
   layers: [

@@ -4,7 +4,7 @@ import { mergedUsr, takeTree, users, withLibraries } from '../tree.ts'
 import { labels, type Recipe } from './recipe.ts'
 import { shell } from './shell.ts'
 
-// As the image whose name it bears: workers as www-data, logs to the container's own output, port 80.
+// Same as the upstream image: workers as www-data, logs to the container's own output, port 80.
 const configuration = `user www-data;
 worker_processes auto;
 error_log /dev/stderr notice;
@@ -29,7 +29,7 @@ http {
 `
 
 /**
- * Debian's nginx under the name `nginx:1.14.2`, so that the example which everybody copies applies verbatim on a
+ * Debian's nginx under the name `nginx:1.14.2`, so that the example in Kubernetes' documentation applies verbatim on a
  * cluster without a registry. It is not that build, and its labels say so.
  */
 export const nginx: Recipe = async options => {
@@ -68,7 +68,7 @@ export const nginx: Recipe = async options => {
   }
 }
 
-/** Debian version of a package in a tree. */
+/** Returns the Debian version of a package in a tree. */
 export function versionOf(packages: readonly string[], name: string): string {
   const found = packages.find(it => it.startsWith(`${name}_`))
   const version = found?.split('_')[1]

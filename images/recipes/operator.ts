@@ -9,10 +9,10 @@ import { labels, type Recipe } from './recipe.ts'
 
 const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
 
-/** The operator: Node, the C and C++ libraries it is linked to, and our program in one file. */
+/** The operator: Node, the C and C++ libraries that it is linked to, and our program in one file. */
 export const operator: Recipe = options => operatorFrom(MAIN, options)
 
-/** As `operator`, with another program in it. */
+/** Like `operator`, with another program. */
 export async function operatorFrom(
   entryPoint: string,
   options: DebianOptions & { readonly version: string },
@@ -27,7 +27,7 @@ export async function operatorFrom(
       {
         files: [
           ...(await bundle(entryPoint)),
-          // Beside /app as beside src/, so that the program finds its version in the same way in both.
+          // Beside /app, as it is beside src/, so that the program finds its version in the same way in both.
           textFile('/package.json', `${JSON.stringify({ name: 'understudy', version, type: 'module' })}\n`),
         ],
       },
@@ -36,7 +36,7 @@ export async function operatorFrom(
   }
 }
 
-/** What the runtime is told; deploy/docker/operator.Dockerfile says the same. */
+/** Configuration for the runtime; deploy/docker/operator.Dockerfile says the same. */
 export function operatorConfig(version: string): ImageConfig {
   return {
     entrypoint: ['/usr/bin/node', '/app/understudy.mjs'],

@@ -4,7 +4,7 @@ import { versionOf } from './nginx.ts'
 import { labels, type Recipe } from './recipe.ts'
 import { shell } from './shell.ts'
 
-/** Debian's redis-server with nothing on disk: what is in it is in its memory only. */
+/** Debian's redis-server without persistence: its data is only in memory. */
 export const redis: Recipe = async options => {
   const tree = await lockedPackages('redis', options)
   const version = versionOf(tree.packages, 'redis-server')
@@ -15,7 +15,7 @@ export const redis: Recipe = async options => {
       {
         files: [
           ...mergedUsr,
-          // redis-server is a link to redis-check-rdb in the package; the image has it under its own name.
+          // In the package, redis-server is a link to redis-check-rdb; the image has a real file of that name.
           ...(await withLibraries(tree, [{ path: '/usr/bin/redis-server' }, { path: '/usr/bin/redis-cli' }])),
           ...(await shell(tree)),
           ...users('redis', 999),

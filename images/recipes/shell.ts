@@ -2,7 +2,7 @@ import type { PackageTree } from '../debian.ts'
 import type { Entry } from '../entry.ts'
 import { withLibraries } from '../tree.ts'
 
-// What people type into `kubectl exec`; every further name works as `busybox NAME`.
+// Commands that people type into `kubectl exec`; every other name works as `busybox NAME`.
 const APPLETS = [
   'cat',
   'env',

@@ -2,7 +2,7 @@ import { buildWaker } from '../../init-waker/build.ts'
 import type { ImageConfig } from '../archive.ts'
 import { labels, type Recipe } from './recipe.ts'
 
-/** The gate of cold backups: one static binary and nothing else to run. */
+/** The gate of cold backups: one static binary and no other program. */
 export const waker: Recipe = async options => ({
   ref: `understudy.invalid/waker:${options.version}`,
   layers: [
@@ -13,7 +13,7 @@ export const waker: Recipe = async options => ({
   config: wakerConfig(options.version),
 })
 
-/** What the runtime is told; deploy/docker/waker.Dockerfile says the same. */
+/** Configuration for the runtime; deploy/docker/waker.Dockerfile says the same. */
 export function wakerConfig(version: string): ImageConfig {
   return {
     entrypoint: ['/waker'],

@@ -44,8 +44,9 @@ export const zooJava: Recipe = async options => {
 }
 
 /**
- * Compiles the program and links a runtime for it, with the JDK of the tree: it wants the C library of its own release, so it
- * runs in a root of its own, to which the tree's /usr is bound. Any user may do that in a namespace of users.
+ * Compiles the program and links a runtime for it, with the JDK of the tree. The JDK needs the C library of its own
+ * release, so it runs in a root of its own, into which the tree's /usr is bound. In a user namespace any user may do
+ * that.
  */
 async function linkedRuntime({ root, packages }: PackageTree, options: DebianOptions): Promise<string> {
   const { signal, cacheDir = cacheRoot(), progress } = options

@@ -13,7 +13,7 @@ const program = (name: string): string => fileURLToPath(new URL(`../zoo/${name}`
 
 const modules = ['ndk_http_module', 'ngx_http_lua_module'].map(name => `/usr/lib/nginx/modules/${name}.so`)
 
-/** Programs of several runtimes whose memory is moved in tests and benches; a pod says which by its command. */
+/** Programs of several runtimes whose memory tests and benches move; a pod selects one by its command. */
 export const zoo: Recipe = async options => {
   const tree = await lockedPackages('zoo', options)
   const python = `python${/^(\d+\.\d+)/.exec(versionOf(tree.packages, 'python3-minimal'))?.[1]}`
@@ -36,11 +36,11 @@ export const zoo: Recipe = async options => {
             { path: '/usr/bin/python3', source: `${tree.root}/usr/bin/${python}` },
             { path: '/usr/sbin/nginx' },
             ...modules.map(path => ({ path })),
-            // What the standard library's own modules are linked to, beyond the interpreter's libraries.
+            // Libraries that the standard library's own modules need, beyond the interpreter's.
             ...library.flatMap(({ path }) => (path.endsWith('.so') ? [{ path }] : [])),
           ])),
           ...library.filter(({ path }) => !path.endsWith('.so')),
-          // nginx's module says everything in Lua.
+          // nginx's Lua module needs these.
           ...(await takeTree(tree, '/usr/share/lua/5.1')),
           { type: 'directory', path: '/run', mode: 0o755 },
           { type: 'directory', path: '/var/lib/nginx', mode: 0o755 },

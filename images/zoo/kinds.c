@@ -1,7 +1,7 @@
 /*
- * The counter of images/counter as a program that holds one of each kind of object of the kernel that can be saved.
- * GET / adds one, GET /peek tries them all and says of each whether it still does what it is for, GET /healthz.
- * `kinds probe` asks /healthz of this container, as a command of a probe. FILES: directory of its files (/tmp).
+ * The counter of images/counter as a program that holds one of each kind of kernel object that can be saved. GET / adds
+ * one. GET /peek tries all objects and reports for each whether it still works. GET /healthz. `kinds probe` requests
+ * /healthz of this container, as the command of a probe. FILES: directory of its files (/tmp).
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -68,7 +68,8 @@ static bool reads(int fd)
 	return read(fd, got, sizeof got) == WORD_SIZE && !memcmp(got, WORD, WORD_SIZE);
 }
 
-/* What has been waiting to be read since before it was saved; put back for the next time. */
+/* Each holds data that was written before the dump and not read; after reading, the data is put back for the next
+ * time. */
 static int pipe_ends[2], fifo, pair[2];
 
 static void make_pipes(void)
@@ -96,7 +97,7 @@ static bool try_socketpair(void)
 	return reads(pair[1]) && wrote(pair[0]);
 }
 
-/* A listener with a path and one without, each with a connection that stands. */
+/* A listener with a path and an abstract one, each with an open connection. */
 static struct sockaddr_un names[2];
 static socklen_t lengths[2];
 static int unix_listener[2], unix_client[2], unix_server[2];
@@ -304,8 +305,8 @@ static bool try_flock(void)
 static bool try_posix_lock(void)
 {
 	struct flock whole = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
-	/* Owned by this descriptor, so that it conflicts with what the process itself owns; closing any other descriptor
-	 * of the file would end that one. */
+	/* An OFD lock, which this descriptor owns, conflicts with the process's own lock. The test uses
+	 * `posix_locked` itself: closing any other descriptor of the file would release the process's lock. */
 	int fd = posix_locked;
 
 	return !fcntl(fd, F_OFD_GETLK, &whole) && whole.l_type == F_WRLCK;
@@ -371,7 +372,7 @@ static bool try_udp(void)
 	return sendto(udp, WORD, WORD_SIZE, 0, (struct sockaddr *)&udp_name, sizeof udp_name) == WORD_SIZE && reads(udp);
 }
 
-/* A child that echoes, and a descriptor for it. */
+/* A child that echoes, and a pidfd for it. */
 static int to_child[2], from_child[2], child_handle;
 static pid_t child;
 

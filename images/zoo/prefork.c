@@ -1,7 +1,7 @@
 /*
- * The counter of images/counter with many tasks: a master with four worker processes, each with four threads, all
- * accepting from one socket and adding to one number in shared memory. GET / adds one, GET /peek does not.
- * Each thread keeps a number of its own besides; /threads tells their sum, which is the count if none was lost.
+ * The counter of images/counter with many tasks: a master with four worker processes of four threads each, which all
+ * accept from one socket and add to one number in shared memory. GET / adds one, GET /peek does not. Each thread also
+ * keeps a number of its own; /threads returns their sum, which equals the count if none was lost.
  */
 #define _GNU_SOURCE
 #include <netinet/in.h>

@@ -1,6 +1,6 @@
 /**
- * The counter of images/counter as a Node.js program: GET / adds one, GET /peek does not, GET /healthz.
- * Beside the count it keeps a timer running, a Map that grows, and what it has read of a file, as real programs do.
+ * The counter of images/counter as a Node.js program: GET / adds one, GET /peek does not, GET /healthz. Besides the
+ * count it keeps a running timer, a growing Map and the contents of a file, as real programs do.
  */
 import { appendFileSync, readFileSync } from 'node:fs'
 import { createServer } from 'node:http'

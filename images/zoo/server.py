@@ -1,8 +1,8 @@
 """The counter of images/counter as a Python program on asyncio: GET / adds one, GET /peek does not, GET /healthz,
-GET /cat/PATH tells what is in a file.
+GET /cat/PATH returns the contents of a file.
 
-NOTEBOOK: a file to which each count is appended and which is read back for every answer. With READER=1 nothing is
-appended: the count is what another container of the pod has written there, and the own memory counts the readings.
+NOTEBOOK: a file to which each count is appended and which is read back for every answer. With READER=1 the program
+appends nothing: the count is the one that another container of the pod wrote there, and memory counts the readings.
 """
 import asyncio
 import json
@@ -44,7 +44,7 @@ async def serve(reader, writer):
     request = await reader.readline()
     while (await reader.readline()).strip():
         pass
-    # A connection that was open when the memory was saved is restored as one that was closed: nobody asks by it.
+    # A connection that was open at the dump is restored as closed: no request comes over it.
     if not request.endswith(b"\n"):
         writer.close()
         return

@@ -1,5 +1,5 @@
-// The counter of images/counter as a Go program: GET / adds one, GET /peek does not, GET /healthz, and the health
-// service of gRPC for probes of that kind. Beside the count it keeps a map that grows, a ticker and sleeping goroutines.
+// The counter of images/counter as a Go program: GET / adds one, GET /peek does not, GET /healthz, and the gRPC health
+// service for gRPC probes. Besides the count it keeps a growing map, a ticker and sleeping goroutines.
 package main
 
 import (
@@ -52,7 +52,7 @@ func (s *state) show(response http.ResponseWriter) {
 	})
 }
 
-// The one answer that a probe asks for: SERVING, as a message of grpc.health.v1 by hand.
+// The only answer that a probe needs: SERVING, as a handmade message of grpc.health.v1.
 func health(response http.ResponseWriter, _ *http.Request) {
 	response.Header().Set("Content-Type", "application/grpc")
 	response.Header().Set("Trailer", "Grpc-Status")
