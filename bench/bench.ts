@@ -11,33 +11,33 @@ export interface BenchImages {
   readonly zoo: string
 }
 
-/** How an application is used while it is measured. */
+/** The load on an application during a measurement. */
 export interface LoadOptions {
   readonly connections: number
-  /** Messages of all connections together. */
+  /** Messages a second over all connections. */
   readonly perSecond: number
-  /** Of its checkpoints, as a set has it. */
+  /** Interval of the checkpoints, as a set specifies it. */
   readonly interval: string
   readonly intervalSeconds: number
 }
 
 export interface BenchContext {
   readonly api: Api
-  /** Undefined on the reader's own cluster, whose nodes are not at hand. */
+  /** Undefined on the user's own cluster, whose nodes the bench cannot reach. */
   readonly playground: Cluster | undefined
-  /** Undefined for benches that run without it. */
+  /** Undefined for benches that run without the operator. */
   readonly operator: Operator | undefined
-  /** A built checkout of the paper's own controller, to be measured in the same run; undefined: it is not. */
+  /** A built checkout of the paper's own controller, measured in the same run; undefined: not measured. */
   readonly peer: string | undefined
-  /** For benches of an application at work. */
+  /** For benches that load an application. */
   readonly load: LoadOptions
   /** Trials of each case. */
   readonly n: number
   readonly clock: UnixClock
   readonly signal: AbortSignal
-  /** References of images that the nodes have. */
+  /** References of images that all nodes have. */
   readonly images: BenchImages
-  /** A line of progress. */
+  /** Prints a line of progress. */
   say(text: string): void
 }
 
@@ -45,16 +45,19 @@ export interface Bench {
   readonly name: string
   /** One line for the list. */
   readonly title: string
-  /** Trials when the command line does not say. */
+  /** Default number of trials. */
   readonly trials: number
-  /** What it cannot do without. */
+  /** Requirements of the bench. */
   readonly needs: readonly ('operator' | 'playground')[]
-  /** What is measured before the operator is on the cluster. */
+  /** Measures before the operator is installed on the cluster. */
   before?(context: BenchContext, samples: Sampler): Promise<void>
   run(context: BenchContext, samples: Samples): Promise<Report>
 }
 
-/** For benches that declare the need. @throws Error when it was not declared, or not met. */
+/**
+ * Returns a value that the bench declares as a need.
+ * @throws Error if the need was not declared or not met
+ */
 export function demand<T>(value: T | undefined, what: string): T {
   if (value === undefined) throw new Error(`this bench needs ${what}`)
   return value

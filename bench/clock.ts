@@ -1,9 +1,9 @@
-/** Unix time in ms with the resolution of the monotonic clock: comparable with the time stamps of other processes. */
+/** Unix time in ms with the resolution of the monotonic clock, comparable with the time stamps of other processes. */
 export interface UnixClock {
   now(): number
   /**
-   * Waits for the next turn of the wall clock's millisecond and counts from there. The two clocks drift apart when the
-   * machine's time is being adjusted, so this is done before each trial.
+   * Waits for the wall clock's next millisecond and counts from there. Call before each trial: the two clocks drift
+   * apart while the machine's time is being adjusted.
    */
   anchor(): void
 }

@@ -6,9 +6,11 @@ import { loadConnection } from '../src/kube/connection.ts'
 import type { BenchImages } from './bench.ts'
 
 export type Target =
-  /** A playground of that name; brought up if it is not, and then taken down again unless it is to be kept. */
+  /**
+   * A playground of that name. If it is not up, the bench starts it and takes it down afterwards, unless `keep` is set.
+   */
   | { readonly type: 'playground'; readonly name: string; readonly keep: boolean }
-  /** The reader's own kubeconfig. */
+  /** The cluster of the user's own kubeconfig. */
   | { readonly type: 'current' }
 
 export interface BenchCluster {

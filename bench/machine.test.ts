@@ -23,7 +23,7 @@ it('says that the kernel does not say', async () => {
   expect(await end()).toBeUndefined()
 })
 
-// No bound above: what two tasks next to this one waited before may be counted between the two reads.
+// No upper bound: two earlier waits of other tasks may be counted between the two reads.
 it('reads this kernel', async () => {
   const end = await startPressure()
   expect((await end()) ?? 0).toBeGreaterThanOrEqual(0)

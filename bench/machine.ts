@@ -2,25 +2,25 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { cpus, getPriority, release, setPriority, totalmem } from 'node:os'
 
-/** What the figures were measured on, in one line. */
+/** Describes the measuring machine in one line. */
 export function machineLine(): string {
   const gib = (totalmem() / 2 ** 30).toFixed(0)
   return `${cpus().length} x ${cpus()[0]?.model.trim() ?? 'CPU'}, ${gib} GiB, Linux ${release()}`
 }
 
 /**
- * Puts this process before the others of the machine: a watcher that waits for a processor would add its own wait to
- * what it measures. Its probers inherit it. Does nothing for users who may not.
+ * Gives this process precedence over the machine's others: an observer that waits for a processor would add its own
+ * wait to its measurements. Its probers inherit the priority. Does nothing for unprivileged users.
  */
 export function takePrecedence(): void {
   prioritise(-20)
   const before = sessionPriority()
   if (before === undefined || !prioritiseSession(-20)) return
-  // The terminal goes on when this process has ended.
+  // The terminal's session outlives this process, so restore its priority.
   process.once('exit', () => prioritiseSession(before))
 }
 
-/** Starts something that is not the observer's own. */
+/** Starts a process that is not part of the observer, at normal priority. */
 export async function withoutPrecedence<T>(start: () => Promise<T>): Promise<T> {
   const before = getPriority()
   prioritise(0)
@@ -35,13 +35,13 @@ function prioritise(nice: number): void {
   try {
     setPriority(nice)
   } catch (error) {
-    // An EACCES of the system call comes as a SystemError with its code in `info`.
+    // An EACCES of the system call arrives as a SystemError with its code in `info`.
     if ((error as { info?: { code?: string } }).info?.code !== 'EACCES') throw error
   }
 }
 
 /**
- * Where the kernel groups processes by session (CONFIG_SCHED_AUTOGROUP), a priority counts within the session alone, which
+ * If the kernel groups processes by session (CONFIG_SCHED_AUTOGROUP), a priority counts only within the session, which
  * weighs as much as one process of priority 0; see sched(7).
  */
 const autogroup = '/proc/self/autogroup'
@@ -56,23 +56,23 @@ function sessionPriority(): number | undefined {
   }
 }
 
-/** @returns whether it could. */
+/** @returns true if the priority was set */
 function prioritiseSession(nice: number): boolean {
   try {
     writeFileSync(autogroup, String(nice))
     return true
   } catch (error) {
-    // EAGAIN: who may not do it may not do it often either.
+    // EAGAIN: an unprivileged process may also not try it often.
     if (!['EPERM', 'EACCES', 'EAGAIN'].includes((error as NodeJS.ErrnoException).code ?? '')) throw error
     return false
   }
 }
 
 /**
- * Measures how much of the time somebody waited for a processor; undefined where the kernel does not tell. The kernel
- * adds what it has counted in steps, so over some milliseconds the share can be more than 1.
- * @param waited total time in which some task waited, µs.
- * @param now ms.
+ * Starts to measure the share of time in which a task waited for a processor; the result is undefined if the kernel
+ * does not report it. The kernel adds its counts in steps, so over a few milliseconds the share can exceed 1.
+ * @param waited returns the total time in which some task waited, µs
+ * @param now returns ms
  */
 export async function startPressure(
   waited: () => Promise<number | undefined> = waitedUs,
@@ -95,7 +95,7 @@ async function waitedUs(): Promise<number | undefined> {
   }
 }
 
-/** Total time in which some task waited, µs. */
+/** Returns the total time in which some task waited, µs. */
 export function parsePressure(text: string): number {
   const total = /^some .*total=(\d+)$/m.exec(text)?.[1]
   if (total === undefined) throw new Error('not a pressure file')

@@ -78,7 +78,7 @@ function list(): string {
   return benches.map(({ name, title }) => `${name.padEnd(width)}  ${title}`).join('\n')
 }
 
-/** Figures from a machine that had other things to do are worth less, and say so. */
+/** Figures from a busy machine are worth less; this note says so. */
 function pressureNote(share: number | undefined): string {
   return share === undefined
     ? ''
@@ -87,7 +87,7 @@ function pressureNote(share: number | undefined): string {
 
 interface Measured {
   readonly report: Report
-  /** Share of the time in which somebody waited for a processor. */
+  /** Share of the time in which a task waited for a processor. */
   readonly pressure: number | undefined
 }
 
@@ -122,7 +122,7 @@ async function measure(bench: Bench, options: Options, signal: AbortSignal): Pro
       say: text =>
         process.stderr.write(`${((performance.now() - begun) / 1000).toFixed(1).padStart(7)} s  ${text}\n`),
     }
-    // Not before: the cluster's processes would inherit it.
+    // Only now: earlier, the cluster's processes would inherit the priority.
     takePrecedence()
     await bench.before?.(context, samples)
     const started = bench.needs.includes('operator') ? await install(cluster, progress, signal) : undefined
@@ -138,7 +138,10 @@ async function measure(bench: Bench, options: Options, signal: AbortSignal): Pro
   }
 }
 
-/** A checkout's own manifests and images on a playground; on the reader's cluster what is installed there. */
+/**
+ * On a playground, installs the checkout's own manifests and images. On the user's cluster, uses the installed
+ * operator.
+ */
 async function install({ api, playground }: BenchCluster, progress: Progress, signal: AbortSignal) {
   if (playground !== undefined) await deployOperator(playground, { progress, signal })
   return progress.step('operator that logs its passes', () => startOperator(api, signal))
@@ -147,7 +150,7 @@ async function install({ api, playground }: BenchCluster, progress: Progress, si
 try {
   await program.parseAsync()
 } catch (error) {
-  // With its causes: a bench that fails has measured nothing, and why is all that there is to tell.
+  // Print the error with its causes: a failed bench has measured nothing, so the reason is its only result.
   console.error('bench failed, nothing was measured:', error)
   process.exitCode = 1
 }

@@ -5,8 +5,8 @@ import { isKubeError } from '../src/kube/errors.ts'
 import { namespaces, serviceAccounts } from '../src/kube/resources.ts'
 
 /**
- * Runs `work` in a namespace of its own, which is empty at the start and gone at the end, whatever happened in it.
- * @throws what `work` threw.
+ * Runs `work` in a namespace of its own, which is empty at the start and deleted at the end, even after a failure.
+ * @throws the error of `work`
  */
 export async function inNamespace<T>(
   api: Api,
@@ -24,14 +24,14 @@ export async function inNamespace<T>(
     await hasServiceAccount(api, namespace, signal)
     return await work(namespace)
   } finally {
-    // Also after Ctrl-C: the signal has fired then, so the end has a time limit of its own.
+    // Has a time limit of its own, because after Ctrl-C the signal has fired already.
     await remove(api, namespace, AbortSignal.timeout(60_000))
   }
 }
 
 const labels = { 'app.kubernetes.io/managed-by': 'understudy-bench', ...memoryAllowed }
 
-/** Pods are refused until the namespace has its default service account. */
+/** The API server refuses pods until the namespace has its default service account. */
 async function hasServiceAccount(api: Api, namespace: string, signal: AbortSignal): Promise<void> {
   for (;;) {
     try {

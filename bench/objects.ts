@@ -12,7 +12,9 @@ const probe: Wire<V1Probe> = {
   httpGet: { path: '/healthz', port: counterPort },
 }
 
-/** The workload of all benches: a static HTTP counter that stops at once on SIGTERM, with a 1 s readiness probe. */
+/**
+ * Returns the workload of all benches: a static HTTP counter that stops at once on SIGTERM, with a 1 s readiness probe.
+ */
 export function counterTemplate(
   image: string,
   app: string,
@@ -69,7 +71,7 @@ export function deploymentOf(name: string, replicas: number, template: Wire<V1Po
   }
 }
 
-/** A Service as a user would write it: for primaries of a set, or for any pods with the given labels. */
+/** Returns a Service as a user would write it: for primaries of a set, or for any pods with the given labels. */
 export function serviceOf(name: string, selector: Readonly<Record<string, string>> | undefined): object {
   return {
     apiVersion: 'v1',

@@ -9,19 +9,22 @@ export const operatorName = 'understudy-operator'
 const ref = { namespace: operatorNamespace, name: operatorName }
 const selector = 'app.kubernetes.io/component=operator'
 
-/** The operator under test, two replicas of which one leads. */
+/** The operator under test: two replicas, of which one leads. */
 export interface Operator {
-  /** The pod of the process that holds the Lease. @throws Error when there is none. */
+  /**
+   * Returns the pod of the process that holds the Lease.
+   * @throws Error if no process holds it
+   */
   leader(): Promise<Pod>
-  /** All its pods that are not on their way out. */
+  /** Returns all its pods except those being deleted. */
   pods(): Promise<readonly Pod[]>
   /** Waits until all replicas are Ready and one of them leads. */
   settled(): Promise<Pod>
 }
 
 /**
- * Starts fresh replicas that log each pass (`--log-level=debug`), which controller time is read from.
- * @returns the operator, and what puts its arguments back.
+ * Starts fresh replicas that log each pass (`--log-level=debug`); controller time is read from that log.
+ * @returns the operator, and a function that restores its arguments
  */
 export async function startOperator(
   api: Api,
@@ -109,7 +112,7 @@ function operatorOf(api: Api, signal: AbortSignal): Operator {
         try {
           return await leader()
         } catch {
-          // Between two terms; asked again until the time is over.
+          // Between two terms: retry until the time is over.
           return undefined
         }
       }),
@@ -121,7 +124,10 @@ export function holderPod(identity: string | undefined): string | undefined {
   return identity?.split('_')[0]
 }
 
-/** Asks twice a second until there is an answer. @throws Error after two minutes. */
+/**
+ * Calls `ask` twice a second until it returns a value.
+ * @throws Error after two minutes
+ */
 export async function eventually<T>(
   what: string,
   signal: AbortSignal,

@@ -1,6 +1,6 @@
 import { type Summary, summarise } from './statistics.ts'
 
-/** `s` and `bytes` are shown in whatever is easy to read; in JSON they stay seconds and bytes. */
+/** `s` and `bytes` are printed in readable units; in JSON they stay seconds and bytes. */
 export type Unit =
   | 's'
   | 'bytes'
@@ -15,7 +15,7 @@ export type Unit =
 export interface Case extends Summary {
   readonly case: string
   readonly unit: Unit
-  /** Medians of what the case is held against. Smaller is better unless the unit is a rate. */
+  /** Medians of the baselines of this case. Smaller is better unless the unit is a rate. */
   readonly baselines: Readonly<Record<string, number>>
 }
 
@@ -25,15 +25,18 @@ export interface Report {
 }
 
 export interface Sampler {
-  /** Notes one measurement. @throws RangeError when it is not a finite number. */
+  /**
+   * Notes one measurement.
+   * @throws RangeError if it is not a finite number
+   */
   add(name: string, unit: Unit, value: number): void
-  /** All values noted for a case. */
+  /** Returns all values noted for a case. */
   values(name: string): readonly number[]
 }
 
 export interface Samples extends Sampler {
   /**
-   * The cases in the order in which they were first noted.
+   * Returns the cases in the order in which they were first noted.
    * @param baselines by case: fixed figures, or the name of a case of the same run whose median is the baseline
    */
   report(name: string, baselines?: Baselines): Report
@@ -76,7 +79,7 @@ export function createSamples(): Samples {
   }
 }
 
-/** A text table, a line a case; further baselines of a case follow on lines of their own. */
+/** Renders a text table, one line a case; further baselines of a case follow on lines of their own. */
 export function renderReport(report: Report): string {
   const header = ['case', 'n', 'median', 'p95', 'p99', 'max', 'unit', 'baseline', '', 'ratio']
   const rows = report.cases.flatMap(rowsOf)
@@ -112,7 +115,7 @@ function rowsOf(it: Case): string[][] {
 function scaleOf(it: Case): { unit: string; scale: number; digits: number } {
   switch (it.unit) {
     case 's':
-      // One unit down a whole table is easier to compare than the unit that suits each line best.
+      // One unit for the whole table makes figures easier to compare than the best unit for each line.
       return { unit: 's', scale: 1, digits: 4 }
     case 'bytes':
       return { unit: 'KiB', scale: 1024, digits: 0 }

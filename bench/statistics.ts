@@ -6,7 +6,10 @@ export interface Summary {
   readonly max: number
 }
 
-/** The middle value; of an even number the mean of the two in the middle. @throws RangeError without values. */
+/**
+ * Returns the middle value; of an even number the mean of the two in the middle.
+ * @throws RangeError without values
+ */
 export function median(values: readonly number[]): number {
   const sorted = ascending(values)
   const half = Math.floor(sorted.length / 2)
@@ -15,8 +18,8 @@ export function median(values: readonly number[]): number {
 }
 
 /**
- * Nearest rank: the smallest value that at least `rank` percent of all values do not exceed. It is always one that was
- * measured, and of few values the high ranks are the maximum.
+ * Returns the nearest rank: the smallest value that at least `rank` percent of all values do not exceed. It is always a
+ * measured value; with few values the high ranks are the maximum.
  */
 export function percentile(values: readonly number[], rank: number): number {
   if (!(rank > 0 && rank <= 100)) throw new RangeError(`no percentile: ${rank}`)

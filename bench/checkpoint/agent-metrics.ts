@@ -4,18 +4,18 @@ import { demand } from '../bench.ts'
 
 const metricsPort = 9445
 
-/** What the agent of a node has measured of generations so far: sums and counts of its histograms. */
+/** A node's agent's measurements of all generations so far: sums and counts of its histograms. */
 export interface Totals {
   readonly count: number
-  /** For which primaries stood still, seconds. */
+  /** Time for which primaries were stopped, seconds. */
   readonly frozen: number
-  /** What of it CRIU itself says it needed, seconds. */
+  /** Part of that time that CRIU itself reports, seconds. */
   readonly criuFrozen: number
-  /** From the stop of a primary until its generation was complete there, seconds. */
+  /** From the stop of a primary until its generation was complete on this node, seconds. */
   readonly pipeline: number
-  /** Of whole generations, bytes. */
+  /** Size of whole generations, bytes. */
   readonly size: number
-  /** On the wire, bytes; of a holder. */
+  /** Bytes on the wire; only of a holder. */
   readonly shipped: number
 }
 
@@ -25,7 +25,7 @@ export interface AgentMetrics {
   read(role: Role): Promise<Totals>
 }
 
-/** @throws Error when that node has no agent that reports. */
+/** @throws Error if no agent reports for that node */
 export async function agentMetrics(api: Api, node: string, signal: AbortSignal): Promise<AgentMetrics> {
   const { status } = await api.get(nodeReports, { name: node }, { signal })
   const address = demand(status?.address, `the address of the agent of ${node}`)
@@ -39,7 +39,7 @@ export async function agentMetrics(api: Api, node: string, signal: AbortSignal):
   }
 }
 
-/** A series that is not there yet has counted nothing. */
+/** A series that does not exist yet counts as 0. */
 export function totalsOf(text: string, role: Role): Totals {
   const values = new Map(
     text
@@ -62,7 +62,10 @@ export function totalsOf(text: string, role: Role): Totals {
   }
 }
 
-/** What one generation more has added. Undefined: none has come; more than one cannot be told apart. */
+/**
+ * Returns what exactly one more generation has added. Undefined if none has come, or several, which cannot be told
+ * apart.
+ */
 export function oneMore(before: Totals, after: Totals): Totals | undefined {
   if (after.count !== before.count + 1) return undefined
   return {

@@ -24,7 +24,7 @@ export const checkpoint: Bench = {
   },
 }
 
-/** Long enough that none comes while the kubelet is asked. */
+/** Long enough that no checkpoint happens during the kubelet's. */
 const never = '1h'
 const writesAtOnce = 5_000
 
@@ -55,7 +55,8 @@ async function measure(
     await subject.prepare(host)
     const understudy = await runningPod(context, namespace, subject.set, 'hotbackup')
     const generations = await watchGenerations(context, primary, understudy)
-    // The first ones are whole, some of them from before it had its size, and by agents that have only just started.
+    // The first generations are whole, some date from before the app had its size, and the agents have only just
+    // started.
     for (let i = 0; i < Math.max(3, warmUp * subject.share); i += 1) await generations.next('holder')
     await ownDumps(context, subject, host, n, generations, samples)
     if (subject.keys !== undefined)
@@ -66,7 +67,7 @@ async function measure(
       { type: 'merge', body: { spec: { checkpoint: { ...checkpoint, interval: never } } } },
       { signal },
     )
-    // A new pace begins with a generation. Two CRIUs cannot work on one process.
+    // A new interval begins with a generation. Two CRIU processes cannot dump the same process at the same time.
     await generations.next('source')
     await generations.rest()
     await kubeletDumps(context, subject, primary, Math.max(3, Math.round(n / 4)), samples)
@@ -89,7 +90,7 @@ async function ownDumps(
 ): Promise<void> {
   const load = await subject.load?.(host)
   try {
-    // What the load has changed since the last one is no fair first trial.
+    // The next generation contains all that changed since the previous one, so it would be no fair first trial.
     if (load !== undefined) await generations.next('holder')
     const client = await subject.client(host, context.signal)
     try {
@@ -116,7 +117,7 @@ async function ownDumps(
   }
 }
 
-/** An application that rests, but for so many writes: what of it travels. */
+/** Measures how much is shipped for an idle application after a known number of writes. */
 async function fewWrites(
   context: BenchContext,
   subject: Subject,
@@ -130,7 +131,7 @@ async function fewWrites(
     for (let trial = 1; trial <= 3; trial += 1) {
       await generations.next('holder')
       await write(client, keys, writesAtOnce)
-      // The first one may have been begun before the last write, the second cannot have been.
+      // The first generation may have begun before the last write; the second cannot have.
       const both = [await generations.next('holder'), await generations.next('holder')]
       const shipped = both.reduce((sum, each) => sum + each.shipped, 0)
       samples.add(`${subject.name} shipped after ${writesAtOnce} writes`, 'bytes', shipped)

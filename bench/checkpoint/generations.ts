@@ -3,15 +3,15 @@ import { type BenchContext, demand } from '../bench.ts'
 import { untilLarge as until } from '../observe/pods.ts'
 import { agentMetrics, oneMore, type Role, type Totals } from './agent-metrics.ts'
 
-/** Longer than a dump of the largest takes. */
+/** Longer than the dump of the largest subject takes. */
 const restMs = 10_000
 
 export interface Generations {
-  /** How many the source has saved so far. */
+  /** Returns how many generations the source has saved so far. */
   count(): Promise<number>
-  /** The next one that is complete on that node. Those of which several came at once are passed over. */
+  /** Resolves with the next generation that is complete on that node. Skips generations that came several at once. */
   next(role: Role): Promise<Totals>
-  /** Resolves when none has come for a while. */
+  /** Resolves when no generation has come for a while. */
   rest(): Promise<void>
 }
 

@@ -7,9 +7,9 @@ import { demand } from '../bench.ts'
 const programs = '/var/lib/understudy/bin'
 
 /**
- * What containerd and runc need for the kubelet's checkpoint API and a playground's nodes have not: `criu` and `tar`,
- * here those that the agent has installed there, and `gzip`. To be called before the node is asked for the first time:
- * containerd looks for CRIU once.
+ * Installs the programs that containerd and runc need for the kubelet's checkpoint API and that a playground's nodes
+ * lack: `gzip`, and `criu` and `tar` as the node's agent has installed them. Call before the node's first checkpoint:
+ * containerd looks for CRIU only once.
  */
 export async function makeCheckpointsPossible(
   cluster: Cluster,
@@ -24,11 +24,11 @@ export async function makeCheckpointsPossible(
   const install = async (name: string, input: { input?: string; inputFile?: string }) =>
     sh(`cat > /usr/sbin/${name} && chmod 755 /usr/sbin/${name}`, input)
   const script = (command: string) => ({ input: `#!/bin/sh\nexec ${command} "$@"\n` })
-  // Without CAP_SYS_RESOURCE CRIU could not dump other users' processes: the same cure as the agent's.
+  // Without CAP_SYS_RESOURCE CRIU could not dump other users' processes; the preload is the agent's remedy too.
   await install('criu', script(`${loader} --preload ${directory}/preload.so ${directory}/criu`))
   await install('tar', script(`${loader} ${directory}/tar`))
   await install('gzip', { inputFile: await realGzip() })
-  // As the agent does it: connections are left alone, and not locked by rules of iptables, which the nodes have not.
+  // As the agent does: connections are left alone and not locked by iptables rules, because the nodes have no iptables.
   const connections = 'network-lock skip\ntcp-close\nskip-in-flight\n'
   await sh('mkdir -p /etc/criu && cat > /etc/criu/runc.conf', { input: connections })
 }
@@ -39,7 +39,7 @@ async function realGzip(): Promise<string> {
   throw new Error('this machine has no gzip that could be lent to a node')
 }
 
-/** Asks the kubelet for a checkpoint and throws it away. @returns seconds. */
+/** Makes a checkpoint through the kubelet and deletes it. @returns seconds */
 export async function kubeletCheckpoint(
   api: Api,
   cluster: Cluster,

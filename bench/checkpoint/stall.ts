@@ -2,14 +2,14 @@ import { Agent, get } from 'node:http'
 import { systemClock } from '../../src/kube/clock.ts'
 import { connectRedis } from '../../zoo/redis.ts'
 
-/** A client that asks an app for next to nothing, again and again, over one connection. */
+/** A client that sends small requests to an app, one after the other, over one connection. */
 export interface StallClient {
-  /** The longest that it has waited for an answer since it was last asked, ms. */
+  /** Returns the longest wait for an answer since the last call, ms. */
   worst(): number
   stop(): Promise<void>
 }
 
-/** Between two questions, ms: short beside any stop, long enough to leave the app alone. */
+/** Between two requests, ms: short beside any stop, long enough not to load the app. */
 const pauseMs = 1
 
 export async function redisClient(host: string, signal: AbortSignal): Promise<StallClient> {
@@ -45,7 +45,7 @@ function start(ask: () => Promise<unknown>, close: () => void, signal: AbortSign
   done.catch(() => undefined)
   return {
     worst() {
-      // One that is still waiting has waited at least so long.
+      // A request without an answer yet has waited at least this long.
       const seen = Math.max(worst, askedAt === undefined ? 0 : performance.now() - askedAt)
       worst = 0
       return seen

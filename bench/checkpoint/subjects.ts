@@ -7,26 +7,26 @@ export interface Images {
   readonly zoo: string
 }
 
-/** What works on the application while it is measured. */
+/** A load on the application during the measurement. */
 export interface Load {
-  /** @throws what it failed with. */
+  /** @throws the load's own error */
   stop(): Promise<void>
 }
 
 export interface Subject {
-  /** As in the names of its cases. */
+  /** As it appears in the names of its cases. */
   readonly name: string
-  /** Of its set. */
+  /** Name of its set. */
   readonly set: string
   readonly interval: string
   readonly template: (images: Images) => PodTemplate
-  /** Brings it to its size. */
+  /** Fills it to its size. */
   readonly prepare: (host: string) => Promise<void>
   readonly load: ((host: string) => Promise<Load>) | undefined
   readonly client: (host: string, signal: AbortSignal) => Promise<StallClient>
-  /** Share of the trials asked for: large ones take long. */
+  /** Share of the requested trials: large subjects take long. */
   readonly share: number
-  /** Keys in it, where what a number of writes costs is measured as well. */
+  /** Number of its keys, if the cost of a number of writes is measured too. */
   readonly keys: number | undefined
 }
 
@@ -116,7 +116,7 @@ export const subjects: readonly Subject[] = [
   redis('1GB', 1e9, { interval: '5s', share: 0.25, writesPerSecond: 1_000, keys: keysFor(1e9) }),
 ]
 
-/** @throws Error when there is none of that name. */
+/** @throws Error if no subject has that name */
 export function subject(name: string): Subject {
   const found = subjects.find(it => it.name === name)
   if (found === undefined) throw new Error(`no subject is called ${name}`)

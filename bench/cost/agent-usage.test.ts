@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { usageOf } from './agent-usage.ts'
 
-/** As the kernel shows cgroups: files of each hierarchy, by path. */
+/** Creates cgroups as the kernel shows them: files of each hierarchy, by path. */
 async function cgroups(files: Readonly<Record<string, string>>): Promise<string[]> {
   const root = await mkdtemp(join(tmpdir(), 'cgroups-'))
   onTestFinished(() => rm(root, { recursive: true }))

@@ -7,14 +7,16 @@ import type { Api } from '../../src/kube/api.ts'
 import { agentPods } from '../../zoo/slots.ts'
 import { cgroupsOfNode } from '../node/cgroups.ts'
 
-/** What the agent of a node has used: its pod, and the sentinel with all that it runs (CRIU, copies of layers). */
+/**
+ * Resources that a node's agent has used: its pod, and the sentinel with everything it runs (CRIU, copies of layers).
+ */
 export interface AgentUsage {
   readonly cpuSeconds: number
-  /** Bytes that are not page cache: of processes, and of saved memory, which lies in a tmpfs. */
+  /** Bytes other than page cache: of processes, and of saved memory, which lies in a tmpfs. */
   readonly memory: number
 }
 
-/** Its own cgroup beside the pods', as the agent names it. */
+/** The sentinel's own cgroup beside the pods', as the agent names it. */
 const sentinelCgroup = 'understudy'
 
 export async function agentUsage(api: Api, cluster: Cluster, node: string): Promise<AgentUsage> {
@@ -32,7 +34,7 @@ export async function agentUsage(api: Api, cluster: Cluster, node: string): Prom
   return usage
 }
 
-/** @param directories cgroups of which none is below another, each in all hierarchies that there are. */
+/** @param directories cgroups of which none is below another, each in every existing hierarchy */
 export async function usageOf(directories: readonly string[]): Promise<AgentUsage> {
   const sum = { v1: 0, v2: 0, memory: 0 }
   for (const directory of directories) {
@@ -42,14 +44,14 @@ export async function usageOf(directories: readonly string[]): Promise<AgentUsag
     sum.v2 += Number(us ?? 0) / 1e6
     sum.memory += await memory(directory)
   }
-  // In hybrid mode both have it, and it is the same time.
+  // In hybrid mode both hierarchies report the same time.
   return { cpuSeconds: sum.v1 > 0 ? sum.v1 : sum.v2, memory: sum.memory }
 }
 
 async function memory(directory: string): Promise<number> {
   const stat = await readOrNothing(join(directory, 'memory.stat'))
   const field = (name: string) => Number(new RegExp(`^${name} (\\d+)$`, 'm').exec(stat)?.[1] ?? 0)
-  // v1 names what lies below a group as well `total_`; v2's plain names mean that.
+  // On v1 the `total_` fields include the groups below; on v2 the plain fields do.
   return stat.includes('total_rss')
     ? field('total_rss') + field('total_shmem')
     : field('anon') + field('shmem')

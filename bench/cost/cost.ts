@@ -34,7 +34,7 @@ const redis = subject('redis 100MB')
 const keys = keysFor(100e6)
 /** Seconds between checkpoints. */
 const intervals = [10, 5, 2, 1] as const
-/** Checkpoints so rare that none comes: what the others are held against, on the same pods in the same round. */
+/** An interval so long that no checkpoint happens: the baseline of the others, on the same pods in the same round. */
 const without = 'without checkpoints'
 type Pace = (typeof intervals)[number] | typeof without
 const nameOf = (pace: Pace) => (pace === without ? without : `interval ${pace}`)
@@ -43,7 +43,7 @@ const intervalOf = (pace: Pace) => (pace === without ? '1h' : `${pace}s`)
 /** Three checkpoints at the longest interval. */
 const halfSeconds = 30
 const saturatedSeconds = 20
-/** Requests that tell how fast it can be. */
+/** Requests to measure the highest throughput. */
 const calibration = 400_000
 
 const baselines = Object.fromEntries(
@@ -59,7 +59,10 @@ const baselines = Object.fromEntries(
   ),
 )
 
-/** As whoever cares for its latency runs it: without requests everything else on the node would come before it. */
+/**
+ * Adds resource requests, as users do for latency-sensitive apps: without them the rest of the node would have
+ * precedence.
+ */
 function withRequests(template: PodTemplate): PodTemplate {
   const resources = { requests: { cpu: '1', memory: '256Mi' } }
   const containers = (template.spec?.containers ?? []).map(container => ({ ...container, resources }))
@@ -70,7 +73,7 @@ interface Subject {
   readonly host: string
   load(order: Order): Promise<Load>
   readonly generations: Generations
-  /** Of the primary, and of the one that holds its memory. */
+  /** The primary's node, and the node of the backup that holds its memory. */
   readonly places: readonly { readonly role: 'source' | 'holder'; readonly node: string }[]
   setInterval(pace: Pace): Promise<void>
 }
@@ -107,7 +110,7 @@ async function measure(context: BenchContext, namespace: string, samples: Sample
     { role: 'source', node: demand(primary.spec?.nodeName, 'a node') },
     { role: 'holder', node: demand(understudy.spec?.nodeName, 'a node') },
   ] as const
-  // The first ones are whole, and some of them from before it had its size.
+  // The first generations are whole, and some date from before the app had its size.
   for (let i = 0; i < 3; i += 1) await generations.next('holder')
   for (const { role, node } of places) {
     const { memory } = await agentUsage(api, playground, node)
@@ -125,7 +128,7 @@ async function measure(context: BenchContext, namespace: string, samples: Sample
       setInterval: async pace => {
         const body = { spec: { checkpoint: checkpoint(pace) } }
         await api.patch(backupPodSets, ref, { type: 'merge', body }, { signal })
-        // A new pace begins with a generation.
+        // A new interval begins with a generation.
         await generations.next('holder')
         if (pace === without) await generations.rest()
       },
@@ -141,7 +144,10 @@ async function measure(context: BenchContext, namespace: string, samples: Sample
   }
 }
 
-/** What holders do is not to be paid for by the primary's node, which shares its processors with theirs only here. */
+/**
+ * Lowers the weight of the given nodes: the holders' work must not slow down the primary's node, which shares
+ * processors with them only in a playground.
+ */
 async function weighNodes(
   cluster: Cluster,
   nodeNames: readonly string[],

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { latenciesOf } from './latency.ts'
 
-/** One request every ms; those that fall into the freeze are answered at its end. */
+/** One request every ms. Requests during the freeze are answered at its end. */
 const requests = Array.from({ length: 1_000 }, (_, due) => ({
   due,
   answered: due >= 500 && due < 550 ? 551 : due + 1,
@@ -12,7 +12,7 @@ describe('latencies of an open load', () => {
     const { p99, p99Outside, inside } = latenciesOf(requests, [{ from: 500, to: 551 }])
     expect(p99).toBeGreaterThan(40)
     expect(p99Outside).toBe(1)
-    // One was on its way when the freeze began, one was due as it ended.
+    // One request was in flight when the freeze began, one was due as it ended.
     expect(inside).toBeCloseTo(0.053, 3)
   })
 
@@ -28,7 +28,7 @@ describe('latencies of an open load', () => {
 
   it('tells the queue that a freeze leaves from what is slow for itself', () => {
     const freezes = [{ from: 0, to: 100 }]
-    // Everybody waits for those before; the tenth is prompt, and the last one slow for itself.
+    // All but the last two wait in the queue; the tenth is answered promptly, and the last is slow by itself.
     const queue = Array.from({ length: 9 }, (_, index) => ({ due: 101 + index, answered: 120 + index }))
     const later = [
       { due: 130, answered: 130.5 },

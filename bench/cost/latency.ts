@@ -1,12 +1,12 @@
 import { percentile } from '../statistics.ts'
 
-/** From its due time to its answer, ms on one clock. */
+/** A request from its due time to its answer, ms on one clock. */
 export interface Request {
   readonly due: number
   readonly answered: number
 }
 
-/** A stretch in which the process stood still, ms on the same clock. */
+/** A period in which the process was stopped, ms on the same clock. */
 export interface Freeze {
   readonly from: number
   readonly to: number
@@ -14,20 +14,24 @@ export interface Freeze {
 
 export interface Latencies {
   readonly p99: number
-  /** Of the requests during whose life the process never stood still. */
+  /** p99 of the requests during whose life the process was never stopped. */
   readonly p99Outside: number
-  /** Of those that did not wait in the queue either that it left. */
+  /** p99 of those that did not wait in the queue after a stop either. */
   readonly p99Undisturbed: number
-  /** Share of all requests that were alive while it stood still. */
+  /** Share of all requests that were in flight while the process was stopped. */
   readonly inside: number
-  /** Share of those that waited in a queue afterwards. */
+  /** Share of the requests that waited in the queue after a stop. */
   readonly queued: number
 }
 
-/** A queue is gone when somebody is answered so soon, ms: four times what the client itself waits between two looks. */
+/** A request answered this soon (ms) shows that the queue is empty: four times the client's own polling period. */
 const promptMs = 1
 
-/** @param requests in the order in which they were due; @param freezes in order. @throws RangeError without requests. */
+/**
+ * @param requests in the order in which they were due
+ * @param freezes in order
+ * @throws RangeError without requests
+ */
 export function latenciesOf(requests: readonly Request[], freezes: readonly Freeze[]): Latencies {
   const all: number[] = []
   const outside: number[] = []

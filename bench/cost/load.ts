@@ -11,7 +11,7 @@ export interface Target {
   readonly host: string
   readonly port: number
   readonly keys: number
-  /** Of the redis-server, as this machine sees it. */
+  /** Pid of the redis-server, as this machine sees it. */
   readonly pid: number
 }
 
@@ -20,15 +20,15 @@ export interface Order {
   readonly seconds: number
 }
 
-/** What came of an order. Latencies in ms. */
+/** Result of an order. Latencies in ms. */
 export interface Load extends Latencies {
   /** Answers per second while requests were sent. */
   readonly perSecond: number
-  /** For how long redis stood still, each time, ms. */
+  /** Duration of each stop of redis, ms. */
   readonly freezes: readonly number[]
 }
 
-/** Resolves with a client that loads a redis as it is told, in a process of its own. */
+/** Resolves with a function that loads a redis as ordered, with a client in a process of its own. */
 export async function buildLoader(): Promise<
   (target: Target, order: Order, signal: AbortSignal) => Promise<Load>
 > {
@@ -47,7 +47,7 @@ export async function buildLoader(): Promise<
   }
 }
 
-/** @param told what loader.c prints. */
+/** @param told standard output of loader.c */
 function loadOf(told: Buffer, { perSecond, seconds }: Order): Load {
   const body = told.indexOf('\n') + 1
   const [count = 0, frozen = 0] = told.toString('latin1', 0, body).trim().split(' ').map(Number)

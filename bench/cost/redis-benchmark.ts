@@ -11,7 +11,7 @@ export interface Saturated {
   readonly p99: number
 }
 
-/** Redis' own benchmark, 50 clients that each wait for their answers: overwrites `requests` random keys. */
+/** Runs Redis' own benchmark: 50 clients that each wait for their answers overwrite `requests` random keys. */
 export async function redisBenchmark(
   host: string,
   keys: number,
@@ -24,7 +24,10 @@ export async function redisBenchmark(
   return parseCsv(stdout)
 }
 
-/** @param text a line of names and one of values. @throws Error naming what was printed instead. */
+/**
+ * @param text a line of names and one of values
+ * @throws Error with the actual output if it has another form
+ */
 export function parseCsv(text: string): Saturated {
   const [names = [], values = []] = text
     .trim()

@@ -7,7 +7,10 @@ import { allReady, isLeaving, isReady } from '../observe/state.ts'
 import type { Sampler } from '../report.ts'
 import { clientOf, killCounter } from './scene.ts'
 
-/** What users have today: the kubelet restarts a dead container, or the Deployment replaces a deleted pod. No memory. */
+/**
+ * Baseline without Understudy: the kubelet restarts a dead container, or the Deployment replaces a deleted pod. No
+ * memory survives.
+ */
 export async function ofDeployment(
   context: BenchContext,
   namespace: string,
@@ -44,7 +47,7 @@ export async function ofDeployment(
         const inPlace = outageOf(prober.probes, killedAt)
         samples.add('Deployment, restart in place: pod', 's', outageOf(direct.probes, killedAt).ms / 1000)
         samples.add('Deployment, restart in place: service', 's', inPlace.ms / 1000)
-        // A second death of the same container would meet the kubelet's back-off: each trial has a new pod.
+        // A second death of the same container would run into the kubelet's back-off, so each trial has a new pod.
         await rest()
         prober.forget()
         const replaced = pods.next({

@@ -19,7 +19,7 @@ export const failover: Bench = {
   },
 }
 
-/** The ways that take seconds, alone: often enough to trust that every memory comes back. */
+/** Only the modes that take seconds, with enough trials to trust that every memory is restored. */
 export const failoverCold: Bench = {
   name: 'failover-cold',
   title: 'the same where no hot backup is: 1 cold backup, and none; fails at the first wrong value',

@@ -6,7 +6,7 @@ import { type Prober, startProber } from '../node/probe.ts'
 import { pidInPod } from '../node/process.ts'
 import { counterPort } from '../objects.ts'
 
-/** A client that asks one pod by its own address, beside the client of the Service. */
+/** A client of one pod's own address, beside the client of the Service. */
 export const clientOf = (context: BenchContext, pod: Pod): Prober => {
   const playground = demand(context.playground, 'a playground')
   return startProber(
@@ -18,10 +18,11 @@ export const clientOf = (context: BenchContext, pod: Pod): Prober => {
   )
 }
 
-/** Ends the counter of a pod at once. @returns Unix ms of the signal. */
+/** Kills the counter of a pod at once. @returns Unix ms of the signal */
 export async function killCounter(context: BenchContext, pod: Pod): Promise<number> {
   const pid = demand(await pidInPod(pod.metadata.uid, 'counter'), 'the process of the counter')
-  // At any moment of the kubelet's look at its containers once a second, and of the interval of checkpoints.
+  // A random delay, so that the kill falls at any phase of the kubelet's relist (once a second) and of the checkpoint
+  // interval.
   await sleep(Math.random() * 1_000)
   const at = context.clock.now()
   kill(pid, 'SIGKILL')

@@ -15,7 +15,7 @@ import { isLeaving } from '../observe/state.ts'
 import type { Sampler } from '../report.ts'
 import { clientOf, killCounter } from './scene.ts'
 
-/** Where the successor comes from: a hot backup in either mode, a cold one, or a pod that is made for the slot. */
+/** Origin of the successor: a hot backup in either mode, a cold one, or a pod that is created for the slot. */
 export const modes = ['Frozen', 'Staged', 'Cold', 'Fresh'] as const
 export type Mode = (typeof modes)[number]
 
@@ -28,7 +28,10 @@ const backups = {
 
 const intervalSeconds = 1
 
-/** The only primary's app is killed, again and again: each time its only backup follows, and gets one of its own. */
+/**
+ * Kills the only primary's app repeatedly: each time its only backup succeeds it, and the operator creates another
+ * backup.
+ */
 export async function ofSet(
   context: BenchContext,
   namespace: string,
@@ -62,13 +65,13 @@ export async function ofSet(
     now: clock.now,
     signal: AbortSignal.any([signal, stop.signal]),
   })
-  // The status of the set tells it once a minute.
+  // Read the reports: the set's status is refreshed only once a minute.
   const reports = async () => {
     const { items } = await api.list(nodeReports, {})
     return items.flatMap(({ status }) => status?.slots ?? []).filter(it => it.set === name)
   }
   const generation = async () => Math.max(0, ...(await reports()).map(it => it.generation))
-  /** The instant whose memory another node says that it has, Unix ms: that, or a later one, has to come back. */
+  /** Unix ms of the newest memory that another node reports as kept: the restored memory must be at least as new. */
   const keptAt = async () => {
     const kept = (await reports()).filter(({ role }) => role === 'holder')
     return Math.max(0, ...kept.map(({ takenAt }) => (takenAt === undefined ? 0 : Date.parse(takenAt))))
@@ -82,7 +85,7 @@ export async function ofSet(
   try {
     for (let trial = 1; trial <= context.n; trial++) {
       const before = await until(`${mode} protection`, isReady)
-      // Refreshed at least twice, so that the trial is no special case of a first generation.
+      // Wait for two refreshes, so that the trial is no special case of a first generation.
       const enough = (before.generation ?? 0) + 2
       await until('two refreshes', async () => (await generation()) >= enough)
       await prober.steady(50, 0, timeoutMs)
@@ -94,7 +97,7 @@ export async function ofSet(
         await direct.steady(20, 0, timeoutMs)
         for (const each of [pods, slices, orders, prober]) each.forget()
         clock.anchor()
-        // The client's past tells how old a memory is: it has to begin before that.
+        // The client's earlier answers determine a memory's age, so they must begin before that memory was saved.
         const begunAt = clock.now()
         await until('memory of what the client has seen', async () => (await keptAt()) > begunAt + pastMs)
         const kept = await keptAt()
@@ -145,9 +148,9 @@ export async function ofSet(
   }
 }
 
-/** Answers that a client has before the memory in question. */
+/** Length of the client's record before the memory in question. */
 const pastMs = 1_500
-/** Between the clocks of client and node, which are one here, and their being read. */
+/** Tolerance between the clocks of client and node (here the same clock) and the moments of reading them. */
 const clocksMs = 50
 
 const conditionOf = (pod: Pod) => pod.status?.conditions?.find(({ type }) => type === podConditions.serving)
@@ -155,20 +158,21 @@ const isServing = (pod: Pod) => conditionOf(pod)?.status === 'True'
 const isDead = (pod: Pod) => conditionOf(pod)?.status === 'False'
 
 interface Memory {
-  /** Unix ms of the first answer out of the memory that was brought back. */
+  /** Unix ms of the first answer from the restored memory. */
   readonly firstAnswer: number
   /** How long before the kill that memory was saved, ms. */
   readonly age: number
-  /** The longest that a request waited for its answer which began within a second after the kill, ms. */
+  /** The longest wait for an answer among requests that began within a second after the kill, ms. */
   readonly slowest: number | undefined
 }
 
 /**
- * What the client's numbers say of the successor's memory: it begins with the lowest number after the kill, because the
- * dying process may still have answered a request or two.
- * @param keptAt the instant of the newest memory that was kept at another node before the kill, Unix ms. How far back that
- *   lies is the pace's affair, and the machine's: a busy one is slow in saving, too.
- * @throws Error when what came back is older, above all when it is a fresh one.
+ * Derives the successor's memory from the client's numbers. It begins with the lowest number after the kill, because
+ * the dying process may still have answered a request or two.
+ * @param keptAt Unix ms of the newest memory that another node kept before the kill. Its age depends on the interval
+ * and
+ *   on the machine: a busy one also saves slowly.
+ * @throws Error if the restored memory is older, above all if it is empty
  */
 function memoryOf(probes: readonly Probe[], killedAt: number, keptAt: number): Memory {
   const all = answered(probes)
@@ -176,7 +180,7 @@ function memoryOf(probes: readonly Probe[], killedAt: number, keptAt: number): M
   const [first] = after.toSorted((a, b) => a.count - b.count)
   if (first === undefined) throw new Error('nobody answered after the kill')
   const before = all.filter(({ at, ms }) => at + ms < killedAt)
-  // What was answered before the stop is in what was saved.
+  // Every answer before the stop is part of the saved memory.
   const oldest = before.findLast(({ at, ms }) => at + ms < keptAt - clocksMs)
   if (oldest === undefined) throw new Error('the client began too late to tell how old the memory is')
   if (first.count < oldest.count)

@@ -28,7 +28,7 @@ export const leader: Bench = {
 
 const wanted = { primary: 1, hotbackup: 1, coldbackup: 1 }
 const timeoutMs = 60_000
-/** Of a pod whose process is gone nothing is left to say goodbye. */
+/** The pod's process is dead already, so a grace period would be pointless. */
 const atOnce = { gracePeriodSeconds: 0 }
 
 async function measure(context: BenchContext, namespace: string, samples: Sampler): Promise<void> {
@@ -52,7 +52,7 @@ async function measure(context: BenchContext, namespace: string, samples: Sample
   for (let trial = 1; trial <= context.n; trial++) {
     const leading = await operator.settled()
     const pid = demand(await pidInPod(leading.metadata.uid, 'node'), 'the process of the leader')
-    // The standby looks at the Lease at its own pace: trials must not all begin in the same moment of it.
+    // The standby polls the Lease at its own pace; the random delay keeps trials from starting at the same phase of it.
     await systemClock.sleep(2_000 + Math.random() * 500, signal)
     const known = new Map(pods.live)
     const victim = demand(
@@ -105,7 +105,7 @@ async function measure(context: BenchContext, namespace: string, samples: Sample
       writes.filter(({ type }) => type === 'deleted').length,
     )
     context.say(`${trial}/${context.n}: leads after ${((takenAt - killed) / 1000).toFixed(2)} s`)
-    // A fresh replica instead of one that waits longer after each kill before it is started again.
+    // Delete the pod to get a fresh replica: the killed container would be restarted with a growing back-off.
     await api.delete(podResource, { namespace: operatorNamespace, name: leading.metadata.name }, atOnce, {
       signal,
     })

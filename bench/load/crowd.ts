@@ -10,40 +10,40 @@ export interface CrowdOrder {
   readonly address: string
   readonly port: number
   readonly connections: number
-  /** Messages of all connections together. */
+  /** Messages a second over all connections. */
   readonly perSecond: number
-  /** One more connection is opened, and closed after its answer, once in so many ms; 0: never. */
+  /** Every so many ms one more connection is opened, and closed after its answer; 0: never. */
   readonly knockMs: number
 }
 
-/** A connect that took as long as a lost SYN takes. Unix ms. */
+/** A connect that took as long as one with a lost SYN. Unix ms. */
 export interface SlowConnect {
   readonly at: number
   readonly ms: number
-  /** It is of one of those that only come to ask. */
+  /** True for an extra connection ("knock"), which sends one request and closes. */
   readonly knock: boolean
 }
 
-/** What the clients know of the life since the last `kill`. Unix ms; 0: not yet. */
+/** The clients' observations of the redis since the last `kill` (a life). Unix ms; 0: not yet. */
 export interface Life {
   /** Clients that have a connection of this life. */
   readonly up: number
   /** The first answer of this life. */
   readonly first: number
-  /** The lowest answer of this life: the number of the first message after the memory that was brought back. */
+  /** The lowest answer of this life: the number of the first message after the restored memory. */
   readonly value: number
-  /** When the newest message was answered that this memory holds. */
+  /** When the newest message that the restored memory contains was answered. */
   readonly saved: number
-  /** The last answer of the life before. */
+  /** The last answer of the previous life. */
   readonly last: number
   readonly issued: number
   readonly unsent: number
   readonly connected: number
   readonly refused: number
-  /** Connects that were given up after a second. */
+  /** Connects that timed out after a second. */
   readonly hung: number
   readonly knocked: number
-  /** Connections on which no answer came for five seconds: given up. */
+  /** Connections given up because no answer came for five seconds. */
   readonly silent: number
   /** ms */
   readonly longest: number
@@ -51,13 +51,13 @@ export interface Life {
 }
 
 export interface Crowd {
-  /** To be called just before the kill: who connects from then on connects to the successor. */
+  /** Call just before the kill: clients that connect from then on connect to the successor. */
   kill(): void
   tell(): Promise<Life>
   stop(): Promise<void>
 }
 
-/** Resolves with what starts clients in the network of a node, in a process of their own; see crowd.c. */
+/** Resolves with a function that starts clients in a node's network, in a process of their own; see crowd.c. */
 export async function buildCrowd(): Promise<(cluster: Cluster, node: string, order: CrowdOrder) => Crowd> {
   const directory = join(import.meta.dirname, 'crowd')
   const program = await staticProgram({ name: 'crowd', directory, version: await projectVersion() })

@@ -60,7 +60,7 @@ async function measure(context: BenchContext, set: Loaded, usage: Usage, samples
       const { up } = await crowd.tell()
       return up === usage.connections
     })
-    // What connecting has changed belongs to no trial.
+    // The changes caused by connecting belong to no trial.
     await sleep(3_000, undefined, { signal })
     const source = await agentMetrics(api, demand(node, 'a node'), signal)
     const done = Promise.withResolvers<void>()

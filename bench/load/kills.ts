@@ -45,7 +45,7 @@ export const loadKills: Bench = {
   },
 }
 
-/** Between two kills, besides what it takes until there is a backup again. */
+/** Between two kills, in addition to the time until a backup exists again. */
 const workMs = 3_000
 const knockMs = 5
 
@@ -62,7 +62,7 @@ async function measure(
   const set = await loadedSet(context, namespace, name, load.interval)
   const start = await buildCrowd()
   const { node } = await set.lease()
-  // Not one of those that the set is on when it begins; later ones may come there.
+  // Not the node of the first primary; later primaries may move to the client's node.
   const from = demand(
     playground.nodes.findLast(it => it !== node),
     'another node',
@@ -127,7 +127,7 @@ async function oneKill(
   const pipeline = Math.max(...reports.flatMap(({ pipelineSeconds }) => pipelineSeconds ?? []))
   clock.anchor()
   crowd.kill()
-  // The order travels through a pipe; a client that connects in this moment still reaches the one that dies.
+  // The `kill` order travels through a pipe; a client that connects at this moment still reaches the dying redis.
   await sleep(2)
   const killedAt = clock.now()
   kill(pid, 'SIGKILL')

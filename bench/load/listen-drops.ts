@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { pidInPod } from '../node/process.ts'
 
-/** Why SYNs may have been dropped in a network namespace. */
+/** Reasons for dropped SYNs in a network namespace. */
 const counters = [
   'ListenOverflows',
   'ListenDrops',
@@ -10,7 +10,7 @@ const counters = [
   'PAWSPassive',
 ] as const
 
-/** What the kernel has counted of them where a program of a pod runs. */
+/** Returns the kernel's counters of them in the network namespace of a pod's program. */
 export async function listenDrops(podUid: string, program: string): Promise<string> {
   const pid = await pidInPod(podUid, program)
   if (pid === undefined) return 'nobody runs there'
@@ -19,7 +19,7 @@ export async function listenDrops(podUid: string, program: string): Promise<stri
   return counters.map(name => `${name} ${values.get(name) ?? '?'}`).join(', ')
 }
 
-/** Lines come in pairs: names, then values, each after the same word. */
+/** Parses /proc/PID/net/netstat. Lines come in pairs, names and then values, each after the same word. */
 export function netstat(text: string): ReadonlyMap<string, number> {
   const values = new Map<string, number>()
   const lines = text.trim().split('\n')

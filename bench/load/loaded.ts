@@ -8,10 +8,10 @@ import { type BenchContext, demand } from '../bench.ts'
 import { subject } from '../checkpoint/subjects.ts'
 import { setOf } from '../objects.ts'
 
-/** How a redis is used while it is measured. */
+/** The load on a redis during the measurement. */
 export interface Usage {
   readonly connections: number
-  /** Messages of all of them together. */
+  /** Messages a second over all connections. */
   readonly perSecond: number
 }
 
@@ -21,17 +21,20 @@ export const labelOf = ({ connections, perSecond }: Usage): string =>
 /** A set of one redis and one Frozen backup, with a Service. */
 export interface Loaded {
   readonly name: string
-  /** Of the Service of its slot. */
+  /** Address of its slot's Service. */
   readonly address: string
   lease(): Promise<SlotLease>
-  /** What the nodes say of its slot now, newest reports; a source and its holders. */
+  /** Returns the nodes' newest reports about its slot: those of a source and its holders. */
   reports(): Promise<readonly SlotReport[]>
-  /** Waits until it can lose its primary, and has been saved twice more since. */
+  /** Waits until it can lose its primary and has been saved twice more since. */
   protected(): Promise<void>
   end(): Promise<void>
 }
 
-/** A user with so many clients sets it: without a request everything else on the node has more weight than the pod. */
+/**
+ * Adds resource requests, as a user with so many clients would: without them the rest of the node has more weight than
+ * the pod.
+ */
 function withRequests(template: PodTemplate): PodTemplate {
   const resources = { requests: { cpu: '500m', memory: '64Mi' } }
   const containers = (template.spec?.containers ?? []).map(container => ({ ...container, resources }))

@@ -18,7 +18,7 @@ test('each checkpoint is noted by what it added, and those of which several came
     [0.25, 2.5],
     [0.25, 2.5],
   ])
-  // From what was before a gap nobody knows.
+  // After a skip the gap to the previous checkpoint is unknown.
   expect(seen.map(({ gap }) => gap !== undefined)).toEqual([false, false, true])
 })
 

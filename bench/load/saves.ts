@@ -1,24 +1,24 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { AgentMetrics, Totals } from '../checkpoint/agent-metrics.ts'
 
-/** One checkpoint, as the agent of the primary measured it; seconds. */
+/** One checkpoint, as measured by the primary's agent; seconds. */
 export interface Save {
   readonly frozen: number
   readonly criuFrozen: number
   readonly pipeline: number
-  /** Since the one before, to the pace of the looks; undefined for the first. */
+  /** Time since the previous checkpoint, to the precision of the polling; undefined for the first. */
   readonly gap: number | undefined
 }
 
-/** Each look costs the agent about a millisecond. */
+/** Each poll costs the agent about a millisecond. */
 const lookMs = 50
 
-/** Notes each checkpoint until it is told to stop. Those of which several came between two looks are passed over. */
+/** Reports each checkpoint to `note` until it is stopped. Skips checkpoints of which several came between two polls. */
 export function watchSaves(
   source: AgentMetrics,
   note: (save: Save) => void,
 ): {
-  /** Settled when it ends: rejects when the agent cannot be asked. */
+  /** Settles when the watch ends; rejects if the agent cannot be reached. */
   readonly over: Promise<void>
   stop(): Promise<void>
 } {

@@ -4,7 +4,7 @@ import { detectCgroups } from '../../playground/cgroups.ts'
 import type { Cluster } from '../../playground/cluster.ts'
 import { labelPrefix } from '../../playground/plan.ts'
 
-/** Those of a node of the playground, one in each hierarchy. */
+/** Returns the cgroups of a playground's node, one in each hierarchy. */
 export async function cgroupsOfNode({ name }: Cluster, node: string): Promise<string[]> {
   const { hierarchies } = await detectCgroups()
   return hierarchies.map(path => join(path, `${labelPrefix(name)}${node}`)).filter(path => existsSync(path))

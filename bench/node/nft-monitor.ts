@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import type { Cluster } from '../../playground/cluster.ts'
 
-/** What changes in a node's packet filter, as it changes: kube-proxy's work seen from the kernel. */
+/** Records each change of a node's packet filter: kube-proxy's work as the kernel sees it. */
 export interface NftMonitor {
   readonly lines: readonly { readonly at: number; readonly text: string }[]
   forget(): void
@@ -12,7 +12,7 @@ export interface NftMonitor {
 
 /** @param now Unix ms */
 export function startNftMonitor(playground: Cluster, node: string, now: () => number): NftMonitor {
-  // It ends with its standard input: a signal would only reach what entered the node's namespaces for it.
+  // The monitor ends with its standard input: a signal would only reach the program that entered the node's namespaces.
   const script = 'nft monitor & monitor=$!; cat > /dev/null; kill $monitor'
   const [command = '', ...args] = playground.argvOnNode(node, ['sh', '-c', script])
   const child = spawn(command, args, { stdio: ['pipe', 'pipe', 'inherit'] })
@@ -33,7 +33,7 @@ export function startNftMonitor(playground: Cluster, node: string, now: () => nu
   }
 }
 
-/** Unix ms of the first change that names an address; undefined: there was none. */
+/** Returns the Unix ms of the first change that names an address, or undefined if there was none. */
 export function programmedAt(lines: NftMonitor['lines'], address: string): number | undefined {
   const name = new RegExp(`(?<![\\d.])${address.replaceAll('.', '\\.')}(?![\\d.])`)
   return lines.find(({ text }) => name.test(text))?.at

@@ -1,15 +1,17 @@
 import type { Probe } from './probe.ts'
 
 export interface Outage {
-  /** Start of the first failed probe to the start of the first good one after the last failure; 0: none failed. */
+  /**
+   * From the start of the first failed probe to the start of the first good one after the last failure; 0: none failed.
+   */
   readonly ms: number
   readonly failed: number
 }
 
 /**
- * What a client saw of an event.
- * @param since Unix ms; probes that began before are of no interest, except those under way then
- * @throws Error when nothing was answered after the last failure
+ * Returns the outage that a client saw because of an event.
+ * @param since Unix ms; ignores probes that ended before
+ * @throws Error if no probe was answered after the last failure
  */
 export function outageOf(probes: readonly Probe[], since: number): Outage {
   const inOrder = probes.toSorted((a, b) => a.at - b.at).filter(({ at, ms }) => at + ms >= since)
@@ -26,8 +28,9 @@ export function outageOf(probes: readonly Probe[], since: number): Outage {
 }
 
 /**
- * What a client saw at the address of a pod that is taken away afterwards: what fails after the last answer is that.
- * @throws Error when nothing was answered since
+ * Returns the outage that a client saw at the address of a pod that is then removed. Ignores failures after the last
+ * answer, which are due to the removal.
+ * @throws Error if no probe has been answered since
  */
 export function outageWhileThere(probes: readonly Probe[], since: number): Outage {
   const answers = probes.flatMap(({ at, host }) => (host !== undefined && at >= since ? [at] : []))
@@ -39,15 +42,15 @@ export function outageWhileThere(probes: readonly Probe[], since: number): Outag
   )
 }
 
-/** Unix ms at which the first request was answered by one of these hosts; undefined: none was. */
+/** Returns the Unix ms at which one of these hosts first answered a request, or undefined if none did. */
 export function firstAnswerOf(probes: readonly Probe[], hosts: ReadonlySet<string>): number | undefined {
   const times = probes.flatMap(({ at, ms, host }) => (host !== undefined && hosts.has(host) ? [at + ms] : []))
   return times.length === 0 ? undefined : Math.min(...times)
 }
 
 /**
- * Answers that came from pods that were no primary then.
- * @param primarySince Unix ms since when each pod has been one; a host that is missing never was
+ * Returns the answers of pods that were not primaries at that time.
+ * @param primarySince Unix ms since when each pod has been a primary; a host that is missing never was
  */
 export function answersFromBackups(
   probes: readonly Probe[],

@@ -6,37 +6,37 @@ import type { Cluster } from '../../playground/cluster.ts'
 
 /** One request of a client. Unix ms. */
 export interface Probe {
-  /** When it began. */
+  /** Start of the request. */
   readonly at: number
   readonly ms: number
-  /** Host name (pod) that answered; undefined when nobody did. */
+  /** Host name (pod) of the answer; undefined without one. */
   readonly host: string | undefined
-  /** The count that it answered with, this request included. */
+  /** The count in the answer, this request included. */
   readonly count: number | undefined
   readonly error: string | undefined
 }
 
 export interface Prober {
-  /** Probes that are over, in the order in which they ended. */
+  /** Finished probes, in the order in which they ended. */
   readonly probes: readonly Probe[]
   forget(): void
   /**
    * Resolves when the last `count` probes were all answered, the oldest of them begun at `since` or later.
-   * @throws Error when that takes too long or the prober has ended; the signal's reason
+   * @throws Error if that takes too long or the prober has ended; the signal's reason
    */
   steady(count: number, since: number, withinMs: number): Promise<void>
   stop(): Promise<void>
 }
 
 export const probeIntervalMs = 10
-/** A probe without an answer is given up after this. */
+/** A probe times out after this. */
 export const probeLimitMs = 1_000
 
 const program = fileURLToPath(new URL('./prober.ts', import.meta.url))
 
 /**
- * A client on a node: one fresh connection every 10 ms to `address`, from the node's own network namespace.
- * @param signal ends waiting, not the prober.
+ * Starts a client on a node: one fresh connection every 10 ms to `address`, from the node's own network namespace.
+ * @param signal ends waits, not the prober
  */
 export function startProber(
   playground: Cluster,

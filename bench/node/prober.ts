@@ -1,7 +1,7 @@
 /**
- * Runs in a node's network namespace: `prober.ts <address> <port> <interval ms> <limit ms>`. Every interval one fresh
- * TCP connection and one GET, on schedule whether or not the last one came back. One line of JSON for each, when it is
- * over. Ends with its standard input, so that it never outlives the bench.
+ * Runs in a node's network namespace: `prober.ts <address> <port> <interval ms> <limit ms>`. Every interval it makes
+ * one fresh TCP connection and one GET, on schedule even if the last answer has not come. It prints one line of JSON
+ * for each when it is over. It ends with its standard input, so that it never outlives the bench.
  */
 import { connect } from 'node:net'
 
@@ -34,7 +34,7 @@ function probe(): void {
   })
 }
 
-// Ctrl-C reaches the whole group; whoever started this ends it, after what is to be done before.
+// Ctrl-C reaches the whole group, so ignore it: the parent ends this process after its own clean-up.
 process.on('SIGINT', () => {})
 process.stdin.on('end', () => process.exit(0))
 process.stdin.on('error', () => process.exit(0))

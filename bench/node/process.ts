@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { pidsOf } from '../../playground/pids.ts'
 
-/** The process of a container as this machine sees it; `program` is its file's name. */
+/** Returns the pid of a container's process, as this machine sees it; `program` is the executable's file name. */
 export const pidInPod = async (podUid: string, program: string): Promise<number | undefined> =>
   (await pidsOf(podUid, program))[0]
 
@@ -10,7 +10,7 @@ export interface ProcessMemory {
   readonly rss: number
   /** Bytes in memory, shared pages divided by the number of their users. */
   readonly pss: number
-  /** Bytes that are this process' alone. */
+  /** Bytes that only this process uses. */
   readonly private: number
 }
 
@@ -23,14 +23,17 @@ export async function memoryOf(pid: number): Promise<ProcessMemory> {
   }
 }
 
-/** A field of smaps_rollup, bytes. @throws Error when it is not there. */
+/**
+ * Returns a field of smaps_rollup, bytes.
+ * @throws Error if it is missing
+ */
 export function field(text: string, name: string): number {
   const match = new RegExp(`^${name}:\\s+(\\d+) kB$`, 'm').exec(text)
   if (match === null) throw new Error(`no ${name} in smaps_rollup`)
   return Number(match[1]) * 1024
 }
 
-/** What the memory controller counts for a process' own cgroup (page cache and kernel memory included), bytes. */
+/** Returns the memory controller's count for a process' own cgroup (page cache and kernel memory included), bytes. */
 export async function cgroupMemoryOf(pid: number): Promise<number> {
   const groups = (await readFile(`/proc/${pid}/cgroup`, 'utf8')).trim().split('\n')
   for (const line of groups) {

@@ -1,6 +1,6 @@
 import { open, stat } from 'node:fs/promises'
 
-/** A request that the API server has answered, as its audit log has it. */
+/** A request that the API server has answered, from its audit log. */
 export interface AuditEvent {
   /** Unix ms, with µs in its fraction. */
   readonly received: number
@@ -15,7 +15,7 @@ export interface AuditEvent {
   readonly code: number
 }
 
-/** A line of the audit log (`audit.k8s.io/v1`, stage ResponseComplete), or undefined for another stage. */
+/** Parses a line of the audit log (`audit.k8s.io/v1`, stage ResponseComplete); undefined for another stage. */
 export function parseAuditLine(line: string): AuditEvent | undefined {
   const event = JSON.parse(line) as {
     stage: string
@@ -40,7 +40,7 @@ export function parseAuditLine(line: string): AuditEvent | undefined {
   }
 }
 
-/** RFC 3339 with up to nine digits of a second; `Date.parse` would drop the µs. */
+/** Parses RFC 3339 with up to nine decimals of a second; `Date.parse` would drop the µs. */
 export function unixMs(time: string): number {
   const match = /^(.+?)(\.\d+)?Z$/.exec(time)
   const whole = Date.parse(`${match?.[1]}Z`)
@@ -48,14 +48,18 @@ export function unixMs(time: string): number {
   return whole + Number(`0${match[2] ?? '.0'}`) * 1000
 }
 
-/** Time between two answered requests, ms: the first that matches `from` and the first after it that matches `to`. */
+/**
+ * Returns the time between two answered requests, ms: the first that matches `from` and the first after it that matches
+ * `to`.
+ */
 export function betweenAnswers(
   events: readonly AuditEvent[],
   from: (event: AuditEvent) => boolean,
   to: (event: AuditEvent) => boolean,
 ): number {
   const first = events.find(event => event.code < 300 && from(event))
-  // A line is written when its request has been answered, which need not be in the order in which they took effect.
+  // The server writes a line when it has answered the request; answers need not be in the order in which requests took
+  // effect.
   const second = events.find(
     event => event.code < 300 && to(event) && event.answered > (first?.received ?? 0),
   )
@@ -64,13 +68,13 @@ export function betweenAnswers(
 }
 
 export interface AuditLog {
-  /** Forgets what has been written so far. */
+  /** Skips the lines written so far. */
   skip(): Promise<void>
-  /** What has been written since the last `skip`. The server writes a line when it has answered. */
+  /** Returns the lines written since the last `skip`. The server writes a line when it has answered. */
   read(): Promise<AuditEvent[]>
 }
 
-/** Follows an audit log on this machine. Rotation is not followed: the playground's log is one file. */
+/** Follows an audit log on this machine. It does not follow rotation: the playground's log is one file. */
 export function openAuditLog(path: string): AuditLog {
   let offset = 0
   return {

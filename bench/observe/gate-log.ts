@@ -1,6 +1,8 @@
 import { parseLogLine } from './operator-log.ts'
 
-/** When a gate let go, by its own clock (Unix ms with ns in the fraction); undefined when its log does not say. */
+/**
+ * Returns when a gate opened, by its own clock (Unix ms with ns in the fraction), or undefined if its log does not say.
+ */
 export function wokenAt(log: string): number | undefined {
   for (const text of log.split('\n')) {
     const line = parseLogLine(text)

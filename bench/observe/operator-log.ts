@@ -1,14 +1,14 @@
 import type { Api } from '../../src/kube/api.ts'
 import { pathOf, pods } from '../../src/kube/resources.ts'
 
-/** A line of the operator's log that says that a pass over a set begins. */
+/** A line of the operator's log about the start of a pass over a set. */
 export interface PassLine {
   /** Unix ms. */
   readonly at: number
   readonly reconcileId: string
 }
 
-/** One line of the operator's log, or undefined when it is none (a stack trace of a dying process). */
+/** Parses one line of the operator's log; undefined for other text (such as the stack trace of a crash). */
 export function parseLogLine(line: string): Readonly<Record<string, unknown>> | undefined {
   if (!line.startsWith('{')) return undefined
   try {
@@ -18,7 +18,7 @@ export function parseLogLine(line: string): Readonly<Record<string, unknown>> | 
   }
 }
 
-/** The beginnings of passes over one set, in the order of the log. */
+/** Returns the starts of passes over one set, in the order of the log. */
 export function passesOver(
   log: string,
   set: { readonly namespace: string; readonly name: string },
@@ -33,7 +33,7 @@ export function passesOver(
   })
 }
 
-/** IDs of the passes over one set that wrote something to pods. */
+/** Returns the IDs of the passes over one set that wrote to pods. */
 export function actingPasses(
   log: string,
   set: { readonly namespace: string; readonly name: string },
@@ -47,7 +47,7 @@ export function actingPasses(
 }
 
 /**
- * What a container has logged since a time. The API takes whole seconds, so a little more comes back.
+ * Returns a container's log since a time. The API takes whole seconds, so the result begins a little earlier.
  * @param since Unix ms
  */
 export async function readLog(
@@ -61,6 +61,6 @@ export async function readLog(
       ...(pod.container === undefined ? {} : { container: pod.container }),
     },
   })
-  // A single line of JSON comes back parsed, if the server labels it so.
+  // A single line of JSON arrives parsed if the server labels it as JSON.
   return typeof body === 'string' ? body : `${JSON.stringify(body)}\n`
 }

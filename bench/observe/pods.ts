@@ -4,7 +4,7 @@ import { type Pod, pods } from '../../src/kube/resources.ts'
 import type { BenchContext } from '../bench.ts'
 import { isLeaving, isReady, kindOf } from './state.ts'
 
-/** With the patience that pods of a gigabyte need. */
+/** Waits as long as pods of a gigabyte need. */
 export const untilLarge = <T>(what: string, ask: () => Promise<T | undefined | false>): Promise<T> =>
   until(what, ask, { patienceMs: 180_000, pollMs: 50 })
 
@@ -17,7 +17,7 @@ export async function podsOf(
   return items
 }
 
-/** @returns the first pod of that kind that runs and has an address; a primary also answers. */
+/** @returns the first running pod of that kind that has an address; a primary also answers */
 export const runningPod = (
   context: BenchContext,
   namespace: string,

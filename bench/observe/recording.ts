@@ -3,23 +3,23 @@ import { systemClock } from '../../src/kube/clock.ts'
 import type { KubeObject } from '../../src/kube/object.ts'
 import type { Resource } from '../../src/kube/resources.ts'
 
-/** A change as it was received. */
+/** A change as the watch delivered it. */
 export interface Stamped<T> {
-  /** Unix ms at which it was received, after its JSON had been parsed. */
+  /** Unix ms of its receipt, after its JSON had been parsed. */
   readonly at: number
   readonly type: 'ADDED' | 'MODIFIED' | 'DELETED'
   readonly object: T
 }
 
 export interface Expectation<T> {
-  /** Names what is waited for in the error. */
+  /** Names the awaited condition in the error. */
   readonly what: string
   readonly timeoutMs: number
-  /** Asked after every event. `live` are the objects that exist then, by uid. */
+  /** Called after every event. `live` are the objects that exist then, by uid. */
   readonly holds: (live: ReadonlyMap<string, T>, event: Stamped<T>) => boolean
 }
 
-/** Everything that happens to some objects, with the times at which this process heard of it. */
+/** Records all events of some objects, with the times at which this process received them. */
 export interface Recording<T> {
   /** Objects that exist now, by uid. */
   readonly live: ReadonlyMap<string, T>
@@ -28,11 +28,11 @@ export interface Recording<T> {
   /** Drops the events so far, before a trial. */
   forget(): void
   /**
-   * The first event from now on after which something holds. Call it BEFORE the request that makes it so.
-   * Rejects after `timeoutMs`, or when the watch breaks: a gap in it would be a figure nobody has measured.
+   * Resolves with the first event from now on after which the condition holds. Call it BEFORE the request that causes
+   * it. Rejects after `timeoutMs`, or when the watch breaks: a gap in it would falsify the figure.
    */
   next(expectation: Expectation<T>): Promise<Stamped<T>>
-  /** Resolves when nothing has been heard for `ms`. */
+  /** Resolves when no event has come for `ms`. */
   quiet(ms: number): Promise<void>
 }
 
@@ -43,7 +43,10 @@ export interface RecordOptions {
   readonly signal: AbortSignal
 }
 
-/** Lists and then watches until the signal fires. @throws KubeError when the list or the first watch fails. */
+/**
+ * Lists and then watches until the signal fires.
+ * @throws KubeError if the list or the first watch fails
+ */
 export async function record<T extends KubeObject>(
   api: Pick<Api, 'list' | 'watch'>,
   resource: Resource<T>,
@@ -75,7 +78,7 @@ export async function record<T extends KubeObject>(
         events.push(event)
         for (const waiter of [...waiters]) waiter(event)
       }
-      // Ended by the server at its time limit; it goes on where it stopped and nothing is lost.
+      // The server ended the watch at its time limit; it resumes where it stopped, without loss.
     }
   }
   follow().catch((error: unknown) => {
@@ -116,7 +119,7 @@ export async function record<T extends KubeObject>(
         }, timeoutMs)
         waiters.add(waiter)
       })
-      // Whoever asks before sending a request may never come to await the answer.
+      // A caller whose request fails never awaits this promise, so its rejection must not count as unhandled.
       expected.catch(() => {})
       return expected
     },

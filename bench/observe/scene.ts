@@ -25,7 +25,7 @@ export interface Scene {
   end(): Promise<void>
 }
 
-/** A Service with a client in front of it and watchers on everything between the two. */
+/** Opens a Service with a client in front of it and watches on everything between the two. */
 export async function openScene(
   context: BenchContext,
   namespace: string,

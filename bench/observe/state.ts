@@ -15,7 +15,7 @@ export const isLeaving = (pod: Pod): boolean => pod.metadata.deletionTimestamp !
 
 export const kindOf = (pod: Pod): string | undefined => pod.metadata.labels?.[labels.type]
 
-/** @param gate name of an init container that ends when it opens; undefined: ours */
+/** @param gate name of an init container that ends when its gate opens; undefined: ours */
 const isGated = (pod: Pod, gate: string | undefined): boolean =>
   gate === undefined
     ? isAtGate(pod)
@@ -24,8 +24,8 @@ const isGated = (pod: Pod, gate: string | undefined): boolean =>
       ) ?? false)
 
 /**
- * Whether a set's pods are as wanted: the three numbers are exact, primaries and hot backups Ready, cold backups at
- * their gate (`Init:0/1`). Pods that are being deleted do not count.
+ * True if a set's pods are as wanted: the three numbers are exact, primaries and hot backups Ready, cold backups at
+ * their gate (`Init:0/1`). Ignores pods that are being deleted.
  */
 export function isInPlace(pods: Iterable<Pod>, wanted: Counts, gate?: string): boolean {
   const found: Record<PodKind, number> = { primary: 0, hotbackup: 0, coldbackup: 0 }
@@ -52,7 +52,7 @@ export function isInPlace(pods: Iterable<Pod>, wanted: Counts, gate?: string): b
   )
 }
 
-/** Whether exactly `count` pods are there, all Ready, those being deleted not counted. */
+/** True if exactly `count` pods exist, all Ready. Ignores pods that are being deleted. */
 export function allReady(pods: Iterable<Pod>, count: number): boolean {
   const live = [...pods].filter(pod => !isLeaving(pod))
   return live.length === count && live.every(isReady)

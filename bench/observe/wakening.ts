@@ -3,16 +3,16 @@ import type { Pod } from '../../src/kube/resources.ts'
 import type { Stamped } from './recording.ts'
 import { isReady } from './state.ts'
 
-/** Who waited for whom while one cold backup became a running pod. Unix ms. */
+/** Steps of one cold backup's way to a running pod. Unix ms. */
 export interface Wakening {
-  /** The gate's clock when it accepted the message. */
+  /** By the gate's clock, when it accepted the message. */
   readonly woken: number
-  /** The watch shows that the kubelet knows that the gate has opened. */
+  /** When the watch showed that the kubelet had noticed the open gate. */
   readonly noticed: number
   readonly ready: number
 }
 
-/** @throws Error when one of the steps was not seen */
+/** @throws Error if one of the steps was not observed */
 export function wakeningOf(
   uid: string,
   woken: number | undefined,

@@ -10,8 +10,8 @@ export type PodWrite =
   | { readonly type: 'deleted'; readonly at: number; readonly pod: Pod }
 
 /**
- * What a controller did to pods, read off a watch: creations, changes of our labels, deletions. The writes of kubelet
- * and scheduler (status, binding) are left out.
+ * Derives a controller's writes to pods from a watch: creations, changes of our labels, deletions. Writes of the
+ * kubelet and the scheduler (status, binding) are ignored.
  * @param known the pods that existed before the first event, by uid
  */
 export function podWrites(known: ReadonlyMap<string, Pod>, events: readonly Stamped<Pod>[]): PodWrite[] {
@@ -21,7 +21,7 @@ export function podWrites(known: ReadonlyMap<string, Pod>, events: readonly Stam
     const { uid } = pod.metadata
     const before = last.get(uid)
     if (type === 'DELETED') {
-      // With a grace period the deletion came before, with its time stamp.
+      // With a grace period the deletion was counted earlier, at its time stamp.
       if (before !== undefined && !isLeaving(before)) writes.push({ type: 'deleted', at, pod })
       last.delete(uid)
       continue
@@ -38,8 +38,8 @@ export function podWrites(known: ReadonlyMap<string, Pod>, events: readonly Stam
 }
 
 /**
- * Unix ms of the first sign that a deletion was accepted: the answer to it, or its event in the watch. On a busy machine
- * either may reach this process first.
+ * Returns the Unix ms of the first sign that a deletion was accepted: its response, or its event in the watch. On a
+ * busy machine either may reach this process first.
  */
 export function deletionAccepted(answered: number, uid: string, events: readonly Stamped<Pod>[]): number {
   const event = events.find(
@@ -50,7 +50,7 @@ export function deletionAccepted(answered: number, uid: string, events: readonly
 
 const ownLabels = [labels.type, labels.slot] as const
 
-/** How many of these events are a write of the status: the version changed and the generation did not. */
+/** Counts the status writes among these events: the version changed and the generation did not. */
 export function statusWrites<T extends KubeObject>(
   known: ReadonlyMap<string, T>,
   events: readonly Stamped<T>[],

@@ -9,10 +9,10 @@ import { emptied, relistMs } from './set.ts'
 
 export interface ByHandRig {
   /**
-   * Makes pods like those that a set had after the operation, all at once and without a controller: what is left is the
-   * cluster's own time, the least that a controller can need. They are gone when this is over.
+   * Creates pods like those that a set had after the operation, all at once and without a controller. The result is the
+   * cluster's own time, the lower bound for any controller. The pods are deleted before this resolves.
    *
-   * @returns ms from before the first request until all are in place.
+   * @returns ms from before the first request until all are in place
    */
   perform(operation: Operation, models: readonly Pod[]): Promise<number>
 }
@@ -55,7 +55,7 @@ export async function createByHandRig(
   }
 }
 
-/** With none of the labels by which a controller would take it for its own. */
+/** Without the labels by which a controller would adopt it. */
 function copyOf(model: Pod): object {
   const { nodeName: _, ...spec } = model.spec ?? {}
   return {

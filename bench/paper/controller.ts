@@ -5,17 +5,17 @@ import { type PassLine, passesOver, readLog } from '../observe/operator-log.ts'
 import type { Counts } from '../observe/state.ts'
 import { operatorNamespace, operatorUser } from '../operator.ts'
 
-/** A controller of BackupPodSets: what measuring the operations needs to know of the one that is measured. */
+/** A controller of BackupPodSets under measurement. */
 export interface Controller {
   /** Label selector of a set's pods. */
   podsOf(set: string): string
-  /** The object that a user applies. */
+  /** Returns the object that a user applies. */
   setOf(name: string, counts: Counts): object
   /** Name of the init container in which its cold pods wait; undefined: ours. */
   readonly gate?: string
-  /** As the audit log calls it; undefined: its requests are not looked at. */
+  /** Its name in the audit log; undefined: its requests are not examined. */
   readonly user?: string
-  /** Before an operation; what comes back tells which passes over that set have begun since (Unix ms). */
+  /** Call before an operation. The returned function lists the passes over that set that have begun since (Unix ms). */
   listen(set: {
     readonly namespace: string
     readonly name: string
@@ -30,7 +30,7 @@ export function ownController({ api, images, operator }: BenchContext): Controll
     setOf: (name, counts) => setOf(name, counts, counterTemplate(images.counter, name)),
     user: operatorUser,
     async listen(set) {
-      // It may have another leader afterwards.
+      // Remember the name now: the operator may have another leader afterwards.
       const { name } = (await own.leader()).metadata
       return async since => passesOver(await readLog(api, { namespace: operatorNamespace, name }, since), set)
     },

@@ -8,7 +8,9 @@ import type { Operation } from './operations.ts'
 import { emptied, relistMs } from './set.ts'
 
 export interface DeploymentRig {
-  /** Does the nearest equivalent of the operation. @returns ms from before the request until all replicas are Ready. */
+  /**
+   * Performs the nearest equivalent of the operation. @returns ms from before the request until all replicas are Ready
+   */
   perform(operation: Operation): Promise<number>
   clear(): Promise<void>
 }

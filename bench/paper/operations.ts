@@ -2,7 +2,7 @@ import type { Counts } from '../observe/state.ts'
 
 const counts = (all: number): Counts => ({ primary: all, hotbackup: all, coldbackup: all })
 
-/** The operations of the paper's evaluation, each from the state that the one before it has left. */
+/** The operations of the paper's evaluation; each starts from the state that the previous one left. */
 export const operations = [
   { name: 'E1', what: 'create 2/2/2', action: 'create', to: counts(2), replicas: 6 },
   { name: 'E2', what: '2/2/2 to 3/3/3', action: 'resize', to: counts(3), replicas: 9 },
@@ -14,7 +14,7 @@ export const operations = [
   readonly action: 'create' | 'resize' | 'delete'
   /** The set's numbers afterwards. */
   readonly to: Counts
-  /** Replicas of the Deployment that does the nearest equivalent. */
+  /** Replicas of the Deployment that performs the nearest equivalent. */
   readonly replicas: number
 }[]
 

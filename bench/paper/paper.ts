@@ -32,7 +32,9 @@ export const paper: Bench = {
 
 const ofPeer = ', peer'
 
-/** The same operations with the paper's own controller, on the same cluster before the operator is on it. */
+/**
+ * Performs the same operations with the paper's own controller, on the same cluster before the operator is installed.
+ */
 async function measurePeer(context: BenchContext, checkout: string, samples: Sampler): Promise<void> {
   const peer = await startPeer(context, checkout)
   try {
@@ -42,7 +44,7 @@ async function measurePeer(context: BenchContext, checkout: string, samples: Sam
         const line: string[] = []
         const over = new AbortController()
         const signal = AbortSignal.any([context.signal, over.signal])
-        // It asks for sets that are gone for ever, later and later: a set of that name would wait for its turn.
+        // The peer retries deleted sets for ever, with growing delays: a new set of the same name would have to wait.
         const ref = { namespace, name: `web-${round}` }
         const set = await createSetRig({ ...context, signal }, peer.controller, ref)
         const trials: Performed[] = []
@@ -100,7 +102,10 @@ const createOthers = async (
   byHand: await createByHandRig(context, controller, namespace),
 })
 
-/** Beside either controller: what the cluster, as it is then, needs for the nearest equivalent without one. */
+/**
+ * For either controller: measures how long the cluster in its present state needs for the nearest equivalent without
+ * one.
+ */
 async function performOthers(
   { deployment, byHand }: Others,
   trials: readonly Performed[],
@@ -149,7 +154,7 @@ function noteTrial(operation: Operation, trial: SetTrial, samples: Sampler): voi
   note('split: cold backup created to its gate running', created.at, gated.at)
 }
 
-/** For each cold backup that was woken: what the rest of the total consists of. */
+/** Notes the steps of each woken cold backup: they make up the rest of the total. */
 async function noteWakenings(
   { api }: BenchContext,
   namespace: string,
@@ -198,7 +203,10 @@ function baselines(hasPeer: boolean): Baselines {
   )
 }
 
-/** What the same needed without a controller while the peer's was there, instead of the operator and its agents. */
+/**
+ * Baselines without a controller that were measured while the peer was installed instead of the operator and its
+ * agents.
+ */
 function besidePeer(
   name: string,
   action: Operation['action'],

@@ -1,4 +1,5 @@
-/* What the paper's controller wakes, for bench/paper/peer.ts: "ok" at port 20000 is answered with "bye", and that was it. */
+/* The gate that the paper's controller wakes, for bench/paper/peer.ts: it answers "ok" at port 20000 with "bye" and
+ * exits. */
 #include <netinet/in.h>
 #include <signal.h>
 #include <string.h>

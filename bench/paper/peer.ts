@@ -14,24 +14,26 @@ import { counterTemplate, setOf } from '../objects.ts'
 import type { PassLine } from '../observe/operator-log.ts'
 import type { Controller } from './controller.ts'
 
-/** Times of the paper's own controller on this machine, for who has built it: it is no part of this repository. */
+/**
+ * Measures the paper's own controller on this machine, for users who have built it: it is not part of this repository.
+ */
 export interface Peer {
   readonly controller: Controller
-  /** Ends it and takes its kind out of the cluster. */
+  /** Ends it and deletes its CRD from the cluster. */
   stop(): Promise<void>
 }
 
-/** The name is in its source. */
+/** Its source has this name. */
 const gateImage = 'destinysky/coldbackup:0.1'
 const gateSource = fileURLToPath(new URL('./peer-gate.c', import.meta.url))
 const crd = 'customresourcedefinition/backuppodsets.backup.example.com'
 const startMs = 3_000
 
 /**
- * The paper's own controller, beside the cluster with an administrator's rights, as its README starts it.
+ * Starts the paper's own controller, outside the cluster with an administrator's rights, as its README does.
  *
- * @param checkout of its repository, built: its program is bin/manager, its kind is in config/crd/bases
- * @throws Error when the cluster has the kind already: the two have the same name.
+ * @param checkout built checkout of its repository: the program is bin/manager, the CRD is in config/crd/bases
+ * @throws Error if the cluster already has the CRD: both controllers use the same name
  */
 export async function startPeer(context: BenchContext, checkout: string): Promise<Peer> {
   const { images, signal } = context
@@ -68,7 +70,7 @@ export async function startPeer(context: BenchContext, checkout: string): Promis
     ...['--metrics-bind-address=0', '--health-probe-bind-address=0'],
     `--kubeconfig=${cluster.kubeconfigPath}`,
   ])
-  // In a session of its own: within this one it would have the observer's precedence.
+  // In a session of its own: in this one it would have the observer's precedence.
   const child = await withoutPrecedence(async () =>
     spawn(command, args, { stdio: ['ignore', 'ignore', 'pipe'], detached: true }),
   )
@@ -78,7 +80,7 @@ export async function startPeer(context: BenchContext, checkout: string): Promis
   const stop = async () => {
     child.kill()
     await ended
-    // Also after Ctrl-C: the signal has fired then.
+    // A time limit of its own: after Ctrl-C the signal has fired already.
     await kubectl(['delete', crd], AbortSignal.timeout(60_000))
   }
   try {
@@ -93,7 +95,7 @@ export async function startPeer(context: BenchContext, checkout: string): Promis
       podsOf: set => `app=${set}`,
       setOf: (name, counts) =>
         setOf(name, counts, counterTemplate(images.counter, name), {
-          // Its schema demands all three.
+          // Its schema requires all three.
           strategy: Object.fromEntries(strategies.map(key => [key, 'random'])),
           schedulerName: 'default-scheduler',
           wakeupTimeout: 10,
@@ -118,7 +120,7 @@ const strategies = [
   ...['coldbackupToHotbackup', 'coldbackupToReplicas', 'hotbackupToReplicas'],
 ]
 
-/** The beginnings of its passes over one set. A line: time, level, logger, message, JSON, with tabs in between. */
+/** Returns the starts of its passes over one set. A line: time, level, logger, message, JSON, separated by tabs. */
 export function peerPasses(
   lines: readonly string[],
   set: { readonly namespace: string; readonly name: string },

@@ -11,7 +11,7 @@ import type { Controller } from './controller.ts'
 import type { Operation } from './operations.ts'
 import { type Timing, timingOf } from './timing.ts'
 
-/** Everything known about one operation on the set. Times are Unix ms. */
+/** All observations of one operation on the set. Times are Unix ms. */
 export interface SetTrial extends Timing {
   readonly requested: number
   readonly accepted: number
@@ -19,7 +19,7 @@ export interface SetTrial extends Timing {
   readonly statusWrites: number
   readonly writes: readonly PodWrite[]
   readonly events: readonly Stamped<Pod>[]
-  /** The set's, at the end. */
+  /** The set's pods at the end. */
   readonly pods: readonly Pod[]
 }
 
@@ -32,11 +32,11 @@ export interface SetRig {
 const timeoutMs = 60_000
 /** Pause between operations, as in the peer's measurement. */
 const pauseMs = 2_000
-/** The operator holds back mere counts for three seconds; the next operation must not get them on its bill. */
+/** The operator delays updates of mere counts by three seconds; they must not be charged to the next operation. */
 const quietMs = 3_300
 /**
- * The kubelet looks for ended containers once a second, and the end of one operation is often such a moment. Added to
- * the pause at random, so that no operation always begins in the same part of that second.
+ * The kubelet looks for ended containers once a second, and an operation often ends at such a moment. A random part of
+ * this is added to the pause, so that operations begin at different phases of that second.
  */
 export const relistMs = 1_000
 
@@ -135,7 +135,7 @@ export async function createSetRig(
   }
 }
 
-/** At 1/1/1 everything is in place before the deletion has begun. */
+/** At 1/1/1 everything is still in place before the deletion has begun. */
 const isGoing = (live: ReadonlyMap<string, Pod>, victim: Pod | undefined): boolean => {
   const current = victim && live.get(victim.metadata.uid)
   return current === undefined || isLeaving(current)

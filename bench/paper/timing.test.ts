@@ -31,7 +31,7 @@ describe('controller time', () => {
         answered('p1033.25', 1031.5),
         answered('p1033.25', 1040, 'patch', 409),
         answered('p1033.25', 1050, 'get', 200),
-        // An annotation: no write by this definition.
+        // An annotation does not count as a write by this definition.
         answered('p1033.25', 1060, 'patch', 200),
       ],
     })

@@ -3,7 +3,7 @@ import type { PassLine } from '../observe/operator-log.ts'
 import type { PodWrite } from '../observe/writes.ts'
 
 export interface Timing {
-  /** Unix ms of the beginning of the first pass after the request. */
+  /** Unix ms of the start of the first pass after the request. */
   readonly passBegan: number
   /** Unix ms at which the last pod write was seen in the watch. */
   readonly lastWrite: number
@@ -12,11 +12,11 @@ export interface Timing {
   readonly podWrites: number
 }
 
-/** What of it is the API server's. */
+/** The API server's part of the time. */
 export interface ServerTiming {
-  /** Unix ms at which the last pod write had been answered. */
+  /** Unix ms at which the last pod write was answered. */
   readonly lastAnswer: number
-  /** Ms in which at least one pod write was being answered: what is left if everything else took no time. */
+  /** Ms in which at least one pod write was in progress: the total if everything else took no time. */
   readonly busyMs: number
 }
 
@@ -30,11 +30,13 @@ export interface Evidence {
 }
 
 /**
- * Controller time, reading (a): from the first pass that began after the request to the last pod write (creation, change
- * of a label, deletion). @throws Error when the log or the watch does not show it.
+ * Controller time, reading (a): from the first pass that began after the request to the last pod write (creation,
+ * change of a label, deletion).
+ * @throws Error if the log or the watch does not show it
  */
 export function timingOf({ requested, passes, writes, audit }: Evidence): Timing {
-  // The log has whole ms, rounded down: a pass in the same ms as the request cannot be of it, the request takes longer.
+  // The log has whole ms, rounded down, so the request's time is rounded down too. The request takes longer than that:
+  // it cannot have caused a pass in the same ms.
   const pass = passes.find(({ at }) => at >= Math.floor(requested))
   if (pass === undefined) throw new Error('the log shows no pass after the request')
   const own = writes.filter(({ at }) => at >= pass.at)
@@ -59,8 +61,8 @@ export function timingOf({ requested, passes, writes, audit }: Evidence): Timing
 }
 
 /**
- * The requests whose effects the watch shows, as they were received. What a request changed is not in the log: a pod's
- * first ones are taken, as a note in an annotation comes after the label.
+ * Returns the requests whose effects the watch shows, in the order received. The log does not say what a request
+ * changed, so the first ones of a pod count: an annotation is written after the label.
  */
 function requestsOf(writes: readonly PodWrite[], audit: readonly AuditEvent[]): AuditEvent[] {
   const left = new Map<string | undefined, number>()
@@ -73,7 +75,7 @@ function requestsOf(writes: readonly PodWrite[], audit: readonly AuditEvent[]): 
   })
 }
 
-/** @param inOrder by their beginnings */
+/** @param inOrder sorted by start */
 function lengthOfUnion(inOrder: readonly Pick<AuditEvent, 'received' | 'answered'>[]): number {
   let length = 0
   let until = Number.NEGATIVE_INFINITY

@@ -7,7 +7,7 @@ import { allReady, isLeaving, isReady } from '../observe/state.ts'
 import { deletionAccepted } from '../observe/writes.ts'
 import type { Sampler } from '../report.ts'
 
-/** The same for a pod of a Deployment with as many replicas. */
+/** The same measurement for a pod of a Deployment with as many replicas. */
 export async function ofDeployment(
   context: BenchContext,
   namespace: string,

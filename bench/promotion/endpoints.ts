@@ -1,7 +1,7 @@
 import type { EndpointSlice } from '../../src/kube/resources.ts'
 import type { Stamped } from '../observe/recording.ts'
 
-/** Unix ms of the first change after which an address stands in a Service's slices as ready. */
+/** Returns the Unix ms of the first change after which a Service's slices list an address as ready. */
 export function readyInSliceAt(
   events: readonly Stamped<EndpointSlice>[],
   address: string,

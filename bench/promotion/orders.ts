@@ -16,7 +16,7 @@ import { openScene, proxyRestMs } from '../observe/scene.ts'
 import { isReady } from '../observe/state.ts'
 import type { Sampler } from '../report.ts'
 
-/** Two bare pods, one labelled primary, and a way to let the other one take over. */
+/** Two bare pods, one labelled primary, and a way to promote the other. */
 interface Change {
   readonly api: Api
   readonly namespace: string
@@ -28,9 +28,9 @@ interface Change {
 
 interface Order {
   readonly title: string
-  /** The loser's process goes on for so long after its deletion. */
+  /** How long the loser's process keeps running after its deletion. */
   readonly stopAfterSeconds?: number
-  /** The Service has no selector; its EndpointSlice is written by hand. */
+  /** The Service has no selector; the bench writes its EndpointSlice. */
   readonly ownSlice?: true
   perform(change: Change): Promise<void>
 }
@@ -109,7 +109,10 @@ export const orders: readonly [Order, ...Order[]] = [
   },
 ]
 
-/** Outage of each order as a client sees it. A third of the trials: the orders differ by far more than they scatter. */
+/**
+ * Measures the outage of each order as a client sees it. A third of the trials suffices: the orders differ by far more
+ * than they scatter.
+ */
 export async function measureOrders(
   context: BenchContext,
   namespace: string,
@@ -178,7 +181,7 @@ async function measureOrder(
       await api
         .delete(podResource, { namespace, name: pod.metadata.name }, { gracePeriodSeconds: 0 })
         .catch((error: unknown) => {
-          // Gone by itself since the list: the order under test deletes too.
+          // Already gone since the list: the order under test deletes too.
           if (!isKubeError(error, 'NotFound')) throw error
         })
   }

@@ -13,7 +13,7 @@ import { operatorUser } from '../operator.ts'
 import type { Sampler } from '../report.ts'
 import { readyInSliceAt } from './endpoints.ts'
 
-/** A primary of a set with so many is deleted, again and again. */
+/** Repeatedly deletes a primary of a set with so many primaries. */
 export async function ofSet(
   context: BenchContext,
   namespace: string,
@@ -75,7 +75,7 @@ export async function ofSet(
       await api.delete(podResource, { namespace, name: victim.metadata.name }, {}, { signal })
       const response = clock.now()
       const { at: movedAt, object: heir } = await moved
-      // The watch hears of it after it has happened: an answer before that is no proof of a mistake.
+      // The watch reports the change late, so an answer before its event does not prove a mistake.
       primarySince.set(heir.metadata.name, requested)
       const address = demand(heir.status?.podIP, 'an address of the new primary')
       const { at: restoredAt } = await restored

@@ -48,7 +48,7 @@ const wanted = { primary: 200, hotbackup: 50, coldbackup: 50 }
 const all = 300
 const timeoutMs = 180_000
 const restMs = 5_000
-/** Within this time all gates are tried twice, also where each of them lets the operator wait. */
+/** Within this time the operator probes all gates twice, even if each of them makes it wait. */
 const gatesMs = 20_000
 
 const onFakeNodes = {
@@ -87,7 +87,7 @@ async function ofSet(context: BenchContext, namespace: string, samples: Sampler)
     const { at: inPlace } = await reached
     await sets.quiet(restMs)
     const writes = statusWrites<BackupPodSet>(knownSets, sets.events)
-    // A set that is degraded is another measurement: of passes and writes that a cluster that is well does not have.
+    // A degraded set would measure something else: passes and writes that do not happen on a healthy cluster.
     await systemClock.sleep(gatesMs, signal)
     const { status } = await api.get(backupPodSets, ref, { signal })
     const told = status?.conditions?.find(({ type, status }) => type === 'Degraded' && status === 'True')

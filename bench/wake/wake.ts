@@ -58,10 +58,10 @@ const stepsOfWaking = [
 ] as const
 type Step = (typeof stepsOfWaking)[number]
 
-/** A template that has this port gets a gate that leaves it free. */
+/** If a template has this port, its gate ends when it opens and so frees the port. */
 const onItsPort = [{ name: 'app', ports: [{ containerPort: gatePort }] }]
 
-/** One gated pod that no set owns, so that only gate, kubelet and runtime are measured. @returns ms in all. */
+/** Wakes one gated pod that no set owns, so that only gate, kubelet and runtime are measured. @returns ms in all */
 async function wakeOne(
   context: BenchContext,
   namespace: string,
@@ -103,8 +103,8 @@ async function wakeOne(
     samples.add("gated pod: gate's memory cgroup", 'bytes', await cgroupMemoryOf(gate))
   }
 
-  // A cold backup has long been at rest when it is woken: what its kubelet has last heard of it is older than its last
-  // round. One round a second, and trials must not all begin in the same moment of that second.
+  // A cold backup is usually idle for long before it is woken, and the kubelet's last news of it is older than its last
+  // relist. It relists once a second, and trials must not all begin at the same phase of that second.
   await systemClock.sleep(3000 + Math.random() * 1000, signal)
   pods.forget()
   clock.anchor()
@@ -146,7 +146,7 @@ async function noteMemory(what: string, pid: number, samples: Sampler): Promise<
   samples.add(`${what} private`, 'bytes', own)
 }
 
-/** The counter tells when its process began, Unix ms. */
+/** Returns the start of the counter's process, as it reports it, Unix ms. */
 async function startedAt(host: string, signal: AbortSignal): Promise<number> {
   const response = await fetch(`http://${host}:${counterPort}/peek`, { signal })
   const { startedAt } = (await response.json()) as { startedAt: number }

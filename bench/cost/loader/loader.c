@@ -1,17 +1,17 @@
 /*
- * An open load on a redis: requests at a steady pace that wait for nobody. In C, because it shares the processors with
- * the redis that it looks at.
+ * An open load on a redis: it sends requests at a steady pace and does not wait for answers. In C, because it shares
+ * the processors with the redis that it measures.
  *
  *   loader ADDRESS PORT KEYS VALUE_BYTES PER_SECOND SECONDS PID
  *
- * Half of the requests read a key, half overwrite one with other random bytes, on 16 connections in turn. Process PID
- * is looked at every ms: it stands still while it is stopped, or traced, for whoever traces it may let it run for its
- * own ends.
+ * Half of the requests read a key, half overwrite one with other random bytes, on 16 connections in turn. It checks the
+ * state of process PID every ms. A stopped process counts as frozen, and so does a traced one: its tracer may run it
+ * for purposes of its own.
  *
- * Standard output: a line `REQUESTS FREEZES`, then doubles as this machine stores them, in ms since the first request
- * was due: for each request, in the order in which they were due, when its answer had come, and for each time that the
- * process stood still when it began and when it was over. Exit codes: 0; 2 usage; 1 a failure, with a line on standard
- * error. It ends with its parent.
+ * Standard output: a line `REQUESTS FREEZES`, then doubles in this machine's byte order, in ms since the first request
+ * was due. For each request, in the order in which they were due: when its answer came. For each freeze of the process:
+ * when it began and when it ended. Exit codes: 0; 2 usage; 1 a failure, with a line on standard error. It ends with its
+ * parent.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -42,13 +42,14 @@
 
 struct connection {
 	int fd;
-	/* What is to be sent: the bytes from `sent` to `length`. */
+	/* Data to send: the bytes from `sent` to `length`. */
 	char *out;
 	size_t sent, length, room;
-	bool waits; /* until it can be written to again */
-	/* Answers so far: with the requests in turn, the next one's number is answers * CONNECTIONS + its own. */
+	bool waits; /* for the socket to be writable again */
+	/* Answers so far: requests go to the connections in turn, so the next answer is for request answers *
+	 * CONNECTIONS + the connection's own number. */
 	size_t answers;
-	/* A line that has come in part, and bytes of a value that are still to come, its end included. */
+	/* A partly received line, and bytes of a value that are still to come, including its line end. */
 	char line[LINE];
 	size_t held, owed;
 };
@@ -185,7 +186,7 @@ static void take(struct load *load, struct connection *connection, const char *d
 	}
 }
 
-/* Until there is no more: nobody tells a second time of what is left. */
+/* Reads until EAGAIN: epoll (edge-triggered) does not report the rest of the data again. */
 static void receive(struct load *load, struct connection *connection)
 {
 	static char buffer[256 * 1024];
@@ -298,7 +299,7 @@ static void run(struct load *load, int events, int timer, int status, double lim
 			uint64_t ticks;
 
 			if (!connection) {
-				/* How many were missed does not matter: what is due is told by the clock. */
+				/* The number of missed ticks does not matter: the clock decides how many requests are due. */
 				if (read(timer, &ticks, sizeof ticks) < 0 && errno != EAGAIN)
 					fail("timer: %s", strerror(errno));
 				continue;

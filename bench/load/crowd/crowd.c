@@ -1,13 +1,13 @@
 /*
- * Many clients of one redis that live through its deaths: each holds a connection, they send small messages in turn at a
- * steady pace, and connect again when theirs is lost. Each message is INCR of one key, so its answer is its number.
+ * Many clients of one redis that survive its deaths. Each holds a connection; they send small messages in turn at a
+ * steady pace and reconnect when they lose theirs. Each message is INCR of one key, so its answer is its number.
  *
  *   crowd ADDRESS PORT CONNECTIONS PER_SECOND KNOCK_MS
  *
- * Every KNOCK_MS (0: never) one more connection is opened, asked for a PING, and closed. PER_SECOND may be 0.
+ * Every KNOCK_MS (0: never) a knock: one more connection is opened, gets a PING, and is closed. PER_SECOND may be 0.
  *
- * Standard input: `kill` begins a life: only connections that are opened from then on count as of the next redis;
- * `tell` asks for one line of JSON about the present life. Times are Unix ms. It ends with its standard input.
+ * Standard input: `kill` begins a life: connections opened from then on count as those of the next redis. `tell`
+ * requests one line of JSON about the present life. Times are Unix ms. The program ends with its standard input.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -29,15 +29,15 @@
 
 #define TICK_NS 1000000
 #define MOST 4096
-/* Of knocks that are under way at once; a connect is given up after LIMIT_MS. */
+/* Maximum of concurrent knocks; a connect times out after LIMIT_MS. */
 #define KNOCKS 512
 #define LIMIT_MS 1000.0
-/* Who gets no answer for so long connects again. */
+/* A client without an answer for this long reconnects. */
 #define PATIENCE_MS 5000.0
-/* As client libraries do: a little longer after each attempt that failed. */
+/* The pause grows after each failed attempt, as in client libraries. */
 #define PAUSE_MS 50.0
 #define LONGEST_PAUSE_MS 500.0
-/* Answers that a connection may owe before it is left out. */
+/* A connection that owes this many answers is skipped. */
 #define OWED 64
 #define RING (1u << 20)
 #define SLOW_MS 900.0
@@ -50,9 +50,9 @@ struct connection {
 	enum state state;
 	bool knocks;
 	unsigned life, owed, attempts;
-	double since, due; /* since when it connects; when it does next */
-	double waits;	   /* since when it waits for an answer */
-	uint64_t number;   /* of a line that has come in part */
+	double since, due; /* start of its connect; time of its next connect */
+	double waits;	   /* since when it has waited for an answer */
+	uint64_t number;   /* from a partly received line */
 	bool started;
 };
 
@@ -61,9 +61,9 @@ struct slow {
 	bool knock;
 };
 
-/* What there is to be told of the present life. */
+/* The report about the present life. */
 struct life {
-	double last, first, longest; /* the last answer of the one before; the first; the longest connect */
+	double last, first, longest; /* last answer of the previous life; first of this one; longest connect */
 	uint64_t value;	       /* the lowest answer */
 	unsigned connected, refused, hung, knocked, silent;
 	struct slow slow[SLOW_KEPT];
@@ -77,8 +77,8 @@ static struct crowd {
 	int events;
 	double per_ms, knock_ms, knocked, start;
 	uint64_t issued, unsent;
-	double answered[RING]; /* by the number of the message */
-	double newest; /* answer */
+	double answered[RING]; /* time of the answer, by the number of the message */
+	double newest; /* time of the newest answer */
 	unsigned life;
 	struct life now;
 } crowd;
@@ -150,7 +150,7 @@ static void ask(struct connection *it, const char *what, double now)
 {
 	ssize_t length = (ssize_t)strlen(what);
 
-	/* Next to nothing is under way: what does not fit will never be sent. */
+	/* Very little data is in flight: if the socket does not take all of it, the connection is broken. */
 	if (send(it->fd, what, (size_t)length, MSG_NOSIGNAL) != length)
 		lose(it, now);
 	else if (it->owed++ == 0)
@@ -168,7 +168,7 @@ static void take_answer(struct connection *it, double now)
 		return;
 	}
 	crowd.answered[it->number % RING] = crowd.newest = now;
-	/* Of the one before, which may still have answered when it was told to die. */
+	/* From the previous redis, which may still have answered after `kill`. */
 	if (it->life != crowd.life) {
 		crowd.now.last = now;
 		return;
@@ -236,7 +236,7 @@ static void look(struct connection *it, uint32_t seen)
 		receive(it);
 }
 
-/* Knocks are not repeated, and one that is not answered in time is over. */
+/* A knock is not retried, and it ends if its answer does not come in time. */
 static void keep_up(struct connection *it, double now)
 {
 	if (it->state == CONNECTING && now - it->since > LIMIT_MS) {
@@ -280,7 +280,7 @@ static void tick(double now)
 	}
 }
 
-/* The newest message at or below `value` whose answer has come: when. 0: none. */
+/* Returns when the newest answered message at or below `value` was answered; 0 if none was. */
 static double answered_at(uint64_t value)
 {
 	for (; value > 0; value--)
@@ -359,7 +359,7 @@ static void run(int timer)
 			} else if (ready[i].data.ptr) {
 				look(ready[i].data.ptr, ready[i].events);
 			} else {
-				/* How many were missed does not matter: what is due is told by the clock. */
+				/* The number of missed ticks does not matter: the clock decides how many requests are due. */
 				if (read(timer, &ticks, sizeof ticks) < 0 && errno != EAGAIN)
 					fail("timer: %s", strerror(errno));
 				tick(now_ms());

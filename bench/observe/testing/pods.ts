@@ -3,7 +3,7 @@ import { labels } from '../../../src/api/labels.ts'
 import type { Pod } from '../../../src/kube/resources.ts'
 import type { Stamped } from '../recording.ts'
 
-/** A pod as a watch would show it, with only what the observers read. */
+/** Returns a pod as a watch would show it, with only the fields that the observers read. */
 export function podOf(
   name: string,
   kind: string,
