@@ -1,4 +1,4 @@
-/** The set's pods as they change, from a watch. */
+/** Follows the set's pods with a watch. */
 import { labels } from '../src/api/labels.ts'
 import type { Api } from '../src/kube/api.ts'
 import { systemClock } from '../src/kube/clock.ts'
@@ -11,9 +11,12 @@ import { type PodRow, rowOf, rowsOf } from './picture.ts'
 
 export interface Cast extends AsyncDisposable {
   rows(): PodRow[]
-  /** `listener` is told in words of everything that happens to a pod. @returns the function that ends this. */
+  /** Calls `listener` with a text about each event of a pod. @returns a function that ends this */
   follow(listener: (happening: string) => void): () => void
-  /** Resolves at the first moment at which `test` holds. @throws Error with `what` after `patienceMs`. */
+  /**
+   * Resolves at the first moment at which `test` holds.
+   * @throws Error with `what` after `patienceMs`
+   */
   until(
     what: string,
     test: (rows: PodRow[]) => boolean,
@@ -72,7 +75,7 @@ export async function watchCast(
   }
 }
 
-/** One change of a pod in the words of the story; nothing for what does not matter to it. */
+/** Describes one change of a pod in the terms of the story; empty for a change that does not matter to it. */
 export function happenings(change: Change<Pod>): string[] {
   const row = rowOf(change.object)
   if (row === undefined) return []
@@ -84,7 +87,7 @@ export function happenings(change: Change<Pod>): string[] {
   if (old.kind !== kind)
     told.push(`${name} ${old.kind} → ${kind}${kind === 'primary' ? `, slot ${row.slot}` : ''}`)
   if (row.leaving && !old.leaving) told.push(`${name} is being deleted`)
-  // A pod that turns from one kind into another may be in place for both.
+  // A pod whose kind changes may be in place as both kinds.
   if (!row.leaving && row.inPlace && (!old.inPlace || old.kind !== kind))
     told.push(`${name} ${kind === 'coldbackup' ? `waits at its gate on ${row.node}` : 'is ready'}`)
   return told

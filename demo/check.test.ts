@@ -20,7 +20,7 @@ const row = (digit: string, kind: PodKind, more: Partial<PodRow> = {}): PodRow =
   ...more,
 })
 
-// The paper's failure at 1/1/1.
+// The failure in the paper's story at 1/1/1.
 const before = [row('1', 'primary'), row('2', 'hotbackup'), row('3', 'coldbackup')]
 const after = [
   row('1', 'primary', { leaving: true }),

@@ -1,10 +1,10 @@
-/** What an operation has done to the pods, and whether that was the story. Pure. */
+/** Compares the pods before and after an operation with the story's expectation. Pure. */
 import type { PodKind } from '../src/api/labels.ts'
 import { type PodRow, staying } from './picture.ts'
 
 type Counts = Partial<Record<PodKind, number>>
 
-/** Counts of pods, by what became of them. Absent means none. */
+/** Counts of pods, by the change that they went through. Absent means none. */
 export interface Changes {
   readonly created?: Counts
   readonly deleted?: Counts
@@ -30,7 +30,7 @@ export function changesBetween(before: readonly PodRow[], after: readonly PodRow
   }
 }
 
-/** Everything that is not as it should be, in words; empty when all is well. */
+/** Describes every deviation from the expectation; empty if there is none. */
 export function deviations(
   set: string,
   before: readonly PodRow[],
@@ -65,7 +65,7 @@ export function deviations(
   return wrong
 }
 
-/** After a failure the successor holds the lost primary's slot, at a later epoch. */
+/** Checks that after a failure the successor holds the lost primary's slot, at a later epoch. */
 export function slotDeviations(lost: PodRow, after: readonly PodRow[]): string[] {
   const holders = staying(after).filter(row => row.kind === 'primary' && row.slot === lost.slot)
   const [holder] = holders

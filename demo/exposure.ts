@@ -1,4 +1,4 @@
-/** Who can be reached through the Service, and who was. */
+/** Checks which pods the Service reaches, and which pods it has reached. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { endpointSlices } from '../src/kube/resources.ts'
 import type { Cast } from './cast.ts'
@@ -9,7 +9,7 @@ import { userAgent } from './traffic.ts'
 /** How long endpoints may lag behind the pods, ms. */
 const lagMs = 10_000
 
-/** The Service's ready addresses have to be those of the ready primaries, no more and no less. */
+/** Checks that the Service's ready addresses are exactly those of the ready primaries. */
 export async function serviceDeviations(
   stage: Stage,
   service: string,
@@ -40,7 +40,7 @@ export async function serviceDeviations(
   }
 }
 
-/** Requests of the demo's client in the access logs of hot backups: there must be none. */
+/** Finds requests of the demo's client in the access logs of hot backups; there must be none. */
 export async function strayRequests(stage: Stage, cast: Cast, signal: AbortSignal): Promise<string[]> {
   const wrong: string[] = []
   for (const { name, kind } of staying(cast.rows())) {

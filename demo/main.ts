@@ -35,7 +35,7 @@ function parseOptions(args: readonly string[]): Options | 'help' {
   })
   if (values.help) return 'help'
   return {
-    // Without a keyboard nobody could answer.
+    // Without a terminal on stdin there is no user to confirm.
     yes: values.yes || process.stdin.isTTY !== true,
     name: values.name,
     keep: values.keep,
@@ -43,7 +43,7 @@ function parseOptions(args: readonly string[]): Options | 'help' {
   }
 }
 
-/** @returns what was not as the story says. */
+/** @returns the deviations from the story */
 async function main(options: Options, screen: Screen, signal: AbortSignal): Promise<readonly string[]> {
   screen.lines(
     styled.title('Understudy: primaries, hot backups and cold backups of one pod'),

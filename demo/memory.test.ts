@@ -8,7 +8,7 @@ interface Named {
   readonly plural: string
 }
 
-/** A cluster with two nodes that are able, on which the pods of the set wait as this says. */
+/** A cluster with two capable nodes; the containers of the set's pods are waiting as given. */
 function stageWith(waiting: { reason: string; message?: string }): Stage {
   const made = new Set<string>()
   const pod = {

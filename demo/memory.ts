@@ -1,4 +1,4 @@
-/** The last scene: the memory of a primary outlives its process, and a client sees it. */
+/** The last scene: a primary's memory outlives its process, and a client observes it. */
 import { readFile } from 'node:fs/promises'
 import { parse } from 'yaml'
 import { until as waitUntil } from '../playground/until.ts'
@@ -15,7 +15,7 @@ import { type Probe, seenBetween, trafficLine } from './traffic.ts'
 const counted = 60
 const pollMs = 200
 
-/** @returns what was not as told; empty also where no node can move memory, which is said then. */
+/** @returns the deviations; also empty if no node can move memory, which the screen then says */
 export async function tellMemory(
   stage: Stage,
   screen: Screen,
@@ -92,7 +92,7 @@ export async function tellMemory(
     '',
   )
   const killedAt = performance.now()
-  // Nobody answers this request: the process has gone.
+  // This request gets no answer, because it ends the process.
   await api.request('POST', path, { signal }).catch((error: unknown) => {
     if (!isKubeError(error)) throw error
   })
@@ -115,7 +115,7 @@ export async function tellMemory(
     `  The client counted ${last} before, and went on from ${lowest}: ${failed} requests failed, the longest silence was ${seconds(gapMs)}.`,
   )
   const wrong: string[] = []
-  // The age of the state in requests, and as much again for what the machine was late with.
+  // Allowed loss: the age of the state in requests, and as much again for a slow machine.
   const mayLose = Math.ceil(((failover.stateAge ?? 0) * 1000 * 2 + 2_000) / 50)
   if (lowest < Math.max(2, last - mayLose)) wrong.push(`memory: the count fell from ${last} to ${lowest}`)
   if (failover.reason !== 'Died') wrong.push(`memory: the reason of the failover is ${failover.reason}`)
@@ -131,7 +131,10 @@ const countLine = (probes: readonly Probe[]): string[] => {
   return count === undefined ? [] : [`  the count is ${styled.good(String(count))}`]
 }
 
-/** Nothing would come of waiting. @throws Error when a pod of the set waits for an image that its node cannot get. */
+/**
+ * Fails early, because waiting would be pointless.
+ * @throws Error if a pod of the set waits for an image that its node cannot get
+ */
 async function imagesAreThere({ api, namespace }: Stage, set: string, signal: AbortSignal): Promise<void> {
   const { items } = await api.list(pods, { namespace, labelSelector: `${labels.set}=${set}` }, { signal })
   for (const { metadata, status } of items)

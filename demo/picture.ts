@@ -1,4 +1,4 @@
-/** The pods of a set as a person reads them: what `kubectl get pods -L type` shows, and a little more. */
+/** The pods of a set in readable form: the output of `kubectl get pods -L type`, and a little more. */
 import { isAtGate } from '../src/api/gate.ts'
 import { annotations, isPodKind, labels, type PodKind, podKinds } from '../src/api/labels.ts'
 import type { Pod } from '../src/kube/resources.ts'
@@ -16,9 +16,9 @@ export interface PodRow {
   /** `Running`, `Init:0/1`, `Terminating`, ... */
   readonly status: string
   readonly restarts: number
-  /** Does what its kind is for: serves, could serve, or waits at its gate. */
+  /** True if the pod does the job of its kind: serves, could serve, or waits at its gate. */
   readonly inPlace: boolean
-  /** Being deleted. */
+  /** True if the pod is being deleted. */
   readonly leaving: boolean
 }
 
@@ -28,7 +28,7 @@ export interface Numbers {
   readonly coldbackup: number
 }
 
-/** undefined for a pod whose label names no kind. */
+/** Returns undefined for a pod whose label names no kind. */
 export function rowOf(pod: Pod): PodRow | undefined {
   const kind = pod.metadata.labels?.[labels.type]
   if (!isPodKind(kind)) return undefined
@@ -56,7 +56,9 @@ export function rowOf(pod: Pod): PodRow | undefined {
   }
 }
 
-/** Rows of live and leaving pods: primaries, then hot, then cold backups, each by name. */
+/**
+ * Returns the rows of all pods, including those being deleted: primaries, then hot, then cold backups, each by name.
+ */
 export function rowsOf(pods: readonly Pod[]): PodRow[] {
   return pods
     .flatMap(pod => rowOf(pod) ?? [])
@@ -70,13 +72,13 @@ export function numbersOf(rows: readonly PodRow[]): Numbers {
   return { primary: count('primary'), hotbackup: count('hotbackup'), coldbackup: count('coldbackup') }
 }
 
-/** The moment that ends an operation: numbers as wished, all in place. Pods on their way out do not count. */
+/** True once an operation has ended: numbers as wished, all pods in place. Ignores pods that are being deleted. */
 export function isSettled(rows: readonly PodRow[], wish: Numbers): boolean {
   const numbers = numbersOf(rows)
   return podKinds.every(kind => numbers[kind] === wish[kind]) && staying(rows).every(({ inPlace }) => inPlace)
 }
 
-/** The STATUS column of kubectl, as far as these pods go through it. */
+/** Computes kubectl's STATUS column, for the states that these pods go through. */
 function statusOf(pod: Pod): string {
   const { metadata, spec, status } = pod
   if (metadata.deletionTimestamp !== undefined) return 'Terminating'

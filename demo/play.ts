@@ -1,4 +1,4 @@
-/** Plays one operation before the reader's eyes and checks what came of it. */
+/** Plays one operation on the screen and checks its result. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { BackupPodSet } from '../src/api/backuppodset.ts'
 import type { Cast } from './cast.ts'
@@ -14,7 +14,7 @@ export interface Theatre {
   readonly screen: Screen
   readonly cast: Cast
   readonly set: BackupPodSet
-  /** Absent before the first primary serves. */
+  /** Absent until the first primary serves. */
   readonly traffic: Traffic | undefined
   readonly signal: AbortSignal
 }
@@ -63,7 +63,7 @@ export async function play(operation: Operation, theatre: Theatre): Promise<Play
   }
 }
 
-/** `kubectl get bps`, until it says what the pods say or has had its time. */
+/** Runs `kubectl get bps` until it agrees with the pods or its time is over. */
 async function listing({ stage, set, signal }: Theatre, wish: Numbers): Promise<string[]> {
   const { name } = set.metadata
   const deadline = performance.now() + lagMs
@@ -75,7 +75,7 @@ async function listing({ stage, set, signal }: Theatre, wish: Numbers): Promise<
   }
 }
 
-/** What a client saw of an operation, and why if it was not all good. */
+/** Describes a client's view of an operation, and the reason for failures if there were any. */
 export function clientLines(traffic: Traffic, from: number, to: number): string[] {
   const { answered, failed, gapMs } = seenBetween(traffic.probes, from, to)
   const seen = `A client of the Service saw ${answered} answers and ${failed} failures meanwhile, and waited at most ${seconds(gapMs)} for the next answer.`

@@ -1,4 +1,4 @@
-/** Where the story is told: a live region on a terminal, plain lines anywhere else. Knows nothing of pods' logic. */
+/** Output of the story: a live region on a terminal, plain lines anywhere else. It knows no logic of pods. */
 import { stripVTControlCharacters, styleText } from 'node:util'
 import type { PodRow } from './picture.ts'
 
@@ -8,15 +8,18 @@ export interface Output {
   write(text: string): unknown
 }
 
-/** Lines that change below the ones that stay. */
+/** A changing region below the permanent lines. */
 export interface Live extends Disposable {
-  /** A line that stays, above the changing ones. */
+  /** Prints a permanent line above the region. */
   log(line: string): void
 }
 
 export interface Screen {
   lines(...lines: readonly string[]): void
-  /** Shows `frame()` again and again until disposed; what it shows last stays. On no terminal only that is shown. */
+  /**
+   * Redraws `frame()` until disposed; the last frame stays. If the output is not a terminal, prints only the last
+   * frame.
+   */
   live(frame: () => readonly string[]): Live
 }
 
@@ -34,7 +37,7 @@ export function createScreen(output: Output): Screen {
         }
       let shown = 0
       const draw = (above: readonly string[] = []) => {
-        // A line that wraps would be two, and the next frame would begin in the wrong row.
+        // A line that wraps would take two rows, and the next frame would begin in the wrong row.
         const lines = frame().map(line => cut(line, output.columns ?? 80))
         const up = shown > 0 ? `\u001b[${shown}A` : ''
         // One write, so that the terminal never shows half a frame.
@@ -75,7 +78,7 @@ const columns = [
   ['RESTARTS', (row: PodRow) => String(row.restarts)],
 ] as const
 
-/** The pods as a table, colours by kind; pods on their way out are dim. */
+/** Renders the pods as a table, coloured by kind; pods that are being deleted are dim. */
 export function table(rows: readonly PodRow[]): string[] {
   const widths = columns.map(([title, cell]) => Math.max(title.length, ...rows.map(row => cell(row).length)))
   const line = (cells: readonly string[]) =>
@@ -98,7 +101,7 @@ export const seconds = (ms: number): string => `${(ms / 1000).toFixed(3)} s`
 const escapeCharacter = '\u001b'
 const colour = new RegExp(`(${escapeCharacter}\\[[0-9;]*m)`)
 
-/** Cuts a line to the width of the terminal without cutting an escape sequence in two. */
+/** Cuts a line to the width of the terminal without splitting an escape sequence. */
 export function cut(line: string, width: number): string {
   if (stripVTControlCharacters(line).length < width) return line
   let room = width - 1

@@ -1,4 +1,4 @@
-/** The cluster that the story is played on: one of our own, or the reader's. */
+/** The cluster of the story: a playground, or the user's own. */
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import { ensureImages, imageNames } from '../images/build.ts'
@@ -15,11 +15,11 @@ import { type Traffic, trafficFromNode, trafficThroughApi } from './traffic.ts'
 export interface Stage extends AsyncDisposable {
   readonly api: Api
   readonly namespace: string
-  /** How long one operation may take, ms. */
+  /** Time limit of one operation, ms. */
   readonly patienceMs: number
   kubectl(...args: readonly string[]): Promise<string>
   traffic(service: Service): Traffic
-  /** What the reader types to go on with kubectl. */
+  /** Commands with which the user can continue in kubectl. */
   readonly goOn: readonly string[]
   readonly tearDown: string
 }
@@ -27,7 +27,7 @@ export interface Stage extends AsyncDisposable {
 const userAgent = 'understudy-demo/0'
 const run = promisify(execFile)
 
-/** Brings up the playground with the operator on it, or finds it up. */
+/** Starts the playground with the operator, or uses a running one. */
 export async function playgroundStage(
   name: string | undefined,
   progress: Progress,
@@ -74,7 +74,7 @@ export async function playgroundStage(
 
 const demoNamespace = 'understudy-demo'
 
-/** The demo keeps the memory of its own pods, which an administrator allows namespace by namespace. */
+/** The demo saves the memory of its own pods, which an administrator allows for each namespace. */
 const allowMemory = (api: Api, name: string, signal: AbortSignal) =>
   api.patch(
     namespaces,
@@ -83,7 +83,7 @@ const allowMemory = (api: Api, name: string, signal: AbortSignal) =>
     { signal },
   )
 
-/** The cluster of the reader's kubeconfig, on which the operator has to be installed; a namespace of its own. */
+/** Uses the cluster of the user's kubeconfig, which must have the operator installed, and a namespace of its own. */
 export async function currentStage(signal: AbortSignal): Promise<Stage> {
   const connection = await loadConnection()
   const api = createApi({ connection, userAgent })

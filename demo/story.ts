@@ -1,4 +1,4 @@
-/** The paper's story as data: what is done, what should come of it, what the paper measured. */
+/** The paper's story as data: the operations, their expected results, and the paper's measurements. */
 import { type BackupPodSet, backupPodSets } from '../src/api/backuppodset.ts'
 import type { Api } from '../src/kube/api.ts'
 import { pods } from '../src/kube/resources.ts'
@@ -9,12 +9,15 @@ export interface Operation {
   readonly title: string
   /** Two or three sentences: what to look for. */
   readonly tells: readonly string[]
-  /** What one would type; the same request is sent, so that its time is not kubectl's. */
+  /**
+   * The command that a user would type. The demo sends the same request itself, so that its time does not include
+   * kubectl's.
+   */
   readonly command: (rows: readonly PodRow[]) => string
   /** Numbers at the end. */
   readonly wish: Numbers
   readonly expected: Changes
-  /** Seconds that the paper gives for the same operation, and where it differs. */
+  /** Seconds that the paper reports for the same operation, and how that operation differs. */
   readonly paper: { readonly seconds: number; readonly note?: string }
   readonly act: (scene: Scene) => Promise<Acted>
 }
@@ -28,9 +31,9 @@ export interface Scene {
 }
 
 export interface Acted {
-  /** Whether the pods show that the request has had its first effect. */
+  /** True if the pods show the first effect of the request. */
   readonly begun: (rows: readonly PodRow[]) => boolean
-  /** Checks that only this operation has. */
+  /** Checks that only this operation needs. */
   readonly check?: (after: readonly PodRow[]) => string[]
 }
 

@@ -16,13 +16,13 @@ import { type Operation, operations } from './story.ts'
 import { type Traffic, trafficLine } from './traffic.ts'
 
 interface Telling {
-  /** Nobody is asked between the scenes. */
+  /** Do not wait for a key between the scenes. */
   readonly yes: boolean
-  /** The cluster stays after the story, so the reader is told how to go on. */
+  /** The cluster outlives the story, so the summary says how to continue. */
   readonly stays: boolean
 }
 
-/** @returns what was not as the story says, in words; empty when all was. */
+/** @returns descriptions of all deviations from the story */
 export async function tell(
   stage: Stage,
   { yes, stays }: Telling,
@@ -63,7 +63,7 @@ async function paperSet(): Promise<BackupPodSet> {
   return parse(await readFile(new URL('../samples/paper.yaml', import.meta.url), 'utf8')) as BackupPodSet
 }
 
-/** What an earlier demo left. */
+/** Deletes the set of an earlier demo. */
 async function clear(stage: Stage, cast: Cast, name: string, signal: AbortSignal): Promise<void> {
   const ref = { namespace: stage.namespace, name }
   try {
@@ -74,7 +74,7 @@ async function clear(stage: Stage, cast: Cast, name: string, signal: AbortSignal
   await cast.until('the pods of an earlier demo go', rows => rows.length === 0, stage.patienceMs, signal)
 }
 
-/** The Service of the paper: primaries only. */
+/** Applies the paper's Service: primaries only. */
 async function ensureService(stage: Stage, name: string, signal: AbortSignal): Promise<Service> {
   return stage.api.patch(
     services,
@@ -112,7 +112,7 @@ async function watchTraffic(
   const started = performance.now()
   {
     using _ = screen.live(() => [trafficLine(traffic.probes)])
-    // The first requests may come before the nodes know the Service.
+    // The first requests may precede the nodes' rules for the Service.
     const answered = () => traffic.probes.filter(({ error }) => error === undefined).length
     while (answered() < watchedProbes && performance.now() - started < stage.patienceMs)
       await sleep(50, undefined, { signal })
@@ -127,7 +127,7 @@ async function watchTraffic(
   ]
 }
 
-/** The operator's own account of the failover. */
+/** The operator's own report of the failover. */
 async function failoverLine(stage: Stage, name: string, signal: AbortSignal): Promise<string[]> {
   const { status } = await stage.api.get(backupPodSets, { namespace: stage.namespace, name }, { signal })
   const failover = status?.lastFailover
@@ -165,11 +165,11 @@ function farewell(screen: Screen, stage: Stage): void {
 
 async function ask(question: string, signal: AbortSignal): Promise<void> {
   const terminal = createInterface({ input: process.stdin, output: process.stdout })
-  // In this mode Ctrl-C goes to readline instead of to the process.
+  // In this mode readline, not the process, receives Ctrl-C.
   terminal.on('SIGINT', () => process.kill(process.pid, 'SIGINT'))
   try {
     await terminal.question(styled.dim(question), { signal })
-    // The question has been answered: its line goes.
+    // Erase the answered question's line.
     process.stdout.write('\u001b[1A\u001b[2K')
   } finally {
     terminal.close()

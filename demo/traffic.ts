@@ -1,11 +1,11 @@
-/** Traffic through the Service for as long as the story lasts, and what became of it. */
+/** Sends traffic through the Service during the whole story and records the results. */
 import { spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Api } from '../src/kube/api.ts'
 import { styled } from './screen.ts'
 
-/** By this name the requests are found again in the access logs of the pods. */
+/** Identifies the demo's requests in the pods' access logs. */
 export const userAgent = 'understudy-demo'
 
 export interface Probe {
@@ -13,7 +13,7 @@ export interface Probe {
   readonly at: number
   readonly ms: number
   readonly error?: string | undefined
-  /** What a counter answered. */
+  /** The count in a counter's answer. */
   readonly count?: number | undefined
 }
 
@@ -23,7 +23,7 @@ export interface Traffic extends AsyncDisposable {
 
 const periodMs = 50
 
-/** From inside a node of the playground: `wrap` makes an argv run in its network. */
+/** Sends requests from inside a node of the playground; `wrap` makes an argv run in that node's network. */
 export function trafficFromNode(wrap: (argv: readonly string[]) => string[], url: string): Traffic {
   const prober = new URL('../playground/prober.ts', import.meta.url).pathname
   const [program = '', ...args] = wrap([process.execPath, prober, url, String(periodMs), userAgent])
@@ -33,7 +33,7 @@ export function trafficFromNode(wrap: (argv: readonly string[]) => string[], url
     child.on('spawn', resolve)
     child.on('error', reject)
   })
-  // Whoever disposes learns it; without a listener a missing program would end this process.
+  // Disposal reports this error. Without a handler here, a missing program would end this process.
   started.catch(() => {})
   const gone = new Promise<void>(resolve => child.on('exit', () => resolve()))
   createInterface({ input: child.stdout }).on('line', line => {
@@ -55,7 +55,7 @@ const countIn = (body: string | undefined): number | undefined => {
   return count === undefined ? undefined : Number(count)
 }
 
-/** Through the API server's proxy, for clusters whose Services cannot be reached from here. */
+/** Sends requests through the API server's proxy, for clusters whose Services are not reachable from here. */
 export function trafficThroughApi(api: Api, namespace: string, service: string): Traffic {
   const probes: Probe[] = []
   const stop = new AbortController()
@@ -86,7 +86,7 @@ export function trafficThroughApi(api: Api, namespace: string, service: string):
   }
 }
 
-/** One line: the last probes as a strip, then the sums. */
+/** Renders one line: the last probes as a strip, then the sums. */
 export function trafficLine(probes: readonly Probe[]): string {
   if (probes.length === 0) return ''
   const strip = probes
@@ -97,7 +97,7 @@ export function trafficLine(probes: readonly Probe[]): string {
   return `  traffic ${strip} ${probes.length - failed} answered, ${failed} failed`
 }
 
-/** What a client saw between two moments. `gapMs`: the longest time between two answers. */
+/** Returns a client's view of a period. `gapMs`: the longest time between two answers. */
 export function seenBetween(probes: readonly Probe[], from: number, to: number) {
   const within = probes.filter(({ at }) => at >= from && at <= to)
   const answered = within.filter(({ error }) => error === undefined)
