@@ -1,4 +1,4 @@
-/** Applications that ask more of a pod, or of the kernel, than a server of one process does. */
+/** Applications that need more from a pod, or from the kernel, than a single-process server does. */
 import { answerOf, httpSpecimen, must, numberIn, type Specimen } from './http-specimen.ts'
 
 const every = { periodSeconds: 1 } as const
@@ -13,7 +13,7 @@ const goesOn = async (ip: string, key: string): Promise<void> => {
 }
 
 export const demanding: readonly Specimen[] = [
-  // Its listeners are MPTCP sockets unless it is told otherwise.
+  // Go's listeners are MPTCP sockets by default; this turns that off.
   httpSpecimen(
     'go',
     'counter',
@@ -32,7 +32,7 @@ export const demanding: readonly Specimen[] = [
       },
     },
   ),
-  // A master of root's and workers of another user.
+  // A master that runs as root, and workers of another user.
   httpSpecimen(
     'nginx',
     'nginx',
@@ -72,16 +72,16 @@ export const demanding: readonly Specimen[] = [
       },
     },
   ),
-  // The address that its socket is bound to is another one in each pod.
+  // Its socket is bound to the pod's address, which differs in each pod.
   httpSpecimen('pod-address', 'python3', {
     command: ['/usr/bin/python3', '/zoo/server.py'],
     env: [{ name: 'HOST', valueFrom: { fieldRef: { fieldPath: 'status.podIP' } } }],
   }),
 ]
 
-/** Need several containers or an image of their own: for `npm run zoo`. */
+/** Specimens that need several containers or an image of their own: for `npm run zoo`. */
 export const costly: readonly Specimen[] = [
-  // Whatever else a pod may say of itself.
+  // All other fields that a pod may have.
   httpSpecimen(
     'fields',
     'python3',
@@ -163,7 +163,7 @@ export const costly: readonly Specimen[] = [
         must('lines in the notebook', (await answerOf(ip, 8080, '/peek'))['noted'], value)
         const text = async (path: string) => (await answerOf(ip, 8080, `/cat${path}`))['text']
         must('runs of postStart', await text('/memory/started'), 'once\n')
-        // Its own, not those of whose memory it has.
+        // These are the pod's own values, not those of the pod whose memory it restored.
         const name = String(await text('/about/name'))
         must('the pod of the projected volume', name.startsWith('fields-'), true)
         must('the aliases', String(await text('/etc/hosts')).includes('nine'), true)

@@ -1,11 +1,11 @@
-/** Applications that speak HTTP on port 8080: GET / adds one to their count, GET /peek tells it. */
+/** Applications that speak HTTP on port 8080: GET / adds one to their count, GET /peek returns it. */
 import { get } from 'node:http'
 import type { CheckpointSpec, PodTemplate } from '../src/api/backuppodset.ts'
 
 export interface Specimen {
   readonly name: string
   readonly template: PodTemplate
-  /** The executable of the process that is killed, by its file's name. */
+  /** File name of the executable whose process the test kills. */
   readonly program: string
   readonly protocol: 'http' | 'redis'
   readonly port: number
@@ -13,19 +13,22 @@ export interface Specimen {
   readonly add: (ip: string) => Promise<void>
   /** The state as one number that only grows. */
   readonly read: (ip: string) => Promise<number>
-  /** Brings it to its size, before anything is counted. */
+  /** Fills it to its size, before anything is counted. */
   readonly prepare?: (ip: string) => Promise<void>
-  /** Works on it while it is refreshed. @returns how to end that; that throws what it failed with. */
+  /** Puts it under load while it is refreshed. @returns a function that ends the load and throws the load's error */
   readonly load?: (ip: string) => Promise<() => Promise<void>>
-  /** Beyond an interval of 1 s. */
+  /** Settings besides an interval of 1 s. */
   readonly checkpoint?: CheckpointSpec
-  /** For each thing that is waited for, ms. */
+  /** Time limit of each wait, ms. */
   readonly patienceMs?: number
-  /** Further things that must be right in a state of this number. @throws Error when one is not. */
+  /**
+   * Further checks of a state with this number.
+   * @throws Error if one fails
+   */
   readonly check?: (ip: string, value: number) => Promise<void>
 }
 
-/** For one answer. With several specimens at a time on few processors, one may have no turn for seconds. */
+/** Time limit of one answer. With several specimens at a time on few processors, one may get no CPU for seconds. */
 export const patienceMs = 15_000
 
 function httpGet(ip: string, port: number, path: string): Promise<string> {

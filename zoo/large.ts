@@ -1,4 +1,4 @@
-/** Specimens that take minutes and gigabytes: not part of every run of the tests. */
+/** Specimens that take minutes and gigabytes, so not every test run includes them. */
 import { connectRedis, fill, keyName, keysFor, type RedisClient, valueBytes, writeSteadily } from './redis.ts'
 import type { Specimen } from './specimens.ts'
 
@@ -20,7 +20,7 @@ const must = (what: string, seen: string, wanted: string): void => {
   if (seen !== wanted) throw new Error(`${what} is ${seen.slice(0, 40)} instead of ${wanted}`)
 }
 
-/** 1 GB, of which a thousand values a second are overwritten while it is saved. */
+/** 1 GB, of which a thousand values a second are overwritten during the refreshes. */
 const redis1g: Specimen = {
   name: 'redis-1g',
   program: 'redis-server',

@@ -1,4 +1,4 @@
-/** `npm run zoo`: every specimen, many refreshes, two failovers each, on a playground; a table at the end. */
+/** `npm run zoo`: every specimen, many refreshes, two failovers each, on a playground; prints a table at the end. */
 import { parseArgs } from 'node:util'
 import { allImageNames, ensureImages } from '../images/build.ts'
 import { openCluster, up } from '../playground/cluster.ts'
@@ -14,7 +14,7 @@ import { largeSpecimens } from './large.ts'
 import { type Performance, perform } from './perform.ts'
 import { specimens as smallSpecimens } from './specimens.ts'
 
-/** Not in npm test: what takes long. */
+/** Long-running specimens, which npm test leaves out. */
 const longOnes = [...costly, ...largeSpecimens]
 const specimens = [...smallSpecimens, ...longOnes]
 

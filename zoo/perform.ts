@@ -1,6 +1,6 @@
 /**
- * What every specimen has to do: be refreshed several times, fail over with its state, and fail over once more from the
- * pod that was promoted. Judged by what a client reads, never by a label.
+ * The trial of each specimen: several refreshes, a failover that keeps its state, and another failover from the
+ * promoted pod. Only values that a client reads count, never a label.
  */
 import { kill } from 'node:process'
 import { until as waitUntil } from '../playground/until.ts'
@@ -15,10 +15,10 @@ import type { Specimen } from './specimens.ts'
 export interface Stage {
   readonly api: Api
   readonly namespace: string
-  /** Ids, as this machine sees them, of the processes of a pod that run this program. */
+  /** Returns the ids, as this machine sees them, of a pod's processes that run this program. */
   readonly pidsOf: (podUid: string, program: string) => Promise<readonly number[]>
   readonly say?: (text: string) => void
-  /** For each thing that is waited for; 90 s. */
+  /** Time limit of each wait; default 90 s. */
   readonly patienceMs?: number
 }
 
@@ -32,10 +32,10 @@ export interface Takeover {
   readonly from: string
   readonly to: string
   readonly protection: string
-  /** The state just before the kill, and the first that was read after it. */
+  /** The state just before the kill, and the first one read after it. */
   readonly expected: number
   readonly read: number
-  /** Milliseconds from the kill to the first right answer of the successor, at its own address. */
+  /** Milliseconds from the kill to the successor's first right answer, at its own address. */
   readonly ms: number
   readonly restarts: number
 }
@@ -60,7 +60,7 @@ export async function perform(
       spec: {
         replicas: 1,
         hotBackups: 1,
-        // Each second, although a node that does so much at once needs long for each: it is the state that is looked at.
+        // Once a second, even if a busy node takes long for each: only the state is judged.
         checkpoint: { interval: '1s', maxFreezePercent: 50, ...specimen.checkpoint },
         ...(mode ? { hotBackup: { mode } } : {}),
         template: specimen.template,
@@ -87,7 +87,7 @@ export async function perform(
   }
 }
 
-/** Waits until the understudy could take over and has been refreshed so many times since. */
+/** Waits until the understudy could take over and has since been refreshed that many times. */
 async function refreshed(stage: Stage, specimen: Specimen, times: number): Promise<void> {
   const first = await usable(stage, specimen.name, () => true)
   const enough = first.generation + times
@@ -100,7 +100,7 @@ async function failOver(stage: Stage, specimen: Specimen): Promise<Takeover> {
   const ip = addressOf(before)
   for (let i = 0; i < 5; i += 1) await specimen.add(ip)
   const expected = await specimen.read(ip)
-  // With the last change; source and caller share a clock.
+  // Wait for a generation with the last change; source and caller share a clock.
   const now = Date.now()
   const { usable: protection } = await usable(
     stage,
@@ -122,7 +122,7 @@ async function failOver(stage: Stage, specimen: Specimen): Promise<Takeover> {
   if (read !== expected)
     throw new Error(`${specimen.name}: ${read} was read from ${after.metadata.name} instead of ${expected}`)
   await specimen.check?.(addressOf(after), expected)
-  // It goes on working, not only remembering.
+  // It must also continue to count, not only remember.
   await specimen.add(addressOf(after))
   if ((await specimen.read(addressOf(after))) !== expected + 1) throw new Error('the state does not go on')
   const seen = await api.get(pods, { namespace, name: after.metadata.name })
@@ -140,8 +140,8 @@ async function failOver(stage: Stage, specimen: Specimen): Promise<Takeover> {
 type Usable = SlotReport & { readonly usable: 'Frozen' | 'Staged' }
 
 /**
- * Waits until an understudy could go on stage with memory like this; a node that only keeps it may have it sooner. By
- * the word of its node: the status of the set tells one generation in some.
+ * Waits until an understudy could restore a matching memory; a node that only keeps a copy may have it sooner. Reads
+ * the node's reports, because the set's status shows only some of the generations.
  */
 function usable(stage: Stage, name: string, isMeant: (report: Usable) => boolean): Promise<Usable> {
   const { api, namespace } = stage
@@ -166,7 +166,7 @@ async function primaryOf(stage: Stage, name: string): Promise<Pod> {
   })
 }
 
-/** The first state that a client can read of this pod. */
+/** Resolves with the first state that a client can read from this pod. */
 const answerOf = (stage: Stage, specimen: Specimen, pod: Pod): Promise<number> =>
   until(stage, `an answer of ${pod.metadata.name}`, () =>
     specimen.read(addressOf(pod)).catch(() => undefined),

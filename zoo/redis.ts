@@ -3,9 +3,14 @@ import { connect, type Socket } from 'node:net'
 
 export const redisPort = 6379
 
-/** A connection that takes many commands at once and counts their replies; nothing here has a reply of many lines. */
+/**
+ * A connection that sends many commands at once and counts their replies; no command here has a reply of several lines.
+ */
 export interface RedisClient {
-  /** Resolves with the reply to the last of them. @throws Error when one is an error, or the connection ends. */
+  /**
+   * Resolves with the reply to the last command.
+   * @throws Error if a reply is an error, or if the connection ends
+   */
   send(commands: readonly (readonly (string | Buffer)[])[]): Promise<string>
   close(): void
 }
@@ -36,7 +41,7 @@ function clientOf(socket: Socket): RedisClient {
     const lines = (partial + text).split('\r\n')
     partial = lines.pop() ?? ''
     for (const line of lines) {
-      // The length of a bulk string; what follows is the reply.
+      // The length of a bulk string; the reply is on the next line.
       if (line.startsWith('$') && line !== '$-1') continue
       const waiting = queue[0]
       if (waiting === undefined) continue
@@ -66,19 +71,19 @@ function clientOf(socket: Socket): RedisClient {
 }
 
 export const valueBytes = 1024
-/** What redis needs for a key with a value of that size, about. */
+/** Approximate memory of a key with a value of that size. */
 const bytesPerKey = 1408
 const poolBytes = 8 * 1024 * 1024
 const keysAtOnce = 5_000
 
-/** As redis-benchmark names its keys, so that it overwrites them. */
+/** redis-benchmark's names for keys, so that it overwrites them. */
 export const keyName = (index: number): string => `key:${String(index).padStart(12, '0')}`
 
 export const keysFor = (bytes: number): number => Math.ceil(bytes / bytesPerKey)
 
 /**
- * Fills an instance with values that are all different and do not compress: pieces of random bytes that it gets once,
- * from places that are further apart than a compressor looks back.
+ * Fills an instance with values that are all different and do not compress: slices of one block of random bytes. The
+ * slices lie further apart than a compressor's window.
  */
 export async function fill(client: RedisClient, keys: number): Promise<void> {
   await client.send([['SET', 'pool', randomBytes(poolBytes)]])
@@ -95,7 +100,7 @@ export async function fill(client: RedisClient, keys: number): Promise<void> {
   await client.send([['DEL', 'pool']])
 }
 
-/** So many new random values in random keys. Each begins with the number of its key. */
+/** Writes that many new random values to random keys. Each value begins with the number of its key. */
 export async function write(client: RedisClient, keys: number, count: number): Promise<void> {
   const one = () => {
     const key = Math.floor(Math.random() * keys)
@@ -105,7 +110,7 @@ export async function write(client: RedisClient, keys: number, count: number): P
   await client.send(Array.from({ length: count }, one))
 }
 
-/** Goes on writing until told to stop. @returns how to stop it; that throws what made it fail. */
+/** Writes until stopped. @returns a function that stops it and throws its error, if any */
 export function writeSteadily(client: RedisClient, keys: number, perSecond: number): () => Promise<void> {
   const periodMs = 20
   let stopped = false
@@ -118,7 +123,7 @@ export function writeSteadily(client: RedisClient, keys: number, perSecond: numb
       last = now
       const count = Math.floor(owed)
       owed -= count
-      // What a stop has held up comes right after it, as from clients that wait.
+      // Writes delayed by a stop follow right after it, as from clients that wait.
       if (count > 0) await write(client, keys, count)
       await new Promise(resolve => setTimeout(resolve, periodMs))
     }

@@ -1,4 +1,4 @@
-/** The slots of a set of counters, as a client and a cluster administrator see them. */
+/** The slots of a set of counters, as seen by a client and a cluster administrator. */
 import { kill } from 'node:process'
 import { pidsOf } from '../playground/pids.ts'
 import { type Patience, until } from '../playground/until.ts'
@@ -25,7 +25,7 @@ export const addressOf = (pod: Pod): string => {
   return pod.status.podIP
 }
 
-/** Makes the set, of counters whose memory is saved every second. */
+/** Creates the set, with counters whose memory is saved every second. */
 export const createCounters = ({ api, namespace, name }: CounterSet, spec: Partial<BackupPodSetSpec>) =>
   api.create(
     backupPodSets,
@@ -38,7 +38,7 @@ export const createCounters = ({ api, namespace, name }: CounterSet, spec: Parti
     { namespace },
   )
 
-/** The Leases of a set's slots, by slot. */
+/** Returns the Leases of a set's slots, by slot. */
 export async function slotsOf({ api, namespace, name }: CounterSet): Promise<SlotLease[]> {
   const { items } = await api.list(leases, { namespace, labelSelector: `${labels.set}=${name}` })
   return items.flatMap(lease => parseSlotLease(lease) ?? []).sort((a, b) => a.slot - b.slot)
@@ -47,7 +47,7 @@ export async function slotsOf({ api, namespace, name }: CounterSet): Promise<Slo
 export const holderOf = ({ api, namespace }: CounterSet, { holder }: SlotLease): Promise<Pod> =>
   api.get(pods, { namespace, name: holder.name })
 
-/** Waits until memory of now lies ready for every slot of the set, where an understudy is. */
+/** Waits until an understudy of every slot has memory saved after this call. */
 export async function saved(set: CounterSet): Promise<void> {
   const since = Date.now()
   const lives = (await slotsOf(set)).map(({ life }) => life)
@@ -66,7 +66,7 @@ export async function saved(set: CounterSet): Promise<void> {
   )
 }
 
-/** Adds until each slot's counter has a number of its own. @returns the numbers, by position in `slotsOf`. */
+/** Adds until each slot's counter has a different number. @returns the numbers, by position in `slotsOf` */
 export async function count(set: CounterSet, base: number): Promise<number[]> {
   const numbers: number[] = []
   for (const lease of await slotsOf(set)) {
@@ -77,23 +77,23 @@ export async function count(set: CounterSet, base: number): Promise<number[]> {
   return numbers
 }
 
-/** SIGKILL to the application of a pod. */
+/** Sends SIGKILL to the application of a pod. */
 export async function killApp(pod: Pod): Promise<void> {
   const [pid] = await pidsOf(pod.metadata.uid, counter.program)
   if (pid === undefined) throw new Error(`no counter runs in ${pod.metadata.name}`)
   kill(pid, 'SIGKILL')
 }
 
-/** Where the agents are installed. */
+/** Namespace of the agents. */
 export const agentsNamespace = 'understudy-agents'
 
-/** The agents of all nodes. */
+/** Returns the agents of all nodes. */
 export async function agentPods(api: Api): Promise<readonly Pod[]> {
   const labelSelector = 'app.kubernetes.io/component=agent'
   return (await api.list(pods, { namespace: agentsNamespace, labelSelector })).items
 }
 
-/** SIGKILL to the agents of all nodes. */
+/** Sends SIGKILL to the agents of all nodes. */
 export async function killAgents(api: Api): Promise<void> {
   for (const { metadata } of await agentPods(api))
     for (const pid of await pidsOf(metadata.uid, 'node')) kill(pid, 'SIGKILL')
@@ -107,7 +107,7 @@ export const promoted = (set: CounterSet, before: SlotLease): Promise<SlotLease>
     patience,
   )
 
-/** The first number that a client reads from the holder of a slot. */
+/** Resolves with the first number that a client reads from a slot's primary. */
 export const readSlot = (set: CounterSet, lease: SlotLease): Promise<number> =>
   until(
     `an answer of slot ${lease.slot}`,
@@ -122,8 +122,8 @@ export const readSlot = (set: CounterSet, lease: SlotLease): Promise<number> =>
   ).then(({ value }) => value)
 
 /**
- * Restarts of all containers of the set's pods, by pod, those without any left out.
- * @param killed whose container the kubelet may have started again before its pod was retired
+ * Returns the restarts of all containers of the set's pods, by pod, without pods that have none.
+ * @param killed pod whose container the kubelet may have restarted before the pod was retired
  */
 export async function restartsOf(
   { api, namespace, name }: CounterSet,

@@ -1,4 +1,4 @@
-/** Applications whose memory is moved, each as a pod template and a way to change and to read its state. */
+/** Applications whose memory the tests move, each as a pod template and a way to change and read its state. */
 
 import { connect } from 'node:net'
 import { demanding } from './demanding.ts'
@@ -12,7 +12,9 @@ const python = { command: ['/usr/bin/python3', '/zoo/server.py'] } as const
 const notebook = [{ name: 'NOTEBOOK', value: '/shared/notebook' }] as const
 const shared = [{ name: 'shared', mountPath: '/shared' }] as const
 
-/** One command over a connection of its own; the reply's first line, or the bulk string after it. */
+/**
+ * Sends one command over a connection of its own. Resolves with the reply's first line, or the bulk string after it.
+ */
 function redis(ip: string, ...words: readonly string[]): Promise<string> {
   return new Promise((resolve, reject) => {
     const socket = connect({ host: ip, port: 6379 })
@@ -65,7 +67,7 @@ export const specimens: readonly Specimen[] = [
       const before = await answerOf(ip, 8080, '/peek')
       must('the map', before['visitors'], value)
       await new Promise(resolve => setTimeout(resolve, 500))
-      // Its timers go on, too.
+      // Its timers must continue, too.
       if (numberIn(await answerOf(ip, 8080, '/peek'), 'ticks') <= numberIn(before, 'ticks'))
         throw new Error('the timer stands still')
     },
@@ -121,7 +123,7 @@ export const specimens: readonly Specimen[] = [
   ...demanding,
 ]
 
-/** @throws Error when there is none of that name. */
+/** @throws Error if no specimen has that name */
 export function specimen(name: string): Specimen {
   const found = specimens.find(it => it.name === name)
   if (found === undefined)
