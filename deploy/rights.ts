@@ -1,4 +1,7 @@
-/** `npm run generate` writes the table of rights in docs/install.md from the roles; `--check` fails when it is not what they say. */
+/**
+ * `npm run generate` writes the table of rights in docs/install.md from the roles; `--check` fails if the table is out
+ * of date.
+ */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { parseAllDocuments } from 'yaml'
 
@@ -17,7 +20,7 @@ interface Object {
   readonly subjects?: readonly { readonly name: string }[]
 }
 
-/** Files with roles and bindings, and the namespace into which their kustomization puts what has one. */
+/** Files with roles and bindings, and the namespace that their kustomization sets on namespaced objects. */
 const files = [
   ['operator/rbac/operator.yaml', 'understudy-system'],
   ['operator/rbac/operator-own-namespace.yaml', 'understudy-system'],
@@ -29,7 +32,7 @@ const files = [
 const pagePath = new URL('../docs/install.md', import.meta.url)
 const [begin, end] = ['<!-- rights: npm run generate -->', '<!-- end of rights -->']
 
-/** One line for each rule of each role. */
+/** Returns one line for each rule of each role. */
 export function rightsTable(): string {
   const rows = files.flatMap(([file, namespace]) => {
     const objects = parseAllDocuments(readFileSync(new URL(file, import.meta.url), 'utf8')).map(
@@ -67,7 +70,7 @@ const what = ({ apiGroups, resources, resourceNames = [] }: Rule): string => {
     : `${kinds} named ${resourceNames.map(name => `\`${name}\``).join(', ')}`
 }
 
-/** The page with the table in its place. */
+/** Returns the page with the table inserted. */
 export function withRights(page: string): string {
   const from = page.indexOf(begin)
   const to = page.indexOf(end)
