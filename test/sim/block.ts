@@ -1,4 +1,4 @@
-/** Some rounds with one seed, in a process of their own where several run. */
+/** Runs rounds with one seed; if several blocks run, each has a process of its own. */
 import fc from 'fast-check'
 import { runRound, type Scenario } from './model/round.ts'
 import { scenario } from './model/scenarios.ts'
@@ -8,14 +8,16 @@ export const blockRounds = 100
 export interface Block {
   readonly seed: number
   readonly rounds: number
-  /** Go on behind a round that fails. */
+  /** Continue after a round that fails. */
   readonly keepGoing?: boolean
 }
 
 export interface Failure {
-  /** The first rule that the smallest scenario violates, and what happens in it: others of the kind are told once. */
+  /**
+   * The first rule that the smallest scenario violates, and its commands; failures of the same kind are printed once.
+   */
   readonly kind: string
-  /** The smallest scenario that was found to fail, as JSON. */
+  /** The smallest failing scenario that was found, as JSON. */
   readonly scenario: string
   readonly what: string
 }
@@ -26,7 +28,7 @@ export interface BlockResult {
   readonly failures: readonly Failure[]
 }
 
-/** To make a scenario smaller takes as long as it helps whoever reads it, ms. */
+/** Time limit of shrinking a scenario, ms: enough to help its reader. */
 const shrinkMs = 120_000
 
 export async function runBlock({ seed, rounds, keepGoing = false }: Block): Promise<BlockResult> {
@@ -43,13 +45,13 @@ export async function runBlock({ seed, rounds, keepGoing = false }: Block): Prom
 }
 
 interface Part {
-  /** Up to which round of the block. */
+  /** Last round of the block that was run. */
   readonly until: number
   readonly virtualMs: number
   readonly failure: Failure | undefined
 }
 
-/** @param from the rounds before it are known. */
+/** @param from rounds before it are skipped, because their result is known */
 async function search(seed: number, rounds: number, from: number): Promise<Part> {
   let until = 0
   let virtualMs = 0
@@ -71,7 +73,7 @@ async function search(seed: number, rounds: number, from: number): Promise<Part>
     }),
     { numRuns: rounds, seed },
   )
-  // The model itself has failed: that is no end without violation.
+  // The model itself has failed, so this is not a run without violations.
   if (failed && smallest === undefined) throw errorInstance
   return { until, virtualMs, failure: smallest }
 }

@@ -3,7 +3,7 @@ import { expect, it } from 'vitest'
 
 const main = new URL('main.ts', import.meta.url).pathname
 const hooks = new URL('mutants/hooks.ts', import.meta.url).href
-/** Every round has one from its beginning. */
+/** Makes every round fail from its beginning. */
 const always = {
   file: 'test/sim/model/invariants.ts',
   find: 'const violations: Violation[] = []',

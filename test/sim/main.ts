@@ -1,4 +1,4 @@
-/** `npm run sim`: the operator and the agents, as they are, in a cluster where time, news and machines fail. */
+/** `npm run sim`: runs the unmodified operator and agents in a cluster whose time, watches and machines fail. */
 import { fork } from 'node:child_process'
 import { availableParallelism } from 'node:os'
 import { parseArgs } from 'node:util'
@@ -7,7 +7,7 @@ import { runRound, type Scenario } from './model/round.ts'
 import { tryMutants } from './mutants/try.ts'
 import { realReplay, realRounds } from './real/rounds.ts'
 
-/** Whoever reads more of them has mended none. */
+/** More kinds would not be read before these are fixed. */
 const mostKinds = 10
 
 const usage = `npm run sim -- [options]
@@ -81,7 +81,7 @@ async function rounds({ count, seed, jobs, keepGoing }: Rounds): Promise<number>
   const worker = () =>
     new Promise<void>((resolve, reject) => {
       const child = fork(new URL('block.ts', import.meta.url), ['serve'], {
-        // A round leaves much behind that lived for a moment only.
+        // A round produces much short-lived garbage.
         execArgv: [...process.execArgv, '--max-semi-space-size=64'],
       })
       const more = () => {
@@ -113,7 +113,7 @@ async function rounds({ count, seed, jobs, keepGoing }: Rounds): Promise<number>
   return kinds.size > 0 ? 1 : 0
 }
 
-/** At once: who looks for its cause need not wait for the rounds that are still to come. */
+/** Prints a failure at once, so that its analysis need not wait for the remaining rounds. */
 function tell({ what, scenario }: Failure): void {
   console.log(what)
   console.log(`npm run sim -- --replay '${scenario}'`)

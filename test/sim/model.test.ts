@@ -34,7 +34,7 @@ it('the same scenario comes to the same end', async () => {
   const first = await heard()
   expect(first.said.length).toBeGreaterThan(20)
   expect(await heard()).toEqual(first)
-  // Nor does it matter whether anybody listens.
+  // The result does not depend on whether a log is written, either.
   const { said: _, ...round } = first
   expect(await runRound(scenario)).toEqual(round)
 })
@@ -44,7 +44,7 @@ it.each([1, 0])(
   async replicas => {
     const steps = [
       { afterMs: 5_000, command: { type: 'scale', replicas } as const },
-      // Its pods have ended; or they have not.
+      // The first time its pods have ended before the set grows again; the second time they have not.
       { afterMs: 20_000, command: { type: 'scale', replicas: 2 } as const },
       { afterMs: 15_000, command: { type: 'scale', replicas } as const },
       { afterMs: 1_000, command: { type: 'scale', replicas: 2 } as const },
@@ -69,7 +69,7 @@ it('a cluster that is over leaves nothing behind, for the next hundred thousand'
     return new WeakRef(cluster.server)
   }
   const left = await liveAndDie()
-  // What unwinds takes some turns of the event loop.
+  // Unwinding takes some turns of the event loop.
   for (let turns = 0; turns < 20 && left.deref() !== undefined; turns += 1) {
     await new Promise(resolve => setImmediate(resolve))
     gc()

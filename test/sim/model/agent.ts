@@ -1,4 +1,4 @@
-/** The agent of one machine: everything of the real one that decides and acts, over a driver and a sentinel of the model. */
+/** The agent of one machine: all real code that decides and acts, over a driver and a sentinel of the model. */
 import type { PodCondition } from '../../../src/agent/conditions.ts'
 import { patchCondition } from '../../../src/agent/conditions.ts'
 import { createArrivals } from '../../../src/agent/duties/arrivals.ts'
@@ -46,7 +46,7 @@ import { createModelSentinel, deathOf } from './sentinel.ts'
 import type { Party, VirtualTime } from './virtual-time.ts'
 import { type App, answers, type Machine, type PodOnNode } from './world.ts'
 
-/** What a machine keeps for its agents: gone with its power. */
+/** State that a machine keeps for its agents; lost with its power. */
 export interface Volatile {
   readonly shelf: Shelf
   readonly clones: Clones
@@ -61,7 +61,7 @@ export interface AgentOptions {
   readonly time: VirtualTime
   readonly random: Random
   readonly kubelet: () => Kubelet
-  /** Another machine as this one reaches it; undefined: not. */
+  /** Returns another machine if this one can reach it. */
   readonly reach: (address: string) =>
     | {
         readonly machine: Machine
@@ -75,14 +75,14 @@ export interface AgentOptions {
     by: { readonly slot: SlotKey; readonly epoch: number; readonly generation: number },
   ) => void
   readonly discarded: (pod: PodOnNode, app: App) => void
-  /** An app ends by itself. */
+  /** Called when an app exits by itself. */
   readonly exits: (pod: PodOnNode, app: App) => void
   readonly nextName: () => string
   readonly signal: AbortSignal
 }
 
 const nothing = () => undefined
-/** Nobody reads them. */
+/** The model reads no metrics. */
 const metrics: AgentMetrics = {
   ...{ saved: nothing, received: nothing, shipped: nothing, restored: nothing, arrived: nothing },
   ...{ notLazy: nothing, pagesLost: nothing, promoted: nothing, deathTold: nothing, woke: nothing },
@@ -97,7 +97,7 @@ const pullMs = 40
 export async function runModelAgent(options: AgentOptions): Promise<void> {
   const { machine, volatile, party, api, time, random, signal } = options
   const clock = time.clockOf(party)
-  // What is kept here is not known before it is looked at: until then the report says what the agent before has said.
+  // An agent does not know its copies before it has looked; until then the report keeps the previous agent's content.
   const node: { slots: readonly SlotReport[] | undefined; able: boolean } = { slots: undefined, able: false }
   const report = createReportWriter({ api, node: machine.name, clock, log })
   const publish = () =>
@@ -134,7 +134,7 @@ export async function runModelAgent(options: AgentOptions): Promise<void> {
   const running = [...reflectors.map(reflector => reflector.run(signal)), report.run(signal)]
   await Promise.all(reflectors.map(reflector => reflector.synced(signal)))
 
-  // Programs are installed, the sentinel is looked for, and what is kept here is read.
+  // Time to install programs, connect to the sentinel, and read the copies on this node.
   await clock.sleep(random.next() * startMs, signal)
   const store = createMemoryStore(volatile.shelf, clock, options.nextName)
   const sentinel = createModelSentinel(machine, time, clock, options.kubelet)
@@ -311,7 +311,7 @@ export async function runModelAgent(options: AgentOptions): Promise<void> {
   machine.listener = watch => time.after(party, 0, () => engine.onDeath(deathOf(time, watch)))
   for (const watch of machine.watches.values()) if (watch.diedAt !== undefined) machine.listener(watch)
   engine.begin(signal)
-  // What outlived the boot is brought back from the disk: deaths are heard of meanwhile.
+  // Time to restore the state that outlived the boot from the disk; deaths are reported meanwhile.
   await clock.sleep(random.next() * recallMs, signal)
   time.after(party, canaryMs + random.next() * 3_000, () => {
     node.able = true
@@ -321,7 +321,7 @@ export async function runModelAgent(options: AgentOptions): Promise<void> {
   await Promise.all([engine.run(signal), ...running])
 }
 
-/** As the gate answers, by whichever door. */
+/** Answers like a gate, whatever the transport. */
 export function openGate(
   machine: Machine,
   kubelet: Kubelet,

@@ -1,6 +1,6 @@
 /**
  * An API server in memory: versions, preconditions, merge patches, graceful deletion, and the history that watches
- * follow. Everything happens at once here; time and loss are the network's (see `network.ts`).
+ * follow. Everything here is instantaneous; delay and loss belong to the network (see `network.ts`).
  */
 import { isEqual } from '../../../src/kube/equal.ts'
 import { KubeError } from '../../../src/kube/errors.ts'
@@ -28,7 +28,7 @@ export interface Preconditions {
   readonly resourceVersion?: string | undefined
 }
 
-/** What of an API server everything but operators, agents and kubelets works with. */
+/** The part of an API server that everything except operators, agents and kubelets uses. */
 export interface Objects {
   find<T extends KubeObject>(resource: Resource<T>, ref: ObjectRef): T | undefined
   list<T extends KubeObject>(resource: Resource<T>): readonly T[]
@@ -40,16 +40,19 @@ export interface Objects {
     body: unknown,
     subresource: 'status' | undefined,
   ): void
-  /** As a scheduler. */
+  /** Binds a pod to a node, as a scheduler does. */
   bind(pod: ObjectRef, node: string): void
-  /** Pods that run are told to go and stay until their node, or force, removes them. */
+  /**
+   * Deletes an object. A pod on a node gets a deletion timestamp and stays until its node, or a forced deletion,
+   * removes it.
+   */
   delete(
     resource: Resource<KubeObject>,
     ref: ObjectRef,
     preconditions: Preconditions,
     gracePeriodSeconds: number | undefined,
   ): void
-  /** Called with every change. */
+  /** `listener` is called with every change. */
   subscribe(listener: (resource: string, event: Omit<HistoryEvent, 'version' | 'at'>) => void): void
 }
 
@@ -73,7 +76,7 @@ export interface ApiServer extends Objects {
   ): T
 }
 
-/** @param now milliseconds since 1970. */
+/** @param now returns milliseconds since 1970 */
 export function createApiServer(now: () => number): ApiServer {
   const collections = new Map<string, Collection>()
   const listeners: ((resource: string, event: HistoryEvent) => void)[] = []
@@ -133,7 +136,7 @@ export function createApiServer(now: () => number): ApiServer {
     return store(resource, object, { ...object, metadata })
   }
 
-  /** A status is written through its own door, and nothing else is. */
+  /** The status is only written through its subresource, and the subresource writes nothing else. */
   const write = (
     resource: Resource<KubeObject>,
     old: KubeObject,
@@ -145,7 +148,7 @@ export function createApiServer(now: () => number): ApiServer {
     const object = { ...next, metadata: identity(next, old) }
     const isGoing = old.metadata.deletionTimestamp !== undefined
     if (!isGoing || isHeldBack(object) || isOnNode(resource, object)) return store(resource, old, object)
-    // What held it back is still in what watches are told of its end.
+    // As in Kubernetes, the object in the DELETED event still has its last finalizer.
     remove(resource, old)
     return object
   }
@@ -233,11 +236,11 @@ export function createApiServer(now: () => number): ApiServer {
       const grace = usual === 0 ? 0 : (gracePeriodSeconds ?? before ?? usual)
       const isHeld = isHeldBack(object)
       if (grace === 0 && !isHeld) {
-        // A pod's end is told twice: that it has no time left, and that it is gone.
+        // A pod's removal causes two events: a change of its grace period to 0, and its deletion.
         remove(resource, resource.plural === 'pods' ? told(resource, object, 0) : object)
         return
       }
-      // Who is going already can only be hurried.
+      // A pod that is terminating can only get a shorter grace period.
       if (deletionTimestamp !== undefined && grace >= (before ?? 0)) return
       told(resource, object, grace)
     },
@@ -256,7 +259,7 @@ const withStatus = (object: KubeObject, status: unknown): KubeObject => {
 const isHeldBack = ({ metadata }: KubeObject): boolean =>
   ((metadata as { readonly finalizers?: readonly string[] }).finalizers ?? []).length > 0
 
-/** Its node ends it, and says when it has. */
+/** True for a pod that its node ends; the node reports when that is done. */
 const isOnNode = (resource: Resource<KubeObject>, object: KubeObject): boolean => {
   const phase = (statusOf(object) as Json | undefined)?.['phase']
   return (
@@ -272,7 +275,7 @@ const wholeSeconds = (ms: number): string => `${new Date(ms).toISOString().slice
 const specOf = (object: KubeObject): unknown => (object as unknown as Json)['spec']
 const statusOf = (object: KubeObject): unknown => (object as unknown as Json)['status']
 
-/** What no write changes. */
+/** Keeps the fields that no write can change. */
 function identity({ metadata }: KubeObject, old: KubeObject): KubeObject['metadata'] {
   const { uid, name, creationTimestamp, deletionTimestamp, deletionGracePeriodSeconds, generation } =
     old.metadata
@@ -315,7 +318,7 @@ function strategic(target: unknown, patch: unknown): unknown {
   return result
 }
 
-/** A type that is new comes before those that the patch does not name; all others keep their order. */
+/** A new type is inserted before the types that the patch does not name; all others keep their order. */
 function mergeConditions(old: readonly Json[], patch: readonly Json[]): readonly Json[] {
   const placeOf = ({ type }: Json) => old.findIndex(each => each['type'] === type)
   const others = old.filter(({ type }) => !patch.some(each => each['type'] === type))

@@ -1,4 +1,4 @@
-/** A whole cluster: machines, agents, operators, and what of Kubernetes' own controllers matters here. */
+/** A whole cluster: machines, agents, operators, and the relevant parts of Kubernetes' own controllers. */
 import { type BackupPodSet, backupPodSets } from '../../../src/api/backuppodset.ts'
 import { labels } from '../../../src/api/labels.ts'
 import type { SlotKey } from '../../../src/api/slot-lease.ts'
@@ -24,7 +24,7 @@ import { letLost, noticeDeath } from './sentinel.ts'
 import type { Party, VirtualTime } from './virtual-time.ts'
 import { type App, type Container, createMachine, type Machine, type PodOnNode } from './world.ts'
 
-/** One life of an agent or of an operator. */
+/** One process of an agent or of an operator. */
 interface Process {
   readonly party: Party
   readonly link: Link
@@ -41,7 +41,7 @@ export interface ModelNode {
   boot: AbortController
 }
 
-/** Something that the invariants look at. */
+/** A thaw, as the invariants examine it. */
 export interface Thawed {
   readonly at: number
   readonly node: string
@@ -53,18 +53,18 @@ export interface Thawed {
 
 export interface Cluster {
   readonly time: VirtualTime
-  /** Kubernetes' own controllers, and the round itself. */
+  /** The party of Kubernetes' own controllers and of the round itself. */
   readonly master: Party
   readonly server: Objects
   readonly nodes: readonly ModelNode[]
   readonly operators: (Process | undefined)[]
   readonly thaws: Thawed[]
-  /** What processes threw that they should not have. */
+  /** Unexpected errors of processes. */
   readonly failures: unknown[]
   /** Slots by the app that was started fresh for them: `namespace/set/slot`. */
   readonly slotOfGenesis: Map<string, string>
   startOperator(index: number): void
-  /** By SIGTERM, or at once. */
+  /** `stop` sends SIGTERM, `kill` ends it at once. */
   endOperator(index: number, how: 'stop' | 'kill'): void
   startAgent(node: ModelNode): void
   endAgent(node: ModelNode, how: 'stop' | 'kill'): void
@@ -72,7 +72,7 @@ export interface Cluster {
   powerOn(node: ModelNode): void
   killApp(uid: string, container: string): void
   createSet(spec: object): void
-  /** Pods that somebody else than the operator has deleted. */
+  /** Pods that were deleted by others than the operator. */
   readonly wantedGone: Set<string>
   /** True time, ms, until which the garbage collector does nothing. */
   collectsFrom: number
@@ -81,7 +81,7 @@ export interface Cluster {
 
 const wakeKeys = [new Uint8Array(32).fill(7)] as const
 export const setRef = { namespace: 'default', name: 'web' }
-/** Kubernetes' own pace, shortened: what counts is that it is longer than everything that is not broken. */
+/** Kubernetes' timings, shortened: they only have to be longer than every operation of a healthy cluster. */
 export const nodeGraceMs = 12_000
 const evictionMs = 25_000
 const collectMs = 3_000
@@ -140,7 +140,7 @@ export function createCluster({ time, server, apiOf }: Platform, seed: number, n
     })
   }
 
-  /** All that ever ran, dead or not. */
+  /** All processes that were ever started, dead or not. */
   const launched: Process[] = []
   const launch = (
     name: string,
@@ -160,7 +160,7 @@ export function createCluster({ time, server, apiOf }: Platform, seed: number, n
     if (how === 'kill') process.party.alive = false
     else {
       process.stop.abort(new Error('SIGTERM'))
-      // Whoever has not ended by then is killed.
+      // A process that has not ended by then is killed.
       time.after(process.party, 15_000, () => {
         process.party.alive = false
       })
@@ -235,7 +235,7 @@ export function createCluster({ time, server, apiOf }: Platform, seed: number, n
             const container = pod.containers.find(each => each.app === app)
             if (container !== undefined) cluster.killApp(pod.uid, container.name)
           },
-          // Below `hold` what ran is noticed, and `hold` stays.
+          // The sentinel notices the end of an app below `hold`; `hold` itself stays.
           discarded: (pod, app: App) => {
             const container = pod.containers.find(({ holds, up }) => holds && up)
             if (app.runsSince === undefined || container === undefined) return
@@ -251,7 +251,7 @@ export function createCluster({ time, server, apiOf }: Platform, seed: number, n
       const { machine, agent } = node
       machine.listener = undefined
       endProcess(agent, how)
-      // Its connection ends with it.
+      // The sentinel's connection ends with the agent.
       if (how === 'kill') letLost(machine, time)
       else void agent.over.then(() => letLost(machine, time))
       node.agent = undefined
@@ -310,7 +310,7 @@ export function createCluster({ time, server, apiOf }: Platform, seed: number, n
         node.boot.abort()
       }
       master.alive = false
-      // A killed process leaves its waits behind. Node keeps what listens to a signal of `AbortSignal.any` for ever, and
+      // A killed process leaves its waits behind. Node retains every listener of a signal from `AbortSignal.any`, and
       // with it the whole cluster, until that signal is aborted.
       for (const { party, stop } of launched) {
         party.alive = false
@@ -330,7 +330,8 @@ export function createCluster({ time, server, apiOf }: Platform, seed: number, n
     cluster.startAgent(node)
   }
 
-  // Scheduler: the machine with the fewest pods of the set, that is up as far as it knows and not excluded by its name.
+  // Scheduler: chooses the machine with the fewest pods of the set that is up as far as it knows and not excluded by
+  // name.
   const lastSeen = new Map<string, number>()
   const silentSince = (node: ModelNode) => {
     const isHeard = node.machine.up && !node.link.cut && !node.machine.kernel.paused
@@ -381,7 +382,7 @@ export function createCluster({ time, server, apiOf }: Platform, seed: number, n
   }
   time.after(master, 200, beat)
 
-  // Garbage collector: what names an owner that is gone goes too, some time later.
+  // Garbage collector: some time later it deletes objects whose owner is gone.
   const collect = () => {
     time.after(master, collectMs, collect)
     if (time.now() < cluster.collectsFrom) return

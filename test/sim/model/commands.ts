@@ -1,16 +1,16 @@
-/** What can happen to a cluster, each as data. */
+/** Everything that can happen to a cluster, each as data. */
 import { backupPodSets } from '../../../src/api/backuppodset.ts'
 import { annotations, labels } from '../../../src/api/labels.ts'
 import { type Pod, pods } from '../../../src/kube/resources.ts'
 import { type Cluster, type ModelNode, setRef } from './cluster.ts'
 
-/** Numbers are taken modulo what there is. */
+/** Indexes are taken modulo the number of existing objects. */
 export type Command =
   /** Nothing happens for a while. */
   | { readonly type: 'wait' }
   /** An app of a primary ends by itself. */
   | { readonly type: 'endApp'; readonly primary: number; readonly container: 'app' | 'side' | 'proxy' }
-  /** The app of a primary answers nobody. Some exit so long after their agent has found that. */
+  /** The app of a primary answers no requests. With `exitsMs`, it exits so long after its agent has noticed. */
   | { readonly type: 'hangApp'; readonly primary: number; readonly forMs: number; readonly exitsMs?: number }
   | { readonly type: 'deletePod'; readonly pod: number; readonly force: boolean }
   /** Every pod with this label `type`, at once. */
@@ -22,7 +22,7 @@ export type Command =
       readonly forMs: number
     }
   | { readonly type: 'pauseAgent'; readonly node: number; readonly forMs: number }
-  /** Every agent is exchanged, one after the other. */
+  /** Replaces every agent, one after the other. */
   | { readonly type: 'rollAgents' }
   | {
       readonly type: 'endOperator'
@@ -32,16 +32,16 @@ export type Command =
     }
   | { readonly type: 'pauseOperator'; readonly index: number; readonly forMs: number }
   | { readonly type: 'powerOff'; readonly node: number; readonly forMs: number }
-  /** The machine of this primary. */
+  /** Powers off the machine of this primary. */
   | { readonly type: 'losePrimarysNode'; readonly primary: number; readonly forMs: number }
   /** A machine reaches neither the API server nor other machines. */
   | { readonly type: 'cutNode'; readonly node: number; readonly forMs: number; readonly apiOnly: boolean }
-  /** Or the other machines only. */
+  /** A machine reaches the API server, but not the other machines. */
   | { readonly type: 'cutPeers'; readonly node: number; readonly forMs: number }
   | { readonly type: 'cutOperator'; readonly index: number; readonly forMs: number }
-  /** Something traces what is to be stopped on this machine. */
+  /** The sentinel on this machine can stop no process, because another program traces them. */
   | { readonly type: 'refuseStops'; readonly node: number; readonly forMs: number }
-  /** Containers start later, to bring memory back takes longer, and what goes on stage answers later. */
+  /** Containers start late, restores take longer, and restored apps answer late. */
   | {
       readonly type: 'slowStage'
       readonly node: number
@@ -50,7 +50,7 @@ export type Command =
       readonly answerMs: number
       readonly forMs: number
     }
-  /** What one watch tells is late, or does not come. */
+  /** The events of one watch are late, or do not come. */
   | {
       readonly type: 'lagOperator'
       readonly index: number
@@ -72,7 +72,7 @@ export type Command =
       readonly lostAnswers: number
       readonly forMs: number
     }
-  /** What an operator creates is created, and it does not hear of it. */
+  /** An operator's creations succeed, but their responses are lost. */
   | { readonly type: 'loseCreates'; readonly index: number; readonly forMs: number }
   | { readonly type: 'slowCollector'; readonly forMs: number }
   | { readonly type: 'jumpClock'; readonly node: number; readonly byMs: number }
@@ -104,7 +104,7 @@ const mine = (cluster: Cluster, type?: string): Pod[] =>
 
 const pick = <T>(list: readonly T[], index: number): T | undefined => list[index % Math.max(list.length, 1)]
 
-/** Does it now, and takes it back when its time is over. */
+/** Carries out a command now and undoes it when its time is over. */
 export function carryOut(cluster: Cluster, command: Command): void {
   const { time, nodes, server } = cluster
   const later = (ms: number, run: () => void) => time.after(cluster.master, ms, run)
@@ -303,7 +303,7 @@ export function carryOut(cluster: Cluster, command: Command): void {
   }
 }
 
-/** Ends everything that is wrong, so that what follows has no excuse. */
+/** Ends all faults, so that violations from then on have no excuse. */
 export function heal(cluster: Cluster): void {
   const { time, nodes, server } = cluster
   cluster.collectsFrom = 0

@@ -1,4 +1,4 @@
-/** What saves and brings back memory, on a machine of the model: it takes time, and can be ended at every moment. */
+/** Dumps and restores memory on a machine of the model: it takes time, and can be interrupted at any moment. */
 import type { Clone, LocatedPod, MemoryDriver } from '../../../src/agent/driver/memory-driver.ts'
 import { AgentError } from '../../../src/api/agent-errors.ts'
 import type { Clock } from '../../../src/kube/clock.ts'
@@ -6,7 +6,7 @@ import type { Random } from '../../../src/kube/random.ts'
 import type { VirtualTime } from './virtual-time.ts'
 import { type App, type Machine, type Memory, memoryNow, type PodOnNode } from './world.ts'
 
-/** What lies or runs below `hold` in a pod, as a driver describes it. */
+/** The restored apps below `hold` of a pod, as a driver describes them; frozen or running. */
 export type Clones = Map<string, Clone>
 
 export interface DriverOptions {
@@ -15,9 +15,9 @@ export interface DriverOptions {
   readonly clock: Clock
   readonly random: Random
   readonly clones: Clones
-  /** Ends an app below `hold`, which ends with it unless it only lay there. */
+  /** Called when an app below `hold` is discarded. It counts as a death only if the app ran; `hold` stays. */
   readonly ended: (pod: PodOnNode, container: string, app: App) => void
-  /** An app begins to run with this memory. */
+  /** An app starts to run with this memory. */
   readonly thawed: (pod: PodOnNode, clone: Clone) => void
 }
 
@@ -103,7 +103,7 @@ export function createModelDriver(options: DriverOptions): MemoryDriver {
       await clock.sleep(2)
       const pod = machine.pods.get(clone.podUid)
       if (pod === undefined || pod.killed || !clones.has(clone.podUid)) throw new AgentError('CloneLost')
-      // The next agent says again what runs already.
+      // A new agent may report an app as thawed that runs already.
       let lay = false
       for (const { name } of clone.containers) {
         const container = pod.containers.find(each => each.name === name)
@@ -148,10 +148,10 @@ export function createModelDriver(options: DriverOptions): MemoryDriver {
 const isThawed = (clones: Clones, pod: PodOnNode, holds: boolean) =>
   !holds || clones.get(pod.uid)?.stage === 'Thawed'
 
-/** Distinct for containers that live at the same time, in practice. */
+/** In practice distinct for containers that exist at the same time. */
 export const pidOf = (containerId: string): number => {
   let sum = 7
-  // Names of watches have only a part of it.
+  // Watch names contain only a part of the id.
   for (const char of containerId.replace(/^.*:\/\//, '').slice(0, 16))
     sum = (sum * 31 + char.charCodeAt(0)) % 1_000_000_007
   return sum

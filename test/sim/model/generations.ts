@@ -1,4 +1,4 @@
-/** A store of generations in memory; what is in it outlives the agent, not the machine. */
+/** A store of generations in memory. Its content outlives the agent, but not the machine. */
 import type { SlotKey } from '../../../src/api/slot-lease.ts'
 import { CheckpointError } from '../../../src/checkpoint/errors.ts'
 import type { Draft, GenerationStore } from '../../../src/checkpoint/generation-store.ts'
@@ -7,13 +7,13 @@ import type { Stored } from '../../../src/checkpoint/stored.ts'
 import type { Clock } from '../../../src/kube/clock.ts'
 import type { Party, VirtualTime } from './virtual-time.ts'
 
-/** By `slotName`, the newest first. */
+/** Generations by `slotName`, the newest first. */
 export type Shelf = Map<string, Stored[]>
 
-/** Tells other machines' agents, which wait at a shelf, that something new lies there. */
+/** Wakes other machines' agents, which wait at a shelf for something new. */
 export interface ShelfNews {
   tell(slot: string): void
-  /** Resolves when there is news, or after a second, in which the machine may have gone. */
+  /** Resolves when there is news, or after a second, because the machine may be gone by then. */
   wait(slot: string, party: Party, time: VirtualTime, signal: AbortSignal): Promise<void>
 }
 

@@ -1,4 +1,4 @@
-/** What must hold, whatever has happened. Looked at again and again while a round runs, and once more at its end. */
+/** The invariants. The round checks them repeatedly while it runs, and once more at its end. */
 import { backupPodSets } from '../../../src/api/backuppodset.ts'
 import { labels } from '../../../src/api/labels.ts'
 import { type NodeReport, nodeReports } from '../../../src/api/node-report.ts'
@@ -15,7 +15,7 @@ import { type Cluster, type ModelNode, nodeGraceMs, setRef, type Thawed } from '
 import { type App, answering, answers, type PodOnNode } from './world.ts'
 
 export interface Violation {
-  /** Which rule. */
+  /** The violated rule. */
   readonly rule:
     | 'TwoRun'
     | 'MemoryThrownAway'
@@ -36,32 +36,32 @@ export interface Violation {
   readonly what: string
 }
 
-/** @param slack how many times longer than in the model everything may take. */
+/** @param slack how many times longer than in the model everything may take */
 const boundsOf = (slack: number) => ({
-  /** Two that run with one memory, both where everything works, are one too many after so long, ms. */
+  /** Maximum time for which two apps may run with one memory, if everything works on both nodes, ms. */
   twoRunMs: 3_000 * slack,
-  /** Pods that are led to another slot's memory by a machine where everything works, ms. */
+  /** Maximum time for which a working machine may lead a pod's connections to another slot's memory, ms. */
   wrongSlotMs: 1_500 * slack,
-  /** Beside the interval: what a transfer and a report may take, ms. */
+  /** Time for a transfer and a report, in addition to the interval, ms. */
   fetchMs: 4_000 * slack,
-  /** A node where everything has worked for so long can be asked, ms. */
+  /** A node that has worked for this long can answer, ms. */
   soundMs: 12_000 * slack,
-  /** What was started in the place of an app whose memory is kept answers where everything works, ms. */
+  /** Maximum time for which an app started in place of one whose memory is kept may answer on a working node, ms. */
   impostorMs: 5_000 * slack,
-  /** A slot is not served although a backup of it is ready and everybody works who is to act, ms. */
+  /** Maximum time without service of a slot that has a ready backup while everything needed works, ms. */
   outageMs: 35_000 * slack,
-  /** Agents that hear of a Lease so late are waited for, ms. */
+  /** Maximum delay of Leases at an agent that the operator waits for, ms. */
   lateMs: 5_000,
-  /** Looks are so far apart, ms. */
+  /** Time between two checks, ms. */
   lookMs: 500,
   /**
-   * An agent that was started while its node was cut off waits for its first requests to fail, and then begins, ms. Until then
-   * it is as if there were none.
+   * An agent that was started while its node was cut off begins only after its first requests have failed, ms. Until
+   * then it counts as absent.
    */
   firstWordMs: 8_000 * slack,
-  /** Between the last look of an agent at a Lease and what it does by it, ms. */
+  /** Time between an agent's last check of a Lease and its action on it, ms. */
   actMs: 300 * slack,
-  /** What has happened for a shorter time no operator needs to know. */
+  /** An operator need not know of events that are more recent than this, ms. */
   newsMs: 500 * slack,
   /** From the API server to an operator and back, ms. */
   wayMs: 10 * slack,
@@ -69,9 +69,9 @@ const boundsOf = (slack: number) => ({
 
 export interface Observer {
   look(): void
-  /** What is not as the set wants it; nothing, where every slot is served. */
+  /** Returns the differences from the set's spec; empty if every slot is served. */
   unserved(): readonly string[]
-  /** After faults have ended and everybody had time. */
+  /** The check after all faults have ended and everything had time to recover. */
   atEnd(): void
   readonly violations: readonly Violation[]
 }
@@ -88,28 +88,28 @@ export function createObserver(cluster: Cluster, intervalMs: number, slack: numb
   const together = new Map<string, number>()
   const misled = new Map<string, number>()
   const lives = new Map<string, { lease: SlotLease; setUid: string }>()
-  /** When somebody said for the first time that something of a life is kept. */
+  /** When a report or a Lease first said that a life has a copy. */
   const toldAt = new Map<string, number>()
-  /** Lives that ended before: nobody waits for a node that may have saved for the first time. */
+  /** Lives that ended before that: the operator does not wait for a node that may have saved for the first time. */
   const endedUntold = new Set<string>()
   const savedGenesis = new Map<string, string>()
-  /** Slots of each pod that ever was a primary. */
+  /** Slot of each pod that ever was a primary. */
   const slotsOfPods = new Map<string, number>()
-  /** Who held each slot since when, the newest first; by the name of its Lease. */
+  /** The primaries of each slot and the time of their takeover, the newest first; by the name of the slot's Lease. */
   const holders = new Map<string, { readonly at: number; readonly uid: string; readonly epoch: number }[]>()
   const impostors = new Map<string, number>()
   const outages = new Map<string, number>()
-  /** Pods of which an app has ended by itself or has hung, or that were deleted: somebody else is to follow. */
+  /** Pods that were deleted or whose app ended by itself or hung: another pod is to succeed them. */
   const broken = new Set<string>()
   /**
-   * Pods that were deleted while they held a slot, and are given their grace. Without it (by force) nobody can know when a
-   * pod has ended but an agent. And a node may be cut off until Kubernetes takes it for lost: its kubelet has not heard of
-   * the deletion, and nothing but a fence could keep what runs there from running when the node is back.
+   * Primaries that were deleted with a grace period. After a forced deletion only an agent can know when the pod has
+   * ended. A pod leaves this set when its node is cut off until Kubernetes considers it lost: its kubelet has not heard
+   * of the deletion, and only a fence could keep the app from running when the node is back.
    */
   const goingAsHolder = new Set<string>()
   /** From when each agent counts, ms; see `firstWordMs`. */
   const agentsCountFrom = new Map<NonNullable<ModelNode['agent']>, number>()
-  /** Since when each pod ends. */
+  /** Since when each pod has been terminating. */
   const endsSince = new Map<string, number>()
   let settled: { readonly of: string; readonly slots: string } | undefined
   let operatorsWorkSince: number | undefined
@@ -132,17 +132,17 @@ export function createObserver(cluster: Cluster, intervalMs: number, slack: numb
     !node.agent.link.cut &&
     ![...node.agent.link.lagMs.values()].some(lag => lag !== 0) &&
     node.agent.link.refusals === 0
-  /** Its agent hears of Leases a little later, and everything else of it works. */
+  /** True if the node's agent receives Leases a little late, and everything else works. */
   const isLate = ({ machine, link, agent }: ModelNode) => {
     const lag = agent?.link.lagMs
     if (lag?.size !== 1 || machine.partitioned || !machine.up || machine.kernel.paused) return false
     const ms = lag.get(resourceName(leases)) ?? -1
     return ms >= 0 && ms <= lateMs && !link.cut && agent?.party.alive === true && !agent.party.paused
   }
-  /** Its kubelet ends it in its time, whether there is an agent or not, and everybody knows when that is. */
+  /** True if the kubelet ends the pod in time, with or without an agent, at a time that the operator knows. */
   const isGoing = ({ machine, link }: ModelNode, { uid }: PodOnNode) =>
     goingAsHolder.has(uid) && machine.up && !machine.kernel.paused && !machine.partitioned && !link.cut
-  /** And its agent has begun, if it was started while it could reach nobody. */
+  /** Like `isSound`, and the agent has begun, even if it was started while it was cut off. */
   const isAtWork = (node: ModelNode) =>
     isSound(node) && node.agent !== undefined && time.now() >= (agentsCountFrom.get(node.agent) ?? 0)
   const operatorWorks = () =>
@@ -200,7 +200,7 @@ export function createObserver(cluster: Cluster, intervalMs: number, slack: numb
           ({ machine, volatile }) =>
             machine.up &&
             among.includes(machine.name) &&
-            // What has come since it was decided nobody can have known.
+            // A copy that is more recent than this could not be known at the decision.
             (volatile.shelf.get(slotName(lease)) ?? []).some(
               ({ completedAt }) => time.now() - (completedAt - 1_000_000) > fetchMs,
             ),
@@ -210,7 +210,7 @@ export function createObserver(cluster: Cluster, intervalMs: number, slack: numb
     for (const object of server.list(leases)) {
       const lease = parseSlotLease(object)
       const owner = object.metadata.ownerReferences?.[0]?.uid ?? ''
-      // Of a set that was deleted nobody is promised anything.
+      // A deleted set has no guarantees.
       if (
         lease === undefined ||
         object.metadata.deletionTimestamp !== undefined ||
@@ -232,7 +232,8 @@ export function createObserver(cluster: Cluster, intervalMs: number, slack: numb
       }
       lives.set(key, { lease, setUid: owner })
     }
-    // No round is as long as what a smaller set takes away is kept.
+    // Slots that a smaller set gives up retain their memory longer than a round lasts, so their Leases must still
+    // exist.
     for (const [key, { lease, setUid }] of lives) {
       if (there.has(key) || setUid !== set.metadata.uid) continue
       lives.delete(key)
@@ -267,7 +268,7 @@ export function createObserver(cluster: Cluster, intervalMs: number, slack: numb
     }
   }
 
-  /** Who goes on stage is called to it at that moment. */
+  /** A pod that is put on stage must be its slot's primary at that moment. */
   const lookAtCall = ({ at, pod, slot, epoch }: Thawed, name: string) => {
     const called = holders.get(`${slot.namespace}/${slotLeaseName(slot.set, slot.slot)}`) ?? []
     const isCalled = called.some(
@@ -284,7 +285,7 @@ export function createObserver(cluster: Cluster, intervalMs: number, slack: numb
       )
   }
 
-  /** Nobody goes on with the memory of an app that ran until then, on a node and in a pod where all is well. */
+  /** Checks that no pod resumes the memory of an app that ran until then on a working node and in a healthy pod. */
   const lookForNeed = ({ at, pod }: Thawed, genesis: string) => {
     for (const node of nodes) {
       const since = soundSince.get(node)
@@ -318,7 +319,8 @@ export function createObserver(cluster: Cluster, intervalMs: number, slack: numb
             const at = completedAt - 1_000_000
             if (at > thaw.at) return []
             const isNew = at > thaw.at - fetchMs
-            // What has come since it was decided nobody can have known; but beside it lies that something was there before.
+            // A copy that is more recent than this could not be known at the decision. If older copies lie beside it,
+            // however, the node already had memory.
             if (memory === undefined || (isNew && length === 1)) return []
             return [{ memory, machine, until: Math.min(memory.until, thaw.at - fetchMs) }]
           }),
@@ -382,7 +384,7 @@ export function createObserver(cluster: Cluster, intervalMs: number, slack: numb
   }
   const setOfGenesis = new Map<string, string>()
 
-  /** How many of the ends of each machine are noted. */
+  /** How many endings of each machine have been noted. */
   const endsNoted = new Map<ModelNode, number>()
   const noteEnds = () => {
     for (const node of nodes) {
@@ -393,13 +395,13 @@ export function createObserver(cluster: Cluster, intervalMs: number, slack: numb
     for (const { pod, app } of running()) if (!answers(app, time.now())) broken.add(pod.uid)
   }
 
-  /** What keeps something of this life, whatever its agent says. */
+  /** True if a machine has a copy of this life, whatever its agent reports. */
   const isKept = (lease: SlotLease) =>
     nodes.some(
       ({ machine, volatile }) => machine.up && (volatile.shelf.get(slotName(lease))?.length ?? 0) > 0,
     )
 
-  /** Slots of the set that is there, with what their holder's address answers. */
+  /** Returns the slots of the existing set, and the app that answers at the address of each slot's primary. */
   const slotsServed = () => {
     const set = server.find(backupPodSets, setRef)
     const machines = nodes.map(({ machine }) => machine)
@@ -453,7 +455,7 @@ export function createObserver(cluster: Cluster, intervalMs: number, slack: numb
       for (const name of each.keys()) if (!seen.has(name)) each.delete(name)
   }
 
-  /** A hot one on a node where everything works, with memory of the slot that nobody has a newer one of. */
+  /** True if the slot has a hot backup on a working node, with memory of the slot, and no node has newer memory. */
   const hasBackup = (lease: SlotLease) => {
     const newestAt = (node: ModelNode | undefined) => {
       const { epoch = 0, generation = 0 } = node?.volatile.shelf.get(slotName(lease))?.[0]?.manifest ?? {}
@@ -476,7 +478,7 @@ export function createObserver(cluster: Cluster, intervalMs: number, slack: numb
     })
   }
 
-  /** While a set's numbers stay, its slots do. Which of them a smaller set has is for its operator to choose. */
+  /** While a set's numbers stay the same, so do its slots. The operator may choose which slots a smaller set keeps. */
   const lookForMoves = () => {
     const set = server.find(backupPodSets, setRef)
     if (set === undefined || set.status?.observedGeneration !== set.metadata.generation) return
@@ -497,7 +499,7 @@ export function createObserver(cluster: Cluster, intervalMs: number, slack: numb
     settled = now
   }
 
-  /** Since when each stands still for a successor. */
+  /** Since when each primary has been stopped for a successor. */
   const standsSince = new Map<string, number>()
   const lookAtStops = () => {
     const uids = nodes.flatMap(({ machine }) =>
@@ -507,11 +509,14 @@ export function createObserver(cluster: Cluster, intervalMs: number, slack: numb
     for (const uid of uids) if (!standsSince.has(uid)) standsSince.set(uid, time.now())
   }
 
-  /** Who stands still because its Lease asks it to is not ended for that: its node lets it go on when its time is over. */
+  /**
+   * A primary that is stopped because its Lease requests a handover must not be ended for that: its node resumes it at
+   * the deadline.
+   */
   const lookAtEnd = (before: SlotLease, { slot, holder, ending }: SlotLease) => {
     if (ending !== holder.uid || before.ending === ending || before.handover === undefined) return
     const stands = nodes.some(node => isSound(node) && node.machine.stops.has(`handover-${ending}`))
-    // Where one successor came to nothing and another one is tried, the time of the first counts.
+    // If one successor failed and another one is tried, the stop counts from the first.
     const sinceMs = time.now() - (standsSince.get(ending) ?? time.now())
     if (stands && sinceMs < handoverDeadlineMs(0) && !broken.has(ending))
       violate(
@@ -525,7 +530,7 @@ export function createObserver(cluster: Cluster, intervalMs: number, slack: numb
     if (!toldAt.has(life)) toldAt.set(life, time.now())
   }
 
-  /** What a change of an object says is kept. */
+  /** Notes the copies that a changed object reports. */
   const lookAtWords = (resource: string, object: KubeObject) => {
     if (resource === resourceName(nodeReports))
       for (const report of (object as NodeReport).status?.slots ?? []) if (isSaved(report)) tell(report.life)
@@ -533,7 +538,7 @@ export function createObserver(cluster: Cluster, intervalMs: number, slack: numb
       const lease = parseSlotLease(object as Lease)
       if (lease?.kept !== undefined && lease.kept.length > 0) tell(lease.life)
     }
-    // Of a pod that goes the death may come too late: somebody else was being made.
+    // The death of a terminating pod may come too late: the operator may already be creating its successor.
     const isDeath = resource === resourceName(pods) && servingOf(object as Pod).death !== undefined
     if (isDeath && object.metadata.deletionTimestamp === undefined)
       for (const { lease } of lives.values()) if (lease.holder.uid === object.metadata.uid) tell(lease.life)
@@ -558,7 +563,7 @@ export function createObserver(cluster: Cluster, intervalMs: number, slack: numb
     holders.set(keyOf(object), list)
     if (list[0]?.uid !== lease.holder.uid || list[0].epoch !== lease.epoch)
       list.unshift({ at: time.now(), uid: lease.holder.uid, epoch: lease.epoch })
-    // A set that was deleted is promised nothing: agents let go what stands for it, and the operator may not know yet.
+    // A deleted set has no guarantees: agents resume its stopped processes, and the operator may not know yet.
     if (owner !== server.find(backupPodSets, setRef)?.metadata.uid) return
     if (before !== undefined) lookAtEnd(before, lease)
     if (before !== undefined && before.life !== lease.life) {
@@ -567,7 +572,8 @@ export function createObserver(cluster: Cluster, intervalMs: number, slack: numb
     }
     if (before === undefined || before.epoch >= lease.epoch || before.handover !== lease.holder.uid) return
     const own = savedGenesis.get(`${slotName(before)} app`)
-    // What runs there may have been started in a dead one's place; and who is cut off for long is lost, and asked for nothing.
+    // The app there may be a fresh one, started in place of a dead one. A node that is cut off for long is lost, so its
+    // consent is not needed.
     const goesOn = running().find(
       ({ node, pod, app }) =>
         pod.uid === before.holder.uid &&
@@ -586,7 +592,7 @@ export function createObserver(cluster: Cluster, intervalMs: number, slack: numb
   const cutSince = new Map<ModelNode, number>()
   const isLongCut = (node: ModelNode) => time.now() - (cutSince.get(node) ?? time.now()) > 25_000
 
-  /** A backup that works is given up only where there is one too many. */
+  /** Checks that a working backup is deleted only if there is one too many. */
   const lookAtDeletion = (pod: Pod, old: Pod | undefined) => {
     const { uid, deletionTimestamp } = pod.metadata
     if (deletionTimestamp === undefined || old?.metadata.deletionTimestamp !== undefined) return
@@ -600,14 +606,15 @@ export function createObserver(cluster: Cluster, intervalMs: number, slack: numb
     const type = old?.metadata.labels?.[labels.type]
     broken.add(uid)
     if (set === undefined || type !== 'hotbackup' || cluster.wantedGone.has(uid)) return
-    // It was called, came too late, and was ended for another one: nothing can be brought back in it.
+    // It was called, answered too late, and was ended in favour of another one: no memory can be restored in it any
+    // more.
     if (servingOf(pod).death !== undefined) return
-    // It was called to a slot that the set has no place for any more, and could take no other one.
+    // It was called to a slot for which the set has no place any more, and it could take no other one.
     if (held?.retainedSince !== undefined) return
-    // A roll takes those that have an older template one by one.
+    // A rolling update deletes backups with an older template one by one.
     if (set.spec.updateStrategy?.type === 'RollingUpdate') return
     const { hotBackups = 0 } = set.spec
-    // What has begun to end in this moment the operator cannot know yet.
+    // The operator cannot know yet of pods whose termination began just now.
     const live = server
       .list(pods)
       .filter(

@@ -1,4 +1,7 @@
-/** The kubelet and the runtime of one machine: starts containers, restarts what has ended, tells the API server, ends pods. */
+/**
+ * The kubelet and the runtime of one machine: starts containers, restarts ended ones, updates the pods' status, ends
+ * pods.
+ */
 import { gateContainerName, gateOf } from '../../../src/api/gate.ts'
 import { labels } from '../../../src/api/labels.ts'
 import { isUnderstudy, savedAnnotation } from '../../../src/api/stage.ts'
@@ -12,9 +15,11 @@ import type { VirtualTime } from './virtual-time.ts'
 import { answers, type Container, type Ending, type Machine, type PodOnNode } from './world.ts'
 
 export interface Kubelet {
-  /** A gate has opened, or something else has happened in a pod. */
+  /** Call after a gate has opened, or after any other change in a pod. */
   look(): void
-  /** The first process of a container ends, by itself or killed. What is started in its place has a memory of its own. */
+  /**
+   * Ends the first process of a container, as an exit or a kill. The container started in its place has fresh memory.
+   */
   endContainer(pod: PodOnNode, container: Container, by: Ending['by']): void
 }
 
@@ -26,7 +31,7 @@ interface Options {
   readonly ipOf: () => string
   readonly genesisOf: (pod: Pod) => string
   readonly onDeath: (pod: PodOnNode, container: Container) => void
-  /** Ends with the boot. */
+  /** Fires when the machine's boot ends. */
   readonly signal: AbortSignal
 }
 
@@ -61,7 +66,7 @@ export function startKubelet(options: Options): Kubelet {
     })
   }
 
-  /** A pod that this boot has not seen. What an earlier boot ran has ended with it. */
+  /** Adds a pod that this boot has not seen. The processes of an earlier boot ended with it. */
   const admit = (object: Pod) => {
     const { uid, name, namespace = '' } = object.metadata
     const known = machine.pods.get(uid)
@@ -164,7 +169,7 @@ export function startKubelet(options: Options): Kubelet {
   const settle = async (uid: string) => {
     const object = store.list().find(({ metadata }) => metadata.uid === uid)
     if (object === undefined) {
-      // Removed by force: the kubelet still gives it its grace.
+      // After a forced deletion the kubelet still gives the pod a grace period.
       const pod = machine.pods.get(uid)
       if (pod !== undefined && !pod.killed) {
         pod.killAt ??= time.now() + 5_000
@@ -179,7 +184,7 @@ export function startKubelet(options: Options): Kubelet {
       if (pod !== undefined && !pod.killed) {
         const grace = object.metadata.deletionGracePeriodSeconds ?? 30
         pod.killAt ??= time.now() + grace * 1000
-        // Apps that hold or have ended go at once; others use up their grace.
+        // Apps that hold or have ended stop at once; others use their whole grace period.
         const lingers =
           pod.gate === undefined && pod.containers.some(({ app }) => app?.runsSince !== undefined)
         if (lingers && time.now() < pod.killAt) {

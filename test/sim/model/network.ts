@@ -1,4 +1,4 @@
-/** The way between a process and the API server: it takes time, loses answers, and watches lag. */
+/** The network between a process and the API server: it takes time, loses responses, and delays watches. */
 import type { Api, CallOptions, WatchEvent } from '../../../src/kube/api-types.ts'
 import { KubeError } from '../../../src/kube/errors.ts'
 import { type KubeObject, keyOf } from '../../../src/kube/object.ts'
@@ -7,17 +7,17 @@ import { type Resource, resourceName } from '../../../src/kube/resources.ts'
 import type { ApiServer, HistoryEvent } from './api-server.ts'
 import type { Party, VirtualTime } from './virtual-time.ts'
 
-/** What of the way is bad just now. All of it can change at any moment. */
+/** The present faults of the connection. Each can change at any moment. */
 export interface Link {
-  /** Nothing passes: requests fail after a while, watches fall silent. */
+  /** No traffic: requests fail after a while, watches fall silent. */
   cut: boolean
-  /** Share of requests whose answer is lost though they were carried out. */
+  /** Share of requests that the server carries out but whose response is lost. */
   lostAnswers: number
-  /** Creations are carried out, and their answers are lost. */
+  /** The server carries out creations, but their responses are lost. */
   losesCreates: boolean
   /** Share of requests that the server refuses with 429 or 503. */
   refusals: number
-  /** By resource: what its watches tell is so many ms old; -1: they have fallen silent. */
+  /** By resource: delay of its watch events, ms; -1: the watches have fallen silent. */
   readonly lagMs: Map<string, number>
 }
 
@@ -39,7 +39,7 @@ interface Waits {
   end(): void
 }
 
-/** A connection that is cut fails after so long, ms, if who asks does not give up before. */
+/** A request over a cut connection fails after this long, ms, unless the caller times out earlier. */
 const cutMs = 5_000
 
 export function createNetworkApi({ server, time, party, link, random }: Options): Api {
@@ -119,7 +119,7 @@ export function createNetworkApi({ server, time, party, link, random }: Options)
     }
   }
 
-  /** Waits until what has happened may be known here. */
+  /** Waits until an event may be visible here. */
   const reach = async (name: string, { at }: HistoryEvent, wait: Waits) => {
     const onTheWayMs = 2 + random.next() * 3
     for (;;) {
@@ -137,7 +137,7 @@ export function createNetworkApi({ server, time, party, link, random }: Options)
     for (const wake of wakes ?? []) wake()
   })
 
-  /** What one watch waits for, one after the other: the signal is listened to once and not for each. */
+  /** The successive waits of one watch: one listener on the signal serves them all. */
   const waitsUntil = (signal: AbortSignal | undefined): Waits => {
     let fail: ((reason: unknown) => void) | undefined
     const onAbort = () => fail?.(signal?.reason)
@@ -198,7 +198,9 @@ export function createNetworkApi({ server, time, party, link, random }: Options)
 const inOrder = <T extends KubeObject>(objects: readonly T[]): readonly T[] =>
   objects.toSorted((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1))
 
-/** An object that comes to match is added for the watcher, one that matches no more is deleted for it. */
+/**
+ * For a watcher with a selector, an object that starts to match is ADDED, and one that no longer matches is DELETED.
+ */
 function visible<T extends KubeObject>(
   { type, object, old }: HistoryEvent,
   selects: (object: KubeObject) => boolean,
@@ -207,7 +209,7 @@ function visible<T extends KubeObject>(
   const is = type !== 'DELETED' && selects(object)
   if (!was && !is) return undefined
   if (is) return { type: was ? 'MODIFIED' : 'ADDED', object: object as T }
-  // As it was when it still matched, with the version of its end.
+  // The object as it last matched, with the version of its deletion.
   const { resourceVersion } = object.metadata
   const last = type === 'DELETED' ? object : { ...old, metadata: { ...old?.metadata, resourceVersion } }
   return { type: 'DELETED', object: last as T }

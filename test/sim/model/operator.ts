@@ -1,4 +1,4 @@
-/** One replica of the operator: its caches, its election and its controller, as the real one puts them together. */
+/** One replica of the operator: its caches, its election and its controller, composed as in the real one. */
 import { operatorElection } from '../../../src/api/election.ts'
 import { createSetController } from '../../../src/backuppodset/controller.ts'
 import { failurePauses } from '../../../src/backuppodset/failures.ts'
@@ -29,7 +29,7 @@ export interface OperatorOptions {
   readonly signal: AbortSignal
 }
 
-/** As long as the real one waits at first. */
+/** As long as the real operator's first wait. */
 const freshMs = 5_000
 const nothing = () => undefined
 const noMetrics: SetMetrics = {
@@ -39,7 +39,7 @@ const noMetrics: SetMetrics = {
 export async function runModelOperator(options: OperatorOptions): Promise<void> {
   const { party, api, time, random, signal } = options
   const clock = time.clockOf(party)
-  // It has no Node objects: none of its nodes has a label or a taint.
+  // The model has no Node objects, so none of its nodes has a label or a taint.
   const caches = createCaches({ api, clock, random, log }, { memoryNamespaces: 'all' })
   const reflectors: Readonly<Record<string, Reflector>> = caches.all
   const mayWrite = () => elector.isLeader()
@@ -61,7 +61,7 @@ export async function runModelOperator(options: OperatorOptions): Promise<void> 
     metrics: noMetrics,
     workers: 2,
     wake: options.wake,
-    // Its pods have no addresses of this machine.
+    // The pods' addresses do not exist on this machine.
     reach: async () => undefined,
     ...{ clock, random, log },
   })

@@ -1,4 +1,4 @@
-/** What a cluster of the model runs on: a time, and an API server with a way to it. */
+/** The platform of a cluster: a time, and an API server with connections to it. */
 import type { Api } from '../../../src/kube/api-types.ts'
 import type { Random } from '../../../src/kube/random.ts'
 import { createApiServer, type Objects } from './api-server.ts'
@@ -14,13 +14,13 @@ export interface Way {
 export interface Platform {
   readonly time: VirtualTime
   readonly server: Objects
-  /** The API as this process reaches it. */
+  /** Returns the API as this process reaches it. */
   readonly apiOf: (way: Way) => Api
   /** How many times longer than in the model everything may take. */
   readonly slack: number
 }
 
-/** All of it in memory. */
+/** A platform that is entirely in memory. */
 export function modelPlatform(): Platform {
   const time = createVirtualTime()
   const server = createApiServer(() => time.epoch + time.now())

@@ -1,4 +1,4 @@
-/** One round: a cluster that works, things that happen to it, and time to recover. */
+/** One round: a working cluster, commands that disturb it, and time to recover. */
 
 import { createCluster } from './cluster.ts'
 import { type Command, carryOut, heal } from './commands.ts'
@@ -13,15 +13,15 @@ export interface Scenario {
   readonly hotBackups: number
   readonly coldBackups: number
   readonly copies: number
-  /** `two`: a second container that is saved; `sidecar`: one that is not. */
+  /** `two`: a second container with saved memory; `sidecar`: one without. */
   readonly containers: 'one' | 'two' | 'sidecar'
-  /** False: the set keeps no memory. */
+  /** False: the set saves no memory. */
   readonly memory?: boolean
   /** Default 4. */
   readonly unreadySeconds?: number
   /** The template has probes. */
   readonly probes?: boolean
-  /** False: the kernels of the nodes cannot shut pods off. */
+  /** False: the nodes' kernels cannot redirect the addresses of dead pods. */
   readonly graves?: boolean
   readonly steps: readonly { readonly afterMs: number; readonly command: Command }[]
 }
@@ -36,7 +36,7 @@ export interface Round {
 const intervalMs = 3_000
 const settleMs = 30_000
 const lookEveryMs = 500
-/** After the last command, and then again after everything that was wrong has ended. */
+/** After the last command, and again after all faults have ended. */
 const lingerMs = 10_000
 const recoverMs = 100_000
 const wellMs = 4_000
@@ -72,14 +72,14 @@ export function specOf(scenario: Scenario): object {
   }
 }
 
-/** @param log told of what happens, with the moment at which it does. */
+/** @param log called with each event and its time */
 export async function runRound(
   scenario: Scenario,
   log?: (at: number, what: string) => void,
   platform: Platform = modelPlatform(),
 ): Promise<Round> {
   const { stackTraceLimit } = Error
-  // Thousands of waits are ended in a round, each by an error: where it was made is of use to who reads a log.
+  // A round cancels thousands of waits, each with an error. Its stack helps only the reader of a log.
   if (log === undefined) Error.stackTraceLimit = 0
   const cluster = createCluster(platform, scenario.seed, scenario.nodes)
   const { time } = cluster
@@ -94,7 +94,7 @@ export async function runRound(
       if (until?.()) return
     }
   }
-  /** Everything has been as it should for a while. */
+  /** Returns a test that is true once everything has been as wanted for a while. */
   const isWell = () => {
     let since: number | undefined
     return () => {

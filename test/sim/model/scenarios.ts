@@ -1,4 +1,4 @@
-/** Scenarios at random, and smaller ones that fail the same way. */
+/** Random scenarios, which fast-check shrinks to smaller ones that also fail. */
 import fc from 'fast-check'
 import type { Command, Lagging } from './commands.ts'
 import type { Scenario } from './round.ts'

@@ -1,4 +1,4 @@
-/** The sentinel of a machine, as an agent talks to it. What it watches outlives the agent. */
+/** The sentinel of a machine, as an agent uses it. Its watches outlive the agent. */
 import { parseWatchName } from '../../../src/agent/duties/deaths.ts'
 import type { Work } from '../../../src/agent/duties/work.ts'
 import type { Death, SentinelClient, Watched } from '../../../src/agent/sentinel.ts'
@@ -10,8 +10,8 @@ import type { VirtualTime } from './virtual-time.ts'
 import { type Container, type Machine, memoryNow, type PodOnNode, type Stop, type Watch } from './world.ts'
 
 /**
- * What a process' end does, whoever brought it about: the way to the pod closes at once, what else of it is watched ends
- * with it, and the agent hears of both.
+ * Effects of a process' end, whatever its cause: the pod's address is redirected at once, the pod's other watched
+ * containers end too, and the agent hears of both.
  */
 export function noticeDeath(
   machine: Machine,
@@ -35,7 +35,7 @@ export function noticeDeath(
   }
 }
 
-/** Shut for as long as it lasts, counted from now. */
+/** Closes the address for the redirect's duration, counted from now. */
 function closeGrave(machine: Machine, time: VirtualTime, watch: Watch): void {
   const pod = machine.pods.get(watch.uid)
   watch.grave = 'closed'
@@ -59,13 +59,13 @@ function open(machine: Machine, { uid }: Watch): void {
   if (pod !== undefined) pod.grave = undefined
 }
 
-/** @returns whether something stood by this name. */
+/** @returns true if a stop of this name existed */
 function letGo(machine: Machine, time: VirtualTime, name: string): boolean {
   for (const app of machine.stops.get(name)?.apps ?? []) app.runsSince = time.now()
   return machine.stops.delete(name)
 }
 
-/** The connection of an agent ends: what it had stopped goes on, but for what is kept. */
+/** The connection of an agent ends: the sentinel resumes the processes it had stopped, except stops that are kept. */
 export function letLost(machine: Machine, time: VirtualTime): void {
   for (const [name, { isKept }] of machine.stops) if (!isKept) letGo(machine, time, name)
 }
@@ -81,14 +81,14 @@ export function createModelSentinel(
   kubelet: () => Kubelet,
 ): Sentinel {
   const answer = () => clock.sleep(1)
-  /** The kubelet probes, and sees after a while who answers. */
+  /** The kubelet probes, and notices after a while which apps answer. */
   const soon = () => time.after(machine.kernel, probedMs, () => kubelet().look())
   const known = (name: string): Watch => {
     const watch = machine.watches.get(name)
     if (watch === undefined) throw new AgentError('SentinelRefused', 'unknown-name')
     return watch
   }
-  /** What ran when it was stopped goes on from there; what lay frozen stays so. */
+  /** Resumes the apps that ran when they were stopped; frozen clones stay frozen. */
   const go = (name: string): boolean => {
     const isThere = letGo(machine, time, name)
     if (isThere) soon()

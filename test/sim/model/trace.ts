@@ -1,4 +1,4 @@
-/** What a round does to the API's objects, for whoever wants to know how a violation came about. */
+/** Prints a round's changes of the API's objects, to find the cause of a violation. */
 
 import { prefix } from '../../../src/api/labels.ts'
 import type { NodeReport } from '../../../src/api/node-report.ts'
@@ -6,7 +6,7 @@ import type { KubeObject } from '../../../src/kube/object.ts'
 import type { Lease, Pod } from '../../../src/kube/resources.ts'
 import type { Cluster } from './cluster.ts'
 
-/** @param tell called for every change that says something new of pods, slots or memory. */
+/** @param tell called for every change that affects pods, slots or memory */
 export function trace(cluster: Cluster, tell: (what: string) => void): void {
   const last = new Map<string, string>()
   cluster.server.subscribe((resource, { type, object }) => {

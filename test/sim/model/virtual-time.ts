@@ -1,26 +1,26 @@
-/** Time that passes only when nothing is left to do: a round of minutes takes milliseconds, and repeats exactly. */
+/** Time that passes only when no work is left: minutes take milliseconds, and a round repeats exactly. */
 import type { Clock } from '../../../src/kube/clock.ts'
 import { createHeap } from '../../../src/kube/heap.ts'
 
-/** A process, or a machine's kernel: what can stop, be paused, and have a wall clock of its own. */
+/** A process or a machine's kernel: it can end, be paused, and have a wall clock of its own. */
 export interface Party {
   readonly name: string
-  /** False: it has ended. Whatever it waits for never comes. */
+  /** False: it has ended, and its waits never resolve. */
   alive: boolean
-  /** True: it is stopped, as by SIGSTOP or a paused machine; what is due meanwhile happens when it continues. */
+  /** True: it is paused, as by SIGSTOP or with its machine; events that become due meanwhile happen when it resumes. */
   paused: boolean
   /** Milliseconds by which its wall clock is ahead of true time. */
   wallOffsetMs: number
 }
 
 export interface VirtualTime {
-  /** Wall clocks of parties show this and the true time, ms since 1970. */
+  /** ms since 1970; the parties' wall clocks show this plus the true time. */
   readonly epoch: number
   /** True time, ms. */
   now(): number
   createParty(name: string): Party
   clockOf(party: Party): Clock
-  /** Runs something after so many ms, unless its party has ended by then. */
+  /** Runs a function after this many ms, unless its party has ended by then. */
   after(party: Party, ms: number, run: () => void): void
   resume(party: Party): void
   /** Lets time pass until this moment. */
@@ -36,7 +36,7 @@ interface Event {
   cancelled: boolean
 }
 
-/** Time that is being let pass. */
+/** A running call of `runUntil`. */
 interface Run {
   readonly end: number
   readonly real: typeof setImmediate
@@ -47,8 +47,8 @@ interface Run {
 export const epoch = Date.UTC(2030, 0, 1)
 
 /**
- * Asked for at once: between two of them node lets every chain of promises run to its next real wait. Between two such
- * lots it also asks the kernel for news, which takes longer than a turn.
+ * Number of immediates requested at once. Between two of them Node runs every promise chain to its next real wait.
+ * Between two batches it also polls the kernel, which takes longer than a turn.
  */
 const turnsAtOnce = 512
 
@@ -77,10 +77,12 @@ export function createVirtualTime(): VirtualTime {
     waiting.push(run)
     held.set(party, waiting)
   }
-  /** What code under test has put off to the next turn of the event loop: it happens before any time passes. */
+  /**
+   * Callbacks that the code under test deferred to the next turn of the event loop; they run before any time passes.
+   */
   const turns: (() => void)[] = []
 
-  /** Makes what is due next happen, or what was put off before it. False: nothing is due until this moment. */
+  /** Runs the next deferred callback, or else the next due events. Returns false if nothing is due until `end`. */
   const step = (end: number): boolean => {
     const turn = turns.shift()
     if (turn !== undefined) {
@@ -90,7 +92,7 @@ export function createVirtualTime(): VirtualTime {
     let isMade = false
     for (;;) {
       const next = due.peek()
-      // Several that are due in the same moment are not told apart by what the first one leads to.
+      // Events due at the same moment all run before the consequences of the first one.
       if (next === undefined || next.at > (isMade ? now : end)) return isMade
       due.pop()
       if (next.cancelled) continue
@@ -101,7 +103,7 @@ export function createVirtualTime(): VirtualTime {
     }
   }
 
-  /** What has been asked for and has not come yet; what one run leaves of it the next one uses. */
+  /** Immediates that were requested and have not run yet; the next run uses those that a run leaves. */
   let asked = 0
   let current: Run | undefined
   const ask = (real: typeof setImmediate) => {

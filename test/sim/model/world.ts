@@ -1,24 +1,24 @@
 /**
- * What is really there, whatever anybody knows of it: machines, containers, and what runs in them. An app's memory is
- * the life that it began with and the moment up to which it has lived that life.
+ * The true state, whatever any process knows of it: machines, containers, and the apps in them. An app's memory is the
+ * life that it began with and the moment up to which it has lived that life.
  */
 import type { Party } from './virtual-time.ts'
 
-/** What an app remembers. */
+/** The content of an app's memory. */
 export interface Memory {
-  /** Tells the app that was started fresh from all others; its copies share it. */
+  /** Identifies the app that was started fresh; copies of its memory share it. */
   readonly genesis: string
-  /** True time, ms: the moment up to which it remembers. What runs remembers everything up to now. */
+  /** True time, ms, up to which it remembers. A running app remembers everything up to now. */
   readonly until: number
 }
 
 export interface App {
   memory: Memory
-  /** True time, ms, since which it runs; undefined: it is stopped. */
+  /** True time, ms, since which it has been running; undefined: it is stopped. */
   runsSince: number | undefined
-  /** True time, ms, until which it runs and answers nobody. */
+  /** True time, ms, until which it runs without answering. */
   hangsUntil?: number
-  /** It exits so long after its agent has found that it does not answer, ms. */
+  /** It exits this long after its agent has noticed that it does not answer, ms. */
   exitsMs?: number
 }
 
@@ -27,7 +27,10 @@ export interface Container {
   id: string
   restarts: number
   startedAt: number
-  /** Its first process is the app; else it holds the stage, and an app may lie or run below. */
+  /**
+   * False: its first process is the app. True: its first process is `hold`, and an app may be frozen or running below
+   * it.
+   */
   readonly holds: boolean
   up: boolean
   app: App | undefined
@@ -40,13 +43,13 @@ export interface PodOnNode {
   readonly ip: string
   readonly set: string
   readonly containers: Container[]
-  /** At its gate; undefined: it has none, or it is open. */
+  /** The gate at which it waits; undefined: it has no gate, or the gate is open. */
   gate: { id: string; digest: string } | undefined
-  /** Its containers have not been started, for its gate. */
+  /** Its containers have not been started yet, because of its gate. */
   atGate: boolean
-  /** Connections to the pod are led there: an address, or nowhere. Undefined: the pod answers itself. */
+  /** The redirect of the pod's connections: an address, or nowhere. Undefined: the pod answers itself. */
   grave: string | undefined
-  /** True time, ms: when the kubelet kills it. */
+  /** True time, ms, at which the kubelet kills it. */
   killAt: number | undefined
   killed: boolean
 }
@@ -57,58 +60,58 @@ export interface Watch {
   readonly container: string
   readonly containerId: string
   heir: string | undefined
-  /** How long its grave stays closed on nobody's word, ms; undefined: for ever. */
+  /** How long its redirect lasts unless renewed, ms; undefined: for ever. */
   lastsMs: number | undefined
   opensAt: number
   diedAt: number | undefined
   grave: 'none' | 'ready' | 'closed'
 }
 
-/** An app that ran has ended. */
+/** The end of a running app. */
 export interface Ending {
   readonly at: number
   readonly uid: string
   readonly genesis: string
-  /** `itself`: nobody wanted that, as of a sibling that is ended with it. */
+  /** `itself`: unintended, like the end of a sibling that ends with it. */
   readonly by: 'itself' | 'agent' | 'kubelet'
 }
 
-/** What stands still by order of an agent. */
+/** Processes that an agent has stopped. */
 export interface Stop {
   readonly apps: readonly App[]
-  /** It outlives the agent. */
+  /** The stop outlives the agent. */
   isKept: boolean
-  /** Moment at which it goes on by itself, true time, ms. */
+  /** True time, ms, at which the sentinel resumes them by itself. */
   until: number
 }
 
-/** One machine. What dies with its power, and what outlives an agent. */
+/** One machine. Some of its state ends with its power, some outlives an agent. */
 export interface Machine {
   readonly name: string
   readonly address: string
-  /** Of its agents' certificate. */
+  /** Fingerprint of its agents' certificate. */
   readonly fingerprint: string
   up: boolean
-  /** Kernel, kubelet and sentinel: gone and new with each boot. */
+  /** Kernel, kubelet and sentinel; a new party with each boot. */
   kernel: Party
   boot: number
   readonly pods: Map<string, PodOnNode>
   readonly watches: Map<string, Watch>
-  /** Names of stops that hold, with what they hold. */
+  /** Stops in effect, by name. */
   readonly stops: Map<string, Stop>
-  /** Generations in the tmpfs, by directory: what was saved, by container. */
+  /** Generations in the tmpfs, by directory: the saved memory, by container. */
   readonly images: Map<string, ReadonlyMap<string, Memory>>
-  /** Kinds of memory that were brought back once since the boot. */
+  /** Kinds of memory that have been restored at least once since the boot. */
   readonly proven: Set<string>
-  /** Told of deaths, as the connection of the agent that runs. */
+  /** Called for each death; the connection of the running agent. */
   listener: ((watch: Watch) => void) | undefined
   /** Cut off from the other machines. */
   partitioned: boolean
-  /** Its kernel can shut pods off. */
+  /** Its kernel can redirect the addresses of dead pods. */
   graves: boolean
-  /** The sentinel stops nothing: somebody traces what is to be stopped. */
+  /** The sentinel can stop no process, because another program traces them. */
   refusesStops: boolean
-  /** Containers start so much later, ms; to bring memory back takes longer; what goes on stage answers later. */
+  /** Additional time for the start of containers, for restores, and until a restored app answers, ms. */
   slowStartMs: number
   slowRestoreMs: number
   slowAnswerMs: number
@@ -137,15 +140,15 @@ export const createMachine = (name: string, index: number, kernel: Party): Machi
   endings: [],
 })
 
-/** It runs, and answers who asks. */
+/** True if it runs and answers requests. */
 export const answers = (app: App | undefined, now: number): boolean =>
   app?.runsSince !== undefined && now >= (app.hangsUntil ?? 0)
 
-/** What this app remembers now. */
+/** Returns this app's memory at present. */
 export const memoryNow = (app: App, now: number): Memory =>
   app.runsSince === undefined ? app.memory : { ...app.memory, until: now }
 
-/** Who answers a connection to this address: the app, through graves of dead pods. */
+/** Returns the app that answers a connection to this address, through the redirects of dead pods. */
 export function answering(
   machines: Iterable<Machine>,
   ip: string,

@@ -1,4 +1,4 @@
-/** What a pod leaves that is deleted: docs/adr/0116-findings-of-two-attacks.md, "Found by the simulation since". */
+/** Remains of deleted pods: docs/adr/0116-findings-of-two-attacks.md, "Found by the simulation since". */
 import type { Mutant } from './mutant.ts'
 import { atEach, bySeeds, endAgent, endApp, onEachNode, slow, wait } from './scenarios.ts'
 
@@ -14,7 +14,8 @@ export const ofEnds: readonly Mutant[] = [
         replace: '',
       },
     ],
-    // Its node is slow to answer; the pod that was called is deleted by force meanwhile, and its successor goes on.
+    // The successor's node is slow, so the successor answers late. Meanwhile it is deleted by force, and the next
+    // successor resumes the memory.
     scenarios: atEach([100, 125, 150], [100776238], { nodes: 4 }, ms => [
       [0, slow(1, { startMs: 500, answerMs: 500 }, 2_000)],
       [0, endApp()],
@@ -33,7 +34,7 @@ export const ofEnds: readonly Mutant[] = [
         replace: 'await',
       },
     ],
-    // The agents are exchanged in the middle of it.
+    // The agents are replaced in the middle of the handover.
     scenarios: atEach([85, 100, 115, 130, 145, 160, 180, 200], [111236396, 3], { hotBackups: 2 }, ms => [
       [0, { type: 'handOver', primary: 0 }],
       [ms, { type: 'rollAgents' }],
@@ -50,7 +51,7 @@ export const ofEnds: readonly Mutant[] = [
         replace: 'if (at >= 0) return',
       },
     ],
-    // Its agent is exchanged meanwhile, so that nobody ends the old primary when its node is back.
+    // Its agent is replaced meanwhile, so that no agent ends the old primary when its node is back.
     scenarios: onEachNode([1, 2], { replicas: 1, hotBackups: 1 }, node => [
       [5_000, { type: 'cutNode', node, forMs: 7_500, apiOnly: false }],
       [0, { type: 'deleteNamed', of: 'primary', force: false }],
@@ -69,7 +70,7 @@ export const ofEnds: readonly Mutant[] = [
         replace: 'begin(signal) {\n      if (clock.now() > 0) return',
       },
     ],
-    // Until its agent is back, the way from a dead primary leads to who was its heir and has another slot by now.
+    // Until its agent is back, the redirect of a dead primary leads to its former heir, which has another slot by now.
     scenarios: bySeeds([5, 7], { nodes: 4, replicas: 2 }, [
       [5_000, endAgent(2, 10_000)],
       [200, endApp(0)],
@@ -88,7 +89,7 @@ export const ofEnds: readonly Mutant[] = [
         replace: 'isLed ? renewMs : renewMs',
       },
     ],
-    // The leader ends, and the next one has won, while the node of the dead asks.
+    // The leader dies and another replica becomes the leader while the dead pod's node looks for a working operator.
     scenarios: bySeeds([943294151], { replicas: 2, hotBackups: 0 }, [
       [325, endApp()],
       [0, { type: 'powerOff', node: 5, forMs: 20_000 }],

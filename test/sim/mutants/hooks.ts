@@ -1,4 +1,4 @@
-/** Loaded before everything else: takes one fix back in the source text of one module, in memory only. */
+/** Loaded before everything else: reverts one fix in the source text of a module, in memory only. */
 import { registerHooks } from 'node:module'
 import type { Mutation } from './mutant.ts'
 

@@ -1,10 +1,10 @@
-/** Who keeps memory, and who is asked for it: docs/adr/0115-who-keeps-and-who-is-asked.md. */
+/** Which nodes keep memory, and which are asked for it: docs/adr/0115-who-keeps-and-who-is-asked.md. */
 import type { Command } from '../model/commands.ts'
 import type { Mutant, Mutation } from './mutant.ts'
 import { bySeeds, endApp, endsUnasked, hangApp, lag, onEachNode, slow, wait } from './scenarios.ts'
 
 const claim = { name: 'data', persistentVolumeClaim: { claimName: 'data' } }
-/** It asks for a claim that is not there; the pods that run do not have it. */
+/** The template requires a claim that does not exist; the running pods do not have that volume. */
 const editOfTemplate: Command = {
   type: 'editSpec',
   spec: { updateStrategy: { type: 'OnDelete' }, template: { spec: { volumes: [claim] } } },
@@ -16,7 +16,7 @@ const letGoUnasked: Mutation = {
   replace: 'copy.node !== undefined || holders.includes(copy.node)',
 }
 
-/** A holder cannot reach the others for a while; meanwhile the machine of the primary is started anew. */
+/** A holder cannot reach the other nodes for a while; meanwhile the primary's machine restarts. */
 const leftBehind = { replicas: 2, copies: 2 }
 
 const waitsInVain: Mutation = {
@@ -42,7 +42,7 @@ export const ofKeepers: readonly Mutant[] = [
         replace: 'isHolders(each) && isKept(each.slot)',
       },
     ],
-    // One machine is lost for good, and the one that has followed it loses its app.
+    // One machine is lost for good, and the next primary loses its app.
     scenarios: bySeeds([1, 2], { nodes: 2, copies: 2 }, [
       [0, { type: 'losePrimarysNode', primary: 0, forMs: 4_000_000 }],
       [60_000, endApp()],
@@ -61,7 +61,7 @@ export const ofKeepers: readonly Mutant[] = [
       },
       letGoUnasked,
     ],
-    // The node of the heir is left behind; then the machine of the primary is lost.
+    // The heir's node falls behind; then the primary's machine is lost.
     scenarios: onEachNode([1], { nodes: 4, copies: 2 }, node => [
       [5_000, { type: 'cutPeers', node, forMs: 150_000 }],
       [40_000, { type: 'editSpec', spec: { checkpoint: { copies: 1 } } }],
@@ -74,7 +74,8 @@ export const ofKeepers: readonly Mutant[] = [
     name: 'let-go-unasked',
     what: 'a node that was let go is not asked for what it still has',
     mutations: [letGoUnasked],
-    // Its copy is let go for one on a machine that loses its power in that moment, as the primary's does.
+    // Its copy is dropped in favour of a machine that loses its power at that moment, together with the primary's
+    // machine.
     scenarios: bySeeds([0], { nodes: 4, hotBackups: 0, coldBackups: 1 }, [
       [1_215, { type: 'powerOff', node: 5, forMs: 2_000 }],
       [0, { type: 'powerOff', node: 0, forMs: 2_000 }],
@@ -136,7 +137,7 @@ export const ofKeepers: readonly Mutant[] = [
         replace: 'const sourceSaysMs = 0',
       },
     ],
-    // The word of the death is there some milliseconds before the report of its node.
+    // The death is reported some milliseconds before its node's report of its copies.
     scenarios: bySeeds([0, 1, 2], { nodes: 4, replicas: 2, hotBackups: 0, coldBackups: 1 }, [
       [1_409, { type: 'cutPeers', node: 5, forMs: 9_868 }],
       [7_284, slow(0, { startMs: 500, answerMs: 500 }, 2_000)],
@@ -168,7 +169,7 @@ export const ofKeepers: readonly Mutant[] = [
       },
       waitsInVain,
     ],
-    // It can reach the others again while that machine has no power.
+    // It can reach the others again while that machine is off.
     scenarios: bySeeds([0], leftBehind, [
       [0, { type: 'cutPeers', node: 0, forMs: 3_138 }],
       [4_205, { type: 'powerOff', node: 5, forMs: 2_000 }],
@@ -197,7 +198,7 @@ export const ofKeepers: readonly Mutant[] = [
         replace: 'isVacant && keepers.length > 99',
       },
     ],
-    // The holder reaches the source and not the API server.
+    // The holder reaches the source but not the API server.
     scenarios: bySeeds([750705699], { nodes: 4, replicas: 2, hotBackups: 0, coldBackups: 1 }, [
       [0, { type: 'cutNode', node: 1, forMs: 6_139, apiOnly: true }],
       [183, { type: 'losePrimarysNode', primary: 0, forMs: 4_073 }],
@@ -215,7 +216,7 @@ export const ofKeepers: readonly Mutant[] = [
         replace: "isDeath && source === ''",
       },
     ],
-    // Its first memory is saved while the node can reach nobody.
+    // Its first memory is saved while the node is cut off.
     scenarios: bySeeds([0], { hotBackups: 0 }, [
       [0, { type: 'rollAgents' }],
       [2_522, { type: 'cutNode', node: 0, forMs: 6_272, apiOnly: false }],

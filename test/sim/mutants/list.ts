@@ -1,4 +1,4 @@
-/** Fixes, each taken back in one place or some, with scenarios in which that shows. */
+/** Fixes, each reverted in one or several places, with scenarios that expose the revert. */
 import { ofEnds } from './ends.ts'
 import { ofKeepers } from './keepers.ts'
 import { ofMemory } from './memory.ts'

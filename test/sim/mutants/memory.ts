@@ -1,4 +1,4 @@
-/** Fixes of findings on memory, as docs/adr/0112 numbers them. */
+/** Fixes of findings about memory, as docs/adr/0112 numbers them. */
 import type { Command } from '../model/commands.ts'
 import type { Mutant } from './mutant.ts'
 import {
@@ -20,7 +20,7 @@ const knowledge = 'src/backuppodset/memory/knowledge.ts'
 const isGone = 'slot === undefined || (slot.copies.length === 0 && slot.unasked.length === 0)'
 const dutiesOf = 'src/agent/duties/duties-of.ts'
 
-/** A set grows, its agents hear of pods late, and it is paused before its Leases name containers; then a new app ends. */
+/** A set grows, its agents see pods late, and it is paused before its Leases name containers; then a new app ends. */
 const unsettled = (pausedMs: number, lateMs: number) =>
   onEachNode([0, 1], { hotBackups: 0, coldBackups: 1 }, node => [
     [0, { type: 'scale', replicas: 2 }],
@@ -51,7 +51,7 @@ export const ofMemory: readonly Mutant[] = [
       },
       { file: 'src/agent/report.ts', find: '...(said && listed(said))', replace: '...listed(said ?? [])' },
     ],
-    // The machine of the primary is there again, with nothing, before the agent of the node that keeps its memory is.
+    // The primary's machine is back, empty, before the agent of the node that keeps its memory is.
     scenarios: onEachNode([1, 2], {}, node => [
       [0, endAgent(node, 16_000)],
       [100, { type: 'losePrimarysNode', primary: 0, forMs: 2_000 }],
@@ -190,7 +190,8 @@ export const ofMemory: readonly Mutant[] = [
         replace: 'call(slot, successor, role, undefined)',
       },
     ],
-    // Until who was called answers, the one before is not deleted; its agent hears late of the end that the Lease asks for.
+    // The previous primary is not deleted until the called successor answers. Its agent sees late that the Lease
+    // requires its end.
     scenarios: onEachNode([1], {}, node => [
       ...[0, 1, 2].map(each => [each === 0 ? 3_000 : 0, slow(each, { answerMs: 6_000 }, 30_000)] as const),
       [0, { type: 'lagAgent', node, resource: 'leases', lagMs: 4_000, forMs: 30_000 }],
@@ -229,7 +230,7 @@ export const ofMemory: readonly Mutant[] = [
           "  if (hot.some(({ stage }) => stage?.successorOf === slot.lease.slot && stage.failed)) return 'anew'\n  return left !== undefined && left <= 0 ? 'make' : 'awaited'\n",
       },
     ],
-    // What is made for the slot comes to the node that has nothing of it, and can fetch nothing.
+    // The pod created for the slot comes to the node that has no copy and can fetch none.
     scenarios: onEachNode([1, 2], { replicas: 2, hotBackups: 0 }, node => [
       [3_000, { type: 'cutPeers', node, forMs: 20_000 }],
       [0, endApp(1)],
@@ -247,7 +248,7 @@ export const ofMemory: readonly Mutant[] = [
         replace: 'stepsBehind(told(copy), told(newest)) > 1e9',
       },
     ],
-    // Operators that have heard from no agent for a while ask for no age, so that the agent that is called refuses none.
+    // Operators that have received no agent's report for a while demand no age, so the called agent refuses no copy.
     scenarios: onEachNode([1], { nodes: 4, hotBackups: 2, copies: 2 }, node => [
       [3_000, { type: 'cutPeers', node, forMs: 60_000 }],
       [14_000, lag(0, 'reports', 40_000)],
@@ -266,7 +267,7 @@ export const ofMemory: readonly Mutant[] = [
         replace: '    return\n',
       },
     ],
-    // The operators do not hear that the node is left behind; its agent hears it by itself.
+    // The operators do not see that the node has fallen behind; its agent finds out by itself.
     scenarios: onEachNode([1], { copies: 2 }, node => [
       [3_000, lag(0, 'reports', 25_000)],
       [0, lag(1, 'reports', 25_000)],
@@ -286,7 +287,7 @@ export const ofMemory: readonly Mutant[] = [
         replace: 'if (watches.length >= 0 || clone !== undefined || isSaid) return',
       },
     ],
-    // It answers after somebody else was called instead, and before its agent has heard of that.
+    // It answers after another pod was called instead, and before its agent has heard of that.
     scenarios: bySeeds([1, 2], { hotBackups: 2, copies: 2 }, [
       ...[0, 1, 2].map(node => [node === 0 ? 3_000 : 0, slow(node, { answerMs: 10_300 }, 4_000)] as const),
       [0, endApp()],
@@ -370,7 +371,7 @@ export const ofMemory: readonly Mutant[] = [
         replace: '',
       },
     ],
-    // Until its successor answers, who has been succeeded is not deleted.
+    // The previous primary is not deleted until its successor answers.
     scenarios: [0, 1].flatMap(node =>
       bySeeds([1, 2], { nodes: 2, unreadySeconds: 30 }, [
         [4_500, { type: 'handOver', primary: 0 }],
@@ -423,7 +424,7 @@ export const ofMemory: readonly Mutant[] = [
         replace: '        if (told.size < 0) tellAgain(pod)\n        return\n',
       },
     ],
-    // Readiness is probed next, and both writers are at it at once; the operators are exchanged meanwhile.
+    // Readiness is probed next, and both writers write at the same time; meanwhile the operators are replaced.
     scenarios: atEach([10_300], [1, 2, 3, 4], { hotBackups: 0, coldBackups: 1, probes: true }, ms => [
       [3_000, endApp()],
       [ms, { type: 'endOperator', index: 0, how: 'kill', forMs: 10_000 }],

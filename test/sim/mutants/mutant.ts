@@ -1,21 +1,21 @@
 import type { Scenario } from '../model/round.ts'
 
-/** One place in the source that reads otherwise. */
+/** A changed place in the source. */
 export interface Mutation {
-  /** From the top of the repository. */
+  /** Path from the top of the repository. */
   readonly file: string
-  /** Stands there exactly once. */
+  /** Must occur exactly once in the file. */
   readonly find: string
   readonly replace: string
 }
 
 export interface Mutant {
-  /** As docs/adr/0112-findings-of-three-reviews.md names it. */
+  /** Name of the finding in docs/adr/0112-findings-of-three-reviews.md. */
   readonly finding: string
   readonly name: string
-  /** What the code does without the fix. */
+  /** Behaviour of the code without the fix. */
   readonly what: string
   readonly mutations: readonly Mutation[]
-  /** In which it shows. With the fix none of them has a violation. */
+  /** Scenarios that expose it. With the fix, none of them has a violation. */
   readonly scenarios: readonly Scenario[]
 }

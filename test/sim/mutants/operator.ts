@@ -1,4 +1,4 @@
-/** Fixes of findings on the operator, as docs/adr/0112 numbers them. */
+/** Fixes of findings about the operator, as docs/adr/0112 numbers them. */
 import type { Command } from '../model/commands.ts'
 import type { Mutant } from './mutant.ts'
 import {
@@ -14,7 +14,7 @@ import {
   wait,
 } from './scenarios.ts'
 
-/** To a template that memory fits. */
+/** Rolls to a template that fits the memory. */
 const roll: Steps = [
   [
     8_000,
@@ -29,7 +29,7 @@ const roll: Steps = [
   [60_000, wait],
 ]
 
-/** The agent of the primary ends while that stands still, and one of both nodes cannot be reached when it is back. */
+/** The primary's agent ends while the primary is stopped; when it is back, one of the two nodes is unreachable. */
 const handoverInVain = (cut: number): Steps => [
   [6_000, { type: 'handOver', primary: 0 }],
   [33, { type: 'endAgent', node: 0, how: 'stop', forMs: 13_000 }],
@@ -228,7 +228,7 @@ export const ofOperator: readonly Mutant[] = [
         replace: 'Math.min(unreadySince, settledAt)',
       },
     ],
-    // To bring the last generation back takes longer than the handover may.
+    // Restoring the last generation takes longer than the handover may.
     scenarios: bySeeds([1, 2], {}, [
       ...[0, 1, 2].map(node => [node === 0 ? 3_000 : 0, slow(node, { restoreMs: 16_000 }, 60_000)] as const),
       [100, { type: 'handOver', primary: 0 }],
@@ -258,7 +258,7 @@ export const ofOperator: readonly Mutant[] = [
     name: 'latecomer-runs',
     what: 'who was called and did not answer in time is not ended before another one is called',
     mutations: [latecomersRun],
-    // It is thawed and slow to answer, and its node hears of Leases late.
+    // It is thawed and slow to answer, and its node receives Leases late.
     scenarios: onEachNode([1, 2], {}, node => [
       ...[0, 1, 2].map(each => [each === 0 ? 3_000 : 0, slow(each, { answerMs: 6_000 }, 30_000)] as const),
       [0, { type: 'lagAgent', node, resource: 'leases', lagMs: 4_600, forMs: 30_000 }],
@@ -307,8 +307,8 @@ export const ofOperator: readonly Mutant[] = [
         replace: '(isMadeForOne(pod) ? 0 : 2 ** 36)',
       },
     ],
-    // The cold backup that becomes a hot one starts slowly. The slot loses its primary again, a pod is made for it, and another
-    // cold backup takes the slot.
+    // The cold backup that becomes a hot one starts slowly. The slot loses its primary again, a pod is created for it,
+    // and another cold backup takes the slot.
     scenarios: bySeeds([0, 2, 4], { nodes: 4, coldBackups: 1 }, [
       [3_000, wait],
       ...[0, 1, 2, 3].map(node => [0, slow(node, { startMs: 4_000 }, 150)] as const),
@@ -330,7 +330,7 @@ export const ofOperator: readonly Mutant[] = [
         replace: 'slot !== undefined && isServed(facts, slot)',
       },
     ],
-    // It is the only backup, and another one would have to start first.
+    // It is the only backup, and a replacement would have to start first.
     scenarios: bySeeds([0, 1], { nodes: 4, replicas: 2, hotBackups: 0 }, [
       [4_000, endApp()],
       [150, { type: 'editSpec', spec: { replicas: 1, hotBackups: 1 } }],

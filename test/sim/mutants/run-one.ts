@@ -1,4 +1,4 @@
-/** Reads scenarios from its standard input and prints what they violate, up to the first that does. */
+/** Reads scenarios from its standard input and prints the violations of the first one that has any. */
 import { text } from 'node:stream/consumers'
 import { runRound, type Scenario } from '../model/round.ts'
 

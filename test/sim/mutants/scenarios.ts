@@ -1,4 +1,4 @@
-/** Scenarios that bring about one thing, by several chances: who is where is not known before. */
+/** Scenarios that provoke one situation in several variants, because the placement of pods is not known beforehand. */
 import type { Command } from '../model/commands.ts'
 import type { Scenario } from '../model/round.ts'
 import type { Mutation } from './mutant.ts'
@@ -9,7 +9,7 @@ const small: Omit<Scenario, 'seed' | 'steps'> = {
   ...{ nodes: 3, replicas: 1, hotBackups: 1, coldBackups: 0, copies: 1, containers: 'one' },
 }
 
-/** The same, with each of these seeds. */
+/** Runs the same steps with each of these seeds. */
 export const bySeeds = (
   seeds: readonly number[],
   about: Partial<Omit<Scenario, 'seed' | 'steps'>>,
@@ -22,7 +22,7 @@ export const bySeeds = (
     steps: steps.map(([afterMs, command]) => ({ afterMs, command })),
   }))
 
-/** What happens, on each node in turn, with each of these seeds. */
+/** Runs the steps for each node in turn, with each of these seeds. */
 export const onEachNode = (
   seeds: readonly number[],
   about: Partial<Omit<Scenario, 'seed' | 'steps'>>,
@@ -30,7 +30,7 @@ export const onEachNode = (
 ): Scenario[] =>
   Array.from({ length: about.nodes ?? small.nodes }, (_, node) => bySeeds(seeds, about, steps(node))).flat()
 
-/** What happens at each of these moments, with each of these seeds. */
+/** Runs the steps at each of these moments, with each of these seeds. */
 export const atEach = (
   moments: readonly number[],
   seeds: readonly number[],
@@ -38,14 +38,20 @@ export const atEach = (
   steps: (ms: number) => Steps,
 ): Scenario[] => moments.flatMap(ms => bySeeds(seeds, about, steps(ms)))
 
-/** Who was called and is late is not ended before another one is called: that rescues what is called beside it. */
+/**
+ * A late successor is not ended before another one is called. Disables a safeguard that would mask the mutation beside
+ * it.
+ */
 export const latecomersRun: Mutation = {
   file: 'src/backuppodset/decide/memory.ts',
   find: 'call(slot, successor, role, latecomerOf(s, slot))',
   replace: 'call(slot, successor, role, undefined)',
 }
 
-/** A life ends without a question to the API server: that rescues memory which the operator takes for gone. */
+/**
+ * A life ends without a question to the API server. That question would save memory which the operator takes for gone,
+ * and so mask the mutation beside it.
+ */
 export const endsUnasked: Mutation = {
   file: 'src/backuppodset/act/still-gone.ts',
   find: 'if (nodes.length === 0) return',
@@ -63,7 +69,7 @@ export const hangApp = (forMs: number, exitsMs?: number): Command => ({
 export const endAgent = (node: number, forMs: number): Command => ({
   ...{ type: 'endAgent', node, how: 'kill', forMs },
 })
-/** So much longer takes what has to do with the stage, on this node. */
+/** Slows down the start of containers, restores and answers on this node. */
 export const slow = (
   node: number,
   by: { readonly startMs?: number; readonly restoreMs?: number; readonly answerMs?: number },

@@ -1,10 +1,10 @@
-/** Whether the simulation notices when a fix is taken back. */
+/** Checks that the simulation notices when a fix is reverted. */
 import { spawn } from 'node:child_process'
 import { mutants } from './list.ts'
 import type { Mutant } from './mutant.ts'
 
 export interface Verdict {
-  /** The first rule that was violated; undefined: nothing was noticed. */
+  /** The first violated rule; undefined: the simulation noticed nothing. */
   readonly rule: string | undefined
   readonly output: string
 }
@@ -12,7 +12,7 @@ export interface Verdict {
 const hooks = new URL('hooks.ts', import.meta.url).href
 const entry = new URL('run-one.ts', import.meta.url).pathname
 
-/** Runs its scenarios in a process whose modules read as the mutant has them. */
+/** Runs a mutant's scenarios in a process whose modules have its mutations. */
 export function tryMutant({ mutations, scenarios }: Mutant): Promise<Verdict> {
   return new Promise((resolve, reject) => {
     const child = spawn(process.execPath, ['--import', hooks, entry], {
@@ -36,7 +36,7 @@ export function tryMutant({ mutations, scenarios }: Mutant): Promise<Verdict> {
   })
 }
 
-/** @returns the exit code. */
+/** @returns the exit code */
 export async function tryMutants(names: readonly string[]): Promise<number> {
   const chosen = mutants.filter(({ name }) => names.length === 0 || names.includes(name))
   const unknown = names.find(name => !mutants.some(mutant => mutant.name === name))

@@ -1,4 +1,4 @@
-/** The real way to the real API server, with what can be bad about it: see `network.ts` of the model. */
+/** The real connection to the real API server, with injected faults: see the model's `network.ts`. */
 import type { Api, CallOptions, WatchEvent } from '../../../src/kube/api-types.ts'
 import { KubeError } from '../../../src/kube/errors.ts'
 import type { KubeObject } from '../../../src/kube/object.ts'
@@ -9,13 +9,13 @@ import type { VirtualTime } from '../model/virtual-time.ts'
 const timeoutMs = 5_000
 const lookAgainMs = 200
 
-/** @param over ends what processes that were killed have left open. */
+/** @param over ends the calls that killed processes have left open */
 export function createFaultyApi(
   api: Api,
   { time, party, link, random, over }: Way & { readonly time: VirtualTime; readonly over: AbortSignal },
 ): Api {
   const clock = time.clockOf(party)
-  /** What has ended comes no further, and what is paused not yet. */
+  /** Never resolves for a process that has ended; for a paused one, resolves when it resumes. */
   const passage = (signal: AbortSignal | undefined) => clock.sleep(0, signal)
   const eitherOf = (signal: AbortSignal | undefined) =>
     signal === undefined ? over : AbortSignal.any([signal, over])
@@ -35,7 +35,7 @@ export function createFaultyApi(
       throw random.next() < 0.5
         ? new KubeError('Throttled', 'too many requests', { status: 429, retryAfterMs: 1_000 })
         : new KubeError('Unavailable', 'etcd has no leader', { status: 503 })
-    // What it throws comes as late as what it answers.
+    // Errors are delayed like results.
     const end = await run({ ...options, signal } as O).then(
       value => () => value,
       (error: unknown) => () => {
@@ -55,7 +55,7 @@ export function createFaultyApi(
     events: AsyncIterable<WatchEvent<T>>,
     signal: AbortSignal,
   ): AsyncGenerator<WatchEvent<T>> {
-    // Those that have come and are not told yet keep their order and their moments.
+    // Received events that are delayed keep their order and their times.
     for await (const { event, at } of stamped(events, () => time.now())) {
       await passage(signal)
       for (;;) {
@@ -98,7 +98,7 @@ export function createFaultyApi(
   }
 }
 
-/** Reads ahead, so that each event has the moment at which it came. */
+/** Reads ahead, so that each event carries the time of its receipt. */
 async function* stamped<T>(
   events: AsyncIterable<T>,
   now: () => number,

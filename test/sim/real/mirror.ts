@@ -1,4 +1,4 @@
-/** Objects of a real API server, seen at once: what a scheduler, a garbage collector and those who look on work with. */
+/** A local copy of a real API server's objects, for the scheduler, the garbage collector and the observers. */
 import { backupPodSets } from '../../../src/api/backuppodset.ts'
 import { nodeReports } from '../../../src/api/node-report.ts'
 import type { Api } from '../../../src/kube/api-types.ts'
@@ -22,18 +22,18 @@ import type { Objects } from '../model/api-server.ts'
 
 export interface Mirror {
   readonly objects: Objects
-  /** What a write came to that nobody waits for; throws the first that should not have failed. */
+  /** Waits for all writes that no caller awaits; throws the first unexpected error. */
   settled(): Promise<void>
 }
 
 const said = { added: 'ADDED', updated: 'MODIFIED', deleted: 'DELETED' } as const
 
-/** All kinds that a round makes objects of. */
+/** All kinds of objects that a round creates. */
 export const kinds: readonly Resource<KubeObject>[] = [
   ...[pods, leases, services, endpointSlices, controllerRevisions, backupPodSets, nodeReports],
 ]
 
-/** Resolves when everything that is there is known. */
+/** Resolves when all existing objects are known. */
 export async function createMirror(api: Api, signal: AbortSignal): Promise<Mirror> {
   const stores = new Map<string, Store<KubeObject>>()
   const writes = new Set<Promise<void>>()
@@ -55,7 +55,7 @@ export async function createMirror(api: Api, signal: AbortSignal): Promise<Mirro
       .then(
         () => undefined,
         (error: unknown) => {
-          // Whoever writes by what they saw a moment ago may come too late.
+          // The writer acts on slightly stale objects, so its write may come too late.
           if (!signal.aborted && !isKubeError(error, 'NotFound', 'Conflict')) failures.push(error)
         },
       )

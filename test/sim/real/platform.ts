@@ -8,10 +8,10 @@ import { createFaultyApi } from './faulty-api.ts'
 import { createMirror, kinds } from './mirror.ts'
 import { createTrueTime } from './true-time.ts'
 
-/** A machine that does other work, too, is late, and nothing of that is a fault. */
+/** A machine that also does other work is slow, and that is no fault. */
 const slack = 5
 
-/** Lets `work` have the server to itself, which is as empty afterwards as it was. */
+/** Gives `work` exclusive use of the server, and leaves the server as empty as it was. */
 export async function onRealServer<T>(api: Api, work: (platform: Platform) => Promise<T>): Promise<T> {
   const { namespace } = operatorElection
   await api.create(namespaces, { metadata: { name: namespace } }).catch((error: unknown) => {

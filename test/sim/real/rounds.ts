@@ -1,4 +1,4 @@
-/** Rounds at random on a real etcd and a real kube-apiserver: as long as they say, and not repeated exactly. */
+/** Random rounds on a real etcd and a real kube-apiserver: they take their full time and do not repeat exactly. */
 import fc from 'fast-check'
 import { type Api, createApi } from '../../../src/kube/api.ts'
 import { loadConnection } from '../../../src/kube/connection.ts'
@@ -7,7 +7,7 @@ import { runRound, type Scenario } from '../model/round.ts'
 import { scenario } from '../model/scenarios.ts'
 import { onRealServer } from './platform.ts'
 
-/** @returns how many have violated something here that they do not violate in the model. */
+/** @returns the number of scenarios that violate something here but not in the model */
 export async function realRounds(count: number, seed: number): Promise<number> {
   let failed = 0
   await using server = await startServer()
@@ -25,7 +25,7 @@ export async function realRounds(count: number, seed: number): Promise<number> {
   return failed
 }
 
-/** @returns how many rules were violated. */
+/** @returns the violations */
 export async function realReplay(
   each: Scenario,
   log: (at: number, what: string) => void,
@@ -34,7 +34,7 @@ export async function realReplay(
   return (await onRealServer(server.api, platform => runRound(each, log, platform))).violations
 }
 
-/** A server of its own: an operator would look after the sets of others, too. */
+/** Starts a server for the simulation alone: an operator would also manage the sets of other tests. */
 export async function startServer(): Promise<{ readonly api: Api } & AsyncDisposable> {
   const plane = await startPlane()
   const api = createApi({ connection: await loadConnection({ kubeconfig: plane.kubeconfigPath }) })

@@ -1,4 +1,4 @@
-/** Time as it is, with parties that can end, be paused and have clocks of their own. */
+/** Real time, with parties that can end, be paused and have clocks of their own. */
 import type { Party, VirtualTime } from '../model/virtual-time.ts'
 
 export function createTrueTime(): VirtualTime {
@@ -14,7 +14,7 @@ export function createTrueTime(): VirtualTime {
     if (!party.paused) return run()
     held.set(party, [...(held.get(party) ?? []), run])
   }
-  // Who is over waits for nobody: the round itself keeps the process alive, in `runUntil`.
+  // The timers are unreferenced: only the round itself, in `runUntil`, keeps the process alive.
   const after = (party: Party, ms: number, run: () => void) =>
     setTimeout(() => perform(party, run), Math.max(ms, 0)).unref()
 
