@@ -12,7 +12,7 @@ import { apiVersionOf, leases, namespaces, nodes, pods } from '../../src/kube/re
 import { project } from '../unit/deploy/manifests.ts'
 import { apiWithToken } from './lib/bound-token.ts'
 
-// An API server of its own, with all of deploy/ in it: policies concern everybody.
+// Own API server with all of deploy/ installed: the policies affect every request to it.
 let cluster: ControlPlane
 const users: Partial<Record<User, Api>> = {}
 
@@ -69,7 +69,7 @@ beforeAll(async () => {
   await vi.waitFor(() => kubectl('get', 'bps,nodereports', '-A'), { timeout: 30_000, interval: 100 })
   await admin.create(namespaces, { metadata: { name: 'shop' } })
   await admin.create(namespaces, { metadata: { name: 'labelled', labels: memoryAllowed } })
-  // Pods with our label are made where there are sets, whoever makes them.
+  // Pods with our label may only be created in namespaces with sets, whichever user creates them.
   const set = { apiVersion: apiVersionOf(backupPodSets), kind: backupPodSets.kind, metadata: { name: 'any' } }
   const created = { ...set, spec: { replicas: 1, template: { spec: { containers } } } }
   await admin.create(backupPodSets, created as never, { namespace: 'shop' })
@@ -114,7 +114,7 @@ beforeAll(async () => {
   const certified = async (user: string, groups?: string[]) =>
     createApi({ connection: await loadConnection({ kubeconfig: await cluster.kubeconfigFor(user, groups) }) })
   users.edit = await certified('edith')
-  // As the cluster's role `edit`, which is filled by a controller that does not run here.
+  // Stands in for the cluster role `edit`, whose rules come from a controller that does not run here.
   const resources = '--resource=pods,leases.coordination.k8s.io'
   await kubectl('-n', 'shop', 'create', 'role', 'edit', '--verb=get,create,patch,delete', resources)
   await kubectl('-n', 'shop', 'create', 'rolebinding', 'edith', '--role=edit', '--user=edith')
@@ -128,7 +128,7 @@ beforeAll(async () => {
   const groups = ['system:serviceaccounts', 'system:serviceaccounts:kube-system']
   users.replicaset = await certified(`${controller}replicaset-controller`, groups)
   users.gc = await certified(`${controller}generic-garbage-collector`, groups)
-  // The server takes a moment to go by a new policy.
+  // The server applies a new policy only after a moment.
   await vi.waitFor(() => expect(attempt(attacks[0]?.[1] as Attempt)).rejects.toThrow(), {
     timeout: 60_000,
     interval: 200,
@@ -147,7 +147,7 @@ interface Attempt {
   readonly type?: 'merge' | 'strategic' | 'json'
 }
 
-/** For nothing: everything is asked of the server but to keep it. */
+/** Dry run: the server does everything except store the object. */
 async function attempt({ as, method, path, body, type = 'strategic' }: Attempt): Promise<unknown> {
   const contentType = `application/${type === 'json' ? 'json-patch' : `${type}-merge-patch`}+json`
   const options = { query: { dryRun: 'All' }, ...(body === undefined ? {} : { body }) }
@@ -205,7 +205,7 @@ const binding = (metadata: object = {}) => ({
   target: { kind: 'Node', name: 'n1' },
 })
 
-/** Each is within the user's rights by RBAC, so nothing but the policies stands against it. */
+/** RBAC allows each of these to its user, so only the policies can refuse it. */
 const attacks: readonly (readonly [string, Attempt])[] = [
   ['an agent says that a pod of another node died', status('agent of n1', 'web-n2', serving)],
   ['a token that is bound to no node', status('agent without a pod', 'web-n1', serving)],

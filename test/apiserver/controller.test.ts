@@ -180,7 +180,7 @@ describe('status', () => {
     const ref = await create('rest', { replicas: 2, hotBackups: 1, coldBackups: 1 })
     await settled(ref, 2, 1, 1)
     const { resourceVersion } = (await get(ref)).metadata
-    // A change of another set and of a pod's annotation make passes; none of them has anything to say.
+    // The changes of another set and of a pod's annotation cause passes; none of them may write the status.
     for (const pod of await podsOf(ref)) await patchPod(pod, { annotations: { note: 'x' } })
     await create('other', { replicas: 1 }).then(other => settled(other, 1, 0, 0))
     expect((await get(ref)).metadata.resourceVersion).toBe(resourceVersion)
@@ -249,12 +249,12 @@ describe('failures', () => {
       expect([status?.readyReplicas, status?.gatedColdbackups]).toEqual([1, 2])
       return inside()
     })
-    // Its controller takes pods before sets; here it is this test, for nobody else is there to do it.
+    // The namespace controller deletes pods before sets. It does not run here, so this test does it.
     await api.delete(namespaces, { name: dying })
     const primary = only(first, 'primary')
     await api.delete(pods, { namespace: dying, name: primary.metadata.name }, { gracePeriodSeconds: 0 })
     await eventually(async () => expect(await inside()).toHaveLength(2))
-    // Another set lives through a failure meanwhile: passes are made.
+    // Meanwhile another set recovers from a failure, so passes do happen.
     const other = await create('lives-on', { replicas: 1, hotBackups: 1, coldBackups: 1 })
     const lost = only(await settled(other, 1, 1, 1), 'primary')
     await api.delete(pods, { namespace, name: lost.metadata.name })
@@ -295,7 +295,7 @@ describe('failures', () => {
     await patch(ref, { paused: false })
     const heir = only(await settled(ref, 1, 0, 1), 'primary')
     expect(heir.metadata.labels?.[labels.slot]).toBe('0')
-    // The silent one may have been announced with an epoch of its own.
+    // The silent backup may have been given an epoch of its own.
     expect(Number(heir.metadata.annotations?.[annotations.epoch])).toBeGreaterThan(1)
     expect((await get(ref)).status?.lastFailover).toMatchObject({
       slot: 0,
@@ -307,7 +307,8 @@ describe('failures', () => {
   it('a wrong digest in the pod, as after a lost key, is answered denied: the pod is replaced', async () => {
     const ref = await create('denied', { replicas: 0, hotBackups: 0, coldBackups: 1 })
     const cold = only(await settled(ref, 0, 0, 1), 'coldbackup')
-    // The same uid and name cannot be had with another digest, so the pod is made by hand and adopted.
+    // A pod with the same uid and name but another digest is impossible, so the test creates one and lets the set adopt
+    // it.
     const { metadata, spec } = cold
     const gate = spec?.initContainers?.[0]
     const forged = {
@@ -371,7 +372,7 @@ describe('ownership', () => {
     })
     expect(freed.metadata.deletionTimestamp).toBeUndefined()
     await eventually(async () => expect(await podsOf(ref, 'primary')).toHaveLength(1))
-    // Given its label back it is adopted again, and one too many goes.
+    // With its label restored it is adopted again, and one surplus pod is deleted.
     await patchPod(freed, { labels: { type: 'primary' } })
     await eventually(async () => {
       expect(await podsOf(ref, 'primary')).toHaveLength(1)
@@ -395,7 +396,7 @@ describe('ownership', () => {
     expect((await noted(ref, 'PodsReleased')).note).toContain(name)
     const after = await settled(ref, 1, 1, 0)
     expect(after.map(pod => pod.metadata.name)).not.toContain(name)
-    // With its label it is the set's again, and one too many.
+    // With its label restored the set owns it again, and one pod is surplus.
     await patchPod(freed, { labels: { [labels.set]: 'unlabelled' } })
     await noted(ref, 'PodsAdopted')
     await eventually(async () => expect(await podsOf(ref, 'primary')).toHaveLength(1))

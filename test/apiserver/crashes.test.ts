@@ -32,7 +32,7 @@ afterAll(async () => {
 const isWrite: Match = ({ method, path }) => method !== 'GET' && /\/(pods|backuppodsets)\b/.test(path)
 
 interface Stage {
-  /** The most live pods of each kind that the API server has ever shown since the last call. */
+  /** Returns the highest number of live pods of each kind that the API server has shown at any time. */
   most(): number[]
   readonly namespace: string
   readonly proxy: FaultProxy
@@ -40,7 +40,7 @@ interface Stage {
   start(): OperatorProcess
 }
 
-/** A namespace with a fake kubelet, and a proxy through which only operators go. */
+/** Creates a namespace with a fake kubelet, and a proxy that only the operators use. */
 async function onStage(run: (stage: Stage) => Promise<void>) {
   const namespace = `crash-${randomBytes(4).toString('hex')}`
   await api.create(namespaces, { metadata: { name: namespace } })
@@ -77,7 +77,7 @@ const numbers = (all: readonly Pod[]) =>
     kind => all.filter(pod => pod.metadata.labels?.[labels.type] === kind).length,
   )
 
-/** Follows the pods of a namespace, so that not even a state between two reads is missed. */
+/** Watches the pods of a namespace, so that no state between two reads is missed. */
 function watchNumbers(namespace: string): AsyncDisposable & { most(): number[] } {
   const stop = new AbortController()
   const store = createStore<Pod>()
@@ -121,7 +121,10 @@ async function settled(namespace: string, want: number[]): Promise<Pod[]> {
   )
 }
 
-/** What every state that our own writes can reach must satisfy: never more than wished, and a slot for each primary. */
+/**
+ * Checks the invariants of every state that our own writes can reach: never more pods than wished, and a distinct slot
+ * for each primary.
+ */
 function check(stage: Stage, all: readonly Pod[], wish: number[]) {
   stage.most().forEach((count, i) => {
     expect(count).toBeLessThanOrEqual(wish[i] ?? 0)
@@ -149,7 +152,9 @@ const create = (namespace: string) =>
     { namespace },
   )
 
-/** The life of a set: made, a primary lost, scaled up, scaled down. Each step is checked as soon as it has settled. */
+/**
+ * The life of a set: creation, loss of a primary, scale up, scale down. Each step is checked as soon as it has settled.
+ */
 async function life(stage: Stage, wait: (want: number[]) => Promise<Pod[]>) {
   const { namespace } = stage
   await create(namespace)
@@ -165,7 +170,7 @@ async function life(stage: Stage, wait: (want: number[]) => Promise<Pod[]>) {
     return all
   }, 60_000)
   check(stage, second, [2, 1, 1])
-  // Promoted in place: the very pod that was hot before, in the slot that was lost.
+  // Promoted in place: the same pod that was a hot backup before, in the lost slot.
   const heir = second.find(pod => pod.metadata.uid === hot.metadata.uid)
   expect(heir?.metadata.labels).toMatchObject({
     type: 'primary',
@@ -187,7 +192,7 @@ async function life(stage: Stage, wait: (want: number[]) => Promise<Pod[]>) {
   check(stage, last, [1, 1, 1])
 }
 
-/** How many writes the life of a set needs when nothing goes wrong. */
+/** Returns the number of writes in the life of a set when nothing fails. */
 async function faultFree(): Promise<number> {
   let writes = 0
   await onStage(async stage => {
@@ -223,7 +228,7 @@ describe('F34: faults at any write', () => {
         stage.proxy.between(
           () => {
             count += 1
-            // Writes that were on their way when it died are no reason to start a second one.
+            // Writes already in flight when the operator died must not start a second one.
             if (count % 3 !== rest || isStarting) return
             isStarting = true
             kills += 1
@@ -279,7 +284,7 @@ describe('F34: faults at any write', () => {
       await stage.start().leading()
       const late = stage.proxy.delayWatch(({ path, watch }) => watch && path.endsWith('/pods'))
       await create(stage.namespace)
-      // With its own cache blind, it must not go on from its first pass.
+      // While its own cache is stale, the operator must not act beyond its first pass.
       await vi.waitFor(async () => expect(await livePods(stage.namespace)).toHaveLength(4))
       await api.patch(
         backupPodSets,

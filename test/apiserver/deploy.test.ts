@@ -10,14 +10,14 @@ import { run } from '../../images/run.ts'
 import { type ControlPlane, startControlPlane } from '../../playground/control-plane.ts'
 import { manifest, project } from '../unit/deploy/manifests.ts'
 
-// An API server of its own: what is installed here is cluster-wide and would be in the way of the other tests.
+// Own API server: these objects are cluster-wide and would disturb the other tests.
 let cluster: ControlPlane
 let scratch = ''
 beforeAll(async () => {
   scratch = await mkdtemp(join(tmpdir(), 'understudy-deploy-'))
   cluster = await startControlPlane()
   await kubectl('apply', '-k', join(project, 'deploy'))
-  // A new kind is served a moment after it is accepted.
+  // The server serves a new kind only a moment after it has accepted it.
   await vi.waitFor(() => kubectl('get', 'bps', '-A'), { timeout: 30_000, interval: 100 })
 })
 afterAll(async () => {
@@ -28,7 +28,7 @@ afterAll(async () => {
 const kubectl = (...args: string[]): Promise<string> =>
   run(cluster.kubectl, ['--kubeconfig', cluster.kubeconfigPath, ...args])
 
-/** Sends a pod to the server without keeping it; resolves with its name, rejects with the server's refusal. */
+/** Sends a pod to the server without storing it. Resolves with its name; rejects with the server's refusal. */
 async function tryPod(spec: unknown, namespace = 'understudy-system'): Promise<string> {
   const file = join(scratch, 'pod.json')
   await writeFile(file, JSON.stringify({ apiVersion: 'v1', kind: 'Pod', metadata: { name: 'probe' }, spec }))
@@ -49,7 +49,7 @@ const templateOf = async (): Promise<PodSpec> => {
 
 describe('kubectl apply -k deploy/', () => {
   test('a second time changes nothing', async () => {
-    // Of each object its version, not kubectl's words: it says "configured" of any budget.
+    // Compares versions, not kubectl's messages: it prints "configured" for any budget.
     const versions = (): Promise<string> =>
       kubectl(
         ...['get', '-k', join(project, 'deploy'), '-o'],
@@ -107,7 +107,10 @@ describe('kubectl apply -k deploy/', () => {
 
 describe('flow schemas', () => {
   const operator = 'system:serviceaccount:understudy-system:understudy-operator'
-  /** By which FlowSchema the API server lets this reading in; it says so whether the account may read or not. */
+  /**
+   * Returns the FlowSchema by which the API server classifies this read; the server reports it even if the account may
+   * not read.
+   */
   async function flowOf(account: string, path: string): Promise<string> {
     const args = ['--kubeconfig', cluster.kubeconfigPath, '--as', account, '-v=8', 'get', '--raw', path]
     const said = await promisify(execFile)(cluster.kubectl, args, { maxBuffer: 2 ** 26 }).catch(
@@ -149,7 +152,7 @@ describe('flow schemas', () => {
       'service-accounts',
     ],
   ])('R15: the API server takes of the operator %s', async (_, account, path, schema) => {
-    // The API server hears of new ones a moment after it has accepted them.
+    // The API server applies new FlowSchemas a moment after it has accepted them.
     await vi.waitFor(async () => expect(await flowOf(account, path)).toBe(schema), {
       timeout: 30_000,
       interval: 500,
@@ -178,7 +181,7 @@ describe('pod security', () => {
 describe('rights', () => {
   const operator = 'system:serviceaccount:understudy-system:understudy-operator'
 
-  /** What the server answers to "can this user do that?"; kubectl says no by its exit code. */
+  /** Returns the server's answer to "can this user do that?"; kubectl reports "no" by its exit code. */
   const can = async (user: string, ...question: string[]): Promise<boolean> =>
     kubectl('auth', 'can-i', '--quiet', '--as', user, ...question).then(
       () => true,
@@ -280,7 +283,7 @@ describe('the operator with these rights', () => {
     readonly requestURI: string
   }
 
-  /** The user's finished requests so far. */
+  /** Returns the user's completed requests so far. */
   async function requestsOf(user: string): Promise<AuditEvent[]> {
     const lines = (await readFile(cluster.auditLogPath, 'utf8')).trim().split('\n')
     return lines

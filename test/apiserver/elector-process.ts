@@ -1,4 +1,7 @@
-/** A process that takes part in an election: argv is kubeconfig, namespace, lease, identity. Tells its story on stdout. */
+/**
+ * A process that takes part in an election: argv is kubeconfig, namespace, lease, identity. Reports its terms on
+ * stdout.
+ */
 import { createApi } from '../../src/kube/api.ts'
 import { systemClock } from '../../src/kube/clock.ts'
 import { loadConnection } from '../../src/kube/connection.ts'

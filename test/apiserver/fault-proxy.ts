@@ -1,6 +1,6 @@
 /**
- * A proxy in front of a real API server that breaks exactly what a test asks it to break. The server behind it is
- * honest, so that what a client makes of the fault is judged by the state of the world and not by a mock's opinion.
+ * A proxy in front of a real API server that injects exactly the faults that a test requests. The server behind it is
+ * real, so a client's reaction is judged by the state of the world and not by a mock.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
@@ -15,39 +15,41 @@ export interface ProxiedRequest {
   readonly watch: boolean
 }
 
-/** Which requests a fault is for. Default: all. */
+/** The requests that a fault affects. Default: all. */
 export type Match = (request: ProxiedRequest) => boolean
 
 export interface Fault {
-  /** Ends the fault; what it held back goes on (delay) or is cut (half-open). Ending twice is ending once. */
+  /** Ends the fault. Held data is delivered (delay), held connections are cut (half-open). Idempotent. */
   end(): void
-  /** How many requests or streams it has met. */
+  /** Number of requests or streams that the fault has affected. */
   readonly hits: number
 }
 
 export interface FaultProxy {
-  /** For clients: plain HTTP, with the credentials of the connection behind it unless a request brings its own. */
+  /** For clients: plain HTTP, with the credentials of the connection behind it unless a request has its own. */
   readonly connection: Connection
   /** A kubeconfig (JSON is YAML) for other processes. */
   readonly kubeconfig: string
-  /** Every request that has come in, in order. */
+  /** Every request received, in order. */
   readonly requests: readonly ProxiedRequest[]
   /** Answers `count` requests with this status; the server never sees them. */
   status(
     code: number,
     options?: { match?: Match; count?: number; retryAfterSeconds?: number; reason?: string },
   ): Fault
-  /** The server executes `count` requests, the client gets a reset instead of the answer. */
+  /** The server executes `count` requests, but the client gets a reset instead of the response. */
   loseResponse(count?: number, match?: Match): Fault
   /** Cuts `count` requests before the server sees them. */
   loseRequest(count?: number, match?: Match): Fault
-  /** Calls `act` when the server has answered and the client does not know it yet; the answer waits for `act`. */
+  /** Calls `act` after the server has answered and before the client gets the response, which waits for `act`. */
   between(act: (request: ProxiedRequest) => void | Promise<void>, match?: Match, count?: number): Fault
-  /** Holds back what running and new watches bring, until the end of the fault; then it is delivered. */
+  /** Holds back the events of running and new watches; delivers them when the fault ends. */
   delayWatch(match?: Match): Fault
-  /** Cuts the watches that run now, with a reset. */
+  /** Cuts the running watches with a reset. */
   dropWatch(match?: Match): void
-  /** Running streams fall silent, new requests are accepted and never answered; nothing is closed until the end. */
+  /**
+   * Running streams fall silent; new requests are accepted and never answered. Nothing is closed until the fault ends.
+   */
   halfOpen(match?: Match): Fault
   /** Ends all faults. */
   heal(): void
@@ -62,7 +64,7 @@ interface Rule {
   ended: boolean
   readonly answer?: (response: ServerResponse) => void
   readonly act?: (request: ProxiedRequest) => void | Promise<void>
-  /** Called at the end, by everything that the rule holds. */
+  /** Callbacks that release everything that the rule holds, called at its end. */
   readonly held: Set<() => void>
 }
 
@@ -105,7 +107,7 @@ export async function startFaultProxy(upstream: Connection): Promise<FaultProxy>
     }
   }
 
-  /** The first rule of these kinds that wants the request, used up by one. */
+  /** Takes one use of the first rule of these kinds that matches the request. */
   const take = (request: ProxiedRequest, ...kinds: readonly Rule['kind'][]): Rule | undefined => {
     const rule = rules.find(r => kinds.includes(r.kind) && r.match(request))
     if (!rule) return undefined
@@ -115,7 +117,7 @@ export async function startFaultProxy(upstream: Connection): Promise<FaultProxy>
     return rule
   }
 
-  /** Rules without a number of uses stay; they are looked up for every chunk, so that running streams notice them. */
+  /** Rules without a limit stay. They are looked up for every chunk, so that running streams notice them. */
   const holding = (request: ProxiedRequest, kind: 'delay' | 'halfOpen') =>
     rules.find(r => r.kind === kind && r.match(request))
 
@@ -171,7 +173,7 @@ export async function startFaultProxy(upstream: Connection): Promise<FaultProxy>
     const answer = await forward(incoming, Buffer.concat(chunks), gone.signal)
     const after = take(request, 'loseResponse', 'between')
     if (after?.kind === 'loseResponse') {
-      // Only a complete answer says that the server is done.
+      // Only a complete response proves that the server is done.
       await answer.body.arrayBuffer()
       return cut()
     }
@@ -195,14 +197,14 @@ export async function startFaultProxy(upstream: Connection): Promise<FaultProxy>
       if (!outgoing.write(chunk))
         await new Promise(resolve => outgoing.once('drain', resolve).once('close', resolve))
     }
-    // The end of a stream is a piece of news, too.
+    // The end of a stream is an event, too.
     const held = holding(request, 'halfOpen') ?? (watch ? holding(request, 'delay') : undefined)
     if (held) await until(held, gone.signal)
     outgoing.end()
   }
 
   const server = createServer((incoming, outgoing) => {
-    // Whatever ends the exchange with the server ends the one with the client in the same way: by a reset.
+    // If the exchange with the server fails in any way, the one with the client ends with a reset.
     serve(incoming, outgoing).catch(() => incoming.socket.resetAndDestroy())
   })
   server.on('connection', (socket: Socket) => {
@@ -269,7 +271,7 @@ export async function startFaultProxy(upstream: Connection): Promise<FaultProxy>
   }
 }
 
-/** One object for ever: a client that compares credentials by reference keeps its connections. */
+/** A single object: clients that compare credentials by reference keep their connections. */
 const noCredentials = Object.freeze({ headers: {}, tls: {} })
 
 /** Matches by method and by a pattern for the path: `on('POST', /\/pods$/)`. */

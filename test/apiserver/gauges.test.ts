@@ -48,7 +48,7 @@ it('who leads no more tells nothing of sets', async () => {
     }
     await api.patch(leases, ref, { type: 'merge', body: { spec } })
     await eventually(async () => expect(await told()).toEqual([]))
-    // It stands by, and would lead again.
+    // It is a standby now, and becomes the leader again.
     await api.patch(leases, ref, { type: 'merge', body: { spec: { holderIdentity: '' } } })
     await eventually(async () => expect(await told()).toHaveLength(3))
   } finally {

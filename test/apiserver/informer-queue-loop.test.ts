@@ -31,7 +31,7 @@ afterEach(async () => {
 
 const create = (name: string) => api.create(configMaps, { metadata: { name, namespace } }, { namespace })
 
-/** A watch, a queue and one worker that notes which version of which object it looked at. */
+/** Starts a watch, a queue and one worker that records which version of which object it processed. */
 async function startLoop(connection: Connection) {
   const own = createApi({ connection, userAgent: 'test/0' })
   const store = createStore<ConfigMap>()
@@ -75,7 +75,7 @@ async function startLoop(connection: Connection) {
   }
 }
 
-/** The version that the loop looked at last for each object; undefined: it saw that it is gone. */
+/** Returns the last processed version of each object; undefined: the loop saw its deletion. */
 const lastLooked = (looked: readonly { name: string; version: string | undefined }[]) =>
   Object.fromEntries(looked.map(({ name, version }) => [name, version]))
 
@@ -83,7 +83,7 @@ test('F07: the loop takes keys in the order of their first event, each once', as
   await using loop = await startLoop(direct)
   const names = ['m', 'c', 'x', 'a', 'q', 'b', 'z', 'k']
   for (const name of names) await create(name)
-  // Later events of a key that waits already do not move it.
+  // Later events of a waiting key do not move it.
   const last = await api.patch(
     configMaps,
     { namespace, name: 'm' },
@@ -116,7 +116,7 @@ test('F07: what happens while the watch is cut reaches the loop after the reconn
   await api.delete(configMaps, { namespace, name: 'goes' })
   const made = await create('comes')
   await vi.waitFor(() => expect(refused.hits).toBeGreaterThan(0), { timeout: 15_000 })
-  // Cut off: the loop cannot know any of it.
+  // Cut off: the loop cannot know of these changes.
   expect(lastLooked(loop.looked)['changes']).not.toBe(changed.metadata.resourceVersion)
   proxy.heal()
 

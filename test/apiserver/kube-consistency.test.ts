@@ -100,7 +100,7 @@ test('an immediate deletion is seen when the object is out of the cache', async 
   for (let n = 0; n < 20; n++) {
     const made = await api.create(configMaps, { metadata: ref(`map-${n}`) })
     await api.delete(configMaps, ref(`map-${n}`))
-    // Perhaps neither has arrived yet: absent must not count before the creation was seen.
+    // Perhaps neither event has arrived yet: the object's absence must not count before its creation was seen.
     consistency.deleted('owner', 'configmaps', made)
     expect(await consistency.waitReady('owner')).toBe(true)
     expect(maps.resourceVersion()).toBeGreaterThanOrEqual(BigInt(made.metadata.resourceVersion))

@@ -89,7 +89,7 @@ test('one of two leads, and the API server takes the record', async () => {
   const first = await lease(name)
   expect(first.spec).toMatchObject({ holderIdentity: 'a', leaseDurationSeconds: 2, leaseTransitions: 0 })
   expect(first.spec?.renewTime).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/)
-  // Alive: renewed in place, by nobody else.
+  // Alive: the Lease is renewed by the same holder.
   await eventually(async () => {
     const later = await lease(name)
     expect(later.spec?.renewTime).not.toBe(first.spec?.renewTime)

@@ -102,7 +102,7 @@ test('in a namespace that is going away events are dropped, not repeated for eve
   const going = (await api.create(namespaces, { metadata: { generateName: 'kit-recorder-' } })).metadata.name
   const about = await api.create(configMaps, { metadata: { name: 'about', namespace: going } })
   await api.delete(namespaces, { name: going })
-  // The admission plugin that refuses needs a moment to notice.
+  // The admission plugin needs a moment before it refuses objects in the terminating namespace.
   await vi.waitFor(
     () =>
       expect(

@@ -17,7 +17,7 @@ import { adminKubeconfig } from './lib/plane.ts'
 
 const patience = { timeout: 30_000, interval: 20 }
 
-/** A mirror of the config maps of one namespace, seen through `connection`. */
+/** Mirrors the config maps of one namespace through `connection`. */
 function startMirror(
   connection: Connection,
   namespace: string,
@@ -68,7 +68,7 @@ function startMirror(
 }
 type Mirror = ReturnType<typeof startMirror>
 
-/** Waits until the mirror holds exactly what the server holds, object by object and version by version. */
+/** Waits until the mirror equals the server's state, object by object and version by version. */
 async function equalToServer(mirror: Mirror, api: Api, namespace: string) {
   const { objects } = await listAll(api, configMaps, { namespace })
   const shape = (list: readonly ConfigMap[]) =>
@@ -164,7 +164,7 @@ describe('against a healthy server, through a network with faults', () => {
 
   test('under constant faults it is equal to the server in the end', async () => {
     await mirror.close()
-    // Pauses a fortieth as long, so that the mirror meets many faults while the world changes.
+    // Pauses are shortened to a fortieth, so that the mirror meets many faults while objects change.
     const clock = {
       ...systemClock,
       sleep: (ms: number, signal?: AbortSignal) => systemClock.sleep(ms / 40, signal),
@@ -192,7 +192,7 @@ describe('against a healthy server, through a network with faults', () => {
           () => api.delete(configMaps, ref),
         ])()
       } catch (error) {
-        // The walk is random: half of its steps make no sense.
+        // The walk is random, so half of its steps are impossible.
         if (!isKubeError(error, 'NotFound', 'AlreadyExists')) throw error
       }
       if (random.next() < 0.2) one(faults)()
@@ -201,7 +201,7 @@ describe('against a healthy server, through a network with faults', () => {
     await equalToServer(mirror, api, namespace)
     // It has met faults; how many fit into the walk depends on the machine.
     expect(mirror.counts['watches']).toBeGreaterThan(1)
-    // Told as a story, the changes are consistent: nothing is born twice or dies unborn.
+    // The sequence of changes is consistent: no object is added twice, or deleted before it was added.
     const alive = new Map<string, string>()
     for (const change of mirror.changes) {
       const [type, name = '', uid = ''] = change.split(' ')
@@ -229,7 +229,7 @@ test('over a restart of a server that does not stream lists', async () => {
       await api.create(configMaps, configMap('default', `after-${how.toLowerCase()}`))
       await equalToServer(mirror, api, 'default')
     }
-    // The restarted server's memory does not reach back to the beginning.
+    // The restarted server's watch history does not reach back to the beginning.
     const tooOld = collect(
       api.watch(configMaps, {
         namespace: 'default',

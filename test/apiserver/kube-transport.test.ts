@@ -202,7 +202,7 @@ describe('patches', () => {
       force: true,
     })
     expect((forced as { data?: object }).data).toEqual({ key: 'theirs' })
-    // A field that is no longer applied is dropped.
+    // The server drops a field that is no longer applied.
     const { body } = applied('')
     const dropped = await api.patch(
       configMaps,
@@ -370,7 +370,7 @@ async function throughProxy() {
   }
 }
 
-/** How many TLS connections this process opens while `act` runs. */
+/** Counts the TLS connections that this process opens while `act` runs. */
 async function countingSockets(act: () => Promise<void>): Promise<number> {
   const { subscribe, unsubscribe } = await import('node:diagnostics_channel')
   let connected = 0

@@ -42,7 +42,7 @@ test('an operator of another kind, from this kit alone', async () => {
   await eventually(async () => expect(await textOf('early-out')).toBe('Hello, early bird'))
   expect((await fetch(`http://127.0.0.1:${one.health.port}/readyz`)).status).toBe(200)
 
-  // Created, repaired, changed, and a bad one beside it.
+  // An object is created, repaired and changed, with an invalid one beside it.
   const { metadata } = await greet('a', 'world')
   await greet('bad')
   await eventually(async () => expect(await textOf('a-out')).toBe('Hello, world'))
@@ -55,7 +55,7 @@ test('an operator of another kind, from this kit alone', async () => {
   await api.patch(configMaps, { namespace, name: 'a' }, change)
   await eventually(async () => expect(await textOf('a-out')).toBe('Hello, moon'))
 
-  // The other one takes over with what happened meanwhile.
+  // The other replica takes over and handles the changes made in the meantime.
   const two = await start('two')
   expect(two.elector.isLeader()).toBe(false)
   await one.stop()

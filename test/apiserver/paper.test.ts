@@ -1,4 +1,4 @@
-/** Rows of the paper on a real API server, each so that it fails when what it promises is taken out. */
+/** Rows of the paper on a real API server. Each test fails if the promised behaviour is removed. */
 import { randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, expect, it, vi } from 'vitest'
 import { freePort } from '../../playground/free-port.ts'
@@ -68,7 +68,7 @@ async function create(name: string, spec: Partial<BackupPodSetSpec>) {
         if (seen.join() !== [p, h, c].join() || all.length !== p + h + c) throw new Error(`${seen}`)
         return all
       }),
-    /** What its passes have done so far, one after the other. */
+    /** Returns the actions of its passes so far, in order. */
     passes: () =>
       operator.log
         .filter(line => line.includes(`"name":"${name}"`) && line.includes('"acted"'))
@@ -122,7 +122,7 @@ it('F23: while a primary cannot be made the tiers below are left alone, although
   await eventually(() => expect(tried()).rejects.toThrow('no primaries today'))
   const before = set.passes().length
   await set.patch({ replicas: 2, hotBackups: 1, coldBackups: 1 })
-  // Tried again and again, and in none of these passes anything else.
+  // The operator retries repeatedly, and these passes do nothing else.
   await eventually(() => expect(set.passes().length - before).toBeGreaterThan(3))
   expect(set.passes().slice(before)).toEqual(
     set
@@ -138,7 +138,7 @@ it('F23: while a primary cannot be made the tiers below are left alone, although
 
 it('F24: hot to primary, cold to hot and a new cold are the work of one pass', async () => {
   const set = await create('cascade', { replicas: 1, hotBackups: 1, coldBackups: 1 })
-  // On a busy machine a gate may take longer than a pass waits for it; then the next pass goes on.
+  // On a busy machine a gate may take longer than a pass waits for it; then a second pass finishes the work.
   for (let tries = 0; tries < 6; tries += 1) {
     const before = await set.settled(1, 1, 1)
     const done = set.passes().length
@@ -164,7 +164,7 @@ it('F33: the loss of a primary is seen by the watch of pods: long before a resyn
   const set = await create('seen', { replicas: 1, hotBackups: 1 })
   const before = await set.settled(1, 1, 0)
   await kill(first(ofKind(before, 'primary')))
-  // Half of the 30 s after which a pass is made that nothing calls for.
+  // Half of the 30 s after which the operator makes a pass without any trigger.
   await eventually(
     async () => expect(uids(ofKind(await set.live(), 'primary'))).toEqual(uids(ofKind(before, 'hotbackup'))),
     15_000,
@@ -191,7 +191,7 @@ it('F18 F38: after failures at the same time who was not lost is there, and as m
     })
     const kept = uids(before).filter(uid => !uids(lost).includes(uid))
     expect(uids(all).filter(uid => kept.includes(uid))).toEqual(kept)
-    // New pods are cold, or have been: nobody makes a primary while there is a backup.
+    // New pods are, or have been, cold backups: no primary is created while a backup exists.
     for (const pod of all.filter(({ metadata }) => !kept.includes(metadata.uid)))
       expect(pod.spec?.initContainers?.map(({ name }) => name)).toContain('understudy-gate')
     for (const pod of ofKind(before, 'primary').filter(each => !lost.includes(each)))
@@ -202,7 +202,7 @@ it('F18 F38: after failures at the same time who was not lost is there, and as m
       .map(({ metadata }) => metadata.labels?.[labels.slot])
       .sort(),
   ).toEqual(['0', '1'])
-  // With one backup for two losses one primary is new, and not both.
+  // With one backup for two losses, only one primary is new.
   await set.patch({ hotBackups: 1, coldBackups: 0 })
   const before = await set.settled(2, 1, 0)
   const lost = ofKind(before, 'primary')
@@ -286,7 +286,7 @@ it('F40: a model outside chooses transitions by its annotation, and nobody waits
   const strategy = { hotbackupToReplicas: 'annotated', hotbackupToUnallocated: 'annotated' } as const
   const set = await create('chosen', { replicas: 1, hotBackups: 5, strategy })
   const before = await set.settled(1, 5, 0)
-  // The test is the model.
+  // The test plays the part of the model.
   const wish = (pod: Pod | undefined, value: string) =>
     api.patch(
       pods,
@@ -305,7 +305,7 @@ it('F40: a model outside chooses transitions by its annotation, and nobody waits
   await set.settled(1, 5, 0)
   await set.patch({ hotBackups: 4 })
   expect(uids(await set.settled(1, 4, 0))).not.toContain(hot[1]?.metadata.uid)
-  // Of pods of which the model has said nothing one follows all the same.
+  // Among pods without any value from the model, one still succeeds.
   await set.patch({ hotBackups: 0 })
   await set.settled(1, 0, 0)
   await set.patch({ hotBackups: 2 })

@@ -30,7 +30,7 @@ describe('F02: bad input is refused with a message that says what to change', ()
   it('there are at least 25 cases', () => expect(rejected.length).toBeGreaterThanOrEqual(25))
   it.each(rejected)('%s', async (_, body, message) => {
     expect(await refusal(body)).toMatch(message)
-    // What is stored without this rule is refused by the operator, too.
+    // The operator also refuses a set that was stored without this rule.
     expect(parseSet(body as BackupPodSet)).toMatchObject({ ok: false })
   })
   it.each(rejectedInsideThePod)('%s', async (_, body, message) => {
@@ -74,7 +74,7 @@ describe('F02: bad input is refused with a message that says what to change', ()
     const path = '/apis/backup.example.com/v1alpha1/namespaces/default/backuppodsets'
     const query = { dryRun: 'All', fieldValidation: 'Strict' }
     await expect(api.request('POST', path, { body, query })).rejects.toThrow(`unknown field "${field}"`)
-    // Server-side apply never takes what it cannot own.
+    // Server-side apply never accepts fields that it cannot own.
     await expect(
       api.patch(
         backupPodSets,
@@ -157,7 +157,7 @@ describe('odd input that is meant', () => {
 
   it('the schema fills in every default, so that parsing adds nothing', async () => {
     const stored = await dryRun(set())
-    // Of the update strategy the default depends on another field.
+    // The default of the update strategy depends on another field.
     const { template: _, updateStrategy: __, ...spec } = stored.spec
     const parsed = parseSet(stored)
     expect(parsed).toMatchObject({ ok: true, set: spec })

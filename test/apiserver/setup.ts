@@ -1,4 +1,4 @@
-/** An etcd and a kube-apiserver for each worker of this project, with our CRDs in it. */
+/** Starts an etcd and a kube-apiserver with our CRDs for each worker of this project. */
 import type { TestProject } from 'vitest/node'
 import type { ControlPlane } from '../../playground/control-plane.ts'
 import { startPlane } from './lib/start-plane.ts'
@@ -18,7 +18,7 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
     await Promise.all(planes.map(plane => plane.stop()))
   }
   try {
-    // One after the other: the first one brings what has to be downloaded.
+    // One after the other: the first one downloads what all need.
     for (let worker = 0; worker < project.config.maxWorkers; worker += 1) planes.push(await startPlane())
   } catch (error) {
     await stop()

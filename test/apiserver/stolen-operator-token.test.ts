@@ -10,7 +10,7 @@ import { loadConnection } from '../../src/kube/connection.ts'
 import { project } from '../unit/deploy/manifests.ts'
 import { apiWithToken } from './lib/bound-token.ts'
 
-// An API server of its own, with all of deploy/ in it: policies concern everybody.
+// Own API server with all of deploy/ installed: the policies affect every request to it.
 let cluster: ControlPlane
 let thief: Api
 let scratch = ''
@@ -98,7 +98,7 @@ beforeAll(async () => {
     serviceAccount: 'understudy-operator',
   })
   await api.close()
-  // The server takes a moment to go by a new policy.
+  // The server applies a new policy only after a moment.
   for (const attack of attacks)
     await vi.waitFor(() => expect(attempt(attack[1])).rejects.toThrow(), { timeout: 60_000, interval: 200 })
 }, 180_000)
@@ -125,7 +125,7 @@ interface Attempt {
   readonly body?: object
 }
 
-/** For nothing: the server is asked for everything but to keep it. */
+/** Dry run: the server does everything except store the object. */
 async function attempt({ method, path, body }: Attempt): Promise<unknown> {
   const answer = await thief.request(method, path, {
     query: { dryRun: 'All' },
@@ -161,7 +161,7 @@ const patch = (path: `${Plural}/${string}`, body: object, namespace = 'shop'): A
   ...{ method: 'PATCH', path: at(path, namespace), body },
 })
 
-/** Each is within the rights of the token by RBAC, so nothing but the policies stands against it. */
+/** RBAC allows each of these to the token, so only the policies can refuse it. */
 const attacks: readonly (readonly [string, Attempt])[] = [
   ['a privileged pod beside the DNS of the cluster', create(pod({}, privileged), 'kube-system')],
   ['a privileged pod of a set beside the DNS of the cluster', create(pod(owned, privileged), 'kube-system')],

@@ -25,7 +25,7 @@ const dryRun = (spec: object) =>
 
 describe('spec.template', () => {
   it('keeps every field that this Kubernetes has', async () => {
-    // From the server's own document, not from what our schema was made of.
+    // Read the server's own document, not the one from which our schema was made.
     const { body } = await api.request('GET', '/openapi/v3/api/v1')
     const definitions = (body as { components: { schemas: Record<string, Definition> } }).components.schemas
     const { nodeName, ephemeralContainers, activeDeadlineSeconds, ...spec } = everyField(
@@ -170,7 +170,9 @@ interface Definition {
   readonly properties?: Readonly<Record<string, Definition>>
 }
 
-/** A value with every field set that a definition has. Claim templates in volumes carry no more than these two. */
+/**
+ * Returns a value with every field of a definition. Claim templates in volumes may have only these two metadata fields.
+ */
 function everyField(definition: Definition, all: Readonly<Record<string, Definition>>): unknown {
   const reference = definition.$ref ?? definition.allOf?.[0]?.$ref
   if (reference !== undefined) {

@@ -1,4 +1,4 @@
-/** What one leader does, and the next one knows of it. */
+/** Effects of one leader's actions that the next leader must know of. */
 import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
 import { describe, expect, it, vi } from 'vitest'
@@ -19,7 +19,7 @@ const ready = async (stage: Stage, kind: string, count: number) =>
     return all
   }, soon)
 
-/** The watches of pods that run now show nothing more; those that begin later do. */
+/** The running watches of pods show nothing more; watches that begin later do. */
 async function blind({ proxy }: ProxiedOperator) {
   const running = await vi.waitFor(() => {
     const found = proxy.requests.filter(watching('pods'))
@@ -32,7 +32,7 @@ async function blind({ proxy }: ProxiedOperator) {
 const holder = async ({ api, namespace }: Stage) =>
   (await api.get(leases, { namespace, name: 'understudy-operator' })).spec?.holderIdentity
 
-/** A leads, B stands by and has seen the set's pods; then B's picture of them stands still. */
+/** A leads; B is a standby and has seen the set's pods; then B's cache of them becomes stale. */
 async function twoOperators(stage: Stage, prepare: () => Promise<unknown>) {
   const a = await stage.start('--identity', 'a')
   await a.process.leading()
@@ -42,7 +42,7 @@ async function twoOperators(stage: Stage, prepare: () => Promise<unknown>) {
     soon,
   )
   await prepare()
-  // What A has made so far is on its way to B within milliseconds.
+  // Everything that A has created so far reaches B within milliseconds.
   await new Promise(resolve => setTimeout(resolve, 500))
   await blind(b)
   return { a, b }
@@ -112,7 +112,7 @@ it('a primary that dies during a long scale-up is replaced long before its end',
     const heir = await stage.api.get(pods, { namespace: stage.namespace, name: hot?.metadata.name ?? '' })
     expect(heir.metadata.labels?.['type']).toBe('primary')
   }, soon)
-  // At 32 in half a second the whole of it takes a quarter of a minute.
+  // At 32 creations in half a second, the whole pass takes a quarter of a minute.
   expect(slow.hits).toBeLessThan(250)
 })
 
@@ -131,7 +131,7 @@ it('a leader that is told to end in the middle of a long pass is followed at onc
   await vi.waitFor(() => expect(slow.hits).toBeGreaterThan(0), soon)
   const told = Date.now()
   process.terminate()
-  // Its drain was ten seconds once; a machine that is busy makes half a second of it longer, but not that long.
+  // Its drain once took ten seconds. A busy machine stretches half a second, but not that far.
   expect(await process.exited()).toBe(0)
   expect(Date.now() - told).toBeLessThan(8_000)
   expect(slow.hits).toBeLessThanOrEqual(8)

@@ -1,6 +1,6 @@
 /**
- * A complete operator made of src/kube and nothing else: for every ConfigMap labelled `toy=greeting` it keeps another
- * one, `<name>-out`, that greets `data.who`. Several may run side by side: one leads, the others follow warm.
+ * A complete operator built only on src/kube: for every ConfigMap labelled `toy=greeting` it maintains another one,
+ * `<name>-out`, that greets `data.who`. Several replicas may run side by side: one leads, the others are warm standbys.
  */
 import { createApi } from '../../src/kube/api.ts'
 import { systemClock as clock } from '../../src/kube/clock.ts'

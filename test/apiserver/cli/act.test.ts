@@ -1,4 +1,4 @@
-/** `checkpoint` and `promote` against a real API server and the operator; nodes and agents are stood in for. */
+/** `checkpoint` and `promote` against a real API server and the operator; nodes and agents are fakes. */
 import { randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { type BackupPodSetSpec, backupPodSets } from '../../../src/api/backuppodset.ts'
@@ -38,7 +38,10 @@ afterAll(async () => {
   await api.close()
 })
 
-/** A set whose slot 0 could be taken over (or, without memory, whose pods are there). @returns name of its primary. */
+/**
+ * Creates a set and waits until slot 0 could be taken over (or, without memory, until its pods exist).
+ * @returns name of its primary
+ */
 async function settled(name: string, spec: Partial<BackupPodSetSpec>, protection?: string): Promise<string> {
   const template = { spec: { containers: [{ name: 'app', image: 'app' }] } }
   await api.create(
@@ -106,7 +109,7 @@ describe('promote', () => {
     expect(promoted.checkpoint).toBeUndefined()
     const { status } = await api.get(backupPodSets, { namespace, name: 'handed' })
     expect(status?.slots?.[0]).toMatchObject({ pod: promoted.to, epoch: 2, ready: true })
-    // It was no failover, and nobody deleted the primary before its successor was there.
+    // It was no failover, and the primary was not deleted before its successor existed.
     expect(status?.lastFailover).toBeUndefined()
     await vi.waitFor(
       () => expect(api.get(pods, { namespace, name: primary })).rejects.toMatchObject({ code: 'NotFound' }),

@@ -1,4 +1,6 @@
-/** `status` and `doctor` against a real API server: one with our kinds and a set, and one that knows nothing of us. */
+/**
+ * `status` and `doctor` against two real API servers: one with our kinds and a set, and one without anything of ours.
+ */
 import { randomBytes } from 'node:crypto'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -30,7 +32,7 @@ beforeAll(async () => {
       apiVersion: 'backup.example.com/v1alpha1',
       kind: 'BackupPodSet',
       metadata: { name: 'web' },
-      // Paused: no operator of another test acts on it.
+      // Paused, so that no operator of another test acts on it.
       spec: {
         replicas: 2,
         paused: true,

@@ -1,4 +1,4 @@
-/** The plugin as its users start it, in this process: what it prints, and how it ends. */
+/** Runs the plugin as its users do, but in this process. Returns its output and exit code. */
 import { runCli } from '../../../src/cli/program.ts'
 import { type RecordingTerminal, recordingTerminal } from '../../../src/cli/testing/terminal.ts'
 import { adminKubeconfig } from '../lib/plane.ts'

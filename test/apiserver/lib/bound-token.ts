@@ -5,11 +5,11 @@ import { type Api, createApi } from '../../../src/kube/api.ts'
 interface Bound {
   readonly namespace: string
   readonly serviceAccount: string
-  /** The pod that the token ends with; without it the token is bound to nothing. */
+  /** The pod to whose life the token is bound; without it the token is bound to no object. */
   readonly pod?: string
 }
 
-/** A token of a service account, as the kubelet gives it to a pod: by TokenRequest. */
+/** Returns a service account's token, obtained by TokenRequest as the kubelet does for a pod. */
 async function tokenOf(admin: Api, { namespace, serviceAccount, pod }: Bound): Promise<string> {
   const path = `/api/v1/namespaces/${namespace}`
   const boundObjectRef = pod && { apiVersion: 'v1', kind: 'Pod', name: pod }
@@ -25,7 +25,7 @@ async function tokenOf(admin: Api, { namespace, serviceAccount, pod }: Bound): P
   return token
 }
 
-/** Talks to the API server with such a token. */
+/** Returns an API client with such a token. */
 export async function apiWithToken(cluster: ControlPlane, admin: Api, bound: Bound): Promise<Api> {
   const token = await tokenOf(admin, bound)
   const credentials = {

@@ -1,6 +1,6 @@
 /**
- * Stands in for scheduler, kubelet and containers where a test needs the real API server but no nodes: binds pods, makes
- * them Ready, ends them when they are deleted, and opens real gates on addresses of the loopback network.
+ * Stands in for scheduler, kubelet and containers where a test needs the real API server but no nodes. Binds pods,
+ * makes them Ready, ends deleted ones, and opens real gates on addresses of the loopback network.
  */
 import { createServer, type Server } from 'node:net'
 import { labels } from '../../../src/api/labels.ts'
@@ -17,26 +17,26 @@ import { createStore } from '../../../src/kube/store.ts'
 import { worker } from './plane.ts'
 
 export interface FakeKubelet extends AsyncDisposable {
-  /** Gates of these pods accept connections and never answer. */
+  /** Pods whose gates accept connections and never answer. */
   readonly silent: Set<string>
-  /** Nobody can connect to the gates of pods of these sets. */
+  /** Sets to whose pods' gates no connection is possible. */
   readonly unreachable: Set<string>
   /** These pods never become Ready. */
   readonly unready: Set<string>
-  /** These pods stay while they are being deleted, until they are taken out of here and something about them changes. */
+  /** Pods that stay after their deletion, until they are removed from this set and change. */
   readonly lingering: Set<string>
-  /** Containers of these pods have been started again so many times. */
+  /** Number of container restarts of these pods. */
   readonly restarts: Map<string, number>
-  /** The gate of this pod opens, whoever told it to. */
+  /** Opens the gate of this pod, as if it had received a message. */
   open(name: string): void
-  /** Something that is not in the API has changed: look at all pods again. */
+  /** Checks all pods again, after a change that is not in the API. */
   look(): void
 }
 
 interface Life {
   readonly address: string
   gate: 'none' | 'waiting' | 'open'
-  /** RFC 3339, of its birth while it is at its gate. */
+  /** RFC 3339; the pod's creation time while it is at its gate. */
   initialized: string
   server: Server | undefined
   app: { close(): unknown } | undefined
@@ -44,13 +44,13 @@ interface Life {
 }
 
 let lastAddress = 0
-/** Each worker has its own part of it: they run at the same time, and all gates have the same port. */
+/** Each worker has its own range: they run at the same time, and all gates have the same port. */
 const loopback = `127.${20 + worker}`
 
 export interface FakeKubeletOptions {
-  /** Which node a pod goes to; default: one of three, by its uid. */
+  /** Chooses a pod's node; default: one of three, by its uid. */
   readonly place?: (pod: Pod, others: readonly Pod[]) => string
-  /** Starts the app of a pod at its address, which can be reached then; called when its gate, if any, is open. */
+  /** Starts a pod's app at its address, which is reachable by then; called once its gate, if any, is open. */
   readonly app?: (pod: Pod, address: string) => { close(): unknown }
 }
 
@@ -161,7 +161,7 @@ export function startFakeKubelet(
   const bear = (pod: Pod): Life => {
     lastAddress += 1
     const gate = gateIn(pod)
-    // Gates are really there; addresses of the loopback network are refused as endpoints of a Service.
+    // Gates really listen. Other pods get other addresses, because Services refuse loopback addresses as endpoints.
     const address = `${gate || app ? loopback : '10.20'}.${lastAddress >> 8}.${lastAddress & 255}`
     const life: Life = {
       address,
@@ -187,7 +187,7 @@ export function startFakeKubelet(
           if (latest) settle(latest)
         })
       })
-      // Who is not to be reached listens elsewhere.
+      // An unreachable gate listens on another port.
       life.server.listen(unreachable.has(pod.metadata.labels?.[labels.set] ?? '') ? 0 : gatePort, address)
     }
     return life

@@ -1,10 +1,13 @@
-/** The operator inside of the test's own process. */
+/** Runs the operator inside the test's own process. */
 import { pino } from 'pino'
 import { runOperator } from '../../../src/operator/operator.ts'
 import { defaults, type OperatorOptions } from '../../../src/operator/options.ts'
 import { adminKubeconfig } from './plane.ts'
 
-/** It looks after the sets of all namespaces; `namespace` is its own. Its end is waited for, and what it throws is thrown. */
+/**
+ * The operator manages the sets of all namespaces; `namespace` is its own. Disposal waits for its end and throws its
+ * error.
+ */
 export function startOperatorHere(
   namespace: string,
   options: Partial<OperatorOptions> = {},

@@ -1,14 +1,14 @@
-/** The operator as a process of its own, so that a test can kill it the way the world does. */
+/** Runs the operator as a process of its own, so that a test can kill it. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 
 export interface OperatorProcess extends AsyncDisposable {
-  /** Resolves when it says that it leads. */
+  /** Resolves when its log says that it leads. */
   leading(): Promise<void>
-  /** SIGKILL, at once. */
+  /** Sends SIGKILL. */
   kill(): void
-  /** SIGTERM: it may finish what it is doing. */
+  /** Sends SIGTERM: it may finish its work. */
   terminate(): void
   /** The exit code; null after a signal. */
   exited(): Promise<number | null>

@@ -1,9 +1,11 @@
 import { inject } from 'vitest'
 
-/** Number of the worker that runs this file, from 1: no other that runs now has the same. */
+/** Number of the worker that runs this file, from 1; unique among the running workers. */
 export const worker = Number(process.env['VITEST_POOL_ID'])
 
-/** Path of the administrator's kubeconfig of the API server that this file has to itself for as long as it runs. */
+/**
+ * Returns the path of the administrator's kubeconfig for the API server that this file uses exclusively while it runs.
+ */
 export function adminKubeconfig(): string {
   const path = inject('kubeconfigs')[worker - 1]
   if (path === undefined) throw new Error(`no API server for worker ${worker}`)

@@ -1,4 +1,4 @@
-/** Sets whose state is to be pulled over HTTP, and cannot be. */
+/** Sets with an HTTP source of their state that the server must refuse. */
 
 const app = { name: 'app', image: 'app' }
 const pulling = (http: object = {}, spec: object = {}, pod: object = {}) => ({

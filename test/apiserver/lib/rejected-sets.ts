@@ -1,10 +1,10 @@
-/** Sets that are refused, each with what is wrong, the object, and what the message must say about the way out. */
+/** Sets that the server must refuse: the mistake, the object, and what the message must say about the remedy. */
 
 import { rejectedHttpSources } from './rejected-http-sources.ts'
 
 export const container = { name: 'app', image: 'app' }
 
-/** A valid object with one thing changed: `spec`, `template`, its `metadata` or its `pod`. */
+/** Returns a valid object with one change: `spec`, `template`, its `metadata` or its `pod`. */
 export function set(
   change: { name?: string; spec?: object; template?: object; metadata?: object; pod?: object } = {},
 ) {
@@ -22,13 +22,13 @@ export function set(
   }
 }
 
-/** The same of a set that keeps memory. */
+/** The same for a set that keeps memory. */
 const kept = (pod: object = {}, spec: object = {}) => set({ pod, spec: { checkpoint: {}, ...spec } })
 const withContainer = (more: object) => kept({ containers: [{ ...container, ...more }] })
 const servedBy = (service: object) => set({ spec: { service: { ports: [{ port: 80 }], ...service } } })
 const warm = 'set hotBackup\\.mode to Warm or remove spec\\.checkpoint'
 
-/** By our own fields and rules. */
+/** Refused by our own fields and rules. */
 export const rejected: readonly [string, object, RegExp][] = [
   ...rejectedHttpSources,
   ['a name over 50 characters', set({ name: 'x'.repeat(51) }), /choose a name of at most 50 characters/],
@@ -519,7 +519,7 @@ export const rejected: readonly [string, object, RegExp][] = [
   ],
 ]
 
-/** What only Kubernetes' own schema of the pod knows: nothing of it is the operator's business. */
+/** Refused only by Kubernetes' own schema of the pod; the operator checks none of these. */
 export const rejectedInsideThePod: readonly [string, object, RegExp][] = [
   [
     'a port that is text',

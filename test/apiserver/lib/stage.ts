@@ -1,4 +1,4 @@
-/** A namespace with a fake kubelet, and fault proxies through which only operators go. */
+/** Creates a namespace with a fake kubelet, and fault proxies that only the operators use. */
 import { randomBytes } from 'node:crypto'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

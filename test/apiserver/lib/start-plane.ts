@@ -1,4 +1,4 @@
-/** An etcd and a kube-apiserver that serve our kinds, and have nothing else in them. */
+/** Starts an etcd and a kube-apiserver that serve our kinds and contain nothing else. */
 import { execFile } from 'node:child_process'
 import { setTimeout } from 'node:timers/promises'
 import { promisify } from 'node:util'
@@ -11,7 +11,7 @@ export async function startPlane(): Promise<ControlPlane> {
   try {
     const kubectl = (...args: string[]) => run(plane.kubectl, ['--kubeconfig', plane.kubeconfigPath, ...args])
     await kubectl('apply', '-k', new URL('../../../crds', import.meta.url).pathname)
-    // `kubectl wait` fails on a CRD that has no conditions yet; the first list works when the kind is served.
+    // `kubectl wait` fails on a CRD without conditions; the first successful list proves that the kind is served.
     await eventually(() => kubectl('get', 'backuppodsets,nodereports', '--all-namespaces'))
     return plane
   } catch (error) {

@@ -1,16 +1,16 @@
-/** An HTTP server whose state is one text, at addresses of the loopback network: the app of pods that a fake kubelet runs. */
+/** An HTTP server whose state is one text, at addresses of the loopback network: the app of a fake kubelet's pods. */
 import { createServer, type Server } from 'node:http'
 import type { Pod } from '../../../src/kube/resources.ts'
 
 export interface StatefulApps {
-  /** What each pod's app has, by the name of the pod. */
+  /** State of each pod's app, by pod name. */
   readonly state: Map<string, string>
-  /** Bodies that each app was given, in order. */
+  /** Bodies that each app received, in order. */
   readonly given: Map<string, string[]>
   /** Pods that answer a GET, or a POST, with 500. */
   readonly mute: Set<string>
   readonly deaf: Set<string>
-  /** GETs of each pod so far. */
+  /** Number of GETs to each pod so far. */
   readonly asked: Map<string, number>
   start(pod: Pod, address: string): Server
 }

@@ -98,7 +98,7 @@ it('D6.claims-refused: beside one that is ReadWriteOnce nothing is saved, and po
     const set = await makeSet(`beside-${claim}`, claim)
     await ready(set, { status: 'False', reason: 'ClaimNotShared' })
     await eventually(async () => expect(await eventsOf(set, 'ClaimNotShared')).toHaveLength(1))
-    // No node is to keep anything, and so no agent saves.
+    // No node is to hold a copy, so no agent saves.
     expect(await leaseOf(set)).toMatchObject({ holders: [], heir: undefined, node: 'fake-p' })
   }
 })

@@ -44,9 +44,9 @@ async function onStage(run: (stage: Stage) => Promise<void>) {
   const kubeconfig = join(dir, namespace)
   await writeFile(kubeconfig, proxy.kubeconfig)
   const operators: OperatorProcess[] = []
-  // Primaries apart from each other and from backups, so that everybody can take over from everybody.
+  // Spreads primaries away from each other and from backups, so that every backup can take over every slot.
   const nodes = ['m-0', 'm-1', 'm-2', 'm-3']
-  // Remembered here: of pods that are made together none shows its node yet.
+  // Remember placements here: pods that are created together do not show their nodes yet.
   const placed = new Map<string, string>()
   const place = ({ metadata: { uid } }: Pod, others: readonly Pod[]) => {
     const load = (node: string) => others.filter(other => placed.get(other.metadata.uid) === node).length
@@ -79,7 +79,7 @@ const slotsOf = async (namespace: string): Promise<SlotLease[]> =>
     .flatMap(lease => parseSlotLease(lease) ?? [])
     .sort((a, b) => a.slot - b.slot)
 
-/** All are there, every slot could be taken over by two, nobody is left of what was before, and the endpoints agree. */
+/** Waits until all pods exist, every slot has two candidates, no older pod is left, and the endpoints agree. */
 async function settled(namespace: string): Promise<readonly SlotLease[]> {
   return vi.waitFor(
     async () => {
@@ -128,7 +128,10 @@ const create = (namespace: string) =>
     { namespace },
   )
 
-/** A set is made, a primary dies, the other one is deleted. No memory may be lost, and no slot promoted twice. */
+/**
+ * The life of a set: it is created, a primary dies, the other one is deleted. No memory may be lost, and no slot may be
+ * promoted twice.
+ */
 async function life({ namespace, agents }: Stage) {
   await create(namespace)
   const made = await settled(namespace)
@@ -186,7 +189,7 @@ describe('memory and faults at any write', () => {
         stage.proxy.between(
           () => {
             count += 1
-            // Writes that were on their way when it died are no reason to start a second one.
+            // Writes already in flight when the operator died must not start a second one.
             if (count % 3 !== rest || isStarting) return
             isStarting = true
             kills += 1

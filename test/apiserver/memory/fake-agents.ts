@@ -1,6 +1,6 @@
 /**
- * Stands in for the agents of some nodes where a test needs the real API server but no memory: keeps their reports, and
- * brings pods on stage when a Lease names them, as far as the operator can see.
+ * Stands in for the agents of some nodes where a test needs the real API server but no memory. Keeps their reports, and
+ * puts pods on stage when a Lease names them, as far as the operator can see.
  */
 import { isAtGate } from '../../../src/api/gate.ts'
 import { annotations, labels } from '../../../src/api/labels.ts'
@@ -18,25 +18,25 @@ import { createStore } from '../../../src/kube/store.ts'
 import type { Machine } from '../../../src/succession/placement.ts'
 
 export interface FakeAgents extends AsyncDisposable {
-  /** These pods cannot be brought on stage; `all`: none can. */
+  /** Pods that cannot be put on stage; `all`: none can. */
   readonly failing: Set<string>
-  /** For these nobody says anything when they are called. */
+  /** Pods for which no agent reports anything when they are called. */
   readonly mute: Set<string>
-  /** Nobody saves these pods when somebody asks for it. */
+  /** Pods that no agent saves when requested. */
   readonly deaf: Set<string>
   /** Nodes whose copies are not usable. */
   readonly useless: Set<string>
-  /** Nodes that say that they keep nothing. */
+  /** Nodes that report that they keep nothing. */
   readonly emptied: Set<string>
-  /** Why these nodes write nothing to their disks. */
+  /** Reasons why these nodes write nothing to their disks. */
   readonly diskTrouble: Map<string, string>
-  /** What else the reports of nodes say of their machines. */
+  /** Further data about the machines in the nodes' reports. */
   readonly machines: Map<string, Partial<Machine>>
-  /** Every word that put a pod on stage, in order: `pod epoch`. */
+  /** Every condition that put a pod on stage, in order: `pod epoch`. */
   readonly stages: readonly string[]
-  /** Says that the app of this pod has ended. */
+  /** Reports that the app of this pod has ended. */
   declareDead(name: string): Promise<void>
-  /** Writes the reports anew. */
+  /** Writes the reports again. */
   report(): Promise<void>
 }
 
@@ -85,7 +85,7 @@ export async function startFakeAgents(
     await condition(name, podConditions.serving, 'True', servingReasons.onStage, `epoch ${lease.epoch}`)
   }
 
-  /** A hot backup of the set is on this node. */
+  /** True if a hot backup of the set is on this node. */
   const holdsOn = (node: string, { set }: SlotLease) =>
     podStore
       .list()
@@ -95,7 +95,7 @@ export async function startFakeAgents(
           metadata.labels?.[labels.set] === set &&
           metadata.labels?.[labels.type] === 'hotbackup',
       )
-  /** By life of a slot: the words with which checkpoints of it were asked for, each of which is one more generation. */
+  /** By life of a slot: the values of the annotation that requests a checkpoint. Each value adds a generation. */
   const asked = new Map<string, string[]>()
   const requestsOf = ({ life, holder }: SlotLease): readonly string[] => {
     const known = asked.get(life) ?? []
@@ -116,7 +116,7 @@ export async function startFakeAgents(
       generation: emptied.has(node) ? 0 : 1 + requests.length,
       takenAt: new Date().toISOString(),
       bytes: 4096,
-      // Its primary stands still: nothing comes after this generation.
+      // Its primary is stopped, so this generation is the last.
       ...(lease.handover !== undefined &&
         !deaf.has(lease.holder.name) && { final: true, takenAt: '2030-01-01T00:00:00.000Z' }),
       frozenSeconds: 0.0072,
@@ -135,7 +135,7 @@ export async function startFakeAgents(
       ]
     if (!lease.holders.includes(node)) return []
     const heir = lease.heir && podBy(lease.heir.uid)
-    // Only one slot lies frozen in a pod.
+    // A pod holds only one slot's frozen clone.
     const first = slotLeases()
       .filter(other => other.heir?.uid === lease.heir?.uid)
       .sort((a, b) => a.slot - b.slot)[0]
@@ -177,7 +177,7 @@ export async function startFakeAgents(
       kernel: '6.0',
       criu: '4.2.1',
       architecture: 'amd64',
-      // A merge patch takes away only what it names.
+      // A merge patch removes only fields that it names.
       cpuFeatures: null,
       ...machines.get(node),
       disk: { bytes: 0, budget: 1, reason: diskTrouble.get(node) ?? null },
@@ -194,7 +194,7 @@ export async function startFakeAgents(
       { subresource: 'status' },
     )
   }
-  // One write of all reports at a time, and another one after it if something has changed meanwhile.
+  // Writes all reports, one round at a time, and another round if something has changed meanwhile.
   let reporting: Promise<void> | undefined
   let again = false
   const report = async (always = false): Promise<void> => {
@@ -235,7 +235,7 @@ export async function startFakeAgents(
     createReflector({ ...mirror, resource: pods, store: podStore }).run(stop.signal),
   ])
   await report(true)
-  // As real ones do: who is silent is not believed.
+  // Like real agents, renew the reports: the operator does not trust a silent node.
   const alive = (async () => {
     while (!stop.signal.aborted) {
       await clock.sleep(8_000, stop.signal).catch(() => undefined)

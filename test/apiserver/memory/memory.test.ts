@@ -32,11 +32,11 @@ const namespace = `memory-${randomBytes(4).toString('hex')}`
 const nodes = ['fake-p', 'fake-a', 'fake-b', 'fake-c']
 const eventually = <T>(check: () => Promise<T> | T) => vi.waitFor(check, { timeout: 20_000, interval: 25 })
 
-/** Primaries on a node of their own, backups on the one of the others that has fewest of the set. */
+/** Places primaries on a node of their own, and backups on the other node with the fewest pods of the set. */
 const placed = new Map<string, string>()
 const place = ({ metadata: { uid, labels: own } }: Pod, others: readonly Pod[]): string => {
   if (own?.[labels.type] === 'primary') return 'fake-p'
-  // Remembered here: of pods that are made together none shows its node yet.
+  // Remember placements here: pods that are created together do not show their nodes yet.
   const peers = others.filter(other => other.metadata.labels?.[labels.set] === own?.[labels.set])
   const load = (node: string) => peers.filter(other => placed.get(other.metadata.uid) === node).length
   const least = () =>
@@ -98,7 +98,7 @@ const sliceOf = async (name: string) => api.get<EndpointSlice>(endpointSlices, {
 const addressesOf = async (name: string) =>
   (await sliceOf(name)).endpoints?.flatMap(({ addresses }) => [...addresses]) ?? []
 
-/** Everybody is there, and every slot could be taken over. */
+/** Waits until all pods are ready and every slot has a candidate. */
 const covered = (ref: Ref, p: number, h: number) =>
   eventually(async () => {
     const { status } = await get(ref)
@@ -107,7 +107,7 @@ const covered = (ref: Ref, p: number, h: number) =>
     expect(condition).toMatchObject({ status: 'True' })
     return slotsOf(ref)
   })
-/** The only slot could be taken over in this way, and so many cold backups wait. */
+/** Waits until the only slot has this protection and that many cold backups wait. */
 const protectedAs = (ref: Ref, protection: string, cold: number) =>
   eventually(async () => {
     const { status } = await get(ref)
@@ -209,7 +209,7 @@ describe('keys of generations on disks', () => {
     for (const { seal } of before) expect(seal).toMatch(/^[0-9a-f]{64}$/)
     expect(before[0]?.seal).not.toBe(before[1]?.seal)
     const [object] = (await api.list(leases, { namespace, labelSelector: `${labels.set}=sealed` })).items
-    // The garbage collector removes it with the set.
+    // The garbage collector deletes it with the set.
     expect(object?.metadata.ownerReferences).toMatchObject([
       { kind: 'BackupPodSet', name: 'sealed', controller: true },
     ])
@@ -303,7 +303,8 @@ describe('failover with memory', () => {
     agents.mute.add(heir)
     await agents.declareDead(slot?.holder.name ?? '')
     await eventually(async () => expect((await slotsOf(ref))[0]?.holder.name).toBe(heir))
-    // Summoned, and not there yet: nobody else is to be seen as its primary, and nothing is made in its stead.
+    // The heir is called, but not on stage yet: the slot shows no other primary, and the operator creates no pod in its
+    // place.
     expect((await podsOf(ref, 'primary')).map(({ metadata }) => metadata.name)).toEqual([slot?.holder.name])
     expect(await podsOf(ref, 'retired')).toEqual([])
     agents.mute.delete(heir)
@@ -395,7 +396,7 @@ describe('failover with memory', () => {
     })
     await noted(ref, 'SlotReclaimed')
     await covered(ref, 2, 1)
-    // None at all, and one of them when its time is over.
+    // The set scales to 0 and retains both slots; then the retention ends.
     await scale(0)
     await eventually(async () => expect((await get(ref)).status?.retainedSlots).toHaveLength(2))
     await scale(0, { retain: '0s' })
@@ -411,7 +412,7 @@ describe('failover with memory', () => {
     })
     const [slot] = await covered(ref, 1, 1)
     const hot = slot?.heir?.name ?? ''
-    // In the hot backup, and then in a pod that is made for the slot.
+    // Restores fail in the hot backup, and then in a pod created for the slot.
     agents.failing.add('all')
     await agents.declareDead(slot?.holder.name ?? '')
     const fresh = await eventually(async () => {
@@ -436,7 +437,7 @@ describe('failover with memory', () => {
     const ref = await create('cold', { replicas: 1, hotBackups: 0, coldBackups: 1 })
     const [slot] = await protectedAs(ref, 'Cold', 1)
     const [cold] = await podsOf(ref, 'coldbackup')
-    // Its node keeps the memory, before others that could.
+    // Its node holds a copy, in preference to other possible nodes.
     expect(slot?.holders[0]).toBe(cold?.spec?.nodeName)
     await agents.declareDead(slot?.holder.name ?? '')
     const successor = await eventually(async () => {
@@ -474,7 +475,7 @@ describe('failover with memory', () => {
     })
     const digest = cold?.spec?.initContainers?.[0]?.command
     expect(digest).toContain(tokenDigest(order?.split(' ')[1] ?? ''))
-    // As the agent of its node does when it has handed the message over.
+    // The node's agent does this once it has delivered the message.
     kubelet.open(name)
     await eventually(async () => expect((await holderOf(ref, 0)).metadata.uid).toBe(cold?.metadata.uid))
     expect((await slotsOf(ref))[0]).toMatchObject({ life: slot?.life, epoch: 2 })
@@ -508,7 +509,7 @@ describe('failover with memory', () => {
     const ref = await create('restarted', { replicas: 1, hotBackups: 1 })
     const [slot] = await covered(ref, 1, 1)
     const name = slot?.holder.name ?? ''
-    // Its own node has what was saved there, as any holder.
+    // Its own node has a copy, like any holder.
     for (const node of [...(slot?.holders ?? []), slot?.node ?? '']) agents.emptied.add(node)
     await agents.report()
     await eventually(async () => {

@@ -1,4 +1,4 @@
-/** Without the admission policies, which are not installed here: what the operator itself does about a namespace's label. */
+/** Tests the operator's own reaction to a namespace's label; the admission policies are not installed here. */
 import { randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, expect, it, vi } from 'vitest'
 import { type BackupPodSet, backupPodSets } from '../../../src/api/backuppodset.ts'
@@ -81,7 +81,7 @@ it('D10.permission: a set that asks for memory is not begun before its namespace
 
   await label(null)
   await condition('CheckpointReady', { status: 'False', reason: 'MemoryNotAllowed' })
-  // What is kept stays for a while: labels flap. observe.test.ts of src/backuppodset/memory says how long.
+  // Copies are kept for a while, because labels flap. observe.test.ts of src/backuppodset/memory defines how long.
   await eventually(async () => expect((await slots()).map(({ unsaved }) => unsaved)).toEqual([true]))
   expect((await slots())[0]?.holders).toContain('fake-a')
   await condition('Ready', { status: 'True' })

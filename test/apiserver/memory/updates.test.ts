@@ -27,7 +27,7 @@ const namespace = `updates-${randomBytes(4).toString('hex')}`
 const nodes = ['update-a', 'update-b', 'update-c']
 const eventually = <T>(check: () => Promise<T> | T) => vi.waitFor(check, { timeout: 60_000, interval: 50 })
 
-/** On the node that has fewest of the set, so that understudies are apart from primaries. */
+/** Places a pod on the node with the fewest pods of the set, so that understudies are apart from primaries. */
 const placed = new Map<string, string>()
 const place = ({ metadata: { uid, labels: own } }: Pod, others: readonly Pod[]): string => {
   const peers = others.filter(other => other.metadata.labels?.[labels.set] === own?.[labels.set])
@@ -110,7 +110,7 @@ describe('a changed template of a set that keeps memory', () => {
     expect(after.holder.uid).not.toBe(holder.uid)
     expect(await eventsOf(ref, 'StateWillBeLost')).toEqual([])
     expect(await eventsOf(ref, 'RestoredEmpty')).toEqual([])
-    // Of the first nothing is left that would need it.
+    // No pod of the first revision is left that would need it.
     await eventually(async () => {
       const { items } = await api.list(controllerRevisions, {
         namespace,
@@ -142,7 +142,7 @@ describe('a changed template of a set that keeps memory', () => {
       expect(slot.epoch).toBe(2)
     })
     await covered(ref)
-    // The understudy that took its place is of the older template: the memory fits no other.
+    // The understudy that took its place has the older template: the memory fits no other.
     expect(await imagesOf(ref)).toEqual(new Set(['app:1']))
     expect((await slotOf(ref)).life).toBe(life)
   })

@@ -93,12 +93,12 @@ const primaryOf = async (ref: Ref, slot = 0): Promise<Pod> => {
   if (!found) throw new Error('no primary')
   return found
 }
-/** Gives the primary of a slot a state, and waits until the operator has pulled it from there. */
+/** Gives the primary of a slot a state, and waits until the operator has pulled it. */
 async function pulled(ref: Ref, state: string, slot = 0): Promise<Pod> {
   const primary = await primaryOf(ref, slot)
   const { name } = primary.metadata
   apps.state.set(name, state)
-  // The one under way may have been answered before: the one after it has not.
+  // The request in progress may have been answered before the change; the one after it was not.
   const asked = apps.asked.get(name) ?? 0
   await eventually(() => expect(apps.asked.get(name) ?? 0).toBeGreaterThan(asked + 2))
   return primary
@@ -256,7 +256,7 @@ describe('D3.http-successor: the successor goes on with the state', () => {
     await eventually(async () => expect(await stateOfBackups()).toEqual(['one-0', 'one-1']))
     for (const slot of [0, 1]) await pulled(ref, `two-${slot}`, slot)
     await eventually(async () => expect(await stateOfBackups()).toEqual(['two-0', 'two-1']))
-    // Whichever follows, it goes on with the state of its own slot, and is given nobody else's any more.
+    // Whichever backup succeeds, it has the state of its own slot, and from then on it receives no other slot's state.
     const before = await primaryOf(ref, 1)
     await kill(before)
     const after = await succeeded(ref, before, 1)

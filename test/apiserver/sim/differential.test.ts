@@ -1,4 +1,7 @@
-/** The simulation's API server answers as the real one does, to every kind of call that operator, agents and kubelets make. */
+/**
+ * Checks that the simulation's API server answers like the real one to every kind of call that operator, agents and
+ * kubelets make.
+ */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Api, createApi } from '../../../src/kube/api.ts'
 import { loadConnection } from '../../../src/kube/connection.ts'
@@ -30,7 +33,7 @@ describe.each(lists)('$what', ({ steps, watches }) => {
       events.push(await heard())
     }
     const [ours, theirs] = answers
-    // Specs of the real one have defaults that nothing here reads: everything that the model has is compared.
+    // Compare only fields that the model has: the real server adds defaults to specs, and no test reads them.
     for (const { step } of steps)
       expect({ step, answer: within(theirs?.get(step), ours?.get(step)) }).toEqual({
         step,

@@ -1,4 +1,4 @@
-/** Scenarios of the simulation on the real API server: what holds in the model holds there, and comes to the same. */
+/** Runs scenarios of the simulation on the real API server: they hold the same invariants and have the same result. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Command } from '../../sim/model/commands.ts'
 import { runRound, type Scenario } from '../../sim/model/round.ts'

@@ -7,13 +7,13 @@ export interface Watched {
   readonly name: string
   readonly of: Resource<KubeObject>
   readonly query?: WatchQuery
-  /** An object that this watch shows: made at the end, so that everything before it has come. */
+  /** An object that this watch shows. It is created last, so that all earlier events have arrived. */
   readonly last: Readonly<Record<string, unknown>>
 }
 
 /**
- * Watches from now on.
- * @returns ends the watches: what each of them was told, in its order.
+ * Starts watches.
+ * @returns a function that ends them and returns each watch's events, in order
  */
 export async function told(
   { api, namespace, settle }: World,

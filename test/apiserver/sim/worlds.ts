@@ -1,4 +1,6 @@
-/** One list of calls, carried out by an API server: the real one, or the simulation's. What it answers can be compared. */
+/**
+ * Carries out a list of calls on an API server, the real one or the simulation's, so that the answers can be compared.
+ */
 import type { Api, DeleteQuery, ListQuery, Patch } from '../../../src/kube/api-types.ts'
 import { isKubeError } from '../../../src/kube/errors.ts'
 import type { KubeObject, ObjectRef } from '../../../src/kube/object.ts'
@@ -9,9 +11,9 @@ import { createVirtualTime, epoch } from '../../sim/model/virtual-time.ts'
 
 type Json = Readonly<Record<string, unknown>>
 
-/** What a call needs of what others were answered. */
+/** Earlier answers that a call depends on. */
 export interface Seen {
-  /** The object that the step of this name was answered with. */
+  /** Returns the object in the answer to the step of this name. */
   of(step: string): KubeObject
 }
 
@@ -48,11 +50,11 @@ export interface Step {
 export interface World {
   readonly api: Api
   readonly namespace: string
-  /** Waits for what was asked; where time is virtual it passes meanwhile. */
+  /** Waits for a request; virtual time passes meanwhile. */
   settle<T>(asked: Promise<T>): Promise<T>
 }
 
-/** The simulation's API server, over its network with nothing wrong. */
+/** The simulation's API server, over its network without faults. */
 export function modelWorld(): World {
   const time = createVirtualTime()
   const server = createApiServer(() => epoch + time.now())
@@ -74,7 +76,7 @@ export function modelWorld(): World {
   }
 }
 
-/** Of every step: what was answered, and how the objects look then. */
+/** Returns, for every step, the answer and the objects' state after it. */
 export async function carryOut(world: World, steps: readonly Step[]): Promise<Map<string, unknown>> {
   const { api, namespace, settle } = world
   const objects = new Map<string, KubeObject>()
@@ -134,7 +136,9 @@ interface Look {
 }
 
 interface Names {
-  /** The object without what no two servers say alike: uids and versions get names in the order in which they appear. */
+  /**
+   * Returns the object without values that differ between servers: uids and versions get names in order of appearance.
+   */
   look(of: Resource<KubeObject>, object: KubeObject): Look
 }
 
@@ -168,7 +172,7 @@ export function namesOf(namespace: string): Names {
           version: `version ${known.length}`,
           created: isWholeSeconds(creationTimestamp),
           ...(deletionTimestamp === undefined ? {} : { going: isWholeSeconds(deletionTimestamp) }),
-          // Others have none, and nothing asks for it.
+          // Other kinds' generations are never read.
           ...(counts.has(resourceName(of)) ? { generation } : {}),
         },
         spec: plain(spec),
@@ -178,7 +182,7 @@ export function namesOf(namespace: string): Names {
   }
 }
 
-/** Kinds of which the generation is read. */
+/** Kinds whose generation is read. */
 const counts = new Set(['backuppodsets.backup.example.com'])
 
 const isWholeSeconds = (text: string | undefined): string =>
@@ -187,7 +191,7 @@ const isWholeSeconds = (text: string | undefined): string =>
 const plain = (value: unknown): unknown =>
   value === undefined ? undefined : JSON.parse(JSON.stringify(value))
 
-/** What admission and defaults of the real one add; nothing here reads it. */
+/** Removes what the real server's admission and defaults add; no test reads it. */
 const withoutDefaults = (status: Json | undefined): Json | undefined => {
   if (status === undefined) return undefined
   const { qosClass: _, podIPs: __, conditions, ...rest } = status
@@ -196,12 +200,12 @@ const withoutDefaults = (status: Json | undefined): Json | undefined => {
   return Object.keys(all).length === 0 ? undefined : all
 }
 
-/** Of the first what the second has, too: both are alike where this is like the second. */
+/** Returns the part of `theirs` that `ours` has, too. The two agree if the result equals `ours`. */
 export function within(theirs: unknown, ours: unknown): unknown {
   if (Array.isArray(ours) && Array.isArray(theirs))
     return theirs.map((item, index) => within(item, ours[index]))
   if (!isRecord(ours) || !isRecord(theirs)) return theirs
-  // What is not of a spec is compared as it is.
+  // Outside a spec, everything is compared.
   if (!('spec' in ours))
     return Object.fromEntries(Object.entries(theirs).map(([key, value]) => [key, within(value, ours[key])]))
   return Object.fromEntries(
@@ -212,7 +216,7 @@ export function within(theirs: unknown, ours: unknown): unknown {
   )
 }
 
-/** Only the fields that the other has. */
+/** Returns only the fields that `ours` has. */
 function only(theirs: unknown, ours: unknown): unknown {
   if (Array.isArray(ours) && Array.isArray(theirs))
     return theirs.map((item, index) => only(item, ours[index]))
