@@ -1,4 +1,4 @@
-/** `npm run checklist`: every feature with the tests that name it and what the last test run says of them. */
+/** `npm run checklist`: lists every feature with the tests that name it and their results in the last test run. */
 import { styleText } from 'node:util'
 import { type Coverage, coverageOf, strayIds } from './checklist/coverage.ts'
 import type { FeatureGroup } from './checklist/feature.ts'

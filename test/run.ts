@@ -1,4 +1,4 @@
-/** `npm test`: the vitest projects one after the other, one sum at the end. */
+/** `npm test`: runs the vitest projects one after the other and prints one sum at the end. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -122,7 +122,7 @@ async function main(options: Options): Promise<number> {
   return totals.failed > 0 || interrupts > 0 ? 1 : 0
 }
 
-/** A process group of its own: Ctrl-C reaches this process alone, and the project ends in its own order. */
+/** Own process group: Ctrl-C reaches only this process, and the project shuts down in its own order. */
 function start(job: Job, usesCurrentCluster: boolean): ChildProcess {
   const runner = new URL('reporter/project.ts', import.meta.url).pathname
   return spawn(process.execPath, [runner, JSON.stringify(job)], {
@@ -141,7 +141,7 @@ async function ended(child: ChildProcess): Promise<string> {
     child.on('exit', (code, signal) => resolve(signal ?? `exit code ${code}`))
   })
   try {
-    // What a test started and forgot. The group is the project's own.
+    // Kill processes that a test has left behind; the group belongs to the project.
     if (child.pid !== undefined) process.kill(-child.pid, 'SIGKILL')
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error

@@ -8,7 +8,7 @@ import { groups } from './features.ts'
 
 const root = new URL('../..', import.meta.url).pathname
 
-// The titles of these tests name no id themselves: the checklist reads them too.
+// The titles below contain no id themselves, because the checklist reads them too.
 const cases: readonly [title: string, ids: readonly string[]][] = [
   ['F15 the first pass makes all three kinds', ['F15']],
   ['scaling > F25 F26 up and down', ['F25', 'F26']],
@@ -80,7 +80,7 @@ test('what titles name is listed, and what is listed is named by a title', () =>
   })
     .filter(path => path !== relative(root, import.meta.filename))
     .map(path => readFileSync(join(root, path), 'utf8'))
-  // Titles stand on the line of the call, on the one after it, or after a table of cases.
+  // A title is on the line of the call, on the next line, or after a table of cases.
   const named = files
     .flatMap(text => [...text.matchAll(/\b(?:it|test|describe)\b[^\n]*\n?[^\n]*|^ *\]?\)\(\n?[^\n]*/gm)])
     .flatMap(([lines]) => [...lines.matchAll(/(['"`])((?:\\.|(?!\1).)*)\1/g)])

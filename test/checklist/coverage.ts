@@ -7,10 +7,10 @@ export interface NamedTest extends TestResult {
 
 export type Verdict =
   | { readonly type: 'proven' }
-  /** No test names it, or none of the kind that could prove it. */
+  /** No test names it, or no test of a kind that could prove it. */
   | { readonly type: 'missing'; readonly why: string }
   | { readonly type: 'failed' }
-  /** Its tests were skipped: nothing is known. */
+  /** Its tests were skipped, so the result is unknown. */
   | { readonly type: 'skipped' }
 
 export interface Coverage {
@@ -20,8 +20,8 @@ export interface Coverage {
 }
 
 /**
- * The ids that a title names, in order and once each. `F15-F17` names all three; `D7.wake-once` is one by itself. `R21` is
- * a finding of a review, which is cited and not promised.
+ * Returns the ids that a title names, in order and once each. `F15-F17` names all three; `D7.wake-once` is a single id.
+ * `R21` is a finding of a review, which is cited and not promised.
  */
 export function idsIn(title: string): string[] {
   const ids: string[] = title.match(/(?<![A-Za-z0-9])D\d+\.[a-z]+(?:-[a-z]+)*/g) ?? []
@@ -35,14 +35,14 @@ export function idsIn(title: string): string[] {
   return [...new Set(ids)]
 }
 
-/** Ids that tests name and no feature has: a slip of the pen, or a promise that nobody has written down. */
+/** Returns ids that tests name but no feature has: typing errors, or promises that are not written down. */
 export function strayIds(features: readonly Feature[], run: TestRun): string[] {
   const known = new Set(features.map(({ id }) => id))
   const named = run.projects.flatMap(({ tests }) => tests.flatMap(({ name }) => idsIn(name)))
   return [...new Set(named)].filter(id => !known.has(id)).sort()
 }
 
-/** What the run says about each feature. */
+/** Returns each feature's result in the run. */
 export function coverageOf(features: readonly Feature[], run: TestRun): Coverage[] {
   const byId = new Map<string, NamedTest[]>()
   for (const { name: project, tests } of run.projects)

@@ -3,7 +3,9 @@ import type { Feature, FeatureGroup } from './feature.ts'
 
 const sentence = (id: string, title: string, provenBy: ProjectName): Feature => ({ id, title, provenBy })
 
-/** What the design says of pods that hold memory, of the paths they take, of truth and of safety. */
+/**
+ * The design's promises about pods that hold memory, about their changes of state, and about consistency and safety.
+ */
 export const design: readonly FeatureGroup[] = [
   {
     name: 'Memory in another pod',

@@ -4,7 +4,7 @@ import type { ProjectName } from '../reporter/results.ts'
 export interface Feature {
   readonly id: string
   readonly title: string
-  /** The kind of test that can prove it: a promise about pods on nodes is not proven by a unit test alone. */
+  /** The kind of test that can prove it: a unit test alone proves no promise about pods on nodes. */
   readonly provenBy: ProjectName
 }
 

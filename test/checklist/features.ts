@@ -74,7 +74,10 @@ const backupPodSet: FeatureGroup = {
   ],
 }
 
-/** Rows that are not, or not only, as the paper has them: docs/paper.md says of each why, and how to have the paper's way. */
+/**
+ * Rows that differ, at least partly, from the paper. docs/paper.md gives the reason for each, and how to get the
+ * paper's behaviour.
+ */
 export const deviating: readonly string[] = [
   ...['F02', 'F05', 'F07', 'F13', 'F23', 'F27', 'F29', 'F31', 'F33', 'F34', 'F39', 'F40'],
 ]

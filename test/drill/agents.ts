@@ -21,10 +21,13 @@ import { type Drill, type DrillContext, must } from './drill.ts'
 
 const upgrades = 2
 
-/** Longest that a primary may leave a client without an answer, ms. */
+/** Longest time for which a primary may leave a client without an answer, ms. */
 const patienceOfClient = 1_000
 
-/** Agents die at any moment of a dump, a transfer, a restore, and are upgraded: nobody is promoted, no memory is lost. */
+/**
+ * Kills agents at any moment of a dump, a transfer or a restore, and upgrades them: no pod may be promoted, and no
+ * memory may be lost.
+ */
 export const agents: Drill = {
   name: 'agents',
   title: 'agents are killed at random moments, and upgraded twice: primaries go on, memory stays whole',
@@ -68,7 +71,7 @@ export const agents: Drill = {
     must('restarts', await restartsOf(set), seen => Object.keys(seen).length === 0)
     must('slowest answer, ms', Math.round(client.slowest()), ms => ms <= patienceOfClient)
     must('failed requests', client.failed(), failed => failed.length === 0)
-    // And what was kept throughout is good: it is the state that a client left.
+    // The copy that was kept throughout is also right: it has the state that a client left.
     const ip = addressOf(await holderOf(set, now))
     const expected = await counter.read(ip)
     must('counted', expected, value => value === client.added())
@@ -113,7 +116,7 @@ function startClient(ip: string) {
   }
 }
 
-/** The kubelet waits ever longer before it restarts what keeps dying, minutes in the end; a new pod begins at once. */
+/** The kubelet delays restarts of a crashing container more and more, up to minutes; a new pod starts at once. */
 async function renewAgents({ api }: DrillContext): Promise<void> {
   for (const { metadata } of await agentPods(api))
     await api.delete(pods, { namespace: agentsNamespace, name: metadata.name })

@@ -1,4 +1,4 @@
-/** What a cluster holds of the machine: whatever grows with every refresh is a leak. */
+/** Resources of the machine that a cluster uses: any that grows with every refresh is a leak. */
 import { readdir, readFile, readlink, statfs } from 'node:fs/promises'
 import { basename } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -6,13 +6,13 @@ import { isDeepStrictEqual } from 'node:util'
 import { cgroupsOf, detectCgroups, processesIn } from '../../playground/cgroups.ts'
 import { labelPrefix } from '../../playground/plan.ts'
 
-/** By name of the thing, e.g. `processes of sentinel`, `open files of node`, `mounts`. */
+/** By kind of resource, such as `processes of sentinel`, `open files of node`, `mounts`. */
 export type Counts = Readonly<Record<string, number>>
 
-/** Name of the count of what lies in the tmpfs of all nodes. */
+/** Name of the count of bytes in the tmpfs of all nodes. */
 export const savedMemory = 'bytes of saved memory'
 
-/** Programs that are ours or do our work; a node's own come and go as they like. */
+/** Programs that are ours or work for us; a node's own processes come and go. */
 const programs = new Set([
   'sentinel',
   'enter',
@@ -26,10 +26,10 @@ const programs = new Set([
   'node',
 ])
 
-/** Of these the open files are counted: they live on from refresh to refresh. */
+/** Programs whose open files are counted, because they live on from refresh to refresh. */
 const lasting = new Set(['sentinel', 'waker', 'counter', 'node'])
 
-/** Counts that stay the same for a while: what was under way has ended. */
+/** Waits until the counts stay the same for a while, so that all work in progress has ended, and returns them. */
 export async function restingCounts(cluster: string, signal: AbortSignal): Promise<Counts> {
   for (let last = await countsNow(cluster), same = 0, tries = 0; ; tries += 1) {
     await sleep(500, undefined, { signal })
@@ -41,10 +41,10 @@ export async function restingCounts(cluster: string, signal: AbortSignal): Promi
   }
 }
 
-/** Connections to the API server and to peers are kept for a while: a few more or less mean nothing. */
+/** Connections to the API server and to peers are kept for a while, so a small difference means nothing. */
 const socketSlack = 12
 
-/** What there is more of afterwards, as `name: before -> after`. */
+/** Lists the counts that have grown, as `name: before -> after`. */
 export const grown = (before: Counts, after: Counts): string[] =>
   Object.entries(after)
     .filter(

@@ -1,4 +1,4 @@
-/** `npm run drill`: endurance runs on a playground. Each stops at the first thing that is not as it must be. */
+/** `npm run drill`: endurance runs on a playground. Each stops at the first violation. */
 import { inspect, parseArgs } from 'node:util'
 import { ensureImages, imageNames } from '../../images/build.ts'
 import { openCluster, up } from '../../playground/cluster.ts'
@@ -59,7 +59,7 @@ const images = await progress.step('images', step =>
 )
 const cluster = await up({
   name: values.name,
-  // One for each primary of `slots` and one for its understudy, which does not cover its own node.
+  // One for each primary of `slots` and one for its understudy, which cannot cover primaries of its own node.
   nodes: 4,
   images: Object.values(images).map(({ path }) => path),
   progress,

@@ -7,10 +7,10 @@ import { type Drill, must } from './drill.ts'
 const primaries = 5
 const understudies = 3
 
-/** Saved memory may differ by what the applications touched meanwhile; a generation left behind is far more. */
+/** Saved memory may differ by the pages that the applications changed meanwhile; a leaked generation is far more. */
 const memorySlack = 64 * 1024 * primaries
 
-/** Many refreshes in a row, then nothing may have grown; and without the set nothing may be left. */
+/** Makes many refreshes in a row. Then no count may have grown, and after the set's deletion nothing may be left. */
 export const refreshes: Drill = {
   name: 'refreshes',
   title: `refreshes of ${primaries} primaries with ${understudies} understudies leave nothing behind`,
@@ -47,7 +47,7 @@ export const refreshes: Drill = {
       )
     const interval = (text: string) =>
       api.patch(backupPodSets, ref, { type: 'merge', body: { spec: { checkpoint: { interval: text } } } })
-    /** Counts while nothing is being saved or rebuilt. */
+    /** Returns the counts while no memory is being saved or restored. */
     const atRest = async () => {
       await interval('1h')
       const counts = await restingCounts(cluster.name, signal)

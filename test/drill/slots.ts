@@ -16,7 +16,7 @@ import { type Drill, must } from './drill.ts'
 
 const primaries = 3
 
-/** Any of three primaries is killed, again and again; the one understudy there is takes its slot with its memory. */
+/** Repeatedly kills any of three primaries; the only understudy takes over its slot with its memory. */
 export const slots: Drill = {
   name: 'slots',
   title: `${primaries} primaries, 1 understudy: any one is killed, and its own memory comes back`,

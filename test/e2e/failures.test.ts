@@ -25,7 +25,7 @@ const sole = <T>(all: readonly T[]): T => {
   return one
 }
 
-/** Waits until the set is whole again without these pods. */
+/** Waits until the set is complete again without these pods. */
 const repaired = (set: TestSet, lost: readonly Pod[], p: number, h: number, c: number) =>
   eventually(async () => {
     const now = await set.settled(p, h, c)
@@ -79,7 +79,7 @@ describe('pods that are lost', () => {
 
   it('F18: a new primary is made only when no backup is left', async () => {
     await using world = await createWorld()
-    // Two losses and one backup: it follows one of them, and the other is made new.
+    // Two losses and one backup: the backup succeeds one of them, and the other is replaced by a new pod.
     const short = await world.createSet('short', { replicas: 2, hotBackups: 1, coldBackups: 0 })
     const first = await short.settled(2, 1, 0)
     await Promise.all(first.primary.map(pod => short.deletePod(pod)))
@@ -118,7 +118,7 @@ describe('pods that are lost', () => {
     await Promise.all(lost.map(pod => set.deletePod(pod)))
     const second = await repaired(set, lost, 2, 1, 2)
     const all = (now: typeof first) => uids([...now.primary, ...now.hotbackup, ...now.coldbackup])
-    // Who was not lost is there still, and as many are new as were lost.
+    // The pods that were not lost still exist, and as many pods are new as were lost.
     expect(
       all(first)
         .filter(uid => !all(second).includes(uid))
@@ -248,7 +248,7 @@ describe.skipIf(why)(`gates${why ? ` (${why})` : ''}`, () => {
       ['understudy-gate', 'running'],
     ])
 
-    // A stranger who can reach the gate does not know its token.
+    // A stranger that can reach the gate does not know its token.
     const token = deriveToken(new Uint8Array(32), 'guess', last.pod.metadata.name)
     const request = {
       host: last.pod.status?.podIP ?? '',
@@ -261,7 +261,8 @@ describe.skipIf(why)(`gates${why ? ` (${why})` : ''}`, () => {
     expect((await wake(request)).type).toBe('denied')
     expect(isAtGate(sole(await lastSet.pods()))).toBe(true)
 
-    // Woken, both go on in place; behind a gate that stands first the template's own work is done only now.
+    // Once woken, both continue in place. Behind a gate that comes first, the template's own init containers run only
+    // now.
     for (const [set, { pod }] of [
       [firstSet, first],
       [lastSet, last],
@@ -287,7 +288,7 @@ describe.skipIf(why)(`gates${why ? ` (${why})` : ''}`, () => {
     expect(stopped).toHaveLength(1)
     for (const pid of stopped) kill(pid, 'SIGSTOP')
     await set.scale({ replicas: 2 })
-    // Meanwhile another set is made and repaired.
+    // Meanwhile another set is created and repaired.
     const other = await world.createSet('other', { replicas: 1, hotBackups: 1, coldBackups: 0 })
     const mine = await other.settled(1, 1, 0)
     await other.deletePod(sole(mine.primary))

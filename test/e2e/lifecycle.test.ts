@@ -20,7 +20,7 @@ describe("the paper's story on real kubelets", () => {
     const set = testSet(world.api, namespace, 'bps-sample')
     const created = await set.settled(2, 2, 2)
 
-    // What the paper's listing shows of each kind; there cold backups are 0/1, for their gate does not stay (ADR 94).
+    // As in the paper's listing of each kind. There cold backups are 0/1, because their gate does not stay (ADR 94).
     for (const pod of [...created.primary, ...created.hotbackup]) {
       expect(pod.metadata.name).toMatch(/^bps-sample-[0-9a-f]{12}$/)
       expect([pod.status?.phase, isReady(pod), restartsOf(pod)]).toEqual(['Running', true, 0])
@@ -46,7 +46,7 @@ describe("the paper's story on real kubelets", () => {
     expect(status?.hotbackupPodNames).toEqual(created.hotbackup.map(pod => pod.metadata.name))
     expect(status?.coldbackupPodNames).toEqual(created.coldbackup.map(pod => pod.metadata.name))
 
-    // A primary is lost: one hot becomes primary, one cold becomes hot, one cold is made.
+    // A primary is lost: a hot backup becomes primary, a cold one becomes hot, and a cold one is created.
     const [lost] = created.primary
     if (!lost) throw new Error('no primary')
     await set.deletePod(lost)
@@ -65,7 +65,7 @@ describe("the paper's story on real kubelets", () => {
       repaired.coldbackup.filter(pod => !uids(created.coldbackup).includes(pod.metadata.uid)),
     ).toHaveLength(1)
 
-    // Traffic up: one promotion, two conversions, three creations; in place, without a restart.
+    // More traffic: one promotion, two conversions, three creations; in place, without a restart.
     await set.scale({ replicas: 3, hotBackups: 3, coldBackups: 3 })
     const up = await set.settled(3, 3, 3)
     const before = [...repaired.primary, ...repaired.hotbackup, ...repaired.coldbackup]
@@ -80,13 +80,13 @@ describe("the paper's story on real kubelets", () => {
       if (old) expect(pod.status?.podIP).toBe(old.status?.podIP)
     }
 
-    // Traffic down: six deletions, survivors keep their kind.
+    // Less traffic: six deletions; the remaining pods keep their kind.
     await set.scale({ replicas: 1, hotBackups: 1, coldBackups: 1 })
     const down = await set.settled(1, 1, 1)
     expect(uids(up.primary)).toEqual(expect.arrayContaining(uids(down.primary)))
     expect(uids(up.hotbackup)).toEqual(expect.arrayContaining(uids(down.hotbackup)))
     expect(uids(up.coldbackup)).toEqual(expect.arrayContaining(uids(down.coldbackup)))
-    // The surplus ends for good, and with it what it reserved.
+    // The surplus pods end for good, and release the resources that they reserved.
     await eventually(async () => {
       const { items } = await world.api.list(podResource, { namespace })
       expect(items).toHaveLength(3)
@@ -111,7 +111,7 @@ describe('placement', () => {
     const [node] = (await world.api.list(nodes, {})).items
     const cpu = Number(node?.status?.allocatable?.['cpu'] ?? 0)
     const nodeCount = (await world.api.list(nodes, {})).items.length
-    // More than half of a node each: one fits on every node, none beside another.
+    // More than half of a node each: one fits on every node, and no two fit on the same.
     const resources = { requests: { cpu: `${Math.ceil(cpu * 510)}m` } }
     const template = counterWith({ resources })
     const set = await world.createSet('reserve', { replicas: 0, coldBackups: nodeCount, template })
@@ -164,7 +164,7 @@ describe('placement', () => {
     expect(pod?.spec?.schedulerName).toBe('model')
     expect(pod?.spec?.nodeName).toBeUndefined()
     expect(pod?.metadata.labels?.[labels.strategy]).toBe('spread')
-    // This test is that scheduler.
+    // This test acts as that scheduler.
     const [node] = (await world.api.list(nodes, {})).items
     const name = pod?.metadata.name ?? ''
     const target = { apiVersion: 'v1', kind: 'Node', name: node?.metadata.name }

@@ -70,7 +70,7 @@ describe.skipIf(why)(`the operator under attack${why ? ` (${why})` : ''}`, () =>
   it('a power cut of a node: pods that were woken from cold are woken again when it is back', async () => {
     await using world = await createWorld()
     const cluster = await playground()
-    // Away from the operator's node, whose loss is another story.
+    // Not on the operator's node, whose loss is another case.
     const leader = (await replicas(world)).map(pod => pod.spec?.nodeName)
     const node = cluster.nodes.find(name => !leader.includes(name)) ?? cluster.nodes[0] ?? ''
     const set = await world.createSet('reboot', {
@@ -99,7 +99,7 @@ describe.skipIf(why)(`the operator under attack${why ? ` (${why})` : ''}`, () =>
 })
 
 describe.skipIf(why)(`least privilege${why ? ` (${why})` : ''}`, () => {
-  /** Uses what an ordinary run does not: adoption, and a server that cannot stream its initial lists. */
+  /** Uses rights that an ordinary run does not: adoption, and a server that cannot stream its initial lists. */
   async function provoke(world: World) {
     const set = await world.createSet('rights', { replicas: 1, hotBackups: 0 })
     const [pod] = (await set.settled(1, 0, 0)).primary
@@ -119,7 +119,7 @@ describe.skipIf(why)(`least privilege${why ? ` (${why})` : ''}`, () => {
         if (isKubeError(error, 'NotFound')) return undefined
         throw error
       })
-      // Adopted, and as one too many deleted again.
+      // Adopted, and deleted again as surplus.
       if (back !== undefined && back.metadata.ownerReferences === undefined)
         throw new Error('not adopted yet')
     })
@@ -141,7 +141,8 @@ describe.skipIf(why)(`least privilege${why ? ` (${why})` : ''}`, () => {
       await using standby = startOperator(join(dir, 'kubeconfig'), system)
       await eventually(() => {
         const synced = standby.log.filter(line => line.includes('"msg":"synced"'))
-        // Sets, pods, Leases of slots, reports of nodes, Services, EndpointSlices, nodes, earlier templates, namespaces with memory.
+        // Sets, pods, Leases of slots, reports of nodes, Services, EndpointSlices, nodes, earlier templates, namespaces
+        // with memory.
         expect(synced).toHaveLength(9)
       })
     } finally {
@@ -150,13 +151,13 @@ describe.skipIf(why)(`least privilege${why ? ` (${why})` : ''}`, () => {
     }
   }
 
-  /** A set with memory and Services of its own: made, failed over, changed, and taken back. */
+  /** A set with memory and Services of its own: created, failed over, changed, and scaled down. */
   async function provokeMemory(world: World) {
     const ports = (targetPort: number) => [{ port: 80, targetPort }]
     const set = await world.createSet('kept', {
       replicas: 1,
       hotBackups: 1,
-      // What is taken away is forgotten at once, and the first template with it.
+      // No retention: slots that are scaled down are forgotten at once, and the first template with them.
       checkpoint: { interval: '1s', retain: '0s' },
       service: { name: 'all-kept', perSlot: true, ports: ports(8080) },
     })
@@ -185,11 +186,11 @@ describe.skipIf(why)(`least privilege${why ? ` (${why})` : ''}`, () => {
     await eventually(async () => expect((await service())?.spec?.ports?.[0]?.targetPort).toBe(8081))
     await set.patch({ service: null })
     await eventually(async () => expect(await service()).toBeUndefined())
-    // Nothing is left of the first template then: it is forgotten.
+    // After that no pod of the first template is left, so it is forgotten.
     await set.patch({ replicas: 0, hotBackups: 0, template: counterWith({ args: ['--another'] }) })
   }
 
-  /** A set whose template names a claim; that there is none is an answer, too. */
+  /** A set whose template names a claim. The claim does not exist, but the request for it uses the right. */
   async function provokeClaim(world: World) {
     const volumes = [{ name: 'data', persistentVolumeClaim: { claimName: 'nowhere' } }]
     const set = await world.createSet('claiming', {
@@ -204,7 +205,7 @@ describe.skipIf(why)(`least privilege${why ? ` (${why})` : ''}`, () => {
     })
   }
 
-  /** The permission for memory is taken back where a set has not begun yet. */
+  /** Revokes the permission for memory of a set that has not begun yet. */
   async function provokeRefusal(world: World) {
     const set = await world.createSet('refused', { replicas: 0, hotBackups: 0, checkpoint: {} })
     await set.settled(0, 0, 0)
@@ -242,7 +243,7 @@ describe.skipIf(why)(`least privilege${why ? ` (${why})` : ''}`, () => {
   })
 })
 
-/** What needs an accident: see `only` in the table. */
+/** Rights that only an accident uses: see `only` in the table. */
 const accidental = [
   '/pods get',
   'events.k8s.io/events patch',

@@ -1,6 +1,6 @@
 /**
- * The playground itself: a power cut is one, and nothing is left of a cluster that was taken down or never finished.
- * On a small cluster of its own, so that no other test sees it.
+ * Tests of the playground itself: a power cut is real, and nothing is left of a cluster that was taken down or never
+ * finished. They use a small cluster of their own, so that no other test sees it.
  */
 import { connect } from 'node:net'
 import { afterEach, describe, expect, it } from 'vitest'
@@ -61,7 +61,7 @@ describe.skipIf(process.env['UNDERSTUDY_USE_CURRENT_CLUSTER'] === '1')('the play
       const interrupting: Progress = {
         async step(step, work) {
           const result = work({ detail: () => {} })
-          // At once, so that it strikes in the middle of the step.
+          // At once, so that the interrupt happens in the middle of the step.
           if (step === title) stop.abort(new Error('Ctrl-C'))
           return result
         },

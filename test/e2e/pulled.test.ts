@@ -26,7 +26,7 @@ async function sampleSet({ api, namespace }: World): Promise<TestSet> {
   return testSet(api, namespace, 'http-state')
 }
 
-/** A counter of the operator with these labels, the sum over its replicas. */
+/** Returns a counter of the operator with these labels, the sum over its replicas. */
 async function counter({ api }: World, name: string, labels: readonly string[]): Promise<number> {
   const counts = (await replicas({ api })).map(async ({ metadata }) => {
     const path = `/api/v1/namespaces/${system}/pods/${metadata.name}:8080/proxy/metrics`
@@ -37,27 +37,27 @@ async function counter({ api }: World, name: string, labels: readonly string[]):
   return (await Promise.all(counts)).reduce((sum, count) => sum + count, 0)
 }
 
-/** How often the state of a primary of this world was asked for. */
+/** Returns how often the operator has pulled the state of a primary of this world. */
 const pulls = (world: World) =>
   counter(world, 'bps_pulls_total', [`namespace="${world.namespace}"`, 'result="ok"'])
 
-/** Waits until the status has told two newer generations: after a rollout that is the word of who leads from then on. */
+/** Waits until the status has shown two newer generations: after a rollout these come from the new leader. */
 async function told(set: TestSet): Promise<void> {
   const generation = async () => (await set.get()).status?.slots?.[0]?.generation ?? 0
   for (let times = 0; times < 2; times += 1) {
     const before = await generation()
-    // Told once a minute.
+    // The status is updated once a minute.
     await eventually(async () => expect(await generation()).toBeGreaterThan(before), 90_000)
   }
 }
 
-/** Waits until a counter has risen by two: the next one may have begun before. */
+/** Waits until a counter has risen by two: the next pull may have begun before. */
 async function twice(count: () => Promise<number>): Promise<void> {
   const before = await count()
   await eventually(async () => expect(await count()).toBeGreaterThanOrEqual(before + 2))
 }
 
-/** Counts on, and waits until the operator has asked for it. @returns its number. */
+/** Counts, and waits until the operator has pulled the count. @returns the count */
 async function counted(world: World, primary: Pod | undefined, times: number): Promise<number> {
   if (!primary) throw new Error('no primary')
   for (let i = 0; i < times; i += 1) await (await fetch(urlOf(primary, '/'))).text()
@@ -124,7 +124,8 @@ describe('D3.http-kubelets: state over HTTP on real kubelets', () => {
     )
     await kubectl('apply', '-f', file('deploy/redis/redis.yaml'))
     try {
-      // First: an operator that finds no Redis looks again later and later, and this test does not wait for that.
+      // Redis comes first: an operator that finds no Redis retries with growing delays, and this test does not wait for
+      // that.
       await kubectl('rollout', 'status', '-n', namespace, 'deployment/understudy-redis', '--timeout=180s')
       // Its key `password` becomes UNDERSTUDY_STATE_STORE_PASSWORD.
       const secret = '--from=secret/understudy-state-store'
@@ -135,7 +136,7 @@ describe('D3.http-kubelets: state over HTTP on real kubelets', () => {
       const [primary] = (await set.settled(1, 1, 1)).primary
       const value = await counted(world, primary, 4)
       await told(set)
-      // What the operator does at its end is its own; what it has written before is what counts.
+      // By force, so that the operator writes nothing at its end: only its earlier writes count.
       await kubectl(
         'delete',
         'pods',

@@ -1,6 +1,6 @@
 /**
- * One real cluster for all end-to-end tests: the playground named `e2e`, brought up here and taken down at the end, or
- * with UNDERSTUDY_USE_CURRENT_CLUSTER=1 the reader's own, on which the operator is installed already.
+ * Provides one real cluster for all end-to-end tests: the playground named `e2e`, brought up here and taken down at the
+ * end. With UNDERSTUDY_USE_CURRENT_CLUSTER=1 it is the user's own, which must have the operator installed.
  */
 import type { TestProject } from 'vitest/node'
 import { ensureImages, imageNames } from '../../images/build.ts'
@@ -8,11 +8,11 @@ import { down as takeDown, up } from '../../playground/cluster.ts'
 import { deployOperator } from '../../playground/deploy.ts'
 import { createProgress } from '../../playground/progress.ts'
 
-/** What test files know of the cluster; handles cannot be passed to them. */
+/** Facts about the cluster for test files; handles cannot be passed to them. */
 export interface ClusterFacts {
   /** Path of a kubeconfig with all rights. */
   readonly kubeconfig: string
-  /** Name of the playground, or undefined when it is the reader's own cluster. */
+  /** Name of the playground, or undefined for the user's own cluster. */
   readonly playground: string | undefined
 }
 
@@ -22,7 +22,7 @@ declare module 'vitest' {
   }
 }
 
-/** Another name lets two checkouts test on one machine at once. */
+/** With another name, two checkouts can test on one machine at the same time. */
 const name = process.env['UNDERSTUDY_E2E_CLUSTER'] ?? 'e2e'
 
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
@@ -54,7 +54,7 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
     project.provide('cluster', { kubeconfig: cluster.kubeconfigPath, playground: name })
     return down
   } catch (error) {
-    // Also for an interrupt after the cluster had come up: nobody else will take it down.
+    // Also after an interrupt when the cluster was already up: nothing else would take it down.
     await down()
     throw error
   }

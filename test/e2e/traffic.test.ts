@@ -13,16 +13,16 @@ describe.skipIf(why)(`traffic${why ? ` (${why})` : ''}`, () => {
     const first = await set.settled(2, 2, 1)
     const service = await world.createService('web', { app: 'counter', type: 'primary' })
     await using traffic = await startTraffic(`http://${service.spec?.clusterIP}/`)
-    // Beside it, from another node, a request every 2 ms: nothing of it reaches a backup, either.
+    // In parallel, a request every 2 ms from another node; none of these may reach a backup, either.
     await using load = await startTraffic(`http://${service.spec?.clusterIP}/`, 2, 'n2')
     const names = (all: readonly { metadata: { name: string } }[]) => all.map(pod => pod.metadata.name)
 
-    // Both primaries answer, each counts for itself.
+    // Both primaries answer, and each counts by itself.
     await eventually(() =>
       expect(new Set(traffic.answers.flatMap(one => one.host ?? []))).toEqual(new Set(names(first.primary))),
     )
 
-    // They share it: of hundreds of requests none of the two has less than a quarter.
+    // They share the load: of hundreds of requests each gets at least a quarter.
     const from = traffic.answers.length
     await eventually(() => expect(traffic.answers.length - from).toBeGreaterThan(300))
     const shares = names(first.primary).map(
@@ -30,7 +30,7 @@ describe.skipIf(why)(`traffic${why ? ` (${why})` : ''}`, () => {
     )
     expect(Math.min(...shares)).toBeGreaterThan(75)
 
-    // One is deleted: its successor, and nobody else, joins; the promoted pod keeps uid, address and its count of restarts.
+    // One is deleted. Only its successor joins; the promoted pod keeps its uid, address and count of restarts.
     const [lost] = first.primary
     if (!lost) throw new Error('no primary')
     await set.deletePod(lost)
@@ -54,7 +54,7 @@ describe.skipIf(why)(`traffic${why ? ` (${why})` : ''}`, () => {
     const allowed = new Set([...names(first.primary), ...names(second.primary)])
     const answers = [...(await traffic.stop()), ...(await load.stop())]
     expect(answers.length).toBeGreaterThan(1_000)
-    // Zero requests ever reached a hot or a cold backup.
+    // No request ever reached a hot or a cold backup.
     expect(answers.filter(one => one.host !== undefined && !allowed.has(one.host))).toEqual([])
     // Not even before it was promoted: its first answer counts 1.
     const heirs = answers.filter(one => one.host === heir?.metadata.name).map(one => one.count ?? 0)

@@ -3,11 +3,11 @@ import type { Reporter, TestModule, Vitest } from 'vitest/node'
 import { problem, type TestResult } from './results.ts'
 
 export interface Collector extends Reporter {
-  /** Everything that has ended, and what ended badly outside of tests. */
+  /** All finished tests, and failures outside of tests. */
   results(): readonly TestResult[]
 }
 
-/** A vitest reporter that keeps results and prints nothing. */
+/** Creates a vitest reporter that keeps results and prints nothing. */
 export function createCollector(onInit: (vitest: Vitest) => void): Collector {
   let results: TestResult[] = []
   return {
@@ -38,7 +38,7 @@ function resultsOf(module: TestModule): TestResult[] {
         return result satisfies never
     }
   })
-  // A hook that fails leaves its tests skipped: without an entry of its own it would not be seen.
+  // A failed hook leaves its tests skipped, so it needs an entry of its own to be visible.
   const suites = [...module.children.allSuites()].flatMap(suite =>
     suite.errors().map(error => problem(file, `(hook) ${suite.fullName}`, error.message)),
   )

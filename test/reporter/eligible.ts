@@ -5,13 +5,13 @@ export interface Machine {
   /** Effective user id; 0 is root. */
   readonly uid: number
   readonly env: Readonly<Record<string, string | undefined>>
-  /** The reader's own cluster is used instead of a playground. */
+  /** The tests use the user's own cluster instead of a playground. */
   readonly usesCurrentCluster: boolean
 }
 
 /**
- * Why the tests of a project are skipped here, or undefined when they run. In CI nothing is skipped: there a missing
- * prerequisite is a failure, which the project's own setup reports.
+ * Returns why the tests of a project are skipped here, or undefined if they run. In CI nothing is skipped: there a
+ * missing prerequisite is a failure, which the project's own setup reports.
  */
 export function whyNotHere(project: ProjectName, machine: Machine): string | undefined {
   if (project !== 'e2e' || machine.usesCurrentCluster || isCi(machine.env)) return undefined

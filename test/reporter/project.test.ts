@@ -27,7 +27,7 @@ function start(job: Partial<Job>, env: Record<string, string> = {}) {
   const runner = new URL('project.ts', import.meta.url).pathname
   return spawn(process.execPath, [runner, JSON.stringify(whole)], {
     stdio: 'ignore',
-    // The outer vitest must not speak to the inner one.
+    // The outer vitest's environment must not influence the inner one.
     env: { PATH: process.env['PATH'], ...env },
   })
 }

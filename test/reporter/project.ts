@@ -1,6 +1,6 @@
 /**
- * Runs one vitest project in this process: `node test/reporter/project.ts JOB`, where JOB is a `Job` as JSON.
- * SIGINT, SIGTERM and the death of the parent end the run in an orderly way: the project's teardown always runs.
+ * Runs one vitest project in this process: `node test/reporter/project.ts JOB`, where JOB is a `Job` as JSON. SIGINT,
+ * SIGTERM and the death of the parent end the run in order: the project's teardown always runs.
  */
 import { readdir, readFile } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -15,13 +15,13 @@ export interface Job {
   readonly filters: readonly string[]
   /** Only tests whose full name matches. */
   readonly pattern: string | undefined
-  /** Nothing is run; the tests found in the files are listed as skipped for this reason. */
+  /** Runs nothing; lists the tests found in the files as skipped for this reason. */
   readonly skip: string | undefined
-  /** Where the ProjectResult goes. */
+  /** Path of the ProjectResult. */
   readonly output: string
 }
 
-/** How long a test that is under way may go on after an interrupt. */
+/** How long a running test may continue after an interrupt. */
 const patienceMs = 5_000
 
 async function main(job: Job): Promise<void> {
@@ -40,12 +40,12 @@ async function main(job: Job): Promise<void> {
     root: job.root,
     project: [job.project],
     watch: false,
-    // Tests on a cluster take long: each one is told as it ends.
+    // Tests on a cluster take long, so each one is printed as it ends.
     reporters: [job.project === 'e2e' ? 'verbose' : 'default', collector],
     ...(job.pattern !== undefined && { testNamePattern: job.pattern }),
   })
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-    // Vitest's own listeners leave the process at once, without the teardown.
+    // Vitest's own listeners would exit at once, without the teardown.
     process.removeAllListeners(signal)
     process.on(signal, interrupt)
   }
@@ -58,7 +58,7 @@ async function main(job: Job): Promise<void> {
     tests = [...collector.results(), problem('', '(project)', messageOf(error))]
     vitest.logger.printError(error, { type: `the project ${job.project} did not start` })
   }
-  // The exit code says from here on whether the teardown went well.
+  // From here on the exit code tells whether the teardown succeeded.
   process.exitCode = 0
   await vitest.close()
   if (process.exitCode !== 0) tests = [...tests, problem('', '(teardown)', 'the teardown failed, see above')]
@@ -75,7 +75,8 @@ async function main(job: Job): Promise<void> {
 
 async function testsOf(vitest: Vitest, job: Job, collector: Collector): Promise<readonly TestResult[]> {
   const files = await vitest.getRelevantTestSpecifications([...job.filters])
-  // Words that match files of one project only are no mistake in the others; the sum over all tells if none matched.
+  // A filter that matches files of only one project is no mistake in the others; the sum over all projects shows if
+  // none matched.
   if (files.length === 0 && job.filters.length > 0) return []
   if (job.skip !== undefined) return listed(vitest, job.filters, job.skip)
   await vitest.start([...job.filters])
@@ -97,7 +98,7 @@ async function listed(vitest: Vitest, filters: readonly string[], reason: string
 
 async function stop(vitest: Vitest): Promise<void> {
   const cancelled = vitest.cancelCurrentRun('keyboard-input').catch(() => {
-    // The run itself throws the same to `main`.
+    // The run itself throws the same error to `main`.
   })
   const patience = new AbortController()
   const ended = await Promise.race([
@@ -105,11 +106,11 @@ async function stop(vitest: Vitest): Promise<void> {
     sleep(patienceMs, false, { signal: patience.signal }).catch(() => true),
   ])
   patience.abort()
-  // A test that does not end would keep its cluster up: its worker goes, the teardown still runs.
+  // A test that does not end would keep its cluster up: kill its worker, then the teardown still runs.
   if (!ended) for (const pid of await workers()) process.kill(pid, 'SIGKILL')
 }
 
-/** Vitest's worker processes of this process. */
+/** Returns the pids of this process's vitest workers. */
 async function workers(): Promise<number[]> {
   const self = `/proc/${process.pid}/task`
   const children = await Promise.all(
@@ -120,7 +121,7 @@ async function workers(): Promise<number[]> {
   return pids.filter((_, i) => lines[i]?.includes('vitest/dist/workers'))
 }
 
-/** The message, and what to do about it where the error knows. */
+/** Returns the message, and the advice if the error has one. */
 function messageOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
   const { advice } = error as { advice?: unknown }

@@ -1,4 +1,4 @@
-/** What a test run leaves behind in out/test-results.json, for the checklist and for other programs. */
+/** The result of a test run, in out/test-results.json, for the checklist and for other programs. */
 import { mkdir, readFile, rename, writeFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
 
@@ -7,7 +7,7 @@ export type ProjectName = (typeof projectNames)[number]
 
 export interface TestResult {
   readonly file: string
-  /** Titles of the suites around the test and its own, joined by ` > `. */
+  /** Titles of the enclosing suites and of the test, joined by ` > `. */
   readonly name: string
   readonly state: 'passed' | 'failed' | 'skipped'
   readonly durationMs: number
@@ -18,7 +18,7 @@ export interface TestResult {
 export interface ProjectResult {
   readonly name: ProjectName
   readonly durationMs: number
-  /** What failed outside of any test (a setup, a file that could not be loaded) is in here as a failed entry. */
+  /** A failure outside of any test (in a setup, or a file that could not be loaded) is included as a failed entry. */
   readonly tests: readonly TestResult[]
 }
 
@@ -42,17 +42,17 @@ export function totalsOf(projects: readonly ProjectResult[]): Totals {
   return { passed: count('passed'), failed: count('failed'), skipped: count('skipped') }
 }
 
-/** The last line of every test run: `N passed, N failed, N skipped`. */
+/** Returns the last line of every test run: `N passed, N failed, N skipped`. */
 export function summaryLine({ passed, failed, skipped }: Totals): string {
   return `${passed} passed, ${failed} failed, ${skipped} skipped`
 }
 
-/** Something that failed although it is no test, so that no sum can hide it. */
+/** Returns a failed entry for a failure outside of tests, so that no sum can hide it. */
 export function problem(file: string, name: string, reason: string): TestResult {
   return { file, name, state: 'failed', durationMs: 0, reason }
 }
 
-/** A reader never sees half a file: written under another name first. */
+/** Writes to another name and renames, so that a reader never sees half a file. */
 export async function writeJson(path: string, value: unknown): Promise<void> {
   await mkdir(dirname(path), { recursive: true })
   const part = `${path}.${process.pid}.part`
@@ -60,7 +60,7 @@ export async function writeJson(path: string, value: unknown): Promise<void> {
   await rename(part, path)
 }
 
-/** @throws Error that says what to run when there is no result, or one that is not ours. */
+/** @throws Error with advice if the result is missing or has another format */
 export async function readTestRun(path: string = resultsFile): Promise<TestRun> {
   const text = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') throw new Error(`no test run yet (${path}): run npm test first`)

@@ -1,7 +1,7 @@
 import { createReadStream } from 'node:fs'
 import { createInterface } from 'node:readline'
 
-/** What the API server noted of one request; see audit.k8s.io/v1 Event. */
+/** The API server's record of one request; see audit.k8s.io/v1 Event. */
 interface AuditEvent {
   readonly stage: string
   readonly verb: string
@@ -19,7 +19,7 @@ interface AuditEvent {
 }
 
 export interface OperatorRequests {
-  /** Every right that was used, as `group/resource[/subresource][/name] verb`; once with and once without the name. */
+  /** Every right that was used, as `group/resource[/subresource][/name] verb`, with and without the name. */
   readonly used: ReadonlySet<string>
   /** Requests that RBAC or a policy of deploy/admission refused. */
   readonly denied: readonly string[]
@@ -28,13 +28,13 @@ export interface OperatorRequests {
 
 const operator = 'system:serviceaccount:understudy-system:understudy-operator'
 
-/** What the operator has asked for since the cluster came up. */
+/** Returns the operator's requests since the cluster came up. */
 export async function operatorRequests(auditLogPath: string): Promise<OperatorRequests> {
   const used = new Set<string>()
   const denied: string[] = []
   let total = 0
   for await (const line of createInterface(createReadStream(auditLogPath))) {
-    // The last line may be half written.
+    // The last line may be incomplete.
     if (!line.includes(operator) || !line.endsWith('}')) continue
     const { stage, verb, user, requestURI, objectRef, responseStatus, annotations } = JSON.parse(
       line,

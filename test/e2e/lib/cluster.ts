@@ -1,10 +1,10 @@
-/** The playground under test, for what needs nodes: their networks, their processes, power cuts. */
+/** The playground under test, for tests that need nodes: their networks, their processes, power cuts. */
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import { inject } from 'vitest'
 import { type Cluster, openCluster } from '../../../playground/cluster.ts'
 
-/** Why tests that reach into nodes are skipped, or undefined on a playground. */
+/** Returns the reason why tests that reach into nodes are skipped, or undefined on a playground. */
 export const needsNodes = (): string | undefined =>
   inject('cluster').playground === undefined
     ? 'reaches into nodes, which only the playground allows'
@@ -19,7 +19,7 @@ export async function playground(): Promise<Cluster> {
 
 const run = promisify(execFile)
 
-/** kubectl with all rights, as a user types it. */
+/** Runs kubectl with all rights, as a user would. */
 export async function kubectl(...args: string[]): Promise<string> {
   const { kubeconfig, playground: name } = inject('cluster')
   const program = name === undefined ? 'kubectl' : (await playground()).kubectl

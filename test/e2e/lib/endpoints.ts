@@ -1,7 +1,7 @@
 import { endpointSlices } from '../../../src/kube/resources.ts'
 import type { World } from './world.ts'
 
-/** Names of the pods that a Service would send traffic to, in order. */
+/** Returns the names of the pods to which a Service would send traffic, in order. */
 export async function discovery({ api, namespace }: World, service: string): Promise<string[]> {
   const labelSelector = `kubernetes.io/service-name=${service}`
   const { items } = await api.list(endpointSlices, { namespace, labelSelector })

@@ -5,20 +5,20 @@ import { fileURLToPath } from 'node:url'
 import { playground } from './cluster.ts'
 
 export interface Answer {
-  /** Name of the pod that answered, and its count after this request; undefined when nobody did. */
+  /** Name of the pod that answered, and its count after this request; undefined without an answer. */
   readonly host: string | undefined
   readonly count: number | undefined
 }
 
 export interface Traffic extends AsyncDisposable {
   readonly answers: readonly Answer[]
-  /** Ends it and returns everything. */
+  /** Ends the traffic and returns all answers. */
   stop(): Promise<readonly Answer[]>
 }
 
 const program = fileURLToPath(new URL('../../../playground/prober.ts', import.meta.url))
 
-/** Steady requests to a counter from inside a node's network, a fresh connection each. */
+/** Sends steady requests to a counter from inside a node's network, with a fresh connection each. */
 export async function startTraffic(url: string, intervalMs = 20, node = 'n1'): Promise<Traffic> {
   const cluster = await playground()
   const [command = '', ...args] = cluster.argvInNetwork(node, [

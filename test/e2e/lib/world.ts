@@ -1,4 +1,4 @@
-/** The cluster under test as the tests see it: its API, and sets that clean up after themselves. */
+/** The cluster under test for one test: its API, and sets that are deleted after the test. */
 import { randomBytes } from 'node:crypto'
 import { inject, vi } from 'vitest'
 import { type BackupPodSet, type BackupPodSetSpec, backupPodSets } from '../../../src/api/backuppodset.ts'
@@ -28,7 +28,7 @@ export const counterTemplate = {
   },
 } as const
 
-/** The same with something added to its container, or to its pod. */
+/** The same with additions to its container or its pod. */
 export const counterWith = (container: object, pod: object = {}) => ({
   ...counterTemplate,
   spec: {
@@ -40,7 +40,7 @@ export const counterWith = (container: object, pod: object = {}) => ({
 
 export interface World extends AsyncDisposable {
   readonly api: Api
-  /** A namespace of the test's own. */
+  /** The test's own namespace. */
   readonly namespace: string
   createSet(name: string, spec: Partial<BackupPodSetSpec>): Promise<TestSet>
   createService(name: string, selector: Record<string, string>): Promise<Service>
@@ -115,8 +115,8 @@ export async function createWorld(): Promise<World> {
 }
 
 /**
- * Waits until this world is the only one: what looks at the whole cluster would see the sets of worlds that are still
- * being deleted, and the agents and nodes that a test before this one has disturbed.
+ * Waits until no other world exists. A test that examines the whole cluster would also see the sets of worlds that are
+ * still being deleted, and agents and nodes that an earlier test has disturbed.
  */
 export async function alone({ api, namespace }: Pick<World, 'api' | 'namespace'>): Promise<void> {
   await eventually(async () => {
@@ -174,7 +174,7 @@ export function testSet(api: Api, namespace: string, name: string): TestSet {
         const byKind = { primary: of('primary'), hotbackup: of('hotbackup'), coldbackup: of('coldbackup') }
         const counts = [byKind.primary.length, byKind.hotbackup.length, byKind.coldbackup.length]
         if (counts.join() !== `${p},${h},${c}`) throw new Error(`pods are ${counts.join('/')}`)
-        // The status may be that of a moment ago; the pods themselves have the last word.
+        // The status may be stale, so the pods themselves decide.
         if (![...byKind.primary, ...byKind.hotbackup].every(isReady) || !byKind.coldbackup.every(isAtGate))
           throw new Error('pods are not all in place')
         return byKind

@@ -1,4 +1,4 @@
-/** The kubectl plugin on real kubelets: what it shows is there, and what it moves goes on counting. */
+/** The kubectl plugin on real kubelets: its output is true, and the pods that it moves continue to count. */
 import { describe, expect, it } from 'vitest'
 import { runCli } from '../../../src/cli/program.ts'
 import type { Promoted } from '../../../src/cli/promote/promote.ts'
@@ -27,7 +27,7 @@ describe.skipIf(needsNodes())('kubectl understudy', () => {
     await using world = await createWorld()
     const set = await world.createSet('kept', {
       ...{ replicas: 1, hotBackups: 1, template: counter.template },
-      // Nothing that is asked for here would come by itself in time.
+      // Long interval: no checkpoint that is requested here would happen by itself in time.
       checkpoint: { interval: '10m' },
     })
     const facts = await eventually(async () => {
@@ -40,7 +40,7 @@ describe.skipIf(needsNodes())('kubectl understudy', () => {
     expect((await cli(world, 'status', 'kept')).out).toContain('every condition is as it should be')
 
     await alone(world)
-    // Agents report every 10 s: what the last test did to them may stand in the reports for a while.
+    // Agents report every 10 s, so the reports may show the disturbances of the last test for a while.
     await eventually(async () => {
       const { exitCode, out } = await cli(world, 'doctor')
       expect(exitCode, out).toBe(0)

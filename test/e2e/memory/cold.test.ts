@@ -35,7 +35,7 @@ async function holderOf(world: World, { holder }: SlotLease): Promise<{ pod: Pod
   return { pod, ip: pod.status.podIP }
 }
 
-/** Waits until the slot's memory of now could be brought back by a pod that is not there yet. */
+/** Waits until a pod that does not exist yet could restore memory that the slot's primary has now. */
 async function saved(world: World, set: TestSet): Promise<void> {
   const since = Date.now()
   const { life } = await leaseOf(world, set)
@@ -48,7 +48,7 @@ async function saved(world: World, set: TestSet): Promise<void> {
   }, 120_000)
 }
 
-/** Counts, has it saved, kills the app. @returns what it had counted, and the Lease before. */
+/** Counts, waits for a save, and kills the app. @returns the count, and the Lease before the kill */
 async function lose(world: World, set: TestSet): Promise<{ expected: number; before: SlotLease }> {
   await eventually(() => leaseOf(world, set))
   await saved(world, set)
@@ -63,7 +63,7 @@ async function lose(world: World, set: TestSet): Promise<{ expected: number; bef
   return { expected, before }
 }
 
-/** The slot's next holder, when it answers. */
+/** Waits until the slot's next primary answers. */
 async function succeeded(world: World, set: TestSet, before: SlotLease) {
   const lease = await eventually(async () => {
     const now = await leaseOf(world, set)
@@ -111,7 +111,7 @@ describe.skipIf(needsNodes())('failovers with memory where no hot backup is', ()
     const [gate] = await pidsOf(uid, 'waker')
     const { items } = await world.api.list(pods, { namespace: 'understudy-system' })
     const cluster = await playground()
-    // Somebody else's message, and one that opened another gate.
+    // A stranger's message, and one that opened another gate.
     const [command = '', ...args] = cluster.argvInNetwork(cluster.nodes[0] ?? '', [
       process.execPath,
       '--eval',
@@ -119,7 +119,7 @@ describe.skipIf(needsNodes())('failovers with memory where no hot backup is', ()
     ])
     expect((await run(command, args)).stdout).toMatch(/^understudy\/1 denied /)
     await set.settled(1, 0, 1)
-    // Its answers do not find their way to the operator any more.
+    // Its answers no longer reach the operator.
     for (const { status } of items)
       if (status?.podIP !== undefined)
         await run('nsenter', [
@@ -140,7 +140,7 @@ describe.skipIf(needsNodes())('failovers with memory where no hot backup is', ()
 
   it('D6.restored-empty: what nobody can bring back begins anew, and says so', async () => {
     await using world = await createWorld()
-    // What is taken away behind the agents' backs is kept, as far as anybody knows.
+    // The agents do not notice this deletion, so everything still counts as kept.
     const set = await created(world, 0, { checkpoint: { interval: '1h', giveUpAfterSeconds: 30 } })
     await eventually(async () => {
       expect((await set.get()).status?.slots?.[0]?.protection).toBe('Cold')

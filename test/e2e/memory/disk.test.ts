@@ -28,7 +28,7 @@ const addressOf = async ({ api, namespace }: World, { holder }: SlotLease): Prom
   return status.podIP
 }
 
-/** What a node says of this life of a slot, once it says so. */
+/** Waits until a node's report about this life of a slot passes the test, and returns it. */
 const reported = (
   { api }: World,
   node: string,
@@ -47,11 +47,11 @@ const reported = (
 interface Kept {
   readonly set: TestSet
   readonly slot: SlotLease
-  /** Where the understudy is. */
+  /** Node of the understudy. */
   readonly node: string
 }
 
-/** A set of one primary and one understudy, with something on the disk of the understudy's node. */
+/** Creates a set of one primary and one understudy, and waits for files on the disk of the understudy's node. */
 async function createKept(world: World): Promise<Kept> {
   const set = await world.createSet('kept', {
     replicas: 1,
@@ -69,7 +69,7 @@ async function createKept(world: World): Promise<Kept> {
   return { set, slot, node }
 }
 
-/** The same, with a count that is on the disk. */
+/** The same, and waits until a count is on the disk. */
 async function createCounted(world: World): Promise<Kept & { readonly count: number }> {
   const kept = await createKept(world)
   const ip = await eventually(() => addressOf(world, kept.slot))
@@ -87,13 +87,14 @@ async function createCounted(world: World): Promise<Kept & { readonly count: num
 }
 
 describe.skipIf(needsNodes())('generations on disks', () => {
-  // The next state of a slot is on the disk after a minute, and files of a set that is gone are removed after one: together.
+  // A slot's next state reaches the disk after a minute, and the files of a deleted set are removed after a minute: so
+  // both tests wait together.
   let world: World
   let counted: ReturnType<typeof createCounted>
   beforeAll(async () => {
     world = await createWorld()
     counted = createCounted(world)
-    counted.catch(() => undefined) // told by who waits for it
+    counted.catch(() => undefined) // the test that awaits it gets the error
   })
   afterAll(() => world?.[Symbol.asyncDispose]())
 
@@ -110,7 +111,7 @@ describe.skipIf(needsNodes())('generations on disks', () => {
     const files = async () =>
       (await cluster.inNode(node, ['ls', directory])).split('\n').filter(name => name.startsWith(tag))
     const [file] = await files()
-    // What somebody may have taken with the disk.
+    // The file as a thief of the disk has it.
     const taken = Buffer.from(await cluster.inNode(node, ['base64', '-w0', `${directory}/${file}`]), 'base64')
     const scratch = await mkdtemp(join(tmpdir(), 'taken-'))
     const opens = async (seal: string) => {
@@ -151,7 +152,7 @@ describe.skipIf(needsNodes())('generations on disks', () => {
         world,
         node,
         slot,
-        // Until the agent knows what is there, its report says what the one before the power cut has said.
+        // Until the agent knows its copies, its report keeps the content from before the power cut.
         ({ usable, generation, onDisk }, updatedAt) =>
           updatedAt > since && usable !== undefined && generation === onDisk?.generation,
         240_000,

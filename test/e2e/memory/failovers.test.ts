@@ -26,7 +26,9 @@ const created = (world: World, replicas: number, hotBackups: number) =>
     template: counter.template,
   })
 
-/** Three primaries on two nodes, and understudies on the third: an understudy does not cover primaries of its own node. */
+/**
+ * Three primaries on two nodes, and understudies on the third: an understudy does not cover primaries of its own node.
+ */
 async function covered(world: World, hotBackups: number): Promise<void> {
   const { nodes } = await playground()
   const last = nodes.at(-1) ?? ''
@@ -69,7 +71,7 @@ describe.skipIf(needsNodes())('failovers with memory', () => {
     await Promise.all(lost.map(killApp))
     const next = await Promise.all(victims.map(lease => promoted(inside(world), lease)))
     expect(await Promise.all(next.map(lease => readSlot(inside(world), lease)))).toEqual(expected.slice(0, 2))
-    // Three apps with three memories, in three pods; the one that was not lost is where it was.
+    // Three apps with three memories, in three pods; the one that was not lost has not moved.
     const [, , third] = before
     const now = await slotsOf(inside(world))
     expect(now[2]?.holder).toEqual(third?.holder)
@@ -86,7 +88,7 @@ describe.skipIf(needsNodes())('failovers with memory', () => {
     await saved(inside(world))
     const [lease] = (await slotsOf(inside(world))) as [SlotLease]
     const dead = await holderOf(inside(world), lease)
-    // Clients who know its address, through the whole failover and for as long as its pod is there.
+    // Clients that know its address, through the whole failover and for as long as its pod exists.
     const heard: { readonly at: number; readonly value: number }[] = []
     const over = new AbortController()
     const client = async () => {
@@ -101,7 +103,7 @@ describe.skipIf(needsNodes())('failovers with memory', () => {
       await eventually(() => expect(heard.length).toBeGreaterThan(20))
       const killedAt = performance.now()
       await killApp(dead)
-      // There is somebody who could have answered.
+      // The kubelet has restarted the container there, so a wrong answer would be possible.
       await vi.waitFor(
         async () => {
           const pod = await holderOf(inside(world), lease)
@@ -149,11 +151,11 @@ describe.skipIf(needsNodes())('failovers with memory', () => {
     await saved(inside(world))
     const [lease] = (await slotsOf(inside(world))) as [SlotLease]
     const primary = await holderOf(inside(world), lease)
-    // New pods in between: the kubelet holds back a container that was killed before.
+    // New pods in between: the kubelet delays the restart of a container that was killed before.
     const upgrade = () => kubectl('delete', 'pods', '--all', '-n', 'understudy-agents')
     for (const end of [() => killAgents(world.api), upgrade, () => killAgents(world.api)]) {
       await end()
-      // Throughout: the primary answers, or waits at most for its end of a stop.
+      // Meanwhile the primary always answers; at most it waits for the end of a stop.
       for (let i = 0; i < 20; i += 1) await counter.add(addressOf(primary))
       await saved(inside(world))
     }

@@ -1,4 +1,4 @@
-/** What was taken for a loss and is none, and what is one and was not taken for it. */
+/** Events that were mistaken for a loss, and losses that were not recognised. */
 import { kill } from 'node:process'
 import { describe, expect, it } from 'vitest'
 import { pidsOf } from '../../../playground/pids.ts'
@@ -64,7 +64,7 @@ describe.skipIf(needsNodes())('what is a loss', () => {
       if (!side?.restartCount || startedAt === undefined) throw new Error('not started again yet')
       return Date.parse(String(startedAt))
     })
-    // So long an agent is given to say that a restart was a death.
+    // An agent has this much time to report that a restart was a death.
     await eventually(() => expect(Date.now() - again).toBeGreaterThan(20_000))
     await saved(inside(world))
     const now = await slotIn(world)
@@ -73,7 +73,7 @@ describe.skipIf(needsNodes())('what is a loss', () => {
     expect(await counter.read(addressOf(pod))).toBe(expected)
     const told = await world.api.list(events, { namespace: world.namespace })
     expect(told.items.filter(({ reason }) => reason === 'StateLost' || reason === 'FailedOver')).toEqual([])
-    // And the memory is still good for a loss that is one.
+    // The memory is still good for a real loss.
     await killApp(pod)
     expect(await readSlot(inside(world), await promoted(inside(world), before))).toBe(expected)
   })

@@ -1,4 +1,4 @@
-/** Removing it as docs/install.md says: nothing of ours stays on any node. */
+/** Removes the installation as docs/install.md says: nothing of ours may stay on any node. */
 import { describe, expect, it } from 'vitest'
 import { deployOperator } from '../../../playground/deploy.ts'
 import { createProgress } from '../../../playground/progress.ts'
@@ -10,8 +10,8 @@ import { kubectl, needsNodes, playground } from '../lib/cluster.ts'
 import { alone, createWorld, eventually } from '../lib/world.ts'
 
 /**
- * What is ours on a node, one a line: processes, mounts, directories, cgroups, and rules in the network namespaces of the node
- * and of its pods. Labels of the image store are not.
+ * Lists what is ours on a node, one a line: processes, mounts, directories, cgroups, and rules in the network
+ * namespaces of the node and of its pods. Labels in the image store are not included.
  */
 const lookOn = (label: string) => `
   for process in /proc/[0-9]*; do
@@ -70,7 +70,7 @@ describe.skipIf(needsNodes())('the documented removal', () => {
       const { out } = await cli('-n', world.namespace, 'status', 'leaving', '-o', 'json')
       expect(out).toContain('"protection": "Frozen"')
     }, 120_000)
-    // Otherwise the search finds nothing because it looks in the wrong places.
+    // Proves that the search looks in the right places.
     const before = Object.values(await leftovers()).join('\n')
     for (const kind of ['process', 'mount', 'directory', 'cgroup', 'rules of ours'])
       expect(before).toContain(kind)

@@ -56,7 +56,7 @@ describe.skipIf(needsNodes())('a changed template of a set that keeps memory', (
     const holder = await holderOf(inside(world), before)
     let acknowledged = 0
     const over = new AbortController()
-    // Every answer is the next number: what was acknowledged to a client is in the memory of whoever follows.
+    // Every answer is the next number: an acknowledged count must be in the memory of each successor.
     const client = (async () => {
       const answers: number[] = []
       while (!over.signal.aborted) {
@@ -66,7 +66,7 @@ describe.skipIf(needsNodes())('a changed template of a set that keeps memory', (
           acknowledged += 1
           answers.push(await counter.read(addressOf(await holderOf(inside(world), lease))))
         } catch {
-          // Between two holders nobody answers; whether the last one was counted is not known.
+          // Between two primaries no pod answers, and it is unknown whether the last request was counted.
         }
       }
       return answers
@@ -85,7 +85,7 @@ describe.skipIf(needsNodes())('a changed template of a set that keeps memory', (
     const after = await slotOf(world)
     expect(after.life).toBe(before.life)
     expect(after.holder.uid).not.toBe(holder.metadata.uid)
-    // Rising without a step back: no answer was fresh, and none older than one before it.
+    // Monotonic: no answer came from fresh memory, and none was older than an earlier one.
     expect(answers).toEqual([...answers].sort((a, b) => a - b))
     expect(await readSlot(inside(world), after)).toBeGreaterThanOrEqual(acknowledged)
     expect(await eventsOf(world, 'StateWillBeLost')).toEqual([])
@@ -105,7 +105,7 @@ describe.skipIf(needsNodes())('a changed template of a set that keeps memory', (
     await killApp(await holderOf(inside(world), before))
     const next = await promoted(inside(world), before)
     expect(await readSlot(inside(world), next)).toBe(expected)
-    // And the one after it could do the same.
+    // The next successor could do the same.
     await saved(inside(world))
   })
 

@@ -5,7 +5,7 @@ import { specimens } from '../../../zoo/specimens.ts'
 import { needsNodes } from '../lib/cluster.ts'
 import { createWorld } from '../lib/world.ts'
 
-/** Cores are few: so many at a time. */
+/** Cores are few, so only this many run at a time. */
 const together = 4
 
 describe.skipIf(needsNodes())('memory survives, seen by a client', () => {

@@ -8,7 +8,7 @@ import { text } from './manifests.ts'
 
 let lua: (code: string) => Promise<string>
 beforeAll(async () => {
-  // Lua 5.1 is the language level of Argo CD. Run by its own loader: the machine's C library may be older.
+  // Argo CD's language level is Lua 5.1. It runs with its own loader, because the machine's C library may be older.
   const { root } = await debianPackages(['lua5.1'])
   const loader = (await readdir(join(root, 'usr/lib64'))).find(name => name.startsWith('ld-linux')) ?? ''
   const libraries = (await readdir(join(root, 'usr/lib'))).find(name => name.endsWith('-linux-gnu')) ?? ''
@@ -19,7 +19,7 @@ beforeAll(async () => {
     ])
 }, 300_000)
 
-/** A JSON value as a Lua expression. */
+/** Returns a JSON value as a Lua expression. */
 function literal(value: unknown): string {
   if (Array.isArray(value)) return `{${value.map(literal).join(',')}}`
   if (typeof value === 'object' && value !== null) {

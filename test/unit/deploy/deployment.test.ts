@@ -88,7 +88,7 @@ test('D10.redis-password: it is in no argument, which everybody sees who may lis
   const { spec: pod } = (redis as unknown as { spec: { template: { spec: { containers: Container[] } } } })
     .spec.template
   expect(JSON.stringify(pod.containers.map(({ args }) => args))).not.toMatch(/PASSWORD|requirepass/)
-  // The shell writes it by itself: `printf` is no process of its own.
+  // The shell writes the file itself: `printf` is a builtin, not a process.
   expect(JSON.stringify(pod)).toContain('exec redis-server /run/redis/redis.conf')
 })
 

@@ -7,7 +7,7 @@ import { operatorConfig } from '../../../images/recipes/operator.ts'
 import { wakerConfig } from '../../../images/recipes/waker.ts'
 import { packageVersion, project, text } from './manifests.ts'
 
-// The Dockerfiles cannot be run without docker; what they say can be compared with what `npm run image` does.
+// The Dockerfiles cannot be run without docker, but their instructions can be compared with `npm run image`.
 const version = await packageVersion()
 const images: [name: string, config: ImageConfig][] = [
   ['operator', operatorConfig(version)],
@@ -58,7 +58,7 @@ describe.each(images)('%s.Dockerfile', (name, config) => {
 
   test('D10.base: is built on nothing that a tag could move', async () => {
     const file = await text(`deploy/docker/${name}.Dockerfile`)
-    // Without a default: docker refuses to build on a name that is empty.
+    // No default: docker then refuses to build, because the name is empty.
     expect(file).toMatch(/^ARG BASE$/m)
     expect((await stagesOf(name)).map(({ from }) => from)).toEqual([`\${BASE} AS build`, 'scratch'])
   })

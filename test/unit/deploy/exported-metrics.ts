@@ -6,7 +6,7 @@ import { createPullMetrics } from '../../../src/backuppodset/pulled/metrics.ts'
 import { createMetrics } from '../../../src/kube/metrics.ts'
 import { createStateStoreMetrics } from '../../../src/state-store/metrics.ts'
 
-/** By name: labels and type of everything that operator and agents export. */
+/** Returns labels and type, by name, of every metric that operator and agents export. */
 export async function exported(): Promise<Map<string, { type: string; labels: readonly string[] }>> {
   const registries = [createMetrics().registry, new Registry()]
   createSetMetrics(registries[0] as Registry)

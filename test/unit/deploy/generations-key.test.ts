@@ -12,7 +12,7 @@ const objects = await manifestsBelow('deploy/agent')
 const named = (kind: string, name: string) =>
   objects.find(object => object.kind === kind && object.metadata.name === name)
 
-/** Every rule about Secrets, with the role that has it. */
+/** Every rule about Secrets, with its role. */
 const aboutSecrets = objects.flatMap(({ kind, metadata, ...rest }) =>
   ((rest['rules'] ?? []) as readonly Rule[])
     .filter(({ resources }) => resources.includes('secrets'))

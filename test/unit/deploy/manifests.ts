@@ -4,7 +4,7 @@ import { parse, parseAllDocuments } from 'yaml'
 
 export const project = join(import.meta.dirname, '../../..')
 
-/** An object in a manifest, as far as the tests look into it. */
+/** An object in a manifest, with the fields that the tests read. */
 export interface Manifest {
   readonly apiVersion: string
   readonly kind: string
@@ -20,19 +20,19 @@ export async function text(path: string): Promise<string> {
   return readFile(join(project, path), 'utf8')
 }
 
-/** The objects of one YAML file of the repository. */
+/** Returns the objects of one YAML file of the repository. */
 export async function manifests(path: string): Promise<Manifest[]> {
   return parseAllDocuments(await text(path)).map(document => document.toJS() as Manifest)
 }
 
-/** The first object of a file, with the fields that the caller knows it to have. */
+/** Returns the first object of a file, with the fields that the caller expects. */
 export async function manifest<T>(path: string): Promise<Manifest & T> {
   const [first] = await manifests(path)
   if (first === undefined) throw new Error(`nothing in ${path}`)
   return first as Manifest & T
 }
 
-/** Every object that the kustomizations under `directory` list, files only. */
+/** Returns every object in the YAML files directly in `directory`, except kustomizations. */
 export async function manifestsBelow(directory: string): Promise<Manifest[]> {
   const names = (await readdir(join(project, directory))).filter(name => name.endsWith('.yaml'))
   const objects = await Promise.all(names.map(name => manifests(`${directory}/${name}`)))

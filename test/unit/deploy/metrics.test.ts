@@ -1,4 +1,4 @@
-/** What alerts and dashboard ask for is what the code tells. */
+/** Alerts and dashboard use only metrics that the code exports. */
 import { describe, expect, test } from 'vitest'
 import { exported } from './exported-metrics.ts'
 import { manifest, text } from './manifests.ts'
@@ -8,7 +8,7 @@ interface Use {
   readonly labels: readonly string[]
 }
 
-/** Metrics of ours that an expression names, with the labels by which it selects. */
+/** Returns our metrics in an expression, with the labels by which the expression selects them. */
 const usesIn = (expression: string): Use[] =>
   [
     ...expression.matchAll(
@@ -35,7 +35,7 @@ const expressions = [
   ...dashboard.panels.flatMap(({ targets = [] }) => targets.map(({ expr }) => expr)),
   ...variables,
 ]
-// Labels that Prometheus adds from where it scrapes.
+// Labels that Prometheus adds from the scrape target.
 const scraped = ['pod', 'job', 'instance', 'node', 'le']
 
 describe('alerts and dashboard', () => {

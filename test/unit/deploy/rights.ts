@@ -1,15 +1,15 @@
-/** Why the operator has a right. */
+/** The reason for a right of the operator. */
 export interface Caller {
   readonly file: string
-  /** To be found in that file. */
+  /** Must match in that file. */
   readonly code: RegExp
-  /** Set when an ordinary run never gets there: what has to happen first. */
+  /** Set if an ordinary run never reaches the code: the event that must happen first. */
   readonly only?: string
 }
 
 /**
- * Every right of the operator and the code that needs it, by role: `group/resource[/name] verb`. The unit tests hold it
- * against the roles in deploy/operator/rbac and against the code; tests with an audit log can hold it against what was used.
+ * Every right of the operator and the code that needs it, by role: `group/resource[/name] verb`. The unit tests compare
+ * it with the roles in deploy/operator/rbac and with the code; tests with an audit log compare it with the rights used.
  */
 export const rights: Readonly<Record<string, Readonly<Record<string, Caller>>>> = {
   'ClusterRole understudy-operator': {

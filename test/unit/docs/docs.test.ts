@@ -13,7 +13,7 @@ const documents = ['.', 'docs', 'docs/adr', 'src/kube']
   )
   .map(path => ({ path, name: relative(root, path), text: readFileSync(path, 'utf8') }))
 
-/** As GitHub makes anchors of headings. */
+/** Computes anchors of headings as GitHub does. */
 const anchorsIn = (text: string) =>
   [...text.matchAll(/^#+ (.*)$/gm)].map(([, heading = '']) =>
     heading

@@ -1,4 +1,4 @@
-/** R30: what the pages for users name as a field, an argument, a reason, a metric or a mark is there. */
+/** R30: every field, argument, reason, metric or mark that the user pages name exists. */
 import { globSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
@@ -8,10 +8,10 @@ import { exported } from '../deploy/exported-metrics.ts'
 const root = new URL('../../..', import.meta.url).pathname
 const read = (path: string) => readFileSync(join(root, path), 'utf8')
 
-/** Of the rest decisions tell what was, and the changelog what is no more. */
+/** Other documents are not checked: decisions describe history, and the changelog names removed things. */
 const pages = [...globSync('docs/*.md', { cwd: root }), 'README.md', 'SECURITY.md'].sort()
 
-/** What runs, and what is delivered; no documents, and no tests, which also name what must not be there. */
+/** Running and shipped files. Documents are not included, nor tests, which also name things that must not exist. */
 const code = globSync(
   [
     '{src,crds,deploy,samples,playground,demo,bench,images,zoo}/**/*.{ts,yaml,json}',
@@ -27,7 +27,7 @@ const code = globSync(
 const words = new Set(code.match(/[A-Za-z0-9_]+/g))
 const flags = new Set(code.match(/--[a-z][a-z-]+/g))
 
-/** Of programs that are not ours. */
+/** Flags of programs that are not ours. */
 const foreignFlags = new Set([
   ...[
     '--force',
@@ -41,7 +41,7 @@ const foreignFlags = new Set([
   ],
   ...['--metric-labels-allowlist', '--profile', '--field-selector', '--ignore-daemonsets'],
 ])
-/** Of Kubernetes. */
+/** Words of Kubernetes. */
 const foreignWords = new Set(['ReadWriteOnce', 'ReadWriteOncePod'])
 
 interface Schema {

@@ -1,4 +1,4 @@
-/** The list of findings has every number, and what it says of each can be looked at. */
+/** The list of findings has every number, and each statement in it can be verified. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'

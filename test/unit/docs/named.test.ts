@@ -1,4 +1,4 @@
-/** The pages for operators name everything that can happen, and the threat model names tests that there are. */
+/** The pages for operators name every reason and error, and the threat model names tests that exist. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
@@ -26,7 +26,7 @@ describe('the threat model', () => {
   const claims = [...text.matchAll(/^\| (.+) \| (\S+\.test\.ts) `(.+)` \|$/gm)]
 
   test('has a test for each claim, and has claims', () => {
-    // The tables before say who and what, not what is defended.
+    // The earlier tables list actors and assets, not defended claims.
     const rows = text.slice(text.indexOf('| claim |')).match(/^\| (?!claim \|)/gm)
     expect(claims.length).toBe(rows?.length)
     expect(claims.length).toBeGreaterThan(25)

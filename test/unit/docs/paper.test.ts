@@ -1,4 +1,7 @@
-/** docs/paper.md names every row of the checklist that is not as the paper has it, and ways back that exist. */
+/**
+ * docs/paper.md names every row of the checklist that differs from the paper, and only existing ways to the paper's
+ * behaviour.
+ */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'

@@ -1,4 +1,4 @@
-/** docs/pod-fields.md has every field that a template can have, and the tests that it names are there. */
+/** docs/pod-fields.md has every field that a template can have, and names only existing tests. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
@@ -28,7 +28,7 @@ describe('D6.fields: every field works or is refused', () => {
     ['Volumes', fieldsOf(pod.properties?.['volumes']?.items).filter(field => field !== 'name')],
   ])('%s: the page has them all, and no others', (title, fields) => {
     expect(fields.length).toBeGreaterThan(20)
-    // A row may say something of a part of a field, or of a value of it.
+    // A row may describe a part of a field, or one of its values.
     const listed = new Set(rowsOf(title).flatMap(row => row.fields))
     expect(fields.filter(field => !listed.has(field))).toEqual([])
     const known = new Set([...fields, 'restartPolicy', 'Always'])
