@@ -31,7 +31,7 @@ export interface MachineInputs {
   readonly paths: MachinePaths
   /** Root file system; never written to. */
   readonly rootfs: string
-  /** Directories of this machine that are bound into it, by their path inside. */
+  /** Directories of this host that are bound into the machine, by their path inside. */
   readonly binds: Readonly<Record<string, string>>
   /** Directories on the machine's own disk, by their path inside. */
   readonly disks: Readonly<Record<string, string>>

@@ -15,7 +15,7 @@ import type { PassLine } from '../observe/operator-log.ts'
 import type { Controller } from './controller.ts'
 
 /**
- * Measures the paper's own controller on this machine, for users who have built it: it is not part of this repository.
+ * The paper's own controller, measured on this machine by users who have built it: it is not part of this repository.
  */
 export interface Peer {
   readonly controller: Controller

@@ -20,7 +20,7 @@ export interface InitInputs {
     readonly work: string
     readonly merged: string
   }
-  /** Directories of this machine that are bound into it, by their path inside. */
+  /** Directories of this host that are bound into the machine, by their path inside. */
   readonly binds: Readonly<Record<string, string>>
   readonly hosts: Readonly<Record<string, string>>
   readonly machineId: string

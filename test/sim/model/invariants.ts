@@ -200,7 +200,7 @@ export function createObserver(cluster: Cluster, intervalMs: number, slack: numb
           ({ machine, volatile }) =>
             machine.up &&
             among.includes(machine.name) &&
-            // A copy that is more recent than this could not be known at the decision.
+            // The decision could not know of a copy younger than `fetchMs`.
             (volatile.shelf.get(slotName(lease)) ?? []).some(
               ({ completedAt }) => time.now() - (completedAt - 1_000_000) > fetchMs,
             ),
@@ -319,8 +319,8 @@ export function createObserver(cluster: Cluster, intervalMs: number, slack: numb
             const at = completedAt - 1_000_000
             if (at > thaw.at) return []
             const isNew = at > thaw.at - fetchMs
-            // A copy that is more recent than this could not be known at the decision. If older copies lie beside it,
-            // however, the node already had memory.
+            // The decision could not know of a copy younger than `fetchMs`. Older copies beside it, however, show that
+            // the node already had memory.
             if (memory === undefined || (isNew && length === 1)) return []
             return [{ memory, machine, until: Math.min(memory.until, thaw.at - fetchMs) }]
           }),
