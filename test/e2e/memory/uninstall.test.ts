@@ -10,7 +10,7 @@ import { kubectl, needsNodes, playground } from '../lib/cluster.ts'
 import { alone, createWorld, eventually } from '../lib/world.ts'
 
 /**
- * Lists what is ours on a node, one a line: processes, mounts, directories, cgroups, and rules in the network
+ * Lists everything of ours on a node, one a line: processes, mounts, directories, cgroups, and rules in the network
  * namespaces of the node and of its pods. Labels in the image store are not included.
  */
 const lookOn = (label: string) => `
