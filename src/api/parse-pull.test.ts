@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { BackupPodSet } from './backuppodset.ts'
-import { carriesStateByHttp, parseSet } from './parse.ts'
+import { parseSet } from './parse.ts'
 
 const app = { name: 'app', image: 'app' }
 const parse = (checkpoint: object, containers: readonly object[] = [app], spec: object = {}) =>
@@ -18,7 +18,6 @@ function pullOf(...given: Parameters<typeof parse>) {
 describe('state over HTTP', () => {
   it('D3.http: is asked for by source http, keeps no memory of processes, and rolls only when told to', () => {
     const set = pullOf({ source: 'http', interval: '2s', http: { port: 8080 } })
-    expect(carriesStateByHttp(set)).toBe(true)
     expect(set.memory).toBeUndefined()
     expect(set.updateStrategy).toBe('OnDelete')
     expect(set.pull).toEqual({
@@ -34,8 +33,8 @@ describe('state over HTTP', () => {
     })
     const rolling = { updateStrategy: { type: 'RollingUpdate' } }
     expect(pullOf({ source: 'http', http: { port: 1 } }, [app], rolling).updateStrategy).toBe('RollingUpdate')
-    expect(carriesStateByHttp(pullOf({}))).toBe(false)
-    expect(carriesStateByHttp(pullOf({ source: 'criu' }))).toBe(false)
+    expect(pullOf({}).pull).toBeUndefined()
+    expect(pullOf({ source: 'criu' }).pull).toBeUndefined()
   })
 
   it('the push goes where the pull comes from, unless it is said', () => {

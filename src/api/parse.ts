@@ -54,12 +54,6 @@ export interface ParsedSet {
   readonly template: PodTemplate & { readonly spec: NonNullable<PodTemplate['spec']> }
 }
 
-/**
- * True if the set's state is transferred over HTTP: its pods are ordinary ones, and a pod of another template can take
- * the state.
- */
-export const carriesStateByHttp = ({ pull }: Pick<ParsedSet, 'pull'>): boolean => pull !== undefined
-
 export type Parsed =
   | { readonly ok: true; readonly set: ParsedSet }
   /** `legible`: the set, with defaults for unreadable fields; absent if not even its containers are readable. */

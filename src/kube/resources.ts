@@ -13,7 +13,6 @@ import type {
   V1Node,
   V1PersistentVolumeClaim,
   V1Pod,
-  V1ReplicaSet,
   V1Secret,
   V1Service,
   V1ServiceAccount,
@@ -47,7 +46,6 @@ export type Namespace = Stored<V1Namespace>
 export type Node = Stored<V1Node>
 export type PersistentVolumeClaim = Stored<V1PersistentVolumeClaim>
 export type Pod = Stored<V1Pod>
-export type ReplicaSet = Stored<V1ReplicaSet>
 export type Secret = Stored<V1Secret>
 export type Service = Stored<V1Service>
 export type ServiceAccount = Stored<V1ServiceAccount>
@@ -96,7 +94,6 @@ export const persistentVolumeClaims = resource<PersistentVolumeClaim>(
   'PersistentVolumeClaim',
 )
 export const pods = resource<Pod>('', 'v1', 'pods', 'Pod')
-export const replicaSets = resource<ReplicaSet>('apps', 'v1', 'replicasets', 'ReplicaSet')
 export const secrets = resource<Secret>('', 'v1', 'secrets', 'Secret')
 export const services = resource<Service>('', 'v1', 'services', 'Service')
 export const serviceAccounts = resource<ServiceAccount>('', 'v1', 'serviceaccounts', 'ServiceAccount')
