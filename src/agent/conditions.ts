@@ -1,4 +1,5 @@
-import type { podConditions } from '../api/stage.ts'
+import { formatServingRecord, servingRecordAnnotation } from '../api/serving-record.ts'
+import { podConditions, type ServingRecord } from '../api/stage.ts'
 import type { Api } from '../kube/api.ts'
 import type { Clock } from '../kube/clock.ts'
 import { isKubeError } from '../kube/errors.ts'
@@ -9,6 +10,8 @@ export interface PodCondition {
   readonly status: 'True' | 'False'
   readonly reason: string
   readonly message: string
+  /** The facts behind the condition `serving`, for readers that are programs. */
+  readonly record?: ServingRecord
 }
 
 export interface PodRef {
@@ -27,21 +30,33 @@ export interface PodRef {
 export async function patchCondition(
   { api, clock }: { readonly api: Pick<Api, 'patch'>; readonly clock: Clock },
   { namespace, name, uid }: PodRef,
-  condition: PodCondition,
+  { record, ...condition }: PodCondition,
   signal?: AbortSignal,
 ): Promise<boolean> {
-  // A strategic patch merges conditions by type. The uid is a precondition: a pod of the same name may be another one.
-  const body = {
-    metadata: { uid },
-    status: { conditions: [{ ...condition, lastTransitionTime: rfc3339(clock.now()) }] },
-  }
-  try {
-    await api.patch(
+  const patch = (annotations: Readonly<Record<string, string | null>>) =>
+    api.patch(
       pods,
       { namespace, name },
-      { type: 'strategic', body },
+      {
+        // A strategic patch merges conditions by type.
+        type: 'strategic',
+        body: {
+          // The uid is a precondition: a pod of the same name may be another one.
+          metadata: { uid, annotations },
+          status: { conditions: [{ ...condition, lastTransitionTime: rfc3339(clock.now()) }] },
+        },
+      },
       { subresource: 'status', timeoutMs: requestTimeoutMs, ...(signal === undefined ? {} : { signal }) },
     )
+  const isServing = condition.type === podConditions.serving
+  // Null removes the record of an earlier condition.
+  const text = record ? formatServingRecord(record, condition.message) : null
+  try {
+    await patch(isServing ? { [servingRecordAnnotation]: text } : {}).catch((error: unknown) => {
+      // The admission policies are those of the version before, which let agents write no annotation.
+      if (!isServing || !isKubeError(error, 'Forbidden')) throw error
+      return patch({})
+    })
     return true
   } catch (error) {
     if (isKubeError(error, 'NotFound', 'Conflict')) return false

@@ -92,18 +92,18 @@ export const gateSocket = `${holdPath}/gate.sock`
 /** Order that an agent passes to the pod's gate: `KIND TOKEN`. The token opens only this gate. */
 export const wakeAnnotation = `${prefix}wake`
 
-/** The memory with which a pod has continued, as encoded at the end of the message of its condition `serving`. */
+/** A restored memory that a pod continues with. */
 export interface BroughtBack {
   readonly generation: number
   /** RFC 3339, by the clock of the node that saved it. */
   readonly takenAt: string
 }
 
-export const broughtBackNote = ({ generation, takenAt }: BroughtBack): string =>
-  `; generation ${generation} of ${takenAt}`
-
-export function parseBroughtBack(message: string): BroughtBack | undefined {
-  const [, generation, takenAt] = /; generation (\d{1,15}) of (\S+)$/.exec(message) ?? []
-  if (generation === undefined || takenAt === undefined || Number.isNaN(Date.parse(takenAt))) return undefined
-  return { generation: Number(generation), takenAt }
+/** The facts behind the condition `serving` of a pod; see `servingRecordOf`. */
+export interface ServingRecord {
+  /** Ids of the containers that are on stage, by name. Absent: the agent does not say. */
+  readonly containers?: Readonly<Record<string, string>>
+  readonly memory?: BroughtBack
+  /** Name of the slot (`slotName`) whose memory ended with this pod's app. */
+  readonly diedWith?: string
 }

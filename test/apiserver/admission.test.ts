@@ -5,6 +5,7 @@ import { type ControlPlane, startControlPlane } from '../../playground/control-p
 import { backupPodSets } from '../../src/api/backuppodset.ts'
 import { memoryAllowed } from '../../src/api/memory-permission.ts'
 import { type NodeReportStatus, nodeReports } from '../../src/api/node-report.ts'
+import { servingRecordAnnotation } from '../../src/api/serving-record.ts'
 import { slotLeaseBody } from '../../src/api/slot-lease.ts'
 import { type Api, createApi } from '../../src/kube/api.ts'
 import { loadConnection } from '../../src/kube/connection.ts'
@@ -232,6 +233,18 @@ const attacks: readonly (readonly [string, Attempt])[] = [
     'an agent moves an epoch',
     status('agent of n1', 'web-n1', { metadata: { annotations: { 'backup.example.com/epoch': '9' } } }),
   ],
+  [
+    'an agent removes an annotation',
+    status('agent of n1', 'web-n1', [{ op: 'remove', path: '/metadata/annotations' }], 'json'),
+  ],
+  [
+    'an agent writes the facts of a pod of another node',
+    status('agent of n1', 'web-n2', { metadata: { annotations: { [servingRecordAnnotation]: '{}' } } }),
+  ],
+  [
+    'a user writes the facts of an agent',
+    patch('edit', pod('web-n1'), { metadata: { annotations: { [servingRecordAnnotation]: '{}' } } }),
+  ],
   ['an agent keeps a pod from going', status('agent of n1', 'web-n1', { metadata: { finalizers: ['a/b'] } })],
   [
     'an agent gives its node another key',
@@ -337,6 +350,13 @@ const attacks: readonly (readonly [string, Attempt])[] = [
 
 const allowed: readonly (readonly [string, Attempt])[] = [
   ['an agent says that a pod of its node died', status('agent of n1', 'web-n1', serving)],
+  [
+    'an agent writes the facts beside it',
+    status('agent of n1', 'web-n1', {
+      ...serving,
+      metadata: { annotations: { [servingRecordAnnotation]: '{}' } },
+    }),
+  ],
   [
     'an agent says that a pod can take over',
     status('agent of n1', 'web-n1', conditions('backup.example.com/understudy')),

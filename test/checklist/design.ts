@@ -172,6 +172,7 @@ export const design: readonly FeatureGroup[] = [
         'from a death on every port of the pod is the heir’s; a restarted container is never heard',
         'unit',
       ),
+      sentence('D7.record', 'what programs read of a condition is in fields, in the same write', 'unit'),
       sentence('D7.readiness', 'a dead primary serves nobody, whatever its kubelet says', 'unit'),
       sentence(
         'D7.epoch',

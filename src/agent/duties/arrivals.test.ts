@@ -82,7 +82,7 @@ it('what does not come is told, and stays the reason of the end', async () => {
   arrivals.note('p', clone('a'))
   settles[0]?.end(new AgentError('PagesLost', 'container app'))
   await arrivals.whole('p', signal)
-  expect(lost).toEqual([expect.stringMatching(/^p app memory that was still to come/)])
+  expect(lost).toEqual([expect.stringMatching(/^p app the rest of the memory could not be loaded/)])
   expect([arrivals.isComing('p'), arrivals.wasLost('p')]).toEqual([false, true])
 })
 

@@ -4,7 +4,7 @@ import { systemClock } from '../../kube/clock.ts'
 import { silentLog } from '../../kube/log.ts'
 import type { PodCondition } from '../conditions.ts'
 import type { Death } from '../sentinel.ts'
-import { createDeaths, onStageMessage, parseWatchName, slotOfDeath, watchName } from './deaths.ts'
+import { createDeaths, onStageOf, parseWatchName, watchName } from './deaths.ts'
 import { isDead } from './duties-of.ts'
 import type { PodView } from './snapshot.ts'
 import { container, nameOf, pod, understudy } from './testing/snapshots.ts'
@@ -58,7 +58,7 @@ describe('deaths', () => {
     expect(written.map(each => each.pod)).toEqual(['p'])
     expect(written[0]?.condition).toMatchObject({ status: 'False', reason: 'Died' })
     expect(written[0]?.condition.message).toContain('container app (containerd://c0ffee) has ended')
-    expect(slotOfDeath(written[0]?.condition.message ?? '')).toBe(nameOf())
+    expect(written[0]?.condition.record).toEqual({ diedWith: nameOf() })
   })
 
   it('say so when memory that was still to come did not come', async () => {
@@ -67,7 +67,7 @@ describe('deaths', () => {
     expect(written[0]?.condition.message).toContain(
       'was ended, for memory that was still to come did not come',
     )
-    expect(slotOfDeath(written[0]?.condition.message ?? '')).toBe(nameOf())
+    expect(written[0]?.condition.record).toEqual({ diedWith: nameOf() })
   })
 
   it('are told until the API server takes them', async () => {
@@ -111,7 +111,7 @@ describe('deaths', () => {
 
   it('D6.serving: of a pod on stage show in another container than the one its condition names', async () => {
     const first = understudy('h', { kind: 'primary' })
-    const serving = { status: 'True', reason: 'OnStage', message: onStageMessage(first, 3) }
+    const serving = { status: 'True', reason: 'OnStage', ...onStageOf(first, 3) }
     const { deaths, written } = stand([first])
     deaths.inspect({ ...first, serving })
     expect(written).toEqual([])

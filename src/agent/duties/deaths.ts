@@ -1,5 +1,6 @@
 /** Detects and judges the ends of primaries, and declares them to the API server before anything else. */
-import { podConditions, servingReasons } from '../../api/stage.ts'
+import { legacyContainers, legacyDeath, legacyMemory } from '../../api/legacy-serving.ts'
+import { type BroughtBack, podConditions, type ServingRecord, servingReasons } from '../../api/stage.ts'
 import { backoffMs } from '../../kube/backoff.ts'
 import type { Clock } from '../../kube/clock.ts'
 import type { Log } from '../../kube/log.ts'
@@ -130,7 +131,8 @@ export function createDeaths(options: DeathsOptions): Deaths {
       type: podConditions.serving,
       status: 'False',
       reason: servingReasons.died,
-      message: diedMessage(container, containerId, what, slot),
+      message: `container ${container} (${containerId}) ${what}${legacyDeath(slot)}`,
+      record: { diedWith: slot },
     } as const
     told.set(pod.uid, { condition, since: undefined })
     const written = track(tell(pod, condition, diedAt))
@@ -265,26 +267,30 @@ export function lostContainer(
   pod: PodView,
   lives: ReadonlyMap<string, string> | undefined,
 ): string | undefined {
-  const serves = pod.understudy && pod.serving?.status === 'True' ? pod.serving.message : undefined
+  const serves = pod.understudy && pod.serving?.status === 'True' ? pod.serving.record.containers : undefined
   return pod.containers.find(({ name, containerId }) => {
     // A container that is about to be replaced has no id for a moment, or still the old one: both say nothing.
     if (containerId === undefined) return false
     const life = lives?.get(name)
     if (life !== undefined && life !== shortId(containerId)) return true
-    return serves !== undefined && !serves.includes(containerId)
+    return serves !== undefined && serves[name] !== containerId
   })?.name
 }
 
 /** Text for a death that `PagesLost` caused. */
 export const lostPagesWhat = 'was ended, for memory that was still to come did not come'
 
-const diedMessage = (container: string, containerId: string, what: string, slot: string): string =>
-  `container ${container} (${containerId}) ${what}; it had the memory of ${slot}`
-
-/** Returns the name of the slot whose memory ended, from the message of a condition `serving` with reason `Died`. */
-export const slotOfDeath = (message: string): string | undefined =>
-  /it had the memory of (\S+)$/.exec(message)?.[1]
-
-/** Message of the condition `serving` of a pod on stage; `lostContainer` reads it. */
-export const onStageMessage = (pod: PodView, epoch: number): string =>
-  `epoch ${epoch}: ${pod.containers.map(({ name, containerId }) => `${name} is ${containerId}`).join(', ')}`
+/** Returns the message and the facts of the condition `serving` of a pod on stage. */
+export function onStageOf(
+  pod: PodView,
+  epoch: number,
+  memory?: BroughtBack,
+): Pick<PodCondition, 'message'> & { readonly record: ServingRecord } {
+  const containers = Object.fromEntries(
+    pod.containers.map(({ name, containerId = '' }) => [name, containerId]),
+  )
+  return {
+    message: `epoch ${epoch}: ${legacyContainers(containers)}${memory ? legacyMemory(memory) : ''}`,
+    record: { containers, ...(memory && { memory }) },
+  }
+}

@@ -26,7 +26,8 @@ const onStage = { slot: nameOf(), epoch: 1, generation: 5, state: 'OnStage' } as
 const died = (slot: string) => ({
   status: 'False',
   reason: 'Died',
-  message: `container app (containerd://1) has ended; it had the memory of ${slot}`,
+  message: 'container app (containerd://1) has ended',
+  record: { diedWith: slot },
 })
 
 describe('a primary', () => {
@@ -40,13 +41,13 @@ describe('a primary', () => {
   })
 
   it('D6.probes: a promoted one goes on being probed when its set keeps no memory any more', () => {
-    const ids = 'epoch 2: app is containerd://c0ffee'
+    const record = { containers: { app: 'containerd://c0ffee' } }
     const without = (over: Partial<PodView> = {}, rest: Partial<Snapshot> = {}) =>
       snapshot({
         pods: [
           pod('p', {
             ...{ understudy: true, apps: [{ name: 'app' }] },
-            serving: { status: 'True', reason: 'OnStage', message: ids },
+            serving: { status: 'True', reason: 'OnStage', message: 'epoch 2', record },
             ...over,
           }),
         ],
@@ -54,7 +55,7 @@ describe('a primary', () => {
         ...rest,
       })
     expect(types(dutiesOf(without()))).toEqual(['probe'])
-    const notAnswering = { status: 'False', reason: 'NotAnswering', message: 'container app: 503' }
+    const notAnswering = { status: 'False', reason: 'NotAnswering', message: '503', record: {} }
     expect(types(dutiesOf(without({ serving: notAnswering })))).toEqual(['probe'])
     // The app was never on stage, it has ended, its kubelet probes it, or its set is gone.
     for (const it of [
@@ -527,6 +528,7 @@ describe('any world', () => {
           status: 'True',
           reason: 'OnStage',
           message: '',
+          record: {},
         }),
         containers: fc.constantFrom(
           [container()],

@@ -4,7 +4,6 @@ import { slotName } from '../../checkpoint/manifest.ts'
 import { isNewerTold, newestTold } from '../../succession/age.ts'
 import { hasNothing, isKept, mayKeep } from '../../succession/kept.ts'
 import { isNamed } from '../../succession/origin.ts'
-import { slotOfDeath } from './deaths.ts'
 import type { Duty, DutyOf, Elsewhere } from './duty.ts'
 import { unfitImages, unfitNode } from './placement.ts'
 import { restoreHashOf } from './settings.ts'
@@ -73,7 +72,7 @@ export function isDead({ dead }: Pick<Snapshot, 'dead'>, pod: PodView, slot?: st
   const told = dead.get(pod.uid)
   if (told !== undefined && (slot === undefined || told === slot)) return true
   if (pod.serving?.status !== 'False' || pod.serving.reason !== servingReasons.died) return false
-  const died = slotOfDeath(pod.serving.message)
+  const died = pod.serving.record.diedWith
   return slot === undefined || died === undefined || died === slot
 }
 
@@ -176,13 +175,15 @@ function ofLeftOnStage({ memoryless, dead }: Snapshot, pod: PodView): Duty[] {
   if (!pod.containers.every(isUp) || pod.ip === undefined) return []
   const { serving } = pod
   // The running containers are the ones that were put on stage, as far as the condition says.
-  const isOn = serving?.status === 'True' && pod.containers.every(one => isNamedIn(serving.message, one))
+  const isOn =
+    serving?.status === 'True' &&
+    pod.containers.every(
+      ({ name, containerId }) =>
+        containerId !== undefined && serving.record.containers?.[name] === containerId,
+    )
   if (!isOn && serving?.reason !== servingReasons.notAnswering) return []
   return [{ type: 'probe', key: `probe/${pod.uid}`, version: `without memory ${idsOf(pod)}`, pod }]
 }
-
-const isNamedIn = (message: string, { containerId }: PodView['containers'][number]): boolean =>
-  containerId !== undefined && message.includes(containerId)
 
 const isOnStage = ({ stages }: Snapshot, lease: SlotLease, pod: PodView): boolean => {
   const stage = stages.get(pod.uid)

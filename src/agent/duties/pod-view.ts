@@ -2,6 +2,7 @@ import { gateOf, isAtGate } from '../../api/gate.ts'
 import { annotations, labels } from '../../api/labels.ts'
 import { parseBytes } from '../../api/memory.ts'
 import { podAddress } from '../../api/pod-address.ts'
+import { servingRecordOf } from '../../api/serving-record.ts'
 import {
   isUnderstudy,
   podConditions,
@@ -44,7 +45,7 @@ export function viewOf(pod: Pod, kept: readonly string[] | undefined): PodView |
     understudy: isUnderstudy(pod),
     ready: conditionOf(pod, 'Ready')?.status === 'True',
     terminating: pod.metadata.deletionTimestamp !== undefined,
-    serving: conditionOf(pod, podConditions.serving),
+    serving: servingOf(pod),
     understudyState: conditionOf(pod, podConditions.understudy),
     containers: containers.map(container => {
       const status = pod.status?.containerStatuses?.find(one => one.name === container.name)
@@ -100,6 +101,11 @@ function waitingGate(pod: Pod): GateView | undefined {
 
 const natural = (text: string | undefined): number | undefined =>
   text !== undefined && /^(0|[1-9]\d{0,8})$/.test(text) ? Number(text) : undefined
+
+function servingOf(pod: Pod): PodView['serving'] {
+  const stamp = conditionOf(pod, podConditions.serving)
+  return stamp && { ...stamp, record: servingRecordOf(pod) }
+}
 
 function conditionOf(pod: Pod, type: string): Stamp | undefined {
   const found = pod.status?.conditions?.find(condition => condition.type === type)

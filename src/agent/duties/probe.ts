@@ -3,7 +3,7 @@ import { slotName } from '../../checkpoint/manifest.ts'
 import { type ParsedProbe, parseProbe } from '../probe/handler.ts'
 import { createProber, type ProberEvent } from '../probe/prober.ts'
 import { endPod } from './bury.ts'
-import { onStageMessage } from './deaths.ts'
+import { onStageOf } from './deaths.ts'
 import type { DutyOf } from './duty.ts'
 import { targetOf } from './probe-target.ts'
 import { containersOf } from './settings.ts'
@@ -43,10 +43,9 @@ export async function probe(work: Work, duty: DutyOf<'probe'>, signal: AbortSign
           type: podConditions.serving,
           status: problem === undefined ? 'True' : 'False',
           reason: problem === undefined ? servingReasons.onStage : servingReasons.notAnswering,
-          message:
-            problem === undefined
-              ? onStageMessage(pod, lease?.epoch ?? pod.epoch)
-              : `container ${problem[0]}: ${problem[1]}`,
+          ...(problem === undefined
+            ? onStageOf(pod, lease?.epoch ?? pod.epoch)
+            : { message: `container ${problem[0]}: ${problem[1]}` }),
         })
       })
       .catch((error: unknown) => log.warn({ err: error, pod: pod.name }, 'readiness could not be told'))

@@ -1,6 +1,6 @@
 import { AgentError, isAgentError } from '../../api/agent-errors.ts'
 import type { SlotLease } from '../../api/slot-lease.ts'
-import { broughtBackNote, podConditions, servingReasons } from '../../api/stage.ts'
+import { podConditions, servingReasons } from '../../api/stage.ts'
 import { slotName } from '../../checkpoint/manifest.ts'
 import type { Stored } from '../../checkpoint/store.ts'
 import { isKubeError } from '../../kube/errors.ts'
@@ -8,7 +8,7 @@ import { stepsBehind } from '../../succession/age.ts'
 import type { Clone } from '../driver/memory-driver.ts'
 import { waitUntilAnswering } from '../probe/answering.ts'
 import { bringBack, generationsOf, isSameGeneration } from './bring-back.ts'
-import { onStageMessage } from './deaths.ts'
+import { onStageOf } from './deaths.ts'
 import { fits } from './duties-of.ts'
 import type { DutyOf } from './duty.ts'
 import { reasonOf } from './failure.ts'
@@ -80,19 +80,26 @@ export async function promote(work: Work, duty: DutyOf<'promote'>, signal: Abort
   // Two concurrent writes could arrive in either order.
   await late
   const brought = generationsOf(work.store, lease).find(stored => isSameGeneration(stage, stored))
-  const message = onStageMessage(pod, lease.epoch) + (brought ? broughtBackNote(brought.manifest) : '')
+  const { generation, takenAt } = brought?.manifest ?? {}
+  const memory = generation === undefined || takenAt === undefined ? undefined : { generation, takenAt }
+  const onStageNow = onStageOf(pod, lease.epoch, memory)
   const serving = {
     type: podConditions.serving,
     status: 'True',
     reason: servingReasons.onStage,
-    message,
+    ...onStageNow,
   } as const
   const now = work.podOf(pod.uid)?.serving
-  if (now?.status !== 'True' || now.message !== message) await work.patch(pod, serving, signal)
+  if (now?.status !== 'True' || now.message !== serving.message) await work.patch(pod, serving, signal)
   if (work.podOf(pod.uid)?.understudyState?.reason === 'RestoreFailed')
     await work.patch(
       pod,
-      { type: podConditions.understudy, status: 'False', reason: servingReasons.onStage, message },
+      {
+        type: podConditions.understudy,
+        status: 'False',
+        reason: servingReasons.onStage,
+        message: serving.message,
+      },
       signal,
     )
   timeline.mark('told')

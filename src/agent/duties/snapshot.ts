@@ -3,6 +3,7 @@ import type { PodTemplate } from '../../api/backuppodset.ts'
 import type { ParsedLiveness, ParsedMemory } from '../../api/memory.ts'
 import type { NodeReportStatus } from '../../api/node-report.ts'
 import type { SlotLease } from '../../api/slot-lease.ts'
+import type { ServingRecord } from '../../api/stage.ts'
 import type { Machine } from '../../succession/placement.ts'
 
 export interface ContainerView {
@@ -39,7 +40,7 @@ export interface PodView {
   readonly ready: boolean
   readonly terminating: boolean
   /** The condition `serving`, as last seen. */
-  readonly serving: Stamp | undefined
+  readonly serving: (Stamp & { readonly record: ServingRecord }) | undefined
   /** The condition `understudy`, as last seen. */
   readonly understudyState: Stamp | undefined
   readonly containers: readonly ContainerView[]

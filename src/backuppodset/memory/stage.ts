@@ -1,10 +1,10 @@
 import { annotations, labels } from '../../api/labels.ts'
+import { servingRecordOf } from '../../api/serving-record.ts'
 import type { SlotLease } from '../../api/slot-lease.ts'
 import {
   containerIdsOf,
   isUnderstudy,
   memoryAnnotation,
-  parseBroughtBack,
   podConditions,
   savedAnnotation,
   servingReasons,
@@ -49,17 +49,17 @@ export function stageOf(pod: Pod): StageView {
     ip: pod.status?.podIP,
     handoverRequested: Boolean(pod.metadata.annotations?.[annotations.handoverRequested]),
     restoreHash: pod.metadata.labels?.[labels.restoreHash],
-    memory: parseBroughtBack(conditionOf(pod, podConditions.serving)?.message ?? ''),
+    memory: servingRecordOf(pod).memory,
   }
 }
 
 /** True if other containers run than the agent reported on stage: these only hold the place. */
 function runsAnother(pod: Pod): boolean {
-  const message = conditionOf(pod, podConditions.serving)?.message ?? ''
+  const { containers } = servingRecordOf(pod)
   const ids = containerIdsOf(pod)
     ?.split(',')
     .map(pair => pair.slice(pair.indexOf('=') + 1))
-  return / is \S+:\/\//.test(message) && ids?.some(id => !message.includes(id)) === true
+  return containers !== undefined && ids?.some(id => !Object.values(containers).includes(id)) === true
 }
 
 /**

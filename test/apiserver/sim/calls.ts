@@ -177,6 +177,24 @@ export const lists: readonly { what: string; steps: readonly Step[]; watches: re
         'status',
       ),
       strategic(
+        'of an agent, with an annotation and a label',
+        'a',
+        {
+          metadata: { annotations: { note: 'one' }, labels: { of: 'me' }, finalizers: ['example.com/x'] },
+          status: { conditions: [condition('example.com/serving', 'False', 'Died')] },
+        },
+        'status',
+      ),
+      strategic(
+        'of an agent, without the annotation',
+        'a',
+        {
+          metadata: { annotations: { note: null } },
+          status: { conditions: [condition('example.com/serving', 'True', 'Serving')] },
+        },
+        'status',
+      ),
+      strategic(
         'of the kubelet again',
         'a',
         { status: { conditions: [condition('Ready', 'True')] } },

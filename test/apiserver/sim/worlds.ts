@@ -162,10 +162,20 @@ export function namesOf(namespace: string): Names {
           throw new Error(`${resourceName(of)} went back to version ${resourceVersion}`)
         known.push(resourceVersion)
       }
-      const { generation, selfLink: __, ...meta } = rest as Json & { generation?: number }
+      const {
+        generation,
+        selfLink: __,
+        annotations = {},
+        ...meta
+      } = rest as Json & {
+        generation?: number
+        annotations?: Json
+      }
       return {
         metadata: {
           ...meta,
+          // A map without entries is absent in the answers of the real server.
+          ...(Object.keys(annotations).length > 0 && { annotations }),
           name: metadata.name,
           namespace: metadata.namespace === namespace ? 'here' : metadata.namespace,
           uid: key,

@@ -136,14 +136,22 @@ export function createApiServer(now: () => number): ApiServer {
     return store(resource, object, { ...object, metadata })
   }
 
-  /** The status is only written through its subresource, and the subresource writes nothing else. */
+  /**
+   * The status is only written through its subresource. That writes nothing else, except metadata of pods.
+   */
   const write = (
     resource: Resource<KubeObject>,
     old: KubeObject,
     given: KubeObject,
     subresource: string | undefined,
   ): KubeObject => {
-    if (subresource === 'status') return store(resource, old, withStatus(old, statusOf(given)))
+    if (subresource === 'status') {
+      if (resource.plural !== 'pods') return store(resource, old, withStatus(old, statusOf(given)))
+      // The owners of pods stay, too.
+      const { ownerReferences } = old.metadata
+      const metadata = { ...identity(given, old), ...(ownerReferences && { ownerReferences }) }
+      return store(resource, old, withStatus({ ...old, metadata }, statusOf(given)))
+    }
     const next = hasStatus.has(resource.plural) ? withStatus(given, statusOf(old)) : given
     const object = { ...next, metadata: identity(next, old) }
     const isGoing = old.metadata.deletionTimestamp !== undefined

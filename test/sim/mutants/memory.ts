@@ -346,7 +346,7 @@ export const ofMemory: readonly Mutant[] = [
     mutations: [
       {
         file: 'src/agent/duties/hand-over.ts',
-        find: '  try {\n    // An agent before this one may have left it standing.\n',
+        find: '  try {\n    // An earlier agent may have left it stopped.\n',
         replace: "  await sentinel.stop({ name: 'first', deadlineMs: 1, cgroups })\n  try {\n",
       },
     ],
@@ -388,8 +388,8 @@ export const ofMemory: readonly Mutant[] = [
     mutations: [
       {
         file: 'src/agent/duties/engine.ts',
-        find: '  // Deaths are told from now on, and judged by what is known of their pods.\n  look()\n',
-        replace: '',
+        find: '  look()\n  return {\n    changed,\n',
+        replace: '  return {\n    changed,\n',
       },
       {
         file: 'src/agent/duties/engine.ts',

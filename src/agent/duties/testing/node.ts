@@ -6,6 +6,7 @@ import { Registry } from 'prom-client'
 import { AgentError, type AgentErrorCode } from '../../../api/agent-errors.ts'
 import type { BackupPodSet } from '../../../api/backuppodset.ts'
 import type { NodeReport } from '../../../api/node-report.ts'
+import { formatServingRecord, servingRecordAnnotation } from '../../../api/serving-record.ts'
 import {
   parseSlotLease,
   type SlotKey,
@@ -234,8 +235,17 @@ export async function startFakeAgent(
   const patch = async (pod: PodView, condition: PodCondition) => {
     const current = pods.get(`${pod.namespace}/${pod.name}`)
     if (current === undefined || current.metadata.uid !== pod.uid) return false
+    const { record, ...said } = condition
     const rest = (current.status?.conditions ?? []).filter(({ type }) => type !== condition.type)
-    cluster.put(node, { ...current, status: { ...current.status, conditions: [...rest, condition] } })
+    const annotations = {
+      ...current.metadata.annotations,
+      ...(record && { [servingRecordAnnotation]: formatServingRecord(record, condition.message) }),
+    }
+    cluster.put(node, {
+      ...current,
+      metadata: { ...current.metadata, annotations },
+      status: { ...current.status, conditions: [...rest, said] },
+    })
     return true
   }
   const deaths = createDeaths({

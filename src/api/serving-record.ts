@@ -1,0 +1,55 @@
+/**
+ * The facts behind the condition `serving` of a pod, as an annotation that the agent writes in the same request. The
+ * message of the condition is for people.
+ */
+import type { Pod } from '../kube/resources.ts'
+import { prefix } from './labels.ts'
+import { legacyRecord } from './legacy-serving.ts'
+import { podConditions, type ServingRecord } from './stage.ts'
+import { objectIn } from './unknown.ts'
+
+export const servingRecordAnnotation = `${prefix}serving-record`
+
+const version = 1
+
+/**
+ * @param message of the condition, by which a reader notices that an agent of an earlier version has written the condition
+ * since, without the annotation.
+ */
+export const formatServingRecord = (record: ServingRecord, message: string): string =>
+  JSON.stringify({ version, ...record, message })
+
+/** Returns the facts behind the condition `serving` of a pod; empty if it has no such condition, or says nothing more. */
+export function servingRecordOf({ metadata, status }: Pod): ServingRecord {
+  const condition = status?.conditions?.find(({ type }) => type === podConditions.serving)
+  if (condition === undefined) return {}
+  const { message = '' } = condition
+  const given = parse(metadata.annotations?.[servingRecordAnnotation])
+  return given === undefined || given['message'] !== message ? legacyRecord(message) : recordIn(given)
+}
+
+function parse(text: string | undefined): Readonly<Record<string, unknown>> | undefined {
+  if (text === undefined) return undefined
+  try {
+    const given = objectIn(JSON.parse(text))
+    return given['version'] === version ? given : undefined
+  } catch {
+    // An administrator has edited it.
+    return undefined
+  }
+}
+
+function recordIn(given: Readonly<Record<string, unknown>>): ServingRecord {
+  const ids = Object.entries(objectIn(given['containers'])).filter(
+    (entry): entry is [string, string] => typeof entry[1] === 'string',
+  )
+  const { generation, takenAt } = objectIn(given['memory'])
+  const { diedWith } = given
+  const hasMemory =
+    Number.isSafeInteger(generation) && typeof takenAt === 'string' && !Number.isNaN(Date.parse(takenAt))
+  return {
+    ...(ids.length > 0 && { containers: Object.fromEntries(ids) }),
+    ...(hasMemory && { memory: { generation: Number(generation), takenAt } }),
+    ...(typeof diedWith === 'string' && { diedWith }),
+  }
+}
