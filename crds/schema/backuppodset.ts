@@ -8,12 +8,12 @@ import { statusSchema } from './status.ts'
 /** openAPIV3Schema of v1alpha1. */
 export const backupPodSetSchema = (): Schema => ({
   description:
-    'BackupPodSet keeps primaries, hot backups and cold backups of one pod template, and converts the cheapest backup left when a primary is lost.',
+    'BackupPodSet keeps primaries, hot backups and cold backups of one pod template. When a primary is lost, the backup that can take over fastest replaces it.',
   type: 'object',
   required: ['spec'],
   properties: {
-    apiVersion: text('Version of this kind: backup.example.com/v1alpha1.'),
-    kind: text('The kind itself: BackupPodSet.'),
+    apiVersion: text('API version of this kind: backup.example.com/v1alpha1.'),
+    kind: text('Name of this kind: BackupPodSet.'),
     metadata: { type: 'object' },
     spec: specSchema(),
     status: statusSchema(),

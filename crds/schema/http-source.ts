@@ -17,7 +17,7 @@ const headers = (description: string) =>
     object<HttpHeader>(
       {
         name: text('Name of the header.', { minLength: 1, maxLength: 128, pattern: headerName }),
-        value: text('Its value. It is not a secret: whoever may read the set reads it.', {
+        value: text('Value of the header. Not for secrets: every user who may read the set can read it.', {
           maxLength: 1024,
           pattern: headerValue,
         }),
@@ -47,46 +47,48 @@ const path = (description: string, standardPath?: string) =>
 export const httpSource = (): SchemaOf<HttpSourceSpec> =>
   object<HttpSourceSpec>(
     {
-      port: count('Port of the pods at which the application answers.', {
+      port: count('Port of the pods on which the application answers.', {
         minimum: limits.port.min,
         maximum: limits.port.max,
       }),
       path: path(
-        'What a GET is sent to; its answer with a status from 200 to 299 is the state, of whatever kind and with its Content-Type. Default /state.',
+        'Path of the GET request. An answer with a status from 200 to 299 is the state, in any format; its Content-Type is kept with it. Default /state.',
         standard.path,
       ),
-      headers: headers('Sent with the GET, and with the push unless push.headers has one of that name.'),
+      headers: headers(
+        'Headers of the GET, and of the push unless push.headers has a header of the same name.',
+      ),
       maxSize: text(
-        'The largest state that is taken, as 16Mi; at most 256Mi. The operator has one of each primary in its memory. Default 16Mi.',
+        'Maximum size of a state, for example 16Mi; at most 256Mi. The operator keeps one state of each primary in its memory. Default 16Mi.',
         { default: standard.maxSize, maxLength: 32, pattern: '^[0-9]+([.][0-9]+)?([kMGT]|[KMGT]i)?$' },
       ),
       timeoutSeconds: integer(
-        'Seconds for one GET, and for one push. Default 5.',
+        'Timeout of one GET, and of one push, in seconds. Default 5.',
         limits.pullTimeout,
         standard.timeoutSeconds,
       ),
       restoreSeconds: integer(
-        'Seconds within which a successor has to take the state, its start included; then the next candidate is tried. Default 60.',
+        'Seconds in which a successor must start and accept the state; after that the operator tries the next candidate. Default 60.',
         limits.restoreSeconds,
         standard.restoreSeconds,
       ),
       push: object<NonNullable<HttpSourceSpec['push']>>(
         {
-          path: path('Where the state is sent to. Default: as path.'),
+          path: path('Path that the state is sent to. Default: the value of path.'),
           method: choice('POST, PUT or PATCH. Default POST.', pushMethods, standard.method),
-          headers: headers('Sent with the push alone.'),
+          headers: headers('Headers of the push only.'),
           everyInterval: flag(
-            'Gives the state also to hot backups that are ready, each time it was pulled: they run and are in step with a primary, at most one interval behind. With several primaries the backups follow the slots in turn; a successor is given the state of its own slot in any case. Default false: a state is given to a successor alone.',
+            'Also sends the state to the ready hot backups after each pull, so that they are at most one interval behind a primary. With several primaries the backups follow the slots in turn; a successor always gets the state of its own slot. Default false: only a successor gets a state.',
             standard.everyInterval,
           ),
         },
         {},
         {
           description:
-            'How a successor is given the state, where it is not a POST to the same path, and whether hot backups are.',
+            'How the operator sends the state to a successor, if not by a POST to the same path, and whether hot backups get it too.',
         },
       ),
     },
     { port: true },
-    { description: 'Only with source http: where the application gives its state, and takes it.' },
+    { description: 'Only with source http: where the application serves its state and accepts it.' },
   )

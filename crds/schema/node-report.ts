@@ -24,10 +24,10 @@ const int64 = { format: 'int64' }
 
 const check = object<NodeCheck>(
   {
-    name: text('What was checked: criu, canary, sentinel and others.', { maxLength: 63 }),
-    ok: flag('Whether it holds.'),
-    message: text('What was found.'),
-    cure: text('What to change; only of a check that failed.'),
+    name: text('Name of the check: criu, canary, sentinel and others.', { maxLength: 63 }),
+    ok: flag('True if the check passed.'),
+    message: text('Result of the check.'),
+    cure: text('What to change; only if the check failed.'),
   },
   { name: true, ok: true, message: true },
 )
@@ -37,52 +37,55 @@ const slot = object<SlotReport>(
     namespace: text('Namespace of the set.'),
     set: text('Name of the set.'),
     slot: count('Number of the slot.'),
-    life: text('Which life of the slot: a number that is used again inherits nothing.'),
-    role: choice('source: its primary runs here. holder: its memory is kept here.', ['source', 'holder']),
-    generation: count('The newest saved state that is complete; 0: none yet.', int64),
-    epoch: count('The epoch in which that was saved: a later one is newer whatever its number.', int64),
-    signed: flag('Whether it bears the signature of the node that saved it.'),
-    takenAt: time("The instant whose memory it is, by the source's clock, RFC 3339."),
-    bytes: count('Size of that state in bytes.', int64),
-    frozenSeconds: seconds('How long the primary stood still for it.'),
-    pipelineSeconds: seconds('From the stop of the primary until it was complete here.'),
+    life: text('Identifies the life (incarnation) of the slot: a reused slot number inherits no memory.'),
+    role: choice('source: the primary of the slot runs on this node. holder: this node keeps its memory.', [
+      'source',
+      'holder',
+    ]),
+    generation: count('Number of the newest complete generation (saved state); 0: none yet.', int64),
+    epoch: count('Epoch of that generation. A later epoch is newer, whatever the generation number.', int64),
+    signed: flag('True if the node that saved it has signed it.'),
+    takenAt: time("Time of the memory in that generation, by the source's clock, RFC 3339."),
+    bytes: count('Size of that generation in bytes.', int64),
+    frozenSeconds: seconds('How long the primary was stopped for it.'),
+    pipelineSeconds: seconds('From the stop of the primary until the generation was complete here.'),
     usable: choice(
-      'How it could go on from here: frozen in an understudy, staged on its node, or Cold, by a pod that has to be woken or made first. Absent: it could not, or not yet.',
+      'How the memory can be restored from here: Frozen in an understudy, Staged as files on its node, or Cold, by a pod that must be woken or created first. Absent: not at all, or not yet.',
       ['Frozen', 'Staged', 'Cold'],
     ),
-    understudyUid: text('UID of the hot backup in which it lies frozen.'),
+    understudyUid: text('UID of the hot backup that holds it frozen.'),
     onDisk: object<NonNullable<SlotReport['onDisk']>>(
       {
-        generation: count('The saved state that is there.', int64),
-        takenAt: time("The instant whose memory it is, by the source's clock, RFC 3339."),
+        generation: count('Number of the generation on the disk.', int64),
+        takenAt: time("Time of the memory in that generation, by the source's clock, RFC 3339."),
       },
       { generation: true, takenAt: true },
-      { description: "What of it is on the node's disk, encrypted; absent: nothing." },
+      { description: "The encrypted copy on the node's disk; absent: there is none." },
     ),
     intervalSeconds: seconds(
-      'Time between two checkpoints, as adapted to how long they take; of a source only.',
+      'Time between two checkpoints, adapted to how long they take; only for a source.',
     ),
     intervalReason: choice(
-      'Why that is longer than the interval asked for: FreezeBudget (maxFreezePercent), Busy (the node would only save) or HoldersBehind (no holder has fetched the newest in time); of a source only.',
+      'Why that is longer than the interval in the spec: FreezeBudget (maxFreezePercent), Busy (the node would do nothing but save) or HoldersBehind (no holder has fetched the newest generation in time); only for a source.',
       paceReasons,
     ),
     final: flag(
-      'Whether it is the last state of a primary that stands still for its successor; of a holder also that its understudy could go on with it at once.',
+      'True if this is the last state of a primary that is stopped for a handover; for a holder, also that its understudy can resume with it at once.',
     ),
     standsForSeconds: seconds(
-      'How long its primary stands still from the moment at which its last state is reported; of a source only.',
+      'How long the primary stays stopped after its last state is reported; only for a source.',
     ),
     standsForHandover: count(
-      'Which handover of its slot it stands still for, as the Lease counts them; of a source only.',
+      'The handover for which the primary is stopped, as counted in the Lease of the slot; only for a source.',
     ),
     handoverPaused: flag(
-      'Whether its primary stood still for a successor in vain and is not to do so again for now; of a source only.',
+      'True if the primary was stopped for a handover that did not succeed, and is not stopped for another one for now; only for a source.',
     ),
     answeredRequest: text(
-      'The annotation checkpoint-requested of the primary that this generation, or one before it, answers; of a source only.',
+      'Value of the annotation checkpoint-requested of the primary that this generation, or an earlier one, answers; only for a source.',
     ),
-    reason: text('Why there is no newer state or why it is not usable, in one word for programs.'),
-    message: text('The same for people, with what to change.'),
+    reason: text('Why there is no newer generation, or why it is not usable: one word, for programs.'),
+    message: text('The reason in words, and what to change.'),
   },
   { namespace: true, set: true, slot: true, life: true, role: true, generation: true },
 )
@@ -90,10 +93,10 @@ const slot = object<SlotReport>(
 const budget = (description: string) =>
   object<Budget>(
     {
-      bytes: count('Taken up, in bytes.', int64),
-      budget: count('Bytes that may be taken up.', int64),
-      reason: text('Why nothing is written there though it should be, in one word for programs.'),
-      message: text('The same for people, with what to change.'),
+      bytes: count('Bytes in use.', int64),
+      budget: count('Bytes that may be used.', int64),
+      reason: text('Why nothing is written although it should be: one word, for programs.'),
+      message: text('The reason in words, and what to change.'),
     },
     { bytes: true, budget: true },
     { description },
@@ -103,46 +106,44 @@ const status = (): SchemaOf<NodeReportStatus> =>
   object<NodeReportStatus>(
     {
       version: text('Version of the agent.'),
-      address: text('host:port at which other agents reach it.'),
+      address: text('host:port at which other agents reach this agent.'),
       fingerprint: text(
-        'SHA-256 in hex of the public key with which the agent proves itself to others; they accept no other.',
+        'SHA-256 in hex of the public key by which other agents authenticate this agent; they accept no other key.',
         { pattern: '^[0-9a-f]{64}$' },
       ),
-      signs: flag('Whether it signs what it saves with that key.'),
-      kernel: text('Release of the kernel.'),
-      criu: text('Version of CRIU that the agent brings.'),
-      architecture: text('Architecture of the processor, as uname names it.'),
+      signs: flag('True if the agent signs its generations with that key.'),
+      kernel: text('Kernel release.'),
+      criu: text('Version of the CRIU that the agent installs.'),
+      architecture: text('Processor architecture, as uname prints it.'),
       cpuFeatures: list(
-        'Instructions that programs find on every processor: memory goes on only where all of those are that its source has.',
+        'CPU features that programs find on every processor of the node: memory is restored only on nodes with all features of its source.',
         text('Name of a feature, as in /proc/cpuinfo.', { maxLength: reportLimits.cpuFeature }),
         reportLimits.cpuFeatures,
       ),
       checks: mapList(
-        'What the agent has checked, each failure with its cure.',
+        'Checks of the agent; each failed check has a cure.',
         'name',
         check,
         reportLimits.checks,
       ),
-      ready: flag('Whether every check holds: memory can be saved and restored here.'),
+      ready: flag('True if every check passed: memory can be saved and restored on this node.'),
       slots: list(
-        `Slots of which something is here; at most ${reportLimits.slots}, slotCount goes on.`,
+        `Slots with generations on this node; at most ${reportLimits.slots}, slotCount counts all.`,
         slot,
         reportLimits.slots,
       ),
       retired: flag(
-        'Whether nothing of the agents is left on the node, as the annotation backup.example.com/retire-requested asks for.',
+        'True if the agent has removed all its traces from the node, as the annotation backup.example.com/retire-requested asks for.',
       ),
       slotsKnown: flag(
-        'Whether slots is all that is kept here. False while an agent starts: slots is then what was said last, and a slot that is missing there is not known to be gone.',
+        'True if slots lists everything that is kept here. False while an agent starts: slots is then the last known list, and the memory of a slot that is missing from it may still be here.',
       ),
-      memory: budget('What saved states take up in the memory of the node.'),
-      disk: budget("What saved states take up on the node's disk; absent: none is used."),
+      memory: budget("The node's memory that generations use."),
+      disk: budget("The node's disk space that generations use; absent: no disk is used."),
       slotCount: count(
-        'Number of slots of which something is here, as kubectl get prints it; where slots has fewer, one that is missing there is not known to be gone.',
+        'Number of slots with generations on this node, as kubectl get prints it. If slots lists fewer, the memory of a slot that is missing from it may still be here.',
       ),
-      updatedAt: time(
-        'When this was written, RFC 3339. An agent that works writes at least every few seconds.',
-      ),
+      updatedAt: time('Time of the last write, RFC 3339. A working agent writes at least every few seconds.'),
     },
     {
       version: true,
@@ -156,17 +157,17 @@ const status = (): SchemaOf<NodeReportStatus> =>
       slots: true,
       updatedAt: true,
     },
-    { description: 'What the agent of the node has found.' },
+    { description: 'Findings of the agent of the node.' },
   )
 
 /** openAPIV3Schema of v1alpha1. */
 export const nodeReportSchema = (): Schema => ({
   description:
-    'NodeReport is what the agent of one node can do and what it keeps; it has the name of the node, and that agent alone writes it.',
+    'NodeReport says what the agent of one node can do and what it keeps. It has the name of the node, and only that agent writes it.',
   type: 'object',
   properties: {
-    apiVersion: text('Version of this kind: backup.example.com/v1alpha1.'),
-    kind: text('The kind itself: NodeReport.'),
+    apiVersion: text('API version of this kind: backup.example.com/v1alpha1.'),
+    kind: text('Name of this kind: NodeReport.'),
     metadata: { type: 'object' },
     status: status(),
   },

@@ -33,27 +33,27 @@ import { templateSchema } from './template.ts'
 
 const choosing = (transition: string) =>
   choice(
-    `How the pod is chosen ${transition}: random, oldest, newest, spread (by what its node carries), or annotated (by the number in its annotation backup.example.com/preference-requested, which a model outside writes: the highest is converted first, the lowest deleted first, without a number 0). Pods that are ready come first under every policy. Default random.`,
+    `How the pod is chosen ${transition}: random, oldest, newest, spread (by the number of pods on its node), or annotated (by the number in its annotation backup.example.com/preference-requested, written by an external model: the highest is converted first, the lowest deleted first; no number counts as 0). Under every policy ready pods are converted first and deleted last. Default random.`,
     strategies,
     defaults.strategy,
   )
 /** A creation has no existing pods to choose from: the scheduler places the new pod. */
 const placing = (what: string) =>
   choice(
-    `How ${what} are placed: random leaves it to the scheduler, spread asks for distance from pods of the same kind. The value is also on the pod as label backup.example.com/strategy, for schedulers that want to know. Default random.`,
+    `How ${what} are placed: random leaves it to the scheduler, spread asks for distance from pods of the same kind. The pod also has the value as label backup.example.com/strategy, for custom schedulers. Default random.`,
     placements,
     defaults.strategy,
   )
 
 const strategy = object<StrategySpec>(
   {
-    init: placing('the pods of a set that is new'),
-    unallocatedToColdbackup: placing('cold backups made later'),
-    unallocatedToHotbackup: placing('hot backups made later'),
-    unallocatedToReplicas: placing('primaries made later, when no backup is left'),
-    coldbackupToHotbackup: choosing('that turns from cold into hot backup'),
-    coldbackupToReplicas: choosing('that turns from cold backup into primary when no hot backup is left'),
-    hotbackupToReplicas: choosing('that turns from hot backup into primary'),
+    init: placing('the pods of a new set'),
+    unallocatedToColdbackup: placing('cold backups created later'),
+    unallocatedToHotbackup: placing('hot backups created later'),
+    unallocatedToReplicas: placing('primaries created later, when no backup is left'),
+    coldbackupToHotbackup: choosing('that changes from cold to hot backup'),
+    coldbackupToReplicas: choosing('that changes from cold backup to primary when no hot backup is left'),
+    hotbackupToReplicas: choosing('that changes from hot backup to primary'),
     replicasToUnallocated: choosing('that is deleted when there are too many primaries'),
     hotbackupToUnallocated: choosing('that is deleted when there are too many hot backups'),
     coldbackupToUnallocated: choosing('that is deleted when there are too many cold backups'),
@@ -61,7 +61,7 @@ const strategy = object<StrategySpec>(
   {},
   {
     description:
-      'How pods are chosen and placed, for each transition. A pod that is nowhere yet is unallocated; replicas are primaries. Default random for all.',
+      'How pods are chosen and placed, for each transition. Unallocated means that a pod is created or deleted; replicas are primaries. Default random for all.',
     default: {},
   },
 )
@@ -70,42 +70,42 @@ export const specSchema = (): SchemaOf<BackupPodSetSpec> =>
   object<BackupPodSetSpec>(
     {
       replicas: integer(
-        'Number of primaries: the pods that serve. Default 1. This is what kubectl scale and autoscalers set. A lower number deletes primaries: first what is not ready, then what has the lowest controller.kubernetes.io/pod-deletion-cost, then by strategy.replicasToUnallocated. With checkpoint their memory is kept for checkpoint.retain, and a higher number within this time brings them back with it.',
+        'Number of primaries: the pods that serve. Default 1. This is what kubectl scale and autoscalers set. A lower number deletes primaries: first those that are not ready, then those with the lowest controller.kubernetes.io/pod-deletion-cost, then by strategy.replicasToUnallocated. With checkpoint their memory is kept for checkpoint.retain, and a higher number within that time restores them with it.',
         limits.count,
         defaults.replicas,
       ),
       hotBackups: integer(
-        'Number of hot backups: started, reserved and used, without traffic; one becomes primary by a change of its label. Default 0.',
+        'Number of hot backups: started pods that occupy their resources and get no traffic. A change of its label makes a hot backup a primary. Default 0.',
         limits.count,
         defaults.hotBackups,
       ),
       coldBackups: integer(
-        'Number of cold backups: scheduled, so that their resources are reserved, but held at a gate before any container starts. They stay Pending by design. Default 0.',
+        'Number of cold backups: scheduled pods, so that their resources are reserved, that wait at a gate before any container starts. They stay Pending by design. Default 0.',
         limits.count,
         defaults.coldBackups,
       ),
       strategy,
-      schedulerName: text('Name of the scheduler that places every created pod. Default default-scheduler.', {
+      schedulerName: text('Name of the scheduler for all pods of the set. Default default-scheduler.', {
         default: defaults.schedulerName,
         minLength: limits.schedulerName.min,
         maxLength: limits.schedulerName.max,
       }),
       wakeupTimeout: integer(
-        'Seconds for waking one cold backup, from its choice to the answer of its gate. A gate that does not answer by then costs its pod: it is deleted, and the next cold backup is taken or a new pod made. Default 5.',
+        'Timeout for waking one cold backup in seconds, from its choice to the answer of its gate. If the gate does not answer in time, the operator deletes its pod and takes the next cold backup or creates a new pod. Default 5.',
         limits.wakeupTimeout,
         defaults.wakeupTimeout,
       ),
       gatePosition: choice(
-        "Where the gate of a cold backup stands among the template's init containers. First: nothing of the pod has run before it is woken. Last: the init containers have done their work already, so that it starts faster. Default First.",
+        "Position of a cold backup's gate among the init containers of the template. First: nothing of the pod runs before it is woken. Last: the init containers run before the gate, so that a woken pod starts faster. Default First.",
         gatePositions,
         defaults.gatePosition,
       ),
       paused: flag(
-        'While true, nothing is created, converted or deleted, also not after a failure; the status goes on. Default false.',
+        'While true, the operator creates, converts and deletes no pods, not even after a failure; it still updates the status. Default false.',
         defaults.paused,
       ),
       antiAffinity: choice(
-        'How strictly backups are kept off the nodes of primaries. Preferred: where the scheduler can. Required: a pod that cannot be kept apart stays Pending. None: not at all. Default Preferred.',
+        'How strictly backups are kept off the nodes of primaries. Preferred: if the scheduler can. Required: a pod that cannot be kept apart stays Pending. None: not at all. Default Preferred.',
         antiAffinities,
         defaults.antiAffinity,
       ),
@@ -113,16 +113,16 @@ export const specSchema = (): SchemaOf<BackupPodSetSpec> =>
         {
           // No default in the schema, because it depends on another field.
           type: choice(
-            'RollingUpdate: cold backups, then hot ones, then primaries by promotion, one ready pod at a time. OnDelete: pods keep their template until they are deleted or converted away. Default RollingUpdate; with checkpoint OnDelete. With checkpoint, primaries are rolled with their memory if the new template has the same images, commands, arguments, mounts and security contexts; otherwise nothing is rolled unless allowStateLoss says that it may be lost.',
+            'RollingUpdate: replaces cold backups, then hot backups, then primaries by promotion, one ready pod at a time. OnDelete: pods keep their template until they are deleted or converted. Default RollingUpdate; with checkpoint OnDelete. With checkpoint, primaries are rolled with their memory if the new template has the same images, commands, arguments, mounts and security contexts; otherwise nothing is rolled unless allowStateLoss permits the loss.',
             updateStrategies,
           ),
           allowStateLoss: flag(
-            'Whether a RollingUpdate may cost memory that pods of the new template cannot be given: primaries then begin anew, one by one, each after an event StateWillBeLost. Default false.',
+            'True if a RollingUpdate may lose memory that cannot be restored in pods of the new template: primaries then start with empty memory, one by one, each after an event StateWillBeLost. Default false.',
             defaults.allowStateLoss,
           ),
         },
         {},
-        { description: 'What a change of the template does to pods that exist.', default: {} },
+        { description: 'What a change of the template does to existing pods.', default: {} },
       ),
       failover: object<FailoverSpec>(
         {
@@ -132,7 +132,7 @@ export const specSchema = (): SchemaOf<BackupPodSetSpec> =>
             defaults.unreadySeconds,
           ),
           crashLoop: choice(
-            'What happens to a primary whose container the kubelet holds in CrashLoopBackOff. Replace: it counts as failed at once, if a ready hot backup can take its place, or a gated cold one if the primary had been Ready before. Ignore: only unreadySeconds counts. Default Replace.',
+            'What happens to a primary with a container in CrashLoopBackOff. Replace: it counts as failed at once, if a ready hot backup can take its place, or a gated cold backup if the primary was Ready before. Ignore: only unreadySeconds counts. Default Replace.',
             crashLoopPolicies,
             defaults.crashLoop,
           ),
@@ -144,7 +144,7 @@ export const specSchema = (): SchemaOf<BackupPodSetSpec> =>
                 defaults.liveness.periodMilliseconds,
               ),
               failureThreshold: integer(
-                'Failures in a row that count as the death of the primary. Default 3.',
+                'Consecutive failures after which the primary counts as dead. Default 3.',
                 limits.failureThreshold,
                 defaults.liveness.failureThreshold,
               ),
@@ -152,27 +152,27 @@ export const specSchema = (): SchemaOf<BackupPodSetSpec> =>
             {},
             {
               description:
-                "Only with checkpoint: the node's agent asks the template's livenessProbe by this clock, beside the kubelet, and a primary that fails is replaced by its understudy. Absent: the kubelet alone does, by the template.",
+                "Only with checkpoint: the node's agent runs the template's livenessProbe with these settings, beside the kubelet, and a primary that fails is replaced by its understudy. Absent: only the kubelet probes, as the template says.",
             },
           ),
         },
         {},
         {
           description:
-            'When a primary that still exists counts as failed. One that is deleted or has ended always does.',
+            'When a primary that still exists counts as failed. A primary that is deleted or has ended always does.',
           default: {},
         },
       ),
       checkpoint: object<CheckpointSpec>(
         {
           source: choice(
-            'Where saved states come from. criu: the memory of the processes, saved by the agent; the application knows nothing of it. http: what the application answers to a GET of checkpoint.http, given back to a successor; needs no agent, and hot backups are running applications (hotBackup.mode Warm). Of the other fields http uses only interval. Default criu.',
+            'Where saved states come from. criu: the agent saves the memory of the processes; the application does not take part. http: the operator gets the state from the application as checkpoint.http says, and sends it to a successor; needs no agent, and hot backups are running applications (hotBackup.mode Warm). Of the other fields http uses only interval. Default criu.',
             checkpointSources,
             defaults.checkpoint.source,
           ),
           http: httpSource(),
           interval: text(
-            'How often the memory of each primary is saved, as 500ms, 10s or 1m30s; from 200ms to 1h. It grows by itself when primaries would stand still for more than maxFreezePercent of the time. Default 10s.',
+            'Time between two checkpoints of a primary, for example 500ms, 10s or 1m30s; from 200ms to 1h. The agent lengthens it if primaries would be stopped for more than maxFreezePercent of the time. Default 10s.',
             {
               default: defaults.checkpoint.interval,
               maxLength: 32,
@@ -180,7 +180,7 @@ export const specSchema = (): SchemaOf<BackupPodSetSpec> =>
             },
           ),
           maxFreezePercent: integer(
-            'Percent of the time for which a primary may stand still to be saved. Default 2.',
+            'Percent of the time for which a primary may be stopped for checkpoints. Default 2.',
             limits.maxFreezePercent,
             defaults.checkpoint.maxFreezePercent,
           ),
@@ -193,7 +193,7 @@ export const specSchema = (): SchemaOf<BackupPodSetSpec> =>
           volumes: object<NonNullable<CheckpointSpec['volumes']>>(
             {
               maxSize: text(
-                'What emptyDirs and writable layers of a pod may have together, as 512Mi; with more, nothing is saved and CheckpointReady says so. Default 1Gi.',
+                'Maximum total size of the emptyDirs and writable layers of a pod, for example 512Mi. Above it, nothing is saved and CheckpointReady says so. Default 1Gi.',
                 {
                   default: defaults.checkpoint.volumes.maxSize,
                   maxLength: 32,
@@ -205,27 +205,27 @@ export const specSchema = (): SchemaOf<BackupPodSetSpec> =>
             { description: 'Files that are saved together with the memory.', default: {} },
           ),
           copies: integer(
-            'Nodes that keep the memory of each primary, as far as there are backups elsewhere. Default 2.',
+            'Number of nodes that keep the memory of each primary, as far as other nodes have backups. Default 2.',
             limits.copies,
             defaults.checkpoint.copies,
           ),
           holders: choice(
-            'Matching: memory is kept only on nodes where the template may run, by its nodeSelector, required node affinity and tolerations; where there are too few of them there are fewer copies, and CheckpointReady says so. Any: on all nodes with an agent. Default Matching.',
+            'Matching: only nodes where the template may run, by its nodeSelector, required node affinity and tolerations, keep memory; with too few such nodes there are fewer copies, and CheckpointReady says so. Any: all nodes with an agent may. Default Matching.',
             holderChoices,
             defaults.checkpoint.holders,
           ),
           keep: integer(
-            'Saved states of each primary on each of these nodes. Default 2.',
+            'Number of saved states of each primary on each of these nodes. Default 2.',
             limits.keep,
             defaults.checkpoint.keep,
           ),
           giveUpAfterSeconds: integer(
-            'Seconds after which a primary whose memory is kept, but can be brought back nowhere, begins again with none; until then its place stays empty and CheckpointReady says why. 0: never. Default 0.',
+            'Seconds after which the operator starts a primary with empty memory, if its memory is kept but no node can restore it. Until then its slot stays empty and CheckpointReady says why. 0: never. Default 0.',
             limits.giveUpAfterSeconds,
             defaults.checkpoint.giveUpAfterSeconds,
           ),
           retain: text(
-            'For how long the memory of a primary is kept that a smaller replicas deletes, as 10m or 24h: with replicas raised again in this time it comes back with its memory. 0s: not at all, it is thrown away at once. Default 10m.',
+            'How long the memory of a primary is kept after a smaller replicas has deleted it, for example 10m or 24h. If replicas is raised again in that time, the primary is restored with its memory. 0s: the memory is discarded at once. Default 10m.',
             {
               default: defaults.checkpoint.retain,
               maxLength: 32,
@@ -233,7 +233,7 @@ export const specSchema = (): SchemaOf<BackupPodSetSpec> =>
             },
           ),
           disk: choice(
-            "Encrypted: nodes that keep memory also write it to their disks, about once a minute, so that it outlives their restart; it can be read as long as the set exists and no longer. None: it lies in the nodes' memory alone. Default Encrypted.",
+            'Encrypted: nodes that keep memory also write it to their disks, about once a minute, so that it survives a reboot; it can be decrypted only while the set exists. None: it is kept only in the memory of the nodes. Default Encrypted.',
             diskUses,
             defaults.checkpoint.disk,
           ),
@@ -241,22 +241,22 @@ export const specSchema = (): SchemaOf<BackupPodSetSpec> =>
         {},
         {
           description:
-            'Asks for the memory of primaries to be kept: it is saved again and again, lies ready on other nodes, and is what a hot backup goes on with when it takes over. Needs the agent on the nodes; until some node has passed its test, hot backups wait. Absent: hot backups are ordinary pods that have run all along.',
+            'Keeps the memory of primaries: it is saved at an interval, copied to other nodes, and restored in the hot backup that takes over. Needs the agent on the nodes; until a node has passed its checks, hot backups stay Pending. Absent: hot backups are ordinary running pods with a memory of their own.',
         },
       ),
       hotBackup: object<HotBackupSpec>(
         {
           mode: choice(
-            'Only with checkpoint. Frozen: the memory lies rebuilt and stopped in the hot backup, and takes over within milliseconds; where it does not fit, Staged. Staged: the memory lies as files on its node. Warm: as without checkpoint. A hot backup is called in which the memory lies quickest, unless another node has memory that is newer by more than one saved state: newer memory is then fetched first, which takes longer. Default Frozen.',
+            'Only with checkpoint. Frozen: the memory is restored in the hot backup and stopped there, and takes over within milliseconds; if it does not fit, Staged. Staged: the node of the hot backup keeps the memory as files. Warm: as without checkpoint. The hot backup that can resume fastest takes over, unless another node has memory that is newer by more than one saved state: that memory is fetched first, which takes longer. Default Frozen.',
             hotBackupModes,
           ),
         },
         {},
-        { description: 'What a hot backup does while it waits.' },
+        { description: 'The state of a hot backup while it waits.' },
       ),
       service: object<ServiceSpec>(
         {
-          name: text('Name of a Service in front of all primaries. Absent: none.', {
+          name: text('Name of a Service for all primaries. Absent: there is none.', {
             maxLength: 63,
             pattern: serviceName,
           }),
@@ -264,9 +264,12 @@ export const specSchema = (): SchemaOf<BackupPodSetSpec> =>
             'Ports of each Service.',
             object<ServicePortSpec>(
               {
-                name: text('Needed when there are several.', { maxLength: 63, pattern: portName }),
+                name: text('Name of the port. Required if there are several.', {
+                  maxLength: 63,
+                  pattern: portName,
+                }),
                 port: { ...count('Port of the Service.', { minimum: 1, maximum: limits.port.max }) },
-                targetPort: count('Port of the pods. Default: as port.', {
+                targetPort: count('Port of the pods. Default: the value of port.', {
                   minimum: 1,
                   maximum: limits.port.max,
                 }),
@@ -278,21 +281,21 @@ export const specSchema = (): SchemaOf<BackupPodSetSpec> =>
             { minItems: 1, 'x-kubernetes-list-type': 'atomic' },
           ),
           perSlot: flag(
-            'One Service for each slot, <set>-<slot>, whose address stays through failovers: a client can follow one memory. Default false.',
+            'True for one Service per slot, <set>-<slot>. Its address survives failovers, so that a client can follow one memory. Default false.',
             defaults.perSlot,
           ),
         },
         { ports: true },
         {
           description:
-            'Services whose endpoints the operator writes itself, in one write at a failover. Services with a selector of your own work as well, a second slower.',
+            'Services whose endpoints the operator itself writes, in one write at a failover. Your own Services with a selector also work, about a second slower.',
         },
       ),
       template: templateSchema(),
     },
     { template: true },
     {
-      description: 'What is wished for.',
+      description: 'Desired state.',
       'x-kubernetes-validations': [
         specRule(
           'GateOnHostNetwork',

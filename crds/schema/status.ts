@@ -18,7 +18,7 @@ const int64 = { format: 'int64' }
 
 const names = (of: string) =>
   list(
-    `Names of the ${of}, in order; at most ${limits.listed}, the counts go on.`,
+    `Names of the ${of}, in order; at most ${limits.listed}, the counters count all.`,
     { type: 'string' } as SchemaOf<string>,
     limits.listed,
   )
@@ -28,45 +28,45 @@ const slot = object<SlotStatus>(
     slot: count('Number of the slot.'),
     pod: text('Name of its primary.'),
     node: text('Node of its primary.'),
-    epoch: count('Grows with each promotion of the slot.', int64),
-    ready: flag('Whether its primary is Ready.'),
+    epoch: count('Increases with each promotion in the slot.', int64),
+    ready: flag('True if its primary is Ready.'),
     generation: count(
-      'With checkpoint: the newest saved state that a node keeps for a successor; 0: none yet.',
+      'With checkpoint: number of the newest saved state that a node keeps for a successor; 0: none yet.',
     ),
     savedAt: time(
-      'With checkpoint: the moment whose memory a successor would go on with, RFC 3339. Written once a minute at most: what is kept may be newer.',
+      'With checkpoint: time of the memory that a successor would resume with, RFC 3339. Updated at most once a minute: nodes may keep newer memory.',
     ),
     intervalSeconds: seconds(
-      'With checkpoint: time between two checkpoints, as adapted to maxFreezePercent; the memory of a successor is at most so old and pipelineSeconds more.',
+      'With checkpoint: time between two checkpoints, adapted to maxFreezePercent. The memory of a successor is at most this old plus pipelineSeconds.',
     ),
     intervalReason: text(
-      'With checkpoint: why intervalSeconds is more than spec.checkpoint.interval: FreezeBudget, Busy or HoldersBehind; absent: it is not.',
+      'With checkpoint: why intervalSeconds is longer than spec.checkpoint.interval: FreezeBudget, Busy or HoldersBehind; absent: it is not.',
     ),
     pipelineSeconds: seconds(
-      'With checkpoint: how long the newest saved state took from the stop of the primary until it was complete on another node.',
+      'With checkpoint: time from the stop of the primary until its newest saved state was complete on another node.',
     ),
     usableOn: list(
-      `With checkpoint: nodes on which a successor could go on with it; at most ${limits.usableOn}.`,
+      `With checkpoint: nodes on which a successor could resume with it; at most ${limits.usableOn}.`,
       { type: 'string' } as SchemaOf<string>,
       // Earlier operators wrote longer lists.
       limits.listed,
     ),
-    usableOnCount: count('With checkpoint: how many they are; absent where all are listed.'),
+    usableOnCount: count('With checkpoint: number of these nodes; absent if all are listed.'),
     protection: choice(
-      'With checkpoint: Frozen, Staged, Warm (a running hot backup is given the pulled state) or Cold, by the best backup that could take over with the memory; None: it would be lost, or only a new pod could go on with it.',
+      'With checkpoint: Frozen, Staged, Warm (a running hot backup gets the pulled state) or Cold, by the best backup that could take over with the memory. None: the memory would be lost, or only a new pod could resume with it.',
       protections,
     ),
     lastFailover: object<SlotFailover>(
       {
         from: text('Name of the lost primary.'),
         to: text('Name of its successor.'),
-        reason: text('Why it was lost.'),
-        seconds: seconds('From the first sight of the loss to the successor on stage.'),
-        at: time('When, RFC 3339.'),
-        stateAge: seconds('With checkpoint: how old the state was.'),
+        reason: text('Why the primary was lost.'),
+        seconds: seconds('From the detection of the loss until the successor was on stage.'),
+        at: time('Time of the takeover, RFC 3339.'),
+        stateAge: seconds('With checkpoint: age of the state.'),
       },
       { from: true, to: true, reason: true, seconds: true, at: true },
-      { description: 'The last time that a backup or a new pod took over this slot from a lost primary.' },
+      { description: 'The last takeover of this slot from a lost primary, by a backup or a new pod.' },
     ),
   },
   { slot: true, pod: true, epoch: true, ready: true },
@@ -76,15 +76,17 @@ const retainedSlot = object<RetainedSlot>(
   {
     slot: count('Number of the slot.'),
     pod: text('Name of its last primary.'),
-    since: time('Since when the set has no place for it, RFC 3339.'),
-    until: time('Its memory is kept until then, RFC 3339; raise spec.replicas before to have it back.'),
-    generation: count('The newest saved state that a node keeps; 0: none is known of.'),
+    since: time('Time at which spec.replicas removed the slot, RFC 3339.'),
+    until: time(
+      'End of the time for which its memory is kept, RFC 3339; raise spec.replicas before then to restore it.',
+    ),
+    generation: count('Number of the newest saved state that a node keeps; 0: none is known.'),
     keptOn: list(
-      `Nodes that keep its memory, or may; at most ${limits.usableOn}.`,
+      `Nodes that keep, or may keep, its memory; at most ${limits.usableOn}.`,
       { type: 'string' } as SchemaOf<string>,
       limits.usableOn,
     ),
-    keptOnCount: count('How many they are; absent where all are listed.'),
+    keptOnCount: count('Number of these nodes; absent if all are listed.'),
   },
   { slot: true, pod: true, since: true, until: true, generation: true, keptOn: true },
 )
@@ -93,10 +95,10 @@ const condition = object<Condition>(
   {
     type: text('Ready, Progressing, Degraded, Paused or CheckpointReady.', { maxLength: 316 }),
     status: choice('True, False or Unknown.', ['True', 'False', 'Unknown']),
-    reason: text('Why, in one word for programs.', { maxLength: limits.conditionReason }),
-    message: text('Why, for people.', { maxLength: limits.conditionMessage }),
+    reason: text('The reason in one word, for programs.', { maxLength: limits.conditionReason }),
+    message: text('The reason in words.', { maxLength: limits.conditionMessage }),
     lastTransitionTime: time('When status last changed, RFC 3339.'),
-    observedGeneration: count('The metadata.generation that this condition speaks of.', {
+    observedGeneration: count('The metadata.generation that this condition refers to.', {
       ...int64,
       minimum: 0,
     }),
@@ -120,18 +122,18 @@ const failover = (description: string) =>
       reason: text('PodDeleted, PodFinished, Died, Unready or CrashLoop.'),
       seconds: {
         description:
-          "Seconds from the operator's first sight of the loss to the accepted write that put the successor on stage.",
+          "Seconds from the operator's detection of the loss to the accepted write that put the successor on stage.",
         type: 'number',
       },
-      at: time('When, RFC 3339.'),
+      at: time('Time of the takeover, RFC 3339.'),
       how: choice(
-        'With checkpoint: how the successor got the memory. Frozen: it lay in it. Staged: on its node. Fetched: from another node. Warm: it ran and was given a pulled state. Cold: a cold backup was woken for it. Created: a pod was made for it. Empty: nobody had it.',
+        'With checkpoint: how the successor got the memory. Frozen: it was already in the successor. Staged: from its own node. Fetched: from another node. Warm: the running successor got a pulled state. Cold: a cold backup was woken for it. Created: a pod was created for it. Empty: no node had it.',
         origins,
       ),
-      generation: count('With checkpoint: the saved state that the successor went on with.'),
-      stateAge: seconds('With checkpoint: how old that state was.'),
+      generation: count('With checkpoint: number of the saved state that the successor resumed with.'),
+      stateAge: seconds('With checkpoint: age of that state.'),
       phases: {
-        description: 'With checkpoint: seconds of each step, by its name.',
+        description: 'With checkpoint: duration of each step in seconds, by its name.',
         type: 'object',
         additionalProperties: { type: 'number' },
       },
@@ -143,41 +145,41 @@ const failover = (description: string) =>
 export const statusSchema = (): SchemaOf<BackupPodSetStatus> =>
   object<BackupPodSetStatus>(
     {
-      observedGeneration: count('The metadata.generation that this status speaks of.', int64),
+      observedGeneration: count('The metadata.generation that this status refers to.', int64),
       replicas: count(
-        'Primaries that exist and are not being deleted; a slot that changes hands counts once.',
+        'Primaries that exist and are not being deleted; a slot counts once during a takeover.',
       ),
       hotbackups: count('Hot backups that exist and are not being deleted.'),
       coldbackups: count('Cold backups that exist and are not being deleted.'),
-      readyReplicas: count('Primaries that are Ready, a slot once.'),
+      readyReplicas: count('Primaries that are Ready; a slot counts once.'),
       readyHotbackups: count('Hot backups that are Ready.'),
-      gatedColdbackups: count('Cold backups whose gate waits for its wake message.'),
+      gatedColdbackups: count('Cold backups whose gate waits for the wake message.'),
       updatedPods: count('Pods made from the current template.'),
       primaryPodNames: names('primaries'),
       hotbackupPodNames: names('hot backups'),
       coldbackupPodNames: names('cold backups'),
       summary: object<Summary>(
         {
-          replicas: text('Primaries, as 2/3.'),
-          hotbackups: text('Hot backups, as 2/3.'),
-          coldbackups: text('Cold backups, as 2/3.'),
+          replicas: text('Primaries, for example 2/3.'),
+          hotbackups: text('Hot backups, for example 2/3.'),
+          coldbackups: text('Cold backups, for example 2/3.'),
         },
         { replicas: true, hotbackups: true, coldbackups: true },
         {
           description:
-            'Current and desired number of each kind as current/desired, as kubectl get prints it.',
+            'Current and desired number of each kind (current/desired), as kubectl get prints them.',
         },
       ),
       selector: text('Label selector of the primaries of this set, for the scale subresource.'),
       retainedSlots: mapList(
-        `With checkpoint: slots that a smaller replicas has taken away, and whose memory is kept for checkpoint.retain. At most ${limits.listed}, retainedSlotCount goes on.`,
+        `With checkpoint: slots that a smaller replicas has removed, and whose memory is kept for checkpoint.retain. At most ${limits.listed}; retainedSlotCount counts all.`,
         'slot',
         retainedSlot,
         limits.listed,
       ),
-      retainedSlotCount: count('With checkpoint: how many slots are kept so; absent where all are listed.'),
+      retainedSlotCount: count('With checkpoint: number of such slots; absent if all are listed.'),
       slots: mapList(
-        `Who holds which slot. A slot is the place of one primary and keeps its number through failovers; gaps are normal. At most ${limits.listed}, the lowest; replicas goes on.`,
+        `The slots and their primaries. A slot is the place of one primary and keeps its number through failovers; gaps are normal. At most ${limits.listed}, the lowest; replicas counts all.`,
         'slot',
         slot,
         limits.listed,
@@ -185,26 +187,26 @@ export const statusSchema = (): SchemaOf<BackupPodSetStatus> =>
       lastTransition: object<LastTransition>(
         {
           pod: text('Name of the pod.'),
-          from: choice('The kind it was.', podKinds),
-          to: choice('The kind it became.', podKinds),
-          at: time('When, RFC 3339.'),
+          from: choice('The kind before.', podKinds),
+          to: choice('The kind after.', podKinds),
+          at: time('Time of the conversion, RFC 3339.'),
         },
         { pod: true, from: true, to: true, at: true },
         { description: 'The last conversion of a pod.' },
       ),
-      lastFailover: failover('The last time a backup or a new pod took over from a lost primary.'),
+      lastFailover: failover('The last takeover from a lost primary, by a backup or a new pod.'),
       failovers: list(
-        `The last ${limits.failovers}, newest first; they survive operators, as far as the state store does.`,
-        failover('One of them.'),
+        `The last ${limits.failovers} failovers, newest first. They survive a restart of the operator if the state store does.`,
+        failover('One failover.'),
         limits.failovers,
       ),
       conditions: mapList(
-        'Ready: all numbers are met and every pod does what its kind is for. Progressing: there is something left to do. Degraded: an action fails, or containers keep failing. Paused: spec.paused. CheckpointReady: with checkpoint, whether every primary could be replaced with its memory.',
+        'Ready: all numbers are met and every pod does the task of its kind. Progressing: the operator still has work to do. Degraded: an action fails, or containers keep failing. Paused: spec.paused is true. CheckpointReady: with checkpoint, whether every primary could be replaced with its memory.',
         'type',
         condition,
         16,
       ),
     },
     {},
-    { description: 'What is observed.' },
+    { description: 'Observed state.' },
   )

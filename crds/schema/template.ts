@@ -89,10 +89,10 @@ const metadata: Schema = {
   description: 'Labels and annotations of every pod of the set.',
   type: 'object',
   properties: {
-    name: text('Accepted and not used: pods are named <set>-<12 hex digits>.'),
+    name: text('Accepted but ignored: pods are named <set>-<12 hex digits>.'),
     labels: {
       description:
-        'Labels of every pod. The label type and those under backup.example.com/ are written by the operator and refused here.',
+        'Labels of every pod. The operator writes the label type and those under backup.example.com/, so these are refused here.',
       type: 'object',
       maxProperties: maxLabels,
       additionalProperties: {
@@ -105,20 +105,20 @@ const metadata: Schema = {
     },
     annotations: {
       description:
-        'Annotations of every pod. Those under backup.example.com/ are written by the operator and refused here.',
+        'Annotations of every pod. The operator writes those under backup.example.com/, so these are refused here.',
       type: 'object',
       maxProperties: 1024,
       additionalProperties: { type: 'string' },
     },
     // kubectl's own generators write `creationTimestamp: null` into templates.
     creationTimestamp: {
-      ...text('Accepted and not used.', { format: 'date-time' }),
+      ...text('Accepted but ignored.', { format: 'date-time' }),
       nullable: true,
     },
     generateName: text('Refused: pods are named <set>-<12 hex digits>.'),
-    namespace: text('Refused: pods are made in the namespace of their set.'),
+    namespace: text('Refused: pods are created in the namespace of their set.'),
     finalizers: {
-      description: 'Refused: lost pods would stay, and failovers wait for them.',
+      description: 'Refused: lost pods would remain, and failovers would wait for them.',
       type: 'array',
       items: { type: 'string' },
     },
@@ -189,7 +189,7 @@ function podSchema(): Schema {
   return {
     ...pod,
     description:
-      'What runs in every pod of the set. restartPolicy must be Always; nodeName, ephemeralContainers and activeDeadlineSeconds are refused.',
+      'Spec of every pod of the set. restartPolicy must be Always; nodeName, ephemeralContainers and activeDeadlineSeconds are refused.',
     properties: {
       ...pod.properties,
       containers: containers('containers'),
@@ -202,20 +202,20 @@ function podSchema(): Schema {
       ),
       activeDeadlineSeconds: described(
         'activeDeadlineSeconds',
-        'Refused: it would end primaries and backups after that time.',
+        'Refused: it would terminate primaries and backups after that time.',
       ),
-      ephemeralContainers: refusedObjects('they can only be added to a running pod, with kubectl debug.'),
+      ephemeralContainers: refusedObjects('they can only be added to a running pod, by kubectl debug.'),
       restartPolicy: described(
         'restartPolicy',
-        'Always, which is also the default. Everything else is refused.',
+        'Always, which is also the default. Other values are refused.',
       ),
       schedulerName: described(
         'schedulerName',
-        'Name it in spec.schedulerName instead; both may be given if they are equal.',
+        'Use spec.schedulerName instead; both may be set if they are equal.',
       ),
       terminationGracePeriodSeconds: described(
         'terminationGracePeriodSeconds',
-        'Seconds from the signal to end to the kill of a pod that is deleted. The operator never shortens it. Default 30.',
+        'Seconds between SIGTERM and SIGKILL when a pod is deleted. The operator never shortens it. Default 30.',
         { minimum: 0 },
       ),
     },
@@ -224,7 +224,7 @@ function podSchema(): Schema {
 
 export const templateSchema = (): SchemaOf<PodTemplate> => ({
   description:
-    'The pod that all three kinds are made from. A cold backup gets one init container more, which holds it back until it is woken. A change rolls the set, see updateStrategy.',
+    'The pod template of all three kinds. A cold backup gets one more init container, the gate, which holds it until it is woken. A change rolls the set, see updateStrategy.',
   type: 'object',
   required: ['spec'],
   properties: { metadata: bounded(metadata), spec: bounded(podSchema()) },
