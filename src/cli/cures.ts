@@ -6,23 +6,23 @@ import { refusals } from '../api/errors.ts'
 import { memoryPermission } from '../api/memory-permission.ts'
 import { conditionTypes, reasons } from '../api/reasons.ts'
 
-const doctor = '`kubectl understudy doctor` names each node with a problem, and the cure'
+const doctor = 'run `kubectl understudy doctor`: it names each node with a problem, and the cure'
 
 const cures: Readonly<Record<string, string>> = {
   [reasons.podsMissing]:
-    'look at the pods above that are not in place; `kubectl describe pod` shows the messages of scheduler and kubelet',
+    'check the pods that are not in place; `kubectl describe pod` shows the messages of the scheduler and the kubelet',
   [reasons.rollingOut]: 'no action needed: the operator rolls out a changed template',
   [reasons.converging]: 'no action needed: the operator is working on it',
   [reasons.actionFailed]:
-    'the API server refused what the message names: check quotas, admission policies and priority classes of the namespace',
-  [reasons.podsCrashLooping]: '`kubectl logs --previous` of the pods named',
+    'check quotas, admission policies and priority classes of the namespace: the API server refused what the message names',
+  [reasons.podsCrashLooping]: 'read `kubectl logs --previous` of the pods named',
   [reasons.progressDeadlineExceeded]:
     'fix what the message names: image, node, volume or configuration of the pod',
   [reasons.replacementsPaused]:
     'fix what makes the application fail; delete the failing pod to get a new one sooner',
   [reasons.gateUnreachable]:
     'let the operator reach port 20000 of the pods (`kubectl apply -n NAMESPACE -k deploy/network-policy/`); delete the pods whose gate has another token',
-  [reasons.paused]: 'set spec.paused to false to have failures repaired again',
+  [reasons.paused]: 'set spec.paused to false to resume repairs',
   [reasons.cacheIncomplete]:
     'let the operator list and watch what the message names: `kubectl apply -k deploy/`, with the kinds of the agents',
   [reasons.noAgents]: doctor,
@@ -38,7 +38,7 @@ const cures: Readonly<Record<string, string>> = {
     'see the message for the slot that waits: the roll needs its memory and a hot backup of the new template on one node, which is not the node of its primary',
   [reasons.updateWouldLoseState]:
     'set updateStrategy.allowStateLoss if the memory may be lost, or revert the change of the template',
-  [reasons.memoryNotAllowed]: `\`kubectl label namespace NAME ${memoryPermission.label}=${memoryPermission.value}\`, if agents, which are root on their nodes, may save and restore its pods`,
+  [reasons.memoryNotAllowed]: `run \`kubectl label namespace NAME ${memoryPermission.label}=${memoryPermission.value}\`, if agents, which are root on their nodes, may save and restore its pods`,
   [reasons.claimNotShared]: 'use a ReadWriteMany claim or an emptyDir, or set hotBackup.mode to Warm',
   [reasons.claimMissing]: 'create the claim, with access mode ReadWriteMany',
   [reasons.claimUnread]: 'let the operator get persistentvolumeclaims',

@@ -53,18 +53,18 @@ export const isUnknownKind = (error: unknown): error is KubeError =>
 function adviceFor(error: KubeError, server: string | undefined): string | undefined {
   switch (error.code) {
     case 'Forbidden':
-      return 'ask for the ClusterRole understudy-view (to look) or edit (to change) in this namespace; `kubectl understudy doctor` lists what you may do'
+      return 'ask for the ClusterRole understudy-view (to view) or edit (to change) in this namespace; `kubectl understudy doctor` lists your rights'
     case 'Unauthorized':
-      return 'log in anew: the credentials of this kubeconfig are not accepted'
+      return 'log in again: the API server rejects the credentials of this kubeconfig'
     case 'NotFound':
       return isUnknownKind(error)
-        ? 'install Understudy (`kubectl apply -k deploy/`), or choose another --context: this cluster does not know its kinds'
+        ? 'install Understudy (`kubectl apply -k deploy/`), or choose another --context: this cluster does not have its kinds'
         : undefined
     case 'Unavailable':
     case 'Timeout':
-      return `see whether ${server ?? 'the API server'} can be reached from here, and whether --context is the one you mean`
+      return `check that ${server ?? 'the API server'} can be reached from here, and that --context is the right one`
     case 'Conflict':
-      return 'nothing was changed: the object is not the one that was looked at any more; try again'
+      return 'try again: nothing was changed, because the object is no longer the one that was read'
     default:
       return undefined
   }

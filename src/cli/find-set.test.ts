@@ -10,10 +10,10 @@ const sets = [
 test.each([
   ['wbe', 'shop', 'did you mean web?'],
   ['rediss', 'shop', 'did you mean redis?'],
-  ['ledger', 'shop', 'it is in another namespace: -n bank'],
-  ['something-else', 'shop', 'there are: web, redis'],
-  ['web', 'empty', 'it is in another namespace: -n shop'],
-  ['other', 'empty', 'there are no sets in this namespace; `kubectl understudy status -A` lists all'],
+  ['ledger', 'shop', 'use -n bank: it is in another namespace'],
+  ['something-else', 'shop', 'choose one of: web, redis'],
+  ['web', 'empty', 'use -n shop: it is in another namespace'],
+  ['other', 'empty', 'list all sets with `kubectl understudy status -A`: this namespace has none'],
 ])('who asks for %s in %s is told: %s', (name, namespace, text) => {
   expect(suggestion(name, namespace, sets)).toBe(text)
 })

@@ -36,14 +36,16 @@ async function everySet({ api, namespace, call }: Session): Promise<readonly Nam
 export function suggestion(name: string, namespace: string, sets: readonly Named[]): string {
   const elsewhere = sets.filter(set => set.name === name && set.namespace !== namespace)
   if (elsewhere.length > 0)
-    return `it is in another namespace: -n ${elsewhere.map(it => it.namespace).join(' or -n ')}`
+    return `use -n ${elsewhere.map(it => it.namespace).join(' or -n ')}: it is in another namespace`
   const here = sets.filter(set => set.namespace === namespace).map(set => set.name)
   if (here.length === 0)
     return sets.length === 0
-      ? 'there are no sets yet; samples/ has some to begin with'
-      : `there are no sets in this namespace; \`kubectl understudy status -A\` lists all`
+      ? 'create one first, for example from samples/: there are no sets yet'
+      : `list all sets with \`kubectl understudy status -A\`: this namespace has none`
   const near = here.filter(other => distance(name, other) <= Math.max(2, name.length / 3))
-  return near.length > 0 ? `did you mean ${near.join(' or ')}?` : `there are: ${here.slice(0, 10).join(', ')}`
+  return near.length > 0
+    ? `did you mean ${near.join(' or ')}?`
+    : `choose one of: ${here.slice(0, 10).join(', ')}`
 }
 
 /** Number of letters to change, add or remove (Levenshtein). */

@@ -50,12 +50,17 @@ type Perform = (command: Command, act: (session: Session) => Promise<number | un
 
 function program(terminal: Terminal, perform: Perform): Command {
   const root = new Command('kubectl understudy')
-    .description('Looks after BackupPodSets: who is protected how, what is wrong, and planned failovers.')
+    .description(
+      'Manages BackupPodSets: shows their protection and problems, and performs planned failovers.',
+    )
     .version(version)
-    .option('-n, --namespace <name>', 'namespace; default: that of the context')
-    .option('--kubeconfig <file>', 'default: $KUBECONFIG, else ~/.kube/config; in a pod its service account')
-    .option('--context <name>', 'context of the kubeconfig; default: its current one')
-    .addOption(new Option('-o, --output <format>', 'how results are printed').choices(['wide', 'json']))
+    .option('-n, --namespace <name>', 'namespace; default: the namespace of the context')
+    .option(
+      '--kubeconfig <file>',
+      'kubeconfig; default: $KUBECONFIG, else ~/.kube/config; in a pod its service account',
+    )
+    .option('--context <name>', 'context of the kubeconfig; default: the current context')
+    .addOption(new Option('-o, --output <format>', 'output format').choices(['wide', 'json']))
     .exitOverride()
     .configureOutput({
       writeOut: text => terminal.out(text.trimEnd()),
@@ -72,9 +77,9 @@ Exit codes: 0 done; 1 failed, or something is broken; 2 wrong usage; 3 refused, 
 
   root
     .command('status [set]')
-    .description('Show all sets, or one set with its slots, pods, nodes, and what is not as it should be.')
-    .option('-A, --all-namespaces', 'sets of all namespaces')
-    .option('-w, --watch', 'go on showing it as it changes, until Ctrl-C')
+    .description('Show all sets, or one set with its slots, pods, nodes and problems.')
+    .option('-A, --all-namespaces', 'show the sets of all namespaces')
+    .option('-w, --watch', 'watch, and show each change, until Ctrl-C')
     .action(async (name: string | undefined, options: StatusOptions, command: Command) =>
       perform(command, async session => {
         await status(session, name, options)
@@ -87,18 +92,18 @@ Exit codes: 0 done; 1 failed, or something is broken; 2 wrong usage; 3 refused, 
     .description(
       'Examine the installation, the nodes, your rights and all sets; exits with 1 if something is broken.',
     )
-    .option('--operator-namespace <name>', 'where the operator runs', 'understudy-system')
-    .option('--agent-namespace <name>', 'where the agents run', 'understudy-agents')
+    .option('--operator-namespace <name>', 'namespace of the operator', 'understudy-system')
+    .option('--agent-namespace <name>', 'namespace of the agents', 'understudy-agents')
     .action(async (options: DoctorOptions, command: Command) =>
       perform(command, session => doctor(session, options)),
     )
 
   root
     .command('checkpoint <set>')
-    .description("Have the primaries' memory saved now, and print which generation it is and where it is.")
+    .description('Save the memory of the primaries now, and print its generation and the nodes that have it.')
     .option('--slot <number>', 'only this slot; default: all', natural)
-    .option('--wait', 'until a successor could go on with it')
-    .option('--timeout <seconds>', 'longest wait', natural, defaultTimeout)
+    .option('--wait', 'wait until a successor could resume with it')
+    .option('--timeout <seconds>', 'maximum wait', natural, defaultTimeout)
     .action(async (name: string, options: CheckpointOptions, command: Command) =>
       perform(command, async session => {
         await checkpoint(session, name, options)
@@ -111,14 +116,14 @@ Exit codes: 0 done; 1 failed, or something is broken; 2 wrong usage; 3 refused, 
     .argument('<set>')
     .argument('<slot>', 'number of the slot', natural)
     .description(
-      'Planned failover of one slot: a hot backup takes it over with all its memory while its primary stands still. ' +
-        'Where only a cold backup or a new pod could, its memory is saved and its primary deleted, and what happens in between is lost.',
+      'Planned failover of one slot: a hot backup takes it over with all its memory while its primary is stopped. ' +
+        'If only a cold backup or a new pod could, the memory is saved and the primary deleted; changes in between are lost.',
     )
-    .option('--delete', 'save and delete the primary, also where a hot backup could take it over')
-    .option('--allow-state-loss', 'also where the successor would begin without the memory')
+    .option('--delete', 'save and delete the primary, even if a hot backup could take over')
+    .option('--allow-state-loss', 'promote even if the successor would start without the memory')
     .option(
       '--timeout <seconds>',
-      'longest wait, for the checkpoint and for the failover each',
+      'maximum wait for the checkpoint, and again for the failover',
       natural,
       defaultTimeout,
     )
@@ -132,11 +137,11 @@ Exit codes: 0 done; 1 failed, or something is broken; 2 wrong usage; 3 refused, 
   root
     .command('uninstall')
     .description(
-      'Have the agents leave their nodes: no saved memory, key, process, mount or label stays there. ' +
-        'Waits until that is done; then the objects of the installation can be deleted.',
+      'Make the agents leave their nodes: no saved memory, key, process, mount or label remains there. ' +
+        'Waits until that is done; after that you can delete the objects of the installation.',
     )
-    .option('--allow-state-loss', 'also while sets are there whose memory is kept')
-    .option('--timeout <seconds>', 'longest wait', natural, uninstallTimeout)
+    .option('--allow-state-loss', 'uninstall even while sets keep memory')
+    .option('--timeout <seconds>', 'maximum wait', natural, uninstallTimeout)
     .action(async (options: UninstallOptions, command: Command) =>
       perform(command, async session => {
         await uninstall(session, options)
@@ -152,6 +157,6 @@ const defaultTimeout = 60
 const uninstallTimeout = 300
 
 function natural(text: string): number {
-  if (!/^\d{1,9}$/.test(text)) throw new InvalidArgumentError('needs a whole number')
+  if (!/^\d{1,9}$/.test(text)) throw new InvalidArgumentError('must be a whole number')
   return Number(text)
 }

@@ -83,7 +83,7 @@ export async function followWorld<T>(
   const log: Log = {
     debug() {},
     info() {},
-    warn: fields => terminal.err(`lost the API server, trying again: ${messageOf(fields['err'])}`),
+    warn: fields => terminal.err(`lost the API server, retrying: ${messageOf(fields['err'])}`),
     error: fields => terminal.err(messageOf(fields['err'])),
   }
   const mirror = <O extends KubeObject>(resource: Resource<O>, store: MutableStore<O>, of: object) =>

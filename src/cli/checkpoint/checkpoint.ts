@@ -72,7 +72,7 @@ export function savedLine({
 }: Saved): string {
   const facts = [
     ...(size === undefined ? [] : [bytes(size)]),
-    ...(frozenSeconds === undefined ? [] : [`stood still ${duration(frozenSeconds)}`]),
+    ...(frozenSeconds === undefined ? [] : [`stopped for ${duration(frozenSeconds)}`]),
     `after ${duration(seconds)}`,
   ].join(', ')
   const usable = holders.filter(holder => holder.usable !== undefined)
@@ -116,7 +116,7 @@ export async function saveNow(
     const pod = now.pods.find(it => it.metadata.uid === uid)
     if (pod === undefined || pod.metadata.deletionTimestamp !== undefined)
       throw new CliError(`slot ${slot}: its primary ${name} was lost before it was saved`, {
-        advice: `\`kubectl understudy status ${set.metadata.name}\` shows what became of it`,
+        advice: `run \`kubectl understudy status ${set.metadata.name}\` to see what happened to it`,
       })
   }
   const answered = await world.until(
@@ -145,7 +145,7 @@ export async function saveNow(
       Math.max(timeoutMs - (clock.monotonic() - askedAt), 0),
       () =>
         late(
-          `slot ${slot}: generation ${answered.generation} is saved, but nobody could go on with it yet`,
+          `slot ${slot}: generation ${answered.generation} is saved, but no pod could resume with it`,
           reportsOf(world.now, key).find(it => it.role === 'holder' && it.reason !== undefined),
         ),
     )
@@ -187,22 +187,22 @@ const reportsOf = ({ reports = [] }: World, key: Key): readonly (SlotReport & { 
 function ableToSave(world: World, name: string, key: Key): Pod {
   const primary = world.pods.find(({ metadata }) => metadata.name === name)
   if (primary === undefined || primary.metadata.deletionTimestamp !== undefined)
-    throw new CliError(`slot ${key.slot}: its primary ${name} is not there any more`, {
-      advice: `try again: a successor is on its way (\`kubectl understudy status ${key.set} -w\`)`,
+    throw new CliError(`slot ${key.slot}: its primary ${name} no longer exists`, {
+      advice: `try again: a successor is taking over (\`kubectl understudy status ${key.set} -w\`)`,
     })
   if (world.reports === undefined)
     throw new CliError('you may not watch nodereports, which say whether a checkpoint is complete', {
-      advice: 'bind the ClusterRole understudy-view to yourself by a ClusterRoleBinding',
+      advice: 'bind the ClusterRole understudy-view to yourself with a ClusterRoleBinding',
     })
   if (!reportsOf(world, key).some(({ role }) => role === 'source'))
     throw new CliError(`slot ${key.slot}: no agent reports that it saves ${name}`, {
-      advice: '`kubectl understudy doctor` says what is wrong with its node, and the cure',
+      advice: 'run `kubectl understudy doctor`: it names the problem of the node, and the cure',
     })
   return primary
 }
 
 const late = (what: string, report: SlotReport | undefined): CliError =>
-  new CliError(`${what} within the time given`, {
+  new CliError(`${what} within --timeout`, {
     exitCode: exitCodes.late,
     advice: adviceOn(report),
   })
@@ -212,11 +212,11 @@ export function adviceOn(
   report: Pick<SlotReport, 'reason' | 'message' | 'intervalReason' | 'intervalSeconds'> | undefined,
 ): string {
   if (report?.reason !== undefined)
-    return `${report.reason}: ${report.message ?? 'see the log of the agents'}`
+    return `${report.reason}: ${report.message ?? 'read the log of the agents'}`
   if (report?.intervalReason === 'FreezeBudget')
     return (
-      'FreezeBudget: it has stood still for its share of the time, and for one checkpoint beyond that; ' +
-      `the next one is due after ${duration(report.intervalSeconds ?? 0)}: raise checkpoint.maxFreezePercent, or --timeout`
+      'FreezeBudget: the primary was stopped for its share of the time, and for one checkpoint beyond that; ' +
+      `the next checkpoint is due after ${duration(report.intervalSeconds ?? 0)}: raise checkpoint.maxFreezePercent, or --timeout`
     )
-  return 'raise --timeout, or see the log of the agents'
+  return 'raise --timeout, or read the log of the agents'
 }

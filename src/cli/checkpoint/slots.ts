@@ -17,21 +17,21 @@ export function slotsOf(set: BackupPodSet, wanted: number | undefined): readonly
   const kept = keptBy(set)
   if (kept === 'state')
     throw new CliError(
-      `${name} has its state asked for by the operator (checkpoint.source: http), not saved by agents`,
+      `the operator pulls the state of ${name} (checkpoint.source: http); agents do not save it`,
       {
-        advice: `it is asked every ${set.spec.checkpoint?.interval ?? defaults.checkpoint.interval}; \`kubectl understudy status ${name}\` says how old it is`,
+        advice: `no action needed: it is pulled every ${set.spec.checkpoint?.interval ?? defaults.checkpoint.interval}; \`kubectl understudy status ${name}\` shows its age`,
       },
     )
   if (kept === 'nothing')
     throw new CliError(`${name} keeps no memory, so there is nothing to save`, {
       advice:
-        '`checkpoint: {}` in its spec asks for it; `kubectl understudy doctor` says whether its template can',
+        'add `checkpoint: {}` to its spec; `kubectl understudy doctor` says whether its template allows it',
     })
   if (wanted !== undefined) return [slotOf(set, wanted)]
   const slots = set.status?.slots ?? []
   if (slots.length === 0)
     throw new CliError(`${name} has no primaries yet`, {
-      advice: `\`kubectl understudy status ${name} -w\` shows them come`,
+      advice: `wait for them with \`kubectl understudy status ${name} -w\``,
     })
   return slots
 }
@@ -44,7 +44,7 @@ export function slotOf(set: BackupPodSet, wanted: number): SlotStatus {
   throw new CliError(`${set.metadata.name} has no slot ${wanted}`, {
     advice:
       slots.length === 0
-        ? 'it has no primaries yet'
-        : `there are: ${slots.map(({ slot }) => slot).join(', ')}`,
+        ? 'wait until it has primaries'
+        : `choose one of: ${slots.map(({ slot }) => slot).join(', ')}`,
   })
 }

@@ -18,9 +18,9 @@ export function agentsFindings(seen: Seen, { agentNamespace }: Places): readonly
   if (!agents.ok) {
     if (!isKubeError(agents.error, 'NotFound')) return [unreadable('agents', what, agents.error)]
     const message = `there is no DaemonSet understudy-agent in ${agentNamespace}`
-    const cure = '`kubectl apply -k deploy/agent`, or say where it is with --agent-namespace'
+    const cure = 'run `kubectl apply -k deploy/agent`, or name its namespace with --agent-namespace'
     return memoryWanted
-      ? [broken(what, `${message}: no memory is kept, though sets ask for it`, cure)]
+      ? [broken(what, `${message}: no memory is kept, although sets ask for it`, cure)]
       : [note(what, `${message}; no set asks for memory`)]
   }
   const { spec, status } = agents.value
@@ -35,7 +35,7 @@ export function agentsFindings(seen: Seen, { agentNamespace }: Places): readonly
       broken(
         what,
         `${numberReady} of ${desiredNumberScheduled} agents are ready`,
-        `\`kubectl -n ${agentNamespace} get pods -o wide\`, and the logs of those that are not`,
+        `run \`kubectl -n ${agentNamespace} get pods -o wide\`, and read the logs of the agents that are not ready`,
       ),
     )
   else findings.push(ok(what, `${numberReady} of ${desiredNumberScheduled} agents are ready`))
@@ -43,14 +43,14 @@ export function agentsFindings(seen: Seen, { agentNamespace }: Places): readonly
     findings.push(
       note(
         'rollout',
-        `${updatedNumberScheduled} of ${desiredNumberScheduled} agents are of the newest template`,
+        `${updatedNumberScheduled} of ${desiredNumberScheduled} agents have the newest template`,
       ),
     )
   if (tag !== undefined && ofOperator !== undefined && tag !== ofOperator)
     findings.push(
       broken(
         'version',
-        `agents are ${tag}, the operator is ${ofOperator}`,
+        `the agents have version ${tag}, the operator ${ofOperator}`,
         'apply deploy/ of one version as a whole',
       ),
     )

@@ -151,9 +151,7 @@ describe('these are not broken', () => {
     const other = { ...windows, metadata: { ...windows.metadata, labels } }
     const over = { nodes: there<readonly Node[]>([node('n1'), node('n2'), other]) }
     expect(brokenIn(over)).toEqual([])
-    expect(found(over, 'note')).toEqual([
-      'w: it is no Linux node: no agent runs there, and no memory is kept',
-    ])
+    expect(found(over, 'note')).toEqual(['w: not a Linux node: no agent runs there, and it keeps no memory'])
   })
 
   test('a wake key of before beside the current one', () => {
@@ -177,7 +175,7 @@ describe('these are not broken', () => {
     expect(brokenIn(over)).toEqual([])
     expect(found(over, 'note')).toEqual([
       'daemonset: there is no DaemonSet understudy-agent in understudy-agents; no set asks for memory',
-      'shop/web memory: keeps none, and could: `checkpoint: {}` in its spec asks for it',
+      'shop/web memory: not kept, but it could be: add `checkpoint: {}` to its spec',
     ])
   })
 
@@ -189,7 +187,7 @@ describe('these are not broken', () => {
     expect(found({ sets }, 'note')).toEqual([
       'shop/web CheckpointReady: DiskAheadOfMemory: the disk is ahead',
     ])
-    expect(found({ sets }, 'ok')).toContain('shop/web: every condition is as it should be')
+    expect(found({ sets }, 'ok')).toContain('shop/web: all conditions are as expected')
   })
 
   test('a template that memory refuses says why', () => {
@@ -202,7 +200,7 @@ describe('these are not broken', () => {
   test('a kind that has more fields than this program knows', () => {
     const more = { properties: { ...schema.properties, status: {} } }
     expect(found({ crds: { ...healthy.crds, backuppodsets: crd(more) } }, 'note')[0]).toContain(
-      'knows nothing of status',
+      'does not know status',
     )
   })
 
@@ -253,7 +251,7 @@ test('the print is by area, a node of which all is well is one line, and the sum
     false,
   )
   expect(text).toContain('  ✗ n1 canary: not restored\n      → use another kernel')
-  expect(text).toContain('  ✓ n2: 2 checks hold; canary: saved in 9.1 ms')
+  expect(text).toContain('  ✓ n2: 2 checks pass; canary: saved in 9.1 ms')
   expect(text.split('\n').filter(line => /^\w/.test(line))).toEqual([
     'cluster', 'kinds', 'operator', 'agents', 'nodes', 'sets', 'you', '1 broken',
   ]) // biome-ignore format: one line says it
@@ -295,7 +293,7 @@ describe('a LimitRange with a minimum above what is added to pods', () => {
 
   test('is broken, and the cure is an argument of the operator', () => {
     expect(brokenIn({ sets, limitRanges: limits({ memory: '32Mi', cpu: '10m' }) })).toMatchObject([
-      { about: 'shop/least', cure: '--injected-resources=memory=32Mi as an argument of the operator' },
+      { about: 'shop/least', cure: 'start the operator with --injected-resources=memory=32Mi' },
     ])
     expect(brokenIn({ sets, limitRanges: limits({ cpu: '0.1' }) })).toHaveLength(1)
   })

@@ -11,7 +11,7 @@ export interface SchemaNode {
 }
 
 const { ok, broken, note } = about('kinds')
-const apply = '`kubectl apply -k crds/` of the version that the operator runs'
+const apply = 'run `kubectl apply -k crds/` of the version of the operator'
 
 /** Checks that the kinds exist, are served, and match the schemas of this version. */
 export function kindsFindings(
@@ -22,7 +22,7 @@ export function kindsFindings(
     const crd = crds[plural]
     if (crd.ok) return judge(plural, crd.value, schemas[plural])
     if (isKubeError(crd.error, 'NotFound'))
-      return broken(plural, 'the cluster does not know this kind', '`kubectl apply -k deploy/`')
+      return broken(plural, 'the cluster does not have this kind', 'run `kubectl apply -k deploy/`')
     return unreadable('kinds', plural, crd.error)
   })
 }
@@ -52,8 +52,8 @@ function judge(plural: string, { spec, status }: CustomResourceDefinition, ours:
   if (more.length > 0)
     return note(
       plural,
-      `newer than this program, which knows nothing of ${some(more)}`,
-      'use the kubectl-understudy of the version that is installed',
+      `newer than this program, which does not know ${some(more)}`,
+      'use the kubectl-understudy of the installed version',
     )
   return ok(plural, 'v1alpha1 is served, with every field that this version knows')
 }

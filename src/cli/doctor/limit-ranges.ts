@@ -51,8 +51,8 @@ function tooHigh({ metadata, spec }: LimitRange, added: InjectedResources): Find
           return [
             broken(
               `${metadata.namespace}/${metadata.name}`,
-              `this LimitRange wants at least ${least} of ${resource} for each container, and what is added to pods has ${added[resource]}: pods of sets are refused`,
-              `--injected-resources=${resource}=${least} as an argument of the operator`,
+              `this LimitRange requires at least ${least} of ${resource} per container, but the containers that the operator adds to pods have ${added[resource]}: pods of sets are refused`,
+              `start the operator with --injected-resources=${resource}=${least}`,
             ),
           ]
         }),

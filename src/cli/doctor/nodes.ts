@@ -25,11 +25,11 @@ export function nodesFindings(seen: Seen): readonly Finding[] {
         .filter(({ metadata }) => !reported.has(metadata.name))
         .map(({ metadata }) =>
           (metadata.labels?.['kubernetes.io/os'] ?? 'linux') !== 'linux'
-            ? note(metadata.name, 'it is no Linux node: no agent runs there, and no memory is kept')
+            ? note(metadata.name, 'not a Linux node: no agent runs there, and it keeps no memory')
             : broken(
                 metadata.name,
-                'no agent reports from it: no memory is kept there',
-                'look for its pod of the DaemonSet understudy-agent; image, taints and pod security are the usual causes',
+                'no agent reports from this node: it keeps no memory',
+                'check its pod of the DaemonSet understudy-agent; image, taints and pod security are the usual causes',
               ),
         )
     : []
@@ -49,23 +49,29 @@ function ofReport(
 ): Finding[] {
   const node = known?.get(name)
   if (known !== undefined && node === undefined)
-    return [note(name, 'a report of a node that is gone', `\`kubectl delete nodereport ${name}\``)]
+    return [
+      note(name, 'a report of a node that no longer exists', `run \`kubectl delete nodereport ${name}\``),
+    ]
   if (status === undefined)
     return [
-      broken(name, 'its report is empty', 'see the log of its agent: it may not write nodereports/status'),
+      broken(
+        name,
+        'its report is empty',
+        'read the log of its agent: it has no right to write nodereports/status',
+      ),
     ]
   const findings = status.checks.map(({ name: check, ok: holds, message, cure }) =>
     holds
       ? ok(`${name} ${check}`, message)
-      : broken(`${name} ${check}`, message, cure ?? 'see the log of its agent'),
+      : broken(`${name} ${check}`, message, cure ?? 'read the log of its agent'),
   )
   const silentFor = now - Date.parse(status.updatedAt)
   if (silentFor > silentMs)
     findings.push(
       broken(
         `${name} agent`,
-        `silent since ${status.updatedAt}`,
-        'look at its pod of the DaemonSet understudy-agent, and whether the clock of the node is right',
+        `no report since ${status.updatedAt}`,
+        'check its pod of the DaemonSet understudy-agent, and the clock of the node',
       ),
     )
   const labelled = node?.metadata.labels?.[stageLabel] === stageReady
@@ -74,15 +80,15 @@ function ofReport(
     findings.push(
       broken(
         `${name} label`,
-        `it can keep memory, but lacks the label ${stageLabel}=${stageReady}: no understudy goes there`,
-        'nothing for some seconds; then see the log of the operator, which sets it',
+        `it can keep memory, but lacks the label ${stageLabel}=${stageReady}: no understudy is scheduled there`,
+        'no action needed for some seconds; after that, read the log of the operator, which sets it',
       ),
     )
   if (node !== undefined && !isReady && labelled)
     findings.push(
       note(
         `${name} label`,
-        `it still has ${stageLabel}=${stageReady}, which the operator takes away within 30 s`,
+        `it still has ${stageLabel}=${stageReady}, which the operator removes within 30 s`,
       ),
     )
   return [...findings, ...unprovenOn(name, status, node)]
@@ -99,12 +105,12 @@ function unprovenOn(
   const runtime = node?.status?.nodeInfo?.containerRuntimeVersion
   const untried = [
     ...(!canary && cgroups === 'v2' ? ['cgroup v2'] : []),
-    ...(!canary && architecture === 'aarch64' ? ['processors of the kind aarch64'] : []),
+    ...(!canary && architecture === 'aarch64' ? ['aarch64 processors'] : []),
   ].map(what =>
     unproven(
       `${name} ${what}`,
-      `${what}: written for, never tried by this project, and the canary of this node has not passed`,
-      'when the canary passes it counts as shown',
+      `${what}: implemented, but never tested by this project, and the canary of this node has not passed`,
+      'wait until the canary passes: that proves it',
     ),
   )
   const kept = slots.some(({ generation }) => generation > 0)
@@ -112,8 +118,8 @@ function unprovenOn(
     untried.push(
       unproven(
         `${name} runtime`,
-        `${runtime}: written for, never tried by this project; the canary runs without a runtime`,
-        'when this node has kept a generation of a primary it counts as shown',
+        `${runtime}: implemented, but never tested by this project; the canary runs without a runtime`,
+        'wait until this node keeps a generation of a primary: that proves it',
       ),
     )
   return untried

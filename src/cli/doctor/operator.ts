@@ -24,7 +24,7 @@ function deployment({ operator, version }: Seen, namespace: string): Finding {
     return broken(
       what,
       `there is no Deployment understudy-operator in ${namespace}`,
-      '`kubectl apply -k deploy/`, or say where it is with --operator-namespace',
+      'run `kubectl apply -k deploy/`, or name its namespace with --operator-namespace',
     )
   }
   const { spec, status } = operator.value
@@ -37,19 +37,19 @@ function deployment({ operator, version }: Seen, namespace: string): Finding {
     return broken(
       what,
       `none of ${wanted} replicas is available: failures are not repaired`,
-      `\`kubectl -n ${namespace} describe deployment,pod\`, and its logs`,
+      `run \`kubectl -n ${namespace} describe deployment,pod\`, and read the logs of the pods`,
     )
   if (available < wanted)
     return broken(
       what,
-      `${available} of ${wanted} replicas are available (${which}): a takeover may wait for a new pod`,
-      `\`kubectl -n ${namespace} describe pod\``,
+      `${available} of ${wanted} replicas are available (${which}): a change of the leader may have to wait for a new pod`,
+      `run \`kubectl -n ${namespace} describe pod\``,
     )
   if (tag !== undefined && tag !== version)
     return note(
       what,
-      `${available} of ${wanted} replicas are available; ${which}, and this program is ${version}`,
-      'use the kubectl-understudy of the version that is installed',
+      `${available} of ${wanted} replicas are available; ${which}, but this program is version ${version}`,
+      'use the kubectl-understudy of the installed version',
     )
   return ok(what, `${available} of ${wanted} replicas are available, ${which}`)
 }
@@ -60,8 +60,8 @@ function leadership({ leadership: lease, identity }: Seen, namespace: string): F
     if (!isKubeError(lease.error, 'NotFound')) return unreadable('operator', what, lease.error)
     return broken(
       what,
-      'nobody has ever led',
-      `\`kubectl -n ${namespace} logs deployment/understudy-operator\``,
+      'there has never been a leader',
+      `read \`kubectl -n ${namespace} logs deployment/understudy-operator\``,
     )
   }
   const { holderIdentity, renewTime, leaseDurationSeconds = 15 } = lease.value.spec ?? {}
@@ -71,8 +71,8 @@ function leadership({ leadership: lease, identity }: Seen, namespace: string): F
   if (!holderIdentity || renewTime === undefined || isOver)
     return broken(
       what,
-      holderIdentity ? `${holderIdentity} led last, at ${renewTime}` : 'nobody leads',
-      `\`kubectl -n ${namespace} logs deployment/understudy-operator\``,
+      holderIdentity ? `${holderIdentity} was the last leader, until ${renewTime}` : 'there is no leader',
+      `read \`kubectl -n ${namespace} logs deployment/understudy-operator\``,
     )
   return ok(what, holderIdentity)
 }
@@ -84,7 +84,7 @@ function wakeKey({ wakeKey: secret }: Seen, namespace: string): Finding {
     return broken(
       what,
       `there is no Secret understudy-wake-key in ${namespace}: no cold backup can be woken`,
-      `\`kubectl -n ${namespace} rollout restart deployment/understudy-operator\` makes one; cold backups of before are replaced when they are needed`,
+      `run \`kubectl -n ${namespace} rollout restart deployment/understudy-operator\` to create one; existing cold backups are replaced when they are needed`,
     )
   }
   // Only the length of the key is checked; its content is never shown.
@@ -93,14 +93,14 @@ function wakeKey({ wakeKey: secret }: Seen, namespace: string): Finding {
   if (length === 32 && before !== 0 && before !== 32)
     return broken(
       what,
-      `Secret understudy-wake-key holds ${before} bytes in place of 32 as the key of before: the operator does not start with it`,
-      `take it away: \`kubectl -n ${namespace} patch secret understudy-wake-key --type json -p '[{"op":"remove","path":"/data/previous"}]'\``,
+      `Secret understudy-wake-key has a previous key of ${before} bytes instead of 32: the operator does not start with it`,
+      `remove it: \`kubectl -n ${namespace} patch secret understudy-wake-key --type json -p '[{"op":"remove","path":"/data/previous"}]'\``,
     )
   return length === 32
-    ? ok(what, before === 32 ? 'is there, and the one of before' : 'is there')
+    ? ok(what, before === 32 ? 'exists, and so does the previous key' : 'exists')
     : broken(
         what,
-        `Secret understudy-wake-key holds ${length} bytes in place of 32`,
+        `Secret understudy-wake-key holds ${length} bytes instead of 32`,
         `delete it and restart the operator: \`kubectl -n ${namespace} delete secret understudy-wake-key\``,
       )
 }

@@ -24,7 +24,7 @@ export function renderFindings(findings: readonly Finding[], paint: Paint, all: 
   const broken = findings.filter(({ verdict }) => verdict === 'broken').length
   const unproven = findings.some(({ verdict }) => verdict === 'unproven')
   const sum = broken === 0 ? paint('green', 'nothing is broken') : paint('red', `${broken} broken`)
-  return [...parts, unproven ? `${sum} (~: nobody has seen this work)` : sum].join('\n\n')
+  return [...parts, unproven ? `${sum} (~: not proven to work yet)` : sum].join('\n\n')
 
   function line({ about, verdict, message, cure }: Finding): string {
     const [style, mark] = marks[verdict]
@@ -47,7 +47,7 @@ function shorter(found: readonly Finding[]): readonly Finding[] {
       ...{ area: 'nodes', verdict: 'ok', about: node },
       message: others.some(({ verdict }) => verdict === 'broken')
         ? names
-        : `${good.length} checks hold; canary: ${canary ?? '-'}${lazy?.includes(' at once') === true ? `; ${lazy}` : ''}`,
+        : `${good.length} checks pass; canary: ${canary ?? '-'}${lazy?.includes(' at once') === true ? `; ${lazy}` : ''}`,
     }
     return [first, ...others]
   })

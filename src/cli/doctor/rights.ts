@@ -78,10 +78,11 @@ export const readRights = ({ api, call }: Session, all: readonly Asked[]): Promi
 
 const cures: Readonly<Record<Asked['command'], string>> = {
   status:
-    'bind the ClusterRole view in the namespace; for nodereports bind understudy-view by a ClusterRoleBinding',
-  checkpoint: 'bind the ClusterRole edit in the namespace, and understudy-view by a ClusterRoleBinding',
+    'bind the ClusterRole view in the namespace; for nodereports bind understudy-view with a ClusterRoleBinding',
+  checkpoint: 'bind the ClusterRole edit in the namespace, and understudy-view with a ClusterRoleBinding',
   promote: 'bind the ClusterRole edit in the namespace',
-  doctor: 'nothing, if others look after the installation; else bind the ClusterRole understudy-doctor',
+  doctor:
+    'no action needed if others manage the installation; otherwise bind the ClusterRole understudy-doctor',
 }
 
 /** Findings about the commands that this user may not run. A missing right is a note, not a fault. */
@@ -94,7 +95,7 @@ export function rightsFindings(rights: readonly Right[], user: string | undefine
   return (['status', 'checkpoint', 'promote', 'doctor'] as const).map(command => {
     const lacking = missing.filter(right => right.command === command)
     return lacking.length === 0
-      ? ok(command, `${who} may do all that \`${command}\` needs`)
+      ? ok(command, `${who} may do everything that \`${command}\` needs`)
       : note(command, `${who} may not: ${lacking.map(textOf).join(', ')}`, cures[command])
   })
 }

@@ -16,7 +16,7 @@ const { ok, broken, note } = about('sets')
  */
 export function setsFindings({ sets }: Pick<Installation, 'sets'>): readonly Finding[] {
   if (!sets.ok) return [unreadable('sets', 'sets', sets.error)]
-  if (sets.value.length === 0) return [note('sets', 'there are none')]
+  if (sets.value.length === 0) return [note('sets', 'there are no sets')]
   return [...sets.value].sort((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1)).flatMap(ofSet)
 }
 
@@ -35,7 +35,7 @@ function ofSet(set: BackupPodSet): Finding[] {
       const text = `${reason}${message === '' ? '' : `: ${message}`}`
       // In progress, or intended: nothing is broken.
       if (type === 'Progressing' || type === 'Paused') return note(what, text, cure)
-      return broken(what, text, cure ?? 'as the message says')
+      return broken(what, text, cure ?? 'do as the message says')
     })
   // As it should be, but still worth knowing.
   const caveats = conditions
@@ -45,7 +45,7 @@ function ofSet(set: BackupPodSet): Finding[] {
   const memory = keptBy(set) === 'nothing' ? [withoutMemory(set, key)] : []
   return troubles.length > 0
     ? [...troubles, ...caveats, ...memory]
-    : [ok(key, 'every condition is as it should be'), ...caveats, ...memory]
+    : [ok(key, 'all conditions are as expected'), ...caveats, ...memory]
 }
 
 /** Tries this template with memory, and reports why it would be refused. */
@@ -56,6 +56,6 @@ function withoutMemory(set: BackupPodSet, key: string): Finding {
     spec: { ...spec, checkpoint: set.spec.checkpoint ?? {}, hotBackup: { mode: 'Frozen' } },
   })
   return tried.ok
-    ? note(`${key} memory`, 'keeps none, and could: `checkpoint: {}` in its spec asks for it')
-    : note(`${key} memory`, `keeps none, and its template refuses it: ${tried.message}`)
+    ? note(`${key} memory`, 'not kept, but it could be: add `checkpoint: {}` to its spec')
+    : note(`${key} memory`, `not kept, and its template does not allow it: ${tried.message}`)
 }

@@ -3,6 +3,6 @@ import { type Area, about, type Finding } from './finding.ts'
 
 /** The finding for something that could not be read. */
 export function unreadable(area: Area, what: string, error: unknown): Finding {
-  if (isKubeError(error, 'Forbidden')) return about(area).unknown(what, 'not looked at: you may not read it')
-  return about(area).unknown(what, `not looked at: ${error instanceof Error ? error.message : String(error)}`)
+  if (isKubeError(error, 'Forbidden')) return about(area).unknown(what, 'not checked: you may not read it')
+  return about(area).unknown(what, `not checked: ${error instanceof Error ? error.message : String(error)}`)
 }

@@ -30,9 +30,9 @@ export async function handOver(
       timeoutMs,
       () =>
         new CliError(
-          `slot ${slot}: nobody has followed ${name} within the time given; it goes on, and nothing is lost`,
+          `slot ${slot}: no successor has replaced ${name} within --timeout; it keeps running, and nothing is lost`,
           {
-            advice: `\`kubectl understudy status ${set.metadata.name}\` shows whether its hot backups are in place; --delete saves and deletes it, which loses what happens in between`,
+            advice: `check with \`kubectl understudy status ${set.metadata.name}\` that its hot backups are in place; or use --delete to save and delete it, which loses the changes in between`,
             exitCode: exitCodes.late,
           },
         ),

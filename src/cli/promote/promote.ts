@@ -75,12 +75,12 @@ function promotedLine(
   const state = handedOver
     ? ', with all its memory'
     : kept === 'nothing'
-      ? ', with a memory of its own'
+      ? ', with its own memory'
       : generation !== undefined
         ? `, with generation ${generation}${old}`
         : stateAge !== undefined
-          ? `, with the state that was kept${old}`
-          : ', without what was kept: see the events of the set'
+          ? `, with the saved state${old}`
+          : ', without the saved state: see the events of the set'
   return `slot ${slot}: ${from} → ${to} serves${time}${state}`
 }
 
@@ -88,14 +88,14 @@ function promotedLine(
 function mayBeDone(set: BackupPodSet, slot: SlotStatus, { allowStateLoss }: PromoteOptions): void {
   const { name } = set.metadata
   if (set.spec.paused === true)
-    throw new CliError(`${name} is paused: nobody would take over`, {
+    throw new CliError(`${name} is paused: no pod would take over`, {
       advice: 'set spec.paused to false first',
       exitCode: exitCodes.refused,
     })
   if (allowStateLoss === true) return
   if (keptBy(set) === 'nothing')
-    throw new CliError(`${name} keeps no memory: a successor of slot ${slot.slot} would go on with its own`, {
-      advice: '`checkpoint: {}` in its spec asks for it; --allow-state-loss does it without',
+    throw new CliError(`${name} keeps no memory: a successor of slot ${slot.slot} would have only its own`, {
+      advice: 'add `checkpoint: {}` to its spec, or use --allow-state-loss to promote without memory',
       exitCode: exitCodes.refused,
     })
   if (slot.protection !== undefined && slot.protection !== 'None') return
@@ -105,8 +105,8 @@ function mayBeDone(set: BackupPodSet, slot: SlotStatus, { allowStateLoss }: Prom
       ? ''
       : `; ${condition.reason}: ${condition.message}`
   const cure = condition === undefined ? undefined : cureOf(condition)
-  throw new CliError(`nobody could go on with the memory of slot ${slot.slot}${why}`, {
-    advice: `${cure ?? 'wait until `kubectl understudy status` shows a protection'}; or lose it: --allow-state-loss`,
+  throw new CliError(`no pod could resume with the memory of slot ${slot.slot}${why}`, {
+    advice: `${cure ?? 'wait until `kubectl understudy status` shows a protection'}; or use --allow-state-loss to lose it`,
     exitCode: exitCodes.refused,
   })
 }
@@ -123,8 +123,8 @@ async function failOver(
   const timeoutMs = options.timeout * 1000
   const primary = world.now.pods.find(({ metadata }) => metadata.name === name)
   if (primary === undefined)
-    throw new CliError(`slot ${slot}: its primary ${name} is not there any more`, {
-      advice: 'try again: a successor is on its way',
+    throw new CliError(`slot ${slot}: its primary ${name} no longer exists`, {
+      advice: 'try again: a successor is taking over',
     })
   const isHot = before.protection === 'Frozen' || before.protection === 'Staged'
   const isHandover = keptBy(set) === 'memory' && isHot && options.delete !== true
@@ -175,8 +175,8 @@ async function deleteAndFollow(
     now => successorIn(now, set, slot, name),
     timeoutMs,
     () =>
-      new CliError(`slot ${slot}: ${name} is deleted, and nobody serves in its place yet`, {
-        advice: `\`kubectl understudy status ${set.metadata.name} -w\` shows how it goes on`,
+      new CliError(`slot ${slot}: ${name} is deleted, and no successor serves yet`, {
+        advice: `follow the failover with \`kubectl understudy status ${set.metadata.name} -w\``,
         exitCode: exitCodes.late,
       }),
   )
@@ -199,7 +199,7 @@ async function save(
       return undefined
     }
     throw new CliError(`nothing was done: ${error.message}`, {
-      advice: `${error.advice ?? 'see the log of the agents'}; or lose what is not saved: --allow-state-loss`,
+      advice: `${error.advice ?? 'read the log of the agents'}; or use --allow-state-loss to lose the unsaved memory`,
       exitCode: exitCodes.refused,
     })
   }

@@ -141,8 +141,8 @@ function troublesOf(conditions: readonly Condition[], observed: boolean): readon
       condition: 'Observed',
       status: 'False',
       reason: 'NotSeen',
-      message: 'the operator has not looked at this version of the set yet',
-      cure: 'nothing, in the first second; later: `kubectl understudy doctor` says whether an operator runs',
+      message: 'the operator has not processed this version of the set yet',
+      cure: 'no action needed in the first second; after that, check with `kubectl understudy doctor` that an operator runs',
     },
   ]
   return [

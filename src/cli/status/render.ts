@@ -71,7 +71,7 @@ export function renderSet(set: SetFacts, options: RenderOptions): string {
     `  primaries      ${countOf(primaries)} ready`,
     `  hot backups    ${countOf(hotBackups)} ready`,
     `  cold backups   ${countOf(coldBackups)} at their gate`,
-    `  memory         ${memory === undefined ? 'not kept: hot backups run with a memory of their own' : `${memory.mode}${memory.source === 'state' ? ', as the application says it' : ''}, every ${memory.interval}`}`,
+    `  memory         ${memory === undefined ? 'not kept: each hot backup runs with its own memory' : `${memory.mode}${memory.source === 'state' ? ', pulled from the application' : ''}, every ${memory.interval}`}`,
     ...(lastFailover === undefined ? [] : [`  last failover  ${failoverLine(lastFailover, now)}`]),
   ].join('\n')
   return [
@@ -144,7 +144,7 @@ const podTable = (pods: readonly PodFacts[], { now, paint }: RenderOptions): str
 function nodesPart({ nodes, memory }: SetFacts, { now, paint }: RenderOptions): string {
   if (memory === undefined) return ''
   if (nodes === undefined)
-    return 'nodes: not shown, you may not read nodereports (a ClusterRoleBinding to understudy-view lets you)'
+    return 'nodes: not shown, because you may not read nodereports (bind understudy-view with a ClusterRoleBinding)'
   return table(
     ['NODE', 'AGENT', 'READY', 'REPORTED', 'KEEPS'],
     nodes.map(node => [
@@ -168,7 +168,7 @@ const keeps = ({ slots }: NodeFacts): string =>
 
 const troublesPart = ({ troubles }: SetFacts, paint: Paint): string =>
   troubles.length === 0
-    ? `${paint('green', '✓')} every condition is as it should be`
+    ? `${paint('green', '✓')} all conditions are as expected`
     : troubles
         .map(
           ({ condition, status, reason, message, cure }) =>

@@ -61,7 +61,7 @@ describe('all about one set', () => {
   })
 
   test('where all is well it says so', () => {
-    expect(text).toContain('✓ every condition is as it should be')
+    expect(text).toContain('✓ all conditions are as expected')
     expect(text).not.toContain('✗')
   })
 
@@ -73,7 +73,7 @@ describe('all about one set', () => {
     const facts = setFacts(set({ conditions }), pods, reports)
     expect(lines(renderSet(facts, options)).slice(-2)).toEqual([
       '✗ CheckpointReady is False (NoAgents): no node reports',
-      '  → `kubectl understudy doctor` names each node with a problem, and the cure',
+      '  → run `kubectl understudy doctor`: it names each node with a problem, and the cure',
     ])
   })
 

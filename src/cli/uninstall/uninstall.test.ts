@@ -69,9 +69,9 @@ test('every agent is asked once, all of them and the operator are waited for, an
   expect(asked.toSorted()).toEqual(['n1', 'n2'])
   expect(world.reports.every(({ metadata }) => metadata.annotations?.[retireRequested])).toBe(true)
   expect(terminal.written).toEqual([
-    'nothing of understudy is left on 2 nodes; now: kubectl delete -k deploy/',
+    'nothing of Understudy is left on 2 nodes; now run: kubectl delete -k deploy/',
   ])
-  expect(terminal.told.join('\n')).toContain('n2: the operator has not taken the label')
+  expect(terminal.told.join('\n')).toContain('n2: the operator has not removed the label')
 })
 
 test('a node that comes while it waits is asked, too', async () => {

@@ -43,9 +43,9 @@ export async function uninstall(session: Session, options: UninstallOptions): Pr
     if (now !== told && output !== 'json') terminal.err(now)
     told = now
     if (clock.monotonic() > until)
-      throw new CliError(`not all nodes are left within the time given:\n${now}`, {
+      throw new CliError(`the agents have not left all nodes within --timeout:\n${now}`, {
         advice:
-          'run it again when their agents work; of a node that is gone for good delete the report (kubectl delete nodereport NAME)',
+          'run it again when their agents work; if a node is gone for good, delete its report (kubectl delete nodereport NAME)',
         exitCode: exitCodes.late,
       })
     await clock.sleep(lookMs, signal)
@@ -53,7 +53,7 @@ export async function uninstall(session: Session, options: UninstallOptions): Pr
 }
 
 const doneLine = (count: number) =>
-  `nothing of understudy is left on ${count} ${count === 1 ? 'node' : 'nodes'}; now: kubectl delete -k deploy/`
+  `nothing of Understudy is left on ${count} ${count === 1 ? 'node' : 'nodes'}; now run: kubectl delete -k deploy/`
 
 /** @throws CliError that tells the user the first step to take. */
 async function mayBeDone({ api, call }: Session, { allowStateLoss }: UninstallOptions): Promise<void> {
@@ -67,8 +67,7 @@ async function mayBeDone({ api, call }: Session, { allowStateLoss }: UninstallOp
   if (keeping.length === 0) return
   const names = keeping.map(({ metadata }) => `${metadata.namespace}/${metadata.name}`)
   throw new CliError(`the memory of ${names.length} sets is kept: ${names.join(', ')}`, {
-    advice:
-      'delete them first (kubectl delete bps), or lose what is kept of their memory: --allow-state-loss',
+    advice: 'delete them first (kubectl delete bps), or use --allow-state-loss to lose their saved memory',
     exitCode: exitCodes.refused,
   })
 }
@@ -99,6 +98,6 @@ function waitsFor({ metadata: { name }, status }: NodeReport): readonly string[]
 async function labelled({ api, call }: Session): Promise<readonly string[]> {
   const { objects } = await listAll(api, nodes, { labelSelector: stageLabel }, call)
   return objects.map(
-    ({ metadata }) => `${metadata.name}: the operator has not taken the label ${stageLabel} away yet`,
+    ({ metadata }) => `${metadata.name}: the operator has not removed the label ${stageLabel} yet`,
   )
 }

@@ -70,7 +70,7 @@ describe('checkpoint', () => {
     expect([exitCode, err]).toEqual([0, ''])
     expect(out).toMatch(
       new RegExp(
-        `^slot 0: generation 2 of ${primary}, 4\\.1 kB, stood still 7\\.2 ms, after .*; usable on cli-b \\(Frozen\\)$`,
+        `^slot 0: generation 2 of ${primary}, 4\\.1 kB, stopped for 7\\.2 ms, after .*; usable on cli-b \\(Frozen\\)$`,
       ),
     )
     const again = await run('checkpoint', 'saved', '--slot', '0', '-o', 'json')
@@ -84,7 +84,7 @@ describe('checkpoint', () => {
     agents.deaf.add(primary)
     const { exitCode, err } = await run('checkpoint', 'deaf', '--timeout', '1')
     expect(exitCode).toBe(4)
-    expect(err).toContain(`slot 0: ${primary} has not been saved within the time given`)
+    expect(err).toContain(`slot 0: ${primary} has not been saved within --timeout`)
   })
 
   it('of a set without memory, of a slot that is not there, of a set that is not there', async () => {
@@ -93,7 +93,7 @@ describe('checkpoint', () => {
     await settled('small', { checkpoint: {} }, 'Frozen')
     const { exitCode, err } = await run('checkpoint', 'small', '--slot', '7')
     expect(exitCode).toBe(1)
-    expect(err).toBe('error: small has no slot 7\n  → there are: 0')
+    expect(err).toBe('error: small has no slot 7\n  → choose one of: 0')
     expect((await run('checkpoint', 'smal')).err).toContain('did you mean small?')
     expect((await run('checkpoint', 'small', '--slot', 'first')).exitCode).toBe(2)
   })
@@ -127,7 +127,7 @@ describe('promote', () => {
     agents.deaf.add(primary)
     const { exitCode, err } = await run('promote', 'standing', '0', '--timeout', '2')
     expect(exitCode).toBe(4)
-    expect(err).toContain('it goes on, and nothing is lost')
+    expect(err).toContain('it keeps running, and nothing is lost')
     const { metadata } = await api.get(pods, { namespace, name: primary })
     expect(metadata.deletionTimestamp).toBeUndefined()
     expect(metadata.annotations?.[annotations.handoverRequested]).toBeUndefined()
@@ -167,7 +167,7 @@ describe('promote', () => {
       const primary = await settled('alone', { checkpoint: {} }, 'None')
       const { exitCode, err } = await run('promote', 'alone', '0')
       expect(exitCode).toBe(3)
-      expect(err).toContain('nobody could go on with the memory of slot 0')
+      expect(err).toContain('no pod could resume with the memory of slot 0')
       expect(err).toContain('--allow-state-loss')
       await untouched(primary)
     } finally {
@@ -182,9 +182,7 @@ describe('promote', () => {
     await untouched(primary)
     const { exitCode, out } = await run('promote', 'paper', '0', '--allow-state-loss')
     expect(exitCode).toBe(0)
-    expect(out).toMatch(
-      new RegExp(`^slot 0: ${primary} → paper-[0-9a-f]{12} serves.*with a memory of its own$`),
-    )
+    expect(out).toMatch(new RegExp(`^slot 0: ${primary} → paper-[0-9a-f]{12} serves.*with its own memory$`))
   })
 
   it('refuses where the memory cannot be saved before, and deletes nothing', async () => {

@@ -175,7 +175,7 @@ describe('a cluster that knows nothing of Understudy', () => {
     const { exitCode, out } = await cli(['doctor'], { kubeconfig: plane.kubeconfigPath })
     expect(exitCode).toBe(1)
     expect(out).toContain(
-      '✗ backuppodsets: the cluster does not know this kind\n      → `kubectl apply -k deploy/`',
+      '✗ backuppodsets: the cluster does not have this kind\n      → run `kubectl apply -k deploy/`',
     )
   })
 })

@@ -37,7 +37,7 @@ describe.skipIf(needsNodes())('kubectl understudy', () => {
       expect(seen.troubles).toEqual([])
       return seen
     }, 120_000)
-    expect((await cli(world, 'status', 'kept')).out).toContain('every condition is as it should be')
+    expect((await cli(world, 'status', 'kept')).out).toContain('all conditions are as expected')
 
     await alone(world)
     // Agents report every 10 s, so the reports may show the disturbances of the last test for a while.

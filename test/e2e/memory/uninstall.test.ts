@@ -89,7 +89,7 @@ describe.skipIf(needsNodes())('the documented removal', () => {
     try {
       const { exitCode, out, err } = await cli('uninstall')
       expect([exitCode, err]).toEqual([0, expect.anything()])
-      expect(out).toContain(`nothing of understudy is left on ${cluster.nodes.length} nodes`)
+      expect(out).toContain(`nothing of Understudy is left on ${cluster.nodes.length} nodes`)
       expect((await cli('uninstall')).exitCode).toBe(0)
       const nothing = Object.fromEntries(cluster.nodes.map(node => [node, '']))
       expect(await leftovers()).toEqual(nothing)
