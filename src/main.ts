@@ -19,21 +19,22 @@ type AgentArguments = Omit<AgentOptions, 'memoryBudget'> & {
 
 const percent = (text: string): number => {
   const value = natural(1)(text)
-  if (value > 100) throw new InvalidArgumentError('at most 100')
+  if (value > 100) throw new InvalidArgumentError('must be at most 100')
   return value
 }
 
 const natural = (lowest: number) => (text: string) => {
   const value = Number(text)
   if (!Number.isSafeInteger(value) || value < lowest)
-    throw new InvalidArgumentError(`needs a whole number of at least ${lowest}`)
+    throw new InvalidArgumentError(`must be a whole number of at least ${lowest}`)
   return value
 }
 
 /** Parses `cpu=10m,memory=16Mi`; an omitted part keeps its default. */
 function parseInjected(text: string): InjectedResources {
   const given = text.split(',').map(part => /^(cpu|memory)=(\d+(?:\.\d+)?(?:m|k|M|G|Ki|Mi|Gi)?)$/.exec(part))
-  if (given.includes(null)) throw new InvalidArgumentError('needs quantities, as in cpu=10m,memory=16Mi')
+  if (given.includes(null))
+    throw new InvalidArgumentError('must be quantities, for example cpu=10m,memory=16Mi')
   return { ...injectedResources, ...Object.fromEntries(given.map(it => [it?.[1], it?.[2]])) }
 }
 
@@ -55,7 +56,7 @@ async function run<T extends { readonly logLevel: string }>(
     log.info('stopped')
   } catch (error) {
     // pino has written this when the call returns. Open handles must not keep an idle process alive.
-    log.fatal({ err: error }, 'cannot go on')
+    log.fatal({ err: error }, 'stopped after an error')
     process.exit(1)
   }
 }
@@ -66,51 +67,64 @@ const program = new Command('understudy')
 
 program
   .command('operator')
-  .description('Run the controllers; in the cluster, or outside of it with a kubeconfig.')
-  .option('--namespace <name>', 'own namespace, for its Lease and its Secret', 'understudy-system')
-  .option('--agents-namespace <name>', 'namespace of the agents, for their Secret', defaults.agentsNamespace)
+  .description('Run the controllers, in the cluster or outside it with a kubeconfig.')
+  .option(
+    '--namespace <name>',
+    'namespace of the operator, with its Lease and its Secret',
+    'understudy-system',
+  )
+  .option('--agents-namespace <name>', 'namespace of the agents, with their Secret', defaults.agentsNamespace)
   .addOption(
     new Option(
       '--memory-namespaces <which>',
-      `where sets may ask for memory: in namespaces with the label ${memoryPermission.label}=${memoryPermission.value}, or in all`,
+      `namespaces whose sets may keep memory: those with the label ${memoryPermission.label}=${memoryPermission.value}, or all`,
     )
       .choices(memoryNamespaces)
       .default(defaults.memoryNamespaces),
   )
-  .option('--waker-image <image>', 'image of the gate of cold backups', `understudy.invalid/waker:${version}`)
+  .option('--waker-image <image>', 'image of the gate in cold backups', `understudy.invalid/waker:${version}`)
   .option(
     '--injected-resources <cpu=…,memory=…>',
-    'requests and limits of the gate and of what brings it, in pods whose containers have any',
+    'requests and limits of the containers that the operator adds, in pods whose containers have any',
     parseInjected,
     injectedResources,
   )
-  .option('--identity <name>', 'this process among the replicas', `${hostname()}_${randomUUID().slice(0, 8)}`)
+  .option(
+    '--identity <name>',
+    'name of this replica in leader election',
+    `${hostname()}_${randomUUID().slice(0, 8)}`,
+  )
   .option(
     '--kubeconfig <file>',
-    'default: the service account of the pod, else $KUBECONFIG, else ~/.kube/config',
+    'kubeconfig; default: the service account of the pod, else $KUBECONFIG, else ~/.kube/config',
   )
-  .option('--workers <n>', 'passes over different sets at the same time', natural(1), defaults.workers)
-  .option('--connections <n>', 'connections for bulk requests', natural(1), defaults.connections)
+  .option('--workers <n>', 'number of sets that are reconciled concurrently', natural(1), defaults.workers)
+  .option('--connections <n>', 'number of connections for bulk requests', natural(1), defaults.connections)
   .addOption(
     new Option(
       '--state-store <url>',
-      'where history and pulled state outlive the operator: memory (they do not), redis://[user@]host[:port][/db], rediss:// for TLS',
+      'store for history and pulled state: memory (lost with the operator), redis://[user@]host[:port][/db], or rediss:// for TLS',
     )
       .env('UNDERSTUDY_STATE_STORE')
       .default(defaults.stateStore),
   )
-  .option('--state-store-ca <file>', 'certificates to trust for rediss://, PEM')
+  .option('--state-store-ca <file>', 'PEM file of the certificates to trust for rediss://')
   .option(
     '--state-budget <bytes>',
-    'memory for pulled states of all sets together, at most half of it for one namespace; default: a third of what this process may use',
+    'memory for the pulled states of all sets, at most half of it for one namespace; default: a third of the memory of this process',
     natural(1),
     defaults.stateBudget,
   )
-  .option('--no-leader-elect', 'lead at once, for development with a single process')
-  .option('--health-port <port>', '/healthz and /readyz; 0: any free one', natural(0), defaults.healthPort)
-  .option('--metrics-port <port>', '/metrics; 0: any free one', natural(0), defaults.metricsPort)
+  .option('--no-leader-elect', 'lead without an election, for development with a single process')
+  .option(
+    '--health-port <port>',
+    'port of /healthz and /readyz; 0: any free port',
+    natural(0),
+    defaults.healthPort,
+  )
+  .option('--metrics-port <port>', 'port of /metrics; 0: any free port', natural(0), defaults.metricsPort)
   .addOption(
-    new Option('--log-level <level>', 'what is logged')
+    new Option('--log-level <level>', 'lowest level that is logged')
       .choices(['debug', 'info', 'warn', 'error'])
       .default(defaults.logLevel),
   )
@@ -124,60 +138,75 @@ program
 
 program
   .command('agent')
-  .description("Run the agent of a node: saves primaries' memory, keeps that of others, brings it back.")
-  .requiredOption('--node <name>', 'the node it runs on')
-  .requiredOption('--address <address>', 'address of the node, for agents of other nodes')
+  .description(
+    'Run the agent of a node: save the memory of primaries, keep memory of other nodes, and restore it.',
+  )
+  .requiredOption('--node <name>', 'name of the node on which the agent runs')
+  .requiredOption('--address <address>', 'address of the node, at which other agents reach it')
   .option(
     '--kubeconfig <file>',
-    'default: the service account of the pod, else $KUBECONFIG, else ~/.kube/config',
+    'kubeconfig; default: the service account of the pod, else $KUBECONFIG, else ~/.kube/config',
   )
-  .option('--peer-port <port>', 'for agents of other nodes', natural(1), agentDefaults.peerPort)
+  .option('--peer-port <port>', 'port for other agents', natural(1), agentDefaults.peerPort)
   .option(
     '--health-port <port>',
-    '/healthz and /readyz; 0: any free one',
+    'port of /healthz and /readyz; 0: any free port',
     natural(0),
     agentDefaults.healthPort,
   )
-  .option('--metrics-port <port>', '/metrics; 0: any free one', natural(0), agentDefaults.metricsPort)
-  .option('--memory-limit <bytes>', "of the agent's container: half of it is for generations", natural(1))
+  .option(
+    '--metrics-port <port>',
+    'port of /metrics; 0: any free port',
+    natural(0),
+    agentDefaults.metricsPort,
+  )
+  .option(
+    '--memory-limit <bytes>',
+    "memory limit of the agent's container: half of it is for generations",
+    natural(1),
+  )
   .option(
     '--memory-budget <bytes>',
-    `for generations, whatever the limit is (default: half of the limit, else ${agentDefaults.memoryBudget})`,
+    `memory for generations, whatever the limit is (default: half of the limit, else ${agentDefaults.memoryBudget})`,
     natural(1),
   )
   .option(
     '--namespace-share <percent>',
-    'of what other namespaces leave of the memory for generations, for those of one; 100: the first takes all',
+    'maximum for one namespace, in percent of the memory for generations that others leave free; 100: the first namespace may take all',
     percent,
     agentDefaults.namespaceShare,
   )
   .option(
     '--disk-budget <bytes>',
-    "for generations on the node's disk, encrypted; 0: none",
+    'disk space for encrypted generations on the node; 0: none',
     natural(0),
     agentDefaults.diskBudget,
   )
   .option(
     '--disk-interval <seconds>',
-    'between two copies of one slot on the disk',
+    'time between two disk copies of one slot',
     natural(1),
     agentDefaults.diskInterval,
   )
-  .option('--namespace <name>', 'of the agents, with their Secret', agentDefaults.namespace)
+  .option('--namespace <name>', 'namespace of the agents, with their Secret', agentDefaults.namespace)
   .option(
     '--operator-namespace <name>',
-    'where operators elect their leader',
+    'namespace in which operators elect their leader',
     agentDefaults.operatorNamespace,
   )
-  .option('--run-directory <path>', 'what is gone with the boot', agentDefaults.runDirectory)
+  .option(
+    '--run-directory <path>',
+    'directory of data that does not survive a reboot',
+    agentDefaults.runDirectory,
+  )
   .option(
     '--state-directory <path>',
-    "programs on the node, and the agent's key",
+    "directory of programs on the node, and of the agent's key",
     agentDefaults.stateDirectory,
   )
-  .option('--binaries <path>', 'native programs in the image', agentDefaults.binaries)
+  .option('--binaries <path>', 'directory of native programs in the image', agentDefaults.binaries)
   .addOption(
-    new Option('--log-level <level>', 'what is logged')
+    new Option('--log-level <level>', 'lowest level that is logged')
       .choices(['debug', 'info', 'warn', 'error'])
       .default(agentDefaults.logLevel),
   )

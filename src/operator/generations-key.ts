@@ -49,14 +49,14 @@ export async function keepGenerationsKey(options: GenerationsKeyOptions, signal:
         },
       }
       await api.create(secrets, body, { namespace, signal })
-      log.info({ namespace, secret: generationsKey.secret }, 'the key of generations on disks was made')
+      log.info({ namespace, secret: generationsKey.secret }, 'created the key of generations on disks')
     } catch (error) {
       if (signal.aborted) return
       if (!isKubeError(error, 'AlreadyExists')) {
         const fields = { err: error, namespace, secret: generationsKey.secret }
         // Installed without agents: then no process needs the key.
-        if (isKubeError(error, 'NotFound')) log.debug(fields, 'there is no namespace for the key')
-        else log.warn(fields, 'the key of generations on disks could not be made')
+        if (isKubeError(error, 'NotFound')) log.debug(fields, 'the namespace for the key does not exist')
+        else log.warn(fields, 'cannot create the key of generations on disks')
         await pause(pauses.next())
         continue
       }

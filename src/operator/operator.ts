@@ -131,7 +131,7 @@ async function operate(
     signal,
   )
   if (wakeKeys === undefined) return
-  log.info({ ids: wakeKeys.map(wakeKeyId) }, 'keys of cold backups, the first of new ones')
+  log.info({ ids: wakeKeys.map(wakeKeyId) }, 'loaded the keys of cold backups; the first is for new ones')
   const settings = { wakerImage: options.wakerImage, injected: options.injectedResources, wakeKeys }
 
   const stateStore = await openStateStore(options, settings.wakeKeys, { clock, log, random })
