@@ -19,50 +19,53 @@ const orWarm = 'set hotBackup.mode to Warm or remove spec.checkpoint'
 export const refusals = Object.freeze({
   NameTooLong: refuse(
     'metadata.name',
-    `choose a name of at most ${limits.name} characters: pod names append 13 to it and may have 63`,
+    `choose a name of at most ${limits.name} characters: names of pods add 13 to it and may have 63`,
   ),
-  TemplateMissing: refuse('spec.template.spec', 'describe the pod in spec.template.spec: there is none'),
+  TemplateMissing: refuse(
+    'spec.template.spec',
+    'add the spec of the pod as spec.template.spec: it is missing',
+  ),
   ContainersMissing: refuse(
     'spec.template.spec.containers',
-    'name at least one container in template.spec.containers',
+    'add at least one container to template.spec.containers',
   ),
   ContainerNameInvalid: refuse(
     'spec.template.spec.containers',
-    'name the container with at most 63 lower-case letters, digits and -, a letter or digit at both ends',
+    'give the container a name of at most 63 lower-case letters, digits and -, with a letter or digit at both ends',
   ),
   ContainerNameReserved: refuse(
     'spec.template.spec.containers',
-    `rename the container ${gateContainerName}: the gate of cold backups has that name`,
+    `rename the container ${gateContainerName}: the gate of cold backups uses that name`,
   ),
   ImageMissing: refuse(
     'spec.template.spec.containers',
-    'name the image of the container: nobody fills it in later',
+    'set the image of the container: it is not filled in later',
   ),
   RestartPolicyNotAlways: refuse(
     'spec.template.spec.restartPolicy',
-    'set template.spec.restartPolicy to Always or leave it out: backups have to stay up until they are needed',
+    'set template.spec.restartPolicy to Always or remove it: backups must keep running until they are needed',
   ),
   LabelTypeReserved: refuse(
     'spec.template.metadata.labels',
-    `remove the label ${labels.type} from template.metadata.labels: the operator writes ${podKinds.join(', ')} there`,
+    `remove the label ${labels.type} from template.metadata.labels: the operator sets it to ${podKinds.join(', ')}`,
   ),
   LabelReserved: refuse(
     'spec.template.metadata.labels',
-    `remove what begins with ${prefix} from template.metadata.labels: that prefix belongs to the operator`,
+    `remove labels that begin with ${prefix} from template.metadata.labels: the operator owns that prefix`,
   ),
   AnnotationReserved: refuse(
     'spec.template.metadata.annotations',
-    `remove what begins with ${prefix} from template.metadata.annotations: that prefix belongs to the operator`,
+    `remove annotations that begin with ${prefix} from template.metadata.annotations: the operator owns that prefix`,
   ),
   LabelValueInvalid: refuse(
     'spec.template.metadata.labels',
-    'write values of labels with at most 63 letters, digits, -, _ and ., a letter or digit at both ends',
+    'use label values of at most 63 letters, digits, -, _ and ., with a letter or digit at both ends',
   ),
   GenerateNameRefused: noSuchMetadata('generateName', 'pods are named <set>-<12 hex digits>'),
-  NamespaceRefused: noSuchMetadata('namespace', 'pods are made in the namespace of their set'),
+  NamespaceRefused: noSuchMetadata('namespace', 'pods are created in the namespace of their set'),
   FinalizersRefused: noSuchMetadata(
     'finalizers',
-    'lost pods would stay for ever and failovers wait for them',
+    'lost pods would remain forever, and failovers wait for them',
   ),
   OwnerReferencesRefused: noSuchMetadata('ownerReferences', 'the set owns its pods'),
   NodeNameRefused: noSuchField(
@@ -71,39 +74,39 @@ export const refusals = Object.freeze({
   ),
   EphemeralContainersRefused: noSuchField(
     'ephemeralContainers',
-    'they can only be added to a running pod, with kubectl debug',
+    'they can only be added to a running pod, by kubectl debug',
   ),
   ActiveDeadlineRefused: noSuchField(
     'activeDeadlineSeconds',
-    'it would end primaries and backups after that time',
+    'it would terminate primaries and backups after that time',
   ),
   OperatingSystemUnsupported: refuse(
     'spec.template.spec.os.name',
-    'set template.spec.os.name to linux or leave it out: there is no gate for other systems',
+    'set template.spec.os.name to linux or remove it: there is no gate for other systems',
   ),
   GateOnHostNetwork: refuse(
     'spec.template.spec.hostNetwork',
-    `set coldBackups to 0 or remove template.spec.hostNetwork: on the network of the node every gate would want the same port ${gatePort}`,
+    `set coldBackups to 0 or remove template.spec.hostNetwork: in the network of the node every gate would need the same port ${gatePort}`,
   ),
   GatePortTaken: refuse(
     'spec.template.spec.initContainers',
-    `give the sidecar another port than ${gatePort}, or set gatePosition to First: with Last it runs beside the gate, which listens there`,
+    `give the sidecar a port other than ${gatePort}, or set gatePosition to First: with Last it runs beside the gate, which listens on that port`,
   ),
   MemoryOnHost: refuse(
     'spec.template.spec',
-    `remove hostNetwork, hostPID and hostIPC from template.spec, or ${orWarm}: memory that points into the node cannot be moved`,
+    `remove hostNetwork, hostPID and hostIPC from template.spec, or ${orWarm}: memory that refers to the node cannot be moved`,
   ),
   MemoryOfSharedProcesses: refuse(
     'spec.template.spec.shareProcessNamespace',
-    `remove template.spec.shareProcessNamespace, or ${orWarm}: containers are saved and rebuilt one by one`,
+    `remove template.spec.shareProcessNamespace, or ${orWarm}: containers are saved and restored one by one`,
   ),
   MemoryOfUserNamespace: refuse(
     'spec.template.spec.hostUsers',
-    `remove hostUsers: false from template.spec, or ${orWarm}: processes in user namespaces cannot be rebuilt`,
+    `remove hostUsers: false from template.spec, or ${orWarm}: processes in user namespaces cannot be restored`,
   ),
   MemoryOfPrivileged: refuse(
     'spec.template.spec',
-    `remove privileged and capabilities such as SYS_ADMIN and SYS_PTRACE from the security contexts of containers and initContainers, or ${orWarm}: with them a container could take over what saves its memory, and the node`,
+    `remove privileged and capabilities such as SYS_ADMIN and SYS_PTRACE from the security contexts of containers and initContainers, or ${orWarm}: with them a container could take over the process that saves its memory, and the node`,
   ),
   MemoryOnTerminal: refuse(
     'spec.template.spec.containers',
@@ -111,19 +114,19 @@ export const refusals = Object.freeze({
   ),
   MemoryProbedElsewhere: refuse(
     'spec.template.spec.containers',
-    `remove host from httpGet and tcpSocket of the container's probes, or ${orWarm}: it is agents that probe understudies, from the network of the node, and they ask nobody but the pod; a name for the server belongs into httpHeaders`,
+    `remove host from httpGet and tcpSocket of the container's probes, or ${orWarm}: agents probe understudies from the network of the node, and send probes only to the pod; put the host name of the server into httpHeaders`,
   ),
   MemoryOfDevices: refuse(
     'spec.template.spec.containers',
-    `remove volumeDevices, resources.claims and limits of device plugins from the container, or ${orWarm}: what is in a device is not saved`,
+    `remove volumeDevices, resources.claims and limits of device plugins from the container, or ${orWarm}: the content of devices is not saved`,
   ),
   MemoryBesideClaim: refuse(
     'spec.template.spec.volumes',
-    `use emptyDir, or a claim that is ReadWriteMany, in place of ephemeral volumes, or ${orWarm}: the claim of an ephemeral volume has one pod, and its content is not carried`,
+    `use emptyDir or a ReadWriteMany claim instead of ephemeral volumes, or ${orWarm}: the claim of an ephemeral volume belongs to one pod, and its content is not moved`,
   ),
   MemoryBesideDisk: refuse(
     'spec.template.spec.volumes',
-    `use emptyDir in place of volumes on disks and of inline CSI volumes, or ${orWarm}: the memory would be older than the disk, and a disk has one node`,
+    `use emptyDir instead of disk volumes and inline CSI volumes, or ${orWarm}: the memory would be older than the disk, and a disk is attached to one node`,
   ),
   MemoryOfHugePages: refuse(
     'spec.template.spec',
@@ -131,19 +134,19 @@ export const refusals = Object.freeze({
   ),
   MemoryBelowExpression: refuse(
     'spec.template.spec.containers',
-    `use subPath in place of subPathExpr, or ${orWarm}: the path would differ between a pod and its successor`,
+    `use subPath instead of subPathExpr, or ${orWarm}: the path would differ between a pod and its successor`,
   ),
   MemoryOfRestartRules: refuse(
     'spec.template.spec.containers',
-    `remove restartPolicy and restartPolicyRules from the container, or ${orWarm}: an understudy's container has to stay up`,
+    `remove restartPolicy and restartPolicyRules from the container, or ${orWarm}: the container of an understudy must keep running`,
   ),
   HoldNameReserved: refuse(
     'spec.template.spec',
-    `rename the container or volume ${holdVolume}: understudies have one of that name`,
+    `rename the container or volume ${holdVolume}: understudies use that name`,
   ),
   HoldPathTaken: refuse(
     'spec.template.spec.containers',
-    `mount the volume elsewhere than at ${holdPath} or below it, and not ${holdVolume} itself, or ${orWarm}: understudies have theirs there`,
+    `mount the volume outside ${holdPath}, and do not mount ${holdVolume}, or ${orWarm}: understudies use that path`,
   ),
   IntervalOutOfRange: refuse(
     'spec.checkpoint.interval',
@@ -151,59 +154,59 @@ export const refusals = Object.freeze({
   ),
   CheckpointContainerUnknown: refuse(
     'spec.checkpoint.containers',
-    'name containers of template.spec.containers in checkpoint.containers, or leave it out for all of them',
+    'list only containers of template.spec.containers in checkpoint.containers, or remove it to save all of them',
   ),
   ModeWithoutCheckpoint: refuse(
     'spec.hotBackup.mode',
-    'add spec.checkpoint (checkpoint: {} is enough), or set hotBackup.mode to Warm: nothing is saved without it',
+    'add spec.checkpoint (checkpoint: {} is enough), or set hotBackup.mode to Warm: without it no memory is saved',
   ),
   StateLossWithoutCheckpoint: refuse(
     'spec.updateStrategy.allowStateLoss',
-    'add spec.checkpoint, or remove updateStrategy.allowStateLoss: nothing is kept that could be lost',
+    'add spec.checkpoint, or remove updateStrategy.allowStateLoss: no memory is kept that could be lost',
   ),
   StateLossWithoutRoll: refuse(
     'spec.updateStrategy.type',
-    'set updateStrategy.type to RollingUpdate, or remove updateStrategy.allowStateLoss: nothing is rolled otherwise, and what is deleted by hand never costs memory',
+    'set updateStrategy.type to RollingUpdate, or remove updateStrategy.allowStateLoss: otherwise no pods are rolled, and a manual deletion never loses memory',
   ),
   LivenessWithoutCheckpoint: refuse(
     'spec.failover.liveness',
-    'add spec.checkpoint, or remove failover.liveness: it is the agents of sets that keep memory who ask by this clock',
+    'add spec.checkpoint, or remove failover.liveness: only agents of sets that keep memory use these settings',
   ),
   LivenessWithoutProbe: refuse(
     'spec.failover.liveness',
-    'add a livenessProbe with httpGet, tcpSocket or grpc to a container of the template, or remove failover.liveness: there is nothing to ask',
+    'add a livenessProbe with httpGet, tcpSocket or grpc to a container of the template, or remove failover.liveness: there is nothing to probe',
   ),
   HttpSourceIncomplete: refuse(
     'spec.checkpoint.http',
-    'add checkpoint.http with the port (and the path) at which the application gives its state, or remove checkpoint.source',
+    'add checkpoint.http with the port (and the path) at which the application serves its state, or remove checkpoint.source',
   ),
   HttpSourceUnused: refuse(
     'spec.checkpoint.source',
-    'set checkpoint.source to http, or remove checkpoint.http: without it the memory of processes is saved and nothing is asked over HTTP',
+    'set checkpoint.source to http, or remove checkpoint.http: without it the memory of processes is saved, and no state is pulled over HTTP',
   ),
   HttpHeaderReserved: refuse(
     'spec.checkpoint.http',
-    'name a header that is not of the connection or the body: the operator writes those itself',
+    'use a header that does not describe the connection or the body: the operator writes those itself',
   ),
   HttpSourceWithMode: refuse(
     'spec.hotBackup.mode',
-    'set hotBackup.mode to Warm or leave it out, or remove checkpoint.source: a hot backup has to run to be given a state over HTTP',
+    'set hotBackup.mode to Warm or remove it, or remove checkpoint.source: a hot backup must run to receive a state over HTTP',
   ),
   HttpSourceOnHost: refuse(
     'spec.template.spec.hostNetwork',
-    'remove template.spec.hostNetwork, or checkpoint.source: the operator asks pods at addresses of their own, never nodes',
+    'remove template.spec.hostNetwork or checkpoint.source: the operator pulls only from addresses of pods, never of nodes',
   ),
   HttpSourceWithLiveness: refuse(
     'spec.failover.liveness',
-    'remove failover.liveness, or checkpoint.source: it is agents who ask by this clock, and over HTTP no agent is needed; the livenessProbe of the template is asked by the kubelet',
+    'remove failover.liveness or checkpoint.source: only agents use these settings, and source http needs no agent; the kubelet still runs the livenessProbe of the template',
   ),
   ServiceForNobody: refuse(
     'spec.service',
-    'set service.name for a Service in front of all primaries, service.perSlot for one in front of each, or remove spec.service',
+    'set service.name for one Service for all primaries, set service.perSlot for one Service for each, or remove spec.service',
   ),
   ServicePortsAlike: refuse(
     'spec.service.ports',
-    'give each of several service.ports a name of its own, and a number or protocol of its own',
+    'give each of several service.ports a unique name, and a unique number or protocol',
   ),
   ServiceNameFromSet: refuse(
     'spec.service.perSlot',
@@ -211,15 +214,15 @@ export const refusals = Object.freeze({
   ),
   ServiceNameOfSlot: refuse(
     'spec.service.name',
-    'choose another service.name: <set>-<number> is that of a slot',
+    'choose another service.name: the Service of a slot is named <set>-<number>',
   ),
   ReadinessGateReserved: refuse(
     'spec.template.spec.readinessGates',
-    `remove what begins with ${prefix} from template.spec.readinessGates: agents write such conditions in pods that need them`,
+    `remove gates that begin with ${prefix} from template.spec.readinessGates: agents write such conditions to pods that need them`,
   ),
   SchedulersDiffer: refuse(
     'spec.template.spec.schedulerName',
-    'name the scheduler in spec.schedulerName and remove template.spec.schedulerName: they differ',
+    'set spec.schedulerName and remove template.spec.schedulerName: they differ',
   ),
 })
 

@@ -88,7 +88,7 @@ export function parseService(read: Reader, value: unknown): ParsedService | unde
       ports.map((given, index) => {
         const at = `spec.service.ports[${index}]`
         const port = read.integer(`${at}.port`, given['port'], limits.port, 0)
-        if (!isSet(given['port'])) read.invalid(`${at}.port`, given['port'], 'a number of a port')
+        if (!isSet(given['port'])) read.invalid(`${at}.port`, given['port'], 'a port number')
         return Object.freeze({
           name: isSet(given['name']) ? read.matching(`${at}.name`, given['name'], portName) : undefined,
           port,

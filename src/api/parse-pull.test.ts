@@ -61,7 +61,7 @@ describe('state over HTTP', () => {
 
   it.each([
     ['spec.checkpoint.source', { source: 'ftp' }, 'one of criu, http'],
-    ['spec.checkpoint.http.port', { source: 'http', http: {} }, 'a number of a port'],
+    ['spec.checkpoint.http.port', { source: 'http', http: {} }, 'a port number'],
     ['spec.checkpoint.http.path', { source: 'http', http: { port: 1, path: 'x' } }, 'a path such as /state'],
     [
       'spec.checkpoint.http.path',
@@ -76,7 +76,7 @@ describe('state over HTTP', () => {
     [
       'spec.checkpoint.http.headers[0]',
       { source: 'http', http: { port: 1, headers: [{ name: 'A', value: 'b\nC: d' }] } },
-      'a name and a value of a header',
+      'a header with a valid name and value',
     ],
   ])('names %s and what it takes', (field, checkpoint, message) => {
     const parsed = parse(checkpoint)

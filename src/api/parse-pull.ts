@@ -29,7 +29,7 @@ export function parsePull(read: Reader, spec: Spec): ParsedPull | undefined {
   const push = read.object(`${at}.push`, http['push'])
   const standard = defaults.httpSource
   if (isSet(checkpoint['http']) && !isSet(http['port']))
-    read.invalid(`${at}.port`, undefined, 'a number of a port')
+    read.invalid(`${at}.port`, undefined, 'a port number')
   const port = read.integer(`${at}.port`, http['port'], limits.port, limits.port.max)
   const path = read.text(`${at}.path`, http['path'], { min: 1, max: 1024 }, standard.path)
   const pushPath = read.text(`${at}.push.path`, push['path'], { min: 1, max: 1024 }, path)
@@ -83,7 +83,8 @@ function headersOf(read: Reader, name: string, value: unknown): readonly HttpHea
     given.map((header: Anything, index) => {
       const isName = typeof header['name'] === 'string' && new RegExp(headerName).test(header['name'])
       const isValue = typeof header['value'] === 'string' && new RegExp(headerValue).test(header['value'])
-      if (!isName || !isValue) read.invalid(`${name}[${index}]`, header, 'a name and a value of a header')
+      if (!isName || !isValue)
+        read.invalid(`${name}[${index}]`, header, 'a header with a valid name and value')
       else if (isOwnHeader(String(header['name']))) read.refuse('HttpHeaderReserved')
       return Object.freeze({ name: String(header['name']), value: String(header['value']) })
     }),

@@ -118,7 +118,7 @@ describe('parseSet', () => {
     ['spec.hotBackups', { hotBackups: 0.5 }, 'a whole number from 0 to 10000'],
     ['spec.coldBackups', { coldBackups: '2' }, 'spec.coldBackups is "2": set it to a whole number'],
     ['spec.wakeupTimeout', { wakeupTimeout: 0 }, 'a whole number from 1 to 300'],
-    ['spec.schedulerName', { schedulerName: '' }, 'a text of 1 to 253 characters'],
+    ['spec.schedulerName', { schedulerName: '' }, 'a string of 1 to 253 characters'],
     ['spec.paused', { paused: 'yes' }, 'true or false'],
     ['spec.strategy', { strategy: 'random' }, 'an object'],
     ['spec.strategy.init', { strategy: { init: 'oldest' } }, 'one of random, spread'],
@@ -139,7 +139,7 @@ describe('parseSet', () => {
     ['spec.checkpoint.interval', { checkpoint: { interval: 5 } }, 'a duration from 200ms to 1h'],
     ['spec.service.ports', { service: { name: 'web' } }, 'at least one port'],
     ['spec.service.name', { service: { name: 'Web', ports: [{ port: 80 }] } }, 'a name of at most 63'],
-    ['spec.service.ports[0].port', { service: { name: 'web', ports: [{}] } }, 'a number of a port'],
+    ['spec.service.ports[0].port', { service: { name: 'web', ports: [{}] } }, 'a port number'],
     [
       'spec.service.ports[0].targetPort',
       { service: { name: 'web', ports: [{ port: 80, targetPort: 'http' }] } },

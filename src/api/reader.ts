@@ -33,7 +33,7 @@ export function reader(refused: Refusal[]) {
         name,
         value,
         it => typeof it === 'string' && it.length >= min && it.length <= max,
-        `a text of ${min} to ${max} characters`,
+        `a string of ${min} to ${max} characters`,
         otherwise,
       ),
     flag: (name: string, value: unknown, otherwise: boolean) =>
@@ -70,7 +70,7 @@ export function reader(refused: Refusal[]) {
         name,
         value,
         it => typeof it === 'string' && it.length <= 63 && new RegExp(form).test(it),
-        `a name of at most 63 characters in the form ${form}`,
+        `a name of at most 63 characters that matches ${form}`,
         '',
       ),
     invalid: (name: string, value: unknown, expected: string) => {

@@ -52,22 +52,22 @@ export const rejectedHttpSources: readonly [string, object, RegExp][] = [
   [
     'a length of our own',
     header('Content-Length', '0'),
-    /name a header that is not of the connection or the body/,
+    /use a header that does not describe the connection or the body/,
   ],
   [
     'another host',
     header('HOST', 'kubernetes.default'),
-    /name a header that is not of the connection or the body/,
+    /use a header that does not describe the connection or the body/,
   ],
   [
     'a frozen hot backup that is to take a request',
     pulling({}, { hotBackup: { mode: 'Frozen' } }),
-    /set hotBackup\.mode to Warm or leave it out, or remove checkpoint\.source/,
+    /set hotBackup\.mode to Warm or remove it, or remove checkpoint\.source/,
   ],
   [
     'pods at the addresses of nodes',
     pulling({}, {}, { hostNetwork: true }),
-    /remove template\.spec\.hostNetwork, or checkpoint\.source/,
+    /remove template\.spec\.hostNetwork or checkpoint\.source/,
   ],
   [
     "an agent's clock where no agent is needed",
@@ -76,6 +76,6 @@ export const rejectedHttpSources: readonly [string, object, RegExp][] = [
       { failover: { liveness: {} } },
       { containers: [{ ...app, livenessProbe: { tcpSocket: { port: 80 } } }] },
     ),
-    /remove failover\.liveness, or checkpoint\.source/,
+    /remove failover\.liveness or checkpoint\.source/,
   ],
 ]

@@ -114,7 +114,7 @@ export const rejected: readonly [string, object, RegExp][] = [
   [
     'a pod without containers',
     set({ pod: { containers: [] } }),
-    /name at least one container in template\.spec\.containers/,
+    /add at least one container to template\.spec\.containers/,
   ],
   [
     'a container without name',
@@ -144,12 +144,12 @@ export const rejected: readonly [string, object, RegExp][] = [
   [
     'a container without image',
     set({ pod: { containers: [{ name: 'app' }] } }),
-    /containers\[0\]\.image: .*name the image of the container/,
+    /containers\[0\]\.image: .*set the image of the container/,
   ],
   [
     'an init container with an empty image',
     set({ pod: { initContainers: [{ name: 'init', image: '' }] } }),
-    /initContainers\[0\]\.image: .*name the image of the container/,
+    /initContainers\[0\]\.image: .*set the image of the container/,
   ],
   [
     'a sidecar on the port of the gate beside it',
@@ -161,7 +161,7 @@ export const rejected: readonly [string, object, RegExp][] = [
       },
       spec: { gatePosition: 'Last', coldBackups: 1 },
     }),
-    /give the sidecar another port than 20000, or set gatePosition to First/,
+    /give the sidecar a port other than 20000, or set gatePosition to First/,
   ],
   [
     'the label type',
@@ -171,12 +171,12 @@ export const rejected: readonly [string, object, RegExp][] = [
   [
     'a label of ours',
     set({ metadata: { labels: { 'backup.example.com/slot': '1' } } }),
-    /remove what begins with backup\.example\.com\/ from template\.metadata\.labels/,
+    /remove labels that begin with backup\.example\.com\/ from template\.metadata\.labels/,
   ],
   [
     'an annotation of ours',
     set({ metadata: { annotations: { 'backup.example.com/epoch': '1' } } }),
-    /remove what begins with backup\.example\.com\/ from template\.metadata\.annotations/,
+    /remove annotations that begin with backup\.example\.com\/ from template\.metadata\.annotations/,
   ],
   [
     'a label with a space',
@@ -196,12 +196,12 @@ export const rejected: readonly [string, object, RegExp][] = [
   [
     'another namespace',
     set({ metadata: { namespace: 'other' } }),
-    /remove template\.metadata\.namespace: pods are made in the namespace of their set/,
+    /remove template\.metadata\.namespace: pods are created in the namespace of their set/,
   ],
   [
     'finalizers',
     set({ metadata: { finalizers: ['example.com/wait'] } }),
-    /remove template\.metadata\.finalizers: lost pods would stay/,
+    /remove template\.metadata\.finalizers: lost pods would remain/,
   ],
   [
     'another owner',
@@ -216,12 +216,12 @@ export const rejected: readonly [string, object, RegExp][] = [
   [
     'restartPolicy Never',
     set({ pod: { restartPolicy: 'Never' } }),
-    /set template\.spec\.restartPolicy to Always or leave it out/,
+    /set template\.spec\.restartPolicy to Always or remove it/,
   ],
   [
     'restartPolicy OnFailure',
     set({ pod: { restartPolicy: 'OnFailure' } }),
-    /set template\.spec\.restartPolicy to Always or leave it out/,
+    /set template\.spec\.restartPolicy to Always or remove it/,
   ],
   [
     'a node name',
@@ -241,7 +241,7 @@ export const rejected: readonly [string, object, RegExp][] = [
   [
     'Windows',
     set({ pod: { os: { name: 'windows' } } }),
-    /set template\.spec\.os\.name to linux or leave it out/,
+    /set template\.spec\.os\.name to linux or remove it/,
   ],
   [
     'gates on the network of the node',
@@ -251,7 +251,7 @@ export const rejected: readonly [string, object, RegExp][] = [
   [
     'two different schedulers',
     set({ pod: { schedulerName: 'other' } }),
-    /name the scheduler in spec\.schedulerName and remove template\.spec\.schedulerName/,
+    /set spec\.schedulerName and remove template\.spec\.schedulerName/,
   ],
   [
     'memory on the network of the node',
@@ -321,17 +321,17 @@ export const rejected: readonly [string, object, RegExp][] = [
   [
     'memory beside a claim of each pod',
     kept({ volumes: [{ name: 'data', ephemeral: { volumeClaimTemplate: { spec: {} } } }] }),
-    new RegExp(`use emptyDir, or a claim that is ReadWriteMany, in place of ephemeral volumes, or ${warm}`),
+    new RegExp(`use emptyDir or a ReadWriteMany claim instead of ephemeral volumes, or ${warm}`),
   ],
   [
     'memory beside a disk',
     kept({ volumes: [{ name: 'data', iscsi: { targetPortal: 'a', iqn: 'b', lun: 0 } }] }),
-    /use emptyDir in place of volumes on disks and of inline CSI volumes/,
+    /use emptyDir instead of disk volumes and inline CSI volumes/,
   ],
   [
     'memory beside an inline CSI volume',
     kept({ volumes: [{ name: 'data', csi: { driver: 'a' } }] }),
-    /use emptyDir in place of volumes on disks and of inline CSI volumes/,
+    /use emptyDir instead of disk volumes and inline CSI volumes/,
   ],
   [
     'memory in huge pages',
@@ -353,7 +353,7 @@ export const rejected: readonly [string, object, RegExp][] = [
         { ...container, volumeMounts: [{ name: 'data', mountPath: '/d', subPathExpr: '$(POD)' }] },
       ],
     }),
-    /use subPath in place of subPathExpr/,
+    /use subPath instead of subPathExpr/,
   ],
   [
     'memory of a container with rules of its own for restarts',
@@ -376,12 +376,12 @@ export const rejected: readonly [string, object, RegExp][] = [
       containers: [{ ...container, volumeMounts: [{ name: 'x', mountPath: '/.understudy' }] }],
       volumes: [{ name: 'x', emptyDir: {} }],
     }),
-    /mount the volume elsewhere than at \/\.understudy/,
+    /mount the volume outside \/\.understudy/,
   ],
   [
     'a container to be saved that there is not',
     kept({}, { checkpoint: { containers: ['app', 'other'] } }),
-    /name containers of template\.spec\.containers in checkpoint\.containers/,
+    /list only containers of template\.spec\.containers in checkpoint\.containers/,
   ],
   [
     'no container to be saved',
@@ -467,13 +467,13 @@ export const rejected: readonly [string, object, RegExp][] = [
     ),
     /spec\.failover\.liveness\.periodMilliseconds.*greater than or equal to 50/,
   ],
-  ['a Service for nobody', servedBy({}), /set service\.name for a Service in front of all primaries/],
+  ['a Service for nobody', servedBy({}), /set service\.name for one Service for all primaries/],
   ['a Service without ports', servedBy({ name: 'web', ports: [] }), /spec\.service\.ports.*at least 1 items/],
   ['a Service in capitals', servedBy({ name: 'Web' }), /spec\.service\.name.*should match/],
   [
     'ports of a Service without names',
     servedBy({ name: 'web', ports: [{ port: 80 }, { port: 81 }] }),
-    /give each of several service\.ports a name of its own/,
+    /give each of several service\.ports a unique name/,
   ],
   [
     'ports of a Service with one name',
@@ -484,7 +484,7 @@ export const rejected: readonly [string, object, RegExp][] = [
         { name: 'a', port: 81 },
       ],
     }),
-    /give each of several service\.ports a name of its own/,
+    /give each of several service\.ports a unique name/,
   ],
   [
     'one port of a Service twice',
@@ -495,7 +495,7 @@ export const rejected: readonly [string, object, RegExp][] = [
         { name: 'b', port: 80, protocol: 'TCP' },
       ],
     }),
-    /give each of several service\.ports .* a number or protocol of its own/,
+    /give each of several service\.ports .* a unique number or protocol/,
   ],
   [
     'a target port by name',
@@ -510,12 +510,12 @@ export const rejected: readonly [string, object, RegExp][] = [
   [
     'a Service that is called as that of a slot',
     servedBy({ name: 'set-3', perSlot: true }),
-    /choose another service\.name: <set>-<number> is that of a slot/,
+    /choose another service\.name: the Service of a slot is named <set>-<number>/,
   ],
   [
     'a readiness gate of ours',
     set({ pod: { readinessGates: [{ conditionType: 'backup.example.com/serving' }] } }),
-    /remove what begins with backup\.example\.com\/ from template\.spec\.readinessGates/,
+    /remove gates that begin with backup\.example\.com\/ from template\.spec\.readinessGates/,
   ],
 ]
 
