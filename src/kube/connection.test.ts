@@ -189,12 +189,12 @@ describe('kubeconfig', () => {
     [
       'an unknown cluster',
       () => kubeconfig({}, { current: 'x', contexts: [{ name: 'x', context: { cluster: 'y', user: 'u' } }] }),
-      /no known cluster \(y\)/,
+      /unknown cluster \(y\)/,
     ],
     [
       'an unknown user',
       () => kubeconfig({}, { current: 'x', contexts: [{ name: 'x', context: { cluster: 'c', user: 'y' } }] }),
-      /no known user \(y\)/,
+      /unknown user \(y\)/,
     ],
     ['a SOCKS proxy', () => kubeconfig({}, { cluster: { 'proxy-url': 'socks5://p:1' } }), /SOCKS/],
   ])('%s is said', async (_, make, message) => {

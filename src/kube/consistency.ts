@@ -143,7 +143,10 @@ export function createConsistencyStore(options: ConsistencyOptions): Consistency
     const unseen = [...notes.writes.keys(), ...[...notes.deletions.values()].map(({ resource }) => resource)]
     if (unseen.length > 0 && clock.monotonic() - notes.at < expireMs) return false
     if (unseen.length > 0) {
-      log.error({ owner, resources: unseen, expireMs }, 'own writes were never seen; going on without')
+      log.error(
+        { owner, resources: unseen, expireMs },
+        'the cache never showed own writes; continuing without them',
+      )
       for (const resource of unseen) metrics?.expired?.(resource)
     }
     owners.delete(owner)

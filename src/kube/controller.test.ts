@@ -296,7 +296,7 @@ describe('controller', () => {
     queue.add('a')
     await settle()
     expect([passes, counts['failed panic'], counts['error']]).toEqual([2, undefined, undefined])
-    expect(lines[0]).toMatchObject({ level: 'info', message: 'stopped in the middle of a pass' })
+    expect(lines[0]).toMatchObject({ level: 'info', message: 'stopped during a pass' })
     stop.abort()
     await done
   })

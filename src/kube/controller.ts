@@ -167,13 +167,13 @@ export function createController(options: ControllerOptions): Controller {
         const { afterMs, reason } = outcome
         const requeueAfterMs = afterMs === 'backoff' ? retry() : again(afterMs, outcome.priority)
         metrics?.reconciled?.(name, 'requeue_after', seconds)
-        log.debug({ seconds, requeueAfterMs, reason }, 'reconciled for now')
+        log.debug({ seconds, requeueAfterMs, reason }, 'reconciled, and will run again')
         return
       }
       case 'stopped':
         // The effects of the pass are unknown: the next leader starts from the state that it observes.
         queue.add(key, { priority })
-        log.info({ seconds }, 'stopped in the middle of a pass')
+        log.info({ seconds }, 'stopped during a pass')
         return
       case 'terminal':
         queue.forget(key)
@@ -190,13 +190,13 @@ export function createController(options: ControllerOptions): Controller {
     metrics?.reconciled?.(name, 'error', seconds)
     const { error } = outcome
     if (outcome.type === 'terminal') {
-      log.error({ seconds, err: error }, 'failed, and repeating cannot help')
+      log.error({ seconds, err: error }, 'failed, and a retry cannot help')
       return
     }
     const failures = queue.failures(key) + 1
     const retryInMs = outcome.again ? again(outcome.again.afterMs, outcome.again.priority) : retry()
     const fields = { seconds, err: error, failures: outcome.again ? undefined : failures, retryInMs }
-    if (outcome.type === 'panic') log.error(fields, 'failed by a bug')
+    if (outcome.type === 'panic') log.error(fields, 'failed because of a bug')
     // Another writer was first: normal, and the event of that write is on its way.
     else if (isKubeError(error, 'Conflict')) log.debug(fields, 'conflict')
     else log.warn(fields, outcome.type === 'timeout' ? 'took too long' : 'failed')
@@ -238,7 +238,7 @@ export function createController(options: ControllerOptions): Controller {
     const leftBehind = new Promise<void>(resolve => {
       const wait = async () => {
         if (await elapses(clock, graceMs, over.signal))
-          log.error({ graceMs }, 'a pass goes on after its end; it is left behind')
+          log.error({ graceMs }, 'a pass still runs after its timeout; it is abandoned')
         resolve()
       }
       cancel.signal.addEventListener('abort', () => void wait(), { once: true })

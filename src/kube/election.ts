@@ -312,7 +312,7 @@ export function createElector(options: ElectorOptions): Elector {
       await onStarted(stop.signal, lost.signal)
     } catch (error) {
       isGivenBack = error instanceof GiveBack
-      if (isGivenBack) log.error({ lease: name, err: error }, 'giving the term back')
+      if (isGivenBack) log.error({ lease: name, err: error }, 'releasing leadership early')
       // After `stop` an error of the work does not end the election. It is logged unless it is the reason of `stop`.
       else if (!stop.signal.aborted) throw error
       else if (error !== stop.signal.reason)

@@ -9,7 +9,7 @@ import { KubeError } from './errors.ts'
  */
 export function fenced(api: Api, mayWrite: () => boolean): Api {
   const permit = () => {
-    if (!mayWrite()) throw new KubeError('Aborted', 'not sent: this process does not lead any more')
+    if (!mayWrite()) throw new KubeError('Aborted', 'not sent: this process is no longer the leader')
   }
   const guarded = <O extends CallOptions>(options: O | undefined) => ({ ...options, permit }) as O
   return {

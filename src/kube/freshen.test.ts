@@ -31,7 +31,7 @@ test('a term whose caches stay old is given back, and says which they are', asyn
   await clock.advance(5000)
   const error = await failed
   expect(error).toBeInstanceOf(GiveBack)
-  expect(String(error)).toContain('no news of pods within')
+  expect(String(error)).toContain('no update of pods within')
 })
 
 test('leadership that is lost meanwhile ends the wait', async () => {

@@ -27,7 +27,7 @@ export async function freshen(options: FreshenOptions, signal: AbortSignal): Pro
   const missing = new Set(Object.keys(caches))
   const late = async () => {
     await clock.sleep(patienceMs, over.signal)
-    throw new GiveBack(`no news of ${[...missing].join(', ')} within ${patienceMs} ms`)
+    throw new GiveBack(`no update of ${[...missing].join(', ')} within ${patienceMs} ms`)
   }
   const all = Promise.all(
     Object.entries(caches).map(async ([name, cache]) => {

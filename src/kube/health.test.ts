@@ -158,7 +158,7 @@ describe('checks', () => {
     const until = performance.now() + 400
     while (performance.now() < until);
     await turn()
-    expect(check()).toMatch(/held up for \d+ ms/)
+    expect(check()).toMatch(/blocked for \d+ ms/)
   })
 
   test('a pass that hangs', async () => {
@@ -189,7 +189,7 @@ test('a cache that has heard nothing for too long is not ready', () => {
   const check = freshCheck({ pods: { newsAgeMs: () => ageMs }, sets: { newsAgeMs: () => 0 } }, 120_000)
   expect(check()).toBeUndefined()
   ageMs = 120_001
-  expect(check()).toBe('no news for too long: pods')
+  expect(check()).toBe('no update for too long: pods')
 })
 
 test('where one port is taken the other server is closed again', async () => {

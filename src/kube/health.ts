@@ -130,7 +130,7 @@ export function eventLoopCheck(maxMs: number): Check & Disposable {
   const check = () => {
     const worstMs = delay.max / 1e6
     delay.reset()
-    return worstMs > maxMs ? `the event loop was held up for ${Math.round(worstMs)} ms` : undefined
+    return worstMs > maxMs ? `the event loop was blocked for ${Math.round(worstMs)} ms` : undefined
   }
   return Object.assign(check, { [Symbol.dispose]: () => void delay.disable() })
 }
@@ -161,7 +161,7 @@ export function syncedCheck(caches: Caches<{ hasSynced(): boolean }>): Check {
 export function freshCheck(caches: Caches<{ newsAgeMs(): number }>, maxMs: number): Check {
   return () => {
     const old = entriesOf(caches).filter(([, cache]) => cache.newsAgeMs() > maxMs)
-    return old.length > 0 ? `no news for too long: ${old.map(([name]) => name).join(', ')}` : undefined
+    return old.length > 0 ? `no update for too long: ${old.map(([name]) => name).join(', ')}` : undefined
   }
 }
 

@@ -25,7 +25,7 @@ export async function keepWarm(options: KeepWarmOptions, signal: AbortSignal): P
       Array.from({ length: connections }, () => api.request('GET', '/version', { signal, timeoutMs: 5_000 })),
     )
     const failed = round.filter(({ status }) => status === 'rejected').length
-    if (failed > 0 && !signal.aborted) log.debug({ failed, connections }, 'connections not kept warm')
+    if (failed > 0 && !signal.aborted) log.debug({ failed, connections }, 'cannot keep connections warm')
     await clock.sleep(everyMs, signal).catch(() => {})
   }
 }

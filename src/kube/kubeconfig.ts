@@ -44,14 +44,14 @@ export async function readKubeconfig(
   const documents = await Promise.all(paths.map(readDocument))
   const where = `kubeconfig ${paths.join(', ')}`
   const name = contextName ?? documents.find(d => d.currentContext)?.currentContext
-  if (!name) throw new Error(`${where}: no current-context; name a context`)
+  if (!name) throw new Error(`${where}: no current-context; set one, or choose a context`)
   const context = documents.flatMap(d => d.contexts).find(c => c.name === name)
   if (!context) throw new Error(`${where}: no context ${JSON.stringify(name)}`)
   const cluster = documents.flatMap(d => d.clusters).find(c => c.name === context.cluster)
-  if (!cluster) throw new Error(`${where}: context ${name} names no known cluster (${context.cluster})`)
+  if (!cluster) throw new Error(`${where}: context ${name} refers to an unknown cluster (${context.cluster})`)
   const owner = documents.find(d => d.users.some(u => u.name === context.user))
   if (context.user && !owner)
-    throw new Error(`${where}: context ${name} names no known user (${context.user})`)
+    throw new Error(`${where}: context ${name} refers to an unknown user (${context.user})`)
   return {
     context,
     cluster,

@@ -89,7 +89,7 @@ function reflectorMetrics(registry: Registry): ReflectorMetrics {
   const subscribers = counter(
     registry,
     'reflector_subscriber_errors_total',
-    'Number of changes that a subscriber of the store failed on',
+    'Number of changes on which a subscriber of the store failed',
     name,
   )
   const readers = new Map<string, () => ReflectorGauges>()
@@ -103,11 +103,13 @@ function reflectorMetrics(registry: Registry): ReflectorMetrics {
     gauges => gauges.lastEventAgeSeconds,
   )
   gauge('reflector_store_objects', 'Objects in the store', gauges => gauges.objects)
-  gauge('reflector_store_resource_version', 'How far the store has seen', gauges =>
+  gauge('reflector_store_resource_version', 'resourceVersion that the store has reached', gauges =>
     // Exact up to 2^53, which etcd reaches after 28 years of ten thousand writes a millisecond.
     Number(gauges.resourceVersion),
   )
-  gauge('reflector_synced', '1 when the store has been complete once', gauges => (gauges.synced ? 1 : 0))
+  gauge('reflector_synced', '1 after the store was complete for the first time', gauges =>
+    gauges.synced ? 1 : 0,
+  )
   return {
     list: resource => lists.inc({ resource }),
     watch: resource => watches.inc({ resource }),
@@ -278,7 +280,7 @@ function recorderMetrics(registry: Registry): RecorderMetrics {
   const results = counter(
     registry,
     'event_recorder_events_total',
-    'Events by what became of them: created, repeated (counted in a series), dropped_full, dropped_rate, dropped_failed',
+    'Events by outcome: created, repeated (counted in a series), dropped_full, dropped_rate, dropped_failed',
     ['result'],
   )
   let read: (() => RecorderGauges) | undefined
@@ -297,7 +299,7 @@ function consistencyMetrics(registry: Registry): ConsistencyMetrics {
   const expired = counter(
     registry,
     'consistency_expired_total',
-    'Own writes that the cache did not show in time and that were given up on',
+    'Own writes that the cache did not show in time',
     ['resource'],
   )
   return { expired: resource => expired.inc({ resource }) }

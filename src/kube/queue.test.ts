@@ -184,7 +184,7 @@ describe('queue', () => {
   })
 
   test('done of a key that nobody took is a bug that shows', () => {
-    expect(() => setup().queue.done('a')).toThrow('a is not in work')
+    expect(() => setup().queue.done('a')).toThrow('a is not being processed')
   })
 
   test('reports what dashboards of workqueue_* need', async () => {

@@ -293,7 +293,7 @@ export function createQueue({
     },
     done(key) {
       const since = working.get(key)
-      if (since === undefined) throw new Error(`queue ${name}: ${key} is not in work`)
+      if (since === undefined) throw new Error(`queue ${name}: ${key} is not being processed`)
       working.delete(key)
       metrics?.done?.(name, (clock.monotonic() - since) / 1000)
       const again = entries.get(key)

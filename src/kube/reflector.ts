@@ -106,7 +106,7 @@ export function createReflector<T extends KubeObject>(options: ReflectorOptions<
       // A lagging server's past must not be taken for the present: deletes would be undone and creates forgotten.
       throw new KubeError(
         'Unavailable',
-        `list ${name}: version ${version} is older than ${store.resourceVersion()}, which is known already`,
+        `list ${name}: version ${version} is older than the known version ${store.resourceVersion()}`,
       )
     }
     olderSnapshots = 0
@@ -128,7 +128,10 @@ export function createReflector<T extends KubeObject>(options: ReflectorOptions<
   const take = (version: string, at: Progress, apply?: () => void) => {
     const next = parseResourceVersion(version)
     if (at.version !== undefined && next < parseResourceVersion(at.version)) {
-      throw new KubeError('Gone', `watch ${name}: the server went back from ${at.version} to ${version}`)
+      throw new KubeError(
+        'Gone',
+        `watch ${name}: the server went back from version ${at.version} to ${version}`,
+      )
     }
     if (apply) notifying(apply)
     at.version = version
@@ -179,7 +182,8 @@ export function createReflector<T extends KubeObject>(options: ReflectorOptions<
         event.type === 'DELETED' ? store.remove(key, object) : store.upsert(object),
       )
     }
-    if (collecting) throw new KubeError('Unavailable', `watch ${name}: ended before the initial events did`)
+    if (collecting)
+      throw new KubeError('Unavailable', `watch ${name}: ended before the initial events were complete`)
   }
 
   const snapshotByList = async (signal: AbortSignal): Promise<string> => {
@@ -213,7 +217,7 @@ export function createReflector<T extends KubeObject>(options: ReflectorOptions<
 
     while (!end.aborted) {
       const attempt = new AbortController()
-      interrupt = () => attempt.abort(new KubeError('Aborted', `watch ${name}: left for a new snapshot`))
+      interrupt = () => attempt.abort(new KubeError('Aborted', `watch ${name}: closed for a new snapshot`))
       const onEnd = () => attempt.abort(end.reason)
       end.addEventListener('abort', onEnd, { once: true })
       const { signal } = attempt
@@ -255,7 +259,7 @@ export function createReflector<T extends KubeObject>(options: ReflectorOptions<
         const refused = isKubeError(error, 'Unauthorized', 'Forbidden')
         const asked = isKubeError(error) ? (error.retryAfterMs ?? 0) : 0
         const pauseMs = Math.max((refused ? refusals : pauses).next(), asked)
-        log.warn({ resource: name, err: error, pauseMs }, 'watch failed, going on after a pause')
+        log.warn({ resource: name, err: error, pauseMs }, 'watch failed, retrying after a pause')
         await rest(pauseMs, signal, !refused && asked === 0)
       } finally {
         end.removeEventListener('abort', onEnd)
@@ -265,7 +269,7 @@ export function createReflector<T extends KubeObject>(options: ReflectorOptions<
 
   return {
     async run(signal) {
-      if (started) throw new TypeError(`the reflector of ${name} has been started already`)
+      if (started) throw new TypeError(`the reflector of ${name} is already running`)
       started = true
       metrics?.gauges?.(name, () => ({
         lastEventAgeSeconds: (clock.monotonic() - lastNewsAt) / 1000,

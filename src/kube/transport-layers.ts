@@ -106,7 +106,7 @@ export function repeating<A extends HttpAnswer>(
         const pause = pauseBefore(attempt, error, random)
         if (clock.monotonic() + pause >= deadline) throw error
         metrics?.retry?.({ verb: request.verb, resource: request.resource, code: error.code })
-        log.debug({ err: error, attempt, pauseMs: pause }, 'request will be repeated')
+        log.debug({ err: error, attempt, pauseMs: pause }, 'the request will be retried')
         await clock.sleep(pause, request.signal)
       }
     }

@@ -214,7 +214,7 @@ function fromNetwork(error: unknown, request: HttpRequest): KubeError {
   const { code, message } =
     error instanceof Error ? (error as NodeJS.ErrnoException) : { code: '', message: String(error) }
   if (error instanceof undiciErrors.BodyTimeoutError) {
-    return new KubeError('Unavailable', `${what}: the connection has fallen silent`, { cause: error })
+    return new KubeError('Unavailable', `${what}: the connection stopped delivering data`, { cause: error })
   }
   return new KubeError('Unavailable', `${what}: ${message || code || 'connection failed'}`, {
     cause: error,

@@ -108,7 +108,7 @@ describe('D6.caches: what sets with memory need', () => {
     expect([ready(), fresh()]).toEqual([undefined, undefined])
     caches.stores.sets.upsert(setIn('c', {}))
     expect(ready()).toBe('not synced yet: nodes, services')
-    expect(fresh()).toBe('no news for too long: nodes, services')
+    expect(fresh()).toBe('no update for too long: nodes, services')
     await end()
   })
 

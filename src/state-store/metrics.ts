@@ -16,12 +16,12 @@ export function createStateStoreMetrics(registry: Registry): StateStoreMetrics {
   })
   const up = new Gauge({
     name: 'understudy_state_store_up',
-    help: '1 while the last operation on the state store succeeded. At 0 nothing is wrong but what a restart would lose.',
+    help: '1 while the last operation on the state store succeeded. At 0 everything works, but a restart would lose state.',
     registers,
   })
   const pending = new Gauge({
     name: 'understudy_state_store_pending_keys',
-    help: 'Keys whose last change the state store does not have yet.',
+    help: 'Keys whose last change is not in the state store yet.',
     registers,
   })
   up.set(1)

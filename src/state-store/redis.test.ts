@@ -29,7 +29,7 @@ describe('the URL of a Redis', () => {
   it.each(['http://cache', 'cache:6379', 'redis://', 'redis://cache/x', 'redis://u:secret@cache/0/1'])(
     '%s is refused without a word of what is in it',
     url => {
-      expect(() => parseRedisUrl(url)).toThrow(/needs to be "memory", or a URL like/)
+      expect(() => parseRedisUrl(url)).toThrow(/must be "memory", or a URL such as/)
       expect(() => parseRedisUrl(url)).not.toThrow(/secret/)
     },
   )

@@ -40,7 +40,7 @@ export function parseRedisUrl(url: string): {
   )
     // Without the URL, which may contain a password.
     throw new Error(
-      'the state store needs to be "memory", or a URL like redis://host:6379/0 or rediss://host:6379',
+      'the state store must be "memory", or a URL such as redis://host:6379/0 or rediss://host:6379',
     )
   return {
     host: parsed.hostname.replace(/^\[|\]$/g, ''),
@@ -86,7 +86,7 @@ export function createRedisStore({ url, password, ca }: RedisOptions, log: Log, 
     else
       log.warn(
         { host: address.host, port: address.port, err: error },
-        'the state store does not answer: history and pulled state of this operator would be lost with it',
+        'the state store does not answer: if the operator restarts now, its history and pulled state are lost',
       )
   }
   redis.on('ready', () => say('up'))

@@ -85,7 +85,7 @@ describe('a standby whose watch of pods has fallen silent', () => {
     const fault = b.proxy.delayWatch(every)
     a.process.terminate()
     await vi.waitFor(async () => expect(await holder(stage)).toBe('b'), soon)
-    await vi.waitFor(() => expect(b.process.log.join()).toContain('giving the term back'), soon)
+    await vi.waitFor(() => expect(b.process.log.join()).toContain('releasing leadership early'), soon)
     fault.end()
     await b.process.leading()
   })
