@@ -14,17 +14,17 @@ const cures: Readonly<Record<string, string>> = {
   [reasons.rollingOut]: 'no action needed: the operator rolls out a changed template',
   [reasons.converging]: 'no action needed: the operator is working on it',
   [reasons.actionFailed]:
-    'check quotas, admission policies and priority classes of the namespace: the API server refused what the message names',
+    'check quotas, admission policies and priority classes of the namespace: the API server refused the action in the message',
   [reasons.podsCrashLooping]: 'read `kubectl logs --previous` of the pods named',
   [reasons.progressDeadlineExceeded]:
-    'fix what the message names: image, node, volume or configuration of the pod',
+    'fix the problem in the message: image, node, volume or configuration of the pod',
   [reasons.replacementsPaused]:
-    'fix what makes the application fail; delete the failing pod to get a new one sooner',
+    'fix the failure of the application; delete the failing pod to get a new one sooner',
   [reasons.gateUnreachable]:
-    'let the operator reach port 20000 of the pods (`kubectl apply -n NAMESPACE -k deploy/network-policy/`); delete the pods whose gate has another token',
+    'let the operator reach port 20000 of the pods (run `kubectl apply -n NAMESPACE -k deploy/network-policy/`); delete the pods whose gate has another token',
   [reasons.paused]: 'set spec.paused to false to resume repairs',
   [reasons.cacheIncomplete]:
-    'let the operator list and watch what the message names: `kubectl apply -k deploy/`, with the kinds of the agents',
+    'let the operator list and watch the resources in the message: run `kubectl apply -k deploy/`, with the kinds of the agents',
   [reasons.noAgents]: doctor,
   [reasons.noNodeReady]: doctor,
   [reasons.nodeNotReady]: doctor,
