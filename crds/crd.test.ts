@@ -3,9 +3,10 @@ import * as clientNode from '@kubernetes/client-node'
 import { describe, expect, it } from 'vitest'
 import { parse, parseAllDocuments } from 'yaml'
 import { refusals } from '../src/api/errors.ts'
+import { choice, integer, object, type Schema, type SchemaOf, text } from '../src/api/schema/build.ts'
+import { readPodSchema } from '../src/api/schema/pod-schema.ts'
 import { crdFiles } from './generate.ts'
-import { firstSentence, readPodSchema } from './pod-template.ts'
-import { choice, integer, object, type Schema, type SchemaOf, text } from './schema/build.ts'
+import { firstSentence } from './pod-template.ts'
 
 const committed = crdFiles.map(({ file }) => parse(readFileSync(file, 'utf8')))
 const schemas: Schema[] = committed.map(crd => crd.spec.versions[0].schema.openAPIV3Schema)

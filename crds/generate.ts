@@ -3,8 +3,8 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { stringify } from 'yaml'
 import { backupPodSets } from '../src/api/backuppodset.ts'
 import { nodeReports } from '../src/api/node-report.ts'
-import { backupPodSetSchema } from './schema/backuppodset.ts'
-import { nodeReportSchema } from './schema/node-report.ts'
+import { backupPodSetSchema } from '../src/api/schema/backuppodset.ts'
+import { nodeReportSchema } from '../src/api/schema/node-report.ts'
 
 const column = (name: string, jsonPath: string, more: object = {}) => ({
   name,
@@ -101,11 +101,11 @@ const yaml = (header: string, crd: object): string =>
 export const crdFiles: readonly { readonly file: URL; readonly yaml: () => string }[] = [
   {
     file: new URL('backup.example.com_backuppodsets.yaml', import.meta.url),
-    yaml: () => yaml(headerOf('crds/schema/ and crds/pod-template.schema.json'), backupPodSetCrd()),
+    yaml: () => yaml(headerOf('src/api/schema/ and crds/pod-template.schema.json'), backupPodSetCrd()),
   },
   {
     file: new URL('backup.example.com_nodereports.yaml', import.meta.url),
-    yaml: () => yaml(headerOf('crds/schema/'), nodeReportCrd()),
+    yaml: () => yaml(headerOf('src/api/schema/'), nodeReportCrd()),
   },
 ]
 

@@ -5,14 +5,9 @@
  */
 import { execFileSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
-import podSchema from './pod-template.schema.json' with { type: 'json' }
-
-export type Schema = { readonly [key: string]: unknown }
+import type { Schema } from '../src/api/schema/pod-schema.ts'
 
 const kubernetes = 'k8s.io/kubernetes@v1.36.3'
-
-/** The schema of a PodSpec. */
-export const readPodSchema = (): Schema => podSchema as Schema
 
 /** The keys to keep. Apply needs the three x-kubernetes- keys to merge lists and maps; the others are not for CRDs. */
 const kept = [

@@ -1,5 +1,5 @@
 /**
- * The BackupPodSet resource in its serialized form. The schema in crds/schema gets its types, values and defaults from
+ * The BackupPodSet resource in its serialized form. The schema in src/api/schema gets its types, values and defaults from
  * here, so that the two cannot differ.
  */
 import type { V1PodTemplateSpec } from '@kubernetes/client-node'

@@ -17,7 +17,7 @@ export interface MemoryRuled {
   readonly pullsState: boolean
 }
 
-/** The CRD has the same rules as CEL, see crds/schema/memory-rules.ts. */
+/** The CRD has the same rules as CEL, see src/api/schema/memory-rules.ts. */
 export function memoryRules(pod: Anything, spec: MemoryRuled): Rules {
   const { checkpoint, hotBackup, liveness, allowStateLoss, updateType, keepsMemory, pullsState } = spec
   const containers = objectsIn(pod['containers'])

@@ -8,7 +8,7 @@ export const serviceName = '^[a-z]([-a-z0-9]*[a-z0-9])?$'
 /** Names of a Service's ports. */
 export const portName = '^[a-z0-9]([-a-z0-9]*[a-z0-9])?$'
 
-/** The CRD has the same rules as CEL, see crds/schema/service-rules.ts. */
+/** The CRD has the same rules as CEL, see src/api/schema/service-rules.ts. */
 export function serviceRules(set: string, value: unknown): Rules {
   if (!isSet(value)) return []
   const { name, ports: given, perSlot } = objectIn(value)

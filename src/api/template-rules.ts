@@ -23,7 +23,7 @@ const containerName = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/
 const labelValue = /^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$/
 
 /**
- * Returns the first rule that the template violates. The CRD has the same rules as CEL, see crds/schema/template.ts.
+ * Returns the first rule that the template violates. The CRD has the same rules as CEL, see src/api/schema/template.ts.
  */
 export function brokenRule(spec: RuledSpec): Code | undefined {
   const { coldBackups, gatePosition, schedulerName } = spec

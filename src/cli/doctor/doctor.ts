@@ -57,8 +57,8 @@ export function examine(
 /** The schemas of the kinds in this version. Loaded only here: they are large. */
 async function ownSchemas(): Promise<Parameters<typeof kindsFindings>[1]> {
   const [{ backupPodSetSchema }, { nodeReportSchema }] = await Promise.all([
-    import('../../../crds/schema/backuppodset.ts'),
-    import('../../../crds/schema/node-report.ts'),
+    import('../../api/schema/backuppodset.ts'),
+    import('../../api/schema/node-report.ts'),
   ])
   return { backuppodsets: backupPodSetSchema() as SchemaNode, nodereports: nodeReportSchema() as SchemaNode }
 }

@@ -5,7 +5,7 @@ import {
   paceReasons,
   reportLimits,
   type SlotReport,
-} from '../../src/api/node-report.ts'
+} from '../node-report.ts'
 import {
   choice,
   count,

@@ -21,9 +21,9 @@ import {
   strategies,
   type UpdateStrategySpec,
   updateStrategies,
-} from '../../src/api/backuppodset.ts'
-import { gatePort } from '../../src/api/gate.ts'
-import { portName, serviceName } from '../../src/api/service-rules.ts'
+} from '../backuppodset.ts'
+import { gatePort } from '../gate.ts'
+import { portName, serviceName } from '../service-rules.ts'
 import { choice, count, flag, integer, list, object, type SchemaOf, text } from './build.ts'
 import { httpSource } from './http-source.ts'
 import { memoryRules } from './memory-rules.ts'

@@ -1,5 +1,5 @@
-import { limits } from '../../src/api/backuppodset.ts'
-import { refusals } from '../../src/api/errors.ts'
+import { limits } from '../backuppodset.ts'
+import { refusals } from '../errors.ts'
 import { rule, type Schema, text } from './build.ts'
 import { serviceNameRules } from './service-rules.ts'
 import { specSchema } from './spec.ts'

@@ -1,6 +1,6 @@
 /** Rules of `spec.service`, in CEL; the same as in src/api/service-rules.ts. */
-import { refusals } from '../../src/api/errors.ts'
-import { serviceName } from '../../src/api/service-rules.ts'
+import { refusals } from '../errors.ts'
+import { serviceName } from '../service-rules.ts'
 import { rule, type Schema } from './build.ts'
 import { specRule } from './spec-rule.ts'
 

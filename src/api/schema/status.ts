@@ -10,8 +10,8 @@ import {
   type SlotFailover,
   type SlotStatus,
   type Summary,
-} from '../../src/api/backuppodset.ts'
-import { podKinds } from '../../src/api/labels.ts'
+} from '../backuppodset.ts'
+import { podKinds } from '../labels.ts'
 import { choice, count, flag, list, mapList, object, type SchemaOf, seconds, text, time } from './build.ts'
 
 const int64 = { format: 'int64' }

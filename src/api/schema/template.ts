@@ -1,10 +1,11 @@
 /** The schema of spec.template: Kubernetes' own, plus rules that refuse templates which cannot work in a set. */
-import type { PodTemplate } from '../../src/api/backuppodset.ts'
-import { refusals } from '../../src/api/errors.ts'
-import { gateContainerName } from '../../src/api/gate.ts'
-import { labels, prefix } from '../../src/api/labels.ts'
-import { readPodSchema } from '../pod-template.ts'
+
+import type { PodTemplate } from '../backuppodset.ts'
+import { refusals } from '../errors.ts'
+import { gateContainerName } from '../gate.ts'
+import { labels, prefix } from '../labels.ts'
 import { rule, type Schema, type SchemaOf, text } from './build.ts'
+import { readPodSchema } from './pod-schema.ts'
 
 interface PodSchema extends Schema {
   readonly properties: Readonly<Record<string, Schema>>

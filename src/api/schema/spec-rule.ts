@@ -1,4 +1,4 @@
-import { refusals } from '../../src/api/errors.ts'
+import { refusals } from '../errors.ts'
 import { rule, type Schema } from './build.ts'
 
 /** A rule of `spec` in CEL, with the field and message of the refusal. */

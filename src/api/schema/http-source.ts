@@ -1,12 +1,6 @@
-import {
-  defaults,
-  type HttpHeader,
-  type HttpSourceSpec,
-  limits,
-  pushMethods,
-} from '../../src/api/backuppodset.ts'
-import { refusals } from '../../src/api/errors.ts'
-import { headerName, headerValue, ownHeaders, statePath } from '../../src/api/http-source.ts'
+import { defaults, type HttpHeader, type HttpSourceSpec, limits, pushMethods } from '../backuppodset.ts'
+import { refusals } from '../errors.ts'
+import { headerName, headerValue, ownHeaders, statePath } from '../http-source.ts'
 import { choice, count, flag, integer, list, object, rule, type SchemaOf, text } from './build.ts'
 
 const standard = defaults.httpSource
