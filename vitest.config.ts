@@ -13,7 +13,7 @@ export default defineConfig({
           // One more than the default of a machine with two processors: most of them wait for processes.
           maxWorkers: 2,
           // Against what hangs. How fast something is says nothing on a machine that others use, too.
-          testTimeout: 60_000,
+          testTimeout: 90_000,
           hookTimeout: 60_000,
         },
       },
@@ -24,7 +24,7 @@ export default defineConfig({
           globalSetup: ['test/apiserver/setup.ts'],
           // Each with a server of its own: an operator sees all namespaces, and two of them would fight over each other's sets.
           maxWorkers: 2,
-          testTimeout: 60_000,
+          testTimeout: 90_000,
           hookTimeout: 120_000,
         },
       },

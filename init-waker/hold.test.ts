@@ -2,9 +2,9 @@ import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writ
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
+import { eventually } from '../test/support/eventually.ts'
 import { buildWaker } from './build.ts'
 import { buildApp, buildSanitized } from './testing/build.ts'
-import { eventually } from './testing/eventually.ts'
 import { type Hold, orderHead, startHold, untilHolding } from './testing/hold.ts'
 import { connect, exchange } from './testing/peer.ts'
 import {

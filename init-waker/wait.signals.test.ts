@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test, vi } from 'vitest'
+import { eventually } from '../test/support/eventually.ts'
 import { buildWaker } from './build.ts'
 import { buildApp } from './testing/build.ts'
-import { eventually } from './testing/eventually.ts'
 import { otherToken, startGate, wakeAs } from './testing/gate.ts'
 import { connect, exchange } from './testing/peer.ts'
 import { cannotUnshare, catchableSignals, childrenOf, inNamespaceOf, stateOf } from './testing/process.ts'

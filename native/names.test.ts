@@ -4,7 +4,6 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { compileStatic } from '../images/compile.ts'
 import { buildWaker } from '../init-waker/build.ts'
-import { eventually } from '../init-waker/testing/eventually.ts'
 import { cannotUnshare } from '../init-waker/testing/process.ts'
 import {
   criuEnvironment,
@@ -15,6 +14,7 @@ import {
   restoreArguments,
 } from '../src/agent/driver/criu.ts'
 import { newPidNamespace } from '../src/checkpoint/images/edits.ts'
+import { eventually } from '../test/support/eventually.ts'
 import { buildNodeTools } from './build.ts'
 import { staticProgram } from './static-program.ts'
 import { ask, childOf, enter, startContainer, targetOf } from './testing/container.ts'

@@ -4,9 +4,9 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { compileStatic } from '../images/compile.ts'
 import { buildWaker } from '../init-waker/build.ts'
-import { eventually } from '../init-waker/testing/eventually.ts'
 import { cannotUnshare, childrenOf, stateOf, statusField } from '../init-waker/testing/process.ts'
 import { newPidNamespace } from '../src/checkpoint/images/edits.ts'
+import { eventually } from '../test/support/eventually.ts'
 import { buildNodeTools } from './build.ts'
 import {
   ask,

@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { beforeAll, describe, expect, test, vi } from 'vitest'
-import { eventually } from '../init-waker/testing/eventually.ts'
 import { cannotUnshare, childrenOf, start } from '../init-waker/testing/process.ts'
+import { eventually } from '../test/support/eventually.ts'
 import { buildProgram } from './build.ts'
 
 vi.setConfig({ testTimeout: 30_000, hookTimeout: 180_000 })

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { eventually } from './eventually.ts'
+import { eventually } from '../../test/support/eventually.ts'
 import { orDispose, type Started, type StartOptions, start } from './process.ts'
 
 export const token = '0123456789abcdef'.repeat(4)

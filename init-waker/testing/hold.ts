@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect } from 'vitest'
-import { eventually } from './eventually.ts'
+import { eventually } from '../../test/support/eventually.ts'
 import { connect, exchange } from './peer.ts'
 import { orDispose, type Started, type StartOptions, start, statusField } from './process.ts'
 

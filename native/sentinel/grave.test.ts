@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test, vi } from 'vitest'
-import { eventually } from '../../init-waker/testing/eventually.ts'
 import { type Started, start, stateOf } from '../../init-waker/testing/process.ts'
+import { eventually } from '../../test/support/eventually.ts'
 import { buildProgram } from '../build.ts'
 import { buildApp, buildSanitized } from './testing/build.ts'
 import { cannotNetwork, createNetwork, type Network, type Place } from './testing/network.ts'

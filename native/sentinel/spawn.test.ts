@@ -3,7 +3,6 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'n
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { eventually } from '../../init-waker/testing/eventually.ts'
 import {
   cannotUnshare,
   childrenOf,
@@ -12,6 +11,7 @@ import {
   start,
   stateOf,
 } from '../../init-waker/testing/process.ts'
+import { eventually } from '../../test/support/eventually.ts'
 import { buildProgram } from '../build.ts'
 import { buildApp, buildSanitized } from './testing/build.ts'
 import { cannotCgroup, createCgroup, hierarchies } from './testing/cgroup.ts'

@@ -2,7 +2,6 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSy
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
-import { eventually } from '../../init-waker/testing/eventually.ts'
 import {
   cannotUnshare,
   childrenOf,
@@ -11,6 +10,7 @@ import {
   stateOf,
   statusField,
 } from '../../init-waker/testing/process.ts'
+import { eventually } from '../../test/support/eventually.ts'
 import { buildProgram } from '../build.ts'
 import { buildApp, buildSanitized } from './testing/build.ts'
 import { type Cgroup, cannotCgroup, createCgroup } from './testing/cgroup.ts'

@@ -1,10 +1,10 @@
 import { spawn } from 'node:child_process'
 import { chmod, copyFile, mkdir, readFile, readlink } from 'node:fs/promises'
 import { join } from 'node:path'
-import { eventually } from '../../init-waker/testing/eventually.ts'
 import { orderHead } from '../../init-waker/testing/hold.ts'
 import { exchange } from '../../init-waker/testing/peer.ts'
 import { childrenOf, start, statusField } from '../../init-waker/testing/process.ts'
+import { eventually } from '../../test/support/eventually.ts'
 
 /** A process as `enter` names it: the start time guards against a reused pid. */
 export interface Target {

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
-import { eventually } from '../../init-waker/testing/eventually.ts'
 import { start } from '../../init-waker/testing/process.ts'
+import { eventually } from '../../test/support/eventually.ts'
 import { AgentError } from '../api/agent-errors.ts'
 import { systemClock } from '../kube/clock.ts'
 import { systemRandom } from '../kube/random.ts'

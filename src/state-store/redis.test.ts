@@ -1,4 +1,5 @@
-import { describe, expect, it, vi } from 'vitest'
+import { describe, expect, it } from 'vitest'
+import { eventually } from '../../test/support/eventually.ts'
 import { systemClock as clock } from '../kube/clock.ts'
 import { silentLog } from '../kube/log.ts'
 import { systemRandom as random } from '../kube/random.ts'
@@ -10,7 +11,6 @@ import { createWriteBehind } from './write-behind.ts'
 
 const open = (url: string, password?: string) =>
   createRedisStore({ url, password, ca: undefined }, silentLog, random)
-const eventually = <T>(check: () => Promise<T> | T) => vi.waitFor(check, { timeout: 60_000, interval: 50 })
 const text = (bytes: Uint8Array | undefined) => bytes && Buffer.from(bytes).toString()
 const minute = 60_000
 

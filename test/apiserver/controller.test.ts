@@ -1,10 +1,11 @@
 import { randomBytes } from 'node:crypto'
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type BackupPodSet, type BackupPodSetSpec, backupPodSets } from '../../src/api/backuppodset.ts'
 import { annotations, labels, type PodKind } from '../../src/api/labels.ts'
 import { type Api, createApi } from '../../src/kube/api.ts'
 import { loadConnection } from '../../src/kube/connection.ts'
 import { customResourceDefinitions, events, namespaces, type Pod, pods } from '../../src/kube/resources.ts'
+import { eventually } from '../support/eventually.ts'
 import { type FakeKubelet, startFakeKubelet } from './lib/fake-kubelet.ts'
 import { type OperatorProcess, startOperator } from './lib/operator-process.ts'
 import { adminKubeconfig } from './lib/plane.ts'
@@ -31,8 +32,6 @@ const template = {
   metadata: { labels: { app: 'app' } },
   spec: { containers: [{ name: 'app', image: 'app' }] },
 }
-const eventually = <T>(check: () => Promise<T>) => vi.waitFor(check, { timeout: 30_000, interval: 50 })
-
 async function create(name: string, spec: Partial<BackupPodSetSpec>) {
   const body = {
     apiVersion: 'backup.example.com/v1alpha1',

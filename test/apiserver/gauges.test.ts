@@ -1,14 +1,13 @@
 import { randomBytes } from 'node:crypto'
 import { createServer } from 'node:net'
-import { expect, it, vi } from 'vitest'
+import { expect, it } from 'vitest'
 import { backupPodSets } from '../../src/api/backuppodset.ts'
 import { createApi } from '../../src/kube/api.ts'
 import { loadConnection } from '../../src/kube/connection.ts'
 import { leases, namespaces } from '../../src/kube/resources.ts'
+import { eventually } from '../support/eventually.ts'
 import { startOperatorHere } from './lib/operator-here.ts'
 import { adminKubeconfig } from './lib/plane.ts'
-
-const eventually = <T>(check: () => Promise<T> | T) => vi.waitFor(check, { timeout: 20_000, interval: 50 })
 
 async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1')

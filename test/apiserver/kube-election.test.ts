@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
-import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { type Api, createApi } from '../../src/kube/api.ts'
 import { systemClock } from '../../src/kube/clock.ts'
 import { loadConnection } from '../../src/kube/connection.ts'
@@ -9,6 +9,7 @@ import { createElector, LeadershipLost } from '../../src/kube/election.ts'
 import { silentLog } from '../../src/kube/log.ts'
 import { systemRandom } from '../../src/kube/random.ts'
 import { leases, namespaces } from '../../src/kube/resources.ts'
+import { eventually } from '../support/eventually.ts'
 import { adminKubeconfig } from './lib/plane.ts'
 
 let api: Api
@@ -30,8 +31,6 @@ afterAll(async () => {
 
 const nextLease = () => `lease-${++count}`
 const lease = (name: string) => api.get(leases, { namespace, name })
-const eventually = <T>(check: () => T | Promise<T>) => vi.waitFor(check, { timeout: 30_000, interval: 20 })
-
 /** A candidate in this process. */
 const join = (name: string, identity: string) => {
   const end = new AbortController()

@@ -1,8 +1,9 @@
 import { glob, readFile } from 'node:fs/promises'
-import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Api, createApi } from '../../src/kube/api.ts'
 import { loadConnection } from '../../src/kube/connection.ts'
 import { configMaps, events, leases, namespaces } from '../../src/kube/resources.ts'
+import { eventually } from '../support/eventually.ts'
 import { adminKubeconfig } from './lib/plane.ts'
 import { runToy } from './toy-operator.ts'
 
@@ -18,7 +19,6 @@ afterAll(async () => {
   await api.close()
 })
 
-const eventually = <T>(check: () => T | Promise<T>) => vi.waitFor(check, { timeout: 30_000, interval: 20 })
 const textOf = async (name: string) => (await api.get(configMaps, { namespace, name })).data?.['text']
 const greet = (name: string, who?: string) =>
   api.create(configMaps, {

@@ -1,12 +1,14 @@
 /** Rows of the paper on a real API server. Each test fails if the promised behaviour is removed. */
+
 import { randomBytes } from 'node:crypto'
-import { afterAll, beforeAll, expect, it, vi } from 'vitest'
+import { afterAll, beforeAll, expect, it } from 'vitest'
 import { freePort } from '../../playground/free-port.ts'
 import { type BackupPodSetSpec, backupPodSets } from '../../src/api/backuppodset.ts'
 import { annotations, labels, type PodKind } from '../../src/api/labels.ts'
 import { type Api, createApi } from '../../src/kube/api.ts'
 import { loadConnection } from '../../src/kube/connection.ts'
 import { namespaces, type Pod, pods } from '../../src/kube/resources.ts'
+import { eventually } from '../support/eventually.ts'
 import { type FakeKubelet, startFakeKubelet } from './lib/fake-kubelet.ts'
 import { type OperatorProcess, startOperator } from './lib/operator-process.ts'
 import { adminKubeconfig } from './lib/plane.ts'
@@ -36,9 +38,6 @@ afterAll(async () => {
   await kubelet[Symbol.asyncDispose]()
   await api.close()
 })
-
-const eventually = <T>(check: () => Promise<T> | T, timeout = 60_000) =>
-  vi.waitFor(check, { timeout, interval: 50 })
 
 async function create(name: string, spec: Partial<BackupPodSetSpec>) {
   const template = {

@@ -7,16 +7,9 @@ import { deriveToken } from '../../src/backuppodset/wake/token.ts'
 import { wake } from '../../src/backuppodset/wake/wake.ts'
 import type { Pod } from '../../src/kube/resources.ts'
 import { events } from '../../src/kube/resources.ts'
+import { eventually } from '../support/eventually.ts'
 import { needsNodes } from './lib/cluster.ts'
-import {
-  counterWith,
-  createWorld,
-  eventually,
-  isReady,
-  restartsOf,
-  type TestSet,
-  type World,
-} from './lib/world.ts'
+import { counterWith, createWorld, isReady, restartsOf, type TestSet, type World } from './lib/world.ts'
 
 const uids = (all: readonly Pod[]) => all.map(pod => pod.metadata.uid)
 const sole = <T>(all: readonly T[]): T => {

@@ -11,6 +11,7 @@ import { isKubeError } from '../../src/kube/errors.ts'
 import { leases, namespaces, type Pod, pods, services } from '../../src/kube/resources.ts'
 import { startFaultProxy } from '../apiserver/fault-proxy.ts'
 import { startOperator } from '../apiserver/lib/operator-process.ts'
+import { eventually } from '../support/eventually.ts'
 import { rights } from '../unit/deploy/rights.ts'
 import { operatorRequests } from './lib/audit.ts'
 import { kubectl, needsNodes, playground } from './lib/cluster.ts'
@@ -18,7 +19,6 @@ import {
   counterTemplate,
   counterWith,
   createWorld,
-  eventually,
   isReady,
   replicas,
   system,

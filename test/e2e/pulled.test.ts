@@ -1,17 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import { labels } from '../../src/api/labels.ts'
 import type { Pod } from '../../src/kube/resources.ts'
+import { eventually } from '../support/eventually.ts'
 import { kubectl } from './lib/cluster.ts'
-import {
-  createWorld,
-  eventually,
-  replicas,
-  restartsOf,
-  system,
-  type TestSet,
-  testSet,
-  type World,
-} from './lib/world.ts'
+import { createWorld, replicas, restartsOf, system, type TestSet, testSet, type World } from './lib/world.ts'
 
 const file = (path: string) => new URL(`../../${path}`, import.meta.url).pathname
 const urlOf = (pod: Pod, path: string): string => `http://${pod.status?.podIP}:8080${path}`

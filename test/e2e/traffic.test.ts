@@ -1,8 +1,9 @@
 import { describe, expect, it } from 'vitest'
+import { eventually } from '../support/eventually.ts'
 import { needsNodes } from './lib/cluster.ts'
 import { discovery } from './lib/endpoints.ts'
 import { startTraffic } from './lib/traffic.ts'
-import { createWorld, eventually } from './lib/world.ts'
+import { createWorld } from './lib/world.ts'
 
 const why = needsNodes()
 

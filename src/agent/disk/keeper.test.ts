@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { eventually } from '../../../test/support/eventually.ts'
 import { AgentError } from '../../api/agent-errors.ts'
 import type { SlotLease } from '../../api/slot-lease.ts'
 import { createGenerationDisk, type DiskOptions } from '../../checkpoint/disk/disk.ts'
@@ -90,7 +91,6 @@ async function add({ store }: World, generation: number, { bytes = 50_000, epoch
 }
 
 const files = async () => (await readdir(join(root, 'disk'))).filter(name => !name.startsWith('.'))
-const eventually = (check: () => Promise<void> | void) => vi.waitFor(check, { timeout: 30_000, interval: 20 })
 const written = (world: World, generation: number) =>
   eventually(() => {
     world.keeper.noted()

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { afterAll, beforeAll, expect, it, vi } from 'vitest'
+import { afterAll, beforeAll, expect, it } from 'vitest'
 import { type BackupPodSet, backupPodSets } from '../../../src/api/backuppodset.ts'
 import { labels } from '../../../src/api/labels.ts'
 import { memoryAllowed } from '../../../src/api/memory-permission.ts'
@@ -7,6 +7,7 @@ import { parseSlotLease } from '../../../src/api/slot-lease.ts'
 import { type Api, createApi } from '../../../src/kube/api.ts'
 import { loadConnection } from '../../../src/kube/connection.ts'
 import { events, leases, namespaces, persistentVolumeClaims } from '../../../src/kube/resources.ts'
+import { eventually } from '../../support/eventually.ts'
 import { type FakeKubelet, startFakeKubelet } from '../lib/fake-kubelet.ts'
 import { startOperatorHere } from '../lib/operator-here.ts'
 import { adminKubeconfig } from '../lib/plane.ts'
@@ -17,8 +18,6 @@ let kubelet: FakeKubelet
 let agents: FakeAgents
 let operator: AsyncDisposable
 const namespace = `claims-${randomBytes(4).toString('hex')}`
-const eventually = <T>(check: () => Promise<T> | T) => vi.waitFor(check, { timeout: 20_000, interval: 25 })
-
 beforeAll(async () => {
   api = createApi({ connection: await loadConnection({ kubeconfig: adminKubeconfig() }) })
   for (const name of [namespace, `${namespace}-agents`])

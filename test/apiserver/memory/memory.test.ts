@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type BackupPodSet, type BackupPodSetSpec, backupPodSets } from '../../../src/api/backuppodset.ts'
 import { annotations, deletionCostAnnotation, labels } from '../../../src/api/labels.ts'
 import { memoryAllowed } from '../../../src/api/memory-permission.ts'
@@ -19,6 +19,7 @@ import {
   secrets,
   services,
 } from '../../../src/kube/resources.ts'
+import { eventually } from '../../support/eventually.ts'
 import { type FakeKubelet, startFakeKubelet } from '../lib/fake-kubelet.ts'
 import { startOperatorHere } from '../lib/operator-here.ts'
 import { adminKubeconfig } from '../lib/plane.ts'
@@ -30,8 +31,6 @@ let agents: FakeAgents
 let operator: AsyncDisposable
 const namespace = `memory-${randomBytes(4).toString('hex')}`
 const nodes = ['fake-p', 'fake-a', 'fake-b', 'fake-c']
-const eventually = <T>(check: () => Promise<T> | T) => vi.waitFor(check, { timeout: 20_000, interval: 25 })
-
 /** Places primaries on a node of their own, and backups on the other node with the fewest pods of the set. */
 const placed = new Map<string, string>()
 const place = ({ metadata: { uid, labels: own } }: Pod, others: readonly Pod[]): string => {

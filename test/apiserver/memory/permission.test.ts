@@ -1,6 +1,7 @@
 /** Tests the operator's own reaction to a namespace's label; the admission policies are not installed here. */
+
 import { randomBytes } from 'node:crypto'
-import { afterAll, beforeAll, expect, it, vi } from 'vitest'
+import { afterAll, beforeAll, expect, it } from 'vitest'
 import { type BackupPodSet, backupPodSets } from '../../../src/api/backuppodset.ts'
 import { labels } from '../../../src/api/labels.ts'
 import { memoryAllowed, memoryPermission } from '../../../src/api/memory-permission.ts'
@@ -8,6 +9,7 @@ import { parseSlotLease } from '../../../src/api/slot-lease.ts'
 import { type Api, createApi } from '../../../src/kube/api.ts'
 import { loadConnection } from '../../../src/kube/connection.ts'
 import { events, leases, namespaces, pods } from '../../../src/kube/resources.ts'
+import { eventually } from '../../support/eventually.ts'
 import { type FakeKubelet, startFakeKubelet } from '../lib/fake-kubelet.ts'
 import { startOperatorHere } from '../lib/operator-here.ts'
 import { adminKubeconfig } from '../lib/plane.ts'
@@ -18,8 +20,6 @@ let kubelet: FakeKubelet
 let agents: FakeAgents
 let operator: AsyncDisposable
 const namespace = `permission-${randomBytes(4).toString('hex')}`
-const eventually = <T>(check: () => Promise<T> | T) => vi.waitFor(check, { timeout: 20_000, interval: 25 })
-
 beforeAll(async () => {
   api = createApi({ connection: await loadConnection({ kubeconfig: adminKubeconfig() }) })
   for (const name of [namespace, `${namespace}-agents`]) await api.create(namespaces, { metadata: { name } })

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type BackupPodSet, type BackupPodSetSpec, backupPodSets } from '../../../src/api/backuppodset.ts'
 import { labels } from '../../../src/api/labels.ts'
 import { memoryAllowed } from '../../../src/api/memory-permission.ts'
@@ -14,6 +14,7 @@ import {
   type Pod,
   pods,
 } from '../../../src/kube/resources.ts'
+import { eventually } from '../../support/eventually.ts'
 import { type FakeKubelet, startFakeKubelet } from '../lib/fake-kubelet.ts'
 import { startOperatorHere } from '../lib/operator-here.ts'
 import { adminKubeconfig } from '../lib/plane.ts'
@@ -25,8 +26,6 @@ let agents: FakeAgents
 let operator: AsyncDisposable
 const namespace = `updates-${randomBytes(4).toString('hex')}`
 const nodes = ['update-a', 'update-b', 'update-c']
-const eventually = <T>(check: () => Promise<T> | T) => vi.waitFor(check, { timeout: 60_000, interval: 50 })
-
 /** Places a pod on the node with the fewest pods of the set, so that understudies are apart from primaries. */
 const placed = new Map<string, string>()
 const place = ({ metadata: { uid, labels: own } }: Pod, others: readonly Pod[]): string => {

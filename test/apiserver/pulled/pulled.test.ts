@@ -1,11 +1,12 @@
 import { randomBytes } from 'node:crypto'
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type BackupPodSet, type BackupPodSetSpec, backupPodSets } from '../../../src/api/backuppodset.ts'
 import { labels, type PodKind } from '../../../src/api/labels.ts'
 import { type Api, createApi } from '../../../src/kube/api.ts'
 import { loadConnection } from '../../../src/kube/connection.ts'
 import { events, namespaces, type Pod, pods } from '../../../src/kube/resources.ts'
 import { createRedisServer, type RedisServer } from '../../../src/state-store/testing/redis-server.ts'
+import { eventually } from '../../support/eventually.ts'
 import { type FakeKubelet, startFakeKubelet } from '../lib/fake-kubelet.ts'
 import { type OperatorProcess, startOperator } from '../lib/operator-process.ts'
 import { adminKubeconfig } from '../lib/plane.ts'
@@ -41,8 +42,6 @@ afterAll(async () => {
   await redis?.[Symbol.asyncDispose]()
   await api.close()
 })
-
-const eventually = <T>(check: () => Promise<T> | T) => vi.waitFor(check, { timeout: 45_000, interval: 50 })
 
 async function create(name: string, spec: Partial<BackupPodSetSpec>, http: object = {}) {
   const checkpoint = {

@@ -1,6 +1,7 @@
 /** The cluster under test for one test: its API, and sets that are deleted after the test. */
+
 import { randomBytes } from 'node:crypto'
-import { inject, vi } from 'vitest'
+import { inject } from 'vitest'
 import { type BackupPodSet, type BackupPodSetSpec, backupPodSets } from '../../../src/api/backuppodset.ts'
 import { isAtGate } from '../../../src/api/gate.ts'
 import { labels, type PodKind } from '../../../src/api/labels.ts'
@@ -9,6 +10,7 @@ import { type Api, createApi } from '../../../src/kube/api.ts'
 import { loadConnection } from '../../../src/kube/connection.ts'
 import { isKubeError } from '../../../src/kube/errors.ts'
 import { namespaces, nodes, type Pod, pods, type Service, services } from '../../../src/kube/resources.ts'
+import { eventually } from '../../support/eventually.ts'
 
 /** The application of most tests: an HTTP server that counts in memory; see images/counter. */
 export const counterTemplate = {
@@ -58,9 +60,6 @@ export interface TestSet {
   settled(p: number, h: number, c: number, timeoutMs?: number): Promise<Record<PodKind, Pod[]>>
   deletePod(pod: Pod, gracePeriodSeconds?: number): Promise<void>
 }
-
-export const eventually = <T>(check: () => Promise<T> | T, timeoutMs = 60_000): Promise<T> =>
-  vi.waitFor(check, { timeout: timeoutMs, interval: 100 })
 
 export const isReady = (pod: Pod): boolean =>
   pod.status?.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True') ?? false

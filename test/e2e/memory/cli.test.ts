@@ -6,8 +6,9 @@ import type { SetFacts } from '../../../src/cli/status/facts.ts'
 import { recordingTerminal } from '../../../src/cli/testing/terminal.ts'
 import { pods } from '../../../src/kube/resources.ts'
 import { specimen } from '../../../zoo/specimens.ts'
+import { eventually } from '../../support/eventually.ts'
 import { needsNodes, playground } from '../lib/cluster.ts'
-import { alone, createWorld, eventually, restartsOf, type World } from '../lib/world.ts'
+import { alone, createWorld, restartsOf, type World } from '../lib/world.ts'
 
 const counter = specimen('counter')
 

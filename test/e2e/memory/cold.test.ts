@@ -7,8 +7,9 @@ import { nodeReports } from '../../../src/api/node-report.ts'
 import { parseSlotLease, type SlotLease, slotLeaseName } from '../../../src/api/slot-lease.ts'
 import { events, leases, type Pod, pods } from '../../../src/kube/resources.ts'
 import { specimen } from '../../../zoo/specimens.ts'
+import { eventually } from '../../support/eventually.ts'
 import { needsNodes, playground } from '../lib/cluster.ts'
-import { createWorld, eventually, restartsOf, type TestSet, type World } from '../lib/world.ts'
+import { createWorld, restartsOf, type TestSet, type World } from '../lib/world.ts'
 
 const counter = specimen('counter')
 const run = promisify(execFile)

@@ -9,8 +9,9 @@ import { deriveKey } from '../../../src/checkpoint/disk/generation-key.ts'
 import { unseal } from '../../../src/checkpoint/disk/seal.ts'
 import { leases, pods, secrets } from '../../../src/kube/resources.ts'
 import { specimen } from '../../../zoo/specimens.ts'
+import { eventually } from '../../support/eventually.ts'
 import { kubectl, needsNodes, playground } from '../lib/cluster.ts'
-import { createWorld, eventually, type TestSet, type World } from '../lib/world.ts'
+import { createWorld, type TestSet, type World } from '../lib/world.ts'
 
 const counter = specimen('counter')
 const directory = '/var/lib/understudy/generations'

@@ -13,8 +13,9 @@ import {
   saved,
   slotsOf,
 } from '../../../zoo/slots.ts'
+import { eventually } from '../../support/eventually.ts'
 import { kubectl, needsNodes, playground } from '../lib/cluster.ts'
-import { createWorld, eventually, restartsOf, type TestSet, type World } from '../lib/world.ts'
+import { createWorld, restartsOf, type TestSet, type World } from '../lib/world.ts'
 
 const inside = ({ api, namespace }: World): CounterSet => ({ api, namespace, name: 'kept' })
 

@@ -17,8 +17,9 @@ import {
   saved,
   slotsOf,
 } from '../../../zoo/slots.ts'
+import { eventually } from '../../support/eventually.ts'
 import { needsNodes, playground } from '../lib/cluster.ts'
-import { createWorld, eventually, type World } from '../lib/world.ts'
+import { createWorld, type World } from '../lib/world.ts'
 
 const inside = ({ api, namespace }: World): CounterSet => ({ api, namespace, name: 'kept' })
 const slotIn = async (world: World): Promise<SlotLease> =>

@@ -1,8 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import { nodeReports } from '../../../src/api/node-report.ts'
 import { specimen } from '../../../zoo/specimens.ts'
+import { eventually } from '../../support/eventually.ts'
 import { needsNodes } from '../lib/cluster.ts'
-import { createWorld, eventually, restartsOf } from '../lib/world.ts'
+import { createWorld, restartsOf } from '../lib/world.ts'
 
 describe.skipIf(needsNodes())('what cannot be saved', () => {
   it('D6.refused: is found in the running app and not dumped, and status says what helps', async () => {

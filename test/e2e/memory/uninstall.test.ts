@@ -6,8 +6,9 @@ import { runCli } from '../../../src/cli/program.ts'
 import { recordingTerminal } from '../../../src/cli/testing/terminal.ts'
 import { nodes, pods } from '../../../src/kube/resources.ts'
 import { specimen } from '../../../zoo/specimens.ts'
+import { eventually } from '../../support/eventually.ts'
 import { kubectl, needsNodes, playground } from '../lib/cluster.ts'
-import { alone, createWorld, eventually } from '../lib/world.ts'
+import { alone, createWorld } from '../lib/world.ts'
 
 /**
  * Lists everything of ours on a node, one a line: processes, mounts, directories, cgroups, and rules in the network
