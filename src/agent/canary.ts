@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { AgentError, isAgentError } from '../api/agent-errors.ts'
 import type { Manifest } from '../checkpoint/manifest.ts'
 import type { Stored } from '../checkpoint/store.ts'
+import { messageOf } from '../kube/errors.ts'
 import { askCell, type Cell, type CellOptions, holdCommand, serveCommand, startCell } from './cell.ts'
 import type { LocatedPod, MemoryDriver } from './driver/memory-driver.ts'
 
@@ -94,7 +95,7 @@ async function ofEnded(cells: readonly Cell[], error: unknown): Promise<unknown>
     if (end !== undefined) ends.push(`its ${cell.pod.name} ${end}`)
   }
   if (ends.length === 0) return error
-  const message = error instanceof Error ? error.message : String(error)
+  const message = messageOf(error)
   return new AgentError('RestoreFailed', `${ends.join('; ')}; then: ${message}`, error)
 }
 

@@ -1,4 +1,5 @@
 /** Prepares the node for the agent's work: programs, sentinel, generations, and the proof that they work. */
+
 import { mkdir, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { isAgentError } from '../api/agent-errors.ts'
@@ -7,6 +8,7 @@ import { createGenerationDisk, type GenerationDisk } from '../checkpoint/disk/di
 import { createGenerationStore, type GenerationStore } from '../checkpoint/store.ts'
 import { createBackoff } from '../kube/backoff.ts'
 import type { Clock } from '../kube/clock.ts'
+import { messageOf } from '../kube/errors.ts'
 import type { Log } from '../kube/log.ts'
 import type { Random } from '../kube/random.ts'
 import type { Machine } from '../succession/placement.ts'
@@ -144,7 +146,7 @@ async function tryEnter(
       isPossible: () => lazily.isPossible,
       failed: error => {
         lazily.isPossible = false
-        onNotLazy(error instanceof Error ? error.message : String(error))
+        onNotLazy(messageOf(error))
       },
     },
     machine,
@@ -242,6 +244,6 @@ async function openDisk(
 /** Converts an error to a check of the report. */
 export function failedCheck(name: string, error: unknown): NodeCheck {
   if (isAgentError(error)) return { name, ok: false, message: error.message, cure: error.cure }
-  const message = error instanceof Error ? error.message : String(error)
+  const message = messageOf(error)
   return { name, ok: false, message, cure: "read the agent's log on this node" }
 }

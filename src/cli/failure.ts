@@ -1,5 +1,5 @@
 /** Failures of a command: one line for the problem, one for the remedy, and an exit code. */
-import { isKubeError, type KubeError } from '../kube/errors.ts'
+import { isKubeError, type KubeError, messageOf } from '../kube/errors.ts'
 
 export const exitCodes = {
   done: 0,
@@ -41,7 +41,7 @@ export interface Explanation {
 /** The message and advice that a user gets for any error. Never a stack. */
 export function explain(error: unknown, server: string | undefined): Explanation {
   if (error instanceof CliError) return error
-  const message = error instanceof Error ? error.message : String(error)
+  const message = messageOf(error)
   const advice = isKubeError(error) ? adviceFor(error, server) : undefined
   return { message, advice, exitCode: exitCodes.failed }
 }

@@ -2,7 +2,7 @@
 import { type BackupPodSet, backupPodSets } from '../api/backuppodset.ts'
 import { labels } from '../api/labels.ts'
 import { type NodeReport, nodeReports } from '../api/node-report.ts'
-import { isKubeError } from '../kube/errors.ts'
+import { isKubeError, messageOf } from '../kube/errors.ts'
 import { listAll } from '../kube/list-all.ts'
 import type { Log } from '../kube/log.ts'
 import type { KubeObject } from '../kube/object.ts'
@@ -157,5 +157,3 @@ export async function followWorld<T>(
     await running
   }
 }
-
-const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))

@@ -4,7 +4,7 @@
 import type { Api, ApiOptions, CallOptions, Patch } from './api-types.ts'
 import { openCall } from './call.ts'
 import { systemClock } from './clock.ts'
-import { isKubeError, KubeError } from './errors.ts'
+import { isKubeError, KubeError, messageOf } from './errors.ts'
 import { silentLog } from './log.ts'
 import type { KubeObject, List } from './object.ts'
 import { systemRandom } from './random.ts'
@@ -291,7 +291,7 @@ function metadataOf(
 function asKubeError(error: unknown, request: Unsigned, signal: AbortSignal): KubeError {
   if (isKubeError(error) && error !== signal.reason) return error
   const what = `${request.verb} ${request.subject}`
-  const text = error instanceof Error ? error.message : String(error)
+  const text = messageOf(error)
   if (!signal.aborted) return new KubeError('Unknown', `${what}: ${text}`, { cause: error })
   return new KubeError(isKubeError(error) ? error.code : 'Aborted', `${what}: ${text}`, { cause: error })
 }

@@ -164,3 +164,6 @@ export function errorFromStatus(
     },
   )
 }
+
+/** Returns the message of an error, or the text of any other thrown value. */
+export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))

@@ -2,12 +2,14 @@
  * The HTTP servers for the kubelet and Prometheus: /healthz (is this process alive? if not, restart it), /readyz (can
  * it work? NOT whether it leads: a warm standby is ready) and /metrics.
  */
+
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import type { Registry } from 'prom-client'
 import type { Clock } from './clock.ts'
 import { limitConnections } from './connection-limits.ts'
+import { messageOf } from './errors.ts'
 import type { Log } from './log.ts'
 import type { Queue } from './queue.ts'
 
@@ -55,7 +57,7 @@ export function createHealthServer(options: HealthServerOptions): Promise<HttpSe
     try {
       return await Promise.race([check(), late])
     } catch (error) {
-      return error instanceof Error ? error.message : String(error)
+      return messageOf(error)
     } finally {
       over.abort()
     }

@@ -9,7 +9,7 @@ import { unlessAborted } from './abort.ts'
 import type { Api } from './api-types.ts'
 import { createBackoff } from './backoff.ts'
 import { type Clock, elapses } from './clock.ts'
-import { isKubeError, KubeError } from './errors.ts'
+import { isKubeError, KubeError, messageOf } from './errors.ts'
 import { listAll } from './list-all.ts'
 import type { Log } from './log.ts'
 import type { ReflectorMetrics } from './metrics-hooks.ts'
@@ -242,7 +242,7 @@ export function createReflector<T extends KubeObject>(options: ReflectorOptions<
           refusals.reset()
         }
         metrics?.error?.(name, isKubeError(error) ? error.code : 'Unknown')
-        problem = error instanceof Error ? error.message : String(error)
+        problem = messageOf(error)
         if (isKubeError(error, 'Gone')) {
           log.info({ resource: name, resourceVersion: version }, 'the version is too old, listing again')
           version = undefined

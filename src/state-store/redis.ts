@@ -1,4 +1,5 @@
 import { Redis } from 'ioredis'
+import { messageOf } from '../kube/errors.ts'
 import type { Log } from '../kube/log.ts'
 import type { Random } from '../kube/random.ts'
 import { type StateStore, StoreUnavailable } from './state-store.ts'
@@ -115,7 +116,7 @@ export function createRedisStore({ url, password, ca }: RedisOptions, log: Log, 
     } catch (error) {
       throw error instanceof StoreUnavailable
         ? error
-        : new StoreUnavailable(error instanceof Error ? error.message : String(error), { cause: error })
+        : new StoreUnavailable(messageOf(error), { cause: error })
     } finally {
       clearTimeout(timer)
     }

@@ -1,7 +1,9 @@
 /** HTTP probes by the kubelet's rules. */
+
 import { type IncomingMessage, type OutgoingHttpHeaders, request as requestHttp } from 'node:http'
 import { request as requestHttps } from 'node:https'
 import { isIP } from 'node:net'
+import { messageOf } from '../../kube/errors.ts'
 import type { HttpHandler } from './handler.ts'
 import { failure, type ProbeResult, success } from './result.ts'
 
@@ -131,5 +133,3 @@ async function read(response: IncomingMessage): Promise<void> {
     if (bytes >= maxBodyBytes) return
   }
 }
-
-const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))

@@ -1,8 +1,8 @@
-import { isKubeError } from '../../kube/errors.ts'
+import { isKubeError, messageOf } from '../../kube/errors.ts'
 import { type Area, about, type Finding } from './finding.ts'
 
 /** The finding for something that could not be read. */
 export function unreadable(area: Area, what: string, error: unknown): Finding {
   if (isKubeError(error, 'Forbidden')) return about(area).unknown(what, 'not checked: you may not read it')
-  return about(area).unknown(what, `not checked: ${error instanceof Error ? error.message : String(error)}`)
+  return about(area).unknown(what, `not checked: ${messageOf(error)}`)
 }
