@@ -78,10 +78,7 @@ export function createDeparted(options: DepartedOptions): Departed {
           left.delete(uid)
           return
         }
-        log.warn(
-          { set: setKey, pod: name, err: error },
-          'a pod left, and it is not known whether it is there',
-        )
+        log.warn({ set: setKey, pod: name, err: error }, 'cannot tell whether a departed pod still exists')
         await clock.sleep(retryMs, signal).catch(() => undefined)
       }
     }

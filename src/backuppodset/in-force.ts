@@ -39,7 +39,7 @@ export function createSpecs(): Specs {
       if (read.type === 'asWritten') return read
       const { type, set, code, message } = read
       if (type === 'asBefore') {
-        const refusal = { code, message: `${message}; until then the spec before it stays in force` }
+        const refusal = { code, message: `${message}; until then the previous spec stays in force` }
         return { type, set, refusal }
       }
       const { replicas = 0, hotbackups = 0, coldbackups = 0 } = current.status ?? {}
@@ -47,7 +47,7 @@ export function createSpecs(): Specs {
         return { type: 'nothing', refusal: { code, message } }
       const refusal = {
         code,
-        message: `${message}; until then backups take over from primaries, and no pod is made`,
+        message: `${message}; until then backups take over from primaries, and no pod is created`,
       }
       // If `replicas` is unreadable, its default may be less than the number of slots that exist.
       return { type: 'takeovers', set: { ...set, replicas: Math.max(set.replicas, replicas) }, refusal }

@@ -26,14 +26,14 @@ export function createSetMetrics(registry: Registry, named: NamedSets = createNa
   })
   const failovers = new Histogram({
     name: 'backuppodset_failover_duration_seconds',
-    help: 'From the first sight of a lost primary to the accepted write that put its successor on stage.',
+    help: 'From the first sight of a lost primary to the accepted write that made its successor the primary.',
     labelNames: ['reason'],
     buckets: [0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30],
     registers,
   })
   const wakes = new Histogram({
     name: 'backuppodset_wake_duration_seconds',
-    help: 'Waking of a cold backup: waiting for its gate, connection and answer.',
+    help: 'Time to wake a cold backup: wait for its gate, connection and answer.',
     labelNames: ['result'],
     buckets: [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1, 5, 30],
     registers,
@@ -46,20 +46,20 @@ export function createSetMetrics(registry: Registry, named: NamedSets = createNa
   })
   const ready = new Gauge({
     name: 'backuppodset_pods_ready',
-    help: 'Pods of a set that can do what their kind is for: ready primaries and hot backups, gated cold backups.',
+    help: 'Usable pods of a set by kind: ready primaries and hot backups, gated cold backups.',
     labelNames: ['namespace', 'name', 'kind'],
     registers,
   })
   const phases = new Histogram({
     name: 'bps_failover_duration_seconds',
-    help: 'Failovers with memory by step: until the Lease is won, the gate of a cold backup is open, the app answers, label and endpoints are written; and all of it.',
+    help: 'Failovers with memory by step: until the Lease is won, the gate of a cold backup is open, the app answers, label and endpoints are written; and the total.',
     labelNames: ['phase'],
     buckets: [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30],
     registers,
   })
   const stateLost = new Counter({
     name: 'bps_state_lost_total',
-    help: 'Slots that began anew: restarted in place, or replaced by a pod without their memory.',
+    help: 'Slots that started empty: restarted in place, or replaced by a pod without their memory.',
     labelNames: ['how'],
     registers,
   })
@@ -67,25 +67,25 @@ export function createSetMetrics(registry: Registry, named: NamedSets = createNa
   for (const how of ['restarted', 'replaced']) stateLost.inc({ how }, 0)
   const age = new Gauge({
     name: 'bps_generation_age_seconds',
-    help: 'How old the memory is that a successor of the slot would have.',
+    help: 'Age of the memory that a successor of the slot would get.',
     labelNames: ['namespace', 'name', 'slot'],
     registers,
   })
   const interval = new Gauge({
     name: 'bps_checkpoint_interval_seconds',
-    help: 'Time between two checkpoints of the slot, as its node adapts it to how long they take.',
+    help: 'Time between two checkpoints of the slot; its node adapts it to their duration.',
     labelNames: ['namespace', 'name', 'slot'],
     registers,
   })
   const protectedSlots = new Gauge({
     name: 'bps_slots',
-    help: 'Slots of a set by how their memory is protected.',
+    help: 'Slots of a set by protection of their memory.',
     labelNames: ['namespace', 'name', 'protection'],
     registers,
   })
   new Gauge({
     name: 'backuppodset_unnamed_sets',
-    help: 'Sets that no metric tells by name: there are too many of them, or too many in their namespace.',
+    help: 'Sets that no metric names: there are too many of them, or too many in their namespace.',
     registers,
     collect() {
       this.set(named.unnamed)

@@ -79,7 +79,7 @@ it('D6.caches: a set with memory says which kinds its operator does not know, wh
   ])
   const { message = '' } = conditions()[0] ?? {}
   expect(message).toContain('Nodes: nodes is forbidden')
-  expect(message).toContain('EndpointSlices: no answer that is complete')
+  expect(message).toContain('EndpointSlices: no complete answer')
   expect(message).toContain('kubectl apply -k deploy/')
   // Known facts stay, and an unchanged status is not written again.
   expect(sets.get('default/web')?.status).toMatchObject({ observedGeneration: 3, readyReplicas: 1 })

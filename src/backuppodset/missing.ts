@@ -17,11 +17,11 @@ export interface Missing {
 export const missingMs = 10_000
 
 export const missingMessage = (missing: readonly Missing[]): string =>
-  `the operator does not know all ${missing.map(({ resource }) => resource).join(', ')} yet, and decides nothing for sets with memory until it does: ${missing
-    .map(({ resource, why }) => `${resource}: ${why ?? 'no answer that is complete'}`)
+  `the operator does not know all ${missing.map(({ resource }) => resource).join(', ')} yet, and until then acts on no set with memory: ${missing
+    .map(({ resource, why }) => `${resource}: ${why ?? 'no complete answer'}`)
     .join(
       '; ',
-    )}. Let the operator list and watch them (\`kubectl apply -k deploy/\`), install all kinds, and look for \`watch failed\` in its log`
+    )}. Let the operator list and watch them (\`kubectl apply -k deploy/\`), install all CRDs, and look for \`watch failed\` in its log`
 
 /** Returns the status of a set with memory in this time; the counts of its pods stay as they were. */
 export function statusOfMissing(

@@ -82,7 +82,7 @@ export function noticesOf(outcomes: readonly Outcome[], monotonicNow: number): N
         break
       }
       case 'wake':
-        tell('Normal', eventReasons.rewoken, 'Wake', 'Woke again:', action.pod.name)
+        tell('Normal', eventReasons.rewoken, 'Wake', 'Opened the gate again:', action.pod.name)
         break
       case 'delete':
         tell(

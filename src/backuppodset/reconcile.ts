@@ -103,7 +103,7 @@ export async function reconcile(
     return refuse(deps, current, { code: reasons.memoryNotAllowed, message: memoryNotAllowed }, context)
   }
   if (set.pull && !deps.pulled.loaded(set, current.status))
-    throw new RetryLater(50, 'states of an operator before this one are being loaded')
+    throw new RetryLater(50, 'the states of an earlier operator are still loading')
   log.debug({ generation: set.generation }, 'reconciling')
   deps.ledger.open(set.uid, current.status)
   if (set.memory) await deps.claims.look(set, signal)

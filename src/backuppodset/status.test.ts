@@ -71,7 +71,7 @@ it('D3.relay: a roll that waits says for what, in a condition and once in an eve
   const word = (status: ReturnType<typeof of>, type: string) =>
     status.conditions?.find(condition => condition.type === type)
   const waits = of(undefined, false)
-  const why = expect.stringContaining('slot 0 (p0) waits: no other node than n-p0 has its memory; add a node')
+  const why = expect.stringContaining('slot 0 (p0) waits: only node n-p0 has its memory; add a node')
   expect(word(waits, 'Progressing')).toMatchObject({ status: 'True', reason: 'RollWaits', message: why })
   expect(word(waits, 'Ready')).toMatchObject({ status: 'False', reason: 'RollingOut', message: why })
   expect(updateNotices(undefined, waits)).toMatchObject([{ type: 'Warning', reason: 'RollWaits', note: why }])

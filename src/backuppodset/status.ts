@@ -165,7 +165,7 @@ function conditionsOf(
   const hindrance =
     first === undefined
       ? ''
-      : `; ${stuck.length === 1 ? 'one pod does' : `${stuck.length} pods do`} not start, the first is ${first.name}: ${first.stuck}`
+      : `; ${stuck.length === 1 ? 'one pod does' : `${stuck.length} pods do`} not start; first ${first.name}: ${first.stuck}`
   const isOverdue = first !== undefined && facts.now - first.createdAt >= progressDeadlineMs
   const numbers =
     `${readyReplicas} of ${set.replicas} primaries and ${readyHotbackups} of ${set.hotBackups} hot backups are ready, ` +
@@ -205,7 +205,7 @@ function conditionsOf(
           type: conditionTypes.progressing,
           status: 'False',
           reason: set.paused ? reasons.paused : (waiting?.reason ?? reasons.settled),
-          message: set.paused ? 'paused by spec.paused' : (waiting?.message ?? 'nothing left to do'),
+          message: set.paused ? 'paused by spec.paused' : (waiting?.message ?? 'all pods are as wanted'),
         }
       : isOverdue
         ? {
@@ -234,7 +234,7 @@ function conditionsOf(
       type: conditionTypes.paused,
       status: set.paused ? 'True' : 'False',
       reason: set.paused ? reasons.paused : reasons.running,
-      message: set.paused ? 'spec.paused is true: nothing is created, converted or deleted' : '',
+      message: set.paused ? 'spec.paused is true: the operator creates, converts and deletes no pod' : '',
     },
     ...(facts.memory
       ? [
@@ -259,7 +259,7 @@ function conditionsOf(
 }
 
 const pauseWord = ({ slot, times, reason, until }: Pause): string =>
-  `slot ${slot}: ${times} primaries in a row failed soon after they took over (the last time: ${reason}); the next may take over at ${new Date(until).toISOString()}`
+  `slot ${slot}: ${times} primaries in a row failed soon after their takeover (last: ${reason}); the next takeover is possible from ${new Date(until).toISOString()}`
 
 const names = (pods: readonly PodView[]): readonly string[] =>
   pods.slice(0, limits.listed).map(pod => pod.name)

@@ -23,15 +23,15 @@ export function waitingUpdate(facts: Facts): UpdateWord | undefined {
   if (blocked)
     return {
       reason: reasons.updateWouldLoseState,
-      message: `${have}, and ${strands}. Set updateStrategy.allowStateLoss to true to give it up, or take the change back`,
+      message: `${have}, and ${strands}. Set updateStrategy.allowStateLoss to true to give that memory up, or revert the template`,
     }
   if (set.updateStrategy === 'RollingUpdate') return undefined
   return {
     reason: reasons.updateOnDelete,
     message:
       stranded.length === 0
-        ? `${have} and are replaced when they are deleted`
-        : `${have}, and ${strands}. While it lives, successors are made of the older template; set updateStrategy to RollingUpdate with allowStateLoss to give it up`,
+        ? `${have}; each is replaced when you delete it`
+        : `${have}, and ${strands}. Until that memory is given up, successors use the older template; to give it up, set updateStrategy to RollingUpdate with allowStateLoss`,
   }
 }
 

@@ -52,8 +52,8 @@ function keyIn(data: Readonly<Record<string, string>>, name: 'key' | 'previous')
   if (key.length !== keyLength) {
     const cure =
       name === 'key'
-        ? 'delete it to have a new one made (cold backups are then replaced when they are needed)'
-        : 'take that field away, or put the key of before there'
+        ? 'delete it, and the operator creates a new one (and replaces cold backups when they are needed)'
+        : 'remove that field, or put the previous key there'
     throw new Error(`Secret ${wakeKeySecret} must hold ${keyLength} bytes under "${name}"; ${cure}`)
   }
   return key

@@ -226,7 +226,7 @@ it('no batch is begun after the end of the term, although no timer has told it y
     },
     { mayWrite: () => leads },
   )
-  await expect(act(context, planOf(creations(1000)))).rejects.toThrow('does not lead')
+  await expect(act(context, planOf(creations(1000)))).rejects.toThrow('no longer leads')
   expect(done.created).toBe(8)
 })
 

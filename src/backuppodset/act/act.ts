@@ -49,7 +49,7 @@ export async function act(context: ActContext, plan: Plan): Promise<Acted> {
   let left = bulkAPass
   const mayGoOn = (batch: readonly Action[]) => {
     context.signal.throwIfAborted()
-    if (!context.mayWrite()) throw new StopNow('this process does not lead any more')
+    if (!context.mayWrite()) throw new StopNow('this process no longer leads')
     if (context.mustYield() || (left <= 0 && batch.some(({ type }) => bulk.has(type)))) {
       isCut = true
       return false

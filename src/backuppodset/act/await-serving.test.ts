@@ -52,7 +52,7 @@ describe('D7.setback: a promotion fails by the word of the API server only', () 
       'it does not serve either',
       podOf([]),
       podOf([]),
-      { type: 'failed', why: 'it was not on stage within 10 s' },
+      { type: 'failed', why: 'it did not serve within 10 s' },
     ],
     ['it could not be brought there', podOf([torn]), podOf([torn]), { type: 'failed', why: 'torn' }],
     ['it is gone', podOf([]), undefined, { type: 'failed', why: 'the pod is gone' }],

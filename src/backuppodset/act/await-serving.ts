@@ -57,7 +57,7 @@ export async function awaitServing(
   if (result?.type === 'serving') return result
   const late = {
     type: 'failed',
-    why: `it was not on stage within ${Math.round(timeoutMs / 1000)} s`,
+    why: `it did not serve within ${Math.round(timeoutMs / 1000)} s`,
   } as const
   return resultOf(await read(ref, signal), uid) ?? result ?? late
 }

@@ -14,7 +14,7 @@ export async function adopt(context: ActContext, pod: PodRef, known: Pod): Promi
   const { api, set, signal } = context
   const fresh = await api.get(backupPodSets, { namespace: set.namespace, name: set.name }, { signal })
   if (fresh.metadata.uid !== set.uid || fresh.metadata.deletionTimestamp !== undefined)
-    throw new PodChangedError(`set ${set.name} is going and adopts no pod`, false)
+    throw new PodChangedError(`set ${set.name} is being deleted and adopts no pod`, false)
   const isOrphan = (current: Pod) => controllerOf(current) === undefined
   return patchPod(context, pod, isOrphan, (current = known) => ({
     ownerReferences: [...(current.metadata.ownerReferences ?? []), ownerOf(set)],

@@ -28,7 +28,7 @@ export async function giveUp(context: ActContext, { slot, lease }: GiveUp): Prom
     type: 'Warning',
     reason: eventReasons.stateWillBeLost,
     action: 'Update',
-    note: `slot ${lease.slot} (${holder.name}) will begin anew: pods of the new template cannot be given its memory, and updateStrategy.allowStateLoss is true`,
+    note: `slot ${lease.slot} (${holder.name}) will start empty: its memory does not fit pods of the new template, and updateStrategy.allowStateLoss is true`,
     regarding: {
       apiVersion: apiVersionOf(backupPodSets),
       kind: backupPodSets.kind,

@@ -115,7 +115,7 @@ async function onStage(
   if (written.status === 'rejected') throw written.reason
   // The next pass compares all endpoints and retries this.
   if (switched.status === 'rejected')
-    context.log.warn({ err: switched.reason }, 'endpoints were not switched')
+    context.log.warn({ err: switched.reason }, 'cannot switch the endpoints')
   return written.value
 }
 

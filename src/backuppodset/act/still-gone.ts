@@ -28,6 +28,6 @@ export async function requireGone(
   if (nodes.length === 0) return
   throw new KubeError(
     'Conflict',
-    `memory of slot ${lease.slot} may be kept on ${nodes.join(', ')}, which our cache does not show yet`,
+    `memory of slot ${lease.slot} may be on ${nodes.join(', ')}, which our cache does not show yet`,
   )
 }

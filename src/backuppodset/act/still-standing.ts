@@ -22,6 +22,6 @@ export async function requireStanding(
   if (isStanding && (said.standsForHandover ?? handovers) === handovers) return
   throw new KubeError(
     'Conflict',
-    `the pod ${holder.name} does not stand still for its successor any more, which our cache does not show yet`,
+    `the pod ${holder.name} is no longer stopped for its successor, which our cache does not show yet`,
   )
 }

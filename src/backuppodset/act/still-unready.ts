@@ -17,7 +17,7 @@ export async function requireUnready(
 ): Promise<void> {
   const pod = await readPodWith(urgentApi)({ namespace: set.namespace, name }, signal)
   if (pod !== undefined && isWell(pod))
-    throw new KubeError('Conflict', `the pod ${name} is ready by now, which our cache does not show yet`)
+    throw new KubeError('Conflict', `the pod ${name} is ready, which our cache does not show yet`)
 }
 
 const isWell = (pod: Pod): boolean =>

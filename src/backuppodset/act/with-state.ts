@@ -33,7 +33,7 @@ export async function createWithState(
   const made = await create(context, { ...action, kind: 'hotbackup', role: undefined })
   context.wrote(made)
   const pod = viewOf(made, undefined)
-  if (pod === undefined) throw new Error(`pod ${action.name} was made with another label than it was given`)
+  if (pod === undefined) throw new Error(`pod ${action.name} was created with another label than requested`)
   return takeOver(context, action, pod, false)
 }
 
@@ -42,7 +42,7 @@ async function takeOver(context: ActContext, action: Taking, pod: PodView, wake:
   const phases: Record<string, number> = {}
   const takeover = async (): Promise<Outcome> => {
     try {
-      if (role === undefined) throw new Error('nobody takes a state without a slot')
+      if (role === undefined) throw new Error('no pod takes a state without a slot')
       let openedGate: string | undefined
       if (wake) {
         const gate = await context.openGate({
@@ -77,7 +77,7 @@ async function takeOver(context: ActContext, action: Taking, pod: PodView, wake:
       if (written.status === 'rejected') throw written.reason
       // The next pass compares all endpoints and retries this.
       if (switched.status === 'rejected')
-        context.log.warn({ err: switched.reason }, 'endpoints were not switched')
+        context.log.warn({ err: switched.reason }, 'cannot switch the endpoints')
       phases['published'] = context.monotonic()
       context.heldState(role.slot, {
         name: pod.name,

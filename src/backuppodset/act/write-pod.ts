@@ -88,7 +88,7 @@ async function withPreconditions<T>(
       if (!isKubeError(error, 'Conflict') || attempt === attempts) throw error
     }
     current = await read(context, name)
-    if (current.metadata.uid !== uid) throw new PodChangedError(`pod ${name} was made anew`, true)
+    if (current.metadata.uid !== uid) throw new PodChangedError(`pod ${name} was recreated`, true)
     if (!stillMeant(current)) throw new PodChangedError(`pod ${name} has changed since it was chosen`, false)
     version = current.metadata.resourceVersion
   }

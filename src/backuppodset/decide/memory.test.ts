@@ -940,7 +940,7 @@ describe('a primary that hangs', () => {
 describe('D7.ending: a pod that was called and did not answer in time', () => {
   const p0 = makePrimary('p0', 0)
   const h1 = makeUnderstudy('h1')
-  const slow = makeUnderstudy('h0', {}, { failed: 'it was not on stage within 10 s', late: true })
+  const slow = makeUnderstudy('h0', {}, { failed: 'it did not serve within 10 s', late: true })
   const lease = makeLease(p0, {
     ...{ holder: { name: 'h0', uid: slow.uid }, node: 'n-h0', epoch: 2, holders: ['n-h1'] },
     kept: ['n-h1'],
@@ -1211,7 +1211,7 @@ describe('D7.kept: memory that only the node of the last primary has', () => {
       const s = makeMemorySnapshot({ replicas: 1, hotBackups: 0 }, [p0], [makeSlot(untold, [], { unasked })])
       return ofType(s, 'assign').map(({ lease: next }) => next.kept)
     }
-    expect(kept([{ node: 'n-p0', why: 'its agent has not said yet what it keeps' }])).toEqual([['n-p0']])
+    expect(kept([{ node: 'n-p0', why: 'its agent has not reported its copies yet' }])).toEqual([['n-p0']])
     expect(kept([])).toEqual([])
   })
   it('is named in the Lease of who is on stage', () => {

@@ -102,16 +102,16 @@ function wordOf(facts: Facts, slot: SlotMemory, { name }: PodView): string | und
   const { source, lease } = slot
   const waits = `slot ${lease.slot} (${name}) waits`
   if (facts.memory?.refused !== undefined)
-    return `${waits}: it could not be saved a last time: ${facts.memory.refused.message}`
+    return `${waits}: its last checkpoint failed: ${facts.memory.refused.message}`
   if (source?.reason !== undefined)
-    return `${waits}: it could not be saved a last time: ${source.message ?? source.reason}`
+    return `${waits}: its last checkpoint failed: ${source.message ?? source.reason}`
   if (source?.handoverPaused)
-    return `${waits}: its primary stood still for a successor in vain, and is not stopped again at once; look at the events of the hot backups, or ask for it with "kubectl understudy promote"`
+    return `${waits}: its primary was stopped and no successor was ready in time; a pause follows. See the events of the hot backups, or start it with "kubectl understudy promote"`
   const successors = couldTake(facts, slot)
   const [stuck] = successors
   if (successors.some(pod => pod.stuck === undefined)) return undefined
   if (stuck !== undefined)
-    return `${waits}: ${stuck.name}, which is to take it, does not start: ${stuck.stuck}; make room on another node than ${lease.node}`
+    return `${waits}: its successor ${stuck.name} does not start: ${stuck.stuck}; make room on a node other than ${lease.node}`
   if (awayFrom(slot).length > 0) return undefined
-  return `${waits}: no other node than ${lease.node} has its memory; add a node that can keep it, CheckpointReady says what is in the way`
+  return `${waits}: only node ${lease.node} has its memory; add a node that can keep it, CheckpointReady names the obstacle`
 }

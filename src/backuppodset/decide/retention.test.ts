@@ -80,8 +80,8 @@ describe('a set with memory that is made smaller', () => {
   })
 
   it.each([
-    ['with checkpoint.retain: 0s', { ...smaller, ...without }, slot0, 'Warning', /thrown away/],
-    ['where nobody has any', smaller, makeSlot({ ...lease0, kept: [] }, []), 'Normal', /nobody keeps/],
+    ['with checkpoint.retain: 0s', { ...smaller, ...without }, slot0, 'Warning', /deleted/],
+    ['where nobody has any', smaller, makeSlot({ ...lease0, kept: [] }, []), 'Normal', /no node has/],
   ])('forgets it %s, and says so', (_, wish, slot, type, note) => {
     const before = makeMemorySnapshot(wish, [cheap, p1, h0], [slot, slot1])
     expect(ofType(before, 'assign').filter(({ lease }) => lease.slot === 0)).toEqual([])

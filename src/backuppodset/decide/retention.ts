@@ -63,7 +63,7 @@ export const leave = (s: Snapshot, slots: readonly SlotMemory[]): Action[] =>
 export const reclaim = (slots: readonly SlotMemory[]): Action[] =>
   slots.map(slot => {
     const { retainedSince: _, ...lease } = slot.lease
-    const note = `slot ${lease.slot} comes back with the memory of ${lease.holder.name}${generationOf(slot)}`
+    const note = `the set has a place for slot ${lease.slot} again: it resumes with the memory of ${lease.holder.name}${generationOf(slot)}`
     return assign(slot, lease, { type: 'ends', note })
   })
 
@@ -79,7 +79,7 @@ function mark(s: Snapshot, slot: SlotMemory): Action {
     retainedSince: new Date(s.now).toISOString(),
   }
   const until = new Date(s.now + retainMs).toISOString()
-  const note = `the set has no place for slot ${lease.slot} (${lease.holder.name}) any more: its memory${generationOf(slot)} is kept on ${nodesOf(slot)} until ${until}; raise spec.replicas before then to have it back`
+  const note = `the set has no place for slot ${lease.slot} (${lease.holder.name}) any more: its memory${generationOf(slot)} is kept on ${nodesOf(slot)} until ${until}; raise spec.replicas before then to resume it`
   return assign(slot, lease, mayRetain(s, slot) ? { type: 'begins', note } : undefined)
 }
 
@@ -95,10 +95,10 @@ const assign = (
 function forget(s: Snapshot, slot: SlotMemory): Action {
   const { lease, uid, resourceVersion } = slot
   const why = isGone(slot)
-    ? 'nobody keeps memory of it'
+    ? 'no node has its memory'
     : isRetained(slot)
-      ? `its memory${generationOf(slot)} was kept for checkpoint.retain and is thrown away`
-      : `checkpoint.retain is 0, and its memory${generationOf(slot)} is thrown away`
+      ? `its memory${generationOf(slot)} was kept for checkpoint.retain and is now deleted`
+      : `checkpoint.retain is 0, so its memory${generationOf(slot)} is deleted`
   const note = `the set has no place for slot ${lease.slot} (${lease.holder.name}) any more: ${why}`
   return {
     ...{ type: 'forget', slot: lease.slot, lease: { uid, resourceVersion }, ...endOf(s.memory, slot) },

@@ -250,22 +250,22 @@ describe('D3.relay: slots that no hot backup can take', () => {
   it.each<[string, RegExp, (s: Snapshot) => Snapshot]>([
     [
       'no other node has its memory',
-      /no other node than n-p0 has its memory; add a node/,
+      /only node n-p0 has its memory; add a node/,
       s => withSlot(s, { copies: [] }),
     ],
     [
       'it cannot be saved',
-      /could not be saved a last time: too large/,
+      /its last checkpoint failed: too large/,
       s => withSlot(s, { source: { ...sourceOf(s), reason: 'VolumesTooLarge', message: 'too large' } }),
     ],
     [
       'it stood still in vain',
-      /stood still for a successor in vain/,
+      /no successor was ready in time/,
       s => withSlot(s, { source: { ...sourceOf(s), handoverPaused: true } }),
     ],
     [
       'nothing may be saved',
-      /could not be saved a last time: ask somebody/,
+      /its last checkpoint failed: ask somebody/,
       s => ({ ...s, memory: { ...s.memory, refused: { reason: 'R', message: 'ask somebody' } } }) as Snapshot,
     ],
   ])('are told with the cure where %s, and nothing is made', (_, why, change) => {
@@ -281,7 +281,7 @@ describe('D3.relay: slots that no hot backup can take', () => {
       pod.kind === 'hotbackup' ? { ...pod, node: undefined, stuck: '0/1 nodes are available' } : pod,
     )
     expect(whyRollWaits({ ...end, pods })).toMatch(
-      /does not start: 0\/1 nodes.*make room on another node than n-p0/,
+      /does not start: 0\/1 nodes.*make room on a node other than n-p0/,
     )
     // As long as one slot makes progress there is nothing to report.
     expect(whyRollWaits(world([], { replicas: 2, hotBackups: 0 }))).toBeUndefined()

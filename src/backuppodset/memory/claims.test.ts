@@ -30,7 +30,7 @@ it('a claim that one node or pod has at a time is in the way, and one of several
   for (const mode of ['ReadWriteOnce', 'ReadWriteOncePod'])
     expect(claimInTheWay([claim('data', there(mode))], true)).toMatchObject({
       reason: 'ClaimNotShared',
-      message: expect.stringMatching(new RegExp(`^claim data is ${mode}.*use a claim that is ReadWriteMany`)),
+      message: expect.stringMatching(new RegExp(`^claim data is ${mode}.*use a ReadWriteMany claim`)),
     })
   for (const modes of [['ReadWriteMany'], ['ReadOnlyMany'], ['ReadWriteOnce', 'ReadWriteMany']])
     expect(claimInTheWay([claim('data', there(...modes))], false)).toBeUndefined()
@@ -53,7 +53,7 @@ it('D7.kept: a claim that only pods of a changed template will have is in nobody
   expect(claimCaveats(next)).toEqual([
     {
       reason: 'ClaimMissing',
-      message: expect.stringMatching(/^in pods of the template as it is now: claim data/),
+      message: expect.stringMatching(/^in pods of the current template: claim data/),
     },
   ])
 })

@@ -40,7 +40,7 @@ export function claimsOf(template: ParsedSet['template']): readonly ClaimName[] 
 }
 
 const untilThen =
-  'until then nothing is saved, and after five minutes what was saved before is thrown away' as const
+  'until then no memory is saved, and after five minutes the agents delete the memory saved before' as const
 
 /**
  * True for volumes that several nodes may attach at a time, by the same rule as Kubernetes' attach/detach controller.
@@ -58,18 +58,18 @@ export function claimInTheWay(claims: readonly Claim[], isKept: boolean): Word |
     if (state.type === 'there' && !isShared(state.accessModes))
       return {
         reason: reasons.claimNotShared,
-        message: `claim ${name} is ${state.accessModes.join(' and ')}, for one node or pod at a time: a successor could not have it; use a claim that is ReadWriteMany, or emptyDir, or set hotBackup.mode to Warm; ${untilThen}`,
+        message: `claim ${name} is ${state.accessModes.join(' and ')}, for one node or pod at a time, so a successor could not use it; use a ReadWriteMany claim or an emptyDir, or set hotBackup.mode to Warm; ${untilThen}`,
       }
   for (const { name, state } of used) {
     if (state.type === 'missing')
       return {
         reason: reasons.claimMissing,
-        message: `claim ${name} does not exist, and pods wait for it: make it, with access mode ReadWriteMany; ${untilThen}`,
+        message: `claim ${name} does not exist, and pods wait for it: create it with access mode ReadWriteMany; ${untilThen}`,
       }
     if (state.type === 'unread' && !isKept)
       return {
         reason: reasons.claimUnread,
-        message: `claim ${name} could not be read (${state.why}): let the operator get persistentvolumeclaims; until then nothing is saved, because only its access modes say whether a successor could have it`,
+        message: `claim ${name} could not be read (${state.why}): let the operator get persistentvolumeclaims; until then no memory is saved, because only its access modes tell whether a successor could use it`,
       }
   }
   return undefined
@@ -80,7 +80,7 @@ export function claimCaveats(claims: readonly Claim[]): readonly Word[] {
   const unused = claims.flatMap(claim => (claim.unused ? [{ ...claim, unused: false }] : []))
   const coming = claimInTheWay(unused, true)
   return [
-    ...(coming ? [{ ...coming, message: `in pods of the template as it is now: ${coming.message}` }] : []),
+    ...(coming ? [{ ...coming, message: `in pods of the current template: ${coming.message}` }] : []),
     ...aheadOfMemory(claims),
   ]
 }
@@ -92,7 +92,7 @@ const aheadOfMemory = (claims: readonly Claim[]): readonly Word[] =>
       : [
           {
             reason: reasons.diskAheadOfMemory,
-            message: `claim ${name} is not saved with the memory: after a failover what is on it is ahead of the memory, by up to an interval`,
+            message: `claim ${name} is not saved with the memory: after a failover its files are newer than the memory, by up to an interval`,
           },
         ],
   )

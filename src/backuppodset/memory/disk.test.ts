@@ -13,7 +13,7 @@ it('a slot none of whose holders can write to its disk is named, with reasons an
   expect(caveats).toMatchObject([{ reason: 'NotOnDisk' }])
   const { message } = caveats[0] ?? {}
   expect(message).toContain('slot 0, 2 is on no disk')
-  expect(message).toContain('DiskLow on a: make room')
+  expect(message).toContain('DiskLow on a: free space')
   expect(message).toContain('DiskFull on b: raise --disk-budget')
 })
 
@@ -26,5 +26,5 @@ it('a long list is cut, and a reason without a cure of its own leads to the repo
   const slots = Array.from({ length: 8 }, (_, i) => slot(i, ['a']))
   const [caveat] = diskCaveats(slots, nodes({ a: 'Corrupt' }))
   expect(caveat?.message).toContain('slot 0, 1, 2, 3, 4 and 3 more is on no disk')
-  expect(caveat?.message).toContain('Corrupt on a: its NodeReport says more')
+  expect(caveat?.message).toContain('Corrupt on a: see the NodeReport')
 })

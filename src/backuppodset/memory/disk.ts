@@ -7,10 +7,10 @@ import type { NodeView, SlotMemory, Word } from './view.ts'
  */
 const cures: Readonly<Record<string, string>> = {
   DiskFull: 'raise --disk-budget of the agents, or keep fewer slots on a node',
-  DiskLow: 'make room on the disk of the node',
-  KeyMissing: 'apply deploy/agent and let the operator run, which makes the Secret of the key',
+  DiskLow: 'free space on the disk of the node',
+  KeyMissing: 'apply deploy/agent, and run the operator, which creates the Secret with the key',
 }
-const other = 'its NodeReport says more'
+const other = 'see the NodeReport'
 const listed = 5
 
 /**
@@ -37,7 +37,7 @@ export function diskCaveats(
   return [
     {
       reason: reasons.notOnDisk,
-      message: `newer memory of slot ${named}${more} is on no disk and would not outlive its nodes (${why.join('; ')})`,
+      message: `newer memory of slot ${named}${more} is on no disk and would be lost with its nodes (${why.join('; ')})`,
     },
   ]
 }

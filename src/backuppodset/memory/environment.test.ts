@@ -11,15 +11,15 @@ it.each([
   ['metadata.uid', 'downwardAPI'],
   ['status.podIP', 'getifaddrs'],
   ['status.podIPs', 'getifaddrs'],
-  ['spec.nodeName', 'read it anew'],
-  ['status.hostIP', 'read it anew'],
-  ['status.hostIPs', 'read it anew'],
+  ['spec.nodeName', 'read it from the API server'],
+  ['status.hostIP', 'read it from the API server'],
+  ['status.hostIPs', 'read it from the API server'],
 ])('D13.environment: a variable of %s is named with the way out', (field, way) => {
   expect(caveats({ env: [fieldRef('MINE', field)] })).toEqual([
     { reason: 'EnvironmentOfDeadPod', message: expect.stringContaining(way) },
   ])
   expect(message({ env: [fieldRef('MINE', field)] })).toContain(
-    `container app: after a failover MINE (${field})`,
+    `container app: after a failover its memory still has MINE (${field})`,
   )
 })
 
@@ -47,7 +47,7 @@ it('a variable that is made of another one is as old; a doubled dollar makes non
     { name: 'TWICE', value: '$(URL)/a' },
     { name: 'TEXT', value: '$$(POD)' },
   ]
-  expect(message({ env })).toContain('POD (metadata.name), URL (metadata.name), TWICE (metadata.name) in')
+  expect(message({ env })).toContain('POD (metadata.name), URL (metadata.name), TWICE (metadata.name) of')
   expect(message({ env })).not.toContain('TEXT')
 })
 

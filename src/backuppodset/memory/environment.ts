@@ -10,9 +10,9 @@ const waysOut: Readonly<Record<string, string>> = {
   'metadata.uid': 'mount a downwardAPI volume',
   'status.podIP': 'ask the kernel (getifaddrs), and listen on 0.0.0.0',
   'status.podIPs': 'ask the kernel (getifaddrs), and listen on 0.0.0.0',
-  'spec.nodeName': 'read it anew where it is needed (the API server knows it by the name of the pod)',
-  'status.hostIP': 'read it anew where it is needed (the API server knows it by the name of the pod)',
-  'status.hostIPs': 'read it anew where it is needed (the API server knows it by the name of the pod)',
+  'spec.nodeName': 'read it from the API server, by the name of the pod, whenever it is needed',
+  'status.hostIP': 'read it from the API server, by the name of the pod, whenever it is needed',
+  'status.hostIPs': 'read it from the API server, by the name of the pod, whenever it is needed',
 }
 const ofResources = 'mount a downwardAPI volume'
 
@@ -35,7 +35,7 @@ export function environmentCaveats(
     return [
       {
         reason: reasons.environmentOfDeadPod,
-        message: `container ${name}: after a failover ${listed} in its memory still ${stale.length === 1 ? 'is that' : 'are those'} of the pod in which it once started: ${ways.join('; ')}`,
+        message: `container ${name}: after a failover its memory still has ${listed} of the pod in which it once started: ${ways.join('; ')}`,
       },
     ]
   })

@@ -102,7 +102,7 @@ export function isKeptOf({ copies, source, unasked }: SlotMemory): (epoch: numbe
 
 function whyUnasked(answer: Answer | undefined): string {
   if (answer === undefined) return 'no agent reports from it'
-  return answer.fresh ? 'its agent has not said yet what it keeps' : 'its agent is silent'
+  return answer.fresh ? 'its agent has not reported its copies yet' : 'its agent is silent'
 }
 
 /**

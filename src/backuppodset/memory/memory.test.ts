@@ -96,7 +96,7 @@ describe('what a pod with memory is good for', () => {
   })
 
   it('D7.ending: one that did not answer in time may run; what its agent says of it counts', () => {
-    const why = 'it was not on stage within 10 s'
+    const why = 'it did not serve within 10 s'
     const held = (...conditions: Condition[]) => pod('hotbackup', true, conditions)
     const late = (it: Pod, summons = true, failed: string | undefined = why) =>
       stage(it, summons, failed).stage?.late
@@ -360,7 +360,7 @@ describe('status', () => {
     expect(readiness(60_000, trouble)).toEqual([
       'False',
       'StoreFull',
-      `slot 0 (p0): what could be taken over is of ${savedAt}; no room; make some`,
+      `slot 0 (p0): its newest usable memory is from ${savedAt}; no room; make some`,
     ])
     expect(readiness(60_000)[1]).toBe('NotSaved')
     expect(readiness(60_000, {}, { nodes: [node('n-p0', false, 'canary: no'), node('n-h0', true)] })).toEqual(
@@ -406,7 +406,7 @@ describe('status', () => {
     expect(readiness(frozen, { caveats })).toEqual({
       status: 'True',
       reason: 'First',
-      message: 'the memory of 1 primaries could be taken over; the disk is ahead; a name is old',
+      message: 'successors could take over the memory of 1 primaries; the disk is ahead; a name is old',
     })
     expect(readiness(makeSlot(lease, []), { caveats })).toMatchObject({
       status: 'False',

@@ -304,7 +304,7 @@ function nodeView(report: NodeReport, reports: Reports): NodeView {
     ready: report.status?.ready === true && !silent,
     away: (report.status?.ready !== true || silent) && reports.unableFor(name) < awayMs,
     problem: silent
-      ? `its agent has been silent for more than ${staleMs / 1000} s: look at its pod's log`
+      ? `its agent has been silent for more than ${staleMs / 1000} s: see the log of its pod`
       : failing && `${failing.name}: ${failing.message}${failing.cure ? `; ${failing.cure}` : ''}`,
     machine: report.status,
     signer: report.status?.signs === true ? report.status.fingerprint : undefined,

@@ -96,20 +96,18 @@ const rfc3339 = (ms: number): string => new Date(ms).toISOString().replace(/\.\d
 function waitingWords({ slots, giveUpAfterMs }: MemoryView): readonly string[] {
   const after =
     giveUpAfterMs === undefined
-      ? 'it begins with none only if checkpoint.giveUpAfterSeconds is set'
-      : `it begins with none after ${giveUpAfterMs / 1000} s`
+      ? 'it starts empty only if checkpoint.giveUpAfterSeconds is set'
+      : `it starts empty after ${giveUpAfterMs / 1000} s`
   return [...slots.values()].flatMap(slot => {
     if (slot.vacantSince === undefined || isGone(slot) || usableOf(slot).length > 0) return []
     const where = [
       ...slot.copies.map(
         ({ node, stale, report }) =>
-          `${node} (${stale ? 'its agent is silent, or starts' : (report.message ?? report.reason ?? 'not usable yet')})`,
+          `${node} (${stale ? 'its agent is silent or starting' : (report.message ?? report.reason ?? 'not usable yet')})`,
       ),
       ...slot.unasked.map(({ node, why }) => `${node} (${why})`),
     ]
-    return [
-      `slot ${slot.lease.slot} waits for its memory, which is or may be on ${where.join(', ')}; ${after}`,
-    ]
+    return [`slot ${slot.lease.slot} waits for its memory, which may be on ${where.join(', ')}; ${after}`]
   })
 }
 
@@ -149,7 +147,7 @@ export function checkpointReadiness(
   if (nodes.length === 0)
     return not(
       reasons.noAgents,
-      'no node reports: install the agent (DaemonSet understudy-agent) or look at the logs of its pods',
+      'no node reports: install the agent (DaemonSet understudy-agent), or see the logs of its pods',
     )
   if (nodes.every(node => !node.ready)) {
     const [first] = nodes
@@ -179,11 +177,11 @@ export function checkpointReadiness(
     if (facts?.lease.heir === undefined)
       return not(
         reasons.noUnderstudy,
-        `${where}: no hot backup on another node; raise hotBackups or let pods run on more nodes`,
+        `${where}: it has no hot backup on another node; raise hotBackups, or let pods run on more nodes`,
       )
     if ((facts.source?.generation ?? 0) === 0 && facts.copies.length === 0)
       return not(reasons.notSaved, `${where}: no generation is complete yet`)
-    return not(reasons.notStaged, `${where}: no generation is usable on the node of a hot backup yet`)
+    return not(reasons.notStaged, `${where}: no node of a hot backup has a usable generation yet`)
   }
   for (const { pod, slot, savedAt, intervalSeconds = 0 } of slots) {
     const interval = Math.max(intervalMs, intervalSeconds * 1000)
@@ -192,7 +190,7 @@ export function checkpointReadiness(
     if (!(monotonicNow - heardAt > Math.max(staleMs, staleIntervals * interval))) continue
     const node = memory.nodes.get(pods.find(({ name }) => name === pod)?.node ?? '')
     const source = memory.slots.get(slot)?.source
-    const where = `slot ${slot} (${pod}): what could be taken over is of ${savedAt}`
+    const where = `slot ${slot} (${pod}): its newest usable memory is from ${savedAt}`
     if (node?.ready !== true)
       return not(
         reasons.nodeNotReady,
@@ -205,8 +203,8 @@ export function checkpointReadiness(
   }
   const cold = slots.filter(({ protection }) => protection === 'Cold').length
   const told =
-    `the memory of ${slots.length} primaries could be taken over` +
-    (cold === 0 ? '' : `, of ${cold} by a pod that has to be woken or made first`)
+    `successors could take over the memory of ${slots.length} primaries` +
+    (cold === 0 ? '' : `, ${cold} of them after a pod is woken or created`)
   return {
     status: 'True',
     reason: caveats[0]?.reason ?? reasons.allProtected,

@@ -58,7 +58,10 @@ export async function writeLease(
       // was decided without it. Only a Lease that cannot be parsed any more, as after an edit by hand, is overwritten.
       if (!existing.metadata.ownerReferences?.some(owner => owner.uid === set.uid)) throw error
       if (parseSlotLease(existing) !== undefined)
-        throw new KubeError('Conflict', `the Lease ${name} is there already, and was not looked at`)
+        throw new KubeError(
+          'Conflict',
+          `the Lease ${name} exists already, and our cache does not show it yet`,
+        )
       return swap(existing.metadata.resourceVersion)
     }
   }

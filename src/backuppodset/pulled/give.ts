@@ -63,7 +63,7 @@ export async function giveState(
       const now = container.running ? await readNow(read, pod, signal) : undefined
       if (now !== undefined && now !== 'unknown' && isAnother(now, pod.uid))
         return { type: 'gone', why: 'the pod is gone' }
-      if (now === 'unknown') last = 'the API server does not say which address it has'
+      if (now === 'unknown') last = 'the API server shows no address of it'
       const ip = now === 'unknown' ? undefined : podAddress(now?.pod?.status?.podIP, 'pod')
       if (ip !== undefined) {
         const result = await pushState(ip, pull, state, dispatcher, signal)

@@ -32,20 +32,20 @@ export function createPullMetrics(registry: Registry, named: NamedSets = createN
   })
   const pullSeconds = new Histogram({
     name: 'bps_pull_duration_seconds',
-    help: 'Requests for the state of a primary.',
+    help: 'Duration of requests for the state of a primary.',
     buckets: [0.001, 0.005, 0.02, 0.1, 0.5, 2, 5, 30],
     registers,
   })
   const pushes = new Histogram({
     name: 'bps_push_duration_seconds',
-    help: 'Giving a pulled state to a successor, its start included, by result: taken, refused, gone.',
+    help: 'Duration of giving a pulled state to a successor, its start included, by result: taken, refused, gone.',
     labelNames: ['result'],
     buckets: [0.005, 0.02, 0.1, 0.5, 1, 2, 5, 10, 30, 60],
     registers,
   })
   const refreshes = new Counter({
     name: 'bps_refreshes_total',
-    help: 'States given to hot backups that are kept in step (checkpoint.http.push.everyInterval), by result: taken, failed, no-room.',
+    help: 'States pushed to hot backups at each interval (checkpoint.http.push.everyInterval), by result: taken, failed, no-room.',
     labelNames: ['result'],
     registers,
   })

@@ -81,7 +81,7 @@ it('D7.refresh: a successor that another leader may have kept in step is given i
     const over = given.then(({ result }) => {
       isOver = true
       // It got no state here; this only tested whether it was allowed to.
-      expect(result).toMatchObject({ type: 'gone', why: 'its slot has no state any more' })
+      expect(result).toMatchObject({ type: 'gone', why: 'its slot no longer has a state' })
     })
     await clock.advance(4_999)
     const wasOver = isOver

@@ -161,13 +161,13 @@ export function createPulled(deps: PulledDeps): Pulled {
         const isClear = await refresher.quiet({ uid: pod.uid, restarts }, { timeoutMs }, signal)
         if (!isClear)
           return {
-            result: { type: 'gone', why: 'it has not answered when it was given a state as hot backup' },
+            result: { type: 'gone', why: 'an earlier push to it as a hot backup got no answer' },
             state: undefined,
           }
         if (fresh) await puller.now(set.uid, slot, signal)
         const state = states.get(set.uid, slot)
         if (state === undefined || set.pull === undefined)
-          return { result: { type: 'gone', why: 'its slot has no state any more' }, state: undefined }
+          return { result: { type: 'gone', why: 'its slot no longer has a state' }, state: undefined }
         const ref: StateRef = { ...state, bytes: state.bytes.length }
         const startedAt = clock.monotonic()
         const { name, uid } = pod

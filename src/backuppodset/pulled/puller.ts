@@ -116,7 +116,7 @@ export function createPuller(deps: PullerDeps): Puller {
       if (known?.why !== result.why) {
         deps.log.warn(
           { set: `${set.namespace}/${set.name}`, slot, pod: holder.name, why: result.why },
-          'no state',
+          'cannot pull a state',
         )
         deps.changed(set, true)
       }
@@ -145,7 +145,7 @@ export function createPuller(deps: PullerDeps): Puller {
   const start = (set: SetRef, pull: ParsedPull, target: Target): Loop => {
     const stop = new AbortController()
     const done = run(set, pull, target, stop.signal).catch((error: unknown) => {
-      if (!stop.signal.aborted) deps.log.error({ err: error, slot: target.slot }, 'pulling ended')
+      if (!stop.signal.aborted) deps.log.error({ err: error, slot: target.slot }, 'pull loop failed')
     })
     return { set, pull, target, stop, done }
   }
@@ -155,7 +155,7 @@ export function createPuller(deps: PullerDeps): Puller {
     const loop = loops.get(key)
     if (loop === undefined) return
     loops.delete(key)
-    loop.stop.abort(new Error('no longer to be asked'))
+    loop.stop.abort(new Error('the pull loop was ended'))
     stopping.add(loop.done)
     void loop.done.finally(() => stopping.delete(loop.done))
   }

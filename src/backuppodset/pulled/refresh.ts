@@ -108,7 +108,7 @@ export function createRefresher(deps: RefresherDeps): Refresher {
       ip = await deps.addressOf(set, follower, stop.signal)
     } catch (error) {
       stop.signal.throwIfAborted()
-      return `the API server does not say which address it has: ${error instanceof Error ? error.message : error}`
+      return `cannot read its address from the API server: ${error instanceof Error ? error.message : error}`
     }
     if (ip === undefined) return undefined
     // A state that is superseded during its transfer takes up memory beside the newer one.
@@ -138,7 +138,7 @@ export function createRefresher(deps: RefresherDeps): Refresher {
       if (problem !== undefined && entry.problem === undefined)
         deps.log.warn(
           { set: `${set.namespace}/${set.name}`, slot: follower.slot, pod: follower.name, why: problem },
-          'a hot backup is not in step',
+          'cannot push the state to a hot backup',
         )
       entry.problem = problem
     }
@@ -155,7 +155,7 @@ export function createRefresher(deps: RefresherDeps): Refresher {
       .then(() => run(entry))
       .catch((error: unknown) => {
         if (!entry.stop.signal.aborted)
-          deps.log.error({ err: error, pod: entry.follower.name }, 'a push ended')
+          deps.log.error({ err: error, pod: entry.follower.name }, 'push loop failed')
       })
       .finally(() => {
         entry.isRunning = false
@@ -168,11 +168,11 @@ export function createRefresher(deps: RefresherDeps): Refresher {
     for (const [uid, entry] of entries)
       if (setUid === undefined || entry.set.uid === setUid) {
         entries.delete(uid)
-        entry.stop.abort(new Error('no longer to be given a state'))
+        entry.stop.abort(new Error('this pod gets no more states'))
       }
     for (const { entry } of running.values())
       if (setUid === undefined || entry.set.uid === setUid)
-        entry.stop.abort(new Error('its set or its term has ended'))
+        entry.stop.abort(new Error('its set or the leader term has ended'))
     for (const [uid, doubt] of doubts) if (doubt.setUid === setUid) doubts.delete(uid)
   }
 

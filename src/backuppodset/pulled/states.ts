@@ -143,7 +143,7 @@ export function createStates({ store, budget, clock, random, log, changed }: Sta
       const held = bytes && storedBytes.read(bytes, meta.digest)
       const room = budget.reserve(namespace)
       if (held !== undefined && !room.take(held.length)) {
-        log.warn({ slot, bytes: held.length }, 'there is no room for a state of an operator before this one')
+        log.warn({ slot, bytes: held.length }, 'no room for a state of an earlier operator')
         continue
       }
       settle(at(setUid, slot), room)
@@ -163,7 +163,7 @@ export function createStates({ store, budget, clock, random, log, changed }: Sta
       loads.set(setUid, state)
       load(set, slots, isHere, state.until)
         .catch((error: unknown) =>
-          log.warn({ err: error }, 'pulled state of an operator before this one is not to be had'),
+          log.warn({ err: error }, 'cannot load the pulled states of an earlier operator'),
         )
         .finally(() => {
           state.done = true

@@ -70,18 +70,18 @@ export function pulledReadiness(facts: PulledFacts, slots: readonly SlotStatus[]
         reason: reasons.notSaved,
         message:
           state === undefined
-            ? `${where}: its state has not been pulled yet; that begins when the pod is ready`
-            : `${where}: its state was last pulled at ${new Date(state.takenAtWall).toISOString()}; it is asked while the pod is ready`,
+            ? `${where}: the operator has not pulled its state yet; it begins when the pod is ready`
+            : `${where}: the operator last pulled its state at ${new Date(state.takenAtWall).toISOString()}; it pulls while the pod is ready`,
       }
   }
   const store =
     facts.storeHealthy === false
-      ? '; the state store does not answer: a restart of the operator would lose them'
+      ? '; the state store does not answer, so a restart of the operator would lose them'
       : ''
   return {
     status: 'True',
     reason: reasons.allProtected,
-    message: `the states of ${slots.length} primaries could be given to successors${store}`,
+    message: `successors could get the states of ${slots.length} primaries${store}`,
   }
 }
 

@@ -104,7 +104,7 @@ it('R20: one that answers is tried again after an hour, and when it is another g
 it('R20: a gate of somebody else’s token is told at once, and not asked', async () => {
   const { asked, look } = onStage(async () => undefined)
   const digest = tokenDigest(deriveToken(wakeKey, 'the set before', 'c'))
-  expect(await look(cold('c', { digest }))).toEqual(['the gate of c opens to no token of this set'])
+  expect(await look(cold('c', { digest }))).toEqual(['the gate of c accepts no token of this set'])
   // Also if its node could open it: the agent uses the same token.
   expect(await look(cold('c', { digest, flags: ['--socket', '/s'] }))).toHaveLength(1)
   expect(asked).toEqual([])
@@ -115,7 +115,7 @@ it('D10.wake-key: of the key before it is tried as others are, and of one that i
   const of = (fill: number) => tokenDigest(deriveToken(new Uint8Array(32).fill(fill), set.uid, 'c'))
   expect(await look(cold('c', { digest: of(2) }))).toEqual([])
   expect(asked).toHaveLength(1)
-  expect(await look(cold('c', { digest: of(3) }))).toEqual(['the gate of c opens to no token of this set'])
+  expect(await look(cold('c', { digest: of(3) }))).toEqual(['the gate of c accepts no token of this set'])
 })
 
 it('nobody else is tried: who has another door, and who is no cold backup any more', async () => {

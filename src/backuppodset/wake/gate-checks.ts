@@ -100,7 +100,7 @@ export function createGateChecks({ clock, wakeKeys, reach, changed }: GateChecks
         if (!host || !command) continue
         const { name, uid: podUid } = pod.metadata
         if (!opensTo(pod, uid)) {
-          problems.push(`the gate of ${name} opens to no token of this set`)
+          problems.push(`the gate of ${name} accepts no token of this set`)
           continue
         }
         // The node's agent can open it in another way.

@@ -34,7 +34,7 @@ export async function reach({
       }),
       clock.sleep(timeoutMs, over.signal).then(
         () => `no answer within ${timeoutMs} ms`,
-        () => 'this process does not ask any more',
+        () => 'the check was cancelled',
       ),
     ])
   } finally {

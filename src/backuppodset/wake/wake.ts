@@ -95,7 +95,7 @@ function outcomeOf(received: string): WakeReply {
     case 'denied':
       return { type: 'denied', detail: 'the gate holds the digest of another token' }
     case 'malformed':
-      return { type: 'malformed', detail: 'the gate could not read the request, or had no place for it' }
+      return { type: 'malformed', detail: 'the gate could not read the request, or had no room for it' }
   }
 }
 
