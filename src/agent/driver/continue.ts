@@ -31,10 +31,7 @@ export async function continueAnyway(
       if (!isAgentError(error)) throw error
       // The sentinel that made the stop lives and no longer knows it: it has resumed the pod.
       if (isAgentError(error, 'SentinelRefused') && (await isSentinelOf(deps, startedUnixNs))) return
-      deps.log.warn(
-        { err: error, pod: pod.pod.name },
-        'the sentinel does not continue a pod; it is done without it',
-      )
+      deps.log.warn({ err: error, pod: pod.pod.name }, 'sentinel cannot resume a pod, so the agent does')
     }
     // Waits first: a CRIU that has just begun may not have seized all processes yet.
     await deps.clock.sleep(roundMs)

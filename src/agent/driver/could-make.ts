@@ -45,6 +45,6 @@ export function beyondMaking(ghosts: readonly GhostFile[], maker: Rights): strin
     const isForeign =
       ((mode & 0o4000) !== 0 && !hasPermitted(maker, CAP_SETUID) && !ownUsers(maker).includes(uid)) ||
       ((mode & 0o2000) !== 0 && !hasPermitted(maker, CAP_SETGID) && !ownGroups(maker).includes(gid))
-    return isForeign ? ['a deleted file that is run as its owner'] : []
+    return isForeign ? ['a deleted file with setuid or setgid'] : []
   })
 }

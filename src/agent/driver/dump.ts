@@ -256,7 +256,7 @@ async function whileStopped(
   }
 }
 
-const expired = (cause: unknown) => new AgentError('DumpExpired', 'the sentinel continued it', cause)
+const expired = (cause: unknown) => new AgentError('DumpExpired', 'the sentinel resumed the pod', cause)
 
 /** CRIU leaves files in the layer for deleted files that are still open. The layer may have been read before that. */
 async function saveLateFiles(
@@ -297,7 +297,7 @@ async function dumpContainer(
   const why = `container ${container.name}: ${await explain(work, 'dump.log', end)}`
   if (end.code === ownFailure && why.includes(notAllStopped)) throw new AgentError('StopFailed', why)
   throw roomBytes !== undefined && why.includes('File too large')
-    ? new CheckpointError('StoreFull', `${why}: there is room for ${roomBytes} bytes`)
+    ? new CheckpointError('StoreFull', `${why}: only ${roomBytes} bytes are free`)
     : new AgentError('DumpFailed', why)
 }
 
@@ -327,8 +327,8 @@ async function assertNotEnding(deps: DriverDependencies, { app, container }: Dum
 function describeLarge(names: readonly string[]): string {
   const most = `more than ${mostImageBytes / 2 ** 20} MiB`
   return names.includes('sk-queues.img')
-    ? `${most} in unix sockets that nobody has received`
-    : `${most} of what describes its processes (${names.slice(0, 3).join(', ')})`
+    ? `${most} of unreceived data in unix sockets`
+    : `${most} of images that describe its processes (${names.slice(0, 3).join(', ')})`
 }
 
 async function imageOf({ container, stdio, images, work }: DumpTarget): Promise<ContainerImage> {

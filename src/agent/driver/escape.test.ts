@@ -51,7 +51,7 @@ describe.skipIf(cannotUnshare !== undefined)(
 
     it('mounts that the container has not', async () => {
       const [hold, app] = [await inMounts('true'), await inMounts('true', 'mount -t tmpfs more /mnt')]
-      expect(await escapes(fs, app, hold)).toEqual(['1 mounts that the container has not'])
+      expect(await escapes(fs, app, hold)).toEqual(['1 mounts that the container does not have'])
     })
 
     it('a /proc of its own is one, with what the runtime has laid over parts of it, and no more', async () => {
@@ -61,7 +61,7 @@ describe.skipIf(cannotUnshare !== undefined)(
       const own = await inMounts('true', `mount -t proc proc /proc; ${over('sys', 'bus')}`)
       expect(await escapes(fs, own, hold)).toEqual([])
       const more = await inMounts('true', `mount -t proc proc /proc; ${over('sys', 'bus', 'irq')}`)
-      expect(await escapes(fs, more, hold)).toEqual(['1 mounts that the container has not'])
+      expect(await escapes(fs, more, hold)).toEqual(['1 mounts that the container does not have'])
     })
 
     it('a part of another /proc', async () => {
@@ -70,7 +70,7 @@ describe.skipIf(cannotUnshare !== undefined)(
         'true',
         'mount -t proc other /mnt; mount -t proc own /proc; mount --bind /mnt/sys /proc/sys; umount /mnt',
       )
-      expect(await escapes(fs, app, hold)).toEqual(['1 mounts that the container has not'])
+      expect(await escapes(fs, app, hold)).toEqual(['1 mounts that the container does not have'])
     })
 
     it('another network', async () => {

@@ -61,7 +61,7 @@ async function foreignMounts(fs: ProcFs, app: number, hold: number): Promise<str
       !known.has(`${mount.device} ${place(mount)}`) &&
       !(mount.type === 'proc' && mount.device === own?.device && parts.has(place(mount))),
   )
-  return more.length === 0 ? [] : [`${more.length} mounts that the container has not`]
+  return more.length === 0 ? [] : [`${more.length} mounts that the container does not have`]
 }
 
 async function foreignNamespaces(fs: ProcFs, pid: number, app: number, hold: number): Promise<string[]> {

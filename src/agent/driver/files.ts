@@ -93,7 +93,7 @@ export function createFiles({ sentinel, fs, programs }: FilesOptions): Files {
     if (end.code === spoiled) throw new AgentError('UnderstudySpoiled', nameOf(what))
     // Tar prints the second message if a part of the write still fitted.
     if (roomBytes !== undefined && /File too large|Wrote only/.test(said))
-      throw new CheckpointError('StoreFull', `${nameOf(what)}: there is room for ${roomBytes} bytes`)
+      throw new CheckpointError('StoreFull', `${nameOf(what)}: only ${roomBytes} bytes are free`)
     const how = end.expired
       ? `longer than ${deadlineMs} ms`
       : `exit code ${end.code ?? `signal ${end.signal}`}`

@@ -43,7 +43,7 @@ export async function assertNoOnlookers(fs: ProcFs, { pod, containers }: Located
       const program = fields?.get('Name') ?? '?'
       throw new AgentError(
         'Unsupported',
-        `container ${container}: process ${pid} (${program}) may have ${found.join(', ')}, by which it could take over what saves memory`,
+        `container ${container}: process ${pid} (${program}) may have ${found.join(', ')}, with which it could take over CRIU`,
       )
     }
 }

@@ -90,7 +90,7 @@ export async function startPageServer(
 }
 
 const saidBy = async (work: string): Promise<string> =>
-  (await complaintsOf(work, ['pages.log', 'pages-output'])) || 'it said nothing'
+  (await complaintsOf(work, ['pages.log', 'pages-output'])) || 'it wrote no message'
 
 /**
  * Kills a page server. Call only when no process runs, or will run, with the memory: missing pages would read as zeros.

@@ -35,9 +35,11 @@ export function beyondReach(reach: Reach, holder: Rights): string[] {
     ...oldImages.map(name => `the image ${name}`),
     ...files.flatMap(file => [
       ...kindFault(file),
-      ...(file.name === undefined || isPlain(file.name) ? [] : ['a file by a way around']),
-      ...(((file.flags ?? 0) & makingOrEmptying) !== 0 ? ['a file that would be made or emptied'] : []),
-      ...(file.addresses.some(climbs) ? ['a socket by a way around'] : []),
+      ...(file.name === undefined || isPlain(file.name) ? [] : ['a file with an irregular path']),
+      ...(((file.flags ?? 0) & makingOrEmptying) !== 0
+        ? ['a file that the restore would create or truncate']
+        : []),
+      ...(file.addresses.some(climbs) ? ['a socket with .. in its path'] : []),
     ]),
     ...beyondMaking(ghosts, holder),
     ...immovable(reach),
@@ -56,7 +58,7 @@ export function immovable({ files, inFlight }: Pick<Reach, 'files' | 'inFlight'>
   return [
     // CRIU opens it with all its rights, and sees the processes of another pid namespace than the dumped process did.
     ...(names.some(isOfProc) ? ['an open file of /proc'] : []),
-    ...(inFlight > 0 ? ['descriptors in a socket that nobody has received'] : []),
+    ...(inFlight > 0 ? ['unreceived descriptors in a socket'] : []),
   ]
 }
 

@@ -118,7 +118,7 @@ async function assertFrozenWithinRights(deps: DriverDependencies, { app, hold, n
     const running = await runningOf(deps.fs, app.pid)
     if (running.length === 0) return
     if (deps.clock.monotonic() > end)
-      throw new AgentError('RestoreFailed', `container ${name}: ${running.length} processes run already`)
+      throw new AgentError('RestoreFailed', `container ${name}: ${running.length} processes already run`)
   }
 }
 

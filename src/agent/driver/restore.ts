@@ -43,7 +43,7 @@ export async function restore(
   const { deadlineMs, signal } = options
   const { manifest, dir } = from
   if (manifest.slot.namespace !== pod.pod.namespace)
-    throw new AgentError('PodForeign', `of ${manifest.slot.namespace}, in ${pod.pod.namespace}`)
+    throw new AgentError('PodForeign', `memory from ${manifest.slot.namespace}, pod in ${pod.pod.namespace}`)
   const unfit = deps.machine && misfit(manifest, deps.machine)
   if (unfit !== undefined) throw new AgentError('MachineDiffers', unfit.message)
   const pairs = pod.containers.map(container => ({
@@ -132,7 +132,7 @@ async function copiedBytes(images: readonly string[]): Promise<number> {
 /** A container that works without its set-id programs is better than none, but its user may miss them. */
 function report({ log }: DriverDependencies, { pod }: LocatedPod, leftOut: readonly string[]): void {
   if (leftOut.length > 0)
-    log.warn({ pod: pod.name, namespace: pod.namespace, leftOut }, 'files of the memory came without rights')
+    log.warn({ pod: pod.name, namespace: pod.namespace, leftOut }, 'files restored without their privileges')
 }
 
 const comesLater = (
@@ -203,7 +203,7 @@ async function restoreSomehow(
       'CloneLost',
     )
     if (!wasLazy || !isCurable || options.lazily === 'Always') throw error
-    deps.log.warn({ err: error, pod: pod.pod.name }, 'not restored lazily; once more, all at once')
+    deps.log.warn({ err: error, pod: pod.pod.name }, 'lazy restore failed; restoring all memory at once')
     await sweep(deps, pod)
     for (const server of await serving.catch(() => [])) await endPageServer(deps, server)
     const containers = await restoreAll(deps, prepared, [], options)

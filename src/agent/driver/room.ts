@@ -57,7 +57,7 @@ export async function pageSize(): Promise<number> {
   const pairs = await readFile('/proc/self/auxv')
   for (let at = 0; at + 16 <= pairs.length; at += 16)
     if (pairs.readBigUInt64LE(at) === keyOfPageSize) return Number(pairs.readBigUInt64LE(at + 8))
-  throw new Error('the kernel does not tell the size of its pages')
+  throw new Error('cannot read the page size of the kernel')
 }
 
 const keyOfPageSize = 6n

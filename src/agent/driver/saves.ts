@@ -64,7 +64,7 @@ export async function planSaves(
     const mounts = await mountsOf(deps.fs, init.pid)
     const root = rootMount(mounts)
     if (root !== undefined && root.type !== 'overlay' && !root.readOnly)
-      throw new AgentError('Unsupported', `container ${name}: its root is ${root.type} and not an overlay`)
+      throw new AgentError('Unsupported', `container ${name}: its root is ${root.type}, not overlay`)
     const upper = upperDirectory(mounts)
     const container = join(directory, 'containers', name)
     if (upper !== undefined)
@@ -118,7 +118,7 @@ async function emptyDirFinder(fs: ProcFs, podUid: string): Promise<(mounts: read
     if (mayBeEmptyDirs(mounts, hostMounts))
       throw new AgentError(
         'Unsupported',
-        'volumes: no kubelet has made the container of the agent, so the directory of the kubelet is not known',
+        'volumes: the directory of the kubelet is unknown, because no kubelet started this agent',
       )
     return []
   }

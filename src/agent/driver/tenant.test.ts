@@ -86,8 +86,8 @@ describe.skipIf(cannotDump !== undefined)(
     it.each([
       ['mem', /an open file of \/proc/],
       ['directory', /an open file of \/proc/],
-      ['flight', /descriptors in a socket that nobody has received/],
-      ['queues', /more than 16 MiB in unix sockets that nobody has received/],
+      ['flight', /unreceived descriptors in a socket/],
+      ['queues', /more than 16 MiB of unreceived data in unix sockets/],
     ] as const)('%s: is not saved, and goes on', async (program, reason) => {
       const app = await running(program)
       const said = await dump(app)

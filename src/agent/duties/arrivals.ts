@@ -57,11 +57,11 @@ export function createArrivals(options: ArrivalsOptions): Arrivals {
           await driver.settle(clone, signal)
           const seconds = (clock.monotonic() - startedAt) / 1000
           options.metrics.arrived(seconds)
-          log.info({ pod: podUid, generation: clone.generation, seconds }, 'all of its memory is there')
+          log.info({ pod: podUid, generation: clone.generation, seconds }, 'all memory is loaded')
           return 'here'
         } catch (error) {
           if (signal.aborted || isAgentError(error, 'CloneLost')) return 'gone'
-          log.error({ err: error, pod: podUid }, 'memory that was still to come')
+          log.error({ err: error, pod: podUid }, 'cannot load the rest of the memory')
           if (isAgentError(error, 'PagesLost')) {
             const [server] = clone.pages?.servers ?? []
             options.onLost(podUid, server?.container ?? '', error.message)
@@ -95,7 +95,7 @@ export function createArrivals(options: ArrivalsOptions): Arrivals {
     note(podUid, clone) {
       const old = entries.get(podUid)
       if (clone?.pages !== undefined && old?.clone.pages?.directory === clone.pages.directory) return
-      old?.end.abort(new Error('something else lies there'))
+      old?.end.abort(new Error('another clone replaced it'))
       entries.delete(podUid)
       if (clone?.pages === undefined) return
       const end = new AbortController()

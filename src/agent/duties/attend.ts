@@ -17,7 +17,7 @@ export async function attend(
     succeeded()
     if (refused === before) continue
     work.metrics.refusedAtGate(refused - before)
-    const note = `its gate has refused ${refused} messages that it was not meant to be opened by`
+    const note = `its gate has refused ${refused} messages without a valid token`
     work.event(pod, 'Warning', 'WakeRefused', 'Watch', note)
     before = refused
   }

@@ -19,9 +19,9 @@ export async function bury(work: Work, { pod, lease }: DutyOf<'bury'>, signal: A
   if (!pod.terminating && lease.ending === pod.uid && (await isSpared(work, pod, lease, signal)))
     throw new AgentError('StillCalled', slotName(lease))
   const first = pod.containers[0]?.name ?? ''
-  const why = pod.terminating ? 'its pod is being deleted' : 'another pod is called to its slot'
-  await endPod(work, pod, first, `was stopped: ${why}`, signal)
-  work.log.info({ pod: pod.name, slot: slotName(lease), why }, 'a primary was stopped')
+  const why = pod.terminating ? 'its pod is being deleted' : 'its slot has another primary'
+  await endPod(work, pod, first, `was ended: ${why}`, signal)
+  work.log.info({ pod: pod.name, slot: slotName(lease), why }, 'primary ended')
 }
 
 /** Without an answer from the API server the primary is stopped: another pod may get its slot at any moment. */
@@ -90,7 +90,7 @@ export async function endGone(
       if (grave !== 'none') await unlessRefused(sentinel.grave({ name, heir: nowhere }, signal))
     await close(sentinel, watches, signal)
     await endWatched(sentinel, watches)
-    log.info({ uid, watches: watches.map(({ name }) => name) }, 'what a pod that is gone has left was ended')
+    log.info({ uid, watches: watches.map(({ name }) => name) }, 'processes of a deleted pod ended')
     for (const { name } of watches) await unwatch(sentinel, name, signal)
     return
   }

@@ -102,7 +102,7 @@ async function untilServing(
   for (;;) {
     const now = podOf(pod.uid)
     if (now === undefined || isServing(now)) return
-    progress.badly(slotName(lease), 'NotAnswering', 'its pod is not ready: what does not serve is not saved')
+    progress.badly(slotName(lease), 'NotAnswering', 'its pod is not ready, so the agent saves nothing of it')
     await requests.wait(pod.uid, signal)
   }
 }

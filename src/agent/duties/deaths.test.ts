@@ -65,7 +65,7 @@ describe('deaths', () => {
     const { deaths, written } = stand([pod('p')], { lostPages: true })
     deaths.onDeath(death(watchOf(pod('p'))))
     expect(written[0]?.condition.message).toContain(
-      'was ended, for memory that was still to come did not come',
+      'was killed, because the rest of its memory could not be loaded',
     )
     expect(written[0]?.condition.record).toEqual({ diedWith: nameOf() })
   })
@@ -124,7 +124,7 @@ describe('deaths', () => {
     const primary = pod('p')
     const { deaths, released } = stand([primary])
     deaths.guarded(primary)
-    void deaths.declare(primary, 'app', 'was stopped')
+    void deaths.declare(primary, 'app', 'was ended')
     expect(isDead({ dead: deaths.dead }, primary, nameOf())).toBe(true)
     expect(isDead({ dead: deaths.dead }, primary, nameOf({ life: 'ffffffff' }))).toBe(false)
     deaths.revive(primary.uid)

@@ -108,13 +108,13 @@ export function createDeaths(options: DeathsOptions): Deaths {
       try {
         const written = await patch(pod, condition)
         const ms = diedAt === undefined ? undefined : clock.now() - diedAt
-        if (written) log.info({ pod: `${pod.namespace}/${pod.name}`, ms }, 'death told')
+        if (written) log.info({ pod: `${pod.namespace}/${pod.name}`, ms }, 'death reported')
         if (written) onDeclared?.(pod, ms)
         const said = told.get(pod.uid)
         if (said !== undefined) said.since = clock.monotonic()
         return
       } catch (error) {
-        log.warn({ err: error, pod: `${pod.namespace}/${pod.name}` }, 'a death could not be told, again')
+        log.warn({ err: error, pod: `${pod.namespace}/${pod.name}` }, 'cannot report a death, trying again')
         await clock.sleep(backoffMs(failures, patchBackoff))
         // A pod that is gone needs no condition.
         if (podOf(pod.uid) === undefined) return
@@ -161,7 +161,7 @@ export function createDeaths(options: DeathsOptions): Deaths {
       }),
     ).catch((error: unknown) => {
       said.since = clock.monotonic()
-      log.warn({ err: error, pod: pod.name }, 'a death could not be told again')
+      log.warn({ err: error, pod: pod.name }, 'cannot report a death a second time')
     })
   }
 
@@ -180,19 +180,19 @@ export function createDeaths(options: DeathsOptions): Deaths {
       if (pod !== undefined && arriving.has(pod.uid)) {
         // Keeps the watch. The next restore removes it before it watches the new process; an unwatch here could remove
         // that one.
-        log.info({ watch: death.name }, 'ended before it was on stage')
+        log.info({ watch: death.name }, 'process ended before its takeover')
         return
       }
       // Declares the death first: the successor depends on it, and all other work can wait.
       if (pod !== undefined && matters(pod)) {
         const what = options.lostPages?.(pod.uid) === true ? lostPagesWhat : 'has ended'
         void declare(pod, name.container, what, Number(death.unixNs / 1_000_000n))
-        log.info({ watch: death.name, grave: death.grave, graveUs: death.graveMicroseconds }, 'died')
+        log.info({ watch: death.name, grave: death.grave, graveUs: death.graveMicroseconds }, 'process died')
         return
       }
       // Another pod has its slot already: the redirect stays closed until this pod is gone.
       if (pod !== undefined && !holds(pod)) return
-      log.info({ watch: death.name }, 'ended, and nobody else has its memory')
+      log.info({ watch: death.name }, 'process ended with no memory at stake')
       forgetContainer(name.uid, name.container)
       unwatch(death.name)
       changed()
@@ -216,7 +216,7 @@ export function createDeaths(options: DeathsOptions): Deaths {
       if (lost === undefined) return
       const isEarly = arriving.has(pod.uid) && lostContainer(pod, undefined) === undefined
       if (matters(pod) && !isEarly) {
-        void declare(pod, lost, 'has ended; another one runs in its place')
+        void declare(pod, lost, 'has ended; another container runs in its place')
         return
       }
       const containerId = watched.get(pod.uid)?.get(lost)
@@ -278,7 +278,7 @@ export function lostContainer(
 }
 
 /** Text for a death that `PagesLost` caused. */
-export const lostPagesWhat = 'was ended, for memory that was still to come did not come'
+export const lostPagesWhat = 'was killed, because the rest of its memory could not be loaded'
 
 /** Returns the message and the facts of the condition `serving` of a pod on stage. */
 export function onStageOf(

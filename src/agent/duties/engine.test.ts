@@ -702,7 +702,9 @@ describe('the agents of two nodes', () => {
       const { arrival } = await toCome()
       arrival.reject(new AgentError('PagesLost', 'container app: killed'))
       await vi.waitFor(() => expect(serving('b', 'h')).toMatchObject({ status: 'False', reason: 'Died' }))
-      expect(serving('b', 'h')?.message).toMatch(/^container app \(.*\) was ended, for memory that was still/)
+      expect(serving('b', 'h')?.message).toMatch(
+        /^container app \(.*\) was killed, because the rest of its memory/,
+      )
     })
   })
 

@@ -104,8 +104,8 @@ export function createEngine(options: EngineOptions): Engine {
       metrics.failed(duty.type, reason)
       const again = { duty: duty.key, reason, againInMs: Math.round(inMs) }
       // For an error with a code, code and message say all. The stack helps only to find a bug.
-      if (reason === 'Unexpected') log.error({ ...again, err: error }, 'a duty failed')
-      else log[isEnd(error) ? 'info' : 'warn']({ ...again, problem: message }, 'a duty failed')
+      if (reason === 'Unexpected') log.error({ ...again, err: error }, 'task failed')
+      else log[isEnd(error) ? 'info' : 'warn']({ ...again, problem: message }, 'task failed')
       if (duty.lease !== undefined) progress.badly(slotName(duty.lease), reason, message)
       // Readers of a pod's events know of its end already, and can do nothing about errors of the API server.
       if ('pod' in duty && !isEnd(error) && !isKubeError(error))
@@ -165,7 +165,8 @@ export function createEngine(options: EngineOptions): Engine {
       .onGone(uid, signal)
       .then(() => deaths.forget(uid))
       .catch(async (error: unknown) => {
-        if (!signal.aborted) log.warn({ err: error, uid }, 'what a pod has left could not be ended, again')
+        if (!signal.aborted)
+          log.warn({ err: error, uid }, 'cannot end the processes of a deleted pod, trying again')
         await clock.sleep(1_000, signal).catch(() => undefined)
       })
       .finally(() => {
@@ -183,7 +184,7 @@ export function createEngine(options: EngineOptions): Engine {
     const lease = snapshot.slots.find(({ holder }) => holder.uid === pod.uid)
     const other = lease && anotherIn(snapshot, lease, pod)
     if (other !== undefined) {
-      void deaths.declare(pod, other.name, 'has ended; another one runs in its place')
+      void deaths.declare(pod, other.name, 'has ended; another container runs in its place')
       return
     }
     // Times have whole seconds, so they count only if the Lease does not name the containers of the memory.
@@ -195,7 +196,7 @@ export function createEngine(options: EngineOptions): Engine {
       ({ startedAt = 0 }) => kept !== undefined && startedAt > kept.takenAt,
     )
     if (kept?.podUid === pod.uid && restarted !== undefined)
-      void deaths.declare(pod, restarted.name, 'was started anew while nobody watched it')
+      void deaths.declare(pod, restarted.name, 'restarted while no sentinel watched it')
   }
 
   const tell = (pod: PodView, signal: AbortSignal) => {
@@ -213,7 +214,7 @@ export function createEngine(options: EngineOptions): Engine {
     options
       .patch(pod, condition, signal)
       .catch(async (error: unknown) => {
-        if (!signal.aborted) log.warn({ err: error, pod: pod.name }, 'a condition could not be written')
+        if (!signal.aborted) log.warn({ err: error, pod: pod.name }, 'cannot write a condition')
         await clock.sleep(1_000, signal).catch(() => undefined)
       })
       .finally(() => {
@@ -246,7 +247,7 @@ export function createEngine(options: EngineOptions): Engine {
       snapshot,
       store.list().map(({ manifest }) => manifest.slot),
     )) {
-      log.info({ slot: slotName(slot) }, 'generations that nobody wants here are removed')
+      log.info({ slot: slotName(slot) }, 'unwanted generations removed')
       await store.remove(slot)
     }
   }
@@ -282,7 +283,7 @@ export function createEngine(options: EngineOptions): Engine {
       while (!signal.aborted) {
         await clock.sleep(sweepEveryMs, signal).catch(() => undefined)
         if (signal.aborted) break
-        await sweep().catch((error: unknown) => log.warn({ err: error }, 'sweeping failed'))
+        await sweep().catch((error: unknown) => log.warn({ err: error }, 'sweep failed'))
         changed()
       }
       await tasks.stop(signal.reason)

@@ -5,9 +5,9 @@ import { isKubeError } from '../../kube/errors.ts'
 /** Advice for a person on errors of a node's budgets. */
 const cures: Partial<Record<CheckpointErrorCode, string>> = {
   StoreFull:
-    "raise limits.memory of the agents' DaemonSet (half of it is what they may keep), or lower checkpoint.keep",
-  DiskFull: 'raise --disk-budget of the agents; memory goes on being kept in the tmpfs',
-  DiskLow: "make room on the node's disk; memory goes on being kept in the tmpfs",
+    "raise limits.memory of the agents' DaemonSet (agents may use half of it), or lower checkpoint.keep",
+  DiskFull: 'raise --disk-budget of the agents; the tmpfs still keeps memory',
+  DiskLow: "free space on the node's disk; the tmpfs still keeps memory",
 }
 
 /**
@@ -22,5 +22,5 @@ export function reasonOf(error: unknown): { readonly reason: string; readonly me
   }
   if (isKubeError(error)) return { reason: `Api${error.code}`, message: error.message }
   const name = error instanceof Error ? error.name : typeof error
-  return { reason: 'Unexpected', message: `${name}; the agent's log has more` }
+  return { reason: 'Unexpected', message: `${name}; see the log of the agent` }
 }

@@ -53,7 +53,7 @@ export async function fetchNewest(
       const over = new AbortController()
       const lateMs = restoreDeadlineMs(ours?.manifest.bytes ?? 0)
       clock.sleep(lateMs, over.signal).then(
-        () => late.abort(new AgentError('PeerSilent', `${other.address}: nothing has come for ${lateMs} ms`)),
+        () => late.abort(new AgentError('PeerSilent', `${other.address}: no answer for ${lateMs} ms`)),
         () => undefined,
       )
       try {
@@ -63,7 +63,7 @@ export async function fetchNewest(
         work.announce(key)
         log.info(
           { slot: slotName(key), from: other.address, generation: stored.manifest.generation },
-          'fetched',
+          'generation fetched',
         )
         return stored
       } catch (error) {
@@ -75,7 +75,7 @@ export async function fetchNewest(
         over.abort()
       }
     }
-    log.warn({ err: failure.error, slot: slotName(key), from: other.address }, 'not fetched from there')
+    log.warn({ err: failure.error, slot: slotName(key), from: other.address }, 'cannot fetch a generation')
   }
   if (failure !== undefined) throw failure.error
   return undefined

@@ -47,7 +47,10 @@ export async function freeze(
       const { reason, message } = reasonOf(error)
       progress.badly(slot, reason, message)
       work.event(pod, 'Warning', reason, 'Freeze', message)
-      log.warn({ err: error, pod: pod.name, slot, generation: candidate.manifest.generation }, 'not frozen')
+      log.warn(
+        { err: error, pod: pod.name, slot, generation: candidate.manifest.generation },
+        'cannot restore and freeze a generation',
+      )
     }
   }
 }

@@ -40,7 +40,10 @@ export async function handOver(work: Work, duty: DutyOf<'handOver'>, signal: Abo
     if (!isPromised) throw expired()
     progress.standing(slot, { seconds: leftMs() / 1000, handover: lease.handovers })
     const generation = stored.manifest.generation
-    log.info({ pod: pod.name, slot, generation, successor: lease.handover }, 'stands still for its successor')
+    log.info(
+      { pod: pod.name, slot, generation, successor: lease.handover },
+      'primary stopped for its successor',
+    )
     await clock.sleep(leftMs(), signal)
     throw expired()
   } catch (error) {
@@ -100,6 +103,6 @@ async function letGo({ sentinel, log }: Pick<Work, 'sentinel' | 'log'>, name: st
     await sentinel.continue(name)
   } catch (error) {
     if (!isAgentError(error, 'SentinelRefused', 'SentinelLost', 'SentinelUnavailable')) throw error
-    log.info({ stop: name, problem: error.message }, 'nothing is to be continued')
+    log.info({ stop: name, problem: error.message }, 'nothing to resume')
   }
 }

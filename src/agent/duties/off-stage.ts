@@ -27,14 +27,14 @@ export async function takeOffStage(
   // An app that is ended is lost, so a cache is not enough.
   if (clone !== undefined && (await inquiry.lease(clone.slot, signal))?.holder.uid === pod.uid)
     throw new AgentError('StillCalled', slotName(clone.slot))
-  log.info({ pod: pod.name }, 'an understudy is taken off the stage')
+  log.info({ pod: pod.name }, 'ending the app of an understudy')
   await patch(
     pod,
     {
       type: podConditions.serving,
       status: 'False',
       reason: servingReasons.offStage,
-      message: 'its slot was given to another pod',
+      message: 'its slot has another primary',
     },
     signal,
   )

@@ -70,14 +70,10 @@ export function createPartings({ inquiry, sever, clock, log, signal }: PartingsO
   return {
     begin({ name }, pid, from) {
       part(pid, from).then(
-        ended =>
-          log.info({ pod: name, from: from.name, ended }, 'connections that came by a dead pod are ended'),
+        ended => log.info({ pod: name, from: from.name, ended }, 'closed connections through a dead pod'),
         (error: unknown) => {
           if (!signal.aborted)
-            log.warn(
-              { err: error, pod: name },
-              'connections that came by a dead pod may hang when it is gone',
-            )
+            log.warn({ err: error, pod: name }, 'connections through a dead pod may hang once it is gone')
         },
       )
     },

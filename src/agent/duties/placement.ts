@@ -23,6 +23,6 @@ export function unfitImages({ containers }: Pick<PodView, 'containers'>, kept: K
   if (other === undefined) return undefined
   return {
     reason: 'ImageDiffers',
-    message: `container ${other.name} runs ${other.imageId}, and the memory is of ${kept.imageIds?.get(other.name)}; name the image by its digest, or delete the understudy when the node has the right one`,
+    message: `container ${other.name} runs ${other.imageId}, but the memory is from ${kept.imageIds?.get(other.name)}; name the image by its digest, or delete the understudy once the node has the right image`,
   }
 }

@@ -48,7 +48,9 @@ export async function probe(work: Work, duty: DutyOf<'probe'>, signal: AbortSign
             : { message: `container ${problem[0]}: ${problem[1]}` }),
         })
       })
-      .catch((error: unknown) => log.warn({ err: error, pod: pod.name }, 'readiness could not be told'))
+      .catch((error: unknown) =>
+        log.warn({ err: error, pod: pod.name }, 'cannot write the readiness of a pod'),
+      )
   }
   const onEvent = (container: string) => (event: ProberEvent) => {
     switch (event.type) {
@@ -99,7 +101,7 @@ export async function probe(work: Work, duty: DutyOf<'probe'>, signal: AbortSign
     if (death === undefined) return
     const { container, message } = death
     const slot = lease && slotName(lease)
-    log.warn({ pod: pod.name, slot, container, problem: message }, 'liveness lost')
+    log.warn({ pod: pod.name, slot, container, problem: message }, 'liveness probe failed')
     // If no other pod could continue with the memory, the kubelet restarts the app by the same probe. In a set that no
     // longer keeps memory only this pod has lost its probes: the operator replaces it by another pod.
     if (lease === undefined || work.matters(pod))

@@ -59,7 +59,7 @@ export async function promote(work: Work, duty: DutyOf<'promote'>, signal: Abort
         type: podConditions.serving,
         status: 'False',
         reason: servingReasons.notAnswering,
-        message: `on stage with generation ${stage.generation}, but it does not answer`,
+        message: `resumed with generation ${stage.generation}, but it does not answer`,
       }),
     )
     .catch(() => undefined)
@@ -122,9 +122,15 @@ export async function promote(work: Work, duty: DutyOf<'promote'>, signal: Abort
       generation: stage.generation,
       ms: timeline.ms(),
     },
-    'on stage',
+    'slot taken over',
   )
-  work.event(pod, 'Normal', 'OnStage', 'Promote', `with generation ${stage.generation} of slot ${lease.slot}`)
+  work.event(
+    pod,
+    'Normal',
+    'OnStage',
+    'Promote',
+    `took over slot ${lease.slot} with generation ${stage.generation}`,
+  )
 }
 
 /** Thaws the newest generation, and restores it first if it is not frozen here. If that fails, tries the one before. */
@@ -145,7 +151,7 @@ async function onStage(
   }
   await haveMemory(work, { pod, lease, others }, place, signal)
   timeline.mark('fetch')
-  let failure: unknown = new AgentError('RestoreFailed', 'no generation of this slot is here')
+  let failure: unknown = new AgentError('RestoreFailed', 'this node has no generation of the slot')
   for await (const stored of candidates(work, lease, signal)) {
     if (stored.manifest.restoreHash !== restoreHashOf(pod, settings)) continue
     const { generation } = stored.manifest
@@ -171,7 +177,7 @@ async function onStage(
       signal.throwIfAborted()
       if (isAgentError(error, 'NotCalled')) throw error
       failure = error
-      log.warn({ err: error, pod: pod.name, generation }, 'a generation could not be put on stage')
+      log.warn({ err: error, pod: pod.name, generation }, 'cannot restore and resume a generation')
       if (place.clone !== undefined && isAgentError(error, 'CloneLost', 'ThawFailed', 'ProcessGone')) {
         const lost = place.clone
         place.put(undefined)
@@ -199,7 +205,7 @@ async function insist(
     atLeast !== undefined && stepsBehind(toldOf(manifest), { ...atLeast, takenAt: 0 }) > 0
   if (!isTooOld(lease.atLeast)) return
   if (!isTooOld((await inquiry.lease(lease, signal))?.atLeast)) return
-  throw new AgentError('NewerElsewhere', `here is generation ${manifest.generation}`)
+  throw new AgentError('NewerElsewhere', `this node has generation ${manifest.generation}`)
 }
 
 const confirmAgainMs = 200
@@ -222,8 +228,7 @@ async function confirm({ inquiry, clock, log }: Work, lease: SlotLease, signal: 
     } catch (error) {
       signal.throwIfAborted()
       if (!isKubeError(error)) throw error
-      if (isFirst)
-        log.warn({ err: error, slot: slotName(lease) }, 'the API server does not say whose turn it is')
+      if (isFirst) log.warn({ err: error, slot: slotName(lease) }, 'cannot read the Lease of the slot')
       await clock.sleep(confirmAgainMs, signal)
     }
   }
@@ -258,7 +263,7 @@ async function haveMemory(
   } catch (error) {
     signal.throwIfAborted()
     // Generations here or on the disk may be older, which is better than none.
-    work.log.warn({ err: error, pod: pod.name }, 'newer memory that others have could not be fetched')
+    work.log.warn({ err: error, pod: pod.name }, 'cannot fetch newer memory of other nodes')
   }
 }
 

@@ -36,7 +36,7 @@ export async function loadProven(
         await rename(`${file}.tmp`, file)
       } catch (error) {
         // The next agent will prove it again.
-        log.warn({ err: error, file }, 'what was proven could not be written down')
+        log.warn({ err: error, file }, 'cannot write the list of restored kinds')
       }
     },
   }

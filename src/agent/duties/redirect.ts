@@ -29,10 +29,7 @@ export async function redirect(work: Work, duty: DutyOf<'redirect'>, signal: Abo
   const { pod, lease, isAwaited } = duty
   await endWatched(sentinel, await watchesOf(sentinel, pod.uid, signal))
   await aim(work, duty, duty.to, signal)
-  log.info(
-    { pod: pod.name, slot: slotName(lease), to: duty.to },
-    'connections are led away from a dead primary',
-  )
+  log.info({ pod: pod.name, slot: slotName(lease), to: duty.to }, 'connections to a dead primary redirected')
   if (!isAwaited) return await shut(work, duty, duty.to, signal)
   let isLed = true
   let pauseMs = 0
@@ -53,12 +50,12 @@ export async function redirect(work: Work, duty: DutyOf<'redirect'>, signal: Abo
       else if (wasLed)
         log.warn(
           { pod: pod.name, slot: slotName(lease) },
-          'no operator leads: a dead primary is not kept shut off',
+          'no operator leads, so the redirect of a dead primary may open',
         )
       pauseMs = isLed ? renewMs : unknownMs
     } catch (error) {
       if (!isKubeError(error) || signal.aborted) throw error
-      log.warn({ err: error, pod: pod.name }, 'the API server does not say who takes over')
+      log.warn({ err: error, pod: pod.name }, 'cannot read from the API server which pod takes over')
     }
   }
 }
@@ -94,7 +91,10 @@ async function shut(
       await sentinel.bury(watch, signal)
     } catch (error) {
       if (!isAgentError(error, 'SentinelRefused')) throw error
-      log.warn({ err: error, pod: pod.name }, 'a dead primary cannot be shut off: what runs there is ended')
+      log.warn(
+        { err: error, pod: pod.name },
+        'cannot redirect connections to a dead primary, so its processes are ended',
+      )
       await endTree(sentinel, init)
     }
 }

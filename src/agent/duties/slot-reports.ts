@@ -101,7 +101,7 @@ function reportOf(snapshot: Snapshot, lease: SlotLease, kept: KeptGenerations): 
 
 const unread = {
   reason: diskUnreadReason,
-  message: 'the disk of the node has not been asked for it yet',
+  message: 'the agent has not searched the disk for it yet',
 } as const
 
 const isUnread = (lease: SlotLease, { latest, onDisk, isRead }: KeptGenerations): boolean =>
@@ -152,7 +152,7 @@ export function usabilityOf(snapshot: Snapshot, lease: SlotLease): Usability {
     return {
       reason: specUnreadableReason,
       message:
-        'it is kept here, and this agent cannot read the spec of its set: install agents of the version of the kinds',
+        'a copy is here, but this agent cannot read the spec of its set: install agents and CRDs of one version',
     }
   const unfit = unfitNode(snapshot, kept)
   if (unfit !== undefined) return unfit
@@ -160,7 +160,7 @@ export function usabilityOf(snapshot: Snapshot, lease: SlotLease): Usability {
     return {
       reason: 'NodeNotReady',
       message:
-        'it is kept here, and can be brought back once all checks of the node hold; its NodeReport says which fails',
+        'a copy is here, but the node cannot restore it while a check fails; its NodeReport names the check',
     }
   const primaries = new Set(snapshot.slots.map(({ holder }) => holder.uid))
   const free = snapshot.pods.filter(
@@ -173,10 +173,10 @@ export function usabilityOf(snapshot: Snapshot, lease: SlotLease): Usability {
       // This node may never have restored memory of this kind, and has no understudy to try it in.
       usable: 'Cold',
       ...(free.length === 0
-        ? { reason: 'NoUnderstudy', message: 'no understudy of the set holds the stage on this node' }
+        ? { reason: 'NoUnderstudy', message: 'no understudy of the set waits on this node' }
         : {
             reason: 'TemplateChanged',
-            message: 'the memory is of another template than the understudies on this node',
+            message: 'the memory is from another template than the understudies on this node',
           }),
     }
   const understudies = ofTemplate.filter(pod => unfitImages(pod, kept) === undefined)
@@ -187,13 +187,13 @@ export function usabilityOf(snapshot: Snapshot, lease: SlotLease): Usability {
   })
   if (frozen !== undefined) return { usable: 'Frozen', understudyUid: frozen.uid }
   if (!snapshot.proven.has(kept.restoreHash))
-    return { reason: unprovenReason, message: 'memory of this kind was not brought back here yet' }
+    return { reason: unprovenReason, message: 'this node has not restored memory of this kind yet' }
   const heir = understudies.find(({ uid }) => uid === lease.heir?.uid)
   if (settings.mode === 'Frozen' && heir !== undefined && !fits(heir, kept))
     return {
       usable: 'Staged',
       reason: 'UnderstudyTooSmall',
-      message: 'frozen it would not leave 10 % of the memory limit; raise the limit',
+      message: 'frozen, it would leave less than 10 % of the memory limit; raise the limit',
     }
   return { usable: 'Staged' }
 }
@@ -222,21 +222,20 @@ export function understudyConditionOf(snapshot: Snapshot, pod: PodView): PodCond
     return undefined
   const type = podConditions.understudy
   const no = (reason: string, message: string) => ({ type, status: 'False', reason, message }) as const
-  if (!snapshot.able)
-    return no('NodeNotReady', 'memory cannot be brought back on this node; its NodeReport says why')
+  if (!snapshot.able) return no('NodeNotReady', 'this node cannot restore memory; its NodeReport says why')
   if (snapshot.spoiled?.has(pod.uid))
     return no(
       spoiledReason,
-      'an earlier memory has left there what cannot be taken away: a new one takes its place',
+      'an earlier restore left changes that the agent cannot undo: the operator replaces it',
     )
-  if (!isFreeUnderstudy(snapshot, pod)) return no('NotHolding', 'its containers do not hold the stage')
+  if (!isFreeUnderstudy(snapshot, pod)) return no('NotHolding', 'its containers do not run as an understudy')
   const stage = snapshot.stages.get(pod.uid)
   const slots = snapshot.slots
     .filter(({ namespace, set }) => `${namespace}/${set}` === pod.set)
     .map(lease => ({ lease, use: usabilityOf(snapshot, lease) }))
   const frozen = slots.find(({ lease }) => stage?.state === 'Frozen' && stage.slot === slotName(lease))
   if (frozen !== undefined)
-    return { type, status: 'True', reason: 'Frozen', message: `slot ${frozen.lease.slot} lies frozen here` }
+    return { type, status: 'True', reason: 'Frozen', message: `slot ${frozen.lease.slot} is frozen here` }
   const staged = slots
     .filter(({ use }) => use.usable === 'Frozen' || use.usable === 'Staged')
     .map(({ lease }) => lease.slot)
@@ -245,10 +244,10 @@ export function understudyConditionOf(snapshot: Snapshot, pod: PodView): PodCond
       type,
       status: 'True',
       reason: 'Staged',
-      message: `could take slot ${staged.sort((a, b) => a - b).join(', ')}`,
+      message: `can take over slot ${staged.sort((a, b) => a - b).join(', ')}`,
     }
   const [first] = slots.filter(({ lease }) => lease.holders.includes(snapshot.node))
-  return no(first?.use.reason ?? 'NoGeneration', first?.use.message ?? 'no slot is kept on this node')
+  return no(first?.use.reason ?? 'NoGeneration', first?.use.message ?? 'this node has no memory of the set')
 }
 
 /**
@@ -264,7 +263,7 @@ export function revivalOf(snapshot: Snapshot, pod: PodView): PodCondition | unde
     type: podConditions.serving,
     status: 'True',
     reason: servingReasons.onStage,
-    message: `slot ${lease.slot} began anew after its memory was lost`,
+    message: `slot ${lease.slot} started empty after its memory was lost`,
   }
 }
 

@@ -138,7 +138,7 @@ export function createTasks<T extends Wanted>(options: TasksOptions<T>): Tasks<T
     switch (slot.state) {
       case 'running':
         slot.state = 'ending'
-        slot.abort.abort(new NotWanted(`${slot.task.key} is not wanted any more`))
+        slot.abort.abort(new NotWanted(`${slot.task.key} is no longer wanted`))
         return
       case 'ending':
         return

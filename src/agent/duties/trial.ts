@@ -20,7 +20,7 @@ export async function trial(
   const newest = generationsOf(store, lease).find(
     ({ manifest }) => manifest.restoreHash === restoreHashOf(pod, settings),
   )
-  if (newest === undefined) throw new AgentError('RestoreFailed', 'there is no generation')
+  if (newest === undefined) throw new AgentError('RestoreFailed', 'this node has no generation to try')
   const clone = await bringBack(work, place, newest, signal)
   place.put(undefined)
   await driver.discard(clone)

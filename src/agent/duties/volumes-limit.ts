@@ -7,7 +7,7 @@ import type { LocatedPod } from '../driver/memory-driver.ts'
 export type MeasureVolumes = (pod: LocatedPod, upTo: number, signal: AbortSignal) => Promise<number>
 
 export const volumesTooLarge = (bytes: number, limit: number): AgentError =>
-  new AgentError('VolumesTooLarge', `${bytes} bytes or more, ${limit} allowed`)
+  new AgentError('VolumesTooLarge', `at least ${bytes} bytes, ${limit} allowed`)
 
 /**
  * Measures all files before the pod is stopped: the first time, and again after they were too large. In between the

@@ -11,12 +11,12 @@ export async function wake(work: Work, { pod }: DutyOf<'wake'>, signal: AbortSig
   if (gate === undefined) return
   if (kind === undefined || token === undefined) {
     work.metrics.woke('malformed')
-    work.event(pod, 'Warning', 'WakeRefused', 'Wake', 'what the gate is to be told cannot be read')
+    work.event(pod, 'Warning', 'WakeRefused', 'Wake', 'the wake message for the gate is malformed')
     return
   }
   const verdict = await work.gates.tell(pod, gate.containerId, `understudy/1 wake ${token} ${kind}\n`, signal)
   work.metrics.woke(verdict)
-  work.log.info({ pod: pod.name, kind, verdict }, 'a gate was told to open')
+  work.log.info({ pod: pod.name, kind, verdict }, 'wake message sent to a gate')
   if (verdict !== 'woken' && verdict !== 'already')
     work.event(pod, 'Warning', 'WakeRefused', 'Wake', `the gate answered ${verdict}`)
 }

@@ -18,7 +18,7 @@ const options: RenderOptions = { wide: false, allNamespaces: false, now, paint: 
 const pods = [
   pod('web-h', 'hotbackup', {
     node: 'n2',
-    status: understudyCondition('True', 'Frozen', 'slot 0 lies frozen here'),
+    status: understudyCondition('True', 'Frozen', 'slot 0 is frozen here'),
   }),
   pod('web-p', 'primary'),
 ]
