@@ -118,8 +118,8 @@ const retiredCheckMs = 1_000
 const left: NodeCheck = {
   name: 'retired',
   ok: false,
-  message: 'nothing of the agents is left on this node',
-  cure: `remove the installation, or take the annotation ${retireRequested} off this report`,
+  message: 'no part of the agents is left on this node',
+  cure: `remove the installation, or remove the annotation ${retireRequested} from this report`,
 }
 const sentinelRounds = 60
 
@@ -162,7 +162,7 @@ export async function runAgent(
     budgets: () => { readonly memory?: Budget; readonly disk?: Budget }
   } = {
     budgets: () => ({}),
-    checks: [{ name: 'node', ok: false, message: 'the agent is starting', cure: 'wait' }],
+    checks: [{ name: 'node', ok: false, message: 'the agent is starting', cure: 'wait for the agent' }],
     slots: undefined,
     machine: await thisMachine(''),
     retired: false,
@@ -306,11 +306,13 @@ export async function runAgent(
 
   /** Removes everything from the node until the request is withdrawn; then the next agent starts from nothing. */
   async function leaveNode(): Promise<void> {
-    log.warn('everything that agents have put on this node is removed')
+    log.warn('removing everything that agents have put on this node')
     const pauses = createBackoff(recheck, random)
     node.slots = []
     node.budgets = () => ({})
-    node.checks = [{ name: 'retired', ok: false, message: 'the agent leaves this node', cure: 'wait' }]
+    node.checks = [
+      { name: 'retired', ok: false, message: 'the agent is leaving this node', cure: 'wait for the agent' },
+    ]
     publish()
     while (!ended.aborted && isToRetire() !== false) {
       try {
@@ -320,7 +322,7 @@ export async function runAgent(
         node.checks = [left]
       } catch (error) {
         if (ended.aborted) return
-        log.error({ err: error }, 'not all of it could be removed')
+        log.error({ err: error }, 'cannot remove everything')
         node.checks = [failedCheck('retired', error)]
       }
       publish()
@@ -369,11 +371,13 @@ export async function runAgent(
     // Opens a redirect that closed when a process ended, if the process in its place is the rightful successor.
     const takeAway = (name: string) => {
       dropWatch(sentinel, name, signal).catch((error: unknown) =>
-        log.warn({ err: error, name }, 'not unwatched'),
+        log.warn({ err: error, name }, 'cannot remove a watch'),
       )
     }
     const releaseAll = (uid: string) => {
-      release(sentinel, uid, signal).catch((error: unknown) => log.warn({ err: error, uid }, 'not released'))
+      release(sentinel, uid, signal).catch((error: unknown) =>
+        log.warn({ err: error, uid }, 'cannot open a redirect'),
+      )
     }
     const inquiry = createInquiry({
       api: urgentApi,
@@ -398,7 +402,7 @@ export async function runAgent(
       lostPages: arrivals.wasLost,
       onDeclared: (pod, ms) => {
         if (ms !== undefined) agentMetrics.deathTold(ms / 1000)
-        event(pod, 'Warning', 'Died', 'Watch', 'its app has ended, and its memory with it')
+        event(pod, 'Warning', 'Died', 'Watch', 'its app has ended, and with it the memory of the slot')
       },
       clock,
       log,
@@ -540,7 +544,7 @@ export async function runAgent(
       leases: stores.leases.list,
       sweepPods: async live => {
         for (const uid of await entered.records.list()) if (!live.has(uid)) await entered.records.remove(uid)
-        await entered.tidy().catch((error: unknown) => log.warn({ err: error }, 'not tidied up'))
+        await entered.tidy().catch((error: unknown) => log.warn({ err: error }, 'cannot tidy up'))
       },
       metrics: agentMetrics,
       clock,
@@ -555,7 +559,7 @@ export async function runAgent(
     // Loads generations that outlived the boot, before any decision depends on the content of the tmpfs.
     await room.keeper
       ?.recall(AbortSignal.any([signal, AbortSignal.timeout(recallMs)]))
-      .catch((error: unknown) => log.warn({ err: error }, 'not all that is on the disk was brought back yet'))
+      .catch((error: unknown) => log.warn({ err: error }, 'some generations on the disk are not loaded yet'))
     const parts = [
       engine.run(signal),
       room.keeper?.run(signal),
@@ -607,11 +611,11 @@ export async function runAgent(
         round = (round + 1) % sentinelRounds
         const now = round === 0 ? await entered.ensureSentinel(signal) : await entered.presentSentinel(signal)
         if (now === state.sentinel) continue
-        log.warn({ before: state.sentinel, now }, 'another sentinel runs: everything is watched anew')
+        log.warn({ before: state.sentinel, now }, 'another sentinel runs, so the agent renews all watches')
         state.sentinel = now
         changed()
       } catch (error) {
-        if (!signal.aborted) log.error({ err: error }, 'there is no sentinel')
+        if (!signal.aborted) log.error({ err: error }, 'no sentinel runs')
       }
     }
   }

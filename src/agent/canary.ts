@@ -155,7 +155,7 @@ async function whyNotLazy(
 async function expectCount(options: CanaryOptions, cell: Cell, expected: number): Promise<void> {
   const said = await askCell(options, cell)
   const wanted = `${expected} ${expected} ${expected}`
-  if (said !== wanted) throw new AgentError('RestoreFailed', `it counts ${said} and not ${wanted}`)
+  if (said !== wanted) throw new AgentError('RestoreFailed', `the test server counts ${said}, not ${wanted}`)
 }
 
 function canaryManifest(dumped: Awaited<ReturnType<MemoryDriver['dump']>>): Manifest {

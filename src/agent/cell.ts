@@ -109,7 +109,7 @@ export async function startCell(options: CellOptions, request: CellRequest): Pro
       async end => {
         const said = (await textOf(log)).trim().slice(-300)
         const how = end.expired
-          ? `was ended after the ${lifeMs / 1e3} s that it may live`
+          ? `was ended after ${lifeMs / 1e3} s, its limit`
           : `ended with ${end.code ?? `signal ${end.signal}`}`
         failure = `${how}; ${said}`
       },

@@ -40,13 +40,13 @@ export function createGates({ fs, clock }: { readonly fs: ProcFs; readonly clock
     async refused({ uid }, containerId, signal) {
       const text = await ask(uid, containerId, 'understudy/1 refused\n', signal)
       const [, count] = /^understudy\/1 refused (\d{1,15})\n$/.exec(text) ?? []
-      if (count === undefined) throw new AgentError('GateUnavailable', 'not an answer of a gate')
+      if (count === undefined) throw new AgentError('GateUnavailable', 'not a reply of a gate')
       return Number(count)
     },
     async tell({ uid }, containerId, line, signal) {
       const text = await ask(uid, containerId, line, signal)
       const [, word] = /^understudy\/1 (woken|already|denied|malformed) \d{1,19}\n$/.exec(text) ?? []
-      if (word === undefined) throw new AgentError('GateUnavailable', 'not an answer of a gate')
+      if (word === undefined) throw new AgentError('GateUnavailable', 'not a reply of a gate')
       return word
     },
   }

@@ -40,8 +40,8 @@ export function createCommandRunner({
       )
     try {
       const begun = await order({ order: 'run', command }, signal)
-      if (begun.word === 'holding') return failure('nothing is on stage')
-      if (begun.word !== 'started') return failure(`the command cannot be run: ${begun.word} ${begun.number}`)
+      if (begun.word === 'holding') return failure('no app runs')
+      if (begun.word !== 'started') return failure(`the command cannot run: ${begun.word} ${begun.number}`)
       const pid = begun.number
       try {
         for (let tries = 0; ; tries += 1) {

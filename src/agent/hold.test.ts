@@ -59,7 +59,7 @@ describe('orders to hold', () => {
   })
 
   test('a word with a NUL in it, which would be two, is sent to nobody', () => {
-    expect(() => encodeOrder({ order: 'run', command: ['sh', '-c\0rm'] })).toThrow('a word with a NUL')
+    expect(() => encodeOrder({ order: 'run', command: ['sh', '-c\0rm'] })).toThrow('a word contains a NUL')
   })
 
   test('no other character in a word has a meaning: the head is one line, and says how many bytes follow', () => {

@@ -58,7 +58,7 @@ export function encodeOrder(order: HoldOrder, key?: string): Buffer {
  * @throws AgentError HoldRefused for a word with a NUL, which would be two words.
  */
 function payloadOf(words: readonly string[]): Buffer {
-  if (words.some(word => word.includes('\0'))) throw new AgentError('HoldRefused', 'a word with a NUL in it')
+  if (words.some(word => word.includes('\0'))) throw new AgentError('HoldRefused', 'a word contains a NUL')
   return Buffer.from(words.map(word => `${word}\0`).join(''))
 }
 
@@ -100,7 +100,7 @@ export async function orderHold(options: HoldOptions, order: HoldOrder): Promise
       encodeOrder(order, key),
     )
     const reply = parseReply(text)
-    if (reply === undefined) throw new AgentError('HoldUnavailable', 'not an answer of hold')
+    if (reply === undefined) throw new AgentError('HoldUnavailable', 'not a reply of hold')
     if (reply.word !== 'denied' && reply.word !== 'malformed') return reply
     // A `hold` that has just started listens for a moment before its key exists.
     const now = await keyFor(order, options)

@@ -13,9 +13,9 @@ const check = (over: Partial<KeptFacts>) =>
 
 it('D7.roll: an agent is ready when what its node keeps is known, was told, and can be used again', () => {
   expect(check({})).toBeUndefined()
-  expect(check({ told: false })).toMatch(/not reported yet/)
+  expect(check({ told: false })).toMatch(/not reported its copies yet/)
   expect(check({ checks: [well, failing] })).toMatch(/canary: not restored/)
-  expect(check({ slots: undefined, before: [slot(3)] })).toMatch(/not known yet/)
+  expect(check({ slots: undefined, before: [slot(3)] })).toMatch(/does not know its copies yet/)
 })
 
 it('D7.roll: a node that keeps nothing keeps nobody waiting, whatever its checks say', () => {

@@ -23,9 +23,9 @@ export const keptCheck =
     const said = slots ?? before
     const keeps = said?.some(slot => slot.role === 'holder' && isKept(slot)) ?? false
     if (said !== undefined && !keeps) return undefined
-    if (slots === undefined) return said === undefined ? undefined : 'what is kept here is not known yet'
+    if (slots === undefined) return said === undefined ? undefined : 'the agent does not know its copies yet'
     const failing = checks.find(({ ok }) => !ok)
     if (failing !== undefined)
-      return `what is kept here cannot be brought back: ${failing.name}: ${failing.message}`
-    return told ? undefined : 'what is kept here was not reported yet'
+      return `this node cannot restore its copies: ${failing.name}: ${failing.message}`
+    return told ? undefined : 'the agent has not reported its copies yet'
   }

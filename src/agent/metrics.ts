@@ -39,12 +39,12 @@ export function createAgentMetrics(registry: Registry, storeBytes: () => number)
   const registers = [registry]
   const seconds = (name: string, help: string) =>
     new Histogram({ name: `understudy_${name}_seconds`, help, buckets: short, registers })
-  const frozen = seconds('checkpoint_frozen', 'For how long primaries stood still for a checkpoint.')
+  const frozen = seconds('checkpoint_frozen', 'How long primaries were stopped for a checkpoint.')
   const criuFrozen = seconds(
     'checkpoint_criu_frozen',
-    'For how long processes stood still by the statistics of CRIU, the longest of the containers of a pod.',
+    'How long processes were frozen according to CRIU, for the slowest container of a pod.',
   )
-  const skew = seconds('checkpoint_skew', 'Between the first and the last process that was stopped.')
+  const skew = seconds('checkpoint_skew', 'Time between the stop of the first and of the last process.')
   const pipeline = new Histogram({
     name: 'understudy_generation_pipeline_seconds',
     help: 'From the stop of a primary until the generation was complete on this node, by role (source, holder).',
@@ -61,25 +61,25 @@ export function createAgentMetrics(registry: Registry, storeBytes: () => number)
   })
   const shipped = new Histogram({
     name: 'understudy_generation_shipped_bytes',
-    help: 'What generations that were fetched needed on the wire.',
+    help: 'Bytes sent over the network for each fetched generation.',
     buckets: [1e4, 1e5, 1e6, 1e7, 1e8, 1e9],
     registers,
   })
-  const restore = seconds('restore', 'From the order to bring a generation back until it lay frozen.')
+  const restore = seconds('restore', 'From the order to restore a generation until it was frozen.')
   const arrival = new Histogram({
     name: 'understudy_pages_arrival_seconds',
-    help: 'From a lazy restore until all pages were there, while the application ran already.',
+    help: 'From a lazy restore until all pages were loaded, while the application already ran.',
     buckets: [0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300],
     registers,
   })
   const notLazy = new Counter({
     name: 'understudy_lazy_restore_failures_total',
-    help: 'Lazy restores that failed before anything ran; everything was brought back at once instead.',
+    help: 'Lazy restores that failed before the application ran; the agent then restored all memory at once.',
     registers,
   })
   const pagesLost = new Counter({
     name: 'understudy_pages_lost_total',
-    help: 'Applications that were ended because pages that were still to come did not come.',
+    help: 'Applications that were killed because their remaining pages could not be loaded.',
     registers,
   })
   const promotion = new Histogram({
@@ -89,10 +89,10 @@ export function createAgentMetrics(registry: Registry, storeBytes: () => number)
     buckets: short,
     registers,
   })
-  const told = seconds('death_told', 'From the end of a process to the accepted write that says so.')
+  const told = seconds('death_told', 'From the end of a process to the accepted write that reports it.')
   const wakes = new Counter({
     name: 'understudy_gate_messages_total',
-    help: 'Wake messages that this node handed to gates, by what the gate answered (woken, already, denied, malformed).',
+    help: 'Wake messages that this node passed to gates, by answer of the gate (woken, already, denied, malformed).',
     labelNames: ['verdict'],
     registers,
   })
@@ -103,19 +103,19 @@ export function createAgentMetrics(registry: Registry, storeBytes: () => number)
   })
   const failures = new Counter({
     name: 'understudy_agent_failures_total',
-    help: 'Failures of duties by duty and reason.',
+    help: 'Failures of tasks by duty (kind of task) and reason.',
     labelNames: ['duty', 'reason'],
     registers,
   })
   const duties = new Gauge({
     name: 'understudy_agent_duties',
-    help: 'What this node should be doing, by duty.',
+    help: 'Tasks that this node should be doing, by duty (kind of task).',
     labelNames: ['duty'],
     registers,
   })
   new Gauge({
     name: 'understudy_generations_bytes',
-    help: 'What generations take up on this node.',
+    help: 'Bytes of generations on this node.',
     registers,
     collect() {
       this.set(storeBytes())

@@ -87,7 +87,7 @@ export async function enterNode(deps: NodeDependencies, signal: AbortSignal): Pr
       return await tryEnter(deps, signal)
     } catch (error) {
       signal.throwIfAborted()
-      log.error({ err: error }, 'the node is not ready for the agent')
+      log.error({ err: error }, 'cannot prepare the node')
       onChecks([failedCheck('node', error)])
       await clock.sleep(pauses.next(), signal)
     }
@@ -128,7 +128,7 @@ async function tryEnter(
     random,
     relieve,
   })
-  for (const { name, reason } of await store.load()) log.warn({ name, reason }, 'thrown away')
+  for (const { name, reason } of await store.load()) log.warn({ name, reason }, 'unusable generation removed')
   const disk = await openDisk(options, clock, random)
   const workDirectory = join(memoryDirectory, '.work')
   await mkdir(workDirectory, { recursive: true, mode: 0o700 })
@@ -245,5 +245,5 @@ async function openDisk(
 export function failedCheck(name: string, error: unknown): NodeCheck {
   if (isAgentError(error)) return { name, ok: false, message: error.message, cure: error.cure }
   const message = messageOf(error)
-  return { name, ok: false, message, cure: "read the agent's log on this node" }
+  return { name, ok: false, message, cure: "see the agent's log on this node" }
 }

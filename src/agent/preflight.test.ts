@@ -67,10 +67,10 @@ describe.skipIf(cannotDump !== undefined)(`preflight ${cannotDump ?? ''}`, () =>
     expect(checks.filter(check => !check.ok)).toEqual([])
     expect(checks.find(check => check.name === 'canary')?.message).toMatch(/^saved in \d/)
     expect(checks.find(check => check.name === 'kernel-facts')?.message).toBe('known')
-    expect(checks.find(check => check.name === 'grave')?.message).toMatch(/are led to its heir$/)
+    expect(checks.find(check => check.name === 'grave')?.message).toMatch(/are redirected to its heir$/)
     expect(await node.sentinel.watches()).toEqual([])
     expect(checks.find(check => check.name === 'lazy-restore')?.message).toMatch(
-      /^large memory comes back while/,
+      /^large memory is loaded while/,
     )
   })
 
@@ -88,7 +88,7 @@ describe.skipIf(cannotDump !== undefined)(`preflight ${cannotDump ?? ''}`, () =>
         {
           name: 'open-files',
           ok: false,
-          message: 'the sentinel may have 512 open',
+          message: 'the sentinel may open only 512 files',
           cure: expect.stringContaining('LimitNOFILE'),
         },
         expect.objectContaining({ name: 'canary', message: 'not tried: open-files' }),
@@ -103,7 +103,7 @@ describe.skipIf(cannotDump !== undefined)(`preflight ${cannotDump ?? ''}`, () =>
     expect(checks.at(-1)).toEqual({
       name: 'lazy-restore',
       ok: true,
-      message: expect.stringMatching(/^large memory is brought back at once, .*: no userfaultfd$/),
+      message: expect.stringMatching(/^large memory is loaded before its app runs, .*: no userfaultfd$/),
     })
   })
 
@@ -112,7 +112,7 @@ describe.skipIf(cannotDump !== undefined)(`preflight ${cannotDump ?? ''}`, () =>
     const checks = await preflight(dependencies(async () => ({ ...figures, graveProblem: 'no nf_tables' })))
     expect(checks.find(({ name }) => name === 'grave')).toMatchObject({
       ok: true,
-      message: expect.stringMatching(/what is started in its place is ended: no nf_tables; load/),
+      message: expect.stringMatching(/processes started in its place are ended: no nf_tables; load/),
     })
   })
 
@@ -130,7 +130,7 @@ describe.skipIf(cannotDump !== undefined)(`preflight ${cannotDump ?? ''}`, () =>
       message: error.message,
       cure: expect.not.stringContaining('hostile'),
     })
-    expect(checks.at(-1)?.cure).toMatch(/what this node does to every container/)
+    expect(checks.at(-1)?.cure).toMatch(/what this node does to all containers/)
   })
 
   test('where something else is wrong no canary is tried', async () => {

@@ -43,15 +43,15 @@ export async function preflight(deps: PreflightDependencies): Promise<readonly N
 }
 
 const notTried = (prevented: readonly string[]): NodeCheck =>
-  failed('canary', `not tried: ${prevented.join(', ')}`, 'cure the checks that failed first')
+  failed('canary', `not tried: ${prevented.join(', ')}`, 'fix the other failed checks first')
 
 /** Not required of a node: without it a promotion of large memory takes longer. */
 export const lazyRestore = (problem: string | undefined): NodeCheck =>
   passed(
     'lazy-restore',
     problem === undefined
-      ? 'large memory comes back while its app runs already'
-      : `large memory is brought back at once, about a second for each GB: ${problem}`,
+      ? 'large memory is loaded while its app already runs'
+      : `large memory is loaded before its app runs, about a second for each GB: ${problem}`,
   )
 
 /**
@@ -62,8 +62,8 @@ const grave = (problem: string | undefined): NodeCheck =>
   passed(
     'grave',
     problem === undefined
-      ? 'connections to a dead primary are led to its heir'
-      : `connections to a dead primary fail until its Service has changed, and what is started in its place is ended: ${problem}; load the kernel modules nf_tables and nft_chain_nat`,
+      ? 'connections to a dead primary are redirected to its heir'
+      : `connections to a dead primary fail until its Service has changed, and processes started in its place are ended: ${problem}; load the kernel modules nf_tables and nft_chain_nat`,
   )
 
 const passed = (name: string, message: string): NodeCheck => ({ name, ok: true, message })
@@ -77,7 +77,7 @@ const failed = (name: string, message: string, cure: string): NodeCheck => ({
 export function architecture(name: string): NodeCheck {
   return name === 'x86_64' || name === 'aarch64'
     ? passed('architecture', name)
-    : failed('architecture', name, 'use nodes of x86_64 or aarch64: the bundled CRIU is built for them')
+    : failed('architecture', name, 'use nodes of x86_64 or aarch64: the image has CRIU for these')
 }
 
 /**
@@ -95,7 +95,7 @@ export function criu(version: string): NodeCheck {
   const [major = 0, minor = 0] = version.split('.').map(part => Number.parseInt(part, 10))
   return major > 4 || (major === 4 && minor >= 2)
     ? passed('criu', version)
-    : failed('criu', version, 'use the agent image of this release: it brings CRIU 4.2')
+    : failed('criu', version, 'use the agent image of this release: it contains CRIU 4.2')
 }
 
 const needed = { CAP_KILL: 5, CAP_NET_ADMIN: 12, CAP_SYS_PTRACE: 19, CAP_SYS_ADMIN: 21 } as const
@@ -109,7 +109,7 @@ async function capabilities(fs: ProcFs): Promise<NodeCheck> {
     return failed(
       'capabilities',
       `missing: ${missing.join(', ')}`,
-      'run the agent privileged: securityContext.privileged, and a namespace that enforces no less',
+      'run the agent privileged: securityContext.privileged, in a namespace that permits it',
     )
   return passed(
     'capabilities',
@@ -173,7 +173,7 @@ async function openFiles({ sentinel, fs, signal }: PreflightDependencies): Promi
     return Number(hard) < enoughFiles
       ? failed(
           'open-files',
-          `the sentinel may have ${hard} open`,
+          `the sentinel may open only ${hard} files`,
           `raise the hard limit of open files (LimitNOFILE) of the container runtime's service to ${enoughFiles} or more, and restart the sentinel`,
         )
       : passed('open-files', hard)
@@ -219,7 +219,7 @@ export async function kernelFacts({
   if (await known()) return passed('kernel-facts', 'known')
   return failed(
     'kernel-facts',
-    `\`criu check\` did not keep what it knows of the kernel: ${howItEnded(end)}`,
+    `\`criu check\` did not write its cache of kernel features: ${howItEnded(end)}`,
     `make ${programs} writable on the node, and restart the agent`,
   )
 }
@@ -262,7 +262,7 @@ const ofContainers: readonly AgentErrorCode[] = [
   ] as const),
 ]
 const ownContainers =
-  "the containers of this test are the agent's own: look for what this node does to every container (security modules, seccomp, limits, mounts), and report it with the agent's log"
+  "the containers of this test are the agent's own: find out what this node does to all containers (security modules, seccomp, limits, mounts), and report it with the agent's log"
 
 function fromError(name: string, error: unknown): NodeCheck {
   if (isAgentError(error)) return failed(name, error.message, error.cure)

@@ -113,7 +113,7 @@ export function createReportWriter(options: ReportWriterOptions): ReportWriter {
         )
       isOwned = true
     } catch (error) {
-      if (!signal.aborted) log.warn({ err: error }, 'the report does not belong to its Node yet')
+      if (!signal.aborted) log.warn({ err: error }, 'cannot make the Node the owner of the report yet')
     }
   }
 
@@ -146,7 +146,7 @@ export function createReportWriter(options: ReportWriterOptions): ReportWriter {
           }
         } catch (error) {
           if (signal.aborted) return
-          log.warn({ err: error }, 'the report could not be written')
+          log.warn({ err: error }, 'cannot write the report')
           await clock.sleep(retryMs, signal).catch(() => undefined)
           continue
         }
@@ -184,8 +184,8 @@ function withinLimits(content: ReportContent): ReportContent {
 const tooManyFeatures = (unsaid: number): NodeCheck => ({
   name: 'cpu-features',
   ok: false,
-  message: `the processors have ${unsaid} features more than a report has room for`,
-  cure: 'tell us the processor; until then this node carries no memory',
+  message: `the processors have ${unsaid} more features than a report can hold`,
+  cure: 'report the processor to us; until then this node keeps no memory',
 })
 
 /** Puts failed checks first, and sums up those without room in one check. */
@@ -197,8 +197,8 @@ function summedUp(checks: readonly NodeCheck[]): NodeCheck[] {
   return [
     ...byVerdict.slice(0, room),
     {
-      ...{ name: 'others', ok, message: `${others.length} more checks have no room here` },
-      ...(ok ? {} : { cure: 'look at the log of the agent' }),
+      ...{ name: 'others', ok, message: `${others.length} more checks do not fit here` },
+      ...(ok ? {} : { cure: 'see the log of the agent' }),
     },
   ]
 }

@@ -189,7 +189,7 @@ export function createSentinelClient(options: SentinelClientOptions): SentinelCl
     connecting ??= connectSentinel({
       path,
       onEvent,
-      onMalformed: text => log.warn({ text }, 'the sentinel sent what is no line of its protocol'),
+      onMalformed: text => log.warn({ text }, 'malformed line from the sentinel'),
     }).then(
       made => {
         void made.closed.then(() => {
@@ -335,7 +335,7 @@ export function createSentinelClient(options: SentinelClientOptions): SentinelCl
         } catch (error) {
           if (signal.aborted) return
           if (!isAgentError(error)) throw error
-          log.warn({ code: error.code, err: error }, 'no connection to the sentinel')
+          log.warn({ code: error.code, err: error }, 'cannot connect to the sentinel')
         }
         // A wait that the signal ends is the end of the loop, not a failure.
         await clock.sleep(reconnectMs, signal).catch(() => undefined)

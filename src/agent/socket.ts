@@ -66,7 +66,7 @@ function exchange(path: string, request: Buffer, signal: AbortSignal): Promise<s
     socket.once('connect', () => socket.write(request))
     socket.on('data', (chunk: string) => {
       text += chunk
-      if (text.length > longestReply) socket.destroy(new Error('an answer too long'))
+      if (text.length > longestReply) socket.destroy(new Error('the answer is too long'))
     })
     socket.once('end', () => resolve(text))
     socket.once('close', () => reject(new Error('closed without an answer')))

@@ -40,7 +40,7 @@ export async function sizeOf(
 ): Promise<number> {
   signal.throwIfAborted()
   // Each directory is open until all below it has been seen. `layer` goes no deeper either.
-  if (depth > deepest) throw new AgentError('Unsupported', `files are more than ${deepest} directories deep`)
+  if (depth > deepest) throw new AgentError('Unsupported', `files lie more than ${deepest} directories deep`)
   let handle: FileHandle
   try {
     handle = await open(directory, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW)

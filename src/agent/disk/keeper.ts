@@ -109,12 +109,12 @@ export function createDiskKeeper(options: DiskKeeperOptions): DiskKeeper {
     const fields = { slot: slotName(sealed.slot), generation: sealed.generation }
     try {
       const stored = await disk.read(sealed, key, store, signal)
-      log.info({ ...fields, bytes: stored.manifest.bytes }, 'a generation was brought back from the disk')
+      log.info({ ...fields, bytes: stored.manifest.bytes }, 'generation loaded from the disk')
       onRecalled(stored)
       return stored
     } catch (error) {
       signal.throwIfAborted()
-      log.warn({ err: error, ...fields }, 'a generation could not be brought back from the disk')
+      log.warn({ err: error, ...fields }, 'cannot load a generation from the disk')
       if (!isCheckpointError(error, 'Corrupt', 'BadManifest')) return { error }
       await disk.remove(sealed.file)
       return 'corrupt'
@@ -164,7 +164,7 @@ export function createDiskKeeper(options: DiskKeeperOptions): DiskKeeper {
         await recallSlot(lease, signal)
       } catch (error) {
         signal.throwIfAborted()
-        log.warn({ err: error, slot: slotName(lease) }, 'the disk could not be asked for a slot')
+        log.warn({ err: error, slot: slotName(lease) }, 'cannot search the disk for a slot')
         tell(reasonOf(error))
       }
   }
@@ -209,7 +209,7 @@ export function createDiskKeeper(options: DiskKeeperOptions): DiskKeeper {
       if (isCheckpointError(error, 'NoSuchGeneration')) return
       const before = written.get(name)
       written.set(name, { on: before?.on, version: before?.version ?? '', at: clock.monotonic() })
-      log.warn({ err: error, slot: name, generation }, 'a generation could not be written to the disk')
+      log.warn({ err: error, slot: name, generation }, 'cannot write a generation to the disk')
       tell(reasonOf(error))
     }
   }
@@ -231,7 +231,7 @@ export function createDiskKeeper(options: DiskKeeperOptions): DiskKeeper {
       if (clock.monotonic() - since < sweepAfterMs) wanted.add(tag)
     }
     const removed = await disk.sweep({ complete: true, tags: wanted })
-    if (removed > 0) log.info({ files: removed }, 'files of slots that nobody wants here were removed')
+    if (removed > 0) log.info({ files: removed }, 'files of unwanted slots removed')
     const names = new Set(known.map(slotName))
     for (const name of [...written.keys()]) if (!names.has(name)) written.delete(name)
     for (const name of [...recalled]) if (!names.has(name)) recalled.delete(name)
@@ -273,9 +273,9 @@ export function createDiskKeeper(options: DiskKeeperOptions): DiskKeeper {
         if (lease === undefined || !(await isSpare(stored, lease, signal))) continue
         const { slot, epoch, generation } = stored.manifest
         await store.drop(slot, generation, epoch)
-        log.info({ slot: slotName(slot), generation }, 'an older generation makes room in the tmpfs')
+        log.info({ slot: slotName(slot), generation }, 'older generation removed to free tmpfs')
       } catch (error) {
-        log.warn({ err: error }, 'an older generation could not make room')
+        log.warn({ err: error }, 'cannot remove an older generation')
       }
     }
   }
@@ -294,7 +294,7 @@ export function createDiskKeeper(options: DiskKeeperOptions): DiskKeeper {
           }
         } catch (error) {
           if (signal.aborted) return
-          log.warn({ err: error }, 'the disk of generations could not be looked after')
+          log.warn({ err: error }, 'cannot maintain the generations on the disk')
           tell(reasonOf(error))
         }
         const over = new AbortController()

@@ -28,7 +28,7 @@ export function createBudgetMetrics(
     })
   gauge(
     'generations_used_bytes',
-    'What generations take up on this node, by tier (memory, disk).',
+    'Bytes of generations on this node, by tier (memory, disk).',
     () => [
       ['memory', store.bytes],
       ['disk', disk?.bytes ?? 0],
@@ -37,7 +37,7 @@ export function createBudgetMetrics(
   )
   gauge(
     'generations_budget_bytes',
-    'What generations may take up on this node, by tier (memory, disk).',
+    'Budget for generations on this node, by tier (memory, disk).',
     () => [
       ['memory', store.budget],
       ['disk', disk?.budget ?? 0],
@@ -46,7 +46,7 @@ export function createBudgetMetrics(
   )
   gauge(
     'generations_disk_trouble',
-    '1 for the reason why nothing is written to the disk of this node (DiskFull, DiskLow, KeyMissing, ...).',
+    '1 for the reason why the agent writes nothing to the disk of this node (DiskFull, DiskLow, KeyMissing, ...).',
     () => {
       const reason = keeper()?.trouble?.reason
       return reason === undefined ? [] : [[reason, 1]]

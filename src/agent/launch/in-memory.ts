@@ -29,7 +29,7 @@ export async function programsInMemory(
   )
   // Checks the result in this container: mounts of the host may not reach it.
   if (await isTmpfsOfItsOwn(install.to)) return installAgain(onDisk, install)
-  log.warn({ directory: install.to, said }, 'programs are run from the disk: none in memory')
+  log.warn({ directory: install.to, said }, 'cannot copy the programs to memory, so they run from the disk')
   return onDisk
 }
 

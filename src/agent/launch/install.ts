@@ -129,7 +129,7 @@ async function copyTree(from: string, to: string, files: readonly ProgramFile[])
 async function criuVersionOf(directory: string): Promise<string> {
   const packages = await readFile(join(directory, 'criu/packages'), 'utf8')
   const found = /^criu_([^_]+)_/m.exec(packages)
-  if (found === null) throw new AgentError('BinariesMissing', `${directory}/criu/packages names no criu`)
+  if (found === null) throw new AgentError('BinariesMissing', `${directory}/criu/packages does not list criu`)
   return found[1] ?? ''
 }
 

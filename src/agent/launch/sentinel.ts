@@ -50,7 +50,7 @@ export async function ensureSentinel(options: LaunchOptions): Promise<Launched> 
     if (watches.length > 0) {
       options.log.warn(
         { version: found.hello.version, watches: watches.length },
-        'a sentinel of other programs guards pods; it stays until it guards none',
+        'a sentinel of another version guards pods; the agent replaces it once it guards none',
       )
       return found
     }
@@ -83,8 +83,8 @@ async function resizeMemory(options: LaunchOptions): Promise<void> {
   const said = await startSentinel(options)
   const { blocks: now } = await statfs(memory.directory)
   const fields = { bytes: now * bsize, wanted: memory.bytes, said }
-  if (now === Math.ceil(memory.bytes / bsize)) log.info(fields, 'the room for memory was resized')
-  else log.warn(fields, 'the room for memory could not be resized')
+  if (now === Math.ceil(memory.bytes / bsize)) log.info(fields, 'tmpfs for generations resized')
+  else log.warn(fields, 'cannot resize the tmpfs for generations')
 }
 
 async function findSentinel(options: LaunchOptions): Promise<Launched | undefined> {

@@ -5,7 +5,7 @@ const entry = (what: string, cure: string) => ({ what, cure })
 export const obstacles = Object.freeze({
   IoUring: entry(
     'an io_uring',
-    'leave seccomp at RuntimeDefault, which forbids it and makes programs fall back, or turn it off in the program (Node.js: UV_USE_IO_URING=0)',
+    'leave seccomp at RuntimeDefault, which forbids it so that programs fall back, or turn it off in the program (Node.js: UV_USE_IO_URING=0)',
   ),
   Mptcp: entry(
     'an MPTCP socket',
@@ -14,7 +14,7 @@ export const obstacles = Object.freeze({
   ForeignSocket: entry('a socket of a protocol that cannot be saved', 'use TCP, UDP or unix sockets'),
   SystemV: entry(
     'System V shared memory, semaphores or message queues',
-    'use POSIX ones (PostgreSQL: shared_memory_type = mmap has one left; keep such a program in a container that is not saved)',
+    'use the POSIX kind (PostgreSQL keeps one segment even with shared_memory_type = mmap; keep such a program in a container that is not saved)',
   ),
   Device: entry(
     'a device',
@@ -23,19 +23,19 @@ export const obstacles = Object.freeze({
   Terminal: entry('a terminal', 'start the program without one'),
   KernelObject: entry(
     'an object of the kernel that cannot be saved',
-    'do without it, or keep the program in a container that is not saved (checkpoint.containers)',
+    'avoid it, or keep the program in a container that is not saved (checkpoint.containers)',
   ),
   Namespace: entry(
     'a namespace of its own',
     "turn the program's sandbox off (Chromium: --no-sandbox), or keep it in a container that is not saved",
   ),
-  Traced: entry('a debugger on it', 'end the debugger'),
+  Traced: entry('a debugger on it', 'stop the debugger'),
   ProcFile: entry(
     'a file or directory of /proc open',
-    'let the program close it when it has read it; a successor would find other processes behind it',
+    'let the program close it after reading; in a successor it would refer to other processes',
   ),
   TooMany: entry(
-    'more than is looked at',
+    'more than the agent inspects',
     'let the program close what it does not need, or keep it in a container that is not saved (checkpoint.containers)',
   ),
   LargeDeletedFile: entry(
@@ -43,8 +43,8 @@ export const obstacles = Object.freeze({
     'let the program close deleted files, or keep them below 64 MiB',
   ),
   LinkedDeletedFile: entry(
-    'an open file that was deleted and still has another name',
-    'let the program open it again by the name that it has',
+    'an open file that was deleted and has another name left',
+    'let the program open it again by that name',
   ),
 })
 

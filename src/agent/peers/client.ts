@@ -98,7 +98,9 @@ export function createPeerClient(options: PeerClientOptions): PeerClient {
     }
     // One attempt for all callers: the slots of a dead node must not each try to connect.
     const connecting = connectPeer(peer, identity, clock, options.localAddress).then(session => {
-      session.on('error', error => log.debug({ err: error, peer: peer.address }, 'connection to peer broke'))
+      session.on('error', error =>
+        log.debug({ err: error, peer: peer.address }, 'connection to a peer broke'),
+      )
       session.once('goaway', forget)
       session.once('close', () => {
         forget()
@@ -156,7 +158,7 @@ export function createPeerClient(options: PeerClientOptions): PeerClient {
     const watchdog = createWatchdog({
       clock,
       ms: silenceMs,
-      onSilence: () => end(new AgentError('PeerSilent', `${peer.address} said nothing for ${silenceMs} ms`)),
+      onSilence: () => end(new AgentError('PeerSilent', `${peer.address} sent nothing for ${silenceMs} ms`)),
     })
     if (signal.aborted) onAbort()
     try {

@@ -89,6 +89,6 @@ export function parseAddress(address: string): { readonly host: string; readonly
   const host = bracketed ?? plain
   const port = Number(digits)
   if (host === undefined || port < 1 || port > 65535)
-    throw new AgentError('PeerUnreachable', `${JSON.stringify(address)} is no host:port`)
+    throw new AgentError('PeerUnreachable', `${JSON.stringify(address)} is not host:port`)
   return { host, port }
 }

@@ -56,6 +56,6 @@ test('a connection to nobody is given up, though nothing has closed it', async (
   keepAlive(session, { clock: systemClock, everyMs: 1, patienceMs: 200 })
   await expect.poll(pings, { timeout: 30_000 }).toBeGreaterThan(1)
   hold()
-  expect((await failed).message).toBe('no sign of life for 200 ms')
+  expect((await failed).message).toBe('no answer to pings for 200 ms')
   expect(session.destroyed).toBe(true)
 })

@@ -32,7 +32,7 @@ export function keepAlive(
       waiting.abort()
       if (outcome === 'closed') return
       if (outcome === 'late') {
-        session.destroy(new Error(`no sign of life for ${patienceMs} ms`))
+        session.destroy(new Error(`no answer to pings for ${patienceMs} ms`))
         return
       }
     }

@@ -59,7 +59,10 @@ export async function receiveGeneration(
   const start = clock.monotonic()
   const stoppedAt = start - answer.ageMs
   if (!isNewer(version, after))
-    throw new AgentError('PeerMalformed', `${peer}: ${formatVersion(version)} is not newer than what we have`)
+    throw new AgentError(
+      'PeerMalformed',
+      `${peer}: ${formatVersion(version)} is not newer than our generation`,
+    )
   // A stored generation outlives its sender and outranks later generations.
   if (version.epoch > epoch)
     throw new AgentError(
@@ -72,7 +75,7 @@ export async function receiveGeneration(
       `${peer}: ${formatVersion(version)}, we have ${formatVersion(after)}`,
     )
   if (answer.base !== undefined && !sameVersion(answer.base, request.base))
-    throw new AgentError('PeerMalformed', `${peer}: the difference is to what we have not offered`)
+    throw new AgentError('PeerMalformed', `${peer}: the delta needs a base that we have not offered`)
   const base = answer.base && ours
 
   let bytes = 0
@@ -82,10 +85,7 @@ export async function receiveGeneration(
       for await (const chunk of stream) {
         bytes += chunk.length
         if (bytes > store.budget + overheadBytes)
-          throw new AgentError(
-            'PeerMalformed',
-            `${peer}: the stream is longer than all that this node may keep`,
-          )
+          throw new AgentError('PeerMalformed', `${peer}: the stream exceeds the budget of this node`)
         yield chunk
       }
     } catch (error) {
@@ -148,7 +148,7 @@ function onlyAs(
         manifest.slot.slot === slot.slot &&
         manifest.slot.life === slot.life
       if (!same)
-        throw new CheckpointError('BadManifest', 'the manifest is of another generation than its head')
+        throw new CheckpointError('BadManifest', 'the manifest and its head name different generations')
       return draft.commit(manifest, { ...options, stoppedAt })
     },
   }

@@ -60,7 +60,7 @@ export async function sendGeneration(
   const watchdog = createWatchdog({
     clock,
     ms: silenceMs,
-    onSilence: () => stalled.abort(new Error(`the receiver took nothing for ${silenceMs} ms`)),
+    onSilence: () => stalled.abort(new Error(`the receiver read nothing for ${silenceMs} ms`)),
   })
   let bytes = 0
   try {

@@ -119,10 +119,7 @@ export async function createPeerServer(options: PeerServerOptions): Promise<Peer
     )
     // Before HTTP/2 begins, so that the server parses no byte of an unknown peer.
     if (fingerprint === undefined || nodeOf(fingerprint, address) === undefined) {
-      log.warn(
-        { peer: address, fingerprint },
-        'refused a connection: not one report has this key and address',
-      )
+      log.warn({ peer: address, fingerprint }, 'connection refused: no report has this key and address')
       socket.destroy()
       return
     }
@@ -132,7 +129,7 @@ export async function createPeerServer(options: PeerServerOptions): Promise<Peer
     serveSession(session, fingerprint, address)
   })
   server.on('tlsClientError', (error, socket) =>
-    log.debug({ err: error, peer: socket.remoteAddress }, 'no handshake'),
+    log.debug({ err: error, peer: socket.remoteAddress }, 'handshake failed'),
   )
 
   const serveSession = (session: ServerHttp2Session, fingerprint: string, address: string) => {
@@ -143,7 +140,7 @@ export async function createPeerServer(options: PeerServerOptions): Promise<Peer
       for (const settled of settling.values()) settled.abort()
     })
     session.on('stream', (stream, headers) => {
-      stream.on('error', error => log.debug({ err: error, fingerprint }, 'answer broke'))
+      stream.on('error', error => log.debug({ err: error, fingerprint }, 'stream broke'))
       const { ':method': method, ':path': path = '' } = headers
       // Checked for each request: a connection must not outlive the report that allowed it.
       const nodeNow = () => nodeOf(fingerprint, address)
@@ -158,7 +155,7 @@ export async function createPeerServer(options: PeerServerOptions): Promise<Peer
       settling.get(slotName(request.slot))?.abort()
       give(stream, request, node, nodeNow, settling).catch((error: unknown) => {
         // Receivers leave whenever a slot changes its primary; they report their failures themselves.
-        log.debug({ err: error, node, slot: slotName(request.slot) }, 'gave no generation')
+        log.debug({ err: error, node, slot: slotName(request.slot) }, 'cannot send a generation')
         // Reset, not ended: a partial generation must not look complete.
         if (!stream.destroyed) stream.destroy(error instanceof Error ? error : new Error(String(error)))
       })
@@ -178,7 +175,7 @@ export async function createPeerServer(options: PeerServerOptions): Promise<Peer
       life.abort()
       // The stream also closes after a complete transfer.
       const complete = stream.writableFinished && stream.rstCode === constants.NGHTTP2_NO_ERROR
-      if (!complete) gone.abort(new Error('the receiver has gone'))
+      if (!complete) gone.abort(new Error('the receiver has disconnected'))
     })
     showLife(stream, clock, signOfLifeMs, life.signal)
     if (!(await untilThere(request, gone.signal))) return answer(stream, 204)
@@ -246,7 +243,7 @@ export async function createPeerServer(options: PeerServerOptions): Promise<Peer
       resolve()
     })
   })
-  server.on('error', error => log.error({ err: error }, 'the server for peers failed'))
+  server.on('error', error => log.error({ err: error }, 'peer server failed'))
 
   return {
     port: (server.address() as AddressInfo).port,

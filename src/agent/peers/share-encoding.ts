@@ -42,7 +42,7 @@ export function shareEncoding(encode: Encode, clock: Clock): Encode {
       const chunks = encode(base, next, { signal: stop.signal })[Symbol.asyncIterator]()
       const created = share(chunks, clock, () => {
         if (running.get(key) === created) running.delete(key)
-        stop.abort(new Error('nobody reads any more'))
+        stop.abort(new Error('no reader is left'))
       })
       running.set(key, created)
       shared = created
@@ -109,7 +109,7 @@ function share(source: AsyncIterator<Buffer>, clock: Clock, onUnread: () => void
   const take = async (reader: Reader, signal: AbortSignal | undefined): Promise<Buffer | undefined> => {
     for (;;) {
       signal?.throwIfAborted()
-      if (!readers.has(reader)) throw new LeftBehind('others would have had to wait for this receiver')
+      if (!readers.has(reader)) throw new LeftBehind('this receiver would have held the others up')
       const chunk = chunks[reader.at - first]
       if (chunk !== undefined) return chunk
       if (end !== undefined && 'failure' in end) throw end.failure

@@ -16,7 +16,7 @@ export function probeGrpc(handler: GrpcHandler, address: string, signal: AbortSi
       resolve(result)
       session.destroy()
     }
-    const onAbort = () => end(failure('given up'))
+    const onAbort = () => end(failure('cancelled'))
     session.on('error', error => end(failure(error.message)))
     session.on('close', () => end(failure('the connection was closed')))
     signal.addEventListener('abort', onAbort, { once: true })
@@ -65,6 +65,6 @@ function judge(head: IncomingHttpHeaders, trailers: IncomingHttpHeaders, body: B
       return failure(`gRPC status ${code}`)
   }
   const status = decodeHealthResponse(body)
-  if (status === undefined) return failure('the answer is no HealthCheckResponse')
+  if (status === undefined) return failure('the answer is not a HealthCheckResponse')
   return status === 'SERVING' ? success : failure(`the service is ${status}`)
 }

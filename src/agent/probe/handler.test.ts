@@ -81,8 +81,8 @@ describe('a probe of a template', () => {
 
   test('says what is wrong with it', () => {
     expect(http({ port: 'nope' })).toBe('container app: no port is named nope')
-    expect(http({ port: 80, scheme: 'GOPHER' })).toBe('container app: no scheme GOPHER for probes')
-    expect(parseProbe({}, container)).toBe('container app: the probe has no handler that is known')
+    expect(http({ port: 80, scheme: 'GOPHER' })).toBe('container app: unknown scheme GOPHER')
+    expect(parseProbe({}, container)).toBe('container app: the probe has no known handler')
   })
 
   test.each([

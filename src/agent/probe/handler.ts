@@ -71,7 +71,7 @@ export function parseProbe(probe: Wire<V1Probe>, container: ProbedContainer): Pa
 }
 
 /** Agents are in the network of their node, which gives access to more than the pod network does. */
-const elsewhere = 'the probe names a host, and agents ask nobody but the pod'
+const elsewhere = 'the probe names a host, and agents probe only the pod itself'
 
 function parseHandler(probe: Wire<V1Probe>, container: ProbedContainer): Handler | string {
   if (probe.exec) return { type: 'exec', container: container.name, command: probe.exec.command ?? [] }
@@ -81,7 +81,7 @@ function parseHandler(probe: Wire<V1Probe>, container: ProbedContainer): Handler
     const port = portOf(probe.httpGet.port, container)
     if (typeof port === 'string') return port
     const lower = scheme.toLowerCase()
-    if (lower !== 'http' && lower !== 'https') return `no scheme ${scheme} for probes`
+    if (lower !== 'http' && lower !== 'https') return `unknown scheme ${scheme}`
     return {
       type: 'http',
       scheme: lower,
@@ -101,7 +101,7 @@ function parseHandler(probe: Wire<V1Probe>, container: ProbedContainer): Handler
     if (typeof port === 'string') return port
     return { type: 'grpc', port, service: probe.grpc.service ?? '' }
   }
-  return 'the probe has no handler that is known'
+  return 'the probe has no known handler'
 }
 
 /** Returns the number of a port given by number, by the name of a port of the container, or by a number in quotes. */

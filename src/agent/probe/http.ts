@@ -37,7 +37,7 @@ export async function probeHttp(
     if (typeof answer === 'string') return failure(answer)
     const { status, location } = answer
     const next = redirects.has(status) && location !== undefined ? follow(target, location) : undefined
-    if (next === 'malformed') return failure(`status ${status} with a location that is none`)
+    if (next === 'malformed') return failure(`status ${status} with an invalid location`)
     if (next === undefined || next === 'elsewhere')
       return status >= 200 && status < 400 ? success : failure(`status ${status}`)
     if (followed >= maxRedirects) return failure(`more than ${maxRedirects} redirects`)

@@ -39,7 +39,7 @@ export const probe: Probe = async (handler, target, options) => {
   signal.throwIfAborted()
   // The agent has all rights on the node, so it must never run a template's command itself.
   if (handler.type === 'exec' && target.run === undefined)
-    return { outcome: 'unsupported', message: 'commands are run in pods that were understudies only' }
+    return { outcome: 'unsupported', message: 'the agent runs commands only in pods that were understudies' }
 
   const over = new AbortController()
   const onAbort = () => over.abort()
@@ -65,7 +65,7 @@ async function run(
   switch (handler.type) {
     case 'exec':
       return run === undefined
-        ? failure('commands are not run here')
+        ? failure('the agent runs no commands here')
         : run(handler.container, handler.command, signal)
     case 'http':
       return probeHttp(handler, address, signal)

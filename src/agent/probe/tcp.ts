@@ -15,7 +15,7 @@ export function probeTcp(handler: TcpHandler, address: string, signal: AbortSign
       socket.destroy()
       resolve(result)
     }
-    const onAbort = () => end(failure('given up'))
+    const onAbort = () => end(failure('cancelled'))
     socket.once('connect', () => end(success))
     socket.on('error', error => end(failure(error.message)))
     signal.addEventListener('abort', onAbort, { once: true })
