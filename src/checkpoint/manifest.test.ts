@@ -26,11 +26,11 @@ test('what was written is read, without fields of later versions', () => {
 })
 
 test.each([
-  ['no JSON', '{', 'the manifest is no JSON'],
+  ['no JSON', '{', 'the manifest is not JSON'],
   ['a list', '[]', 'the manifest is not an object'],
   ['another version', { version: 2 }, 'version is not 1'],
   ['no slot', { slot: undefined }, 'slot is not an object'],
-  ['a slot that is a path', { slot: { ...slotKey, namespace: '../..' } }, 'names no slot'],
+  ['a slot that is a path', { slot: { ...slotKey, namespace: '../..' } }, 'is not a name of a slot'],
   ['a generation that is none', { generation: 0 }, 'generation is not at least 1'],
   ['a time that is none', { takenAt: 'yesterday' }, 'takenAt is not a time'],
   ['a wrong sum', { bytes: 8 }, 'bytes is not the sum of all sizes'],

@@ -101,7 +101,7 @@ export function isGenerationPath(path: string): boolean {
 export function slotName({ namespace, set, slot, life }: SlotKey): string {
   const name = `${namespace}.${set}.${slot}.${life}`
   if (!slotNamePattern.test(name) || name.length > 255)
-    throw new CheckpointError('BadManifest', `${JSON.stringify(name)} names no slot`)
+    throw new CheckpointError('BadManifest', `${JSON.stringify(name)} is not a name of a slot`)
   return name
 }
 
@@ -126,7 +126,7 @@ export function parseManifest(text: string): Manifest {
   try {
     value = JSON.parse(text)
   } catch (error) {
-    throw new CheckpointError('BadManifest', 'the manifest is no JSON', error)
+    throw new CheckpointError('BadManifest', 'the manifest is not JSON', error)
   }
   const root = record('', value)
   if (root.value['version'] !== 1) throw wrong('version', '1')

@@ -38,9 +38,9 @@ export function signerOf(manifest: Manifest): string | undefined {
     key === undefined ||
     !verify('sha256', Buffer.from(purpose + signed.text), key, Buffer.from(signed.value, 'base64'))
   )
-    throw new CheckpointError('BadManifest', 'its signature does not hold')
+    throw new CheckpointError('BadManifest', 'its signature is invalid')
   if (canonical(parseManifest(signed.text)) !== canonical(unsigned(manifest)))
-    throw new CheckpointError('BadManifest', 'it says something else than what was signed')
+    throw new CheckpointError('BadManifest', 'it differs from its signed text')
   return createHash('sha256')
     .update(key.export({ type: 'spki', format: 'der' }))
     .digest('hex')

@@ -143,13 +143,13 @@ export function createGenerationStore(options: StoreOptions): GenerationStore {
     if (taken + wanted > budget || taken >= budget)
       throw new CheckpointError(
         'StoreFull',
-        `${wanted} more bytes do not fit: ${taken} of ${budget} are taken or set aside`,
+        `${wanted} more bytes do not fit: ${taken} of ${budget} are in use or reserved`,
       )
     const { own, most } = shareOf(namespace, draft)
     if (own + wanted > most)
       throw new CheckpointError(
         'StoreFull',
-        `${wanted} more bytes do not fit: namespace ${namespace} has ${own} of the ${most} that one namespace may have here`,
+        `${wanted} more bytes do not fit: namespace ${namespace} has ${own} of its limit of ${most} on this node`,
       )
     reserved.set(draft, { namespace, bytes: wanted })
   }
@@ -215,7 +215,7 @@ export function createGenerationStore(options: StoreOptions): GenerationStore {
 
     async function seal(manifest: Omit<Manifest, 'files' | 'bytes'>, options: CommitOptions) {
       if (slotName(manifest.slot) !== name || manifest.generation !== generation)
-        throw new CheckpointError('BadManifest', 'the manifest is of another generation than its draft')
+        throw new CheckpointError('BadManifest', 'the manifest and its draft name different generations')
       const { files = [], stoppedAt = startedAt, sign = same, signal } = options
       const sealed = await sealFiles(dir, files, setAsideLate, signal)
       const full = sign(parseManifest(formatManifest({ ...manifest, ...sealed })))
@@ -296,7 +296,7 @@ export function createGenerationStore(options: StoreOptions): GenerationStore {
           if (!isSystemError(error, 'ENOTEMPTY', 'EEXIST')) throw error
         }
       }
-    throw new CheckpointError('Superseded', `generation ${generation} of epoch ${epoch} is complete already`)
+    throw new CheckpointError('Superseded', `generation ${generation} of epoch ${epoch} is already complete`)
   }
 
   async function loadSlot(slot: string): Promise<Dropped[]> {
@@ -305,11 +305,11 @@ export function createGenerationStore(options: StoreOptions): GenerationStore {
       const dir = join(root, slot, name)
       try {
         if (!/^[1-9]\d*(\.\d+)?$/.test(name))
-          throw new CheckpointError('BadManifest', 'it was never complete, or was being removed')
+          throw new CheckpointError('BadManifest', 'it was incomplete, or being removed')
         const stored = await readStored(dir, { clock, uptime })
         const { slot: key, generation, epoch } = stored.manifest
         if (slotName(key) !== slot || ![`${generation}`, `${generation}.${epoch}`].includes(name))
-          throw new CheckpointError('BadManifest', 'its manifest is of another generation')
+          throw new CheckpointError('BadManifest', 'its manifest names another generation')
         add(slot, stored)
       } catch (error) {
         if (!isCheckpointError(error) && !isSystemError(error, 'ENOENT', 'ENOTDIR')) throw error
@@ -350,7 +350,7 @@ export function createGenerationStore(options: StoreOptions): GenerationStore {
     retain(slot, generation, epoch) {
       const entry = find(slot, generation, epoch)
       if (entry === undefined)
-        throw new CheckpointError('NoSuchGeneration', `generation ${generation} is not here`)
+        throw new CheckpointError('NoSuchGeneration', `this node does not have generation ${generation}`)
       entry.readers += 1
       let released = false
       return () => {

@@ -55,12 +55,15 @@ export async function sealFiles(
   const sizes = new Map<string, number>()
   for (const path of tree.files) {
     if (!isGenerationPath(path))
-      throw new CheckpointError('BadDraft', `${JSON.stringify(path)} is no name for a generation's file`)
+      throw new CheckpointError(
+        'BadDraft',
+        `${JSON.stringify(path)} is not a valid name for a file of a generation`,
+      )
     sizes.set(path, (await lstat(join(dir, path))).size)
   }
   for (const { path, size } of known)
     if (sizes.get(path) !== size)
-      throw new CheckpointError('BadDraft', `${path} has not the size it should have`)
+      throw new CheckpointError('BadDraft', `${path} has another size than its manifest says`)
   reserve(bytesOnDisk([...sizes.values()].map(size => ({ size }))))
   const files: GenerationFile[] = []
   for (const path of tree.files)
@@ -93,7 +96,7 @@ export async function readStored(dir: string, clocks: Clocks): Promise<Stored> {
   for (const { path, size } of manifest.files) {
     const found = await lstat(join(dir, path))
     if (!found.isFile() || found.size !== size)
-      throw new CheckpointError('BadManifest', `${path} is not what its manifest says`)
+      throw new CheckpointError('BadManifest', `${path} differs from its manifest`)
   }
   const now = clocks.clock.monotonic()
   const arrival = await readArrival(dir)

@@ -27,7 +27,7 @@ describe('D10.origin: memory comes from the pod and the node that the Lease name
     ['another namespace', { ...origin, slot: { ...slot, namespace: 'other' } }, lease, /no Lease/],
     ['another set', { ...origin, slot: { ...slot, set: 'db' } }, lease, /no Lease/],
     ['another life', { ...origin, slot: { ...slot, life: 'ffffffff' } }, lease, /no Lease/],
-    ['an epoch to come', { ...origin, epoch: 4 }, lease, /epoch 4, and the Lease is at 3/],
+    ['an epoch to come', { ...origin, epoch: 4 }, lease, /epoch 4, but the Lease is at 3/],
     ['an epoch that no other would ever follow', { ...origin, epoch: 1e14 }, lease, /epoch/],
     ['another pod', { ...origin, source: { podUid: 'uid-x', node: 'n1' } }, lease, /uid-x/],
     ['another node', { ...origin, source: { podUid: 'uid-p', node: 'n2' } }, lease, /node n2/],

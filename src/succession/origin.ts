@@ -21,12 +21,12 @@ export function originFault(
   { slot, epoch, source, signer }: Origin,
   lease: SlotLease | undefined,
 ): string | undefined {
-  if (lease === undefined || !isSameSlot(slot, lease)) return 'no Lease names this slot in this life'
-  if (epoch > lease.epoch) return `epoch ${epoch}, and the Lease is at ${lease.epoch}`
+  if (lease === undefined || !isSameSlot(slot, lease)) return 'no Lease names this life of the slot'
+  if (epoch > lease.epoch) return `epoch ${epoch}, but the Lease is at ${lease.epoch}`
   if (epoch < lease.epoch) return signerFault(lease, epoch, signer)
   if (source.podUid !== lease.holder.uid)
-    return `pod ${source.podUid}, and the Lease names ${lease.holder.uid}`
-  if (source.node !== lease.node) return `node ${source.node}, and the Lease names ${lease.node ?? 'none'}`
+    return `pod ${source.podUid}, but the Lease names ${lease.holder.uid}`
+  if (source.node !== lease.node) return `node ${source.node}, but the Lease names ${lease.node ?? 'none'}`
   return signerFault(lease, epoch, signer)
 }
 

@@ -22,7 +22,7 @@ describe('D6.placement: memory goes on only where it can', () => {
   })
 
   it.each<[Partial<Machine>, string, RegExp]>([
-    [{ architecture: 'aarch64' }, 'ArchitectureDiffers', /of x86_64, the node is aarch64/],
+    [{ architecture: 'aarch64' }, 'ArchitectureDiffers', /from x86_64, but the node is aarch64/],
     [{ cpuFeatures: ['sse2'] }, 'CpuDiffers', /lack avx2; use nodes of one processor type/],
     [{ cpuFeatures: [] }, 'CpuDiffers', /lack avx2, sse2/],
     [{ kernel: '6.11.20' }, 'KernelOlder', /upgrade this node/],

@@ -26,7 +26,7 @@ export function misfit(from: Machine, to: Machine): Misfit | undefined {
   if (from.architecture !== to.architecture)
     return {
       reason: 'ArchitectureDiffers',
-      message: `the memory is of ${from.architecture}, the node is ${to.architecture}; use nodes of one architecture`,
+      message: `the memory is from ${from.architecture}, but the node is ${to.architecture}; use nodes of one architecture`,
     }
   const missing = missingFeatures(from, to)
   if (missing.length > 0)
@@ -37,12 +37,12 @@ export function misfit(from: Machine, to: Machine): Misfit | undefined {
   if (isOlder(to.kernel, from.kernel))
     return {
       reason: 'KernelOlder',
-      message: `the memory is of Linux ${from.kernel}, the node runs ${to.kernel}; upgrade this node`,
+      message: `the memory is from Linux ${from.kernel}, but the node runs ${to.kernel}; upgrade this node`,
     }
   if (isOlder(to.criu, from.criu))
     return {
       reason: 'CriuOlder',
-      message: `the memory is of CRIU ${from.criu}, the agent here has ${to.criu}; run agents of one version`,
+      message: `the memory is from CRIU ${from.criu}, but the agent here has ${to.criu}; run agents of one version`,
     }
   return undefined
 }

@@ -17,8 +17,8 @@ describe('whose signature counts', () => {
     expect(signerFault(lease, 3, b)).toBeUndefined()
     expect(signerFault(lease, 4, b)).toMatch(/saved by a/)
     expect(signerFault(lease, 3, undefined)).toMatch(/not signed/)
-    expect(signerFault(lease, 2, b)).toMatch(/does not know/)
-    expect(signerFault(lease, 2, undefined)).toMatch(/does not know/)
+    expect(signerFault(lease, 2, b)).toMatch(/does not name the signer/)
+    expect(signerFault(lease, 2, undefined)).toMatch(/does not name the signer/)
   })
 
   it('of epochs in which nobody signed nothing is asked, nor of those before them', () => {
@@ -27,7 +27,7 @@ describe('whose signature counts', () => {
     expect(signerFault(lease, 2, undefined)).toBeUndefined()
     expect(signerFault(lease, 4, undefined)).toMatch(/not signed/)
     const mixed = { epoch: 4, signers: [by(4), by(3, a)] }
-    expect(signerFault(mixed, 2, undefined)).toMatch(/does not know/)
+    expect(signerFault(mixed, 2, undefined)).toMatch(/does not name the signer/)
   })
 
   it('of either key, where a node has another one than before', () => {
@@ -83,7 +83,7 @@ describe('the signers of a slot', () => {
       expect(lease.signers).toHaveLength(33)
       expect(signerFault(lease, 1, a)).toBeUndefined()
       expect(signerFault(lease, 1, b)).toMatch(/saved by a/)
-      expect(signerFault(lease, 2, b)).toMatch(/does not know/)
+      expect(signerFault(lease, 2, b)).toMatch(/does not name the signer/)
     })
     it('also where nobody signed then, and before', () => {
       expect(signerFault({ ...following(99, by(1), none) }, 0, undefined)).toBeUndefined()

@@ -76,10 +76,10 @@ export function signerFault(
     const later = signers.filter(each => each.epoch > epoch).sort((a, b) => a.epoch - b.epoch)[0]
     return later !== undefined && later.fingerprint === undefined
       ? undefined
-      : `epoch ${epoch}, and the Lease does not know whose key signed then`
+      : `epoch ${epoch}, but the Lease does not name the signer of that epoch`
   }
   if (known.some(({ fingerprint }) => fingerprint === undefined || fingerprint === signer)) return undefined
   return signer === undefined
-    ? `it is not signed, and the node that saved epoch ${epoch} signs`
-    : `it is signed with the key ${signer}, and epoch ${epoch} was saved by ${known[0]?.fingerprint}`
+    ? `it is not signed, but the node that saved epoch ${epoch} signs`
+    : `it is signed with the key ${signer}, but epoch ${epoch} was saved by ${known[0]?.fingerprint}`
 }

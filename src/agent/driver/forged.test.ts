@@ -239,7 +239,7 @@ describe.skipIf(cannotDump !== undefined)(`D10.forged: images of another node ${
         first.end = second.end
         return true
       })
-    await forged(forge, async () => expect(await restore(into)).toMatch(/BadImage|over one another/))
+    await forged(forge, async () => expect(await restore(into)).toMatch(/BadImage|overlapping/))
     await nothingIsLeft(into)
   })
 

@@ -510,14 +510,14 @@ describe('only those who may', () => {
           manifest => createSigner(identities.source.key)(manifest),
           source => ({ epoch: 2, signers: [{ epoch: 2, fingerprint: source }] }),
           'PeerForeign',
-          /does not know/,
+          /does not name the signer/,
         ],
         [
           'with a signature of another generation',
           manifest => ({ ...createSigner(identities.source.key)(manifest), frozenSeconds: 2 }),
           () => ({}),
           'BadManifest',
-          /something else/,
+          /differs from its signed text/,
         ],
         [
           'with a signature of another life of the slot',
@@ -528,7 +528,7 @@ describe('only those who may', () => {
           },
           () => ({}),
           'BadManifest',
-          /something else/,
+          /differs from its signed text/,
         ],
       ])('it is refused when it is %s', async (_, sign, over, fault, message) => {
         await save({ sign })

@@ -76,20 +76,20 @@ async function receive(
   signal: AbortSignal | undefined,
 ): Promise<Manifest> {
   if (!(await input.exactly(magic.length)).equals(magic))
-    throw new CheckpointError('Corrupt', 'the delta does not begin as one does')
+    throw new CheckpointError('Corrupt', 'the delta has a wrong magic number')
   const length = (await input.exactly(4)).readUInt32LE()
   if (length > longestHeader) throw new CheckpointError('Corrupt', 'the header of the delta is too long')
   const header = parseHeader((await input.exactly(length)).toString())
   const { manifest } = header
   if (slotName(manifest.slot) !== slotName(draft.slot) || manifest.generation !== draft.generation)
-    throw new CheckpointError('Corrupt', 'the delta is of another generation than was asked for')
+    throw new CheckpointError('Corrupt', 'the delta is for another generation than requested')
   if (
     header.base !== undefined &&
     (base === undefined || contentDigest(base.manifest) !== header.base.digest)
   )
     throw new CheckpointError(
       'DeltaBaseMissing',
-      `the delta needs generation ${header.base.generation} of epoch ${header.base.epoch}, which is not here as it was there`,
+      `the delta needs generation ${header.base.generation} of epoch ${header.base.epoch}, which is missing or differs here`,
     )
   draft.reserve(bytesOnDisk(manifest.files))
   const reader = header.base === undefined || base === undefined ? undefined : createWindowReader(base)
@@ -132,9 +132,9 @@ async function receiveFile(
         const offset = head.readUIntLE(4, 6)
         const length = head.readUIntLE(10, 6)
         if (reader === undefined)
-          throw new CheckpointError('Corrupt', `${file.path}: a copy without anything to copy from`)
+          throw new CheckpointError('Corrupt', `${file.path}: a copy record without a base`)
         output.require(length)
-        if (length === 0) throw new CheckpointError('Corrupt', `${file.path}: a copy of nothing`)
+        if (length === 0) throw new CheckpointError('Corrupt', `${file.path}: an empty copy record`)
         for (let at = 0; at < length; ) {
           signal?.throwIfAborted()
           // Reads up to the end of a window of the base.
@@ -147,9 +147,9 @@ async function receiveFile(
       case kinds.literal: {
         const length = (await input.exactly(4)).readUInt32LE()
         if (length > longestLiteral)
-          throw new CheckpointError('Corrupt', `${file.path}: a literal is too long`)
+          throw new CheckpointError('Corrupt', `${file.path}: a literal record is too long`)
         output.require(length)
-        if (length === 0) throw new CheckpointError('Corrupt', `${file.path}: a literal of nothing`)
+        if (length === 0) throw new CheckpointError('Corrupt', `${file.path}: an empty literal record`)
         for (let left = length; left > 0; ) {
           const part = await input.some(left)
           await output.write(part)
@@ -161,7 +161,7 @@ async function receiveFile(
         await output.finish()
         return
       default:
-        throw new CheckpointError('Corrupt', `${file.path}: there are no records of kind ${kind}`)
+        throw new CheckpointError('Corrupt', `${file.path}: unknown record kind ${kind}`)
     }
   }
 }
@@ -199,7 +199,7 @@ function createOutput(handle: FileHandle, file: GenerationFile, buffers: readonl
   return {
     require(bytes) {
       if (size + bytes > file.size)
-        throw new CheckpointError('Corrupt', `${file.path} becomes longer than its manifest says`)
+        throw new CheckpointError('Corrupt', `${file.path} is longer than its manifest says`)
     },
     async write(bytes) {
       size += bytes.length
@@ -214,7 +214,7 @@ function createOutput(handle: FileHandle, file: GenerationFile, buffers: readonl
       if (used > 0) await flush()
       await written
       if (size !== file.size || hash.digest('hex') !== file.sha256)
-        throw new CheckpointError('Corrupt', `${file.path} is not what its manifest says`)
+        throw new CheckpointError('Corrupt', `${file.path} differs from its manifest`)
     },
   }
 }

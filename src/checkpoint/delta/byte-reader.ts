@@ -11,7 +11,7 @@ export interface ByteReader {
   close(): Promise<void>
 }
 
-const cutOff = () => new CheckpointError('Corrupt', 'the delta is cut off')
+const cutOff = () => new CheckpointError('Corrupt', 'the delta is truncated')
 
 export function createByteReader(stream: AsyncIterable<Buffer>): ByteReader {
   const chunks = stream[Symbol.asyncIterator]()
@@ -50,7 +50,7 @@ export function createByteReader(stream: AsyncIterable<Buffer>): ByteReader {
       return take(most)
     },
     async end() {
-      if (await more()) throw new CheckpointError('Corrupt', 'the delta goes on after its end')
+      if (await more()) throw new CheckpointError('Corrupt', 'the delta has data after its end')
     },
     async close() {
       await chunks.return?.()

@@ -54,7 +54,7 @@ export function parseHeader(json: string): Header {
   try {
     header = Object(JSON.parse(json))
   } catch (error) {
-    throw new CheckpointError('Corrupt', 'the header of the delta is no JSON', error)
+    throw new CheckpointError('Corrupt', 'the header of the delta is not JSON', error)
   }
   const manifest = parseManifest(JSON.stringify(header['manifest'] ?? null))
   if (header['base'] === undefined) return { manifest }

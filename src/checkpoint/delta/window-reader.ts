@@ -72,7 +72,7 @@ export function createWindowReader({ dir, manifest }: Stored): WindowReader {
   const startOf = (offset: number) => offset - (offset % chunkBytes)
   const part = ({ start, bytes }: Window, offset: number, length: number) => {
     const found = bytes.subarray(offset - start, offset - start + length)
-    if (found.length < length) throw new CheckpointError('Corrupt', 'a file of the base ends too early')
+    if (found.length < length) throw new CheckpointError('Corrupt', 'a file of the base is truncated')
     return found
   }
 

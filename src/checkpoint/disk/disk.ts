@@ -109,7 +109,7 @@ export function createGenerationDisk(options: DiskOptions): GenerationDisk {
     if (free - lookEvery < total * leastFree)
       throw new CheckpointError(
         'DiskLow',
-        `the filesystem of ${root} has ${percent(free, total)} free, and less than ${percent(leastFree, 1)} would make the kubelet evict pods`,
+        `the filesystem of ${root} has ${percent(free, total)} free; below ${percent(leastFree, 1)} the kubelet would evict pods`,
       )
   }
 
@@ -145,7 +145,7 @@ export function createGenerationDisk(options: DiskOptions): GenerationDisk {
           if (taken() + part.length > budget)
             throw new CheckpointError(
               'DiskFull',
-              `${taken()} of ${budget} bytes are taken, which has no room for generation ${head.generation} beside the one before it`,
+              `${taken()} of ${budget} bytes are in use, so generation ${head.generation} does not fit beside the previous one`,
             )
           await handle.writeFile(part)
           written += part.length
@@ -179,7 +179,7 @@ export function createGenerationDisk(options: DiskOptions): GenerationDisk {
     try {
       const { head } = await takeHead(unseal(handle, key.secret))
       if (slotName(head.slot) !== slotName(slot))
-        throw new CheckpointError('Corrupt', 'the file of one slot has the name of another')
+        throw new CheckpointError('Corrupt', 'the file name belongs to another slot')
       entry.head = head
       return head
     } finally {
@@ -273,7 +273,7 @@ function onlyAs(head: Head, stoppedAt: number, draft: Draft): Draft {
     ...draft,
     commit: async (manifest, options) => {
       if (manifest.epoch !== head.epoch || manifest.takenAt !== head.takenAt)
-        throw new CheckpointError('Corrupt', 'a generation on the disk is another one than its head says')
+        throw new CheckpointError('Corrupt', 'a generation on the disk differs from its head')
       return draft.commit(manifest, { ...options, stoppedAt })
     },
   }

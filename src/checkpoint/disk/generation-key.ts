@@ -20,7 +20,7 @@ export const halfLength = 32
 export function deriveKey(agentsHalf: Uint8Array, seal: string, slot: SlotKey): GenerationKey {
   const half = Buffer.from(seal, 'hex')
   if (agentsHalf.length !== halfLength || half.length !== halfLength)
-    throw new RangeError(`both halves of a key have ${halfLength} bytes`)
+    throw new RangeError(`both halves of a key need ${halfLength} bytes`)
   const derive = (purpose: string, length: number) =>
     Buffer.from(hkdfSync('sha256', agentsHalf, half, `understudy/1 ${purpose} ${slotName(slot)}`, length))
   return {

@@ -37,7 +37,7 @@ export async function takeHead(
   const need = async (length: number) => {
     while (held.length < length) {
       const next = await stream.next()
-      if (next.done === true) throw new CheckpointError('Corrupt', 'a sealed file ends in its head')
+      if (next.done === true) throw new CheckpointError('Corrupt', 'a sealed file ends within its head')
       held = Buffer.concat([held, next.value])
     }
   }
@@ -60,10 +60,10 @@ function parseHead(text: string): Head {
   try {
     value = JSON.parse(text) as typeof value
   } catch (error) {
-    throw new CheckpointError('Corrupt', 'the head of a sealed file is no JSON', error)
+    throw new CheckpointError('Corrupt', 'the head of a sealed file is not JSON', error)
   }
   if (value.version !== 1)
-    throw new CheckpointError('Corrupt', `sealed files of version ${value.version} are not known`)
+    throw new CheckpointError('Corrupt', `sealed files of version ${value.version} are unknown`)
   slotName(value.slot)
   const { slot, epoch, generation, takenAt, bytes, boot, stoppedUptimeMs } = value
   return { slot, epoch, generation, takenAt, bytes, boot, stoppedUptimeMs }

@@ -34,7 +34,7 @@ export async function* seal(
   secret: Uint8Array,
   salt: Uint8Array,
 ): AsyncGenerator<Buffer> {
-  if (salt.length !== saltLength) throw new RangeError(`a salt has ${saltLength} bytes`)
+  if (salt.length !== saltLength) throw new RangeError(`a salt needs ${saltLength} bytes`)
   const key = fileKey(secret, salt)
   yield Buffer.concat([magic, salt])
   let number = 0
@@ -70,14 +70,13 @@ export async function* unseal(file: FileHandle, secret: Uint8Array): AsyncGenera
   const { size } = await file.stat()
   const header = Buffer.alloc(headerLength)
   await readFully(file, header, 0)
-  if (!header.subarray(0, magic.length).equals(magic))
-    throw corrupt('it does not begin as a sealed file does')
+  if (!header.subarray(0, magic.length).equals(magic)) throw corrupt('it has a wrong magic number')
   const key = fileKey(secret, header.subarray(magic.length))
   const sealed = Buffer.allocUnsafe(sealedChunkLength)
   for (let at = headerLength, number = 0; ; number += 1) {
     const length = Math.min(sealedChunkLength, size - at)
     const last = at + length === size
-    if (length < tagLength) throw corrupt('it is cut off')
+    if (length < tagLength) throw corrupt('it is truncated')
     await readFully(file, sealed.subarray(0, length), at)
     const gcm = createDecipheriv(cipher, key, nonce(number, last), { authTagLength: tagLength })
     gcm.setAuthTag(sealed.subarray(length - tagLength, length))
@@ -85,7 +84,7 @@ export async function* unseal(file: FileHandle, secret: Uint8Array): AsyncGenera
     try {
       gcm.final()
     } catch (error) {
-      throw corrupt(`chunk ${number} is not as it was written, or of another key`, error)
+      throw corrupt(`chunk ${number} was changed, or sealed with another key`, error)
     }
     if (plain.length > 0) yield plain
     at += length
@@ -96,7 +95,7 @@ export async function* unseal(file: FileHandle, secret: Uint8Array): AsyncGenera
 async function readFully(file: FileHandle, into: Buffer, at: number): Promise<void> {
   for (let done = 0; done < into.length; ) {
     const { bytesRead } = await file.read(into, done, into.length - done, at + done)
-    if (bytesRead === 0) throw corrupt('it is cut off')
+    if (bytesRead === 0) throw corrupt('it is truncated')
     done += bytesRead
   }
 }

@@ -119,7 +119,7 @@ describe('pulling', () => {
     })
     expect(await hanging.get({ timeoutMs: 100 })).toMatchObject({
       type: 'failed',
-      why: expect.stringContaining('was not through within 0.1 s'),
+      why: expect.stringContaining('was not complete within 0.1 s'),
     })
     const { pull } = hanging
     await hanging[Symbol.asyncDispose]()

@@ -74,9 +74,10 @@ export async function pullState(
       return failed(why)
     }
     if (statusCode < 200 || statusCode > 299) return drop(`answered ${statusCode}`)
-    if (withoutState.has(statusCode)) return drop(`answered ${statusCode}, which has no whole state`)
+    if (withoutState.has(statusCode)) return drop(`answered ${statusCode}, which carries no complete state`)
     const encoding = one(headers['content-encoding'])?.toLowerCase() ?? 'identity'
-    if (encoding !== 'identity' && encoding !== 'gzip') return drop(`answered in the encoding ${encoding}`)
+    if (encoding !== 'identity' && encoding !== 'gzip')
+      return drop(`answered in the unknown encoding ${encoding}`)
     if (Number(one(headers['content-length']) ?? 0) > pull.maxBytes) {
       body.on('error', () => {}).destroy()
       throw new TooLarge()
@@ -93,11 +94,11 @@ export async function pullState(
   } catch (error) {
     signal.throwIfAborted()
     if (error instanceof TooLarge) {
-      const why = `GET ${url} gave more than ${pull.maxBytes} bytes: raise checkpoint.http.maxSize, or let the application say less`
+      const why = `GET ${url} returned more than ${pull.maxBytes} bytes: raise checkpoint.http.maxSize, or let the application return less`
       return { type: 'failed', reason: 'StateTooLarge', why }
     }
     if (error instanceof NoRoom) {
-      const why = `GET ${url} gives a state for which the operator has no room: let the application say less, keep fewer slots this way, or have the operator started with a larger --state-budget`
+      const why = `GET ${url} returned a state for which the operator has no room: let the application return less, keep fewer slots this way, or start the operator with a larger --state-budget`
       return { type: 'failed', reason: 'StateBudgetExceeded', why }
     }
     return failed(messageOf(error, pull.timeoutMs))
@@ -177,6 +178,6 @@ const one = (value: string | string[] | undefined): string | undefined =>
 
 function messageOf(error: unknown, timeoutMs: number): string {
   if (!(error instanceof Error)) return String(error)
-  if (error.name === 'TimeoutError') return `was not through within ${timeoutMs / 1000} s`
+  if (error.name === 'TimeoutError') return `was not complete within ${timeoutMs / 1000} s`
   return `failed: ${error.message}`
 }

@@ -55,7 +55,7 @@ export async function assertAddressSpaces(dir: string, pageBytes: number): Promi
   }
   for (const [name, bytes] of needed) {
     const size = names.has(name) ? BigInt((await stat(join(dir, name))).size) : 0n
-    if (bytes > size) throw new CheckpointError('BadImage', `${name} has not all pages that the maps name`)
+    if (bytes > size) throw new CheckpointError('BadImage', `${name} lacks pages that the page maps name`)
   }
 }
 
@@ -70,10 +70,10 @@ function areasOf(name: string, { vmas, auxiliary }: ValueOf<typeof mmEntry>): Sp
   let last = 0n
   for (const { start, end, pageOffset } of vmas) {
     if (start % page !== 0n || end % page !== 0n || pageOffset % page !== 0n)
-      bad('an area that is not of pages')
+      bad('an area that is not aligned to pages')
     if (end <= start) bad('an area that ends before it begins')
-    if (end > endOfUserSpace && start !== vsyscall) bad('an area that no process can have')
-    if (start < last) bad('areas over one another, or in no order')
+    if (end > endOfUserSpace && start !== vsyscall) bad('an area beyond user space')
+    if (start < last) bad('overlapping or unsorted areas')
     const before = areas.at(-1)
     if (before?.end === start) areas[areas.length - 1] = { start: before.start, end }
     else areas.push({ start, end })
@@ -95,7 +95,7 @@ function assertWithin(
   for (const run of runs) {
     const start = BigInt(run.address) * page
     const end = start + BigInt(run.pages) * unit * page
-    if (start < last) throw new CheckpointError('BadImage', `${name} has pages twice, or in no order`)
+    if (start < last) throw new CheckpointError('BadImage', `${name} has overlapping or unsorted pages`)
     for (let area = areas[at]; area !== undefined && area.end <= start; area = areas[at]) at += 1
     const area = areas[at]
     if (area === undefined || start < area.start || end > area.end)

@@ -55,7 +55,7 @@ export async function credentialsOf(dir: string): Promise<readonly Credentials[]
       const name = `core-${tid}.img`
       const core = tid === pid ? leader : await readSingle(dir, name, 'core', coreEntry)
       const creds = core.threadCore?.creds
-      if (creds === undefined) throw new CheckpointError('BadImage', `${name} names no credentials`)
+      if (creds === undefined) throw new CheckpointError('BadImage', `${name} has no credentials`)
       found.push({
         ...credentials(creds),
         pid,

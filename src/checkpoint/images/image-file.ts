@@ -42,17 +42,17 @@ export function* eachEntry(
 ): Generator<Buffer, void> {
   const magic = magics[kind]
   if (bytes.length < magic.length * 4 || magic.some((word, index) => bytes.readUInt32LE(index * 4) !== word))
-    throw new CheckpointError('BadImage', `${name} does not begin as an image of kind ${kind} does`)
+    throw new CheckpointError('BadImage', `${name} has no magic number of an image of kind ${kind}`)
   let at = magic.length * 4
   for (let count = 0; at < bytes.length; count++) {
     const length = bytes.length - at >= 4 ? bytes.readUInt32LE(at) : Number.POSITIVE_INFINITY
     if (length > bytes.length - at - 4)
-      throw new CheckpointError('BadImage', `${name} is cut off in its entry ${count}`)
+      throw new CheckpointError('BadImage', `${name} is truncated in its entry ${count}`)
     const entry = bytes.subarray(at + 4, at + 4 + length)
     yield entry
     at += 4 + length + payload(entry)
   }
-  if (at > bytes.length) throw new CheckpointError('BadImage', `${name} is cut off behind its last entry`)
+  if (at > bytes.length) throw new CheckpointError('BadImage', `${name} is truncated after its last entry`)
 }
 
 /** All entries of an image. @throws CheckpointError BadImage */
@@ -93,7 +93,7 @@ export function decodeEntry<F extends Fields>(
   try {
     return decode(type, bytes)
   } catch (error) {
-    throw new CheckpointError('BadImage', `${name} has an entry that is no ${type.name}`, error)
+    throw new CheckpointError('BadImage', `${name} has an entry that is not a ${type.name}`, error)
   }
 }
 
@@ -119,7 +119,7 @@ export async function readImageBytes(dir: string, name: string): Promise<Buffer>
     await using file = await open(join(dir, name))
     const { size } = await file.stat()
     if (size > mostImageBytes)
-      throw new CheckpointError('BadImage', `${name} has ${size} bytes, too many to be read`)
+      throw new CheckpointError('BadImage', `${name} has ${size} bytes, too many to read`)
     return await file.readFile()
   } catch (error) {
     if (error instanceof CheckpointError) throw error

@@ -112,7 +112,7 @@ export function message<const F extends Fields>(name: string, fields: F): Messag
   const known = nested.map(type => type.descriptor.file)
   const registry = createFileRegistry(file, wanted => known.find(it => `${it.name}.proto` === wanted))
   const descriptor = registry.getMessage(name)
-  if (descriptor === undefined) throw new TypeError(`there is no message ${name} in its own description`)
+  if (descriptor === undefined) throw new TypeError(`the description of ${name} does not contain it`)
   return { name, fields, descriptor }
 }
 

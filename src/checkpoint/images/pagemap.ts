@@ -47,6 +47,6 @@ function pageRun(name: string, bytes: Buffer): PageRun | undefined {
   // The older field has 32 bits. CRIU sets both for small runs.
   const pages = has(pagemapEntry, entry, 'nrPages') ? Number(entry.nrPages) : entry.compatNrPages
   if ((entry.vaddr & 0xfffn) !== 0n || entry.vaddr >> 56n !== 0n || pages > mostPages)
-    throw new CheckpointError('BadImage', `${name} has pages where none can be`)
+    throw new CheckpointError('BadImage', `${name} has pages at an impossible address`)
   return elsewhere || pages === 0 ? undefined : { address: Number(entry.vaddr >> 12n), pages }
 }

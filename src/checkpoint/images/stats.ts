@@ -47,5 +47,5 @@ export async function readStats(dir: string, kind: 'dump' | 'restore'): Promise<
       restore: restore.restoreTime,
       pagesRestored: Number(restore.pagesRestored),
     }
-  throw new CheckpointError('BadImage', `${name} says nothing of a ${kind}`)
+  throw new CheckpointError('BadImage', `${name} has no statistics of a ${kind}`)
 }
