@@ -31,17 +31,22 @@ const positive = (text: string) => {
 }
 
 const duration = (text: string) => {
-  if (parseDuration(text) === undefined) throw new InvalidArgumentError('needs a duration, as 1s or 500ms')
+  if (parseDuration(text) === undefined)
+    throw new InvalidArgumentError('needs a duration, such as 1s or 500ms')
   return text
 }
 
 const program: Command = new Command('npm run bench --')
   .description('Measures the operator on a real cluster, beside stock Kubernetes in the same run.')
-  .argument('[bench]', 'what to measure; left out: the list')
-  .option('--json <file>', 'write the result there as well; seconds and bytes')
+  .argument('[bench]', 'what to measure; if absent, list all')
+  .option('--json <file>', 'also write the result to a file, in seconds and bytes')
   .option('--n <trials>', 'trials of each case', positive)
-  .option('--name <cluster>', 'playground to run on; started when it is not up, and then taken down', 'bench')
-  .option('--keep', 'leave a cluster up that was started for this')
+  .option(
+    '--name <cluster>',
+    'playground to run on; if it is not up, start it and take it down afterwards',
+    'bench',
+  )
+  .option('--keep', 'leave the cluster up that this run started')
   .option(
     '--use-current-cluster',
     'the cluster of $KUBECONFIG, with the operator installed and its images at hand',
@@ -50,16 +55,16 @@ const program: Command = new Command('npm run bench --')
     '--peer <checkout>',
     "paper: measures the paper's own controller first; a built checkout of its repository",
   )
-  .option('--connections <n>', 'load-kills: clients that hold a connection each', positive, 500)
-  .option('--rate <n>', 'load-kills: messages a second of all of them together', positive, 2000)
-  .option('--interval <duration>', 'load-kills, load-freeze: of checkpoints', duration, '1s')
+  .option('--connections <n>', 'load-kills: clients with one connection each', positive, 500)
+  .option('--rate <n>', 'load-kills: messages a second of all clients together', positive, 2000)
+  .option('--interval <duration>', 'load-kills, load-freeze: interval of checkpoints', duration, '1s')
   .action(async (name: string | undefined, options: Options) => {
     if (name === undefined) {
       console.log(list())
       return
     }
     const bench = benches.find(it => it.name === name)
-    if (bench === undefined) program.error(`no bench is called ${name}\n\n${list()}`)
+    if (bench === undefined) program.error(`unknown bench ${name}\n\n${list()}`)
     if (options.peer !== undefined && bench.before === undefined)
       program.error(`--peer: ${bench.name} does not measure the paper's controller, paper does`)
     const stop = new AbortController()
@@ -82,7 +87,7 @@ function list(): string {
 function pressureNote(share: number | undefined): string {
   return share === undefined
     ? ''
-    : `; somebody waited for a processor ${(share * 100).toFixed(0)} % of the time`
+    : `; some process waited for a processor ${(share * 100).toFixed(0)} % of the time`
 }
 
 interface Measured {
@@ -96,9 +101,7 @@ async function measure(bench: Bench, options: Options, signal: AbortSignal): Pro
     ? { type: 'current' }
     : { type: 'playground', name: options.name, keep: options.keep === true }
   if (target.type === 'current' && bench.needs.includes('playground'))
-    throw new Error(
-      `${bench.name} looks into the nodes; that needs a playground (leave out --use-current-cluster)`,
-    )
+    throw new Error(`${bench.name} inspects the nodes and needs a playground (omit --use-current-cluster)`)
   const progress = createProgress(process.stderr)
   const cluster = await openTarget(target, { progress, signal })
   try {
@@ -151,6 +154,6 @@ try {
   await program.parseAsync()
 } catch (error) {
   // Print the error with its causes: a failed bench has measured nothing, so the reason is its only result.
-  console.error('bench failed, nothing was measured:', error)
+  console.error('bench failed without a result:', error)
   process.exitCode = 1
 }

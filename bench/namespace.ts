@@ -49,7 +49,9 @@ async function remove(api: Api, name: string, signal: AbortSignal): Promise<void
     try {
       const found = await api.get(namespaces, { name }, { signal })
       if (found.metadata.labels?.['app.kubernetes.io/managed-by'] !== 'understudy-bench')
-        throw new Error(`namespace ${name} exists and is not ours: choose another cluster or remove it`)
+        throw new Error(
+          `namespace ${name} exists and is not from a bench: choose another cluster or remove it`,
+        )
       if (found.metadata.deletionTimestamp === undefined)
         await api.delete(namespaces, { name }, {}, { signal })
     } catch (error) {

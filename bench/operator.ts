@@ -99,7 +99,7 @@ function operatorOf(api: Api, signal: AbortSignal): Operator {
     const holder = holderPod(lease.spec?.holderIdentity)
     const pod = (await all()).find(({ metadata }) => metadata.name === holder)
     if (pod === undefined)
-      throw new Error(`nobody leads; the Lease names ${lease.spec?.holderIdentity || 'nobody'}`)
+      throw new Error(`no operator leads; the Lease names ${lease.spec?.holderIdentity || 'no holder'}`)
     return pod
   }
   return {

@@ -22,7 +22,7 @@ describe('statistics', () => {
   })
 
   it('never claims anything about nothing', () => {
-    expect(() => summarise([])).toThrow('nothing was measured')
+    expect(() => summarise([])).toThrow('no measured values')
     expect(() => summarise([1, Number.NaN])).toThrow('not a measured value')
     expect(() => percentile([1], 0)).toThrow(RangeError)
   })

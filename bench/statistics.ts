@@ -38,7 +38,7 @@ export function summarise(values: readonly number[]): Summary {
 }
 
 function ascending(values: readonly number[]): readonly number[] {
-  if (values.length === 0) throw new RangeError('nothing was measured')
+  if (values.length === 0) throw new RangeError('no measured values')
   const odd = values.find(value => !Number.isFinite(value))
   if (odd !== undefined) throw new RangeError(`not a measured value: ${odd}`)
   return values.toSorted((a, b) => a - b)

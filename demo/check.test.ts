@@ -45,7 +45,7 @@ test.each<[string, PodRow[], RegExp]>([
   [
     'another pod under the same name',
     after.map(it => (it.uid === '2' ? { ...it, uid: '9' } : it)),
-    /was made anew/,
+    /was recreated/,
   ],
   [
     'another address',
@@ -56,7 +56,7 @@ test.each<[string, PodRow[], RegExp]>([
   [
     'a name of another form',
     after.map(it => (it.uid === '4' ? { ...it, name: 'bps-sample-xyz' } : it)),
-    /no name/,
+    /not of the form/,
   ],
 ])('%s is a deviation', (_, pods, message) => {
   expect(deviations('bps-sample', before, pods, cascade).join('\n')).toMatch(message)

@@ -53,11 +53,11 @@ export function deviations(
   const was = new Map(staying(before).map(row => [row.name, row]))
   for (const row of staying(after)) {
     if (!new RegExp(`^${set}-[0-9a-f]{12}$`).test(row.name))
-      wrong.push(`${row.name} is no name <set>-<12 hex>`)
+      wrong.push(`${row.name} is not of the form <set>-<12 hex>`)
     if (row.restarts !== 0) wrong.push(`${row.name} was restarted ${row.restarts} times`)
     const earlier = was.get(row.name)
     if (earlier === undefined) continue
-    if (row.uid !== earlier.uid) wrong.push(`${row.name} was made anew`)
+    if (row.uid !== earlier.uid) wrong.push(`${row.name} was recreated`)
     if (row.node !== earlier.node) wrong.push(`${row.name} moved from ${earlier.node} to ${row.node}`)
     if (row.ip !== earlier.ip) wrong.push(`${row.name} changed its address from ${earlier.ip} to ${row.ip}`)
     if (rankOf[row.kind] < rankOf[earlier.kind]) wrong.push(`${row.name} was demoted to ${row.kind}`)
@@ -92,7 +92,7 @@ export function listingDeviations(
   const expected = [set, namespace, ...[wish.primary, wish.hotbackup, wish.coldbackup].map(n => `${n}/${n}`)]
   const wrong: string[] = []
   if (header.split(/\s+/).join() !== columns.join()) wrong.push(`kubectl get bps has the columns ${header}`)
-  if (cells.slice(0, 5).join() !== expected.join()) wrong.push(`kubectl get bps says ${row}`)
+  if (cells.slice(0, 5).join() !== expected.join()) wrong.push(`kubectl get bps prints ${row}`)
   return wrong
 }
 

@@ -8,7 +8,7 @@ import { tell } from './tell.ts'
 
 const usage = `npm run demo -- [options]
 
-  --yes                   no questions; exit code 1 if anything is not as the story says
+  --yes                   ask no questions; exit code 1 if anything differs from the story
   --name NAME             the playground to use or to bring up; default playground
   --no-keep               take the playground down at the end
   --use-current-cluster   the cluster of your kubeconfig, with the operator installed; namespace understudy-demo
@@ -74,12 +74,12 @@ try {
   if (options === 'help') console.log(usage)
   else {
     const wrong = await main(options, createScreen(process.stdout), stop.signal)
-    for (const line of wrong) console.error(styled.bad(`NOT AS TOLD: ${line}`))
+    for (const line of wrong) console.error(styled.bad(`DIFFERS: ${line}`))
     process.exitCode = wrong.length === 0 ? 0 : 1
   }
 } catch (error) {
   if (stop.signal.aborted) {
-    console.error('\ninterrupted; npm run playground -- status --all says what is still up')
+    console.error('\ninterrupted; npm run playground -- status --all shows what is still up')
     process.exitCode = 130
   } else {
     console.error(`\n${await explain(error)}`)

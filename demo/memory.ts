@@ -32,7 +32,7 @@ export async function tellMemory(
     screen.lines(
       '',
       styled.dim(
-        `Memory needs two nodes whose agent is ready; here are ${able}. kubectl get nodereports says why.`,
+        `Memory needs two nodes whose agent is ready; this cluster has ${able}. kubectl get nodereports says why.`,
       ),
     )
     return []
@@ -43,14 +43,14 @@ export async function tellMemory(
   const ref = { namespace, name: set.metadata.name }
   screen.lines(
     '',
-    styled.title('Memory: a counter that goes on in another pod'),
-    'Every second the memory of the primary is saved by the agent of its node, shipped to the node of the hot',
-    'backup, and rebuilt there in the backup’s own process tree: complete, and stopped.',
+    styled.title('Memory: a counter that continues in another pod'),
+    'Every second the agent of the node of the primary saves its memory and sends it to the node of the hot',
+    'backup, where another agent restores it in the process tree of the backup: complete, and frozen.',
     styled.command('kubectl apply -f samples/memory.yaml'),
     '',
   )
   await api.delete(backupPodSets, ref, { propagationPolicy: 'Foreground' }, { signal }).catch(ignoreMissing)
-  await until(stage, 'an earlier set of the demo to go', signal, async () =>
+  await until(stage, 'the end of an earlier set of the demo', signal, async () =>
     (await api.get(backupPodSets, ref, { signal }).catch(ignoreMissing)) === undefined ? true : undefined,
   )
   await api.create(backupPodSets, set, { namespace, signal })
@@ -59,7 +59,7 @@ export async function tellMemory(
   let seen: SlotStatus | undefined
   const line = () => [
     seen === undefined
-      ? '  the pods start'
+      ? '  the pods are starting'
       : `  slot 0: ${seen.protection ?? 'None'}, saved state ${seen.generation ?? 0}, usable on ${seen.usableOn?.join(', ') || 'no node yet'}`,
   ]
   {
@@ -87,7 +87,7 @@ export async function tellMemory(
   const before = await until(stage, 'the primary', signal, slot)
   const path = `/api/v1/namespaces/${namespace}/pods/${before.pod}:8080/proxy/crash`
   screen.lines(
-    'Now its process ends, at once and without a word.',
+    'Now its process ends at once, without notice.',
     styled.command(`kubectl create --raw ${path} -f /dev/null`),
     '',
   )
@@ -111,8 +111,8 @@ export async function tellMemory(
   const after = counts(traffic.probes.filter(({ at }) => at > killedAt))
   const lowest = Math.min(...after)
   screen.lines(
-    `  ${before.pod} → ${failover.to}, on stage after ${seconds(failover.seconds * 1000)}, with a state ${seconds((failover.stateAge ?? 0) * 1000)} old.`,
-    `  The client counted ${last} before, and went on from ${lowest}: ${failed} requests failed, the longest silence was ${seconds(gapMs)}.`,
+    `  ${before.pod} → ${failover.to}, serving after ${seconds(failover.seconds * 1000)}, with a state ${seconds((failover.stateAge ?? 0) * 1000)} old.`,
+    `  The client counted ${last} before, and continued from ${lowest}: ${failed} requests failed, the longest silence was ${seconds(gapMs)}.`,
   )
   const wrong: string[] = []
   // Allowed loss: the age of the state in requests, and as much again for a slow machine.

@@ -83,7 +83,7 @@ export function clientLines(traffic: Traffic, from: number, to: number): string[
   return [
     seen,
     styled.dim(
-      "Nodes go on sending to a pod that ends until kube-proxy has written its rules, once a second at most; the paper's",
+      "Nodes keep sending to a pod that ends until kube-proxy has written its rules, at most once a second; the paper's",
     ),
     styled.dim(
       'nginx does not wait for that. A preStop sleep in the template does: lifecycle: {preStop: {sleep: {seconds: 2}}}',

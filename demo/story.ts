@@ -62,7 +62,7 @@ export const operations = {
   create: {
     title: 'Create: 2 primaries, 2 hot backups, 2 cold backups',
     tells: [
-      'One object, the one of the paper. Primaries serve. Hot backups run, but no Service finds them.',
+      'One object, as in the paper. Primaries serve. Hot backups run, but no Service selects them.',
       'Cold backups have a node and their resources, and wait at a gate before their containers start (Init:0/1).',
     ],
     command: () => 'kubectl apply -f samples/paper.yaml',
@@ -78,7 +78,7 @@ export const operations = {
     title: 'Lose a primary',
     tells: [
       'A hot backup takes its slot by a change of labels: same pod, same address, no restart.',
-      'A cold backup is woken over TCP and becomes the next hot backup; a new cold backup is made.',
+      'A cold backup is woken over TCP and becomes the next hot backup; a new cold backup is created.',
     ],
     command: rows => `kubectl delete pod ${victimIn(rows)?.name ?? ''}`,
     wish: all(2),
@@ -86,7 +86,7 @@ export const operations = {
     paper: { seconds: 1.933, note: 'at 1/1/1' },
     async act({ api, namespace, rows, signal }) {
       const victim = victimIn(rows)
-      if (victim === undefined) throw new Error('there is no primary to lose')
+      if (victim === undefined) throw new Error('the set has no primary to lose')
       await api.delete(pods, { namespace, name: victim.name }, { uid: victim.uid }, { signal })
       return {
         begun: now => !staying(now).some(({ uid }) => uid === victim.uid),
@@ -97,7 +97,7 @@ export const operations = {
   scaleUp: {
     title: 'Traffic grows: 3/3/3',
     tells: [
-      'Conversions before creations: one hot backup serves at once, two cold ones become hot, three are made.',
+      'Conversions before creations: one hot backup serves at once, two cold ones become hot, three new ones are created.',
     ],
     command: scaleCommand(3),
     wish: all(3),
@@ -107,7 +107,9 @@ export const operations = {
   },
   scaleDown: {
     title: 'Traffic falls: 1/1/1',
-    tells: ['Two of each kind go. Nothing is demoted; who stays is drawn by the strategy of the set.'],
+    tells: [
+      'Two of each kind are deleted. No pod is demoted; the strategy of the set chooses those that stay.',
+    ],
     command: scaleCommand(1),
     wish: all(1),
     expected: { deleted: all(2) },

@@ -34,7 +34,7 @@ export async function tell(
   await using cast = await watchCast(stage.api, stage.namespace, name, signal)
   await clear(stage, cast, name, signal)
   const service = await ensureService(stage, name, signal)
-  const next = () => (yes ? Promise.resolve() : ask('Enter goes on ', signal))
+  const next = () => (yes ? Promise.resolve() : ask('Enter to continue ', signal))
 
   const theatre = { stage, screen, cast, set, signal }
   const played: Played[] = [await play(operations.create, { ...theatre, traffic: undefined })]
@@ -71,7 +71,7 @@ async function clear(stage: Stage, cast: Cast, name: string, signal: AbortSignal
   } catch (error) {
     if (!isKubeError(error, 'NotFound')) throw error
   }
-  await cast.until('the pods of an earlier demo go', rows => rows.length === 0, stage.patienceMs, signal)
+  await cast.until('the pods of an earlier demo end', rows => rows.length === 0, stage.patienceMs, signal)
 }
 
 /** Applies the paper's Service: primaries only. */
@@ -120,8 +120,8 @@ async function watchTraffic(
   const first = traffic.probes.findIndex(({ error }) => error === undefined)
   const failed = traffic.probes.slice(first).filter(({ error }) => error !== undefined)
   return [
-    ...(first < 0 ? ['no request through the Service was answered'] : []),
-    ...(failed[0] === undefined ? [] : [`a request at rest failed: ${failed[0].error}`]),
+    ...(first < 0 ? ['no request through the Service got an answer'] : []),
+    ...(failed[0] === undefined ? [] : [`a request failed while nothing changed: ${failed[0].error}`]),
     ...(await serviceDeviations(stage, service.metadata.name, cast, signal)),
     ...(await strayRequests(stage, cast, signal)),
   ]
@@ -155,7 +155,7 @@ function summary(screen: Screen, played: readonly Played[]): void {
 function farewell(screen: Screen, stage: Stage): void {
   screen.lines(
     '',
-    styled.title('It is still there. Go on with'),
+    styled.title('The cluster is still up. Continue with'),
     ...stage.goOn.map(line => styled.command(line)),
     '',
     styled.title('Take it down with'),

@@ -98,7 +98,7 @@ export function parseUris(text: string, archives: DebianArchives): PackageFile[]
       uri.startsWith(`${baseOf(archives, it)}/pool/`),
     )
     if (sha256 === undefined || archive === undefined)
-      throw new Error(`apt-get names a strange file: ${line}`)
+      throw new Error(`apt-get names an unexpected file: ${line}`)
     const path = uri.slice(`${baseOf(archives, archive)}/`.length)
     return {
       package: name,
@@ -157,7 +157,7 @@ export async function download(
   for (const { file, path } of wanted) {
     if (!(await exists(path))) missing.push(file)
     else if ((await sha256Of(path)) === file.sha256) paths.push(path)
-    else throw new Error(`${file.path} is not the file with SHA-256 ${file.sha256}: it is refused`)
+    else throw new Error(`${file.path} does not have SHA-256 ${file.sha256}: refused`)
   }
   return { paths, missing, ...(reason !== undefined && { reason }) }
 }

@@ -40,7 +40,7 @@ export async function buildCli(directory: string): Promise<string> {
     logLevel: 'silent',
   })
   const [program] = outputFiles
-  if (program === undefined) throw new Error('esbuild made nothing')
+  if (program === undefined) throw new Error('esbuild produced no output')
   await mkdir(directory, { recursive: true })
   await writeFile(join(directory, 'package.json'), '{ "type": "commonjs" }\n')
   const path = join(directory, 'kubectl-understudy')

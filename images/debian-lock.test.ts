@@ -84,7 +84,7 @@ test.each([false, true])(
     const from = source([file])
     const { options } = listen({ locked })
     await expect(lockedTree('tools', set, [wrong], options, from)).rejects.toThrow(
-      `${file.path} is not the file with SHA-256 ${wrong.sha256}`,
+      `${file.path} does not have SHA-256 ${wrong.sha256}`,
     )
     expect(from.index).not.toHaveBeenCalled()
     // The failed build leaves nothing in the cache.
@@ -133,7 +133,7 @@ test('a file that did not come, but is named by the lists, is no reason for anot
   const locked = [await publish('tool', '1')]
   await rm(join(scratch, 'archive'), { recursive: true })
   const built = lockedTree('tools', set, locked, listen().options, source(locked))
-  await expect(built).rejects.toThrow(/packages did not come: tool_1_all: .*apt-helper/)
+  await expect(built).rejects.toThrow(/cannot download Debian packages: tool_1_all: .*apt-helper/)
 })
 
 test('what apt prints is read: quoted paths, epochs, both archives; a weak digest or a strange place is refused', () => {
@@ -166,7 +166,7 @@ test('what apt prints is read: quoted paths, epochs, both archives; a weak diges
     line('other/pool/t_1_all.deb', 't_1_all.deb'),
     line('debian/pool/t_1_all.deb', 't_1_all.deb', ''),
   ])
-    expect(() => parseUris(strange, archives)).toThrow('strange file')
+    expect(() => parseUris(strange, archives)).toThrow('unexpected file')
 })
 
 test('the lock has every set of the images, for every architecture, and names no host', async () => {

@@ -70,7 +70,7 @@ export class LockedFilesGone extends Error {
   constructor(missing: readonly PackageFile[], changes: readonly string[], present: readonly PackageFile[]) {
     super(
       `the Debian archive no longer has ${missing.map(fullName).join(', ')} of images/debian.lock.json; ` +
-        `from the lock to what it has now: ${changes.join(', ')}. Renew the lock with \`npm run lock-packages\``,
+        `changes since the lock: ${changes.join(', ')}. Renew the lock with \`npm run lock-packages\``,
     )
     this.present = present
     this.changes = changes
@@ -112,7 +112,7 @@ export async function downloadAll(
 
 function notDownloaded(missing: readonly PackageFile[], reason: unknown): Error {
   const why = reason instanceof Error ? `: ${reason.message}` : ''
-  return new Error(`Debian packages did not come: ${missing.map(fullName).join(', ')}${why}`, {
+  return new Error(`cannot download Debian packages: ${missing.map(fullName).join(', ')}${why}`, {
     cause: reason,
   })
 }

@@ -11,17 +11,17 @@ interface Flags {
 const program = new Command('npm run image --')
   .description('Builds container images as OCI archives, without a docker daemon, and prints where they are.')
   .argument('[name...]', `images to build: ${allImageNames.join(', ')} (default: ${imageNames.join(', ')})`)
-  .option('--locked', "fail where Debian's archive has dropped a package of images/debian.lock.json")
+  .option('--locked', "fail if Debian's archive has dropped a package of images/debian.lock.json")
   .option('--json', 'print the result as JSON')
   .option(
     '--rootfs <directory>',
-    'also put the files of the one image named into a directory, as the Dockerfiles do',
+    'also write the files of the one named image to a directory, as the Dockerfiles do',
   )
   .action(async (names: string[], { json, rootfs, locked }: Flags) => {
     const unknown = names.filter(name => !(allImageNames as readonly string[]).includes(name))
     if (unknown.length > 0)
       program.error(`unknown image: ${unknown.join(', ')}; there are ${allImageNames.join(', ')}`)
-    if (rootfs !== undefined && names.length !== 1) program.error('--rootfs wants exactly one image')
+    if (rootfs !== undefined && names.length !== 1) program.error('--rootfs needs exactly one image')
     const aborted = new AbortController()
     for (const signal of ['SIGINT', 'SIGTERM'] as const) {
       process.once(signal, () => aborted.abort(new Error(`stopped by ${signal}`)))

@@ -33,15 +33,15 @@ export async function verifiedNode(
   const expected = lock.version === version ? lock.sha256[architecture] : undefined
   if (expected === undefined)
     throw new Error(
-      `${nodeLockPath} has no digest of Node ${version} for ${architecture}: CONTRIBUTING.md says how to add one`,
+      `${nodeLockPath} has no digest of Node ${version} for ${architecture}: see CONTRIBUTING.md for how to add one`,
     )
   const hash = createHash('sha256')
   await pipeline(createReadStream(binary), hash)
   const found = hash.digest('hex')
   if (found !== expected)
     throw new Error(
-      `${binary} is not Node ${version} with SHA-256 ${expected}, but a file with ${found}: it is refused. ` +
-        'Remove node_modules and run `npm ci`; if it stays, somebody has exchanged it where it is downloaded from',
+      `${binary} is not Node ${version} with SHA-256 ${expected}, but has ${found}: refused. ` +
+        'Remove node_modules and run `npm ci`; if this repeats, the file was exchanged at its source',
     )
   return found
 }

@@ -33,7 +33,7 @@ export async function debianArchives(etc = '/etc'): Promise<DebianArchives> {
   const main = codename === undefined ? undefined : find(codename)
   if (main === undefined) {
     throw new Error(
-      `no Debian archive in ${etc}/apt: images are made from Debian packages, so build them on Debian ` +
+      `no Debian archive in ${etc}/apt: images consist of Debian packages, so build them on Debian ` +
         `(12 or later) or in a Debian container; on other systems use the Dockerfiles in deploy/docker`,
     )
   }

@@ -88,7 +88,7 @@ async function libraryDirectories(tree: PackageTree): Promise<string[]> {
 async function inTree(tree: PackageTree, path: string): Promise<string> {
   const root = await realpath(tree.root)
   const source = await realpath(join(root, path))
-  if (!source.startsWith(`${root}/`)) throw new Error(`${path} leads out of the package tree, to ${source}`)
+  if (!source.startsWith(`${root}/`)) throw new Error(`${path} leads out of the package tree to ${source}`)
   return source
 }
 

@@ -35,7 +35,7 @@ export async function unpackImage(archive: string, root: string): Promise<Unpack
     await extractFiles(archive, work)
     const index = JSON.parse(await readFile(join(work, 'index.json'), 'utf8')) as { manifests: Descriptor[] }
     const [descriptor] = index.manifests
-    if (descriptor === undefined || index.manifests.length !== 1) throw new Error('want exactly one manifest')
+    if (descriptor === undefined || index.manifests.length !== 1) throw new Error('need exactly one manifest')
     const manifest = JSON.parse((await blob(work, descriptor)).toString()) as {
       config: Descriptor
       layers: Descriptor[]
@@ -51,7 +51,8 @@ export async function unpackImage(archive: string, root: string): Promise<Unpack
       const diffId = `sha256:${createHash('sha256')
         .update(await readFile(tar))
         .digest('hex')}`
-      if (diffId !== image.rootfs.diff_ids[position]) throw new Error(`layer ${position} is not its diff id`)
+      if (diffId !== image.rootfs.diff_ids[position])
+        throw new Error(`layer ${position} does not match its diff id`)
       await run('tar', ['--extract', '--numeric-owner', '-p', '-C', root, '-f', tar])
     }
     return { ref: descriptor.annotations?.['io.containerd.image.name'] ?? '', config: image.config }

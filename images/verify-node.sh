@@ -19,20 +19,20 @@ aarch64) architecture=arm64 ;;
 esac
 expected=$(sed -n "s/.*\"$architecture\": \"\([0-9a-f]\{64\}\)\".*/\1/p" "$images/node.lock.json")
 if [ -z "$expected" ]; then
-  echo "node: images/node.lock.json has no digest for $architecture; CONTRIBUTING.md says how to add one" >&2
+  echo "node: images/node.lock.json has no digest for $architecture; see CONTRIBUTING.md for how to add one" >&2
   exit 1
 fi
 if [ ! -f "$binary" ]; then
-  echo "node: $binary is not there: run \`npm ci\`" >&2
+  echo "node: $binary is missing: run \`npm ci\`" >&2
   exit 1
 fi
 found=$(sha256sum "$binary" | cut -d ' ' -f 1)
 if [ "$found" != "$expected" ]; then
   cat >&2 <<END
-node: $binary is not the Node of images/node.lock.json: it is refused
+node: $binary is not the Node of images/node.lock.json: refused
   expected SHA-256 $expected
   found            $found
-Do not run it. Remove node_modules and run \`npm ci\`; if it stays, somebody has exchanged it where it is downloaded from.
+Do not run it. Remove node_modules and run \`npm ci\`; if this repeats, the file was exchanged at its source.
 END
   exit 1
 fi

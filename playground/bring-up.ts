@@ -307,6 +307,6 @@ async function within<T>(
     return await wait(signal === undefined ? timeout : AbortSignal.any([signal, timeout]))
   } catch (error) {
     if (signal?.aborted === true || !timeout.aborted) throw error
-    throw new PlaygroundError(`waited ${ms / 1000} s in vain until ${what}`, { logPath, cause: error })
+    throw new PlaygroundError(`timed out after ${ms / 1000} s: ${what}`, { logPath, cause: error })
   }
 }

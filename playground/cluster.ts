@@ -82,7 +82,7 @@ async function upLocked(
     async () => {
       const state = await readState(name, root)
       if (state !== undefined && (await runs(state)) && (options.nodes ?? state.nodes) === state.nodes) {
-        step.detail('was up already')
+        step.detail('was already up')
         return clusterOf(state, root)
       }
       // Recreate a cluster that has lost its control plane or whose start was never finished.
@@ -90,7 +90,7 @@ async function upLocked(
       try {
         return await create(name, root, { ...options, progress, nodes: options.nodes ?? 3, images })
       } catch (error) {
-        await progress.step('taking down what was started', () =>
+        await progress.step('taking the started parts down', () =>
           destroy(name, { root, keepLogs: signal?.aborted !== true }),
         )
         throw error

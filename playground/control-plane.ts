@@ -125,7 +125,7 @@ export async function startControlPlane(options: ControlPlaneOptions = {}): Prom
       } catch (error) {
         if (!timeout.aborted || signal?.aborted === true) throw error
         const tail = lastLines(await readFile(logPaths.apiserver, 'utf8'), 12)
-        throw new Error(`kube-apiserver is not ready in time; ${logPaths.apiserver} ends with\n${tail}`, {
+        throw new Error(`kube-apiserver was not ready in time; ${logPaths.apiserver} ends with\n${tail}`, {
           cause: error,
         })
       }

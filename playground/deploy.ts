@@ -48,7 +48,7 @@ export async function deployOperator(
     step.detail('apply')
     await kubectl(['apply', '--server-side', '--force-conflicts', '-f', '-'], text)
     // The documentation's examples need this label; on a real cluster the administrator decides on it.
-    step.detail('memory is allowed in the namespace default')
+    step.detail('checkpoints are allowed in the namespace default')
     await kubectl(['label', '--overwrite', 'namespace', 'default', ...memoryLabel])
     step.detail('waiting until it is Available')
     for (const { kind, namespace, name } of workloads) {
@@ -60,7 +60,7 @@ export async function deployOperator(
       } catch (error) {
         if (!(error instanceof CommandError)) throw error
         const get = `${cluster.kubectl} --kubeconfig ${cluster.kubeconfigPath} --namespace ${namespace}`
-        throw new PlaygroundError(`${kind} ${namespace}/${name} does not become Available`, {
+        throw new PlaygroundError(`${kind} ${namespace}/${name} did not become Available`, {
           cause: error,
           advice: `${get} describe pods; ${get} logs ${kind.toLowerCase()}/${name}`,
         })

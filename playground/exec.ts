@@ -30,7 +30,7 @@ export class CommandError extends Error {
   readonly logFile: string | undefined
 
   constructor(argv: readonly string[], end: CommandEnd, logFile: string | undefined) {
-    const how = end.signal === null ? `ended with exit code ${end.code}` : `was ended by ${end.signal}`
+    const how = end.signal === null ? `ended with exit code ${end.code}` : `was killed by ${end.signal}`
     const tail = lastLines(end.stderr.trim() === '' ? end.stdout : end.stderr, 12)
     super(`${argv.join(' ').slice(0, 300)} ${how}${tail === '' ? '' : `\n${tail}`}`)
     this.argv = argv

@@ -30,9 +30,9 @@ export async function importImages(
       })
     } catch (error) {
       if (!(error instanceof CommandError)) throw error
-      throw new PlaygroundError(`containerd does not take the image archive ${archive}`, {
+      throw new PlaygroundError(`containerd cannot import the image archive ${archive}`, {
         cause: error,
-        advice: 'it must be a tar of an OCI image layout or one written by "docker save"',
+        advice: 'use a tar of an OCI image layout, or one written by "docker save"',
       })
     }
   }
@@ -64,7 +64,7 @@ export async function archiveKeys(archives: readonly string[]): Promise<{ path: 
       try {
         return { path, key: archiveKey(path, await stat(path)) }
       } catch (error) {
-        throw new PlaygroundError(`image archive ${path} cannot be read`, { cause: error })
+        throw new PlaygroundError(`cannot read the image archive ${path}`, { cause: error })
       }
     }),
   )

@@ -110,7 +110,7 @@ export async function startKwok(inputs: {
       ).length
       if ((await identify(pid.pid)) === undefined) throw new PlaygroundError('KWOK has ended', { logPath })
       if ((await identify(gates.pid)) === undefined)
-        throw new PlaygroundError('what stands in for fake gates has ended', {
+        throw new PlaygroundError('the program of the fake gates has ended', {
           logPath: join(paths.machine('cp').logs, 'kwok-gates.log'),
         })
       if (ready < names.length) await sleep(250, undefined, { signal: limited })
@@ -118,7 +118,7 @@ export async function startKwok(inputs: {
   } catch (error) {
     await stop()
     if (error instanceof PlaygroundError || signal?.aborted === true) throw error
-    throw new PlaygroundError('the fake nodes do not get ready', { logPath, cause: error })
+    throw new PlaygroundError('the fake nodes did not become ready', { logPath, cause: error })
   } finally {
     await api.close()
   }
@@ -161,5 +161,5 @@ async function launch(plan: ClusterPlan, paths: ClusterPaths, name: string, argv
     if (identity !== undefined) return identity
     await sleep(20)
   }
-  throw new PlaygroundError(`${name} does not start`, { logPath })
+  throw new PlaygroundError(`${name} did not start`, { logPath })
 }

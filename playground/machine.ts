@@ -99,7 +99,7 @@ async function launch({ plan, paths }: MachineInputs): Promise<MachineProcesses>
   child.unref()
   const outer = child.pid === undefined ? undefined : await identify(child.pid)
   const failed = (cause?: unknown): PlaygroundError =>
-    new PlaygroundError(`machine ${plan.name} does not start`, { logPath, cause })
+    new PlaygroundError(`machine ${plan.name} did not start`, { logPath, cause })
   if (outer === undefined) throw failed()
   for (let tries = 0; tries < 500; tries++) {
     if (!(await isAlive(outer))) throw failed()
@@ -109,7 +109,7 @@ async function launch({ plan, paths }: MachineInputs): Promise<MachineProcesses>
     await sleep(20)
   }
   await signalProcess(outer, 'SIGKILL')
-  throw failed(new Error('its first process has not set it up within 10 s'))
+  throw failed(new Error('its first process did not set it up within 10 s'))
 }
 
 function ignoreMissing(error: NodeJS.ErrnoException): undefined {
@@ -139,7 +139,7 @@ export async function powerOff(
     if (rest.size === 0 && (await allGone(known)) && (await tryRemove(paths))) return
     await sleep(50)
   }
-  throw new PlaygroundError(`processes of ${labels} do not end`, {
+  throw new PlaygroundError(`processes of ${labels} did not end`, {
     advice: `look at ${CGROUP_ROOT}/*/${labels}*/**/cgroup.procs; a process in state D waits for the kernel`,
   })
 }

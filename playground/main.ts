@@ -39,10 +39,10 @@ const program = new Command('playground')
 
 program
   .command('up')
-  .description('start the cluster and install the operator; quick if it is up already')
+  .description('start the cluster and install the operator; quick if it is already up')
   .option('--nodes <n>', 'worker nodes', parseCount, 3)
-  .option('--bare', 'no images and no operator')
-  .option('--image <archive...>', 'further image archives for the nodes')
+  .option('--bare', 'without images and operator')
+  .option('--image <archive...>', 'more image archives for the nodes')
   .action(async (options: { nodes: number; bare?: true; image?: string[] }) => {
     const started = performance.now()
     const own = options.bare === true ? [] : imageNames
@@ -59,13 +59,13 @@ program
 
 program
   .command('down')
-  .description('take the cluster down; nothing of it is left')
+  .description('take the cluster down and leave no part of it')
   .action(() => down(program.opts<Common>().name, { progress, signal }))
 
 program
   .command('status')
   .description(
-    'health of the components, and what exists on this machine for the cluster (all 0 after "down")',
+    'health of the components, and counts of what the cluster has on this machine (all 0 after "down")',
   )
   .option('--json', 'as JSON')
   .option('--all', 'every cluster on this machine')
@@ -86,7 +86,7 @@ program
 
 program
   .command('kill-node')
-  .description('a power cut: the link goes down, everything on the node is killed')
+  .description('simulate a power cut: take the link down and kill every process of the node')
   .argument('<node>', 'such as 2 or n2')
   .action(async (node: string) => {
     const cluster = await existing()
@@ -95,7 +95,7 @@ program
 
 program
   .command('start-node')
-  .description('power back; returns when the node is Ready')
+  .description('power the node on again; returns when the node is Ready')
   .argument('<node>', 'such as 2 or n2')
   .action(async (node: string) => (await existing()).startNode(nodeName(node), { progress, signal }))
 
@@ -108,9 +108,9 @@ program
 program
   .command('exec')
   .description(
-    "run a program in a node's network, where Services' addresses work; --inside: with the node's files",
+    "run a program in a node's network, where addresses of Services work; --inside: with the node's files",
   )
-  .option('--inside', "in all of the node's namespaces: crictl-like work with ctr, nft, ip")
+  .option('--inside', 'use all namespaces of the node, for instance for ctr, nft, ip')
   .argument('<node>', 'such as 2, n2 or cp')
   .argument('<program...>')
   .passThroughOptions()
@@ -127,8 +127,8 @@ program
   .description('print the end of a log; without arguments, list the logs')
   .argument('[machine]', 'cp or a node')
   .argument('[service]', 'kubelet, containerd, kube-apiserver, audit, ...')
-  .option('-f, --follow', 'go on printing')
-  .option('-n, --lines <n>', 'how many lines', parseCount, 50)
+  .option('-f, --follow', 'keep printing new lines')
+  .option('-n, --lines <n>', 'number of lines', parseCount, 50)
   .action(
     async (
       machine: string | undefined,
@@ -142,7 +142,7 @@ program
       }
       const path = `${logs}/${nodeName(machine)}/${service}.log`
       if (!(await exists(path))) {
-        throw new PlaygroundError(`there is no ${path}`, {
+        throw new PlaygroundError(`no file ${path}`, {
           advice: 'npm run playground -- logs   lists the logs',
         })
       }
@@ -152,8 +152,7 @@ program
 
 function parseCount(text: string): number {
   const value = Number(text)
-  if (!Number.isInteger(value) || value < 1)
-    throw new InvalidArgumentError('a whole number above 0 is wanted')
+  if (!Number.isInteger(value) || value < 1) throw new InvalidArgumentError('must be a whole number above 0')
   return value
 }
 
@@ -208,7 +207,7 @@ cluster ${name} is up (${seconds.toFixed(1)} s): ${cluster.nodes.length} nodes
   alias kubectl=${cluster.kubectl}
   kubectl get nodes
 
-  npm run playground --${option} kill-node 2      power cut; start-node 2 brings it back
+  npm run playground --${option} kill-node 2      power cut; start-node 2 ends it
   npm run playground --${option} exec 1 curl ...  from a node's network, where Services' addresses work
   npm run playground --${option} down             take everything down
 `)

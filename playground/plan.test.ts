@@ -55,7 +55,7 @@ describe('planCluster', () => {
 })
 
 test.each(['', 'A', '1a', 'a-', 'a b', 'a/../b', 'x'.repeat(21)])('"%s" is no cluster name', name => {
-  expect(() => parseClusterName(name)).toThrow(/no name for a cluster/)
+  expect(() => parseClusterName(name)).toThrow(/not a valid name for a cluster/)
 })
 
 describe('chooseIndex', () => {

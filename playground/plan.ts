@@ -46,7 +46,7 @@ const NAME = /^[a-z]([a-z0-9-]{0,18}[a-z0-9])?$/
 export function parseClusterName(name: string): string {
   if (NAME.test(name)) return name
   throw new Error(
-    `"${name}" is no name for a cluster: lower-case letters, digits and "-", first a letter, at most 20 characters`,
+    `"${name}" is not a valid name for a cluster: lower-case letters, digits and "-", first a letter, at most 20 characters`,
   )
 }
 
@@ -107,7 +107,7 @@ export function chooseIndex(taken: ReadonlySet<number>, used: readonly string[])
     const network = `10.${128 + index}.0.0/16`
     if (!used.some(cidr => overlaps(cidr, network))) return index
   }
-  throw new Error('no free network left in 10.128.0.0/10: take down a cluster that is not needed any more')
+  throw new Error('no free network left in 10.128.0.0/10: take down a cluster that you no longer need')
 }
 
 /** True if two IPv4 networks (or addresses) share an address. */
@@ -122,6 +122,6 @@ function parseCidr(cidr: string): [bigint, number] {
   const [address = '', bits = '32'] = cidr.split('/')
   const octets = address.split('.').map(Number)
   if (octets.length !== 4 || octets.some(octet => !(octet >= 0 && octet <= 255)))
-    throw new Error(`no IPv4 CIDR: ${cidr}`)
+    throw new Error(`not an IPv4 CIDR: ${cidr}`)
   return [octets.reduce((sum, octet) => sum * 256n + BigInt(octet), 0n), Number(bits)]
 }

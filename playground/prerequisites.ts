@@ -41,7 +41,7 @@ export async function checkPrerequisites(
     })
   }
   if (process.getuid?.() !== 0) {
-    throw new PlaygroundError('the playground makes namespaces, mounts and cgroups, which only root may do', {
+    throw new PlaygroundError('the playground creates namespaces, mounts and cgroups, and only root may', {
       advice: 'run the same command with sudo, or use a cluster of your own with --use-current-cluster',
     })
   }
@@ -54,7 +54,7 @@ export async function checkPrerequisites(
   ]
   if (problems.length === 0) return
   throw new PlaygroundError(
-    `this machine cannot carry a cluster yet:\n${problems.map(it => `- ${it}`).join('\n')}`,
+    `this machine cannot run a cluster yet:\n${problems.map(it => `- ${it}`).join('\n')}`,
   )
 }
 
@@ -130,7 +130,7 @@ async function kernelProblems(signal: AbortSignal | undefined): Promise<string[]
     '[ -e /proc/sys/net/bridge ] || echo "no netfilter for bridges (CONFIG_BRIDGE_NETFILTER)"',
   ]
   const end = await runToEnd(['unshare', '--net', '--mount', 'sh', '-c', probe.join('\n')], { signal })
-  if (end.code !== 0) problems.push(`no namespaces can be made: ${end.stderr.trim()}`)
+  if (end.code !== 0) problems.push(`cannot create namespaces: ${end.stderr.trim()}`)
   for (const line of end.stdout.split('\n').filter(Boolean)) problems.push(`kernel ${release()} has ${line}`)
   if (
     !(await exists('/sys/fs/cgroup/cgroup.controllers')) &&
@@ -171,7 +171,7 @@ export async function checkNftables(rootfs: string, signal: AbortSignal | undefi
     'add table ip probe; add chain ip probe c { type nat hook prerouting priority 0; }; add rule ip probe c fib daddr type local dnat to 127.0.0.1'
   const end = await runToEnd(['unshare', '--net', 'chroot', rootfs, 'nft', script], { signal })
   if (end.code === 0) return
-  throw new PlaygroundError(`kernel ${release()} does not take the nftables rules that kube-proxy needs`, {
+  throw new PlaygroundError(`kernel ${release()} does not accept the nftables rules that kube-proxy needs`, {
     cause: new Error(end.stderr.trim()),
     advice: 'use a kernel with CONFIG_NF_TABLES, CONFIG_NFT_NAT and CONFIG_NFT_FIB_IPV4',
   })
@@ -197,7 +197,7 @@ async function diskProblems(options: {
     }
     if (path === options.stateRoot && type === OVERLAYFS_MAGIC) {
       problems.push(
-        `${path} is on an overlay file system, on which nodes cannot lie: set UNDERSTUDY_STATE to a directory on a disk`,
+        `${path} is on an overlay file system, which cannot hold nodes: set UNDERSTUDY_STATE to a directory on a disk`,
       )
     }
   }

@@ -36,7 +36,7 @@ export async function makeCheckpointsPossible(
 async function realGzip(): Promise<string> {
   for (const path of ['/usr/bin/gzip', '/bin/gzip'])
     if ((await readFile(path).catch(() => undefined))?.subarray(1, 4).toString() === 'ELF') return path
-  throw new Error('this machine has no gzip that could be lent to a node')
+  throw new Error('this machine has no gzip to copy to a node')
 }
 
 /** Makes a checkpoint through the kubelet and deletes it. @returns seconds */

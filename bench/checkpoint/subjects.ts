@@ -119,6 +119,6 @@ export const subjects: readonly Subject[] = [
 /** @throws Error if no subject has that name */
 export function subject(name: string): Subject {
   const found = subjects.find(it => it.name === name)
-  if (found === undefined) throw new Error(`no subject is called ${name}`)
+  if (found === undefined) throw new Error(`unknown subject ${name}`)
   return found
 }

@@ -30,7 +30,7 @@ export async function agentUsage(api: Api, cluster: Cluster, node: string): Prom
   for (const group of await cgroupsOfNode(cluster, node))
     directories.push(...(await cgroupTree(group)).filter(isOurs))
   const usage = await usageOf(directories)
-  if (usage.cpuSeconds === 0) throw new Error(`the agent of ${node} is in no cgroup that counts`)
+  if (usage.cpuSeconds === 0) throw new Error(`the agent of ${node} is in no cgroup with accounting`)
   return usage
 }
 

@@ -19,7 +19,7 @@ import { redisBenchmark, type Saturated } from './redis-benchmark.ts'
 
 export const cost: Bench = {
   name: 'cost',
-  title: 'what checkpoints of a redis of 100 MB every 1 to 10 s cost its clients and its nodes, beside none',
+  title: 'cost of checkpoints of a 100 MB redis every 1 to 10 s for its clients and nodes, beside none',
   trials: 5,
   needs: ['operator', 'playground'],
   run: async (context, samples) => {

@@ -52,7 +52,7 @@ function loadOf(told: Buffer, { perSecond, seconds }: Order): Load {
   const body = told.indexOf('\n') + 1
   const [count = 0, frozen = 0] = told.toString('latin1', 0, body).trim().split(' ').map(Number)
   const numbers = new Float64Array(new Uint8Array(told.subarray(body)).buffer)
-  if (numbers.length !== count + 2 * frozen) throw new Error('the load told only a part')
+  if (numbers.length !== count + 2 * frozen) throw new Error('the load program reported only a part')
   const requests = Array.from(numbers.subarray(0, count), (answered, request) => ({
     due: (request / perSecond) * 1_000,
     answered,

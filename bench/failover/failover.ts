@@ -22,7 +22,7 @@ export const failover: Bench = {
 /** Only the modes that take seconds, with enough trials to trust that every memory is restored. */
 export const failoverCold: Bench = {
   name: 'failover-cold',
-  title: 'the same where no hot backup is: 1 cold backup, and none; fails at the first wrong value',
+  title: 'the same without a hot backup: 1 cold backup, and none; fails at the first wrong value',
   trials: 50,
   needs: ['operator', 'playground'],
   run: async (context, samples) => {

@@ -178,14 +178,14 @@ function memoryOf(probes: readonly Probe[], killedAt: number, keptAt: number): M
   const all = answered(probes)
   const after = all.filter(({ at }) => at >= killedAt)
   const [first] = after.toSorted((a, b) => a.count - b.count)
-  if (first === undefined) throw new Error('nobody answered after the kill')
+  if (first === undefined) throw new Error('the client got no answer after the kill')
   const before = all.filter(({ at, ms }) => at + ms < killedAt)
   // Every answer before the stop is part of the saved memory.
   const oldest = before.findLast(({ at, ms }) => at + ms < keptAt - clocksMs)
-  if (oldest === undefined) throw new Error('the client began too late to tell how old the memory is')
+  if (oldest === undefined) throw new Error('the client began too late to measure the age of the memory')
   if (first.count < oldest.count)
     throw new Error(
-      `an answer carried ${first.count}, which is older than ${oldest.count}: that was kept ${(killedAt - keptAt).toFixed(0)} ms before the kill`,
+      `an answer carried ${first.count}, which is older than ${oldest.count}, saved ${(killedAt - keptAt).toFixed(0)} ms before the kill`,
     )
   const slow = after.filter(({ at }) => at < killedAt + 1_000).map(({ ms }) => ms)
   // This request itself has added one.

@@ -10,7 +10,7 @@ import { watchSaves } from './saves.ts'
 
 export const loadFreeze: Bench = {
   name: 'load-freeze',
-  title: 'how a freeze of redis grows with its connections and with their messages',
+  title: 'how a freeze of redis grows with its connections and their messages',
   trials: 20,
   needs: ['operator', 'playground'],
   run: async (context, samples) => {

@@ -14,7 +14,7 @@ import { watchSaves } from './saves.ts'
 
 export const loadKills: Bench = {
   name: 'load-kills',
-  title: 'kill -9 of a redis with many connections at work: how old its state is, beside one connection',
+  title: 'kill -9 of a redis with many busy connections: age of its state, beside one connection',
   trials: 30,
   needs: ['operator', 'playground'],
   run: async (context, samples) => {
@@ -143,7 +143,7 @@ async function oneKill(
       () => true,
     ),
   )
-  if (life.saved === 0) throw new Error('nobody knows how old the memory is: it is a fresh one')
+  if (life.saved === 0) throw new Error('the age of the memory is unknown: the slot started empty')
   const age = Math.max(0, killedAt - life.saved) / 1000
   const bound = 2 * load.intervalSeconds + pipeline
   note('state age at the kill', age)

@@ -28,12 +28,12 @@ describe('what a client sees', () => {
 
   it('is no figure without an answer after it, or without probes', () => {
     expect(() => outageOf([good(0), bad(10)], 0)).toThrow('no answer after')
-    expect(() => outageOf([], 0)).toThrow('asked nothing')
+    expect(() => outageOf([], 0)).toThrow('sent no request')
   })
 
   it('ends where the pod does, if somebody has answered there', () => {
     expect(outageWhileThere([good(0), bad(10), good(20), bad(30)], 5)).toEqual({ ms: 10, failed: 1 })
-    expect(() => outageWhileThere([good(0), bad(10)], 5)).toThrow('nobody answered')
+    expect(() => outageWhileThere([good(0), bad(10)], 5)).toThrow('no answer from the address')
   })
 
   it('tells who answered first, and who should not have', () => {

@@ -19,7 +19,7 @@ export function outageOf(probes: readonly Probe[], since: number): Outage {
   const first = failed[0]
   const last = failed.at(-1)
   if (first === undefined || last === undefined) {
-    if (inOrder.length === 0) throw new Error('the client asked nothing')
+    if (inOrder.length === 0) throw new Error('the client sent no request')
     return { ms: 0, failed: 0 }
   }
   const back = inOrder.find(({ at, host }) => at > last.at && host !== undefined)
@@ -34,7 +34,7 @@ export function outageOf(probes: readonly Probe[], since: number): Outage {
  */
 export function outageWhileThere(probes: readonly Probe[], since: number): Outage {
   const answers = probes.flatMap(({ at, host }) => (host !== undefined && at >= since ? [at] : []))
-  if (answers.length === 0) throw new Error('nobody answered at the address of the pod')
+  if (answers.length === 0) throw new Error('no answer from the address of the pod')
   const last = Math.max(...answers)
   return outageOf(
     probes.filter(({ at }) => at <= last),

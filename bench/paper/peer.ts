@@ -42,7 +42,7 @@ export async function startPeer(context: BenchContext, checkout: string): Promis
     run([cluster.kubectl, '--kubeconfig', cluster.kubeconfigPath, ...args], { signal: within })
   if ((await kubectl(['get', crd, '--ignore-not-found', '--output', 'name'])) !== '')
     throw new Error(
-      `cluster ${cluster.name} has the operator already, whose kind has the same name: npm run playground -- --name ${cluster.name} down`,
+      `cluster ${cluster.name} already has the operator, whose kind has the same name: npm run playground -- --name ${cluster.name} down`,
     )
   const gate = await cachedImage('peer-gate', {
     ref: gateImage,

@@ -16,8 +16,7 @@ import type { Sampler } from '../report.ts'
 
 export const scale: Bench = {
   name: 'scale',
-  title:
-    'a set with 200 primaries, 50 hot and 50 cold backups from nothing, on fake nodes; beside a Deployment of 300',
+  title: 'a new set of 200 primaries, 50 hot and 50 cold backups on fake nodes; beside a Deployment of 300',
   trials: 3,
   needs: ['operator', 'playground'],
   run: async (context, samples) => {

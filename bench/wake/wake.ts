@@ -17,8 +17,7 @@ import type { Sampler } from '../report.ts'
 
 export const wake: Bench = {
   name: 'wake',
-  title:
-    'a cold pod from the wake message to Ready, by who waits for whom, beside a gate that ends; memory of a gated pod',
+  title: 'a cold pod from the wake message to Ready, by step, beside a gate that ends; memory of a gated pod',
   trials: 30,
   needs: ['playground'],
   run: async (context, samples) => {

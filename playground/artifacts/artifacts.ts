@@ -55,7 +55,7 @@ async function ensureArtifact(name: ArtifactName, options: ArtifactOptions): Pro
       },
       {
         signal: options.signal,
-        onWait: pid => step.detail(`waiting for process ${pid}, which builds the same`),
+        onWait: pid => step.detail(`waiting for process ${pid}, which builds it`),
       },
     ),
   )

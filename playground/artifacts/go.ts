@@ -57,12 +57,12 @@ export function goBinaries(title: string, spec: GoBinaries): Recipe {
         )
       } catch (error) {
         if (!(error instanceof CommandError)) throw error
-        throw new PlaygroundError(`${title} cannot be built`, {
+        throw new PlaygroundError(`cannot build ${title}`, {
           cause: error,
           logPath: context.logFile,
           advice:
-            'most often the Go module proxy cannot be reached (see "go env GOPROXY") or the disk is full; ' +
-            'then run the same command again, what has been downloaded and compiled is kept',
+            'check that the Go module proxy is reachable (see "go env GOPROXY") and that the disk has space; ' +
+            'then run the same command again, which reuses all finished downloads and builds',
         })
       }
       for (const [name, target] of Object.entries(spec.links ?? {}))
