@@ -46,7 +46,7 @@ describe.runIf(locked)('D10.node: the Node binary, which package-lock.json has n
   test('and before tests, by a program that it is not', async () => {
     await expect(verify(forged)).rejects.toMatchObject({
       code: 1,
-      stderr: expect.stringMatching(/it is refused\n *expected SHA-256 [0-9a-f]{64}\n.*\nDo not run it/),
+      stderr: expect.stringMatching(/: refused\n *expected SHA-256 [0-9a-f]{64}\n.*\nDo not run it/),
     })
   })
 

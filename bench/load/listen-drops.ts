@@ -13,7 +13,7 @@ const counters = [
 /** Returns the kernel's counters of them in the network namespace of a pod's program. */
 export async function listenDrops(podUid: string, program: string): Promise<string> {
   const pid = await pidInPod(podUid, program)
-  if (pid === undefined) return 'nobody runs there'
+  if (pid === undefined) return 'no such process'
   const text = await readFile(`/proc/${pid}/net/netstat`, 'utf8')
   const values = netstat(text)
   return counters.map(name => `${name} ${values.get(name) ?? '?'}`).join(', ')

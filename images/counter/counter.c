@@ -331,7 +331,7 @@ static long number(const char *option, const char *value, long least, long most)
 	long n = value ? strtol(value, &end, 10) : 0;
 
 	if (!value || !*value || *end || n < least || n > most) {
-		fprintf(stderr, "counter: %s wants a number from %ld to %ld\n", option, least, most);
+		fprintf(stderr, "counter: %s needs a number from %ld to %ld\n", option, least, most);
 		exit(2);
 	}
 	return n;

@@ -40,7 +40,7 @@ export function renderInit(inputs: InitInputs): string {
   const root = overlay.merged
   const inside = (path: string): string => quote(`${root}${path}`)
   return `set -e
-# "0" is whoever writes it.
+# "0" means the writing process.
 ${inputs.cgroups.map(path => `echo 0 > ${quote(`${path}/cgroup.procs`)}`).join('\n')}
 # /proc is still this machine's, so this is the pid that others can use.
 read -r pid _ < /proc/self/stat

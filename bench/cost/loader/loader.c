@@ -103,7 +103,7 @@ static char *room_for(struct connection *connection, size_t bytes)
 		connection->room = (connection->length + bytes) * 2;
 		connection->out = realloc(connection->out, connection->room);
 		if (!connection->out)
-			fail("no memory for what waits to be sent");
+			fail("no memory for unsent requests");
 	}
 	return connection->out + connection->length;
 }
@@ -147,7 +147,7 @@ static void answer(struct load *load, struct connection *connection, double now)
 	size_t request = connection->answers++ * CONNECTIONS + (size_t)(connection - load->connections);
 
 	if (request >= load->issued)
-		fail("redis answered a question that nobody asked");
+		fail("redis sent an answer without a request");
 	load->answered[request] = now;
 	load->done++;
 }
@@ -197,7 +197,7 @@ static void receive(struct load *load, struct connection *connection)
 		if (got > 0)
 			take(load, connection, buffer, (size_t)got, now_ms() - load->start);
 		else if (got == 0)
-			fail("redis has closed the connection");
+			fail("redis closed the connection");
 		else if (errno == EAGAIN)
 			return;
 		else if (errno != EINTR)
@@ -217,7 +217,7 @@ static bool stands_still(int status)
 	state = strstr(text, "State:\t");
 	tracer = strstr(text, "TracerPid:\t");
 	if (!state || !tracer)
-		fail("the process tells no state");
+		fail("the process status has no state");
 	return state[7] == 'T' || state[7] == 't' || tracer[11] != '0';
 }
 
@@ -229,7 +229,7 @@ static void open_connection(struct load *load, int events, const char *address, 
 	int one = 1;
 
 	if (inet_pton(AF_INET, address, &to.sin_addr) != 1)
-		fail("%s is no IPv4 address", address);
+		fail("%s is not an IPv4 address", address);
 	connection->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (connection->fd < 0 || connect(connection->fd, (struct sockaddr *)&to, sizeof to) != 0 ||
 	    setsockopt(connection->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one) != 0 ||
@@ -275,7 +275,7 @@ static void run(struct load *load, int events, int timer, int status, double lim
 		int count;
 
 		if (now > limit)
-			fail("%zu of %zu requests were never answered", load->count - load->done, load->count);
+			fail("%zu of %zu requests got no answer", load->count - load->done, load->count);
 		issue(load, now);
 		if (now - looked >= LOOK_MS) {
 			bool still = stands_still(status);
@@ -329,7 +329,7 @@ static long number(const char *text)
 	long value = strtol(text, &end, 10);
 
 	if (*text == '\0' || *end != '\0' || value <= 0) {
-		fprintf(stderr, "loader: %s is no positive number\n", text);
+		fprintf(stderr, "loader: %s is not a positive number\n", text);
 		exit(2);
 	}
 	return value;
@@ -353,7 +353,7 @@ int main(int argc, char **argv)
 	load.per_ms = (double)number(argv[5]) / 1e3;
 	seconds = number(argv[6]);
 	if (load.value_bytes >= POOL) {
-		fprintf(stderr, "loader: a value has less than %u bytes\n", POOL);
+		fprintf(stderr, "loader: a value must have less than %u bytes\n", POOL);
 		return 2;
 	}
 	load.count = (size_t)((double)seconds * 1e3 * load.per_ms);

@@ -183,7 +183,7 @@ static void take(struct connection *it, const char *data, ssize_t length, double
 {
 	for (; length > 0 && it->state == UP; data++, length--) {
 		if (*data == '-')
-			fail("redis refuses");
+			fail("redis answered with an error");
 		if (*data == ':' || *data == '+') {
 			it->number = 0;
 			it->started = true;
@@ -374,7 +374,7 @@ static long number(const char *text, long most)
 	long value = strtol(text, &end, 10);
 
 	if (*text == '\0' || *end != '\0' || value < 0 || value > most) {
-		fprintf(stderr, "crowd: %s is no number up to %ld\n", text, most);
+		fprintf(stderr, "crowd: %s is not a number up to %ld\n", text, most);
 		exit(2);
 	}
 	return value;
@@ -393,7 +393,7 @@ int main(int argc, char **argv)
 	crowd.to.sin_family = AF_INET;
 	crowd.to.sin_port = htons((uint16_t)number(argv[2], 65535));
 	if (inet_pton(AF_INET, argv[1], &crowd.to.sin_addr) != 1)
-		fail("%s is no IPv4 address", argv[1]);
+		fail("%s is not an IPv4 address", argv[1]);
 	crowd.count = (unsigned)number(argv[3], MOST);
 	crowd.per_ms = crowd.count ? (double)number(argv[4], 1000000) / 1e3 : 0;
 	crowd.knock_ms = (double)number(argv[5], 1000);

@@ -36,7 +36,7 @@ export const obstacles = Object.freeze({
   ),
   TooMany: entry(
     'more than the agent inspects',
-    'let the program close what it does not need, or keep it in a container that is not saved (checkpoint.containers)',
+    'let the program close files that it does not need, or keep it in a container that is not saved (checkpoint.containers)',
   ),
   LargeDeletedFile: entry(
     'a deleted file that is open and too large',
