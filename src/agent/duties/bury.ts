@@ -19,7 +19,7 @@ export async function bury(work: Work, { pod, lease }: DutyOf<'bury'>, signal: A
   if (!pod.terminating && lease.ending === pod.uid && (await isSpared(work, pod, lease, signal)))
     throw new AgentError('StillCalled', slotName(lease))
   const first = pod.containers[0]?.name ?? ''
-  const why = pod.terminating ? 'its pod is being deleted' : 'its slot has another primary'
+  const why = pod.terminating ? 'its pod is being deleted' : 'another pod takes its slot'
   await endPod(work, pod, first, `was ended: ${why}`, signal)
   work.log.info({ pod: pod.name, slot: slotName(lease), why }, 'primary ended')
 }
