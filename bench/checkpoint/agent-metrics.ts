@@ -63,8 +63,8 @@ export function totalsOf(text: string, role: Role): Totals {
 }
 
 /**
- * Returns what exactly one more generation has added. Undefined if none has come, or several, which cannot be told
- * apart.
+ * Returns the totals that exactly one more generation has added. Undefined if there is no new generation, or more than
+ * one: their totals cannot be separated.
  */
 export function oneMore(before: Totals, after: Totals): Totals | undefined {
   if (after.count !== before.count + 1) return undefined

@@ -3,9 +3,9 @@
  * reads thirty socket options of each, and opens a file in /proc. That takes 40 us, during which the application is
  * stopped; with 500 connections it exceeds everything else in the dump of a small application.
  *
- * So a connection gets the option values of a model socket made here, which is asked once for each option and address
- * family. And the text of /proc/PID/fdinfo is composed from the fields that all sockets share and from the socket's
- * flags. For a listener, and anything else that is no connection, CRIU's calls reach the kernel.
+ * So a connection gets the option values of a model socket, which this library creates and reads once for each option
+ * and address family. And the text of /proc/PID/fdinfo is composed from the fields that all sockets share and from the
+ * socket's flags. For a listener, and anything else that is no connection, CRIU's calls reach the kernel.
  */
 #include "connections.h"
 

@@ -53,7 +53,7 @@ export async function runCanary(options: CanaryOptions): Promise<CanaryResult> {
     const begin = clock.monotonic()
     const dumped = await driver.dump(source, generation, { deadlineMs: operationMs, signal })
     const afterDump = clock.monotonic()
-    // The restore brings back the moment of the dump, not the primary's present state.
+    // The restored memory is that of the moment of the dump, not the primary's present one.
     await expectCount(options, primary, 3)
     const target = await locate(understudy)
     const beforeRestore = clock.monotonic()

@@ -14,7 +14,7 @@ export interface NodeCheck {
   readonly ok: boolean
   /** The finding. */
   readonly message: string
-  /** What to change; only if the check failed. */
+  /** How to make the check pass; only if it failed. */
   readonly cure?: string
 }
 

@@ -12,7 +12,7 @@ export interface GenerationStore {
   /** The newest by epoch, then by number. */
   latest(slot: SlotKey): Stored | undefined
   list(): readonly Stored[]
-  /** Finds a generation by number. Without an epoch: the one of the latest epoch that has this number. */
+  /** Finds a generation by number. Without an epoch, the latest epoch that has this number counts. */
   open(slot: SlotKey, generation: number, epoch?: number): Stored | undefined
   /**
    * Removes all but the `keep` newest generations. A generation that is being read is removed after its last reader.

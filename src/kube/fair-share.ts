@@ -1,6 +1,6 @@
 /**
- * The most that one of several users may have of a total: this share of the part that all others leave. Even when one
- * user has all it may, the next finds a share of the rest, and none ever finds nothing. It is the dynamic threshold by
+ * Returns the most that a user may have of a total: this share of the part that all others leave. Even when one user
+ * has all it may, the next finds a share of the rest, so no user ever finds nothing. It is the dynamic threshold by
  * which switches share a memory among their ports (Choudhury and Hahne, 1998).
  *
  * @param share 0 to 1.

@@ -64,7 +64,7 @@ export const rootMount = (mounts: readonly Mount[]): Mount | undefined =>
 
 /**
  * Returns the writable directory of the container's root as a path on the host; undefined if there is none to save. The
- * one of a read-only root contains only files of the runtime.
+ * directory of a read-only root contains only files of the runtime.
  */
 export function upperDirectory(mounts: readonly Mount[]): string | undefined {
   const root = rootMount(mounts)

@@ -232,8 +232,7 @@ function createLookout(work: Work, { pod, lease }: DutyOf<'checkpoint'>) {
 
 /**
  * Why the memory of this moment is not worth saving; undefined: it is. The kubelet reports unreadiness seconds late,
- * and a restore of what was saved until then would bring the fault back. So the agent probes the app before each
- * checkpoint.
+ * and a checkpoint taken until then would contain the fault. So the agent probes the app before each checkpoint.
  */
 async function whyUnfit(
   work: Work,

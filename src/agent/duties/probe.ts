@@ -11,8 +11,8 @@ import type { MemorySettings } from './snapshot.ts'
 import type { Work } from './work.ts'
 
 /**
- * Probes an understudy on stage in place of the kubelet, which does not have its probes. Of a primary that still has
- * its probes, it probes only the liveness, at the faster pace that the set wants.
+ * Probes an understudy on stage in place of the kubelet, which does not have its probes. If a primary still has its
+ * probes, this task probes only its liveness, at the faster pace that the set wants.
  */
 export async function probe(work: Work, duty: DutyOf<'probe'>, signal: AbortSignal): Promise<void> {
   const { pod, settings, lease } = duty

@@ -26,7 +26,7 @@ export interface KeptGenerations {
   readonly isRead?: (slot: string) => boolean
 }
 
-/** Reports the memory that this node keeps of each slot, and how the slot could go on stage from here. Pure. */
+/** Reports the memory that this node keeps of each slot, and how the slot could be restored from it. Pure. */
 export function slotReportsOf(snapshot: Snapshot, kept: KeptGenerations): SlotReport[] {
   return snapshot.slots
     .flatMap(lease => reportOf(snapshot, lease, kept) ?? [])
@@ -141,7 +141,7 @@ interface Usability {
   readonly message?: string
 }
 
-/** How a slot could go on stage from this node. */
+/** Returns whether and how this node could restore and resume a slot's memory. */
 export function usabilityOf(snapshot: Snapshot, lease: SlotLease): Usability {
   const name = slotName(lease)
   const set = `${lease.namespace}/${lease.set}`

@@ -77,7 +77,7 @@ export interface MemorySettings extends ParsedMemory {
   readonly template: PodTemplate
   /** The operator does nothing for the set: a primary that dies gets no successor. */
   readonly paused: boolean
-  /** Of the set's present template; pods may be of an earlier one, see `restoreHashOf`. */
+  /** Hash of the set's present template; pods may have an earlier template, see `restoreHashOf`. */
   readonly restoreHash: string
 }
 

@@ -22,9 +22,9 @@ const pauseForEachMs = 5
 
 /** Size of a draft so far, bytes. */
 export interface DraftBytes {
-  /** Of the archives of layers, volumes and /dev/shm. */
+  /** Bytes of the archives of layers, volumes and /dev/shm. */
   readonly archived: number
-  /** Of all files, as the budget counts them. */
+  /** Bytes of all files, as the budget counts them. */
   readonly written: number
 }
 

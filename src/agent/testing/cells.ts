@@ -10,21 +10,21 @@ import { hostFs, type TestNode } from './node.ts'
 
 const signal = new AbortController().signal
 
-/** Containers of a test node, and what is saved of them. */
+/** Containers of a test node, and their saved memory. */
 export interface Cells {
   start(request: CellRequest): Promise<Cell>
-  /** What its counter says. */
+  /** Returns the value of the cell's counter. */
   ask(cell: Cell): Promise<string>
   locate(cell: Cell, promoted?: boolean): Promise<LocatedPod>
-  /** A fresh directory, and what makes it a generation once a container is saved there. */
+  /** Creates an empty directory; `stored` turns it into a generation after a container was saved there. */
   generation(): Promise<{ readonly dir: string; readonly stored: (dumped: DumpResult) => Stored }>
   save(of: Cell | LocatedPod, driver?: MemoryDriver): Promise<Stored>
   restore(into: Cell, from: Stored, driver?: MemoryDriver): Promise<Clone>
-  /** Ends those that have been started since the last time. */
+  /** Ends the cells that were started since the last call. */
   stop(): Promise<void>
 }
 
-/** @param deadlineMs of each dump and each restore. */
+/** @param deadlineMs time limit of each dump and each restore */
 export function cellsOf(node: TestNode, deadlineMs: number): Cells {
   const cells: Cell[] = []
   let generations = 0
@@ -73,7 +73,7 @@ export function cellsOf(node: TestNode, deadlineMs: number): Cells {
   }
 }
 
-/** `done`, or the code of what it threw, with the details. */
+/** Resolves to `done`, or to the error's code with its details. */
 export const outcomeOf = (work: Promise<unknown>): Promise<string> =>
   work.then(
     () => 'done',

@@ -24,7 +24,7 @@ import { ensureSentinel, type Launched } from '../launch/sentinel.ts'
 import { kernelFacts } from '../preflight.ts'
 import { createSentinelClient, type SentinelClient } from '../sentinel.ts'
 
-/** Why nothing here can be tested on this machine; undefined: it can. */
+/** Reason why these tests cannot run on this machine; undefined if they can. */
 export const cannotDump: string | undefined = ((): string | undefined => {
   if (process.platform !== 'linux' || process.arch !== 'x64') return '(needs Linux on x86_64)'
   if (process.getuid?.() !== 0) return '(needs root)'
@@ -36,13 +36,13 @@ export const cannotDump: string | undefined = ((): string | undefined => {
   }
 })()
 
-/** This process is the host here: the first one of the machine may be out of reach. */
+/** This process stands for the host's first process, which may be out of reach. */
 export const hostFs = { proc: '/proc', host: process.pid }
 
-/** A host with the namespaces of this machine, where cgroups are mounted as version 2 alone, whatever is mounted here. */
+/** Starts a host with this machine's namespaces, in which only version 2 of cgroups is mounted. */
 export async function hostWithCgroup2(): Promise<ProcFs & AsyncDisposable> {
   const mounts = 'umount --recursive --lazy /sys/fs/cgroup && mount -t cgroup2 cgroup2 /sys/fs/cgroup'
-  // Not even a killed test leaves it behind.
+  // The process ends with the test, even if the test is killed.
   const script = `${mounts} && echo mounted && exec setpriv --pdeathsig KILL sleep infinity`
   const first = await start('unshare', ['--mount', 'sh', '-c', script])
   await eventually(() => expect(first.stdout(), first.stderr()).toBe('mounted\n'))
@@ -55,7 +55,7 @@ export async function hostWithCgroup2(): Promise<ProcFs & AsyncDisposable> {
 
 const silent = { info: () => undefined, warn: () => undefined }
 
-/** A node with its sentinel and programs, and nothing of Kubernetes. */
+/** A node with its sentinel and programs, and without Kubernetes. */
 export interface TestNode {
   readonly directory: string
   readonly programs: InstalledPrograms
@@ -63,17 +63,17 @@ export interface TestNode {
   readonly launched: Launched
   readonly driver: MemoryDriver
   readonly dependencies: DriverDependencies
-  /** Another agent of the same node, as after a restart. */
+  /** Connects another agent of the same node, as after a restart. */
   connect(): { readonly sentinel: SentinelClient; readonly driver: MemoryDriver }
   launch(programs?: string): Promise<Launched>
   dispose(): Promise<void>
 }
 
-/** A directory of the host as the kernel tells it, for one that stands in for the kubelet's. */
+/** Returns the device of a directory that stands in for the kubelet's, and its path on that device. */
 export async function podsDirectoryAt(directory: string): Promise<PodsDirectory> {
   const mounts = await mountsOf(hostFs, hostFs.host)
   const depth = ({ mountPoint }: { readonly mountPoint: string }) => mountPoint.length
-  // Of several at one place the last one lies over the others.
+  // The last of several mounts at one place covers the others.
   const mount = mounts
     .filter(({ mountPoint }) => below(mountPoint, directory) !== undefined)
     .sort((a, b) => depth(a) - depth(b))
@@ -83,9 +83,9 @@ export async function podsDirectoryAt(directory: string): Promise<PodsDirectory>
   return { device: mount.device, root: path }
 }
 
-/** A sentinel outlives its agents, and so it would a test that is killed: this ends it when the test is gone. */
+/** Ends the sentinel when the test is gone: a sentinel outlives its agents, so it would also outlive a killed test. */
 function startGuard(pidFile: string, directory: string): ChildProcess {
-  // The input ends with the test, however that ends. Detached: who kills the test's group does not mean its guard.
+  // The input reaches EOF whenever the test ends. Detached: a signal to the test's group must not end its guard.
   const script =
     'read -r _; pid=$(cat "$1") && kill "$pid" && while kill -0 "$pid"; do sleep 0.1; done; rm -rf "$2"'
   return spawn('sh', ['-c', script, 'guard', pidFile, directory], {
@@ -95,11 +95,11 @@ function startGuard(pidFile: string, directory: string): ChildProcess {
 }
 
 /**
- * @param node whose namespaces are those of the node. Where it does not say where the kubelet keeps pods, that is `pods` in
- * the directory of the node.
+ * @param node process whose namespaces are those of the node. By default, the kubelet's pods directory is `pods` in the
+ * directory of the node.
  */
 export async function startTestNode(node: ProcFs = hostFs): Promise<TestNode> {
-  // Memory is kept in memory, and what is linked into place must be on one filesystem.
+  // The store keeps memory in memory, and links require one filesystem.
   const directory = await mkdtemp('/dev/shm/understudy-test-')
   const host = { pods: await podsDirectoryAt(join(directory, 'pods')), ...node }
   const image = join(directory, 'image')

@@ -4,12 +4,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Line, parseLine } from '../sentinel-line.ts'
 
-/** Listens as a sentinel does, and says what a test tells it to. */
+/** Listens like a sentinel, and answers what the test's script says. */
 export interface ScriptedSentinel {
   readonly path: string
   /** Every request so far. */
   readonly requests: readonly Line[]
-  /** Sends these bytes as they are to whoever is connected. */
+  /** Sends these bytes unchanged to all connected clients. */
   send(text: string): void
   /** Ends all connections. */
   hangUp(): void
@@ -20,7 +20,7 @@ export interface ScriptedSentinel {
 
 export type Script = (line: Line, reply: (text: string) => void) => void
 
-/** `script` is called with each request; `reply` sends a line with its id. */
+/** Starts a sentinel that calls `script` with each request. `reply` sends a line with the request's id. */
 export async function startScriptedSentinel(script: Script): Promise<ScriptedSentinel> {
   const directory = await mkdtemp(join(tmpdir(), 'sentinel-'))
   const path = join(directory, 'sentinel.sock')

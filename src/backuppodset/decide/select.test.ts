@@ -106,7 +106,7 @@ describe('policies', () => {
       const strategy = { ...makeSet().strategy, replicasToUnallocated: policy }
       const wish = { replicas: 5_000, hotBackups: 0, coldBackups: 0, strategy }
       expect(actionsOf(decide(makeSnapshot(wish, pods), random))).toHaveLength(5_000)
-      // 10 000 · log2(10 000) comparisons of two pods each, for the sort by name and for the one of the policy, and the
+      // 10 000 · log2(10 000) comparisons of two pods each, for the sort by name and for the policy's sort, and the
       // rest.
       expect(looks / (pods.length * Math.log2(pods.length))).toBeLessThan(30)
     }

@@ -5,7 +5,7 @@ export interface Holder {
   readonly name: string
   readonly uid: string
   readonly epoch: number
-  /** Of the container that has the state, at the time of the pull or push. */
+  /** Restarts of the container at the time of the pull or push. */
   readonly restarts: number
 }
 

@@ -1,6 +1,6 @@
 /*
  * Something to dump: two threads, some megabytes of memory of which a little changes all the time, and a periodic timer
- * whose expiries nobody reads until DIR/go exists; from then on their number is in DIR/ticks.
+ * whose expiries stay unread until DIR/go exists; from then on their number is in DIR/ticks.
  */
 #include <fcntl.h>
 #include <poll.h>

@@ -72,7 +72,7 @@ describe.skipIf(needsNodes())('failovers with memory', () => {
     await Promise.all(lost.map(killApp))
     const next = await Promise.all(victims.map(lease => promoted(inside(world), lease)))
     expect(await Promise.all(next.map(lease => readSlot(inside(world), lease)))).toEqual(expected.slice(0, 2))
-    // Three apps with three memories, in three pods; the one that was not lost has not moved.
+    // Three apps with three memories, in three pods; the surviving app has not moved.
     const [, , third] = before
     const now = await slotsOf(inside(world))
     expect(now[2]?.holder).toEqual(third?.holder)

@@ -1,4 +1,4 @@
-/** Which nodes keep memory, and which are asked for it: docs/adr/0115-who-keeps-and-who-is-asked.md. */
+/** Which nodes keep memory, and which the operator asks for it: docs/adr/0115-who-keeps-and-who-is-asked.md. */
 import type { Command } from '../model/commands.ts'
 import type { Mutant, Mutation } from './mutant.ts'
 import { bySeeds, endApp, endsUnasked, hangApp, lag, onEachNode, slow, wait } from './scenarios.ts'

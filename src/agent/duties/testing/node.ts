@@ -1,4 +1,4 @@
-/** A node without processes: pods whose memory is one word, everything else as in the agent. */
+/** A node without processes: the memory of a pod is one word, and everything else is the agent's own code. */
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -44,18 +44,18 @@ import type { PodView } from '../snapshot.ts'
 import { createUnderstudies } from '../understudies.ts'
 import type { Work } from '../work.ts'
 
-/** The API server's part: what all nodes see. */
+/** The state of the API server, which all nodes see. */
 export interface FakeCluster {
   readonly pods: Map<string, MutableStore<Pod>>
   readonly sets: MutableStore<BackupPodSet>
   readonly leases: MutableStore<Lease>
   readonly reports: MutableStore<NodeReport>
   readonly stores: Map<string, GenerationStore>
-  /** Leases as the API server has them; `leases` is what agents have seen of them. */
+  /** Leases as the API server has them; `leases` has the versions that agents have seen. */
   readonly truth: Map<string, Lease>
-  /** Uids of pods that are there, but without our labels. */
+  /** Uids of pods that exist without our labels. */
   readonly unlabelled: Set<string>
-  /** The API server answers nobody. */
+  /** True while the API server answers no request. */
   isAway: boolean
   operatorLeads: boolean
   /** Puts or replaces a pod on a node. */
@@ -100,55 +100,56 @@ export function createFakeCluster(nodes: readonly string[]): FakeCluster {
   return cluster
 }
 
-/** What is in a pod of a node; survives agents. */
+/** The memory and the processes of a node's pods, its redirects and stops. They survive agents. */
 export interface FakeMemory {
-  /** By uid. */
+  /** Words of the running apps, by uid of the pod. */
   readonly running: Map<string, string>
   readonly clones: Map<string, { clone: Clone; word: string }>
   readonly watches: Map<string, FakeWatch>
-  /** What gates answer, by uid of the pod. */
+  /** Answers of gates, by uid of the pod. */
   readonly gates: Map<string, (line: string) => string>
-  /** Pids of trees that were ended, and names of watches whose graves were closed, in that order. */
+  /** Pids of process trees that were killed, in order. */
   readonly kills: number[]
+  /** Names of watches whose redirects were closed by a command, in order. */
   readonly burials: string[]
-  /** Whose connections that came by whom are to be ended. */
+  /** Pods whose connections by way of a predecessor are to be ended, with that predecessor. */
   readonly parted: { readonly pod: string; readonly from: Predecessor }[]
-  /** What keeps probes of pods from counting at the moment. */
+  /** Suspensions of probes that are in effect, by uid of the pod. */
   readonly suspended: Set<{ readonly uid: string }>
-  /** Somebody else traces what is to be stopped. */
+  /** True while another tracer has the processes, so that they cannot be stopped. */
   refusesStops: boolean
-  /** Memory can be saved and brought back here. */
+  /** True while memory can be saved and restored here. */
   able: boolean
-  /** What outlived the boot is being brought back until then. */
+  /** Settles when the node's disk has been read after a reboot; the engine runs only then. */
   recalled: Promise<void> | undefined
-  /** Where graves lead that were closed when their watches went, for as long as their pods' networks are there. */
+  /** Targets of redirects that were closed at the removal of their watches; they last as long as the pods' networks. */
   readonly waysLeft: (string | undefined)[]
-  /** Watches of what was ended on purpose, and whose graves closed thereby. */
+  /** Names of watches that still existed when the agent discarded their clone: it would count as a death. */
   readonly mourned: string[]
-  /** The kernel has no rules for graves. */
+  /** True if the kernel has no rules for redirects. */
   noGraves: boolean
   readonly counts: { dumps: number; restores: number; discards: number }
-  /** Names of stops that hold. */
+  /** Names of the stops in effect. */
   readonly stops: Set<string>
-  /** Those that outlive the agent that asked for them. */
+  /** Names of stops that outlive the agent that requested them. */
   readonly kept: Set<string>
-  /** Restores of these words fail, and how. */
+  /** Words whose restore fails, with the error code. */
   readonly broken: Map<string, AgentErrorCode>
-  /** What each pod, by uid, has that cannot be saved. */
+  /** Obstacles to saving a pod, by its uid. */
   readonly obstacles: Map<string, readonly Obstacle[]>
-  /** Pods, by uid, whose memory is still on its way: settled when it is there, or rejects as the driver would. */
+  /** Arrivals of pages, by uid of the pod: resolves when all have arrived, rejects as the driver would. */
   readonly coming: Map<string, Promise<void>>
-  /** Pods in which something is going on; two at once is what must never be. */
+  /** Uids of the pods in which the driver works; two operations at once in one pod are an error. */
   readonly busy: Set<string>
-  /** What layers and volumes of its pods have together. */
+  /** Total size of the layers and volumes of a pod. */
   volumeBytes: number
-  /** What the processes of its pods have in memory. */
+  /** Memory of the processes of a pod. */
   memoryBytes: number
-  /** For how long a pod stands still for a dump, as the dump says. */
+  /** Duration of a freeze that each dump reports. */
   frozenSeconds: number
-  /** Happens before a pod is stopped for its dump. */
+  /** Called right before a dump stops its pod. */
   beforeStop: () => void
-  /** Happens while a pod stands still for its dump. */
+  /** Called while a pod is stopped for its dump. */
   duringDump: (uid: string) => Promise<void> | void
   readonly directory: string
 }
@@ -194,12 +195,12 @@ export async function createFakeMemory(): Promise<FakeMemory> {
 }
 
 export interface FakeAgent {
-  /** As the sentinel would tell it. */
+  /** Reports the death of a pod's app, as the sentinel would. */
   die(uid: string, container?: string): void
   stop(): Promise<void>
 }
 
-/** Starts an agent of a node over what an earlier one has left there. */
+/** Starts an agent on a node, with the state that an earlier agent has left there. */
 export async function startFakeAgent(
   cluster: FakeCluster,
   node: string,
@@ -439,7 +440,7 @@ export async function startFakeAgent(
     const death: Death = { name, unixNs: 1n, grave: 'closed', graveMicroseconds: 1 }
     engine.onDeath(death)
   }
-  // The sentinel tells of them as soon as there is a connection, however long an agent's start takes.
+  // The sentinel reports these as soon as it has a connection, however long an agent's start takes.
   for (const [name, { died }] of memory.watches) if (died) dieNow(name)
   engine.begin(stop.signal)
   const running = (async () => {
@@ -458,7 +459,7 @@ export async function startFakeAgent(
       for (const end of ends) end()
       stop.abort(new Error('over'))
       await running
-      // The sentinel continues what this connection had stopped, but for what it was told to keep.
+      // The sentinel resumes the processes that this connection had stopped, except those that the agent made it keep.
       for (const name of memory.stops) if (!memory.kept.has(name)) memory.stops.delete(name)
     },
   }
@@ -475,7 +476,7 @@ const pidOf = (uid: string): number =>
   [...uid].reduce((sum, char) => (sum * 31 + char.charCodeAt(0)) % 100_000, 7)
 
 function fakeDriver(memory: FakeMemory): MemoryDriver {
-  /** Nothing else may work on the same pod meanwhile. */
+  /** Fails if another operation works on the same pod at the same time. */
   const alone = async <T>(uid: string, run: () => Promise<T>): Promise<T> => {
     if (memory.busy.has(uid)) throw new Error(`two at once in ${uid}`)
     memory.busy.add(uid)

@@ -96,13 +96,13 @@ export const peer = (name: string, over: Partial<NodeReportStatus> = {}): NodeRe
   ...over,
 })
 
-/** What a peer says that could put the slot on stage. */
+/** Returns the report of a peer that could restore the slot's memory. */
 export const usableAt = (name: string, slot: SlotLease): NodeReportStatus =>
   peer(name, { slots: [{ ...keyOf(slot), role: 'holder', generation: 5, usable: 'Staged' }] })
 
 const keyOf = ({ namespace, set, slot, life }: SlotLease) => ({ namespace, set, slot, life })
 
-/** Node `a`, where nothing is unless the test says so. */
+/** Node `a`, which has nothing but what the test gives it. */
 export const snapshot = (over: Partial<Snapshot> = {}): Snapshot => ({
   node: 'a',
   able: true,
