@@ -1,7 +1,8 @@
 # docker build -f deploy/docker/agent.Dockerfile --build-arg BASE=node:24-trixie@sha256:... -t registry.example/understudy/agent:0.1.0 .
 #
-# BASE has no default: a tag can be moved, so you say which digest you have looked at (`docker buildx imagetools inspect
-# node:24-trixie`). It is where the image is built, and nothing of it is in the image but what `npm run image` takes.
+# BASE has no default: a tag can be moved, so give the digest that you have examined (`docker buildx imagetools inspect
+# node:24-trixie`). BASE only builds the image; the image contains nothing from it except the files that `npm run image`
+# takes.
 #
 # The same files as `npm run image -- agent` packs, because the same command puts them together; a test compares
 # the settings below with that image's.
@@ -14,7 +15,7 @@ COPY images ./images
 COPY init-waker ./init-waker
 COPY native ./native
 COPY src ./src
-# 1: fail where Debian's archive has dropped a package of images/debian.lock.json.
+# 1: fail if Debian's archive has dropped a package of images/debian.lock.json.
 ARG UNDERSTUDY_LOCKED
 RUN npm run image -- --rootfs /rootfs agent
 
